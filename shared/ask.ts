@@ -1,0 +1,126 @@
+import { ErrorCode, type Msg, NatsError } from 'nats'
+import { type CallHeader, writeCall } from './call-header.ts'
+import type { Caller, Page, Rpc } from './contract.ts'
+import { type FailureName, failures, Problem } from './problem.ts'
+import type { Service } from './service.ts'
+import { createSoon } from './soon.ts'
+import type { z } from 'zod'
+
+/** An answer as it came, unparsed. */
+export interface Reply {
+  /** Null: the contract's own success status. */
+  status: number | null
+  body: Uint8Array
+  replayed: boolean
+  /** The failure's name, when it is one; then `body` is the error envelope. */
+  failure: FailureName | null
+  retryAfterSeconds: number | null
+}
+
+const soon = createSoon()
+
+/**
+ * Asks with bytes and answers bytes. Throws `service_unavailable` when nobody serves the subject or the bus is away (then
+ * surely nobody got it), and when no answer came in time (then nobody knows).
+ */
+export async function ask(
+  { nc, isConnected }: Pick<Service, 'nc' | 'isConnected'>,
+  { subject }: Pick<Rpc, 'subject'>,
+  call: CallHeader,
+  body: Uint8Array,
+): Promise<Reply> {
+  if (!isConnected()) throw new Problem('service_unavailable')
+  const message = await new Promise<Msg>((resolve, reject) => {
+    soon(() => {
+      nc.request(subject, body, { headers: writeCall(call), timeout: Math.max(1, call.remainingMs) }).then(
+        resolve,
+        reject,
+      )
+    })
+  }).catch((err: unknown) => {
+    throw unanswered(subject, err)
+  })
+  return read(message)
+}
+
+function unanswered(subject: string, cause: unknown) {
+  const why = cause instanceof NatsError && cause.code === ErrorCode.NoResponders ? 'nobody serves' : 'no answer from'
+  return new Problem('service_unavailable', { cause: new Error(`${why} ${subject}`, { cause }) })
+}
+
+const noHeaders: Reply = {
+  status: null,
+  body: new Uint8Array(),
+  replayed: false,
+  failure: null,
+  retryAfterSeconds: null,
+}
+
+function read({ headers, data }: Msg): Reply {
+  if (!headers) return { ...noHeaders, body: data }
+  const failure = headers.get('Nats-Service-Error')
+  return {
+    status: Number(headers.get('Nats-Service-Error-Code') || headers.get('Status')) || null,
+    body: data,
+    replayed: headers.has('Replayed'),
+    failure: failure in failures ? (failure as FailureName) : null,
+    retryAfterSeconds: Number(headers.get('Retry-After')) || null,
+  }
+}
+
+/** Who asks when nobody from outside does: start-up, timers, administration. */
+export const systemCaller = (organizationId = '', requestId = 'system'): Caller => ({
+  organizationId,
+  keyId: '',
+  requestId,
+  deadline: performance.now() + 30_000,
+  traceparent: '',
+})
+
+interface CallInput<C extends Rpc> {
+  params?: z.input<C['params']>
+  query?: z.input<C['query']>
+  body?: z.input<C['body']>
+}
+
+type Answered<C extends Rpc> =
+  C extends Rpc<z.ZodObject, z.ZodObject, z.ZodType, z.ZodType, infer L>
+    ? L extends true
+      ? Page<z.output<C['answer']>>
+      : z.output<C['answer']>
+    : never
+
+/** Asks another service and gives its answer's data; its failure is thrown as the same `Problem`. At most 5 s, and never longer than the caller waits. */
+export async function call<C extends Rpc>(
+  app: Pick<Service, 'nc' | 'isConnected'>,
+  contract: C,
+  { params, query, body }: CallInput<C>,
+  caller: Caller,
+  { timeoutMs = 5_000 } = {},
+): Promise<Answered<C>> {
+  const remainingMs = Math.floor(Math.min(timeoutMs, caller.deadline - performance.now()))
+  const header: CallHeader = {
+    organization: caller.organizationId,
+    key: caller.keyId,
+    request: caller.requestId,
+    remainingMs,
+    trace: caller.traceparent,
+    params: (params ?? {}) as Record<string, string>,
+    query: query ?? {},
+  }
+  const bytes = body instanceof Uint8Array ? body : Buffer.from(body === undefined ? '' : JSON.stringify(body))
+  const reply = await ask(app, contract, header, bytes)
+  const answer = JSON.parse(Buffer.from(reply.body).toString()) as {
+    data: unknown
+    error?: { message: string; param?: string }
+  }
+  if (reply.failure || answer.error) throw problemOf(reply, answer.error)
+  return (contract.list ? answer : answer.data) as Answered<C>
+}
+
+const problemOf = ({ failure, retryAfterSeconds }: Reply, error?: { message: string; param?: string }) =>
+  new Problem(failure ?? 'internal_error', {
+    message: error?.message,
+    param: error?.param,
+    retryAfterSeconds: retryAfterSeconds ?? undefined,
+  })

@@ -1,0 +1,55 @@
+import { connect, type ConnectionOptions, Events, type NatsConnection } from 'nats'
+import type { Logger } from 'pino'
+
+/** What the answers and callbacks of the largest kind need (3 MB callbacks, pages of 100 maximal messages). */
+const maxPayloadBytes = 8 * 1024 * 1024
+
+export interface Bus {
+  nc: NatsConnection
+  /** False while disconnected: what is published then would be dropped silently. */
+  isConnected: () => boolean
+  /** Runs the task after every reconnection. */
+  onReconnect: (task: () => void) => void
+}
+
+/** Connects for ever: waits for the first server, reconnects to any. The process ends when the connection is closed for good. */
+export async function connectBus(
+  name: string,
+  url: string,
+  log: Logger,
+  options: ConnectionOptions = {},
+): Promise<Bus> {
+  const nc = await connect({
+    name,
+    servers: url.split(','),
+    inboxPrefix: `_INBOX_${name}`,
+    waitOnFirstConnect: true,
+    maxReconnectAttempts: -1,
+    reconnectTimeWait: 200,
+    reconnectJitter: 100,
+    pingInterval: 10_000,
+    noAsyncTraces: true,
+    ...options,
+  })
+  const { max_payload: payload } = nc.info ?? { max_payload: 0 }
+  if (payload < maxPayloadBytes) {
+    throw new Error(`nats-server allows ${payload} bytes a message: set max_payload to ${maxPayloadBytes} or more`)
+  }
+  let connected = true
+  const tasks: Array<() => void> = []
+  void (async () => {
+    for await (const { type } of nc.status()) {
+      if (type === Events.Disconnect) connected = false
+      if (type === Events.Reconnect) {
+        connected = true
+        for (const task of tasks) task()
+      }
+      if (type === Events.Disconnect || type === Events.Reconnect) log.warn({ event: type }, 'bus')
+    }
+  })()
+  return {
+    nc,
+    isConnected: () => connected && !nc.isClosed() && !nc.isDraining(),
+    onReconnect: (task) => void tasks.push(task),
+  }
+}

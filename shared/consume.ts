@@ -1,0 +1,177 @@
+import type { ConsumerMessages, JsMsg } from 'nats'
+import type { z } from 'zod'
+import type { Event } from './contract.ts'
+import { isDatabaseAway, type TransactionSql } from './database.ts'
+import type { EventHeaders } from './events.ts'
+import { ackWaitMs, provision } from './provision.ts'
+import type { DataService } from './service.ts'
+import { eventHeader, streamName } from './stream.ts'
+
+/** An event as it came over the stream. */
+export interface Delivered {
+  subject: string
+  headers: EventHeaders
+  payload: Uint8Array
+}
+
+/** Thrown by a handler: this event will never succeed. */
+export class Fatal extends Error {
+  override readonly name = 'Fatal'
+}
+
+export interface Consuming {
+  stop: () => Promise<void>
+}
+
+const maxFailures = 8
+const batchRows = 256
+
+/**
+ * Hands the events of a durable consumer to `handle` in batches, one batch at a time, and acks after it returns. While the
+ * database is away a batch is held and tried again, and nothing is counted against it. A batch that fails otherwise is
+ * handled event by event; an event that fails by itself eight times goes to `dead_events`.
+ */
+export function consumeBatches(
+  app: DataService,
+  consumer: string,
+  handle: (events: Delivered[]) => Promise<void>,
+): Consuming {
+  const waiting: JsMsg[] = []
+  let stopped = false
+  let pumping: Promise<void> | undefined
+  let messages: ConsumerMessages | undefined
+
+  const pump = () => {
+    pumping ??= (async () => {
+      while (waiting.length > 0 && !stopped)
+        await handleAll(app, consumer, handle, waiting.splice(0, batchRows), () => stopped)
+    })().finally(() => {
+      pumping = undefined
+    })
+  }
+
+  async function pull() {
+    const source = await app.nc.jetstream().consumers.get(streamName, consumer)
+    messages = await source.consume({
+      max_messages: 512,
+      callback: (message) => {
+        waiting.push(message)
+        setImmediate(pump)
+      },
+    })
+    await lost(messages)
+  }
+
+  const loop = (async () => {
+    while (!stopped) {
+      try {
+        await pull()
+      } catch (err) {
+        if (!stopped) app.log.warn({ err, consumer }, 'consumer')
+      }
+      if (stopped) return
+      await new Promise((resolve) => setTimeout(resolve, 250))
+      // The consumer or its stream is gone (a lost store): make it anew; the relays publish again.
+      if (app.isConnected()) await provision(app.nc, { replicas: app.streamReplicas }).catch(() => {})
+    }
+  })()
+
+  return {
+    async stop() {
+      stopped = true
+      await messages?.close()
+      await pumping
+      await loop
+    },
+  }
+}
+
+/** Resolves when the consumer is closed, or is not there any more. */
+async function lost(messages: ConsumerMessages) {
+  const gone = (async () => {
+    for await (const { type } of await messages.status()) {
+      if (['consumer_deleted', 'consumer_not_found', 'stream_not_found'].includes(type)) return messages.stop()
+    }
+  })()
+  await Promise.race([messages.closed(), gone])
+}
+
+async function handleAll(
+  app: DataService,
+  consumer: string,
+  handle: (events: Delivered[]) => Promise<void>,
+  batch: JsMsg[],
+  stopped: () => boolean,
+) {
+  const keepAlive = setInterval(() => batch.forEach((message) => message.working()), ackWaitMs / 3)
+  try {
+    for (let attempt = 0; !stopped(); attempt++) {
+      try {
+        await handle(batch.map(read))
+        for (const message of batch) message.ack()
+        return
+      } catch (err) {
+        if (isDatabaseAway(err)) {
+          if (attempt % 20 === 0) app.log.warn({ err, consumer }, 'events wait for the database')
+          await new Promise((resolve) => setTimeout(resolve, Math.min(100 * 2 ** attempt, 1_000)))
+        } else if (batch.length === 1 && batch[0]) {
+          await fail(app, consumer, batch[0], err)
+          return
+        } else {
+          for (const message of batch) await handleAll(app, consumer, handle, [message], stopped)
+          return
+        }
+      }
+    }
+  } finally {
+    clearInterval(keepAlive)
+  }
+}
+
+function read(message: JsMsg): Delivered {
+  return {
+    subject: message.subject,
+    headers: JSON.parse(message.headers?.get(eventHeader) ?? '{}') as EventHeaders,
+    payload: message.data,
+  }
+}
+
+async function fail({ sql, log }: DataService, consumer: string, message: JsMsg, err: unknown) {
+  const eventId = message.headers?.get('Nats-Msg-Id') || `seq:${message.seq}`
+  const fatal = err instanceof Fatal
+  const text = err instanceof Error ? err.message : String(err)
+  const [row] = await sql<{ failures: number; dead: boolean }[]>`
+    insert into dead_events as d (consumer, event_id, subject, headers, payload, failures, dead, last_error)
+    values (${consumer}, ${eventId}, ${message.subject}, ${message.headers?.get(eventHeader) || '{}'}::text::jsonb,
+      ${message.data}, 1, ${fatal}, ${text})
+    on conflict (consumer, event_id) do update set failures = d.failures + 1, last_error = excluded.last_error,
+      dead = excluded.dead or d.failures + 1 >= ${maxFailures}, updated_at = now()
+    returning failures, dead
+  `
+  const { failures = 1, dead = false } = row ?? {}
+  log[dead ? 'error' : 'warn']({ err, consumer, eventId, subject: message.subject, failures, dead }, 'event')
+  if (dead) message.term()
+  else message.nak(Math.min(1_000 * 2 ** (failures - 1), 30_000))
+}
+
+/** Hands one kind of event to `handle` in a transaction of its own, once per event id. */
+export function consume<E extends Event>(
+  app: DataService,
+  consumer: string,
+  contract: E,
+  handle: (tx: TransactionSql, data: z.output<E['data']>, headers: EventHeaders) => Promise<void>,
+): Consuming {
+  return consumeBatches(app, consumer, async (events) => {
+    for (const { headers, payload } of events) {
+      const parsed = contract.data.safeParse(JSON.parse(Buffer.from(payload).toString()))
+      if (!parsed.success) throw new Fatal(`${contract.subject} does not fit its contract`, { cause: parsed.error })
+      await app.sql.begin(async (tx) => {
+        const first = await tx`
+          insert into handled_events (consumer, event_id) values (${consumer}, ${`${headers.organization}:${headers.event}`})
+          on conflict do nothing returning consumer
+        `
+        if (first.length === 1) await handle(tx, parsed.data as z.output<E['data']>, headers)
+      })
+    }
+  })
+}

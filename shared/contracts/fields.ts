@@ -1,0 +1,39 @@
+import { z } from 'zod'
+
+/** Fields that several contracts share. */
+
+/** A moment as the API shows it: UTC, milliseconds, `Z`. */
+export const time = z.iso.datetime({ precision: 3 }).meta({ example: '2026-03-01T12:00:00.000Z' })
+
+/** A moment as the API takes it: any ISO 8601 date-time with an offset. */
+export const timeInput = z.iso.datetime({ offset: true })
+
+export const phoneNumberId = z
+  .string()
+  .regex(/^\d{6,20}$/)
+  .meta({ description: 'The id of a connected number, 6 to 20 digits.', example: '106540352242922' })
+
+export const phoneParams = z.object({ phone_number_id: phoneNumberId })
+
+/** Text that Postgres and every client can hold: no U+0000, no lone surrogate; lengths count code points. */
+export const text = (min: number, max: number) =>
+  z
+    .string()
+    .refine((value) => !value.includes('\0') && value.isWellFormed(), 'must not hold U+0000 or a lone surrogate')
+    .refine((value) => {
+      const length = lengthOf(value)
+      return length >= min && length <= max
+    }, `must have ${min} to ${max} characters`)
+    .meta({ minLength: min, maxLength: max })
+
+function lengthOf(value: string) {
+  let length = 0
+  for (const _ of value) length++
+  return length
+}
+
+export const chatAccount = z.object({ phone_number: z.string().nullable() }).meta({ id: 'ChatAccount' })
+
+export const messageError = z
+  .object({ code: z.string(), message: z.string(), provider_code: z.number().nullable() })
+  .meta({ id: 'MessageError' })

@@ -1,0 +1,206 @@
+import { z } from 'zod'
+import { event, rpc } from '../contract.ts'
+import { idOf } from '../ids.ts'
+import { pageQuery } from '../page.ts'
+import { messageError, phoneParams, text, time, timeInput } from './fields.ts'
+import { AccountState } from './platform.ts'
+
+const context = z.object({ message_id: z.string().min(1).max(512) }).optional()
+
+const recipient = {
+  messaging_product: z.literal('chat'),
+  recipient_type: z.literal('individual').optional(),
+  to: z
+    .string()
+    .min(1)
+    .max(160)
+    .meta({ description: '`+E164`, bare digits (read as international), or a bsuid.', example: '+15550123456' }),
+}
+
+const TextSend = z.object({
+  ...recipient,
+  type: z.literal('text'),
+  context,
+  text: z.object({ body: text(1, 4096), preview_url: z.boolean().optional() }),
+})
+
+export const Send = z.discriminatedUnion('type', [TextSend]).meta({ id: 'Send' })
+
+export const SentMessage = z
+  .object({
+    id: idOf('msg'),
+    object: z.literal('message'),
+    to: z.string().optional(),
+    type: z.string().optional(),
+    status: z.enum(['queued', 'pending', 'sent', 'delivered', 'read', 'failed']),
+    created_at: time.optional(),
+    conversation_id: idOf('cnv').optional(),
+    message_id: z.string().optional().meta({ description: "The upstream platform's id, once it is known." }),
+    error: messageError.optional(),
+  })
+  .meta({ id: 'SentMessage' })
+
+export const Message = z
+  .object({
+    id: idOf('msg'),
+    object: z.literal('message'),
+    conversation_id: idOf('cnv'),
+    to: z.string().nullable(),
+    direction: z.enum(['inbound', 'outbound']),
+    type: z.string(),
+    content: z.string().nullable(),
+    media_url: z.string().nullable(),
+    status: z.enum(['pending', 'sent', 'delivered', 'read', 'failed']),
+    created_at: time,
+    message_id: z.string().optional().meta({ description: "The upstream platform's id." }),
+    error: messageError.optional(),
+    unsupported: z.object({ type: z.string() }).optional(),
+    played_at: time.optional(),
+  })
+  .meta({ id: 'Message' })
+
+const exampleMessage = {
+  id: 'msg_01JQ8Z6V0A7XJ2N5T9WQ3RBKCD',
+  object: 'message',
+  conversation_id: 'cnv_01JQ8Z6V0A7XJ2N5T9WQ3RBKCD',
+  to: '+15550123456',
+  direction: 'outbound',
+  type: 'text',
+  content: 'Hello',
+  media_url: null,
+  status: 'delivered',
+  created_at: '2026-03-01T12:00:00.000Z',
+  message_id: 'wamid.HBgLMTU1NTAxMjM0NTYVAgARGBI5',
+}
+
+export const sendMessage = rpc({
+  subject: 'rpc.messaging.send-message',
+  summary: 'Send a message',
+  description:
+    'Accepted messages are stored before the answer and reach the platform in the order of acceptance within a conversation. The outcome arrives as `message.sent` and `message.status`.',
+  http: { method: 'POST', path: '/{phone_number_id}/messages', tag: 'Messages' },
+  params: phoneParams,
+  body: Send,
+  answer: SentMessage,
+  errors: [
+    'resource_not_found',
+    'invalid_phone_number',
+    'outside_24h_window',
+    'account_not_connected',
+    'chat_number_not_verified',
+    'account_restricted',
+    'customer_suspended',
+    'subscription_inactive',
+    'feature_not_entitled',
+  ],
+  example: {
+    body: { messaging_product: 'chat', to: '+15550123456', type: 'text', text: { body: 'Hello' } },
+    answer: {
+      id: 'msg_01JQ8Z6V0A7XJ2N5T9WQ3RBKCD',
+      object: 'message',
+      to: '+15550123456',
+      type: 'text',
+      status: 'queued',
+      created_at: '2026-03-01T12:00:00.000Z',
+      conversation_id: 'cnv_01JQ8Z6V0A7XJ2N5T9WQ3RBKCD',
+    },
+  },
+})
+
+export const listMessages = rpc({
+  subject: 'rpc.messaging.list-messages',
+  summary: 'List the messages of a number',
+  description: 'Newest first. `created_after` and `created_before` are exclusive.',
+  http: { method: 'GET', path: '/{phone_number_id}/messages', tag: 'Messages' },
+  params: phoneParams,
+  query: z.object({
+    ...pageQuery,
+    conversation_id: idOf('cnv').optional(),
+    direction: z.enum(['inbound', 'outbound']).optional(),
+    status: z.enum(['pending', 'sent', 'delivered', 'read', 'failed']).optional(),
+    created_after: timeInput.optional(),
+    created_before: timeInput.optional(),
+  }),
+  answer: Message,
+  list: true,
+  errors: ['resource_not_found'],
+  example: { answer: exampleMessage },
+})
+
+export const getMessage = rpc({
+  subject: 'rpc.messaging.get-message',
+  summary: 'Get a message',
+  http: { method: 'GET', path: '/{phone_number_id}/messages/{id}', tag: 'Messages' },
+  params: phoneParams.extend({ id: idOf('msg') }),
+  answer: Message,
+  errors: ['resource_not_found'],
+  example: { answer: exampleMessage },
+})
+
+/** Stores the raw bytes of an upstream callback, whose signature the gateway has proven; answered after the commit. */
+export const acceptCallback = rpc({
+  subject: 'rpc.messaging.accept-callback',
+  summary: 'Keep an upstream callback',
+  body: z.instanceof(Uint8Array),
+  answer: z.object({ accepted: z.literal(true) }),
+})
+
+/** Platform calls this before it answers its own caller, beside the event accountChanged. */
+export const putSender = rpc({
+  subject: 'rpc.messaging.put-sender',
+  summary: "Take over an account's new state",
+  body: AccountState,
+  answer: z.object({ version: z.int() }),
+})
+
+/** The upstream's envelope, in our words, as `message.received` and `message.status` deliver it (section 6.4). */
+const Passthrough = z.looseObject({
+  object: z.literal('chat_business_account'),
+  entry: z.array(
+    z.looseObject({ id: z.string(), changes: z.array(z.looseObject({ field: z.string(), value: z.looseObject({}) })) }),
+  ),
+})
+
+export const messageReceived = event({
+  subject: 'event.messaging.message-received',
+  summary: 'A customer sent a message to a connected number',
+  webhook: { type: 'message.received', source: 'upstream' },
+  data: Passthrough,
+})
+
+export const messageStatusReported = event({
+  subject: 'event.messaging.message-status-reported',
+  summary: 'The platform, or we in its place, reported the status of an outbound message',
+  webhook: { type: 'message.status', source: 'upstream' },
+  data: Passthrough,
+})
+
+export const messageSent = event({
+  subject: 'event.messaging.message-sent',
+  summary: 'An outbound message was accepted by the platform, which gave it an id',
+  webhook: { type: 'message.sent', source: 'svc' },
+  data: z.object({
+    session: z.string(),
+    direction: z.literal('outbound'),
+    from_me: z.literal(true),
+    timestamp: time,
+    message: z.object({
+      id: idOf('msg'),
+      provider_id: z.string(),
+      type: z.string(),
+      body: z.string().nullable(),
+      from: z.string().nullable(),
+      to: z.string().nullable(),
+      status: z.string(),
+      source: z.enum(['api', 'broadcast', 'app']),
+      reply_to_provider_id: z.string().nullable(),
+    }),
+    conversation: z.object({ id: idOf('cnv'), status: z.string() }),
+    contact: z.object({ id: idOf('ctc'), phone_number: z.string().nullable(), name: z.string().nullable() }),
+    meta: z.object({
+      phone_number_id: z.string(),
+      display_phone_number: z.string().nullable(),
+      provider: z.literal('chat'),
+    }),
+  }),
+})

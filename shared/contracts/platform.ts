@@ -1,0 +1,270 @@
+import { z } from 'zod'
+import { event, rpc } from '../contract.ts'
+import { idOf } from '../ids.ts'
+import { phoneNumberId, phoneParams, text, time, timeInput } from './fields.ts'
+
+export const Team = z.object({ id: idOf('team'), object: z.literal('team'), name: z.string() }).meta({ id: 'Team' })
+
+export const Me = z
+  .object({
+    organization: z.object({ id: idOf('org'), object: z.literal('organization'), name: z.string() }),
+    api_key: z.object({ id: idOf('key'), object: z.literal('api_key'), label: z.string(), last4: z.string() }),
+    rate_limits: z.object({ tier: z.string(), write_per_minute: z.int(), read_per_minute: z.int() }),
+    teams: z.array(Team),
+  })
+  .meta({ id: 'Me' })
+
+export const accountStatus = z.enum(['connected', 'disconnected', 'degraded', 'onboarding'])
+
+export const Account = z
+  .object({
+    object: z.literal('account'),
+    phone_number_id: phoneNumberId.nullable(),
+    phone_number: z.string().nullable().meta({ description: 'E.164.' }),
+    name: z.string().nullable(),
+    status: accountStatus,
+    upstream_status: z.string().nullable().meta({ description: "The platform's own word; null if never fetched." }),
+    customer_id: idOf('cus').nullable(),
+  })
+  .meta({ id: 'Account' })
+
+export const tierName = z.enum(['starter', 'standard', 'pro', 'unlimited'])
+export const feature = z.enum(['messaging', 'platform', 'webhooks'])
+
+export const getMe = rpc({
+  subject: 'rpc.platform.get-me',
+  summary: 'Who am I',
+  description: 'The organization, the key, its rate limits and the teams.',
+  http: { method: 'GET', path: '/me', tag: 'Meta' },
+  answer: Me,
+  example: {
+    answer: {
+      organization: { id: 'org_01JQ8Z6V0A7XJ2N5T9WQ3RBKCD', object: 'organization', name: 'Acme' },
+      api_key: { id: 'key_01JQ8Z6V0A7XJ2N5T9WQ3RBKCE', object: 'api_key', label: 'production', last4: 'x7Qk' },
+      rate_limits: { tier: 'pro', write_per_minute: 6000, read_per_minute: 60000 },
+      teams: [{ id: 'team_01JQ8Z6V0A7XJ2N5T9WQ3RBKCF', object: 'team', name: 'Default' }],
+    },
+  },
+})
+
+export const listAccounts = rpc({
+  subject: 'rpc.platform.list-accounts',
+  summary: 'List the connected numbers',
+  description: 'Not paginated. `status=all` shows numbers that are not connected, too.',
+  http: { method: 'GET', path: '/accounts', tag: 'Accounts' },
+  query: z.object({ status: z.enum(['connected', 'all']).optional(), customer_id: idOf('cus').optional() }),
+  answer: Account,
+  list: true,
+  example: {
+    answer: {
+      object: 'account',
+      phone_number_id: '106540352242922',
+      phone_number: '+15550001111',
+      name: 'Acme Support',
+      status: 'connected',
+      upstream_status: 'CONNECTED',
+      customer_id: null,
+    },
+  },
+})
+
+/** What the gateway knows of a key while it authenticates a request. */
+export const authenticateKey = rpc({
+  subject: 'rpc.platform.authenticate-key',
+  summary: 'Look an API key up by its hash',
+  body: z.object({ key_hash: z.string().length(64).meta({ description: 'sha256 of the key, hex.' }) }),
+  answer: z.object({
+    state: z.enum(['valid', 'revoked', 'expired', 'unknown']),
+    key_id: z.string().nullable(),
+    organization_id: z.string().nullable(),
+    expires_at: time.nullable(),
+    tier: z.object({ name: tierName, write_per_minute: z.int(), read_per_minute: z.int() }).nullable(),
+    features: z.array(feature),
+  }),
+})
+
+/** The number of the path, if it belongs to the caller's organization; else `resource_not_found`. */
+export const findAccount = rpc({
+  subject: 'rpc.platform.find-account',
+  summary: "Find an organization's number",
+  params: phoneParams,
+  answer: z.object({ account_id: idOf('acc'), phone_number_id: phoneNumberId, customer_id: idOf('cus').nullable() }),
+  errors: ['resource_not_found'],
+})
+
+/** One call of the public API, as the API log keeps it (30 days). */
+export const ApiCall = z.object({
+  at: time,
+  organization_id: z.string().nullable(),
+  key_id: z.string().nullable(),
+  request_id: z.string(),
+  method: z.string(),
+  path: z.string().meta({ description: 'Without the query string.' }),
+  status: z.int(),
+  duration_ms: z.number(),
+  ip: z.string(),
+})
+
+export const recordApiCalls = rpc({
+  subject: 'rpc.platform.record-api-calls',
+  summary: 'Keep a batch of API calls in the log',
+  body: z.object({ calls: z.array(ApiCall).max(2000) }),
+  answer: z.object({ recorded: z.int() }),
+})
+
+const settings = z.object({
+  window_check: z.enum(['strict', 'upstream']),
+  require_marketing_consent: z.boolean(),
+  unknown_outcome: z.enum(['fail', 'resend']),
+  ordering: z.enum(['strict', 'relaxed']),
+  message_ttl_hours: z.int().min(1).max(720),
+})
+
+export const Organization = z.object({
+  id: idOf('org'),
+  object: z.literal('organization'),
+  name: z.string(),
+  tier: tierName,
+  features: z.array(feature),
+  subscription: z.enum(['active', 'lapsed']),
+  retention_days: z.int().nullable(),
+  settings,
+  created_at: time,
+})
+
+const organizationFields = z.object({
+  name: text(1, 200),
+  tier: tierName.optional(),
+  features: z.array(feature).optional(),
+  subscription: z.enum(['active', 'lapsed']).optional(),
+  retention_days: z.int().min(1).max(3650).nullable().optional(),
+  settings: settings.partial().optional(),
+})
+
+export const createOrganization = rpc({
+  subject: 'rpc.platform.create-organization',
+  summary: 'Create an organization with its first team `Default`',
+  body: organizationFields,
+  answer: Organization,
+})
+
+export const updateOrganization = rpc({
+  subject: 'rpc.platform.update-organization',
+  summary: 'Change an organization; its numbers follow at once, on every instance',
+  body: organizationFields.partial().extend({ organization_id: idOf('org') }),
+  answer: Organization,
+  errors: ['resource_not_found'],
+})
+
+export const createTeam = rpc({
+  subject: 'rpc.platform.create-team',
+  summary: 'Create a team',
+  body: z.object({ organization_id: idOf('org'), name: text(1, 100) }),
+  answer: Team,
+  errors: ['resource_not_found', 'name_taken'],
+})
+
+export const createMember = rpc({
+  subject: 'rpc.platform.create-member',
+  summary: 'Create a member of a team',
+  body: z.object({
+    organization_id: idOf('org'),
+    team_id: idOf('team'),
+    name: text(1, 200),
+    email: z.email().max(255),
+  }),
+  answer: z.object({
+    id: idOf('usr'),
+    object: z.literal('member'),
+    team_id: idOf('team'),
+    name: z.string(),
+    email: z.string(),
+  }),
+  errors: ['resource_not_found'],
+})
+
+export const ApiKey = z.object({
+  id: idOf('key'),
+  object: z.literal('api_key'),
+  organization_id: idOf('org'),
+  label: z.string(),
+  last4: z.string(),
+  expires_at: time.nullable(),
+  revoked_at: time.nullable(),
+  created_at: time,
+})
+
+export const createKey = rpc({
+  subject: 'rpc.platform.create-key',
+  summary: 'Issue an API key; its text is answered once and stored nowhere',
+  body: z.object({ organization_id: idOf('org'), label: text(1, 100), expires_at: timeInput.optional() }),
+  answer: ApiKey.extend({ key: z.string() }),
+  errors: ['resource_not_found'],
+})
+
+export const listKeys = rpc({
+  subject: 'rpc.platform.list-keys',
+  summary: 'List the API keys of an organization',
+  body: z.object({ organization_id: idOf('org') }),
+  answer: z.object({ keys: z.array(ApiKey) }),
+  errors: ['resource_not_found'],
+})
+
+/** Answers 2 s after its commit: by then no gateway holds the key any more. */
+export const revokeKey = rpc({
+  subject: 'rpc.platform.revoke-key',
+  summary: 'Revoke an API key, at once and for good',
+  body: z.object({ key_id: idOf('key') }),
+  answer: ApiKey,
+  errors: ['resource_not_found'],
+})
+
+export const connectAccount = rpc({
+  subject: 'rpc.platform.connect-account',
+  summary: 'Connect a number with its upstream credential',
+  body: z.object({
+    organization_id: idOf('org'),
+    phone_number_id: phoneNumberId,
+    access_token: text(1, 2000),
+    business_account_id: z.string().regex(/^\d{6,20}$/),
+    team_id: idOf('team').optional(),
+    customer_id: idOf('cus').optional(),
+  }),
+  answer: Account.extend({ account_id: idOf('acc') }),
+  errors: ['resource_not_found', 'number_taken', 'upstream_refused', 'upstream_unavailable'],
+})
+
+/** What messaging and directory keep of an account. A newer `version` replaces an older one, never the other way. */
+export const AccountState = z.object({
+  account_id: idOf('acc'),
+  organization_id: idOf('org'),
+  phone_number_id: phoneNumberId,
+  business_account_id: z.string(),
+  version: z.int(),
+  phone_number: z.string().nullable(),
+  name: z.string().nullable(),
+  team_id: idOf('team'),
+  customer: z.object({ id: idOf('cus'), name: z.string() }).nullable(),
+  /** Why a send from this number is refused now; null when nothing stands against it. */
+  refusal: z
+    .enum([
+      'account_not_connected',
+      'chat_number_not_verified',
+      'account_restricted',
+      'customer_suspended',
+      'subscription_inactive',
+      'feature_not_entitled',
+    ])
+    .nullable(),
+  /** Whether the number is still this organization's to receive for. */
+  attached: z.boolean(),
+  /** The upstream bearer token, sealed for the account id (see seal.ts). */
+  sealed_token: z.string(),
+  settings,
+})
+
+export const accountChanged = event({
+  subject: 'event.platform.account-changed',
+  summary: 'An account, its customer or its organization changed in what sends and receives depend on',
+  data: AccountState,
+})

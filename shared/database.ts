@@ -1,0 +1,34 @@
+import postgres, { type Sql } from 'postgres'
+
+export type { Sql, TransactionSql } from 'postgres'
+
+/**
+ * The service's own schema. Column names are camelCase in code; the keys inside json values stay as they are (the
+ * driver's `postgres.camel` would change those too). A statement ends after 3 s, a lock wait after 1 s.
+ */
+export function openDatabase(url: string, schema: string, { max = 10 } = {}): Sql {
+  return postgres(url, {
+    max,
+    connect_timeout: 5,
+    transform: { column: { from: postgres.toCamel, to: postgres.fromCamel } },
+    connection: {
+      application_name: schema,
+      search_path: schema,
+      statement_timeout: 3_000,
+      lock_timeout: 1_000,
+      idle_in_transaction_session_timeout: 10_000,
+      TimeZone: 'UTC',
+    },
+    onnotice: () => {},
+  })
+}
+
+/** Whether the database itself failed (away, restarting, full, read-only, cancelled), not the statement. Then nothing is held against the work. */
+export function isDatabaseAway(err: unknown): boolean {
+  if (!(err instanceof Error) || !('code' in err)) return false
+  const code = String(err.code)
+  return (
+    /^(08|40|53|55P03|57|58|25006)/.test(code) ||
+    /^(CONNECTION_|CONNECT_TIMEOUT|ECONNREFUSED|ECONNRESET|EPIPE|ETIMEDOUT|ENOENT)/.test(code)
+  )
+}

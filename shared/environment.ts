@@ -1,0 +1,47 @@
+import { z } from 'zod'
+
+/** Keys by id, written `id:base64,id:base64`; the first seals and signs, all open and verify. */
+export interface KeyRing {
+  current: string
+  byId: ReadonlyMap<string, Buffer>
+}
+
+/** A key ring in the environment: `k2:<32 bytes in base64>,k1:<…>`. */
+export const keyRing = z.string().transform((text, context): KeyRing => {
+  const entries = text.split(',').map((entry) => {
+    const [id = '', key = ''] = entry.trim().split(':')
+    return [id, Buffer.from(key, 'base64')] as const
+  })
+  const [first] = entries
+  if (!first || entries.some(([id, key]) => id === '' || key.length !== 32)) {
+    context.addIssue('must be id:base64 pairs, separated by commas, of 32 bytes each')
+    return z.NEVER
+  }
+  return { current: first[0], byId: new Map(entries) }
+})
+
+const common = {
+  NATS_URL: z.string().min(1),
+  LOG_LEVEL: z.enum(['trace', 'debug', 'info', 'warn', 'error', 'silent']).default('info'),
+  /** Port of /livez, /readyz and /metrics; 0 takes a free one. */
+  PROBE_PORT: z.coerce.number().int().min(0).max(65_535).default(0),
+  PROBE_HOST: z.string().default('127.0.0.1'),
+  /** Copies of the event stream: 3 in a cluster of three nats-servers. */
+  NATS_REPLICAS: z.coerce.number().int().min(1).max(5).default(1),
+}
+
+export interface CommonEnv {
+  NATS_URL: string
+  LOG_LEVEL: string
+  PROBE_PORT: number
+  PROBE_HOST: string
+  NATS_REPLICAS: number
+}
+
+/** Reads and checks the environment once, before any connection; nothing else reads process.env. Ends the process with a list of what is wrong. */
+export function readEnv<S extends z.ZodRawShape>(shape: S) {
+  const result = z.object({ ...common, ...shape }).safeParse(process.env)
+  if (result.success) return result.data
+  process.stderr.write(`The environment does not fit:\n${z.prettifyError(result.error)}\n`)
+  return process.exit(78)
+}

@@ -1,0 +1,83 @@
+import type { z } from 'zod'
+import type { Event } from './contract.ts'
+import type { TransactionSql } from './database.ts'
+import { newId } from './ids.ts'
+
+/** An event over this size is refused in its writer's transaction, not on the bus. */
+const maxEventBytes = 900 * 1024
+
+/** What belongs to an event beside its data. */
+export interface Origin {
+  organizationId: string
+  /** The dedupe key (`X-Svc-Event-Id`), unique within the organization; a new `evt_` id unless given. */
+  id?: string
+  /** The number it is about; events without one pass every subscription's filter. */
+  phoneNumberId?: string | undefined
+  /** Events of one line are delivered one at a time, in order (those of a customer). */
+  line?: string | undefined
+  traceparent?: string
+  /** Time of a native envelope; now unless given. */
+  createdAt?: Date
+}
+
+/** The headers that an event carries on the stream, beside `Nats-Msg-Id`. */
+export interface EventHeaders {
+  organization: string
+  event: string
+  type?: string | undefined
+  source?: 'upstream' | 'svc' | undefined
+  phone?: string | undefined
+  line?: string | undefined
+  trace?: string | undefined
+  /** ISO time of the event. */
+  at: string
+}
+
+/** An event, ready for the outbox. */
+export interface Recorded {
+  id: string
+  subject: string
+  headers: EventHeaders
+  payload: string
+}
+
+/** Checks an event against its contract and makes it ready to record. A native webhook event gets its envelope here. */
+export function recorded<E extends Event>(contract: E, data: z.input<E['data']>, origin: Origin): Recorded {
+  const eventId = origin.id ?? newId('evt')
+  const at = (origin.createdAt ?? new Date()).toISOString()
+  const parsed = contract.data.parse(data)
+  const { webhook } = contract
+  const body = webhook?.source === 'svc' ? { id: eventId, type: webhook.type, created_at: at, data: parsed } : parsed
+  const payload = JSON.stringify(body)
+  if (Buffer.byteLength(payload) > maxEventBytes)
+    throw new Error(`${contract.subject} ${eventId} is over ${maxEventBytes} bytes`)
+  return {
+    id: `${origin.organizationId}:${eventId}`,
+    subject: contract.subject,
+    headers: {
+      organization: origin.organizationId,
+      event: eventId,
+      type: webhook?.type,
+      source: webhook?.source,
+      phone: origin.phoneNumberId,
+      line: origin.line,
+      trace: origin.traceparent || undefined,
+      at,
+    },
+    payload,
+  }
+}
+
+/** Records an event in the same transaction as the change that it tells of. Wake the relay after the commit. */
+export const emit = <E extends Event>(tx: TransactionSql, contract: E, data: z.input<E['data']>, origin: Origin) =>
+  record(tx, [recorded(contract, data, origin)])
+
+/** Records many events, in their order, in one statement. */
+export async function record(tx: TransactionSql, events: Recorded[]): Promise<void> {
+  if (events.length === 0) return
+  await tx`
+    insert into outbox (id, subject, headers, payload)
+    select id, subject, headers, convert_to(payload, 'UTF8')
+    from json_to_recordset(${JSON.stringify(events)}::text::json) as e(id text, subject text, headers jsonb, payload text)
+  `
+}

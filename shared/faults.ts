@@ -1,0 +1,31 @@
+import type { z } from 'zod'
+import { type FailureName, failures, Problem } from './problem.ts'
+
+/** Where a fault was found: the path of a URL, its query, or the body. */
+type Place = 'params' | 'query' | 'body'
+
+/**
+ * The first fault that a schema found, as the caller sees it, with the field in `param`. A malformed path parameter is
+ * the same 404 as an absent resource, without param.
+ */
+export function faultOf(error: z.ZodError, place: Place): Problem {
+  if (place === 'params') return new Problem('resource_not_found', { cause: error })
+  const [issue] = error.issues
+  const param = paramOf(issue?.path ?? [])
+  const failure = failureOf(issue)
+  if (failure !== 'invalid_field_value') return new Problem(failure, { param, cause: error })
+  const message = `${param || 'The request body'}: ${issue?.message ?? 'is invalid'}.`
+  return new Problem(failure, { param: param || undefined, message, cause: error })
+}
+
+/** Schemas name another failure than `invalid_field_value` in a refinement's `params: { failure }`. */
+function failureOf(issue: z.core.$ZodIssue | undefined): FailureName {
+  const named: unknown = issue?.code === 'custom' ? issue.params?.['failure'] : undefined
+  return typeof named === 'string' && named in failures ? (named as FailureName) : 'invalid_field_value'
+}
+
+const paramOf = (path: PropertyKey[]) =>
+  path.reduce<string>((param, key) => {
+    if (typeof key === 'number') return `${param}[${key}]`
+    return param === '' ? String(key) : `${param}.${String(key)}`
+  }, '')

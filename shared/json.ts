@@ -1,0 +1,84 @@
+import { createHash } from 'node:crypto'
+import secureJsonParse from 'secure-json-parse'
+import { invalidField, Problem } from './problem.ts'
+
+/** Deeper input is refused before anything recursive sees it: 40,000 levels overflow the stack of sort, stringify and jsonb. */
+const maxDepth = 32
+
+const utf8 = new TextDecoder('utf-8', { fatal: true })
+
+/** JSON as a stranger sent it: at most 32 levels, no `__proto__`, no text that Postgres cannot hold. */
+export function parseJson(bytes: Uint8Array): unknown {
+  if (depthOf(bytes) > maxDepth)
+    throw new Problem('invalid_field_value', { message: `JSON deeper than ${maxDepth} levels.` })
+  const text = decode(bytes)
+  const value = parse(text)
+  // Only an escape can smuggle in U+0000 or a lone surrogate: raw ones are no JSON or no UTF-8.
+  if (text.includes('\\u')) refuseBrokenText(value, '')
+  return value
+}
+
+function decode(bytes: Uint8Array) {
+  try {
+    return utf8.decode(bytes)
+  } catch (cause) {
+    throw new Problem('invalid_field_value', { message: 'The request body is not UTF-8.', cause })
+  }
+}
+
+function parse(text: string): unknown {
+  try {
+    return secureJsonParse.parse(text, { protoAction: 'remove', constructorAction: 'remove' })
+  } catch (cause) {
+    throw new Problem('invalid_field_value', { message: 'The request body is not valid JSON.', cause })
+  }
+}
+
+/** Throws for U+0000 and lone surrogates, with the path of the text; keys count too. */
+export function refuseBrokenText(value: unknown, path: string): void {
+  if (typeof value === 'string') {
+    if (isBroken(value)) throw invalidField(path, `${path || 'body'} must not hold U+0000 or a lone surrogate.`)
+    return
+  }
+  if (typeof value !== 'object' || value === null) return
+  for (const [key, item] of Object.entries(value)) {
+    if (isBroken(key)) throw invalidField(path, 'A key must not hold U+0000 or a lone surrogate.')
+    refuseBrokenText(item, Array.isArray(value) ? `${path}[${key}]` : path === '' ? key : `${path}.${key}`)
+  }
+}
+
+const isBroken = (text: string) => text.includes('\0') || !text.isWellFormed()
+
+const quote = 0x22
+const backslash = 0x5c
+
+function depthOf(bytes: Uint8Array) {
+  let depth = 0
+  let deepest = 0
+  let inText = false
+  for (let n = 0; n < bytes.length; n++) {
+    const byte = bytes[n]
+    if (inText) {
+      if (byte === backslash) n++
+      else if (byte === quote) inText = false
+    } else if (byte === quote) inText = true
+    else if (byte === 0x7b || byte === 0x5b) deepest = Math.max(deepest, ++depth)
+    else if (byte === 0x7d || byte === 0x5d) depth--
+  }
+  return deepest
+}
+
+/** sha256 of method, path with query, and the body with its keys sorted: what makes two requests the same one. */
+export const fingerprintOf = (target: string, body: unknown): string =>
+  createHash('sha256')
+    .update(target)
+    .update('\n')
+    .update(JSON.stringify(sortKeys(body)) ?? '')
+    .digest('base64url')
+
+function sortKeys(value: unknown): unknown {
+  if (Array.isArray(value)) return value.map(sortKeys)
+  if (typeof value !== 'object' || value === null) return value
+  const entries = Object.entries(value).toSorted(([a], [b]) => (a < b ? -1 : 1))
+  return Object.fromEntries(entries.map(([key, item]) => [key, sortKeys(item)]))
+}

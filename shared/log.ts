@@ -1,0 +1,30 @@
+import { type Logger, pino } from 'pino'
+
+/**
+ * A logger that writes only what is asked for: one wide line per request, rpc, event or attempt. Errors are written by
+ * name, message, code and stack alone, since the fields that libraries hang on them hold queries, bodies and secrets.
+ */
+export const createLog = (name: string, level: string): Logger =>
+  pino(
+    { level, base: { name, pid: process.pid }, serializers: { err: errorForLog } },
+    pino.destination({ sync: false, minLength: 4096, periodicFlush: 1_000 }),
+  )
+
+interface LoggedError {
+  type: string
+  message: string
+  code?: string
+  stack?: string | undefined
+  cause?: LoggedError
+}
+
+function errorForLog(err: unknown): LoggedError {
+  if (!(err instanceof Error)) return { type: typeof err, message: String(err) }
+  return {
+    type: err.name,
+    message: err.message,
+    ...('code' in err && { code: String(err.code) }),
+    stack: err.stack,
+    ...(err.cause !== undefined && { cause: errorForLog(err.cause) }),
+  }
+}

@@ -1,0 +1,98 @@
+import { createHmac, timingSafeEqual } from 'node:crypto'
+import { z } from 'zod'
+import type { Caller, Page, Rpc } from './contract.ts'
+import { Problem } from './problem.ts'
+
+/** `limit` and `cursor`, as every list takes them (public API, section 8.1). */
+export const pageQuery = {
+  limit: z
+    .string()
+    .optional()
+    .refine((text) => text === undefined || (/^\d{1,3}$/.test(text) && Number(text) >= 1 && Number(text) <= 100), {
+      params: { failure: 'invalid_limit' },
+    })
+    .meta({ description: 'Items a page, 1 to 100; 25 unless told otherwise.', pattern: '^[0-9]{1,3}$' }),
+  cursor: z.string().optional().meta({ description: '`next_cursor` of the page before, as it is.' }),
+}
+
+/** Keys that sign cursors, by id; the first signs, all verify. */
+export interface CursorKeys {
+  current: string
+  byId: ReadonlyMap<string, Buffer>
+}
+
+/** Where a page begins and how long it is. `after` is the position of the last item of the page before. */
+export interface PageRequest {
+  limit: number
+  after: string | null
+  /** Makes the page of one more row than `limit` was asked for. */
+  page: <Row, Item>(rows: Row[], toItem: (row: Row) => Item, positionOf: (row: Row) => string) => Page<Item>
+}
+
+interface PageQuery {
+  limit?: string | undefined
+  cursor?: string | undefined
+}
+
+/**
+ * Opens a page: reads `limit`, proves `cursor`. A cursor holds for one organization, endpoint, set of path parameters
+ * and set of filters (`limit` is none); anything else is `invalid_cursor`.
+ */
+export function openPage(
+  keys: CursorKeys,
+  contract: Pick<Rpc, 'subject'>,
+  caller: Pick<Caller, 'organizationId'>,
+  query: PageQuery & Record<string, unknown>,
+  params: Record<string, unknown> = {},
+): PageRequest {
+  const { limit: limitText, cursor, ...filters } = query
+  const limit = Number(limitText ?? 25)
+  const scope = JSON.stringify([caller.organizationId, contract.subject, sorted(params), sorted(filters)])
+  return {
+    limit,
+    after: cursor === undefined ? null : open(keys, scope, cursor),
+    page(rows, toItem, positionOf) {
+      const shown = rows.slice(0, limit)
+      const last = shown.at(-1)
+      const more = rows.length > limit && last !== undefined
+      return {
+        data: shown.map(toItem),
+        has_more: more,
+        next_cursor: more ? sign(keys, scope, positionOf(last)) : null,
+      }
+    },
+  }
+}
+
+const sorted = (record: Record<string, unknown>) =>
+  Object.entries(record)
+    .filter(([, value]) => value !== undefined)
+    .toSorted(([a], [b]) => (a < b ? -1 : 1))
+
+function sign(keys: CursorKeys, scope: string, position: string, keyId = keys.current) {
+  const key = keys.byId.get(keyId)
+  if (!key) throw badCursor()
+  const mac = createHmac('sha256', key).update(`${keyId}\n${scope}\n${position}`).digest('base64url')
+  return Buffer.from(JSON.stringify([keyId, position, mac])).toString('base64url')
+}
+
+/** Signs the position again and compares the whole text: base64 has spellings that decode alike, and none but ours passes. */
+function open(keys: CursorKeys, scope: string, cursor: string): string {
+  const [keyId, position] = decode(cursor)
+  const expected = Buffer.from(sign(keys, scope, position, keyId))
+  const given = Buffer.from(cursor)
+  if (expected.length !== given.length || !timingSafeEqual(expected, given)) throw badCursor()
+  return position
+}
+
+const cursorParts = z.tuple([z.string(), z.string(), z.string()])
+
+function decode(cursor: string) {
+  try {
+    return cursorParts.parse(JSON.parse(Buffer.from(cursor, 'base64url').toString()))
+  } catch {
+    throw badCursor()
+  }
+}
+
+const badCursor = () => new Problem('invalid_cursor', { param: 'cursor' })

@@ -1,0 +1,63 @@
+import { createServer, type Server } from 'node:http'
+import type { AddressInfo } from 'node:net'
+import { collectDefaultMetrics, Registry } from 'prom-client'
+
+type Check = () => boolean | Promise<boolean>
+
+export interface Probes {
+  url: string
+  metrics: Registry
+  /** The service is ready when every check passes; a name that is checked again replaces the check. */
+  addCheck: (name: string, check: Check) => void
+  close: () => Promise<void>
+}
+
+/** GET /livez (the event loop turns), /readyz (every check passes) and /metrics (Prometheus), on a port of their own. */
+export async function startProbes(port: number, host: string): Promise<Probes> {
+  const checks = new Map<string, Check>()
+  const metrics = new Registry()
+  collectDefaultMetrics({ register: metrics })
+
+  const server = createServer((request, response) => {
+    void answer(request.url ?? '').then(({ status, type, body }) =>
+      response.writeHead(status, { 'content-type': type }).end(body),
+    )
+  })
+
+  async function answer(path: string) {
+    if (path === '/livez') return { status: 200, type: 'text/plain', body: 'ok\n' }
+    if (path === '/metrics') return { status: 200, type: metrics.contentType, body: await metrics.metrics() }
+    if (path !== '/readyz') return { status: 404, type: 'text/plain', body: 'not found\n' }
+    const failed = await failedOf(checks)
+    return failed.length === 0
+      ? { status: 200, type: 'text/plain', body: 'ok\n' }
+      : { status: 503, type: 'text/plain', body: `not ready: ${failed.join(', ')}\n` }
+  }
+
+  await listen(server, port, host)
+  const { port: bound } = server.address() as AddressInfo
+  return {
+    url: `http://${host}:${bound}`,
+    metrics,
+    addCheck: (name, check) => void checks.set(name, check),
+    close: () => new Promise((resolve) => server.close(() => resolve())),
+  }
+}
+
+async function failedOf(checks: Map<string, Check>) {
+  const results = await Promise.all([...checks].map(async ([name, check]) => ((await passes(check)) ? [] : [name])))
+  return results.flat()
+}
+
+const passes = async (check: Check) => {
+  try {
+    return await check()
+  } catch {
+    return false
+  }
+}
+
+const listen = (server: Server, port: number, host: string) =>
+  new Promise<void>((resolve, reject) => {
+    server.once('error', reject).listen(port, host, () => resolve())
+  })

@@ -1,0 +1,57 @@
+import { AckPolicy, DeliverPolicy, DiscardPolicy, type NatsConnection, RetentionPolicy, StorageType } from 'nats'
+import { streamConfig, streamName } from './stream.ts'
+
+/** A durable pull consumer, shared by all instances of the service that it is named after. */
+interface Consumer {
+  name: string
+  subjects: string[]
+}
+
+/** Every consumer of the stream. The filter holds one subject, as nats-server 2.9 wants it. */
+export const consumers = {
+  webhooksFanOut: { name: 'webhooks-fan-out', subjects: ['event.>'] },
+  messagingAccounts: { name: 'messaging-accounts', subjects: ['event.platform.account-changed'] },
+  directoryAccounts: { name: 'directory-accounts', subjects: ['event.platform.account-changed'] },
+} as const satisfies Record<string, Consumer>
+
+/** How long a consumer may keep a message without a word; handlers that wait say `working` before. */
+export const ackWaitMs = 30_000
+
+/** Declares the stream and its consumers, as often as it is called, and checks that the server has what was declared. */
+export async function provision(nc: NatsConnection, { replicas = 1 } = {}): Promise<void> {
+  const jsm = await nc.jetstreamManager()
+  const stream = {
+    ...streamConfig(replicas),
+    retention: RetentionPolicy.Limits,
+    storage: StorageType.File,
+    discard: DiscardPolicy.Old,
+  }
+  const there = await jsm.streams.info(streamName).catch(() => null)
+  const { config } = there ? await jsm.streams.update(streamName, stream) : await jsm.streams.add(stream)
+  assertDeclared(`stream ${streamName}`, stream, config)
+  for (const { name, subjects } of Object.values<Consumer>(consumers)) {
+    const [subject = 'event.>'] = subjects
+    const consumer = {
+      durable_name: name,
+      filter_subject: subject,
+      ack_policy: AckPolicy.Explicit,
+      deliver_policy: DeliverPolicy.All,
+      ack_wait: ackWaitMs * 1e6,
+      max_deliver: -1,
+      max_ack_pending: 4096,
+    }
+    const info = await jsm.consumers.add(streamName, consumer)
+    assertDeclared(`consumer ${name}`, consumer, info.config)
+  }
+}
+
+function assertDeclared(what: string, declared: Record<string, unknown>, there: object) {
+  for (const [field, value] of Object.entries(declared)) {
+    const actual: unknown = Reflect.get(there, field)
+    if (JSON.stringify(actual) !== JSON.stringify(value)) {
+      throw new Error(
+        `${what}: the server has ${field} ${JSON.stringify(actual)}, declared is ${JSON.stringify(value)}`,
+      )
+    }
+  }
+}

@@ -1,0 +1,167 @@
+import { ErrorCode, headers, type JetStreamClient, NatsError } from 'nats'
+import type { TransactionSql } from './database.ts'
+import { provision } from './provision.ts'
+import type { DataService } from './service.ts'
+import { eventHeader, streamName } from './stream.ts'
+
+/** Rows a pass: 256 outstanding publishes are four times as fast as one by one. */
+const batchRows = 256
+const pollMs = 500
+const ackTimeoutMs = 2_000
+/** How far back a lost or restored stream is filled again; the stream itself keeps as long. */
+const redriveHours = 72
+
+export interface Relay {
+  /** Publishes what has been committed; call it after every commit that emitted. */
+  wake: () => void
+  /** Publishes again what was recorded since; consumers drop what they have handled. */
+  redrive: (since: Date) => Promise<number>
+  stop: () => Promise<void>
+}
+
+interface Row {
+  seq: string
+  id: string
+  subject: string
+  headers: object
+  payload: Uint8Array
+}
+
+type Result = { seq: string; published: number } | { seq: string; refused: string } | { seq: string; failed: unknown }
+
+/**
+ * Carries the outbox to JetStream, in order; one instance of a service at a time. A crash repeats publishes with the same
+ * id. A stream that is younger or shorter than the one remembered lost events: the last 72 h are published again.
+ */
+export function startRelay(app: DataService): Relay {
+  const { sql, log } = app
+  const js = app.nc.jetstream({ timeout: ackTimeoutMs })
+  let stopped = false
+  let checked = false
+  let woken = false
+  let running: Promise<void> | undefined
+  let timer: NodeJS.Timeout | undefined
+
+  async function run() {
+    while (woken && !stopped && app.isConnected()) {
+      woken = false
+      if (!checked) await checkStream(app)
+      checked = true
+      const { more, retryMs } = await sql.begin((tx) => pass(tx, js, app))
+      if (retryMs) await sleep(retryMs)
+      if (more) woken = true
+    }
+  }
+
+  function wake() {
+    woken = true
+    if (running || stopped) return
+    clearTimeout(timer)
+    running = run()
+      .catch((err: unknown) => {
+        checked = false
+        log.warn({ err }, 'relay')
+        return sleep(250)
+      })
+      .finally(() => {
+        running = undefined
+        if (!stopped) timer = setTimeout(wake, woken ? 0 : pollMs)
+      })
+  }
+
+  async function stop() {
+    if (woken) await running
+    stopped = true
+    clearTimeout(timer)
+    await running
+  }
+
+  app.onReconnect(() => {
+    checked = false
+    wake()
+  })
+  wake()
+  return { wake, stop, redrive: (since) => redrive(app, since).finally(wake) }
+}
+
+const sleep = (ms: number) => new Promise<void>((resolve) => setTimeout(resolve, ms))
+
+async function redrive({ sql, log }: DataService, since: Date) {
+  const { count } = await sql`
+    update outbox set published_at = null where created_at >= ${since} and published_at is not null
+  `
+  log.warn({ count, since }, 'events are published again')
+  return count
+}
+
+async function pass(tx: TransactionSql, js: JetStreamClient, { log, name }: DataService) {
+  const [lock] = await tx<{ mine: boolean }[]>`select pg_try_advisory_xact_lock(hashtext(${`relay ${name}`})) as mine`
+  if (!lock?.mine) return { more: true, retryMs: 10 }
+  const rows = await tx<Row[]>`
+    select seq, id, subject, headers, payload from outbox
+    where published_at is null and refused is null order by seq limit ${batchRows}
+  `
+  if (rows.length === 0) return { more: false, retryMs: 0 }
+  const results = await Promise.all(rows.map((row) => publish(js, row)))
+  const published = results.flatMap((result) => ('published' in result ? [result] : []))
+  const refused = results.flatMap((result) => ('refused' in result ? [result] : []))
+  const failed = results.find((result) => 'failed' in result)
+  if (published.length > 0) await markPublished(tx, published)
+  for (const row of refused) {
+    log.error(row, 'an event cannot be published and was set aside')
+    await tx`update outbox set refused = ${row.refused} where seq = ${row.seq}`
+  }
+  if (failed && 'failed' in failed) log.warn({ err: failed.failed, waiting: rows.length - published.length }, 'relay')
+  return { more: failed !== undefined || rows.length === batchRows, retryMs: failed ? 250 : 0 }
+}
+
+async function markPublished(tx: TransactionSql, published: { seq: string; published: number }[]) {
+  const seqs = published.map(({ seq }) => seq)
+  await tx`update outbox set published_at = now() where published_at is null and seq = any(${seqs}::bigint[])`
+  const last = published.reduce((max, { published: seq }) => Math.max(max, seq), 0)
+  await tx`update relay_position set last_seq = greatest(last_seq, ${last})`
+}
+
+async function publish(js: JetStreamClient, row: Row): Promise<Result> {
+  const carrier = headers()
+  carrier.set(eventHeader, JSON.stringify(row.headers))
+  try {
+    const ack = await js.publish(row.subject, row.payload, { msgID: row.id, headers: carrier })
+    return { seq: row.seq, published: ack.seq }
+  } catch (err) {
+    const code = err instanceof NatsError ? err.code : ''
+    const never = code === ErrorCode.MaxPayloadExceeded || code === ErrorCode.BadSubject || code === ErrorCode.BadHeader
+    return never ? { seq: row.seq, refused: code } : { seq: row.seq, failed: err }
+  }
+}
+
+async function checkStream({ nc, sql, log, streamReplicas }: DataService) {
+  const jsm = await nc.jetstreamManager()
+  const info = await jsm.streams.info(streamName).catch(async () => {
+    await provision(nc, { replicas: streamReplicas })
+    return jsm.streams.info(streamName)
+  })
+  const created = info.created
+  await sql.begin(async (tx) => {
+    const [before] = await tx<{ streamCreated: string; lastSeq: string }[]>`
+      select stream_created, last_seq from relay_position for update
+    `
+    if (!before) {
+      await tx`
+        insert into relay_position (stream_created, last_seq) values (${created}, ${info.state.last_seq})
+        on conflict (one) do nothing
+      `
+      return
+    }
+    if (before.streamCreated === created && Number(before.lastSeq) <= info.state.last_seq) return
+    const { count } = await tx`
+      update outbox set published_at = null
+      where created_at > now() - ${redriveHours} * interval '1 hour' and published_at is not null
+    `
+    await tx`update relay_position set stream_created = ${created}, last_seq = ${info.state.last_seq}`
+    log.warn(
+      { count, before, created, lastSeq: info.state.last_seq },
+      'the stream lost events: they are published again',
+    )
+  })
+}

@@ -1,0 +1,147 @@
+import { type MsgHdrs, headers, type ServiceMsg } from 'nats'
+import { type CallHeader, readCall } from './call-header.ts'
+import { type Caller, type Handlers, type Input, isRpc, type Rpc, type WholeAnswer } from './contract.ts'
+import { envelopeOf } from './envelope.ts'
+import { faultOf } from './faults.ts'
+import { fingerprintOf, parseJson, refuseBrokenText } from './json.ts'
+import { Problem, toProblem } from './problem.ts'
+import type { Service } from './service.ts'
+import { createSoon } from './soon.ts'
+
+/** Questions in work at a time, by count and by bytes; more are answered `service_unavailable`. */
+const limits = { count: 4096, bytes: 256 * 1024 * 1024 }
+
+export interface Serving {
+  /** Takes no more questions, then waits for those in work. */
+  stop: () => Promise<void>
+}
+
+type AnyHandler = (app: unknown, input: Input<Rpc>, caller: Caller) => Promise<object>
+
+/** Answers every Rpc of a contract module, through the NATS services API: all instances of a service share the questions. */
+export async function serve<App extends Service, M extends object>(
+  app: App,
+  contracts: M,
+  handlers: Handlers<App, M>,
+): Promise<Serving> {
+  const service = await app.nc.services.add({ name: app.name, version: '1.0.0', queue: app.name })
+  const soon = createSoon()
+  const work = new Set<Promise<void>>()
+  let bytes = 0
+
+  for (const [name, contract] of Object.entries(contracts)) {
+    if (!isRpc(contract)) continue
+    const handler = handlers[name as keyof typeof handlers] as unknown as AnyHandler
+    const run = (message: ServiceMsg) => answer(app, contract, handler, message, soon)
+    service.addEndpoint(contract.subject.slice('rpc.'.length).replaceAll('.', '_'), {
+      subject: contract.subject,
+      handler: (err, message) => {
+        if (err) return app.log.error({ err, subject: contract.subject }, 'rpc')
+        const size = message.data.length
+        if (work.size >= limits.count || bytes + size > limits.bytes) return refuse(message)
+        bytes += size
+        const job = run(message).finally(() => {
+          bytes -= size
+          work.delete(job)
+        })
+        work.add(job)
+      },
+    })
+  }
+  return {
+    async stop() {
+      await service.stop()
+      await Promise.all(work)
+      await app.nc.flush()
+    },
+  }
+}
+
+function refuse(message: ServiceMsg) {
+  respondProblem(message, new Problem('service_unavailable'), readCall(message.headers).request)
+}
+
+async function answer(
+  app: Service,
+  contract: Rpc,
+  handler: AnyHandler,
+  message: ServiceMsg,
+  soon: (task: () => void) => void,
+) {
+  const startedAt = performance.now()
+  let call: CallHeader | undefined
+  let problem: Problem | undefined
+  try {
+    call = readCall(message.headers)
+    const { input, caller } = open(contract, call, message.data)
+    const result = await handler(app, input, caller)
+    const whole = isWhole(result) ? result : undefined
+    const body = whole ? whole.body : envelopeOf(contract, result, call.request)
+    const carrier = whole && wholeHeaders(whole)
+    soon(() => void message.respond(body, carrier ? { headers: carrier } : undefined))
+  } catch (err) {
+    problem = toProblem(err)
+    respondProblem(message, problem, call?.request ?? '')
+  }
+  logLine(app, contract, call, startedAt, problem)
+}
+
+function logLine({ log }: Service, contract: Rpc, call: CallHeader | undefined, startedAt: number, problem?: Problem) {
+  const level = problem ? (problem.status >= 500 ? 'error' : 'info') : 'debug'
+  if (!log.isLevelEnabled(level)) return
+  const line = {
+    subject: contract.subject,
+    organization: call?.organization,
+    request: call?.request,
+    durationMs: Math.round((performance.now() - startedAt) * 10) / 10,
+    ...(problem && { problem: problem.failure, param: problem.param }),
+    ...(problem && problem.status >= 500 && { err: problem.cause ?? problem }),
+  }
+  log[level](line, 'rpc')
+}
+
+const isWhole = (result: object): result is WholeAnswer => 'whole' in result
+
+function wholeHeaders({ status, replayed }: WholeAnswer): MsgHdrs {
+  const carrier = headers()
+  carrier.set('Status', String(status))
+  if (replayed) carrier.set('Replayed', '1')
+  return carrier
+}
+
+/** Errors travel in the headers of the services API, and whole, as the client gets them, in the body. */
+function respondProblem(message: ServiceMsg, problem: Problem, requestId: string) {
+  const carrier = headers()
+  if (problem.retryAfterSeconds !== undefined) carrier.set('Retry-After', String(problem.retryAfterSeconds))
+  const body = Buffer.from(JSON.stringify(problem.toEnvelope(requestId)))
+  message.respondError(problem.status, problem.failure, body, { headers: carrier })
+}
+
+function open(contract: Rpc, call: CallHeader, data: Uint8Array): { input: Input<Rpc>; caller: Caller } {
+  const params = contract.params.safeParse(call.params)
+  if (!params.success) throw faultOf(params.error, 'params')
+  refuseBrokenText(call.query, '')
+  const query = contract.query.safeParse(call.query)
+  if (!query.success) throw faultOf(query.error, 'query')
+  const { raw, body } = openBody(contract, data)
+  const caller: Caller = {
+    organizationId: call.organization,
+    keyId: call.key,
+    requestId: call.request,
+    deadline: performance.now() + call.remainingMs,
+    traceparent: call.trace,
+    idempotency: call.idempotency && {
+      key: call.idempotency.key,
+      fingerprint: fingerprintOf(call.idempotency.target, raw),
+    },
+  }
+  return { input: { params: params.data, query: query.data, body }, caller }
+}
+
+function openBody({ body: schema }: Rpc, data: Uint8Array) {
+  if (schema.type === 'undefined') return { raw: undefined, body: undefined }
+  const raw = schema.type === 'custom' ? data : data.length === 0 ? {} : parseJson(data)
+  const body = schema.safeParse(raw)
+  if (!body.success) throw faultOf(body.error, 'body')
+  return { raw, body: body.data }
+}

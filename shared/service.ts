@@ -1,0 +1,103 @@
+import type { NatsConnection } from 'nats'
+import type { Logger } from 'pino'
+import { type Bus, connectBus } from './bus.ts'
+import { isDatabaseAway, openDatabase, type Sql } from './database.ts'
+import type { CommonEnv } from './environment.ts'
+import { createLog } from './log.ts'
+import { type Probes, startProbes } from './probes.ts'
+
+export type ServiceName = 'gateway' | 'messaging' | 'directory' | 'platform' | 'webhooks'
+
+/** What every service has. */
+export interface Service extends Bus {
+  name: ServiceName
+  log: Logger
+  nc: NatsConnection
+  probes: Probes
+  /** Copies of the event stream in a cluster of nats-servers. */
+  streamReplicas: number
+}
+
+/** A service that owns a Postgres schema of its name. */
+export interface DataService extends Service {
+  sql: Sql
+}
+
+/** Probes first (alive, not ready), then the bus, for which it waits as long as it takes. */
+export async function start(name: ServiceName, env: CommonEnv): Promise<Service> {
+  const log = createLog(name, env.LOG_LEVEL)
+  const probes = await startProbes(env.PROBE_PORT, env.PROBE_HOST)
+  probes.addCheck('starting', () => false)
+  const bus = await connectBus(name, env.NATS_URL, log)
+  probes.addCheck('nats', bus.isConnected)
+  exitWhenClosed(bus.nc, log)
+  return { name, log, probes, streamReplicas: env.NATS_REPLICAS, ...bus }
+}
+
+/** As `start`, and the service's schema, for which it waits too. */
+export async function startWithDatabase(
+  name: ServiceName,
+  env: CommonEnv & { DATABASE_URL: string },
+): Promise<DataService> {
+  const service = await start(name, env)
+  const sql = openDatabase(env.DATABASE_URL, name)
+  service.probes.addCheck('postgres', async () => (await sql`select 1`).length === 1)
+  await waitForSchema(sql, service)
+  return { ...service, sql }
+}
+
+/** The service answers from now on. */
+export function markReady({ probes, log }: Service) {
+  probes.addCheck('starting', () => true)
+  log.info({ probes: probes.url }, 'ready')
+}
+
+/** Migrations run apart from the services: the outbox is there when they have. */
+async function waitForSchema(sql: Sql, { log, name }: Service) {
+  for (let attempt = 0; ; attempt++) {
+    try {
+      const [row] = await sql<{ there: boolean }[]>`select to_regclass(${`${name}.outbox`}) is not null as there`
+      if (row?.there) return
+      if (attempt % 20 === 0) log.warn('waiting for the migrations')
+    } catch (err) {
+      if (!isDatabaseAway(err)) log.error({ err }, 'postgres')
+      else if (attempt % 20 === 0) log.warn({ err }, 'waiting for postgres')
+    }
+    await new Promise((resolve) => setTimeout(resolve, 250))
+  }
+}
+
+function exitWhenClosed(nc: NatsConnection, log: Logger) {
+  void nc.closed().then((err) => {
+    if (!err) return
+    log.fatal({ err }, 'the bus is closed for good')
+    process.exit(1)
+  })
+}
+
+/**
+ * On SIGTERM or SIGINT closes each in the order given: first what brings work in, last what the work needs. A step that
+ * hangs is left after `stepMs`, and the process ends after all of them.
+ */
+export function stopInOrder({ log, probes }: Service, steps: Array<() => unknown>, stepMs = 8_000) {
+  let stopping = false
+  async function stop(signal: string) {
+    if (stopping) return
+    stopping = true
+    log.info({ signal }, 'stopping')
+    probes.addCheck('starting', () => false)
+    for (const [n, step] of steps.entries()) await within(stepMs, step).catch((err) => log.error({ err, n }, 'stop'))
+    log.info('stopped')
+    process.exit(0)
+  }
+  process.on('SIGTERM', (signal) => void stop(signal))
+  process.on('SIGINT', (signal) => void stop(signal))
+}
+
+async function within(ms: number, step: () => unknown) {
+  let timer: NodeJS.Timeout | undefined
+  const late = new Promise((_, reject) => {
+    timer = setTimeout(() => reject(new Error(`not done after ${ms} ms`)), ms)
+  })
+  await Promise.race([step(), late]).finally(() => clearTimeout(timer))
+}

@@ -1,0 +1,17 @@
+/** The one stream of all events. JetStream carries them; Postgres keeps them. */
+export const streamName = 'EVENTS'
+
+/** The header that carries EventHeaders as JSON. */
+export const eventHeader = 'Svc-Event'
+
+const day = 24 * 60 * 60 * 1e9
+
+/** Fields that nats-server 2.9 knows and 2.12 accepts; newer ones are silently ignored by the older. Durations in ns. */
+export const streamConfig = (replicas: number) => ({
+  name: streamName,
+  subjects: ['event.>'],
+  max_age: 3 * day,
+  max_bytes: 8 * 1024 ** 3,
+  duplicate_window: 120 * 1e9,
+  num_replicas: replicas,
+})
