@@ -7,15 +7,29 @@ const maxDepth = 32
 
 const utf8 = new TextDecoder('utf-8', { fatal: true })
 
+interface ParseOptions {
+  /** What happens to U+0000 and lone surrogates: the caller's own mistake is refused, a customer's text is mended. */
+  brokenText?: 'refuse' | 'drop'
+}
+
 /** JSON as a stranger sent it: at most 32 levels, no `__proto__`, no text that Postgres cannot hold. */
-export function parseJson(bytes: Uint8Array): unknown {
+export function parseJson(bytes: Uint8Array, { brokenText = 'refuse' }: ParseOptions = {}): unknown {
   if (depthOf(bytes) > maxDepth)
     throw new Problem('invalid_field_value', { message: `JSON deeper than ${maxDepth} levels.` })
   const text = decode(bytes)
   const value = parse(text)
   // Only an escape can smuggle in U+0000 or a lone surrogate: raw ones are no JSON or no UTF-8.
-  if (text.includes('\\u')) refuseBrokenText(value, '')
+  if (!text.includes('\\u')) return value
+  if (brokenText === 'drop') return mendText(value)
+  refuseBrokenText(value, '')
   return value
+}
+
+function mendText(value: unknown): unknown {
+  if (typeof value === 'string') return value.replaceAll('\0', '').toWellFormed()
+  if (Array.isArray(value)) return value.map(mendText)
+  if (typeof value !== 'object' || value === null) return value
+  return Object.fromEntries(Object.entries(value).map(([key, item]) => [String(mendText(key)), mendText(item)]))
 }
 
 function decode(bytes: Uint8Array) {

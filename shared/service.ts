@@ -75,29 +75,35 @@ function exitWhenClosed(nc: NatsConnection, log: Logger) {
   })
 }
 
+/** Everything is over by then, whatever hangs. */
+const stopWithinMs = 24_000
+
 /**
  * On SIGTERM or SIGINT closes each in the order given: first what brings work in, last what the work needs. A step that
- * hangs is left after `stepMs`, and the process ends after all of them.
+ * fails is logged and does not hold the next; after 24 s the process ends as it is.
  */
-export function stopInOrder({ log, probes }: Service, steps: Array<() => unknown>, stepMs = 8_000) {
+export function stopInOrder({ log, probes }: Service, steps: Array<() => unknown>) {
   let stopping = false
   async function stop(signal: string) {
     if (stopping) return
     stopping = true
     log.info({ signal }, 'stopping')
+    setTimeout(() => exit(log, 1, 'not stopped in time'), stopWithinMs).unref()
     probes.addCheck('starting', () => false)
-    for (const [n, step] of steps.entries()) await within(stepMs, step).catch((err) => log.error({ err, n }, 'stop'))
-    log.info('stopped')
-    process.exit(0)
+    for (const [n, step] of steps.entries()) {
+      try {
+        await step()
+      } catch (err) {
+        log.error({ err, n }, 'stop')
+      }
+    }
+    exit(log, 0, 'stopped')
   }
   process.on('SIGTERM', (signal) => void stop(signal))
   process.on('SIGINT', (signal) => void stop(signal))
 }
 
-async function within(ms: number, step: () => unknown) {
-  let timer: NodeJS.Timeout | undefined
-  const late = new Promise((_, reject) => {
-    timer = setTimeout(() => reject(new Error(`not done after ${ms} ms`)), ms)
-  })
-  await Promise.race([step(), late]).finally(() => clearTimeout(timer))
+function exit(log: Logger, code: number, words: string) {
+  log.info(words)
+  log.flush(() => process.exit(code))
 }

@@ -1,0 +1,26 @@
+import type { CursorKeys } from '@app/shared/page.ts'
+import type { KeyRing } from '@app/shared/environment.ts'
+import type { Mailbox } from '@app/shared/mailbox.ts'
+import type { Relay } from '@app/shared/relay.ts'
+import type { DataService } from '@app/shared/service.ts'
+import type { acceptCallbacks } from './callbacks/accept-callback.ts'
+import type { KnownConversations } from './sends/known-conversations.ts'
+import type { acceptSends } from './sends/accept-send.ts'
+import type { Upstream } from './upstream/upstream.ts'
+
+/** What every part of messaging may use. */
+export interface Core extends DataService {
+  relay: Relay
+  sealKeys: KeyRing
+  cursorKeys: CursorKeys
+  upstream: Upstream
+  known: KnownConversations
+}
+
+/** What a messaging handler may use. */
+export interface App extends Core {
+  acceptSend: ReturnType<typeof acceptSends>
+  acceptCallback: ReturnType<typeof acceptCallbacks>
+  dispatcher: Mailbox
+  callbacks: Mailbox
+}

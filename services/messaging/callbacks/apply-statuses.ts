@@ -1,0 +1,203 @@
+import { batched } from '@app/shared/batched.ts'
+import { messageStatusReported } from '@app/shared/contracts/messaging.ts'
+import type { TransactionSql } from '@app/shared/database.ts'
+import { record, type Recorded, recorded } from '@app/shared/events.ts'
+import { z } from 'zod'
+import type { Core } from '../app.ts'
+import { messageSentEvent, type SentMessageRow } from '../sends/message-sent.ts'
+import { behaviourOf } from '../upstream/errors.ts'
+import { passthroughOf } from './passthrough.ts'
+import type { WaitingItem } from './waiting-items.ts'
+
+/** A status word's rank in the life of a message, and its bit in `told`. `played` moves no rank. */
+const words = {
+  sent: { rank: 3, bit: 1 },
+  delivered: { rank: 4, bit: 2 },
+  read: { rank: 5, bit: 4 },
+  failed: { rank: 6, bit: 8 },
+  played: { rank: 0, bit: 16 },
+} as const
+
+const Status = z.looseObject({
+  id: z.string().min(1),
+  status: z.enum(['sent', 'delivered', 'read', 'failed', 'played']),
+  timestamp: z.string().regex(/^\d{1,12}$/),
+  biz_opaque_callback_data: z.string().optional(),
+  errors: z
+    .array(
+      z.looseObject({
+        code: z.number(),
+        title: z.string().optional(),
+        message: z.string().optional(),
+        error_data: z.looseObject({ details: z.string().optional() }).optional(),
+      }),
+    )
+    .optional(),
+})
+
+interface Reported {
+  item: WaitingItem
+  status: z.output<typeof Status>
+}
+
+/**
+ * Applies statuses, many in one transaction. A rank only rises, so duplicates and any order end the same; every distinct
+ * (platform id, status) is told once. Answers false for a status whose message is not known (yet).
+ */
+export function applyStatuses(core: Core): (item: WaitingItem) => Promise<boolean> {
+  const apply = batched<Reported, boolean>((batch) => core.sql.begin((tx) => applyAll(tx, batch)), {
+    inFlight: 1,
+    rows: 256,
+  })
+  return (item) => apply({ item, status: Status.parse(item.part) })
+}
+
+interface Before extends SentMessageRow {
+  rank: number
+  told: number
+  upstreamId: string | null
+}
+
+async function applyAll(tx: TransactionSql, batch: Reported[]): Promise<boolean[]> {
+  const found = await lockMessages(tx, batch)
+  const groups = new Map<string, { before: Before; reported: Reported[] }>()
+  for (const [n, reported] of batch.entries()) {
+    const before = found.get(n)
+    if (!before) continue
+    const group = groups.get(before.id) ?? { before, reported: [] }
+    group.reported.push(reported)
+    groups.set(before.id, group)
+  }
+  const changes = [...groups.values()].map(changeOf)
+  await writeMessages(
+    tx,
+    changes.map(({ row }) => row),
+  )
+  await closeSends(tx, changes)
+  await record(
+    tx,
+    changes.flatMap(({ events }) => events),
+  )
+  return batch.map((_, n) => found.has(n))
+}
+
+/** The messages of the statuses, by our id where the status carries it, else by the platform's; locked in the order of their ids. */
+async function lockMessages(tx: TransactionSql, batch: Reported[]): Promise<Map<number, Before>> {
+  const rows = batch.map(({ item, status }, n) => ({
+    n,
+    organization_id: item.organizationId,
+    phone_number_id: item.phoneNumberId,
+    upstream_id: status.id,
+    our_id: status.biz_opaque_callback_data ?? null,
+  }))
+  const found = await tx<(Omit<Before, 'senderPhone' | 'businessAccountId'> & { ns: number[] })[]>`
+    with u as (
+      select * from json_to_recordset(${JSON.stringify(rows)}::text::json)
+        as u(n int, organization_id text, phone_number_id text, upstream_id text, our_id text)
+    ), named as (
+      select u.n, m.organization_id, m.phone_number_id, m.id from u join messages m
+        on m.organization_id = u.organization_id and m.phone_number_id = u.phone_number_id and m.id = u.our_id
+        and m.direction = 'outbound' and coalesce(m.upstream_id, u.upstream_id) = u.upstream_id
+    ), all_found as (
+      select * from named
+      union all
+      select u.n, m.organization_id, m.phone_number_id, m.id from u join messages m
+        on m.organization_id = u.organization_id and m.upstream_id = u.upstream_id and m.direction = 'outbound'
+      where not exists (select from named where named.n = u.n)
+    ), grouped as (
+      select organization_id, phone_number_id, id, array_agg(n) as ns from all_found group by 1, 2, 3
+    )
+    select g.ns, m.organization_id, m.phone_number_id, m.id, m.type, m.recipient, m.content, m.parties, m.context_id, m.source,
+      m.traceparent, m.rank, m.told, m.upstream_id
+    from messages m join grouped g using (organization_id, phone_number_id, id) order by m.id for update of m
+  `
+  const byPosition = new Map<number, Before>()
+  for (const { ns, ...row } of found) {
+    const item = batch[ns[0] ?? 0]?.item
+    if (!item) continue
+    const before = { ...row, senderPhone: item.senderPhone, businessAccountId: item.businessAccountId }
+    for (const n of ns) byPosition.set(n, before)
+  }
+  return byPosition
+}
+
+function changeOf({ before, reported }: { before: Before; reported: Reported[] }) {
+  const fresh = reported.filter(
+    ({ status }, n) =>
+      (before.told & words[status.status].bit) === 0 &&
+      reported.findIndex((other) => other.status.status === status.status) === n,
+  )
+  const highest = reported.toSorted((a, b) => words[b.status.status].rank - words[a.status.status].rank)[0]
+  const first = reported[0]
+  const played = fresh.find(({ status }) => status.status === 'played')
+  const rank = Math.max(before.rank, ...reported.map(({ status }) => words[status.status].rank))
+  const rises = rank > before.rank && highest !== undefined
+  const named = before.upstreamId === null && first !== undefined
+  const events: Recorded[] = fresh.map(statusEvent)
+  if (named) events.unshift(messageSentEvent(before, first.status.id, timeOf(first.status)))
+  return {
+    before,
+    named,
+    events,
+    row: {
+      organization_id: before.organizationId,
+      phone_number_id: before.phoneNumberId,
+      id: before.id,
+      rank,
+      told: fresh.reduce((told, { status }) => told | words[status.status].bit, before.told),
+      status: rises ? highest.status.status : null,
+      error: rises ? errorOf(highest.status) : null,
+      upstream_id: named ? first.status.id : null,
+      played_at: played ? timeOf(played.status).toISOString() : null,
+    },
+  }
+}
+
+/** The time of a status; never in the future. */
+const timeOf = ({ timestamp }: z.output<typeof Status>) => new Date(Math.min(Number(timestamp) * 1000, Date.now()))
+
+function errorOf({ status, errors }: z.output<typeof Status>) {
+  const [error] = errors ?? []
+  if (status !== 'failed') return null
+  if (!error)
+    return { code: 'upstream_error', message: 'The platform could not deliver the message.', provider_code: null }
+  const message = error.error_data?.details ?? error.message ?? error.title ?? ''
+  return { code: behaviourOf(error.code).code, message, provider_code: error.code }
+}
+
+const statusEvent = ({ item, status }: Reported): Recorded =>
+  recorded(messageStatusReported, passthroughOf(item), {
+    organizationId: item.organizationId,
+    id: `${status.id}:${status.status}`,
+    phoneNumberId: item.phoneNumberId,
+  })
+
+type Change = ReturnType<typeof changeOf>
+
+async function writeMessages(tx: TransactionSql, rows: Change['row'][]) {
+  if (rows.length === 0) return
+  await tx`
+    update messages m set rank = u.rank, told = u.told, status = coalesce(u.status, m.status),
+      error = case when u.status is null then m.error else u.error end,
+      upstream_id = coalesce(m.upstream_id, u.upstream_id), played_at = coalesce(m.played_at, u.played_at)
+    from json_to_recordset(${JSON.stringify(rows)}::text::json) as u(organization_id text, phone_number_id text, id text,
+      rank smallint, told smallint, status text, error jsonb, upstream_id text, played_at timestamptz)
+    where m.organization_id = u.organization_id and m.phone_number_id = u.phone_number_id and m.id = u.id
+  `
+}
+
+/** A callback that carries our id ends the wait of a send whose outcome is unknown, and wakes its conversation. */
+async function closeSends(tx: TransactionSql, changes: Change[]) {
+  const named = changes.filter((change) => change.named)
+  if (named.length === 0) return
+  const rows = named.map(({ before }) => ({ id: before.id, lane: before.parties.conversation.id }))
+  await tx`
+    with u as (select * from json_to_recordset(${JSON.stringify(rows)}::text::json) as u(id text, lane text)),
+    closed as (
+      delete from sends s using u
+      where s.message_id = u.id and s.lane in (u.lane, u.lane || ':' || u.id) and s.parked_until is not null
+      returning s.lane
+    ), woken as (select distinct lane from closed order by 1)
+    update send_lanes l set due_at = now(), arrivals = arrivals + 1 from woken where l.id = woken.lane
+  `
+}

@@ -1,0 +1,133 @@
+import type { TransactionSql } from '@app/shared/database.ts'
+import { type Directive, type Done, type Mailbox, startMailbox } from '@app/shared/mailbox.ts'
+import { isDatabaseAway } from '@app/shared/database.ts'
+import { Problem } from '@app/shared/problem.ts'
+import { z } from 'zod'
+import type { Core } from '../app.ts'
+import { applyStatuses } from './apply-statuses.ts'
+import { recordMessages } from './record-message.ts'
+import { type ItemBatch, takeItems, type WaitingItem } from './waiting-items.ts'
+
+/** What became of the items of a lane. */
+interface Outcome {
+  handled: string[]
+  /** Statuses whose message is not known yet. */
+  parked: WaitingItem[]
+  /** Items that failed by themselves; they wait in lanes of their own. */
+  failed: WaitingItem[]
+  /** A failure that is nobody's: database, bus or directory away. The lane waits. */
+  away: boolean
+}
+
+/** How long a part whose message is unknown waits before each look; then every 5 minutes, for 24 hours. */
+const parkScheduleMs = [1_000, 2_000, 5_000, 15_000, 60_000]
+const parkEveryMs = 300_000
+const parkAttempts = parkScheduleMs.length + (24 * 60 * 60 * 1000) / parkEveryMs
+
+const awayMs = 1_000
+
+/** Works through the parts of callbacks, number by number, many statuses in one statement. */
+export function startCallbacks(core: Core, wakeDispatcher: () => void): Mailbox {
+  const statuses = applyStatuses(core)
+  const messages = recordMessages(core)
+  return startMailbox<ItemBatch, Outcome>(core, {
+    lanes: 'callback_lanes',
+    slots: 64,
+    capacity: () => 1,
+    refill: true,
+    next: takeItems,
+    work: async ({ items }) => {
+      const outcome: Outcome = { handled: [], parked: [], failed: [], away: false }
+      await Promise.all(
+        items.map(async (item) => {
+          try {
+            const known = item.kind === 'status' ? await statuses(item) : await messages(item)
+            if (known) outcome.handled.push(item.seq)
+            else outcome.parked.push(item)
+          } catch (err) {
+            const away = isAway(err)
+            const line = { err, kind: item.kind, phoneNumberId: item.phoneNumberId }
+            core.log[away ? 'warn' : 'error'](line, 'callback item')
+            if (away) outcome.away = true
+            // Of another shape than the platform's: it will never fit. The raw callback is kept.
+            else if (err instanceof z.ZodError) outcome.handled.push(item.seq)
+            else outcome.failed.push(item)
+          }
+        }),
+      )
+      return outcome
+    },
+    settle,
+    settled: () => {
+      core.relay.wake()
+      wakeDispatcher()
+    },
+    rescue: wakeSleepers,
+  })
+}
+
+const isAway = (err: unknown) => isDatabaseAway(err) || (err instanceof Problem && err.status >= 500)
+
+async function settle(tx: TransactionSql, done: Done<ItemBatch, Outcome>[]): Promise<Directive[]> {
+  const outcomes = done.flatMap(({ outcome }) => (outcome ? [outcome] : []))
+  const handled = outcomes.flatMap((outcome) => outcome.handled)
+  const waiting = outcomes.flatMap(({ parked, failed }) => [...parked, ...failed])
+  const givenUp = waiting.filter(({ attempts }) => attempts >= parkAttempts).map(({ seq }) => seq)
+  const over = [...handled, ...givenUp]
+  if (over.length > 0) await tx`delete from callback_items where seq = any(${over}::bigint[])`
+  await setApart(
+    tx,
+    waiting.filter(({ attempts }) => attempts < parkAttempts),
+  )
+  return done.map(({ item, outcome }) => ({ laneId: item.laneId, waitMs: waitOf(item, outcome) }))
+}
+
+/** A lane of parked parts sleeps until their next look; a number's lane goes on. */
+function waitOf({ laneId }: ItemBatch, outcome: Outcome | null) {
+  if (!outcome) return 0
+  if (outcome.away) return awayMs
+  const staying = [...outcome.parked, ...outcome.failed].filter((item) => laneOf(item) === laneId)
+  return staying.length > 0 ? Math.min(...staying.map(({ attempts }) => waitAfter(attempts))) : null
+}
+
+const waitAfter = (attempts: number) => parkScheduleMs[attempts] ?? parkEveryMs
+
+const laneOf = ({ organizationId, part, seq }: WaitingItem) =>
+  `${organizationId}:${typeof part['id'] === 'string' ? part['id'] : seq}`
+
+/** Moves parts that have to wait into lanes of their own, so that nothing waits behind them. */
+async function setApart(tx: TransactionSql, waiting: WaitingItem[]) {
+  if (waiting.length === 0) return
+  const rows = waiting.map((item) => ({
+    seq: item.seq,
+    lane: laneOf(item),
+    grp: item.organizationId,
+    wait_ms: waitAfter(item.attempts),
+  }))
+  await tx`
+    with u as (
+      select * from json_to_recordset(${JSON.stringify(rows)}::text::json) as u(seq bigint, lane text, grp text, wait_ms float8)
+    ), moved as (
+      update callback_items i set lane = u.lane, attempts = i.attempts + 1 from u where i.seq = u.seq
+    )
+    insert into callback_lanes as l (id, grp, due_at)
+    select lane, min(grp), now() + min(wait_ms) * interval '1 ms' from u group by lane order by lane
+    on conflict (id) do update set due_at = least(l.due_at, excluded.due_at), arrivals = l.arrivals + 1
+  `
+}
+
+async function wakeSleepers(sql: Core['sql']) {
+  const { count } = await sql`
+    update callback_lanes l set due_at = now()
+    where l.due_at is null and l.held_until < now() and exists (
+      select from callback_items i join senders s
+        on s.phone_number_id = i.item -> 'metadata' ->> 'phone_number_id' and s.attached
+      where i.lane = l.id
+    )
+  `
+  await sql`
+    delete from callback_lanes l where due_at is null and held_until < now() and id like '%:%'
+      and not exists (select from callback_items where lane = l.id)
+  `
+  return count
+}

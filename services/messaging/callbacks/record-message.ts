@@ -1,0 +1,147 @@
+import { call, systemCaller } from '@app/shared/ask.ts'
+import { batched } from '@app/shared/batched.ts'
+import { recordInbound } from '@app/shared/contracts/directory.ts'
+import { messageReceived } from '@app/shared/contracts/messaging.ts'
+import { record, recorded } from '@app/shared/events.ts'
+import { newId, newIdAt, timeOf } from '@app/shared/ids.ts'
+import { z } from 'zod'
+import type { Core } from '../app.ts'
+import { type Contents, contentsOf } from './contents.ts'
+import { passthroughOf } from './passthrough.ts'
+import type { WaitingItem } from './waiting-items.ts'
+
+const Message = z.looseObject({
+  id: z.string().min(1),
+  timestamp: z.string().regex(/^\d{1,12}$/),
+  type: z.string(),
+  from: z
+    .string()
+    .regex(/^\d{5,20}$/)
+    .optional(),
+  from_user_id: z.string().optional(),
+  context: z.looseObject({ id: z.string().optional() }).optional(),
+})
+
+const Contact = z.looseObject({
+  profile: z.looseObject({ name: z.string().optional(), username: z.string().optional() }).optional(),
+  wa_id: z.string().optional(),
+  user_id: z.string().optional(),
+  parent_user_id: z.string().optional(),
+})
+
+type Inbound = z.output<typeof Message>
+
+/**
+ * Records an inbound message: contact, conversation and window in directory first (the same platform id changes nothing
+ * there twice), then the row and its event in one transaction.
+ */
+export function recordMessages(core: Core): (item: WaitingItem) => Promise<boolean> {
+  const insert = batched<Row, void>((rows) => insertAll(core, rows), { rows: 128 })
+  return async (item) => {
+    const message = Message.parse(item.part)
+    // A system message tells of the customer's number, not from the customer.
+    if (message.type === 'system') return true
+    await insert(await rowOf(core, item, message))
+    return true
+  }
+}
+
+interface Row {
+  item: WaitingItem
+  message: Inbound
+  id: string
+  contents: Contents
+  answer: Awaited<ReturnType<typeof askDirectory>>
+}
+
+async function rowOf(core: Core, item: WaitingItem, message: Inbound): Promise<Row> {
+  const sentAt = new Date(Math.min(Number(message.timestamp) * 1000, Date.now()))
+  const id = newIdAt('msg', sentAt)
+  return { item, message, id, contents: contentsOf(item.part), answer: await askDirectory(core, item, message, id) }
+}
+
+async function askDirectory(core: Core, item: WaitingItem, message: Inbound, id: string) {
+  const contact = Contact.safeParse(item.contacts[0]).data
+  const waId = message.from ?? contact?.wa_id ?? null
+  const answer = await call(
+    core,
+    recordInbound,
+    {
+      params: { phone_number_id: item.phoneNumberId },
+      body: {
+        upstream_id: message.id,
+        message_id: id,
+        sent_at: timeOf(id).toISOString(),
+        wa_id: waId,
+        bsuid: message.from_user_id ?? contact?.user_id ?? null,
+        parent_bsuid: contact?.parent_user_id ?? null,
+        username: contact?.profile?.username ?? null,
+        profile_name: contact?.profile?.name ?? null,
+        counts_unread: message.type !== 'reaction',
+      },
+    },
+    systemCaller(item.organizationId, newId('req')),
+  )
+  const { conversation, contact: party, window_until: windowUntil } = answer
+  if (party.phone_number !== null) {
+    core.known.remember(item.phoneNumberId, party.phone_number, {
+      parties: { conversation, contact: party },
+      windowUntilMs: windowUntil ? Date.parse(windowUntil) : 0,
+    })
+  }
+  return answer
+}
+
+async function insertAll({ sql }: Core, rows: Row[]): Promise<void[]> {
+  const inserts = rows.map(({ item, message, id, contents, answer }) => ({
+    organization_id: item.organizationId,
+    phone_number_id: item.phoneNumberId,
+    id,
+    conversation_id: answer.conversation.id,
+    contact_id: answer.contact.id,
+    type: contents.type,
+    content: contents.content,
+    unsupported: contents.unsupported,
+    body: item.part[message.type] ?? {},
+    parties: { conversation: answer.conversation, contact: answer.contact },
+    context_id: message.context?.id ?? null,
+    upstream_id: message.id,
+    created_at: timeOf(id).toISOString(),
+  }))
+  await sql.begin(async (tx) => {
+    const fresh = await tx<{ id: string }[]>`
+      insert into messages (organization_id, phone_number_id, id, conversation_id, contact_id, direction, type, content,
+        unsupported, body, parties, context_id, status, rank, upstream_id, request_id, created_at)
+      select organization_id, phone_number_id, id, conversation_id, contact_id, 'inbound', type, content, unsupported, body,
+        parties, context_id, 'delivered', 4, upstream_id, '', created_at
+      from json_to_recordset(${JSON.stringify(inserts)}::text::json) as m(organization_id text, phone_number_id text, id text,
+        conversation_id text, contact_id text, type text, content text, unsupported text, body jsonb, parties jsonb,
+        context_id text, upstream_id text, created_at timestamptz)
+      order by organization_id, upstream_id
+      on conflict (organization_id, upstream_id) where upstream_id is not null do nothing
+      returning id
+    `
+    const ids = new Set(fresh.map(({ id }) => id))
+    await record(tx, rows.filter(({ id }) => ids.has(id)).map(receivedEvent))
+  })
+  return rows.map(() => undefined)
+}
+
+/** The platform's envelope, and beside it what we know: ids, conversation, contact, labels. */
+function receivedEvent({ item, message, id, answer }: Row) {
+  const { conversation, contact, labels } = answer
+  const svc = {
+    conversation_id: conversation.id,
+    contact_id: contact.id,
+    message_id: id,
+    phone_number_id: item.phoneNumberId,
+    labels,
+    conversation: { status: conversation.status, assigned_to: conversation.assigned_to },
+    contact: { name: contact.name, phone_number: contact.phone_number },
+  }
+  return recorded(
+    messageReceived,
+    { ...passthroughOf(item), svc },
+    { organizationId: item.organizationId, id: message.id, phoneNumberId: item.phoneNumberId },
+  )
+}

@@ -1,0 +1,69 @@
+import { consume } from '@app/shared/consume.ts'
+import * as contracts from '@app/shared/contracts/messaging.ts'
+import { accountChanged } from '@app/shared/contracts/platform.ts'
+import { keyRing, readEnv } from '@app/shared/environment.ts'
+import { startHousekeeping } from '@app/shared/housekeeping.ts'
+import { consumers } from '@app/shared/provision.ts'
+import { startRelay } from '@app/shared/relay.ts'
+import { serve } from '@app/shared/rpc.ts'
+import { markReady, startWithDatabase, stopInOrder } from '@app/shared/service.ts'
+import { z } from 'zod'
+import type { App, Core } from './app.ts'
+import { acceptCallback, acceptCallbacks } from './callbacks/accept-callback.ts'
+import { startCallbacks } from './callbacks/process-callbacks.ts'
+import { getMessage } from './messages/get-message.ts'
+import { listMessages } from './messages/list-messages.ts'
+import { acceptSends } from './sends/accept-send.ts'
+import { startDispatcher } from './sends/dispatch.ts'
+import { createKnownConversations } from './sends/known-conversations.ts'
+import { sendMessage } from './sends/send-message.ts'
+import { putSender, storeSender } from './senders/put-sender.ts'
+import { createUpstream } from './upstream/upstream.ts'
+
+const env = readEnv({
+  DATABASE_URL: z.string().min(1),
+  SEAL_KEYS: keyRing,
+  CURSOR_KEYS: keyRing,
+  UPSTREAM_BASE_URL: z.url(),
+  UPSTREAM_API_VERSION: z.string().regex(/^v\d+\.\d+$/),
+  /** Shorter than the platform keeps its idle connections. */
+  UPSTREAM_KEEPALIVE_MS: z.coerce.number().int().min(1).default(1_000),
+})
+const service = await startWithDatabase('messaging', env)
+const relay = startRelay(service)
+const core: Core = {
+  ...service,
+  relay,
+  sealKeys: env.SEAL_KEYS,
+  cursorKeys: env.CURSOR_KEYS,
+  upstream: createUpstream(env),
+  known: createKnownConversations(),
+}
+const dispatcher = startDispatcher(core)
+const callbacks = startCallbacks(core, dispatcher.wake)
+const app: App = {
+  ...core,
+  acceptSend: acceptSends(core.sql),
+  acceptCallback: acceptCallbacks(core.sql),
+  dispatcher,
+  callbacks,
+}
+const housekeeping = await startHousekeeping(app, {
+  partitions: [{ table: 'callbacks', by: 'time', keepDays: 7 }],
+})
+
+const accounts = consume(app, consumers.messagingAccounts.name, accountChanged, storeSender)
+const serving = await serve(app, contracts, { sendMessage, getMessage, listMessages, acceptCallback, putSender })
+markReady(app)
+
+stopInOrder(app, [
+  serving.stop,
+  accounts.stop,
+  () => Promise.all([dispatcher.stop(), callbacks.stop()]),
+  housekeeping.stop,
+  relay.stop,
+  () => app.nc.drain(),
+  () => app.sql.end({ timeout: 5 }),
+  app.upstream.close,
+  app.probes.close,
+])

@@ -1,0 +1,35 @@
+import type { Message } from '@app/shared/contracts/messaging.ts'
+import type { z } from 'zod'
+
+export interface MessageRow {
+  id: string
+  conversationId: string
+  recipient: string | null
+  direction: 'inbound' | 'outbound'
+  type: string
+  content: string | null
+  status: 'queued' | 'sent' | 'delivered' | 'read' | 'failed'
+  upstreamId: string | null
+  error: { code: string; message: string; provider_code: number | null } | null
+  unsupported: string | null
+  playedAt: Date | null
+  createdAt: Date
+}
+
+/** What is queued shows as `pending`. */
+export const toMessage = (row: MessageRow): z.input<typeof Message> => ({
+  id: row.id,
+  object: 'message',
+  conversation_id: row.conversationId,
+  to: row.recipient,
+  direction: row.direction,
+  type: row.type,
+  content: row.content,
+  media_url: null,
+  status: row.status === 'queued' ? 'pending' : row.status,
+  created_at: row.createdAt.toISOString(),
+  ...(row.upstreamId !== null && { message_id: row.upstreamId }),
+  ...(row.error && { error: row.error }),
+  ...(row.unsupported !== null && { unsupported: { type: row.unsupported } }),
+  ...(row.playedAt && { played_at: row.playedAt.toISOString() }),
+})

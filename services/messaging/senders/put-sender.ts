@@ -1,0 +1,49 @@
+import type { Handler } from '@app/shared/contract.ts'
+import type { putSender as contract } from '@app/shared/contracts/messaging.ts'
+import type { AccountState } from '@app/shared/contracts/platform.ts'
+import type { TransactionSql } from '@app/shared/database.ts'
+import type { z } from 'zod'
+import type { App } from '../app.ts'
+
+/** 80 messages a second, what the platform takes from a number unless it says otherwise (its throughput documentation). */
+const defaultIntervalMs = 1000 / 80
+
+export const putSender: Handler<App, typeof contract> = async ({ sql, dispatcher }, { body }) => {
+  await sql.begin((tx) => storeSender(tx, body))
+  dispatcher.wake()
+  return { version: body.version }
+}
+
+/** Takes over an account's state; an older version than the stored one changes nothing. */
+export async function storeSender(tx: TransactionSql, account: z.output<typeof AccountState>): Promise<void> {
+  const { organization_id: organizationId, phone_number_id: phoneNumberId } = account
+  const [newer] = await tx`
+    select version from senders
+    where organization_id = ${organizationId} and phone_number_id = ${phoneNumberId} and account_id = ${account.account_id}
+      and version >= ${account.version} for update
+  `
+  if (newer) return
+  if (account.attached) {
+    // The number moved here: wherever it was, it is not any more.
+    await tx`
+      update senders set attached = false
+      where phone_number_id = ${phoneNumberId} and organization_id <> ${organizationId} and attached
+    `
+  }
+  await tx`
+    insert into senders as s (organization_id, phone_number_id, account_id, business_account_id, version, phone_number, name,
+      team_id, customer_id, refusal, attached, sealed_token, settings)
+    values (${organizationId}, ${phoneNumberId}, ${account.account_id}, ${account.business_account_id}, ${account.version},
+      ${account.phone_number}, ${account.name}, ${account.team_id}, ${account.customer?.id ?? null}, ${account.refusal},
+      ${account.attached}, ${account.sealed_token}, ${JSON.stringify(account.settings)}::text::jsonb)
+    on conflict (organization_id, phone_number_id) do update set
+      account_id = excluded.account_id, business_account_id = excluded.business_account_id, version = excluded.version,
+      phone_number = excluded.phone_number, name = excluded.name, team_id = excluded.team_id,
+      customer_id = excluded.customer_id, refusal = excluded.refusal, attached = excluded.attached,
+      sealed_token = excluded.sealed_token, settings = excluded.settings, updated_at = now()
+  `
+  await tx`insert into pace (grp, interval_ms) values (${phoneNumberId}, ${defaultIntervalMs}) on conflict do nothing`
+  // Queued sends of a number that is refused now end at once: their lanes are due, wherever they waited.
+  if (account.refusal !== null)
+    await tx`update send_lanes set due_at = now() where grp = ${phoneNumberId} and due_at > now()`
+}

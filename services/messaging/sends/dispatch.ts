@@ -1,0 +1,102 @@
+import { type Mailbox, startMailbox } from '@app/shared/mailbox.ts'
+import { unseal } from '@app/shared/seal.ts'
+import { LRUCache } from 'lru-cache'
+import type { Core } from '../app.ts'
+import { send } from '../upstream/send.ts'
+import { type Outcome, ourFailure, outcomeOf } from './outcome.ts'
+import { type OpenSend, takeHeads } from './open-send.ts'
+import { settleSends } from './settle-sends.ts'
+
+/** Calls to the platform at a time, in this process. */
+const slots = 256
+
+/** How far a number may run ahead of its 80 a second. */
+const burstMs = 250
+
+/**
+ * Sends what was accepted: one message of a conversation at a time, in their order, at each number's pace. The begun
+ * attempt is committed before the call; an attempt found begun belongs to a holder that died, and its outcome is unknown.
+ */
+export function startDispatcher(core: Core): Mailbox {
+  const tokens = new LRUCache<string, string>({ max: 10_000 })
+  const tokenOf = ({ sealedToken, accountId }: OpenSend) => {
+    const known = tokens.get(sealedToken)
+    if (known !== undefined) return known
+    const token = unseal(core.sealKeys, sealedToken, `account:${accountId}`)
+    tokens.set(sealedToken, token)
+    return token
+  }
+  return startMailbox<OpenSend, Outcome>(core, {
+    lanes: 'send_lanes',
+    slots,
+    perGroup: 32,
+    pace: { table: 'pace', burstMs },
+    capacity: () => 1,
+    refill: false,
+    next: takeHeads,
+    work: (item) => workOn(core, item, tokenOf),
+    settle: settleSends,
+    settled: core.relay.wake,
+    rescue: wakeSleepers,
+  })
+}
+
+async function workOn(core: Core, item: OpenSend, tokenOf: (item: OpenSend) => string): Promise<Outcome> {
+  switch (item.step) {
+    case 'orphaned':
+      return {
+        kind: 'park',
+        attempt: {
+          outcome: 'unknown',
+          httpStatus: null,
+          upstreamCode: null,
+          detail: 'the dispatcher died in the call',
+        },
+      }
+    case 'parked':
+      return { kind: 'parked', waitMs: item.parkedMs }
+    case 'unknown':
+      if (item.resendUnknown) return { kind: 'again', waitMs: 0, slowNumberMs: 0, attempt: null }
+      return ourFailure('delivery_unknown', { unknown: true })
+    case 'refused':
+      return ourFailure(item.refusal === 'chat_number_not_verified' ? 'account_not_connected' : (item.refusal ?? ''))
+    case 'expired':
+      return ourFailure('expired')
+    case 'send':
+      return attempt(core, item, tokenOf(item))
+  }
+}
+
+async function attempt(core: Core, item: OpenSend, token: string) {
+  const startedAt = performance.now()
+  const result = await send(core.upstream, {
+    phoneNumberId: item.phoneNumberId,
+    token,
+    messageId: item.id,
+    recipient: item.recipient ?? '',
+    type: item.type,
+    body: item.body,
+    contextId: item.contextId,
+  })
+  const outcome = outcomeOf(item, result)
+  const level = result.kind === 'accepted' ? 'debug' : 'warn'
+  if (core.log.isLevelEnabled(level)) {
+    const { organizationId, phoneNumberId, id, attempts } = item
+    const durationMs = Math.round(performance.now() - startedAt)
+    const code = result.kind === 'refused' ? result.code : undefined
+    core.log[level](
+      { organizationId, phoneNumberId, id, attempts, durationMs, result: result.kind, code, next: outcome.kind },
+      'attempt',
+    )
+  }
+  return outcome
+}
+
+async function wakeSleepers(sql: Core['sql']) {
+  const { count } = await sql`
+    insert into send_lanes as l (id, grp, due_at)
+    select lane, min(phone_number_id), now() from sends group by 1 order by 1
+    on conflict (id) do update set due_at = now() where l.due_at is null and l.held_until < now()
+  `
+  return count
+}

@@ -1,0 +1,58 @@
+import type { Parties } from '@app/shared/contracts/directory.ts'
+import { messageSent } from '@app/shared/contracts/messaging.ts'
+import { type Recorded, recorded } from '@app/shared/events.ts'
+import type { z } from 'zod'
+
+/** What the event `message.sent` needs of a message and its sender. */
+export interface SentMessageRow {
+  organizationId: string
+  phoneNumberId: string
+  id: string
+  type: string
+  recipient: string | null
+  content: string | null
+  parties: z.output<typeof Parties>
+  contextId: string | null
+  source: string
+  traceparent: string
+  senderPhone: string | null
+  businessAccountId: string
+}
+
+/** `message.sent`, once a message: recorded by whoever first writes the platform's id, be it the call's outcome or a callback. */
+export function messageSentEvent(message: SentMessageRow, upstreamId: string, at: Date): Recorded {
+  const { conversation, contact } = message.parties
+  return recorded(
+    messageSent,
+    {
+      session: message.phoneNumberId,
+      direction: 'outbound',
+      from_me: true,
+      timestamp: at.toISOString(),
+      message: {
+        id: message.id,
+        provider_id: upstreamId,
+        type: message.type,
+        body: message.content,
+        from: message.senderPhone,
+        to: message.recipient,
+        status: 'sent',
+        source: message.source === 'app' ? 'app' : 'api',
+        reply_to_provider_id: message.contextId,
+      },
+      conversation: { id: conversation.id, status: conversation.status },
+      contact,
+      meta: {
+        phone_number_id: message.phoneNumberId,
+        display_phone_number: message.senderPhone,
+        provider: 'chat',
+      },
+    },
+    {
+      organizationId: message.organizationId,
+      id: `${message.id}:sent`,
+      phoneNumberId: message.phoneNumberId,
+      traceparent: message.traceparent,
+    },
+  )
+}

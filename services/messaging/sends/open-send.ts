@@ -1,0 +1,69 @@
+import type { TransactionSql } from '@app/shared/database.ts'
+import type { Want } from '@app/shared/mailbox.ts'
+import type { SentMessageRow } from './message-sent.ts'
+
+/** What is to be done with the first open send of a lane. */
+export type Step =
+  /** Call the platform; the attempt is recorded. */
+  | 'send'
+  /** A holder died between the call's beginning and its outcome. */
+  | 'orphaned'
+  /** The outcome is unknown, and there is time for a callback still. */
+  | 'parked'
+  /** No callback came: fail, or send again, as the organization chose. */
+  | 'unknown'
+  /** Account, customer, subscription or entitlement stand against it. */
+  | 'refused'
+  /** Not attempted within its time to live. */
+  | 'expired'
+
+export interface OpenSend extends SentMessageRow {
+  laneId: string
+  seq: string
+  step: Step
+  attempts: number
+  /** Of the attempt that begins, or that was found begun. */
+  begunAt: Date | null
+  parkedMs: number
+  body: unknown
+  refusal: string | null
+  accountId: string
+  sealedToken: string
+  resendUnknown: boolean
+  relaxed: boolean
+  traceparent: string
+}
+
+/** The first open send of each lane with what to do about it; a send that begins is recorded as begun. */
+export async function takeHeads(tx: TransactionSql, wants: Want[]): Promise<OpenSend[]> {
+  const lanes = wants.map(({ lane }) => lane.id)
+  return tx<OpenSend[]>`
+    with heads as (
+      select h.* from unnest(${lanes}::text[]) l
+      cross join lateral (select * from sends where lane = l order by seq limit 1 for update) h
+    ), steps as (
+      select h.seq, s.refusal, s.account_id, s.sealed_token, s.phone_number, s.business_account_id,
+        s.settings ->> 'unknown_outcome' = 'resend' as resend_unknown, s.settings ->> 'ordering' = 'relaxed' as relaxed,
+        case
+          when h.begun_at is not null then 'orphaned'
+          when h.parked_until > now() then 'parked'
+          when h.parked_until is not null then 'unknown'
+          when s.refusal is not null then 'refused'
+          when h.attempts = 0 and h.expires_at < now() then 'expired'
+          else 'send'
+        end as step
+      from heads h join senders s on s.organization_id = h.organization_id and s.phone_number_id = h.phone_number_id
+    ), begun as (
+      update sends set attempts = sends.attempts + 1, begun_at = clock_timestamp() from steps
+      where sends.seq = steps.seq and steps.step = 'send' returning sends.seq, sends.attempts, sends.begun_at
+    )
+    select h.lane as lane_id, h.seq, st.step, coalesce(b.attempts, h.attempts) as attempts,
+      coalesce(b.begun_at, h.begun_at) as begun_at,
+      (greatest(0, extract(epoch from h.parked_until - now())) * 1000)::float8 as parked_ms,
+      st.refusal, st.account_id, st.sealed_token, st.phone_number as sender_phone, st.business_account_id,
+      st.resend_unknown, st.relaxed, m.organization_id, m.phone_number_id, m.id, m.type, m.recipient, m.content, m.body,
+      m.parties, m.context_id, m.source, m.traceparent
+    from heads h join steps st on st.seq = h.seq left join begun b on b.seq = h.seq
+    join messages m on m.organization_id = h.organization_id and m.phone_number_id = h.phone_number_id and m.id = h.message_id
+  `
+}

@@ -1,0 +1,26 @@
+import { Problem } from '@app/shared/problem.ts'
+import { parsePhoneNumberFromString } from 'libphonenumber-js/min'
+import { LRUCache } from 'lru-cache'
+
+const bsuid = /^[A-Z]{2}\.(ENT\.)?[A-Za-z0-9]{1,128}$/
+const read = new LRUCache<string, string>({ max: 50_000 })
+
+/**
+ * The recipient of a send: `+E164`, or a bsuid as it is. A number without `+` is read as international; it must be
+ * possible, not valid, since number plans change. Throws `invalid_phone_number`.
+ */
+export function recipientOf(to: string): string {
+  const known = read.get(to)
+  if (known !== undefined) return known
+  const recipient = bsuid.test(to) ? to : phoneOf(to)
+  read.set(to, recipient)
+  return recipient
+}
+
+function phoneOf(to: string) {
+  const trimmed = to.trim()
+  if (!/^\+?[\d\s().-]+$/.test(trimmed)) throw new Problem('invalid_phone_number', { param: 'to' })
+  const number = parsePhoneNumberFromString(`+${trimmed.replaceAll(/\D/g, '')}`)
+  if (!number?.isPossible()) throw new Problem('invalid_phone_number', { param: 'to' })
+  return number.number
+}

@@ -1,0 +1,109 @@
+import { request } from 'undici'
+import { z } from 'zod'
+import type { Upstream } from './upstream.ts'
+import { theirProduct } from './words.ts'
+
+/** From the request's first byte to the answer's last. */
+const sendTimeoutMs = 20_000
+
+export interface OutgoingMessage {
+  phoneNumberId: string
+  token: string
+  /** Our `msg_` id, which comes back in the statuses. */
+  messageId: string
+  /** `+E164`, or a bsuid. */
+  recipient: string
+  type: string
+  /** The type's block. */
+  body: unknown
+  contextId: string | null
+}
+
+/** What one call came to. Unknown: it may have been accepted, and nobody can tell. */
+export type SendResult =
+  | { kind: 'accepted'; upstreamId: string; httpStatus: number }
+  | { kind: 'refused'; code: number; message: string; details: string; httpStatus: number }
+  | { kind: 'unreachable'; details: string }
+  | { kind: 'unknown'; details: string; httpStatus: number | null }
+
+const Accepted = z.object({ messages: z.tuple([z.object({ id: z.string().min(1) })], z.unknown()) })
+
+const Refused = z.object({
+  error: z.object({
+    code: z.number(),
+    message: z.string().catch(''),
+    error_data: z.object({ details: z.string() }).partial().catch({}).optional(),
+  }),
+})
+
+/** Sends a message to the platform. Never throws: whatever happens is a result. */
+export async function send(upstream: Upstream, message: OutgoingMessage): Promise<SendResult> {
+  const { origin, path } = upstream.urlOf(`/${message.phoneNumberId}/messages`)
+  try {
+    const { statusCode, body } = await request(origin + path, {
+      method: 'POST',
+      dispatcher: upstream.agent,
+      headers: { authorization: `Bearer ${message.token}`, 'content-type': 'application/json' },
+      body: JSON.stringify(payloadOf(message)),
+      headersTimeout: sendTimeoutMs,
+      signal: AbortSignal.timeout(sendTimeoutMs),
+    })
+    return read(statusCode, await body.text())
+  } catch (err) {
+    return isBeforeRequest(err)
+      ? { kind: 'unreachable', details: describe(err) }
+      : { kind: 'unknown', details: describe(err), httpStatus: null }
+  }
+}
+
+function payloadOf({ messageId, recipient, type, body, contextId }: OutgoingMessage) {
+  return {
+    messaging_product: theirProduct,
+    recipient_type: 'individual',
+    ...(recipient.startsWith('+') ? { to: recipient } : { recipient }),
+    type,
+    ...(contextId !== null && { context: { message_id: contextId } }),
+    biz_opaque_callback_data: messageId,
+    [type]: body,
+  }
+}
+
+/** An error body in the platform's own shape is its word that it did not accept; nothing else is. */
+function read(httpStatus: number, text: string): SendResult {
+  const value = parse(text)
+  const refused = Refused.safeParse(value)
+  if (refused.success) {
+    const { code, message, error_data } = refused.data.error
+    return { kind: 'refused', code, message, details: error_data?.details ?? message, httpStatus }
+  }
+  const accepted = Accepted.safeParse(value)
+  if (httpStatus < 300 && accepted.success) {
+    return { kind: 'accepted', upstreamId: accepted.data.messages[0].id, httpStatus }
+  }
+  return { kind: 'unknown', details: `an answer ${httpStatus} that is not the platform's`, httpStatus }
+}
+
+function parse(text: string): unknown {
+  try {
+    return JSON.parse(text)
+  } catch {
+    return undefined
+  }
+}
+
+/** Failures to find, reach or trust the host: not a byte of the request was written. */
+function isBeforeRequest(err: unknown) {
+  if (!(err instanceof Error) || !('code' in err)) return false
+  const code = String(err.code)
+  const syscall = 'syscall' in err ? err.syscall : undefined
+  return (
+    code === 'UND_ERR_CONNECT_TIMEOUT' ||
+    code === 'ECONNREFUSED' ||
+    syscall === 'getaddrinfo' ||
+    syscall === 'connect' ||
+    /^(ERR_TLS|CERT_|DEPTH_ZERO|SELF_SIGNED|UNABLE_TO|ERR_SSL)/.test(code)
+  )
+}
+
+const describe = (err: unknown) =>
+  err instanceof Error ? ('code' in err ? `${String(err.code)}: ${err.message}` : err.message) : String(err)

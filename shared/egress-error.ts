@@ -1,0 +1,84 @@
+import { errors } from 'undici'
+
+/** Why nothing came back from an address. */
+export type EgressFailure =
+  | 'blocked_address'
+  | 'dns_error'
+  | 'connection_refused'
+  | 'connection_failed'
+  | 'tls_error'
+  | 'timeout'
+  | 'invalid_response'
+
+/** A refusal or a failure of ours on the way out. */
+export class EgressError extends Error {
+  override readonly name = 'EgressError'
+  readonly failure: EgressFailure
+
+  constructor(failure: EgressFailure, message: string) {
+    super(message)
+    this.failure = failure
+  }
+}
+
+export interface NamedFailure {
+  failure: EgressFailure
+  /** For the owner of the address; says nothing about our own network. */
+  message: string
+  /** Our name server did not answer: nothing is held against the address. */
+  isOurs: boolean
+}
+
+const messages: Record<EgressFailure, string> = {
+  blocked_address: 'The address is not allowed.',
+  dns_error: 'The host name could not be resolved.',
+  connection_refused: 'The connection was refused.',
+  connection_failed: 'The connection could not be made, or ended before an answer.',
+  tls_error: 'The TLS handshake failed.',
+  timeout: 'No answer came in time.',
+  invalid_response: 'The answer was not valid HTTP.',
+}
+
+const byCode: Record<string, EgressFailure> = {
+  ENOTFOUND: 'dns_error',
+  ENODATA: 'dns_error',
+  ESERVFAIL: 'dns_error',
+  EREFUSED: 'dns_error',
+  EFORMERR: 'dns_error',
+  EBADRESP: 'dns_error',
+  EBADNAME: 'dns_error',
+  ENONAME: 'dns_error',
+  ETIMEOUT: 'dns_error',
+  EAI_AGAIN: 'dns_error',
+  EAI_FAIL: 'dns_error',
+  ECONNREFUSED: 'connection_refused',
+  ETIMEDOUT: 'timeout',
+  UND_ERR_CONNECT_TIMEOUT: 'timeout',
+  UND_ERR_HEADERS_TIMEOUT: 'timeout',
+  UND_ERR_BODY_TIMEOUT: 'timeout',
+  UND_ERR_ABORTED: 'timeout',
+  UND_ERR_HEADERS_OVERFLOW: 'invalid_response',
+  EPROTO: 'tls_error',
+  ECONNRESET: 'connection_failed',
+}
+
+const resolverIsAway = new Set(['ETIMEOUT', 'EAI_AGAIN'])
+
+/** Names what a dispatcher of egress.ts failed with. */
+export function failureOf(err: unknown): NamedFailure {
+  const cause = err instanceof AggregateError ? (err.errors[0] as unknown) : err
+  const failure = kindOf(cause)
+  return { failure, message: messages[failure], isOurs: resolverIsAway.has(codeOf(cause)) }
+}
+
+function kindOf(err: unknown): EgressFailure {
+  if (err instanceof EgressError) return err.failure
+  if (err instanceof errors.HTTPParserError) return 'invalid_response'
+  const code = codeOf(err)
+  if (/^(CERT_|ERR_TLS_|ERR_SSL_|ERR_OSSL_|UNABLE_TO_|DEPTH_ZERO_|SELF_SIGNED_|HOSTNAME_MISMATCH)/.test(code)) {
+    return 'tls_error'
+  }
+  return byCode[code] ?? 'connection_failed'
+}
+
+const codeOf = (err: unknown) => (err instanceof Error && 'code' in err ? String(err.code) : '')

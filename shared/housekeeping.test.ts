@@ -1,0 +1,98 @@
+import { afterAll, beforeAll, beforeEach, expect, test } from 'vitest'
+import { createTestDatabase, type TestDatabase } from '../test/database.ts'
+import { startHousekeeping, type Sweep } from './housekeeping.ts'
+import { createLog } from './log.ts'
+
+const dayMs = 24 * 60 * 60 * 1000
+let database: TestDatabase
+let app: Parameters<typeof startHousekeeping>[0]
+
+beforeAll(async () => {
+  database = await createTestDatabase('platform')
+  app = { name: 'platform', sql: database.sql, log: createLog('test', 'silent') }
+  await database.sql`
+    create table visits (at timestamptz(3) not null, page text) partition by range (at)
+  `
+  await database.sql`create table visits_default partition of visits default`
+})
+afterAll(() => database.drop())
+
+beforeEach(() => database.sql`truncate handled_events`)
+
+const nameOf = (table: string, atMs: number) =>
+  `${table}_${new Date(atMs).toISOString().slice(0, 10).replaceAll('-', '')}`
+
+async function partitionsOf(table: string) {
+  const rows = await database.sql<{ name: string }[]>`
+    select inhrelid::regclass::text as name from pg_inherits where inhparent = ${table}::regclass order by 1
+  `
+  return rows.map(({ name }) => name)
+}
+
+/** Starts, waits for the sweeps, and stops. */
+async function keepHouse(sweep: Sweep = () => Promise.resolve(0)) {
+  const { promise, resolve } = Promise.withResolvers<void>()
+  const last: Sweep = () => {
+    resolve()
+    return Promise.resolve(0)
+  }
+  const house = await startHousekeeping(app, {
+    partitions: [{ table: 'visits', by: 'time', keepDays: 2 }],
+    sweeps: [sweep, last],
+  })
+  await promise
+  await house.stop()
+}
+
+test('partitions of today and of the week ahead are there when it resolves, for the outbox too', async () => {
+  const house = await startHousekeeping(app, { partitions: [{ table: 'visits', by: 'time', keepDays: 2 }] })
+  for (const table of ['outbox', 'visits']) {
+    const names = await partitionsOf(table)
+    for (let day = -1; day <= 7; day++) expect(names).toContain(nameOf(table, Date.now() + day * dayMs))
+  }
+  await house.stop()
+})
+
+test('a partition past its days is dropped', async () => {
+  const old = nameOf('visits', Date.now() - 3 * dayMs)
+  const from = new Date(Math.floor(Date.now() / dayMs - 3) * dayMs).toISOString()
+  const to = new Date(Math.floor(Date.now() / dayMs - 2) * dayMs).toISOString()
+  await database.sql.unsafe(`create table ${old} partition of visits for values from ('${from}') to ('${to}')`)
+  await keepHouse()
+  expect(await partitionsOf('visits')).not.toContain(old)
+})
+
+test('handled events are forgotten after four days, and no earlier', async () => {
+  await database.sql`
+    insert into handled_events (consumer, event_id, handled_at)
+    select 'c', 'old ' || n, now() - interval '97 hours' from generate_series(1, 6000) n
+    union all select 'c', 'young', now() - interval '95 hours'
+  `
+  await keepHouse()
+  const left = await database.sql<{ eventId: string }[]>`select event_id from handled_events`
+  expect(left.map(({ eventId }) => eventId)).toEqual(['young'])
+})
+
+test('a sweep is repeated until it finds nothing', async () => {
+  const found = [5000, 12, 0]
+  await keepHouse(() => Promise.resolve(found.shift() ?? -1))
+  expect(found).toEqual([])
+})
+
+test('a sweep that fails does not keep the next from its work', async () => {
+  await keepHouse(() => Promise.reject(new Error('broken')))
+})
+
+test('an instance that starts while another is at it waits, and finds the partitions made', async () => {
+  const other = await database.sql.reserve()
+  await other`select pg_advisory_lock(hashtext('housekeeping platform'))`
+  let resolved = false
+  const starting = startHousekeeping(app, { partitions: [] }).finally(() => {
+    resolved = true
+  })
+  await database.sql`select pg_sleep(0.4)`
+  expect(resolved).toBe(false)
+  await other`select pg_advisory_unlock(hashtext('housekeeping platform'))`
+  other.release()
+  await (await starting).stop()
+})

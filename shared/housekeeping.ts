@@ -1,0 +1,116 @@
+import { setTimeout as sleep } from 'node:timers/promises'
+import { isDatabaseAway, type Sql } from './database.ts'
+import { type DailyPartitions, keepPartitions } from './partitions.ts'
+import type { DataService } from './service.ts'
+
+/** Deletes some of what is past its time, at most some thousand rows; answers how many. */
+export type Sweep = (sql: Sql) => Promise<number>
+
+export interface Housekeeping {
+  /** The service's partitioned tables; the outbox is among them by itself. */
+  partitions: DailyPartitions[]
+  /** Repeated until they find nothing; `handled_events` is swept by itself. */
+  sweeps?: Sweep[]
+}
+
+type App = Pick<DataService, 'name' | 'sql' | 'log'>
+
+const hourMs = 60 * 60 * 1000
+/** One day more than the stream keeps events (72 h), so that nothing it holds is unknown here. */
+const outbox: DailyPartitions = { table: 'outbox', by: 'time', keepDays: 4 }
+
+/**
+ * Makes partitions ahead, drops old ones and sweeps, every hour, in one instance of the service at a time. Resolves when
+ * the partitions of today are there: call it before the service is ready.
+ */
+export async function startHousekeeping(app: App, housekeeping: Housekeeping): Promise<{ stop: () => Promise<void> }> {
+  const { partitions, sweeps = [] } = housekeeping
+  const tables = [outbox, ...partitions]
+  let stopped = false
+  let running: Promise<unknown> | undefined
+
+  async function run() {
+    await alone(app, async () => {
+      await keepAll(app, tables)
+      for (const sweep of [sweepHandledEvents, ...sweeps]) {
+        await guarded(app, sweep.name, async () => {
+          while (!stopped && (await sweep(app.sql)) > 0);
+        })
+      }
+    })
+  }
+
+  function wake() {
+    running ??= run()
+      .catch((err: unknown) => app.log.warn({ err }, 'housekeeping'))
+      .finally(() => {
+        running = undefined
+      })
+  }
+
+  await untilKept(app, tables)
+  wake()
+  const timer = setInterval(wake, hourMs)
+  return {
+    async stop() {
+      stopped = true
+      clearInterval(timer)
+      await running
+    },
+  }
+}
+
+/** Waits for the database, and for another instance that is at it: writers must find partitions. */
+async function untilKept(app: App, tables: DailyPartitions[]) {
+  for (let attempt = 0; ; attempt++) {
+    try {
+      if (await alone(app, () => keepAll(app, tables))) return
+    } catch (err) {
+      if (!isDatabaseAway(err)) throw err
+      if (attempt % 20 === 0) app.log.warn({ err }, 'housekeeping')
+    }
+    await sleep(250)
+  }
+}
+
+async function keepAll(app: App, tables: DailyPartitions[]) {
+  for (const table of tables) await guarded(app, table.table, () => keepPartitions(app.sql, table))
+}
+
+/** Does the work unless another instance is at it, which is answered by false. The lock is a session's: the work is many transactions. */
+async function alone({ sql, name }: App, work: () => Promise<void>) {
+  const session = await sql.reserve()
+  const key = `housekeeping ${name}`
+  try {
+    const [lock] = await session<{ mine: boolean }[]>`select pg_try_advisory_lock(hashtext(${key})) as mine`
+    if (!lock?.mine) return false
+    try {
+      await work()
+    } finally {
+      await session`select pg_advisory_unlock(hashtext(${key}))`
+    }
+    return true
+  } finally {
+    session.release()
+  }
+}
+
+/** One table's trouble does not keep the others from being kept; a database that is away does. */
+async function guarded({ log }: App, what: string, work: () => Promise<void>) {
+  try {
+    await work()
+  } catch (err) {
+    if (isDatabaseAway(err)) throw err
+    log.error({ err, what }, 'housekeeping')
+  }
+}
+
+/** Forgets events a day after the stream has forgotten them; 5,000 at a time. */
+async function sweepHandledEvents(sql: Sql) {
+  const { count } = await sql`
+    delete from handled_events where (consumer, event_id) in (
+      select consumer, event_id from handled_events where handled_at < now() - interval '4 days' limit 5000
+    )
+  `
+  return count
+}

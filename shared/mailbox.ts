@@ -1,0 +1,294 @@
+import type { Sql, TransactionSql } from './database.ts'
+import { claimLanes, type Lane, type Pace, type Release, releaseLanes, renewLanes } from './lanes.ts'
+import { type Loop, startLoop } from './loop.ts'
+import type { DataService } from './service.ts'
+
+/**
+ * Work that waits in Postgres, in lanes. What is claimed is a lane (a conversation, a number, a subscription), never an
+ * item; its holder alone works on it, so order, caps and waits are the holder's own business, without a count in SQL.
+ *
+ *   asleep (due_at null) ── an item arrives ──▶ due ── claimed ──▶ held ── its items are done ──▶ asleep | due | due later
+ *                                                ▲                  │
+ *                                                └── lease lapsed ──┘   (the holder died: the next one finds what it left)
+ *
+ * What an item needs is written before its work begins (`next`) and what came of it after (`settle`), each in one
+ * transaction for many items. A crash in between is found by the next holder: `next` sees an item that was begun.
+ */
+export interface MailboxOptions<Item extends { laneId: string }, Outcome> {
+  /** The table of lanes, shaped as lanes.ts says. */
+  lanes: string
+  /** How long a lane is held without a renewal; work never starts later than half of it. */
+  leaseMs?: number
+  /** Items in work at a time, in this process. */
+  slots: number
+  /** Lanes that one group may get in one claim; groups take turns. */
+  perGroup?: number
+  /** Charges each claimed lane to its group's pace. */
+  pace?: Pace
+  /** Share of the slots that lanes with failures may hold, from 0 to 1. */
+  failingShare?: number
+  /** Items that a lane may have in work at a time. */
+  capacity: (lane: Lane) => number
+  /** Whether a lane that is held takes its next items at once, or is released after each item and claimed again. */
+  refill: boolean
+  /** Picks at most `free` items of each lane and records that their work begins. */
+  next: (tx: TransactionSql, wants: Want[]) => Promise<Item[]>
+  /** The work. Must not throw: what it throws is handled as if the process had died. */
+  work: (item: Item, lane: Lane) => Promise<Outcome>
+  /** Records outcomes, and says what the lanes do next. An `outcome` of null: the work was not started (too late in the lease). */
+  settle: (tx: TransactionSql, done: Done<Item, Outcome>[]) => Promise<Directive[]>
+  /** Runs after each commit of `settle`: wake the relay. */
+  settled?: () => void
+  /** Wakes lanes that sleep beside an open item; expected to find none. Runs once a minute. */
+  rescue?: (sql: Sql) => Promise<number>
+}
+
+export interface Want {
+  lane: Lane
+  free: number
+}
+
+export interface Done<Item, Outcome> {
+  item: Item
+  lane: Lane
+  outcome: Outcome | null
+}
+
+/**
+ * What a lane does when its items in work are done. Without one, or with a `waitMs` of null, it takes the next item (with
+ * `refill`) or sleeps until an arrival. What a directive leaves out stays as an earlier one of the same hold said.
+ */
+export interface Directive extends Partial<Omit<Release, 'lane'>> {
+  laneId: string
+}
+
+export interface Mailbox {
+  /** Looks for due lanes now; call it after every commit that made one due. */
+  wake: () => void
+  /** Items in work. */
+  busy: () => number
+  /** Claims no more, waits for what is in work, and records it. */
+  stop: () => Promise<void>
+}
+
+interface Active {
+  lane: Lane
+  inWork: number
+  /** Monotonic time of the claim or renewal; the fence counts from here. */
+  heldSince: number
+  /** What directives said so far of its release. */
+  release: Omit<Release, 'lane'>
+}
+
+interface Finished<Item, Outcome> extends Done<Item, Outcome> {
+  owner: Active
+}
+
+/** Everything a running mailbox knows. */
+interface Box<Item extends { laneId: string }, Outcome> {
+  app: Pick<DataService, 'sql' | 'log'>
+  options: MailboxOptions<Item, Outcome>
+  leaseMs: number
+  active: Map<string, Active>
+  /** Worked on, not recorded yet. */
+  done: Finished<Item, Outcome>[]
+  /** Claimed, and found to hold nothing. */
+  emptied: Active[]
+  busy: number
+  stopped: boolean
+  afterGroup: string
+  claiming: Loop
+  settling: Loop
+}
+
+const claimLimit = 64
+const settleLimit = 256
+const busyPollMs = 250
+const idlePollMs = 1_000
+/** A group whose pace is used up has its next token soon. */
+const pacePollMs = 25
+
+export function startMailbox<Item extends { laneId: string }, Outcome>(
+  app: Pick<DataService, 'sql' | 'log'>,
+  options: MailboxOptions<Item, Outcome>,
+): Mailbox {
+  const { leaseMs = 30_000 } = options
+  const box: Box<Item, Outcome> = {
+    app,
+    options,
+    leaseMs,
+    active: new Map(),
+    done: [],
+    emptied: [],
+    busy: 0,
+    stopped: false,
+    afterGroup: '',
+    claiming: startLoop(app.log, `${options.lanes} claim`, () => claim(box)),
+    settling: startLoop(app.log, `${options.lanes} settle`, () => settle(box)),
+  }
+  const renewal = setInterval(() => box.settling.wake(), leaseMs / 6)
+  const rescue = setInterval(() => void rescueLanes(box), 60_000)
+  box.claiming.wake()
+  return {
+    wake: box.claiming.wake,
+    busy: () => box.busy,
+    async stop() {
+      box.stopped = true
+      clearInterval(rescue)
+      await box.claiming.stop()
+      while (box.busy > 0 || box.emptied.length > 0) await new Promise((resolve) => setTimeout(resolve, 10))
+      clearInterval(renewal)
+      await box.settling.stop()
+    },
+  }
+}
+
+/** One claim; answers after how many ms to look again. */
+async function claim<Item extends { laneId: string }, Outcome>(box: Box<Item, Outcome>): Promise<number> {
+  const { app, options, leaseMs, active } = box
+  const free = options.slots - box.busy
+  if (box.stopped) return Infinity
+  if (free <= 0 || box.done.length > settleLimit) return busyPollMs
+  const startedAt = performance.now()
+  const failing = [...active.values()].filter(({ lane }) => lane.failures > 0).length
+  const { failingShare } = options
+  const { lanes, items, paced, last } = await app.sql.begin(async (tx) => {
+    const claimed = await claimLanes(tx, {
+      table: options.lanes,
+      leaseMs,
+      perGroup: options.perGroup ?? 16,
+      limit: Math.min(free, claimLimit),
+      failingLimit: failingShare === undefined ? null : Math.floor(options.slots * failingShare) - failing,
+      pace: options.pace,
+      afterGroup: box.afterGroup,
+    })
+    const share = Math.max(1, Math.floor(free / Math.max(1, claimed.lanes.length)))
+    const wants = claimed.lanes.map((lane) => ({ lane, free: Math.min(options.capacity(lane), share) }))
+    return { ...claimed, items: wants.length > 0 ? await options.next(tx, wants) : [] }
+  })
+  box.afterGroup = last
+  for (const lane of lanes) active.set(lane.id, { lane, inWork: 0, heldSince: startedAt, release: { waitMs: null } })
+  begin(box, items)
+  const empty = lanes.flatMap(({ id }) => active.get(id) ?? []).filter(({ inWork }) => inWork === 0)
+  box.emptied.push(...empty)
+  if (empty.length > 0) box.settling.wake()
+  if (lanes.length > 0) return 0
+  if (paced) return pacePollMs
+  return box.busy > 0 ? busyPollMs : idlePollMs
+}
+
+function begin<Item extends { laneId: string }, Outcome>(box: Box<Item, Outcome>, items: Item[]) {
+  for (const item of items) {
+    const owner = box.active.get(item.laneId)
+    if (!owner) continue
+    owner.inWork++
+    box.busy++
+    void run(box, item, owner)
+  }
+}
+
+async function run<Item extends { laneId: string }, Outcome>(box: Box<Item, Outcome>, item: Item, owner: Active) {
+  const { lane } = owner
+  try {
+    // A process that was frozen meanwhile may have lost the lane: past half the lease nothing begins.
+    const late = performance.now() - owner.heldSince > box.leaseMs / 2
+    box.done.push({ item, lane, owner, outcome: late ? null : await box.options.work(item, lane) })
+  } catch (err) {
+    // As after a crash: the lane is left to its lease, and the next holder finds the item begun.
+    box.app.log.error({ err, lane: lane.id }, 'work threw')
+    drop(box, owner)
+    box.busy--
+  }
+  box.settling.wake()
+}
+
+function drop<Item extends { laneId: string }, Outcome>({ active }: Box<Item, Outcome>, owner: Active) {
+  if (active.get(owner.lane.id) === owner) active.delete(owner.lane.id)
+}
+
+/** Records what is done, in one transaction with the release or refill of its lanes. */
+async function settle<Item extends { laneId: string }, Outcome>(box: Box<Item, Outcome>): Promise<number> {
+  await renew(box)
+  const batch = box.done.slice(0, settleLimit)
+  const empty = box.emptied
+  if (batch.length === 0 && empty.length === 0) return Infinity
+  const { items, released, releases } = await box.app.sql.begin((tx) => record(tx, box, batch, empty))
+  box.done = box.done.slice(batch.length)
+  box.emptied = box.emptied.slice(empty.length)
+  box.busy -= batch.length
+  for (const { owner } of batch) owner.inWork--
+  for (const [owner, release] of releases) Object.assign(owner, { release })
+  for (const owner of released) drop(box, owner)
+  begin(box, items)
+  if (batch.length > 0) box.options.settled?.()
+  box.claiming.wake()
+  return box.done.length > 0 || box.emptied.length > 0 ? 0 : Infinity
+}
+
+/** The transaction of a settlement; changes nothing in memory, since it may be rolled back and run again. */
+async function record<Item extends { laneId: string }, Outcome>(
+  tx: TransactionSql,
+  box: Box<Item, Outcome>,
+  batch: Finished<Item, Outcome>[],
+  empty: Active[],
+) {
+  const { options } = box
+  const owners = new Map(batch.map(({ item, owner }) => [item.laneId, owner]))
+  const releases = new Map<Active, Omit<Release, 'lane'>>()
+  for (const { laneId, ...said } of batch.length > 0 ? await options.settle(tx, batch) : []) {
+    const owner = owners.get(laneId)
+    if (owner) releases.set(owner, { ...(releases.get(owner) ?? owner.release), ...said })
+  }
+  const releaseOf = (owner: Active) => releases.get(owner) ?? owner.release
+  const stillIn = (owner: Active) => owner.inWork - batch.filter((entry) => entry.owner === owner).length
+  const wants = [...owners.values()].flatMap((owner) => {
+    const free = options.capacity({ ...owner.lane, ...releaseOf(owner) }) - stillIn(owner)
+    const goesOn = options.refill && !box.stopped && releaseOf(owner).waitMs === null && isHeld(box, owner)
+    return goesOn && free > 0 ? [{ lane: owner.lane, free }] : []
+  })
+  const items = wants.length > 0 ? await options.next(tx, wants) : []
+  const refilled = new Set(items.map((item) => item.laneId))
+  const released = [...new Set([...owners.values(), ...empty])].filter(
+    (owner) => stillIn(owner) === 0 && !refilled.has(owner.lane.id),
+  )
+  await releaseLanes(
+    tx,
+    options.lanes,
+    released.map((owner) => ({ lane: owner.lane, ...releaseOf(owner) })),
+  )
+  return { items, released, releases }
+}
+
+const isHeld = <Item extends { laneId: string }, Outcome>({ active }: Box<Item, Outcome>, owner: Active) =>
+  active.get(owner.lane.id) === owner
+
+/** Lanes with long work keep their lease; those that another holder took meanwhile are given up. */
+async function renew<Item extends { laneId: string }, Outcome>(box: Box<Item, Outcome>) {
+  const { app, options, leaseMs } = box
+  const now = performance.now()
+  const aging = [...box.active.values()].filter(({ heldSince }) => now - heldSince > leaseMs / 3)
+  if (aging.length === 0) return
+  const held = await renewLanes(
+    app.sql,
+    options.lanes,
+    leaseMs,
+    aging.map(({ lane }) => lane),
+  )
+  for (const owner of aging) {
+    const heldUntil = held.get(owner.lane.id)
+    if (heldUntil === undefined) drop(box, owner)
+    else {
+      owner.lane.heldUntil = heldUntil
+      owner.heldSince = now
+    }
+  }
+}
+
+async function rescueLanes<Item extends { laneId: string }, Outcome>({ app, options }: Box<Item, Outcome>) {
+  try {
+    const count = (await options.rescue?.(app.sql)) ?? 0
+    if (count > 0) app.log.error({ count, lanes: options.lanes }, 'lanes slept beside open items')
+  } catch (err) {
+    app.log.warn({ err, lanes: options.lanes }, 'rescue')
+  }
+}
