@@ -56,7 +56,6 @@ const byCode: Record<string, EgressFailure> = {
   UND_ERR_CONNECT_TIMEOUT: 'timeout',
   UND_ERR_HEADERS_TIMEOUT: 'timeout',
   UND_ERR_BODY_TIMEOUT: 'timeout',
-  UND_ERR_ABORTED: 'timeout',
   UND_ERR_HEADERS_OVERFLOW: 'invalid_response',
   EPROTO: 'tls_error',
   ECONNRESET: 'connection_failed',
@@ -73,6 +72,7 @@ export function failureOf(err: unknown): NamedFailure {
 
 function kindOf(err: unknown): EgressFailure {
   if (err instanceof EgressError) return err.failure
+  if (err instanceof Error && err.name === 'TimeoutError') return 'timeout'
   if (err instanceof errors.HTTPParserError) return 'invalid_response'
   const code = codeOf(err)
   if (/^(CERT_|ERR_TLS_|ERR_SSL_|ERR_OSSL_|UNABLE_TO_|DEPTH_ZERO_|SELF_SIGNED_|HOSTNAME_MISMATCH)/.test(code)) {

@@ -26,7 +26,7 @@ beforeAll(async () => {
     port,
   )
 })
-afterAll(() => Promise.all(servers.map((server) => server.close())))
+afterAll(() => servers.forEach((server) => server.close()))
 beforeEach(() => {
   connections = 0
 })
@@ -241,6 +241,15 @@ describe('failures have names', () => {
     const { port: free } = closed.address() as AddressInfo
     await new Promise((resolve) => closed.close(resolve))
     expect(await callOf(egress, `http://127.0.0.1:${free}/`)).toBe('connection_refused')
+  })
+  test('of a caller’s signal', async () => {
+    const silent = createTcpServer(() => {})
+    await new Promise<void>((resolve) => silent.listen(0, '127.0.0.1', resolve))
+    const url = `http://127.0.0.1:${(silent.address() as AddressInfo).port}/`
+    const { dispatcher } = egress
+    const failure = await request(url, { dispatcher, signal: AbortSignal.timeout(50) }).catch(failureOf)
+    expect(failure).toMatchObject({ failure: 'timeout' })
+    silent.close()
   })
   test('of a peer that hangs up', async () => {
     const rude = createTcpServer((socket) => socket.destroy())

@@ -94,7 +94,7 @@ type Fragment = ReturnType<TransactionSql>
 
 const laneColumns = (tx: TransactionSql) => tx`
   id, grp as "group", arrivals, held_until::text, failures,
-  greatest(0, extract(epoch from paced_until - now()) * 1000)::float8 as paced_ms
+  (extract(epoch from greatest(paced_until, now()) - now()) * 1000)::float8 as paced_ms
 `
 
 async function claimPlain(tx: TransactionSql, claim: Claim, groups: string[], limit: number, only: Fragment) {

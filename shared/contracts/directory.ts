@@ -216,3 +216,27 @@ export const contactCreated = event({
     }),
   }),
 })
+
+const identity = z.object({
+  bsuid: z.string().nullable(),
+  parent_bsuid: z.string().nullable(),
+  phone_number: z.string().nullable(),
+})
+
+export const contactIdentityUpdated = event({
+  subject: 'event.directory.contact-identity-updated',
+  summary: 'A contact is known by another business-scoped user id or number, or two contacts were found to be one',
+  webhook: { type: 'contact.identity_updated', source: 'svc' },
+  data: z.object({
+    contact: z.object({
+      id: idOf('ctc'),
+      object: z.literal('contact'),
+      phone_number: z.string().nullable(),
+      name: z.string().nullable(),
+      phone_number_id: phoneNumberId,
+    }),
+    previous: identity,
+    current: identity,
+    changed_at: time,
+  }),
+})

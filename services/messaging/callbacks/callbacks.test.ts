@@ -1,0 +1,221 @@
+import { afterAll, beforeAll, beforeEach, expect, test, vi } from 'vitest'
+import { accept, phoneNumberId, type TestMessaging, testMessaging } from '../testing/app.ts'
+
+let app: TestMessaging
+beforeAll(async () => {
+  app = await testMessaging()
+})
+afterAll(() => app.close())
+beforeEach(() => app.respondWith(accept))
+
+const until = (check: () => Promise<unknown>) => vi.waitFor(check, { timeout: 10_000, interval: 20 })
+const now = () => String(Math.floor(Date.now() / 1000))
+const metadata = { display_phone_number: '15550001111', phone_number_id: phoneNumberId }
+
+async function callback(...values: object[]) {
+  const changes = values.map((value) => ({
+    field: 'messages',
+    value: { messaging_product: 'whatsapp', metadata, ...value },
+  }))
+  await raw({ object: 'whatsapp_business_account', entry: [{ id: '102290129340398', changes }] })
+}
+
+async function raw(body: unknown) {
+  const bytes = Buffer.from(typeof body === 'string' ? body : JSON.stringify(body))
+  const { splitCallback } = await import('./split.ts')
+  await app.acceptCallback({ body: bytes, split: splitCallback(bytes) })
+  app.callbacks.wake()
+}
+
+const status = (id: string, word: string, more = {}) => ({
+  id,
+  status: word,
+  timestamp: now(),
+  recipient_id: '15550123456',
+  ...more,
+})
+
+const inbound = (id: string, body: string, more = {}) => ({
+  contacts: [{ profile: { name: 'Ana' }, wa_id: '15550123456' }],
+  messages: [{ from: '15550123456', id, timestamp: now(), type: 'text', text: { body }, ...more }],
+})
+
+async function sent(text: string) {
+  const { id } = await app.send(text)
+  await until(async () => expect(await app.statusOf(id)).toBe('sent'))
+  const [row] = await app.sql<{ upstreamId: string }[]>`select upstream_id from messages where id = ${id}`
+  return { id, upstreamId: row?.upstreamId ?? '' }
+}
+
+const told = async (upstreamId: string) =>
+  (await app.events())
+    .filter(({ id }) => id.startsWith(`${upstreamId}:`))
+    .map(({ id }) => id.slice(upstreamId.length + 1))
+
+const orders = [
+  ['sent', 'delivered', 'read'],
+  ['read', 'delivered', 'sent'],
+  ['delivered', 'sent', 'read', 'delivered', 'sent'],
+  ['read', 'read', 'sent', 'delivered'],
+]
+
+test.each(orders)(
+  'statuses in any order, with duplicates, end the same and are told once each: %s %s %s',
+  async (...words) => {
+    const { id, upstreamId } = await sent(`order ${words.join()}`)
+    for (const word of words) await callback({ statuses: [status(upstreamId, word)] })
+    await until(async () => expect((await told(upstreamId)).toSorted()).toEqual(['delivered', 'read', 'sent']))
+    expect(await app.statusOf(id)).toBe('read')
+  },
+)
+
+test('all statuses in one callback end the same', async () => {
+  const { id, upstreamId } = await sent('at once')
+  await callback({ statuses: ['read', 'sent', 'delivered', 'sent'].map((word) => status(upstreamId, word)) })
+  await until(async () => expect((await told(upstreamId)).toSorted()).toEqual(['delivered', 'read', 'sent']))
+  expect(await app.statusOf(id)).toBe('read')
+})
+
+test('a failed callback fails the message with the code of the platform', async () => {
+  const { id, upstreamId } = await sent('will fail')
+  await callback({
+    statuses: [status(upstreamId, 'failed', { errors: [{ code: 131047, title: 'Re-engagement message' }] })],
+  })
+  await until(async () => expect(await app.statusOf(id)).toBe('failed'))
+  const [row] = await app.sql`select error from messages where id = ${id}`
+  expect(row?.['error']).toMatchObject({ code: 'outside_24h_window', provider_code: 131047 })
+})
+
+test('a callback that carries our id resolves an unknown outcome: sent, once told, and what waited behind it goes on', async () => {
+  app.respondWith((_call, response) => response.destroy())
+  const { id } = await app.send('dropped')
+  await until(async () =>
+    expect(await app.sql`select 1 from sends where message_id = ${id} and parked_until > now()`).toHaveLength(1),
+  )
+  app.respondWith(accept)
+  const behind = await app.send('behind')
+  await callback({ statuses: [status('wamid.LATE', 'delivered', { biz_opaque_callback_data: id })] })
+  await until(async () => expect(await app.statusOf(id)).toBe('delivered'))
+  await until(async () => expect(await app.statusOf(behind.id)).toBe('sent'))
+  const events = (await app.events()).filter((event) => event.id === `${id}:sent`)
+  expect(events).toHaveLength(1)
+  expect(events[0]?.payload).toMatchObject({ data: { message: { provider_id: 'wamid.LATE' } } })
+  expect(app.calls.filter((call) => call.messageId === id)).toHaveLength(1)
+})
+
+test('a late callback lifts a message that had failed as unknown', async () => {
+  app.respondWith((_call, response) => response.destroy())
+  const { id, conversationId } = await app.send('given up', { to: '+15550100009' })
+  await until(async () =>
+    expect(await app.sql`select 1 from sends where message_id = ${id} and parked_until > now()`).toHaveLength(1),
+  )
+  await app.sql`update sends set parked_until = now() - interval '1 s' where message_id = ${id}`
+  await app.sql`update send_lanes set due_at = now() where id = ${conversationId}`
+  app.dispatcher.wake()
+  await until(async () => expect(await app.statusOf(id)).toBe('failed'))
+  await callback({ statuses: [status('wamid.LIFT', 'sent', { biz_opaque_callback_data: id })] })
+  await until(async () => expect(await app.statusOf(id)).toBe('sent'))
+  const [row] = await app.sql`select error from messages where id = ${id}`
+  expect(row?.['error']).toBeNull()
+})
+
+test('a status for an id that nobody knows yet waits apart and is applied when the message is known', async () => {
+  app.respondWith((call, response, n) => {
+    setTimeout(() => accept(call, response, n), 1_500)
+  })
+  const { id } = await app.send('slow answer', { to: '+15550100010' })
+  await until(async () => expect(app.calls.some((call) => call.messageId === id)).toBe(true))
+  const upstreamId = `wamid.OUT${app.calls.length}`
+  await callback({ statuses: [status(upstreamId, 'delivered')] }, inbound('wamid.IN0', 'not held up'))
+  await until(async () => expect((await app.events()).some((event) => event.id === 'wamid.IN0')).toBe(true))
+  await until(async () => expect(await app.statusOf(id)).toBe('delivered'))
+})
+
+test('an inbound message makes one row and one event, however often its callback comes', async () => {
+  const body = inbound('wamid.IN1', 'hi there')
+  await Promise.all([callback(body), callback(body), callback(body)])
+  await callback(body)
+  await until(async () => expect(await app.sql`select 1 from callback_items`).toHaveLength(0))
+  const rows = await app.sql`select type, content, direction, status from messages where upstream_id = 'wamid.IN1'`
+  expect(rows).toEqual([{ type: 'text', content: 'hi there', direction: 'inbound', status: 'delivered' }])
+  const events = (await app.events()).filter((event) => event.id === 'wamid.IN1')
+  expect(events).toHaveLength(1)
+  expect(events[0]?.payload).toMatchObject({
+    object: 'chat_business_account',
+    entry: [
+      {
+        changes: [
+          {
+            field: 'messages',
+            value: {
+              messaging_product: 'chat',
+              contacts: [{ profile: { name: 'Ana' }, chat_id: '15550123456' }],
+              messages: [{ from: '15550123456', id: 'wamid.IN1', type: 'text', text: { body: 'hi there' } }],
+            },
+          },
+        ],
+      },
+    ],
+    svc: { phone_number_id: phoneNumberId, contact: { phone_number: '+15550123456' } },
+  })
+})
+
+test('one callback with many entries, changes, messages and statuses makes as many events; a bad part holds up none', async () => {
+  const { upstreamId } = await sent('many')
+  const value = (n: number) => ({
+    contacts: [{ profile: { name: 'Ana' }, wa_id: '15550123456' }],
+    messages: [1, 2, 3].map((m) => ({
+      from: '15550123456',
+      id: `wamid.MANY${n}.${m}`,
+      timestamp: now(),
+      type: 'text',
+      text: { body: 'x' },
+    })),
+    statuses: n === 0 ? [status(upstreamId, 'delivered'), { id: 7, nonsense: true }] : [],
+  })
+  const entry = (n: number) => ({
+    id: '102290129340398',
+    changes: [
+      { field: 'messages', value: { messaging_product: 'whatsapp', metadata, ...value(n) } },
+      { field: 'weather', value: {} },
+      { field: 'messages', value: { metadata: { phone_number_id: '999999999' }, messages: [{ id: 'x' }] } },
+      { field: 'messages', value: 'nonsense' },
+    ],
+  })
+  await raw({ object: 'whatsapp_business_account', entry: [entry(0), entry(1)] })
+  await until(async () => expect((await app.events()).filter(({ id }) => id.startsWith('wamid.MANY'))).toHaveLength(6))
+  expect(await told(upstreamId)).toEqual(['delivered'])
+  await until(async () => expect(await app.sql`select 1 from callback_items`).toHaveLength(0))
+  const unhandled = await app.sql`select field, reason, count from unhandled_changes order by field, reason`
+  expect(unhandled).toEqual([
+    { field: 'messages', reason: 'shape', count: '2' },
+    { field: 'messages', reason: 'unknown_number', count: '2' },
+    { field: 'weather', reason: 'unknown_field', count: '2' },
+  ])
+})
+
+test('what is no callback of the platform is kept with its fault', async () => {
+  await raw('{"object":"page"')
+  await until(async () => {
+    const [row] = await app.sql`select body, fault from callbacks where fault is not null`
+    expect(Buffer.from(row?.['body'] as Uint8Array).toString()).toBe('{"object":"page"')
+  })
+})
+
+test('text that Postgres cannot hold is mended, not refused', async () => {
+  await callback(inbound('wamid.NUL', 'a\u0000b\ud800c'))
+  await until(async () => expect(await app.sql`select 1 from messages where upstream_id = 'wamid.NUL'`).toHaveLength(1))
+  const [row] = await app.sql`select content from messages where upstream_id = 'wamid.NUL'`
+  expect(row?.['content']).toBe('ab\ufffdc')
+})
+
+test('a sticker is a row of type unsupported with its own word; a system message is no row', async () => {
+  await callback(
+    inbound('wamid.STICKER', '', { type: 'sticker', sticker: { id: '1' } }),
+    inbound('wamid.SYSTEM', '', { type: 'system' }),
+  )
+  await until(async () => expect(await app.sql`select 1 from callback_items`).toHaveLength(0))
+  const rows =
+    await app.sql`select upstream_id, type, unsupported from messages where upstream_id in ('wamid.STICKER', 'wamid.SYSTEM')`
+  expect(rows).toEqual([{ upstreamId: 'wamid.STICKER', type: 'unsupported', unsupported: 'sticker' }])
+})

@@ -1,0 +1,154 @@
+import { afterAll, beforeAll, beforeEach, expect, test, vi } from 'vitest'
+import { accept, refuse, type TestMessaging, testMessaging } from '../testing/app.ts'
+
+let app: TestMessaging
+beforeAll(async () => {
+  app = await testMessaging()
+})
+afterAll(() => app.close())
+beforeEach(() => app.respondWith(accept))
+
+const until = (check: () => Promise<unknown>) => vi.waitFor(check, { timeout: 10_000, interval: 20 })
+const eventually = (id: string, status: string) => until(async () => expect(await app.statusOf(id)).toBe(status))
+const eventsOf = async (id: string) => (await app.events()).filter((event) => event.id.startsWith(id))
+
+/** Lets the time of a parked or waiting send pass. */
+async function passTime(id: string, lane: string) {
+  await app.sql`update sends set parked_until = now() - interval '1 s' where message_id = ${id} and parked_until is not null`
+  await app.sql`update send_lanes set due_at = now() where id = ${lane}`
+  app.dispatcher.wake()
+}
+
+test('an accepted send reaches the platform once, and message.sent tells of it once', async () => {
+  const { id } = await app.send('hello')
+  await eventually(id, 'sent')
+  expect(app.calls.filter((call) => call.messageId === id)).toEqual([
+    { to: '+15550123456', text: 'hello', messageId: id },
+  ])
+  const [event, ...more] = await eventsOf(id)
+  expect(more).toEqual([])
+  expect(event).toMatchObject({
+    id: `${id}:sent`,
+    subject: 'event.messaging.message-sent',
+    payload: {
+      type: 'message.sent',
+      data: { message: { id, body: 'hello', from: '+15550001111', to: '+15550123456' } },
+    },
+  })
+})
+
+test('50 parallel sends with one key make one message; the same key with another body is refused', async () => {
+  const answers = await Promise.all(Array.from({ length: 50 }, () => app.send('once', { key: 'k1' })))
+  expect(new Set(answers.map(({ id }) => id)).size).toBe(1)
+  await eventually(answers[0]?.id ?? '', 'sent')
+  expect(app.calls.filter(({ text }) => text === 'once')).toHaveLength(1)
+  await expect(app.send('twice', { key: 'k1' })).rejects.toMatchObject({ failure: 'idempotency_key_reuse' })
+})
+
+test('a refused send leaves nothing, not even its key; a retry of an accepted one is answered though the window closed since', async () => {
+  const to = '+15550199999'
+  app.closedWindows.add(to)
+  await expect(app.send('no', { to, key: 'k2' })).rejects.toMatchObject({ failure: 'outside_24h_window' })
+  expect(await app.sql`select 1 from messages where recipient = ${to}`).toHaveLength(0)
+  app.closedWindows.delete(to)
+  const first = await app.send('no', { to, key: 'k2' })
+  app.closedWindows.add(to)
+  app.known.remember('106540352242922', to, { parties: {} as never, windowUntilMs: 0 })
+  expect(await app.send('no', { to, key: 'k2' })).toEqual(first)
+})
+
+test('messages of a conversation keep their order through a retry', async () => {
+  const to = '+15550100001'
+  let refused = 0
+  app.respondWith((call, response, n) => {
+    if (call.text === 'first' && refused++ === 0) refuse(131056)(call, response, n)
+    else accept(call, response, n)
+  })
+  const sends = [await app.send('first', { to }), await app.send('second', { to }), await app.send('third', { to })]
+  await eventually(sends[2]?.id ?? '', 'sent')
+  const calls = app.calls.filter((call) => call.to === to).map(({ text }) => text)
+  expect(calls).toEqual(['first', 'first', 'second', 'third'])
+})
+
+test('a permanent refusal fails the message with its code and tells it with the code of the platform', async () => {
+  app.respondWith(refuse(131026))
+  const { id } = await app.send('nobody', { to: '+15550100002' })
+  await eventually(id, 'failed')
+  const [row] = await app.sql`select error from messages where id = ${id}`
+  expect(row?.['error']).toMatchObject({ code: 'recipient_unreachable', provider_code: 131026 })
+  const [event] = await eventsOf(id)
+  expect(event).toMatchObject({ id: `${id}:failed`, subject: 'event.messaging.message-status-reported' })
+  expect(JSON.stringify(event?.payload)).toContain('"code":131026')
+})
+
+test('an outcome that nobody knows is never sent again: it waits for a callback, then fails as delivery_unknown', async () => {
+  const to = '+15550100003'
+  app.respondWith((_call, response) => response.destroy())
+  const { id, conversationId } = await app.send('lost', { to })
+  const behind = await app.send('behind it', { to })
+  await until(async () =>
+    expect(await app.sql`select 1 from sends where message_id = ${id} and parked_until > now()`).toHaveLength(1),
+  )
+  expect(await app.statusOf(behind.id)).toBe('queued')
+  app.respondWith(accept)
+  await passTime(id, conversationId)
+  await eventually(id, 'failed')
+  await eventually(behind.id, 'sent')
+  expect(app.calls.filter((call) => call.messageId === id)).toHaveLength(1)
+  const [row] = await app.sql`select error, rank from messages where id = ${id}`
+  expect(row).toMatchObject({ rank: 2, error: { code: 'delivery_unknown', provider_code: null } })
+  expect(JSON.stringify((await eventsOf(id))[0]?.payload)).toContain('"code":-1')
+})
+
+test('an attempt that was found begun belongs to a dispatcher that died: it is not made again', async () => {
+  const to = '+15550100004'
+  const { conversationId } = await app.send('warm up', { to })
+  await until(async () => expect(await app.sql`select 1 from sends where lane = ${conversationId}`).toHaveLength(0))
+  await app.sql`update send_lanes set held_until = now() + interval '1 hour' where id = ${conversationId}`
+  const { id } = await app.send('begun', { to })
+  await app.sql`update sends set begun_at = now(), attempts = 1 where message_id = ${id}`
+  await app.sql`update send_lanes set held_until = '-infinity', due_at = now() where id = ${conversationId}`
+  app.dispatcher.wake()
+  await until(async () =>
+    expect(await app.sql`select 1 from sends where message_id = ${id} and parked_until > now()`).toHaveLength(1),
+  )
+  await passTime(id, conversationId)
+  await eventually(id, 'failed')
+  expect(app.calls.filter((call) => call.messageId === id)).toHaveLength(0)
+  const attempts = await app.sql`select outcome, detail from send_attempts where message_id = ${id}`
+  expect(attempts).toEqual([{ outcome: 'unknown', detail: 'the dispatcher died in the call' }])
+})
+
+test('a suspension ends what is queued, and none of it reaches the platform', async () => {
+  const to = '+15550100005'
+  app.respondWith(refuse(131000, 500))
+  const { id } = await app.send('waiting', { to })
+  await until(async () => expect(await app.sql`select 1 from send_attempts where message_id = ${id}`).toHaveLength(1))
+  const behind = await app.send('behind', { to })
+  const calls = app.calls.length
+  await app.setSender({ refusal: 'customer_suspended' })
+  await eventually(id, 'failed')
+  await eventually(behind.id, 'failed')
+  expect(app.calls).toHaveLength(calls)
+  const [row] = await app.sql`select error from messages where id = ${behind.id}`
+  expect(row?.['error']).toMatchObject({ code: 'customer_suspended', provider_code: null })
+  await expect(app.send('more', { to })).rejects.toMatchObject({ failure: 'customer_suspended' })
+  await app.setSender({ refusal: null })
+})
+
+test('an older state of the account changes nothing', async () => {
+  await app.setSender({ refusal: 'account_restricted', version: 0 })
+  const { id } = await app.send('fine', { to: '+15550100006' })
+  await eventually(id, 'sent')
+})
+
+test('the pair limit is kept: 45 messages at once to a recipient, then one every 6 s', async () => {
+  const to = '+15550100007'
+  const sends = await Promise.all(Array.from({ length: 47 }, (_, n) => app.send(`burst ${n}`, { to })))
+  await until(async () => expect(app.calls.filter((call) => call.to === to)).toHaveLength(45))
+  const [lane] = await app.sql<{ waitMs: number }[]>`
+    select extract(epoch from due_at - now())::float8 * 1000 as wait_ms from send_lanes where id = ${sends[0]?.conversationId ?? ''}
+  `
+  expect(lane?.waitMs).toBeGreaterThan(3_000)
+  expect(lane?.waitMs).toBeLessThan(7_500)
+})

@@ -1,0 +1,223 @@
+import { randomBytes } from 'node:crypto'
+import { createServer, type IncomingMessage, type ServerResponse } from 'node:http'
+import type { AddressInfo } from 'node:net'
+import type { Caller } from '@app/shared/contract.ts'
+import { openConversation, recordInbound } from '@app/shared/contracts/directory.ts'
+import type { AccountState } from '@app/shared/contracts/platform.ts'
+import { newId } from '@app/shared/ids.ts'
+import { Problem } from '@app/shared/problem.ts'
+import { startRelay } from '@app/shared/relay.ts'
+import { serve } from '@app/shared/rpc.ts'
+import { seal } from '@app/shared/seal.ts'
+import { testService } from '@app/test/service.ts'
+import type { z } from 'zod'
+import type { App, Core } from '../app.ts'
+import { acceptCallbacks } from '../callbacks/accept-callback.ts'
+import { startCallbacks } from '../callbacks/process-callbacks.ts'
+import { acceptSends } from '../sends/accept-send.ts'
+import { startDispatcher } from '../sends/dispatch.ts'
+import { createKnownConversations } from '../sends/known-conversations.ts'
+import { sendMessage } from '../sends/send-message.ts'
+import { storeSender } from '../senders/put-sender.ts'
+import { createUpstream } from '../upstream/upstream.ts'
+
+export const organizationId = newId('org')
+export const phoneNumberId = '106540352242922'
+const accountId = newId('acc')
+const sealKeys = { current: 'k1', byId: new Map([['k1', randomBytes(32)]]) }
+
+/** A call that the upstream got. */
+export interface UpstreamCall {
+  to: string
+  text: string
+  messageId: string
+}
+
+type Respond = (call: UpstreamCall, response: ServerResponse, n: number) => void
+
+export interface TestMessaging extends App {
+  calls: UpstreamCall[]
+  /** How the upstream answers from now on. */
+  respondWith: (respond: Respond) => void
+  send: (body: string, options?: { key?: string; to?: string }) => Promise<{ id: string; conversationId: string }>
+  /** Recipients whose window is closed. */
+  closedWindows: Set<string>
+  setSender: (changes: Partial<z.output<typeof AccountState>>) => Promise<void>
+  events: () => Promise<Array<{ id: string; subject: string; payload: Record<string, unknown> }>>
+  statusOf: (id: string) => Promise<string>
+  close: () => Promise<void>
+}
+
+export const accept: Respond = (_call, response, n) => {
+  response.setHeader('content-type', 'application/json')
+  response.end(JSON.stringify({ messaging_product: 'whatsapp', contacts: [], messages: [{ id: `wamid.OUT${n}` }] }))
+}
+
+export const refuse =
+  (code: number, status = 400): Respond =>
+  (_call, response) => {
+    response.writeHead(status, { 'content-type': 'application/json' })
+    response.end(JSON.stringify({ error: { message: `(#${code}) no`, type: 'OAuthException', code, fbtrace_id: 'A' } }))
+  }
+
+/** Messaging with real Postgres and NATS; the platform's API and directory's two answers stand in for what is outside. */
+export async function testMessaging(): Promise<TestMessaging> {
+  const service = await testService('messaging')
+  const upstream = await startUpstream()
+  const relay = startRelay(service)
+  const core: Core = {
+    ...service,
+    relay,
+    sealKeys,
+    cursorKeys: sealKeys,
+    known: createKnownConversations(),
+    upstream: createUpstream({
+      UPSTREAM_BASE_URL: upstream.url,
+      UPSTREAM_API_VERSION: 'v23.0',
+      UPSTREAM_KEEPALIVE_MS: 1000,
+    }),
+  }
+  const closedWindows = new Set<string>()
+  const directory = await serveDirectory(core, closedWindows)
+  const dispatcher = startDispatcher(core)
+  const app: App = {
+    ...core,
+    dispatcher,
+    callbacks: startCallbacks(core, dispatcher.wake),
+    acceptSend: acceptSends(core.sql),
+    acceptCallback: acceptCallbacks(core.sql),
+  }
+  let version = 0
+  const setSender = async (changes: Partial<z.output<typeof AccountState>> = {}) => {
+    await app.sql.begin((tx) => storeSender(tx, { ...sender(), version: ++version, ...changes }))
+    dispatcher.wake()
+  }
+  await setSender()
+  return {
+    ...app,
+    calls: upstream.calls,
+    respondWith: upstream.respondWith,
+    closedWindows,
+    setSender,
+    send: (body, options) => sendText(app, body, options),
+    events: () => eventsOf(app),
+    statusOf: async (id) =>
+      (await app.sql<{ status: string }[]>`select status from messages where id = ${id}`)[0]?.status ?? '',
+    async close() {
+      await Promise.all([dispatcher.stop(), app.callbacks.stop(), directory.stop()])
+      await relay.stop()
+      await app.upstream.close()
+      upstream.stop()
+      await service.close()
+    },
+  }
+}
+
+export const callerOf = (key?: string, fingerprint = 'same'): Caller => ({
+  organizationId,
+  keyId: newId('key'),
+  requestId: newId('req'),
+  deadline: performance.now() + 20_000,
+  traceparent: '',
+  idempotency: key === undefined ? undefined : { key, fingerprint },
+})
+
+async function sendText(app: App, body: string, { key, to = '+15550123456' }: { key?: string; to?: string } = {}) {
+  const input = {
+    params: { phone_number_id: phoneNumberId },
+    query: {},
+    body: { messaging_product: 'chat', to, type: 'text', text: { body } } as const,
+  }
+  const answer = await sendMessage(app, input, callerOf(key, body))
+  const text = 'whole' in answer ? Buffer.from(answer.body).toString() : ''
+  const { data } = JSON.parse(text) as { data: { id: string; conversation_id: string } }
+  return { id: data.id, conversationId: data.conversation_id }
+}
+
+const sender = (): Omit<z.output<typeof AccountState>, 'version'> => ({
+  account_id: accountId,
+  organization_id: organizationId,
+  phone_number_id: phoneNumberId,
+  business_account_id: '102290129340398',
+  phone_number: '+15550001111',
+  name: 'Acme',
+  team_id: newId('team'),
+  customer: null,
+  refusal: null,
+  attached: true,
+  sealed_token: seal(sealKeys, 'token', `account:${accountId}`),
+  settings: {
+    window_check: 'strict',
+    require_marketing_consent: false,
+    unknown_outcome: 'fail',
+    ordering: 'strict',
+    message_ttl_hours: 24,
+  },
+})
+
+async function serveDirectory(core: Core, closedWindows: Set<string>) {
+  const parties = new Map<string, { conversation: string; contact: string }>()
+  const partiesOf = (phone: string) => {
+    const known = parties.get(phone) ?? { conversation: newId('cnv'), contact: newId('ctc') }
+    parties.set(phone, known)
+    return {
+      conversation: { id: known.conversation, status: 'open' as const, assigned_to: null },
+      contact: { id: known.contact, phone_number: phone, name: 'Ana' },
+      window_until: new Date(Date.now() + 60_000).toISOString(),
+    }
+  }
+  return serve(
+    { ...core, name: 'directory' },
+    { openConversation, recordInbound },
+    {
+      openConversation: async (_app, { body }) => {
+        const phone = 'phone_number' in body.recipient ? body.recipient.phone_number : body.recipient.bsuid
+        if (closedWindows.has(phone)) throw new Problem('outside_24h_window')
+        return partiesOf(phone)
+      },
+      recordInbound: async (_app, { body }) => ({ ...partiesOf(`+${body.wa_id}`), labels: [] }),
+    },
+  )
+}
+
+async function eventsOf({ sql }: App) {
+  const rows = await sql<{ id: string; subject: string; payload: Uint8Array }[]>`
+    select id, subject, payload from outbox order by seq
+  `
+  return rows.map(({ id, subject, payload }) => ({
+    id: id.slice(id.indexOf(':') + 1),
+    subject,
+    payload: JSON.parse(Buffer.from(payload).toString()) as Record<string, unknown>,
+  }))
+}
+
+async function startUpstream() {
+  const calls: UpstreamCall[] = []
+  let respond = accept
+  const server = createServer((request, response) => {
+    void bodyOf(request).then((body) => {
+      const call = { to: body.to, text: body.text.body, messageId: body.biz_opaque_callback_data }
+      respond(call, response, calls.push(call))
+    })
+  })
+  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve))
+  const { port } = server.address() as AddressInfo
+  return {
+    url: `http://127.0.0.1:${port}`,
+    calls,
+    respondWith: (next: Respond) => {
+      respond = next
+    },
+    stop: () => server.close().closeAllConnections(),
+  }
+}
+
+async function bodyOf(request: IncomingMessage) {
+  const chunks: Uint8Array[] = []
+  for await (const chunk of request as AsyncIterable<Uint8Array>) chunks.push(chunk)
+  return JSON.parse(Buffer.concat(chunks).toString()) as {
+    to: string
+    text: { body: string }
+    biz_opaque_callback_data: string
+  }
+}
