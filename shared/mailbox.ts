@@ -192,7 +192,8 @@ async function run<Item extends { laneId: string }, Outcome>(box: Box<Item, Outc
   try {
     // A process that was frozen meanwhile may have lost the lane: past half the lease nothing begins.
     const late = performance.now() - owner.heldSince > box.leaseMs / 2
-    box.done.push({ item, lane, owner, outcome: late ? null : await box.options.work(item, lane) })
+    const outcome = late ? null : await box.options.work(item, lane)
+    box.done.push({ item, lane, owner, outcome })
   } catch (err) {
     // As after a crash: the lane is left to its lease, and the next holder finds the item begun.
     box.app.log.error({ err, lane: lane.id }, 'work threw')
@@ -210,11 +211,11 @@ function drop<Item extends { laneId: string }, Outcome>({ active }: Box<Item, Ou
 async function settle<Item extends { laneId: string }, Outcome>(box: Box<Item, Outcome>): Promise<number> {
   await renew(box)
   const batch = box.done.slice(0, settleLimit)
-  const empty = box.emptied
+  const empty = [...box.emptied]
   if (batch.length === 0 && empty.length === 0) return Infinity
   const { items, released, releases } = await box.app.sql.begin((tx) => record(tx, box, batch, empty))
-  box.done = box.done.slice(batch.length)
-  box.emptied = box.emptied.slice(empty.length)
+  box.done.splice(0, batch.length)
+  box.emptied.splice(0, empty.length)
   box.busy -= batch.length
   for (const { owner } of batch) owner.inWork--
   for (const [owner, release] of releases) Object.assign(owner, { release })

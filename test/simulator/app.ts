@@ -1,0 +1,41 @@
+import type { Callbacks } from './callbacks/callbacks.ts'
+import type { Handshake } from './callbacks/handshake.ts'
+import type { Schedule } from './callbacks/schedule.ts'
+import type { Faults } from './faults.ts'
+import type { Held } from './graph/held.ts'
+import type { History } from './messages/history.ts'
+import type { Limits } from './messages/limits.ts'
+import type { People } from './messages/people.ts'
+import type { DataFile } from './numbers/data-file.ts'
+import type { Numbers } from './numbers/numbers.ts'
+import type { Settings, SettingsStore } from './settings.ts'
+
+export interface SimulatorOptions {
+  /** 0, the default: a free port. */
+  port?: number
+  appId: string
+  appSecret: string
+  verifyToken: string
+  /** Where signed callbacks are posted. */
+  callbackUrl: string
+  /** Keeps numbers, tokens and windows over restarts. */
+  dataFile?: string | undefined
+  /** What `DELETE /control/settings` goes back to. */
+  settings?: Partial<Settings>
+}
+
+/** What every room of the simulator may use. */
+export interface App {
+  options: SimulatorOptions
+  settings: SettingsStore
+  numbers: Numbers
+  people: People
+  history: History
+  limits: Limits
+  faults: Faults
+  held: Held
+  schedule: Schedule
+  callbacks: Callbacks
+  handshake: Handshake
+  dataFile: DataFile
+}

@@ -1,0 +1,32 @@
+import type { FastifyInstance } from 'fastify'
+import { z } from 'zod'
+import type { App } from '../app.ts'
+import { displayPhoneNumber, NumberStatus } from '../numbers/numbers.ts'
+import { parseBody } from './parse.ts'
+
+const GraphId = z.string().regex(/^\d{6,20}$/, 'must be 6 to 20 digits')
+const Body = z.strictObject({
+  phone_number_id: GraphId.optional(),
+  business_account_id: GraphId.optional(),
+  status: NumberStatus.optional(),
+})
+
+/** Makes a number known, or changes it; answers once it is on the disk. */
+export function controlNumbers({ numbers, dataFile }: App, http: FastifyInstance) {
+  http.post('/control/numbers', async (request) => {
+    const body = parseBody(Body, request.body)
+    const number = numbers.put({
+      phoneNumberId: body.phone_number_id,
+      businessAccountId: body.business_account_id,
+      status: body.status,
+    })
+    await dataFile.save()
+    return {
+      phone_number_id: number.phoneNumberId,
+      business_account_id: number.businessAccountId,
+      display_phone_number: displayPhoneNumber(number),
+      status: number.status,
+      access_token: number.accessToken,
+    }
+  })
+}

@@ -1,0 +1,26 @@
+import type { FastifyInstance } from 'fastify'
+import type { App } from '../app.ts'
+import { sendMessage } from '../messages/send-message.ts'
+import { authenticate, ownNumber } from './authenticate.ts'
+import { answerErrors } from './answer-errors.ts'
+import { applyFaults } from './apply-faults.ts'
+import { graphRequest, type GraphRoute, parseGraphBodies, versionOf } from './graph-request.ts'
+import { readNode } from './nodes.ts'
+
+/** The platform's own API: its routes, each one line into the room that answers. */
+export function serveGraph(app: App, http: FastifyInstance) {
+  answerErrors(app, http)
+  parseGraphBodies(http)
+  applyFaults(app, http)
+
+  http.post<GraphRoute>('/:version/:id/messages', (request) => {
+    const input = graphRequest(request)
+    const caller = authenticate(app, request.headers.authorization)
+    return sendMessage(app, ownNumber(app, caller, request.params.id, 'post'), input)
+  })
+  http.get<GraphRoute>('/:version/:id', (request) => {
+    versionOf(request)
+    const caller = authenticate(app, request.headers.authorization)
+    return readNode(app, request.params.id, caller, request.query)
+  })
+}

@@ -1,0 +1,20 @@
+import type { App } from '../app.ts'
+import { readNumber } from '../numbers/read-number.ts'
+import type { Caller } from './authenticate.ts'
+import { unknownObject } from './graph-error.ts'
+
+export type Query = Partial<Record<string, string>>
+
+/** Reads a node of one kind; undefined when the id is not of that kind. */
+export type NodeReader = (app: App, id: string, caller: Caller, query: Query) => object | undefined
+
+/** Every kind of node hangs under `GET /{v}/{id}`: each that can be read has its line here. */
+const readers: NodeReader[] = [readNumber]
+
+export function readNode(app: App, id: string, caller: Caller, query: Query) {
+  for (const read of readers) {
+    const node = read(app, id, caller, query)
+    if (node) return node
+  }
+  throw unknownObject('get', id)
+}

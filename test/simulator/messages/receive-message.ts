@@ -1,0 +1,49 @@
+import type { App } from '../app.ts'
+import type { Fields } from '../graph/params.ts'
+import type { PhoneNumber } from '../numbers/numbers.ts'
+import { renamePersonIds, wordsOf } from '../words.ts'
+import { waIdOf } from './recipient.ts'
+import { mintWamid } from './wamid.ts'
+
+/** A message as a person writes it to a number, in the platform's own shape; `type` is followed by its block. */
+export interface InboundMessage {
+  [key: string]: unknown
+  type: string
+  from?: string | undefined
+  from_user_id?: string | undefined
+  id?: string | undefined
+  timestamp?: string | undefined
+}
+
+export interface InboundContact {
+  profile?: Fields | undefined
+  wa_id?: string | undefined
+  user_id?: string | undefined
+  parent_user_id?: string | undefined
+}
+
+/** Sends the callback of an inbound message, opens the writer's window, and answers the message's id. */
+export function receiveMessage(app: App, number: PhoneNumber, message: InboundMessage, contact: InboundContact) {
+  const { from = contact.wa_id, from_user_id: userId = contact.user_id } = message
+  const waId = contact.wa_id ?? from
+  const person = { waId: waId && waIdOf(waId), userId }
+  const writer = waId ?? userId ?? ''
+  const { id = mintWamid('inbound', writer), timestamp = `${Math.floor(Date.now() / 1_000)}` } = message
+  const known = app.people.find(number.phoneNumberId, person)
+  const profile = contact.profile ?? known?.profile ?? { name: `User ${writer.slice(-4)}` }
+
+  const words = wordsOf(app.settings.current)
+  const jsonOf = (value: unknown) => JSON.stringify(renamePersonIds(value, words))
+  const isFromPerson = message.type !== 'system'
+  if (isFromPerson)
+    app.people.remember(number.phoneNumberId, { ...person, profile, wroteAt: Number(timestamp) * 1_000 })
+  app.history.addReceived(id, number.phoneNumberId, message.type)
+  app.schedule.now({
+    number,
+    kind: 'messages',
+    item: jsonOf({ from, from_user_id: userId, id, timestamp, ...message }),
+    contact: isFromPerson ? jsonOf({ profile, ...contact, wa_id: waId, user_id: userId }) : undefined,
+  })
+  app.dataFile.saveSoon()
+  return id
+}

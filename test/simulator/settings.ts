@@ -1,0 +1,60 @@
+import { z } from 'zod'
+
+const Status = z.enum(['sent', 'delivered', 'read'])
+
+/** How the simulator behaves. */
+const Settings = z.strictObject({
+  /** Which statuses follow an accepted send; an empty list: none, not even a failed one. */
+  statuses: z.array(Status),
+  /** From the answer to the first status, and from each to the next. */
+  status_delay_ms: z.int().min(0).max(60_000),
+  /** How many more times each status and inbound message is sent, `status_delay_ms` apart; true is 1. */
+  duplicates: z.union([z.boolean().transform(Number), z.int().min(0).max(10)]),
+  /** The statuses of a message come in reverse. */
+  reorder: z.boolean(),
+  /** Refuse free-form sends to users that did not write within 24 hours (131047). */
+  enforce_window: z.boolean(),
+  /** `sync`: HTTP 400; `async`: accepted, then a failed status. The platform does either. */
+  window_refusal: z.enum(['sync', 'async']),
+  /** Refuse (131056) more than 45 sends at once, then one per 6 s, from a number to one user. */
+  pair_limit: z.boolean(),
+  /** Refuse (130429) more than this many sends of one number in a second; null: as many as come. */
+  throughput_per_second: z.int().min(1).nullable(),
+  /** `neutral` speaks `chat`, `chat_business_account` and `chat_id`. */
+  words: z.enum(['platform', 'neutral']),
+})
+export type Settings = z.output<typeof Settings>
+export type Status = z.output<typeof Status>
+
+/** The wire shape of `/control/settings`: what is left out stays as it is. */
+export const SettingsChange = Settings.partial()
+type SettingsChange = z.output<typeof SettingsChange>
+
+const defaults: Settings = {
+  statuses: ['sent', 'delivered', 'read'],
+  status_delay_ms: 50,
+  duplicates: 0,
+  reorder: false,
+  enforce_window: true,
+  window_refusal: 'sync',
+  pair_limit: false,
+  throughput_per_second: null,
+  words: 'platform',
+}
+
+export type SettingsStore = ReturnType<typeof createSettings>
+
+/** The settings in force; `reset` goes back to those of the start. */
+export function createSettings(start: SettingsChange = {}) {
+  const initial: Settings = Object.assign({}, defaults, start)
+  const store = {
+    current: initial,
+    change: (part: SettingsChange) => {
+      store.current = Object.assign({}, store.current, part)
+    },
+    reset: () => {
+      store.current = initial
+    },
+  }
+  return store
+}

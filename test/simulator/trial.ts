@@ -1,0 +1,88 @@
+import { onTestFinished, vi } from 'vitest'
+import type { SimulatorOptions } from './app.ts'
+import { startReceiver } from './recording-receiver.ts'
+import { startSimulator } from './simulator.ts'
+
+interface ConnectedNumber {
+  phone_number_id: string
+  business_account_id: string
+  display_phone_number: string
+  status: string
+  access_token: string
+}
+
+interface Answer<T> {
+  status: number
+  body: T
+}
+
+interface GraphAnswer {
+  messaging_product?: string
+  contacts?: Array<Record<string, string>>
+  messages?: Array<{ id: string; message_status?: string }>
+  success?: boolean
+  error?: { message: string; code: number; error_data?: { messaging_product: string; details: string } }
+  [field: string]: unknown
+}
+
+export const person = '16505551234'
+export const secret = 'app-secret'
+
+export type Trial = Awaited<ReturnType<typeof startTrial>>
+
+/** A simulator, a receiver and a number, for one test, which stops them when it ends. */
+export async function startTrial(options: Partial<SimulatorOptions> = {}) {
+  const receiver = await startReceiver()
+  const simulator = await startSimulator({
+    appId: '1000',
+    appSecret: secret,
+    verifyToken: 'verify-me',
+    callbackUrl: receiver.url,
+    ...options,
+  })
+  const trial = { receiver, ...callsOf(simulator.url), stop: simulator.stop }
+  onTestFinished(async () => {
+    await simulator.stop()
+    await receiver.stop()
+  })
+  return { ...trial, number: await trial.addNumber() }
+}
+
+function callsOf(url: string) {
+  async function call<T>(method: string, path: string, body?: unknown, headers = {}): Promise<Answer<T>> {
+    const init = body === undefined ? {} : { body: typeof body === 'string' ? body : JSON.stringify(body) }
+    const response = await fetch(url + path, { method, headers, ...init })
+    const text = await response.text()
+    return { status: response.status, body: text.startsWith('{') ? JSON.parse(text) : text }
+  }
+  const control = <T = Record<string, unknown>>(method: string, path: string, body?: unknown) =>
+    call<T>(method, `/control/${path}`, body)
+  const graph = ({ access_token: token }: { access_token: string }, method: string, path: string, body?: unknown) =>
+    call<GraphAnswer>(method, path, body, { authorization: `Bearer ${token}` })
+
+  return {
+    url,
+    control,
+    graph,
+    addNumber: async (body: object = {}) => (await control<ConnectedNumber>('POST', 'numbers', body)).body,
+    set: (settings: object) => control('POST', 'settings', settings),
+    /** A message of `type` in the platform's envelope; the body's own keys win. */
+    send: (number: ConnectedNumber, body: object, version = 'v23.0') =>
+      graph(number, 'POST', `/${version}/${number.phone_number_id}/messages`, {
+        messaging_product: 'whatsapp',
+        to: `+${person}`,
+        ...body,
+      }),
+    /** `person` writes, so that their window is open. */
+    receive: async ({ phone_number_id }: ConnectedNumber, message: object = {}) => {
+      const written = { type: 'text', from: person, text: { body: 'hello' }, ...message }
+      return (await control<{ id: string }>('POST', 'inbound', { phone_number_id, message: written })).body.id
+    },
+    /** Resolves when no callback is due, waiting or on its way. */
+    settled: () =>
+      vi.waitFor(async () => {
+        const { body } = await control<Record<string, number>>('GET', 'callbacks')
+        if (body['scheduled'] || body['waiting'] || body['in_flight']) throw new Error(JSON.stringify(body))
+      }, 10_000),
+  }
+}
