@@ -26,6 +26,8 @@ export interface Release {
   lane: Lane
   /** Due again after that long; null: asleep, unless something came in since the claim. */
   waitMs: number | null
+  /** When nothing came in: due again after that long, for an item that has a time of its own. */
+  nextMs?: number | null
   failures?: number
   pacedMs?: number
 }
@@ -143,27 +145,29 @@ async function claimPaced(tx: TransactionSql, claim: Claim, pace: Pace, groups: 
 /** Gives lanes back, unless another holder has them by now. */
 export async function releaseLanes(tx: TransactionSql, table: string, releases: Release[]): Promise<void> {
   if (releases.length === 0) return
-  const rows = releases.map(({ lane, waitMs, failures, pacedMs }) => ({
+  const rows = releases.map(({ lane, waitMs, nextMs, failures, pacedMs }) => ({
     id: lane.id,
     arrivals: lane.arrivals,
     held_until: lane.heldUntil,
     wait_ms: waitMs,
+    next_ms: nextMs ?? null,
     failures: failures ?? null,
     paced_ms: pacedMs ?? null,
   }))
   await tx`
     with given as (
       select * from json_to_recordset(${JSON.stringify(rows)}::text::json)
-        as g(id text, arrivals bigint, held_until timestamptz, wait_ms float8, failures int, paced_ms float8)
+        as g(id text, arrivals bigint, held_until timestamptz, wait_ms float8, next_ms float8, failures int, paced_ms float8)
     ), mine as (
-      select l.id, g.arrivals as seen, g.wait_ms, g.failures as failed, g.paced_ms
+      select l.id, g.arrivals as seen, g.wait_ms, g.next_ms, g.failures as failed, g.paced_ms
       from ${tx(table)} l join given g on l.id = g.id and l.held_until = g.held_until
       order by l.id for update of l
     )
     update ${tx(table)} as lane set held_until = '-infinity',
       failures = coalesce(failed, lane.failures),
       paced_until = case when paced_ms is null then lane.paced_until else now() + paced_ms * interval '1 ms' end,
-      due_at = case when wait_ms is not null then now() + wait_ms * interval '1 ms' when lane.arrivals <> seen then now() end
+      due_at = case when wait_ms is not null then now() + wait_ms * interval '1 ms' when lane.arrivals <> seen then now()
+        when next_ms is not null then now() + next_ms * interval '1 ms' end
     from mine where lane.id = mine.id
   `
 }

@@ -35,6 +35,8 @@ export interface MailboxOptions<Item extends { laneId: string }, Outcome> {
   next: (tx: TransactionSql, wants: Want[]) => Promise<Item[]>
   /** The work. Must not throw: what it throws is handled as if the process had died. */
   work: (item: Item, lane: Lane) => Promise<Outcome>
+  /** When the next item of a lane is due that has none due now: asked for lanes that are given back without a `waitMs`. An arrival is earlier. */
+  nextDue?: (tx: TransactionSql, laneIds: string[]) => Promise<Array<{ laneId: string; waitMs: number }>>
   /** Records outcomes, and says what the lanes do next. An `outcome` of null: the work was not started (too late in the lease). */
   settle: (tx: TransactionSql, done: Done<Item, Outcome>[]) => Promise<Directive[]>
   /** Runs after each commit of `settle`: wake the relay. */
@@ -43,13 +45,17 @@ export interface MailboxOptions<Item extends { laneId: string }, Outcome> {
   rescue?: (sql: Sql) => Promise<number>
 }
 
+/** A lane that may take items. Its `failures` and `pacedMs` are what directives of this hold said last. */
 export interface Want {
   lane: Lane
   free: number
+  /** Claimed just now: an item found begun was begun by a holder that died. Else it may be in our own work. */
+  fresh: boolean
 }
 
 export interface Done<Item, Outcome> {
   item: Item
+  /** As in `Want`. */
   lane: Lane
   outcome: Outcome | null
 }
@@ -96,6 +102,8 @@ interface Box<Item extends { laneId: string }, Outcome> {
   emptied: Active[]
   busy: number
   stopped: boolean
+  /** Something may have come into a lane that is held here. */
+  arrived: boolean
   afterGroup: string
   claiming: Loop
   settling: Loop
@@ -122,15 +130,23 @@ export function startMailbox<Item extends { laneId: string }, Outcome>(
     emptied: [],
     busy: 0,
     stopped: false,
+    arrived: false,
     afterGroup: '',
     claiming: startLoop(app.log, `${options.lanes} claim`, () => claim(box)),
     settling: startLoop(app.log, `${options.lanes} settle`, () => settle(box)),
   }
-  const renewal = setInterval(() => box.settling.wake(), leaseMs / 6)
+  const wakeSettling = () => {
+    box.arrived = options.refill
+    if (box.active.size > 0) box.settling.wake()
+  }
+  const renewal = setInterval(wakeSettling, Math.min(idlePollMs, leaseMs / 6))
   const rescue = setInterval(() => void rescueLanes(box), 60_000)
   box.claiming.wake()
   return {
-    wake: box.claiming.wake,
+    wake() {
+      box.claiming.wake()
+      if (options.refill) wakeSettling()
+    },
     busy: () => box.busy,
     async stop() {
       box.stopped = true
@@ -163,7 +179,7 @@ async function claim<Item extends { laneId: string }, Outcome>(box: Box<Item, Ou
       afterGroup: box.afterGroup,
     })
     const share = Math.max(1, Math.floor(free / Math.max(1, claimed.lanes.length)))
-    const wants = claimed.lanes.map((lane) => ({ lane, free: Math.min(options.capacity(lane), share) }))
+    const wants = claimed.lanes.map((lane) => ({ lane, free: Math.min(options.capacity(lane), share), fresh: true }))
     return { ...claimed, items: wants.length > 0 ? await options.next(tx, wants) : [] }
   })
   box.afterGroup = last
@@ -207,61 +223,108 @@ function drop<Item extends { laneId: string }, Outcome>({ active }: Box<Item, Ou
   if (active.get(owner.lane.id) === owner) active.delete(owner.lane.id)
 }
 
-/** Records what is done, in one transaction with the release or refill of its lanes. */
+/** Records what is done, in one transaction with the release or refill of its lanes, and tops up lanes that have room. */
 async function settle<Item extends { laneId: string }, Outcome>(box: Box<Item, Outcome>): Promise<number> {
   await renew(box)
   const batch = box.done.slice(0, settleLimit)
   const empty = [...box.emptied]
-  if (batch.length === 0 && empty.length === 0) return Infinity
-  const { items, released, releases } = await box.app.sql.begin((tx) => record(tx, box, batch, empty))
+  const roomy = box.arrived && !box.stopped ? [...box.active.values()].filter((owner) => hasRoom(box, owner)) : []
+  box.arrived = false
+  if (batch.length === 0 && empty.length === 0 && roomy.length === 0) return Infinity
+  const recorded = await box.app.sql.begin((tx) => record(tx, box, { batch, empty, roomy }))
   box.done.splice(0, batch.length)
   box.emptied.splice(0, empty.length)
   box.busy -= batch.length
   for (const { owner } of batch) owner.inWork--
-  for (const [owner, release] of releases) Object.assign(owner, { release })
-  for (const owner of released) drop(box, owner)
-  begin(box, items)
+  for (const [owner, { waitMs: _, ...lane }] of recorded.releases) Object.assign(owner.lane, lane)
+  for (const [owner, release] of recorded.releases) owner.release = release
+  for (const [owner, arrivals] of recorded.arrivals) owner.lane.arrivals = arrivals
+  for (const owner of recorded.released) drop(box, owner)
+  begin(box, recorded.items)
   if (batch.length > 0) box.options.settled?.()
   box.claiming.wake()
   return box.done.length > 0 || box.emptied.length > 0 ? 0 : Infinity
+}
+
+const hasRoom = <Item extends { laneId: string }, Outcome>({ options }: Box<Item, Outcome>, owner: Active) =>
+  owner.release.waitMs === null && owner.inWork > 0 && owner.inWork < options.capacity(owner.lane)
+
+interface Turn<Item, Outcome> {
+  batch: Finished<Item, Outcome>[]
+  empty: Active[]
+  /** Held lanes with room, into which something may have come. */
+  roomy: Active[]
 }
 
 /** The transaction of a settlement; changes nothing in memory, since it may be rolled back and run again. */
 async function record<Item extends { laneId: string }, Outcome>(
   tx: TransactionSql,
   box: Box<Item, Outcome>,
-  batch: Finished<Item, Outcome>[],
-  empty: Active[],
+  { batch, empty, roomy }: Turn<Item, Outcome>,
 ) {
   const { options } = box
-  const owners = new Map(batch.map(({ item, owner }) => [item.laneId, owner]))
-  const releases = new Map<Active, Omit<Release, 'lane'>>()
-  for (const { laneId, ...said } of batch.length > 0 ? await options.settle(tx, batch) : []) {
-    const owner = owners.get(laneId)
-    if (owner) releases.set(owner, { ...(releases.get(owner) ?? owner.release), ...said })
-  }
-  const releaseOf = (owner: Active) => releases.get(owner) ?? owner.release
-  const stillIn = (owner: Active) => owner.inWork - batch.filter((entry) => entry.owner === owner).length
-  const wants = [...owners.values()].flatMap((owner) => {
-    const free = options.capacity({ ...owner.lane, ...releaseOf(owner) }) - stillIn(owner)
-    const goesOn = options.refill && !box.stopped && releaseOf(owner).waitMs === null && isHeld(box, owner)
-    return goesOn && free > 0 ? [{ lane: owner.lane, free }] : []
+  const releases = batch.length > 0 ? releasesOf(batch, await options.settle(tx, batch)) : new Map<Active, Given>()
+  const arrivals = await arrivalsOf(tx, options.lanes, roomy)
+  const finished = Map.groupBy(batch, ({ owner }) => owner)
+  const stillIn = (owner: Active) => owner.inWork - (finished.get(owner)?.length ?? 0)
+  const wants = [...new Set([...finished.keys(), ...arrivals.keys()])].flatMap((owner) => {
+    const release = releases.get(owner) ?? owner.release
+    const lane = { ...owner.lane, ...release }
+    const free = options.capacity(lane) - stillIn(owner)
+    const goesOn = options.refill && !box.stopped && release.waitMs === null && box.active.get(lane.id) === owner
+    return goesOn && free > 0 ? [{ lane, free, fresh: false }] : []
   })
   const items = wants.length > 0 ? await options.next(tx, wants) : []
   const refilled = new Set(items.map((item) => item.laneId))
-  const released = [...new Set([...owners.values(), ...empty])].filter(
+  const released = [...finished.keys(), ...empty].filter(
     (owner) => stillIn(owner) === 0 && !refilled.has(owner.lane.id),
   )
-  await releaseLanes(
-    tx,
-    options.lanes,
-    released.map((owner) => ({ lane: owner.lane, ...releaseOf(owner) })),
-  )
-  return { items, released, releases }
+  const given = released.map((owner) => ({ lane: owner.lane, ...(releases.get(owner) ?? owner.release) }))
+  await releaseLanes(tx, options.lanes, await withNextDue(tx, options, given))
+  return { items, released, releases, arrivals }
 }
 
-const isHeld = <Item extends { laneId: string }, Outcome>({ active }: Box<Item, Outcome>, owner: Active) =>
-  active.get(owner.lane.id) === owner
+type Given = Omit<Release, 'lane'>
+
+/** What the directives say of each owner; what one leaves out stays as an earlier one of the same hold said. */
+function releasesOf<Item extends { laneId: string }, Outcome>(
+  batch: Finished<Item, Outcome>[],
+  directives: Directive[],
+): Map<Active, Given> {
+  const owners = new Map(batch.map(({ item, owner }) => [item.laneId, owner]))
+  const releases = new Map<Active, Given>()
+  for (const { laneId, ...said } of directives) {
+    const owner = owners.get(laneId)
+    if (owner) releases.set(owner, { ...(releases.get(owner) ?? owner.release), ...said })
+  }
+  return releases
+}
+
+/** The held lanes into which something came since they were looked at, with their new count. */
+async function arrivalsOf(tx: TransactionSql, table: string, roomy: Active[]): Promise<Map<Active, string>> {
+  if (roomy.length === 0) return new Map()
+  const seen = roomy.map(({ lane }) => ({ id: lane.id, arrivals: lane.arrivals }))
+  const rows = await tx<{ id: string; arrivals: string }[]>`
+    select l.id, l.arrivals from json_to_recordset(${JSON.stringify(seen)}::text::json) as s(id text, arrivals bigint)
+    join ${tx(table)} l on l.id = s.id where l.arrivals <> s.arrivals
+  `
+  const owners = new Map(roomy.map((owner) => [owner.lane.id, owner]))
+  return new Map(rows.flatMap(({ id, arrivals }) => [[owners.get(id), arrivals] as const]).filter(isOwned))
+}
+
+const isOwned = (entry: readonly [Active | undefined, string]): entry is readonly [Active, string] =>
+  entry[0] !== undefined
+
+async function withNextDue<Item extends { laneId: string }, Outcome>(
+  tx: TransactionSql,
+  { nextDue }: MailboxOptions<Item, Outcome>,
+  given: Release[],
+): Promise<Release[]> {
+  const open = given.filter(({ waitMs }) => waitMs === null).map(({ lane }) => lane.id)
+  if (!nextDue || open.length === 0) return given
+  const next = new Map((await nextDue(tx, open)).map(({ laneId, waitMs }) => [laneId, waitMs]))
+  return given.map((release) => ({ ...release, nextMs: next.get(release.lane.id) ?? null }))
+}
 
 /** Lanes with long work keep their lease; those that another holder took meanwhile are given up. */
 async function renew<Item extends { laneId: string }, Outcome>(box: Box<Item, Outcome>) {

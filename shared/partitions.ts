@@ -50,12 +50,22 @@ function dayOf(table: string, name: string) {
   return year === undefined ? null : Date.UTC(Number(year), Number(month) - 1, Number(date)) / dayMs
 }
 
+/** Rows that came before their partition was there wait in the default one; they move, or the attachment would be refused. */
 async function attach(sql: Sql, table: string, name: string, from: string, to: string) {
   await sql.begin(async (tx) => {
     await tx`select pg_advisory_xact_lock(hashtext(${`partitions ${table}`}))`
-    const [row] = await tx<{ there: boolean }[]>`select to_regclass(${name}) is not null as there`
-    if (row?.there) return
+    const [row] = await tx<{ there: boolean; column: string }[]>`
+      select to_regclass(${name}) is not null as there,
+        substring(pg_get_partkeydef(${table}::regclass) from 'RANGE \\((\\w+)') as column
+    `
+    if (!row || row.there) return
     await tx`create table ${tx(name)} (like ${tx(table)} including defaults including constraints)`
+    await tx`
+      with moved as (
+        delete from ${tx(`${table}_default`)} where ${tx(row.column)} >= ${from} and ${tx(row.column)} < ${to} returning *
+      )
+      insert into ${tx(name)} select * from moved
+    `
     await tx.unsafe(`alter table ${table} attach partition ${name} for values from ('${from}') to ('${to}')`)
   })
 }

@@ -4,14 +4,19 @@ import { streamConfig, streamName } from './stream.ts'
 /** A durable pull consumer, shared by all instances of the service that it is named after. */
 interface Consumer {
   name: string
-  subjects: string[]
+  subject: string
+  /** 1: strict order over all instances, for rare events. */
+  maxAckPending?: number
 }
 
-/** Every consumer of the stream. The filter holds one subject, as nats-server 2.9 wants it. */
+/** Every consumer of the stream. */
 export const consumers = {
-  webhooksFanOut: { name: 'webhooks-fan-out', subjects: ['event.>'] },
-  messagingAccounts: { name: 'messaging-accounts', subjects: ['event.platform.account-changed'] },
-  directoryAccounts: { name: 'directory-accounts', subjects: ['event.platform.account-changed'] },
+  webhooksFanOut: { name: 'webhooks-fan-out', subject: 'event.>' },
+  /** Events with a line (those of a customer) are fanned out one by one, so that instances cannot swap them. */
+  webhooksInOrder: { name: 'webhooks-in-order', subject: 'event.platform.>', maxAckPending: 1 },
+  messagingAccounts: { name: 'messaging-accounts', subject: 'event.platform.account-changed' },
+  directoryAccounts: { name: 'directory-accounts', subject: 'event.platform.account-changed' },
+  directorySentMessages: { name: 'directory-sent-messages', subject: 'event.messaging.message-sent' },
 } as const satisfies Record<string, Consumer>
 
 /** How long a consumer may keep a message without a word; handlers that wait say `working` before. */
@@ -29,8 +34,7 @@ export async function provision(nc: NatsConnection, { replicas = 1 } = {}): Prom
   const there = await jsm.streams.info(streamName).catch(() => null)
   const { config } = there ? await jsm.streams.update(streamName, stream) : await jsm.streams.add(stream)
   assertDeclared(`stream ${streamName}`, stream, config)
-  for (const { name, subjects } of Object.values<Consumer>(consumers)) {
-    const [subject = 'event.>'] = subjects
+  for (const { name, subject, maxAckPending = 4096 } of Object.values<Consumer>(consumers)) {
     const consumer = {
       durable_name: name,
       filter_subject: subject,
@@ -38,7 +42,7 @@ export async function provision(nc: NatsConnection, { replicas = 1 } = {}): Prom
       deliver_policy: DeliverPolicy.All,
       ack_wait: ackWaitMs * 1e6,
       max_deliver: -1,
-      max_ack_pending: 4096,
+      max_ack_pending: maxAckPending,
     }
     const info = await jsm.consumers.add(streamName, consumer)
     assertDeclared(`consumer ${name}`, consumer, info.config)

@@ -41,6 +41,7 @@ export async function startWithDatabase(
 ): Promise<DataService> {
   const service = await start(name, env)
   const sql = openDatabase(env.DATABASE_URL, name)
+  outliveLostLogins(service.log)
   service.probes.addCheck('postgres', async () => (await sql`select 1`).length === 1)
   await waitForSchema(sql, service)
   return { ...service, sql }
@@ -50,6 +51,19 @@ export async function startWithDatabase(
 export function markReady({ probes, log }: Service) {
   probes.addCheck('starting', () => true)
   log.info({ probes: probes.url }, 'ready')
+}
+
+/**
+ * The driver reads the array types after each login with a query that nobody awaits (postgres 3.4.9, `fetchArrayTypes`).
+ * When the server goes away just then, that rejection would end the process; any other unhandled one still does.
+ */
+function outliveLostLogins(log: Logger) {
+  if (process.listenerCount('unhandledRejection') > 0) return
+  process.on('unhandledRejection', (err: unknown) => {
+    const code = err instanceof Error && 'code' in err ? String(err.code) : ''
+    if (!/^CONNECTION_(CLOSED|DESTROYED|ENDED)$/.test(code)) throw err
+    log.warn({ err }, 'a login was lost')
+  })
 }
 
 /** Migrations run apart from the services: the outbox is there when they have. */

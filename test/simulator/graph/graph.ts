@@ -1,6 +1,7 @@
 import type { FastifyInstance } from 'fastify'
 import type { App } from '../app.ts'
 import { sendMessage } from '../messages/send-message.ts'
+import { subscribeApp } from '../numbers/subscribe-app.ts'
 import { authenticate, ownNumber } from './authenticate.ts'
 import { answerErrors } from './answer-errors.ts'
 import { applyFaults } from './apply-faults.ts'
@@ -17,6 +18,10 @@ export function serveGraph(app: App, http: FastifyInstance) {
     const input = graphRequest(request)
     const caller = authenticate(app, request.headers.authorization)
     return sendMessage(app, ownNumber(app, caller, request.params.id, 'post'), input)
+  })
+  http.post<GraphRoute>('/:version/:id/subscribed_apps', (request) => {
+    versionOf(request)
+    return subscribeApp(app, authenticate(app, request.headers.authorization), request.params.id)
   })
   http.get<GraphRoute>('/:version/:id', (request) => {
     versionOf(request)

@@ -1,0 +1,98 @@
+import { isDeepStrictEqual } from 'node:util'
+import type { Caller } from '@app/shared/contract.ts'
+import { type AccountState as Contract, accountChanged } from '@app/shared/contracts/platform.ts'
+import type { TransactionSql } from '@app/shared/database.ts'
+import { record, recorded } from '@app/shared/events.ts'
+import type { z } from 'zod'
+import type { OrganizationRow } from '../organizations/organizations.ts'
+import { settingsOf } from '../organizations/settings.ts'
+import { refusalOf } from './refusal.ts'
+import type { AccountStatus } from './status.ts'
+
+export type AccountState = z.output<typeof Contract>
+
+interface Row {
+  id: string
+  organizationId: string
+  phoneNumberId: string
+  businessAccountId: string
+  version: string
+  phoneNumber: string | null
+  name: string | null
+  teamId: string
+  status: AccountStatus
+  attached: boolean
+  sealedToken: string
+  subscription: OrganizationRow['subscription']
+  features: OrganizationRow['features']
+  settings: OrganizationRow['settings']
+}
+
+/**
+ * What other services keep of an organization's attached numbers, of all or of one. The organization's row is locked by
+ * who changes it or them, so that no state mixes two changes.
+ */
+export async function statesOf(
+  tx: TransactionSql,
+  organizationId: string,
+  accountId: string | null = null,
+): Promise<AccountState[]> {
+  const rows = await tx<Row[]>`
+    select a.id, a.organization_id, a.phone_number_id, a.business_account_id, a.version, a.phone_number, a.name,
+      a.team_id, a.status, a.attached, a.sealed_token, o.subscription, o.features, o.settings
+    from accounts a join organizations o on o.id = a.organization_id
+    where a.organization_id = ${organizationId} and (${accountId}::text is null or a.id = ${accountId})
+      and a.attached and a.phone_number_id is not null and a.sealed_token is not null
+    order by a.id
+  `
+  return rows.map(toState)
+}
+
+const toState = (row: Row): AccountState => ({
+  account_id: row.id,
+  organization_id: row.organizationId,
+  phone_number_id: row.phoneNumberId,
+  business_account_id: row.businessAccountId,
+  version: Number(row.version),
+  phone_number: row.phoneNumber,
+  name: row.name,
+  team_id: row.teamId,
+  customer: null,
+  refusal: refusalOf(row),
+  attached: row.attached,
+  sealed_token: row.sealedToken,
+  settings: settingsOf(row.settings),
+})
+
+/** Gives each state that differs from the one before a new version and an event. Answers all states as they are now. */
+export async function recordChanges(
+  tx: TransactionSql,
+  before: AccountState[],
+  after: AccountState[],
+  caller: Caller,
+): Promise<AccountState[]> {
+  const changed = after.filter((state, n) => !isDeepStrictEqual(state, before[n]))
+  if (changed.length === 0) return after
+  await tx`
+    update accounts set version = version + 1, updated_at = now()
+    where (organization_id, id) in (
+      select * from json_to_recordset(${JSON.stringify(changed)}::text::json) as c(organization_id text, account_id text)
+    )
+  `
+  for (const state of changed) state.version++
+  await recordStates(tx, changed, caller)
+  return after
+}
+
+/** Records an event for each. */
+export const recordStates = (tx: TransactionSql, states: AccountState[], { traceparent }: Caller) =>
+  record(
+    tx,
+    states.map((state) =>
+      recorded(accountChanged, state, {
+        organizationId: state.organization_id,
+        phoneNumberId: state.phone_number_id,
+        traceparent,
+      }),
+    ),
+  )

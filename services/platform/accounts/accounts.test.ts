@@ -1,0 +1,86 @@
+import { systemCaller } from '@app/shared/ask.ts'
+import type { Input } from '@app/shared/contract.ts'
+import type { listAccounts as Contract } from '@app/shared/contracts/platform.ts'
+import { newId } from '@app/shared/ids.ts'
+import { afterAll, beforeAll, expect, test } from 'vitest'
+import { ask, newOrganization, newPhoneNumberId, startTestApp, type TestApp } from '../testing/app.ts'
+import { findAccount } from './find-account.ts'
+import { listAccounts } from './list-accounts.ts'
+
+let it: TestApp
+beforeAll(async () => {
+  it = await startTestApp()
+})
+afterAll(() => it.close())
+
+interface Wanted {
+  organizationId: string
+  phoneNumberId?: string | null
+  status?: string
+  customerId?: string | null
+  createdAt?: string
+  attached?: boolean
+}
+
+async function insert(wanted: Wanted) {
+  const id = newId('acc')
+  const { organizationId, phoneNumberId = newPhoneNumberId(), status = 'connected', customerId = null } = wanted
+  const { createdAt = '2026-01-01T00:00:00Z', attached = true } = wanted
+  await it.app.sql`
+    insert into accounts (organization_id, id, phone_number_id, business_account_id, team_id, status, customer_id,
+      created_at, attached)
+    select ${organizationId}, ${id}, ${phoneNumberId}, '900900', t.id, ${status}, ${customerId}, ${createdAt}, ${attached}
+    from teams t where t.organization_id = ${organizationId}
+  `
+  return phoneNumberId
+}
+
+const list = (organizationId: string, query: Input<typeof Contract>['query'] = {}) =>
+  ask(it.app, listAccounts, undefined, { query, caller: systemCaller(organizationId) })
+
+const find = (organizationId: string, phone_number_id: string) =>
+  ask(it.app, findAccount, undefined, { params: { phone_number_id }, caller: systemCaller(organizationId) })
+
+test('lists the connected numbers of the organization, and with status=all every one, also without a number', async () => {
+  const organizationId = await newOrganization(it.app)
+  const connected = await insert({ organizationId, createdAt: '2026-01-03T00:00:00Z' })
+  const disconnected = await insert({ organizationId, status: 'disconnected', createdAt: '2026-01-02T00:00:00Z' })
+  await insert({ organizationId, status: 'onboarding', phoneNumberId: null, createdAt: '2026-01-01T00:00:00Z' })
+  await insert({ organizationId: await newOrganization(it.app) })
+  const page = await list(organizationId)
+  expect(page).toMatchObject({ data: [{ phone_number_id: connected }], has_more: false, next_cursor: null })
+  const all = await list(organizationId, { status: 'all' })
+  expect(all.data.map(({ phone_number_id }) => phone_number_id)).toEqual([connected, disconnected, null])
+})
+
+test('the newest is first; those of one moment stand in the order of their internal ids', async () => {
+  const organizationId = await newOrganization(it.app)
+  const [first, second] = [await insert({ organizationId }), await insert({ organizationId })]
+  const newest = await insert({ organizationId, createdAt: '2026-02-01T00:00:00Z' })
+  const { data } = await list(organizationId)
+  expect(data.map(({ phone_number_id }) => phone_number_id)).toEqual([newest, first, second])
+})
+
+test("a customer's numbers alone; of one that nobody knows, none", async () => {
+  const organizationId = await newOrganization(it.app)
+  const customerId = newId('cus')
+  const phoneNumberId = await insert({ organizationId, customerId })
+  await insert({ organizationId })
+  const { data } = await list(organizationId, { customer_id: customerId })
+  expect(data).toMatchObject([{ phone_number_id: phoneNumberId, customer_id: customerId }])
+  expect((await list(organizationId, { customer_id: newId('cus') })).data).toEqual([])
+})
+
+test("finds an organization's number, detached or not, and no other's", async () => {
+  const organizationId = await newOrganization(it.app)
+  const other = await newOrganization(it.app)
+  const attached = (await insert({ organizationId })) ?? ''
+  const detached = (await insert({ organizationId, attached: false, status: 'disconnected' })) ?? ''
+  for (const phone_number_id of [attached, detached]) {
+    expect(await find(organizationId, phone_number_id)).toMatchObject({ phone_number_id, customer_id: null })
+    await expect(find(other, phone_number_id)).rejects.toMatchObject({
+      failure: 'resource_not_found',
+      param: undefined,
+    })
+  }
+})

@@ -1,0 +1,33 @@
+import type { Account } from '@app/shared/contracts/platform.ts'
+import type { z } from 'zod'
+import type { AccountStatus } from './status.ts'
+
+export interface AccountRow {
+  id: string
+  phoneNumberId: string | null
+  phoneNumber: string | null
+  name: string | null
+  status: AccountStatus
+  upstreamStatus: string | null
+  customerId: string | null
+}
+
+export const accountColumns = [
+  'id',
+  'phone_number_id',
+  'phone_number',
+  'name',
+  'status',
+  'upstream_status',
+  'customer_id',
+]
+
+export const toAccount = (row: AccountRow): z.output<typeof Account> => ({
+  object: 'account',
+  phone_number_id: row.phoneNumberId,
+  phone_number: row.phoneNumber,
+  name: row.name,
+  status: row.status,
+  upstream_status: row.upstreamStatus,
+  customer_id: row.customerId,
+})

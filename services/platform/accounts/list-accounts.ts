@@ -1,0 +1,16 @@
+import type { Handler } from '@app/shared/contract.ts'
+import type { listAccounts as contract } from '@app/shared/contracts/platform.ts'
+import type { App } from '../app.ts'
+import { accountColumns, type AccountRow, toAccount } from './accounts.ts'
+
+export const listAccounts: Handler<App, typeof contract> = async ({ sql }, { query }, { organizationId }) => {
+  const { status = 'connected', customer_id: customerId } = query
+  const rows = await sql<AccountRow[]>`
+    select ${sql(accountColumns)} from accounts
+    where organization_id = ${organizationId}
+      ${status === 'all' ? sql`` : sql`and status = 'connected'`}
+      ${customerId === undefined ? sql`` : sql`and customer_id = ${customerId}`}
+    order by created_at desc, id
+  `
+  return { data: rows.map(toAccount), has_more: false, next_cursor: null }
+}

@@ -1,0 +1,14 @@
+import type { KeyRing } from '@app/shared/environment.ts'
+import type { Relay } from '@app/shared/relay.ts'
+import type { DataService } from '@app/shared/service.ts'
+import type { RateTiers } from './organizations/rate-tiers.ts'
+import type { Upstream } from './upstream/upstream.ts'
+
+/** What a platform handler may use. */
+export interface App extends DataService {
+  relay: Relay
+  /** Seals the upstream credentials. */
+  sealKeys: KeyRing
+  rateTiers: RateTiers
+  upstream: Upstream
+}

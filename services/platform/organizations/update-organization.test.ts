@@ -1,0 +1,131 @@
+import { accountChanged } from '@app/shared/contracts/platform.ts'
+import { newId } from '@app/shared/ids.ts'
+import { afterAll, afterEach, beforeAll, beforeEach, expect, test } from 'vitest'
+import { ask, connect, newOrganization, startPeers, startTestApp, type TestApp } from '../testing/app.ts'
+import { updateOrganization } from './update-organization.ts'
+
+let it: TestApp
+let peers: Awaited<ReturnType<typeof startPeers>>
+beforeAll(async () => {
+  it = await startTestApp()
+})
+afterAll(() => it.close())
+beforeEach(async () => {
+  peers = await startPeers(it.app)
+})
+afterEach(() => peers.stop())
+
+/** An organization with two connected numbers, and its account ids in order. */
+async function organizationWithNumbers() {
+  const id = await newOrganization(it.app)
+  const accounts = [await connect(it, id), await connect(it, id)].map(({ account_id }) => account_id)
+  peers.told.messaging.length = 0
+  peers.told.directory.length = 0
+  return { id, accounts: accounts.toSorted() }
+}
+
+const eventsOf = (organizationId: string) => it.app.sql<{ state: Record<string, unknown> }[]>`
+  select convert_from(payload, 'UTF8')::json as state from outbox
+  where subject = ${accountChanged.subject} and headers ->> 'organization' = ${organizationId}
+  order by seq
+`
+
+const byAccount = (states: { account_id: string }[]) =>
+  states.toSorted((a, b) => (a.account_id < b.account_id ? -1 : 1)).map(({ account_id }) => account_id)
+
+test('an unknown organization is not found', async () => {
+  await expect(ask(it.app, updateOrganization, { organization_id: newId('org'), name: 'x' })).rejects.toMatchObject({
+    failure: 'resource_not_found',
+    param: 'organization_id',
+  })
+})
+
+test('changes what is named and nothing else', async () => {
+  const organization_id = await newOrganization(it.app, { settings: { ordering: 'relaxed' }, retention_days: 7 })
+  const settings = { message_ttl_hours: 48 }
+  const changed = await ask(it.app, updateOrganization, { organization_id, tier: 'unlimited', settings })
+  expect(changed).toMatchObject({ name: 'Acme', tier: 'unlimited', retention_days: 7, subscription: 'active' })
+  expect(changed.settings).toMatchObject({ ordering: 'relaxed', message_ttl_hours: 48, window_check: 'strict' })
+  const cleared = await ask(it.app, updateOrganization, { organization_id, retention_days: null })
+  expect(cleared).toMatchObject({ tier: 'unlimited', retention_days: null })
+})
+
+test('a lapsed subscription refuses sends of every number, at both services before the answer and by event', async () => {
+  const { id, accounts } = await organizationWithNumbers()
+  await ask(it.app, updateOrganization, { organization_id: id, subscription: 'lapsed' })
+  for (const states of [peers.told.messaging, peers.told.directory]) {
+    expect(byAccount(states)).toEqual(accounts)
+    for (const state of states) expect(state).toMatchObject({ refusal: 'subscription_inactive', version: 2 })
+  }
+  const events = (await eventsOf(id)).slice(-2).map(({ state }) => state)
+  expect(events).toEqual(peers.told.messaging.toSorted((a, b) => (a.account_id < b.account_id ? -1 : 1)))
+})
+
+test('an organization without the entitlement messaging is refused by that, and allowed again with it', async () => {
+  const { id } = await organizationWithNumbers()
+  await ask(it.app, updateOrganization, { organization_id: id, features: ['webhooks'] })
+  expect(peers.told.messaging.map(({ refusal }) => refusal)).toEqual(['feature_not_entitled', 'feature_not_entitled'])
+  await ask(it.app, updateOrganization, { organization_id: id, features: ['messaging'] })
+  expect(peers.told.messaging.slice(2).map(({ refusal, version }) => ({ refusal, version }))).toEqual([
+    { refusal: null, version: 3 },
+    { refusal: null, version: 3 },
+  ])
+})
+
+test('settings reach the numbers', async () => {
+  const { id } = await organizationWithNumbers()
+  await ask(it.app, updateOrganization, { organization_id: id, settings: { window_check: 'upstream' } })
+  for (const { settings } of peers.told.directory) expect(settings.window_check).toBe('upstream')
+})
+
+test('what the numbers do not depend on makes no event and tells nobody', async () => {
+  const { id } = await organizationWithNumbers()
+  const before = await eventsOf(id)
+  await ask(it.app, updateOrganization, { organization_id: id, name: 'New', tier: 'starter', retention_days: 1 })
+  expect(await eventsOf(id)).toEqual(before)
+  expect(peers.told.messaging).toEqual([])
+})
+
+test('numbers of another organization stay as they are', async () => {
+  const { id } = await organizationWithNumbers()
+  const other = await organizationWithNumbers()
+  await ask(it.app, updateOrganization, { organization_id: id, subscription: 'lapsed' })
+  expect(peers.told.messaging.filter(({ organization_id }) => organization_id === other.id)).toEqual([])
+})
+
+test('while a peer is away it is unavailable; the same call again tells it, with the same version and no second event', async () => {
+  const { id, accounts } = await organizationWithNumbers()
+  await peers.stop()
+  const change = { organization_id: id, subscription: 'lapsed' } as const
+  await expect(ask(it.app, updateOrganization, change)).rejects.toMatchObject({ failure: 'service_unavailable' })
+  peers = await startPeers(it.app)
+  const events = await eventsOf(id)
+  await ask(it.app, updateOrganization, change)
+  expect(byAccount(peers.told.messaging)).toEqual(accounts)
+  for (const state of peers.told.messaging) expect(state.version).toBe(2)
+  expect(await eventsOf(id)).toEqual(events)
+})
+
+test('a change that waited for another one keeps it', async () => {
+  const { id } = await organizationWithNumbers()
+  const { promise: held, resolve: release } = Promise.withResolvers<void>()
+  const other = it.app.sql.begin(async (tx) => {
+    await tx`update organizations set settings = '{"ordering":"relaxed"}' where id = ${id}`
+    await held
+  })
+  const change = ask(it.app, updateOrganization, { organization_id: id, subscription: 'lapsed' })
+  await untilSomebodyWaits()
+  release()
+  await other
+  expect((await change).settings.ordering).toBe('relaxed')
+  for (const state of peers.told.messaging) {
+    expect(state).toMatchObject({ refusal: 'subscription_inactive', settings: { ordering: 'relaxed' } })
+  }
+})
+
+async function untilSomebodyWaits(): Promise<void> {
+  const waiting = await it.app.sql`
+    select pid from pg_stat_activity where datname = current_database() and wait_event_type = 'Lock'
+  `
+  if (waiting.length === 0) await untilSomebodyWaits()
+}

@@ -1,0 +1,48 @@
+import type { Handler, Input } from '@app/shared/contract.ts'
+import type { updateOrganization as contract } from '@app/shared/contracts/platform.ts'
+import type { TransactionSql } from '@app/shared/database.ts'
+import { recordChanges, statesOf } from '../accounts/account-states.ts'
+import { tellStates } from '../accounts/tell-states.ts'
+import type { App } from '../app.ts'
+import { organizationColumns, type OrganizationRow, toOrganization, unknownOrganization } from './organizations.ts'
+
+type Changes = Input<typeof contract>['body']
+
+export const updateOrganization: Handler<App, typeof contract> = async (app, { body }, caller) => {
+  const { organization_id: id } = body
+  const { row, states } = await app.sql.begin(async (tx) => {
+    const before = await lockOrganization(tx, id)
+    const statesBefore = await statesOf(tx, id)
+    const after = await write(tx, before, body)
+    return { row: after, states: await recordChanges(tx, statesBefore, await statesOf(tx, id), caller) }
+  })
+  app.relay.wake()
+  // All of them, changed or not: the same call before this one may have been cut off here.
+  if (body.features || body.subscription || body.settings) await tellStates(app, states, caller)
+  return toOrganization(row)
+}
+
+/** Until the commit no other change of the organization or of its accounts comes between. */
+async function lockOrganization(tx: TransactionSql, id: string) {
+  const [row] = await tx<OrganizationRow[]>`
+    select ${tx(organizationColumns)} from organizations where id = ${id} for no key update
+  `
+  if (!row) throw unknownOrganization()
+  return row
+}
+
+async function write(tx: TransactionSql, before: OrganizationRow, changes: Changes) {
+  const { name, tier, features, subscription, retention_days: retentionDays, settings } = changes
+  const [row] = await tx<[OrganizationRow]>`
+    update organizations set
+      name = ${name ?? before.name},
+      tier = ${tier ?? before.tier},
+      features = ${[...new Set(features ?? before.features)]}::text[],
+      subscription = ${subscription ?? before.subscription},
+      retention_days = ${retentionDays === undefined ? before.retentionDays : retentionDays},
+      settings = ${JSON.stringify({ ...before.settings, ...settings })}::text::jsonb
+    where id = ${before.id}
+    returning ${tx(organizationColumns)}
+  `
+  return row
+}

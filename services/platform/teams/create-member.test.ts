@@ -1,0 +1,33 @@
+import { newId } from '@app/shared/ids.ts'
+import { afterAll, beforeAll, expect, test } from 'vitest'
+import { ask, newOrganization, startTestApp, type TestApp } from '../testing/app.ts'
+import { createMember } from './create-member.ts'
+import { createTeam } from './create-team.ts'
+
+let it: TestApp
+beforeAll(async () => {
+  it = await startTestApp()
+})
+afterAll(() => it.close())
+
+const ana = { name: 'Ana', email: 'ana@example.com' }
+
+test("another organization's team is not found, as an unknown one", async () => {
+  const organization_id = await newOrganization(it.app)
+  const other = await ask(it.app, createTeam, { organization_id: await newOrganization(it.app), name: 'Other' })
+  for (const team_id of [other.id, newId('team')]) {
+    await expect(ask(it.app, createMember, { organization_id, team_id, ...ana })).rejects.toMatchObject({
+      failure: 'resource_not_found',
+      param: 'team_id',
+    })
+  }
+})
+
+test('joins the team', async () => {
+  const organization_id = await newOrganization(it.app)
+  const team = await ask(it.app, createTeam, { organization_id, name: 'Support' })
+  const member = await ask(it.app, createMember, { organization_id, team_id: team.id, ...ana })
+  expect(member).toEqual({ id: expect.stringMatching(/^usr_/), object: 'member', team_id: team.id, ...ana })
+  const rows = await it.app.sql`select organization_id, team_id, name, email from members where id = ${member.id}`
+  expect(rows).toEqual([{ organizationId: organization_id, teamId: team.id, ...ana }])
+})

@@ -1,0 +1,17 @@
+import type { Handler } from '@app/shared/contract.ts'
+import type { createTeam as contract } from '@app/shared/contracts/platform.ts'
+import { Problem } from '@app/shared/problem.ts'
+import type { App } from '../app.ts'
+import { violates } from '../constraints.ts'
+import { unknownOrganization } from '../organizations/organizations.ts'
+import { insertTeam } from './teams.ts'
+
+export const createTeam: Handler<App, typeof contract> = async ({ sql }, { body }) => {
+  const { organization_id: organizationId, name } = body
+  const id = await insertTeam(sql, organizationId, name).catch((err: unknown) => {
+    if (violates(err, 'teams_organization_id_fkey')) throw unknownOrganization()
+    if (violates(err, 'teams_name')) throw new Problem('name_taken', { param: 'name' })
+    throw err
+  })
+  return { id, object: 'team', name }
+}

@@ -1,0 +1,35 @@
+import { z } from 'zod'
+import { toE164 } from './phone-number.ts'
+import { askUpstream } from './ask-upstream.ts'
+import type { Upstream } from './upstream.ts'
+
+/** A number, as the platform tells of it. */
+export interface UpstreamNumber {
+  /** E.164. */
+  phoneNumber: string | null
+  name: string | null
+  /** The platform's own word. */
+  status: string | null
+}
+
+const Answer = z.object({
+  id: z.string(),
+  display_phone_number: z.string().nullish(),
+  verified_name: z.string().nullish(),
+  status: z.string().nullish(),
+})
+
+export async function readNumber(
+  upstream: Upstream,
+  { phoneNumberId, token }: { phoneNumberId: string; token: string },
+  deadline: number,
+): Promise<UpstreamNumber> {
+  const path = `/${phoneNumberId}?fields=id,display_phone_number,verified_name,status`
+  const answer = Answer.extend({ id: z.literal(phoneNumberId) })
+  const number = await askUpstream(upstream, { method: 'GET', path, token, answer, param: 'phone_number_id' }, deadline)
+  return {
+    phoneNumber: toE164(number.display_phone_number ?? ''),
+    name: number.verified_name || null,
+    status: number.status ?? null,
+  }
+}

@@ -1,0 +1,16 @@
+import { z } from 'zod'
+import { askUpstream } from './ask-upstream.ts'
+import type { Upstream } from './upstream.ts'
+
+const Answer = z.object({ success: z.literal(true) })
+
+/** Lets the platform send the business account's callbacks to our app; as often as it is called. */
+export async function subscribeApp(
+  upstream: Upstream,
+  { businessAccountId, token }: { businessAccountId: string; token: string },
+  deadline: number,
+): Promise<void> {
+  if (!upstream.subscribesApps) return
+  const path = `/${businessAccountId}/subscribed_apps`
+  await askUpstream(upstream, { method: 'POST', path, token, answer: Answer, param: 'business_account_id' }, deadline)
+}

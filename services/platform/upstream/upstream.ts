@@ -1,0 +1,41 @@
+import { Agent } from 'undici'
+import { z } from 'zod'
+
+/** The platform's settings in the environment. */
+export const upstreamSettings = {
+  UPSTREAM_BASE_URL: z.url().default('https://graph.facebook.com'),
+  UPSTREAM_API_VERSION: z
+    .string()
+    .regex(/^v\d+\.\d+$/)
+    .default('v23.0'),
+  /** How long an idle connection is kept; shorter than the platform keeps it. */
+  UPSTREAM_KEEPALIVE_MS: z.coerce.number().int().min(1).default(1_000),
+  /** Whether connecting a number subscribes our app to the callbacks of its business account. */
+  UPSTREAM_SUBSCRIBE_APPS: z
+    .enum(['0', '1'])
+    .default('1')
+    .transform((flag) => flag === '1'),
+}
+
+/** The platform's API: where it is, and the connections to it. */
+export interface Upstream {
+  /** With the version, without a slash at the end. */
+  url: string
+  agent: Agent
+  subscribesApps: boolean
+}
+
+const connectTimeoutMs = 3_000
+/** Answers that we read are some hundred bytes long. */
+const maxAnswerBytes = 1024 * 1024
+
+export const createUpstream = (env: z.output<z.ZodObject<typeof upstreamSettings>>): Upstream => ({
+  url: `${env.UPSTREAM_BASE_URL.replace(/\/$/, '')}/${env.UPSTREAM_API_VERSION}`,
+  agent: new Agent({
+    connect: { timeout: connectTimeoutMs },
+    keepAliveTimeout: env.UPSTREAM_KEEPALIVE_MS,
+    keepAliveMaxTimeout: env.UPSTREAM_KEEPALIVE_MS,
+    maxResponseSize: maxAnswerBytes,
+  }),
+  subscribesApps: env.UPSTREAM_SUBSCRIBE_APPS,
+})
