@@ -1,0 +1,49 @@
+import { createKey, updateOrganization } from '@app/shared/contracts/platform.ts'
+import { expect, test } from 'vitest'
+import { readArguments } from './admin-arguments.ts'
+
+const read = (line: string) => readArguments(line.split(' '))
+
+test('makes a question of the command, its id and its options', () => {
+  expect(read('key create --organization org_1 --label production --expires-at 2030-01-01T00:00:00Z')).toEqual({
+    contract: createKey,
+    body: { organization_id: 'org_1', label: 'production', expires_at: '2030-01-01T00:00:00Z' },
+  })
+  expect(
+    read('organization update org_1 --features messaging,webhooks --retention-days none --message-ttl-hours 48'),
+  ).toEqual({
+    contract: updateOrganization,
+    body: {
+      organization_id: 'org_1',
+      features: ['messaging', 'webhooks'],
+      retention_days: null,
+      settings: { message_ttl_hours: 48 },
+    },
+  })
+})
+
+test('names the options that are missing', () => {
+  expect(() => read('member create --organization org_1 --name Ana')).toThrow('--team, --email missing')
+})
+
+test('names an option that it does not know', () => {
+  expect(() => read('key create --organization org_1 --label x --lable y')).toThrow("Unknown option '--lable'")
+})
+
+test('refuses a command that it does not know, and lists those that it does', () => {
+  expect(() => read('key delete key_1')).toThrow(/Unknown command "key delete"(.|\n)*key revoke ID/)
+  expect(() => readArguments([])).toThrow('Unknown command ""')
+})
+
+test('refuses an id too few or too many', () => {
+  expect(() => read('key revoke')).toThrow('Exactly one ID')
+  expect(() => read('key revoke key_1 key_2')).toThrow('Exactly one ID')
+  expect(() => read('team create team_1 --organization org_1 --name x')).toThrow('Nothing belongs after')
+})
+
+test('refuses a value of the wrong kind', () => {
+  expect(() => read('organization update org_1 --retention-days soon')).toThrow(
+    '--retention-days must be a whole number',
+  )
+  expect(() => read('organization update org_1 --require-marketing-consent yes')).toThrow('must be "true" or "false"')
+})

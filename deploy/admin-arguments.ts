@@ -1,0 +1,79 @@
+import { parseArgs } from 'node:util'
+import { sentenceOf } from './command.ts'
+import { type Command, commands, type Option } from './admin-commands.ts'
+
+export interface AdminCall {
+  contract: Command['contract']
+  body: Record<string, unknown>
+}
+
+/** The command line, as a question to a service. Throws a sentence about what is unknown or missing. */
+export function readArguments(args: string[]): AdminCall {
+  const [noun = '', verb = '', ...rest] = args
+  const words = `${noun} ${verb}`
+  const command = commands[words]
+  if (!command) throw new Error(`Unknown command "${words.trim()}". Commands:\n${usageOfAll()}`)
+  const usage = `Usage: ${usageOf(words, command)}`
+  const { values, positionals } = parse(rest, command, usage)
+  const missing = Object.entries(command.options).filter(([name, { required }]) => required && !values[name])
+  if (missing.length > 0) throw new Error(`${missing.map(([name]) => `--${name}`).join(', ')} missing. ${usage}`)
+  const [operand, ...excess] = positionals
+  if ((command.operand === undefined) !== (operand === undefined) || excess.length > 0) {
+    throw new Error(
+      `${command.operand === undefined ? 'Nothing' : 'Exactly one ID'} belongs after "${words}". ${usage}`,
+    )
+  }
+
+  const body: Record<string, unknown> = {}
+  if (command.operand !== undefined) body[command.operand] = operand
+  for (const [name, option] of Object.entries(command.options)) {
+    const value = values[name]
+    if (value !== undefined) put(body, option.field.split('.'), valueOf(name, option, value))
+  }
+  return { contract: command.contract, body }
+}
+
+function parse(args: string[], { options }: Command, usage: string) {
+  const strings = Object.fromEntries(Object.keys(options).map((name) => [name, { type: 'string' as const }]))
+  try {
+    return parseArgs({ args, options: strings, allowPositionals: true, strict: true })
+  } catch (err) {
+    const [what = ''] = sentenceOf(err).split('. ')
+    throw new Error(`${what}. ${usage}`, { cause: err })
+  }
+}
+
+function valueOf(name: string, { kind = 'text' }: Option, text: string) {
+  const refuse = (what: string) => new Error(`--${name} must be ${what}, and is "${text}".`)
+  switch (kind) {
+    case 'text':
+      return text
+    case 'list':
+      return text.split(',').filter(Boolean)
+    case 'number':
+      if (text === 'none') return null
+      if (!/^\d+$/.test(text)) throw refuse('a whole number or "none"')
+      return Number(text)
+    case 'boolean':
+      if (text !== 'true' && text !== 'false') throw refuse('"true" or "false"')
+      return text === 'true'
+  }
+}
+
+function put(target: Record<string, unknown>, [field = '', ...inner]: string[], value: unknown) {
+  if (inner.length === 0) target[field] = value
+  else {
+    const part = (target[field] ??= {}) as Record<string, unknown>
+    put(part, inner, value)
+  }
+}
+
+const usageOfAll = () =>
+  Object.entries(commands)
+    .map(([words, command]) => `  ${usageOf(words, command)}`)
+    .join('\n')
+
+function usageOf(words: string, { operand, options }: Command) {
+  const parts = Object.entries(options).map(([name, { required }]) => (required ? `--${name} …` : `[--${name} …]`))
+  return [words, ...(operand === undefined ? [] : ['ID']), ...parts].join(' ')
+}

@@ -1,0 +1,86 @@
+import type { Rpc } from '@app/shared/contract.ts'
+import {
+  connectAccount,
+  createKey,
+  createMember,
+  createOrganization,
+  createTeam,
+  listKeys,
+  revokeKey,
+  updateOrganization,
+} from '@app/shared/contracts/platform.ts'
+
+/** How an option's text becomes a value: as it is, split at commas, as a number (`none` for null), or as `true` and `false`. */
+type Kind = 'text' | 'list' | 'number' | 'boolean'
+
+export interface Option {
+  /** The field of the body, with a dot for one inside another. */
+  field: string
+  kind?: Kind
+  required?: boolean
+}
+
+export interface Command {
+  contract: Rpc
+  /** The field that the word after the command goes into. */
+  operand?: string
+  options: Record<string, Option>
+}
+
+const organization = { field: 'organization_id', required: true }
+const team = { field: 'team_id' }
+
+const organizationOptions = {
+  tier: { field: 'tier' },
+  features: { field: 'features', kind: 'list' },
+  subscription: { field: 'subscription' },
+  'retention-days': { field: 'retention_days', kind: 'number' },
+  'window-check': { field: 'settings.window_check' },
+  'require-marketing-consent': { field: 'settings.require_marketing_consent', kind: 'boolean' },
+  'unknown-outcome': { field: 'settings.unknown_outcome' },
+  ordering: { field: 'settings.ordering' },
+  'message-ttl-hours': { field: 'settings.message_ttl_hours', kind: 'number' },
+} as const
+
+/** Every command, by its words. The service that answers checks the values. */
+export const commands: Record<string, Command> = {
+  'organization create': {
+    contract: createOrganization,
+    options: { name: { field: 'name', required: true }, ...organizationOptions },
+  },
+  'organization update': {
+    contract: updateOrganization,
+    operand: 'organization_id',
+    options: { name: { field: 'name' }, ...organizationOptions },
+  },
+  'team create': {
+    contract: createTeam,
+    options: { organization, name: { field: 'name', required: true } },
+  },
+  'member create': {
+    contract: createMember,
+    options: {
+      organization,
+      team: { ...team, required: true },
+      name: { field: 'name', required: true },
+      email: { field: 'email', required: true },
+    },
+  },
+  'key create': {
+    contract: createKey,
+    options: { organization, label: { field: 'label', required: true }, 'expires-at': { field: 'expires_at' } },
+  },
+  'key list': { contract: listKeys, options: { organization } },
+  'key revoke': { contract: revokeKey, operand: 'key_id', options: {} },
+  'account connect': {
+    contract: connectAccount,
+    options: {
+      organization,
+      'phone-number-id': { field: 'phone_number_id', required: true },
+      'access-token': { field: 'access_token', required: true },
+      'business-account-id': { field: 'business_account_id', required: true },
+      team,
+      customer: { field: 'customer_id' },
+    },
+  },
+}

@@ -1,0 +1,42 @@
+import { call, systemCaller } from '@app/shared/ask.ts'
+import { newId } from '@app/shared/ids.ts'
+import { Problem } from '@app/shared/problem.ts'
+import { type AdminCall, readArguments } from './admin-arguments.ts'
+import { sentenceOf } from './command.ts'
+import { withBus } from './stack/bus.ts'
+import { dataDirOf } from './stack/options.ts'
+import { readNatsUrl } from './stack/stack-file.ts'
+
+// What the public API leaves to an operator: `npm run admin -- organization create --name Acme`. One JSON object out.
+
+/** Connecting a number asks the upstream platform, which may take its 15 s. */
+const timeoutMs = 25_000
+
+async function main(args: string[]) {
+  const requestId = newId('req')
+  try {
+    const answer = await run(readArguments(args), requestId)
+    console.log(JSON.stringify(answer))
+  } catch (err) {
+    console.log(JSON.stringify({ error: errorOf(err, requestId) }))
+    process.exitCode = 1
+  }
+}
+
+async function run({ contract, body }: AdminCall, requestId: string) {
+  const dataDir = dataDirOf(process.env)
+  const natsUrl = process.env['NATS_URL'] || readNatsUrl(dataDir)
+  if (!natsUrl) {
+    throw new Error(
+      `No stack runs in ${dataDir}. Start it (npm start), or set SVC_DATA_DIR or NATS_URL to another one.`,
+    )
+  }
+  return withBus(natsUrl, (bus) => call(bus, contract, { body }, systemCaller('', requestId), { timeoutMs }))
+}
+
+function errorOf(err: unknown, requestId: string) {
+  if (err instanceof Problem) return err.toEnvelope(requestId).error
+  return { type: 'invalid_request_error', code: 'command_failed', message: sentenceOf(err), request_id: requestId }
+}
+
+await main(process.argv.slice(2))

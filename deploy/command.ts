@@ -1,0 +1,15 @@
+/** Runs a command to its end; when it fails, a person reads a sentence, not a stack, and the exit code is 1. */
+export async function runCommand(main: () => Promise<void>): Promise<void> {
+  try {
+    await main()
+  } catch (err) {
+    console.error(sentenceOf(err))
+    process.exitCode = 1
+  }
+}
+
+export function sentenceOf(err: unknown): string {
+  if (!(err instanceof Error)) return String(err)
+  // A refused connection to a name with several addresses has no message of its own, only a code.
+  return err.message || ('code' in err ? String(err.code) : err.name)
+}

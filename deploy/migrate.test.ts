@@ -1,0 +1,149 @@
+import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { dirname, join } from 'node:path'
+import postgres from 'postgres'
+import { afterAll, beforeAll, expect, test } from 'vitest'
+import { migrate } from './migrate.ts'
+import { dataServices } from './migration-files.ts'
+import { urlOfService } from './roles.ts'
+import { type Servers, startServers } from './servers/start-servers.ts'
+
+const dataDir = mkdtempSync(join(tmpdir(), 'migrate-'))
+const passwords = { messaging: "it's", directory: 'd', platform: 'p', webhooks: 'w' }
+let servers: Servers
+let count = 0
+
+beforeAll(async () => {
+  servers = await startServers({ dataDir, log: () => {}, only: ['postgres'], temporary: true })
+}, 60_000)
+
+afterAll(async () => {
+  await servers.stop()
+  rmSync(dataDir, { recursive: true })
+})
+
+async function runSql(url: string, statement: string) {
+  const sql = postgres(url, { max: 1, onnotice: () => {} })
+  try {
+    return await sql.unsafe(statement)
+  } finally {
+    await sql.end()
+  }
+}
+
+async function createDatabase(owner = 'postgres') {
+  const url = new URL(servers.postgresUrl)
+  url.pathname = `/test${count++}`
+  await runSql(servers.postgresUrl, `create database ${url.pathname.slice(1)} owner ${owner}`)
+  return url.href
+}
+
+/** A repository with these migrations alone. */
+function repositoryOf(files: Record<string, string>) {
+  const root = mkdtempSync(join(dataDir, 'repository-'))
+  for (const [file, sql] of Object.entries(files)) {
+    mkdirSync(dirname(join(root, file)), { recursive: true })
+    writeFileSync(join(root, file), sql)
+  }
+  return root
+}
+
+const kit = { 'shared/migrations/001-boxes.sql': 'create table boxes (id int)' }
+const own = { 'services/messaging/migrations/001-letters.sql': 'create table letters (id int)' }
+
+// First, since the others make the roles as a superuser, and this one must make them itself.
+test('needs no superuser, only a user who may create roles and owns the database', async () => {
+  await runSql(servers.postgresUrl, `create role operator login createrole createdb password 'o'`)
+  const url = new URL(await createDatabase('operator'))
+  url.username = 'operator'
+  url.password = 'o'
+  expect(await migrate(url.href, { passwords })).not.toHaveLength(0)
+  expect(await migrate(url.href, { passwords })).toEqual([])
+  expect(await runSql(urlOfService(url.href, 'platform', 'p'), 'select from platform.outbox')).toHaveLength(0)
+})
+
+test('gives every service a schema of its own that no other service reaches', async () => {
+  const url = await createDatabase()
+  await migrate(url, { passwords })
+  for (const service of dataServices) {
+    const login = urlOfService(url, service, passwords[service])
+    const other = dataServices.find((name) => name !== service)
+    expect(await runSql(login, `select from ${service}.outbox`)).toHaveLength(0)
+    await expect(runSql(login, `select from ${other}.outbox`)).rejects.toThrow('permission denied for schema')
+    await expect(runSql(login, `create table ${other}.mine ()`)).rejects.toThrow('permission denied for schema')
+    await expect(runSql(login, 'create table public.mine ()')).rejects.toThrow('permission denied for schema public')
+    await expect(runSql(login, 'select from public.migrations')).rejects.toThrow('permission denied for table')
+    await expect(runSql(login, `set role svc_${other}`)).rejects.toThrow('permission denied')
+  }
+})
+
+test('lets every service write the idempotency keys, and own them none', async () => {
+  const url = await createDatabase()
+  await migrate(url, { passwords })
+  const login = urlOfService(url, 'messaging', passwords.messaging)
+  const insert = `insert into idempotency.keys (organization_id, key, fingerprint, status, answer) values ('o', 'k', 'f', 200, '')`
+  expect(await runSql(login, `${insert} returning key`)).toEqual([{ key: 'k' }])
+  await expect(runSql(login, 'drop table idempotency.keys')).rejects.toThrow('must be owner')
+})
+
+test('applies every file once: the kit in each schema, then what is the service its own', async () => {
+  const url = await createDatabase()
+  const root = repositoryOf({ ...kit, ...own })
+  expect(await migrate(url, { root })).toEqual([
+    'messaging: kit/001-boxes.sql',
+    'messaging: messaging/001-letters.sql',
+    'directory: kit/001-boxes.sql',
+    'platform: kit/001-boxes.sql',
+    'webhooks: kit/001-boxes.sql',
+  ])
+  expect(await migrate(url, { root })).toEqual([])
+  expect(await runSql(url, `select tableowner from pg_tables where tablename = 'letters'`)).toEqual([
+    { tableowner: 'svc_messaging' },
+  ])
+})
+
+test('applies each file once when several processes migrate at the same time', async () => {
+  const url = await createDatabase()
+  const root = repositoryOf({ ...kit, ...own })
+  const results = await Promise.all([1, 2, 3].map(() => migrate(url, { root, passwords })))
+  expect(results.flat()).toHaveLength(5)
+})
+
+test('migrates several databases of one server at the same time', async () => {
+  const urls = await Promise.all([1, 2, 3, 4].map(() => createDatabase()))
+  const results = await Promise.all(urls.map((url) => migrate(url, { root: repositoryOf(own), passwords })))
+  expect(results).toEqual(urls.map(() => ['messaging: messaging/001-letters.sql']))
+})
+
+test('refuses a file that was changed after it was applied', async () => {
+  const url = await createDatabase()
+  await migrate(url, { root: repositoryOf(own) })
+  const root = repositoryOf({ 'services/messaging/migrations/001-letters.sql': 'create table letters (id bigint)' })
+  await expect(migrate(url, { root })).rejects.toThrow('messaging/001-letters.sql was changed after it was applied')
+})
+
+test('refuses a database that is newer than the program', async () => {
+  const url = await createDatabase()
+  await migrate(url, { root: repositoryOf({ ...kit, ...own }) })
+  await expect(migrate(url, { root: repositoryOf(kit) })).rejects.toThrow('newer than this program')
+})
+
+test('refuses a file that comes before one that was applied', async () => {
+  const url = await createDatabase()
+  const third = { 'services/messaging/migrations/003-stamps.sql': 'create table stamps (id int)' }
+  await migrate(url, { root: repositoryOf({ ...own, ...third }) })
+  const second = { 'services/messaging/migrations/002-pens.sql': 'create table pens (id int)' }
+  await expect(migrate(url, { root: repositoryOf({ ...own, ...second, ...third }) })).rejects.toThrow('Renumber it')
+})
+
+test('leaves nothing of a file that fails, and all of those before it', async () => {
+  const url = await createDatabase()
+  const broken = { 'services/messaging/migrations/002-pens.sql': 'create table pens (id int); select 1 / 0' }
+  await expect(migrate(url, { root: repositoryOf({ ...own, ...broken }) })).rejects.toThrow(
+    'messaging/002-pens.sql failed in the schema messaging: division by zero',
+  )
+  expect(await runSql(url, `select tablename from pg_tables where schemaname = 'messaging'`)).toEqual([
+    { tablename: 'letters' },
+  ])
+  expect(await migrate(url, { root: repositoryOf(own) })).toEqual([])
+})

@@ -1,0 +1,87 @@
+import { fileURLToPath } from 'node:url'
+import postgres, { type Sql } from 'postgres'
+import { runCommand, sentenceOf } from './command.ts'
+import { dataServices, readMigrations } from './migration-files.ts'
+import { type Applied, planMigrations, type Step } from './migration-plan.ts'
+import { ensureRoles, grantIdempotency, type Passwords, roleOf } from './roles.ts'
+
+const repository = fileURLToPath(new URL('..', import.meta.url))
+/** Any number that nothing else on the server uses. */
+const lockKey = 7_203_911_845
+
+export interface MigrateOptions {
+  /** By service; the role of one without a password keeps the one it has. */
+  passwords?: Passwords
+  /** Where the migrations are: the repository, unless told otherwise. */
+  root?: string
+}
+
+/**
+ * Brings a database up to date: a role and a schema for each service, the kit's tables and the service's own in it, and
+ * the shared schema `idempotency`. Each file in a transaction, one migration at a time over all processes. Answers the
+ * names of the files that it applied. Needs a superuser, or a user with CREATEROLE who owns the database.
+ */
+export async function migrate(
+  adminUrl: string,
+  { passwords = {}, root = repository }: MigrateOptions = {},
+): Promise<string[]> {
+  const all = readMigrations(root)
+  // One connection, since the lock is the session's. The driver would ask for the types without awaiting the answer.
+  const sql = postgres(adminUrl, { max: 1, max_lifetime: null, fetch_types: false, onnotice: () => {} })
+  try {
+    await sql`select pg_advisory_lock(${lockKey}::bigint)`
+    await ensureRoles(sql, passwords)
+    const steps = planMigrations(all, await readApplied(sql))
+    for (const step of steps) await apply(sql, step)
+    await grantIdempotency(sql)
+    return steps.map(({ schema, migration }) => `${schema}: ${migration.name}`)
+  } finally {
+    await sql.end({ timeout: 5 })
+  }
+}
+
+async function readApplied(sql: Sql) {
+  await sql`
+    create table if not exists public.migrations (
+      schema text not null,
+      name text not null,
+      checksum text not null,
+      applied_at timestamptz not null default now(),
+      primary key (schema, name)
+    )
+  `
+  return sql<Applied[]>`select schema, name, checksum from public.migrations`
+}
+
+async function apply(sql: Sql, { schema, migration }: Step) {
+  const role = dataServices.find((service) => service === schema)
+  try {
+    await sql.begin(async (tx) => {
+      if (role) await tx.unsafe(`set local role ${roleOf(role)}`)
+      await tx.unsafe(`set local search_path = ${schema}`)
+      await tx.unsafe(migration.sql)
+      await tx.unsafe('reset role')
+      await tx`
+        insert into public.migrations (schema, name, checksum)
+        values (${schema}, ${migration.name}, ${migration.checksum})
+      `
+    })
+  } catch (err) {
+    throw new Error(`The migration ${migration.name} failed in the schema ${schema}: ${sentenceOf(err)}`, {
+      cause: err,
+    })
+  }
+}
+
+async function main() {
+  const { DATABASE_URL: url } = process.env
+  if (!url) throw new Error('DATABASE_URL is not set: the address of the database, as a user who may create roles.')
+  const given = dataServices.flatMap((service) => {
+    const password = process.env[`${service.toUpperCase()}_PASSWORD`]
+    return password ? [[service, password] as const] : []
+  })
+  const applied = await migrate(url, { passwords: Object.fromEntries(given) })
+  console.log([...applied, `${applied.length} migrations applied`].join('\n'))
+}
+
+if (import.meta.main) await runCommand(main)

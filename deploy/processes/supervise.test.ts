@@ -1,0 +1,104 @@
+import { spawn } from 'node:child_process'
+import { mkdtempSync, readFileSync, rmSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { afterAll, expect, test, vi } from 'vitest'
+import { identityOf } from './identity.ts'
+import { findRecorded } from './records.ts'
+import { type Program, supervise, type Supervised } from './supervise.ts'
+import { untilReady } from './until-ready.ts'
+
+const dataDir = mkdtempSync(join(tmpdir(), 'supervise-'))
+afterAll(() => rmSync(dataDir, { recursive: true }))
+
+const forever = 'setInterval(() => {}, 1000)'
+const nodeProgram = (name: string, code: string): Program => ({
+  name,
+  command: process.execPath,
+  args: ['-e', code],
+  env: { PATH: process.env['PATH'] },
+  stopSignal: 'SIGTERM',
+  stopMs: 300,
+})
+
+const isAlive = (pid: number | undefined) => pid !== undefined && identityOf(pid) !== undefined
+const untilAlive = (program: Supervised) => untilReady(program, async () => isAlive(program.pid()), 5_000)
+
+/** Answers the id of the process that took the place of this one. */
+async function untilReplaced(program: Supervised, pid: number | undefined) {
+  await untilReady(program, async () => program.pid() !== pid && isAlive(program.pid()), 5_000)
+  return program.pid()
+}
+
+test('starts a program again that was killed, and says so', async () => {
+  const onDeath = vi.fn<(sentence: string) => void>()
+  const onRestart = vi.fn<() => void>()
+  const program = await supervise(dataDir, nodeProgram('killed', forever), { onDeath, onRestart })
+  const first = program.pid()
+  if (first !== undefined) process.kill(first, 'SIGKILL')
+  const second = await untilReplaced(program, first)
+  expect(onDeath).toHaveBeenCalledWith(expect.stringContaining('killed was ended by SIGKILL'))
+  expect(onRestart).toHaveBeenCalledOnce()
+  expect(findRecorded(dataDir, 'killed')).toBe(second)
+  await program.stop()
+})
+
+test('ends a program for good at stop, and starts it anew at start', async () => {
+  const program = await supervise(dataDir, nodeProgram('stopped', forever))
+  await untilAlive(program)
+  const pid = program.pid()
+  await program.stop()
+  expect(isAlive(pid)).toBe(false)
+  expect(program.pid()).toBeUndefined()
+  expect(findRecorded(dataDir, 'stopped')).toBeUndefined()
+  program.start()
+  await untilAlive(program)
+  await program.stop()
+})
+
+test('kills a program that does not end in time', async () => {
+  const program = await supervise(
+    dataDir,
+    nodeProgram('stubborn', `process.on('SIGTERM', () => {}); ${forever}; console.log('deaf')`),
+  )
+  await untilReady(program, async () => readFileSync(program.logFile, 'utf8').includes('deaf'), 5_000)
+  const pid = program.pid()
+  await program.stop()
+  expect(isAlive(pid)).toBe(false)
+})
+
+test('gives up on a program that keeps ending, with the end of its log', async () => {
+  const program = await supervise(dataDir, nodeProgram('broken', 'console.error("no such table"); process.exit(3)'))
+  await expect(untilReady(program, async () => false, 30_000)).rejects.toThrow(
+    /broken keeps ending(.|\n)*no such table/,
+  )
+  expect(program.isStopped()).toBe(true)
+})
+
+test('ends what an earlier start of the same name left running', async () => {
+  const left = await supervise(dataDir, nodeProgram('left', forever))
+  await untilAlive(left)
+  const pid = left.pid()
+  const next = await supervise(dataDir, nodeProgram('left', forever))
+  expect(isAlive(pid)).toBe(false)
+  await Promise.all([left.stop(), next.stop()])
+})
+
+test.runIf(process.platform === 'linux')('takes a program along when its starter is killed', async () => {
+  const code = `
+    import { supervise } from ${JSON.stringify(new URL('supervise.ts', import.meta.url).href)}
+    const program = ${JSON.stringify(nodeProgram('orphan', forever))}
+    await supervise(${JSON.stringify(dataDir)}, program)
+  `
+  const starter = spawn(process.execPath, ['--input-type=module', '-e', code], { stdio: 'inherit' })
+  await vi.waitUntil(() => findRecorded(dataDir, 'orphan'), 10_000)
+  const pid = findRecorded(dataDir, 'orphan')
+  // The tie is made by the program itself, just before it becomes what it shall be.
+  await vi.waitUntil(() => pid !== undefined && commandOf(pid).includes('node'), 10_000)
+  starter.kill('SIGKILL')
+  await vi.waitUntil(() => !isAlive(pid), 10_000)
+})
+
+function commandOf(pid: number) {
+  return readFileSync(`/proc/${pid}/cmdline`, 'utf8').split('\0')[0] ?? ''
+}

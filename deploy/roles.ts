@@ -1,0 +1,71 @@
+import type { Sql } from 'postgres'
+import { type DataServiceName, dataServices } from './migration-files.ts'
+
+/** The role that a service logs in as. */
+export const roleOf = (service: DataServiceName): string => `svc_${service}`
+
+export type Passwords = Partial<Record<DataServiceName, string>>
+
+/** The address at which a service logs in to the database of the given one. */
+export function urlOfService(adminUrl: string, service: DataServiceName, password: string): string {
+  const url = new URL(adminUrl)
+  url.username = roleOf(service)
+  url.password = password
+  return url.href
+}
+
+/** One role and one schema a service, owned by it alone. A password that is not given stays as it is. */
+export async function ensureRoles(sql: Sql, passwords: Passwords): Promise<void> {
+  for (const service of dataServices) await ensureRole(sql, service, passwords[service])
+  await sql.unsafe('create schema if not exists idempotency')
+  await closePublicSchema(sql)
+}
+
+async function ensureRole(sql: Sql, service: DataServiceName, password: string | undefined) {
+  const role = roleOf(service)
+  await onWholeServer(async () => {
+    const [found] = await sql`select from pg_roles where rolname = ${role}`
+    if (!found) await sql.unsafe(`create role ${role}`)
+    // The statement takes no parameters, so the server itself quotes the password.
+    const [statement] = await sql<{ text: string }[]>`
+      select format('alter role %I login password %L', ${role}::text, ${password ?? ''}::text) as text
+    `
+    if (statement && password !== undefined) await sql.unsafe(statement.text)
+    await joinRole(sql, role)
+  })
+  await sql.unsafe(`create schema if not exists ${service} authorization ${role}`)
+}
+
+/** Who is no superuser must be a member of a role to make something in its name. */
+async function joinRole(sql: Sql, role: string) {
+  const [row] = await sql<{ isMember: boolean }[]>`select pg_has_role(current_user, ${role}, 'usage') as "isMember"`
+  if (!row?.isMember) await sql.unsafe(`grant ${role} to current_user`)
+}
+
+/** Before Postgres 15 everybody could make tables in `public`. Only its owner can change that. */
+async function closePublicSchema(sql: Sql) {
+  const [row] = await sql<{ isOpen: boolean; isOurs: boolean }[]>`
+    select has_schema_privilege('public', n.oid, 'create') as "isOpen", pg_has_role(n.nspowner, 'usage') as "isOurs"
+    from pg_namespace n where n.nspname = 'public'
+  `
+  if (row?.isOpen && row.isOurs) await sql.unsafe('revoke create on schema public from public')
+}
+
+/** All service roles may use the tables of the schema `idempotency`, which none of them owns. */
+export async function grantIdempotency(sql: Sql): Promise<void> {
+  const roles = dataServices.map(roleOf).join(', ')
+  await sql.unsafe(`grant usage on schema idempotency to ${roles}`)
+  await sql.unsafe(`grant select, insert, update, delete on all tables in schema idempotency to ${roles}`)
+}
+
+/** Roles belong to the whole server: another of its databases may be migrated at the same moment, out of reach of our lock. */
+async function onWholeServer(change: () => Promise<void>, attempts = 5): Promise<void> {
+  try {
+    await change()
+  } catch (err) {
+    const code = err instanceof Error && 'code' in err ? String(err.code) : ''
+    // duplicate_object, unique_violation, and `tuple concurrently updated`, which is an internal error to Postgres.
+    if (attempts === 1 || !['42710', '23505', 'XX000'].includes(code)) throw err
+    await onWholeServer(change, attempts - 1)
+  }
+}

@@ -1,0 +1,110 @@
+import { mkdirSync, writeFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { portFor } from '../processes/ports.ts'
+import { supervise } from '../processes/supervise.ts'
+import { untilReady } from '../processes/until-ready.ts'
+import { startContainer } from './container.ts'
+import { findPrograms, versionOf } from './find-program.ts'
+import type { Place, Running, ServerKind } from './kind.ts'
+import { firstWords } from './probe.ts'
+
+const readyTimeoutMs = 20_000
+const maxPayloadBytes = 8 * 1024 * 1024
+
+export const nats: ServerKind = {
+  name: 'nats',
+  title: 'NATS',
+  variable: 'NATS_URL',
+  packages: { debian: 'nats-server', homebrew: 'nats-server' },
+  check: checkNats,
+  find: () => findPrograms(['nats-server'])[0],
+  startProgram: startNats,
+  startContainer: startNatsContainer,
+}
+
+/** A server introduces itself, before any login and any TLS, with `INFO {…}`. */
+async function checkNats(url: string) {
+  const [first = url] = url.split(',')
+  const greeting = await firstWords(first, 4222)
+  if (!greeting.startsWith('INFO ')) throw new Error('the server does not speak the NATS protocol')
+  if (!greeting.includes('"jetstream":true')) throw new Error('the server runs without JetStream (nats-server -js)')
+}
+
+async function startNats(program: string, { dataDir, watcher }: Place): Promise<Running> {
+  const version = versionOf(program)
+  const port = await portFor(dataDir, 'nats')
+  const monitorPort = await portFor(dataDir, 'nats-monitor')
+  const file = writeConfiguration(dataDir, { port, monitorPort, version })
+  const server = await supervise(
+    dataDir,
+    {
+      name: 'nats',
+      command: program,
+      args: ['--config', file],
+      env: { PATH: process.env['PATH'] },
+      stopSignal: 'SIGTERM',
+      stopMs: 4_000,
+    },
+    watcher,
+  )
+  const isHealthy = async () => (await fetch(`http://127.0.0.1:${monitorPort}/healthz`)).ok
+  await untilReady(server, isHealthy, readyTimeoutMs)
+  const url = `nats://127.0.0.1:${port}`
+  return { url, what: `NATS ${version} on port ${port}`, process: server, stop: server.stop }
+}
+
+interface Listening {
+  port: number
+  monitorPort: number
+  version: string
+}
+
+function writeConfiguration(dataDir: string, { port, monitorPort, version }: Listening) {
+  const folder = join(dataDir, 'nats')
+  mkdirSync(folder, { recursive: true, mode: 0o700 })
+  const file = join(folder, 'nats.conf')
+  writeFileSync(
+    file,
+    `# Written at every start.
+server_name: local
+host: 127.0.0.1
+port: ${port}
+http: "127.0.0.1:${monitorPort}"
+max_payload: ${maxPayloadBytes}
+write_deadline: "10s"
+jetstream {
+  store_dir: ${JSON.stringify(folder)}
+  max_mem: 256MB
+  max_file: 20GB
+${syncInterval(version)}}
+`,
+  )
+  return file
+}
+
+/**
+ * How often JetStream forces its files onto the disk. What a power cut takes, the outboxes publish again; production
+ * says `always`. Servers before 2.10 refuse the word.
+ */
+function syncInterval(version: string) {
+  const [major = 0, minor = 0] = version.split('.').map(Number)
+  return major > 2 || minor >= 10 ? '  sync_interval: "10s"\n' : ''
+}
+
+function startNatsContainer({ dataDir, watcher }: Place): Promise<Running> {
+  const inside = '/data/nats.conf'
+  const configuration = `server_name: local
+max_payload: ${maxPayloadBytes}
+jetstream { store_dir: /data, sync_interval: "10s" }
+`
+  return startContainer(dataDir, watcher, {
+    name: 'nats',
+    image: 'nats:2.12-alpine',
+    port: 4222,
+    command: ['sh', '-c', `printf '%s' "$CONFIGURATION" > ${inside} && exec nats-server --config ${inside}`],
+    env: { CONFIGURATION: configuration },
+    dataFolder: '/data',
+    urlAt: (host, port) => `nats://${host}:${port}`,
+    check: checkNats,
+  })
+}

@@ -1,0 +1,85 @@
+import { randomBytes } from 'node:crypto'
+import {
+  chmodSync,
+  chownSync,
+  existsSync,
+  mkdirSync,
+  mkdtempSync,
+  readFileSync,
+  renameSync,
+  rmSync,
+  writeFileSync,
+} from 'node:fs'
+import { dirname, join } from 'node:path'
+import { z } from 'zod'
+import { runProgram } from '../processes/run-program.ts'
+import { type Account, canEnter, postgresAccount } from './account.ts'
+
+// Where the data is, when the user that Postgres runs as cannot reach the data folder.
+const elsewhere = '/var/lib/messaging-service'
+
+const remembered = z.object({
+  password: z.string(),
+  /** Set when the data is outside the data folder. */
+  home: z.string().optional(),
+})
+
+export interface PostgresData {
+  /** The folder of the database cluster, and beside it that of its socket. */
+  home: string
+  cluster: string
+  isElsewhere: boolean
+  password: string
+  /** Whom the server runs as; undefined for ourselves. */
+  account: Account | undefined
+}
+
+/** Where this data folder's Postgres keeps its data and how to log in, decided once and remembered in `postgres.json`. */
+export function locateData(dataDir: string): PostgresData {
+  const file = join(dataDir, 'postgres.json')
+  const known = existsSync(file) ? remembered.parse(JSON.parse(readFileSync(file, 'utf8'))) : decide(dataDir)
+  writeFileSync(file, JSON.stringify(known), { mode: 0o600 })
+  const home = known.home ?? join(dataDir, 'postgres')
+  const cluster = join(home, 'data')
+  const data = { home, cluster, isElsewhere: known.home !== undefined, password: known.password }
+  return { ...data, account: postgresAccount(cluster) }
+}
+
+function decide(dataDir: string): z.infer<typeof remembered> {
+  const password = randomBytes(18).toString('base64url')
+  if (canEnter(dataDir, postgresAccount(dataDir))) return { password }
+  mkdirSync(elsewhere, { recursive: true, mode: 0o711 })
+  const home = mkdtempSync(join(elsewhere, 'postgres-'))
+  chmodSync(home, 0o711)
+  return { password, home }
+}
+
+/** The version that made the data, such as `15`; undefined when there is none yet. */
+export function versionOfData({ cluster }: PostgresData): string | undefined {
+  const file = join(cluster, 'PG_VERSION')
+  return existsSync(file) ? readFileSync(file, 'utf8').trim() : undefined
+}
+
+/** Makes an empty cluster, whole or not at all: text in UTF-8, sorted by bytes, so that ids sort by their time. */
+export function initialize(data: PostgresData, postgres: string): void {
+  const { cluster, account, password } = data
+  const unfinished = `${cluster}.new`
+  const passwordFile = `${cluster}.password`
+  mkdirSync(dirname(cluster), { recursive: true, mode: 0o711 })
+  rmSync(unfinished, { recursive: true, force: true })
+  mkdirSync(unfinished, { mode: 0o700 })
+  writeFileSync(passwordFile, password, { mode: 0o600 })
+  if (account) for (const path of [unfinished, passwordFile]) chownSync(path, account.uid, account.gid)
+
+  const login = ['--username=postgres', `--pwfile=${passwordFile}`, '--auth=scram-sha-256']
+  const initdb = runProgram(
+    join(dirname(postgres), 'initdb'),
+    [`--pgdata=${unfinished}`, '--encoding=UTF8', '--locale=C', ...login],
+    { cwd: dirname(cluster), ...account },
+  )
+  rmSync(passwordFile)
+  if (initdb.status !== 0) {
+    throw new Error(`initdb could not make a database in ${unfinished}:\n${initdb.error?.message ?? initdb.stderr}`)
+  }
+  renameSync(unfinished, cluster)
+}

@@ -1,0 +1,58 @@
+import { mkdirSync } from 'node:fs'
+import { join } from 'node:path'
+import { portFor } from '../processes/ports.ts'
+import { supervise } from '../processes/supervise.ts'
+import { untilReady } from '../processes/until-ready.ts'
+import { startContainer } from './container.ts'
+import { findPrograms, versionOf } from './find-program.ts'
+import type { Place, Running, ServerKind } from './kind.ts'
+import { firstWords } from './probe.ts'
+
+const readyTimeoutMs = 20_000
+
+export const redis: ServerKind = {
+  name: 'redis',
+  title: 'Redis',
+  variable: 'REDIS_URL',
+  packages: { debian: 'redis-server', homebrew: 'redis' },
+  check: checkRedis,
+  find: () => findPrograms(['redis-server', 'valkey-server'])[0],
+  startProgram: startRedis,
+  startContainer: startRedisContainer,
+}
+
+/** `+PONG`, or `-NOAUTH …` from one that wants a password first; `-LOADING …` is not ready yet. */
+async function checkRedis(url: string) {
+  // Behind TLS the greeting is not ours to speak: the clients will tell.
+  if (url.startsWith('rediss:')) return
+  const answer = await firstWords(url, 6379, 'PING\r\n')
+  if (!/^(\+PONG|-NOAUTH)/.test(answer)) throw new Error(`Redis says ${answer.trim().slice(0, 100)}`)
+}
+
+async function startRedis(program: string, { dataDir, watcher }: Place): Promise<Running> {
+  const folder = join(dataDir, 'redis')
+  mkdirSync(folder, { recursive: true, mode: 0o700 })
+  const version = versionOf(program)
+  const port = await portFor(dataDir, 'redis')
+  const url = `redis://127.0.0.1:${port}`
+  // Rate limits alone are kept in it, and losing those costs nothing: so nothing is written to the disk.
+  const args = ['--bind', '127.0.0.1', '--port', String(port), '--dir', folder, '--save', '', '--appendonly', 'no']
+  const server = await supervise(
+    dataDir,
+    { name: 'redis', command: program, args, env: { PATH: process.env['PATH'] }, stopSignal: 'SIGTERM', stopMs: 3_000 },
+    watcher,
+  )
+  await untilReady(server, () => checkRedis(url).then(() => true), readyTimeoutMs)
+  return { url, what: `Redis ${version} on port ${port}`, process: server, stop: server.stop }
+}
+
+function startRedisContainer({ dataDir, watcher }: Place): Promise<Running> {
+  return startContainer(dataDir, watcher, {
+    name: 'redis',
+    image: 'redis:7-alpine',
+    port: 6379,
+    command: ['redis-server', '--save', '', '--appendonly', 'no'],
+    urlAt: (host, port) => `redis://${host}:${port}`,
+    check: checkRedis,
+  })
+}

@@ -1,0 +1,73 @@
+import { mkdtempSync, rmSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import postgres from 'postgres'
+import { afterAll, afterEach, expect, test, vi } from 'vitest'
+import { firstWords } from './probe.ts'
+import { startServers } from './start-servers.ts'
+
+const dataDir = mkdtempSync(join(tmpdir(), 'servers-'))
+const log = () => {}
+afterAll(() => rmSync(dataDir, { recursive: true }))
+afterEach(() => vi.unstubAllEnvs())
+
+async function asked<T>(url: string, run: (sql: postgres.Sql) => Promise<T>) {
+  const sql = postgres(url, { max: 1, onnotice: () => {} })
+  try {
+    return await run(sql)
+  } finally {
+    await sql.end()
+  }
+}
+
+test('starts servers that keep their data and their addresses over restarts', async () => {
+  const first = await startServers({ dataDir, log })
+  await asked(first.postgresUrl, (sql) => sql`create table kept as select 42 as answer`)
+  await first.stop()
+
+  const second = await startServers({ dataDir, log, temporary: true })
+  expect(second).toMatchObject({ postgresUrl: first.postgresUrl, redisUrl: first.redisUrl, natsUrl: first.natsUrl })
+  expect(await asked(second.postgresUrl, (sql) => sql`select answer from kept`)).toEqual([{ answer: 42 }])
+  expect(await firstWords(second.redisUrl, 0, 'PING\r\n')).toBe('+PONG\r\n')
+  const introduction = await firstWords(second.natsUrl, 0)
+  expect(introduction).toContain('"jetstream":true')
+  expect(introduction).toContain('"max_payload":8388608')
+  await second.stop()
+})
+
+test('makes a database that sorts by bytes and waits for the disk', async () => {
+  const servers = await startServers({ dataDir: join(dataDir, 'other'), log, only: ['postgres'], temporary: true })
+  const [row] = await asked(
+    servers.postgresUrl,
+    (sql) => sql`
+      select datcollate, pg_encoding_to_char(encoding) as encoding, current_setting('fsync') as fsync
+      from pg_database where datname = current_database()
+    `,
+  )
+  expect(row).toEqual({ datcollate: 'C', encoding: 'UTF8', fsync: 'on' })
+  const url = new URL(servers.postgresUrl)
+  url.password = 'wrong'
+  await expect(asked(url.href, (sql) => sql`select 1`)).rejects.toThrow('password authentication failed')
+  await servers.stop()
+})
+
+test.each([
+  ['DATABASE_URL', 'postgres', 'postgres://user:hidden@127.0.0.1:1/x'],
+  ['REDIS_URL', 'redis', 'redis://:hidden@127.0.0.1:1'],
+  ['NATS_URL', 'nats', 'nats://127.0.0.1:1'],
+] as const)('uses what %s names, and says so when nobody answers there', async (variable, name, url) => {
+  vi.stubEnv(variable, url)
+  const starting = startServers({ dataDir: join(dataDir, name), log, only: [name] })
+  await expect(starting).rejects.toThrow(new RegExp(`that ${variable} names does not answer`))
+  await expect(starting).rejects.not.toThrow(/hidden/)
+})
+
+test('leaves a server that was named alone', async () => {
+  const own = await startServers({ dataDir: join(dataDir, 'own'), log, only: ['redis'] })
+  vi.stubEnv('REDIS_URL', own.redisUrl)
+  const given = await startServers({ dataDir: join(dataDir, 'given'), log, only: ['redis'] })
+  expect(given).toMatchObject({ redisUrl: own.redisUrl, postgresUrl: '', natsUrl: '', processes: [] })
+  await given.stop()
+  expect(await firstWords(own.redisUrl, 0, 'PING\r\n')).toBe('+PONG\r\n')
+  await own.stop()
+})

@@ -1,0 +1,103 @@
+import { createHash } from 'node:crypto'
+import { join } from 'node:path'
+import { setTimeout as sleep } from 'node:timers/promises'
+import { call, systemCaller } from '@app/shared/ask.ts'
+import { listConversations } from '@app/shared/contracts/directory.ts'
+import { authenticateKey, connectAccount, createKey, createOrganization } from '@app/shared/contracts/platform.ts'
+import { z } from 'zod'
+import { type Bus, withBus } from './bus.ts'
+import { readJson, writeJson } from './json-file.ts'
+
+const demoFile = z.object({
+  organization_id: z.string(),
+  api_key: z.string(),
+  phone_number_id: z.string(),
+  contact: z.object({ id: z.string(), phone_number: z.string() }),
+  /** When the contact wrote last, by our clock. */
+  window_opened_at: z.number(),
+})
+export type Demo = z.infer<typeof demoFile>
+
+const contact = { phone_number: '+15550123456', name: 'Demo Contact' }
+/** A window is open for 24 hours: one that is half over is opened anew. */
+const windowMs = 12 * 60 * 60 * 1000
+const inboundTimeoutMs = 15_000
+
+export interface DemoPlace {
+  dataDir: string
+  natsUrl: string
+  simulatorUrl: string
+}
+
+/** An organization with an API key, a connected number, and a contact who has just written in: made once, kept in `demo.json`. */
+export async function keepDemo({ dataDir, natsUrl, simulatorUrl }: DemoPlace): Promise<Demo> {
+  const file = join(dataDir, 'demo.json')
+  return withBus(natsUrl, async (bus) => {
+    const known = demoFile.safeParse(readJson(file)).data
+    const isKnown = known !== undefined && (await isValid(bus, known.api_key))
+    if (isKnown && Date.now() - known.window_opened_at < windowMs) return known
+    const organization = isKnown ? known : await createDemo(bus, simulatorUrl)
+    const demo = { ...organization, ...(await openWindow(bus, simulatorUrl, organization)) }
+    writeJson(file, demo)
+    return demo
+  })
+}
+
+/** The database may be another one than that of the last start. */
+async function isValid(bus: Bus, apiKey: string) {
+  const body = { key_hash: createHash('sha256').update(apiKey).digest('hex') }
+  const { state } = await call(bus, authenticateKey, { body }, systemCaller())
+  return state === 'valid'
+}
+
+const number = z.object({ phone_number_id: z.string(), business_account_id: z.string(), access_token: z.string() })
+
+async function createDemo(bus: Bus, simulatorUrl: string) {
+  const connected = number.parse(await control(simulatorUrl, 'numbers', {}))
+  const organization = await call(
+    bus,
+    createOrganization,
+    { body: { name: 'Demo', tier: 'unlimited' } },
+    systemCaller(),
+  )
+  const body = { organization_id: organization.id, label: 'demo' }
+  const { key } = await call(bus, createKey, { body }, systemCaller())
+  const { phone_number_id, business_account_id, access_token } = connected
+  const account = { organization_id: organization.id, phone_number_id, business_account_id, access_token }
+  await call(bus, connectAccount, { body: account }, systemCaller(), { timeoutMs: 20_000 })
+  return { organization_id: organization.id, api_key: key, phone_number_id }
+}
+
+type Owner = Pick<Demo, 'organization_id' | 'phone_number_id'>
+
+/** Lets the contact write in, and waits until the message has gone all the way to its conversation. */
+async function openWindow(bus: Bus, simulatorUrl: string, { organization_id, phone_number_id }: Owner) {
+  const wroteAt = Date.now()
+  await control(simulatorUrl, 'inbound', {
+    phone_number_id,
+    message: { from: contact.phone_number.slice(1), type: 'text', text: { body: 'Hello' } },
+    contact: { wa_id: contact.phone_number.slice(1), profile: { name: contact.name } },
+  })
+  // The platform's timestamps are whole seconds.
+  const isOpen = (at: string | null) => at !== null && Date.parse(at) > wroteAt - 2_000
+  const endsAt = performance.now() + inboundTimeoutMs
+  while (performance.now() < endsAt) {
+    const page = await call(bus, listConversations, { params: { phone_number_id } }, systemCaller(organization_id))
+    const found = page.data.find((one) => one.contact.phone_number === contact.phone_number)
+    if (found && isOpen(found.last_inbound_at)) {
+      return { contact: { id: found.contact.id, phone_number: contact.phone_number }, window_opened_at: wroteAt }
+    }
+    await sleep(25)
+  }
+  throw new Error(`The demo contact's message did not arrive within ${inboundTimeoutMs / 1000} s: see the logs.`)
+}
+
+async function control(simulatorUrl: string, path: string, body: unknown): Promise<unknown> {
+  const response = await fetch(`${simulatorUrl}/control/${path}`, {
+    method: 'POST',
+    headers: { 'content-type': 'application/json' },
+    body: JSON.stringify(body),
+  })
+  if (!response.ok) throw new Error(`The simulator refused ${path}: ${response.status} ${await response.text()}`)
+  return response.json()
+}

@@ -1,0 +1,36 @@
+import { expect, test } from 'vitest'
+import { dataDirOf, readOptions, repository } from './options.ts'
+
+test('starts one of each on port 8080 with its data in the repository, unless told otherwise', () => {
+  expect(readOptions([], {})).toEqual({
+    dataDir: `${repository}.local`,
+    port: 8080,
+    replicas: { gateway: 1, messaging: 1, directory: 1, platform: 1, webhooks: 1 },
+    quiet: false,
+  })
+})
+
+test('takes replicas by service', () => {
+  const { replicas, quiet } = readOptions(['--replicas', 'messaging=2,webhooks=3', '--quiet'], {})
+  expect(replicas).toMatchObject({ gateway: 1, messaging: 2, webhooks: 3 })
+  expect(quiet).toBe(true)
+})
+
+test('makes the data folder absolute', () => {
+  expect(dataDirOf({ SVC_DATA_DIR: 'somewhere' })).toBe(`${process.cwd()}/somewhere`)
+})
+
+test.each(['mesaging=2', 'messaging', 'messaging=0', 'messaging=17', 'messaging=x'])(
+  'refuses %s replicas and says which services there are',
+  (replicas) => {
+    expect(() => readOptions(['--replicas', replicas], {})).toThrow('Services: gateway, messaging')
+  },
+)
+
+test.each(['0', '65536', 'http', '80.5'])('refuses port %s', (port) => {
+  expect(() => readOptions([], { PORT: port })).toThrow('PORT must be 1 to 65535')
+})
+
+test('names an option that it does not know', () => {
+  expect(() => readOptions(['--replica', 'x'], {})).toThrow("Unknown option '--replica'")
+})

@@ -1,0 +1,67 @@
+import { resolve } from 'node:path'
+import { fileURLToPath } from 'node:url'
+import { parseArgs } from 'node:util'
+import { sentenceOf } from '../command.ts'
+import { dataServices } from '../migration-files.ts'
+
+export const repository = fileURLToPath(new URL('../..', import.meta.url))
+export const serviceNames = ['gateway', ...dataServices] as const
+export type ServiceName = (typeof serviceNames)[number]
+
+export interface Options {
+  /** Absolute. */
+  dataDir: string
+  port: number
+  replicas: Record<ServiceName, number>
+  quiet: boolean
+}
+
+const usage = 'npm start -- [--replicas messaging=2,webhooks=2] [--quiet]'
+const mostReplicas = 16
+
+/** What the command line and the environment ask for. Throws a sentence about what is wrong. */
+export function readOptions(args: string[], env: NodeJS.ProcessEnv): Options {
+  const { values } = parse(args)
+  return {
+    dataDir: dataDirOf(env),
+    port: readPort(env['PORT'] || '8080'),
+    replicas: readReplicas(values.replicas),
+    quiet: values.quiet,
+  }
+}
+
+/** Where a stack keeps what it must remember: `SVC_DATA_DIR`, or `.local` in the repository. */
+export const dataDirOf = (env: NodeJS.ProcessEnv): string => resolve(env['SVC_DATA_DIR'] || `${repository}.local`)
+
+function parse(args: string[]) {
+  try {
+    return parseArgs({
+      args,
+      options: { replicas: { type: 'string', default: '' }, quiet: { type: 'boolean', default: false } },
+    })
+  } catch (err) {
+    throw new Error(`${sentenceOf(err)}\nUsage: ${usage}`, { cause: err })
+  }
+}
+
+function readPort(text: string) {
+  const port = Number(text)
+  if (!/^\d+$/.test(text) || port < 1 || port > 65_535) throw new Error(`PORT must be 1 to 65535, and is "${text}".`)
+  return port
+}
+
+function readReplicas(text: string): Options['replicas'] {
+  const replicas = { gateway: 1, messaging: 1, directory: 1, platform: 1, webhooks: 1 }
+  for (const pair of text.split(',').filter(Boolean)) {
+    const [name, count = ''] = pair.split('=')
+    const service = serviceNames.find((known) => known === name)
+    if (!service || !/^\d+$/.test(count) || Number(count) < 1 || Number(count) > mostReplicas) {
+      throw new Error(
+        `--replicas: "${pair}" is not a service and a number from 1 to ${mostReplicas}. ` +
+          `Services: ${serviceNames.join(', ')}.\nUsage: ${usage}`,
+      )
+    }
+    replicas[service] = Number(count)
+  }
+  return replicas
+}

@@ -1,0 +1,39 @@
+import { randomBytes } from 'node:crypto'
+import { join } from 'node:path'
+import { z } from 'zod'
+import type { DataServiceName } from '../migration-files.ts'
+import { readJson, writeJson } from './json-file.ts'
+
+const random = (bytes: number) => randomBytes(bytes).toString('base64url')
+const keyRing = () => `k1:${randomBytes(32).toString('base64')}`
+const text = (make: () => string) => z.string().default(make)
+
+// A secret that an older version did not know is made when it is missing.
+const secretsFile = z.object({
+  messagingPassword: text(() => random(24)),
+  directoryPassword: text(() => random(24)),
+  platformPassword: text(() => random(24)),
+  webhooksPassword: text(() => random(24)),
+  sealKeys: text(keyRing),
+  cursorKeys: text(keyRing),
+  upstreamAppId: text(() => String(randomBytes(6).readUIntBE(0, 6))),
+  upstreamAppSecret: text(() => randomBytes(16).toString('hex')),
+  upstreamVerifyToken: text(() => random(24)),
+})
+export type Secrets = z.infer<typeof secretsFile>
+
+/** The passwords of the services' roles. */
+export const passwordsOf = (secrets: Secrets): Record<DataServiceName, string> => ({
+  messaging: secrets.messagingPassword,
+  directory: secrets.directoryPassword,
+  platform: secrets.platformPassword,
+  webhooks: secrets.webhooksPassword,
+})
+
+/** This data folder's secrets, made at its first start and kept in `secrets.json`, which nobody else may read. */
+export function keepSecrets(dataDir: string): Secrets {
+  const file = join(dataDir, 'secrets.json')
+  const secrets = secretsFile.parse(readJson(file) ?? {})
+  writeJson(file, secrets)
+  return secrets
+}

@@ -1,0 +1,49 @@
+import { rmSync } from 'node:fs'
+import { join } from 'node:path'
+import { z } from 'zod'
+import type { Servers } from '../servers/start-servers.ts'
+import type { Demo } from './demo.ts'
+import { readJson, writeJson } from './json-file.ts'
+import type { RunningInstance } from './start-services.ts'
+
+/** Everything that one needs to use a running stack. It is there from the moment at which the stack is ready until it stops. */
+export interface RunningStack {
+  publicUrl: string
+  simulatorUrl: string
+  servers: Servers
+  demo: Demo
+  services: RunningInstance[]
+}
+
+const fileOf = (dataDir: string) => join(dataDir, 'stack.json')
+
+export function writeStackFile(dataDir: string, { publicUrl, simulatorUrl, servers, demo, services }: RunningStack) {
+  const instances = services.map(({ service, process, url, publicUrl: gatewayUrl }) => ({
+    service,
+    instance: { pid: process.pid() ?? null, url, ...(gatewayUrl !== undefined && { public_url: gatewayUrl }) },
+  }))
+  const byName = Map.groupBy(instances, ({ service }) => service)
+  writeJson(fileOf(dataDir), {
+    base_url: `${publicUrl}/v1`,
+    api_key: demo.api_key,
+    organization_id: demo.organization_id,
+    phone_number_id: demo.phone_number_id,
+    demo_contact: demo.contact,
+    simulator_url: simulatorUrl,
+    postgres_url: servers.postgresUrl,
+    redis_url: servers.redisUrl,
+    nats_url: servers.natsUrl,
+    services: Object.fromEntries([...byName].map(([name, all]) => [name, all.map(({ instance }) => instance)])),
+    servers: Object.fromEntries(servers.processes.map((server) => [server.name, { pid: server.pid() ?? null }])),
+  })
+}
+
+export function removeStackFile(dataDir: string): void {
+  rmSync(fileOf(dataDir), { force: true })
+}
+
+/** Where the stack of this data folder has its bus; undefined when none runs. */
+export function readNatsUrl(dataDir: string): string | undefined {
+  const stack = z.object({ nats_url: z.string() }).safeParse(readJson(fileOf(dataDir)))
+  return stack.data?.nats_url
+}
