@@ -2,11 +2,28 @@ import { defineConfig } from 'vitest/config'
 
 export default defineConfig({
   test: {
-    include: ['{shared,services,deploy,test}/**/*.test.ts'],
-    globalSetup: 'test/setup.ts',
-    // Each file has its own database and its own nats-server, so that files do not meet.
     maxWorkers: 2,
-    testTimeout: 20_000,
-    hookTimeout: 60_000,
+    projects: [
+      {
+        test: {
+          name: 'parts',
+          include: ['{shared,services,deploy}/**/*.test.ts', 'test/*.test.ts', 'test/{simulator,bench}/**/*.test.ts'],
+          // Each file has its own database and its own nats-server, so that files do not meet.
+          globalSetup: 'test/setup.ts',
+          testTimeout: 20_000,
+          hookTimeout: 60_000,
+        },
+      },
+      {
+        test: {
+          name: 'whole',
+          // Over HTTP alone, against a stack that `npm start` made.
+          include: ['test/{journeys,faults}/**/*.test.ts'],
+          globalSetup: 'test/journeys/setup.ts',
+          testTimeout: 60_000,
+          hookTimeout: 120_000,
+        },
+      },
+    ],
   },
 })

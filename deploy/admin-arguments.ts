@@ -1,9 +1,11 @@
 import { parseArgs } from 'node:util'
+import type { Rpc } from '@app/shared/contract.ts'
 import { sentenceOf } from './command.ts'
 import { type Command, commands, type Option } from './admin-commands.ts'
 
 export interface AdminCall {
   contract: Command['contract']
+  others: Rpc[]
   body: Record<string, unknown>
 }
 
@@ -30,7 +32,7 @@ export function readArguments(args: string[]): AdminCall {
     const value = values[name]
     if (value !== undefined) put(body, option.field.split('.'), valueOf(name, option, value))
   }
-  return { contract: command.contract, body }
+  return { contract: command.contract, others: command.others ?? [], body }
 }
 
 function parse(args: string[], { options }: Command, usage: string) {

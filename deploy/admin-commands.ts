@@ -1,4 +1,6 @@
 import type { Rpc } from '@app/shared/contract.ts'
+import * as directory from '@app/shared/contracts/directory.ts'
+import * as messaging from '@app/shared/contracts/messaging.ts'
 import {
   connectAccount,
   createKey,
@@ -6,6 +8,7 @@ import {
   createOrganization,
   createTeam,
   listKeys,
+  redriveEvents,
   revokeKey,
   updateOrganization,
 } from '@app/shared/contracts/platform.ts'
@@ -22,6 +25,8 @@ export interface Option {
 
 export interface Command {
   contract: Rpc
+  /** Asked the same, beside `contract`; then the answer is a list in `data`. */
+  others?: Rpc[]
   /** The field that the word after the command goes into. */
   operand?: string
   options: Record<string, Option>
@@ -72,6 +77,11 @@ export const commands: Record<string, Command> = {
   },
   'key list': { contract: listKeys, options: { organization } },
   'key revoke': { contract: revokeKey, operand: 'key_id', options: {} },
+  'events redrive': {
+    contract: redriveEvents,
+    others: [messaging.redriveEvents, directory.redriveEvents],
+    options: { since: { field: 'since', required: true } },
+  },
   'account connect': {
     contract: connectAccount,
     options: {

@@ -1,4 +1,5 @@
 import { call, systemCaller } from '@app/shared/ask.ts'
+import type { Rpc } from '@app/shared/contract.ts'
 import { newId } from '@app/shared/ids.ts'
 import { Problem } from '@app/shared/problem.ts'
 import { type AdminCall, readArguments } from './admin-arguments.ts'
@@ -23,7 +24,7 @@ async function main(args: string[]) {
   }
 }
 
-async function run({ contract, body }: AdminCall, requestId: string) {
+async function run({ contract, others, body }: AdminCall, requestId: string) {
   const dataDir = dataDirOf(process.env)
   const natsUrl = process.env['NATS_URL'] || readNatsUrl(dataDir)
   if (!natsUrl) {
@@ -31,7 +32,11 @@ async function run({ contract, body }: AdminCall, requestId: string) {
       `No stack runs in ${dataDir}. Start it (npm start), or set SVC_DATA_DIR or NATS_URL to another one.`,
     )
   }
-  return withBus(natsUrl, (bus) => call(bus, contract, { body }, systemCaller('', requestId), { timeoutMs }))
+  return withBus(natsUrl, async (bus) => {
+    const ask = (asked: Rpc) => call(bus, asked, { body }, systemCaller('', requestId), { timeoutMs })
+    if (others.length === 0) return ask(contract)
+    return { data: await Promise.all([contract, ...others].map(ask)) }
+  })
 }
 
 function errorOf(err: unknown, requestId: string) {

@@ -80,8 +80,6 @@ function environmentOf({ options, secrets, servers, publicUrl, simulatorUrl }: S
     // A receiver of webhooks is often next door; a self-hoster may name another network.
     EGRESS_ALLOW_CIDRS: '127.0.0.0/8,::1/128',
     LOG_LEVEL: 'info',
-    // The simulator is told where callbacks go, and knows no subscription.
-    UPSTREAM_SUBSCRIBE_APPS: '0',
     ...passedOn(),
     ...upstreamEnvironment(secrets),
     NATS_URL: servers.natsUrl,

@@ -4,6 +4,7 @@ import { accountChanged } from '@app/shared/contracts/platform.ts'
 import { keyRing, readEnv } from '@app/shared/environment.ts'
 import { startHousekeeping } from '@app/shared/housekeeping.ts'
 import { consumers } from '@app/shared/provision.ts'
+import { redriveEvents } from '@app/shared/redrive.ts'
 import { startRelay } from '@app/shared/relay.ts'
 import { serve } from '@app/shared/rpc.ts'
 import { markReady, startWithDatabase, stopInOrder } from '@app/shared/service.ts'
@@ -53,7 +54,14 @@ const housekeeping = await startHousekeeping(app, {
 })
 
 const accounts = consume(app, consumers.messagingAccounts.name, accountChanged, storeSender)
-const serving = await serve(app, contracts, { sendMessage, getMessage, listMessages, acceptCallback, putSender })
+const serving = await serve(app, contracts, {
+  sendMessage,
+  getMessage,
+  listMessages,
+  acceptCallback,
+  putSender,
+  redriveEvents,
+})
 markReady(app)
 
 stopInOrder(app, [

@@ -2,6 +2,7 @@ import { z } from 'zod'
 import { event, rpc } from '../contract.ts'
 import { idOf } from '../ids.ts'
 import { pageQuery } from '../page.ts'
+import { redriveEventsOf } from '../redrive.ts'
 import { chatAccount, phoneNumberId, phoneParams, text, time } from './fields.ts'
 import { AccountState } from './platform.ts'
 
@@ -197,6 +198,8 @@ export const putAccount = rpc({
   body: AccountState,
   answer: z.object({ version: z.int() }),
 })
+
+export const redriveEvents = redriveEventsOf('directory')
 
 export const contactCreated = event({
   subject: 'event.directory.contact-created',

@@ -2,6 +2,7 @@ import { z } from 'zod'
 import { event, rpc } from '../contract.ts'
 import { idOf } from '../ids.ts'
 import { pageQuery } from '../page.ts'
+import { redriveEventsOf } from '../redrive.ts'
 import { messageError, phoneParams, text, time, timeInput } from './fields.ts'
 import { AccountState } from './platform.ts'
 
@@ -160,6 +161,8 @@ const Passthrough = z.looseObject({
     z.looseObject({ id: z.string(), changes: z.array(z.looseObject({ field: z.string(), value: z.looseObject({}) })) }),
   ),
 })
+
+export const redriveEvents = redriveEventsOf('messaging')
 
 export const messageReceived = event({
   subject: 'event.messaging.message-received',

@@ -1,6 +1,7 @@
 import { z } from 'zod'
 import { event, rpc } from '../contract.ts'
 import { idOf } from '../ids.ts'
+import { redriveEventsOf } from '../redrive.ts'
 import { phoneNumberId, phoneParams, text, time, timeInput } from './fields.ts'
 
 export const Team = z.object({ id: idOf('team'), object: z.literal('team'), name: z.string() }).meta({ id: 'Team' })
@@ -262,6 +263,8 @@ export const AccountState = z.object({
   sealed_token: z.string(),
   settings,
 })
+
+export const redriveEvents = redriveEventsOf('platform')
 
 export const accountChanged = event({
   subject: 'event.platform.account-changed',

@@ -10,6 +10,9 @@ import { settleSends } from './settle-sends.ts'
 /** Calls to the platform at a time, in this process. */
 const slots = 256
 
+/** How long the conversations of a dispatcher that died wait; longer calls renew it. */
+const leaseMs = 15_000
+
 /** How far a number may run ahead of its 80 a second. */
 const burstMs = 250
 
@@ -28,6 +31,7 @@ export function startDispatcher(core: Core): Mailbox {
   }
   return startMailbox<OpenSend, Outcome>(core, {
     lanes: 'send_lanes',
+    leaseMs,
     slots,
     perGroup: 32,
     pace: { table: 'pace', burstMs },

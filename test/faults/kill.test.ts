@@ -1,0 +1,118 @@
+import { setTimeout as sleep } from 'node:timers/promises'
+import { afterAll, beforeAll, expect, test } from 'vitest'
+import { clientOf, newPhone, until } from '../journeys/client.ts'
+import { type Receiver, startReceiver } from '../journeys/receiver.ts'
+import { type StartedStack, startStack } from '../journeys/start-stack.ts'
+
+let stack: StartedStack
+let receiver: Receiver
+beforeAll(async () => {
+  stack = await startStack()
+  receiver = await startReceiver()
+})
+afterAll(async () => {
+  await stack.remove()
+  receiver.close()
+})
+
+interface Accepted {
+  id: string
+  conversation: string
+  /** Its place in its conversation, by acceptance. */
+  n: number
+}
+
+const conversations = 20
+const sendsEach = 10
+
+/** As an integrator would: one key a send, the same key again until there is an answer. */
+async function sendSurely(client: ReturnType<typeof clientOf>, to: string, text: string) {
+  const headers = { 'idempotency-key': `kill ${to} ${text}` }
+  for (let attempt = 0; attempt < 200; attempt++) {
+    try {
+      const { status, body } = await client.sendText(text, { to, headers })
+      if (status === 200) return body.data
+      if (status < 409) throw new Error(`refused: ${status} ${JSON.stringify(body)}`)
+    } catch (err) {
+      if (err instanceof Error && err.message.startsWith('refused')) throw err
+    }
+    await sleep(100)
+  }
+  throw new Error(`no answer for ${text}`)
+}
+
+async function kill(service: string) {
+  const pid = stack.read().services[service]?.[0]?.pid
+  if (pid) process.kill(pid, 'SIGKILL')
+  await until(() => expect(stack.read().services[service]?.[0]?.pid).not.toBe(pid))
+}
+
+test(
+  'kill -9 of messaging, webhooks and gateway under 200 sends: nothing lost, nothing twice, order kept, all explained',
+  { timeout: 240_000 },
+  async () => {
+    const client = clientOf(stack.read())
+    const created = await client.api('POST', '/webhook_subscriptions', {
+      body: { url: receiver.url, events: ['message.sent', 'message.status', 'message.received'] },
+    })
+    expect(created.status).toBe(201)
+    const phones = Array.from({ length: conversations }, newPhone)
+    const inbounds = await Promise.all(phones.map((phone) => client.inbound(phone, 'hello')))
+    await until(() => expect(receiver.of('message.received')).toHaveLength(inbounds.length))
+
+    const accepted: Accepted[] = []
+    const sending = phones.map(async (to) => {
+      for (let n = 0; n < sendsEach; n++) {
+        const { id, conversation_id: conversation } = await sendSurely(client, to, `n${n}`)
+        accepted.push({ id, conversation, n })
+        await sleep(150)
+      }
+    })
+    for (const service of ['messaging', 'webhooks', 'gateway', 'messaging', 'webhooks']) {
+      await sleep(250)
+      await kill(service)
+    }
+    await Promise.all(sending)
+    expect(new Set(accepted.map(({ id }) => id)).size).toBe(conversations * sendsEach)
+
+    const outcomes = new Map<string, { status: string; error?: { code: string } }>()
+    await until(async () => {
+      for (const { id } of accepted) {
+        if (outcomes.has(id)) continue
+        const { status, body } = await client.api('GET', `/${client.phone}/messages/${id}`)
+        if (status === 200 && ['read', 'failed'].includes(body.data.status)) outcomes.set(id, body.data)
+      }
+      expect(outcomes.size).toBe(accepted.length)
+    }, 150_000)
+
+    const sent = (await client.sent()).map(({ body }) => body.biz_opaque_callback_data as string)
+    const places = new Map(accepted.map((message) => [message.id, message]))
+    const ours = sent.filter((id) => places.has(id))
+    expect(ours.length).toBe(new Set(ours).size)
+    for (const conversation of new Set(accepted.map((message) => message.conversation))) {
+      const order = ours
+        .flatMap((id) => places.get(id) ?? [])
+        .filter((message) => message.conversation === conversation)
+      expect(order.map(({ n }) => n)).toEqual(order.map(({ n }) => n).toSorted((a, b) => a - b))
+    }
+    const failed = [...outcomes].filter(([, { status }]) => status === 'failed')
+    expect(failed.every(([id, { error }]) => error?.code === 'delivery_unknown' && !ours.includes(id))).toBe(true)
+    // Fewer than were in flight at the two kills of messaging: at most one of each conversation.
+    expect(failed.length).toBeLessThan(2 * conversations)
+    expect(ours.length + failed.length).toBe(accepted.length)
+
+    const expected = accepted.flatMap(({ id }) =>
+      outcomes.get(id)?.status === 'failed' ? [`${id}:failed`] : [`${id}:sent`],
+    )
+    await until(() => {
+      const got = new Set(receiver.deliveries.map(({ headers }) => headers['x-svc-event-id']))
+      expect(expected.filter((event) => !got.has(event))).toEqual([])
+      const delivered = receiver
+        .of('message.status')
+        .filter(({ headers }) => headers['x-svc-event-id']?.endsWith(':read'))
+      expect(new Set(delivered.map(({ headers }) => headers['x-svc-event-id'])).size).toBeGreaterThanOrEqual(
+        ours.length,
+      )
+    }, 60_000)
+  },
+)

@@ -1,0 +1,128 @@
+import { expect, inject, test } from 'vitest'
+import { admin } from './admin.ts'
+import { client, until } from './client.ts'
+
+const { api, phone, sendText } = client()
+const stack = inject('stack')
+
+test('GET /me tells who asks', async () => {
+  const { body } = await api('GET', '/me')
+  expect(body.data).toMatchObject({
+    organization: { id: stack.organization_id, object: 'organization' },
+    api_key: { object: 'api_key', last4: stack.api_key.slice(-4) },
+    rate_limits: { tier: 'unlimited' },
+    teams: [{ object: 'team', name: 'Default' }],
+  })
+})
+
+test('GET /accounts lists the connected number', async () => {
+  const { body } = await api('GET', '/accounts')
+  expect(body).toMatchObject({ has_more: false, next_cursor: null })
+  expect(body.data).toMatchObject([
+    { object: 'account', phone_number_id: phone, status: 'connected', customer_id: null },
+  ])
+})
+
+const valid = stack.api_key
+
+test.each([
+  ['no header', {}, 'missing_api_key'],
+  ['another scheme', { authorization: `Basic ${valid}` }, 'invalid_api_key'],
+  ['no scheme', { authorization: valid }, 'invalid_api_key'],
+  ['an unknown key', { authorization: `Bearer svc_live_${'A'.repeat(24)}` }, 'invalid_api_key'],
+  ['the test prefix', { authorization: `Bearer ${valid.replace('live', 'test')}` }, 'invalid_api_key'],
+  ['a lower-cased key', { authorization: `Bearer ${valid.toLowerCase()}` }, 'invalid_api_key'],
+  ['a doubled key', { authorization: `Bearer ${valid}${valid}` }, 'invalid_api_key'],
+  ['a cookie', { cookie: `api_key=${valid}` }, 'missing_api_key'],
+])('%s is a 401', async (_what, headers, code) => {
+  const refused = await api('GET', '/me', { key: null, headers: headers as Record<string, string> })
+  expect(refused).toMatchObject({ status: 401, body: { error: { type: 'authentication_error', code } } })
+})
+
+test('a key in the query is not accepted; the scheme is read without regard to case', async () => {
+  expect((await api('GET', `/me?api_key=${valid}&access_token=${valid}`, { key: null })).status).toBe(401)
+  expect((await api('GET', '/me', { key: null, headers: { authorization: `bEaReR ${valid}` } })).status).toBe(200)
+})
+
+test('an unknown route without a key is a 401', async () => {
+  expect((await api('GET', '/no/such/route', { key: null })).status).toBe(401)
+})
+
+test('a revoked key is refused by every gateway as soon as the revocation returns', async () => {
+  const { key, id } = await admin('key', 'create', '--organization', stack.organization_id, '--label', 'short-lived')
+  for (const gateway of [0, 1]) expect((await api('GET', '/me', { key, gateway })).status).toBe(200)
+  let revoked = false
+  const statuses: number[] = []
+  const racing = Array.from({ length: 8 }, async (_, n) => {
+    while (!revoked) {
+      await api('GET', '/me', { key, gateway: n })
+      await new Promise((resolve) => setTimeout(resolve, 20))
+    }
+    const answers = await Promise.all([0, 1].map((gateway) => api('GET', '/me', { key, gateway })))
+    statuses.push(...answers.map(({ status }) => status))
+    expect(answers[0]?.body.error.code).toBe('revoked_api_key')
+  })
+  await admin('key', 'revoke', id)
+  revoked = true
+  await Promise.all(racing)
+  expect(new Set(statuses)).toEqual(new Set([401]))
+})
+
+test('an expired key is refused', async () => {
+  const at = new Date(Date.now() + 1_500).toISOString()
+  const { key } = await admin(
+    'key',
+    'create',
+    '--organization',
+    stack.organization_id,
+    '--label',
+    'brief',
+    '--expires-at',
+    at,
+  )
+  expect((await api('GET', '/me', { key })).status).toBe(200)
+  await until(async () => expect((await api('GET', '/me', { key })).body.error?.code).toBe('expired_api_key'))
+})
+
+test('another organization sees nothing of this one', async () => {
+  const { id } = await admin('organization', 'create', '--name', 'Other')
+  const { key } = await admin('key', 'create', '--organization', id, '--label', 'other')
+  const message = (await sendText('mine')).body.data
+  const paths = [
+    `/${phone}/messages`,
+    `/${phone}/messages/${message.id}`,
+    `/${phone}/contacts`,
+    `/${phone}/conversations`,
+    `/${phone}/conversations/${message.conversation_id}`,
+  ]
+  for (const path of paths) expect((await api('GET', path, { key })).status).toBe(404)
+  expect((await sendText('not yours', { key })).status).toBe(404)
+  expect((await api('GET', '/accounts?status=all', { key })).body.data).toEqual([])
+  expect((await api('GET', '/webhook_deliveries', { key })).body.data).toEqual([])
+})
+
+test('every answer tells the limits; over them it is a 429 that says when to come back', async () => {
+  const { id } = await admin('organization', 'create', '--name', 'Small', '--tier', 'starter')
+  const { key } = await admin('key', 'create', '--organization', id, '--label', 'small')
+  const first = await api('GET', '/me', { key })
+  expect(first.headers).toMatchObject({ 'x-ratelimit-limit': '600' })
+  expect(first.headers['ratelimit-policy']).toBeDefined()
+  const answers = await Promise.all(
+    Array.from({ length: 80 }, () => api('POST', '/webhook_subscriptions', { key, body: {} })),
+  )
+  const limited = answers.filter(({ status }) => status === 429)
+  const served = answers.filter(({ status }) => status === 400)
+  expect(served.length).toBeLessThanOrEqual(62)
+  expect(served.length).toBeGreaterThanOrEqual(50)
+  expect(limited[0]).toMatchObject({ body: { error: { type: 'rate_limit_error', code: 'rate_limit_exceeded' } } })
+  expect(Number(limited[0]?.headers['retry-after'])).toBeGreaterThan(0)
+  // Reads have a budget of their own.
+  expect((await api('GET', '/me', { key })).status).toBe(200)
+})
+
+test('health needs no key', async () => {
+  const { status, body } = await api('GET', '/health', { key: null })
+  expect({ status, body }).toEqual({ status: 200, body: { status: 'ok', request_id: expect.any(String) } })
+  const document = await api('GET', '/openapi.json', { key: null })
+  expect(document.body).toMatchObject({ openapi: '3.1.0', info: { version: '1.0.0' } })
+})

@@ -1,0 +1,53 @@
+import { readFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { Ajv2020, type ValidateFunction } from 'ajv/dist/2020.js'
+import formats from 'ajv-formats'
+
+interface Operation {
+  responses: Record<string, { content?: Record<string, unknown> }>
+}
+
+interface Document {
+  paths: Record<string, Record<string, Operation>>
+}
+
+const document = JSON.parse(readFileSync(join(import.meta.dirname, '../../docs/openapi.json'), 'utf8')) as Document
+const ajv = new Ajv2020({ strict: false, allErrors: true })
+formats.default(ajv)
+ajv.addSchema(document, 'api')
+const validators = new Map<string, ValidateFunction>()
+
+const templates = Object.keys(document.paths).map((template) => ({
+  template,
+  pattern: new RegExp(`^${template.replaceAll(/\{\w+\}/g, '[^/]+')}$`),
+  fixed: template.split('/').filter((segment) => !segment.startsWith('{')).length,
+}))
+
+/** Holds a JSON answer against our own OpenAPI: the operation exists, lists the status, and its schema fits the body. */
+export function checkAnswer(method: string, path: string, status: number, body: unknown): void {
+  const template = templates
+    .filter(({ pattern }) => pattern.test(path))
+    .toSorted((a, b) => b.fixed - a.fixed)
+    .find((candidate) => method.toLowerCase() in (document.paths[candidate.template] ?? {}))?.template
+  // No operation: whatever it is, the answer is the one for unknown things.
+  if (template === undefined) {
+    if (status !== 404 && status !== 401) throw new Error(`${method} ${path} is no operation and answered ${status}`)
+    return
+  }
+  const pointer = ['paths', template, method.toLowerCase(), 'responses', String(status)]
+  if (!document.paths[template]?.[method.toLowerCase()]?.responses[String(status)]) {
+    throw new Error(`${method} ${template} answered ${status}, which its OpenAPI does not list`)
+  }
+  const validate = validatorAt([...pointer, 'content', 'application/json', 'schema'])
+  if (!validate(body))
+    throw new Error(`${method} ${template} ${status}: ${ajv.errorsText(validate.errors)}\n${JSON.stringify(body)}`)
+}
+
+function validatorAt(pointer: string[]): ValidateFunction {
+  const reference = `api#/${pointer.map((part) => encodeURIComponent(part.replaceAll('~', '~0').replaceAll('/', '~1'))).join('/')}`
+  const known = validators.get(reference)
+  if (known) return known
+  const validate = ajv.compile({ $ref: reference })
+  validators.set(reference, validate)
+  return validate
+}

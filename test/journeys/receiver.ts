@@ -1,0 +1,48 @@
+import { createServer, type ServerResponse } from 'node:http'
+import type { AddressInfo } from 'node:net'
+import type { Json } from './client.ts'
+
+export interface Delivery {
+  headers: Record<string, string>
+  /** The bytes, as they are signed. */
+  raw: string
+  body: Json
+  at: number
+}
+
+export interface Receiver {
+  url: string
+  deliveries: Delivery[]
+  of: (type: string) => Delivery[]
+  /** Answers differently from now on; 200 at first. */
+  respondWith: (respond: (response: ServerResponse, delivery: Delivery) => void) => void
+  close: () => void
+}
+
+/** A subscriber's endpoint that remembers what it got. */
+export async function startReceiver(): Promise<Receiver> {
+  const deliveries: Delivery[] = []
+  let respond = (response: ServerResponse, _delivery: Delivery) => void response.end('ok')
+  const server = createServer((request, response) => {
+    const chunks: Buffer[] = []
+    request.on('data', (chunk: Buffer) => chunks.push(chunk))
+    request.on('end', () => {
+      const raw = Buffer.concat(chunks).toString()
+      const headers = request.headers as Record<string, string>
+      const delivery = { headers, raw, body: JSON.parse(raw) as Json, at: Date.now() }
+      deliveries.push(delivery)
+      respond(response, delivery)
+    })
+  })
+  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve))
+  const { port } = server.address() as AddressInfo
+  return {
+    url: `http://127.0.0.1:${port}/hook`,
+    deliveries,
+    of: (type) => deliveries.filter(({ headers }) => headers['x-svc-event'] === type),
+    respondWith: (next) => {
+      respond = next
+    },
+    close: () => void server.close().closeAllConnections(),
+  }
+}

@@ -1,0 +1,18 @@
+import type { TestProject } from 'vitest/node'
+import { type Stack, startStack } from './start-stack.ts'
+
+declare module 'vitest' {
+  interface ProvidedContext {
+    stack: Stack
+    stackDir: string
+  }
+}
+
+/** One stack for all journeys: two replicas of everything, as an operator would run it. */
+export default async function setup(project: TestProject) {
+  const services = ['gateway', 'messaging', 'directory', 'platform', 'webhooks']
+  const stack = await startStack(['--replicas', services.map((name) => `${name}=2`).join(',')])
+  project.provide('stack', stack.read())
+  project.provide('stackDir', stack.dataDir)
+  return stack.remove
+}

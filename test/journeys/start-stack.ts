@@ -1,0 +1,95 @@
+import { spawn } from 'node:child_process'
+import { chmodSync, mkdtempSync, readFileSync, rmSync } from 'node:fs'
+import { createServer, type AddressInfo } from 'node:net'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { z } from 'zod'
+
+const Instance = z.object({ pid: z.number().nullable(), url: z.string(), public_url: z.string().optional() })
+
+/** What the local stack writes down about itself. */
+export const Stack = z.object({
+  base_url: z.string(),
+  api_key: z.string(),
+  organization_id: z.string(),
+  phone_number_id: z.string(),
+  demo_contact: z.object({ id: z.string(), phone_number: z.string() }),
+  simulator_url: z.string(),
+  postgres_url: z.string(),
+  nats_url: z.string(),
+  services: z.record(z.string(), z.array(Instance)),
+})
+export type Stack = z.output<typeof Stack>
+
+export interface StartedStack {
+  dataDir: string
+  /** As the file says now: a service that was started again has another pid. */
+  read: () => Stack
+  /** Stops everything, as Ctrl-C would; the data stays. */
+  stop: () => Promise<void>
+  /** Stops, and deletes the data. */
+  remove: () => Promise<void>
+}
+
+const root = join(import.meta.dirname, '../..')
+const readyWithinMs = 100_000
+
+/** Runs the program behind `npm start`, with a data folder and a port of its own. */
+export async function startStack(args: string[] = [], dataDir = newFolder()): Promise<StartedStack> {
+  const env = { ...process.env, SVC_DATA_DIR: dataDir, PORT: String(await freePort()) }
+  for (const name of ['DATABASE_URL', 'REDIS_URL', 'NATS_URL']) delete env[name as keyof typeof env]
+  const child = spawn(process.execPath, ['deploy/start.ts', '--quiet', ...args], {
+    cwd: root,
+    env,
+    stdio: ['ignore', 'pipe', 'pipe'],
+  })
+  const output: string[] = []
+  child.stdout.on('data', (chunk: Buffer) => output.push(chunk.toString()))
+  child.stderr.on('data', (chunk: Buffer) => output.push(chunk.toString()))
+  const ended = new Promise<void>((resolve) => child.once('exit', () => resolve()))
+
+  const read = () => Stack.parse(JSON.parse(readFileSync(join(dataDir, 'stack.json'), 'utf8')))
+  await untilReadable(read, () => child.exitCode !== null, output)
+  const stop = async () => {
+    child.kill('SIGTERM')
+    await ended
+  }
+  return {
+    dataDir,
+    read,
+    stop,
+    async remove() {
+      await stop()
+      rmSync(dataDir, { recursive: true, force: true })
+    },
+  }
+}
+
+async function untilReadable(read: () => Stack, hasEnded: () => boolean, output: string[]) {
+  const until = Date.now() + readyWithinMs
+  while (Date.now() < until && !hasEnded()) {
+    try {
+      return read()
+    } catch {
+      await new Promise((resolve) => setTimeout(resolve, 50))
+    }
+  }
+  throw new Error(`The stack did not get ready:\n${output.join('')}`)
+}
+
+function newFolder() {
+  const folder = mkdtempSync(join(tmpdir(), 'messaging-service-stack-'))
+  // So that the user whom Postgres runs as may enter it.
+  chmodSync(folder, 0o711)
+  return folder
+}
+
+function freePort() {
+  return new Promise<number>((resolve, reject) => {
+    const server = createServer()
+    server.once('error', reject).listen(0, '127.0.0.1', () => {
+      const { port } = server.address() as AddressInfo
+      server.close(() => resolve(port))
+    })
+  })
+}
