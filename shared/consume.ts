@@ -15,7 +15,7 @@ export interface Delivered {
 }
 
 /** Thrown by a handler: this event will never succeed. */
-export class Fatal extends Error {
+class Fatal extends Error {
   override readonly name = 'Fatal'
 }
 

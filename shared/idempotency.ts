@@ -21,7 +21,7 @@ interface Options {
 }
 
 /** A stored answer; `status` 0 while its operation runs. */
-export interface StoredAnswer {
+interface StoredAnswer {
   fingerprint: string
   status: number
   answer: Uint8Array

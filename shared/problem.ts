@@ -1,5 +1,5 @@
 /** The `type` words of the error envelope (public API, section 7). */
-export type FailureType =
+type FailureType =
   | 'invalid_request_error'
   | 'authentication_error'
   | 'permission_error'

@@ -2,6 +2,7 @@ import * as platform from '@app/shared/contracts/platform.ts'
 import { keyRing, readEnv } from '@app/shared/environment.ts'
 import { startHousekeeping } from '@app/shared/housekeeping.ts'
 import { sweepKeys } from '@app/shared/idempotency.ts'
+import { redriveEvents } from '@app/shared/redrive.ts'
 import { startRelay } from '@app/shared/relay.ts'
 import { serve } from '@app/shared/rpc.ts'
 import { markReady, startWithDatabase, stopInOrder } from '@app/shared/service.ts'
@@ -53,6 +54,7 @@ const serving = await serve(app, platform, {
   listKeys,
   revokeKey,
   connectAccount,
+  redriveEvents,
 })
 
 stopInOrder(app, [

@@ -40,7 +40,7 @@ test('a list pages to its end, newest first, each item once, while others are ad
   await adding
   const ids = paged.map(({ id }) => id)
   expect(new Set(ids).size).toBe(ids.length)
-  expect(ids).toEqual(ids.toSorted().toReversed())
+  expect(ids).toEqual(ids.toSorted((a, b) => (a < b ? 1 : -1)))
   expect(ids).toEqual(expect.arrayContaining(before.map(({ id }) => id)))
 })
 

@@ -2,7 +2,7 @@ import { createServer, type ServerResponse } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import type { Json } from './client.ts'
 
-export interface Delivery {
+interface Delivery {
   headers: Record<string, string>
   /** The bytes, as they are signed. */
   raw: string
@@ -43,6 +43,6 @@ export async function startReceiver(): Promise<Receiver> {
     respondWith: (next) => {
       respond = next
     },
-    close: () => void server.close().closeAllConnections(),
+    close: () => server.close().closeAllConnections(),
   }
 }

@@ -15,7 +15,7 @@ export interface CallbackItem {
 }
 
 /** A change that is no message and no status, or that no number can be found for. */
-export interface OtherChange {
+interface OtherChange {
   field: string
   reason: 'unknown_field' | 'no_number' | 'shape'
 }

@@ -3,7 +3,7 @@ import type { Want } from '@app/shared/mailbox.ts'
 import type { SentMessageRow } from './message-sent.ts'
 
 /** What is to be done with the first open send of a lane. */
-export type Step =
+type Step =
   /** Call the platform; the attempt is recorded. */
   | 'send'
   /** A holder died between the call's beginning and its outcome. */

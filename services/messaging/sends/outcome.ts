@@ -4,7 +4,7 @@ import { type MessageFailure, reasons } from './message-failed.ts'
 import type { OpenSend } from './open-send.ts'
 
 /** What an attempt came to, for its record. */
-export interface AttemptRecord {
+interface AttemptRecord {
   outcome: 'sent' | 'refused' | 'unreachable' | 'unknown'
   httpStatus: number | null
   upstreamCode: number | null

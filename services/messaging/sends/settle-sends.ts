@@ -10,7 +10,7 @@ type DoneSend = Done<OpenSend, Outcome>
 
 /** One message every 6 s to a recipient, 45 of them borrowed ahead (the platform's pair limit). */
 const pairIntervalMs = 6_000
-export const pairBurstMs = 44 * pairIntervalMs
+const pairBurstMs = 44 * pairIntervalMs
 
 /**
  * Writes what became of open sends: the message, its open row, the attempt, the events. The message's rank only rises, so

@@ -21,13 +21,13 @@ import { sendMessage } from '../sends/send-message.ts'
 import { storeSender } from '../senders/put-sender.ts'
 import { createUpstream } from '../upstream/upstream.ts'
 
-export const organizationId = newId('org')
+const organizationId = newId('org')
 export const phoneNumberId = '106540352242922'
 const accountId = newId('acc')
 const sealKeys = { current: 'k1', byId: new Map([['k1', randomBytes(32)]]) }
 
 /** A call that the upstream got. */
-export interface UpstreamCall {
+interface UpstreamCall {
   to: string
   text: string
   messageId: string
@@ -113,7 +113,7 @@ export async function testMessaging(): Promise<TestMessaging> {
   }
 }
 
-export const callerOf = (key?: string, fingerprint = 'same'): Caller => ({
+const callerOf = (key?: string, fingerprint = 'same'): Caller => ({
   organizationId,
   keyId: newId('key'),
   requestId: newId('req'),
