@@ -179,18 +179,6 @@ export const recordInbound = rpc({
   errors: ['resource_not_found'],
 })
 
-/** Notes that messages went out, for `last_message_at`. Batched; the newest time of each conversation counts. */
-export const recordOutbound = rpc({
-  subject: 'rpc.directory.record-outbound',
-  summary: 'Note the newest outbound message of conversations',
-  body: z.object({
-    conversations: z
-      .array(z.object({ organization_id: idOf('org'), conversation_id: idOf('cnv'), sent_at: time }))
-      .max(1000),
-  }),
-  answer: z.object({ recorded: z.int() }),
-})
-
 /** Platform calls this before it answers its own caller, beside the event accountChanged. */
 export const putAccount = rpc({
   subject: 'rpc.directory.put-account',

@@ -1,3 +1,4 @@
+import { setTimeout as sleep } from 'node:timers/promises'
 import { expect, inject, test } from 'vitest'
 import { admin } from './admin.ts'
 import { client, until } from './client.ts'
@@ -51,25 +52,22 @@ test('an unknown route without a key is a 401', async () => {
 test('a revoked key is refused by every gateway as soon as the revocation returns', async () => {
   const { key, id } = await admin('key', 'create', '--organization', stack.organization_id, '--label', 'short-lived')
   for (const gateway of [0, 1]) expect((await api('GET', '/me', { key, gateway })).status).toBe(200)
-  let revoked = false
-  const statuses: number[] = []
-  const racing = Array.from({ length: 8 }, async (_, n) => {
-    while (!revoked) {
-      await api('GET', '/me', { key, gateway: n })
-      await new Promise((resolve) => setTimeout(resolve, 20))
-    }
-    const answers = await Promise.all([0, 1].map((gateway) => api('GET', '/me', { key, gateway })))
-    statuses.push(...answers.map(({ status }) => status))
-    expect(answers[0]?.body.error.code).toBe('revoked_api_key')
+  let refused = 0
+  const racing = Array.from({ length: 8 }, async (_, gateway) => {
+    while ((await api('GET', '/me', { key, gateway })).status === 200) await sleep(20)
+    refused++
   })
   await admin('key', 'revoke', id)
-  revoked = true
+  for (const gateway of [0, 1]) {
+    const answer = await api('GET', '/me', { key, gateway })
+    expect(answer).toMatchObject({ status: 401, body: { error: { code: 'revoked_api_key' } } })
+  }
   await Promise.all(racing)
-  expect(new Set(statuses)).toEqual(new Set([401]))
+  expect(refused).toBe(8)
 })
 
 test('an expired key is refused', async () => {
-  const at = new Date(Date.now() + 1_500).toISOString()
+  const at = new Date(Date.now() + 4_000).toISOString()
   const { key } = await admin(
     'key',
     'create',

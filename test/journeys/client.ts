@@ -90,7 +90,7 @@ async function control(
   { simulator_url: url }: Stack,
   path: string,
   body: unknown,
-  method: 'POST' | 'DELETE',
+  method: 'POST' | 'DELETE' = 'POST',
 ): Promise<Json> {
   const answer = await request(`${url}${path}`, {
     method,

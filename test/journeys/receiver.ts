@@ -10,19 +10,21 @@ interface Delivery {
   at: number
 }
 
+type Respond = (response: ServerResponse, delivery: Delivery) => void
+
 export interface Receiver {
   url: string
   deliveries: Delivery[]
   of: (type: string) => Delivery[]
   /** Answers differently from now on; 200 at first. */
-  respondWith: (respond: (response: ServerResponse, delivery: Delivery) => void) => void
+  respondWith: (respond: Respond) => void
   close: () => void
 }
 
 /** A subscriber's endpoint that remembers what it got. */
 export async function startReceiver(): Promise<Receiver> {
   const deliveries: Delivery[] = []
-  let respond = (response: ServerResponse, _delivery: Delivery) => void response.end('ok')
+  let respond: Respond = (response) => response.end('ok')
   const server = createServer((request, response) => {
     const chunks: Buffer[] = []
     request.on('data', (chunk: Buffer) => chunks.push(chunk))

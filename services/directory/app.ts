@@ -1,0 +1,31 @@
+import { batched } from '@app/shared/batched.ts'
+import type { CursorKeys } from '@app/shared/page.ts'
+import type { Relay } from '@app/shared/relay.ts'
+import type { DataService } from '@app/shared/service.ts'
+import { insertContacts, type NewContact } from './contacts/insert-contacts.ts'
+import { type Inbound, type InboundRow, insertInbounds } from './conversations/insert-inbounds.ts'
+import { type Found, lookUp, type Question } from './conversations/look-up.ts'
+
+/** What a directory handler may use. */
+export interface App extends DataService {
+  relay: Relay
+  cursorKeys: CursorKeys
+  /** Who the names mean, in natural batches. */
+  lookUp: (question: Question) => Promise<Found>
+  /** True when the contact was made, false when one of its names is taken. In natural batches. */
+  insertContact: (contact: NewContact) => Promise<boolean>
+  /** Null when it is recorded already or its conversation is not the contact's any more. In natural batches. */
+  insertInbound: (inbound: Inbound) => Promise<InboundRow | null>
+}
+
+export function createApp(service: DataService, relay: Relay, cursorKeys: CursorKeys): App {
+  const { sql } = service
+  return {
+    ...service,
+    relay,
+    cursorKeys,
+    lookUp: batched((questions: Question[]) => lookUp(sql, questions)),
+    insertContact: batched((contacts: NewContact[]) => insertContacts(sql, contacts)),
+    insertInbound: batched((inbounds: Inbound[]) => insertInbounds(sql, inbounds)),
+  }
+}

@@ -1,0 +1,48 @@
+import type { Contact } from '@app/shared/contracts/directory.ts'
+import type { Sql } from '@app/shared/database.ts'
+import type { z } from 'zod'
+
+/** A contact with what its answer shows of the account: `contactColumns` of contacts c, `accountColumns` of accounts a. */
+export interface ContactRow {
+  id: string
+  phoneNumber: string | null
+  bsuid: string | null
+  parentBsuid: string | null
+  username: string | null
+  name: string | null
+  email: string | null
+  metadata: Record<string, unknown> | null
+  createdAt: Date
+  updatedAt: Date
+  phoneNumberId: string
+  accountPhoneNumber: string | null
+  customerId: string | null
+  customerName: string | null
+}
+
+export const contactColumns = (sql: Sql) => sql`
+  c.id, c.phone_number, c.bsuid, c.parent_bsuid, c.username, c.name, c.email, c.metadata, c.created_at, c.updated_at
+`
+
+export const accountColumns = (sql: Sql) => sql`
+  a.phone_number_id, a.phone_number as account_phone_number, a.customer_id, a.customer_name
+`
+
+export const toContact = (row: ContactRow): z.input<typeof Contact> => ({
+  id: row.id,
+  object: 'contact',
+  phone_number: row.phoneNumber,
+  bsuid: row.bsuid,
+  parent_bsuid: row.parentBsuid,
+  username: row.username,
+  name: row.name,
+  email: row.email,
+  metadata: row.metadata,
+  chat_account: {
+    phone_number: row.accountPhoneNumber,
+    phone_number_id: row.phoneNumberId,
+    customer: row.customerId === null ? null : { id: row.customerId, name: row.customerName ?? '' },
+  },
+  created_at: row.createdAt.toISOString(),
+  updated_at: row.updatedAt.toISOString(),
+})

@@ -1,0 +1,110 @@
+import { contactCreated } from '@app/shared/contracts/directory.ts'
+import type { Sql } from '@app/shared/database.ts'
+import { recorded } from '@app/shared/events.ts'
+import { newId, timeOf } from '@app/shared/ids.ts'
+import type { Identity } from './identities.ts'
+import type { Origin } from './identity-updated.ts'
+import type { Profile } from './sender.ts'
+
+/** A contact to be made together with its conversation. */
+export interface NewContact extends Profile, Origin {
+  id: string
+  /** At least one; all of them become the contact's, or it is not made. */
+  identities: Identity[]
+  conversationId: string
+}
+
+/** The ids of a contact and its conversation, which are minted before either is there. */
+export const newContactIds = () => ({ id: newId('ctc'), conversationId: newId('cnv') })
+
+/** What a contact has that is made without a message: no names but those given. */
+export const unknownContact = { waId: null, bsuid: null, parentBsuid: null, username: null, name: null }
+
+/** Makes contacts, each with its names, its conversation and its event; answers which were made. */
+export async function insertContacts(sql: Sql, contacts: NewContact[]): Promise<boolean[]> {
+  try {
+    const made = await insertAll(sql, contacts)
+    return contacts.map(({ id }) => made.has(id))
+  } catch (err) {
+    // Alone, it lost some of its names, not all, to another call; more than one are tried one by one (batched.ts).
+    if (contacts.length === 1 && isNameless(err)) return [false]
+    throw err
+  }
+}
+
+const isNameless = (err: unknown) =>
+  err instanceof Error && 'constraint_name' in err && err.constraint_name === 'identities_contact'
+
+/**
+ * The primary key of the names decides. They are claimed in one order, so that no two batches wait for each other; a
+ * contact that does not get all of its names is not inserted, and then those it got break their foreign key, which undoes
+ * the statement.
+ */
+async function insertAll(sql: Sql, contacts: NewContact[]): Promise<Set<string>> {
+  const rows = await sql<{ contactId: string }[]>`
+    with asked as (
+      select * from json_to_recordset(${JSON.stringify(contacts.map(toRecord))}::text::json) as u(
+        organization_id text, phone_number_id text, id text, phone_number text, wa_id text, bsuid text, parent_bsuid text,
+        username text, name text, identities json, conversation_id text, created_at timestamptz,
+        conversation_created_at timestamptz, event json)
+    ), claimed as (
+      insert into identities (organization_id, phone_number_id, kind, value, contact_id)
+      select u.organization_id, u.phone_number_id, i.kind, i.value, u.id
+      from asked u cross join lateral json_to_recordset(u.identities) as i(kind text, value text)
+      order by u.organization_id, u.phone_number_id, i.kind, i.value, u.id
+      on conflict do nothing
+      returning contact_id
+    ), winners as (
+      select u.* from asked u
+      where json_array_length(u.identities) = (select count(*) from claimed where claimed.contact_id = u.id)
+    ), made as (
+      insert into contacts (organization_id, id, phone_number_id, phone_number, wa_id, bsuid, parent_bsuid, username, name,
+        created_at, updated_at)
+      select organization_id, id, phone_number_id, phone_number, wa_id, bsuid, parent_bsuid, username, name, created_at,
+        created_at
+      from winners
+    ), opened as (
+      insert into conversations (organization_id, id, phone_number_id, contact_id, created_at)
+      select organization_id, conversation_id, phone_number_id, id, conversation_created_at from winners
+    ), told as (
+      insert into outbox (id, subject, headers, payload)
+      select e.id, e.subject, e.headers, convert_to(e.payload, 'UTF8')
+      from winners w cross join lateral json_to_record(w.event) as e(id text, subject text, headers jsonb, payload text)
+    )
+    select id as contact_id from winners
+  `
+  return new Set(rows.map(({ contactId }) => contactId))
+}
+
+const toRecord = (contact: NewContact) => ({
+  organization_id: contact.organizationId,
+  phone_number_id: contact.phoneNumberId,
+  id: contact.id,
+  phone_number: contact.phoneNumber,
+  wa_id: contact.waId,
+  bsuid: contact.bsuid,
+  parent_bsuid: contact.parentBsuid,
+  username: contact.username,
+  name: contact.name,
+  identities: contact.identities,
+  conversation_id: contact.conversationId,
+  created_at: timeOf(contact.id),
+  conversation_created_at: timeOf(contact.conversationId),
+  event: eventOf(contact),
+})
+
+function eventOf({ organizationId, phoneNumberId, id, phoneNumber, name, traceparent }: NewContact) {
+  const createdAt = timeOf(id).toISOString()
+  const contact = {
+    id,
+    object: 'contact' as const,
+    phone_number: phoneNumber,
+    name,
+    email: null,
+    metadata: null,
+    phone_number_id: phoneNumberId,
+    created_at: createdAt,
+    updated_at: createdAt,
+  }
+  return recorded(contactCreated, { contact }, { organizationId, phoneNumberId, traceparent })
+}

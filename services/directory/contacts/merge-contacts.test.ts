@@ -1,0 +1,130 @@
+import { newId } from '@app/shared/ids.ts'
+import { afterAll, beforeAll, expect, test } from 'vitest'
+import { eventsOf, everywhere, newNumber, testDirectory, type TestDirectory } from '../testing/app.ts'
+
+let directory: TestDirectory
+beforeAll(async () => {
+  directory = await testDirectory()
+})
+afterAll(() => directory.drop())
+
+const hourMs = 60 * 60 * 1000
+const ago = (hours: number) => new Date(Date.now() - hours * hourMs).toISOString()
+const both = { wa_id: '15550123456', bsuid: 'US.1' }
+
+/** A contact known by its number and one known by bsuid, who wrote in 2 hours ago. */
+async function twoContacts() {
+  const number = await newNumber(directory.app)
+  const phone = await number.open({ phone_number: '+15550123456' })
+  const bsuid = await number.inbound({ bsuid: 'US.1', profile_name: 'Ana', username: 'ana.p', sent_at: ago(2) })
+  return { number, phone, bsuid }
+}
+
+const identityUpdates = async (organizationId: string) =>
+  (await eventsOf(directory, organizationId)).filter(({ type }) => type === 'contact.identity_updated')
+
+test("the phone's contact survives with all names, and what it did not know is filled", async () => {
+  const { number, phone, bsuid } = await twoContacts()
+  const { contact } = await number.inbound(both)
+  expect(contact).toEqual({ id: phone.contact.id, phone_number: '+15550123456', name: 'Ana' })
+  expect(await number.getContact(contact.id)).toMatchObject({ bsuid: 'US.1', username: 'ana.p', name: 'Ana' })
+  await expect(number.getContact(bsuid.contact.id)).rejects.toMatchObject({ failure: 'resource_not_found' })
+  expect((await number.listContacts()).data.map(({ id }) => id)).toEqual([contact.id])
+  expect((await number.open({ bsuid: 'US.1' })).contact.id).toBe(contact.id)
+  expect((await number.inbound({ bsuid: 'US.1' })).contact.id).toBe(contact.id)
+})
+
+test('one event tells of the merge', async () => {
+  const { number, phone } = await twoContacts()
+  await number.inbound(both)
+  expect(await identityUpdates(number.organizationId)).toMatchObject([
+    {
+      data: {
+        contact: { id: phone.contact.id, phone_number: '+15550123456', name: 'Ana' },
+        previous: { bsuid: null, parent_bsuid: null, phone_number: '+15550123456' },
+        current: { bsuid: 'US.1', parent_bsuid: null, phone_number: '+15550123456' },
+      },
+    },
+  ])
+})
+
+test('of two conversations one goes on with the window and the unread messages; the other stays readable', async () => {
+  const { number, phone, bsuid } = await twoContacts()
+  const sentAt = ago(1)
+  expect((await number.inbound({ ...both, sent_at: sentAt })).conversation.id).toBe(phone.conversation.id)
+  expect(await number.getConversation(phone.conversation.id)).toMatchObject({
+    unread_count: 2,
+    last_inbound_at: sentAt,
+    last_message_at: sentAt,
+  })
+  expect(await number.getConversation(bsuid.conversation.id)).toMatchObject({
+    contact: { id: phone.contact.id, phone_number: '+15550123456', name: 'Ana' },
+    unread_count: 0,
+  })
+  const { data } = await number.listConversations({ contact_id: phone.contact.id })
+  expect(data.map(({ id }) => id)).toEqual([phone.conversation.id, bsuid.conversation.id])
+})
+
+test('a survivor without a conversation takes over the other one', async () => {
+  const { number, phone, bsuid } = await twoContacts()
+  await directory.sql`delete from conversations where id = ${phone.conversation.id}`
+  const { contact, conversation } = await number.inbound(both)
+  expect([contact.id, conversation.id]).toEqual([phone.contact.id, bsuid.conversation.id])
+  expect(await number.getConversation(conversation.id)).toMatchObject({ contact, unread_count: 2 })
+})
+
+test('labels, e-mail, metadata and the later word on marketing are kept', async () => {
+  const { number, phone, bsuid } = await twoContacts()
+  const label = newId('lbl')
+  await directory.sql`
+    insert into labels (organization_id, id, team_id, name, created_at, updated_at)
+    values (${number.organizationId}, ${label}, 'team', 'VIP', now(), now())
+  `
+  await directory.sql`insert into contact_labels values (${number.organizationId}, ${bsuid.contact.id}, ${label})`
+  await directory.sql`
+    update contacts set email = 'ana@example.com', metadata = '{"tier_name": "gold"}', marketing_preference = 'stop',
+      marketing_preference_at = now()
+    where id = ${bsuid.contact.id}
+  `
+  await directory.sql`
+    update contacts set marketing_preference = 'resume', marketing_preference_at = now() - interval '1 day'
+    where id = ${phone.contact.id}
+  `
+  const { contact, labels } = await number.inbound(both)
+  expect(labels).toMatchObject([{ id: label }])
+  expect(await number.getContact(contact.id)).toMatchObject({
+    email: 'ana@example.com',
+    metadata: { tier_name: 'gold' },
+  })
+  const send = number.open({ phone_number: '+15550123456' }, { marketing: true })
+  await expect(send).rejects.toMatchObject({ failure: 'marketing_opted_out' })
+})
+
+test('parallel messages that name both merge them once, while others are recorded', async () => {
+  const { number, phone, bsuid } = await twoContacts()
+  const calls = everywhere(directory, number, 20).flatMap(({ inbound }) => [
+    inbound(both),
+    inbound({ bsuid: 'US.1' }),
+    inbound({ wa_id: '15550123456' }),
+  ])
+  await Promise.all(calls)
+  expect(await identityUpdates(number.organizationId)).toHaveLength(1)
+  expect((await number.listContacts()).data.map(({ id }) => id)).toEqual([phone.contact.id])
+  const unread = await Promise.all(
+    [phone, bsuid].map(async ({ conversation }) => (await number.getConversation(conversation.id)).unread_count),
+  )
+  expect(unread).toEqual([61, 0])
+})
+
+test('three contacts become one', async () => {
+  const { number, phone } = await twoContacts()
+  const third = await number.open({ phone_number: '+15550777777' })
+  // The platform writes that number as the first one's.
+  await directory.sql`
+    insert into identities (organization_id, phone_number_id, kind, value, contact_id)
+    values (${number.organizationId}, ${number.phoneNumberId}, 'wa_id', '15550123456', ${third.contact.id})
+  `
+  expect((await number.inbound(both)).contact.id).toBe(phone.contact.id)
+  expect((await number.open({ phone_number: '+15550777777' })).contact.id).toBe(phone.contact.id)
+  expect((await number.listContacts()).data).toHaveLength(1)
+})

@@ -1,0 +1,105 @@
+import type { TransactionSql } from '@app/shared/database.ts'
+import { record } from '@app/shared/events.ts'
+import type { App } from '../app.ts'
+import { mergeConversations } from '../conversations/merge-conversations.ts'
+import { identitiesOf } from './identities.ts'
+import { identityUpdated, type Origin } from './identity-updated.ts'
+import { learn, type Profile, type Sender } from './sender.ts'
+
+interface Row extends Profile {
+  id: string
+  email: string | null
+  metadata: Record<string, unknown> | null
+  marketingPreference: string | null
+  marketingPreferenceAt: Date | null
+}
+
+/**
+ * A message named several contacts, so they are one person. The first, the phone's, survives with all their names and
+ * conversations, and with what the others knew and it did not; the others are gone. Does nothing when one of them is
+ * gone already.
+ */
+export async function mergeContacts(app: App, sender: Sender, found: { id: string }[], origin: Origin): Promise<void> {
+  const ids = found.map(({ id }) => id)
+  const [survivorId = '', ...goneIds] = ids
+  await app.sql.begin(async (tx) => {
+    const rows = await lockContacts(tx, origin, ids)
+    const [survivor, ...others] = ids.flatMap((id) => rows.filter((row) => row.id === id))
+    if (!survivor || rows.length !== ids.length) return
+    const lastInboundAt = await mergeConversations(tx, origin, survivorId, goneIds)
+    const filled = others.reduce(fill, survivor)
+    const after = { ...filled, ...learn(filled, sender, lastInboundAt) }
+    await moveNames(tx, origin, survivorId, goneIds)
+    await moveLabels(tx, origin, survivorId, goneIds)
+    await tx`
+      update contacts set deleted_at = now(), updated_at = now(), merged_into = ${survivorId}
+      where organization_id = ${origin.organizationId} and id = any(${goneIds}::text[])
+    `
+    await update(tx, origin, after)
+    await addNames(tx, origin, survivorId, sender)
+    await record(tx, [identityUpdated(survivorId, survivor, after, origin)])
+  })
+  app.relay.wake()
+}
+
+/** Contacts before everything else and in the order of their keys, as whoever locks more than one does. */
+const lockContacts = (tx: TransactionSql, { organizationId }: Origin, ids: string[]) => tx<Row[]>`
+  select id, phone_number, wa_id, bsuid, parent_bsuid, username, name, email, metadata, marketing_preference,
+    marketing_preference_at
+  from contacts
+  where organization_id = ${organizationId} and id = any(${ids}::text[]) and deleted_at is null
+  order by id for no key update
+`
+
+/** What is empty is filled; of two words on marketing the later one holds. */
+function fill(into: Row, from: Row): Row {
+  const isLater = (from.marketingPreferenceAt?.getTime() ?? 0) > (into.marketingPreferenceAt?.getTime() ?? 0)
+  const { marketingPreference, marketingPreferenceAt } = isLater ? from : into
+  return {
+    id: into.id,
+    phoneNumber: into.phoneNumber ?? from.phoneNumber,
+    waId: into.waId ?? from.waId,
+    bsuid: into.bsuid ?? from.bsuid,
+    parentBsuid: into.parentBsuid ?? from.parentBsuid,
+    username: into.username ?? from.username,
+    name: into.name ?? from.name,
+    email: into.email ?? from.email,
+    metadata: into.metadata ?? from.metadata,
+    marketingPreference,
+    marketingPreferenceAt,
+  }
+}
+
+const moveNames = (tx: TransactionSql, { organizationId }: Origin, survivorId: string, goneIds: string[]) => tx`
+  update identities set contact_id = ${survivorId}
+  where organization_id = ${organizationId} and contact_id = any(${goneIds}::text[])
+`
+
+async function moveLabels(tx: TransactionSql, { organizationId }: Origin, survivorId: string, goneIds: string[]) {
+  await tx`
+    insert into contact_labels (organization_id, contact_id, label_id)
+    select distinct organization_id, ${survivorId}, label_id from contact_labels
+    where organization_id = ${organizationId} and contact_id = any(${goneIds}::text[])
+    on conflict do nothing
+  `
+  await tx`
+    delete from contact_labels where organization_id = ${organizationId} and contact_id = any(${goneIds}::text[])
+  `
+}
+
+const update = (tx: TransactionSql, { organizationId }: Origin, contact: Row) => tx`
+  update contacts set phone_number = ${contact.phoneNumber}, wa_id = ${contact.waId}, bsuid = ${contact.bsuid},
+    parent_bsuid = ${contact.parentBsuid}, username = ${contact.username}, name = ${contact.name},
+    email = ${contact.email}, metadata = ${contact.metadata && JSON.stringify(contact.metadata)}::text::jsonb,
+    marketing_preference = ${contact.marketingPreference},
+    marketing_preference_at = ${contact.marketingPreferenceAt}, updated_at = now()
+  where organization_id = ${organizationId} and id = ${contact.id}
+`
+
+const addNames = (tx: TransactionSql, origin: Origin, survivorId: string, sender: Sender) => tx`
+  insert into identities (organization_id, phone_number_id, kind, value, contact_id)
+  select ${origin.organizationId}, ${origin.phoneNumberId}, i.kind, i.value, ${survivorId}
+  from json_to_recordset(${JSON.stringify(identitiesOf(sender))}::text::json) as i(kind text, value text)
+  order by i.kind, i.value
+  on conflict do nothing
+`

@@ -1,0 +1,26 @@
+import { expect, test } from 'vitest'
+import { phoneNumberOf } from './phone-number.ts'
+
+test.each([
+  ['+15550123456'],
+  ['15550123456'],
+  [' 15550123456'],
+  ['+1 555 012-3456'],
+  ['+1 (555) 012-3456'],
+  ['1(555)0123456'],
+])('reads %s', (text) => {
+  expect(phoneNumberOf(text, 'phone_number')).toBe('+15550123456')
+})
+
+test('a number that is possible is taken, assigned or not', () => {
+  expect(phoneNumberOf('+49 30 00000000', 'phone_number')).toBe('+493000000000')
+})
+
+test.each([['Ana'], ['+'], [''], ['+1555'], ['+1 555 0123456 ext. 7'], ['US.13491208655302741918'], ['1'.repeat(40)]])(
+  'refuses %j, and names the field',
+  (text) => {
+    expect(() => phoneNumberOf(text, 'phone_number')).toThrow(
+      expect.objectContaining({ failure: 'invalid_phone_number', param: 'phone_number' }),
+    )
+  },
+)

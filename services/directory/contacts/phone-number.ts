@@ -1,0 +1,15 @@
+import { Problem } from '@app/shared/problem.ts'
+import { parsePhoneNumberFromString } from 'libphonenumber-js/min'
+
+/**
+ * A phone number as E.164: with or without `+` (then read as international), spaces, dashes, parentheses. It must be
+ * possible, not valid, since number plans change. Throws `invalid_phone_number`.
+ */
+export function phoneNumberOf(text: string, param: string): string {
+  // In a query a `+` that is not percent-encoded arrives as a space.
+  const trimmed = text.trim()
+  if (!/^\+?[\d\s().-]+$/.test(trimmed)) throw new Problem('invalid_phone_number', { param })
+  const number = parsePhoneNumberFromString(`+${trimmed.replaceAll(/\D/g, '')}`)
+  if (!number?.isPossible()) throw new Problem('invalid_phone_number', { param })
+  return number.number
+}

@@ -1,0 +1,81 @@
+import type { Handler } from '@app/shared/contract.ts'
+import type { openConversation as contract } from '@app/shared/contracts/directory.ts'
+import { notFound, Problem } from '@app/shared/problem.ts'
+import type { z } from 'zod'
+import type { App } from '../app.ts'
+import { type Identity, identitiesOfPhone } from '../contacts/identities.ts'
+import { newContactIds, unknownContact } from '../contacts/insert-contacts.ts'
+import { windowUntil } from './conversations.ts'
+import { insertConversation } from './insert-conversation.ts'
+import type { FoundAccount, FoundContact, FoundConversation } from './look-up.ts'
+
+type Body = z.output<(typeof contract)['body']>
+
+/** Whoever loses a race finds what the other one made; losing more often than this is not a race. */
+const maxAttempts = 5
+
+export const openConversation: Handler<App, typeof contract> = async (app, { params, body }, caller) => {
+  const { organizationId, traceparent } = caller
+  const { phone_number_id: phoneNumberId } = params
+  const identities = identitiesOfRecipient(body)
+  for (let attempt = 0; attempt < maxAttempts; attempt++) {
+    const { account, contacts } = await app.lookUp({ organizationId, phoneNumberId, identities })
+    if (!account) throw notFound()
+    // Two of them: the number was given to one, and is how the platform writes the other's. The first is the one as given.
+    const [contact] = contacts
+    refuse(account, contact, body)
+    if (!contact) {
+      const made = newRecipient(body)
+      const isMade = await app.insertContact({ ...made, organizationId, phoneNumberId, traceparent })
+      if (!isMade) continue
+      app.relay.wake()
+      return toAnswer(made, { id: made.conversationId, status: 'open', assignedTo: null, lastInboundAt: null })
+    }
+    const conversation = contact.conversation ?? (await insertConversation(app.sql, caller, contact.id))
+    if (conversation) return toAnswer(contact, conversation)
+  }
+  throw new Problem('service_unavailable')
+}
+
+/** Before anything is made, so that a refused send leaves nothing behind. */
+function refuse(account: FoundAccount, contact: FoundContact | undefined, { window, marketing }: Body) {
+  const { conversation = null, marketingPreference = null, marketingConsent = false } = contact ?? {}
+  const isOpen = conversation?.isWindowOpen ?? false
+  if (window === 'open' && !isOpen && account.windowCheck === 'strict') throw new Problem('outside_24h_window')
+  if (!marketing) return
+  if (marketingPreference === 'stop') throw new Problem('marketing_opted_out')
+  const wroteIn = (conversation?.lastInboundAt ?? null) !== null
+  const hasConsent = wroteIn || marketingPreference === 'resume' || marketingConsent
+  if (account.requireMarketingConsent && !hasConsent) throw new Problem('consent_required')
+}
+
+function identitiesOfRecipient({ recipient }: Body): Identity[] {
+  if ('bsuid' in recipient) return [{ kind: 'bsuid', value: recipient.bsuid }]
+  return identitiesOfPhone(recipient.phone_number)
+}
+
+/** The number as the platform writes it is known when somebody writes from it, so a new contact is not known by that yet. */
+function newRecipient({ recipient }: Body) {
+  const ids = newContactIds()
+  if ('bsuid' in recipient) {
+    const { bsuid } = recipient
+    return {
+      ...unknownContact,
+      ...ids,
+      phoneNumber: null,
+      bsuid,
+      identities: [{ kind: 'bsuid' as const, value: bsuid }],
+    }
+  }
+  const phoneNumber = recipient.phone_number
+  return { ...unknownContact, ...ids, phoneNumber, identities: [{ kind: 'phone' as const, value: phoneNumber }] }
+}
+
+const toAnswer = (
+  contact: Pick<FoundContact, 'id' | 'phoneNumber' | 'name'>,
+  conversation: Omit<FoundConversation, 'isWindowOpen'>,
+) => ({
+  conversation: { id: conversation.id, status: conversation.status, assigned_to: conversation.assignedTo },
+  contact: { id: contact.id, phone_number: contact.phoneNumber, name: contact.name },
+  window_until: windowUntil(conversation.lastInboundAt),
+})

@@ -1,0 +1,37 @@
+import type { Handler } from '@app/shared/contract.ts'
+import type { recordInbound as contract } from '@app/shared/contracts/directory.ts'
+import { invalidField, notFound, Problem } from '@app/shared/problem.ts'
+import type { App } from '../app.ts'
+import { identitiesOf } from '../contacts/identities.ts'
+import { senderOf } from '../contacts/sender.ts'
+import { settleContact } from '../contacts/settle-contact.ts'
+import { toRecorded } from './insert-inbounds.ts'
+
+/** Whoever loses a race finds what the other one made; losing more often than this is not a race. */
+const maxAttempts = 8
+
+export const recordInbound: Handler<App, typeof contract> = async (app, { params, body }, caller) => {
+  const { organizationId } = caller
+  const { phone_number_id: phoneNumberId } = params
+  const { upstream_id: upstreamId } = body
+  const sender = senderOf(body)
+  const identities = identitiesOf(sender)
+  if (identities.length === 0) throw invalidField('wa_id', 'A message without wa_id and bsuid is from nobody.')
+  for (let attempt = 0; attempt < maxAttempts; attempt++) {
+    const { account, recorded, contacts } = await app.lookUp({ organizationId, phoneNumberId, identities, upstreamId })
+    if (!account) throw notFound()
+    if (recorded) return toRecorded(recorded)
+    const parties = await settleContact(app, sender, contacts, { ...caller, phoneNumberId })
+    if (!parties) continue
+    const row = await app.insertInbound({
+      organizationId,
+      phoneNumberId,
+      upstreamId,
+      sentAt: sender.sentAt,
+      countsUnread: body.counts_unread,
+      ...parties,
+    })
+    if (row) return toRecorded(row)
+  }
+  throw new Problem('service_unavailable')
+}

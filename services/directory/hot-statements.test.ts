@@ -1,0 +1,105 @@
+import { openDatabase, type Sql } from '@app/shared/database.ts'
+import { newId } from '@app/shared/ids.ts'
+import { afterAll, beforeAll, expect, test } from 'vitest'
+import { noteSentMessages } from './conversations/note-sent-messages.ts'
+import { asking, newNumber, testDirectory, type TestDirectory } from './testing/app.ts'
+import { mostRows, stepsOf } from './testing/plan.ts'
+
+/**
+ * Postgres plans a prepared statement anew five times and then keeps a plan, until the table is analyzed, which may be a
+ * minute later. What it kept while the tables were all but empty must still go by the right keys when they have grown.
+ */
+let directory: TestDirectory
+let sql: Sql
+let number: ReturnType<typeof asking>
+
+const people = 4_000
+
+beforeAll(async () => {
+  directory = await testDirectory()
+  for (const table of ['contacts', 'identities', 'conversations', 'inbounds']) {
+    await directory.sql.unsafe(`alter table ${table} set (autovacuum_enabled = false)`)
+  }
+  // One connection, whose statements can be asked for.
+  sql = openDatabase(directory.url, 'directory', { max: 1 })
+  const app = directory.newInstance(sql)
+  const { organizationId, phoneNumberId } = await newNumber(app)
+  number = asking(app, organizationId, phoneNumberId)
+  for (let n = 0; n < 12; n++) await writeBothWays(n)
+  for (let n = 100; n < people; n += 500) {
+    await Promise.all(Array.from({ length: 500 }, (_, i) => number.inbound({ wa_id: waIdOf(n + i) })))
+  }
+})
+afterAll(async () => {
+  await sql.end()
+  await directory.drop()
+})
+
+const waIdOf = (n: number) => String(12_000_000_000 + n)
+
+/** Everything that happens to a person, one by one: sent to, answered, sent to again. */
+async function writeBothWays(n: number) {
+  await number.open({ phone_number: `+${waIdOf(n)}` })
+  await number.inbound({ wa_id: waIdOf(n), bsuid: `US.${n}` })
+  const { conversation } = await number.inbound({ wa_id: waIdOf(n), bsuid: `US.${n}` })
+  await noteSentMessages(sql, [sentIn(conversation.id)])
+}
+
+const sentIn = (conversationId: string) => ({
+  organization_id: number.organizationId,
+  conversation_id: conversationId,
+  sent_at: new Date().toISOString(),
+})
+
+/** Runs the plan that was kept for the statement with this text in it. */
+async function rowsReadBy(text: string, rows: object[]) {
+  const [kept] = await sql<{ name: string; genericPlans: string }[]>`
+    select name, generic_plans from pg_prepared_statements where strpos(statement, ${text}) > 0
+  `
+  expect(Number(kept?.genericPlans)).toBeGreaterThan(0)
+  const json = JSON.stringify(rows).replaceAll("'", "''")
+  return mostRows(stepsOf(await sql.unsafe(`explain (analyze, format json) execute "${kept?.name}" ('${json}')`)))
+}
+
+const somebody = () => number.inbound({ wa_id: waIdOf(2_000) })
+
+test('who a name means is found by its key', async () => {
+  const identities = [{ kind: 'phone', value: `+${waIdOf(2_000)}` }]
+  const question = { n: 0, organization_id: number.organizationId, phone_number_id: number.phoneNumberId, identities }
+  expect(await rowsReadBy('marketing_preference, metadata from contacts', [question])).toBe(1)
+})
+
+test('a message is recorded by the key of its conversation', async () => {
+  const { contact, conversation } = await somebody()
+  const inbound = {
+    n: 0,
+    organization_id: number.organizationId,
+    phone_number_id: number.phoneNumberId,
+    upstream_id: 'wamid.new',
+    sent_at: new Date(),
+    counts_unread: true,
+    conversation_id: conversation.id,
+    contact_id: contact.id,
+  }
+  expect(await rowsReadBy('insert into inbounds', [inbound])).toBe(1)
+})
+
+test('a sent message is noted by the key of its conversation', async () => {
+  const { conversation } = await somebody()
+  expect(await rowsReadBy('update conversations v set last_message_at', [sentIn(conversation.id)])).toBe(1)
+})
+
+test('a contact is made by keys alone', async () => {
+  const id = newId('ctc')
+  const contact = {
+    organization_id: number.organizationId,
+    phone_number_id: number.phoneNumberId,
+    id,
+    identities: [{ kind: 'bsuid', value: 'US.new' }],
+    conversation_id: newId('cnv'),
+    created_at: new Date(),
+    conversation_created_at: new Date(),
+    event: { id: 'new', subject: 'event.directory.contact-created', headers: {}, payload: '{}' },
+  }
+  expect(await rowsReadBy('insert into contacts', [contact])).toBe(1)
+})

@@ -1,0 +1,50 @@
+import * as directory from '@app/shared/contracts/directory.ts'
+import { keyRing, readEnv } from '@app/shared/environment.ts'
+import { startHousekeeping } from '@app/shared/housekeeping.ts'
+import { redriveEvents } from '@app/shared/redrive.ts'
+import { startRelay } from '@app/shared/relay.ts'
+import { serve } from '@app/shared/rpc.ts'
+import { markReady, startWithDatabase, stopInOrder } from '@app/shared/service.ts'
+import { z } from 'zod'
+import { consumeAccounts } from './accounts/consume-accounts.ts'
+import { putAccount } from './accounts/put-account.ts'
+import { createApp } from './app.ts'
+import { getContact } from './contacts/get-contact.ts'
+import { listContacts } from './contacts/list-contacts.ts'
+import { consumeSentMessages } from './conversations/note-sent-messages.ts'
+import { getConversation } from './conversations/get-conversation.ts'
+import { sweepInbounds } from './conversations/insert-inbounds.ts'
+import { listConversations } from './conversations/list-conversations.ts'
+import { openConversation } from './conversations/open-conversation.ts'
+import { recordInbound } from './conversations/record-inbound.ts'
+
+const env = readEnv({ DATABASE_URL: z.string().min(1), CURSOR_KEYS: keyRing })
+const service = await startWithDatabase('directory', env)
+const housekeeping = await startHousekeeping(service, { partitions: [], sweeps: [sweepInbounds] })
+const relay = startRelay(service)
+const app = createApp(service, relay, env.CURSOR_KEYS)
+
+const accounts = consumeAccounts(app)
+const sentMessages = consumeSentMessages(app)
+const serving = await serve(app, directory, {
+  listContacts,
+  getContact,
+  listConversations,
+  getConversation,
+  openConversation,
+  recordInbound,
+  putAccount,
+  redriveEvents,
+})
+
+stopInOrder(app, [
+  serving.stop,
+  accounts.stop,
+  sentMessages.stop,
+  housekeeping.stop,
+  relay.stop,
+  () => app.nc.drain(),
+  () => app.sql.end(),
+  app.probes.close,
+])
+markReady(app)

@@ -1,0 +1,133 @@
+import { randomBytes, randomInt } from 'node:crypto'
+import { systemCaller } from '@app/shared/ask.ts'
+import * as contracts from '@app/shared/contracts/directory.ts'
+import type { AccountState } from '@app/shared/contracts/platform.ts'
+import { newId } from '@app/shared/ids.ts'
+import type { Relay } from '@app/shared/relay.ts'
+import type { DataService } from '@app/shared/service.ts'
+import { createTestDatabase } from '@app/test/database.ts'
+import { z } from 'zod'
+import { putAccount } from '../accounts/put-account.ts'
+import { type App, createApp } from '../app.ts'
+import { getContact } from '../contacts/get-contact.ts'
+import { listContacts } from '../contacts/list-contacts.ts'
+import { getConversation } from '../conversations/get-conversation.ts'
+import { listConversations } from '../conversations/list-conversations.ts'
+import { openConversation } from '../conversations/open-conversation.ts'
+import { recordInbound } from '../conversations/record-inbound.ts'
+
+type Account = z.output<typeof AccountState>
+type InboundBody = z.output<(typeof contracts.recordInbound)['body']>
+type OpenBody = z.output<(typeof contracts.openConversation)['body']>
+
+/** A directory on a database of its own, without a bus: its handlers are called as functions. */
+export async function testDirectory() {
+  const database = await createTestDatabase('directory')
+  const relay: Relay = { wake() {}, redrive: () => Promise.resolve(0), stop: () => Promise.resolve() }
+  const keys = { current: 'k', byId: new Map([['k', randomBytes(32)]]) }
+  /** Another instance of the service: its calls meet those of the others in the database alone, not in a batch. */
+  const newInstance = (sql = database.sql) => createApp({ name: 'directory', sql } as DataService, relay, keys)
+  return { app: newInstance(), newInstance, ...database }
+}
+
+export type TestDirectory = Awaited<ReturnType<typeof testDirectory>>
+
+/** What platform tells of a number of a new organization. */
+export const newAccountState = (changes: Partial<Account> = {}): Account => ({
+  account_id: newId('acc'),
+  organization_id: newId('org'),
+  phone_number_id: String(randomInt(1e11, 1e12)),
+  business_account_id: '102290129340398',
+  version: 1,
+  phone_number: '+15550001111',
+  name: 'Acme Support',
+  team_id: newId('team'),
+  customer: null,
+  refusal: null,
+  attached: true,
+  sealed_token: 'sealed',
+  settings: {
+    window_check: 'strict',
+    require_marketing_consent: false,
+    unknown_outcome: 'fail',
+    ordering: 'strict',
+    message_ttl_hours: 24,
+  },
+  ...changes,
+})
+
+/** A number that the directory knows of. */
+export async function newNumber(app: App, changes: Partial<Account> = {}) {
+  const state = newAccountState(changes)
+  await putAccount(app, { params: {}, query: {}, body: state }, systemCaller())
+  return { state, ...asking(app, state.organization_id, state.phone_number_id) }
+}
+
+/** The operations as asked by an organization under a number's path. */
+export function asking(app: App, organizationId: string, phoneNumberId: string) {
+  const caller = systemCaller(organizationId)
+  const params = { phone_number_id: phoneNumberId }
+  const query = {}
+  return {
+    organizationId,
+    phoneNumberId,
+    open: (recipient: OpenBody['recipient'], { window = 'any', marketing = false }: Partial<OpenBody> = {}) =>
+      parsed(
+        contracts.openConversation.answer,
+        openConversation(app, { params, query, body: { recipient, window, marketing } }, caller),
+      ),
+    inbound: (body: Partial<InboundBody>) =>
+      parsed(
+        contracts.recordInbound.answer,
+        recordInbound(app, { params, query, body: { ...newInbound(), ...body } }, caller),
+      ),
+    getContact: (id: string) =>
+      parsed(contracts.Contact, getContact(app, { params: { ...params, id }, query, body: undefined }, caller)),
+    getConversation: (id: string) =>
+      parsed(
+        contracts.Conversation,
+        getConversation(app, { params: { ...params, id }, query, body: undefined }, caller),
+      ),
+    listContacts: (asked: z.input<(typeof contracts.listContacts)['query']> = {}) =>
+      parsed(pageOf(contracts.Contact), listContacts(app, { params, query: asked, body: undefined }, caller)),
+    listConversations: (asked: z.input<(typeof contracts.listConversations)['query']> = {}) =>
+      parsed(pageOf(contracts.Conversation), listConversations(app, { params, query: asked, body: undefined }, caller)),
+  }
+}
+
+/** The same number, asked of as many instances. */
+export const everywhere = (
+  { newInstance }: TestDirectory,
+  { organizationId, phoneNumberId }: { organizationId: string; phoneNumberId: string },
+  instances: number,
+) => Array.from({ length: instances }, () => asking(newInstance(), organizationId, phoneNumberId))
+
+/** The events recorded for an organization, in their order. */
+export async function eventsOf({ sql }: Pick<App, 'sql'>, organizationId: string) {
+  const rows = await sql<{ subject: string; payload: Uint8Array }[]>`
+    select subject, payload from outbox where headers ->> 'organization' = ${organizationId} order by seq
+  `
+  return rows.map(({ subject, payload }) => ({
+    subject,
+    ...(JSON.parse(Buffer.from(payload).toString()) as { type: string; data: unknown }),
+  }))
+}
+
+export const newInbound = (): InboundBody => ({
+  upstream_id: `wamid.${randomBytes(12).toString('base64url')}`,
+  message_id: newId('msg'),
+  sent_at: new Date().toISOString(),
+  wa_id: null,
+  bsuid: null,
+  parent_bsuid: null,
+  username: null,
+  profile_name: null,
+  counts_unread: true,
+})
+
+/** The answer, which has to fit its contract. */
+const parsed = async <S extends z.ZodType>(schema: S, asked: Promise<unknown>): Promise<z.output<S>> =>
+  schema.parse(await asked)
+
+const pageOf = <S extends z.ZodType>(item: S) =>
+  z.object({ data: z.array(item), has_more: z.boolean(), next_cursor: z.string().nullable() })

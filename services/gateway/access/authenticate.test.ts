@@ -1,0 +1,152 @@
+import { randomBytes } from 'node:crypto'
+import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest'
+import { startTestGateway, type TestGateway } from '../testing/gateway.ts'
+
+let gateway: TestGateway
+beforeAll(async () => (gateway = await startTestGateway()))
+beforeEach(() => (gateway.platform.delay = () => Promise.resolve()))
+afterAll(() => gateway.close())
+
+const me = async (headers: Record<string, string | string[]>) => {
+  const answer = await gateway.ask('/v1/me', { headers })
+  return { status: answer.status, code: answer.json().error?.code, type: answer.json().error?.type }
+}
+const refused = (code: string) => ({ status: 401, code, type: 'authentication_error' })
+const unknownKey = () => `svc_live_${randomBytes(18).toString('base64url')}`
+const randomIp = () => [...randomBytes(4)].join('.')
+
+describe('the header', () => {
+  test('without one the key is missing', async () => {
+    expect(await me({})).toEqual(refused('missing_api_key'))
+  })
+
+  test('elsewhere than in the header a key is not seen', async () => {
+    const { text } = gateway.platform.issueKey()
+    expect(await me({ cookie: `authorization=Bearer ${text}; api_key=${text}` })).toEqual(refused('missing_api_key'))
+    const answer = await gateway.ask(`/v1/me?authorization=Bearer%20${text}&api_key=${text}`)
+    expect(answer.json().error.code).toBe('missing_api_key')
+  })
+
+  test.each<[string, (key: string) => string | string[]]>([
+    ['empty', () => ''],
+    ['Basic', (key) => `Basic ${Buffer.from(`${key}:`).toString('base64')}`],
+    ['the key alone', (key) => key],
+    ['lower-cased', (key) => `Bearer ${key.toLowerCase()}`],
+    ['upper-cased', (key) => `Bearer ${key.toUpperCase()}`],
+    ['one character short', (key) => `Bearer ${key.slice(0, -1)}`],
+    ['one character long', (key) => `Bearer ${key}x`],
+    ['another prefix', (key) => `Bearer ${key.replace('live', 'test')}`],
+    ['doubled in one header', (key) => `Bearer ${key} ${key}`],
+    ['doubled in two headers', (key) => [`Bearer ${key}`, `Bearer ${key}`]],
+    ['beside another one', (key) => [`Bearer ${key}`, 'Basic eDp5']],
+    ['unknown', () => `Bearer ${unknownKey()}`],
+    ['30,000 characters', (key) => `Bearer ${key.repeat(900)}`],
+  ])('%s is invalid', async (_name, authorization) => {
+    const key = gateway.platform.issueKey({ text: `svc_live_Ab${randomBytes(16).toString('hex').slice(0, 21)}Z` }).text
+    expect(await me({ authorization: authorization(key) })).toEqual(refused('invalid_api_key'))
+  })
+
+  test.each(['Bearer', 'bearer', 'BEARER', 'bEaReR'])('the scheme %s is known', async (scheme) => {
+    expect((await me({ authorization: `${scheme} ${gateway.platform.issueKey().text}` })).status).toBe(200)
+  })
+
+  test('revoked and expired keys are told apart', async () => {
+    const revoked = gateway.platform.issueKey({ state: 'revoked' })
+    const expired = gateway.platform.issueKey({ state: 'expired' })
+    expect(await me({ authorization: `Bearer ${revoked.text}` })).toEqual(refused('revoked_api_key'))
+    expect(await me({ authorization: `Bearer ${expired.text}` })).toEqual(refused('expired_api_key'))
+  })
+})
+
+describe('what is remembered', () => {
+  test('a key is looked up once in two seconds, an unknown one too', async () => {
+    for (const [key, status] of [
+      [gateway.platform.issueKey().text, 200],
+      [unknownKey(), 401],
+    ] as const) {
+      const before = gateway.platform.lookUps.keys
+      const answers = await Promise.all(Array.from({ length: 20 }, () => me({ authorization: `Bearer ${key}` })))
+      expect(answers.every((answer) => answer.status === status)).toBe(true)
+      expect(gateway.platform.lookUps.keys).toBe(before + 1)
+    }
+  })
+
+  test('a key expires between look-ups', async () => {
+    const key = gateway.platform.issueKey({ expiresAt: new Date(Date.now() + 300).toISOString() })
+    const before = gateway.platform.lookUps.keys
+    expect((await me({ authorization: `Bearer ${key.text}` })).status).toBe(200)
+    await expect.poll(() => me({ authorization: `Bearer ${key.text}` })).toEqual(refused('expired_api_key'))
+    expect(gateway.platform.lookUps.keys).toBe(before + 1)
+  })
+
+  test('a key is accepted for less than 2 s after the look-up that found it was sent', async () => {
+    const key = gateway.platform.issueKey()
+    const authorization = `Bearer ${key.text}`
+    gateway.platform.delay = () => new Promise((resolve) => setTimeout(resolve, 500))
+    const sentAt = performance.now()
+    const first = me({ authorization })
+    key.state = 'revoked'
+    expect((await first).status).toBe(401)
+
+    const other = gateway.platform.issueKey()
+    const found = await me({ authorization: `Bearer ${other.text}` })
+    other.state = 'revoked'
+    const lastAccepted = await lastAcceptedAt(`Bearer ${other.text}`)
+    expect(found.status).toBe(200)
+    expect(lastAccepted - sentAt).toBeLessThan(2_000 + 600)
+    expect(lastAccepted - sentAt).toBeGreaterThan(1_000)
+  })
+
+  async function lastAcceptedAt(authorization: string): Promise<number> {
+    let accepted = 0
+    for (;;) {
+      const sentAt = performance.now()
+      const { status } = await me({ authorization })
+      if (status !== 200) return accepted
+      accepted = sentAt
+    }
+  }
+})
+
+test('a platform service that does not answer is a 503, not a 401', async () => {
+  gateway.platform.delay = () => new Promise((resolve) => setTimeout(resolve, 2_500))
+  const answer = await gateway.ask('/v1/me', { key: gateway.platform.issueKey().text })
+  expect([answer.status, answer.headers['retry-after']]).toEqual([503, '1'])
+})
+
+test('the 101st failure of an address in a minute is a 429, and a valid key is not refused for it', async () => {
+  const ip = randomIp()
+  const spoofed = () => ({ 'x-forwarded-for': `${randomIp()}, ${ip}` })
+  const answers = await Promise.all(Array.from({ length: 120 }, () => gateway.ask('/v1/me', { headers: spoofed() })))
+  const limited = answers.filter(({ status }) => status === 429)
+  expect(answers.filter(({ status }) => status === 401).length).toBeLessThanOrEqual(101)
+  expect(limited.length).toBeGreaterThanOrEqual(19)
+  expect(limited[0]?.json().error).toMatchObject({ type: 'rate_limit_error', code: 'rate_limit_exceeded' })
+  expect(Number(limited[0]?.headers['retry-after'])).toBeGreaterThanOrEqual(1)
+  expect((await gateway.ask('/v1/me', { key: unknownKey(), headers: spoofed() })).status).toBe(429)
+  expect((await gateway.ask('/v1/me', { key: gateway.platform.issueKey().text, headers: spoofed() })).status).toBe(200)
+  expect((await me({ 'x-forwarded-for': randomIp() })).status).toBe(401)
+})
+
+describe('the number of the path', () => {
+  test('is looked up once in two seconds, for each organization by itself', async () => {
+    const key = gateway.platform.issueKey()
+    gateway.platform.accounts.add(`${key.organizationId}:5550001111`)
+    const before = gateway.platform.lookUps.accounts
+    for (let n = 0; n < 3; n++) {
+      expect((await gateway.ask('/v1/5550001111/messages', { key: key.text })).status).toBe(503)
+    }
+    expect(gateway.platform.lookUps.accounts).toBe(before + 1)
+    const stranger = gateway.platform.issueKey()
+    expect((await gateway.ask('/v1/5550001111/messages', { key: stranger.text })).status).toBe(404)
+  })
+
+  test('is there within 200 ms after it was connected', async () => {
+    const key = gateway.platform.issueKey()
+    expect((await gateway.ask('/v1/5550002222/messages', { key: key.text })).status).toBe(404)
+    gateway.platform.accounts.add(`${key.organizationId}:5550002222`)
+    const connectedAt = performance.now()
+    await expect.poll(async () => (await gateway.ask('/v1/5550002222/messages', { key: key.text })).status).toBe(503)
+    expect(performance.now() - connectedAt).toBeLessThan(300)
+  })
+})

@@ -1,0 +1,110 @@
+import { call, systemCaller } from '@app/shared/ask.ts'
+import { authenticateKey } from '@app/shared/contracts/platform.ts'
+import { Problem } from '@app/shared/problem.ts'
+import type { Service } from '@app/shared/service.ts'
+import { hash } from 'node:crypto'
+import type { App } from '../app.ts'
+import type { Admitted, Exchange } from '../exchange/exchange.ts'
+import { type Budget, standingOf } from '../limits/budget.ts'
+import type { RateLimiter } from '../limits/rate-limit.ts'
+import { networkOf } from './client-ip.ts'
+import { createLookUp, isFresh, type Known } from './look-up.ts'
+
+/** Whose key it is. */
+export interface Identity {
+  organizationId: string
+  keyId: string
+  /** Epoch milliseconds. */
+  expiresAt: number
+  read: Budget
+  write: Budget
+}
+
+/** A revocation answers this long after its commit (rpc.platform.revoke-key): what is known from before is too old by then. */
+const keptMs = 2_000
+/** Beyond this many keys in two seconds, some are looked up more often. */
+const maxKeys = 50_000
+const failuresPerMinute = 100
+
+type Refusal = 'invalid_api_key' | 'revoked_api_key' | 'expired_api_key'
+
+export interface Keys {
+  /** Throws when the platform service does not answer. */
+  find: (key: string, requestId: string) => Known<Identity | Refusal> | Promise<Known<Identity | Refusal>>
+}
+
+export function createKeys(service: Pick<Service, 'nc' | 'isConnected'>, limiter: RateLimiter): Keys {
+  const keys = createLookUp<Identity | Refusal>({ max: maxKeys })
+
+  async function ask(key: string, requestId: string): Promise<Identity | Refusal> {
+    const body = { key_hash: hash('sha256', key) }
+    const caller = systemCaller('', requestId)
+    const found = await call(service, authenticateKey, { body }, caller, { timeoutMs: keptMs })
+    const { state, key_id: keyId, organization_id: organizationId, tier, expires_at: expiresAt } = found
+    if (state === 'revoked') return 'revoked_api_key'
+    if (state === 'expired') return 'expired_api_key'
+    if (state !== 'valid' || !keyId || !organizationId || !tier) return 'invalid_api_key'
+    return {
+      organizationId,
+      keyId,
+      expiresAt: expiresAt === null ? Infinity : Date.parse(expiresAt),
+      read: limiter.budget(`rate:${keyId}:read`, tier.read_per_minute),
+      write: limiter.budget(`rate:${keyId}:write`, tier.write_per_minute),
+    }
+  }
+
+  return {
+    find: (key, requestId) => keys.get(key, async () => ({ value: await ask(key, requestId), keptMs })),
+  }
+}
+
+/** The scheme in any case; the key as it was issued. Two headers arrive as one with a comma, and fail. */
+const bearer = /^bearer +(svc_live_[A-Za-z0-9_-]{24})$/
+const scheme = /^bearer /i
+
+function keyOf(authorization: string | undefined) {
+  if (authorization === undefined) throw new Problem('missing_api_key')
+  const [, key] = bearer.exec(authorization.replace(scheme, 'bearer ')) ?? []
+  if (key === undefined) throw new Problem('invalid_api_key')
+  return key
+}
+
+/**
+ * Who sends a request, by its bearer key alone (public API, section 5): at once when the key was looked up less than 2 s
+ * ago. Throws the 401, or 429 for an address that failed too often; a valid key is never refused for its address.
+ */
+export function authenticate(app: App, exchange: Exchange): Known<Identity> | Promise<Known<Identity>> {
+  try {
+    const key = keyOf(exchange.request.headers.authorization)
+    const found = app.keys.find(key, exchange.requestId)
+    if (!(found instanceof Promise)) return accepted(found)
+    return found.then(accepted).catch((err: unknown) => refuse(app, exchange, err))
+  } catch (err) {
+    return refuse(app, exchange, err)
+  }
+}
+
+function accepted(known: Known<Identity | Refusal>): Known<Identity> {
+  if (!isIdentity(known)) throw new Problem(known.value as Refusal)
+  if (known.value.expiresAt <= Date.now()) throw new Problem('expired_api_key')
+  return known
+}
+
+const isIdentity = (known: Known<Identity | Refusal>): known is Known<Identity> => typeof known.value === 'object'
+
+async function refuse({ limiter }: App, { ip }: Exchange, err: unknown): Promise<never> {
+  if (!(err instanceof Problem) || err.status !== 401) throw err
+  const budget = limiter.budget(`failed:${networkOf(ip)}`, failuresPerMinute)
+  if (await limiter.take(budget)) throw err
+  throw new Problem('rate_limit_exceeded', {
+    message: 'Too many requests without a valid API key.',
+    retryAfterSeconds: standingOf(budget).tokenInSeconds,
+  })
+}
+
+/** Authenticates again when what is known grew too old while the request waited: for its body, or in a frozen process. */
+export async function confirm(app: App, exchange: Admitted): Promise<Identity> {
+  if (isFresh(exchange.identity)) return exchange.identity.value
+  exchange.identity = await authenticate(app, exchange)
+  return exchange.identity.value
+}

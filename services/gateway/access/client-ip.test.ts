@@ -1,0 +1,33 @@
+import type { IncomingMessage } from 'node:http'
+import { expect, test } from 'vitest'
+import { clientIp, networkOf } from './client-ip.ts'
+
+const from = (remoteAddress: string, forwarded?: string) =>
+  ({ socket: { remoteAddress }, headers: { 'x-forwarded-for': forwarded } }) as unknown as IncomingMessage
+
+test('without a trusted proxy the header is not believed', () => {
+  expect(clientIp(from('203.0.113.9', '198.51.100.1'), 0)).toBe('203.0.113.9')
+  expect(clientIp(from('::ffff:203.0.113.9'), 0)).toBe('203.0.113.9')
+})
+
+test('each trusted proxy is one place from the right', () => {
+  const request = from('10.0.0.1', 'spoofed, 198.51.100.1, 192.0.2.7')
+  expect(clientIp(request, 1)).toBe('192.0.2.7')
+  expect(clientIp(request, 2)).toBe('198.51.100.1')
+  expect(clientIp(from('10.0.0.1', '198.51.100.1'), 2)).toBe('198.51.100.1')
+  expect(clientIp(from('10.0.0.1', '2001:db8::1'), 1)).toBe('2001:db8::1')
+})
+
+test('what is no address is not one', () => {
+  expect(clientIp(request(), 3)).toBe('10.0.0.1')
+  expect(clientIp(from('10.0.0.1'), 1)).toBe('10.0.0.1')
+})
+
+const request = () => from('10.0.0.1', 'spoofed, 198.51.100.1, 192.0.2.7')
+
+test('IPv6 counts by its /64', () => {
+  expect(networkOf('2001:db8:0:1:2:3:4:5')).toBe(networkOf('2001:db8:0:1::9'))
+  expect(networkOf('2001:db8:0:2::9')).not.toBe(networkOf('2001:db8:0:1::9'))
+  expect(networkOf('fe80::1%eth0')).toBe('fe80::')
+  expect(networkOf('192.0.2.7')).toBe('192.0.2.7')
+})

@@ -1,0 +1,47 @@
+import { call } from '@app/shared/ask.ts'
+import { findAccount } from '@app/shared/contracts/platform.ts'
+import { notFound, Problem } from '@app/shared/problem.ts'
+import type { Service } from '@app/shared/service.ts'
+import type { Exchange } from '../exchange/exchange.ts'
+import type { Identity } from './authenticate.ts'
+import { createLookUp } from './look-up.ts'
+
+const foundKeptMs = 2_000
+/** Short, so that a number that was connected a moment ago is there. */
+const absentKeptMs = 200
+const maxAccounts = 50_000
+
+const phoneNumberId = /^\d{6,20}$/
+
+export interface Accounts {
+  /** Throws `resource_not_found` unless the number of the path is the organization's own. */
+  require: (exchange: Exchange, identity: Identity, id: string) => void | Promise<void>
+}
+
+export function createAccounts(service: Pick<Service, 'nc' | 'isConnected'>): Accounts {
+  const accounts = createLookUp<boolean>({ max: maxAccounts })
+
+  async function ask({ requestId, deadline, traceparent }: Exchange, { organizationId, keyId }: Identity, id: string) {
+    const caller = { organizationId, keyId, requestId, deadline, traceparent }
+    try {
+      await call(service, findAccount, { params: { phone_number_id: id } }, caller)
+      return { value: true, keptMs: foundKeptMs }
+    } catch (err) {
+      if (err instanceof Problem && err.failure === 'resource_not_found') return { value: false, keptMs: absentKeptMs }
+      throw err
+    }
+  }
+
+  return {
+    require(exchange, identity, id) {
+      if (!phoneNumberId.test(id)) throw notFound()
+      const known = accounts.get(`${identity.organizationId}:${id}`, () => ask(exchange, identity, id))
+      if (known instanceof Promise) return known.then(({ value }) => check(value))
+      check(known.value)
+    },
+  }
+}
+
+function check(isFound: boolean) {
+  if (!isFound) throw notFound()
+}

@@ -1,0 +1,73 @@
+import { afterEach, beforeEach, expect, test } from 'vitest'
+import { startTestGateway, type TestGateway } from './testing/gateway.ts'
+import { startTestPlatform } from './testing/platform.ts'
+
+let gateway: TestGateway
+beforeEach(async () => (gateway = await startTestGateway()))
+afterEach(() => gateway.close())
+
+const logged = (count: number, { platform } = gateway) =>
+  expect.poll(() => platform.apiCalls.length, { timeout: 5_000 }).toBe(count)
+
+test('every call is kept: whose, what, when, how long, from where; never its query', async () => {
+  const startedAt = Date.now()
+  const key = gateway.platform.issueKey()
+  const answers = [
+    await gateway.ask('/v1/me?secret=1', { key: key.text }),
+    await gateway.ask('/v1/me'),
+    await gateway.ask('/v1/nothing', { key: key.text, method: 'DELETE' }),
+    await gateway.ask('/v1/health'),
+    await gateway.ask(`/v1/${'x'.repeat(3_000)}`, { key: key.text }),
+  ]
+  await logged(answers.length)
+  const [me, unknown, nothing, health, long] = gateway.platform.apiCalls
+  expect(me).toEqual({
+    at: expect.stringMatching(/Z$/),
+    organization_id: key.organizationId,
+    key_id: key.id,
+    request_id: answers[0]?.headers['x-request-id'],
+    method: 'GET',
+    path: '/v1/me',
+    status: 200,
+    duration_ms: expect.any(Number),
+    ip: expect.stringMatching(/^10\./),
+  })
+  expect(Date.parse(me?.at ?? '')).toBeGreaterThanOrEqual(startedAt - 1)
+  expect(Date.parse(me?.at ?? '')).toBeLessThanOrEqual(Date.now())
+  expect(unknown).toMatchObject({ organization_id: null, key_id: null, status: 401, path: '/v1/me' })
+  expect(nothing).toMatchObject({ key_id: key.id, method: 'DELETE', path: '/v1/nothing', status: 404 })
+  expect(health).toMatchObject({ path: '/v1/health', status: 200 })
+  expect(long?.path).toHaveLength(1_024)
+})
+
+test('while the platform service is away calls wait, and are kept once it is back', async () => {
+  const { text: key } = gateway.platform.issueKey()
+  await gateway.ask('/v1/me', { key })
+  await logged(1)
+  await gateway.platform.stop()
+  for (let n = 0; n < 5; n++) expect((await gateway.ask('/v1/me', { key })).status).toBe(503)
+  const back = await startTestPlatform(gateway.peer)
+  await logged(5, { ...gateway, platform: back })
+  expect(new Set(back.apiCalls.map(({ request_id: id }) => id)).size).toBe(5)
+  await back.stop()
+})
+
+test('a stop sends what is left, and gives up after 2 s when nobody takes it', async () => {
+  await gateway.ask('/v1/health')
+  await gateway.app.apiLog.stop()
+  expect(gateway.platform.apiCalls).toHaveLength(1)
+  await gateway.platform.stop()
+  await gateway.ask('/v1/health')
+  const startedAt = performance.now()
+  await gateway.app.apiLog.stop()
+  expect(performance.now() - startedAt).toBeLessThan(2_500)
+})
+
+test('what is more than a minute of calls is dropped and counted', async () => {
+  await gateway.platform.stop()
+  const exchange = { request: { raw: { url: '/v1/me', method: 'GET' } }, requestId: 'req_', identity: null, ip: '' }
+  const record = () => gateway.app.apiLog.record(exchange as never, 200, 1)
+  for (let n = 0; n < 60_010; n++) record()
+  const metrics = await gateway.app.probes.metrics.metrics()
+  expect(metrics).toContain('gateway_api_log_dropped_total 10')
+})

@@ -1,0 +1,94 @@
+import { setTimeout } from 'node:timers/promises'
+import { call, systemCaller } from '@app/shared/ask.ts'
+import { type ApiCall, recordApiCalls } from '@app/shared/contracts/platform.ts'
+import type { Service } from '@app/shared/service.ts'
+import { Counter } from 'prom-client'
+import type { z } from 'zod'
+import { pathOf } from './exchange/answer.ts'
+import type { Exchange } from './exchange/exchange.ts'
+
+const flushEveryMs = 200
+const flushAtCalls = 500
+/** The contract's own bound. */
+const maxBatch = 2_000
+/** Half a minute of 2,000 requests a second, some 25 MB; what comes beyond that while the platform service is away is dropped. */
+const maxWaiting = 60_000
+const retryMs = 1_000
+const stopWithinMs = 2_000
+const maxPathLength = 1_024
+
+type Entry = z.input<typeof ApiCall>
+
+export interface ApiLog {
+  record: (exchange: Exchange, status: number, durationMs: number) => void
+  /** Sends what is left, for at most 2 s. */
+  stop: () => Promise<void>
+}
+
+/** The log of every call under /v1, written in batches, one at a time. A gateway that is killed loses its last milliseconds of it. */
+export function startApiLog(service: Pick<Service, 'nc' | 'isConnected' | 'log' | 'probes'>): ApiLog {
+  const dropped = new Counter({
+    name: 'gateway_api_log_dropped_total',
+    help: 'Calls that the API log lost because the platform service was away for too long.',
+    registers: [service.probes.metrics],
+  })
+  const waiting: Entry[] = []
+  let sending: Promise<void> | null = null
+  let failing = false
+  let retryAt = 0
+  const timer = setInterval(() => void flush(), flushEveryMs)
+
+  /** A batch of which nobody knows whether it arrived goes again: the receiver knows the request ids. */
+  function flush(): Promise<void> {
+    if (sending || waiting.length === 0 || performance.now() < retryAt) return sending ?? Promise.resolve()
+    const calls = waiting.slice(0, maxBatch)
+    sending = call(service, recordApiCalls, { body: { calls } }, systemCaller())
+      .then(() => {
+        waiting.splice(0, calls.length)
+        note(false)
+      })
+      .catch((err: unknown) => {
+        retryAt = performance.now() + retryMs
+        note(true, err)
+      })
+      .finally(() => (sending = null))
+    return sending
+  }
+
+  function note(fails: boolean, err?: unknown) {
+    if (fails !== failing) service.log.warn({ err }, fails ? 'the API log has to wait' : 'the API log goes on')
+    failing = fails
+  }
+
+  return {
+    record(exchange, status, durationMs) {
+      if (waiting.length >= maxWaiting) return dropped.inc()
+      waiting.push(entryOf(exchange, status, durationMs))
+      if (waiting.length >= flushAtCalls) void flush()
+    },
+    async stop() {
+      clearInterval(timer)
+      const giveUpAt = performance.now() + stopWithinMs
+      while (waiting.length > 0 && performance.now() < giveUpAt) {
+        retryAt = 0
+        await flush()
+        if (failing) await setTimeout(flushEveryMs)
+      }
+    },
+  }
+}
+
+function entryOf({ request, requestId, identity, ip }: Exchange, status: number, durationMs: number): Entry {
+  const { method = '', url = '' } = request.raw
+  return {
+    at: new Date(Date.now() - durationMs).toISOString(),
+    organization_id: identity?.value.organizationId ?? null,
+    key_id: identity?.value.keyId ?? null,
+    request_id: requestId,
+    method,
+    path: pathOf(url).slice(0, maxPathLength),
+    status,
+    duration_ms: Math.round(durationMs * 100) / 100,
+    ip,
+  }
+}

@@ -1,0 +1,41 @@
+import type { Socket } from 'node:net'
+import { newId } from '@app/shared/ids.ts'
+import { type FailureName, failures, Problem } from '@app/shared/problem.ts'
+import { STATUS_CODES } from 'node:http'
+
+/** What the parser of HTTP refused before there was a request: an envelope, when one can still be written, and the end of the connection. */
+export function answerClientError(err: Error & { code?: string }, socket: Socket): void {
+  // Its peer is gone, or an answer was written already, to a request whose body still hangs.
+  const isAnswered = err.code === timedOut ? socket.bytesWritten > 0 : hasAnswer(socket)
+  if (err.code === 'ECONNRESET' || !socket.writable || isAnswered) {
+    socket.destroy()
+    return
+  }
+  const requestId = newId('req')
+  const problem = problemOf(err.code)
+  const body = JSON.stringify(problem.toEnvelope(requestId))
+  const { status } = failures[problem.failure]
+  const head = [
+    `HTTP/1.1 ${status} ${STATUS_CODES[status]}`,
+    'Content-Type: application/json; charset=utf-8',
+    `Content-Length: ${Buffer.byteLength(body)}`,
+    `X-Request-Id: ${requestId}`,
+    'Connection: close',
+  ]
+  socket.end(`${head.join('\r\n')}\r\n\r\n${body}`)
+}
+
+function problemOf(code = '') {
+  const [failure, message] = known[code] ?? ['invalid_field_value', 'The request is not valid HTTP/1.1.']
+  return new Problem(failure, { message })
+}
+
+const timedOut = 'ERR_HTTP_REQUEST_TIMEOUT'
+const known: Record<string, [FailureName, string]> = {
+  HPE_HEADER_OVERFLOW: ['headers_too_large', failures.headers_too_large.message],
+  [timedOut]: ['invalid_field_value', 'The request did not arrive in time.'],
+}
+
+/** Node keeps the answer under way at its socket. */
+const hasAnswer = (socket: Socket & { _httpMessage?: { headersSent?: boolean } | null }) =>
+  socket._httpMessage?.headersSent === true

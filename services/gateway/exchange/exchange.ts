@@ -1,0 +1,83 @@
+import type { ServerResponse } from 'node:http'
+import { newId } from '@app/shared/ids.ts'
+import { Problem, toProblem } from '@app/shared/problem.ts'
+import type { FastifyReply, FastifyRequest } from 'fastify'
+import { authenticate, type Identity } from '../access/authenticate.ts'
+import { clientIp } from '../access/client-ip.ts'
+import type { Known } from '../access/look-up.ts'
+import type { App } from '../app.ts'
+import { type Budget, standingOf } from '../limits/budget.ts'
+import { answerProblem } from './answer.ts'
+import { traceparentOf } from './trace.ts'
+
+/** How long a client waits for its answer. */
+const deadlineMs = 25_000
+/** Longer paths are refused; the longest that the API needs is a template name of 512 characters, each of them `%xx`. */
+const maxUrlLength = 8_192
+
+/** One request under `/v1`, from its arrival to its answer. */
+export interface Exchange {
+  request: FastifyRequest
+  response: ServerResponse
+  requestId: string
+  /** performance.now */
+  startedAt: number
+  /** performance.now of the moment after which nobody waits for the answer. */
+  deadline: number
+  ip: string
+  /** W3C trace context. */
+  traceparent: string
+  /** Who asks, once that is known. */
+  identity: Known<Identity> | null
+  /** What it spends of. */
+  budget: Budget | null
+}
+
+/** An exchange that may go on: a valid key asks, and has not used up its budget. */
+export interface Admitted extends Exchange {
+  identity: Known<Identity>
+}
+
+/** What is done for an admitted request: it answers, or throws what is answered. */
+export type Work = (app: App, exchange: Admitted) => void | Promise<void>
+
+export function openExchange({ trustedProxies }: App, request: FastifyRequest, reply: FastifyReply): Exchange {
+  // The answer is written by us, as the bytes that it came in.
+  reply.hijack()
+  const startedAt = performance.now()
+  return {
+    request,
+    response: reply.raw,
+    requestId: newId('req'),
+    startedAt,
+    deadline: startedAt + deadlineMs,
+    ip: clientIp(request.raw, trustedProxies),
+    traceparent: traceparentOf(request.headers.traceparent),
+    identity: null,
+    budget: null,
+  }
+}
+
+/** Everything that needs a key goes this way: who is it, may it ask again so soon, then the work. Never throws. */
+export async function serve(app: App, request: FastifyRequest, reply: FastifyReply, work: Work): Promise<void> {
+  const exchange = openExchange(app, request, reply)
+  try {
+    const found = authenticate(app, exchange)
+    const identity = found instanceof Promise ? await found : found
+    const admitted = Object.assign(exchange, { identity })
+    await spendOne(app, admitted)
+    if (request.url.length > maxUrlLength) throw new Problem('uri_too_long')
+    await work(app, admitted)
+  } catch (err) {
+    answerProblem(app, exchange, toProblem(err))
+  }
+}
+
+async function spendOne({ limiter }: App, exchange: Admitted) {
+  const { read, write } = exchange.identity.value
+  const budget = exchange.request.method === 'GET' ? read : write
+  exchange.budget = budget
+  const taken = limiter.take(budget)
+  if (taken === true || (await taken)) return
+  throw new Problem('rate_limit_exceeded', { retryAfterSeconds: standingOf(budget).tokenInSeconds })
+}

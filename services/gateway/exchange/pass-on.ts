@@ -1,0 +1,76 @@
+import { ask, type Reply } from '@app/shared/ask.ts'
+import type { CallHeader } from '@app/shared/call-header.ts'
+import type { Http, Rpc } from '@app/shared/contract.ts'
+import { Problem } from '@app/shared/problem.ts'
+import { confirm, type Identity } from '../access/authenticate.ts'
+import type { App } from '../app.ts'
+import { idempotencyKeyOf } from '../idempotency.ts'
+import { answer } from './answer.ts'
+import type { Admitted, Work } from './exchange.ts'
+import { hasBody, readBody } from './read-body.ts'
+
+const bodyLimitBytes = 256 * 1024
+const noBody = new Uint8Array()
+
+/** What an endpoint does: pass the request on to the service that owns it, and its answer back, both as bytes. */
+export function passOn(contract: Rpc, { method, path, status: successStatus = 200 }: Http): Work {
+  const hasAccount = path.startsWith('/{phone_number_id}/')
+  const takesBody = contract.body.type !== 'undefined'
+  const takesKey = method === 'POST'
+
+  return async (app, exchange) => {
+    const { request } = exchange
+    const key = takesKey ? idempotencyKeyOf(request.headers['idempotency-key']) : undefined
+    const params = request.params as Record<string, string>
+    if (hasAccount) {
+      await app.accounts.require(exchange, exchange.identity.value, params['phone_number_id'] ?? '')
+    }
+    const body = takesBody ? await jsonBody(app, exchange) : noBody
+    try {
+      const identity = await confirm(app, exchange)
+      const header = headerOf(exchange, identity, params, key)
+      const reply = await app.inFlight.during(() =>
+        key === undefined
+          ? ask(app, contract, header, body)
+          : app.runOnce(identity.organizationId, key, () => ask(app, contract, header, body)),
+      )
+      answer(app, exchange, reply.status ?? successStatus, reply.body, moreOf(reply))
+    } finally {
+      app.inFlight.hold(-body.length)
+    }
+  }
+}
+
+function headerOf(
+  { request, requestId, deadline, traceparent }: Admitted,
+  { organizationId, keyId }: Identity,
+  params: Record<string, string>,
+  key: string | undefined,
+): CallHeader {
+  return {
+    organization: organizationId,
+    key: keyId,
+    request: requestId,
+    remainingMs: Math.floor(deadline - performance.now()),
+    trace: traceparent,
+    params,
+    query: request.query as Record<string, unknown>,
+    idempotency: key === undefined ? undefined : { key, target: `${request.method} ${request.url}` },
+  }
+}
+
+function moreOf({ replayed, retryAfterSeconds }: Reply) {
+  if (!replayed && retryAfterSeconds === null) return undefined
+  const more: string[] = []
+  if (replayed) more.push('Idempotent-Replayed', 'true')
+  if (retryAfterSeconds !== null) more.push('Retry-After', String(retryAfterSeconds))
+  return more
+}
+
+const json = /^application\/json *(;|$)/i
+
+async function jsonBody({ inFlight }: App, { request }: Admitted): Promise<Uint8Array> {
+  if (!hasBody(request.raw)) return noBody
+  if (!json.test(request.headers['content-type'] ?? '')) throw new Problem('unsupported_media_type')
+  return readBody(request.raw, bodyLimitBytes, inFlight)
+}

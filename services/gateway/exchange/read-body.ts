@@ -1,0 +1,51 @@
+import type { IncomingMessage } from 'node:http'
+import { Problem } from '@app/shared/problem.ts'
+import type { InFlight } from '../limits/in-flight.ts'
+
+/**
+ * The bytes of a request's body, counted in `inFlight` while they come in and, once they are here, until the caller gives
+ * them back. Throws `payload_too_large`; what comes after that is thrown away.
+ */
+export function readBody(raw: IncomingMessage, limitBytes: number, inFlight: InFlight): Promise<Buffer> {
+  if (Number(raw.headers['content-length']) > limitBytes) return Promise.reject(tooLarge(limitBytes))
+  return new Promise((resolve, reject) => {
+    const chunks: Buffer[] = []
+    let length = 0
+
+    function fail(problem: unknown) {
+      raw.off('data', onData).off('end', onEnd).off('close', onClose)
+      raw.resume()
+      inFlight.hold(-length)
+      reject(problem)
+    }
+    function onData(chunk: Buffer) {
+      if (length + chunk.length > limitBytes) return fail(tooLarge(limitBytes))
+      try {
+        inFlight.hold(chunk.length)
+      } catch (problem) {
+        return fail(problem)
+      }
+      length += chunk.length
+      chunks.push(chunk)
+    }
+    function onEnd() {
+      raw.off('close', onClose)
+      const [first] = chunks
+      resolve(first && chunks.length === 1 ? first : Buffer.concat(chunks, length))
+    }
+    // Comes without `end` when the client went away or a time limit ended its connection.
+    function onClose() {
+      fail(new Problem('invalid_field_value', { message: 'The request body ended early.' }))
+    }
+    raw.on('data', onData).on('end', onEnd).on('close', onClose)
+    // An aborted request emits an error beside `close`.
+    raw.on('error', () => {})
+  })
+}
+
+const tooLarge = (limitBytes: number) =>
+  new Problem('payload_too_large', { message: `The request body is larger than ${limitBytes} bytes.` })
+
+/** Whether a request brings a body at all, be it of unknown length. */
+export const hasBody = ({ headers }: IncomingMessage): boolean =>
+  headers['transfer-encoding'] !== undefined || Number(headers['content-length'] ?? 0) > 0

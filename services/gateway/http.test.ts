@@ -1,0 +1,237 @@
+import { connect } from 'node:net'
+import { text } from 'node:stream/consumers'
+import { afterAll, beforeAll, describe, expect, test } from 'vitest'
+import { startTestGateway, type TestGateway } from './testing/gateway.ts'
+
+let gateway: TestGateway
+let key: string
+
+beforeAll(async () => {
+  gateway = await startTestGateway()
+  const issued = gateway.platform.issueKey()
+  key = issued.text
+  gateway.platform.accounts.add(`${issued.organizationId}:123456`)
+})
+afterAll(() => gateway.close())
+
+/** What a connection answers to bytes of HTTP. */
+function say(bytes: string) {
+  const { hostname, port } = new URL(gateway.url)
+  const socket = connect(Number(port), hostname, () => socket.write(bytes))
+  socket.on('error', () => {})
+  return text(socket)
+}
+
+const bodyOf = (response: string) => JSON.parse(response.slice(response.indexOf('\r\n\r\n')))
+const withoutId = (bytes: Buffer) => bytes.toString().replaceAll(/req_\w{26}/g, 'req_')
+
+describe('what passes through', () => {
+  test('a request reaches its service with path, query, body, caller and what is left of 25 s', async () => {
+    const answer = await gateway.ask('/v1/echoes/a%2Fb%20%C3%A9?q=1&q=2&unknown=3', { key, body: { a: ['ü'] } })
+    const { data, request_id: requestId } = answer.json()
+    expect(answer.status).toBe(201)
+    expect(data.input).toEqual({ params: { name: 'a/b é' }, query: { q: ['1', '2'] }, body: { a: ['ü'] } })
+    expect(data.caller).toMatchObject({ requestId, traceparent: expect.stringMatching(/^00-\w{32}-\w{16}-00$/) })
+    expect(data.caller.idempotency).toBeUndefined()
+    expect(answer.headers).toMatchObject({
+      'content-type': 'application/json; charset=utf-8',
+      'x-request-id': requestId,
+      connection: 'keep-alive',
+    })
+  })
+
+  test("the client's own trace goes on, a malformed one does not", async () => {
+    const traceparent = '00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01'
+    const first = await gateway.ask('/v1/echoes/a', { key, body: {}, headers: { traceparent } })
+    const second = await gateway.ask('/v1/echoes/a', { key, body: {}, headers: { traceparent: 'x\u00e9' } })
+    expect(first.json().data.caller.traceparent).toBe(traceparent)
+    expect(second.json().data.caller.traceparent).toMatch(/^00-\w{32}-\w{16}-00$/)
+  })
+
+  test.each([0, 1, 60_000, 70_000, 256 * 1024])('%d bytes go both ways unchanged', async (length) => {
+    const body = Buffer.from(Array.from({ length }, (_, n) => n % 256))
+    const answer = await gateway.ask('/v1/bytes?status=202', { key, body })
+    expect(answer.status).toBe(202)
+    expect(answer.bytes.equals(body)).toBe(true)
+    expect(answer.headers['content-length']).toBe(String(length))
+  })
+
+  test('a stored answer is marked as replayed, and has the request id of now in its header', async () => {
+    const body = { data: 1, request_id: 'req_of_then' }
+    const answer = await gateway.ask('/v1/bytes?status=201&replayed=true', { key, body })
+    expect(answer.status).toBe(201)
+    expect(answer.json()).toEqual(body)
+    expect(answer.headers).toMatchObject({
+      'idempotent-replayed': 'true',
+      'x-request-id': expect.stringMatching(/^req_\w{26}$/),
+    })
+  })
+
+  test('a POST without a body needs no content type, and one that takes none ignores what is sent', async () => {
+    expect((await gateway.ask('/v1/echoes/sync', { key, method: 'POST' })).status).toBe(200)
+    expect((await gateway.ask('/v1/echoes/a', { key, method: 'POST' })).json().data.input.body).toEqual({})
+    const answer = await gateway.ask('/v1/echoes/sync', { key, body: 'x', headers: { 'content-type': 'text/plain' } })
+    expect(answer.status).toBe(200)
+    const head = `POST /v1/echoes/a HTTP/1.1\r\nhost: x\r\nauthorization: Bearer ${key}\r\nconnection: close\r\n`
+    expect(await say(`${head}content-type: text/plain\r\ncontent-length: 0\r\n\r\n`)).toMatch(/^HTTP\/1.1 201/)
+  })
+
+  test("a service's own failure is answered as it came", async () => {
+    const answer = await gateway.ask('/v1/echoes/a', { key, body: '{"a":' })
+    expect(answer.status).toBe(400)
+    expect(answer.json().error).toMatchObject({
+      code: 'invalid_field_value',
+      request_id: answer.headers['x-request-id'],
+    })
+  })
+})
+
+describe('paths', () => {
+  test('a segment of 512 characters, each percent-encoded, arrives', async () => {
+    const answer = await gateway.ask(`/v1/echoes/${'%61'.repeat(512)}`, { key, body: {} })
+    expect(answer.json().data.input.params.name).toBe('a'.repeat(512))
+  })
+
+  test('a fixed segment wins over a parameter', async () => {
+    const answer = await gateway.ask('/v1/echoes/sync', { key, method: 'POST' })
+    expect(answer.json().data.input.params).toEqual({})
+  })
+
+  test.each([
+    ['an unknown route', 'GET', '/v1/nothing/here'],
+    ['another root', 'GET', '/'],
+    ['a wrong method', 'PUT', '/v1/me'],
+    ['a wrong method with a body', 'POST', '/v1/me'],
+    ['a trailing slash', 'GET', '/v1/me/'],
+    ['a malformed number', 'GET', '/v1/12345/messages'],
+    ['a number of nobody', 'GET', '/v1/1234567/messages'],
+    ['malformed percent-encoding', 'GET', '/v1/%zz/messages'],
+    ['a percent-encoded U+0000', 'GET', '/v1/%00/messages'],
+    ['a method that is not used', 'DELETE', '/v1/12345/messages'],
+  ] as const)('%s is the same 404', async (_name, method, path) => {
+    const answer = await gateway.ask(path, { key, method, ...(method === 'POST' && { body: 'x' }) })
+    expect(answer.status).toBe(404)
+    expect(withoutId(answer.bytes)).toBe(
+      '{"error":{"type":"not_found","code":"resource_not_found","message":"No such resource.","request_id":"req_"}}',
+    )
+    expect(answer.headers['x-ratelimit-remaining']).toBeDefined()
+  })
+
+  test('a method that Fastify does not know is the same 404, also with a body of any kind', async () => {
+    const head = `PROPFIND /v1/me HTTP/1.1\r\nhost: x\r\nauthorization: Bearer ${key}\r\nconnection: close\r\n`
+    const response = await say(`${head}content-type: text/xml\r\ncontent-length: 1\r\n\r\nx`)
+    expect(bodyOf(response).error.code).toBe('resource_not_found')
+    expect(response).toMatch(/^HTTP\/1.1 404 /)
+    expect((await gateway.ask('/v1/me', { key, method: 'HEAD' })).status).toBe(404)
+  })
+
+  test('an unknown route without a key is a 401', async () => {
+    for (const path of ['/v1/nothing', '/v1/%zz/messages', '/']) {
+      const answer = await gateway.ask(path)
+      expect([answer.status, answer.json().error.code]).toEqual([401, 'missing_api_key'])
+    }
+  })
+})
+
+describe('refusals wear the envelope', () => {
+  test('a body over 256 KiB, declared or streamed, is a 413 and the connection goes on', async () => {
+    for (const length of [256 * 1024 + 1, 5_000_000, 20_000_000]) {
+      const answer = await gateway.ask('/v1/bytes', { key, body: Buffer.alloc(length) })
+      expect([answer.status, answer.json().error.code]).toEqual([413, 'payload_too_large'])
+    }
+    const head = `POST /v1/bytes HTTP/1.1\r\nhost: x\r\nauthorization: Bearer ${key}\r\ncontent-type: application/json\r\n`
+    const chunk = `40000\r\n${'x'.repeat(0x40000)}\r\n`
+    const next = `GET /v1/health HTTP/1.1\r\nhost: x\r\nconnection: close\r\n\r\n`
+    const response = await say(`${head}transfer-encoding: chunked\r\n\r\n${chunk}${chunk}0\r\n\r\n${next}`)
+    expect(response).toMatch(/^HTTP\/1.1 413 [\s\S]*payload_too_large[\s\S]*HTTP\/1.1 200 /)
+    expect(gateway.app.inFlight).toMatchObject({ bytes: 0, count: 0 })
+  })
+
+  test.each(['text/plain', 'application/x-www-form-urlencoded', 'application/jsonp', 'nonsense', ''])(
+    'content type "%s" is a 415',
+    async (type) => {
+      const answer = await gateway.ask('/v1/bytes', { key, body: 'x', headers: { 'content-type': type } })
+      expect([answer.status, answer.json().error.code]).toEqual([415, 'unsupported_media_type'])
+    },
+  )
+
+  test('a URL over 8 KiB is a 414, and a 401 without a key', async () => {
+    const path = `/v1/me?${'x'.repeat(9_000)}`
+    const answer = await gateway.ask(path, { key })
+    expect([answer.status, answer.json().error.code]).toEqual([414, 'uri_too_long'])
+    expect((await gateway.ask(path)).status).toBe(401)
+    expect((await gateway.ask(`/v1/echoes/${'x'.repeat(9_000)}`, { key, body: {} })).status).toBe(414)
+  })
+
+  test('headers over 32 KiB are a 431', async () => {
+    const response = await say(`GET /v1/me HTTP/1.1\r\nhost: x\r\nx-large: ${'x'.repeat(40_000)}\r\n\r\n`)
+    expect(response).toMatch(/^HTTP\/1.1 431 [\s\S]*\r\nX-Request-Id: req_/)
+    expect(bodyOf(response).error).toMatchObject({ code: 'headers_too_large', type: 'invalid_request_error' })
+  })
+
+  test('what is not HTTP is a 400', async () => {
+    for (const bytes of ['nonsense\r\n\r\n', 'GET /v1/me HTTP/1.1\r\nhost: x\r\nx\x01y: 1\r\n\r\n']) {
+      const response = await say(bytes)
+      expect(response).toMatch(/^HTTP\/1.1 400 /)
+      expect(bodyOf(response).error.code).toBe('invalid_field_value')
+    }
+  })
+
+  test('what Node would refuse by itself is answered as anything else', async () => {
+    for (const odd of [
+      '',
+      'host: x\r\nexpect: nonsense\r\n',
+      'host: x\r\nupgrade: websocket\r\nconnection: upgrade, close\r\n',
+    ]) {
+      const response = await say(`GET /v1/me HTTP/1.1\r\n${odd}connection: close\r\n\r\n`)
+      expect(response).toMatch(/^HTTP\/1.1 401 /)
+      expect(bodyOf(response).error.code).toBe('missing_api_key')
+    }
+  })
+
+  test('a body that ends early frees what was held', async () => {
+    const head = `POST /v1/bytes HTTP/1.1\r\nhost: x\r\nauthorization: Bearer ${key}\r\ncontent-type: application/json\r\n`
+    const { hostname, port } = new URL(gateway.url)
+    const socket = connect(Number(port), hostname)
+    socket.write(`${head}content-length: 100\r\n\r\nhalf`)
+    await expect.poll(() => gateway.app.inFlight.bytes).toBe(4)
+    socket.destroy()
+    await expect.poll(() => gateway.app.inFlight.bytes).toBe(0)
+  })
+
+  test('nobody who serves an endpoint is a 503 at once', async () => {
+    const startedAt = performance.now()
+    const answer = await gateway.ask('/v1/nobody', { key })
+    expect([answer.status, answer.json().error.code]).toEqual([503, 'service_unavailable'])
+    expect(answer.headers['retry-after']).toBe('1')
+    expect(performance.now() - startedAt).toBeLessThan(50)
+  })
+
+  test('too many requests in work are a 503', async () => {
+    gateway.app.inFlight.count += 4_096
+    const answer = await gateway.ask('/v1/me', { key })
+    gateway.app.inFlight.count -= 4_096
+    expect([answer.status, answer.headers['retry-after']]).toEqual([503, '1'])
+    expect((await gateway.ask('/v1/me', { key })).status).toBe(200)
+  })
+})
+
+test('health and the description need no key', async () => {
+  const health = await gateway.ask('/v1/health')
+  expect([health.status, health.json()]).toEqual([200, { status: 'ok', request_id: health.headers['x-request-id'] }])
+  expect((await gateway.ask('/v1/openapi.json')).json()).toEqual({ openapi: '3.1.0' })
+})
+
+test('a client that goes away does not cancel what was passed on', async () => {
+  const asked = gateway.passedOn.length
+  const release = gateway.holdEchoes()
+  const { hostname, port } = new URL(gateway.url)
+  const socket = connect(Number(port), hostname)
+  const head = `POST /v1/echoes/gone HTTP/1.1\r\nhost: x\r\nauthorization: Bearer ${key}\r\n`
+  socket.write(`${head}content-type: application/json\r\ncontent-length: 2\r\n\r\n{}`)
+  await expect.poll(() => gateway.passedOn.length).toBe(asked + 1)
+  socket.destroy()
+  release()
+  const find = () => gateway.platform.apiCalls.find(({ path }) => path === '/v1/echoes/gone')
+  await expect.poll(find, { timeout: 2_000 }).toMatchObject({ status: 201 })
+})

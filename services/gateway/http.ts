@@ -1,0 +1,98 @@
+import underPressure from '@fastify/under-pressure'
+import { isRpc } from '@app/shared/contract.ts'
+import { notFound, Problem } from '@app/shared/problem.ts'
+import fastify, { type FastifyInstance, type RouteOptions } from 'fastify'
+import type { App } from './app.ts'
+import { answer, answerProblem } from './exchange/answer.ts'
+import { answerClientError } from './exchange/client-errors.ts'
+import { openExchange, serve } from './exchange/exchange.ts'
+import { passOn } from './exchange/pass-on.ts'
+import { takeOver, type Take } from './exchange/take-over.ts'
+
+/** Some 20 KB each while they are idle. */
+const maxConnections = 20_000
+/** Beyond this mean delay of the event loop, in milliseconds over the last second, requests are turned away. */
+const maxEventLoopDelayMs = 250
+
+const serverOptions = {
+  // Requests are logged by `answer`, one line each.
+  logger: false,
+  exposeHeadRoutes: false,
+  // A stop lets what still arrives on open connections have its answer.
+  return503OnClosing: false,
+  /** A client has this long to send its headers, and the whole request. */
+  requestTimeout: 30_000,
+  http: {
+    maxHeaderSize: 32 * 1024,
+    headersTimeout: 10_000,
+    connectionsCheckingInterval: 2_000,
+    // Two Authorization headers are one wrong one, and not the first of them.
+    joinDuplicateHeaders: true,
+    // Else Node refuses such a request by itself, without an envelope.
+    requireHostHeader: false,
+  },
+  /** Longer than load balancers keep an idle connection, so that it is theirs to close. */
+  keepAliveTimeout: 75_000,
+  /** An answer that its client does not read. */
+  connectionTimeout: 60_000,
+  // The length of the URL is bounded as a whole.
+  routerOptions: { maxParamLength: 32 * 1024 },
+  clientErrorHandler: answerClientError,
+} as const
+
+/**
+ * One HTTP route for every contract that declares one, and what fails wears the envelope of the public API. Fastify finds
+ * the route and its parameters; from there on the request is ours, so that bodies and answers stay bytes.
+ */
+export async function buildHttp(app: App, modules: object[], openapi: object): Promise<FastifyInstance> {
+  const turnAway =
+    (problem: Problem): Take =>
+    (request, reply) =>
+      void serve(app, request, reply, () => {
+        throw problem
+      })
+  const http = fastify({
+    ...serverOptions,
+    // A path that does not decode is malformed, as any id that is not there.
+    frameworkErrors: (_err, request, reply) => turnAway(notFound())(request, reply),
+  })
+  http.server.maxConnections = maxConnections
+  // An expectation that nobody knows is ignored: Node's own refusal has no envelope.
+  http.server.on('checkExpectation', (request, response) => http.server.emit('request', request, response))
+
+  await http.register(underPressure, {
+    maxEventLoopDelay: maxEventLoopDelayMs,
+    pressureHandler: (request, reply) =>
+      answerProblem(app, openExchange(app, request, reply), new Problem('service_unavailable')),
+  })
+  routeMeta(http, app, openapi)
+  for (const contract of modules.flatMap((module) => Object.values(module)).filter(isRpc)) {
+    if (!contract.http) continue
+    const { method, path } = contract.http
+    const work = passOn(contract, contract.http)
+    const url = `/v1${path.replaceAll(/\{(\w+)\}/g, ':$1')}`
+    http.route(takeOver(method, url, (request, reply) => void serve(app, request, reply, work)))
+  }
+  await http.register((unknown, _options, done) => {
+    unknown.addHook('onRequest', (request, reply, _next) => turnAway(notFound())(request, reply))
+    unknown.setNotFoundHandler(() => undefined)
+    done()
+  })
+  return http
+}
+
+/** The two answers that need no key. */
+function routeMeta(http: FastifyInstance, app: App, openapi: object) {
+  const description = Buffer.from(JSON.stringify(openapi))
+  const health: RouteOptions = takeOver('GET', '/v1/health', (request, reply) => {
+    const exchange = openExchange(app, request, reply)
+    answer(app, exchange, 200, Buffer.from(JSON.stringify({ status: 'ok', request_id: exchange.requestId })))
+  })
+  // Liveness: it answers under pressure too.
+  http.route({ ...health, config: { pressureHandler: () => undefined } })
+  http.route(
+    takeOver('GET', '/v1/openapi.json', (request, reply) => {
+      answer(app, openExchange(app, request, reply), 200, description)
+    }),
+  )
+}

@@ -1,0 +1,173 @@
+import { mkdtempSync } from 'node:fs'
+import { join } from 'node:path'
+import { createLog } from '@app/shared/log.ts'
+import { newId } from '@app/shared/ids.ts'
+import { startPrivateServers } from '@app/test/servers.ts'
+import type { Redis } from 'ioredis'
+import { afterAll, afterEach, beforeAll, describe, expect, inject, test, vi } from 'vitest'
+import { type Budget, standingOf } from './budget.ts'
+import { budgetsIn, connectRedis } from './rate-lease.ts'
+import { createRateLimiter, type RateLimiter } from './rate-limit.ts'
+
+const log = createLog('test', 'silent')
+
+async function connect(url: string) {
+  const redis = connectRedis(url, log)
+  await new Promise((resolve) => redis.once('ready', resolve))
+  return redis
+}
+
+/** Takes at once as often as that; answers how many were granted. */
+async function take(limiter: RateLimiter, budget: Budget, times: number) {
+  const taken = await Promise.all(Array.from({ length: times }, async () => limiter.take(budget)))
+  return taken.filter(Boolean).length
+}
+
+describe('with Redis', () => {
+  let redis: Redis
+  beforeAll(async () => (redis = await connect(inject('redisUrl'))))
+  afterAll(() => redis.disconnect())
+  afterEach(() => vi.restoreAllMocks())
+
+  const gateways = (count: number) => Array.from({ length: count }, () => createRateLimiter(budgetsIn(redis), log))
+
+  test.each([1, 7, 60, 600, 6_000])('a burst gets a whole budget of %d a minute, and no more', async (perMinute) => {
+    const [limiter] = gateways(1) as [RateLimiter]
+    const startedAt = performance.now()
+    const budget = limiter.budget(newId('key'), perMinute)
+    const granted = await take(limiter, budget, perMinute + 500)
+    const refilled = ((performance.now() - startedAt) / 60_000) * perMinute
+    expect(granted).toBeGreaterThanOrEqual(perMinute)
+    expect(granted).toBeLessThanOrEqual(perMinute + Math.ceil(refilled))
+  })
+
+  test('one after the other, a burst gets a whole budget too', async () => {
+    const [limiter] = gateways(1) as [RateLimiter]
+    const budget = limiter.budget(newId('key'), 60)
+    const startedAt = performance.now()
+    let granted = 0
+    for (let n = 0; n < 100; n++) if (await limiter.take(budget)) granted++
+    expect(granted).toBeGreaterThanOrEqual(60)
+    expect(granted).toBeLessThanOrEqual(61 + (performance.now() - startedAt) / 1_000)
+  })
+
+  test('the gateways together grant one budget', async () => {
+    const all = gateways(5)
+    const name = newId('key')
+    const startedAt = performance.now()
+    const granted = await Promise.all(all.map((limiter) => take(limiter, limiter.budget(name, 600), 400)))
+    const sum = granted.reduce((a, b) => a + b)
+    expect(sum).toBeGreaterThanOrEqual(600)
+    expect(sum).toBeLessThanOrEqual(601 + (performance.now() - startedAt) / 100)
+  })
+
+  test('read and write budgets are apart, and so are keys', async () => {
+    const [limiter] = gateways(1) as [RateLimiter]
+    const [read, write, other] = ['read', 'write', 'other'].map((kind) => limiter.budget(`${newId('key')}:${kind}`, 5))
+    for (const budget of [read, write, other]) expect(await take(limiter, budget as Budget, 10)).toBe(5)
+  })
+
+  test('a busy budget costs few calls', async () => {
+    const shared = budgetsIn(redis)
+    const lease = vi.fn(shared.lease)
+    const limiter = createRateLimiter({ ...shared, lease }, log)
+    const budget = limiter.budget(newId('key'), 60_000)
+    for (let n = 0; n < 10_000; n++) expect(await limiter.take(budget)).toBe(true)
+    expect(lease.mock.calls.length).toBeLessThan(10)
+  })
+
+  test('what is used up is refused without asking Redis again', async () => {
+    const shared = budgetsIn(redis)
+    const lease = vi.fn(shared.lease)
+    const limiter = createRateLimiter({ ...shared, lease }, log)
+    const name = newId('key')
+    const [other] = gateways(1) as [RateLimiter]
+    await take(other, other.budget(name, 60), 60)
+    const budget = limiter.budget(name, 60)
+    expect(await take(limiter, budget, 50)).toBe(0)
+    expect(lease).toHaveBeenCalledOnce()
+    expect(standingOf(budget)).toEqual({ remaining: 0, wholeInSeconds: 60, tokenInSeconds: 1 })
+  })
+
+  test('tokens that were leased and not spent lapse as the budget fills up', async () => {
+    const [first, second] = gateways(2) as [RateLimiter, RateLimiter]
+    const name = newId('key')
+    const budget = first.budget(name, 6_000)
+    expect(await first.take(budget)).toBe(true)
+    expect(budget.inHand).toBeGreaterThan(500)
+    // A tenth of a minute later the 600 of the lease are there in Redis again.
+    const now = performance.now()
+    vi.spyOn(performance, 'now').mockImplementation(() => now + 6_000)
+    await redis.del(name)
+    expect(await take(second, second.budget(name, 6_000), 6_000)).toBe(6_000)
+    // Some milliseconds went by meanwhile.
+    expect(await take(first, budget, 100)).toBeLessThan(20)
+  })
+
+  test('a standing counts what is left, until when, and is whole after a while', async () => {
+    const [limiter] = gateways(1) as [RateLimiter]
+    const budget = limiter.budget(newId('key'), 600)
+    expect(standingOf(budget)).toMatchObject({ remaining: 600, wholeInSeconds: 0 })
+    await take(limiter, budget, 100)
+    expect(standingOf(budget)).toMatchObject({ remaining: 500, wholeInSeconds: 10 })
+    const now = performance.now()
+    vi.spyOn(performance, 'now').mockImplementation(() => now + 5_000)
+    expect(standingOf(budget)).toMatchObject({ remaining: 550, wholeInSeconds: 5 })
+  })
+
+  test('another tier counts at once, what was spent stays spent', async () => {
+    const [limiter] = gateways(1) as [RateLimiter]
+    const name = newId('key')
+    await take(limiter, limiter.budget(name, 60), 30)
+    const budget = limiter.budget(name, 600)
+    expect(standingOf(budget).remaining).toBe(300)
+    expect(await take(limiter, budget, 400)).toBeGreaterThanOrEqual(300)
+  })
+
+  test('a flushed Redis gives this gateway no second budget', async () => {
+    const [limiter] = gateways(1) as [RateLimiter]
+    const name = newId('key')
+    const budget = limiter.budget(name, 60)
+    expect(await take(limiter, budget, 60)).toBe(60)
+    await redis.del(name)
+    await redis.script('FLUSH')
+    expect(await take(limiter, budget, 60)).toBe(0)
+    expect(await take(limiter, limiter.budget(newId('key'), 60), 60)).toBe(60)
+  })
+})
+
+describe('without Redis', () => {
+  test('a gateway that never reached it limits by itself', async () => {
+    const redis = connectRedis('redis://127.0.0.1:1', log)
+    const limiter = createRateLimiter(budgetsIn(redis), log)
+    expect(await take(limiter, limiter.budget(newId('key'), 60), 100)).toBe(60)
+    redis.disconnect()
+  })
+
+  test('a frozen one costs 50 ms once, then nothing; limits hold on; when it wakes, no budget is lost', async () => {
+    const servers = await startPrivateServers(mkdtempSync(join(inject('runFolder'), 'redis-')), ['redis'])
+    const redis = await connect(servers.redisUrl)
+    const limiter = createRateLimiter(budgetsIn(redis), log)
+    const name = newId('key')
+    const budget = limiter.budget(name, 600)
+    expect(await take(limiter, budget, 300)).toBe(300)
+
+    const pid = servers.processes[0]?.pid() ?? 0
+    process.kill(pid, 'SIGSTOP')
+    budget.inHand = 0
+    const frozenAt = performance.now()
+    expect(await limiter.take(budget)).toBe(true)
+    expect(performance.now() - frozenAt).toBeGreaterThan(45)
+    const waitedAt = performance.now()
+    expect(await take(limiter, budget, 400)).toBeGreaterThanOrEqual(299)
+    expect(performance.now() - waitedAt).toBeLessThan(40)
+    expect(await take(limiter, budget, 100)).toBeLessThan(5)
+
+    process.kill(pid, 'SIGCONT')
+    await expect.poll(() => take(limiter, limiter.budget(newId('key'), 60), 1).then(() => redis.exists(name))).toBe(1)
+    const others = createRateLimiter(budgetsIn(redis), log)
+    expect(await take(others, others.budget(name, 600), 600)).toBeGreaterThan(200)
+    redis.disconnect()
+    await servers.stop()
+  })
+})

@@ -1,0 +1,99 @@
+import { LRUCache } from 'lru-cache'
+import type { Logger } from 'pino'
+import { addLease, type Budget, hasOwn, newBudget, setRate, spend, usable } from './budget.ts'
+import type { SharedBudgets } from './rate-lease.ts'
+
+/** After Redis failed to answer it is asked again this much later, and nobody waits for that. */
+const retryMs = 1_000
+const maxBudgets = 100_000
+
+export interface RateLimiter {
+  budget: (name: string, perMinute: number) => Budget
+  /** Takes one token; false when there is none. Answers at once unless a new lease is needed. */
+  take: (budget: Budget) => boolean | Promise<boolean>
+}
+
+/** The question that is out for a budget, and how many requests wait for its answer. */
+interface Asking {
+  waiting: number
+  answer: Promise<void>
+}
+
+/**
+ * Budgets of a minute, spent in bursts, shared by all gateways through leases from Redis, whose sum never exceeds the
+ * budget. The process's own count is kept beside it, so that it goes on alone when Redis is slow, gone or flushed.
+ */
+export function createRateLimiter(shared: SharedBudgets, log: Logger): RateLimiter {
+  const budgets = new LRUCache<string, Budget>({ max: maxBudgets })
+  const asking = new Map<Budget, Asking>()
+  const redis = watch(shared, log)
+
+  function take(budget: Budget): boolean | Promise<boolean> {
+    const now = performance.now()
+    if (now < budget.emptyUntil || !hasOwn(budget, now)) return false
+    if (!redis.answers(now) || usable(budget, now) > 0) {
+      spend(budget, now)
+      return true
+    }
+    return takeFromLease(budget)
+  }
+
+  async function takeFromLease(budget: Budget) {
+    const question = asking.get(budget) ?? ask(budget)
+    question.waiting++
+    await question.answer
+    return take(budget)
+  }
+
+  function ask(budget: Budget) {
+    const question: Asking = { waiting: 0, answer: Promise.resolve() }
+    asking.set(budget, question)
+    question.answer = Promise.resolve()
+      .then(() => lease(budget, question.waiting))
+      .catch((err: unknown) => redis.failed(err))
+      .finally(() => asking.delete(budget))
+    return question
+  }
+
+  async function lease(budget: Budget, wanted: number) {
+    const sentAt = performance.now()
+    const { tokens, wholeInMs } = await shared.lease(budget.name, budget.perMinute, wanted)
+    addLease(budget, tokens, wholeInMs, sentAt)
+  }
+
+  return {
+    take,
+    budget(name, perMinute) {
+      const budget = budgets.get(name) ?? newBudget(name, perMinute)
+      setRate(budget, perMinute)
+      budgets.set(name, budget)
+      return budget
+    },
+  }
+}
+
+/** Whether Redis answers. While it does not it is pinged, not asked for a lease: a frozen one would charge all of them when it wakes. */
+function watch({ ping }: SharedBudgets, log: Logger) {
+  let isAway = false
+  let askAt = 0
+  return {
+    answers(now: number) {
+      if (isAway && now >= askAt) {
+        askAt = now + retryMs
+        ping().then(
+          () => {
+            isAway = false
+            log.warn('redis answers again')
+          },
+          () => {},
+        )
+      }
+      return !isAway
+    },
+    failed(err: unknown) {
+      if (!isAway) log.warn({ err }, 'redis does not answer: this process limits rates alone')
+      isAway = true
+      askAt = performance.now() + retryMs
+    },
+  }
+}

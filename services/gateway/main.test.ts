@@ -1,0 +1,130 @@
+import { type ChildProcess, type ChildProcessByStdio, spawn } from 'node:child_process'
+import { once } from 'node:events'
+import { createInterface } from 'node:readline'
+import type { Readable } from 'node:stream'
+import { start } from '@app/shared/service.ts'
+import { startTestNats } from '@app/test/nats.ts'
+import { Agent, request } from 'undici'
+import { afterAll, beforeAll, expect, inject, test } from 'vitest'
+import { startTestPlatform, type TestPlatform } from './testing/platform.ts'
+
+type Nats = Awaited<ReturnType<typeof startTestNats>>
+type Peer = Awaited<ReturnType<typeof start>>
+let nats: Nats
+let peer: Peer
+let platform: TestPlatform
+const running: ChildProcess[] = []
+
+beforeAll(async () => {
+  nats = await startTestNats()
+  const env = { NATS_URL: nats.url, NATS_REPLICAS: 1, LOG_LEVEL: 'silent', PROBE_PORT: 0, PROBE_HOST: '127.0.0.1' }
+  peer = await start('platform', env)
+  platform = await startTestPlatform(peer)
+})
+afterAll(async () => {
+  for (const child of running) child.kill('SIGKILL')
+  await peer.nc.close()
+  await peer.probes.close()
+  await nats.stop()
+})
+
+const settings = {
+  PUBLIC_URL: 'http://gateway.example:8080',
+  UPSTREAM_APP_SECRET: 'app-secret',
+  UPSTREAM_VERIFY_TOKEN: 'verify-token',
+  PORT: '0',
+  LOG_LEVEL: 'info',
+}
+
+function run(env: NodeJS.ProcessEnv) {
+  const child = spawn(process.execPath, [new URL('main.ts', import.meta.url).pathname], {
+    env,
+    stdio: ['ignore', 'pipe', 'pipe'],
+  }) as ChildProcessByStdio<null, Readable, Readable>
+  running.push(child)
+  return child
+}
+
+/** Starts the program and waits until it is ready. */
+async function startGateway(env: NodeJS.ProcessEnv = {}) {
+  const child = run({ ...settings, NATS_URL: nats.url, REDIS_URL: inject('redisUrl'), ...env })
+  const lines = createInterface({ input: child.stdout })
+  let url = ''
+  for await (const line of lines) {
+    const said = JSON.parse(line) as { msg: string; url: string; probes: string }
+    if (said.msg === 'listening') url = said.url
+    if (said.msg === 'ready') return { child, url, probes: said.probes }
+  }
+  throw new Error('it ended')
+}
+
+const statusOf = async (url: string, key?: string, dispatcher?: Agent) => {
+  const headers = key === undefined ? {} : { authorization: `Bearer ${key}` }
+  const { statusCode, body } = await request(url, { headers, ...(dispatcher && { dispatcher }) })
+  await body.dump()
+  return statusCode
+}
+
+test('it is ready without Redis, describes itself at its public address, and is not when the bus is gone', async () => {
+  const { child, url, probes } = await startGateway({ REDIS_URL: 'redis://127.0.0.1:1' })
+  expect(await statusOf(`${probes}/readyz`)).toBe(200)
+  expect(await statusOf(`${url}/v1/me`, platform.issueKey().text)).toBe(200)
+  const { body } = await request(`${url}/v1/openapi.json`)
+  expect(await body.json()).toMatchObject({ servers: [{ url: 'http://gateway.example:8080/v1' }] })
+  child.kill('SIGTERM')
+  expect(await once(child, 'exit')).toEqual([0, null])
+})
+
+test('a gateway that was frozen while a key was revoked does not accept it when it wakes', async () => {
+  const { child, url } = await startGateway()
+  const key = platform.issueKey()
+  expect(await statusOf(`${url}/v1/me`, key.text)).toBe(200)
+  child.kill('SIGSTOP')
+  key.state = 'revoked'
+  // A revocation answers 2 s after its commit.
+  await new Promise((resolve) => setTimeout(resolve, 2_000))
+  const agent = new Agent({ connections: 100 })
+  const late = Array.from({ length: 100 }, () => statusOf(`${url}/v1/me`, key.text, agent))
+  child.kill('SIGCONT')
+  expect(new Set(await Promise.all(late))).toEqual(new Set([401]))
+  await agent.destroy()
+  child.kill('SIGKILL')
+})
+
+test('SIGTERM under load fails no request: answers until the last, and connections that end by themselves', async () => {
+  const { child, url } = await startGateway()
+  const { text: key } = platform.issueKey()
+  const agent = new Agent({ connections: 50 })
+  const exited = once(child, 'exit')
+  let refused = 0
+  const statuses = new Map<number, number>()
+  async function ask() {
+    try {
+      const status = await statusOf(`${url}/v1/me`, key, agent)
+      statuses.set(status, (statuses.get(status) ?? 0) + 1)
+    } catch (err) {
+      // Nothing listens any more: another gateway would have had this one.
+      if (err instanceof Error && 'code' in err && err.code === 'ECONNREFUSED') refused++
+      else throw err
+    }
+  }
+  const asking: Array<Promise<void>> = []
+  const timer = setInterval(() => asking.push(ask()), 2)
+  setTimeout(() => child.kill('SIGTERM'), 300)
+  expect(await exited).toEqual([0, null])
+  clearInterval(timer)
+  await Promise.all(asking)
+  expect([...statuses.keys()]).toEqual([200])
+  expect(statuses.get(200)).toBeGreaterThan(200)
+  expect(refused).toBeLessThan(asking.length)
+  await agent.destroy()
+})
+
+test('a wrong environment ends it with a list of what is wrong', async () => {
+  const child = run({ ...settings, NATS_URL: nats.url, TRUST_PROXY: 'yes' })
+  let said = ''
+  child.stderr.on('data', (chunk: Buffer) => (said += chunk.toString()))
+  expect(await once(child, 'close')).toEqual([78, null])
+  expect(said).toContain('REDIS_URL')
+  expect(said).toContain('TRUST_PROXY')
+})

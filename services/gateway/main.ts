@@ -1,0 +1,39 @@
+import { readEnv } from '@app/shared/environment.ts'
+import { markReady, start, stopInOrder } from '@app/shared/service.ts'
+import { z } from 'zod'
+import { createApp } from './app.ts'
+import { contractModules } from './contracts.ts'
+import { buildHttp } from './http.ts'
+import { budgetsIn, connectRedis } from './limits/rate-lease.ts'
+import { stopListening } from './stop-listening.ts'
+import { openapi } from './openapi/openapi.ts'
+import { routeUpstreamCallbacks } from './upstream-callback.ts'
+
+const env = readEnv({
+  PORT: z.coerce.number().int().min(0).max(65_535).default(8080),
+  HOST: z.string().default('127.0.0.1'),
+  REDIS_URL: z.string().min(1),
+  PUBLIC_URL: z.url(),
+  /** How many proxies stand before the gateway: the client's address is taken that many places from the right. */
+  TRUST_PROXY: z.coerce.number().int().min(0).default(0),
+  UPSTREAM_APP_SECRET: z.string().min(1),
+  UPSTREAM_VERIFY_TOKEN: z.string().min(1),
+})
+const service = await start('gateway', env)
+const redis = connectRedis(env.REDIS_URL, service.log)
+const app = createApp(service, budgetsIn(redis), env.TRUST_PROXY)
+
+const modules = Object.values(contractModules)
+const http = await buildHttp(app, modules, openapi(modules, env.PUBLIC_URL))
+routeUpstreamCallbacks(http, app, { appSecret: env.UPSTREAM_APP_SECRET, verifyToken: env.UPSTREAM_VERIFY_TOKEN })
+const url = await http.listen({ host: env.HOST, port: env.PORT })
+app.log.info({ url }, 'listening')
+markReady(app)
+
+stopInOrder(app, [
+  () => stopListening(http, app),
+  app.apiLog.stop,
+  () => redis.disconnect(),
+  () => app.nc.drain(),
+  app.probes.close,
+])

@@ -1,0 +1,37 @@
+import type { Http, Rpc } from '@app/shared/contract.ts'
+import type { Schemas } from './schemas.ts'
+
+export const apiKey = {
+  type: 'http',
+  scheme: 'bearer',
+  bearerFormat: 'svc_live_ and 24 URL-safe base64 characters',
+  description: 'An API key of the organization.',
+}
+
+export const idempotencyKey = {
+  name: 'Idempotency-Key',
+  in: 'header',
+  required: false,
+  description: 'Makes a repetition of the request safe for 24 hours: it is answered with the first answer.',
+  schema: { type: 'string', minLength: 1, maxLength: 255, pattern: '^[ -~]+$' },
+  example: '5f1a9c1e-8f3f-4c64-a8a5-0f2f0c2f2b8d',
+}
+
+/** Path and query parameters of an endpoint, and the idempotency key of a POST. */
+export function parametersOf({ params, query }: Rpc, { method }: Http, schemas: Schemas): object[] {
+  return [
+    ...placed('path', schemas.of(params, 'input')),
+    ...placed('query', schemas.of(query, 'input')),
+    ...(method === 'POST' ? [{ $ref: '#/components/parameters/IdempotencyKey' }] : []),
+  ]
+}
+
+function placed(place: 'path' | 'query', { properties = {}, required = [] }: ReturnType<Schemas['of']>) {
+  return Object.entries(properties).map(([name, { description, ...schema }]) => ({
+    name,
+    in: place,
+    required: required.includes(name),
+    ...(description && { description }),
+    schema,
+  }))
+}

@@ -1,0 +1,157 @@
+import { randomInt } from 'node:crypto'
+import { rpc } from '@app/shared/contract.ts'
+import { text } from '@app/shared/contracts/fields.ts'
+import { serve, type Serving } from '@app/shared/rpc.ts'
+import { type Service, start } from '@app/shared/service.ts'
+import { startTestNats } from '@app/test/nats.ts'
+import { Agent, request } from 'undici'
+import { inject } from 'vitest'
+import { z } from 'zod'
+import { createApp } from '../app.ts'
+import { contractModules } from '../contracts.ts'
+import { buildHttp } from '../http.ts'
+import { budgetsIn, connectRedis } from '../limits/rate-lease.ts'
+import { routeUpstreamCallbacks, type UpstreamSecrets } from '../upstream-callback.ts'
+import { startTestPlatform } from './platform.ts'
+
+const serviceEnv = { NATS_REPLICAS: 1, LOG_LEVEL: 'silent', PROBE_PORT: 0, PROBE_HOST: '127.0.0.1' }
+
+export const secrets: UpstreamSecrets = { appSecret: 'app-secret', verifyToken: 'verify-token' }
+
+/** Endpoints that no service has. */
+export const echoes = {
+  echo: rpc({
+    subject: 'rpc.echo.echo',
+    summary: 'Answers what it was asked',
+    http: { method: 'POST', path: '/echoes/{name}', status: 201, tag: 'Echoes' },
+    params: z.object({ name: text(1, 512) }),
+    query: z.object({ q: z.unknown().optional() }),
+    body: z.looseObject({}),
+    answer: z.unknown(),
+  }),
+  echoSync: rpc({
+    subject: 'rpc.echo.echo-sync',
+    summary: 'The same, without a body',
+    http: { method: 'POST', path: '/echoes/sync', tag: 'Echoes' },
+    answer: z.unknown(),
+  }),
+  echoBytes: rpc({
+    subject: 'rpc.echo.echo-bytes',
+    summary: 'Answers the bytes of its body',
+    http: { method: 'POST', path: '/bytes', tag: 'Echoes' },
+    query: z.object({ status: z.coerce.number().default(200), replayed: z.stringbool().default(false) }),
+    body: z.instanceof(Uint8Array),
+    answer: z.unknown(),
+  }),
+  getNobody: rpc({
+    subject: 'rpc.nobody.get-nobody',
+    summary: 'Served by nobody',
+    http: { method: 'GET', path: '/nobody', tag: 'Echoes' },
+    answer: z.unknown(),
+  }),
+}
+
+/** Endpoints' names, in the order in which they were asked. */
+interface Echoing {
+  passedOn: string[]
+  /** From now on they wait, until the function that it answers is called. */
+  holdEchoes: () => () => void
+}
+
+async function serveEchoes(peer: Service): Promise<Echoing & Serving> {
+  const { echo, echoSync, echoBytes } = echoes
+  let gate = Promise.resolve()
+  const passedOn: string[] = []
+  const pass = (name: string) => {
+    passedOn.push(name)
+    return gate
+  }
+  const serving = await serve(
+    { ...peer, name: 'platform' },
+    { echo, echoSync, echoBytes },
+    {
+      echo: (_app, input, caller) => pass('echo').then(() => ({ input, caller })),
+      echoSync: (_app, input, caller) => pass('echoSync').then(() => ({ input, caller })),
+      echoBytes: (_app, { query, body }) => pass('echoBytes').then(() => ({ whole: true, ...query, body })),
+    },
+  )
+  return {
+    ...serving,
+    passedOn,
+    holdEchoes() {
+      const { promise, resolve } = Promise.withResolvers<void>()
+      gate = promise
+      return resolve
+    },
+  }
+}
+
+/** A gateway with its HTTP server, on a bus of its own with a peer that plays the services. */
+export async function startTestGateway({ redisUrl = inject('redisUrl'), trustedProxies = 1 } = {}) {
+  const nats = await startTestNats()
+  const env = { ...serviceEnv, NATS_URL: nats.url }
+  const [service, peer] = await Promise.all([start('gateway', env), start('platform', env)])
+  const [platform, echoing] = await Promise.all([startTestPlatform(peer), serveEchoes(peer)])
+  const redis = connectRedis(redisUrl, service.log)
+  await new Promise((resolve) => redis.once('ready', resolve))
+  const app = createApp(service, budgetsIn(redis), trustedProxies)
+  const http = await buildHttp(app, [...Object.values(contractModules), echoes], { openapi: '3.1.0' })
+  routeUpstreamCallbacks(http, app, secrets)
+  const url = await http.listen({ host: '127.0.0.1', port: 0 })
+  const agent = new Agent({ connections: 64 })
+  return {
+    app,
+    http,
+    url,
+    nats,
+    peer,
+    platform,
+    passedOn: echoing.passedOn,
+    holdEchoes: echoing.holdEchoes,
+    ask: askerOf(url, agent),
+    async close() {
+      await agent.destroy()
+      await http.close()
+      await app.apiLog.stop()
+      redis.disconnect()
+      await Promise.all([platform.stop(), echoing.stop()])
+      for (const { nc, probes } of [peer, service]) {
+        await nc.close()
+        await probes.close()
+      }
+      await nats.stop()
+    },
+  }
+}
+
+export type TestGateway = Awaited<ReturnType<typeof startTestGateway>>
+
+interface Asked {
+  method?: 'GET' | 'POST' | 'PUT' | 'PATCH' | 'DELETE' | 'HEAD'
+  /** The text of an API key. */
+  key?: string | undefined
+  headers?: Record<string, string | string[]>
+  /** Objects are sent as JSON. */
+  body?: object | string | Buffer
+}
+
+/** Sends a request from an address that no other test has, unless told otherwise. */
+function askerOf(url: string, dispatcher: Agent) {
+  const ip = `10.${randomInt(256)}.${randomInt(256)}.${randomInt(256)}`
+  return async (path: string, { method, key, headers = {}, body }: Asked = {}) => {
+    const isJson = typeof body === 'object' && !Buffer.isBuffer(body)
+    const response = await request(url + path, {
+      dispatcher,
+      method: method ?? (body === undefined ? 'GET' : 'POST'),
+      headers: {
+        'x-forwarded-for': ip,
+        ...(key !== undefined && { authorization: `Bearer ${key}` }),
+        ...(body !== undefined && { 'content-type': 'application/json' }),
+        ...headers,
+      },
+      body: isJson ? JSON.stringify(body) : (body ?? null),
+    })
+    const bytes = Buffer.from(await response.body.arrayBuffer())
+    return { status: response.statusCode, headers: response.headers, bytes, json: () => JSON.parse(bytes.toString()) }
+  }
+}

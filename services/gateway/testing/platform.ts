@@ -1,0 +1,97 @@
+import { hash, randomBytes } from 'node:crypto'
+import type { Input } from '@app/shared/contract.ts'
+import { authenticateKey, findAccount, getMe, recordApiCalls } from '@app/shared/contracts/platform.ts'
+import { newId } from '@app/shared/ids.ts'
+import { notFound } from '@app/shared/problem.ts'
+import { serve } from '@app/shared/rpc.ts'
+import type { Service } from '@app/shared/service.ts'
+
+interface IssuedKey {
+  text: string
+  id: string
+  organizationId: string
+  state: 'valid' | 'revoked' | 'expired'
+  expiresAt: string | null
+  tier: { name: 'standard'; write_per_minute: number; read_per_minute: number }
+}
+
+type ApiCalls = Input<typeof recordApiCalls>['body']['calls']
+
+/** The platform service, as far as the gateway knows it, with keys and numbers that tests make. */
+export interface TestPlatform {
+  issueKey: (fields?: Partial<IssuedKey>) => IssuedKey
+  /** Numbers as `organizationId:phoneNumberId`. */
+  accounts: Set<string>
+  /** How often a key or a number was looked up. */
+  lookUps: { keys: number; accounts: number }
+  apiCalls: ApiCalls
+  /** Each look-up waits for it before it answers, having read before. */
+  delay: () => Promise<unknown>
+  stop: () => Promise<void>
+}
+
+export async function startTestPlatform(service: Service): Promise<TestPlatform> {
+  const keys = new Map<string, IssuedKey>()
+  const platform: TestPlatform = {
+    issueKey(fields) {
+      const key = { ...newKey(), ...fields }
+      keys.set(hash('sha256', key.text), key)
+      return key
+    },
+    accounts: new Set(),
+    lookUps: { keys: 0, accounts: 0 },
+    apiCalls: [],
+    delay: () => Promise.resolve(),
+    stop: () => serving.stop(),
+  }
+  const contracts = { authenticateKey, findAccount, getMe, recordApiCalls }
+  const serving = await serve({ ...service, name: 'platform' }, contracts, {
+    async authenticateKey(_app, { body }) {
+      platform.lookUps.keys++
+      const answer = answerOf(keys.get(body.key_hash))
+      await platform.delay()
+      return answer
+    },
+    findAccount(_app, { params }, { organizationId }) {
+      platform.lookUps.accounts++
+      if (!platform.accounts.has(`${organizationId}:${params.phone_number_id}`)) throw notFound()
+      return Promise.resolve({ account_id: newId('acc'), phone_number_id: params.phone_number_id, customer_id: null })
+    },
+    getMe: (_app, _input, { organizationId, keyId }) =>
+      Promise.resolve({
+        organization: { id: organizationId, object: 'organization', name: 'Acmé' },
+        api_key: { id: keyId, object: 'api_key', label: 'test', last4: 'abcd' },
+        rate_limits: { tier: 'standard', write_per_minute: 600, read_per_minute: 6_000 },
+        teams: [],
+      }),
+    recordApiCalls(_app, { body }) {
+      platform.apiCalls.push(...body.calls)
+      return Promise.resolve({ recorded: body.calls.length })
+    },
+  })
+  return platform
+}
+
+const newKey = (): IssuedKey => ({
+  text: `svc_live_${randomBytes(18).toString('base64url')}`,
+  id: newId('key'),
+  organizationId: newId('org'),
+  state: 'valid',
+  expiresAt: null,
+  tier: { name: 'standard', write_per_minute: 600, read_per_minute: 6_000 },
+})
+
+const nobody = {
+  state: 'unknown',
+  key_id: null,
+  organization_id: null,
+  expires_at: null,
+  tier: null,
+  features: [],
+} as const
+
+function answerOf(key: IssuedKey | undefined) {
+  if (!key) return { ...nobody, features: [] }
+  const { state, id, organizationId, expiresAt, tier } = key
+  return { state, key_id: id, organization_id: organizationId, expires_at: expiresAt, tier, features: [] }
+}

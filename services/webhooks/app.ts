@@ -1,0 +1,20 @@
+import type { Egress } from '@app/shared/egress.ts'
+import type { KeyRing } from '@app/shared/environment.ts'
+import type { Mailbox } from '@app/shared/mailbox.ts'
+import type { Relay } from '@app/shared/relay.ts'
+import type { DataService } from '@app/shared/service.ts'
+
+/** What the parts of webhooks have in common. */
+export interface Core extends DataService {
+  relay: Relay
+  cursorKeys: KeyRing
+  /** Seals signing secrets, and stored answers that hold one. */
+  sealKeys: KeyRing
+  egress: Egress
+}
+
+/** What a handler may use. */
+export interface App extends Core {
+  /** Makes the attempts; wake it after a commit that made a lane due. */
+  attempts: Mailbox
+}

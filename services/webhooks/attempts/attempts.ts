@@ -1,0 +1,66 @@
+import type { Sql } from '@app/shared/database.ts'
+import { type Mailbox, startMailbox } from '@app/shared/mailbox.ts'
+import type { Core } from '../app.ts'
+import { createLaneHealth } from './lane-health.ts'
+import { makeAttempt } from './make-attempt.ts'
+import { type Attempt, nextDue, openAttempts } from './open-attempts.ts'
+import type { Outcome } from './outcome.ts'
+import { recordAttempts } from './record-attempts.ts'
+import { createKeysOf } from './sign.ts'
+
+/** Attempts under way at a time, in this process. Most of them wait for an endpoint. */
+const slots = 1_000
+/** Lanes with failures hold at most so many of the slots, so that a wave of dead endpoints delays nobody. */
+const failingShare = 0.2
+
+/**
+ * Delivers what fan-out recorded. A lane is a subscription, its group the organization; whoever holds the lane knows what
+ * is in flight to that endpoint, so its cap, its breaker and its slow start need no count in SQL.
+ */
+export function startAttempts(core: Core): Mailbox {
+  const keysOf = createKeysOf(core.sealKeys)
+  const health = createLaneHealth()
+  return startMailbox<Attempt, Outcome>(core, {
+    lanes: 'lanes',
+    slots,
+    failingShare,
+    refill: true,
+    capacity: health.capacity,
+    next(tx, wants) {
+      health.claimed(wants.flatMap(({ lane, fresh }) => (fresh ? [lane] : [])))
+      return openAttempts(tx, wants)
+    },
+    nextDue,
+    async work(attempt) {
+      const ended = health.begun(attempt.laneId)
+      const outcome = await makeAttempt(core, attempt, keysOf)
+      ended(outcome.kind === 'succeeded')
+      return outcome
+    },
+    settle(tx, done) {
+      // A settlement that was rolled back is worked out anew.
+      health.rollback()
+      return recordAttempts(tx, done, health)
+    },
+    settled: health.commit,
+    rescue: wakeSleepers,
+  })
+}
+
+/** Lanes that sleep beside a delivery that has a time; found by skipping from subscription to subscription. */
+async function wakeSleepers(sql: Sql): Promise<number> {
+  const { count } = await sql`
+    with recursive open as (
+      (select subscription_id from due_deliveries where due_at is not null order by subscription_id limit 1)
+      union all
+      select n.subscription_id from open o cross join lateral (
+        select subscription_id from due_deliveries where due_at is not null and subscription_id > o.subscription_id
+        order by subscription_id limit 1
+      ) n
+    )
+    update lanes l set due_at = now() from open
+    where l.id = open.subscription_id and l.due_at is null
+      and not exists (select from subscriptions s where s.id = l.id and s.status = 'paused')
+  `
+  return count
+}

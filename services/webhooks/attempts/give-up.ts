@@ -1,0 +1,74 @@
+import type { Sql, TransactionSql } from '@app/shared/database.ts'
+import { firstIdAt } from '@app/shared/ids.ts'
+import { notInCall } from './in-call.ts'
+import { type InLine, lockLines, promoteLines } from './lines.ts'
+
+/** Open deliveries that one statement gives up: about 0.2 s. */
+const mostAtOnce = 10_000
+const keepOpenDays = 7
+const keepOpenRows = 100_000
+
+export type GivenUp = 'subscription_deleted' | 'subscription_disabled' | 'expired'
+
+/** Makes the open deliveries of a subscription dead, but for those in a call; answers how many. */
+export async function giveUp(tx: TransactionSql, subscriptionId: string, why: GivenUp): Promise<number> {
+  const { count } = await tx`
+    with gone as (
+      delete from due_deliveries where id in (
+        select id from due_deliveries where subscription_id = ${subscriptionId} and ${notInCall(tx)}
+        limit ${mostAtOnce}
+      ) returning id, organization_id, subscription_id
+    )
+    insert into dead_deliveries (id, organization_id, subscription_id, error_code)
+    select id, organization_id, subscription_id, ${why} from gone on conflict (id) do nothing
+  `
+  return count
+}
+
+/** The lane is due, whatever it waited for. Wake the mailbox after the commit. */
+export const wakeLane = (tx: TransactionSql, subscriptionId: string) => tx`
+  update lanes set due_at = now(), paced_until = '-infinity', arrivals = arrivals + 1 where id = ${subscriptionId}
+`
+
+/** A sweep: what waited seven days for its endpoint is given up. */
+export function sweepExpired(sql: Sql): Promise<number> {
+  const before = firstIdAt('wbd', new Date(Date.now() - keepOpenDays * 24 * 60 * 60 * 1000))
+  return sql.begin((tx) => expire(tx, tx`select id from due_deliveries where id < ${before} order by id limit 5000`))
+}
+
+/** A sweep: a subscription holds 100,000 open deliveries; beyond that its oldest are given up. */
+export function sweepOverflow(sql: Sql): Promise<number> {
+  return sql.begin((tx) =>
+    expire(
+      tx,
+      tx`
+        select d.id from (
+          select subscription_id, count(*) - ${keepOpenRows} as beyond from due_deliveries
+          group by 1 having count(*) > ${keepOpenRows} limit 1
+        ) s cross join lateral (
+          select id from due_deliveries where subscription_id = s.subscription_id order by id limit least(s.beyond, 5000)
+        ) d
+      `,
+    ),
+  )
+}
+
+async function expire(tx: TransactionSql, which: ReturnType<TransactionSql>) {
+  const rows = await tx<(InLine & { id: string })[]>`
+    select id, subscription_id, line from due_deliveries where id in (${which}) and ${notInCall(tx)}
+  `
+  if (rows.length === 0) return 0
+  await lockLines(tx, rows)
+  const gone = await tx<InLine[]>`
+    with gone as (
+      delete from due_deliveries where id = any(${rows.map(({ id }) => id)}) and ${notInCall(tx)}
+      returning id, organization_id, subscription_id, line
+    ), dead as (
+      insert into dead_deliveries (id, organization_id, subscription_id, error_code)
+      select id, organization_id, subscription_id, 'expired' from gone on conflict (id) do nothing
+    )
+    select subscription_id, line from gone
+  `
+  await promoteLines(tx, gone)
+  return gone.length
+}

@@ -1,0 +1,123 @@
+import type { Lane } from '@app/shared/lanes.ts'
+import { LRUCache } from 'lru-cache'
+import { spread } from './schedule.ts'
+
+/** Attempts at a time at a healthy endpoint; after a failure 1, doubling with each success. */
+const mostAtOnce = 10
+/** So many failures in a row open the breaker: one probe at a time, further and further apart. */
+export const breakerFailures = 5
+const firstProbeMs = 30_000
+const longestProbeMs = 300_000
+/** An endpoint that is silent for so long gets nothing more until it answers, so that it does not fill the slots. */
+const hangingMs = 1_000
+
+/** How an attempt ended, in the eyes of the endpoint's lane. */
+export type Ended =
+  | { as: 'success' | 'failure'; isProbe: boolean }
+  /** It asked us to wait, or something of ours is away: nobody's failure. */
+  | { as: 'wait'; waitMs: number }
+
+/** What this process knows of a lane; `failures` stands in Postgres. */
+interface Health {
+  atOnce: number
+  /** The wait before the last probe; 0: none was made. */
+  probeMs: number
+  /** Monotonic times: of the breaker's next probe, and of what a `Retry-After` asked for. */
+  openUntil: number
+  askedUntil: number
+}
+
+export interface LaneHealth {
+  capacity: (lane: Lane) => number
+  /** Lanes that were claimed just now: whoever held them before, their waits are over. */
+  claimed: (lanes: Lane[]) => void
+  /** An attempt begins; the answer is to be called when it ends. */
+  begun: (laneId: string) => (isSuccess: boolean) => void
+  /** Works out what a lane does after these ends; counts for good at `commit`. */
+  after: (lane: Lane, ends: Ended[]) => { failures: number; waitMs: number | null }
+  /** Forgets what was worked out and not committed. */
+  rollback: () => void
+  commit: () => void
+}
+
+const healthy: Health = { atOnce: mostAtOnce, probeMs: 0, openUntil: 0, askedUntil: 0 }
+
+export function createLaneHealth(now: () => number = () => performance.now()): LaneHealth {
+  const known = new LRUCache<string, Health>({ max: 20_000 })
+  let drafts = new Map<string, Health>()
+  const calls = new Map<string, Calls>()
+  const healthOf = (id: string) => drafts.get(id) ?? known.get(id) ?? healthy
+
+  return {
+    capacity(lane) {
+      const underWay = calls.get(lane.id)
+      if (lane.failures > 0 || (underWay && isHanging(underWay, now()))) return 1
+      return healthOf(lane.id).atOnce
+    },
+    claimed(lanes) {
+      for (const { id } of lanes) {
+        const health = known.get(id)
+        if (health) known.set(id, { ...health, openUntil: 0, askedUntil: 0 })
+      }
+    },
+    begun: (laneId) => begin(calls, laneId, now),
+    after(lane, ends) {
+      const start = { failures: lane.failures, health: healthOf(lane.id) }
+      const { failures, health } = ends.reduce((before, end) => step(before, end, now()), start)
+      drafts.set(lane.id, health)
+      const waitMs = Math.max(health.openUntil, health.askedUntil) - now()
+      return { failures, waitMs: waitMs > 0 ? waitMs : null }
+    },
+    rollback() {
+      drafts = new Map()
+    },
+    commit() {
+      for (const [id, health] of drafts) known.set(id, health)
+      drafts = new Map()
+    },
+  }
+}
+
+interface State {
+  failures: number
+  health: Health
+}
+
+function step({ failures: before, health }: State, end: Ended, now: number): State {
+  if (end.as === 'success') {
+    const atOnce = Math.min(before > 0 ? 2 : health.atOnce * 2, mostAtOnce)
+    return { failures: 0, health: { ...health, atOnce, probeMs: 0, openUntil: 0 } }
+  }
+  if (end.as === 'wait') {
+    const askedUntil = Math.max(health.askedUntil, now + end.waitMs)
+    return { failures: before, health: { ...health, atOnce: 1, askedUntil } }
+  }
+  const failures = before + 1
+  if (failures < breakerFailures) return { failures, health: { ...health, atOnce: 1 } }
+  // Attempts that were under way when it opened are no probes, and do not put the first one off.
+  const probeMs = end.isProbe ? Math.min(Math.max(health.probeMs, firstProbeMs / 2) * 2, longestProbeMs) : firstProbeMs
+  return { failures, health: { ...health, atOnce: 1, probeMs, openUntil: now + spread(probeMs, 0.2) } }
+}
+
+interface Calls {
+  /** When those under way began, oldest first. */
+  starts: Set<{ at: number }>
+  succeededAt: number
+}
+
+function begin(calls: Map<string, Calls>, laneId: string, now: () => number) {
+  const lane = calls.get(laneId) ?? { starts: new Set(), succeededAt: -Infinity }
+  calls.set(laneId, lane)
+  const start = { at: now() }
+  lane.starts.add(start)
+  return (isSuccess: boolean) => {
+    lane.starts.delete(start)
+    if (isSuccess) lane.succeededAt = now()
+    if (lane.starts.size === 0) calls.delete(laneId)
+  }
+}
+
+function isHanging({ starts, succeededAt }: Calls, now: number) {
+  const [oldest] = starts
+  return oldest !== undefined && now - oldest.at > hangingMs && succeededAt < oldest.at
+}

@@ -1,0 +1,42 @@
+import type { TransactionSql } from '@app/shared/database.ts'
+
+/**
+ * Deliveries of one line (a customer's events) go one at a time, in the order in which they came. Only a line's first open
+ * delivery has a time; the next one gets it when the first is done.
+ */
+export interface InLine {
+  subscriptionId: string
+  /** Null: in no line. */
+  line: string | null
+}
+
+/**
+ * Taken before a line is looked at or its first delivery taken away: whoever comes second sees what the first did. Without
+ * it a delivery could be put behind one that has just left, and wait for ever.
+ */
+export async function lockLines(tx: TransactionSql, deliveries: Pick<InLine, 'line'>[]): Promise<void> {
+  const lines = deliveries.flatMap(({ line }) => line ?? [])
+  if (lines.length === 0) return
+  await tx`
+    select pg_advisory_xact_lock(key) from (
+      select distinct hashtextextended(line, 0) as key from unnest(${lines}::text[]) line order by key
+    ) k
+  `
+}
+
+/** Gives the first open delivery of each line its time. */
+export async function promoteLines(tx: TransactionSql, left: InLine[]): Promise<void> {
+  const lines = left.filter(({ line }) => line !== null)
+  if (lines.length === 0) return
+  const rows = lines.map(({ subscriptionId, line }) => ({ subscription_id: subscriptionId, line }))
+  await tx`
+    update due_deliveries d set due_at = now()
+    from (
+      select distinct subscription_id, line
+      from json_to_recordset(${JSON.stringify(rows)}::text::json) as l(subscription_id text, line text)
+    ) l cross join lateral (
+      select id from due_deliveries where subscription_id = l.subscription_id and line = l.line order by seq limit 1
+    ) first
+    where d.id = first.id and d.due_at is null
+  `
+}

@@ -1,0 +1,113 @@
+import type { TransactionSql } from '@app/shared/database.ts'
+import type { Want } from '@app/shared/mailbox.ts'
+import { giveUp } from './give-up.ts'
+import { freeAt, notInCall } from './in-call.ts'
+import { breakerFailures } from './lane-health.ts'
+import type { SealedSecret } from './sign.ts'
+
+/** An attempt that may be made: its number is in its row. */
+export interface Attempt {
+  laneId: string
+  /** The delivery. */
+  id: string
+  number: number
+  /** Places of the retry schedule that were used up before it. */
+  tries: number
+  line: string | null
+  isProbe: boolean
+  url: string
+  /** Those that sign now, newest first. */
+  secrets: SealedSecret[]
+  eventId: string
+  type: string
+  source: string
+  /** Null: it was kept for 30 days and is gone. */
+  payload: string | null
+}
+
+interface Row extends Omit<Attempt, 'isProbe' | 'id'> {
+  /** Null: nothing of the lane is due. */
+  id: string | null
+  /** Of the subscription; null: it was deleted. */
+  status: string | null
+}
+
+/**
+ * Begins attempts of held lanes. Url, status and secrets are read here, so that what was changed or deleted before is never
+ * used. A lane with an open breaker gives its oldest or its newest delivery, in turn, whatever its time, so that one payload
+ * that nobody can digest does not keep it open; one that was held up for more than a minute gives its newest beside its oldest.
+ */
+export async function openAttempts(tx: TransactionSql, wants: Want[]): Promise<Attempt[]> {
+  const probes = new Set<string>()
+  const given = wants.map(({ lane, free }) => {
+    if (lane.failures < breakerFailures) return { lane: lane.id, free, probe: null }
+    probes.add(lane.id)
+    return { lane: lane.id, free: 1, probe: lane.failures % 2 === 0 ? 'newest' : 'oldest' }
+  })
+  const rows = await begin(tx, given)
+  for (const lane of new Set(rows.flatMap(({ laneId, status }) => (status === null ? [laneId] : [])))) {
+    await giveUp(tx, lane, 'subscription_deleted')
+  }
+  for (const lane of new Set(rows.flatMap(({ laneId, status }) => (status === 'disabled' ? [laneId] : [])))) {
+    await giveUp(tx, lane, 'subscription_disabled')
+  }
+  return rows.flatMap(({ id, ...row }) => (id === null ? [] : [{ id, ...row, isProbe: probes.has(row.laneId) }]))
+}
+
+const begin = (tx: TransactionSql, given: { lane: string; free: number; probe: string | null }[]) => tx<Row[]>`
+  with s as materialized (
+    select g.lane, g.free, g.probe, s.url, s.status, (
+        select coalesce(json_agg(json_build_object('id', k.id, 'sealed', k.sealed) order by k.id desc), '[]')
+        from secrets k where k.subscription_id = g.lane and (k.expires_at is null or k.expires_at > now())
+      ) as secrets,
+      (
+        select due_at < now() - interval '1 minute' from due_deliveries
+        where subscription_id = g.lane and due_at is not null order by due_at limit 1
+      ) as is_behind
+    from json_to_recordset(${JSON.stringify(given)}::text::json) as g(lane text, free int, probe text)
+    left join subscriptions s on s.id = g.lane
+  ), picked as materialized (
+    select p.id, p.attempts, p.begun_at from s cross join lateral (
+      (select id, attempts, begun_at from due_deliveries
+        where subscription_id = s.lane and ${notInCall(tx)} and due_at <= now() and s.probe is null
+        order by due_at, seq limit case when s.is_behind then (s.free + 1) / 2 else s.free end)
+      union
+      (select id, attempts, begun_at from due_deliveries
+        where subscription_id = s.lane and ${notInCall(tx)} and due_at <= now() and s.probe is null and s.is_behind
+        order by due_at desc, seq desc limit s.free / 2)
+      union
+      (select id, attempts, begun_at from due_deliveries
+        where subscription_id = s.lane and ${notInCall(tx)} and due_at is not null and s.probe = 'oldest'
+        order by due_at, seq limit 1)
+      union
+      (select id, attempts, begun_at from due_deliveries
+        where subscription_id = s.lane and ${notInCall(tx)} and due_at is not null and s.probe = 'newest'
+        order by due_at desc, seq desc limit 1)
+    ) p where s.status = 'active'
+  ), lost as (
+    insert into attempts (delivery_id, number, started_at, error_code, error_message)
+    select id, attempts, begun_at, 'interrupted', 'We stopped during this attempt; its outcome is unknown.'
+    from picked where begun_at is not null on conflict (delivery_id, number) do nothing
+  ), begun as (
+    update due_deliveries d set attempts = d.attempts + 1, begun_at = now() from picked where d.id = picked.id
+    returning d.id, d.seq, d.organization_id, d.subscription_id, d.attempts as number, d.tries, d.line, d.event_at, d.event_id
+  )
+  select s.lane as lane_id, s.status, s.url, s.secrets, b.id, b.number, b.tries, b.line, b.event_id, e.type, e.source, e.payload
+  from s left join begun b on b.subscription_id = s.lane left join lateral (
+    select type, source, payload from events
+    where at = b.event_at and organization_id = b.organization_id and event_id = b.event_id limit 1
+  ) e on true
+  order by b.seq
+`
+
+/** When the lanes' next deliveries are due; those of a paused subscription are not. */
+export const nextDue = (tx: TransactionSql, laneIds: string[]) => tx<{ laneId: string; waitMs: number }[]>`
+  select l.id as lane_id, greatest(0, extract(epoch from d.at - now()) * 1000)::float8 as wait_ms
+  from unnest(${laneIds}::text[]) l(id) cross join lateral (
+    select min(${freeAt(tx)}) as at from (
+      select due_at, begun_at from due_deliveries where subscription_id = l.id and due_at is not null
+      order by due_at, seq limit 20
+    ) first
+  ) d
+  where d.at is not null and not exists (select from subscriptions s where s.id = l.id and s.status = 'paused')
+`

@@ -1,0 +1,79 @@
+import type { EgressFailure } from '@app/shared/egress-error.ts'
+import type { Answer } from './post.ts'
+import { retryAfterMs } from './schedule.ts'
+
+/** What is kept of an attempt. */
+export interface MadeAttempt {
+  startedAtMs: number
+  durationMs: number
+  status: number | null
+  snippet: string | null
+  error: {
+    code: EgressFailure | 'redirect_not_followed' | 'gone' | 'expired' | 'internal_error'
+    message: string
+  } | null
+}
+
+export type Outcome = { attempt: MadeAttempt } & (
+  | { kind: 'succeeded' | 'failed' }
+  /** 410: never again. */
+  | { kind: 'gone' }
+  /** Its payload is gone. */
+  | { kind: 'expired' }
+  /** The whole endpoint waits, and no try of the schedule is used. */
+  | { kind: 'wait'; waitMs: number }
+)
+
+/** For 429 without `Retry-After`, and for failures of our own. */
+const plainWaitMs = 60_000
+
+/** 2xx alone is success. */
+export function outcomeOf(answer: Answer, startedAtMs: number, durationMs: number): Outcome {
+  const attempt = { startedAtMs, durationMs: Math.round(durationMs), status: answer.status, snippet: null, error: null }
+  if (answer.status === null) {
+    const { failure, message, isOurs } = answer.failure
+    const failed = { ...attempt, error: { code: failure, message } }
+    return isOurs ? { kind: 'wait', waitMs: plainWaitMs, attempt: failed } : { kind: 'failed', attempt: failed }
+  }
+  const { status, snippet } = answer
+  const told: MadeAttempt = { ...attempt, snippet }
+  if (status >= 200 && status < 300) return { kind: 'succeeded', attempt: told }
+  if (status === 410) {
+    return {
+      kind: 'gone',
+      attempt: { ...told, error: { code: 'gone', message: 'The endpoint is gone for good (410).' } },
+    }
+  }
+  const askedMs = retryAfterMs(answer.retryAfter)
+  if (status === 429) return { kind: 'wait', waitMs: askedMs ?? plainWaitMs, attempt: told }
+  if (status === 503 && askedMs !== null) return { kind: 'wait', waitMs: askedMs, attempt: told }
+  if (status >= 300 && status < 400) {
+    const error = { code: 'redirect_not_followed', message: 'Redirects are not followed.' } as const
+    return { kind: 'failed', attempt: { ...told, error } }
+  }
+  return { kind: 'failed', attempt: told }
+}
+
+/** Something of ours failed before the call. */
+export const ourFailure = (startedAtMs: number): Outcome => ({
+  kind: 'wait',
+  waitMs: plainWaitMs,
+  attempt: {
+    startedAtMs,
+    durationMs: 0,
+    status: null,
+    snippet: null,
+    error: { code: 'internal_error', message: 'Something went wrong on our side.' },
+  },
+})
+
+export const payloadGone = (startedAtMs: number): Outcome => ({
+  kind: 'expired',
+  attempt: {
+    startedAtMs,
+    durationMs: 0,
+    status: null,
+    snippet: null,
+    error: { code: 'expired', message: 'The payload is no longer kept.' },
+  },
+})

@@ -1,0 +1,120 @@
+import type { TransactionSql } from '@app/shared/database.ts'
+import type { Directive, Done } from '@app/shared/mailbox.ts'
+import { lockLines, promoteLines } from './lines.ts'
+import type { Ended, LaneHealth } from './lane-health.ts'
+import type { Attempt } from './open-attempts.ts'
+import type { Outcome } from './outcome.ts'
+import { retryDelayMs } from './schedule.ts'
+
+type DoneAttempt = Done<Attempt, Outcome>
+
+/** Records what attempts came to, and says what their lanes do next. */
+export async function recordAttempts(
+  tx: TransactionSql,
+  done: DoneAttempt[],
+  health: LaneHealth,
+): Promise<Directive[]> {
+  const inLine = done.map(({ item }) => ({ subscriptionId: item.laneId, line: item.line }))
+  await lockLines(tx, inLine)
+  await write(tx, done.map(rowOf))
+  await promoteLines(tx, inLine)
+  return directives(done, health)
+}
+
+/** What the row of a delivery becomes. */
+function rowOf({ item, outcome }: DoneAttempt) {
+  const row = { id: item.id, lane: item.laneId, number: item.number }
+  if (!outcome) return { ...row, verdict: 'unbegun' }
+  const { attempt } = outcome
+  const told = {
+    ...row,
+    started_at: new Date(attempt.startedAtMs).toISOString(),
+    duration_ms: attempt.durationMs,
+    status: attempt.status,
+    snippet: attempt.snippet,
+    error_code: attempt.error?.code,
+    error_message: attempt.error?.message,
+  }
+  switch (outcome.kind) {
+    case 'succeeded':
+      return { ...told, verdict: 'succeeded' }
+    case 'gone':
+      return { ...told, verdict: 'dead', code: 'gone' }
+    case 'expired':
+      return { ...told, verdict: 'dead', code: 'expired' }
+    case 'wait':
+      return { ...told, verdict: 'again', wait_ms: outcome.waitMs, tries: item.tries }
+    case 'failed':
+      return { ...told, ...afterFailure(item) }
+  }
+}
+
+/** A probe uses no place of the schedule and leaves the delivery's time as it is. */
+function afterFailure({ isProbe, tries }: Attempt) {
+  if (isProbe) return { verdict: 'again', wait_ms: null, tries }
+  const waitMs = retryDelayMs(tries + 1)
+  return waitMs === null ? { verdict: 'dead' } : { verdict: 'again', wait_ms: waitMs, tries: tries + 1 }
+}
+
+/** One statement for all. Rows that another holder has begun again since are his. */
+const write = (tx: TransactionSql, rows: object[]) => tx`
+  with u as (
+    select * from json_to_recordset(${JSON.stringify(rows)}::text::json) as u(id text, lane text, number int, verdict text,
+      code text, wait_ms float8, tries int, started_at timestamptz, duration_ms int, status int, snippet text,
+      error_code text, error_message text)
+  ), o as materialized (
+    select u.id, u.number, u.wait_ms, u.tries,
+      case when u.verdict = 'again' and (s.id is null or s.status = 'disabled') then 'dead' else u.verdict end as verdict,
+      case when u.verdict <> 'again' then u.code when s.id is null then 'subscription_deleted'
+        when s.status = 'disabled' then 'subscription_disabled' end as code
+    from u left join subscriptions s on s.id = u.lane
+  ), made as (
+    insert into attempts (delivery_id, number, started_at, duration_ms, response_status, response_body_snippet,
+      error_code, error_message)
+    select id, number, started_at, duration_ms, status, snippet, error_code, error_message
+    from u where verdict <> 'unbegun' order by id on conflict (delivery_id, number) do nothing
+  ), over as (
+    delete from due_deliveries d using o
+    where d.id = o.id and d.attempts = o.number and o.verdict in ('succeeded', 'dead')
+    returning d.id, d.organization_id, d.subscription_id, o.verdict, o.code
+  ), dead as (
+    insert into dead_deliveries (id, organization_id, subscription_id, error_code)
+    select id, organization_id, subscription_id, code from over where verdict = 'dead' on conflict (id) do nothing
+  ), again as (
+    update due_deliveries d set begun_at = null, tried = true, tries = o.tries,
+      due_at = case when o.wait_ms is null then d.due_at else now() + o.wait_ms * interval '1 ms' end
+    from o where d.id = o.id and d.attempts = o.number and o.verdict = 'again'
+  ), unbegun as (
+    update due_deliveries d set begun_at = null, attempts = d.attempts - 1
+    from o where d.id = o.id and d.attempts = o.number and o.verdict = 'unbegun'
+  )
+  update subscriptions set status = 'disabled', disabled_reason = 'gone', disabled_at = now(), updated_at = now()
+  where id in (select lane from u where code = 'gone') and status <> 'disabled'
+`
+
+function directives(done: DoneAttempt[], health: LaneHealth): Directive[] {
+  const byLane = Map.groupBy(done, ({ item }) => item.laneId)
+  return [...byLane].flatMap(([laneId, [first, ...others]]) => {
+    if (!first) return []
+    const ends = [first, ...others].flatMap(({ item, outcome }) => endOf(item, outcome))
+    const { failures, waitMs } = health.after(first.lane, ends)
+    // The common case: a healthy lane that goes on.
+    if (failures === 0 && first.lane.failures === 0 && waitMs === null) return []
+    return [{ laneId, failures, waitMs, pacedMs: waitMs ?? 0 }]
+  })
+}
+
+function endOf({ isProbe }: Attempt, outcome: Outcome | null): Ended[] {
+  switch (outcome?.kind) {
+    case 'succeeded':
+      return [{ as: 'success', isProbe }]
+    case 'failed':
+      return [{ as: 'failure', isProbe }]
+    case 'wait':
+      return [{ as: 'wait', waitMs: outcome.waitMs }]
+    case 'gone':
+    case 'expired':
+    case undefined:
+      return []
+  }
+}

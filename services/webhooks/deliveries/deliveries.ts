@@ -1,0 +1,68 @@
+import type { WebhookDelivery } from '@app/shared/contracts/webhooks.ts'
+import type { Sql } from '@app/shared/database.ts'
+import { timeOf } from '@app/shared/ids.ts'
+import type { z } from 'zod'
+
+export interface DeliveryRow {
+  id: string
+  subscriptionId: string
+  eventType: string
+  eventId: string
+  replayedFrom: string | null
+  status: 'pending' | 'succeeded' | 'failed' | 'dead'
+  attemptCount: number
+  lastAttemptAt: Date | null
+  nextAttemptAt: Date | null
+  responseStatus: number | null
+  responseBodySnippet: string | null
+  durationMs: number | null
+  errorCode: string | null
+  errorMessage: string | null
+}
+
+/** The columns of a DeliveryRow, from `deliveries d`, `due_deliveries o`, `dead_deliveries x` and its last attempt `a`. */
+export const deliveryColumns = (sql: Sql) => sql`
+  d.id, d.subscription_id, d.event_type, d.event_id, d.replayed_from,
+  case when o.tried then 'failed' when o.id is not null then 'pending' when x.id is not null then 'dead'
+    else 'succeeded' end as status,
+  coalesce(o.attempts, a.number, 0) as attempt_count, coalesce(o.begun_at, a.started_at) as last_attempt_at,
+  case when o.tried then greatest(o.due_at, (select paced_until from lanes where lanes.id = d.subscription_id))
+    end as next_attempt_at,
+  a.response_status, a.response_body_snippet, a.duration_ms,
+  coalesce(x.error_code, a.error_code) as error_code, a.error_message
+`
+
+/** An attempt is in the partition of its delivery. `limit` keeps the look-up one by one. */
+export const lastAttempt = (sql: Sql) => sql`
+  left join lateral (
+    select * from attempts where delivery_id = d.id order by number desc limit 1
+  ) a on true
+`
+
+export const toDelivery = (row: DeliveryRow): z.input<typeof WebhookDelivery> => ({
+  id: row.id,
+  object: 'webhook_delivery',
+  subscription_id: row.subscriptionId,
+  event_type: row.eventType,
+  event_id: row.eventId,
+  status: row.status,
+  attempt_count: row.attemptCount,
+  last_attempt_at: row.lastAttemptAt?.toISOString() ?? null,
+  next_attempt_at: row.nextAttemptAt?.toISOString() ?? null,
+  response_status: row.responseStatus,
+  response_body_snippet: row.responseBodySnippet,
+  duration_ms: row.durationMs,
+  replayed_from: row.replayedFrom,
+  error_code: row.errorCode,
+  error_message: messageOf(row),
+  created_at: timeOf(row.id).toISOString(),
+})
+
+const messages: Record<string, string> = {
+  subscription_deleted: 'The subscription was deleted.',
+  subscription_disabled: 'The subscription is disabled.',
+  expired: 'It waited too long for its endpoint.',
+}
+
+const messageOf = ({ errorCode, errorMessage }: DeliveryRow) =>
+  (errorCode === null ? undefined : messages[errorCode]) ?? errorMessage

@@ -1,0 +1,31 @@
+import type { Sql } from '@app/shared/database.ts'
+import { firstIdAt } from '@app/shared/ids.ts'
+import type { DailyPartitions } from '@app/shared/partitions.ts'
+
+const keepDays = 90
+
+export const partitions: DailyPartitions[] = [
+  { table: 'events', by: 'time', keepDays: 30 },
+  { table: 'deliveries', by: 'wbd', keepDays },
+  { table: 'attempts', by: 'wbd', keepDays },
+]
+
+/** A sweep: the dead-letter queue forgets what `deliveries` has forgotten. */
+export async function sweepDead(sql: Sql): Promise<number> {
+  const before = firstIdAt('wbd', new Date(Date.now() - keepDays * 24 * 60 * 60 * 1000))
+  const { count } = await sql`
+    delete from dead_deliveries where id in (select id from dead_deliveries where id < ${before} order by id limit 5000)
+  `
+  return count
+}
+
+/** A sweep: lanes of deleted subscriptions, when nothing waits in them. */
+export async function sweepLanes(sql: Sql): Promise<number> {
+  const { count } = await sql`
+    delete from lanes where id in (
+      select id from lanes l where due_at is null and not exists (select from subscriptions s where s.id = l.id)
+        and not exists (select from due_deliveries d where d.subscription_id = l.id) limit 1000
+    )
+  `
+  return count
+}

@@ -1,0 +1,64 @@
+import * as webhooks from '@app/shared/contracts/webhooks.ts'
+import { createEgress } from '@app/shared/egress.ts'
+import { keyRing, readEnv } from '@app/shared/environment.ts'
+import { startHousekeeping } from '@app/shared/housekeeping.ts'
+import { startRelay } from '@app/shared/relay.ts'
+import { serve } from '@app/shared/rpc.ts'
+import { markReady, startWithDatabase, stopInOrder } from '@app/shared/service.ts'
+import { z } from 'zod'
+import type { App, Core } from './app.ts'
+import { startAttempts } from './attempts/attempts.ts'
+import { sweepExpired, sweepOverflow } from './attempts/give-up.ts'
+import { getWebhookDelivery } from './deliveries/get-webhook-delivery.ts'
+import { listWebhookDeliveries } from './deliveries/list-webhook-deliveries.ts'
+import { partitions, sweepDead, sweepLanes } from './deliveries/retention.ts'
+import { startFanOut } from './fan-out/fan-out.ts'
+import { createWebhookSubscription } from './subscriptions/create-webhook-subscription.ts'
+import { deleteWebhookSubscription } from './subscriptions/delete-webhook-subscription.ts'
+import { getWebhookSubscription } from './subscriptions/get-webhook-subscription.ts'
+import { listWebhookSubscriptions } from './subscriptions/list-webhook-subscriptions.ts'
+
+const env = readEnv({
+  DATABASE_URL: z.url(),
+  CURSOR_KEYS: keyRing,
+  SEAL_KEYS: keyRing,
+  /** Networks that receivers may be in although they are not public, such as `10.1.0.0/16,127.0.0.1`. */
+  EGRESS_ALLOW_CIDRS: z.string().default(''),
+  EGRESS_PROXY_URL: z.url().optional(),
+})
+const egress = createEgress({ allowCidrs: env.EGRESS_ALLOW_CIDRS, proxyUrl: env.EGRESS_PROXY_URL })
+const service = await startWithDatabase('webhooks', env)
+const core: Core = {
+  ...service,
+  relay: startRelay(service),
+  cursorKeys: env.CURSOR_KEYS,
+  sealKeys: env.SEAL_KEYS,
+  egress,
+}
+const housekeeping = await startHousekeeping(core, {
+  partitions,
+  sweeps: [sweepExpired, sweepOverflow, sweepDead, sweepLanes],
+})
+const app: App = { ...core, attempts: startAttempts(core) }
+const fanOut = startFanOut(app)
+const serving = await serve(app, webhooks, {
+  createWebhookSubscription,
+  listWebhookSubscriptions,
+  getWebhookSubscription,
+  deleteWebhookSubscription,
+  listWebhookDeliveries,
+  getWebhookDelivery,
+})
+markReady(app)
+
+stopInOrder(app, [
+  serving.stop,
+  fanOut.stop,
+  app.attempts.stop,
+  housekeeping.stop,
+  app.relay.stop,
+  () => app.nc.drain(),
+  () => app.sql.end({ timeout: 5 }),
+  app.egress.close,
+  app.probes.close,
+])

@@ -1,0 +1,59 @@
+import { call } from '@app/shared/ask.ts'
+import type { Answer, Caller, Handler } from '@app/shared/contract.ts'
+import { listAccounts } from '@app/shared/contracts/platform.ts'
+import { createWebhookSubscription as contract } from '@app/shared/contracts/webhooks.ts'
+import { once, storedAnswer } from '@app/shared/idempotency.ts'
+import { newId, timeOf } from '@app/shared/ids.ts'
+import { invalidField } from '@app/shared/problem.ts'
+import type { App } from '../app.ts'
+import { createSecret } from './secrets.ts'
+
+export const createWebhookSubscription: Handler<App, typeof contract> = async (app, { body }, caller) => {
+  // A repeated request is answered as before, whatever became of its numbers and its host.
+  const stored = await storedAnswer(app.sql, app.sealKeys, caller)
+  if (stored) return stored
+  const { url, events, description = null, phone_number_ids: phoneNumberIds = null } = body
+  await Promise.all([app.egress.checkUrl(url), refuseForeignNumbers(app, phoneNumberIds ?? [], caller)])
+  return once(
+    app,
+    contract,
+    caller,
+    async (tx): Promise<Answer<typeof contract>> => {
+      const id = newId('wbs')
+      const createdAt = timeOf(id)
+      await tx`
+        insert into subscriptions (id, organization_id, url, description, events, phone_number_ids, created_at, updated_at)
+        values (${id}, ${caller.organizationId}, ${url}, ${description}, ${events}, ${phoneNumberIds}, ${createdAt},
+          ${createdAt})
+      `
+      const secret = await createSecret(tx, app.sealKeys, id)
+      const at = createdAt.toISOString()
+      return {
+        id,
+        object: 'webhook_subscription',
+        url,
+        description,
+        events,
+        phone_number_ids: phoneNumberIds,
+        status: 'active',
+        disabled_reason: null,
+        consecutive_failures: 0,
+        secrets: [{ id: secret.id, created_at: secret.createdAt.toISOString(), expires_at: null }],
+        created_at: at,
+        updated_at: at,
+        initial_secret: secret.text,
+      }
+    },
+    { secret: true },
+  )
+}
+
+/** Numbers that are not the organization's, connected or not, are refused by their place in the list. */
+async function refuseForeignNumbers(app: App, phoneNumberIds: string[], caller: Caller) {
+  if (phoneNumberIds.length === 0) return
+  const { data } = await call(app, listAccounts, { query: { status: 'all' } }, caller)
+  const own = new Set(data.map((account) => account.phone_number_id))
+  const foreign = phoneNumberIds.findIndex((id) => !own.has(id))
+  if (foreign === -1) return
+  throw invalidField(`phone_number_ids[${foreign}]`, `phone_number_ids[${foreign}] is not a number of yours.`)
+}

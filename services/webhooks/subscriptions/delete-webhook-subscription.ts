@@ -1,0 +1,20 @@
+import type { Handler } from '@app/shared/contract.ts'
+import type { deleteWebhookSubscription as contract } from '@app/shared/contracts/webhooks.ts'
+import { notFound } from '@app/shared/problem.ts'
+import type { App } from '../app.ts'
+import { giveUp, wakeLane } from '../attempts/give-up.ts'
+
+/** Open deliveries become dead with it; those beyond what one transaction takes, and those in a call, by their lane. */
+export const deleteWebhookSubscription: Handler<App, typeof contract> = async (app, { params }, caller) => {
+  const { id } = params
+  await app.sql.begin(async (tx) => {
+    const { count } = await tx`
+      delete from subscriptions where organization_id = ${caller.organizationId} and id = ${id}
+    `
+    if (count === 0) throw notFound()
+    await giveUp(tx, id, 'subscription_deleted')
+    await wakeLane(tx, id)
+  })
+  app.attempts.wake()
+  return { id, object: 'webhook_subscription', deleted: true }
+}

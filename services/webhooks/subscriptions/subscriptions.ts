@@ -1,0 +1,50 @@
+import type { WebhookSubscription } from '@app/shared/contracts/webhooks.ts'
+import type { Sql, TransactionSql } from '@app/shared/database.ts'
+import type { z } from 'zod'
+
+export interface SubscriptionRow {
+  id: string
+  url: string
+  description: string | null
+  events: string[]
+  phoneNumberIds: string[] | null
+  status: 'active' | 'paused' | 'disabled'
+  disabledReason: string | null
+  createdAt: Date
+  updatedAt: Date
+  failures: number
+  /** Newest first, without the expired. Times in ms. */
+  secrets: { id: string; created: number; expires: number | null }[]
+}
+
+/** The columns of a SubscriptionRow, from `subscriptions s`. */
+export const subscriptionColumns = (sql: Sql | TransactionSql) => sql`
+  s.id, s.url, s.description, s.events, s.phone_number_ids, s.status, s.disabled_reason, s.created_at, s.updated_at,
+  coalesce((select failures from lanes where lanes.id = s.id), 0) as failures,
+  (
+    select coalesce(json_agg(json_build_object('id', k.id, 'created', extract(epoch from k.created_at) * 1000,
+      'expires', extract(epoch from k.expires_at) * 1000) order by k.id desc), '[]')
+    from secrets k where k.subscription_id = s.id and (k.expires_at is null or k.expires_at > now())
+  ) as secrets
+`
+
+export const toSubscription = (row: SubscriptionRow): z.input<typeof WebhookSubscription> => ({
+  id: row.id,
+  object: 'webhook_subscription',
+  url: row.url,
+  description: row.description,
+  events: row.events,
+  phone_number_ids: row.phoneNumberIds,
+  status: row.status,
+  disabled_reason: row.disabledReason,
+  consecutive_failures: row.failures,
+  secrets: row.secrets.map(({ id, created, expires }) => ({
+    id,
+    created_at: iso(created),
+    expires_at: expires === null ? null : iso(expires),
+  })),
+  created_at: row.createdAt.toISOString(),
+  updated_at: row.updatedAt.toISOString(),
+})
+
+const iso = (ms: number) => new Date(ms).toISOString()

@@ -1,0 +1,208 @@
+import { randomBytes } from 'node:crypto'
+import { createServer, type IncomingHttpHeaders, type ServerResponse } from 'node:http'
+import type { AddressInfo } from 'node:net'
+import { systemCaller } from '@app/shared/ask.ts'
+import type { Caller, Input } from '@app/shared/contract.ts'
+import { listAccounts } from '@app/shared/contracts/platform.ts'
+import type { createWebhookSubscription as createContract } from '@app/shared/contracts/webhooks.ts'
+import { createEgress } from '@app/shared/egress.ts'
+import { record } from '@app/shared/events.ts'
+import { newId } from '@app/shared/ids.ts'
+import { provision } from '@app/shared/provision.ts'
+import { startRelay } from '@app/shared/relay.ts'
+import { serve } from '@app/shared/rpc.ts'
+import { startHousekeeping } from '@app/shared/housekeeping.ts'
+import { type TestService, testService } from '@app/test/service.ts'
+import type { z } from 'zod'
+import type { App, Core } from '../app.ts'
+import { startAttempts } from '../attempts/attempts.ts'
+import { getWebhookDelivery } from '../deliveries/get-webhook-delivery.ts'
+import { listWebhookDeliveries } from '../deliveries/list-webhook-deliveries.ts'
+import { partitions } from '../deliveries/retention.ts'
+import { startFanOut } from '../fan-out/fan-out.ts'
+import { createWebhookSubscription } from '../subscriptions/create-webhook-subscription.ts'
+
+/** A request that a receiver got. */
+export interface Received {
+  headers: IncomingHttpHeaders
+  body: Buffer
+  at: number
+}
+
+export type Respond = (response: ServerResponse, received: Received, n: number) => void
+
+export interface Receiver {
+  url: string
+  got: Received[]
+  /** How it answers from now on; 200 `ok` at first. */
+  respondWith: (respond: Respond) => void
+  close: () => Promise<void>
+}
+
+export const answer =
+  (status: number, headers: Record<string, string> = {}, body = ''): Respond =>
+  (response) =>
+    void response.writeHead(status, headers).end(body)
+
+export async function startReceiver(): Promise<Receiver> {
+  const got: Received[] = []
+  let respond = answer(200, {}, 'ok')
+  const server = createServer((request, response) => {
+    const chunks: Buffer[] = []
+    request.on('data', (chunk: Buffer) => chunks.push(chunk))
+    request.on('end', () => {
+      const received = { headers: request.headers, body: Buffer.concat(chunks), at: performance.now() }
+      respond(response, received, got.push(received))
+    })
+  })
+  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve))
+  return {
+    url: `http://127.0.0.1:${(server.address() as AddressInfo).port}/hook`,
+    got,
+    respondWith(next) {
+      respond = next
+    },
+    async close() {
+      server.closeAllConnections()
+      await new Promise((resolve) => server.close(resolve))
+    },
+  }
+}
+
+export interface TestEvent {
+  organizationId?: string
+  eventId?: string
+  type?: string | undefined
+  phone?: string
+  line?: string
+  at?: Date
+  payload?: string
+}
+
+type CreateBody = Input<typeof createContract>['body']
+type Created = z.output<(typeof createContract)['answer']>
+
+export interface TestWebhooks extends App {
+  organizationId: string
+  caller: Caller
+  subscribe: (body: Partial<CreateBody> & { url: string }, caller?: Caller) => Promise<Created>
+  /** Records events in the outbox, from where the relay takes them; answers their ids. */
+  emit: (...events: TestEvent[]) => Promise<string[]>
+  deliveries: (query?: object) => Promise<Awaited<ReturnType<typeof deliveryOf>>[]>
+  delivery: (id: string) => Promise<Awaited<ReturnType<typeof deliveryOf>>>
+  /** Makes every wait of lanes and deliveries end now. */
+  hurry: () => Promise<void>
+  close: () => Promise<void>
+}
+
+export const ownNumber = '106540352242922'
+
+/** Webhooks with real Postgres and NATS; platform's list of accounts is answered here. */
+export async function testWebhooks(): Promise<TestWebhooks> {
+  const service = await testService('webhooks')
+  await provision(service.nc)
+  const keys = { current: 'k1', byId: new Map([['k1', randomBytes(32)]]) }
+  const core: Core = {
+    ...service,
+    relay: startRelay(service),
+    cursorKeys: keys,
+    sealKeys: keys,
+    egress: createEgress({ allowCidrs: '127.0.0.0/8' }),
+  }
+  const housekeeping = await startHousekeeping(core, { partitions })
+  const platform = await serve({ ...core, name: 'platform' } as const, { listAccounts }, { listAccounts: ownNumbers })
+  const app: App = { ...core, attempts: startAttempts(core) }
+  const fanOut = startFanOut(app)
+  const organizationId = newId('org')
+  const caller = systemCaller(organizationId)
+  return {
+    ...app,
+    organizationId,
+    caller,
+    ...acts(app, caller),
+    async close() {
+      await platform.stop()
+      await fanOut.stop()
+      await app.attempts.stop()
+      await housekeeping.stop()
+      await core.relay.stop()
+      await core.egress.close()
+      await (service satisfies TestService).close()
+    },
+  }
+}
+
+const ownNumbers = () =>
+  Promise.resolve({
+    data: [
+      {
+        object: 'account' as const,
+        phone_number_id: ownNumber,
+        phone_number: '+15550001111',
+        name: 'Acme',
+        status: 'connected' as const,
+        upstream_status: 'CONNECTED',
+        customer_id: null,
+      },
+    ],
+    has_more: false,
+    next_cursor: null,
+  })
+
+function acts(app: App, caller: Caller) {
+  return {
+    async subscribe(body: Partial<CreateBody> & { url: string }, asking = caller) {
+      const input = { params: {}, query: {}, body: { events: ['message.received' as const], ...body } }
+      const created = await createWebhookSubscription(app, input, asking)
+      return ('whole' in created ? JSON.parse(Buffer.from(created.body).toString()).data : created) as Created
+    },
+    async emit(...events: TestEvent[]) {
+      const rows = events.map((event) => rowOf(event, caller.organizationId))
+      await app.sql.begin((tx) => record(tx, rows))
+      app.relay.wake()
+      return rows.map(({ headers }) => headers.event)
+    },
+    deliveries: async (query: object = {}) => {
+      const page = await listWebhookDeliveries(
+        app,
+        { params: {}, query: { limit: '100', ...query }, body: undefined },
+        caller,
+      )
+      return 'whole' in page ? [] : page.data
+    },
+    delivery: (id: string) => deliveryOf(app, id, caller),
+    async hurry() {
+      await app.sql`update due_deliveries set due_at = now() where due_at is not null`
+      await app.sql`
+        update lanes set due_at = now(), paced_until = '-infinity', arrivals = arrivals + 1
+        where id in (select subscription_id from due_deliveries)
+      `
+      app.attempts.wake()
+    },
+  }
+}
+
+async function deliveryOf(app: App, id: string, caller: Caller) {
+  const found = await getWebhookDelivery(app, { params: { id }, query: {}, body: undefined }, caller)
+  if ('whole' in found) throw new Error('a delivery is answered by its handler')
+  return found
+}
+
+function rowOf(event: TestEvent, organization: string) {
+  const { organizationId = organization, eventId = newId('evt'), phone, line, at = new Date(), payload } = event
+  const type = 'type' in event ? event.type : 'message.received'
+  return {
+    id: `${organizationId}:${eventId}`,
+    subject: line === undefined ? 'event.messaging.something-happened' : 'event.platform.something-happened',
+    headers: {
+      organization: organizationId,
+      event: eventId,
+      type,
+      source: 'svc' as const,
+      phone,
+      line,
+      at: at.toISOString(),
+    },
+    payload: payload ?? JSON.stringify({ id: eventId, type, created_at: at.toISOString(), data: {} }),
+  }
+}

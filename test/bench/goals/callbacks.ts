@@ -1,0 +1,53 @@
+import { createHmac } from 'node:crypto'
+import { startChild } from '../child.ts'
+import type { Monolith } from '../floors/monolith.ts'
+import { load, type RequestToSend, writeRequests } from '../load/wrk.ts'
+import { drain } from '../project/backlog.ts'
+import { statusBodies } from '../project/statuses.ts'
+import { alternate, throughput } from '../rounds.ts'
+import type { Goal } from './goal.ts'
+
+const connections = 64
+/** More than either side takes, so that a measurement repeats none; in the quick slice a few, over and over. */
+const callbacksASecond = { whole: 16_000, quick: 500 }
+
+/** Signed statuses of messages that were sent before, one a callback, against a signature check and one INSERT. */
+export const measureCallbacks: Goal = async (bench) => {
+  const { options, folder } = bench
+  const project = await bench.project()
+  const { [options.quick ? 'quick' : 'whole']: aSecond } = callbacksASecond
+  const statuses = await statusBodies(project, await bench.fixture(), folder, aSecond * options.seconds)
+  const { postgresUrl } = await bench.floorServers()
+  const monolith = startChild<Monolith>('floors/monolith.ts')
+  try {
+    const appSecret = project.appSecret()
+    const floor = await monolith.ask('start', { postgresUrl, appSecret })
+    const { origin } = new URL(project.stack().base_url)
+    let used = 0
+    const next = (seconds: number) => {
+      const count = Math.min(seconds * aSecond, statuses.length)
+      // What was used up comes again, as the platform repeats itself.
+      const some = Array.from({ length: count }, (_, n) => statuses[(used + n) % statuses.length] ?? '')
+      used += count
+      return some.map((body) => signed(body, appSecret))
+    }
+    const toFloor = writeRequests(folder, 'callbacks-floor', floor.url, next(options.seconds))
+    const loads = await alternate(options, {
+      floor: (seconds) => load(toFloor, connections, seconds),
+      project: async (seconds) => {
+        const result = await load(writeRequests(folder, 'callbacks', origin, next(seconds)), connections, seconds)
+        await drain(project)
+        return result
+      },
+    })
+    return { figures: [throughput('callbacks', loads.project, loads.floor)], details: loads }
+  } finally {
+    await monolith.stop()
+  }
+}
+
+function signed(body: string, appSecret: string): RequestToSend {
+  const signature = createHmac('sha256', appSecret).update(body).digest('hex')
+  const headers = { 'content-type': 'application/json', 'x-hub-signature-256': `sha256=${signature}` }
+  return { method: 'POST', path: '/upstream/callbacks', headers, body }
+}

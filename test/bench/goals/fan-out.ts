@@ -1,0 +1,104 @@
+import type { Bench } from '../bench.ts'
+import { type Child, startChild } from '../child.ts'
+import type { FigureName } from '../figures.ts'
+import type { DeliveryLimit } from '../floors/delivery-limit.ts'
+import type { QueuePeer } from '../floors/queue-peer.ts'
+import type { PublishEvents } from '../load/publish-events.ts'
+import type { Receiver } from '../load/receiver.ts'
+import type { Peer } from '../options.ts'
+import { drain } from '../project/backlog.ts'
+import { subscribe, type Subscription } from '../project/subscriptions.ts'
+import { until } from '../project/until.ts'
+import { alternate, compare, perSecondText } from '../rounds.ts'
+import type { Goal } from './goal.ts'
+
+/** About what is delivered in a second, so that a round takes about as long as was asked for. */
+const deliveriesASecond = { whole: 5_000, quick: 500 }
+const arriveTimeoutMs = 120_000
+
+const figureOf: Record<Peer, FigureName> = {
+  bullmq: 'fanOutBullmq',
+  'pg-boss': 'fanOutPgBoss',
+  'graphile-worker': 'fanOutGraphile',
+}
+
+/** Whoever turns so many events into deliveries; answers the moment at which the first was begun. */
+type FanOut = (count: number, prefix: string) => Promise<{ startedAt: number }>
+
+/** Deliveries a second, enqueue included: from the first event to the last new arrival at the subscriber. */
+export const measureFanOut: Goal = async (bench) => {
+  const { options } = bench
+  const receiver = startChild<Receiver>('load/receiver.ts')
+  const limit = startChild<DeliveryLimit>('floors/delivery-limit.ts')
+  const { url } = await receiver.ask('start', undefined)
+  const project = await openProjectSide(bench, url)
+  const peers = await openPeers(bench, url)
+  try {
+    const { [options.quick ? 'quick' : 'whole']: aSecond } = deliveriesASecond
+    const measure = (fanOut: FanOut) => (seconds: number) => rateOf(receiver, fanOut, seconds * aSecond)
+    const rates = await alternate<string, number>(options, {
+      limit: async (seconds) => {
+        await receiver.ask('record', { keep: false })
+        return (await limit.ask('run', { receiverUrl: url, seconds, prefix: nextPrefix() })).perSecond
+      },
+      project: async (seconds) => {
+        const rate = await measure(project.fanOut)(seconds)
+        await drain(await bench.project())
+        return rate
+      },
+      ...Object.fromEntries(
+        peers.map(({ name, child }) => [name, measure((count, prefix) => child.ask('burst', { count, prefix }))]),
+      ),
+    })
+    const against = (name: FigureName, by: string) =>
+      compare(name, rates['project'] ?? [], rates[by] ?? [], perSecondText)
+    return {
+      figures: [against('fanOutLimit', 'limit'), ...peers.map(({ name }) => against(figureOf[name], name))],
+      details: rates,
+    }
+  } finally {
+    await project.close()
+    await Promise.all([receiver.stop(), limit.stop(), ...peers.map(({ child }) => child.stop())])
+  }
+}
+
+let prefixes = 0
+const nextPrefix = () => `bench-${++prefixes}`
+
+async function rateOf(receiver: Child<Receiver>, fanOut: FanOut, count: number) {
+  await receiver.ask('record', { keep: false })
+  const { startedAt } = await fanOut(count, nextPrefix())
+  const haveArrived = async () => (await receiver.ask('count', undefined)).events >= count
+  await until(`${count} deliveries have arrived`, haveArrived, arriveTimeoutMs)
+  const { lastAt } = await receiver.ask('count', undefined)
+  return count / ((lastAt - startedAt) / 1000)
+}
+
+/** A subscription for each number, so that no lane's ten at a time hold it back; each event has one subscriber, as a job has. */
+async function openProjectSide(bench: Bench, url: string) {
+  const project = await bench.project()
+  const { numbers } = await bench.fixture()
+  const { nats_url: natsUrl, organization_id: organizationId } = project.stack()
+  const publisher = startChild<PublishEvents>('load/publish-events.ts')
+  const subscriptions: Subscription[] = []
+  for (const [n, { phoneNumberId }] of numbers.entries()) {
+    const body = { url: `${url}/${n}`, events: ['message.sent'], phone_number_ids: [phoneNumberId] }
+    subscriptions.push(await subscribe(project, body))
+  }
+  const phoneNumberIds = numbers.map(({ phoneNumberId }) => phoneNumberId)
+  return {
+    fanOut: (count: number, prefix: string) =>
+      publisher.ask('burst', { natsUrl, organizationId, phoneNumberIds, prefix, count }),
+    async close() {
+      for (const subscription of subscriptions) await subscription.delete()
+      await publisher.stop()
+    },
+  }
+}
+
+async function openPeers({ options, floorServers }: Bench, receiverUrl: string) {
+  const { postgresUrl, redisUrl } = await floorServers()
+  const peers = options.peers.map((name) => ({ name, child: startChild<QueuePeer>(`floors/${name}.ts`) }))
+  for (const { child } of peers) await child.ask('start', { receiverUrl, postgresUrl, redisUrl })
+  return peers
+}

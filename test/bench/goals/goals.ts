@@ -1,0 +1,28 @@
+import { measureCallbacks } from './callbacks.ts'
+import { measureFanOut } from './fan-out.ts'
+import type { Goal } from './goal.ts'
+import { measureHanging } from './hanging.ts'
+import { measureLatency } from './latency.ts'
+import { measureList } from './list.ts'
+import { measureListDepth } from './list-depth.ts'
+import { measureMe } from './me.ts'
+import { measureMemory } from './memory.ts'
+import { measureSend } from './send.ts'
+import { measureStart } from './start.ts'
+
+/** Every measurement, in the order in which they run: what fills the database late, what looks at all of it last. */
+export const goals = {
+  start: measureStart,
+  me: measureMe,
+  latency: measureLatency,
+  hanging: measureHanging,
+  'fan-out': measureFanOut,
+  send: measureSend,
+  list: measureList,
+  callbacks: measureCallbacks,
+  'list-depth': measureListDepth,
+  memory: measureMemory,
+} as const satisfies Record<string, Goal>
+
+export type GoalName = keyof typeof goals
+export const goalNames = Object.keys(goals) as GoalName[]

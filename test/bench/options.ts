@@ -1,0 +1,76 @@
+import { parseArgs } from 'node:util'
+import { type GoalName, goalNames } from './goals/goals.ts'
+
+export interface Options {
+  goals: GoalName[]
+  rounds: number
+  /** Length of one measurement. */
+  seconds: number
+  /** Proves that everything runs: one round, one second, small numbers of everything, no warm-up. */
+  quick: boolean
+  /** Which job queues the fan-out is measured against. */
+  peers: Peer[]
+  /** Take CPU profiles of the services, and print what costs most in each. */
+  profile: boolean
+}
+
+export const peers = ['bullmq', 'pg-boss', 'graphile-worker'] as const
+export type Peer = (typeof peers)[number]
+
+export const usage = `npm run bench -- [--only ${goalNames.slice(0, 3).join(',')},…] [--rounds 5] [--seconds 4] [--peers all] [--profile] [--quick]
+Goals: ${goalNames.join(', ')}`
+
+/** Throws a sentence about what is wrong. */
+export function readOptions(args: string[]): Options {
+  const { values } = parse(args)
+  const quick = values.quick
+  return {
+    goals: readGoals(values.only),
+    rounds: readCount('--rounds', values.rounds ?? (quick ? '1' : '5')),
+    seconds: readCount('--seconds', values.seconds ?? (quick ? '1' : '4')),
+    quick,
+    peers: values.peers === 'all' ? [...peers] : readPeers(values.peers),
+    profile: values.profile,
+  }
+}
+
+function parse(args: string[]) {
+  try {
+    return parseArgs({
+      args,
+      options: {
+        only: { type: 'string' },
+        rounds: { type: 'string' },
+        seconds: { type: 'string' },
+        peers: { type: 'string', default: 'bullmq' },
+        profile: { type: 'boolean', default: false },
+        quick: { type: 'boolean', default: false },
+      },
+    })
+  } catch (err) {
+    throw new Error(`${err instanceof Error ? err.message : String(err)}\n${usage}`, { cause: err })
+  }
+}
+
+function readGoals(text: string | undefined): GoalName[] {
+  if (text === undefined) return [...goalNames]
+  const asked = text.split(',')
+  const unknown = asked.find((name) => !goalNames.some((known) => known === name))
+  if (unknown !== undefined) throw new Error(`--only: there is no goal "${unknown}".\n${usage}`)
+  return goalNames.filter((name) => asked.includes(name))
+}
+
+function readPeers(text: string): Peer[] {
+  return text.split(',').map((name) => {
+    const peer = peers.find((known) => known === name)
+    if (!peer) throw new Error(`--peers: "${name}" is none of ${peers.join(', ')}, all.\n${usage}`)
+    return peer
+  })
+}
+
+function readCount(option: string, text: string) {
+  const count = Number(text)
+  if (!Number.isInteger(count) || count < 1 || count > 3600)
+    throw new Error(`${option} must be a whole number from 1.\n${usage}`)
+  return count
+}

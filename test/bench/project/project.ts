@@ -1,0 +1,94 @@
+import { mkdirSync } from 'node:fs'
+import { join } from 'node:path'
+import { setTimeout as sleep } from 'node:timers/promises'
+import { portFor } from '@app/deploy/processes/ports.ts'
+import { findRecorded } from '@app/deploy/processes/records.ts'
+import { connect, type NatsConnection } from 'nats'
+import postgres, { type Sql } from 'postgres'
+import type { Options } from '../options.ts'
+import { memoryMibOf, type Roots, sumOf } from '../processes.ts'
+import { type RunningStack, type StackFile, type StackPlace, startStack } from './stack.ts'
+import { readAppSecret } from './secrets.ts'
+
+/** The project, running as `npm start` runs it, with whatever its own settings are. */
+export interface Project {
+  stack: () => StackFile
+  appSecret: () => string
+  /** The database of the stack, as its superuser. */
+  sql: () => Sql
+  nc: () => NatsConnection
+  /** The five services and the three servers; the simulator is the outside world's. */
+  roots: () => { services: Roots; servers: Roots; simulator: Roots }
+  /** MiB that the services together held when they had been ready for a moment; nothing had been asked of them. */
+  atRestMib: number
+  /** The most MiB that they together held since. */
+  mostMib: () => number
+  /** Services and servers that ended by themselves. */
+  died: () => string[]
+  /** Stops the stack and starts it as `npm start` does, with the data that it has; answers how long it took to be ready. */
+  restart: () => Promise<number>
+  /** Ends the stack. The services leave their profiles. */
+  stop: () => Promise<void>
+  profiles: string | undefined
+}
+
+const restMs = 3_000
+const lookEveryMs = 250
+
+export async function openProject(folder: string, { profile }: Options): Promise<Project> {
+  const dataDir = join(folder, 'stack')
+  mkdirSync(dataDir, { mode: 0o711 })
+  const profiles = profile ? join(folder, 'profiles') : undefined
+  const place: StackPlace = { dataDir, port: await portFor(dataDir, 'gateway'), profiles }
+  let running: RunningStack = await startStack(place)
+  let { sql, nc } = await connectTo(running)
+  await sleep(restMs)
+
+  const services = () => rootsOf(Object.entries(running.file.services))
+  const memoryMib = () => sumOf(memoryMibOf(services()))
+  const atRestMib = memoryMib()
+  let mostMib = atRestMib
+  const watch = setInterval(() => {
+    mostMib = Math.max(mostMib, memoryMib())
+  }, lookEveryMs)
+
+  let ended: Promise<void> | undefined
+  async function end() {
+    await Promise.all([sql.end({ timeout: 1 }), nc.close()])
+    await running.stop()
+  }
+  return {
+    stack: () => running.file,
+    appSecret: () => readAppSecret(dataDir),
+    sql: () => sql,
+    nc: () => nc,
+    roots: () => ({
+      services: services(),
+      servers: rootsOf(Object.entries(running.file.servers).map(([name, server]) => [name, [server]])),
+      simulator: { simulator: [findRecorded(dataDir, 'simulator') ?? 0] },
+    }),
+    atRestMib,
+    mostMib: () => mostMib,
+    died: () => running.died(),
+    async restart() {
+      await end()
+      // npm may run on a Node that refuses the option for profiles.
+      running = await startStack(place, profiles === undefined ? 'npm' : 'node')
+      ;({ sql, nc } = await connectTo(running))
+      return running.startedInMs
+    },
+    stop() {
+      clearInterval(watch)
+      return (ended ??= end())
+    },
+    profiles,
+  }
+}
+
+async function connectTo({ file }: RunningStack) {
+  const nc = await connect({ servers: file.nats_url, name: 'bench', noAsyncTraces: true })
+  return { nc, sql: postgres(file.postgres_url, { max: 2, onnotice: () => {} }) }
+}
+
+const rootsOf = (named: Array<[string, Array<{ pid: number | null }>]>): Roots =>
+  Object.fromEntries(named.map(([name, all]) => [name, all.flatMap(({ pid }) => pid ?? [])]))
