@@ -45,7 +45,7 @@ test('while the platform service is away calls wait, and are kept once it is bac
   await gateway.ask('/v1/me', { key })
   await logged(1)
   await gateway.platform.stop()
-  for (let n = 0; n < 5; n++) expect((await gateway.ask('/v1/me', { key })).status).toBe(503)
+  for (let n = 0; n < 5; n++) expect((await gateway.ask('/v1/accounts', { key })).status).toBe(503)
   const back = await startTestPlatform(gateway.peer)
   await logged(5, { ...gateway, platform: back })
   expect(new Set(back.apiCalls.map(({ request_id: id }) => id)).size).toBe(5)

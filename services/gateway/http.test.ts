@@ -209,7 +209,7 @@ describe('refusals wear the envelope', () => {
 
   test('too many requests in work are a 503', async () => {
     gateway.app.inFlight.count += 4_096
-    const answer = await gateway.ask('/v1/me', { key })
+    const answer = await gateway.ask('/v1/accounts', { key })
     gateway.app.inFlight.count -= 4_096
     expect([answer.status, answer.headers['retry-after']]).toEqual([503, '1'])
     expect((await gateway.ask('/v1/me', { key })).status).toBe(200)

@@ -1,9 +1,11 @@
 import underPressure from '@fastify/under-pressure'
 import { isRpc } from '@app/shared/contract.ts'
+import { getMe } from '@app/shared/contracts/platform.ts'
 import { notFound, Problem } from '@app/shared/problem.ts'
 import fastify, { type FastifyInstance, type RouteOptions } from 'fastify'
 import type { App } from './app.ts'
 import { answer, answerProblem } from './exchange/answer.ts'
+import { answerMe } from './exchange/answer-me.ts'
 import { answerClientError } from './exchange/client-errors.ts'
 import { openExchange, serve } from './exchange/exchange.ts'
 import { passOn } from './exchange/pass-on.ts'
@@ -69,7 +71,7 @@ export async function buildHttp(app: App, modules: object[], openapi: object): P
   for (const contract of modules.flatMap((module) => Object.values(module)).filter(isRpc)) {
     if (!contract.http) continue
     const { method, path } = contract.http
-    const work = passOn(contract, contract.http)
+    const work = contract === getMe ? answerMe : passOn(contract, contract.http)
     const url = `/v1${path.replaceAll(/\{(\w+)\}/g, ':$1')}`
     http.route(takeOver(method, url, (request, reply) => void serve(app, request, reply, work)))
   }

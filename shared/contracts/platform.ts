@@ -81,6 +81,8 @@ export const authenticateKey = rpc({
     expires_at: time.nullable(),
     tier: z.object({ name: tierName, write_per_minute: z.int(), read_per_minute: z.int() }).nullable(),
     features: z.array(feature),
+    /** What GET /me answers for the key, so that it costs no second question. */
+    me: Me.nullable(),
   }),
 })
 

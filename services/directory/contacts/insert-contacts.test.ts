@@ -61,6 +61,8 @@ test('batches that want the same names in any order do not wait for each other',
       .toSorted(() => Math.random() - 0.5)
       .map((names) => contactOf(number, ...(batch % 2 === 0 ? names : names.toReversed()))),
   )
+  // So that each has a connection and they start together.
+  await Promise.all(batches.map(() => directory.sql`select pg_sleep(0.1)`))
   const made = await Promise.all(batches.map((batch) => insertContacts(directory.sql, batch)))
   expect(made.flat().filter(Boolean)).toHaveLength(400)
   expect(new Set(Object.values(await namesOf(number))).size).toBe(400)

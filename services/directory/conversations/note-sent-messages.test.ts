@@ -49,11 +49,11 @@ test('an unknown conversation, or one of another organization, is left alone', a
 
 test('parallel calls over the same conversations in any order end at the newest, beside inbound messages', async () => {
   const number = await newNumber(directory.app)
-  const people = Array.from({ length: 400 }, (_, n) => `1555012${5000 + n}`)
+  const people = Array.from({ length: 150 }, (_, n) => `1555012${5000 + n}`)
   const ids = await Promise.all(
     people.map(async (person) => (await number.open({ phone_number: `+${person}` })).conversation.id),
   )
-  const calls = Array.from({ length: 40 }, (_, n) =>
+  const calls = Array.from({ length: 20 }, (_, n) =>
     record(
       ids
         .map((id) => ({ organization_id: number.organizationId, conversation_id: id, sent_at: at(n) }))
@@ -67,6 +67,6 @@ test('parallel calls over the same conversations in any order end at the newest,
   const { data } = await number.listConversations({ limit: '100' })
   expect(data).toHaveLength(100)
   for (const conversation of data) {
-    expect(conversation).toMatchObject({ last_message_at: at(39), last_inbound_at: at(3), unread_count: 3 })
+    expect(conversation).toMatchObject({ last_message_at: at(19), last_inbound_at: at(3), unread_count: 3 })
   }
 })

@@ -16,6 +16,8 @@ export interface Identity {
   keyId: string
   /** Epoch milliseconds. */
   expiresAt: number
+  /** What GET /me answers, as JSON. */
+  me: string
   read: Budget
   write: Budget
 }
@@ -40,14 +42,15 @@ export function createKeys(service: Pick<Service, 'nc' | 'isConnected'>, limiter
     const body = { key_hash: hash('sha256', key) }
     const caller = systemCaller('', requestId)
     const found = await call(service, authenticateKey, { body }, caller, { timeoutMs: keptMs })
-    const { state, key_id: keyId, organization_id: organizationId, tier, expires_at: expiresAt } = found
+    const { state, key_id: keyId, organization_id: organizationId, tier, expires_at: expiresAt, me } = found
     if (state === 'revoked') return 'revoked_api_key'
     if (state === 'expired') return 'expired_api_key'
-    if (state !== 'valid' || !keyId || !organizationId || !tier) return 'invalid_api_key'
+    if (state !== 'valid' || !keyId || !organizationId || !tier || !me) return 'invalid_api_key'
     return {
       organizationId,
       keyId,
       expiresAt: expiresAt === null ? Infinity : Date.parse(expiresAt),
+      me: JSON.stringify(me),
       read: limiter.budget(`rate:${keyId}:read`, tier.read_per_minute),
       write: limiter.budget(`rate:${keyId}:write`, tier.write_per_minute),
     }

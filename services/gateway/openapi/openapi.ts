@@ -105,6 +105,7 @@ const health = {
 const description = {
   operationId: 'getOpenapi',
   summary: 'This description',
+  description: 'OpenAPI 3.1, made of the same declarations as the routes.',
   tags: ['Meta'],
   security: [],
   responses: {

@@ -13,7 +13,7 @@ export function operationOf(name: string, contract: Rpc, http: Http, schemas: Sc
   return {
     operationId: name,
     summary,
-    ...(description && { description }),
+    description: description ?? `${summary}.`,
     tags: [tag],
     ...(parameters.length > 0 && { parameters }),
     ...bodyOf(contract, schemas),

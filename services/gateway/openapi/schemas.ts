@@ -47,10 +47,15 @@ interface Made extends JsonSchema {
 const linked = (made: object) =>
   JSON.parse(JSON.stringify(made).replaceAll('"#/$defs/', '"#/components/schemas/')) as Made
 
-/** Fields may be added to answers, so clients must not forbid them; a date-time needs no pattern beside its format. */
+/** Fields may be added to answers, so clients must not forbid them; a date-time needs no pattern beside its format; a choice of one is none. */
 function tidy(schema: Record<string, unknown>) {
   if (schema['additionalProperties'] === false) delete schema['additionalProperties']
   if (schema['format'] === 'date-time') delete schema['pattern']
+  const { oneOf: choices } = schema
+  if (Array.isArray(choices) && choices.length === 1) {
+    delete schema['oneOf']
+    Object.assign(schema, choices[0])
+  }
   if (!('example' in schema)) return
   schema['examples'] = [schema['example']]
   delete schema['example']

@@ -1,6 +1,6 @@
 import { hash, randomBytes } from 'node:crypto'
 import type { Input } from '@app/shared/contract.ts'
-import { authenticateKey, findAccount, getMe, recordApiCalls } from '@app/shared/contracts/platform.ts'
+import { authenticateKey, findAccount, recordApiCalls } from '@app/shared/contracts/platform.ts'
 import { newId } from '@app/shared/ids.ts'
 import { notFound } from '@app/shared/problem.ts'
 import { serve } from '@app/shared/rpc.ts'
@@ -44,7 +44,7 @@ export async function startTestPlatform(service: Service): Promise<TestPlatform>
     delay: () => Promise.resolve(),
     stop: () => serving.stop(),
   }
-  const contracts = { authenticateKey, findAccount, getMe, recordApiCalls }
+  const contracts = { authenticateKey, findAccount, recordApiCalls }
   const serving = await serve({ ...service, name: 'platform' }, contracts, {
     async authenticateKey(_app, { body }) {
       platform.lookUps.keys++
@@ -57,13 +57,6 @@ export async function startTestPlatform(service: Service): Promise<TestPlatform>
       if (!platform.accounts.has(`${organizationId}:${params.phone_number_id}`)) throw notFound()
       return Promise.resolve({ account_id: newId('acc'), phone_number_id: params.phone_number_id, customer_id: null })
     },
-    getMe: (_app, _input, { organizationId, keyId }) =>
-      Promise.resolve({
-        organization: { id: organizationId, object: 'organization', name: 'Acmé' },
-        api_key: { id: keyId, object: 'api_key', label: 'test', last4: 'abcd' },
-        rate_limits: { tier: 'standard', write_per_minute: 600, read_per_minute: 6_000 },
-        teams: [],
-      }),
     recordApiCalls(_app, { body }) {
       platform.apiCalls.push(...body.calls)
       return Promise.resolve({ recorded: body.calls.length })
@@ -88,10 +81,26 @@ const nobody = {
   expires_at: null,
   tier: null,
   features: [],
+  me: null,
 } as const
 
 function answerOf(key: IssuedKey | undefined) {
   if (!key) return { ...nobody, features: [] }
   const { state, id, organizationId, expiresAt, tier } = key
-  return { state, key_id: id, organization_id: organizationId, expires_at: expiresAt, tier, features: [] }
+  const { name, ...rates } = tier
+  const me = {
+    organization: { id: organizationId, object: 'organization', name: 'Acmé' },
+    api_key: { id, object: 'api_key', label: 'test', last4: 'abcd' },
+    rate_limits: { tier: name, ...rates },
+    teams: [],
+  } as const
+  return {
+    state,
+    key_id: id,
+    organization_id: organizationId,
+    expires_at: expiresAt,
+    tier,
+    features: [],
+    me: { ...me, teams: [] },
+  }
 }

@@ -1,5 +1,7 @@
+import { systemCaller } from '@app/shared/ask.ts'
 import { afterAll, beforeAll, expect, test } from 'vitest'
 import { ask, newOrganization, startTestApp, type TestApp } from '../testing/app.ts'
+import { getMe } from '../organizations/get-me.ts'
 import { authenticateKey } from './authenticate-key.ts'
 import { createKey } from './create-key.ts'
 import { hashOf } from './keys.ts'
@@ -17,7 +19,7 @@ async function newKey(expires_at?: string) {
 
 const authenticate = (key: string) => ask(it.app, authenticateKey, { key_hash: hashOf(key) })
 
-test('a valid key comes with its organization, its budgets and its features', async () => {
+test('a valid key comes with its organization, its budgets, its features, and what GET /me answers', async () => {
   const { key, id, organization_id } = await newKey('2999-01-01T00:00:00Z')
   expect(await authenticate(key)).toEqual({
     state: 'valid',
@@ -26,6 +28,7 @@ test('a valid key comes with its organization, its budgets and its features', as
     expires_at: '2999-01-01T00:00:00.000Z',
     tier: { name: 'starter', write_per_minute: 60, read_per_minute: 600 },
     features: ['webhooks'],
+    me: await getMe(it.app, { params: {}, query: {}, body: undefined }, { ...systemCaller(organization_id), keyId: id }),
   })
 })
 

@@ -1,5 +1,6 @@
+import { createHmac } from 'node:crypto'
+import { createSecret } from '../subscriptions/secrets.ts'
 import { afterAll, beforeAll, beforeEach, expect, test, vi } from 'vitest'
-import { newId } from '@app/shared/ids.ts'
 import { answer, type Receiver, startReceiver, type TestWebhooks, testWebhooks } from '../testing/app.ts'
 
 let webhooks: TestWebhooks
@@ -8,33 +9,48 @@ let receiver: Receiver
 beforeAll(async () => {
   webhooks = await testWebhooks()
 })
-afterAll(() => webhooks.close())
+afterAll(async () => {
+  await receiver.close()
+  await webhooks.close()
+})
 
 beforeEach(async () => {
   await receiver?.close()
   receiver = await startReceiver()
-  await webhooks.sql`truncate subscriptions, secrets, lanes, events, deliveries, due_deliveries, dead_deliveries, attempts`
+  await webhooks.clear()
 })
+
+/** The only delivery, when it is as told. */
+const theDelivery = (query: object) =>
+  vi.waitFor(
+    async () => {
+      const [delivery, ...others] = await webhooks.deliveries(query)
+      if (!delivery || others.length > 0) throw new Error('not yet')
+      return delivery
+    },
+    { timeout: 10_000, interval: 20 },
+  )
+
+const attemptsOf = (id: string) => webhooks.sql<{ number: number; errorCode: string | null }[]>`
+  select number, error_code from attempts where delivery_id = ${id} order by number
+`
 
 test('an event is posted with its bytes and the headers of the public API', async () => {
   const { id } = await webhooks.subscribe({ url: receiver.url })
   const payload = '{"b":1,  "a":"é😀\\u0000","n":1e400}'
   const [eventId] = await webhooks.emit({ payload })
-  await vi.waitFor(() => expect(receiver.got).toHaveLength(1))
-  const [call] = receiver.got
+  const delivery = await theDelivery({ status: 'succeeded' })
+  const [call, ...others] = receiver.got
+  expect(others).toEqual([])
   expect(call?.body.toString()).toBe(payload)
-  const [delivery] = await vi.waitFor(async () => {
-    const found = await webhooks.deliveries({ status: 'succeeded' })
-    expect(found).toHaveLength(1)
-    return found
-  })
   expect(call?.headers).toMatchObject({
     'content-type': 'application/json',
+    'content-length': String(Buffer.byteLength(payload)),
     'accept-encoding': 'identity',
     'x-svc-source': 'svc',
     'x-svc-event': 'message.received',
     'x-svc-event-id': eventId,
-    'x-svc-delivery-id': delivery?.id,
+    'x-svc-delivery-id': delivery.id,
     'x-svc-attempt': '1',
   })
   expect(delivery).toMatchObject({
@@ -46,4 +62,258 @@ test('an event is posted with its bytes and the headers of the public API', asyn
     next_attempt_at: null,
     error_code: null,
   })
+})
+
+test('every active secret signs, newest first, and neither an expired nor a deleted one', async () => {
+  const { id, initial_secret: first } = await webhooks.subscribe({ url: receiver.url })
+  const [second, third, fourth] = await webhooks.sql.begin(async (tx) => [
+    await createSecret(tx, webhooks.sealKeys, id),
+    await createSecret(tx, webhooks.sealKeys, id, new Date(Date.now() - 1_000)),
+    await createSecret(tx, webhooks.sealKeys, id),
+  ])
+  const signedBy = async (secrets: string[]) => {
+    const before = receiver.got.length
+    await webhooks.emit({})
+    await vi.waitFor(() => expect(receiver.got).toHaveLength(before + 1))
+    const call = receiver.got[before]
+    const header = String(call?.headers['x-svc-signature'])
+    const t = /^t=(\d+),/.exec(header)?.[1]
+    const expected = secrets.map((secret) =>
+      createHmac('sha256', secret)
+        .update(`${t}.`)
+        .update(call?.body ?? '')
+        .digest('hex'),
+    )
+    expect(header).toBe(`t=${t}${expected.map((hex) => `,v1=${hex}`).join('')}`)
+    expect(call?.headers['x-svc-signature-256']).toBe(header)
+    expect(Math.abs(Number(t) - Date.now() / 1_000)).toBeLessThan(5)
+  }
+  expect(third?.text).toMatch(/^whsec_[\w-]{43}$/)
+  await signedBy([fourth?.text ?? '', second?.text ?? '', first])
+  await webhooks.sql`delete from secrets where id = ${fourth?.id ?? ''}`
+  await signedBy([second?.text ?? '', first])
+})
+
+test('a failure is tried again after 5 s, with the same event and the next number', async () => {
+  await webhooks.subscribe({ url: receiver.url })
+  receiver.respondWith(answer(500, {}, 'oops'))
+  await webhooks.emit({})
+  const failed = await theDelivery({ status: 'failed' })
+  expect(failed).toMatchObject({
+    attempt_count: 1,
+    response_status: 500,
+    response_body_snippet: 'oops',
+    error_code: null,
+  })
+  const waitMs = Date.parse(failed.next_attempt_at ?? '') - Date.parse(failed.last_attempt_at ?? '')
+  expect(waitMs).toBeGreaterThan(2_000)
+  expect(waitMs).toBeLessThan(8_500)
+  receiver.respondWith(answer(204))
+  const succeeded = await theDelivery({ status: 'succeeded' })
+  expect(succeeded).toMatchObject({ id: failed.id, attempt_count: 2, response_status: 204 })
+  const [first, second] = receiver.got
+  expect(second?.headers['x-svc-attempt']).toBe('2')
+  expect(second?.headers['x-svc-event-id']).toBe(first?.headers['x-svc-event-id'])
+  expect((second?.at ?? 0) - (first?.at ?? 0)).toBeGreaterThan(2_400)
+})
+
+test('the twelfth try is the last', async () => {
+  await webhooks.subscribe({ url: receiver.url })
+  await webhooks.emit({})
+  receiver.respondWith(answer(500))
+  for (let n = 1; n <= 12; n++) {
+    await vi.waitFor(() => expect(receiver.got.length).toBe(n), { timeout: 5_000 })
+    if (n === 12) break
+    await vi.waitFor(async () => {
+      const [delivery] = await webhooks.deliveries({ status: 'failed' })
+      expect(delivery).toMatchObject({ attempt_count: n })
+    })
+    // Without this the fifth failure would open the breaker, whose probes are no tries.
+    await webhooks.sql`update lanes set failures = 0`
+    await webhooks.hurry()
+  }
+  const dead = await theDelivery({ status: 'dead' })
+  expect(dead).toMatchObject({ attempt_count: 12, next_attempt_at: null, response_status: 500, error_code: null })
+  expect(await attemptsOf(dead.id)).toHaveLength(12)
+})
+
+test('a redirect is not followed', async () => {
+  const elsewhere = await startReceiver()
+  await webhooks.subscribe({ url: receiver.url })
+  receiver.respondWith(answer(302, { location: elsewhere.url }))
+  await webhooks.emit({})
+  expect(await theDelivery({ status: 'failed' })).toMatchObject({
+    response_status: 302,
+    error_code: 'redirect_not_followed',
+  })
+  expect(elsewhere.got).toEqual([])
+  await elsewhere.close()
+})
+
+test('a refused connection has no status, and says so', async () => {
+  const closed = await startReceiver()
+  await closed.close()
+  await webhooks.subscribe({ url: closed.url })
+  await webhooks.emit({})
+  expect(await theDelivery({ status: 'failed' })).toMatchObject({
+    response_status: null,
+    response_body_snippet: null,
+    error_code: 'connection_refused',
+    error_message: 'The connection was refused.',
+  })
+})
+
+test('an address that became private is refused, and tells nothing', async () => {
+  const { id } = await webhooks.subscribe({ url: receiver.url })
+  await webhooks.sql`update subscriptions set url = 'https://10.0.0.1/' where id = ${id}`
+  await webhooks.emit({})
+  expect(await theDelivery({ status: 'failed' })).toMatchObject({
+    error_code: 'blocked_address',
+    error_message: 'The address is not allowed.',
+    response_body_snippet: null,
+  })
+})
+
+test('410 ends the delivery, disables the subscription, and what waits for it is dead', async () => {
+  const { id } = await webhooks.subscribe({ url: receiver.url })
+  receiver.respondWith(answer(500))
+  const [first] = await webhooks.emit({})
+  await theDelivery({ status: 'failed' })
+  receiver.respondWith(answer(410, {}, 'bye'))
+  const [second] = await webhooks.emit({})
+  await vi.waitFor(async () => expect(await webhooks.deliveries({ status: 'dead' })).toHaveLength(2))
+  const [later] = await webhooks.emit({})
+  await vi.waitFor(async () => expect(await webhooks.deliveries({ status: 'dead' })).toHaveLength(3))
+  const dead = await webhooks.deliveries({ status: 'dead' })
+  const codeOf = (eventId?: string) => dead.find(({ event_id }) => event_id === eventId)?.error_code
+  expect([first, second, later].map(codeOf)).toEqual(['subscription_disabled', 'gone', 'subscription_disabled'])
+  expect(receiver.got).toHaveLength(2)
+  expect(await webhooks.subscription(id)).toMatchObject({ status: 'disabled', disabled_reason: 'gone' })
+})
+
+test.each([
+  [429, { 'retry-after': '600' }, 600_000],
+  [429, {}, 60_000],
+  [503, { 'retry-after': '600' }, 600_000],
+])('%i %j: the whole endpoint waits, and no try is used', async (status, headers, waitMs) => {
+  const { id } = await webhooks.subscribe({ url: receiver.url })
+  receiver.respondWith(answer(status, headers))
+  await webhooks.emit({})
+  const waiting = await theDelivery({ status: 'failed' })
+  const nextAt = Date.parse(waiting.next_attempt_at ?? '')
+  expect(Math.abs(nextAt - Date.now() - waitMs)).toBeLessThan(5_000)
+  await webhooks.emit({})
+  await vi.waitFor(async () => expect(await webhooks.deliveries()).toHaveLength(2))
+  expect(await webhooks.subscription(id)).toMatchObject({ consecutive_failures: 0 })
+  const [open] = await webhooks.sql`select tries, attempts from due_deliveries where id = ${waiting.id}`
+  expect(open).toEqual({ tries: 0, attempts: 1 })
+  await webhooks.attempts.stop
+  expect(receiver.got).toHaveLength(1)
+})
+
+test('503 without Retry-After is a failure', async () => {
+  const { id } = await webhooks.subscribe({ url: receiver.url })
+  receiver.respondWith(answer(503))
+  await webhooks.emit({})
+  await theDelivery({ status: 'failed' })
+  expect(await webhooks.subscription(id)).toMatchObject({ consecutive_failures: 1 })
+})
+
+test('the fifth failure in a row opens the breaker; then one probe at a time, oldest and newest in turn', async () => {
+  const { id } = await webhooks.subscribe({ url: receiver.url })
+  receiver.respondWith(answer(500))
+  const events = []
+  for (let n = 0; n < 8; n++) events.push(...(await webhooks.emit({ eventId: `evt-${n}` })))
+  await vi.waitFor(async () => {
+    const { consecutive_failures: failures } = await webhooks.subscription(id)
+    expect(failures).toBeGreaterThanOrEqual(5)
+  })
+  await vi.waitFor(async () => {
+    const [lane] =
+      await webhooks.sql`select held_until = '-infinity' and due_at > now() + interval '20 s' as rests from lanes`
+    expect(lane).toEqual({ rests: true })
+  })
+  const before = receiver.got.length
+  const tries = () => webhooks.sql`select id, tries, due_at from due_deliveries order by id`
+  const schedule = await tries()
+  for (let probe = 1; probe <= 2; probe++) {
+    await webhooks.sql`update lanes set due_at = now()`
+    webhooks.attempts.wake()
+    await vi.waitFor(async () => {
+      const [lane] =
+        await webhooks.sql`select held_until = '-infinity' and due_at > now() + interval '20 s' as rests from lanes`
+      expect([receiver.got.length, lane]).toEqual([before + probe, { rests: true }])
+    })
+  }
+  expect(await tries()).toEqual(schedule)
+  const [one, other] = receiver.got.slice(before).map(({ headers }) => headers['x-svc-event-id'])
+  expect(one).not.toBe(other)
+  receiver.respondWith(answer(200))
+  await webhooks.hurry()
+  await vi.waitFor(async () => expect(await webhooks.deliveries({ status: 'succeeded' })).toHaveLength(8))
+  expect(await webhooks.subscription(id)).toMatchObject({ consecutive_failures: 0 })
+})
+
+test('ten at a time to one endpoint, and no more', async () => {
+  await webhooks.subscribe({ url: receiver.url })
+  const held: (() => void)[] = []
+  receiver.respondWith((response) => void held.push(() => response.end()))
+  await webhooks.emit(...Array.from({ length: 25 }, () => ({})))
+  await vi.waitFor(() => expect(held).toHaveLength(10))
+  held.splice(0, 1).forEach((release) => release())
+  await vi.waitFor(() => expect(held).toHaveLength(10))
+  receiver.respondWith(answer(200))
+  held.forEach((release) => release())
+  await vi.waitFor(async () => expect(await webhooks.deliveries({ status: 'succeeded' })).toHaveLength(25))
+})
+
+test('a call that hangs holds up neither the endpoint’s next events nor another endpoint', async () => {
+  await webhooks.subscribe({ url: receiver.url })
+  const other = await startReceiver()
+  await webhooks.subscribe({ url: other.url })
+  receiver.respondWith((response, _received, n) => void (n > 1 && response.end()))
+  await webhooks.emit({})
+  await vi.waitFor(() => expect(receiver.got).toHaveLength(1))
+  await webhooks.emit({})
+  await vi.waitFor(() => expect([receiver.got.length, other.got.length]).toEqual([2, 2]), { timeout: 900 })
+  await other.close()
+})
+
+test('an attempt that its process did not survive is recorded, and made again with the next number', async () => {
+  await webhooks.subscribe({ url: receiver.url })
+  await webhooks.sql`update subscriptions set status = 'paused'`
+  await webhooks.emit({})
+  const pending = await theDelivery({ status: 'pending' })
+  await webhooks.sql`update due_deliveries set attempts = 1, begun_at = now() - interval '30 s'`
+  await webhooks.sql`update subscriptions set status = 'active'`
+  await webhooks.hurry()
+  expect(await theDelivery({ status: 'succeeded' })).toMatchObject({ id: pending.id, attempt_count: 2 })
+  expect(await attemptsOf(pending.id)).toEqual([
+    { number: 1, errorCode: 'interrupted' },
+    { number: 2, errorCode: null },
+  ])
+  expect(receiver.got.map(({ headers }) => headers['x-svc-attempt'])).toEqual(['2'])
+})
+
+test('a paused subscription holds its deliveries', async () => {
+  await webhooks.subscribe({ url: receiver.url })
+  await webhooks.sql`update subscriptions set status = 'paused'`
+  await webhooks.emit({})
+  const held = await theDelivery({ status: 'pending' })
+  await webhooks.hurry()
+  await vi.waitFor(async () => {
+    const [lane] = await webhooks.sql`select due_at, held_until::text from lanes`
+    expect(lane).toEqual({ dueAt: null, heldUntil: '-infinity' })
+  })
+  expect([held.attempt_count, receiver.got.length]).toEqual([0, 0])
+})
+
+test('what waited for seven days is dead, and says why', async () => {
+  await webhooks.subscribe({ url: receiver.url })
+  await webhooks.sql`update subscriptions set status = 'paused', created_at = now() - interval '30 days'`
+  await webhooks.emit({ at: new Date(Date.now() - 8 * 24 * 60 * 60 * 1000) }, {})
+  await vi.waitFor(async () => expect(await webhooks.deliveries({ status: 'pending' })).toHaveLength(2))
+  const { sweepExpired } = await import('./give-up.ts')
+  expect(await sweepExpired(webhooks.sql)).toBe(1)
+  expect(await theDelivery({ status: 'dead' })).toMatchObject({ error_code: 'expired', attempt_count: 0 })
 })

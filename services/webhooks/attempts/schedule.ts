@@ -34,6 +34,7 @@ const longestRetryAfterMs = 24 * hour
 /** Reads `Retry-After`, seconds or a date; null when there is none that makes sense. */
 export function retryAfterMs(header: string | undefined, nowMs = Date.now()): number | null {
   const text = header?.trim() ?? ''
-  const ms = /^\d+$/.test(text) ? Number(text) * second : Date.parse(text) - nowMs
+  const isDate = /^[A-Z][a-z]+, .* GMT$/.test(text)
+  const ms = /^\d+$/.test(text) ? Number(text) * second : isDate ? Date.parse(text) - nowMs : Number.NaN
   return Number.isNaN(ms) ? null : Math.min(Math.max(ms, 0), longestRetryAfterMs)
 }

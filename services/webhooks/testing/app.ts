@@ -2,9 +2,13 @@ import { randomBytes } from 'node:crypto'
 import { createServer, type IncomingHttpHeaders, type ServerResponse } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import { systemCaller } from '@app/shared/ask.ts'
-import type { Caller, Input } from '@app/shared/contract.ts'
+import type { Caller } from '@app/shared/contract.ts'
 import { listAccounts } from '@app/shared/contracts/platform.ts'
-import type { createWebhookSubscription as createContract } from '@app/shared/contracts/webhooks.ts'
+import type {
+  createWebhookSubscription as createContract,
+  WebhookDelivery,
+  WebhookSubscription,
+} from '@app/shared/contracts/webhooks.ts'
 import { createEgress } from '@app/shared/egress.ts'
 import { record } from '@app/shared/events.ts'
 import { newId } from '@app/shared/ids.ts'
@@ -20,6 +24,7 @@ import { getWebhookDelivery } from '../deliveries/get-webhook-delivery.ts'
 import { listWebhookDeliveries } from '../deliveries/list-webhook-deliveries.ts'
 import { partitions } from '../deliveries/retention.ts'
 import { startFanOut } from '../fan-out/fan-out.ts'
+import { getWebhookSubscription } from '../subscriptions/get-webhook-subscription.ts'
 import { createWebhookSubscription } from '../subscriptions/create-webhook-subscription.ts'
 
 /** A request that a receiver got. */
@@ -79,7 +84,8 @@ export interface TestEvent {
   payload?: string
 }
 
-type CreateBody = Input<typeof createContract>['body']
+type CreateBody = z.input<(typeof createContract)['body']>
+type EventType = CreateBody['events'][number]
 type Created = z.output<(typeof createContract)['answer']>
 
 export interface TestWebhooks extends App {
@@ -88,8 +94,11 @@ export interface TestWebhooks extends App {
   subscribe: (body: Partial<CreateBody> & { url: string }, caller?: Caller) => Promise<Created>
   /** Records events in the outbox, from where the relay takes them; answers their ids. */
   emit: (...events: TestEvent[]) => Promise<string[]>
-  deliveries: (query?: object) => Promise<Awaited<ReturnType<typeof deliveryOf>>[]>
-  delivery: (id: string) => Promise<Awaited<ReturnType<typeof deliveryOf>>>
+  deliveries: (query?: object) => Promise<z.input<typeof WebhookDelivery>[]>
+  delivery: (id: string) => Promise<z.input<typeof WebhookDelivery> & { payload?: unknown }>
+  subscription: (id: string) => Promise<z.input<typeof WebhookSubscription>>
+  /** Empties the tables. */
+  clear: () => Promise<void>
   /** Makes every wait of lanes and deliveries end now. */
   hurry: () => Promise<void>
   close: () => Promise<void>
@@ -149,20 +158,22 @@ const ownNumbers = () =>
     next_cursor: null,
   })
 
-function acts(app: App, caller: Caller) {
+type Acts = Omit<TestWebhooks, keyof App | 'organizationId' | 'caller' | 'close'>
+
+function acts(app: App, caller: Caller): Acts {
   return {
-    async subscribe(body: Partial<CreateBody> & { url: string }, asking = caller) {
-      const input = { params: {}, query: {}, body: { events: ['message.received' as const], ...body } }
+    async subscribe(body, asking = caller) {
+      const input = { params: {}, query: {}, body: { events: ['message.received'] as EventType[], ...body } }
       const created = await createWebhookSubscription(app, input, asking)
       return ('whole' in created ? JSON.parse(Buffer.from(created.body).toString()).data : created) as Created
     },
-    async emit(...events: TestEvent[]) {
+    async emit(...events) {
       const rows = events.map((event) => rowOf(event, caller.organizationId))
       await app.sql.begin((tx) => record(tx, rows))
       app.relay.wake()
       return rows.map(({ headers }) => headers.event)
     },
-    deliveries: async (query: object = {}) => {
+    async deliveries(query = {}) {
       const page = await listWebhookDeliveries(
         app,
         { params: {}, query: { limit: '100', ...query }, body: undefined },
@@ -170,7 +181,17 @@ function acts(app: App, caller: Caller) {
       )
       return 'whole' in page ? [] : page.data
     },
-    delivery: (id: string) => deliveryOf(app, id, caller),
+    delivery: (id) => deliveryOf(app, id, caller),
+    async subscription(id) {
+      const found = await getWebhookSubscription(app, { params: { id }, query: {}, body: undefined }, caller)
+      if ('whole' in found) throw new Error('a subscription is answered by its handler')
+      return found
+    },
+    async clear() {
+      await app.sql`
+        truncate subscriptions, secrets, lanes, events, deliveries, due_deliveries, dead_deliveries, attempts
+      `
+    },
     async hurry() {
       await app.sql`update due_deliveries set due_at = now() where due_at is not null`
       await app.sql`

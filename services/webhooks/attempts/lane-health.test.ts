@@ -1,0 +1,112 @@
+import type { Lane } from '@app/shared/lanes.ts'
+import { expect, test } from 'vitest'
+import { createLaneHealth, type Ended } from './lane-health.ts'
+
+const success: Ended = { as: 'success', isProbe: false }
+const failure: Ended = { as: 'failure', isProbe: false }
+const failedProbe: Ended = { as: 'failure', isProbe: true }
+
+const laneOf = (failures = 0): Lane => ({
+  id: 'wbs_1',
+  group: 'org_1',
+  arrivals: '0',
+  heldUntil: '',
+  failures,
+  pacedMs: 0,
+})
+
+/** A lane through settlements, at a clock that the test sets. */
+function trial() {
+  let nowMs = 0
+  const health = createLaneHealth(() => nowMs)
+  let lane = laneOf()
+  return {
+    health,
+    after: (...ends: Ended[]) => {
+      const { failures, waitMs } = health.after(lane, ends)
+      health.commit()
+      lane = laneOf(failures)
+      return { failures, waitMs }
+    },
+    capacity: () => health.capacity(lane),
+    pass: (ms: number) => (nowMs += ms),
+  }
+}
+
+test('ten at a time; one after a failure, then two, four, eight, ten', () => {
+  const { after, capacity } = trial()
+  expect(capacity()).toBe(10)
+  after(failure)
+  const seen = [capacity()]
+  for (let n = 0; n < 5; n++) {
+    after(success)
+    seen.push(capacity())
+  }
+  expect(seen).toEqual([1, 2, 4, 8, 10, 10])
+})
+
+test('four failures wait for nothing, the fifth opens the breaker', () => {
+  const { after } = trial()
+  expect(after(failure, failure, failure, failure)).toEqual({ failures: 4, waitMs: null })
+  const opened = after(failure)
+  expect(opened.failures).toBe(5)
+  expect(opened.waitMs).toBeGreaterThanOrEqual(24_000)
+  expect(opened.waitMs).toBeLessThanOrEqual(36_000)
+})
+
+test('probes come after 30, 60, 120, 240, 300, 300 s', () => {
+  const { after, pass } = trial()
+  const waits = [after(failure, failure, failure, failure, failure).waitMs]
+  for (let n = 0; n < 5; n++) {
+    pass(400_000)
+    waits.push(after(failedProbe).waitMs)
+  }
+  for (const [n, seconds] of [30, 60, 120, 240, 300, 300].entries()) {
+    expect(Math.abs((waits[n] ?? 0) - seconds * 1_000)).toBeLessThanOrEqual(seconds * 200)
+  }
+})
+
+test('attempts that were under way when it opened do not put the first probe off', () => {
+  const { after } = trial()
+  expect(after(...Array.from({ length: 10 }, () => failure)).waitMs).toBeLessThanOrEqual(36_000)
+})
+
+test('one success closes the breaker', () => {
+  const { after, pass } = trial()
+  after(failure, failure, failure, failure, failure)
+  pass(40_000)
+  expect(after({ as: 'success', isProbe: true })).toEqual({ failures: 0, waitMs: null })
+})
+
+test('a Retry-After holds, whatever else comes back meanwhile, and is no failure', () => {
+  const { after, pass } = trial()
+  expect(after({ as: 'wait', waitMs: 60_000 })).toEqual({ failures: 0, waitMs: 60_000 })
+  pass(10_000)
+  expect(after(success)).toEqual({ failures: 0, waitMs: 50_000 })
+})
+
+test('a lane that is claimed anew has waited', () => {
+  const { health, after } = trial()
+  after({ as: 'wait', waitMs: 60_000 })
+  health.claimed([laneOf()])
+  expect(after(success).waitMs).toBeNull()
+})
+
+test('what was worked out in a transaction that was rolled back never was', () => {
+  const { health, capacity } = trial()
+  health.after(laneOf(), [failure, failure, success])
+  expect(health.capacity(laneOf())).toBe(2)
+  health.rollback()
+  expect(capacity()).toBe(10)
+})
+
+test('an endpoint that is silent for a second gets nothing more until it answers', () => {
+  const { health, capacity, pass } = trial()
+  const ends = [health.begun('wbs_1'), health.begun('wbs_1')]
+  pass(999)
+  expect(capacity()).toBe(10)
+  pass(2)
+  expect(capacity()).toBe(1)
+  ends[1]?.(true)
+  expect(capacity()).toBe(10)
+})

@@ -1,0 +1,121 @@
+import { createServer, type Server } from 'node:http'
+import { type AddressInfo, createServer as createTcpServer, type Socket } from 'node:net'
+import { gzipSync } from 'node:zlib'
+import { createEgress } from '@app/shared/egress.ts'
+import { afterEach, expect, test, vi } from 'vitest'
+import { post } from './post.ts'
+
+const { dispatcher } = createEgress({ allowCidrs: '127.0.0.0/8' })
+const open: { close: () => unknown }[] = []
+afterEach(() => open.splice(0).forEach((server) => server.close()))
+
+async function listen(server: Server | ReturnType<typeof createTcpServer>) {
+  open.push(server)
+  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve))
+  return `http://127.0.0.1:${(server.address() as AddressInfo).port}/hook?a=b`
+}
+
+const postTo = (url: string, timeoutMs = 5_000) =>
+  post(dispatcher, { url, headers: ['content-type', 'application/json'], body: Buffer.from('{}'), timeoutMs })
+
+/** Answers with these bytes, and does no more. */
+const raw = (bytes: string, then: (socket: Socket) => void = () => {}) =>
+  listen(
+    createTcpServer((socket) => {
+      socket.on('error', () => {})
+      socket.once('data', () => socket.write(bytes, () => then(socket)))
+    }),
+  )
+
+test('the path and query of the URL are asked for, and the answer comes with its snippet', async () => {
+  let asked = ''
+  const url = await listen(
+    createServer((request, response) => {
+      asked = `${request.method} ${request.url}`
+      response.writeHead(201, { 'retry-after': '5' }).end('thanks')
+    }),
+  )
+  expect(await postTo(url)).toEqual({ status: 201, retryAfter: '5', snippet: 'thanks' })
+  expect(asked).toBe('POST /hook?a=b')
+})
+
+test('4 KiB of the body are kept, of 16 KiB that are read, and the connection is given up', async () => {
+  let closed = false
+  const url = await listen(
+    createServer((request, response) => {
+      request.socket.on('close', () => (closed = true))
+      const more = () => {
+        while (!closed && response.write('é'.repeat(1_000)));
+        if (!closed) response.once('drain', more)
+      }
+      more()
+    }),
+  )
+  const answer = await postTo(url)
+  expect(answer).toMatchObject({ status: 200, snippet: 'é'.repeat(2_048) })
+  await vi.waitFor(() => expect(closed).toBe(true))
+})
+
+test('a body that ends leaves the connection to the next attempt', async () => {
+  let connections = 0
+  const server = createServer((_, response) => response.end('x'.repeat(10_000)))
+  server.on('connection', () => connections++)
+  const url = await listen(server)
+  await postTo(url)
+  await new Promise(setImmediate)
+  await postTo(url)
+  expect(connections).toBe(1)
+})
+
+test('a snippet is text that Postgres can hold', async () => {
+  const url = await listen(createServer((_, response) => response.end(Buffer.from([0x61, 0x00, 0xff, 0xfe, 0x62]))))
+  expect(await postTo(url)).toMatchObject({ snippet: 'a\uFFFD\uFFFDb' })
+})
+
+test('a body of one byte a second is given up in time, and the 2xx stays a success', async () => {
+  const url = await listen(createServer((_, response) => void response.writeHead(200).write('a')))
+  const startedAt = performance.now()
+  expect(await postTo(url, 300)).toMatchObject({ status: 200, snippet: 'a' })
+  expect(performance.now() - startedAt).toBeLessThan(1_500)
+})
+
+test('a body that breaks off changes nothing', async () => {
+  const url = await raw('HTTP/1.1 200 OK\r\ncontent-length: 100\r\n\r\nabc', (socket) => socket.destroy())
+  expect(await postTo(url)).toMatchObject({ status: 200 })
+})
+
+test('a compressed body is kept as it came', async () => {
+  const bomb = gzipSync(Buffer.alloc(10_000_000))
+  const url = await listen(
+    createServer((_, response) => response.writeHead(200, { 'content-encoding': 'gzip' }).end(bomb)),
+  )
+  const answer = await postTo(url)
+  expect(answer.status === null ? '' : answer.snippet).toContain('\uFFFD')
+})
+
+test('early hints are no answer', async () => {
+  const url = await raw('HTTP/1.1 103 Early Hints\r\nlink: </a>\r\n\r\nHTTP/1.1 200 OK\r\ncontent-length: 2\r\n\r\nok')
+  expect(await postTo(url)).toMatchObject({ status: 200, snippet: 'ok' })
+})
+
+test('silence ends in a timeout', async () => {
+  const url = await listen(createServer(() => {}))
+  const startedAt = performance.now()
+  expect(await postTo(url, 200)).toMatchObject({ status: null, failure: { failure: 'timeout' } })
+  expect(performance.now() - startedAt).toBeLessThan(1_500)
+})
+
+test.each([
+  [
+    'endless headers',
+    `HTTP/1.1 200 OK\r\n${'x-a: aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa\r\n'.repeat(2_000)}`,
+    'invalid_response',
+  ],
+  ['no HTTP', 'SSH-2.0-OpenSSH_9.6\r\n', 'invalid_response'],
+])('%s', async (_, bytes, failure) => {
+  expect(await postTo(await raw(bytes))).toMatchObject({ status: null, failure: { failure } })
+})
+
+test('a refused address', async () => {
+  expect(await postTo('http://10.0.0.1/')).toMatchObject({ status: null, failure: { failure: 'blocked_address' } })
+})
