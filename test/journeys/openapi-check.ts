@@ -4,7 +4,7 @@ import { Ajv2020, type ValidateFunction } from 'ajv/dist/2020.js'
 import formats from 'ajv-formats'
 
 interface Operation {
-  responses: Record<string, { content?: Record<string, unknown> }>
+  responses: Record<string, { $ref?: string }>
 }
 
 interface Document {
@@ -34,14 +34,21 @@ export function checkAnswer(method: string, path: string, status: number, body: 
     if (status !== 404 && status !== 401) throw new Error(`${method} ${path} is no operation and answered ${status}`)
     return
   }
-  const pointer = ['paths', template, method.toLowerCase(), 'responses', String(status)]
-  if (!document.paths[template]?.[method.toLowerCase()]?.responses[String(status)]) {
-    throw new Error(`${method} ${template} answered ${status}, which its OpenAPI does not list`)
-  }
-  const validate = validatorAt([...pointer, 'content', 'application/json', 'schema'])
+  const response = document.paths[template]?.[method.toLowerCase()]?.responses[String(status)]
+  if (!response) throw new Error(`${method} ${template} answered ${status}, which its OpenAPI does not list`)
+  const place = response.$ref?.slice('#/'.length).split('/') ?? pointerOf(template, method, status)
+  const validate = validatorAt([...place, 'content', 'application/json', 'schema'])
   if (!validate(body))
     throw new Error(`${method} ${template} ${status}: ${ajv.errorsText(validate.errors)}\n${JSON.stringify(body)}`)
 }
+
+const pointerOf = (template: string, method: string, status: number) => [
+  'paths',
+  template,
+  method.toLowerCase(),
+  'responses',
+  String(status),
+]
 
 function validatorAt(pointer: string[]): ValidateFunction {
   const reference = `api#/${pointer.map((part) => encodeURIComponent(part.replaceAll('~', '~0').replaceAll('/', '~1'))).join('/')}`

@@ -1,4 +1,5 @@
 import { createHmac } from 'node:crypto'
+import { sweepExpired } from './give-up.ts'
 import { createSecret } from '../subscriptions/secrets.ts'
 import { afterAll, beforeAll, beforeEach, expect, test, vi } from 'vitest'
 import { answer, type Receiver, startReceiver, type TestWebhooks, testWebhooks } from '../testing/app.ts'
@@ -207,7 +208,6 @@ test.each([
   expect(await webhooks.subscription(id)).toMatchObject({ consecutive_failures: 0 })
   const [open] = await webhooks.sql`select tries, attempts from due_deliveries where id = ${waiting.id}`
   expect(open).toEqual({ tries: 0, attempts: 1 })
-  await webhooks.attempts.stop
   expect(receiver.got).toHaveLength(1)
 })
 
@@ -313,7 +313,6 @@ test('what waited for seven days is dead, and says why', async () => {
   await webhooks.sql`update subscriptions set status = 'paused', created_at = now() - interval '30 days'`
   await webhooks.emit({ at: new Date(Date.now() - 8 * 24 * 60 * 60 * 1000) }, {})
   await vi.waitFor(async () => expect(await webhooks.deliveries({ status: 'pending' })).toHaveLength(2))
-  const { sweepExpired } = await import('./give-up.ts')
   expect(await sweepExpired(webhooks.sql)).toBe(1)
   expect(await theDelivery({ status: 'dead' })).toMatchObject({ error_code: 'expired', attempt_count: 0 })
 })

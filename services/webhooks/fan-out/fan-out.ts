@@ -136,8 +136,10 @@ export const record = (sql: Sql, rows: Row[]): Promise<number> =>
         on conflict (id) do nothing
       ), woken as (
         insert into lanes as l (id, grp, due_at, arrivals)
-        select subscription_id, min(organization_id), now(), 1 from d where status = 'active' group by 1 order by 1
-        on conflict (id) do update set arrivals = l.arrivals + 1, due_at = greatest(least(l.due_at, now()), l.paced_until)
+        select subscription_id, min(organization_id), min(case when status = 'active' then now() end), 1
+        from d where status <> 'disabled' group by 1 order by 1
+        on conflict (id) do update set arrivals = l.arrivals + 1, due_at = case
+          when excluded.due_at is null then l.due_at else greatest(least(l.due_at, excluded.due_at), l.paced_until) end
       )
       select count(*)::int as count from d
     `

@@ -1,0 +1,199 @@
+import { newId } from '@app/shared/ids.ts'
+import { afterAll, beforeAll, beforeEach, describe, expect, test, vi } from 'vitest'
+import { ownNumber, type Receiver, startReceiver, type TestWebhooks, testWebhooks } from '../testing/app.ts'
+import { record, startFanOut } from './fan-out.ts'
+
+let webhooks: TestWebhooks
+let receiver: Receiver
+
+beforeAll(async () => {
+  webhooks = await testWebhooks()
+})
+afterAll(async () => {
+  await receiver.close()
+  await webhooks.close()
+})
+
+beforeEach(async () => {
+  await receiver?.close()
+  receiver = await startReceiver()
+  await webhooks.clear()
+})
+
+const gotIds = (from = receiver) => from.got.map(({ headers }) => headers['x-svc-event-id'])
+
+/** Sends a last event, waits for it, and answers what came before it. */
+async function gotBefore() {
+  const [end] = await webhooks.emit({})
+  await vi.waitFor(() => expect(gotIds()).toContain(end))
+  return gotIds().filter((id) => id !== end)
+}
+
+describe('an event goes to', () => {
+  test('the subscriptions of its organization alone', async () => {
+    await webhooks.subscribe({ url: receiver.url })
+    await webhooks.emit({ organizationId: newId('org') })
+    expect(await gotBefore()).toEqual([])
+  })
+
+  test('those that select its type', async () => {
+    await webhooks.subscribe({ url: receiver.url, events: ['message.received', 'contact.created'] })
+    const [, created] = await webhooks.emit({ type: 'message.status' }, { type: 'contact.created' })
+    expect(await gotBefore()).toEqual([created])
+  })
+
+  test('those that want its number; one without a number goes to all', async () => {
+    await webhooks.subscribe({ url: receiver.url, phone_number_ids: [ownNumber] })
+    const [, own, none] = await webhooks.emit({ phone: '999999999999' }, { phone: ownNumber }, {})
+    expect(new Set(await gotBefore())).toEqual(new Set([own, none]))
+  })
+
+  test('those that name no number at all', async () => {
+    await webhooks.subscribe({ url: receiver.url, phone_number_ids: [] })
+    const [other] = await webhooks.emit({ phone: '999999999999' })
+    expect(await gotBefore()).toEqual([other])
+  })
+
+  test('each of several subscriptions once, with its own delivery id, and one stored payload', async () => {
+    const second = await startReceiver()
+    await webhooks.subscribe({ url: receiver.url })
+    await webhooks.subscribe({ url: second.url })
+    await webhooks.emit({})
+    await vi.waitFor(() => expect([receiver.got.length, second.got.length]).toEqual([1, 1]))
+    const idOf = (from: Receiver) => from.got[0]?.headers['x-svc-delivery-id']
+    expect(idOf(receiver)).not.toBe(idOf(second))
+    expect(await webhooks.sql`select event_id from events`).toHaveLength(1)
+    await second.close()
+  })
+
+  test('a disabled subscription as a dead delivery that was never tried', async () => {
+    await webhooks.subscribe({ url: receiver.url })
+    await webhooks.sql`update subscriptions set status = 'disabled', disabled_at = now()`
+    await webhooks.emit({})
+    await vi.waitFor(async () => {
+      expect(await webhooks.deliveries()).toMatchObject([
+        { status: 'dead', error_code: 'subscription_disabled', attempt_count: 0 },
+      ])
+    })
+  })
+
+  test('nobody, when a subscription has been disabled for thirty days', async () => {
+    await webhooks.subscribe({ url: receiver.url })
+    await webhooks.subscribe({ url: receiver.url, events: ['contact.created'] })
+    await webhooks.sql`
+      update subscriptions set status = 'disabled', disabled_at = now() - interval '31 days'
+      where 'message.received' = any(events)
+    `
+    await webhooks.emit({}, { type: 'contact.created' })
+    await vi.waitFor(async () => expect(await webhooks.deliveries({ event_type: 'contact.created' })).toHaveLength(1))
+    expect(await webhooks.deliveries()).toHaveLength(1)
+  })
+})
+
+test('an internal event leaves nothing behind', async () => {
+  await webhooks.subscribe({ url: receiver.url })
+  await webhooks.emit({ type: undefined })
+  expect(await gotBefore()).toEqual([])
+  expect(await webhooks.sql`select event_id from events`).toHaveLength(1)
+})
+
+test('an event that nobody selects leaves nothing behind', async () => {
+  await webhooks.subscribe({ url: receiver.url })
+  await webhooks.emit({ type: 'contact.created' })
+  await gotBefore()
+  expect(await webhooks.sql`select event_id from events`).toHaveLength(1)
+})
+
+test('an event that is published again is delivered once', async () => {
+  await webhooks.subscribe({ url: receiver.url })
+  const [eventId] = await webhooks.emit({})
+  await vi.waitFor(() => expect(receiver.got).toHaveLength(1))
+  await webhooks.nc.jetstreamManager().then((jsm) => jsm.streams.purge('EVENTS'))
+  // Under another message id, so that the stream does not drop it.
+  await webhooks.sql`update outbox set published_at = null, id = id || ' again'`
+  webhooks.relay.wake()
+  expect(await gotBefore()).toEqual([eventId])
+  expect(await webhooks.deliveries()).toHaveLength(2)
+})
+
+test('events that come again after days are nothing to a younger subscription', async () => {
+  const at = new Date(Date.now() - 60_000)
+  await webhooks.emit({ at })
+  await webhooks.subscribe({ url: receiver.url })
+  await webhooks.sql`update outbox set published_at = null, id = id || ' again'`
+  webhooks.relay.wake()
+  expect(await gotBefore()).toEqual([])
+})
+
+test('batches that hold the same events, at the same time, make each delivery once', async () => {
+  const { id } = await webhooks.subscribe({ url: receiver.url })
+  await webhooks.sql`update subscriptions set status = 'paused'`
+  const at = new Date().toISOString()
+  const rows = Array.from({ length: 50 }, (_, n) => ({
+    organization_id: webhooks.organizationId,
+    event_id: `evt-${n}`,
+    type: 'message.received',
+    source: 'svc',
+    phone: null,
+    line: null,
+    at,
+    id_time: 'wbd_01KAAAAAAA',
+    payload: '{}',
+  }))
+  const made = await Promise.all(
+    [rows, rows.toReversed(), [...rows, ...rows], rows].map((some) => record(webhooks.sql, some)),
+  )
+  expect(made.reduce((sum, count) => sum + count, 0)).toBe(50)
+  const [counted] = await webhooks.sql`
+    select count(*)::int, (select count(*)::int from due_deliveries where subscription_id = ${id}) as due from deliveries
+  `
+  expect(counted).toEqual({ count: 50, due: 50 })
+})
+
+describe('events of one line', () => {
+  const customer = (line: string, n: number) => ({ line, type: 'customer.updated', eventId: `${line}-${n}` })
+
+  test('go one at a time, in their order, though two instances make the deliveries', async () => {
+    const second = startFanOut(webhooks)
+    await webhooks.subscribe({ url: receiver.url, events: ['customer.updated'] })
+    let atOnce = 0
+    let most = 0
+    receiver.respondWith((response) => {
+      most = Math.max(most, ++atOnce)
+      setTimeout(() => {
+        atOnce--
+        response.end()
+      }, 10)
+    })
+    for (let n = 0; n < 30; n += 3)
+      await webhooks.emit(customer('cus_1', n), customer('cus_1', n + 1), customer('cus_1', n + 2))
+    await vi.waitFor(() => expect(receiver.got).toHaveLength(30), { timeout: 10_000 })
+    expect(gotIds()).toEqual(Array.from({ length: 30 }, (_, n) => `cus_1-${n}`))
+    expect(most).toBe(1)
+    await second.stop()
+  })
+
+  test('wait behind one that failed, while other lines and events pass', async () => {
+    await webhooks.subscribe({ url: receiver.url, events: ['customer.updated', 'message.received'] })
+    receiver.respondWith((response, { headers }) => {
+      response.writeHead(headers['x-svc-event-id'] === 'cus_2-0' ? 500 : 200).end()
+    })
+    await webhooks.emit(customer('cus_2', 0), customer('cus_2', 1), customer('cus_3', 0))
+    await vi.waitFor(() => expect(gotIds()).toEqual(expect.arrayContaining(['cus_2-0', 'cus_3-0'])))
+    await gotBefore()
+    expect(gotIds()).not.toContain('cus_2-1')
+    receiver.respondWith((response) => void response.end())
+    await webhooks.hurry()
+    await vi.waitFor(() => expect(gotIds().slice(-2)).toEqual(['cus_2-0', 'cus_2-1']))
+  })
+
+  test('none is left behind, when a line empties while its next one comes', async () => {
+    await webhooks.subscribe({ url: receiver.url, events: ['customer.updated'] })
+    for (let n = 0; n < 60; n++) {
+      await webhooks.emit(customer('cus_4', n))
+      if (n % 3 === 0) await vi.waitFor(() => expect(receiver.got.length).toBeGreaterThanOrEqual(n))
+    }
+    await vi.waitFor(() => expect(receiver.got).toHaveLength(60), { timeout: 10_000 })
+    expect(gotIds()).toEqual(Array.from({ length: 60 }, (_, n) => `cus_4-${n}`))
+  })
+})

@@ -1,0 +1,153 @@
+import { systemCaller } from '@app/shared/ask.ts'
+import { newId } from '@app/shared/ids.ts'
+import { toProblem } from '@app/shared/problem.ts'
+import { afterAll, beforeAll, beforeEach, expect, test, vi } from 'vitest'
+import { ownNumber, type Receiver, startReceiver, type TestWebhooks, testWebhooks } from '../testing/app.ts'
+import { deleteWebhookSubscription } from './delete-webhook-subscription.ts'
+import { getWebhookSubscription } from './get-webhook-subscription.ts'
+import { listWebhookSubscriptions } from './list-webhook-subscriptions.ts'
+
+let webhooks: TestWebhooks
+let receiver: Receiver
+const url = 'https://93.184.216.34/hook'
+
+beforeAll(async () => {
+  webhooks = await testWebhooks()
+  receiver = await startReceiver()
+})
+afterAll(async () => {
+  await receiver.close()
+  await webhooks.close()
+})
+beforeEach(() => webhooks.clear())
+
+const failureOf = (work: Promise<unknown>) =>
+  work.then(
+    () => null,
+    (err: unknown) => toProblem(err),
+  )
+
+const input = (id: string) => ({ params: { id }, query: {}, body: undefined })
+
+async function list(query: object = {}) {
+  const page = await listWebhookSubscriptions(webhooks, { params: {}, query, body: undefined }, webhooks.caller)
+  if ('whole' in page) throw new Error('a list is answered by its handler')
+  return page
+}
+
+test('the secret is answered once, sealed in the database and shown nowhere', async () => {
+  const created = await webhooks.subscribe({ url, description: 'prod', phone_number_ids: [ownNumber] })
+  expect(created).toMatchObject({
+    object: 'webhook_subscription',
+    url,
+    description: 'prod',
+    events: ['message.received'],
+    phone_number_ids: [ownNumber],
+    status: 'active',
+    disabled_reason: null,
+    consecutive_failures: 0,
+    secrets: [{ id: expect.stringMatching(/^sec_/), expires_at: null }],
+    initial_secret: expect.stringMatching(/^whsec_[\w-]{43}$/),
+  })
+  const { initial_secret: secret, ...shown } = created
+  expect(await webhooks.subscription(created.id)).toEqual(shown)
+  expect((await list()).data).toEqual([shown])
+  const [row] = await webhooks.sql<{ sealed: string }[]>`select sealed from secrets`
+  expect(row?.sealed).not.toContain(secret.slice(6))
+})
+
+test('a repeated key gets the first answer, its secret too, which is stored sealed', async () => {
+  const caller = { ...webhooks.caller, idempotency: { key: newId('req'), fingerprint: 'f' } }
+  const first = await webhooks.subscribe({ url }, caller)
+  expect(await webhooks.subscribe({ url }, caller)).toEqual(first)
+  expect((await list()).data).toHaveLength(1)
+  const stored = await webhooks.sql<{ answer: Uint8Array }[]>`select answer from idempotency.keys`
+  expect(stored.map(({ answer }) => Buffer.from(answer).toString()).join()).not.toContain(first.initial_secret)
+})
+
+test.each([
+  'http://93.184.216.34/hook',
+  'https://10.0.0.1/hook',
+  'https://user:password@93.184.216.34/hook',
+  'https://2130706434/hook',
+  'https://receiver.internal/hook',
+  'https://receiver/hook',
+  'ftp://93.184.216.34/hook',
+  'hook',
+])('%s is refused', async (bad) => {
+  const allowed = '2130706434' // 127.0.0.2, which the tests allow
+  const problem = await failureOf(webhooks.subscribe({ url: bad.replace(allowed, '167772161') }))
+  expect(problem).toMatchObject({ failure: 'invalid_field_value', param: 'url' })
+})
+
+test('a number of somebody else is refused by its place in the list', async () => {
+  const problem = await failureOf(webhooks.subscribe({ url, phone_number_ids: [ownNumber, '999999999999'] }))
+  expect(problem).toMatchObject({ failure: 'invalid_field_value', param: 'phone_number_ids[1]' })
+})
+
+test('the list is newest first, page by page, and its cursor belongs to its filters', async () => {
+  const ids = []
+  for (let n = 0; n < 5; n++) ids.unshift((await webhooks.subscribe({ url: `${url}/${n}` })).id)
+  const first = await list({ limit: '2' })
+  const second = await list({ limit: '2', cursor: first.next_cursor })
+  const third = await list({ limit: '2', cursor: second.next_cursor })
+  const pages = [first, second, third].map(({ data }) => data.map(({ id }) => id))
+  expect(pages).toEqual([ids.slice(0, 2), ids.slice(2, 4), ids.slice(4)])
+  expect([first.has_more, second.has_more, third.has_more, third.next_cursor]).toEqual([true, true, false, null])
+  expect(await failureOf(list({ limit: '2', cursor: first.next_cursor, status: 'active' }))).toMatchObject({
+    failure: 'invalid_cursor',
+  })
+  await webhooks.sql`update subscriptions set status = 'paused' where id = ${ids[3] ?? ''}`
+  expect((await list({ status: 'paused' })).data.map(({ id }) => id)).toEqual([ids[3]])
+})
+
+test('another organization finds nothing, and deletes nothing', async () => {
+  const { id } = await webhooks.subscribe({ url })
+  const stranger = systemCaller(newId('org'))
+  for (const ask of [getWebhookSubscription, deleteWebhookSubscription]) {
+    expect(await failureOf(ask(webhooks, input(id), stranger))).toMatchObject({ failure: 'resource_not_found' })
+  }
+  expect(await webhooks.subscription(id)).toMatchObject({ id })
+})
+
+test('a deleted subscription is gone, its secrets too; its waiting deliveries are dead and can be read', async () => {
+  const { id } = await webhooks.subscribe({ url: receiver.url })
+  receiver.respondWith((response) => void response.writeHead(500).end())
+  await webhooks.emit({ eventId: 'tried', payload: '{"a":1}' })
+  await vi.waitFor(async () => expect(await webhooks.deliveries({ status: 'failed' })).toHaveLength(1))
+  await webhooks.sql`update subscriptions set status = 'paused'`
+  await webhooks.emit({ eventId: 'waiting' })
+  await vi.waitFor(async () => expect(await webhooks.deliveries({ status: 'pending' })).toHaveLength(1))
+
+  expect(await deleteWebhookSubscription(webhooks, input(id), webhooks.caller)).toEqual({
+    id,
+    object: 'webhook_subscription',
+    deleted: true,
+  })
+  const dead = await webhooks.deliveries({ status: 'dead', subscription_id: id })
+  expect(dead.map((delivery) => [delivery.event_id, delivery.error_code, delivery.next_attempt_at])).toEqual([
+    ['waiting', 'subscription_deleted', null],
+    ['tried', 'subscription_deleted', null],
+  ])
+  expect(await webhooks.delivery(dead[1]?.id ?? '')).toMatchObject({ response_status: 500, payload: { a: 1 } })
+  expect(await webhooks.sql`select id from secrets`).toEqual([])
+  expect(await failureOf(webhooks.subscription(id))).toMatchObject({ failure: 'resource_not_found' })
+  expect(await failureOf(deleteWebhookSubscription(webhooks, input(id), webhooks.caller))).toMatchObject({
+    failure: 'resource_not_found',
+  })
+})
+
+test('a call that is under way when its subscription is deleted is the last one', async () => {
+  const { id } = await webhooks.subscribe({ url: receiver.url })
+  const held: (() => void)[] = []
+  receiver.respondWith((response) => void held.push(() => response.writeHead(500).end()))
+  await webhooks.emit({})
+  await vi.waitFor(() => expect(held).toHaveLength(1))
+  await deleteWebhookSubscription(webhooks, input(id), webhooks.caller)
+  held[0]?.()
+  await vi.waitFor(async () => {
+    expect(await webhooks.deliveries()).toMatchObject([
+      { status: 'dead', error_code: 'subscription_deleted', attempt_count: 1, response_status: 500 },
+    ])
+  })
+})
