@@ -42,9 +42,11 @@ function install() {
   process.stderr.write('Installing the dependencies …\n')
   // CI: ask nothing on the terminal. From another folder, because npx prefers the programs of the folder that it is run
   // in, also a Node that is half installed.
-  const result = spawnSync('npx', ['--yes', packageManager, '--dir', root, 'install', '--frozen-lockfile'], {
+  // Its words are shown when it fails; .npmrc silences npm for the scripts' sake.
+  const options = ['--dir', root, '--loglevel=info', 'install', '--frozen-lockfile']
+  const result = spawnSync('npx', ['--yes', packageManager, ...options], {
     cwd: tmpdir(),
-    env: { ...process.env, CI: 'true' },
+    env: { ...process.env, CI: 'true', npm_config_loglevel: 'warn' },
     encoding: 'utf8',
     stdio: ['ignore', 'pipe', 'pipe'],
     maxBuffer: 64 * 1024 * 1024,

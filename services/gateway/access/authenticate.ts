@@ -62,12 +62,11 @@ export function createKeys(service: Pick<Service, 'nc' | 'isConnected'>, limiter
 }
 
 /** The scheme in any case; the key as it was issued. Two headers arrive as one with a comma, and fail. */
-const bearer = /^bearer +(svc_live_[A-Za-z0-9_-]{24})$/
-const scheme = /^bearer /i
+const bearer = /^[Bb][Ee][Aa][Rr][Ee][Rr] +(svc_live_[A-Za-z0-9_-]{24})$/
 
 function keyOf(authorization: string | undefined) {
   if (authorization === undefined) throw new Problem('missing_api_key')
-  const [, key] = bearer.exec(authorization.replace(scheme, 'bearer ')) ?? []
+  const key = bearer.exec(authorization)?.[1]
   if (key === undefined) throw new Problem('invalid_api_key')
   return key
 }

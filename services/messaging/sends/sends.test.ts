@@ -136,6 +136,14 @@ test('a suspension ends what is queued, and none of it reaches the platform', as
   await app.setSender({ refusal: null })
 })
 
+test('a number that may not send is refused before directory is asked, so that nothing is made', async () => {
+  await app.setSender({ refusal: 'account_not_connected' })
+  const to = '+15550177001'
+  app.closedWindows.add(to)
+  await expect(app.send('no', { to })).rejects.toMatchObject({ failure: 'account_not_connected' })
+  await app.setSender({ refusal: null })
+})
+
 test('an older state of the account changes nothing', async () => {
   await app.setSender({ refusal: 'account_restricted', version: 0 })
   const { id } = await app.send('fine', { to: '+15550100006' })

@@ -16,14 +16,11 @@ export function startFanOut(app: App): Consuming {
   const shared = consumeBatches(app, consumers.webhooksFanOut.name, (events) =>
     fanOut(
       app,
-      events.filter(({ headers }) => headers.line === undefined),
+      events.filter((event) => !comesInOrder(event)),
     ),
   )
   const inOrder = consumeBatches(app, consumers.webhooksInOrder.name, (events) =>
-    fanOut(
-      app,
-      events.filter(({ headers }) => headers.line !== undefined),
-    ),
+    fanOut(app, events.filter(comesInOrder)),
   )
   return {
     async stop() {
@@ -31,6 +28,11 @@ export function startFanOut(app: App): Consuming {
     },
   }
 }
+
+const inOrderSubject = consumers.webhooksInOrder.subject.replace('>', '')
+
+const comesInOrder = ({ subject, headers }: Delivered) =>
+  headers.line !== undefined && subject.startsWith(inOrderSubject)
 
 /** Events without a type are internal, and leave nothing behind. */
 async function fanOut({ sql, attempts }: Pick<App, 'sql' | 'attempts'>, events: Delivered[]): Promise<void> {
