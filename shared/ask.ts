@@ -3,7 +3,6 @@ import { type CallHeader, writeCall } from './call-header.ts'
 import type { Caller, Page, Rpc } from './contract.ts'
 import { type FailureName, failures, Problem } from './problem.ts'
 import type { Service } from './service.ts'
-import { createSoon } from './soon.ts'
 import type { z } from 'zod'
 
 /** An answer as it came, unparsed. */
@@ -17,27 +16,18 @@ export interface Reply {
   retryAfterSeconds: number | null
 }
 
-const soon = createSoon()
-
 /**
  * Asks with bytes and answers bytes. Throws `service_unavailable` when nobody serves the subject or the bus is away (then
  * surely nobody got it), and when no answer came in time (then nobody knows).
  */
 export async function ask(
-  { nc, isConnected }: Pick<Service, 'nc' | 'isConnected'>,
+  { request, isConnected }: Pick<Service, 'request' | 'isConnected'>,
   { subject }: Pick<Rpc, 'subject'>,
   call: CallHeader,
   body: Uint8Array,
 ): Promise<Reply> {
   if (!isConnected()) throw new Problem('service_unavailable')
-  const message = await new Promise<Msg>((resolve, reject) => {
-    soon(() => {
-      nc.request(subject, body, { headers: writeCall(call), timeout: Math.max(1, call.remainingMs) }).then(
-        resolve,
-        reject,
-      )
-    })
-  }).catch((err: unknown) => {
+  const message = await request(subject, body, writeCall(call), call.remainingMs).catch((err: unknown) => {
     throw unanswered(subject, err)
   })
   return read(message)
@@ -92,7 +82,7 @@ type Answered<C extends Rpc> =
 
 /** Asks another service and gives its answer's data; its failure is thrown as the same `Problem`. At most 5 s, and never longer than the caller waits. */
 export async function call<C extends Rpc>(
-  app: Pick<Service, 'nc' | 'isConnected'>,
+  app: Pick<Service, 'request' | 'isConnected'>,
   contract: C,
   { params, query, body }: CallInput<C>,
   caller: Caller,

@@ -1,11 +1,13 @@
 import { connect, type ConnectionOptions, Events, type NatsConnection } from 'nats'
 import type { Logger } from 'pino'
+import { createRequests, type Request } from './requests.ts'
 
 /** What the answers and callbacks of the largest kind need (3 MB callbacks, pages of 100 maximal messages). */
 const maxPayloadBytes = 8 * 1024 * 1024
 
 export interface Bus {
   nc: NatsConnection
+  request: Request
   /** False while disconnected: what is published then would be dropped silently. */
   isConnected: () => boolean
   /** Runs the task after every reconnection. */
@@ -19,10 +21,11 @@ export async function connectBus(
   log: Logger,
   options: ConnectionOptions = {},
 ): Promise<Bus> {
+  const inboxPrefix = `_INBOX_${name}`
   const nc = await connect({
     name,
     servers: url.split(','),
-    inboxPrefix: `_INBOX_${name}`,
+    inboxPrefix,
     waitOnFirstConnect: true,
     maxReconnectAttempts: -1,
     reconnectTimeWait: 200,
@@ -35,11 +38,15 @@ export async function connectBus(
   if (payload < maxPayloadBytes) {
     throw new Error(`nats-server allows ${payload} bytes a message: set max_payload to ${maxPayloadBytes} or more`)
   }
+  const { request, abandon } = createRequests(nc, inboxPrefix)
   let connected = true
   const tasks: Array<() => void> = []
   void (async () => {
     for await (const { type } of nc.status()) {
-      if (type === Events.Disconnect) connected = false
+      if (type === Events.Disconnect) {
+        connected = false
+        abandon()
+      }
       if (type === Events.Reconnect) {
         connected = true
         for (const task of tasks) task()
@@ -49,6 +56,7 @@ export async function connectBus(
   })()
   return {
     nc,
+    request,
     isConnected: () => connected && !nc.isClosed() && !nc.isDraining(),
     onReconnect: (task) => void tasks.push(task),
   }

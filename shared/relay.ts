@@ -1,4 +1,5 @@
-import { ErrorCode, headers, type JetStreamClient, NatsError } from 'nats'
+import { ErrorCode, headers, NatsError } from 'nats'
+import { z } from 'zod'
 import type { TransactionSql } from './database.ts'
 import { provision } from './provision.ts'
 import type { DataService } from './service.ts'
@@ -35,7 +36,6 @@ type Result = { seq: string; published: number } | { seq: string; refused: strin
  */
 export function startRelay(app: DataService): Relay {
   const { sql, log } = app
-  const js = app.nc.jetstream({ timeout: ackTimeoutMs })
   let stopped = false
   let checked = false
   let woken = false
@@ -47,7 +47,7 @@ export function startRelay(app: DataService): Relay {
       woken = false
       if (!checked) await checkStream(app)
       checked = true
-      const { more, retryMs } = await sql.begin((tx) => pass(tx, js, app))
+      const { more, retryMs } = await sql.begin((tx) => pass(tx, app))
       if (retryMs) await sleep(retryMs)
       if (more) woken = true
     }
@@ -94,7 +94,8 @@ async function redrive({ sql, log }: DataService, since: Date) {
   return count
 }
 
-async function pass(tx: TransactionSql, js: JetStreamClient, { log, name }: DataService) {
+async function pass(tx: TransactionSql, app: DataService) {
+  const { log, name } = app
   const [lock] = await tx<{ mine: boolean }[]>`select pg_try_advisory_xact_lock(hashtext(${`relay ${name}`})) as mine`
   if (!lock?.mine) return { more: true, retryMs: 10 }
   const rows = await tx<Row[]>`
@@ -102,7 +103,7 @@ async function pass(tx: TransactionSql, js: JetStreamClient, { log, name }: Data
     where published_at is null and refused is null order by seq limit ${batchRows}
   `
   if (rows.length === 0) return { more: false, retryMs: 0 }
-  const results = await Promise.all(rows.map((row) => publish(js, row)))
+  const results = await Promise.all(rows.map((row) => publish(app, row)))
   const published = results.flatMap((result) => ('published' in result ? [result] : []))
   const refused = results.flatMap((result) => ('refused' in result ? [result] : []))
   const failed = results.find((result) => 'failed' in result)
@@ -117,23 +118,37 @@ async function pass(tx: TransactionSql, js: JetStreamClient, { log, name }: Data
 
 async function markPublished(tx: TransactionSql, published: { seq: string; published: number }[]) {
   const seqs = published.map(({ seq }) => seq)
-  await tx`update outbox set published_at = now() where published_at is null and seq = any(${seqs}::bigint[])`
+  await tx`
+    update outbox set published_at = now()
+    where published_at is null and refused is null and seq = any(${seqs}::bigint[])
+  `
   const last = published.reduce((max, { published: seq }) => Math.max(max, seq), 0)
   await tx`update relay_position set last_seq = greatest(last_seq, ${last})`
 }
 
-async function publish(js: JetStreamClient, row: Row): Promise<Result> {
+async function publish({ request }: DataService, row: Row): Promise<Result> {
   const carrier = headers()
+  carrier.set('Nats-Msg-Id', row.id)
+  carrier.set('Nats-Expected-Stream', streamName)
   carrier.set(eventHeader, JSON.stringify(row.headers))
   try {
-    const ack = await js.publish(row.subject, row.payload, { msgID: row.id, headers: carrier })
-    return { seq: row.seq, published: ack.seq }
+    const { data } = await request(row.subject, row.payload, carrier, ackTimeoutMs)
+    const ack = PublishAck.parse(JSON.parse(Buffer.from(data).toString()))
+    return 'seq' in ack
+      ? { seq: row.seq, published: ack.seq }
+      : { seq: row.seq, failed: new Error(ack.error.description) }
   } catch (err) {
     const code = err instanceof NatsError ? err.code : ''
     const never = code === ErrorCode.MaxPayloadExceeded || code === ErrorCode.BadSubject || code === ErrorCode.BadHeader
     return never ? { seq: row.seq, refused: code } : { seq: row.seq, failed: err }
   }
 }
+
+/** What JetStream says of a publish. */
+const PublishAck = z.union([
+  z.object({ seq: z.number() }),
+  z.object({ error: z.object({ description: z.string().default('refused') }) }),
+])
 
 async function checkStream({ nc, sql, log, streamReplicas }: DataService) {
   const jsm = await nc.jetstreamManager()

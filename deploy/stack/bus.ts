@@ -1,9 +1,10 @@
+import { createRequests } from '@app/shared/requests.ts'
 import type { Service } from '@app/shared/service.ts'
 import { connect } from 'nats'
 import { sentenceOf } from '../command.ts'
 
 /** What a question to a service needs. */
-export type Bus = Pick<Service, 'nc' | 'isConnected'>
+export type Bus = Pick<Service, 'nc' | 'request' | 'isConnected'>
 
 /** Connects for as long as the work takes. */
 export async function withBus<T>(natsUrl: string, work: (bus: Bus) => Promise<T>): Promise<T> {
@@ -11,7 +12,8 @@ export async function withBus<T>(natsUrl: string, work: (bus: Bus) => Promise<T>
     throw new Error(`The nats-server at ${natsUrl} cannot be reached: ${sentenceOf(err)}`, { cause: err })
   })
   try {
-    return await work({ nc, isConnected: () => !nc.isClosed() })
+    const { request } = createRequests(nc, '_INBOX')
+    return await work({ nc, request, isConnected: () => !nc.isClosed() })
   } finally {
     await nc.close()
   }

@@ -35,7 +35,7 @@ export interface Keys {
   find: (key: string, requestId: string) => Known<Identity | Refusal> | Promise<Known<Identity | Refusal>>
 }
 
-export function createKeys(service: Pick<Service, 'nc' | 'isConnected'>, limiter: RateLimiter): Keys {
+export function createKeys(service: Pick<Service, 'request' | 'isConnected'>, limiter: RateLimiter): Keys {
   const keys = createLookUp<Identity | Refusal>({ max: maxKeys })
 
   async function ask(key: string, requestId: string): Promise<Identity | Refusal> {

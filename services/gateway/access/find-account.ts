@@ -18,7 +18,7 @@ export interface Accounts {
   require: (exchange: Exchange, identity: Identity, id: string) => void | Promise<void>
 }
 
-export function createAccounts(service: Pick<Service, 'nc' | 'isConnected'>): Accounts {
+export function createAccounts(service: Pick<Service, 'request' | 'isConnected'>): Accounts {
   const accounts = createLookUp<boolean>({ max: maxAccounts })
 
   async function ask({ requestId, deadline, traceparent }: Exchange, { organizationId, keyId }: Identity, id: string) {

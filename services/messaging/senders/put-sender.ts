@@ -17,10 +17,12 @@ export const putSender: Handler<App, typeof contract> = async ({ sql, dispatcher
 /** Takes over an account's state; an older version than the stored one changes nothing. */
 export async function storeSender(tx: TransactionSql, account: z.output<typeof AccountState>): Promise<void> {
   const { organization_id: organizationId, phone_number_id: phoneNumberId } = account
+  // The rpc and the event of one change come at once, and a number may move between organizations meanwhile.
+  await tx`select pg_advisory_xact_lock(hashtextextended(${`sender ${phoneNumberId}`}, 0))`
   const [newer] = await tx`
     select version from senders
     where organization_id = ${organizationId} and phone_number_id = ${phoneNumberId} and account_id = ${account.account_id}
-      and version >= ${account.version} for update
+      and version >= ${account.version}
   `
   if (newer) return
   if (account.attached) {

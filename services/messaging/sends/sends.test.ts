@@ -154,9 +154,13 @@ test('the pair limit is kept: 45 messages at once to a recipient, then one every
   const to = '+15550100007'
   const sends = await Promise.all(Array.from({ length: 47 }, (_, n) => app.send(`burst ${n}`, { to })))
   await until(async () => expect(app.calls.filter((call) => call.to === to)).toHaveLength(45))
-  const [lane] = await app.sql<{ waitMs: number }[]>`
-    select extract(epoch from due_at - now())::float8 * 1000 as wait_ms from send_lanes where id = ${sends[0]?.conversationId ?? ''}
-  `
-  expect(lane?.waitMs).toBeGreaterThan(3_000)
-  expect(lane?.waitMs).toBeLessThan(7_500)
+  await until(async () => {
+    const [lane] = await app.sql<{ waitMs: number }[]>`
+      select extract(epoch from due_at - now())::float8 * 1000 as wait_ms from send_lanes
+      where id = ${sends[0]?.conversationId ?? ''}
+    `
+    expect(lane?.waitMs).toBeGreaterThan(1_000)
+    expect(lane?.waitMs).toBeLessThan(7_500)
+  })
+  expect(app.calls.filter((call) => call.to === to)).toHaveLength(45)
 })

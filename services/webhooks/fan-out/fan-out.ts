@@ -1,12 +1,12 @@
 import { type Consuming, consumeBatches, type Delivered } from '@app/shared/consume.ts'
-import type { Sql } from '@app/shared/database.ts'
+import type { Sql, TransactionSql } from '@app/shared/database.ts'
 import { firstIdAt } from '@app/shared/ids.ts'
 import { consumers } from '@app/shared/provision.ts'
 import type { App } from '../app.ts'
 import { lockLines } from '../attempts/lines.ts'
 
-/** Payloads of one statement. */
-const statementBytes = 8 * 1024 * 1024
+/** What one statement may hold and make: about half a second of work. */
+const statementLimits = { bytes: 8 * 1024 * 1024, events: 256, deliveries: 10_000 }
 
 /**
  * Makes deliveries of events. Those with a line come by a consumer of their own, one unacked message over all instances:
@@ -36,11 +36,30 @@ const comesInOrder = ({ subject, headers }: Delivered) =>
 
 /** Events without a type are internal, and leave nothing behind. */
 async function fanOut({ sql, attempts }: Pick<App, 'sql' | 'attempts'>, events: Delivered[]): Promise<void> {
-  const open = events.flatMap((event) => toRow(event) ?? [])
-  for (const rows of chunked(open)) {
-    const count = await record(sql, rows)
-    if (count > 0) attempts.wake()
+  let waiting = events.flatMap((event) => toRow(event) ?? [])
+  let most = statementLimits.events
+  while (waiting.length > 0) {
+    const rows = fitting(waiting.slice(0, most))
+    try {
+      const count = await record(sql, rows)
+      if (count > 0) attempts.wake()
+      most = Math.ceil(Math.min(most * 2, statementLimits.events, (statementLimits.deliveries / count) * rows.length))
+      waiting = waiting.slice(rows.length)
+    } catch (err) {
+      // Thousands of subscriptions to each of hundreds of events are more than a statement can do in its time.
+      if (!isCancelled(err) || rows.length === 1) throw err
+      most = Math.ceil(rows.length / 8)
+    }
   }
+}
+
+const isCancelled = (err: unknown) => err instanceof Error && 'code' in err && err.code === '57014'
+
+/** Mostly all of them: an event has at most 900 KiB. */
+function fitting(rows: Row[]): Row[] {
+  let bytes = 0
+  const end = rows.findIndex((row, n) => (bytes += row.payload.length) > statementLimits.bytes && n > 0)
+  return end === -1 ? rows : rows.slice(0, end)
 }
 
 interface Row {
@@ -73,77 +92,67 @@ function toRow({ headers, payload }: Delivered): Row | null {
   }
 }
 
-/** Mostly one: a batch is at most 256 events, of 900 KiB at most. */
-function chunked(rows: Row[]): Row[][] {
-  const chunks: Row[][] = []
-  let bytes = 0
-  for (const row of rows) {
-    bytes += row.payload.length
-    const chunk = chunks.at(-1)
-    if (chunk && bytes <= statementBytes) chunk.push(row)
-    else {
-      chunks.push([row])
-      bytes = row.payload.length
-    }
-  }
-  return chunks
-}
-
 /**
  * Records events and their deliveries, and makes the lanes due; answers how many deliveries it made. Matched in the
  * statement that inserts: a subscription that is there when it runs misses nothing. What stands in `events` was fanned
  * out in the transaction that put it there, so an event that comes again makes nothing.
  */
-export const record = (sql: Sql, rows: Row[]): Promise<number> =>
-  sql.begin(async (tx) => {
+export async function record(sql: Sql, rows: Row[]): Promise<number> {
+  if (rows.every(({ line }) => line === null)) return insert(sql, rows)
+  return sql.begin(async (tx) => {
     await lockLines(tx, rows)
-    const [made] = await tx<{ count: number }[]>`
-      with e as materialized (
-        select * from json_to_recordset(${JSON.stringify(rows.map((row, n) => ({ n, ...row })))}::text::json)
-          as e(n int, organization_id text, event_id text, type text, source text, phone text, line text, at timestamptz,
-            id_time text, payload text)
-      ), m as materialized (
-        select e.n, s.id as subscription_id, s.status from e join subscriptions s
-          on s.organization_id = e.organization_id and e.type = any(s.events)
-          and (s.status <> 'disabled' or s.disabled_at > now() - interval '30 days')
-          and (e.phone is null or s.phone_number_ids is null or s.phone_number_ids = '{}' or e.phone = any(s.phone_number_ids))
-          -- An event that comes again after days is nothing to a younger subscription. The clocks of two hosts differ.
-          and s.created_at <= e.at + interval '200 ms'
-      ), fresh as (
-        insert into events (at, organization_id, event_id, type, source, payload)
-        select at, organization_id, event_id, type, source, payload from e where n in (select n from m)
-        order by at, organization_id, event_id on conflict do nothing
-        returning at, organization_id, event_id
-      ), d as materialized (
-        select distinct on (id) * from (
-          select e.id_time || id_characters(sha256(convert_to(m.subscription_id || ' ' || e.event_id, 'UTF8'))) as id,
-            e.n, e.organization_id, e.event_id, e.type, e.line, e.at, m.subscription_id, m.status
-          from m join e using (n)
-          -- Said so that it is looked up in a hash: the planner expects two rows, and would compare all with all.
-          where ((e.at, e.organization_id, e.event_id) in (select at, organization_id, event_id from fresh)) is true
-        ) d order by id, n
-      ), recorded as (
-        insert into deliveries (id, organization_id, subscription_id, event_type, event_id)
-        select id, organization_id, subscription_id, type, event_id from d order by id on conflict (id) do nothing
-      ), due as (
-        insert into due_deliveries (id, organization_id, subscription_id, event_at, event_id, line, due_at)
-        select id, organization_id, subscription_id, at, event_id, line,
-          case when line is null then now() when n > min(n) over (partition by subscription_id, line) then null
-            when exists (select from due_deliveries o where o.subscription_id = d.subscription_id and o.line = d.line) then null
-            else now() end
-        from d where status <> 'disabled' order by n, id on conflict (id) do nothing
-      ), dead as (
-        insert into dead_deliveries (id, organization_id, subscription_id, error_code)
-        select id, organization_id, subscription_id, 'subscription_disabled' from d where status = 'disabled'
-        on conflict (id) do nothing
-      ), woken as (
-        insert into lanes as l (id, grp, due_at, arrivals)
-        select subscription_id, min(organization_id), min(case when status = 'active' then now() end), 1
-        from d where status <> 'disabled' group by 1 order by 1
-        on conflict (id) do update set arrivals = l.arrivals + 1, due_at = case
-          when excluded.due_at is null then l.due_at else greatest(least(l.due_at, excluded.due_at), l.paced_until) end
-      )
-      select count(*)::int as count from d
-    `
-    return made?.count ?? 0
+    return insert(tx, rows)
   })
+}
+
+async function insert(sql: Sql | TransactionSql, rows: Row[]): Promise<number> {
+  const [made] = await sql<{ count: number }[]>`
+    with e as materialized (
+      select * from json_to_recordset(${JSON.stringify(rows.map((row, n) => ({ n, ...row })))}::text::json)
+        as e(n int, organization_id text, event_id text, type text, source text, phone text, line text, at timestamptz,
+          id_time text, payload text)
+    ), m as materialized (
+      select e.n, s.id as subscription_id, s.status from e join subscriptions s
+        on s.organization_id = e.organization_id and e.type = any(s.events)
+        and (s.status <> 'disabled' or s.disabled_at > now() - interval '30 days')
+        and (e.phone is null or s.phone_number_ids is null or s.phone_number_ids = '{}' or e.phone = any(s.phone_number_ids))
+        -- An event that comes again after days is nothing to a younger subscription. The clocks of two hosts differ.
+        and s.created_at <= e.at + interval '200 ms'
+    ), fresh as (
+      insert into events (at, organization_id, event_id, type, source, payload)
+      select at, organization_id, event_id, type, source, payload from e where n in (select n from m)
+      order by at, organization_id, event_id on conflict do nothing
+      returning at, organization_id, event_id
+    ), d as materialized (
+      select distinct on (id) * from (
+        select e.id_time || id_characters(sha256(convert_to(m.subscription_id || ' ' || e.event_id, 'UTF8'))) as id,
+          e.n, e.organization_id, e.event_id, e.type, e.line, e.at, m.subscription_id, m.status
+        from m join e using (n)
+        -- Said so that it is looked up in a hash: the planner expects two rows, and would compare all with all.
+        where ((e.at, e.organization_id, e.event_id) in (select at, organization_id, event_id from fresh)) is true
+      ) d order by id, n
+    ), recorded as (
+      insert into deliveries (id, organization_id, subscription_id, event_type, event_id)
+      select id, organization_id, subscription_id, type, event_id from d order by id on conflict (id) do nothing
+    ), due as (
+      insert into due_deliveries (id, organization_id, subscription_id, event_at, event_id, line, due_at)
+      select id, organization_id, subscription_id, at, event_id, line,
+        case when line is null then now() when n > min(n) over (partition by subscription_id, line) then null
+          when exists (select from due_deliveries o where o.subscription_id = d.subscription_id and o.line = d.line) then null
+          else now() end
+      from d where status <> 'disabled' order by n, id on conflict (id) do nothing
+    ), dead as (
+      insert into dead_deliveries (id, organization_id, subscription_id, error_code)
+      select id, organization_id, subscription_id, 'subscription_disabled' from d where status = 'disabled'
+      on conflict (id) do nothing
+    ), woken as (
+      insert into lanes as l (id, grp, due_at, arrivals)
+      select subscription_id, min(organization_id), min(case when status = 'active' then now() end), 1
+      from d where status <> 'disabled' group by 1 order by 1
+      on conflict (id) do update set arrivals = l.arrivals + 1, due_at = case
+        when excluded.due_at is null then l.due_at else greatest(least(l.due_at, excluded.due_at), l.paced_until) end
+    )
+    select count(*)::int as count from d
+  `
+  return made?.count ?? 0
+}
