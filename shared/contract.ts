@@ -10,6 +10,8 @@ export interface Http {
   status?: 200 | 201 | 202 | undefined
   /** The group in the API documentation. */
   tag: string
+  /** The organization must be entitled to it, else `feature_not_entitled`. */
+  feature?: 'platform' | 'webhooks' | undefined
 }
 
 /** A question one service answers. With `http` it is also a public endpoint. */

@@ -116,7 +116,13 @@ export const createWebhookSubscription = rpc({
   summary: 'Subscribe a URL to events',
   description:
     'Answers the signing secret in `initial_secret`, this once. The URL must be https and public; other targets are refused unless the operator allows their network in `EGRESS_ALLOW_CIDRS`. Events without a number pass the filter `phone_number_ids`.',
-  http: { method: 'POST', path: '/webhook_subscriptions', status: 201, tag: 'Webhook subscriptions' },
+  http: {
+    method: 'POST',
+    path: '/webhook_subscriptions',
+    status: 201,
+    tag: 'Webhook subscriptions',
+    feature: 'webhooks',
+  },
   body: z.object({
     url: text(1, 2048),
     events: z

@@ -3,7 +3,7 @@ import { expect, inject, test } from 'vitest'
 import { admin } from './admin.ts'
 import { client, until } from './client.ts'
 
-const { api, phone, sendText } = client()
+const { api, control, phone, sendText } = client()
 const stack = inject('stack')
 
 test('GET /me tells who asks', async () => {
@@ -123,4 +123,48 @@ test('health needs no key', async () => {
   expect({ status, body }).toEqual({ status: 200, body: { status: 'ok', request_id: expect.any(String) } })
   const document = await api('GET', '/openapi.json', { key: null })
   expect(document.body).toMatchObject({ openapi: '3.1.0', info: { version: '1.0.0' } })
+})
+
+test('what an organization is not entitled to is a 403, and what it has lost ends at once', async () => {
+  const { id } = await admin('organization', 'create', '--name', 'Limited', '--features', 'messaging')
+  const { key } = await admin('key', 'create', '--organization', id, '--label', 'limited')
+  const body = { url: 'https://example.com/hook', events: ['message.sent'] }
+  const refused = await api('POST', '/webhook_subscriptions', { key, body })
+  expect(refused).toMatchObject({
+    status: 403,
+    body: { error: { type: 'permission_error', code: 'feature_not_entitled' } },
+  })
+})
+
+test('a lapsed subscription stops the sends of its numbers, and reading goes on', async () => {
+  const organization = await admin('organization', 'create', '--name', 'Lapsing')
+  const { key } = await admin('key', 'create', '--organization', organization.id, '--label', 'lapsing')
+  const number = await control('/control/numbers', {})
+  await admin(
+    'account',
+    'connect',
+    '--organization',
+    organization.id,
+    '--phone-number-id',
+    number.phone_number_id,
+    '--access-token',
+    number.access_token,
+    '--business-account-id',
+    number.business_account_id,
+  )
+  await control('/control/inbound', {
+    phone_number_id: number.phone_number_id,
+    message: { from: '15550123999', type: 'text', text: { body: 'hi' } },
+  })
+  const send = () =>
+    api('POST', `/${number.phone_number_id}/messages`, {
+      key,
+      body: { messaging_product: 'chat', to: '+15550123999', type: 'text', text: { body: 'x' } },
+    })
+  await until(async () => expect((await send()).status).toBe(200))
+  await admin('organization', 'update', organization.id, '--subscription', 'lapsed')
+  expect(await send()).toMatchObject({ status: 422, body: { error: { code: 'subscription_inactive' } } })
+  await admin('organization', 'update', organization.id, '--subscription', 'active', '--features', 'webhooks')
+  expect(await send()).toMatchObject({ status: 403, body: { error: { code: 'feature_not_entitled' } } })
+  expect((await api('GET', `/${number.phone_number_id}/messages`, { key })).status).toBe(200)
 })

@@ -16,6 +16,7 @@ export interface Identity {
   keyId: string
   /** Epoch milliseconds. */
   expiresAt: number
+  features: string[]
   /** What GET /me answers, as JSON. */
   me: string
   read: Budget
@@ -42,7 +43,7 @@ export function createKeys(service: Pick<Service, 'request' | 'isConnected'>, li
     const body = { key_hash: hash('sha256', key) }
     const caller = systemCaller('', requestId)
     const found = await call(service, authenticateKey, { body }, caller, { timeoutMs: keptMs })
-    const { state, key_id: keyId, organization_id: organizationId, tier, expires_at: expiresAt, me } = found
+    const { state, key_id: keyId, organization_id: organizationId, tier, expires_at: expiresAt, features, me } = found
     if (state === 'revoked') return 'revoked_api_key'
     if (state === 'expired') return 'expired_api_key'
     if (state !== 'valid' || !keyId || !organizationId || !tier || !me) return 'invalid_api_key'
@@ -50,6 +51,7 @@ export function createKeys(service: Pick<Service, 'request' | 'isConnected'>, li
       organizationId,
       keyId,
       expiresAt: expiresAt === null ? Infinity : Date.parse(expiresAt),
+      features,
       me: JSON.stringify(me),
       read: limiter.budget(`rate:${keyId}:read`, tier.read_per_minute),
       write: limiter.budget(`rate:${keyId}:write`, tier.write_per_minute),

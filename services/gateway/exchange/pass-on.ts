@@ -13,17 +13,18 @@ const bodyLimitBytes = 256 * 1024
 const noBody = new Uint8Array()
 
 /** What an endpoint does: pass the request on to the service that owns it, and its answer back, both as bytes. */
-export function passOn(contract: Rpc, { method, path, status: successStatus = 200 }: Http): Work {
+export function passOn(contract: Rpc, { method, path, feature, status: successStatus = 200 }: Http): Work {
   const hasAccount = path.startsWith('/{phone_number_id}/')
   const takesBody = contract.body.type !== 'undefined'
   const takesKey = method === 'POST'
 
   return async (app, exchange) => {
-    const { request } = exchange
+    const { request, identity: known } = exchange
+    if (feature !== undefined && !known.value.features.includes(feature)) throw new Problem('feature_not_entitled')
     const key = takesKey ? idempotencyKeyOf(request.headers['idempotency-key']) : undefined
     const params = request.params as Record<string, string>
     if (hasAccount) {
-      await app.accounts.require(exchange, exchange.identity.value, params['phone_number_id'] ?? '')
+      await app.accounts.require(exchange, known.value, params['phone_number_id'] ?? '')
     }
     const body = takesBody ? await jsonBody(app, exchange) : noBody
     try {
