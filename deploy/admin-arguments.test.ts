@@ -7,12 +7,14 @@ const read = (line: string) => readArguments(line.split(' '))
 test('makes a question of the command, its id and its options', () => {
   expect(read('key create --organization org_1 --label production --expires-at 2030-01-01T00:00:00Z')).toEqual({
     contract: createKey,
+    others: [],
     body: { organization_id: 'org_1', label: 'production', expires_at: '2030-01-01T00:00:00Z' },
   })
   expect(
     read('organization update org_1 --features messaging,webhooks --retention-days none --message-ttl-hours 48'),
   ).toEqual({
     contract: updateOrganization,
+    others: [],
     body: {
       organization_id: 'org_1',
       features: ['messaging', 'webhooks'],

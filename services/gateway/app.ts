@@ -6,6 +6,7 @@ import { createRunOnce, type RunOnce } from './idempotency.ts'
 import { createInFlight, type InFlight } from './limits/in-flight.ts'
 import { createRateLimiter, type RateLimiter } from './limits/rate-limit.ts'
 import type { SharedBudgets } from './limits/rate-lease.ts'
+import { type Answers, exposeMetrics } from './metrics.ts'
 
 /** What the gateway's parts may use. */
 export interface App extends Service {
@@ -15,6 +16,7 @@ export interface App extends Service {
   inFlight: InFlight
   runOnce: RunOnce
   apiLog: ApiLog
+  answers: Answers
   /** How many proxies stand before this process and are believed. */
   trustedProxies: number
   /** From the stop signal on: each connection ends with its next answer. */
@@ -24,15 +26,19 @@ export interface App extends Service {
 
 export function createApp(service: Service, budgets: SharedBudgets, trustedProxies: number): App {
   const limiter = createRateLimiter(budgets, service.log)
+  const inFlight = createInFlight()
+  const answers: Answers = new Map()
+  exposeMetrics(service.probes.metrics, answers, inFlight)
   let stopping = false
   return {
     ...service,
     keys: createKeys(service, limiter),
     accounts: createAccounts(service),
     limiter,
-    inFlight: createInFlight(),
+    inFlight,
     runOnce: createRunOnce(),
     apiLog: startApiLog(service),
+    answers,
     trustedProxies,
     isStopping: () => stopping,
     beginStop: () => (stopping = true),

@@ -1,6 +1,8 @@
+import { isRpc } from '@app/shared/contract.ts'
 import { connect } from 'node:net'
 import { text } from 'node:stream/consumers'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
+import { contractModules } from './contracts.ts'
 import { startTestGateway, type TestGateway } from './testing/gateway.ts'
 
 let gateway: TestGateway
@@ -214,6 +216,42 @@ describe('refusals wear the envelope', () => {
     expect([answer.status, answer.headers['retry-after']]).toEqual([503, '1'])
     expect((await gateway.ask('/v1/me', { key })).status).toBe(200)
   })
+})
+
+test('answers are counted by status', async () => {
+  const { metrics } = gateway.app.probes
+  const count = async () =>
+    Number(/gateway_answers_total\{status="401"\} (\d+)/.exec(await metrics.metrics())?.[1] ?? 0)
+  const before = await count()
+  await gateway.ask('/v1/me')
+  expect(await count()).toBe(before + 1)
+})
+
+test('when the event loop is late requests are turned away for a second, and the liveness is not', async () => {
+  const until = performance.now() + 1_200
+  while (performance.now() < until);
+  const late = () => gateway.ask('/v1/me', { key })
+  await expect.poll(async () => (await late()).status, { interval: 5 }).toBe(503)
+  const answer = await late()
+  expect(answer.json().error).toMatchObject({ type: 'api_error', code: 'service_unavailable' })
+  expect(answer.headers['retry-after']).toBe('1')
+  expect((await gateway.ask('/v1/health')).status).toBe(200)
+  await expect.poll(async () => (await late()).status, { timeout: 5_000 }).toBe(200)
+})
+
+test('every endpoint of every contract has its route', async () => {
+  const ids: Record<string, string> = { phone_number_id: '123456' }
+  const endpoints = Object.values(contractModules)
+    .flatMap((module) => Object.values(module))
+    .filter(isRpc)
+    .flatMap(({ http, body }) => (http ? [{ ...http, takesBody: body.type !== 'undefined' }] : []))
+  expect(endpoints.length).toBeGreaterThan(10)
+  for (const { method, path, takesBody } of endpoints) {
+    const url = path.replaceAll(/\{(\w+)\}/g, (_, name: string) => ids[name] ?? 'x')
+    const answer = await gateway.ask(`/v1${url}`, { key, method, ...(takesBody && { body: {} }) })
+    // Nobody serves it here, but for GET /me.
+    expect([path, answer.status]).toEqual([path, path === '/me' ? 200 : 503])
+  }
 })
 
 test('health and the description need no key', async () => {

@@ -17,7 +17,7 @@ export interface Identity {
   /** Epoch milliseconds. */
   expiresAt: number
   features: string[]
-  /** What GET /me answers, as JSON. */
+  /** What GET /me answers, as JSON: its UTF-8 bytes, one character each. */
   me: string
   read: Budget
   write: Budget
@@ -52,7 +52,7 @@ export function createKeys(service: Pick<Service, 'request' | 'isConnected'>, li
       keyId,
       expiresAt: expiresAt === null ? Infinity : Date.parse(expiresAt),
       features,
-      me: JSON.stringify(me),
+      me: Buffer.from(JSON.stringify(me)).toString('latin1'),
       read: limiter.budget(`rate:${keyId}:read`, tier.read_per_minute),
       write: limiter.budget(`rate:${keyId}:write`, tier.write_per_minute),
     }

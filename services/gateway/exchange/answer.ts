@@ -3,12 +3,30 @@ import type { App } from '../app.ts'
 import { pushRateHeaders } from '../limits/rate-headers.ts'
 import type { Exchange } from './exchange.ts'
 
+/** The bytes of a body; as text, one character for each byte (Latin-1), whatever they mean. */
+type Bytes = Uint8Array | string
+
 /** A body up to this size leaves in one write with its headers; a larger one is not worth the copy. */
 const oneWriteBytes = 64 * 1024
 
 /** Writes the one answer of an exchange: the bytes as they are, the headers that every answer has, and `more`. */
-export function answer(app: App, exchange: Exchange, status: number, body: Uint8Array, more?: string[]): void {
-  const { request, response, requestId, identity, budget } = exchange
+export function answer(app: App, exchange: Exchange, status: number, body: Bytes, more?: string[]): void {
+  write(app, exchange, status, body, more)
+  close(app, exchange, status)
+}
+
+/** A failure, in the envelope of the public API. Its cause is for the log alone. */
+export function answerProblem(app: App, exchange: Exchange, problem: Problem): void {
+  const { status, retryAfterSeconds } = problem
+  if (!exchange.response.headersSent) {
+    const more = retryAfterSeconds === undefined ? undefined : ['Retry-After', String(retryAfterSeconds)]
+    write(app, exchange, status, Buffer.from(JSON.stringify(problem.toEnvelope(exchange.requestId))), more)
+  }
+  close(app, exchange, status, problem)
+}
+
+function write(app: App, exchange: Exchange, status: number, body: Bytes, more: string[] | undefined) {
+  const { response, requestId, identity, budget } = exchange
   const headers = [
     'Content-Type',
     'application/json; charset=utf-8',
@@ -21,28 +39,30 @@ export function answer(app: App, exchange: Exchange, status: number, body: Uint8
   if (more) headers.push(...more)
   if (app.isStopping() || isEndless(exchange)) headers.push('Connection', 'close')
   response.writeHead(status, headers)
-  const bytes = Buffer.from(body.buffer, body.byteOffset, body.byteLength)
-  // Latin-1 maps each byte to a character and back: text and headers then are one string, one write.
-  if (bytes.length <= oneWriteBytes) response.end(bytes.toString('latin1'), 'latin1')
-  else response.end(bytes)
-
-  const durationMs = performance.now() - exchange.startedAt
-  const { method, url = '' } = request.raw
-  app.apiLog.record(exchange, status, durationMs)
-  if (status >= 500) app.log.warn({ request: requestId, method, url: pathOf(url), status, durationMs }, 'http')
-  else if (app.log.isLevelEnabled('debug'))
-    app.log.debug({ request: requestId, method, url: pathOf(url), status, durationMs }, 'http')
+  if (typeof body !== 'string' && body.length > oneWriteBytes) response.end(body)
+  else response.end(latin1(body), 'latin1')
 }
 
-/** A failure, in the envelope of the public API. Its cause is for the log alone. */
-export function answerProblem(app: App, exchange: Exchange, problem: Problem): void {
-  const { requestId, response } = exchange
-  if (problem.status >= 500) {
-    app.log[problem.status === 503 ? 'warn' : 'error']({ err: problem.cause ?? problem, request: requestId }, 'failed')
-  }
-  if (response.headersSent) return
-  const more = problem.retryAfterSeconds === undefined ? undefined : ['Retry-After', String(problem.retryAfterSeconds)]
-  answer(app, exchange, problem.status, Buffer.from(JSON.stringify(problem.toEnvelope(requestId))), more)
+/** Text and headers are one string, one write; bytes would be a second one. */
+const latin1 = (body: Bytes) =>
+  typeof body === 'string' ? body : Buffer.from(body.buffer, body.byteOffset, body.byteLength).toString('latin1')
+
+function close({ apiLog, answers, log }: App, exchange: Exchange, status: number, problem?: Problem) {
+  const durationMs = performance.now() - exchange.startedAt
+  apiLog.record(exchange, status, durationMs)
+  answers.set(status, (answers.get(status) ?? 0) + 1)
+  const level = status < 500 ? 'debug' : status === 503 ? 'warn' : 'error'
+  if (!log.isLevelEnabled(level)) return
+  const { request, requestId } = exchange
+  const { method, url = '' } = request.raw
+  log[level]({ request: requestId, method, path: pathOf(url), status, durationMs, ...causeOf(problem) }, 'http')
+}
+
+/** A 503 tells why in a word, for there may be thousands of them; a 500 with its stack. */
+function causeOf(problem: Problem | undefined) {
+  if (!problem || problem.status < 500) return undefined
+  if (problem.status !== 503) return { err: problem.cause ?? problem }
+  return { cause: problem.cause instanceof Error ? problem.cause.message : problem.message }
 }
 
 /** A refused body is read to its end and thrown away, so that the client gets to see why; one beyond this is cut off. */

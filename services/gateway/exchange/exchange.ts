@@ -58,14 +58,18 @@ export function openExchange({ trustedProxies }: App, request: FastifyRequest, r
   }
 }
 
-/** Everything that needs a key goes this way: who is it, may it ask again so soon, then the work. Never throws. */
+/**
+ * Everything that needs a key goes this way: who is it, may it ask again so soon, then the work. Never throws. Nothing is
+ * awaited that is known already.
+ */
 export async function serve(app: App, request: FastifyRequest, reply: FastifyReply, work: Work): Promise<void> {
   const exchange = openExchange(app, request, reply)
   try {
     const found = authenticate(app, exchange)
-    const identity = found instanceof Promise ? await found : found
-    const admitted = Object.assign(exchange, { identity })
-    await spendOne(app, admitted)
+    exchange.identity = found instanceof Promise ? await found : found
+    const admitted = exchange as Admitted
+    const spending = spendOne(app, admitted)
+    if (spending) await spending
     if (request.url.length > maxUrlLength) throw new Problem('uri_too_long')
     await work(app, admitted)
   } catch (err) {
@@ -73,11 +77,15 @@ export async function serve(app: App, request: FastifyRequest, reply: FastifyRep
   }
 }
 
-async function spendOne({ limiter }: App, exchange: Admitted) {
+function spendOne({ limiter }: App, exchange: Admitted) {
   const { read, write } = exchange.identity.value
   const budget = exchange.request.method === 'GET' ? read : write
   exchange.budget = budget
   const taken = limiter.take(budget)
-  if (taken === true || (await taken)) return
+  return taken === true ? undefined : orRefuse(budget, taken)
+}
+
+async function orRefuse(budget: Budget, taken: boolean | Promise<boolean>) {
+  if (await taken) return
   throw new Problem('rate_limit_exceeded', { retryAfterSeconds: standingOf(budget).tokenInSeconds })
 }

@@ -28,7 +28,11 @@ test('a valid key comes with its organization, its budgets, its features, and wh
     expires_at: '2999-01-01T00:00:00.000Z',
     tier: { name: 'starter', write_per_minute: 60, read_per_minute: 600 },
     features: ['webhooks'],
-    me: await getMe(it.app, { params: {}, query: {}, body: undefined }, { ...systemCaller(organization_id), keyId: id }),
+    me: await getMe(
+      it.app,
+      { params: {}, query: {}, body: undefined },
+      { ...systemCaller(organization_id), keyId: id },
+    ),
   })
 })
 

@@ -2,7 +2,8 @@ import { createHmac } from 'node:crypto'
 import { sweepExpired } from './give-up.ts'
 import { createSecret } from '../subscriptions/secrets.ts'
 import { afterAll, beforeAll, beforeEach, expect, test, vi } from 'vitest'
-import { answer, type Receiver, startReceiver, type TestWebhooks, testWebhooks } from '../testing/app.ts'
+import { type TestWebhooks, testWebhooks } from '../testing/app.ts'
+import { answer, type Receiver, startReceiver } from '../testing/receiver.ts'
 
 let webhooks: TestWebhooks
 let receiver: Receiver

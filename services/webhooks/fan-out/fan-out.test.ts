@@ -1,7 +1,9 @@
 import { newId } from '@app/shared/ids.ts'
 import { afterAll, beforeAll, beforeEach, describe, expect, test, vi } from 'vitest'
-import { ownNumber, type Receiver, startReceiver, type TestWebhooks, testWebhooks } from '../testing/app.ts'
-import { record, startFanOut } from './fan-out.ts'
+import { ownNumber, type TestWebhooks, testWebhooks } from '../testing/app.ts'
+import { type Receiver, startReceiver } from '../testing/receiver.ts'
+import { startFanOut } from './fan-out.ts'
+import { recordEvents } from './record-events.ts'
 
 let webhooks: TestWebhooks
 let receiver: Receiver
@@ -141,7 +143,7 @@ test('batches that hold the same events, at the same time, make each delivery on
     payload: '{}',
   }))
   const made = await Promise.all(
-    [rows, rows.toReversed(), [...rows, ...rows], rows].map((some) => record(webhooks.sql, some)),
+    [rows, rows.toReversed(), [...rows, ...rows], rows].map((some) => recordEvents(webhooks.sql, some)),
   )
   expect(made.reduce((sum, count) => sum + count, 0)).toBe(50)
   const [counted] = await webhooks.sql`

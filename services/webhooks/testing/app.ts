@@ -1,6 +1,4 @@
 import { randomBytes } from 'node:crypto'
-import { createServer, type IncomingHttpHeaders, type ServerResponse } from 'node:http'
-import type { AddressInfo } from 'node:net'
 import { systemCaller } from '@app/shared/ask.ts'
 import type { Caller } from '@app/shared/contract.ts'
 import { listAccounts } from '@app/shared/contracts/platform.ts'
@@ -26,53 +24,6 @@ import { partitions } from '../deliveries/retention.ts'
 import { startFanOut } from '../fan-out/fan-out.ts'
 import { getWebhookSubscription } from '../subscriptions/get-webhook-subscription.ts'
 import { createWebhookSubscription } from '../subscriptions/create-webhook-subscription.ts'
-
-/** A request that a receiver got. */
-export interface Received {
-  headers: IncomingHttpHeaders
-  body: Buffer
-  at: number
-}
-
-export type Respond = (response: ServerResponse, received: Received, n: number) => void
-
-export interface Receiver {
-  url: string
-  got: Received[]
-  /** How it answers from now on; 200 `ok` at first. */
-  respondWith: (respond: Respond) => void
-  close: () => Promise<void>
-}
-
-export const answer =
-  (status: number, headers: Record<string, string> = {}, body = ''): Respond =>
-  (response) =>
-    void response.writeHead(status, headers).end(body)
-
-export async function startReceiver(): Promise<Receiver> {
-  const got: Received[] = []
-  let respond = answer(200, {}, 'ok')
-  const server = createServer((request, response) => {
-    const chunks: Buffer[] = []
-    request.on('data', (chunk: Buffer) => chunks.push(chunk))
-    request.on('end', () => {
-      const received = { headers: request.headers, body: Buffer.concat(chunks), at: performance.now() }
-      respond(response, received, got.push(received))
-    })
-  })
-  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve))
-  return {
-    url: `http://127.0.0.1:${(server.address() as AddressInfo).port}/hook`,
-    got,
-    respondWith(next) {
-      respond = next
-    },
-    async close() {
-      server.closeAllConnections()
-      await new Promise((resolve) => server.close(resolve))
-    },
-  }
-}
 
 export interface TestEvent {
   organizationId?: string

@@ -1,10 +1,12 @@
 import { createHmac } from 'node:crypto'
+import { allRoots, burst, cpuNotes } from '../burst.ts'
 import { startChild } from '../child.ts'
 import type { Monolith } from '../floors/monolith.ts'
-import { load, type RequestToSend, writeRequests } from '../load/wrk.ts'
+import { type RequestToSend, writeRequests } from '../load/wrk.ts'
 import { drain } from '../project/backlog.ts'
 import { statusBodies } from '../project/statuses.ts'
 import { alternate, throughput } from '../rounds.ts'
+import { postgresOf } from './floor-roots.ts'
 import type { Goal } from './goal.ts'
 
 const connections = 64
@@ -17,11 +19,11 @@ export const measureCallbacks: Goal = async (bench) => {
   const project = await bench.project()
   const { [options.quick ? 'quick' : 'whole']: aSecond } = callbacksASecond
   const statuses = await statusBodies(project, await bench.fixture(), folder, aSecond * options.seconds)
-  const { postgresUrl } = await bench.floorServers()
+  const floorServers = await bench.floorServers()
   const monolith = startChild<Monolith>('floors/monolith.ts')
   try {
     const appSecret = project.appSecret()
-    const floor = await monolith.ask('start', { postgresUrl, appSecret })
+    const floor = await monolith.ask('start', { postgresUrl: floorServers.postgresUrl, appSecret })
     const { origin } = new URL(project.stack().base_url)
     let used = 0
     const next = (seconds: number) => {
@@ -32,15 +34,21 @@ export const measureCallbacks: Goal = async (bench) => {
       return some.map((body) => signed(body, appSecret))
     }
     const toFloor = writeRequests(folder, 'callbacks-floor', floor.url, next(options.seconds))
+    const floorRoots = { monolith: [monolith.pid], ...postgresOf(floorServers) }
     const loads = await alternate(options, {
-      floor: (seconds) => load(toFloor, connections, seconds),
+      floor: (seconds) => burst(toFloor, connections, seconds, floorRoots),
       project: async (seconds) => {
-        const result = await load(writeRequests(folder, 'callbacks', origin, next(seconds)), connections, seconds)
+        const requests = writeRequests(folder, 'callbacks', origin, next(seconds))
+        const result = await burst(requests, connections, seconds, allRoots(project))
         await drain(project)
         return result
       },
     })
-    return { figures: [throughput('callbacks', loads.project, loads.floor)], details: loads }
+    return {
+      figures: [throughput('callbacks', loads.project, loads.floor)],
+      notes: cpuNotes('an upstream callback', loads),
+      details: loads,
+    }
   } finally {
     await monolith.stop()
   }

@@ -1,6 +1,7 @@
+import { allRoots, burst, cpuNotes } from '../burst.ts'
 import { startChild } from '../child.ts'
 import type { List } from '../floors/list.ts'
-import { load, writeRequests } from '../load/wrk.ts'
+import { writeRequests } from '../load/wrk.ts'
 import { alternate, throughput } from '../rounds.ts'
 import type { Goal } from './goal.ts'
 
@@ -25,11 +26,17 @@ export const measureList: Goal = async (bench) => {
     )
     const toFloor = writeRequests(folder, 'list-floor', url, pages)
     const toProject = writeRequests(folder, 'list', new URL(baseUrl).origin, pages)
+    const { postgres = [] } = project.roots().servers
     const loads = await alternate(options, {
-      floor: (seconds) => load(toFloor, connections, seconds),
-      project: (seconds) => load(toProject, connections, seconds),
+      // Its Postgres is the project's.
+      floor: (seconds) => burst(toFloor, connections, seconds, { fastify: [floor.pid], postgres }),
+      project: (seconds) => burst(toProject, connections, seconds, allRoots(project)),
     })
-    return { figures: [throughput('list', loads.project, loads.floor)], details: loads }
+    return {
+      figures: [throughput('list', loads.project, loads.floor)],
+      notes: cpuNotes('a list of 25 messages', loads),
+      details: loads,
+    }
   } finally {
     await floor.stop()
   }

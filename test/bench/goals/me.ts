@@ -1,14 +1,17 @@
+import { allRoots, burst, cpuNotes } from '../burst.ts'
 import { startChild } from '../child.ts'
 import type { Hello } from '../floors/hello.ts'
-import { load, writeRequests } from '../load/wrk.ts'
+import { writeRequests } from '../load/wrk.ts'
 import { alternate, throughput } from '../rounds.ts'
 import type { Goal } from './goal.ts'
 
 const connections = 64
 
 /** The cheapest authenticated endpoint against the cheapest endpoint there is. */
-export const measureMe: Goal = async ({ options, folder, project }) => {
-  const { base_url: baseUrl, api_key: key } = (await project()).stack()
+export const measureMe: Goal = async (bench) => {
+  const { options, folder } = bench
+  const project = await bench.project()
+  const { base_url: baseUrl, api_key: key } = project.stack()
   const floor = startChild<Hello>('floors/hello.ts')
   try {
     const { url } = await floor.ask('start', undefined)
@@ -17,10 +20,14 @@ export const measureMe: Goal = async ({ options, folder, project }) => {
     const headers = { authorization: `Bearer ${key}` }
     const me = writeRequests(folder, 'me', origin, [{ method: 'GET', path: `${pathname}/me`, headers }])
     const loads = await alternate(options, {
-      floor: (seconds) => load(hello, connections, seconds),
-      project: (seconds) => load(me, connections, seconds),
+      floor: (seconds) => burst(hello, connections, seconds, { fastify: [floor.pid] }),
+      project: (seconds) => burst(me, connections, seconds, allRoots(project)),
     })
-    return { figures: [throughput('me', loads.project, loads.floor)], details: loads }
+    return {
+      figures: [throughput('me', loads.project, loads.floor)],
+      notes: cpuNotes('a GET /me', loads),
+      details: loads,
+    }
   } finally {
     await floor.stop()
   }
