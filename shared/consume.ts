@@ -1,3 +1,4 @@
+import { setTimeout as sleep } from 'node:timers/promises'
 import type { ConsumerMessages, JsMsg } from 'nats'
 import type { z } from 'zod'
 import type { Event } from './contract.ts'
@@ -25,6 +26,8 @@ export interface Consuming {
 
 const maxFailures = 8
 const batchRows = 256
+/** Under load, batches gather for that long. */
+const spacingMs = 5
 
 /**
  * Hands the events of a durable consumer to `handle` in batches, one batch at a time, and acks after it returns. While the
@@ -43,8 +46,11 @@ export function consumeBatches(
 
   const pump = () => {
     pumping ??= (async () => {
-      while (waiting.length > 0 && !stopped)
+      while (waiting.length > 0 && !stopped) {
+        const spaced = sleep(spacingMs)
         await handleAll(app, consumer, handle, waiting.splice(0, batchRows), () => stopped)
+        if (waiting.length < batchRows) await spaced
+      }
     })().finally(() => {
       pumping = undefined
     })

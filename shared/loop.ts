@@ -9,12 +9,26 @@ export interface Loop {
 
 const longestBackoffMs = 2_000
 
+interface Options {
+  /**
+   * The least time from one turn's beginning to the next. A loop that sleeps begins at once; under load its turns take more
+   * together instead of following each other: measured with 5 ms, a send costs a third of the statements.
+   */
+  spacingMs?: number
+}
+
 /**
  * Runs `turn` again and again, one at a time: when woken, and after as many ms as it answered (±50 %, so that instances
- * spread; Infinity waits for a wake). A turn that throws is repeated with a growing delay.
+ * spread; Infinity waits for a wake; 0 goes on at once). A turn that throws is repeated with a growing delay.
  */
-export function startLoop(log: Service['log'], name: string, turn: () => Promise<number>): Loop {
+export function startLoop(
+  log: Service['log'],
+  name: string,
+  turn: () => Promise<number>,
+  { spacingMs = 0 }: Options = {},
+): Loop {
   let stopped = false
+  let begunAt = -Infinity
   let running: Promise<void> | undefined
   let woken = false
   let timer: NodeJS.Timeout | undefined
@@ -34,8 +48,11 @@ export function startLoop(log: Service['log'], name: string, turn: () => Promise
   }
 
   async function run() {
-    let waitMs = 0
+    let waitMs = Infinity
     while (!stopped && (woken || waitMs === 0)) {
+      const earlyMs = begunAt + spacingMs - performance.now()
+      if (earlyMs > 0 && waitMs !== 0) await sleep(earlyMs)
+      begunAt = performance.now()
       woken = false
       waitMs = await guarded()
     }

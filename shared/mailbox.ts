@@ -109,8 +109,10 @@ interface Box<Item extends { laneId: string }, Outcome> {
   settling: Loop
 }
 
-const claimLimit = 64
+const claimLimit = 128
 const settleLimit = 256
+/** Claims and settlements gather for that long under load. */
+const spacingMs = 5
 const busyPollMs = 250
 const idlePollMs = 1_000
 /** A group whose pace is used up has its next token soon. */
@@ -132,8 +134,8 @@ export function startMailbox<Item extends { laneId: string }, Outcome>(
     stopped: false,
     arrived: false,
     afterGroup: '',
-    claiming: startLoop(app.log, `${options.lanes} claim`, () => claim(box)),
-    settling: startLoop(app.log, `${options.lanes} settle`, () => settle(box)),
+    claiming: startLoop(app.log, `${options.lanes} claim`, () => claim(box), { spacingMs }),
+    settling: startLoop(app.log, `${options.lanes} settle`, () => settle(box), { spacingMs }),
   }
   const wakeSettling = () => {
     box.arrived = options.refill
@@ -188,7 +190,7 @@ async function claim<Item extends { laneId: string }, Outcome>(box: Box<Item, Ou
   const empty = lanes.flatMap(({ id }) => active.get(id) ?? []).filter(({ inWork }) => inWork === 0)
   box.emptied.push(...empty)
   if (empty.length > 0) box.settling.wake()
-  if (lanes.length > 0) return 0
+  if (lanes.length >= Math.min(free, claimLimit)) return 0
   if (paced) return pacePollMs
   return box.busy > 0 ? busyPollMs : idlePollMs
 }
@@ -243,7 +245,8 @@ async function settle<Item extends { laneId: string }, Outcome>(box: Box<Item, O
   begin(box, recorded.items)
   if (batch.length > 0) box.options.settled?.()
   box.claiming.wake()
-  return box.done.length > 0 || box.emptied.length > 0 ? 0 : Infinity
+  // What was done meanwhile has woken this loop again.
+  return box.done.length >= settleLimit ? 0 : Infinity
 }
 
 const hasRoom = <Item extends { laneId: string }, Outcome>({ options }: Box<Item, Outcome>, owner: Active) =>

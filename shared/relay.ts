@@ -1,6 +1,7 @@
 import { ErrorCode, headers, NatsError } from 'nats'
 import { z } from 'zod'
 import type { TransactionSql } from './database.ts'
+import { startLoop } from './loop.ts'
 import { provision } from './provision.ts'
 import type { DataService } from './service.ts'
 import { eventHeader, streamName } from './stream.ts'
@@ -8,6 +9,10 @@ import { eventHeader, streamName } from './stream.ts'
 /** Rows a pass: 256 outstanding publishes are four times as fast as one by one. */
 const batchRows = 256
 const pollMs = 500
+/** Under load, passes gather for that long. */
+const spacingMs = 5
+const lockRetryMs = 10
+const failureRetryMs = 250
 const ackTimeoutMs = 2_000
 /** How far back a lost or restored stream is filled again; the stream itself keeps as long. */
 const redriveHours = 72
@@ -35,56 +40,33 @@ type Result = { seq: string; published: number } | { seq: string; refused: strin
  * id. A stream that is younger or shorter than the one remembered lost events: the last 72 h are published again.
  */
 export function startRelay(app: DataService): Relay {
-  const { sql, log } = app
-  let stopped = false
   let checked = false
-  let woken = false
-  let running: Promise<void> | undefined
-  let timer: NodeJS.Timeout | undefined
 
-  async function run() {
-    while (woken && !stopped && app.isConnected()) {
-      woken = false
-      if (!checked) await checkStream(app)
-      checked = true
-      const { more, retryMs } = await sql.begin((tx) => pass(tx, app))
-      if (retryMs) await sleep(retryMs)
-      if (more) woken = true
-    }
+  async function turn() {
+    if (!app.isConnected()) return pollMs
+    if (!checked) await checkStream(app)
+    checked = true
+    const { more, retryMs } = await app.sql.begin((tx) => pass(tx, app))
+    if (retryMs >= failureRetryMs) checked = false
+    return retryMs || (more ? 0 : pollMs)
   }
 
-  function wake() {
-    woken = true
-    if (running || stopped) return
-    clearTimeout(timer)
-    running = run()
-      .catch((err: unknown) => {
-        checked = false
-        log.warn({ err }, 'relay')
-        return sleep(250)
-      })
-      .finally(() => {
-        running = undefined
-        if (!stopped) timer = setTimeout(wake, woken ? 0 : pollMs)
-      })
-  }
-
-  async function stop() {
-    if (woken) await running
-    stopped = true
-    clearTimeout(timer)
-    await running
-  }
-
+  const loop = startLoop(app.log, 'relay', turn, { spacingMs })
   app.onReconnect(() => {
     checked = false
-    wake()
+    loop.wake()
   })
-  wake()
-  return { wake, stop, redrive: (since) => redrive(app, since).finally(wake) }
+  loop.wake()
+  return {
+    wake: loop.wake,
+    redrive: (since) => redrive(app, since).finally(loop.wake),
+    async stop() {
+      await loop.stop()
+      // What was committed last goes out now; if it cannot, another instance or the next start publishes it.
+      await turn().catch((err: unknown) => app.log.warn({ err }, 'relay'))
+    },
+  }
 }
-
-const sleep = (ms: number) => new Promise<void>((resolve) => setTimeout(resolve, ms))
 
 async function redrive({ sql, log }: DataService, since: Date) {
   const { count } = await sql`
@@ -97,7 +79,7 @@ async function redrive({ sql, log }: DataService, since: Date) {
 async function pass(tx: TransactionSql, app: DataService) {
   const { log, name } = app
   const [lock] = await tx<{ mine: boolean }[]>`select pg_try_advisory_xact_lock(hashtext(${`relay ${name}`})) as mine`
-  if (!lock?.mine) return { more: true, retryMs: 10 }
+  if (!lock?.mine) return { more: true, retryMs: lockRetryMs }
   const rows = await tx<Row[]>`
     select seq, id, subject, headers, payload from outbox
     where published_at is null and refused is null order by seq limit ${batchRows}
@@ -113,7 +95,7 @@ async function pass(tx: TransactionSql, app: DataService) {
     await tx`update outbox set refused = ${row.refused} where seq = ${row.seq}`
   }
   if (failed && 'failed' in failed) log.warn({ err: failed.failed, waiting: rows.length - published.length }, 'relay')
-  return { more: failed !== undefined || rows.length === batchRows, retryMs: failed ? 250 : 0 }
+  return { more: failed !== undefined || rows.length === batchRows, retryMs: failed ? failureRetryMs : 0 }
 }
 
 async function markPublished(tx: TransactionSql, published: { seq: string; published: number }[]) {
