@@ -1,6 +1,7 @@
 import { type MsgHdrs, headers, type ServiceMsg } from 'nats'
 import { type CallHeader, readCall } from './call-header.ts'
 import { type Caller, type Handlers, type Input, isRpc, type Rpc, type WholeAnswer } from './contract.ts'
+import { isDatabaseAway } from './database.ts'
 import { envelopeOf } from './envelope.ts'
 import { faultOf } from './faults.ts'
 import { fingerprintOf, parseJson, refuseBrokenText } from './json.ts'
@@ -80,7 +81,8 @@ async function answer(
     const carrier = whole && wholeHeaders(whole)
     soon(() => void message.respond(body, carrier ? { headers: carrier } : undefined))
   } catch (err) {
-    problem = toProblem(err)
+    // The database away, restarting, full or too slow is nobody's mistake, and passes.
+    problem = isDatabaseAway(err) ? new Problem('service_unavailable', { cause: err }) : toProblem(err)
     respondProblem(message, problem, call?.request ?? '')
   }
   logLine(app, contract, call, startedAt, problem)

@@ -1,0 +1,86 @@
+import { testService, type TestService } from '@app/test/service.ts'
+import { afterAll, beforeAll, expect, test } from 'vitest'
+import { z } from 'zod'
+import { ask, call, systemCaller } from './ask.ts'
+import { rpc } from './contract.ts'
+import { Problem } from './problem.ts'
+import { serve, type Serving } from './rpc.ts'
+
+const body = z.object({ text: z.string().max(10), count: z.int().default(1) })
+const echo = rpc({ subject: 'rpc.messaging.echo', summary: 'Echo', body, answer: z.object({ text: z.string() }) })
+const fail = rpc({
+  subject: 'rpc.messaging.fail',
+  summary: 'Fail',
+  body: z.object({ how: z.string() }),
+  answer: z.object({}),
+})
+const nobody = rpc({ subject: 'rpc.messaging.nobody', summary: 'Nobody serves it', answer: z.object({}) })
+const contracts = { echo, fail }
+
+let app: TestService
+let serving: Serving
+let release: () => void = () => {}
+
+beforeAll(async () => {
+  app = await testService('messaging')
+  serving = await serve(app, contracts, {
+    echo: async (_app, { body: { text, count } }) => ({ text: text.repeat(count), secret: 'column' }),
+    fail: async ({ sql }, { body: { how } }) => {
+      if (how === 'problem') throw new Problem('name_taken', { param: 'name', message: 'Taken.' })
+      if (how === 'slow') await new Promise<void>((resolve) => (release = resolve))
+      if (how === 'cancelled') await sql`select pg_cancel_backend(pg_backend_pid()), pg_sleep(1)`
+      if (how === 'bug') throw new Error('the password is hunter2')
+      return {}
+    },
+  })
+})
+afterAll(async () => {
+  await serving.stop()
+  await app.close()
+})
+
+const failing = (how: string, options = {}) => call(app, fail, { body: { how } }, systemCaller(), options)
+
+test('a question is parsed by its contract, and its answer stripped', async () => {
+  expect(await call(app, echo, { body: { text: 'a', count: 3 } }, systemCaller())).toEqual({ text: 'aaa' })
+})
+
+test('a fault names its field', async () => {
+  const asked = call(app, echo, { body: { text: 'x'.repeat(11) } }, systemCaller())
+  await expect(asked).rejects.toMatchObject({ failure: 'invalid_field_value', param: 'text' })
+})
+
+test('a problem arrives as the same problem', async () => {
+  await expect(failing('problem')).rejects.toMatchObject({ failure: 'name_taken', param: 'name', message: 'Taken.' })
+})
+
+test('a database that cancels is a 503; anything unexpected is a 500 that tells nothing', async () => {
+  await expect(failing('cancelled')).rejects.toMatchObject({ failure: 'service_unavailable', status: 503 })
+  await expect(failing('bug')).rejects.toMatchObject({
+    failure: 'internal_error',
+    message: expect.not.stringContaining('hunter'),
+  })
+})
+
+test('nobody who serves is a 503 at once, and an answer that does not come one when the time is up', async () => {
+  const startedAt = performance.now()
+  await expect(call(app, nobody, {}, systemCaller())).rejects.toMatchObject({ failure: 'service_unavailable' })
+  expect(performance.now() - startedAt).toBeLessThan(500)
+  await expect(failing('slow', { timeoutMs: 200 })).rejects.toMatchObject({ failure: 'service_unavailable' })
+  release()
+})
+
+test.each(['{', '[1', '\u{1F600}'.slice(0, 1), `{"text":"${'['.repeat(5)}"`, `${'['.repeat(40_000)}`])(
+  '%j is refused, not thrown at',
+  async (text) => {
+    const call = { organization: '', key: '', request: 'req', remainingMs: 2_000, trace: '', params: {}, query: {} }
+    const reply = await ask(app, echo, call, Buffer.from(text))
+    expect(reply).toMatchObject({ status: 400, failure: 'invalid_field_value' })
+  },
+)
+
+test('__proto__ in a body pollutes nothing', async () => {
+  const call = { organization: '', key: '', request: 'req', remainingMs: 2_000, trace: '', params: {}, query: {} }
+  const reply = await ask(app, echo, call, Buffer.from('{"text":"a","__proto__":{"count":3}}'))
+  expect(JSON.parse(Buffer.from(reply.body).toString())).toEqual({ data: { text: 'a' }, request_id: 'req' })
+})
