@@ -1,0 +1,78 @@
+import { testService, type TestService } from '@app/test/service.ts'
+import { afterAll, beforeAll, expect, test, vi } from 'vitest'
+import { z } from 'zod'
+import { consume, consumeBatches, type Consuming } from './consume.ts'
+import { event } from './contract.ts'
+import { record, recorded } from './events.ts'
+import { newId } from './ids.ts'
+import { consumers, provision } from './provision.ts'
+import { type Relay, startRelay } from './relay.ts'
+import { streamName } from './stream.ts'
+
+const changed = event({ subject: 'event.platform.account-changed', summary: 'Test', data: z.object({ n: z.int() }) })
+const organizationId = newId('org')
+
+let app: TestService
+let relay: Relay
+const consuming: Consuming[] = []
+
+beforeAll(async () => {
+  app = await testService('messaging')
+  relay = startRelay(app)
+})
+afterAll(async () => {
+  await Promise.all(consuming.map((one) => one.stop()))
+  await relay.stop()
+  await app.close()
+})
+
+async function emitNumber(n: number) {
+  await app.sql.begin((tx) => record(tx, [recorded(changed, { n }, { organizationId })]))
+  relay.wake()
+}
+
+const until = (check: () => unknown) => vi.waitFor(check, { timeout: 15_000, interval: 25 })
+
+test('recorded events arrive in their order; a rolled back one never', async () => {
+  const seen: number[] = []
+  consuming.push(
+    consumeBatches(app, consumers.webhooksFanOut.name, async (events) => {
+      for (const { payload } of events) seen.push((JSON.parse(Buffer.from(payload).toString()) as { n: number }).n)
+    }),
+  )
+  for (let n = 0; n < 300; n++) await emitNumber(n)
+  const undone = app.sql.begin(async (tx) => {
+    await record(tx, [recorded(changed, { n: -1 }, { organizationId })])
+    throw new Error('undone')
+  })
+  await expect(undone).rejects.toThrow('undone')
+  await until(() => expect(seen).toHaveLength(300))
+  expect(seen).toEqual(Array.from({ length: 300 }, (_, n) => n))
+})
+
+test('handled once, also when it is published again; the store of the stream lost, all is published again', async () => {
+  const seen: number[] = []
+  const listener = consume(app, consumers.messagingAccounts.name, changed, async (_tx, { n }) => void seen.push(n))
+  consuming.push(listener)
+  await until(() => expect(seen).toHaveLength(300))
+  await app.nc.jetstreamManager().then((jsm) => jsm.streams.delete(streamName))
+  await emitNumber(1_000)
+  await until(() => expect(seen).toContain(1_000))
+  const jsm = await app.nc.jetstreamManager()
+  await until(async () => expect((await jsm.streams.info(streamName)).state.messages).toBe(301))
+  expect(seen).toHaveLength(301)
+})
+
+test('an event that does not fit its contract is set aside, and the next is handled', async () => {
+  const other = event({ ...changed, data: z.object({ n: z.string() }) })
+  await app.sql.begin((tx) => record(tx, [recorded(other, { n: 'no number' }, { organizationId })]))
+  await emitNumber(2_000)
+  await until(async () => {
+    const dead = await app.sql`select consumer, dead from dead_events`
+    expect(dead).toEqual([{ consumer: consumers.messagingAccounts.name, dead: true }])
+  })
+})
+
+test('two that provision at once on what is there make no error', async () => {
+  await Promise.all([provision(app.nc), provision(app.nc)])
+})
