@@ -16,6 +16,7 @@ const maxWaiting = 60_000
 const retryMs = 1_000
 const stopWithinMs = 2_000
 const maxPathLength = 1_024
+const isPublic = /^\/v1(\/|\?|$)/
 
 type Entry = z.input<typeof ApiCall>
 
@@ -62,6 +63,7 @@ export function startApiLog(service: Pick<Service, 'request' | 'isConnected' | '
 
   return {
     record(exchange, status, durationMs) {
+      if (!isPublic.test(exchange.request.raw.url ?? '')) return
       if (waiting.length >= maxWaiting) return dropped.inc()
       waiting.push(entryOf(exchange, status, durationMs))
       if (waiting.length >= flushAtCalls) void flush()

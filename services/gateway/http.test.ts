@@ -88,6 +88,26 @@ describe('what passes through', () => {
   })
 })
 
+test('GET /me answers what the look-up of the key brought, in UTF-8', async () => {
+  const answer = await gateway.ask('/v1/me', { key })
+  expect(answer.json()).toMatchObject({
+    data: { organization: { name: 'Acmé' }, rate_limits: { tier: 'standard', write_per_minute: 600 } },
+    request_id: answer.headers['x-request-id'],
+  })
+  expect(answer.headers['content-length']).toBe(String(answer.bytes.length))
+})
+
+test('an endpoint that needs a feature is a 403 without it', async () => {
+  const { text } = gateway.platform.issueKey({ features: ['messaging'] })
+  const refused = await gateway.ask('/v1/webhook_subscriptions', { key: text, body: {} })
+  expect([refused.status, refused.json().error.type, refused.json().error.code]).toEqual([
+    403,
+    'permission_error',
+    'feature_not_entitled',
+  ])
+  expect((await gateway.ask('/v1/webhook_subscriptions', { key: text })).status).toBe(503)
+})
+
 describe('paths', () => {
   test('a segment of 512 characters, each percent-encoded, arrives', async () => {
     const answer = await gateway.ask(`/v1/echoes/${'%61'.repeat(512)}`, { key, body: {} })
@@ -228,8 +248,11 @@ test('answers are counted by status', async () => {
 })
 
 test('when the event loop is late requests are turned away for a second, and the liveness is not', async () => {
-  const until = performance.now() + 1_200
-  while (performance.now() < until);
+  for (let n = 0; n < 8; n++) {
+    const until = performance.now() + 300
+    while (performance.now() < until);
+    await new Promise((resolve) => setImmediate(resolve))
+  }
   const late = () => gateway.ask('/v1/me', { key })
   await expect.poll(async () => (await late()).status, { interval: 5 }).toBe(503)
   const answer = await late()

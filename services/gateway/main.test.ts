@@ -86,7 +86,9 @@ test('a gateway that was frozen while a key was revoked does not accept it when 
   const agent = new Agent({ connections: 100 })
   const late = Array.from({ length: 100 }, () => statusOf(`${url}/v1/me`, key.text, agent))
   child.kill('SIGCONT')
-  expect(new Set(await Promise.all(late))).toEqual(new Set([401]))
+  expect(await Promise.all(late)).not.toContain(200)
+  // For a second it may turn everybody away, since its event loop was late.
+  await expect.poll(() => statusOf(`${url}/v1/me`, key.text), { timeout: 5_000 }).toBe(401)
   await agent.destroy()
   child.kill('SIGKILL')
 })

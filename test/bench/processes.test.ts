@@ -1,9 +1,14 @@
 import { spawn } from 'node:child_process'
 import { once } from 'node:events'
+import { availableParallelism } from 'node:os'
 import { expect, onTestFinished, test } from 'vitest'
-import { cpuBetween, cpuMsOf, memoryMibOf, sumOf } from './processes.ts'
+import { cpuBetween, cpuMsOf, memoryMibOf, sumOf, watchOthers } from './processes.ts'
 
-const burn = 'const end = Date.now() + 300; while (Date.now() < end);'
+/** Uses 300 ms of CPU, however long that takes. */
+const burn = `
+  const used = () => process.cpuUsage().user + process.cpuUsage().system
+  while (used() < 300_000) for (let n = 0; n < 1e6; n++);
+`
 
 test('counts the CPU of a whole tree, also of a child that has ended since', async () => {
   const program = `require('node:child_process').execFileSync(process.execPath, ['-e', ${JSON.stringify(burn)}]); console.log('done'); setInterval(() => {}, 1000)`
@@ -13,7 +18,7 @@ test('counts the CPU of a whole tree, also of a child that has ended since', asy
   const before = cpuMsOf(roots)
   await once(parent.stdout, 'data')
   const used = cpuBetween(before, cpuMsOf(roots))
-  expect(used['tree']).toBeGreaterThan(150)
+  expect(used['tree']).toBeGreaterThan(280)
   expect(sumOf(used)).toBe(used['tree'])
 })
 
@@ -24,4 +29,15 @@ test('reads nothing of a process that is not there', () => {
 
 test('reads the memory of a process', () => {
   expect(memoryMibOf({ self: [process.pid] })['self']).toBeGreaterThan(20)
+})
+
+test('does not take what its own tree uses for the work of others', async () => {
+  const cores = availableParallelism()
+  const usedByOthers = watchOthers()
+  const before = cpuMsOf({ self: [process.pid] })
+  const startedAt = performance.now()
+  await Promise.all(Array.from({ length: cores }, () => once(spawn(process.execPath, ['-e', burn]), 'exit')))
+  const ours = sumOf(cpuBetween(before, cpuMsOf({ self: [process.pid] }))) / (performance.now() - startedAt) / cores
+  // The whole machine was busy: counted twice, ours would make more than there is.
+  expect(usedByOthers() + ours).toBeLessThan(1 + ours / 2)
 })

@@ -1,5 +1,6 @@
 import { execFileSync } from 'node:child_process'
 import { readdirSync, readFileSync } from 'node:fs'
+import { availableParallelism } from 'node:os'
 
 // What processes use, as Linux counts it in /proc.
 
@@ -33,6 +34,26 @@ export const cpuBetween = (before: Record<string, number>, after: Record<string,
 
 export const sumOf = (parts: Record<string, number>): number =>
   Object.values(parts).reduce((sum, part) => sum + part, 0)
+
+/**
+ * From now on, which share of the machine is used by programs that are not of this process's tree; other guests of the same
+ * host count, too.
+ */
+export function watchOthers(): () => number {
+  const ours = () => cpuMsOf({ tree: [process.pid] })['tree'] ?? 0
+  const [busyBefore, oursBefore, startedAt] = [machineBusyMs(), ours(), performance.now()]
+  return () => {
+    const others = machineBusyMs() - busyBefore - (ours() - oursBefore)
+    return Math.max(0, others / ((performance.now() - startedAt) * availableParallelism()))
+  }
+}
+
+/** Of all cores, since the machine was started. */
+function machineBusyMs() {
+  const [, user, nice, system, , , interrupts, softInterrupts, stolen] = read('/proc/stat').split(/\s+/, 9).map(Number)
+  const ticks = [user, nice, system, interrupts, softInterrupts, stolen]
+  return ticks.reduce<number>((sum, some = 0) => sum + some, 0) * tickMs()
+}
 
 /** MiB of memory that each name's root processes hold (their resident sets). */
 export function memoryMibOf(roots: Roots): Record<string, number> {

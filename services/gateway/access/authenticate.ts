@@ -1,14 +1,14 @@
+import { hash } from 'node:crypto'
 import { call, systemCaller } from '@app/shared/ask.ts'
 import { authenticateKey } from '@app/shared/contracts/platform.ts'
 import { Problem } from '@app/shared/problem.ts'
 import type { Service } from '@app/shared/service.ts'
-import { hash } from 'node:crypto'
 import type { App } from '../app.ts'
-import type { Admitted, Exchange } from '../exchange/exchange.ts'
+import type { Exchange } from '../exchange/exchange.ts'
 import { type Budget, standingOf } from '../limits/budget.ts'
 import type { RateLimiter } from '../limits/rate-limit.ts'
 import { networkOf } from './client-ip.ts'
-import { createLookUp, isFresh, type Known } from './look-up.ts'
+import { createLookUp, type Known } from './look-up.ts'
 
 /** Whose key it is. */
 export interface Identity {
@@ -104,11 +104,4 @@ async function refuse({ limiter }: App, { ip }: Exchange, err: unknown): Promise
     message: 'Too many requests without a valid API key.',
     retryAfterSeconds: standingOf(budget).tokenInSeconds,
   })
-}
-
-/** Authenticates again when what is known grew too old while the request waited: for its body, or in a frozen process. */
-export async function confirm(app: App, exchange: Admitted): Promise<Identity> {
-  if (isFresh(exchange.identity)) return exchange.identity.value
-  exchange.identity = await authenticate(app, exchange)
-  return exchange.identity.value
 }

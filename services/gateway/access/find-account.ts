@@ -2,8 +2,7 @@ import { call } from '@app/shared/ask.ts'
 import { findAccount } from '@app/shared/contracts/platform.ts'
 import { notFound, Problem } from '@app/shared/problem.ts'
 import type { Service } from '@app/shared/service.ts'
-import type { Exchange } from '../exchange/exchange.ts'
-import type { Identity } from './authenticate.ts'
+import type { Admitted } from '../exchange/exchange.ts'
 import { createLookUp } from './look-up.ts'
 
 const foundKeptMs = 2_000
@@ -15,13 +14,14 @@ const phoneNumberId = /^\d{6,20}$/
 
 export interface Accounts {
   /** Throws `resource_not_found` unless the number of the path is the organization's own. */
-  require: (exchange: Exchange, identity: Identity, id: string) => void | Promise<void>
+  require: (exchange: Admitted, id: string) => void | Promise<void>
 }
 
 export function createAccounts(service: Pick<Service, 'request' | 'isConnected'>): Accounts {
   const accounts = createLookUp<boolean>({ max: maxAccounts })
 
-  async function ask({ requestId, deadline, traceparent }: Exchange, { organizationId, keyId }: Identity, id: string) {
+  async function ask({ requestId, deadline, traceparent, identity }: Admitted, id: string) {
+    const { organizationId, keyId } = identity.value
     const caller = { organizationId, keyId, requestId, deadline, traceparent }
     try {
       await call(service, findAccount, { params: { phone_number_id: id } }, caller)
@@ -33,9 +33,10 @@ export function createAccounts(service: Pick<Service, 'request' | 'isConnected'>
   }
 
   return {
-    require(exchange, identity, id) {
+    require(exchange, id) {
       if (!phoneNumberId.test(id)) throw notFound()
-      const known = accounts.get(`${identity.organizationId}:${id}`, () => ask(exchange, identity, id))
+      const { organizationId } = exchange.identity.value
+      const known = accounts.get(`${organizationId}:${id}`, () => ask(exchange, id))
       if (known instanceof Promise) return known.then(({ value }) => check(value))
       check(known.value)
     },

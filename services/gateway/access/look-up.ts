@@ -9,7 +9,7 @@ export interface Known<V> {
   keptMs: number
 }
 
-export type Ask<V> = () => Promise<Pick<Known<V>, 'value' | 'keptMs'>>
+type Ask<V> = () => Promise<Pick<Known<V>, 'value' | 'keptMs'>>
 
 export interface LookUp<V> {
   /** The answer for a key, asked for anew when what is known is too old for a request that is here now. */

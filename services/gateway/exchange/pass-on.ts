@@ -2,7 +2,8 @@ import { ask, type Reply } from '@app/shared/ask.ts'
 import type { CallHeader } from '@app/shared/call-header.ts'
 import type { Http, Rpc } from '@app/shared/contract.ts'
 import { Problem } from '@app/shared/problem.ts'
-import { confirm, type Identity } from '../access/authenticate.ts'
+import { authenticate } from '../access/authenticate.ts'
+import { isFresh } from '../access/look-up.ts'
 import type { App } from '../app.ts'
 import { idempotencyKeyOf } from '../idempotency.ts'
 import { answer } from './answer.ts'
@@ -19,21 +20,21 @@ export function passOn(contract: Rpc, { method, path, feature, status: successSt
   const takesKey = method === 'POST'
 
   return async (app, exchange) => {
-    const { request, identity: known } = exchange
-    if (feature !== undefined && !known.value.features.includes(feature)) throw new Problem('feature_not_entitled')
+    const { request } = exchange
+    const { features } = exchange.identity.value
+    if (feature !== undefined && !features.includes(feature)) throw new Problem('feature_not_entitled')
     const key = takesKey ? idempotencyKeyOf(request.headers['idempotency-key']) : undefined
     const params = request.params as Record<string, string>
-    if (hasAccount) {
-      await app.accounts.require(exchange, known.value, params['phone_number_id'] ?? '')
-    }
+    if (hasAccount) await app.accounts.require(exchange, params['phone_number_id'] ?? '')
     const body = takesBody ? await jsonBody(app, exchange) : noBody
     try {
-      const identity = await confirm(app, exchange)
-      const header = headerOf(exchange, identity, params, key)
+      // What is known of the key may have grown too old meanwhile: while the body came, or in a frozen process.
+      if (!isFresh(exchange.identity)) exchange.identity = await authenticate(app, exchange)
+      const header = headerOf(exchange, params, key)
       const reply = await app.inFlight.during(() =>
         key === undefined
           ? ask(app, contract, header, body)
-          : app.runOnce(identity.organizationId, key, () => ask(app, contract, header, body)),
+          : app.runOnce(header.organization, key, () => ask(app, contract, header, body)),
       )
       answer(app, exchange, reply.status ?? successStatus, reply.body, moreOf(reply))
     } finally {
@@ -43,14 +44,13 @@ export function passOn(contract: Rpc, { method, path, feature, status: successSt
 }
 
 function headerOf(
-  { request, requestId, deadline, traceparent }: Admitted,
-  { organizationId, keyId }: Identity,
+  { request, requestId, deadline, traceparent, identity }: Admitted,
   params: Record<string, string>,
   key: string | undefined,
 ): CallHeader {
   return {
-    organization: organizationId,
-    key: keyId,
+    organization: identity.value.organizationId,
+    key: identity.value.keyId,
     request: requestId,
     remainingMs: Math.floor(deadline - performance.now()),
     trace: traceparent,

@@ -3,7 +3,7 @@ import { Redis } from 'ioredis'
 import type { Logger } from 'pino'
 
 /** Tokens that Redis charged to a budget and this process may spend. */
-export interface Lease {
+interface Lease {
   tokens: number
   /** When the shared budget would be whole again, from the moment of the charge on. */
   wholeInMs: number

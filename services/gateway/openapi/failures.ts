@@ -19,9 +19,10 @@ export const generalFailures: FailureName[] = [
 ]
 
 /** Everything that an endpoint may answer instead of success. */
-export function failuresOf({ errors, query, body }: Rpc, { method }: Http): FailureName[] {
+export function failuresOf({ errors, query, body }: Rpc, { method, feature }: Http): FailureName[] {
   const names = new Set([...generalFailures, ...errors])
   if ('cursor' in query.shape) for (const name of ofLists) names.add(name)
+  if (feature !== undefined) names.add('feature_not_entitled')
   if (method === 'POST') for (const name of ofKeys) names.add(name)
   if (body.type !== 'undefined') for (const name of ofBodies) names.add(name)
   return [...names]
@@ -29,14 +30,14 @@ export function failuresOf({ errors, query, body }: Rpc, { method }: Http): Fail
 
 const ofLists: FailureName[] = ['invalid_limit', 'invalid_cursor']
 const ofKeys: FailureName[] = ['idempotency_in_progress', 'idempotency_key_reuse']
-const ofBodies: FailureName[] = ['payload_too_large', 'unsupported_media_type']
+export const ofBodies: FailureName[] = ['payload_too_large', 'unsupported_media_type']
 
 /** Names by the status that they answer with, lowest first. */
 export function byStatus(names: FailureName[]): Map<number, FailureName[]> {
-  const groups = new Map<number, FailureName[]>()
-  const statuses = names.map((name) => failures[name].status).toSorted((a, b) => a - b)
-  for (const status of statuses) groups.set(status, names.filter((name) => failures[name].status === status).toSorted())
-  return groups
+  const statuses = new Set(names.map((name) => failures[name].status).toSorted((a, b) => a - b))
+  return new Map(
+    [...statuses].map((status) => [status, names.filter((name) => failures[name].status === status).toSorted()]),
+  )
 }
 
 /** The envelope of a failure, as an example. */

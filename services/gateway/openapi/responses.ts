@@ -1,12 +1,10 @@
 import { STATUS_CODES } from 'node:http'
 import { type FailureName, failures } from '@app/shared/problem.ts'
-import { byStatus, exampleOf, exampleRequestId, generalFailures } from './failures.ts'
+import { byStatus, exampleOf, exampleRequestId, generalFailures, ofBodies } from './failures.ts'
 import { headersOf } from './headers.ts'
 
 /** `Unauthorized`, `NotFound`, … */
 const nameOf = (status: number) => (STATUS_CODES[status] ?? String(status)).replaceAll(/[^A-Za-z]/g, '')
-
-const ofBodies: FailureName[] = ['payload_too_large', 'unsupported_media_type']
 
 /** The refusals that many endpoints have in common, by status. */
 const common = byStatus([...generalFailures, ...ofBodies])

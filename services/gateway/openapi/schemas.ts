@@ -2,7 +2,7 @@ import { failures } from '@app/shared/problem.ts'
 import { z } from 'zod'
 
 /** The part of a JSON schema that is looked into here. */
-export interface JsonSchema {
+interface JsonSchema {
   $ref?: string
   type?: string
   description?: string

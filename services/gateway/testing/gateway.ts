@@ -19,7 +19,7 @@ const serviceEnv = { NATS_REPLICAS: 1, LOG_LEVEL: 'silent', PROBE_PORT: 0, PROBE
 export const secrets: UpstreamSecrets = { appSecret: 'app-secret', verifyToken: 'verify-token' }
 
 /** Endpoints that no service has. */
-export const echoes = {
+const echoes = {
   echo: rpc({
     subject: 'rpc.echo.echo',
     summary: 'Answers what it was asked',

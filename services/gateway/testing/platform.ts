@@ -13,6 +13,7 @@ interface IssuedKey {
   state: 'valid' | 'revoked' | 'expired'
   expiresAt: string | null
   tier: { name: 'standard'; write_per_minute: number; read_per_minute: number }
+  features: Array<'messaging' | 'platform' | 'webhooks'>
 }
 
 type ApiCalls = Input<typeof recordApiCalls>['body']['calls']
@@ -72,35 +73,21 @@ const newKey = (): IssuedKey => ({
   state: 'valid',
   expiresAt: null,
   tier: { name: 'standard', write_per_minute: 600, read_per_minute: 6_000 },
+  features: ['messaging', 'platform', 'webhooks'],
 })
 
-const nobody = {
-  state: 'unknown',
-  key_id: null,
-  organization_id: null,
-  expires_at: null,
-  tier: null,
-  features: [],
-  me: null,
-} as const
-
 function answerOf(key: IssuedKey | undefined) {
-  if (!key) return { ...nobody, features: [] }
-  const { state, id, organizationId, expiresAt, tier } = key
+  if (!key) {
+    const nothing = { key_id: null, organization_id: null, expires_at: null, tier: null, features: [], me: null }
+    return { state: 'unknown' as const, ...nothing }
+  }
+  const { state, id, organizationId, expiresAt, tier, features } = key
   const { name, ...rates } = tier
   const me = {
-    organization: { id: organizationId, object: 'organization', name: 'Acmé' },
-    api_key: { id, object: 'api_key', label: 'test', last4: 'abcd' },
+    organization: { id: organizationId, object: 'organization' as const, name: 'Acmé' },
+    api_key: { id, object: 'api_key' as const, label: 'test', last4: 'abcd' },
     rate_limits: { tier: name, ...rates },
     teams: [],
-  } as const
-  return {
-    state,
-    key_id: id,
-    organization_id: organizationId,
-    expires_at: expiresAt,
-    tier,
-    features: [],
-    me: { ...me, teams: [] },
   }
+  return { state, key_id: id, organization_id: organizationId, expires_at: expiresAt, tier, features, me }
 }

@@ -3,7 +3,7 @@ import type { Answer } from './post.ts'
 import { retryAfterMs } from './schedule.ts'
 
 /** What is kept of an attempt. */
-export interface MadeAttempt {
+interface MadeAttempt {
   startedAtMs: number
   durationMs: number
   status: number | null

@@ -25,7 +25,7 @@ import { startFanOut } from '../fan-out/fan-out.ts'
 import { getWebhookSubscription } from '../subscriptions/get-webhook-subscription.ts'
 import { createWebhookSubscription } from '../subscriptions/create-webhook-subscription.ts'
 
-export interface TestEvent {
+interface TestEvent {
   organizationId?: string
   eventId?: string
   type?: string | undefined

@@ -2,7 +2,7 @@ import { createServer, type IncomingHttpHeaders, type ServerResponse } from 'nod
 import type { AddressInfo } from 'node:net'
 
 /** A request that a receiver got. */
-export interface Received {
+interface Received {
   headers: IncomingHttpHeaders
   body: Buffer
   at: number
