@@ -20,7 +20,7 @@ export async function startServices(setup: Setup, ending: Ending, watcher: Watch
 }
 
 /** Programs that start and stop together. */
-export async function superviseAll<T extends { program: Program }>(dataDir: string, some: T[], watcher: Watcher) {
+async function superviseAll<T extends { program: Program }>(dataDir: string, some: T[], watcher: Watcher) {
   const start = async (one: T) => ({ ...one, process: await supervise(dataDir, one.program, watcher) })
   const running = await Promise.all(some.map(start))
   return { running, stop: () => Promise.all(running.map(({ process }) => process.stop())) }

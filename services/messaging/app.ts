@@ -3,10 +3,10 @@ import type { KeyRing } from '@app/shared/environment.ts'
 import type { Mailbox } from '@app/shared/mailbox.ts'
 import type { Relay } from '@app/shared/relay.ts'
 import type { DataService } from '@app/shared/service.ts'
+import type { Upstream } from '@app/shared/upstream.ts'
 import type { acceptCallbacks } from './callbacks/accept-callback.ts'
 import type { KnownConversations } from './sends/known-conversations.ts'
 import type { acceptSends } from './sends/accept-send.ts'
-import type { Upstream } from './upstream/upstream.ts'
 
 /** What every part of messaging may use. */
 export interface Core extends DataService {

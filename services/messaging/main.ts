@@ -8,6 +8,7 @@ import { redriveEvents } from '@app/shared/redrive.ts'
 import { startRelay } from '@app/shared/relay.ts'
 import { serve } from '@app/shared/rpc.ts'
 import { markReady, startWithDatabase, stopInOrder } from '@app/shared/service.ts'
+import { createUpstream, upstreamSettings } from '@app/shared/upstream.ts'
 import { z } from 'zod'
 import type { App, Core } from './app.ts'
 import { acceptCallback, acceptCallbacks } from './callbacks/accept-callback.ts'
@@ -19,16 +20,12 @@ import { startDispatcher } from './sends/dispatch.ts'
 import { createKnownConversations } from './sends/known-conversations.ts'
 import { sendMessage } from './sends/send-message.ts'
 import { putSender, storeSender } from './senders/put-sender.ts'
-import { createUpstream } from './upstream/upstream.ts'
 
 const env = readEnv({
   DATABASE_URL: z.string().min(1),
   SEAL_KEYS: keyRing,
   CURSOR_KEYS: keyRing,
-  UPSTREAM_BASE_URL: z.url(),
-  UPSTREAM_API_VERSION: z.string().regex(/^v\d+\.\d+$/),
-  /** Shorter than the platform keeps its idle connections. */
-  UPSTREAM_KEEPALIVE_MS: z.coerce.number().int().min(1).default(1_000),
+  ...upstreamSettings,
 })
 const service = await startWithDatabase('messaging', env)
 const relay = startRelay(service)
@@ -72,6 +69,6 @@ stopInOrder(app, [
   relay.stop,
   () => app.nc.drain(),
   () => app.sql.end({ timeout: 5 }),
-  app.upstream.close,
+  () => app.upstream.agent.close(),
   app.probes.close,
 ])

@@ -2,7 +2,7 @@ import type { KeyRing } from '@app/shared/environment.ts'
 import type { Relay } from '@app/shared/relay.ts'
 import type { DataService } from '@app/shared/service.ts'
 import type { RateTiers } from './organizations/rate-tiers.ts'
-import type { Upstream } from './upstream/upstream.ts'
+import type { Upstream } from '@app/shared/upstream.ts'
 
 /** What a platform handler may use. */
 export interface App extends DataService {

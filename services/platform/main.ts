@@ -22,7 +22,7 @@ import { rateTiers } from './organizations/rate-tiers.ts'
 import { updateOrganization } from './organizations/update-organization.ts'
 import { createMember } from './teams/create-member.ts'
 import { createTeam } from './teams/create-team.ts'
-import { createUpstream, upstreamSettings } from './upstream/upstream.ts'
+import { createUpstream, upstreamSettings } from '@app/shared/upstream.ts'
 
 const env = readEnv({
   DATABASE_URL: z.url(),

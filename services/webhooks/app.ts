@@ -3,6 +3,7 @@ import type { KeyRing } from '@app/shared/environment.ts'
 import type { Mailbox } from '@app/shared/mailbox.ts'
 import type { Relay } from '@app/shared/relay.ts'
 import type { DataService } from '@app/shared/service.ts'
+import type { Payloads } from './attempts/payloads.ts'
 
 /** What the parts of webhooks have in common. */
 export interface Core extends DataService {
@@ -11,6 +12,7 @@ export interface Core extends DataService {
   /** Seals signing secrets, and stored answers that hold one. */
   sealKeys: KeyRing
   egress: Egress
+  payloads: Payloads
 }
 
 /** What a handler may use. */

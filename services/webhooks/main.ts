@@ -9,6 +9,7 @@ import { z } from 'zod'
 import type { App, Core } from './app.ts'
 import { startAttempts } from './attempts/attempts.ts'
 import { sweepExpired, sweepOverflow } from './attempts/give-up.ts'
+import { createPayloads } from './attempts/payloads.ts'
 import { getWebhookDelivery } from './deliveries/get-webhook-delivery.ts'
 import { listWebhookDeliveries } from './deliveries/list-webhook-deliveries.ts'
 import { partitions, sweepDead, sweepLanes } from './deliveries/retention.ts'
@@ -34,6 +35,7 @@ const core: Core = {
   cursorKeys: env.CURSOR_KEYS,
   sealKeys: env.SEAL_KEYS,
   egress,
+  payloads: createPayloads(),
 }
 const housekeeping = await startHousekeeping(core, {
   partitions,

@@ -2,6 +2,7 @@ import { rm } from 'node:fs/promises'
 import { join } from 'node:path'
 import type { Servers } from '@app/deploy/servers/start-servers.ts'
 import { startPrivateServers } from '../servers.ts'
+import { stopChildren } from './child.ts'
 import type { Options } from './options.ts'
 import { makeFixture, type Fixture } from './project/fixture.ts'
 import { openProject, type Project } from './project/project.ts'
@@ -39,6 +40,7 @@ export function openBench(options: Options): Bench {
     isStopping: () => stopping,
     async stop({ keepFolder } = { keepFolder: false }) {
       stopping = true
+      await stopChildren()
       await (await project.made())?.stop()
       await (await floorServers.made())?.stop()
       if (!keepFolder) await rm(folder, { recursive: true, force: true })

@@ -27,6 +27,12 @@ export interface Child<C extends Commands> {
   stop: () => Promise<void>
 }
 
+/** Those that run. */
+const children = new Set<{ stop: () => Promise<void> }>()
+
+/** Ends those that a measurement which failed has left. */
+export const stopChildren = () => Promise.all(Array.from(children, (child) => child.stop()))
+
 /** Starts a program of this folder that answers the given commands (`answerParent`). */
 export function startChild<C extends Commands>(file: string): Child<C> {
   const child = fork(fileURLToPath(new URL(file, import.meta.url)), { stdio: ['ignore', 'inherit', 'inherit', 'ipc'] })
@@ -36,6 +42,7 @@ export function startChild<C extends Commands>(file: string): Child<C> {
     child.once('exit', (code, signal) => {
       for (const { reject } of waiting.values()) reject(new Error(`${file} ended (${signal ?? `exit code ${code}`})`))
       waiting.clear()
+      children.delete(started)
       resolve()
     })
   })
@@ -46,7 +53,7 @@ export function startChild<C extends Commands>(file: string): Child<C> {
     if (error !== undefined) question?.reject(new Error(`${file}: ${error}`))
     else question?.resolve(answer as never)
   })
-  return {
+  const started: Child<C> = {
     pid: child.pid ?? 0,
     ask: (name, input) =>
       new Promise((resolve, reject) => {
@@ -62,6 +69,8 @@ export function startChild<C extends Commands>(file: string): Child<C> {
       clearTimeout(force)
     },
   }
+  children.add(started)
+  return started
 }
 
 /** In the started program: answers the parent's commands, and ends with it. */

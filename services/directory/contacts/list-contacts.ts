@@ -6,7 +6,7 @@ import { openPage } from '@app/shared/page.ts'
 import { notFound } from '@app/shared/problem.ts'
 import type { App } from '../app.ts'
 import { accountColumns, contactColumns, type ContactRow, toContact } from './contacts.ts'
-import { phoneNumberOf } from './phone-number.ts'
+import { phoneNumberOf } from '@app/shared/phone-number.ts'
 
 export const listContacts: Handler<App, typeof contract> = async ({ sql, cursorKeys }, { params, query }, caller) => {
   const { organizationId } = caller

@@ -1,8 +1,7 @@
-import { Problem } from '@app/shared/problem.ts'
-import { parsePhoneNumberFromString } from 'libphonenumber-js/min'
+import { phoneNumberOf } from '@app/shared/phone-number.ts'
 import { LRUCache } from 'lru-cache'
 
-const bsuid = /^[A-Z]{2}\.(ENT\.)?[A-Za-z0-9]{1,128}$/
+const bsuid = /^[A-Z]{2}\.[A-Za-z0-9]{1,128}$/
 const read = new LRUCache<string, string>({ max: 50_000 })
 
 /**
@@ -12,15 +11,7 @@ const read = new LRUCache<string, string>({ max: 50_000 })
 export function recipientOf(to: string): string {
   const known = read.get(to)
   if (known !== undefined) return known
-  const recipient = bsuid.test(to) ? to : phoneOf(to)
+  const recipient = bsuid.test(to) ? to : phoneNumberOf(to, 'to')
   read.set(to, recipient)
   return recipient
-}
-
-function phoneOf(to: string) {
-  const trimmed = to.trim()
-  if (!/^\+?[\d\s().-]+$/.test(trimmed)) throw new Problem('invalid_phone_number', { param: 'to' })
-  const number = parsePhoneNumberFromString(`+${trimmed.replaceAll(/\D/g, '')}`)
-  if (!number?.isPossible()) throw new Problem('invalid_phone_number', { param: 'to' })
-  return number.number
 }

@@ -9,6 +9,7 @@ import { Problem } from '@app/shared/problem.ts'
 import { startRelay } from '@app/shared/relay.ts'
 import { serve } from '@app/shared/rpc.ts'
 import { seal } from '@app/shared/seal.ts'
+import { createUpstream } from '@app/shared/upstream.ts'
 import { testService } from '@app/test/service.ts'
 import type { z } from 'zod'
 import type { App, Core } from '../app.ts'
@@ -19,7 +20,6 @@ import { startDispatcher } from '../sends/dispatch.ts'
 import { createKnownConversations } from '../sends/known-conversations.ts'
 import { sendMessage } from '../sends/send-message.ts'
 import { storeSender } from '../senders/put-sender.ts'
-import { createUpstream } from '../upstream/upstream.ts'
 
 const organizationId = newId('org')
 export const phoneNumberId = '106540352242922'
@@ -75,6 +75,7 @@ export async function testMessaging(): Promise<TestMessaging> {
       UPSTREAM_BASE_URL: upstream.url,
       UPSTREAM_API_VERSION: 'v23.0',
       UPSTREAM_KEEPALIVE_MS: 1000,
+      UPSTREAM_SUBSCRIBE_APPS: false,
     }),
   }
   const closedWindows = new Set<string>()
@@ -106,7 +107,7 @@ export async function testMessaging(): Promise<TestMessaging> {
     async close() {
       await Promise.all([dispatcher.stop(), app.callbacks.stop(), directory.stop()])
       await relay.stop()
-      await app.upstream.close()
+      await app.upstream.agent.close()
       upstream.stop()
       await service.close()
     },

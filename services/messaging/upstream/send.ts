@@ -1,6 +1,6 @@
+import type { Upstream } from '@app/shared/upstream.ts'
 import { request } from 'undici'
 import { z } from 'zod'
-import type { Upstream } from './upstream.ts'
 import { theirProduct } from './words.ts'
 
 /** From the request's first byte to the answer's last. */
@@ -38,9 +38,8 @@ const Refused = z.object({
 
 /** Sends a message to the platform. Never throws: whatever happens is a result. */
 export async function send(upstream: Upstream, message: OutgoingMessage): Promise<SendResult> {
-  const { origin, path } = upstream.urlOf(`/${message.phoneNumberId}/messages`)
   try {
-    const { statusCode, body } = await request(origin + path, {
+    const { statusCode, body } = await request(`${upstream.url}/${message.phoneNumberId}/messages`, {
       method: 'POST',
       dispatcher: upstream.agent,
       headers: { authorization: `Bearer ${message.token}`, 'content-type': 'application/json' },

@@ -12,7 +12,7 @@ import { connectAccount } from '../accounts/connect-account.ts'
 import type { App } from '../app.ts'
 import { createOrganization } from '../organizations/create-organization.ts'
 import { rateTiers } from '../organizations/rate-tiers.ts'
-import { createUpstream } from '../upstream/upstream.ts'
+import { createUpstream } from '@app/shared/upstream.ts'
 import { startTestUpstream } from './upstream.ts'
 
 /** The service without its main page: its handlers are called with `app`. */

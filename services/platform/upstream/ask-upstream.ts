@@ -2,7 +2,7 @@ import { invalidField, Problem } from '@app/shared/problem.ts'
 import { request } from 'undici'
 import type { z } from 'zod'
 import { type Place, problemOf } from './refusals.ts'
-import type { Upstream } from './upstream.ts'
+import type { Upstream } from '@app/shared/upstream.ts'
 
 export interface Question<A extends z.ZodType> extends Place {
   method: 'GET' | 'POST'

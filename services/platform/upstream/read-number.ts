@@ -1,7 +1,7 @@
 import { z } from 'zod'
-import { toE164 } from './phone-number.ts'
+import { toE164 } from '@app/shared/phone-number.ts'
 import { askUpstream } from './ask-upstream.ts'
-import type { Upstream } from './upstream.ts'
+import type { Upstream } from '@app/shared/upstream.ts'
 
 /** A number, as the platform tells of it. */
 export interface UpstreamNumber {

@@ -28,7 +28,7 @@ export function startAttempts(core: Core): Mailbox {
     capacity: health.capacity,
     next(tx, wants) {
       health.claimed(wants.flatMap(({ lane, fresh }) => (fresh ? [lane] : [])))
-      return openAttempts(tx, wants)
+      return openAttempts(tx, core.payloads, wants)
     },
     nextDue,
     async work(attempt) {

@@ -1,6 +1,7 @@
 import type { Core } from '../app.ts'
 import type { Attempt } from './open-attempts.ts'
 import { type Outcome, ourFailure, outcomeOf, payloadGone } from './outcome.ts'
+import type { Payload } from './payloads.ts'
 import { post } from './post.ts'
 import { type KeysOf, signatureOf } from './sign.ts'
 
@@ -21,14 +22,13 @@ export async function makeAttempt({ egress, log }: Core, attempt: Attempt, keysO
     if (payload === null) return payloadGone(startedAtMs)
     const keys = keysOf(secrets)
     if (keys.length === 0) throw new Error(`${attempt.laneId} has no secret to sign with`)
-    const body = Buffer.from(payload)
-    const headers = headersOf(attempt, signatureOf(keys, body, startedAtMs))
-    const answer = await post(egress.dispatcher, { url, headers, body })
+    const headers = headersOf(attempt, payload, signatureOf(keys, payload.body, startedAtMs))
+    const answer = await post(egress.dispatcher, { url, headers, body: payload.body })
     return outcomeOf(answer, startedAtMs, performance.now() - startedAt)
   }
 }
 
-const headersOf = ({ id, number, eventId, type, source }: Attempt, signature: string) => [
+const headersOf = ({ id, number, eventId }: Attempt, { type, source }: Payload, signature: string) => [
   'content-type',
   'application/json',
   'user-agent',
@@ -54,11 +54,11 @@ const headersOf = ({ id, number, eventId, type, source }: Attempt, signature: st
 /** Ids of the upstream are printable ASCII; another one must not break the header. */
 const headerText = (text: string) => (/^[!-~]*$/.test(text) ? text : encodeURIComponent(text))
 
-const lineOf = ({ laneId, id, number, type, isProbe }: Attempt, { kind, attempt }: Outcome) => ({
+const lineOf = ({ laneId, id, number, payload, isProbe }: Attempt, { kind, attempt }: Outcome) => ({
   subscription: laneId,
   delivery: id,
   attempt: number,
-  event: type,
+  event: payload?.type,
   outcome: kind,
   isProbe,
   status: attempt.status,

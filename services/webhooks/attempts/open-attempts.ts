@@ -3,7 +3,8 @@ import type { Want } from '@app/shared/mailbox.ts'
 import { giveUp } from './give-up.ts'
 import { freeAt, notInCall } from './in-call.ts'
 import { breakerFailures } from './lane-health.ts'
-import type { SealedSecret } from './sign.ts'
+import type { EventKey, Payload, Payloads } from './payloads.ts'
+import type { SealedSecrets } from './sign.ts'
 
 /** An attempt that may be made: its number is in its row. */
 export interface Attempt {
@@ -16,16 +17,14 @@ export interface Attempt {
   line: string | null
   isProbe: boolean
   url: string
-  /** Those that sign now, newest first. */
-  secrets: SealedSecret[]
+  /** Those that sign now, newest first (sign.ts). */
+  secrets: SealedSecrets
   eventId: string
-  type: string
-  source: string
   /** Null: it was kept for 30 days and is gone. */
-  payload: string | null
+  payload: Payload | null
 }
 
-interface Row extends Omit<Attempt, 'isProbe' | 'id'> {
+interface Row extends Omit<Attempt, 'isProbe' | 'id' | 'payload'>, EventKey {
   /** Null: nothing of the lane is due. */
   id: string | null
   /** Of the subscription; null: it was deleted. */
@@ -37,7 +36,7 @@ interface Row extends Omit<Attempt, 'isProbe' | 'id'> {
  * used. A lane with an open breaker gives its oldest or its newest delivery, in turn, whatever its time, so that one payload
  * that nobody can digest does not keep it open; one that was held up for more than a minute gives its newest beside its oldest.
  */
-export async function openAttempts(tx: TransactionSql, wants: Want[]): Promise<Attempt[]> {
+export async function openAttempts(tx: TransactionSql, payloads: Payloads, wants: Want[]): Promise<Attempt[]> {
   const probes = new Set<string>()
   const given = wants.map(({ lane, free }) => {
     if (lane.failures < breakerFailures) return { lane: lane.id, free, probe: null }
@@ -51,13 +50,17 @@ export async function openAttempts(tx: TransactionSql, wants: Want[]): Promise<A
   for (const lane of new Set(rows.flatMap(({ laneId, status }) => (status === 'disabled' ? [laneId] : [])))) {
     await giveUp(tx, lane, 'subscription_disabled')
   }
-  return rows.flatMap(({ id, ...row }) => (id === null ? [] : [{ id, ...row, isProbe: probes.has(row.laneId) }]))
+  const begun = rows.filter(isBegun)
+  const found = await payloads.find(tx, begun)
+  return begun.map((row, n) => ({ ...row, payload: found[n] ?? null, isProbe: probes.has(row.laneId) }))
 }
+
+const isBegun = (row: Row): row is Row & { id: string } => row.id !== null
 
 const begin = (tx: TransactionSql, given: { lane: string; free: number; probe: string | null }[]) => tx<Row[]>`
   with s as materialized (
     select g.lane, g.free, g.probe, s.url, s.status, (
-        select coalesce(json_agg(json_build_object('id', k.id, 'sealed', k.sealed) order by k.id desc), '[]')
+        select string_agg(k.id || ' ' || k.sealed, ',' order by k.id desc)
         from secrets k where k.subscription_id = g.lane and (k.expires_at is null or k.expires_at > now())
       ) as secrets,
       (
@@ -92,11 +95,9 @@ const begin = (tx: TransactionSql, given: { lane: string; free: number; probe: s
     update due_deliveries d set attempts = d.attempts + 1, begun_at = now() from picked where d.id = picked.id
     returning d.id, d.seq, d.organization_id, d.subscription_id, d.attempts as number, d.tries, d.line, d.event_at, d.event_id
   )
-  select s.lane as lane_id, s.status, s.url, s.secrets, b.id, b.number, b.tries, b.line, b.event_id, e.type, e.source, e.payload
-  from s left join begun b on b.subscription_id = s.lane left join lateral (
-    select type, source, payload from events
-    where at = b.event_at and organization_id = b.organization_id and event_id = b.event_id limit 1
-  ) e on true
+  select s.lane as lane_id, s.status, s.url, coalesce(s.secrets, '') as secrets, b.id, b.number, b.tries, b.line,
+    b.organization_id, b.event_id, b.event_at
+  from s left join begun b on b.subscription_id = s.lane
   order by b.seq
 `
 

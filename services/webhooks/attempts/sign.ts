@@ -3,25 +3,25 @@ import type { KeyRing } from '@app/shared/environment.ts'
 import { LRUCache } from 'lru-cache'
 import { openSecret } from '../subscriptions/secrets.ts'
 
-/** A secret as it stands in its row. */
-export interface SealedSecret {
-  id: string
-  sealed: string
-}
+/** Secrets as they stand in their rows: `id sealed,id sealed`. */
+export type SealedSecrets = string
 
-export type KeysOf = (secrets: SealedSecret[]) => KeyObject[]
+export type KeysOf = (secrets: SealedSecrets) => KeyObject[]
 
-/** Opens secrets. The opened text is kept by the secret's id; which ones sign is read with every claim. */
+/** Opens secrets. Which ones sign is read with every claim; what is opened is kept, by the very text that was read. */
 export function createKeysOf(sealKeys: KeyRing): KeysOf {
-  const opened = new LRUCache<string, KeyObject>({ max: 20_000 })
-  return (secrets) =>
-    secrets.map(({ id, sealed }) => {
-      const known = opened.get(id)
-      if (known) return known
-      const key = createSecretKey(openSecret(sealKeys, id, sealed), 'utf8')
-      opened.set(id, key)
-      return key
+  const opened = new LRUCache<SealedSecrets, KeyObject[]>({ max: 20_000 })
+  return (secrets) => {
+    const known = opened.get(secrets)
+    if (known) return known
+    const rows = secrets === '' ? [] : secrets.split(',')
+    const keys = rows.map((row) => {
+      const [id = '', sealed = ''] = row.split(' ')
+      return createSecretKey(openSecret(sealKeys, id, sealed), 'utf8')
     })
+    opened.set(secrets, keys)
+    return keys
+  }
 }
 
 /** The value of `X-Svc-Signature`: `t=<seconds>,v1=<hex>`, one `v1` a key, in their order. */

@@ -46,6 +46,10 @@ beforeAll(async () => {
       select id, 1, now(), 5, case when n % 500 in (2, 3) then 500 else 200 end from n where n % 500 <> 1
     `
   }
+  await sql`
+    insert into delivered_types (organization_id, event_type)
+    values (${organizationId}, 'message.status'), (${organizationId}, 'contact.created'), (${organizationId}, 'contact.updated')
+  `
   await sql`analyze deliveries, due_deliveries, dead_deliveries, attempts, lanes`
 }, 120_000)
 afterAll(() => webhooks.close())

@@ -135,15 +135,17 @@ test('batches that hold the same events, at the same time, make each delivery on
   await webhooks.sql`update subscriptions set status = 'paused'`
   const at = new Date().toISOString()
   const rows = Array.from({ length: 50 }, (_, n) => ({
-    organization_id: webhooks.organizationId,
-    event_id: `evt-${n}`,
-    type: 'message.received',
-    source: 'svc',
-    phone: null,
-    line: null,
-    at,
-    id_time: 'wbd_01KAAAAAAA',
-    payload: '{}',
+    head: {
+      organization_id: webhooks.organizationId,
+      event_id: `evt-${n}`,
+      type: 'message.received',
+      source: 'svc',
+      phone: null,
+      line: null,
+      at,
+      id_time: 'wbd_01KAAAAAAA',
+    },
+    payload: Buffer.from('{}'),
   }))
   const made = await Promise.all(
     [rows, rows.toReversed(), [...rows, ...rows], rows].map((some) => recordEvents(webhooks.sql, some)),

@@ -1,6 +1,7 @@
 import { type Consuming, consumeBatches, type Delivered } from '@app/shared/consume.ts'
 import { consumers } from '@app/shared/provision.ts'
 import type { App } from '../app.ts'
+import type { Payloads } from '../attempts/payloads.ts'
 import { type EventRow, recordEvents, toRow } from './record-events.ts'
 
 /** What one statement may hold and make: some 0.1 s of work, since it holds rows of the lanes. */
@@ -29,7 +30,7 @@ const comesInOrder = ({ subject, headers }: Delivered) =>
   headers.line !== undefined && subject.startsWith(inOrderSubject)
 
 /** Events without a type are internal, and leave nothing behind. */
-function createFanOut({ sql, attempts }: Pick<App, 'sql' | 'attempts'>) {
+function createFanOut({ sql, attempts, payloads }: App) {
   /** Events a statement: fewer where an event goes to many subscriptions. */
   let most = statementLimits.events
   return async (events: Delivered[]): Promise<void> => {
@@ -38,7 +39,10 @@ function createFanOut({ sql, attempts }: Pick<App, 'sql' | 'attempts'>) {
       const rows = fitting(waiting.slice(0, most))
       try {
         const count = await recordEvents(sql, rows)
-        if (count > 0) attempts.wake()
+        if (count > 0) {
+          for (const row of rows) remember(payloads, row)
+          attempts.wake()
+        }
         most = Math.ceil(Math.min(most * 2, statementLimits.events, (statementLimits.deliveries / count) * rows.length))
         waiting = waiting.slice(rows.length)
       } catch (err) {
@@ -49,6 +53,13 @@ function createFanOut({ sql, attempts }: Pick<App, 'sql' | 'attempts'>) {
     }
   }
 }
+
+/** In bytes of its own: those of the bus are a part of all that came with it. */
+const remember = (payloads: Payloads, { head: { organization_id, event_id, type, source }, payload }: EventRow) =>
+  payloads.remember(
+    { organizationId: organization_id, eventId: event_id },
+    { type, source, body: Buffer.from(payload) },
+  )
 
 const isCancelled = (err: unknown) => err instanceof Error && 'code' in err && err.code === '57014'
 

@@ -3,36 +3,28 @@ import type { Sql, TransactionSql } from '@app/shared/database.ts'
 import { firstIdAt } from '@app/shared/ids.ts'
 import { lockLines } from '../attempts/lines.ts'
 
-/** An event of the stream, as a row of the statement that fans it out. */
+/** An event of the stream, as the statement that fans it out takes it. */
 export interface EventRow {
-  organization_id: string
-  event_id: string
-  type: string
-  source: string
-  phone: string | null
-  line: string | null
-  at: string
-  /** A delivery's id up to its time. */
-  id_time: string
-  payload: string
+  head: {
+    organization_id: string
+    event_id: string
+    type: string
+    source: string
+    phone: string | null
+    line: string | null
+    at: string
+    /** A delivery's id up to its time. */
+    id_time: string
+  }
+  payload: Uint8Array
 }
 
 /** Null for an event without a type: it is internal. */
 export function toRow({ headers, payload }: Delivered): EventRow | null {
   const { organization, event, type, source = 'svc', phone = null, line = null, at } = headers
   if (type === undefined) return null
-  return {
-    organization_id: organization,
-    event_id: event,
-    type,
-    source,
-    phone,
-    line,
-    at,
-    id_time: firstIdAt('wbd', new Date(at)).slice(0, -16),
-    // The outbox holds text, so these bytes are UTF-8, and come back as they are.
-    payload: Buffer.from(payload.buffer, payload.byteOffset, payload.byteLength).toString('utf8'),
-  }
+  const id_time = firstIdAt('wbd', new Date(at)).slice(0, -16)
+  return { head: { organization_id: organization, event_id: event, type, source, phone, line, at, id_time }, payload }
 }
 
 /**
@@ -41,39 +33,68 @@ export function toRow({ headers, payload }: Delivered): EventRow | null {
  * out in the transaction that put it there, so an event that comes again makes nothing.
  */
 export async function recordEvents(sql: Sql, rows: EventRow[]): Promise<number> {
-  if (rows.every(({ line }) => line === null)) return insert(sql, rows)
+  const heads = rows.map(({ head }) => head)
+  if (heads.every(({ line }) => line === null)) return insert(sql, rows)
   return sql.begin(async (tx) => {
-    await lockLines(tx, rows)
+    await lockLines(tx, heads)
     return insert(tx, rows)
   })
 }
 
+/** JSON holds no raw control character, so this one stands between payloads. */
+const separator = '\x1e'
+
+/** The outbox holds text, so these bytes are UTF-8, and come back as they are. */
+const textOf = ({ payload }: EventRow) =>
+  Buffer.from(payload.buffer, payload.byteOffset, payload.byteLength).toString('utf8')
+
+/** Events of a batch that agree in what decides who gets them are matched as one: an audience. */
+function numberAudiences(rows: EventRow[]) {
+  const numbers = new Map<string, number>()
+  const audiences: { k: number; organization_id: string; type: string; phone: string | null }[] = []
+  const events = rows.map(({ head }, n) => {
+    const { organization_id, type, phone, ...rest } = head
+    const name = `${organization_id} ${type} ${phone ?? ''}`
+    const k = numbers.get(name) ?? numbers.size
+    if (k === numbers.size) audiences.push({ k, organization_id, type, phone })
+    numbers.set(name, k)
+    return { n: n + 1, k, organization_id, type, ...rest }
+  })
+  return { events, audiences }
+}
+
 async function insert(sql: Sql | TransactionSql, rows: EventRow[]): Promise<number> {
+  const { events, audiences } = numberAudiences(rows)
   const [made] = await sql<{ count: number }[]>`
     with e as materialized (
-      select * from json_to_recordset(${JSON.stringify(rows.map((row, n) => ({ n, ...row })))}::text::json)
-        as e(n int, organization_id text, event_id text, type text, source text, phone text, line text, at timestamptz,
-          id_time text, payload text)
+      select * from json_to_recordset(${JSON.stringify(events)}::text::json)
+        as e(n int, k int, organization_id text, event_id text, type text, source text, line text, at timestamptz, id_time text)
     ), m as materialized (
-      select e.n, s.id as subscription_id, s.status from e join subscriptions s
-        on s.organization_id = e.organization_id and e.type = any(s.events)
+      select a.k, s.id as subscription_id, s.status, s.created_at
+      from json_to_recordset(${JSON.stringify(audiences)}::text::json) as a(k int, organization_id text, type text, phone text)
+      join subscriptions s on s.organization_id = a.organization_id and a.type = any(s.events)
         and (s.status <> 'disabled' or s.disabled_at > now() - interval '30 days')
-        and (e.phone is null or s.phone_number_ids is null or s.phone_number_ids = '{}' or e.phone = any(s.phone_number_ids))
-        -- An event that comes again after days is nothing to a younger subscription. The clocks of two hosts differ.
-        and s.created_at <= e.at + interval '200 ms'
+        and (a.phone is null or s.phone_number_ids is null or s.phone_number_ids = '{}' or a.phone = any(s.phone_number_ids))
+    ), x as materialized (
+      -- An event that comes again after days is nothing to a younger subscription. The clocks of two hosts differ.
+      select e.n, m.subscription_id, m.status from m join e on e.k = m.k and m.created_at <= e.at + interval '200 ms'
     ), fresh as (
       insert into events (at, organization_id, event_id, type, source, payload)
-      select at, organization_id, event_id, type, source, payload from e where n in (select n from m)
-      order by at, organization_id, event_id on conflict do nothing
+      select at, organization_id, event_id, type, source, payload
+      from e join unnest(string_to_array(${rows.map(textOf).join(separator)}, ${separator})) with ordinality p(payload, n) using (n)
+      where n in (select n from x) order by at, organization_id, event_id on conflict do nothing
       returning at, organization_id, event_id
     ), d as materialized (
       select distinct on (id) * from (
-        select e.id_time || id_characters(sha256(convert_to(m.subscription_id || ' ' || e.event_id, 'UTF8'))) as id,
-          e.n, e.organization_id, e.event_id, e.type, e.line, e.at, m.subscription_id, m.status
-        from m join e using (n)
+        select e.id_time || id_characters(sha256(convert_to(x.subscription_id || ' ' || e.event_id, 'UTF8'))) as id,
+          e.n, e.organization_id, e.event_id, e.type, e.line, e.at, x.subscription_id, x.status
+        from x join e using (n)
         -- Said so that it is looked up in a hash: the planner expects two rows, and would compare all with all.
         where ((e.at, e.organization_id, e.event_id) in (select at, organization_id, event_id from fresh)) is true
       ) d order by id, n
+    ), types as (
+      insert into delivered_types (organization_id, event_type)
+      select distinct organization_id, type from d order by 1, 2 on conflict do nothing
     ), recorded as (
       insert into deliveries (id, organization_id, subscription_id, event_type, event_id)
       select id, organization_id, subscription_id, type, event_id from d order by id on conflict (id) do nothing

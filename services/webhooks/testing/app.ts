@@ -18,6 +18,7 @@ import { type TestService, testService } from '@app/test/service.ts'
 import type { z } from 'zod'
 import type { App, Core } from '../app.ts'
 import { startAttempts } from '../attempts/attempts.ts'
+import { createPayloads } from '../attempts/payloads.ts'
 import { getWebhookDelivery } from '../deliveries/get-webhook-delivery.ts'
 import { listWebhookDeliveries } from '../deliveries/list-webhook-deliveries.ts'
 import { partitions } from '../deliveries/retention.ts'
@@ -68,6 +69,7 @@ export async function testWebhooks(): Promise<TestWebhooks> {
     cursorKeys: keys,
     sealKeys: keys,
     egress: createEgress({ allowCidrs: '127.0.0.0/8' }),
+    payloads: createPayloads(),
   }
   const housekeeping = await startHousekeeping(core, { partitions })
   const platform = await serve({ ...core, name: 'platform' } as const, { listAccounts }, { listAccounts: ownNumbers })
@@ -140,7 +142,8 @@ function acts(app: App, caller: Caller): Acts {
     },
     async clear() {
       await app.sql`
-        truncate subscriptions, secrets, lanes, events, deliveries, due_deliveries, dead_deliveries, attempts
+        truncate subscriptions, secrets, lanes, events, delivered_types, deliveries, due_deliveries, dead_deliveries,
+          attempts
       `
     },
     async hurry() {

@@ -56,6 +56,7 @@ export const measureSend: Goal = async (bench) => {
         cpuNote('CPU of a send, c=64', at64.project, ({ cpuMs }) => cpuMs),
         cpuNote('  the same until it is at the platform', at64.project, wholeCpu),
         cpuNote('  the monolith’s', at64.floor, ({ cpuMs }) => cpuMs),
+        coldNote('c=64', at64.project, recipients.length),
         backlogNote('c=64', at64.project),
         backlogNote('c=256', at256.project),
       ],
@@ -79,6 +80,12 @@ async function burstWhole(project: Project, requests: Requests, connections: num
 const wholeCpu = ({ cpuMs, wholeCpuMs }: Send) => wholeCpuMs ?? cpuMs
 
 const p50s = (bursts: Burst[]) => bursts.map(({ p50Ms }) => p50Ms)
+
+/** Of what messaging knows of a conversation it is sure for 10 s only: a first send to a recipient asks directory. */
+function coldNote(title: string, bursts: Burst[], recipients: number) {
+  const share = median(bursts.map(({ requests }) => Math.min(1, recipients / requests)))
+  return `sends that were the first to their recipient, ${title}: ${(100 * share).toFixed(0)} %`
+}
 
 function backlogNote(title: string, bursts: Send[]) {
   const most = median(bursts.map(({ backlog }) => backlog?.sends ?? 0))

@@ -1,5 +1,5 @@
-import { Problem } from '@app/shared/problem.ts'
 import { parsePhoneNumberFromString } from 'libphonenumber-js/min'
+import { Problem } from './problem.ts'
 
 /**
  * A phone number as E.164: with or without `+` (then read as international), spaces, dashes, parentheses. It must be
@@ -12,4 +12,10 @@ export function phoneNumberOf(text: string, param: string): string {
   const number = parsePhoneNumberFromString(`+${trimmed.replaceAll(/\D/g, '')}`)
   if (!number?.isPossible()) throw new Problem('invalid_phone_number', { param })
   return number.number
+}
+
+/** `+1 555-078-3881`, as the platform shows a number where people read it, in E.164; null when it cannot be a number. */
+export function toE164(displayed: string): string | null {
+  const phone = parsePhoneNumberFromString(`+${displayed.replaceAll(/\D/g, '')}`)
+  return phone?.isPossible() ? phone.number : null
 }
