@@ -77,14 +77,16 @@ export async function claimLanes(tx: TransactionSql, claim: Claim): Promise<Clai
   return { lanes: [...healthy, ...failing], paced: false, last }
 }
 
-/** Groups with a due lane, by name, found by skipping from group to group in the index. */
+/** Groups with a due lane that nobody holds, by name, found by skipping from group to group in the index. */
 async function dueGroups(tx: TransactionSql, table: string, after: string): Promise<string[]> {
   const rows = await tx<{ grp: string }[]>`
     with recursive g as (
-      (select grp, due_at from ${tx(table)} where due_at is not null and grp > ${after} order by grp, due_at limit 1)
+      (select grp, due_at from ${tx(table)} where due_at is not null and held_until < now() and grp > ${after}
+        order by grp, due_at limit 1)
       union all
       select n.grp, n.due_at from g cross join lateral (
-        select grp, due_at from ${tx(table)} where due_at is not null and grp > g.grp order by grp, due_at limit 1
+        select grp, due_at from ${tx(table)} where due_at is not null and held_until < now() and grp > g.grp
+        order by grp, due_at limit 1
       ) n
     )
     select grp from g where due_at <= now() limit ${groupsAClaim}

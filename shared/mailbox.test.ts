@@ -198,3 +198,28 @@ test('lanes with failures hold no more than their share of the slots', async () 
   await stopAll()
   expect(most).toBe(2)
 })
+
+test('slots bound what is in work, also when lanes take more', async () => {
+  let inWork = 0
+  let most = 0
+  const work = async () => {
+    most = Math.max(most, ++inWork)
+    await sleep(3)
+    inWork--
+  }
+  start(work, { slots: 12, capacity: () => 10 })
+  await Promise.all(Array.from({ length: 8 }, (_, n) => add(`bounded ${n}`, `group ${n}`, 25)))
+  await untilEmpty()
+  await stopAll()
+  expect(most).toBeLessThanOrEqual(16)
+})
+
+test('groups whose lanes are all held do not stand before a due one', async () => {
+  for (let n = 0; n < 150; n++) await add(`held ${n}`, `a ${n}`, 1)
+  await app.sql`update trial_lanes set held_until = now() + interval '1 hour'`
+  const seen: string[] = []
+  start(async ({ laneId }) => void seen.push(laneId))
+  await add('free', 'z', 1)
+  await vi.waitFor(() => expect(seen).toEqual(['free']), { timeout: 1_000, interval: 5 })
+  await stopAll()
+})

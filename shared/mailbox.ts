@@ -190,7 +190,8 @@ async function claim<Item extends { laneId: string }, Outcome>(box: Box<Item, Ou
   const empty = lanes.flatMap(({ id }) => active.get(id) ?? []).filter(({ inWork }) => inWork === 0)
   box.emptied.push(...empty)
   if (empty.length > 0) box.settling.wake()
-  if (lanes.length >= Math.min(free, claimLimit)) return 0
+  // More lanes, or more groups behind these, may be due.
+  if (lanes.length >= Math.min(free, claimLimit) || last !== '') return 0
   if (paced) return pacePollMs
   return box.busy > 0 ? busyPollMs : idlePollMs
 }
@@ -270,10 +271,14 @@ async function record<Item extends { laneId: string }, Outcome>(
   const arrivals = await arrivalsOf(tx, options.lanes, roomy)
   const finished = Map.groupBy(batch, ({ owner }) => owner)
   const stillIn = (owner: Active) => owner.inWork - (finished.get(owner)?.length ?? 0)
-  const wants = [...new Set([...finished.keys(), ...arrivals.keys()])].flatMap((owner) => {
+  const candidates = [...new Set([...finished.keys(), ...arrivals.keys()])]
+  // Slots bound refills as they bound claims; a lane with nothing in work keeps at least the slot that it has freed.
+  const share = Math.floor(Math.max(0, options.slots - box.busy + batch.length) / Math.max(1, candidates.length))
+  const wants = candidates.flatMap((owner) => {
     const release = releases.get(owner) ?? owner.release
     const lane = { ...owner.lane, ...release }
-    const free = options.capacity(lane) - stillIn(owner)
+    const most = stillIn(owner) === 0 ? Math.max(1, share) : share
+    const free = Math.min(options.capacity(lane) - stillIn(owner), most)
     const goesOn = options.refill && !box.stopped && release.waitMs === null && box.active.get(lane.id) === owner
     return goesOn && free > 0 ? [{ lane, free, fresh: false }] : []
   })

@@ -6,6 +6,7 @@ import type { DataService } from '@app/shared/service.ts'
 import type { Upstream } from '@app/shared/upstream.ts'
 import type { acceptCallbacks } from './callbacks/accept-callback.ts'
 import type { KnownConversations } from './sends/known-conversations.ts'
+import type { createRefusalOf } from './senders/refusal-of.ts'
 import type { acceptSends } from './sends/accept-send.ts'
 
 /** What every part of messaging may use. */
@@ -20,6 +21,7 @@ export interface Core extends DataService {
 /** What a messaging handler may use. */
 export interface App extends Core {
   acceptSend: ReturnType<typeof acceptSends>
+  refusalOf: ReturnType<typeof createRefusalOf>
   acceptCallback: ReturnType<typeof acceptCallbacks>
   dispatcher: Mailbox
   callbacks: Mailbox

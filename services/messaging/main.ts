@@ -17,6 +17,7 @@ import { getMessage } from './messages/get-message.ts'
 import { listMessages } from './messages/list-messages.ts'
 import { acceptSends } from './sends/accept-send.ts'
 import { startDispatcher } from './sends/dispatch.ts'
+import { createRefusalOf } from './senders/refusal-of.ts'
 import { createKnownConversations } from './sends/known-conversations.ts'
 import { sendMessage } from './sends/send-message.ts'
 import { putSender, storeSender } from './senders/put-sender.ts'
@@ -42,6 +43,7 @@ const callbacks = startCallbacks(core, dispatcher.wake)
 const app: App = {
   ...core,
   acceptSend: acceptSends(core.sql),
+  refusalOf: createRefusalOf(core.sql),
   acceptCallback: acceptCallbacks(core.sql),
   dispatcher,
   callbacks,

@@ -5,7 +5,7 @@ import { sendMessage as contract } from '@app/shared/contracts/messaging.ts'
 import { envelopeOf } from '@app/shared/envelope.ts'
 import { storedAnswer } from '@app/shared/idempotency.ts'
 import { newId, timeOf } from '@app/shared/ids.ts'
-import { type FailureName, notFound, Problem } from '@app/shared/problem.ts'
+import { Problem } from '@app/shared/problem.ts'
 import type { App } from '../app.ts'
 import type { KnownConversation } from './known-conversations.ts'
 import { recipientOf } from './recipient.ts'
@@ -30,13 +30,9 @@ export const sendMessage: Handler<App, typeof contract> = async (app, { params, 
 }
 
 /** A number that may not send is refused before directory makes anything for it. */
-async function refuseNumber({ sql }: App, phoneNumberId: string, { organizationId }: Caller) {
-  const [sender] = await sql<{ refusal: FailureName | null; attached: boolean }[]>`
-    select refusal, attached from senders where organization_id = ${organizationId} and phone_number_id = ${phoneNumberId}
-  `
-  if (!sender) throw notFound()
-  if (sender.refusal !== null) throw new Problem(sender.refusal)
-  if (!sender.attached) throw new Problem('account_not_connected')
+async function refuseNumber(app: App, phoneNumberId: string, { organizationId }: Caller) {
+  const refusal = await app.refusalOf({ organizationId, phoneNumberId })
+  if (refusal !== null) throw new Problem(refusal)
 }
 
 async function askDirectory(app: App, phoneNumberId: string, recipient: string, caller: Caller) {

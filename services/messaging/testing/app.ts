@@ -17,6 +17,7 @@ import { acceptCallbacks } from '../callbacks/accept-callback.ts'
 import { startCallbacks } from '../callbacks/process-callbacks.ts'
 import { acceptSends } from '../sends/accept-send.ts'
 import { startDispatcher } from '../sends/dispatch.ts'
+import { createRefusalOf } from '../senders/refusal-of.ts'
 import { createKnownConversations } from '../sends/known-conversations.ts'
 import { sendMessage } from '../sends/send-message.ts'
 import { storeSender } from '../senders/put-sender.ts'
@@ -86,6 +87,7 @@ export async function testMessaging(): Promise<TestMessaging> {
     dispatcher,
     callbacks: startCallbacks(core, dispatcher.wake),
     acceptSend: acceptSends(core.sql),
+    refusalOf: createRefusalOf(core.sql),
     acceptCallback: acceptCallbacks(core.sql),
   }
   let version = 0

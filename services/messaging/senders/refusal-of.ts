@@ -1,0 +1,29 @@
+import { batched } from '@app/shared/batched.ts'
+import type { Sql } from '@app/shared/database.ts'
+import type { FailureName } from '@app/shared/problem.ts'
+
+interface Number {
+  organizationId: string
+  phoneNumberId: string
+}
+
+/** Why a send from the number is refused now, or null; in natural batches. The accept asks again, in its statement. */
+export function createRefusalOf(sql: Sql): (number: Number) => Promise<FailureName | null> {
+  return batched(async (numbers: Number[]) => {
+    const rows = numbers.map(({ organizationId, phoneNumberId }, n) => ({
+      n,
+      org: organizationId,
+      number: phoneNumberId,
+    }))
+    const found = await sql<{ refusal: FailureName | null }[]>`
+      select case when s.account_id is null then 'resource_not_found'
+        when s.refusal is null and not s.attached then 'account_not_connected' else s.refusal end as refusal
+      from json_to_recordset(${JSON.stringify(rows)}::text::json) as u(n int, org text, number text)
+      left join lateral (
+        select account_id, refusal, attached from senders where organization_id = u.org and phone_number_id = u.number limit 1
+      ) s on true
+      order by u.n
+    `
+    return found.map(({ refusal }) => refusal)
+  })
+}
