@@ -19,10 +19,10 @@ export interface Project {
   nc: () => NatsConnection
   /** The five services and the three servers; the simulator is the outside world's. */
   roots: () => { services: Roots; servers: Roots; simulator: Roots }
-  /** MiB that the services together held when they had been ready for a moment; nothing had been asked of them. */
-  atRestMib: number
-  /** The most MiB that they together held since. */
-  mostMib: () => number
+  /** MiB that each service held when all had been ready for a moment; nothing had been asked of them. */
+  atRestMib: Record<string, number>
+  /** The same of the moment at which they together held most. */
+  mostMib: () => Record<string, number>
   /** Services and servers that ended by themselves. */
   died: () => string[]
   /** Stops the stack and starts it as `npm start` does, with the data that it has; answers how long it took to be ready. */
@@ -45,11 +45,11 @@ export async function openProject(folder: string, { profile }: Options): Promise
   await sleep(restMs)
 
   const services = () => rootsOf(Object.entries(running.file.services))
-  const memoryMib = () => sumOf(memoryMibOf(services()))
-  const atRestMib = memoryMib()
+  const atRestMib = memoryMibOf(services())
   let mostMib = atRestMib
   const watch = setInterval(() => {
-    mostMib = Math.max(mostMib, memoryMib())
+    const nowMib = memoryMibOf(services())
+    if (sumOf(nowMib) > sumOf(mostMib)) mostMib = nowMib
   }, lookEveryMs)
 
   let ended: Promise<void> | undefined

@@ -3,8 +3,11 @@ import { once } from 'node:events'
 import { readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
+import { isClaim } from '@app/deploy/processes/claim.ts'
+import { findRecorded, recordedNames } from '@app/deploy/processes/records.ts'
 import { repository } from '@app/deploy/stack/options.ts'
 import { z } from 'zod'
+import { until } from './until.ts'
 
 /** Null while a process that died is not started again yet. */
 const pid = z.int().nullable()
@@ -33,6 +36,7 @@ export interface RunningStack {
 }
 
 const startTimeoutMs = 120_000
+const stopTimeoutMs = 30_000
 
 /** The two ways to start: as a user does, and without npm, so that the stack ends when the bench is killed. */
 const commands = {
@@ -63,7 +67,7 @@ export async function startStack(place: StackPlace, way: keyof typeof commands =
     file,
     startedInMs: performance.now() - startedAt,
     died: () => changedPids(file, readStackFile(place.dataDir)),
-    stop: () => stop(child),
+    stop: () => stop(child, place.dataDir),
   }
 }
 
@@ -96,7 +100,7 @@ async function untilReady(child: ChildProcess, dataDir: string) {
     if (file) return file
     await sleep(10)
   }
-  await stop(child)
+  await stop(child, dataDir)
   throw new Error(`The stack was not ready within ${startTimeoutMs / 1000} s.`)
 }
 
@@ -110,9 +114,11 @@ function readStackFile(dataDir: string): StackFile | undefined {
   }
 }
 
-async function stop(child: ChildProcess) {
+async function stop(child: ChildProcess, dataDir: string) {
   if (child.pid === undefined || child.exitCode !== null || child.signalCode !== null) return
-  const ended = once(child, 'exit')
   process.kill(-child.pid, 'SIGTERM')
-  await ended
+  // npm ends at once; the stack is down when its folder is given back.
+  const owner = recordedNames(dataDir).find(isClaim) ?? ''
+  await until('the stack is down', async () => findRecorded(dataDir, owner) === undefined, stopTimeoutMs, 20)
+  if (child.exitCode === null && child.signalCode === null) await once(child, 'exit')
 }
