@@ -10,7 +10,8 @@ export default defineConfig({
           include: ['{shared,services,deploy}/**/*.test.ts', 'test/*.test.ts', 'test/{simulator,bench}/**/*.test.ts'],
           // Each file has its own database and its own nats-server, so that files do not meet.
           globalSetup: 'test/setup.ts',
-          testTimeout: 20_000,
+          expect: { poll: { timeout: 10_000 } },
+          testTimeout: 30_000,
           hookTimeout: 60_000,
         },
       },

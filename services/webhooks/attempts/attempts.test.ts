@@ -1,4 +1,5 @@
 import { createHmac } from 'node:crypto'
+import { until } from '../testing/until.ts'
 import { sweepExpired } from './give-up.ts'
 import { createSecret } from '../subscriptions/secrets.ts'
 import { afterAll, beforeAll, beforeEach, expect, test, vi } from 'vitest'
@@ -76,7 +77,7 @@ test('every active secret signs, newest first, and neither an expired nor a dele
   const signedBy = async (secrets: string[]) => {
     const before = receiver.got.length
     await webhooks.emit({})
-    await vi.waitFor(() => expect(receiver.got).toHaveLength(before + 1))
+    await until(() => expect(receiver.got).toHaveLength(before + 1))
     const call = receiver.got[before]
     const header = String(call?.headers['x-svc-signature'])
     const t = /^t=(\d+),/.exec(header)?.[1]
@@ -124,9 +125,9 @@ test('the twelfth try is the last', async () => {
   await webhooks.emit({})
   receiver.respondWith(answer(500))
   for (let n = 1; n <= 12; n++) {
-    await vi.waitFor(() => expect(receiver.got.length).toBe(n), { timeout: 5_000 })
+    await until(() => expect(receiver.got.length).toBe(n), { timeout: 5_000 })
     if (n === 12) break
-    await vi.waitFor(async () => {
+    await until(async () => {
       const [delivery] = await webhooks.deliveries({ status: 'failed' })
       expect(delivery).toMatchObject({ attempt_count: n })
     })
@@ -183,9 +184,9 @@ test('410 ends the delivery, disables the subscription, and what waits for it is
   await theDelivery({ status: 'failed' })
   receiver.respondWith(answer(410, {}, 'bye'))
   const [second] = await webhooks.emit({})
-  await vi.waitFor(async () => expect(await webhooks.deliveries({ status: 'dead' })).toHaveLength(2))
+  await until(async () => expect(await webhooks.deliveries({ status: 'dead' })).toHaveLength(2))
   const [later] = await webhooks.emit({})
-  await vi.waitFor(async () => expect(await webhooks.deliveries({ status: 'dead' })).toHaveLength(3))
+  await until(async () => expect(await webhooks.deliveries({ status: 'dead' })).toHaveLength(3))
   const dead = await webhooks.deliveries({ status: 'dead' })
   const codeOf = (eventId?: string) => dead.find(({ event_id }) => event_id === eventId)?.error_code
   expect([first, second, later].map(codeOf)).toEqual(['subscription_disabled', 'gone', 'subscription_disabled'])
@@ -205,7 +206,7 @@ test.each([
   const nextAt = Date.parse(waiting.next_attempt_at ?? '')
   expect(Math.abs(nextAt - Date.now() - waitMs)).toBeLessThan(5_000)
   await webhooks.emit({})
-  await vi.waitFor(async () => expect(await webhooks.deliveries()).toHaveLength(2))
+  await until(async () => expect(await webhooks.deliveries()).toHaveLength(2))
   expect(await webhooks.subscription(id)).toMatchObject({ consecutive_failures: 0 })
   const [open] = await webhooks.sql`select tries, attempts from due_deliveries where id = ${waiting.id}`
   expect(open).toEqual({ tries: 0, attempts: 1 })
@@ -225,11 +226,11 @@ test('the fifth failure in a row opens the breaker; then one probe at a time, ol
   receiver.respondWith(answer(500))
   const events = []
   for (let n = 0; n < 8; n++) events.push(...(await webhooks.emit({ eventId: `evt-${n}` })))
-  await vi.waitFor(async () => {
+  await until(async () => {
     const { consecutive_failures: failures } = await webhooks.subscription(id)
     expect(failures).toBeGreaterThanOrEqual(5)
   })
-  await vi.waitFor(async () => {
+  await until(async () => {
     const [lane] =
       await webhooks.sql`select held_until = '-infinity' and due_at > now() + interval '20 s' as rests from lanes`
     expect(lane).toEqual({ rests: true })
@@ -240,7 +241,7 @@ test('the fifth failure in a row opens the breaker; then one probe at a time, ol
   for (let probe = 1; probe <= 2; probe++) {
     await webhooks.sql`update lanes set due_at = now()`
     webhooks.attempts.wake()
-    await vi.waitFor(async () => {
+    await until(async () => {
       const [lane] =
         await webhooks.sql`select held_until = '-infinity' and due_at > now() + interval '20 s' as rests from lanes`
       expect([receiver.got.length, lane]).toEqual([before + probe, { rests: true }])
@@ -251,7 +252,7 @@ test('the fifth failure in a row opens the breaker; then one probe at a time, ol
   expect(one).not.toBe(other)
   receiver.respondWith(answer(200))
   await webhooks.hurry()
-  await vi.waitFor(async () => expect(await webhooks.deliveries({ status: 'succeeded' })).toHaveLength(8))
+  await until(async () => expect(await webhooks.deliveries({ status: 'succeeded' })).toHaveLength(8))
   expect(await webhooks.subscription(id)).toMatchObject({ consecutive_failures: 0 })
 })
 
@@ -260,12 +261,12 @@ test('ten at a time to one endpoint, and no more', async () => {
   const held: (() => void)[] = []
   receiver.respondWith((response) => void held.push(() => response.end()))
   await webhooks.emit(...Array.from({ length: 25 }, () => ({})))
-  await vi.waitFor(() => expect(held).toHaveLength(10))
+  await until(() => expect(held).toHaveLength(10))
   held.splice(0, 1).forEach((release) => release())
-  await vi.waitFor(() => expect(held).toHaveLength(10))
+  await until(() => expect(held).toHaveLength(10))
   receiver.respondWith(answer(200))
   held.forEach((release) => release())
-  await vi.waitFor(async () => expect(await webhooks.deliveries({ status: 'succeeded' })).toHaveLength(25))
+  await until(async () => expect(await webhooks.deliveries({ status: 'succeeded' })).toHaveLength(25))
 })
 
 test('a call that hangs holds up neither the endpoint’s next events nor another endpoint', async () => {
@@ -274,9 +275,9 @@ test('a call that hangs holds up neither the endpoint’s next events nor anothe
   await webhooks.subscribe({ url: other.url })
   receiver.respondWith((response, _received, n) => void (n > 1 && response.end()))
   await webhooks.emit({})
-  await vi.waitFor(() => expect(receiver.got).toHaveLength(1))
+  await until(() => expect(receiver.got).toHaveLength(1))
   await webhooks.emit({})
-  await vi.waitFor(() => expect([receiver.got.length, other.got.length]).toEqual([2, 2]), { timeout: 900 })
+  await until(() => expect([receiver.got.length, other.got.length]).toEqual([2, 2]), { timeout: 900 })
   await other.close()
 })
 
@@ -302,7 +303,7 @@ test('a paused subscription holds its deliveries', async () => {
   await webhooks.emit({})
   const held = await theDelivery({ status: 'pending' })
   await webhooks.hurry()
-  await vi.waitFor(async () => {
+  await until(async () => {
     const [lane] = await webhooks.sql`select due_at, held_until::text from lanes`
     expect(lane).toEqual({ dueAt: null, heldUntil: '-infinity' })
   })
@@ -313,7 +314,7 @@ test('what waited for seven days is dead, and says why', async () => {
   await webhooks.subscribe({ url: receiver.url })
   await webhooks.sql`update subscriptions set status = 'paused', created_at = now() - interval '30 days'`
   await webhooks.emit({ at: new Date(Date.now() - 8 * 24 * 60 * 60 * 1000) }, {})
-  await vi.waitFor(async () => expect(await webhooks.deliveries({ status: 'pending' })).toHaveLength(2))
+  await until(async () => expect(await webhooks.deliveries({ status: 'pending' })).toHaveLength(2))
   expect(await sweepExpired(webhooks.sql)).toBe(1)
   expect(await theDelivery({ status: 'dead' })).toMatchObject({ error_code: 'expired', attempt_count: 0 })
 })

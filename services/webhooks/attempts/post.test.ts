@@ -1,8 +1,9 @@
 import { createServer, type Server } from 'node:http'
+import { until } from '../testing/until.ts'
 import { type AddressInfo, createServer as createTcpServer, type Socket } from 'node:net'
 import { gzipSync } from 'node:zlib'
 import { createEgress } from '@app/shared/egress.ts'
-import { afterEach, expect, test, vi } from 'vitest'
+import { afterEach, expect, test } from 'vitest'
 import { post } from './post.ts'
 
 const { dispatcher } = createEgress({ allowCidrs: '127.0.0.0/8' })
@@ -53,7 +54,7 @@ test('4 KiB of the body are kept, of 16 KiB that are read, and the connection is
   )
   const answer = await postTo(url)
   expect(answer).toMatchObject({ status: 200, snippet: 'é'.repeat(2_048) })
-  await vi.waitFor(() => expect(closed).toBe(true))
+  await until(() => expect(closed).toBe(true))
 })
 
 test('a body that ends leaves the connection to the next attempt', async () => {

@@ -1,5 +1,6 @@
 import { newId } from '@app/shared/ids.ts'
-import { afterAll, beforeAll, beforeEach, describe, expect, test, vi } from 'vitest'
+import { until } from '../testing/until.ts'
+import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest'
 import { ownNumber, type TestWebhooks, testWebhooks } from '../testing/app.ts'
 import { type Receiver, startReceiver } from '../testing/receiver.ts'
 import { startFanOut } from './fan-out.ts'
@@ -27,7 +28,7 @@ const gotIds = (from = receiver) => from.got.map(({ headers }) => headers['x-svc
 /** Sends a last event, waits for it, and answers what came before it. */
 async function gotBefore() {
   const [end] = await webhooks.emit({})
-  await vi.waitFor(() => expect(gotIds()).toContain(end))
+  await until(() => expect(gotIds()).toContain(end))
   return gotIds().filter((id) => id !== end)
 }
 
@@ -68,7 +69,7 @@ describe('an event goes to', () => {
     await webhooks.subscribe({ url: receiver.url })
     await webhooks.subscribe({ url: second.url })
     await webhooks.emit({})
-    await vi.waitFor(() => expect([receiver.got.length, second.got.length]).toEqual([1, 1]))
+    await until(() => expect([receiver.got.length, second.got.length]).toEqual([1, 1]))
     const idOf = (from: Receiver) => from.got[0]?.headers['x-svc-delivery-id']
     expect(idOf(receiver)).not.toBe(idOf(second))
     expect(await webhooks.sql`select event_id from events`).toHaveLength(1)
@@ -79,7 +80,7 @@ describe('an event goes to', () => {
     await webhooks.subscribe({ url: receiver.url })
     await webhooks.sql`update subscriptions set status = 'disabled', disabled_at = now()`
     await webhooks.emit({})
-    await vi.waitFor(async () => {
+    await until(async () => {
       expect(await webhooks.deliveries()).toMatchObject([
         { status: 'dead', error_code: 'subscription_disabled', attempt_count: 0 },
       ])
@@ -94,7 +95,7 @@ describe('an event goes to', () => {
       where 'message.received' = any(events)
     `
     await webhooks.emit({}, { type: 'contact.created' })
-    await vi.waitFor(async () => expect(await webhooks.deliveries({ event_type: 'contact.created' })).toHaveLength(1))
+    await until(async () => expect(await webhooks.deliveries({ event_type: 'contact.created' })).toHaveLength(1))
     expect(await webhooks.deliveries()).toHaveLength(1)
   })
 })
@@ -116,7 +117,7 @@ test('an event that nobody selects leaves nothing behind', async () => {
 test('an event that is published again is delivered once', async () => {
   await webhooks.subscribe({ url: receiver.url })
   const [eventId] = await webhooks.emit({})
-  await vi.waitFor(() => expect(receiver.got).toHaveLength(1))
+  await until(() => expect(receiver.got).toHaveLength(1))
   await publishAgain(eventId)
   expect(await gotBefore()).toEqual([eventId])
   expect(await webhooks.deliveries()).toHaveLength(2)
@@ -174,7 +175,7 @@ describe('events of one line', () => {
     })
     for (let n = 0; n < 30; n += 3)
       await webhooks.emit(customer('cus_1', n), customer('cus_1', n + 1), customer('cus_1', n + 2))
-    await vi.waitFor(() => expect(receiver.got).toHaveLength(30), { timeout: 10_000 })
+    await until(() => expect(receiver.got).toHaveLength(30), { timeout: 10_000 })
     expect(gotIds()).toEqual(Array.from({ length: 30 }, (_, n) => `cus_1-${n}`))
     expect(most).toBe(1)
     await second.stop()
@@ -186,21 +187,21 @@ describe('events of one line', () => {
       response.writeHead(headers['x-svc-event-id'] === 'cus_2-0' ? 500 : 200).end()
     })
     await webhooks.emit(customer('cus_2', 0), customer('cus_2', 1), customer('cus_3', 0))
-    await vi.waitFor(() => expect(gotIds()).toEqual(expect.arrayContaining(['cus_2-0', 'cus_3-0'])))
+    await until(() => expect(gotIds()).toEqual(expect.arrayContaining(['cus_2-0', 'cus_3-0'])))
     await gotBefore()
     expect(gotIds()).not.toContain('cus_2-1')
     receiver.respondWith((response) => void response.end())
     await webhooks.hurry()
-    await vi.waitFor(() => expect(gotIds().slice(-2)).toEqual(['cus_2-0', 'cus_2-1']))
+    await until(() => expect(gotIds().slice(-2)).toEqual(['cus_2-0', 'cus_2-1']))
   })
 
   test('none is left behind, when a line empties while its next one comes', async () => {
     await webhooks.subscribe({ url: receiver.url, events: ['customer.updated'] })
     for (let n = 0; n < 60; n++) {
       await webhooks.emit(customer('cus_4', n))
-      if (n % 3 === 0) await vi.waitFor(() => expect(receiver.got.length).toBeGreaterThanOrEqual(n))
+      if (n % 3 === 0) await until(() => expect(receiver.got.length).toBeGreaterThanOrEqual(n))
     }
-    await vi.waitFor(() => expect(receiver.got).toHaveLength(60), { timeout: 10_000 })
+    await until(() => expect(receiver.got).toHaveLength(60), { timeout: 10_000 })
     expect(gotIds()).toEqual(Array.from({ length: 60 }, (_, n) => `cus_4-${n}`))
   })
 })

@@ -1,7 +1,8 @@
 import { systemCaller } from '@app/shared/ask.ts'
+import { until } from '../testing/until.ts'
 import { newId } from '@app/shared/ids.ts'
 import { toProblem } from '@app/shared/problem.ts'
-import { afterAll, beforeAll, beforeEach, expect, test, vi } from 'vitest'
+import { afterAll, beforeAll, beforeEach, expect, test } from 'vitest'
 import { ownNumber, type TestWebhooks, testWebhooks } from '../testing/app.ts'
 import { type Receiver, startReceiver } from '../testing/receiver.ts'
 import { deleteWebhookSubscription } from './delete-webhook-subscription.ts'
@@ -115,10 +116,10 @@ test('a deleted subscription is gone, its secrets too; its waiting deliveries ar
   const { id } = await webhooks.subscribe({ url: receiver.url })
   receiver.respondWith((response) => void response.writeHead(500).end())
   await webhooks.emit({ eventId: 'tried', payload: '{"a":1}' })
-  await vi.waitFor(async () => expect(await webhooks.deliveries({ status: 'failed' })).toHaveLength(1))
+  await until(async () => expect(await webhooks.deliveries({ status: 'failed' })).toHaveLength(1))
   await webhooks.sql`update subscriptions set status = 'paused'`
   await webhooks.emit({ eventId: 'waiting' })
-  await vi.waitFor(async () => expect(await webhooks.deliveries({ status: 'pending' })).toHaveLength(1))
+  await until(async () => expect(await webhooks.deliveries({ status: 'pending' })).toHaveLength(1))
 
   expect(await deleteWebhookSubscription(webhooks, input(id), webhooks.caller)).toEqual({
     id,
@@ -143,10 +144,10 @@ test('a call that is under way when its subscription is deleted is the last one'
   const held: (() => void)[] = []
   receiver.respondWith((response) => void held.push(() => response.writeHead(500).end()))
   await webhooks.emit({})
-  await vi.waitFor(() => expect(held).toHaveLength(1))
+  await until(() => expect(held).toHaveLength(1))
   await deleteWebhookSubscription(webhooks, input(id), webhooks.caller)
   held[0]?.()
-  await vi.waitFor(async () => {
+  await until(async () => {
     expect(await webhooks.deliveries()).toMatchObject([
       { status: 'dead', error_code: 'subscription_deleted', attempt_count: 1, response_status: 500 },
     ])

@@ -77,10 +77,10 @@ test('lets one callback that is always refused hold up no other', async () => {
 
 test('asks a receiver whether it is ours as soon as it is there', async () => {
   const { control, receiver } = await startTrial()
-  await vi.waitFor(async () => expect((await control('GET', 'callbacks')).body['verified']).toBe(true))
+  await vi.waitFor(async () => expect((await control('GET', 'callbacks')).body['verified']).toBe(true), 10_000)
 
   const wrong = await startTrial({ verifyToken: 'other', callbackUrl: receiver.url })
-  await vi.waitFor(async () => expect((await wrong.control('GET', 'callbacks')).body['verified']).toBe(false))
+  await vi.waitFor(async () => expect((await wrong.control('GET', 'callbacks')).body['verified']).toBe(false), 10_000)
 
   const late = await startReceiver()
   await late.stop()
