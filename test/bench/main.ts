@@ -55,9 +55,10 @@ function disturbances({ others }: Seen) {
 
 /** Ctrl-C, SIGTERM, a closed terminal, or the death of the process that started us: nothing that we started stays. */
 function endEarly(bench: Bench) {
-  const end = () => void bench.stop().finally(() => process.exit(130))
-  for (const signal of ['SIGINT', 'SIGTERM', 'SIGHUP']) process.once(signal, end)
-  process.once('disconnect', end)
+  // Several may come: a signal to the whole process group arrives again from npm.
+  let ending: Promise<void> | undefined
+  const end = () => void (ending ??= bench.stop().finally(() => process.exit(130)))
+  for (const signal of ['SIGINT', 'SIGTERM', 'SIGHUP', 'disconnect']) process.on(signal, end)
   process.channel?.unref()
 }
 
