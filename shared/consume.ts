@@ -26,6 +26,7 @@ export interface Consuming {
 
 const maxFailures = 8
 const batchRows = 256
+const pullMs = 5_000
 /** Under load, batches gather for that long. */
 const spacingMs = 5
 
@@ -60,6 +61,8 @@ export function consumeBatches(
     const source = await app.nc.jetstream().consumers.get(streamName, consumer)
     messages = await source.consume({
       max_messages: 512,
+      // A pull that is answered by nobody (the store is lost) is noticed after half of it.
+      expires: pullMs,
       callback: (message) => {
         waiting.push(message)
         setImmediate(pump)
@@ -96,7 +99,8 @@ export function consumeBatches(
 async function lost(messages: ConsumerMessages) {
   const gone = (async () => {
     for await (const { type } of await messages.status()) {
-      if (['consumer_deleted', 'consumer_not_found', 'stream_not_found'].includes(type)) return messages.stop()
+      if (['consumer_deleted', 'consumer_not_found', 'stream_not_found', 'heartbeats_missed'].includes(type))
+        return messages.stop()
     }
   })()
   await Promise.race([messages.closed(), gone])

@@ -31,7 +31,7 @@ async function emitNumber(n: number) {
   relay.wake()
 }
 
-const until = (check: () => unknown) => vi.waitFor(check, { timeout: 15_000, interval: 25 })
+const until = (check: () => unknown) => vi.waitFor(check, { timeout: 25_000, interval: 25 })
 
 test('recorded events arrive in their order; a rolled back one never', async () => {
   const seen: number[] = []

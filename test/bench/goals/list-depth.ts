@@ -1,6 +1,7 @@
 import { load, type RequestToSend, writeRequests } from '../load/wrk.ts'
 import type { ConnectedNumber } from '../project/fixture.ts'
 import { fillMessages } from '../project/fill-messages.ts'
+import { untilIdle } from '../project/idle.ts'
 import type { Project } from '../project/project.ts'
 import { alternate, compare, msText } from '../rounds.ts'
 import type { Goal } from './goal.ts'
@@ -27,7 +28,11 @@ export const measureListDepth: Goal = async (bench) => {
       new URL(project.stack().base_url).origin,
       pagesOf(project, number),
     )
-    return (seconds: number) => load(requests, connections, seconds)
+    return async (seconds: number) => {
+      const result = await load(requests, connections, seconds)
+      await untilIdle(project)
+      return result
+    }
   }
   const loads = await alternate(options, { few: side('few', shallow), many: side('many', deep) })
   const p95s = (name: 'few' | 'many') => loads[name].map(({ p95Ms }) => p95Ms)
