@@ -164,6 +164,24 @@ const Passthrough = z.looseObject({
 
 export const redriveEvents = redriveEventsOf('messaging')
 
+/**
+ * What the platform said that bears on the state of a number or of its business account: platform, which owns accounts,
+ * looks it up and settles it. One of `code` (of an error answer) and `change` (of a callback) is there.
+ */
+export const accountReported = event({
+  subject: 'event.messaging.account-reported',
+  summary: 'The platform said something that bears on the state of an account',
+  data: z.object({
+    /** Null: every number of the business account. */
+    phone_number_id: z.string().nullable(),
+    business_account_id: z.string(),
+    /** The platform's error code, when a call was refused for the account's sake. */
+    code: z.int().nullable(),
+    /** A callback's `field` and `value`, in the platform's words. */
+    change: z.object({ field: z.string(), value: z.unknown() }).nullable(),
+  }),
+})
+
 export const messageReceived = event({
   subject: 'event.messaging.message-received',
   summary: 'A customer sent a message to a connected number',
