@@ -10,6 +10,8 @@ import type { Limits } from './messages/limits.ts'
 import type { People } from './messages/people.ts'
 import type { DataFile } from './numbers/data-file.ts'
 import type { Numbers } from './numbers/numbers.ts'
+import type { Templates } from './templates/templates.ts'
+import type { Uploads } from './uploads/uploads.ts'
 import type { Settings, SettingsStore } from './settings.ts'
 
 export interface SimulatorOptions {
@@ -42,6 +44,8 @@ export interface App {
   dataFile: DataFile
   files: Files
   media: Media
+  templates: Templates
+  uploads: Uploads
   /** Where the simulator listens; links to itself begin with it. */
   url: () => string
 }

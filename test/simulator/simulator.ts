@@ -16,6 +16,8 @@ import { createLimits } from './messages/limits.ts'
 import { createPeople } from './messages/people.ts'
 import { createDataFile, loadData } from './numbers/data-file.ts'
 import { createNumbers } from './numbers/numbers.ts'
+import { createTemplates } from './templates/templates.ts'
+import { createUploads } from './uploads/uploads.ts'
 import { createSettings } from './settings.ts'
 
 const bodyLimitBytes = 4 * 1024 * 1024
@@ -50,6 +52,7 @@ async function createApp(options: SimulatorOptions, url: () => string): Promise<
   const people = createPeople(known.people)
   const files = createFiles(options.dataFile && join(dirname(options.dataFile), 'simulator-media'))
   const media = createMedia(known.media, files, settings)
+  const templates = createTemplates(known)
   const callbacks = createCallbacks(options.callbackUrl, options.appSecret, settings)
   return {
     options,
@@ -67,9 +70,13 @@ async function createApp(options: SimulatorOptions, url: () => string): Promise<
       numbers: numbers.all(),
       people: people.newest(),
       media: media.all(),
+      templates: templates.all(),
+      deletions: templates.deletions(),
     })),
     files,
     media,
+    templates,
+    uploads: createUploads(),
     url,
   }
 }
