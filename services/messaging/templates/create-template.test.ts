@@ -1,6 +1,7 @@
 import { setTimeout as sleep } from 'node:timers/promises'
 import { newId } from '@app/shared/ids.ts'
 import { afterAll, beforeAll, beforeEach, expect, test, vi } from 'vitest'
+import { phoneNumberId } from '../testing/app.ts'
 import { businessAccountId } from '../testing/callbacks.ts'
 import { json, refuse, unheard } from '../testing/template-platform.ts'
 import { order, type TestTemplates, testTemplates } from '../testing/templates.ts'
@@ -92,6 +93,18 @@ test.each([
     })
   },
 )
+
+test('a token that is taken no more is reported, so that platform looks at the account', async () => {
+  it.platform.once(refuse(190, undefined, { status: 401 }))
+  await it.create(order('no_token')).catch(() => {})
+  const reports = (await it.base.events()).filter(({ subject }) => subject === 'event.messaging.account-reported')
+  expect(reports.at(-1)?.payload).toEqual({
+    phone_number_id: phoneNumberId,
+    business_account_id: businessAccountId,
+    code: 190,
+    change: null,
+  })
+})
 
 test('a platform that is busy is a 502 and leaves nothing', async () => {
   it.platform.once(refuse(80007))
