@@ -165,6 +165,24 @@ test('a process that dies between the call and its record: the retry adopts the 
   }
 })
 
+test('a try that died, and that a callback settled since: its key is answered, another creation of the name refused', async () => {
+  it.platform.once(async (request, response) => {
+    it.platform.answer(request, unheard)
+    response.destroy()
+  })
+  await it.create(order('settled'), { key: 'k7' }).catch(() => {})
+  await it.callbacks.change('message_template_status_update', {
+    event: 'APPROVED',
+    message_template_id: Number(it.platform.templates[0]?.id),
+    message_template_name: 'settled',
+    message_template_language: 'en_US',
+  })
+  await vi.waitFor(async () => expect(await it.get('settled')).toMatchObject({ status: 'approved' }))
+  await expect(it.create(order('settled'))).rejects.toMatchObject({ failure: 'template_already_exists' })
+  expect(await it.create(order('settled'), { key: 'k7' })).toMatchObject({ status: 201, data: { status: 'approved' } })
+  expect(submitted()).toHaveLength(1)
+})
+
 test('a process that dies before the call: the retry submits', async () => {
   it.platform.once((_request, response) => void response.destroy())
   await expect(it.create(order('early'), { key: 'k5' })).rejects.toMatchObject({ failure: 'upstream_unavailable' })
