@@ -30,6 +30,8 @@ export interface Rpc<
   params: P
   query: Q
   body: B
+  /** Which part of a union the body has to fit, so that its faults are of that part. Throws when it cannot be told. */
+  variant?: ((body: object) => z.ZodType) | undefined
   /** One resource, or with `list` the item of a page. What it does not name is stripped. */
   answer: A
   list: L
@@ -111,6 +113,7 @@ interface Declared<P, Q, B, A, L> {
   params?: P
   query?: Q
   body?: B
+  variant?: (body: object) => z.ZodType
   answer: A
   list?: L
   errors?: readonly FailureName[]

@@ -17,6 +17,7 @@ export const consumers = {
   messagingAccounts: { name: 'messaging-accounts', subject: 'event.platform.account-changed' },
   directoryAccounts: { name: 'directory-accounts', subject: 'event.platform.account-changed' },
   platformAccountReports: { name: 'platform-account-reports', subject: 'event.messaging.account-reported' },
+  directoryMessagesRead: { name: 'directory-messages-read', subject: 'event.messaging.messages-read' },
   directorySentMessages: { name: 'directory-sent-messages', subject: 'event.messaging.message-sent' },
 } as const satisfies Record<string, Consumer>
 

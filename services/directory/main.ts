@@ -11,6 +11,7 @@ import { putAccount } from './accounts/put-account.ts'
 import { createApp } from './app.ts'
 import { getContact } from './contacts/get-contact.ts'
 import { listContacts } from './contacts/list-contacts.ts'
+import { consumeReads, noteRead } from './conversations/note-read.ts'
 import { consumeSentMessages } from './conversations/note-sent-messages.ts'
 import { getConversation } from './conversations/get-conversation.ts'
 import { sweepInbounds } from './conversations/insert-inbounds.ts'
@@ -26,6 +27,7 @@ const app = createApp(service, relay, env.CURSOR_KEYS)
 
 const accounts = consumeAccounts(app)
 const sentMessages = consumeSentMessages(app)
+const reads = consumeReads(app)
 const serving = await serve(app, directory, {
   listContacts,
   getContact,
@@ -33,6 +35,7 @@ const serving = await serve(app, directory, {
   getConversation,
   openConversation,
   recordInbound,
+  noteRead,
   putAccount,
   redriveEvents,
 })
@@ -41,6 +44,7 @@ stopInOrder(app, [
   serving.stop,
   accounts.stop,
   sentMessages.stop,
+  reads.stop,
   housekeeping.stop,
   relay.stop,
   () => app.nc.drain(),

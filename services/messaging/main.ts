@@ -1,4 +1,5 @@
 import { consume } from '@app/shared/consume.ts'
+import { explains } from '@app/shared/contracts/explain.ts'
 import * as contracts from '@app/shared/contracts/messaging.ts'
 import { accountChanged } from '@app/shared/contracts/platform.ts'
 import { keyRing, readEnv } from '@app/shared/environment.ts'
@@ -13,6 +14,8 @@ import { z } from 'zod'
 import type { App, Core } from './app.ts'
 import { acceptCallback, acceptCallbacks } from './callbacks/accept-callback.ts'
 import { startCallbacks } from './callbacks/process-callbacks.ts'
+import { explainMessage } from './explain/explain-message.ts'
+import { findRequestedMessages } from './explain/find-requested-messages.ts'
 import { getMessage } from './messages/get-message.ts'
 import { listMessages } from './messages/list-messages.ts'
 import { acceptSends } from './sends/accept-send.ts'
@@ -53,14 +56,20 @@ const housekeeping = await startHousekeeping(app, {
 })
 
 const accounts = consume(app, consumers.messagingAccounts.name, accountChanged, storeSender)
-const serving = await serve(app, contracts, {
-  sendMessage,
-  getMessage,
-  listMessages,
-  acceptCallback,
-  putSender,
-  redriveEvents,
-})
+const serving = await serve(
+  app,
+  { ...contracts, ...explains.messaging },
+  {
+    sendMessage,
+    getMessage,
+    listMessages,
+    acceptCallback,
+    putSender,
+    explainMessage,
+    findRequestedMessages,
+    redriveEvents,
+  },
+)
 markReady(app)
 
 stopInOrder(app, [

@@ -41,6 +41,7 @@ export interface TestMessaging extends App {
   /** How the upstream answers from now on. */
   respondWith: (respond: Respond) => void
   send: (body: string, options?: { key?: string; to?: string }) => Promise<{ id: string; conversationId: string }>
+  number: { organizationId: string; phoneNumberId: string }
   /** Recipients whose window is closed. */
   closedWindows: Set<string>
   setSender: (changes: Partial<z.output<typeof AccountState>>) => Promise<void>
@@ -100,6 +101,7 @@ export async function testMessaging(): Promise<TestMessaging> {
     ...app,
     calls: upstream.calls,
     respondWith: upstream.respondWith,
+    number: { organizationId, phoneNumberId },
     closedWindows,
     setSender,
     send: (body, options) => sendText(app, body, options),
