@@ -87,7 +87,7 @@ async function raise(tx: TransactionSql, closed: DoneSend[]): Promise<string[]> 
 }
 
 function eventOf(item: OpenSend, outcome: Outcome | null, at: Date) {
-  if (outcome?.kind === 'sent') return [messageSentEvent(item, outcome.upstreamId, at)]
+  if (outcome?.kind === 'sent') return [messageSentEvent(item, outcome.upstreamId, at, outcome.waId)]
   return outcome?.kind === 'failed' ? [messageFailedEvent(item, outcome.failure, at)] : []
 }
 
