@@ -17,6 +17,7 @@ export const consumers = {
   messagingAccounts: { name: 'messaging-accounts', subject: 'event.platform.account-changed' },
   directoryAccounts: { name: 'directory-accounts', subject: 'event.platform.account-changed' },
   platformAccountReports: { name: 'platform-account-reports', subject: 'event.messaging.account-reported' },
+  directoryMarketingStops: { name: 'directory-marketing-stops', subject: 'event.messaging.marketing-stopped' },
   directorySentMessages: { name: 'directory-sent-messages', subject: 'event.messaging.message-sent' },
 } as const satisfies Record<string, Consumer>
 
