@@ -15,6 +15,8 @@ export interface Origin {
   phoneNumberId?: string | undefined
   /** Events of one line are delivered one at a time, in order (those of a customer). */
   line?: string | undefined
+  /** How the platform writes the recipient's number, in digits, when that is not the number as given. */
+  recipient?: string | undefined
   traceparent?: string
   /** Time of a native envelope; now unless given. */
   createdAt?: Date
@@ -28,6 +30,7 @@ export interface EventHeaders {
   source?: 'upstream' | 'svc' | undefined
   phone?: string | undefined
   line?: string | undefined
+  recipient?: string | undefined
   trace?: string | undefined
   /** ISO time of the event. */
   at: string
@@ -61,6 +64,7 @@ export function recorded<E extends Event>(contract: E, data: z.input<E['data']>,
       source: webhook?.source,
       phone: origin.phoneNumberId,
       line: origin.line,
+      recipient: origin.recipient,
       trace: origin.traceparent || undefined,
       at,
     },

@@ -18,6 +18,7 @@ export const consumers = {
   directoryAccounts: { name: 'directory-accounts', subject: 'event.platform.account-changed' },
   platformAccountReports: { name: 'platform-account-reports', subject: 'event.messaging.account-reported' },
   directoryMessagesRead: { name: 'directory-messages-read', subject: 'event.messaging.messages-read' },
+  directoryMarketingStops: { name: 'directory-marketing-stops', subject: 'event.messaging.marketing-stopped' },
   directorySentMessages: { name: 'directory-sent-messages', subject: 'event.messaging.message-sent' },
 } as const satisfies Record<string, Consumer>
 

@@ -6,7 +6,7 @@ import { redriveEventsOf } from '../redrive.ts'
 import { chatAccount, phoneNumberId, phoneParams, text, time } from './fields.ts'
 import { AccountState } from './platform.ts'
 
-const bsuid = z
+export const bsuid = z
   .string()
   .regex(/^[A-Z]{2}\.[A-Za-z0-9]{1,128}$/)
   .meta({ description: 'Business-scoped user id.', example: 'US.13491208655302741918' })

@@ -8,7 +8,9 @@ let receiver: Receiver
 
 beforeAll(async () => {
   receiver = await startReceiver()
-  await api('POST', '/webhook_subscriptions', { body: { url: receiver.url, events: ['message.sent', 'message.status'] } })
+  await api('POST', '/webhook_subscriptions', {
+    body: { url: receiver.url, events: ['message.sent', 'message.status'] },
+  })
 })
 afterAll(() => receiver.close())
 

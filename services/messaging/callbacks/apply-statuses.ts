@@ -22,6 +22,11 @@ const Status = z.looseObject({
   id: z.string().min(1),
   status: z.enum(['sent', 'delivered', 'read', 'failed', 'played']),
   timestamp: z.string().regex(/^\d{1,12}$/),
+  recipient_id: z
+    .string()
+    .regex(/^\d{5,20}$/)
+    .optional()
+    .catch(undefined),
   biz_opaque_callback_data: z.string().optional(),
   errors: z
     .array(
@@ -129,12 +134,15 @@ function changeOf({ before, reported }: { before: Before; reported: Reported[] }
   )
   const highest = reported.toSorted((a, b) => words[b.status.status].rank - words[a.status.status].rank)[0]
   const first = reported[0]
-  const played = fresh.find(({ status }) => status.status === 'played')
+  const played = reported
+    .filter(({ status }) => status.status === 'played')
+    .map(({ status }) => timeOf(status).getTime())
   const rank = Math.max(before.rank, ...reported.map(({ status }) => words[status.status].rank))
   const rises = rank > before.rank && highest !== undefined
   const named = before.upstreamId === null && first !== undefined
   const events: Recorded[] = fresh.map(statusEvent)
-  if (named) events.unshift(messageSentEvent(before, first.status.id, timeOf(first.status)))
+  if (named)
+    events.unshift(messageSentEvent(before, first.status.id, timeOf(first.status), first.status.recipient_id ?? null))
   return {
     before,
     named,
@@ -148,7 +156,7 @@ function changeOf({ before, reported }: { before: Before; reported: Reported[] }
       status: rises ? highest.status.status : null,
       error: rises ? errorOf(highest.status) : null,
       upstream_id: named ? first.status.id : null,
-      played_at: played ? timeOf(played.status).toISOString() : null,
+      played_at: played.length > 0 ? new Date(Math.min(...played)).toISOString() : null,
     },
   }
 }
@@ -179,7 +187,7 @@ async function writeMessages(tx: TransactionSql, rows: Change['row'][]) {
   await tx`
     update messages m set rank = u.rank, told = u.told, status = coalesce(u.status, m.status),
       error = case when u.status is null then m.error else u.error end,
-      upstream_id = coalesce(m.upstream_id, u.upstream_id), played_at = coalesce(m.played_at, u.played_at)
+      upstream_id = coalesce(m.upstream_id, u.upstream_id), played_at = least(m.played_at, u.played_at)
     from json_to_recordset(${JSON.stringify(rows)}::text::json) as u(organization_id text, phone_number_id text, id text,
       rank smallint, told smallint, status text, error jsonb, upstream_id text, played_at timestamptz)
     where m.organization_id = u.organization_id and m.phone_number_id = u.phone_number_id and m.id = u.id

@@ -19,8 +19,16 @@ export interface SentMessageRow {
   businessAccountId: string
 }
 
-/** `message.sent`, once a message: recorded by whoever first writes the platform's id, be it the call's outcome or a callback. */
-export function messageSentEvent(message: SentMessageRow, upstreamId: string, at: Date): Recorded {
+/**
+ * `message.sent`, once a message: recorded by whoever first writes the platform's id, be it the call's outcome or a
+ * callback. `waId`, in digits, is how the platform writes the recipient, if it told: directory learns it where it differs.
+ */
+export function messageSentEvent(
+  message: SentMessageRow,
+  upstreamId: string,
+  at: Date,
+  waId: string | null = null,
+): Recorded {
   const { conversation, contact } = message.parties
   return recorded(
     messageSent,
@@ -53,6 +61,8 @@ export function messageSentEvent(message: SentMessageRow, upstreamId: string, at
       id: `${message.id}:sent`,
       phoneNumberId: message.phoneNumberId,
       traceparent: message.traceparent,
+      recipient:
+        waId !== null && message.recipient?.startsWith('+') && message.recipient !== `+${waId}` ? waId : undefined,
     },
   )
 }

@@ -13,7 +13,7 @@ export interface AttemptRecord {
 
 /** What becomes of an open send. */
 export type Outcome =
-  | { kind: 'sent'; upstreamId: string; attempt: AttemptRecord }
+  | { kind: 'sent'; upstreamId: string; waId: string | null; attempt: AttemptRecord }
   /** Again after `waitMs`; `slowNumberMs` holds the whole number back. Let out: later ones of its conversation may pass. */
   | { kind: 'again'; waitMs: number; slowNumberMs: number; letOut: boolean; attempt: AttemptRecord | null }
   /** Wait for a callback that may tell. */
@@ -44,7 +44,7 @@ export function outcomeOf(item: OpenSend, result: SendResult): Outcome {
   const attempt = recordOf(result)
   switch (result.kind) {
     case 'accepted':
-      return { kind: 'sent', upstreamId: result.upstreamId, attempt }
+      return { kind: 'sent', upstreamId: result.upstreamId, waId: result.waId, attempt }
     case 'unknown':
       return { kind: 'park', attempt }
     case 'unreachable':

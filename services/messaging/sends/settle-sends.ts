@@ -1,7 +1,7 @@
 import type { TransactionSql } from '@app/shared/database.ts'
-import { record } from '@app/shared/events.ts'
+import { record, type Recorded } from '@app/shared/events.ts'
 import type { Directive, Done } from '@app/shared/mailbox.ts'
-import { accountReportEvent } from './account-report.ts'
+import { followUps } from './follow-ups.ts'
 import { messageFailedEvent } from './message-failed.ts'
 import { messageSentEvent } from './message-sent.ts'
 import type { OpenSend } from './open-send.ts'
@@ -54,14 +54,13 @@ function directiveOf(item: OpenSend, pacedMs: number, outcome: Outcome | null, m
   }
 }
 
-function eventsOf(item: OpenSend, outcome: Outcome | null, isRaised: boolean, at: Date) {
+function eventsOf(item: OpenSend, outcome: Outcome | null, isRaised: boolean, at: Date): Recorded[] {
   switch (outcome?.kind) {
     case 'sent':
-      return isRaised ? [messageSentEvent(item, outcome.upstreamId, at)] : []
+      return isRaised ? [messageSentEvent(item, outcome.upstreamId, at, outcome.waId)] : []
     case 'failed': {
-      const { providerCode } = outcome.failure
-      const report = providerCode === null ? [] : accountReportEvent(item, providerCode)
-      return isRaised ? [messageFailedEvent(item, outcome.failure, at), ...report] : report
+      const followed = followUps(item, outcome.failure.providerCode, at)
+      return isRaised ? [messageFailedEvent(item, outcome.failure, at), ...followed] : followed
     }
     default:
       return []
