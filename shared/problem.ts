@@ -51,6 +51,11 @@ export const failures = {
   resource_not_found: { status: 404, type: 'not_found', code: 'resource_not_found', message: 'No such resource.' },
   idempotency_in_progress: conflict('idempotency_in_progress', 'A request with this Idempotency-Key is still running.'),
   name_taken: conflict('name_taken', 'The name is already in use.'),
+  template_already_exists: conflict(
+    'template_already_exists',
+    'A template of this name and language exists already, or is still being deleted.',
+  ),
+  template_not_editable: conflict('template_not_editable', 'A template whose review is pending cannot be edited.'),
   number_taken: conflict('phone_number_taken', 'The number is connected to another organization.'),
   webhook_subscription_disabled: conflict('webhook_subscription_disabled', 'The webhook subscription is disabled.'),
   payload_too_large: invalid(413, 'payload_too_large', 'The request body is too large.'),
@@ -70,6 +75,21 @@ export const failures = {
     'The recipient has not written in the last 24 hours: send a template.',
   ),
   subscription_inactive: invalid(422, 'subscription_inactive', 'The subscription of the organization is not active.'),
+  template_not_found: invalid(422, 'template_not_found', 'There is no such template in this language.'),
+  template_not_approved: invalid(422, 'template_not_approved', 'The template is not approved.'),
+  template_paused: invalid(422, 'template_paused', 'The platform paused the template for its low quality.'),
+  template_disabled: invalid(422, 'template_disabled', 'The platform disabled the template for its low quality.'),
+  template_param_count_mismatch: invalid(
+    422,
+    'template_param_count_mismatch',
+    'The number of parameters differs from that of the template.',
+  ),
+  template_param_format_mismatch: invalid(
+    422,
+    'template_param_format_mismatch',
+    'A parameter is of another kind than the template has.',
+  ),
+  media_upload_failed: invalid(422, 'media_upload_failed', 'The media could not be fetched or uploaded.'),
   upstream_refused: invalid(422, 'upstream_error', 'The upstream platform refused the request.'),
   rate_limit_exceeded: {
     status: 429,

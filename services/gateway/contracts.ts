@@ -3,11 +3,12 @@ import * as directoryChanges from '@app/shared/contracts/directory-changes.ts'
 import * as messaging from '@app/shared/contracts/messaging.ts'
 import * as messagingChanges from '@app/shared/contracts/messaging-changes.ts'
 import * as platform from '@app/shared/contracts/platform.ts'
+import * as templates from '@app/shared/contracts/templates.ts'
 import * as webhooks from '@app/shared/contracts/webhooks.ts'
 
 /** Every service's contracts: what declares `http` in them is the public API. */
 export const contractModules: Record<string, object> = {
-  messaging: { ...messaging, ...messagingChanges },
+  messaging: { ...messaging, ...messagingChanges, ...templates },
   directory: { ...directory, ...directoryChanges },
   platform,
   webhooks,

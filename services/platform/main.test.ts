@@ -9,6 +9,7 @@ import { hashOf } from './keys/keys.ts'
 const settings = {
   SEAL_KEYS: `k1:${Buffer.alloc(32, 1).toString('base64')}`,
   UPSTREAM_BASE_URL: 'http://127.0.0.1:1',
+  UPSTREAM_APP_ID: '1234567890',
 }
 let beside: TestService
 let platform: ChildProcess

@@ -11,6 +11,7 @@ import { sendReadReceipt } from '../messages/send-read-receipt.ts'
 import { draftOf, type SendBody } from './draft.ts'
 import type { KnownConversation, OwnNumber } from './known-conversations.ts'
 import { prepareFile, type PreparedFile } from './prepare-file.ts'
+import { resolveTemplate } from '../templates/resolve-template.ts'
 import { recipientOf } from './recipient.ts'
 
 /** One endpoint, two operations: a body with `status` is a read receipt. */
@@ -71,7 +72,7 @@ async function prepare(
     }
   }
   await refuseNumber(app, number)
-  const template = body.type === 'template' ? await app.resolveTemplate(number, body.template, caller) : null
+  const template = body.type === 'template' ? await resolveTemplate(app, number, body.template, caller) : null
   const file = await prepareFile(app, number, body.type, draft, caller.deadline)
   const marketing = template?.category === 'MARKETING'
   const window = template === null ? 'open' : 'any'

@@ -19,31 +19,45 @@ export interface Question<A extends z.ZodType> {
   answer: A
 }
 
-/** The platform refused for good, in its own shape. Its texts are for people: what it means is in code and subcode. */
+/** Down, busy or throttled: the same call may succeed later, whatever HTTP status these come with. */
+const passing = new Set([1, 2, 4, 17, 80007, 80008, 130429, 131000, 131016, 131057, 133004, 2494100])
+/** The token, or what it is allowed; 200 to 299 are missing permissions, too. Code 3 comes with a 500 and is as final. */
+const aboutToken = new Set([0, 3, 10, 102, 190, 131005])
+
+/**
+ * An error in the platform's own shape: its word that it did nothing. Its texts are for people: what it means is in code and
+ * subcode.
+ */
 export class UpstreamRefusal extends Error {
   override readonly name = 'UpstreamRefusal'
+  readonly httpStatus: number
   readonly code: number
   readonly subcode: number | undefined
   /** The sentence that it has for the user. */
   readonly sentence: string
 
-  constructor({ code, subcode, sentence }: { code: number; subcode: number | undefined; sentence: string }) {
-    super(`the platform refused with code ${code}, subcode ${subcode ?? 'none'}: ${sentence}`)
+  constructor(httpStatus: number, code: number, subcode: number | undefined, sentence: string) {
+    super(`the platform answered ${httpStatus} with code ${code}, subcode ${subcode ?? 'none'}`)
+    this.httpStatus = httpStatus
     this.code = code
     this.subcode = subcode
     this.sentence = sentence
   }
 
-  /** Token and permissions: 200 to 299 are missing permissions, code 3 comes with a 500 and is as final. */
   get isAboutToken(): boolean {
-    return [0, 3, 10, 102, 190, 131005].includes(this.code) || (this.code >= 200 && this.code <= 299)
+    return this.httpStatus === 401 || aboutToken.has(this.code) || (this.code >= 200 && this.code <= 299)
+  }
+
+  /** It may be otherwise in a moment. */
+  get isPassing(): boolean {
+    return passing.has(this.code) || (this.httpStatus >= 500 && !this.isAboutToken)
   }
 }
 
 /**
  * Asks the platform's management API, outside any transaction, until the deadline (performance.now) at most.
- * @throws `UpstreamRefusal` when it refuses for good; `upstream_unavailable` when it is busy or throttles, or does not answer,
- * not in time, or not as it should: then what was asked for may have been done.
+ * @throws `UpstreamRefusal` when it answers with an error of its own; `upstream_unavailable` when it does not answer, not in
+ * time, or not as it should: then what was asked for may have been done.
  */
 export async function askUpstream<A extends z.ZodType>(
   upstream: Upstream,
@@ -95,19 +109,12 @@ const Refused = z.object({
   }),
 })
 
-/** Down, busy or throttled: the same call may succeed later, whatever HTTP status these come with. */
-const passing = new Set([1, 2, 4, 17, 80007, 80008, 130429, 131000, 131016, 131057, 133004, 2494100])
-
 function failureOf(httpStatus: number, value: unknown): Error {
   const error = Refused.safeParse(value).data?.error
-  const cause = new Error(`the platform answered ${httpStatus}${error ? ` with code ${error.code}` : ''}`)
-  if (!error || passing.has(error.code)) return new Problem('upstream_unavailable', { cause })
+  if (!error) {
+    const cause = new Error(`the platform answered ${httpStatus} with what is not its own`)
+    return new Problem('upstream_unavailable', { cause })
+  }
   const { code, error_subcode: subcode, error_user_msg: forUser, error_data: data, message } = error
-  const refusal = new UpstreamRefusal({
-    code,
-    subcode,
-    sentence: forUser || data?.details || message || `code ${code}`,
-  })
-  if (httpStatus >= 500 && !refusal.isAboutToken) return new Problem('upstream_unavailable', { cause })
-  return refusal
+  return new UpstreamRefusal(httpStatus, code, subcode, forUser || data?.details || message || `code ${code}`)
 }
