@@ -8,6 +8,10 @@ export interface Http {
   path: `/${string}`
   /** The success status; 200 unless told otherwise. */
   status?: 200 | 201 | 202 | undefined
+  /** A second success status, which the handler answers itself (`WholeAnswer`). */
+  otherStatus?: 200 | undefined
+  /** Its answers have a weak ETag, and `If-None-Match` is answered with 304. For GET. */
+  etag?: boolean | undefined
   /** The group in the API documentation. */
   tag: string
   /** The organization must be entitled to it, else `feature_not_entitled`. */

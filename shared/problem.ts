@@ -57,6 +57,11 @@ export const failures = {
   ),
   template_not_editable: conflict('template_not_editable', 'A template whose review is pending cannot be edited.'),
   number_taken: conflict('phone_number_taken', 'The number is connected to another organization.'),
+  label_already_exists: conflict('label_already_exists', 'The team has a label of that name.'),
+  contact_identity_conflict: conflict(
+    'contact_identity_conflict',
+    'The phone number and the bsuid belong to two different contacts.',
+  ),
   webhook_subscription_disabled: conflict('webhook_subscription_disabled', 'The webhook subscription is disabled.'),
   payload_too_large: invalid(413, 'payload_too_large', 'The request body is too large.'),
   uri_too_long: invalid(414, 'uri_too_long', 'The request path or query is too long.'),

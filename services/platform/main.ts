@@ -22,6 +22,7 @@ import { rateTiers } from './organizations/rate-tiers.ts'
 import { updateOrganization } from './organizations/update-organization.ts'
 import { createMember } from './teams/create-member.ts'
 import { createTeam } from './teams/create-team.ts'
+import { listTeams } from './teams/list-teams.ts'
 import { createUpstream, upstreamSettings } from '@app/shared/upstream.ts'
 
 const env = readEnv({
@@ -49,6 +50,7 @@ const serving = await serve(app, platform, {
   createOrganization,
   updateOrganization,
   createTeam,
+  listTeams,
   createMember,
   createKey,
   listKeys,
