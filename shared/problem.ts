@@ -52,6 +52,8 @@ export const failures = {
   idempotency_in_progress: conflict('idempotency_in_progress', 'A request with this Idempotency-Key is still running.'),
   name_taken: conflict('name_taken', 'The name is already in use.'),
   number_taken: conflict('phone_number_taken', 'The number is connected to another organization.'),
+  customer_archived: conflict('customer_archived', 'The customer is archived.'),
+  setup_link_inactive: conflict('setup_link_inactive', 'The setup link is consumed, revoked or expired.'),
   webhook_subscription_disabled: conflict('webhook_subscription_disabled', 'The webhook subscription is disabled.'),
   payload_too_large: invalid(413, 'payload_too_large', 'The request body is too large.'),
   uri_too_long: invalid(414, 'uri_too_long', 'The request path or query is too long.'),
