@@ -34,6 +34,7 @@ import { revokeSetupLink } from './setup-links/revoke-setup-link.ts'
 import { updateSetupLink } from './setup-links/update-setup-link.ts'
 import { createMember } from './teams/create-member.ts'
 import { createTeam } from './teams/create-team.ts'
+import { listTeams } from './teams/list-teams.ts'
 import { createUpstream, upstreamSettings } from '@app/shared/upstream.ts'
 
 const env = readEnv({
@@ -56,38 +57,36 @@ const app: App = {
 }
 const housekeeping = await startHousekeeping(app, { partitions: [apiLog], sweeps: [sweepKeys] })
 
-const serving = await serve(
-  app,
-  { ...platform, ...customers },
-  {
-    getMe,
-    listAccounts,
-    authenticateKey,
-    findAccount,
-    recordApiCalls,
-    createOrganization,
-    updateOrganization,
-    createTeam,
-    createMember,
-    createKey,
-    listKeys,
-    revokeKey,
-    connectAccount,
-    createCustomer,
-    listCustomers,
-    getCustomer,
-    updateCustomer,
-    archiveCustomer,
-    restoreCustomer,
-    removeCustomerAccount,
-    removeCustomerWhatsappAccount: removeCustomerAccount,
-    createSetupLink,
-    listSetupLinks,
-    updateSetupLink,
-    revokeSetupLink,
-    redriveEvents,
-  },
-)
+const contracts = { ...platform, ...customers }
+const serving = await serve(app, contracts, {
+  getMe,
+  listAccounts,
+  authenticateKey,
+  findAccount,
+  recordApiCalls,
+  createOrganization,
+  updateOrganization,
+  createTeam,
+  listTeams,
+  createMember,
+  createKey,
+  listKeys,
+  revokeKey,
+  connectAccount,
+  createCustomer,
+  listCustomers,
+  getCustomer,
+  updateCustomer,
+  archiveCustomer,
+  restoreCustomer,
+  removeCustomerAccount,
+  removeCustomerWhatsappAccount: removeCustomerAccount,
+  createSetupLink,
+  listSetupLinks,
+  updateSetupLink,
+  revokeSetupLink,
+  redriveEvents,
+})
 
 stopInOrder(app, [
   serving.stop,
