@@ -62,6 +62,8 @@ export const failures = {
     'contact_identity_conflict',
     'The phone number and the bsuid belong to two different contacts.',
   ),
+  customer_archived: conflict('customer_archived', 'The customer is archived.'),
+  setup_link_inactive: conflict('setup_link_inactive', 'The setup link is consumed, revoked or expired.'),
   webhook_subscription_disabled: conflict('webhook_subscription_disabled', 'The webhook subscription is disabled.'),
   payload_too_large: invalid(413, 'payload_too_large', 'The request body is too large.'),
   uri_too_long: invalid(414, 'uri_too_long', 'The request path or query is too long.'),

@@ -1,5 +1,6 @@
 import * as contacts from '@app/shared/contracts/contacts.ts'
 import * as conversations from '@app/shared/contracts/conversations.ts'
+import * as customers from '@app/shared/contracts/customers.ts'
 import * as directory from '@app/shared/contracts/directory.ts'
 import * as directoryChanges from '@app/shared/contracts/directory-changes.ts'
 import * as labels from '@app/shared/contracts/labels.ts'
@@ -13,6 +14,6 @@ import * as webhooks from '@app/shared/contracts/webhooks.ts'
 export const contractModules: Record<string, object> = {
   messaging: { ...messaging, ...messagingChanges, ...templates },
   directory: { ...directory, ...contacts, ...conversations, ...labels, ...directoryChanges },
-  platform,
+  platform: { ...platform, ...customers },
   webhooks,
 }

@@ -1,3 +1,4 @@
+import * as customers from '@app/shared/contracts/customers.ts'
 import * as platform from '@app/shared/contracts/platform.ts'
 import { keyRing, readEnv } from '@app/shared/environment.ts'
 import { startHousekeeping } from '@app/shared/housekeeping.ts'
@@ -12,6 +13,13 @@ import { findAccount } from './accounts/find-account.ts'
 import { listAccounts } from './accounts/list-accounts.ts'
 import { apiLog, recordApiCalls } from './api-log/record-api-calls.ts'
 import type { App } from './app.ts'
+import { archiveCustomer } from './customers/archive-customer.ts'
+import { createCustomer } from './customers/create-customer.ts'
+import { getCustomer } from './customers/get-customer.ts'
+import { listCustomers } from './customers/list-customers.ts'
+import { removeCustomerAccount } from './customers/remove-customer-account.ts'
+import { restoreCustomer } from './customers/restore-customer.ts'
+import { updateCustomer } from './customers/update-customer.ts'
 import { authenticateKey } from './keys/authenticate-key.ts'
 import { createKey } from './keys/create-key.ts'
 import { listKeys } from './keys/list-keys.ts'
@@ -20,6 +28,10 @@ import { createOrganization } from './organizations/create-organization.ts'
 import { getMe } from './organizations/get-me.ts'
 import { rateTiers } from './organizations/rate-tiers.ts'
 import { updateOrganization } from './organizations/update-organization.ts'
+import { createSetupLink } from './setup-links/create-setup-link.ts'
+import { listSetupLinks } from './setup-links/list-setup-links.ts'
+import { revokeSetupLink } from './setup-links/revoke-setup-link.ts'
+import { updateSetupLink } from './setup-links/update-setup-link.ts'
 import { createMember } from './teams/create-member.ts'
 import { createTeam } from './teams/create-team.ts'
 import { listTeams } from './teams/list-teams.ts'
@@ -27,21 +39,26 @@ import { createUpstream, upstreamSettings } from '@app/shared/upstream.ts'
 
 const env = readEnv({
   DATABASE_URL: z.url(),
+  CURSOR_KEYS: keyRing,
   SEAL_KEYS: keyRing,
   RATE_TIERS: rateTiers,
+  PUBLIC_URL: z.url(),
   ...upstreamSettings,
 })
 const service = await startWithDatabase('platform', env)
 const app: App = {
   ...service,
   relay: startRelay(service),
+  cursorKeys: env.CURSOR_KEYS,
   sealKeys: env.SEAL_KEYS,
   rateTiers: env.RATE_TIERS,
   upstream: createUpstream(env),
+  publicUrl: env.PUBLIC_URL,
 }
 const housekeeping = await startHousekeeping(app, { partitions: [apiLog], sweeps: [sweepKeys] })
 
-const serving = await serve(app, platform, {
+const contracts = { ...platform, ...customers }
+const serving = await serve(app, contracts, {
   getMe,
   listAccounts,
   authenticateKey,
@@ -56,6 +73,18 @@ const serving = await serve(app, platform, {
   listKeys,
   revokeKey,
   connectAccount,
+  createCustomer,
+  listCustomers,
+  getCustomer,
+  updateCustomer,
+  archiveCustomer,
+  restoreCustomer,
+  removeCustomerAccount,
+  removeCustomerWhatsappAccount: removeCustomerAccount,
+  createSetupLink,
+  listSetupLinks,
+  updateSetupLink,
+  revokeSetupLink,
   redriveEvents,
 })
 
