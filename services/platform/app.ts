@@ -11,4 +11,6 @@ export interface App extends DataService {
   sealKeys: KeyRing
   rateTiers: RateTiers
   upstream: Upstream
+  /** Our app at the platform, in whose name a dialog's code is exchanged. */
+  upstreamApp: { id: string; secret: string }
 }

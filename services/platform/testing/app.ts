@@ -23,6 +23,7 @@ export async function startTestApp() {
     ...service,
     relay: startRelay(service),
     sealKeys: { current: 'k1', byId: new Map([['k1', randomBytes(32)]]) },
+    upstreamApp: { id: '1000', secret: 'app-secret' },
     rateTiers: rateTiers.parse('{}'),
     upstream: createUpstream({
       UPSTREAM_BASE_URL: upstream.url,
