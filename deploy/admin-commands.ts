@@ -1,4 +1,5 @@
 import type { Rpc } from '@app/shared/contract.ts'
+import { restoreCustomer } from '@app/shared/contracts/customers.ts'
 import * as directory from '@app/shared/contracts/directory.ts'
 import * as messaging from '@app/shared/contracts/messaging.ts'
 import {
@@ -77,6 +78,7 @@ export const commands: Record<string, Command> = {
   },
   'key list': { contract: listKeys, options: { organization } },
   'key revoke': { contract: revokeKey, operand: 'key_id', options: {} },
+  'customer restore': { contract: restoreCustomer, operand: 'customer_id', options: {} },
   'events redrive': {
     contract: redriveEvents,
     others: [messaging.redriveEvents, directory.redriveEvents],

@@ -82,7 +82,7 @@ export const beginSetup = rpc({
   summary: 'Begin an onboarding',
   body: z.object({ token: z.string().max(200), setup_link_id: idOf('csl') }),
   answer: z.object({ state: z.string() }),
-  errors: ['resource_not_found', 'setup_link_inactive', 'setup_refused'],
+  errors: ['resource_not_found', 'setup_link_inactive', 'customer_suspended'],
 })
 
 /** The upstream's id of a number or of a business account. */
@@ -109,7 +109,7 @@ export const completeSetup = rpc({
   errors: [
     'resource_not_found',
     'setup_link_inactive',
-    'setup_refused',
+    'customer_suspended',
     'setup_in_progress',
     'number_taken',
     'upstream_refused',

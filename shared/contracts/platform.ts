@@ -234,7 +234,7 @@ export const connectAccount = rpc({
     customer_id: idOf('cus').optional(),
   }),
   answer: Account.extend({ account_id: idOf('acc') }),
-  errors: ['resource_not_found', 'number_taken', 'upstream_refused', 'upstream_unavailable'],
+  errors: ['resource_not_found', 'customer_archived', 'number_taken', 'upstream_refused', 'upstream_unavailable'],
 })
 
 /** What messaging and directory keep of an account. A newer `version` replaces an older one, never the other way. */

@@ -45,7 +45,11 @@ async function settleReport(tx: TransactionSql, organizationId: string, report: 
   return states
 }
 
-async function apply(tx: TransactionSql, { organizationId, id }: { organizationId: string; id: string }, effect: Effect) {
+async function apply(
+  tx: TransactionSql,
+  { organizationId, id }: { organizationId: string; id: string },
+  effect: Effect,
+) {
   const reportedUntil = new Date(Math.max(Date.now() + standsMs, effect.kind === 'degrade' ? Number(effect.until) : 0))
   const stands = effect.kind === 'degrade' || effect.kind === 'disconnect'
   await tx`

@@ -63,13 +63,12 @@ async function release({ sql }: App, account: DueAccount) {
   `
 }
 
-type Known = Standing & Pick<UpstreamNumber, 'name' | 'phoneNumber'> & { upstreamStatus: string | null; version: string }
+type Known = Standing &
+  Pick<UpstreamNumber, 'name' | 'phoneNumber'> & { upstreamStatus: string | null; version: string }
 
 async function settle(app: App, account: DueAccount, answer: UpstreamNumber | 'gone') {
   const caller = systemCaller(account.organizationId)
-  const states = await app.sql.begin((tx) =>
-    changeAccount(tx, account, () => write(tx, account, answer), caller),
-  )
+  const states = await app.sql.begin((tx) => changeAccount(tx, account, () => write(tx, account, answer), caller))
   app.relay.wake()
   await tellStates(app, states, caller)
 }

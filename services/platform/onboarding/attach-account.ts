@@ -1,7 +1,7 @@
 import type { Caller } from '@app/shared/contract.ts'
 import type { TransactionSql } from '@app/shared/database.ts'
 import { newId } from '@app/shared/ids.ts'
-import { notFound, Problem } from '@app/shared/problem.ts'
+import { Problem } from '@app/shared/problem.ts'
 import { seal } from '@app/shared/seal.ts'
 import type { AccountState } from '../accounts/account-states.ts'
 import { recordStates, statesOf } from '../accounts/account-states.ts'
@@ -10,14 +10,13 @@ import type { App } from '../app.ts'
 import { violates } from '../constraints.ts'
 import { lockOrganization } from '../organizations/lock-organization.ts'
 import { consumeLink } from '../setup-links/consume-link.ts'
-import { lockLink, type LinkRow } from '../setup-links/setup-links.ts'
+import { type Link, readLink } from '../setup-links/find-link.ts'
 import type { ListedNumber } from '../upstream/list-numbers.ts'
 import type { OnboardingRow } from './onboardings.ts'
-import { refuseStanding } from './setups.ts'
+import { refuseUnusable } from './setups.ts'
 
 export interface Attached {
   accountId: string
-  link: LinkRow
   states: AccountState[]
 }
 
@@ -52,21 +51,22 @@ async function attach(
 ): Promise<Attached> {
   const { organizationId, setupLinkId } = onboarding
   await lockOrganization(tx, organizationId)
-  const link = await lockLink(tx, organizationId, setupLinkId)
-  if (!link) throw notFound()
-  if (link.status !== 'active') throw new Problem('setup_link_inactive')
-  await refuseStanding(tx, link)
+  const link = await readLink(tx, { organizationId, id: setupLinkId })
+  refuseUnusable(link)
   const accountId = await findPlace(tx, onboarding, link, number)
   await put(tx, { onboarding, link, accountId, number, sealedToken: seal(app.sealKeys, token, `account:${accountId}`) })
+  if (number !== null) {
+    const { phoneNumberId, phoneNumber } = number
+    await consumeLink(tx, link, { accountId, phoneNumberId, phoneNumber, traceparent: caller.traceparent })
+  }
   const states = await statesOf(tx, organizationId, accountId)
   await recordStates(tx, states, caller)
-  const consumed = number === null ? link : await consumeLink(tx, link, { accountId, ...number }, caller)
   await tx`
     update onboardings set step = 'connected', account_id = ${accountId}, sealed_token = null, due_at = now(),
       phone_number_id = ${number?.phoneNumberId ?? null}, updated_at = now()
     where organization_id = ${organizationId} and id = ${onboarding.id}
   `
-  return { accountId, link: consumed, states }
+  return { accountId, states }
 }
 
 interface Place {
@@ -76,7 +76,7 @@ interface Place {
 }
 
 /** The number's own account, else the one that waits for a number of the same business account, else a new one. */
-async function findPlace(tx: TransactionSql, onboarding: OnboardingRow, link: LinkRow, number: ListedNumber | null) {
+async function findPlace(tx: TransactionSql, onboarding: OnboardingRow, link: Link, number: ListedNumber | null) {
   const { organizationId, businessAccountId } = onboarding
   const [own] = await tx<Place[]>`
     select id, customer_id, attached from accounts
@@ -95,7 +95,7 @@ async function findPlace(tx: TransactionSql, onboarding: OnboardingRow, link: Li
 
 interface Putting {
   onboarding: OnboardingRow
-  link: LinkRow
+  link: Link
   accountId: string
   number: ListedNumber | null
   sealedToken: string
@@ -109,10 +109,9 @@ async function put(tx: TransactionSql, { onboarding, link, accountId, number, se
   await tx`
     insert into accounts as a (organization_id, id, phone_number_id, business_account_id, phone_number, name, team_id,
       customer_id, status, upstream_status, sealed_token, poll_at)
-    select ${organizationId}, ${accountId}, ${number?.phoneNumberId ?? null}, ${businessAccountId},
-      ${number?.phoneNumber ?? null}, ${number?.name ?? null}, c.team_id, c.id, ${status}, ${number?.status ?? null},
-      ${sealedToken}, now() + ${firstPollMs} * interval '1 ms'
-    from customers c where c.organization_id = ${organizationId} and c.id = ${link.customerId}
+    values (${organizationId}, ${accountId}, ${number?.phoneNumberId ?? null}, ${businessAccountId},
+      ${number?.phoneNumber ?? null}, ${number?.name ?? null}, ${link.teamId}, ${link.customerId}, ${status},
+      ${number?.status ?? null}, ${sealedToken}, now() + ${firstPollMs} * interval '1 ms')
     on conflict (organization_id, id) do update set
       phone_number_id = excluded.phone_number_id, business_account_id = excluded.business_account_id,
       phone_number = excluded.phone_number, name = excluded.name, team_id = excluded.team_id,

@@ -16,26 +16,27 @@ import {
   type OnboardingRow,
   putOff,
 } from './onboardings.ts'
+import type { Link } from '../setup-links/find-link.ts'
 import { successUrlOf } from './redirects.ts'
-import { findSetup, type Setup } from './setups.ts'
+import { findSetup, refuseUnusable } from './setups.ts'
 
 /** Everything here together, so that the page still gets an answer. */
 const budgetMs = 22_000
 
 export const completeSetup: Handler<App, typeof contract> = async (app, { body }, caller) => {
-  const setup = await findSetup(app.sql, body.token)
-  const { organizationId, id: setupLinkId } = setup.link
+  const link = await findSetup(app.sql, body.token)
+  const { organizationId, id: setupLinkId } = link
   const key = { organizationId, setupLinkId, id: onboardingIdOf(body.state) }
   const owner = { ...caller, organizationId, deadline: Math.min(caller.deadline, performance.now() + budgetMs) }
   const over = await findOnboarding(app.sql, key)
   if (!over) throw notFound()
-  if (over.step === 'connected' || over.step === 'done') return answerOf(app.sql, setup, over)
+  if (over.step === 'connected' || over.step === 'done') return answerOf(app.sql, link, over)
   if (over.step === 'failed') throw new Problem('upstream_refused', { message: over.lastError ?? undefined })
-  if (setup.state !== 'active') throw new Problem(setup.state === 'refused' ? 'setup_refused' : 'setup_link_inactive')
+  refuseUnusable(link)
   const row = await claimOnboarding(app.sql, key, body)
   if (!row) throw new Problem('setup_in_progress')
   await continueOnboarding(app, await exchange(app, row, body, owner), owner)
-  return answerOf(app.sql, setup, await findOnboarding(app.sql, key))
+  return answerOf(app.sql, link, await findOnboarding(app.sql, key))
 }
 
 /** Spends the code, and keeps what it bought before anything else is done. */
@@ -55,11 +56,7 @@ async function exchange(app: App, row: OnboardingRow, { code }: Input<typeof con
 }
 
 /** As it is now: the link's URL may have changed, the number may be registered meanwhile. */
-async function answerOf(
-  sql: Sql,
-  { link }: Setup,
-  onboarding: OnboardingRow | undefined,
-): Promise<Answer<typeof contract>> {
+async function answerOf(sql: Sql, link: Link, onboarding: OnboardingRow | undefined): Promise<Answer<typeof contract>> {
   const number = await findConnected(sql, link.organizationId, onboarding?.accountId ?? null)
   if (!number) throw notFound()
   return { number, success_url: successUrlOf(link, number.phone_number_id) }

@@ -1,6 +1,4 @@
-import type { LinkRow } from '../setup-links/setup-links.ts'
-
-type Link = Pick<LinkRow, 'id' | 'customerId' | 'successRedirectUrl' | 'failureRedirectUrl'>
+import type { Link } from '../setup-links/find-link.ts'
 
 /** Where the browser goes in the end: the organization's own URL with the ids and the outcome as query parameters. */
 export const successUrlOf = (link: Link, phoneNumberId: string | null): string | null =>

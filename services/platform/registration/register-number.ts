@@ -19,7 +19,8 @@ const budgetMs = 15_000
 const settledMs = 60_000
 const soonMs = 3_000
 
-type Asked = Input<typeof contract>
+type Asked = Pick<Input<typeof contract>, 'params' | 'body'>
+const columns = [...accountColumns, 'attached', 'sealed_token']
 type Row = AccountRow & { attached: boolean; sealedToken: string | null }
 
 /** Registers a number with its PIN. Registering twice does no harm, so that whoever got no answer may ask again. */
@@ -32,7 +33,12 @@ export const registerNumber: Handler<App, typeof contract> = async (app, { param
   const number = isConnected ? 'unchanged' : await register(app, account, { params, body }, caller)
   let states: AccountState[] = []
   const answer = await once(app, contract, caller, async (tx) => {
-    states = await changeAccount(tx, { organizationId, id: account.id }, () => keep(tx, account, number, organizationId), caller)
+    states = await changeAccount(
+      tx,
+      { organizationId, id: account.id },
+      () => keep(tx, account, number, organizationId),
+      caller,
+    )
     const [row] = await tx<[AccountRow]>`
       select ${tx(accountColumns)} from accounts
       where organization_id = ${organizationId} and id = ${account.id}
@@ -45,7 +51,7 @@ export const registerNumber: Handler<App, typeof contract> = async (app, { param
 
 async function find({ sql }: App, { organizationId }: Caller, phoneNumberId: string) {
   const [row] = await sql<Row[]>`
-    select ${sql([...accountColumns, 'attached', 'sealed_token'])} from accounts
+    select ${sql(columns)} from accounts
     where organization_id = ${organizationId} and phone_number_id = ${phoneNumberId}
   `
   if (!row) throw notFound()

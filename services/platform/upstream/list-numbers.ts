@@ -20,7 +20,9 @@ const Answer = z.object({
       is_on_biz_app: z.boolean().nullish(),
     }),
   ),
-  paging: z.object({ next: z.string().optional(), cursors: z.object({ after: z.string() }).partial().optional() }).nullish(),
+  paging: z
+    .object({ next: z.string().optional(), cursors: z.object({ after: z.string() }).partial().optional() })
+    .nullish(),
 })
 
 const fields = 'id,display_phone_number,verified_name,status,is_on_biz_app'
