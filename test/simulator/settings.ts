@@ -20,6 +20,8 @@ const Settings = z.strictObject({
   pair_limit: z.boolean(),
   /** Refuse (130429) more than this many sends of one number in a second; null: as many as come. */
   throughput_per_second: z.int().min(1).nullable(),
+  /** How long the URL of a file lives. */
+  media_url_ttl_ms: z.int().min(0).max(3_600_000),
   /** `neutral` speaks `chat`, `chat_business_account` and `chat_id`. */
   words: z.enum(['platform', 'neutral']),
 })
@@ -39,6 +41,7 @@ const defaults: Settings = {
   window_refusal: 'sync',
   pair_limit: false,
   throughput_per_second: null,
+  media_url_ttl_ms: 300_000,
   words: 'platform',
 }
 

@@ -3,6 +3,7 @@ import type { App } from '../app.ts'
 import { controlCallbacks } from './callbacks.ts'
 import { controlFaults } from './faults.ts'
 import { controlInbound } from './inbound.ts'
+import { controlMedia } from './media.ts'
 import { controlNumbers } from './numbers.ts'
 import { BadField } from './parse.ts'
 import { controlSent } from './sent.ts'
@@ -19,6 +20,7 @@ export function serveControl(app: App, http: FastifyInstance) {
 
   controlNumbers(app, http)
   controlInbound(app, http)
+  controlMedia(app, http)
   controlSent(app, http)
   controlFaults(app, http)
   controlCallbacks(app, http)

@@ -1,12 +1,16 @@
 import type { FastifyInstance } from 'fastify'
 import type { App } from '../app.ts'
+import { deleteMedia } from '../media/delete-media.ts'
+import { serveDownloads } from '../media/download-media.ts'
 import { sendMessage } from '../messages/send-message.ts'
 import { subscribeApp } from '../numbers/subscribe-app.ts'
 import { authenticate, ownNumber } from './authenticate.ts'
 import { answerErrors } from './answer-errors.ts'
 import { applyFaults } from './apply-faults.ts'
+import { unknownObject } from './graph-error.ts'
 import { graphRequest, type GraphRoute, parseGraphBodies, versionOf } from './graph-request.ts'
 import { readNode } from './nodes.ts'
+import { serveUploads } from './uploads.ts'
 
 /** The platform's own API: its routes, each one line into the room that answers. */
 export function serveGraph(app: App, http: FastifyInstance) {
@@ -28,4 +32,14 @@ export function serveGraph(app: App, http: FastifyInstance) {
     const caller = authenticate(app, request.headers.authorization)
     return readNode(app, request.params.id, caller, request.query)
   })
+  http.delete<GraphRoute>('/:version/:id', async (request) => {
+    versionOf(request)
+    const { id } = request.params
+    const caller = authenticate(app, request.headers.authorization)
+    const answer = await deleteMedia(app, id, caller, request.query)
+    if (!answer) throw unknownObject('delete', id)
+    return answer
+  })
+  serveDownloads(app, http)
+  http.register(async (scope) => serveUploads(app, scope))
 }

@@ -1,4 +1,5 @@
 import type { App } from '../app.ts'
+import { readMedia } from '../media/read-media.ts'
 import { readNumber } from '../numbers/read-number.ts'
 import type { Caller } from './authenticate.ts'
 import { unknownObject } from './graph-error.ts'
@@ -9,7 +10,7 @@ export type Query = Partial<Record<string, string>>
 export type NodeReader = (app: App, id: string, caller: Caller, query: Query) => object | undefined
 
 /** Every kind of node hangs under `GET /{v}/{id}`: each that can be read has its line here. */
-const readers: NodeReader[] = [readNumber]
+const readers: NodeReader[] = [readNumber, readMedia]
 
 export function readNode(app: App, id: string, caller: Caller, query: Query) {
   for (const read of readers) {

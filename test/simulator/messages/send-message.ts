@@ -2,6 +2,7 @@ import type { App } from '../app.ts'
 import type { GraphRequest } from '../graph/graph-request.ts'
 import { badParameter, GraphError, type StatusFailure } from '../graph/graph-error.ts'
 import { optionalText, type Param, requiredObject, requiredText } from '../graph/params.ts'
+import { checkMediaIds } from '../media/check-media-ids.ts'
 import type { PhoneNumber } from '../numbers/numbers.ts'
 import { wordsOf } from '../words.ts'
 import { checkMessage, type MessageType } from './check-message.ts'
@@ -24,8 +25,9 @@ export function sendMessage(app: App, number: PhoneNumber, { version, message, r
 
   const recipient = checkRecipient(message, number)
   const type = checkMessage(message)
+  const misfit = checkMediaIds(app, number, type, message)
   const at = Date.now()
-  const failure = whyItFails(app, number, recipient, type, message)
+  const failure = whyItFails(app, number, recipient, type, message) ?? misfit
   if (failure === outsideWindow && app.settings.current.window_refusal === 'sync')
     throw new GraphError(failure.code, failure)
   app.limits.charge(number.phoneNumberId, recipientKey(recipient), at)
@@ -45,7 +47,7 @@ function mustBeRegistered({ status }: PhoneNumber) {
     throw new GraphError(133010, { details: 'The phone number is not registered.' })
 }
 
-function mustNameProduct({ settings }: App, message: Param) {
+export function mustNameProduct({ settings }: App, message: Param) {
   const { product } = wordsOf(settings.current)
   const named = optionalText(message, 'messaging_product')
   if (named === undefined) throw badParameter('The parameter messaging_product is required.')
