@@ -22,6 +22,8 @@ const Settings = z.strictObject({
   throughput_per_second: z.int().min(1).nullable(),
   /** How long the URL of a file lives. */
   media_url_ttl_ms: z.int().min(0).max(3_600_000),
+  /** How long a code of the signup dialog lives. */
+  signup_code_ms: z.int().min(0).max(600_000),
   /** `neutral` speaks `chat`, `chat_business_account` and `chat_id`. */
   words: z.enum(['platform', 'neutral']),
 })
@@ -42,6 +44,7 @@ const defaults: Settings = {
   pair_limit: false,
   throughput_per_second: null,
   media_url_ttl_ms: 300_000,
+  signup_code_ms: 30_000,
   words: 'platform',
 }
 

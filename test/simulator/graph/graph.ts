@@ -4,6 +4,7 @@ import { deleteMedia } from '../media/delete-media.ts'
 import { serveDownloads } from '../media/download-media.ts'
 import { sendMessage } from '../messages/send-message.ts'
 import { subscribeApp } from '../numbers/subscribe-app.ts'
+import { serveOnboarding } from '../onboarding/serve-onboarding.ts'
 import { authenticate, ownNumber } from './authenticate.ts'
 import { answerErrors } from './answer-errors.ts'
 import { applyFaults } from './apply-faults.ts'
@@ -27,6 +28,7 @@ export function serveGraph(app: App, http: FastifyInstance) {
     versionOf(request)
     return subscribeApp(app, authenticate(app, request.headers.authorization), request.params.id)
   })
+  serveOnboarding(app, http)
   http.get<GraphRoute>('/:version/:id', (request) => {
     versionOf(request)
     const caller = authenticate(app, request.headers.authorization)
