@@ -1,7 +1,7 @@
 import { z } from 'zod'
 import { rpc } from '../contract.ts'
 import { idOf } from '../ids.ts'
-import { phoneNumberId, phoneParams } from './fields.ts'
+import { phoneNumberId, phoneParams, time } from './fields.ts'
 import { Account } from './platform.ts'
 
 export const registerNumber = rpc({
@@ -66,6 +66,7 @@ export const getSetup = rpc({
     state: linkState,
     organization_name: z.string(),
     customer_name: z.string(),
+    expires_at: time,
     /** Where the page leads back to, with the ids and the status as query parameters. */
     success_url: z.string().nullable(),
     cancelled_url: z.string().nullable(),

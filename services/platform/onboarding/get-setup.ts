@@ -14,6 +14,7 @@ export const getSetup: Handler<App, typeof contract> = async ({ sql }, { body })
     state,
     organization_name: link.organizationName,
     customer_name: link.customerName,
+    expires_at: link.expiresAt.toISOString(),
     success_url: state === 'consumed' ? successUrlOf(link, number?.phone_number_id ?? null) : null,
     cancelled_url: failureUrlOf(link, 'cancelled'),
     failed_url: failureUrlOf(link, 'failed'),
