@@ -50,6 +50,7 @@ export const failures = {
   subscription_lapsed: forbidden('subscription_inactive', 'The subscription of the organization is not active.'),
   resource_not_found: { status: 404, type: 'not_found', code: 'resource_not_found', message: 'No such resource.' },
   idempotency_in_progress: conflict('idempotency_in_progress', 'A request with this Idempotency-Key is still running.'),
+  setup_in_progress: conflict('setup_in_progress', 'The number is being connected.'),
   name_taken: conflict('name_taken', 'The name is already in use.'),
   template_already_exists: conflict(
     'template_already_exists',
@@ -97,6 +98,7 @@ export const failures = {
     'A parameter is of another kind than the template has.',
   ),
   media_upload_failed: invalid(422, 'media_upload_failed', 'The media could not be fetched or uploaded.'),
+  registration_failed: invalid(422, 'registration_failed', 'The platform did not register the number.'),
   upstream_refused: invalid(422, 'upstream_error', 'The upstream platform refused the request.'),
   rate_limit_exceeded: {
     status: 429,

@@ -6,6 +6,7 @@ import * as directoryChanges from '@app/shared/contracts/directory-changes.ts'
 import * as labels from '@app/shared/contracts/labels.ts'
 import * as messaging from '@app/shared/contracts/messaging.ts'
 import * as messagingChanges from '@app/shared/contracts/messaging-changes.ts'
+import * as onboarding from '@app/shared/contracts/onboarding.ts'
 import * as platform from '@app/shared/contracts/platform.ts'
 import * as templates from '@app/shared/contracts/templates.ts'
 import * as webhooks from '@app/shared/contracts/webhooks.ts'
@@ -14,6 +15,6 @@ import * as webhooks from '@app/shared/contracts/webhooks.ts'
 export const contractModules: Record<string, object> = {
   messaging: { ...messaging, ...messagingChanges, ...templates },
   directory: { ...directory, ...contacts, ...conversations, ...labels, ...directoryChanges },
-  platform: { ...platform, ...customers },
+  platform: { ...platform, ...customers, ...onboarding },
   webhooks,
 }

@@ -5,6 +5,8 @@ import { createApp } from './app.ts'
 import { contractModules } from './contracts.ts'
 import { buildHttp } from './http.ts'
 import { budgetsIn, connectRedis } from './limits/rate-lease.ts'
+import { routeSetup } from './onboarding/route-setup.ts'
+import { createSignup, signupSettings } from './onboarding/signup-settings.ts'
 import { stopListening } from './stop-listening.ts'
 import { openapi } from './openapi/openapi.ts'
 import { routeUpstreamCallbacks } from './upstream-callback.ts'
@@ -18,6 +20,7 @@ const env = readEnv({
   TRUST_PROXY: z.coerce.number().int().min(0).default(0),
   UPSTREAM_APP_SECRET: z.string().min(1),
   UPSTREAM_VERIFY_TOKEN: z.string().min(1),
+  ...signupSettings,
 })
 const service = await start('gateway', env)
 const redis = connectRedis(env.REDIS_URL, service.log)
@@ -26,6 +29,7 @@ const app = createApp(service, budgetsIn(redis), env.TRUST_PROXY)
 const modules = Object.values(contractModules)
 const http = await buildHttp(app, modules, openapi(modules, env.PUBLIC_URL))
 routeUpstreamCallbacks(http, app, { appSecret: env.UPSTREAM_APP_SECRET, verifyToken: env.UPSTREAM_VERIFY_TOKEN })
+routeSetup(http, app, createSignup(env, env.PUBLIC_URL))
 const url = await http.listen({ host: env.HOST, port: env.PORT })
 app.log.info({ url }, 'listening')
 markReady(app)

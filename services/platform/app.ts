@@ -15,4 +15,6 @@ export interface App extends DataService {
   upstream: Upstream
   /** Origin of the URLs that are handed out. */
   publicUrl: string
+  /** Our app at the platform, in whose name a dialog's code is exchanged. */
+  upstreamApp: { id: string; secret: string }
 }

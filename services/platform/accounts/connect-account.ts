@@ -65,7 +65,8 @@ async function attach(app: App, tx: TransactionSql, body: Wanted, number: Upstre
     on conflict (organization_id, id) do update set
       business_account_id = excluded.business_account_id, phone_number = excluded.phone_number, name = excluded.name,
       team_id = excluded.team_id, customer_id = excluded.customer_id, status = excluded.status, upstream_status = excluded.upstream_status,
-      sealed_token = excluded.sealed_token, attached = true, version = a.version + 1, updated_at = now()
+      sealed_token = excluded.sealed_token, attached = true, removed = false,
+      reported_until = null, poll_at = now() + interval '1 minute', version = a.version + 1, updated_at = now()
     returning ${tx(accountColumns)}
   `
   if (customerId !== null) await activate(tx, organizationId, customerId, caller)
