@@ -8,6 +8,8 @@ export interface Http {
   path: `/${string}`
   /** The success status; 200 unless told otherwise. */
   status?: 200 | 201 | 202 | undefined
+  /** Another success status that some answers have, with the same shape; the handler gives those as a `WholeAnswer`. */
+  otherStatus?: 200 | undefined
   /** The group in the API documentation. */
   tag: string
   /** The organization must be entitled to it, else `feature_not_entitled`. */

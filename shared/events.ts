@@ -15,6 +15,8 @@ export interface Origin {
   phoneNumberId?: string | undefined
   /** Events of one line are delivered one at a time, in order (those of a customer). */
   line?: string | undefined
+  /** The webhook subscription that it is not delivered to: the one it tells of. */
+  exceptSubscription?: string
   traceparent?: string
   /** Time of a native envelope; now unless given. */
   createdAt?: Date
@@ -28,6 +30,8 @@ export interface EventHeaders {
   source?: 'upstream' | 'svc' | undefined
   phone?: string | undefined
   line?: string | undefined
+  /** A webhook subscription that does not get it. */
+  except?: string | undefined
   trace?: string | undefined
   /** ISO time of the event. */
   at: string
@@ -61,6 +65,7 @@ export function recorded<E extends Event>(contract: E, data: z.input<E['data']>,
       source: webhook?.source,
       phone: origin.phoneNumberId,
       line: origin.line,
+      except: origin.exceptSubscription,
       trace: origin.traceparent || undefined,
       at,
     },

@@ -7,9 +7,12 @@ import type { Schemas } from './schemas.ts'
 /** One endpoint, as OpenAPI has it. */
 export function operationOf(name: string, contract: Rpc, http: Http, schemas: Schemas): object {
   const { summary, description, answer, list, example } = contract
-  const { status = 200, method, tag } = http
+  const { status = 200, otherStatus, method, tag } = http
   const parameters = parametersOf(contract, http, schemas)
-  const success = successOf(status, schemas.of(answer, 'output'), list, method === 'POST', example?.answer)
+  const successes = [status, ...(otherStatus ? [otherStatus] : [])].map((one) => [
+    one,
+    successOf(one, schemas.of(answer, 'output'), list, method === 'POST', example?.answer),
+  ])
   return {
     operationId: name,
     summary,
@@ -17,7 +20,7 @@ export function operationOf(name: string, contract: Rpc, http: Http, schemas: Sc
     tags: [tag],
     ...(parameters.length > 0 && { parameters }),
     ...bodyOf(contract, schemas),
-    responses: { [status]: success, ...refusalsOf(failuresOf(contract, http)) },
+    responses: { ...Object.fromEntries(successes), ...refusalsOf(failuresOf(contract, http)) },
   }
 }
 
