@@ -2,6 +2,7 @@ import type { Rpc } from '@app/shared/contract.ts'
 import { restoreCustomer } from '@app/shared/contracts/customers.ts'
 import * as directory from '@app/shared/contracts/directory.ts'
 import * as messaging from '@app/shared/contracts/messaging.ts'
+import * as webhooks from '@app/shared/contracts/webhooks.ts'
 import {
   connectAccount,
   createKey,
@@ -81,8 +82,13 @@ export const commands: Record<string, Command> = {
   'customer restore': { contract: restoreCustomer, operand: 'customer_id', options: {} },
   'events redrive': {
     contract: redriveEvents,
-    others: [messaging.redriveEvents, directory.redriveEvents],
+    others: [messaging.redriveEvents, directory.redriveEvents, webhooks.redriveEvents],
     options: { since: { field: 'since', required: true } },
+  },
+  'webhook disable': {
+    contract: webhooks.disableWebhookSubscription,
+    operand: 'subscription_id',
+    options: {},
   },
   'account connect': {
     contract: connectAccount,

@@ -9,6 +9,9 @@ import * as messagingChanges from '@app/shared/contracts/messaging-changes.ts'
 import * as onboarding from '@app/shared/contracts/onboarding.ts'
 import * as platform from '@app/shared/contracts/platform.ts'
 import * as templates from '@app/shared/contracts/templates.ts'
+import * as webhookDeliveries from '@app/shared/contracts/webhook-deliveries.ts'
+import * as webhookEvents from '@app/shared/contracts/webhook-events.ts'
+import * as webhookReplays from '@app/shared/contracts/webhook-replays.ts'
 import * as webhooks from '@app/shared/contracts/webhooks.ts'
 
 /** Every service's contracts: what declares `http` in them is the public API. */
@@ -16,5 +19,5 @@ export const contractModules: Record<string, object> = {
   messaging: { ...messaging, ...messagingChanges, ...templates },
   directory: { ...directory, ...contacts, ...conversations, ...labels, ...directoryChanges },
   platform: { ...platform, ...customers, ...onboarding },
-  webhooks,
+  webhooks: { ...webhooks, ...webhookDeliveries, ...webhookEvents, ...webhookReplays },
 }

@@ -13,7 +13,6 @@ const settings = {
   UPSTREAM_APP_ID: '1000',
   UPSTREAM_APP_SECRET: 'app-secret',
   UPSTREAM_BASE_URL: 'http://127.0.0.1:1',
-  UPSTREAM_APP_ID: '1234567890',
 }
 let beside: TestService
 let platform: ChildProcess

@@ -54,7 +54,6 @@ const env = readEnv({
   SEAL_KEYS: keyRing,
   RATE_TIERS: rateTiers,
   PUBLIC_URL: z.url(),
-  UPSTREAM_APP_ID: z.string().min(1),
   UPSTREAM_APP_SECRET: z.string().min(1),
   ...upstreamSettings,
 })

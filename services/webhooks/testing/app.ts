@@ -2,9 +2,9 @@ import { randomBytes } from 'node:crypto'
 import { systemCaller } from '@app/shared/ask.ts'
 import type { Caller } from '@app/shared/contract.ts'
 import { listAccounts } from '@app/shared/contracts/platform.ts'
+import type { WebhookDelivery } from '@app/shared/contracts/webhook-deliveries.ts'
 import type {
   createWebhookSubscription as createContract,
-  WebhookDelivery,
   WebhookSubscription,
 } from '@app/shared/contracts/webhooks.ts'
 import { createEgress } from '@app/shared/egress.ts'
@@ -22,6 +22,7 @@ import { createPayloads } from '../attempts/payloads.ts'
 import { getWebhookDelivery } from '../deliveries/get-webhook-delivery.ts'
 import { listWebhookDeliveries } from '../deliveries/list-webhook-deliveries.ts'
 import { partitions } from '../deliveries/retention.ts'
+import { startReplays } from '../replays/enqueue-replays.ts'
 import { startFanOut } from '../fan-out/fan-out.ts'
 import { getWebhookSubscription } from '../subscriptions/get-webhook-subscription.ts'
 import { createWebhookSubscription } from '../subscriptions/create-webhook-subscription.ts'
@@ -73,7 +74,8 @@ export async function testWebhooks(): Promise<TestWebhooks> {
   }
   const housekeeping = await startHousekeeping(core, { partitions })
   const platform = await serve({ ...core, name: 'platform' } as const, { listAccounts }, { listAccounts: ownNumbers })
-  const app: App = { ...core, attempts: startAttempts(core) }
+  const attempts = startAttempts(core)
+  const app: App = { ...core, attempts, replays: startReplays(core, attempts.wake) }
   const fanOut = startFanOut(app)
   const organizationId = newId('org')
   const caller = systemCaller(organizationId)
@@ -85,6 +87,7 @@ export async function testWebhooks(): Promise<TestWebhooks> {
     async close() {
       await platform.stop()
       await fanOut.stop()
+      await app.replays.stop()
       await app.attempts.stop()
       await housekeeping.stop()
       await core.relay.stop()
@@ -143,7 +146,7 @@ function acts(app: App, caller: Caller): Acts {
     async clear() {
       await app.sql`
         truncate subscriptions, secrets, lanes, events, delivered_types, deliveries, due_deliveries, dead_deliveries,
-          attempts
+          attempts, replays, outbox
       `
     },
     async hurry() {
