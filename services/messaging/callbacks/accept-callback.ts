@@ -31,7 +31,9 @@ async function insert(sql: Sql, callbacks: Acceptable[]): Promise<void[]> {
     body: Buffer.from(body).toString('base64'),
     fault: split.fault,
   }))
-  const items = callbacks.flatMap(({ split }, n) => split.items.map((item) => itemRow(n, item)))
+  const allItems = callbacks.flatMap(({ split }, n) => split.items.map((item) => itemRow(n, item)))
+  const items = allItems.filter((item) => item.phone_number_id !== null)
+  const accountItems = allItems.filter((item) => item.phone_number_id === null)
   const others = callbacks.flatMap(({ split }) => split.others)
   await sql`
     with c as (
@@ -40,19 +42,20 @@ async function insert(sql: Sql, callbacks: Acceptable[]): Promise<void[]> {
     ), kept as (
       insert into callbacks (id, body, fault) select id, body, fault from c
     ), i as (
-      select i.*, c.id as callback_id, s.organization_id
+      select i.kind, i.item, i.phone_number_id as lane, c.id as callback_id, s.organization_id, i.item -> 'part' ->> 'field' as field
       from json_to_recordset(${JSON.stringify(items)}::text::json) as i(n int, kind text, phone_number_id text, item jsonb)
       join c using (n) left join senders s on s.phone_number_id = i.phone_number_id and s.attached
+      ${accountItems.length === 0 ? sql`` : ofAccounts(sql, accountItems)}
     ), waiting as (
       insert into callback_items (callback_id, lane, kind, item)
-      select callback_id, phone_number_id, kind, item from i where organization_id is not null
+      select callback_id, lane, kind, item from i where organization_id is not null
     ), due as (
       insert into callback_lanes as l (id, grp, due_at, arrivals)
-      select phone_number_id, min(organization_id), now(), 1 from i where organization_id is not null group by 1 order by 1
+      select lane, min(organization_id), now(), 1 from i where organization_id is not null group by 1 order by 1
       on conflict (id) do update set due_at = least(l.due_at, excluded.due_at), arrivals = l.arrivals + 1, grp = excluded.grp
     ), others as (
       select field, reason from json_to_recordset(${JSON.stringify(others)}::text::json) as o(field text, reason text)
-      union all select 'messages', 'unknown_number' from i where organization_id is null
+      union all select coalesce(field, 'messages'), 'unknown_number' from i where organization_id is null
     )
     insert into unhandled_changes as u (field, reason, count)
     select left(field, 100), reason, count(*) from others group by 1, 2 order by 1, 2
@@ -60,6 +63,19 @@ async function insert(sql: Sql, callbacks: Acceptable[]): Promise<void[]> {
   `
   return callbacks.map(() => undefined)
 }
+
+type ItemRow = ReturnType<typeof itemRow>
+
+/** Changes of a whole business account: one for each organization that has numbers of it, in a lane of its own. */
+const ofAccounts = (sql: Sql, items: ItemRow[]) => sql`
+  union all
+  select a.kind, a.item, s.organization_id || ':' || (a.item ->> 'entryId'), c.id, s.organization_id, a.item -> 'part' ->> 'field'
+  from json_to_recordset(${JSON.stringify(items)}::text::json) as a(n int, kind text, item jsonb)
+  join c using (n)
+  left join lateral (
+    select distinct organization_id from senders where business_account_id = a.item ->> 'entryId' and attached
+  ) s on true
+`
 
 const itemRow = (n: number, { kind, phoneNumberId, ...item }: CallbackItem) => ({
   n,

@@ -1,0 +1,64 @@
+import { z } from 'zod'
+import type { Core } from '../app.ts'
+import { reportAccount, reportErrors } from './account-changes.ts'
+import { noteChange } from './note-change.ts'
+import type { WaitingItem } from './waiting-items.ts'
+
+/** A change that the platform tells of beside messages and statuses (`field` and `value` of its callback). */
+export interface Change {
+  organizationId: string
+  businessAccountId: string
+  /** The number that it names (`value.metadata`); null: it is the whole business account's. */
+  phoneNumberId: string | null
+  /** E.164 of that number. */
+  senderPhone: string | null
+  field: string
+  value: Record<string, unknown>
+  /** The `entry[].id` of the callback. */
+  entryId: string
+  receivedAt: Date
+}
+
+/**
+ * Handles a field's changes: the same one again, or an older one late, must end the same. False: it tells of something
+ * that is not known yet, and is looked at again (1, 2, 5, 15, 60 s, then every 5 minutes for 24 h). A value of another
+ * shape may throw the `ZodError`: it is dropped.
+ */
+export type ChangeHandler = (core: Core, change: Change) => Promise<boolean>
+
+/** Not a field of the platform: `errors` of a number, without a message or a status. */
+export const numberErrors = 'errors'
+
+/** One entry a field; changes of all other fields are counted, and their callbacks kept. */
+const changeHandlers: Record<string, ChangeHandler> = {
+  [numberErrors]: reportErrors,
+  account_update: reportAccount,
+  phone_number_quality_update: reportAccount,
+  account_review_update: reportAccount,
+  business_capability_update: noteChange,
+  phone_number_name_update: noteChange,
+  account_alerts: noteChange,
+  security: noteChange,
+}
+
+export const isKnownField = (field: string): boolean => field !== numberErrors && Object.hasOwn(changeHandlers, field)
+
+const Part = z.object({ field: z.string(), value: z.record(z.string(), z.unknown()) })
+
+/** False when the change has to wait for what it tells of. */
+export async function applyChange(core: Core, item: WaitingItem): Promise<boolean> {
+  const { field, value } = Part.parse(item.part)
+  const handle = Object.hasOwn(changeHandlers, field) ? changeHandlers[field] : undefined
+  if (!handle) return true
+  const isOfNumber = item.metadata['phone_number_id'] !== undefined
+  return handle(core, {
+    organizationId: item.organizationId,
+    businessAccountId: item.businessAccountId,
+    phoneNumberId: isOfNumber ? item.phoneNumberId : null,
+    senderPhone: isOfNumber ? item.senderPhone : null,
+    field,
+    value,
+    entryId: item.entryId,
+    receivedAt: item.receivedAt,
+  })
+}
