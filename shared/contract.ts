@@ -7,7 +7,7 @@ export interface Http {
   /** Below `/v1`, with parameters as `{name}`. */
   path: `/${string}`
   /** The success status; 200 unless told otherwise. */
-  status?: 200 | 201 | 202 | undefined
+  status?: 200 | 201 | 202 | 302 | undefined
   /** A second success status, which the handler answers itself (`WholeAnswer`). */
   otherStatus?: 200 | undefined
   /** Its answers have a weak ETag, and `If-None-Match` is answered with 304. For GET. */
@@ -16,6 +16,8 @@ export interface Http {
   tag: string
   /** The organization must be entitled to it, else `feature_not_entitled`. */
   feature?: 'platform' | 'webhooks' | undefined
+  /** The client sends a multipart form with one file; the gateway stores it, and the body tells the service where. */
+  takesFile?: boolean | undefined
 }
 
 /** A question one service answers. With `http` it is also a public endpoint. */
@@ -80,6 +82,8 @@ export interface WholeAnswer {
   status: number
   body: Uint8Array
   replayed: boolean
+  /** Where a redirection leads. */
+  location?: string | undefined
 }
 
 export interface Input<C extends Rpc> {

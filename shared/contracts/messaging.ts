@@ -192,6 +192,19 @@ export const messageStatusReported = event({
   data: Passthrough,
 })
 
+const FileBlock = z.object({ link: z.url().nullable(), caption: z.string().nullable() })
+
+/** What message.sent has of an image, video, document or audio message. */
+const sentFile = {
+  media_url: z.url().nullable().optional(),
+  /** `unavailable`: it was sent by an id of the platform, and we never had the file. */
+  media_status: z.enum(['ready', 'pending', 'failed', 'unavailable']).optional(),
+  image: FileBlock.optional(),
+  video: FileBlock.optional(),
+  document: FileBlock.optional(),
+  audio: FileBlock.optional(),
+}
+
 export const messageSent = event({
   subject: 'event.messaging.message-sent',
   summary: 'An outbound message was accepted by the platform, which gave it an id',
@@ -211,6 +224,7 @@ export const messageSent = event({
       status: z.string(),
       source: z.enum(['api', 'broadcast', 'app']),
       reply_to_provider_id: z.string().nullable(),
+      ...sentFile,
     }),
     conversation: z.object({ id: idOf('cnv'), status: z.string() }),
     contact: z.object({ id: idOf('ctc'), phone_number: z.string().nullable(), name: z.string().nullable() }),

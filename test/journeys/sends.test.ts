@@ -52,11 +52,12 @@ const send = (type: string, block: unknown, more: object = {}) =>
 /** What the platform got of a message that was accepted here. */
 async function atPlatform({ status, body }: { status: number; body: Json }): Promise<Json> {
   expect({ status, body }).toMatchObject({ status: 200 })
-  return until(async () => {
-    const entry = (await sent()).find((one) => one.body.biz_opaque_callback_data === body.data.id)
+  let entry: Json
+  await until(async () => {
+    entry = (await sent()).find((one) => one.body.biz_opaque_callback_data === body.data.id)
     expect(entry).toBeDefined()
-    return entry.body
   })
+  return entry.body
 }
 
 test('an interactive message with buttons goes out in the words of the platform', async () => {
@@ -94,12 +95,9 @@ test('an image by link is fetched, stored and sent by id; message.sent shows whe
   expect(body.data).toMatchObject({ type: 'image', content: 'a dot', media_url: expect.stringContaining('/media/') })
   const file = await fetch(body.data.media_url)
   expect(Buffer.from(await file.arrayBuffer()).equals(png)).toBe(true)
-  const event = await until(() => {
-    const found = receiver.of('message.sent').find((delivery) => delivery.body.id === `${id}:sent`)
-    expect(found).toBeDefined()
-    return found?.body
-  })
-  expect(event.data.message).toMatchObject({
+  const event = () => receiver.of('message.sent').find((delivery) => delivery.body.id === `${id}:sent`)?.body
+  await until(() => expect(event()).toBeDefined())
+  expect(event().data.message).toMatchObject({
     type: 'image',
     body: 'a dot',
     media_url: body.data.media_url,
@@ -193,10 +191,11 @@ test('a receipt for an unknown message is a 404, for one of ours a 400', async (
   expect(unknown.status).toBe(404)
   const ours = await send('text', { body: 'mine' })
   await atPlatform(ours)
-  const upstreamId = await until(async () => {
+  let upstreamId: string | undefined
+  await until(async () => {
     const { body } = await api('GET', `/${phone}/messages/${ours.body.data.id}`)
-    expect(body.data.message_id).toBeDefined()
-    return body.data.message_id as string
+    upstreamId = body.data.message_id
+    expect(upstreamId).toBeDefined()
   })
   const outbound = await api('POST', `/${phone}/messages`, { body: { status: 'read', message_id: upstreamId } })
   expect(outbound).toMatchObject({ status: 400, body: { error: { param: 'message_id' } } })

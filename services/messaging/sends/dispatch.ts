@@ -41,7 +41,7 @@ export function startDispatcher(core: Core): Mailbox {
     refill: false,
     next: takeHeads,
     work: (item) => workOn(core, item, tokenOf),
-    settle: settleSends,
+    settle: (tx, done) => settleSends(tx, done, core.media),
     settled: core.relay.wake,
     rescue: wakeSleepers,
   })
@@ -102,7 +102,7 @@ async function attempt(core: Core, item: OpenSend, token: string) {
 
 /** The block, with the platform's id of its file. */
 const bodyOf = ({ body, media, upstreamMediaId }: OpenSend) =>
-  media && upstreamMediaId !== null ? withMediaId(body, media.path, upstreamMediaId) : body
+  media && upstreamMediaId !== null ? withMediaId(body, media.path, { id: upstreamMediaId }) : body
 
 async function wakeSleepers(sql: Core['sql']) {
   const { count } = await sql`

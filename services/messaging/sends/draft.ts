@@ -84,16 +84,22 @@ function slotOfTemplate({ components = [] }: TemplateBlock): MediaSlot | null {
   return null
 }
 
+interface MediaId {
+  id: string
+  /** Of a document that brings none. */
+  filename?: string
+}
+
 /** The block with another file in its place: a link, or an id of ours, gives way to the id that the platform knows. */
-export function withMediaId(block: unknown, path: (string | number)[], id: string): unknown {
+export function withMediaId(block: unknown, path: (string | number)[], file: MediaId): unknown {
   const [key, ...rest] = path
   if (key === undefined) {
     const { link: _, ...media } = block as MediaSlot['media']
-    return { ...media, id }
+    return { ...(file.filename !== undefined && { filename: file.filename }), ...media, id: file.id }
   }
-  if (Array.isArray(block)) return block.map((item, n) => (n === key ? withMediaId(item, rest, id) : item))
+  if (Array.isArray(block)) return block.map((item, n) => (n === key ? withMediaId(item, rest, file) : item))
   const object = block as Record<string, unknown>
-  return { ...object, [key]: withMediaId(object[key], rest, id) }
+  return { ...object, [key]: withMediaId(object[key], rest, file) }
 }
 
 /** The name of the slot's field, for faults, such as `template.components[0].parameters[0].image`. */

@@ -71,11 +71,14 @@ export async function takeHeads(tx: TransactionSql, wants: Want[]): Promise<Open
       (greatest(0, extract(epoch from h.parked_until - now())) * 1000)::float8 as parked_ms,
       st.refusal, st.account_id, st.sealed_token, st.phone_number as sender_phone, st.business_account_id,
       st.resend_unknown, st.relaxed, m.organization_id, m.phone_number_id, m.id, m.type, m.recipient, m.content, m.body,
-      m.parties, m.context_id, m.source, m.traceparent
+      m.parties, m.context_id, m.source, m.traceparent, f.opaque as media_opaque
     from heads h join steps st on st.seq = h.seq left join begun b on b.seq = h.seq
     cross join lateral (
       select * from messages
       where organization_id = h.organization_id and phone_number_id = h.phone_number_id and id = h.message_id limit 1
     ) m
+    left join lateral (
+      select opaque from media where organization_id = m.organization_id and id = m.media_id limit 1
+    ) f on true
   `
 }

@@ -21,6 +21,8 @@ export async function prepareFile(
   const { kind, path, media } = slot
   const source = media.link === undefined ? { id: media.id ?? '' } : { link: media.link }
   const kept = await keepMedia(app, { ...number, deadline }, kind, source, paramOf(type, path))
-  if ('upstreamId' in kept) return { block: withMediaId(block, path, kept.upstreamId), media: null }
-  return { block: withMediaId(block, path, kept.mediaId), media: { id: kept.mediaId, path } }
+  if ('upstreamId' in kept) return { block: withMediaId(block, path, { id: kept.upstreamId }), media: null }
+  // A document without a name shows as a number at the recipient's.
+  const name = kind === 'document' && kept.filename !== null ? { filename: kept.filename } : {}
+  return { block: withMediaId(block, path, { ...name, id: kept.mediaId }), media: { id: kept.mediaId, path } }
 }

@@ -3,7 +3,7 @@ import { record, type Recorded } from '@app/shared/events.ts'
 import type { Directive, Done } from '@app/shared/mailbox.ts'
 import { followUps } from './follow-ups.ts'
 import { messageFailedEvent } from './message-failed.ts'
-import { messageSentEvent } from './message-sent.ts'
+import { type FileAddresses, messageSentEvent } from './message-sent.ts'
 import type { OpenSend } from './open-send.ts'
 import { type Outcome, parkMs } from './outcome.ts'
 import { writeOutcomes } from './write-outcomes.ts'
@@ -18,13 +18,13 @@ const pairBurstMs = 44 * pairIntervalMs
  * Writes what became of open sends: the message, its open row, the attempt, the events. The message's rank only rises, so
  * an outcome that a callback was faster than changes nothing; who raises it records the event.
  */
-export async function settleSends(tx: TransactionSql, done: DoneSend[]): Promise<Directive[]> {
+export async function settleSends(tx: TransactionSql, done: DoneSend[], media: FileAddresses): Promise<Directive[]> {
   const at = new Date()
   const { raised, lanesWithMore } = await writeOutcomes(tx, done, at)
   await Promise.all([
     record(
       tx,
-      done.flatMap(({ item, outcome }) => eventsOf(item, outcome, raised.has(item.id), at)),
+      done.flatMap(({ item, outcome }) => eventsOf(item, outcome, { isRaised: raised.has(item.id), at, media })),
     ),
     slowNumbers(tx, done),
   ])
@@ -54,10 +54,16 @@ function directiveOf(item: OpenSend, pacedMs: number, outcome: Outcome | null, m
   }
 }
 
-function eventsOf(item: OpenSend, outcome: Outcome | null, isRaised: boolean, at: Date): Recorded[] {
+interface Circumstances {
+  isRaised: boolean
+  at: Date
+  media: FileAddresses
+}
+
+function eventsOf(item: OpenSend, outcome: Outcome | null, { isRaised, at, media }: Circumstances): Recorded[] {
   switch (outcome?.kind) {
     case 'sent':
-      return isRaised ? [messageSentEvent(item, outcome.upstreamId, at, outcome.waId)] : []
+      return isRaised ? [messageSentEvent(item, outcome.upstreamId, at, { media, waId: outcome.waId })] : []
     case 'failed': {
       const followed = followUps(item, outcome.failure.providerCode, at)
       return isRaised ? [messageFailedEvent(item, outcome.failure, at), ...followed] : followed
