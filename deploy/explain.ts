@@ -21,16 +21,10 @@ export async function explain(bus: Bus, id: string, caller: Caller): Promise<{ i
 const byTime = (a: Moment, b: Moment) => (a.at ?? '9').localeCompare(b.at ?? '9')
 
 async function historyOf(bus: Bus, id: string, caller: Caller): Promise<Moment[]> {
-  switch (id.split('_')[0]) {
-    case 'msg':
-      return messageHistory(bus, id, caller)
-    case 'wbd':
-      return (await call(bus, explainDelivery, { body: { id } }, caller)).history
-    case 'req':
-      return requestHistory(bus, id, caller)
-    default:
-      throw new Error(`"${id}" is neither a message (msg_…), a delivery (wbd_…) nor a request (req_…).`)
-  }
+  if (id.startsWith('msg_')) return messageHistory(bus, id, caller)
+  if (id.startsWith('req_')) return requestHistory(bus, id, caller)
+  if (id.startsWith('wbd_')) return (await call(bus, explainDelivery, { body: { id } }, caller)).history
+  throw new Error(`"${id}" is neither a message (msg_…), a delivery (wbd_…) nor a request (req_…).`)
 }
 
 async function requestHistory(bus: Bus, id: string, caller: Caller) {

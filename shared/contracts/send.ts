@@ -57,7 +57,7 @@ const Audio = z
     caption: caption.meta({ description: 'Accepted, and not sent on: the platform has none.' }),
   })
   .superRefine(exactlyOneSource)
-  .transform(({ caption: _, ...audio }) => audio)
+  .transform(({ link, id, voice }) => ({ link, id, voice }))
 
 const graphemes = new Intl.Segmenter(undefined, { granularity: 'grapheme' })
 const pictured = /\p{Extended_Pictographic}|\p{Regional_Indicator}|\u20E3/u

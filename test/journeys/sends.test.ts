@@ -172,7 +172,7 @@ test('a read receipt reaches the platform, marks the message and the earlier one
   const received = (id: string) =>
     receiver.of('message.received').find(({ headers }) => headers['x-svc-event-id'] === id)
   await until(() => expect([received(first), received(second)]).not.toContain(undefined))
-  const { conversation_id: conversation, message_id: message } = received(second)?.body.svc
+  const { conversation_id: conversation, message_id: message } = (received(second)?.body ?? {}).svc
   const receipt = { status: 'read', message_id: second, typing_indicator: { type: 'text' } }
   const answer = await api('POST', `/${phone}/messages`, { body: receipt })
   expect(answer).toMatchObject({

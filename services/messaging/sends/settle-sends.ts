@@ -61,16 +61,11 @@ interface Circumstances {
 }
 
 function eventsOf(item: OpenSend, outcome: Outcome | null, { isRaised, at, media }: Circumstances): Recorded[] {
-  switch (outcome?.kind) {
-    case 'sent':
-      return isRaised ? [messageSentEvent(item, outcome.upstreamId, at, { media, waId: outcome.waId })] : []
-    case 'failed': {
-      const followed = followUps(item, outcome.failure.providerCode, at)
-      return isRaised ? [messageFailedEvent(item, outcome.failure, at), ...followed] : followed
-    }
-    default:
-      return []
-  }
+  if (outcome?.kind === 'sent')
+    return isRaised ? [messageSentEvent(item, outcome.upstreamId, at, { media, waId: outcome.waId })] : []
+  if (outcome?.kind !== 'failed') return []
+  const followed = followUps(item, outcome.failure.providerCode, at)
+  return isRaised ? [messageFailedEvent(item, outcome.failure, at), ...followed] : followed
 }
 
 async function slowNumbers(tx: TransactionSql, done: DoneSend[]) {

@@ -83,17 +83,12 @@ function closedRow({ item, outcome }: DoneSend): ClosedRow[] {
     phone_number_id: item.phoneNumberId,
     id: item.id,
   }
-  switch (outcome?.kind) {
-    case 'sent':
-      return [{ ...row, status: 'sent', rank: 3, upstream_id: outcome.upstreamId, error: null }]
-    case 'failed': {
-      const { code, message, providerCode } = outcome.failure
-      const error = { code, message, provider_code: providerCode }
-      return [{ ...row, status: 'failed', rank: outcome.unknown ? 2 : 6, upstream_id: null, error }]
-    }
-    default:
-      return []
-  }
+  if (outcome?.kind === 'sent')
+    return [{ ...row, status: 'sent', rank: 3, upstream_id: outcome.upstreamId, error: null }]
+  if (outcome?.kind !== 'failed') return []
+  const { code, message, providerCode } = outcome.failure
+  const error = { code, message, provider_code: providerCode }
+  return [{ ...row, status: 'failed', rank: outcome.unknown ? 2 : 6, upstream_id: null, error }]
 }
 
 function openRow({ item, outcome }: DoneSend) {
@@ -121,7 +116,9 @@ function openRow({ item, outcome }: DoneSend) {
         : [row]
     case 'park':
       return [{ ...row, park_ms: parkMs }]
-    default:
+    case 'parked':
+    case 'sent':
+    case 'failed':
       return []
   }
 }
