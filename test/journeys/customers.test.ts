@@ -255,6 +255,35 @@ test('suspending a customer with 100 queued sends fails each of them, and none r
   await until(async () => expect(await sentFrom(phone)).toContain(resumed.id))
 }, 60_000)
 
+test('while 300 sends go out, none of them reaches the platform after a suspension was answered', async () => {
+  const { id } = await newCustomer()
+  const phone = await tenant.connect('--customer', id)
+  const people = Array.from({ length: 30 }, newPhone)
+  await Promise.all(people.map((from) => tenant.openWindow(phone, from)))
+  const sends = Array.from({ length: 300 }, (_, n) => {
+    const text = { body: `${n}` }
+    return tenant.call('POST', `/${phone}/messages`, {
+      messaging_product: 'chat',
+      to: people[n % 30],
+      type: 'text',
+      text,
+    })
+  })
+  await until(async () => expect((await sentFrom(phone)).length).toBeGreaterThan(5))
+  await tenant.ok('PATCH', `/customers/${id}`, { status: 'suspended' })
+  const suspendedAt = Date.now()
+  const answers = await Promise.all(sends)
+  const accepted = answers.filter(({ status }) => status === 200).map(({ body }) => idOf(body.data))
+  for (const answer of answers.filter(({ status }) => status !== 200)) {
+    expect(refused(answer)).toEqual([422, 'invalid_request_error', 'customer_suspended', undefined])
+  }
+  await until(async () => expect(await tenant.ok('GET', `/${phone}/messages?status=pending`)).toEqual([]))
+  const sent = await callsOf(phone)
+  expect(sent.filter(({ at }) => Date.parse(at) > suspendedAt)).toEqual([])
+  expect(sent.length).toBeLessThan(accepted.length)
+  for (const { body } of sent) expect(accepted).toContain(body.biz_opaque_callback_data)
+}, 60_000)
+
 /** Calls of the platform that wait in the fault laid last. */
 async function callsHeld(times: number) {
   const answer = await request(`${stack.simulator_url}/control/faults`)
@@ -262,11 +291,14 @@ async function callsHeld(times: number) {
   return times - data.at(-1).times
 }
 
-async function sentFrom(phone: string): Promise<string[]> {
+async function callsOf(phone: string) {
   const answer = await request(`${stack.simulator_url}/control/sent?phone_number_id=${phone}`)
   const { data } = (await answer.body.json()) as { data: Json[] }
-  return data.map(({ body }) => body.biz_opaque_callback_data)
+  return data
 }
+
+const sentFrom = async (phone: string): Promise<string[]> =>
+  (await callsOf(phone)).map(({ body }) => body.biz_opaque_callback_data)
 
 test('events of a customer arrive in their order, each with exactly its fields, though the receiver is slow', async () => {
   const own = await newTenant()

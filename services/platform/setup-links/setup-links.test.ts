@@ -153,6 +153,30 @@ test('a suspended customer gets no link; archiving revokes those that are active
   expect(events.at(-1)?.type).toBe('customer.archived')
 })
 
+test('a link that waited for the archive of its customer is refused', async () => {
+  const customer = await customerOf()
+  const { promise: held, resolve: release } = Promise.withResolvers<void>()
+  const { promise: begun, resolve: begin } = Promise.withResolvers<void>()
+  const archiving = it.app.sql.begin(async (tx) => {
+    await tx`update customers set status = 'archived', archived_at = now() where id = ${customer.id}`
+    begin()
+    await held
+  })
+  await begun
+  const refused = expect(customer.create()).rejects.toMatchObject({ failure: 'customer_suspended' })
+  await untilSomebodyWaits()
+  release()
+  await Promise.all([archiving, refused])
+  expect((await customer.list()).data).toEqual([])
+})
+
+async function untilSomebodyWaits(): Promise<void> {
+  const waiting = await it.app.sql`
+    select pid from pg_stat_activity where datname = current_database() and wait_event_type = 'Lock'
+  `
+  if (waiting.length === 0) await untilSomebodyWaits()
+}
+
 test('a lapsed subscription and a missing entitlement stop changes, and the link itself', async () => {
   const customer = await customerOf()
   const { id, setup_url } = await customer.create()
