@@ -52,3 +52,19 @@ export function tellQuality(app: App, template: Template, quality: z.output<type
   })
   app.dataFile.saveSoon()
 }
+
+/** Keeps a template's new body and tells the whole text. */
+export function tellComponents(app: App, template: Template, text: string) {
+  const components = template.components.map((component) =>
+    component['type'] === 'BODY' ? { ...component, text } : component,
+  )
+  app.templates.put({ ...template, components })
+  const textOf = (type: string) => components.find((component) => component['type'] === type)?.['text']
+  tellField(app, template.businessAccountId, 'message_template_components_update', {
+    ...named(template),
+    message_template_element: text,
+    message_template_title: textOf('HEADER'),
+    message_template_footer: textOf('FOOTER'),
+  })
+  app.dataFile.saveSoon()
+}
