@@ -11,6 +11,7 @@ import type { People } from './messages/people.ts'
 import type { DataFile } from './numbers/data-file.ts'
 import type { Numbers } from './numbers/numbers.ts'
 import type { Templates } from './templates/templates.ts'
+import type { Feed } from './watch/feed.ts'
 import type { Uploads } from './uploads/uploads.ts'
 import type { Settings, SettingsStore } from './settings.ts'
 
@@ -46,6 +47,7 @@ export interface App {
   media: Media
   templates: Templates
   uploads: Uploads
+  feed: Feed
   /** Where the simulator listens; links to itself begin with it. */
   url: () => string
 }

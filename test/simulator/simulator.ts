@@ -17,6 +17,8 @@ import { createPeople } from './messages/people.ts'
 import { createDataFile, loadData } from './numbers/data-file.ts'
 import { createNumbers } from './numbers/numbers.ts'
 import { createTemplates } from './templates/templates.ts'
+import { createFeed } from './watch/feed.ts'
+import { serveWatch } from './watch/serve-watch.ts'
 import { createUploads } from './uploads/uploads.ts'
 import { createSettings } from './settings.ts'
 
@@ -29,6 +31,7 @@ export async function startSimulator(options: SimulatorOptions) {
   const app = await createApp(options, url)
   http.get('/healthz', () => ({ status: 'ok' }))
   await http.register(async (scope) => serveControl(app, scope))
+  await http.register(async (scope) => serveWatch(app, scope))
   await http.register(async (scope) => serveGraph(app, scope))
   await http.listen({ host: '127.0.0.1', port: options.port ?? 0 })
 
@@ -77,6 +80,7 @@ async function createApp(options: SimulatorOptions, url: () => string): Promise<
     media,
     templates,
     uploads: createUploads(),
+    feed: createFeed(),
     url,
   }
 }

@@ -1,7 +1,7 @@
 import type { FastifyInstance } from 'fastify'
 import { z } from 'zod'
 import type { App } from '../app.ts'
-import { displayPhoneNumber, NumberStatus } from '../numbers/numbers.ts'
+import { displayPhoneNumber, NumberStatus, type PhoneNumber } from '../numbers/numbers.ts'
 import { parseBody } from './parse.ts'
 
 const GraphId = z.string().regex(/^\d{6,20}$/, 'must be 6 to 20 digits')
@@ -11,8 +11,9 @@ const Body = z.strictObject({
   status: NumberStatus.optional(),
 })
 
-/** Makes a number known, or changes it; answers once it is on the disk. */
+/** Makes a number known, or changes it; answers once it is on the disk. Lists them all. */
 export function controlNumbers({ numbers, dataFile }: App, http: FastifyInstance) {
+  http.get('/control/numbers', () => ({ data: numbers.all().map(shown) }))
   http.post('/control/numbers', async (request) => {
     const body = parseBody(Body, request.body)
     const number = numbers.put({
@@ -21,12 +22,14 @@ export function controlNumbers({ numbers, dataFile }: App, http: FastifyInstance
       status: body.status,
     })
     await dataFile.save()
-    return {
-      phone_number_id: number.phoneNumberId,
-      business_account_id: number.businessAccountId,
-      display_phone_number: displayPhoneNumber(number),
-      status: number.status,
-      access_token: number.accessToken,
-    }
+    return shown(number)
   })
 }
+
+const shown = (number: PhoneNumber) => ({
+  phone_number_id: number.phoneNumberId,
+  business_account_id: number.businessAccountId,
+  display_phone_number: displayPhoneNumber(number),
+  status: number.status,
+  access_token: number.accessToken,
+})
