@@ -13,6 +13,7 @@ import type { Codes } from './onboarding/codes.ts'
 import type { Registrations } from './onboarding/registrations.ts'
 import type { Numbers } from './numbers/numbers.ts'
 import type { Templates } from './templates/templates.ts'
+import type { Feed } from './watch/feed.ts'
 import type { Uploads } from './uploads/uploads.ts'
 import type { Settings, SettingsStore } from './settings.ts'
 
@@ -52,6 +53,7 @@ export interface App {
   registrations: Registrations
   /** Syncs of the phone's app that were asked for, as `number kind`. */
   syncs: Set<string>
+  feed: Feed
   /** Where the simulator listens; links to itself begin with it. */
   url: () => string
 }

@@ -20,6 +20,8 @@ import { serveDialog } from './onboarding/dialog.ts'
 import { createRegistrations } from './onboarding/registrations.ts'
 import { createNumbers } from './numbers/numbers.ts'
 import { createTemplates } from './templates/templates.ts'
+import { createFeed } from './watch/feed.ts'
+import { serveWatch } from './watch/serve-watch.ts'
 import { createUploads } from './uploads/uploads.ts'
 import { createSettings } from './settings.ts'
 
@@ -33,6 +35,7 @@ export async function startSimulator(options: SimulatorOptions) {
   http.get('/healthz', () => ({ status: 'ok' }))
   await http.register(async (scope) => serveControl(app, scope))
   await http.register(async (scope) => serveDialog(app, scope))
+  await http.register(async (scope) => serveWatch(app, scope))
   await http.register(async (scope) => serveGraph(app, scope))
   await http.listen({ host: '127.0.0.1', port: options.port ?? 0 })
 
@@ -84,6 +87,7 @@ async function createApp(options: SimulatorOptions, url: () => string): Promise<
     media,
     templates,
     uploads: createUploads(),
+    feed: createFeed(),
     url,
   }
 }
