@@ -2,6 +2,7 @@ import { createHash, randomBytes } from 'node:crypto'
 import { mkdtempSync, readdirSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
+import { testBucket } from '@app/test/s3.ts'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { createStore, newFileKey, type Store } from './store.ts'
 
@@ -24,18 +25,8 @@ async function contentsOf(opened: Promise<AsyncIterable<Uint8Array> | null>) {
 
 /** What any store must do; a real server of S3 is used when the environment names one. */
 const stores: Array<[string, () => Store]> = [['a folder', () => createStore(env)]]
-const { S3_TEST_ENDPOINT: endpoint, S3_TEST_BUCKET: bucket = 'media' } = process.env
-if (endpoint) {
-  const s3 = {
-    ...env,
-    MEDIA_STORE: 's3',
-    S3_ENDPOINT: endpoint,
-    S3_BUCKET: bucket,
-    S3_ACCESS_KEY_ID: process.env['S3_TEST_ACCESS_KEY_ID'] ?? 'key',
-    S3_SECRET_ACCESS_KEY: process.env['S3_TEST_SECRET_ACCESS_KEY'] ?? 'secret',
-  } as const
-  stores.push(['S3', () => createStore(s3)])
-}
+const bucket = testBucket()
+if (bucket) stores.push(['S3', () => createStore(bucket)])
 
 describe.each(stores)('%s', (_name, create) => {
   let store: Store

@@ -86,5 +86,5 @@ function tidyName(filename: string | undefined): string | null {
     .toWellFormed()
     .replaceAll(/[\p{Cc}/\\]/gu, '')
     .trim()
-  return name === '' ? null : [...name].slice(0, 255).join('')
+  return name === '' ? null : name.slice(0, 255).toWellFormed()
 }

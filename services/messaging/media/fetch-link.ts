@@ -27,7 +27,7 @@ export const fetchLink = (core: Pick<Core, 'media'>, link: Link, fileKey: string
 
 async function fetchNow({ media }: Pick<Core, 'media'>, { url, kind, param, deadline }: Link, fileKey: string) {
   const refused = (message: string) => new Problem('media_upload_failed', { param, message })
-  const timeoutMs = Math.max(1, Math.min(fetchTimeoutMs, deadline - performance.now()))
+  const timeoutMs = Math.max(1, Math.floor(Math.min(fetchTimeoutMs, deadline - performance.now())))
   const signal = AbortSignal.timeout(timeoutMs)
   let body: Readable | undefined
   try {

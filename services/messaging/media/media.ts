@@ -5,7 +5,7 @@ import { createStore, type Store, storeSettings } from '@app/shared/store/store.
 import { createTurns, type Turns } from '@app/shared/turns.ts'
 import { Agent } from 'undici'
 import { z } from 'zod'
-import type { UploadResult } from './upload-to-platform.ts'
+import type { UpstreamMedia } from './upstream-media-id.ts'
 
 /** The settings of media in the environment. */
 export const mediaSettings = {
@@ -35,7 +35,7 @@ export interface MediaWays {
   /** Links that are fetched at a time, of each organization too. */
   fetching: Turns
   /** Uploads to the platform that run in this process, by number and file. */
-  uploading: Map<string, Promise<UploadResult>>
+  uploading: Map<string, Promise<UpstreamMedia>>
   /** Aborted at the stop: a long way is begun again by whoever is there next. */
   stopping: AbortController
   close: () => Promise<unknown>

@@ -18,32 +18,34 @@ interface PlatformFile {
   token: string
 }
 
-type UpstreamMedia = UploadResult | { kind: 'uploading' }
+export type UpstreamMedia = UploadResult | { kind: 'uploading' }
+
+type Ways = Pick<Core, 'sql' | 'upstream' | 'media' | 'log'>
 
 /**
  * The platform's id of a file for one number: remembered from an earlier upload, or from one that is begun here. After
  * `waitMs` the upload goes on by itself (`uploading`), and whoever asks again learns what it came to.
  */
-export async function upstreamMediaId(
-  core: Pick<Core, 'sql' | 'upstream' | 'media' | 'log'>,
-  file: PlatformFile,
-  waitMs: number,
-): Promise<UpstreamMedia> {
-  const { uploading } = core.media
+export async function upstreamMediaId(core: Ways, file: PlatformFile, waitMs: number): Promise<UpstreamMedia> {
   const key = `${file.phoneNumberId}:${file.mediaId}`
-  if (!uploading.has(key)) {
-    const known = await recall(core, file)
-    if (known) return known
-    if (!uploading.has(key)) {
-      const upload = uploadOnce(core, file).finally(() => uploading.delete(key))
-      uploading.set(key, upload)
-    }
-  }
+  const upload = core.media.uploading.get(key) ?? begin(core, file, key)
   const timer = new AbortController()
-  const late = sleep(waitMs, { kind: 'uploading' } as const, { signal: timer.signal }).catch(
-    () => ({ kind: 'uploading' }) as const,
-  )
-  return Promise.race([uploading.get(key) ?? late, late]).finally(() => timer.abort())
+  const late = sleep(waitMs, uploading, { signal: timer.signal }).catch(() => uploading)
+  return Promise.race([upload, late]).finally(() => timer.abort())
+}
+
+const uploading = { kind: 'uploading' } as const
+
+function begin(core: Ways, file: PlatformFile, key: string): Promise<UpstreamMedia> {
+  const upload = recall(core, file)
+    .then((known) => known ?? uploadOnce(core, file))
+    .catch((err: unknown) => {
+      core.log.warn({ err, mediaId: file.mediaId }, 'upload')
+      return { kind: 'unreachable', details: 'Something of ours was away.' } as const
+    })
+    .finally(() => core.media.uploading.delete(key))
+  core.media.uploading.set(key, upload)
+  return upload
 }
 
 /** What an upload came to, or that one runs elsewhere; else this process holds the upload from now on, and null is answered. */
@@ -56,7 +58,7 @@ async function recall({ sql }: Pick<Core, 'sql'>, file: PlatformFile): Promise<U
   `
   if (known?.upstreamId) return { kind: 'ready', id: known.upstreamId }
   if (known?.failure) return known.failure
-  if (known?.held) return { kind: 'uploading' }
+  if (known?.held) return uploading
   const taken = await sql`
     insert into media_uploads as u (organization_id, phone_number_id, media_id, held_until)
     values (${organizationId}, ${phoneNumberId}, ${mediaId}, now() + ${leaseSeconds} * interval '1 second')
@@ -65,13 +67,10 @@ async function recall({ sql }: Pick<Core, 'sql'>, file: PlatformFile): Promise<U
       where u.held_until <= now() and (u.expires_at is null or u.expires_at <= now())
     returning media_id
   `
-  return taken.length === 1 ? null : { kind: 'uploading' }
+  return taken.length === 1 ? null : uploading
 }
 
-async function uploadOnce(
-  core: Pick<Core, 'sql' | 'upstream' | 'media' | 'log'>,
-  file: PlatformFile,
-): Promise<UploadResult> {
+async function uploadOnce(core: Ways, file: PlatformFile): Promise<UploadResult> {
   const { sql, log } = core
   const { organizationId, phoneNumberId, mediaId } = file
   const renewal = setInterval(() => void renew(core, file), (leaseSeconds * 1000) / 3)
@@ -90,9 +89,6 @@ async function uploadOnce(
       'upload',
     )
     return result
-  } catch (err) {
-    log.warn({ err, organizationId, phoneNumberId, mediaId }, 'upload')
-    return { kind: 'unreachable', details: 'Something of ours was away.' }
   } finally {
     clearInterval(renewal)
   }
