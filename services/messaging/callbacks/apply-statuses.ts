@@ -5,6 +5,7 @@ import { record, type Recorded, recorded } from '@app/shared/events.ts'
 import { z } from 'zod'
 import type { Core } from '../app.ts'
 import { messageSentEvent, type SentMessageRow } from '../sends/message-sent.ts'
+import { marketingStoppedEvents } from '../sends/marketing-stopped.ts'
 import { behaviourOf } from '../upstream/errors.ts'
 import { passthroughOf } from './passthrough.ts'
 import type { WaitingItem } from './waiting-items.ts'
@@ -140,7 +141,10 @@ function changeOf({ before, reported }: { before: Before; reported: Reported[] }
   const rank = Math.max(before.rank, ...reported.map(({ status }) => words[status.status].rank))
   const rises = rank > before.rank && highest !== undefined
   const named = before.upstreamId === null && first !== undefined
-  const events: Recorded[] = fresh.map(statusEvent)
+  const events: Recorded[] = fresh.flatMap(({ item, status }) => [
+    statusEvent({ item, status }),
+    ...marketingStoppedEvents(before, status.errors?.[0]?.code ?? null, timeOf(status)),
+  ])
   if (named)
     events.unshift(messageSentEvent(before, first.status.id, timeOf(first.status), first.status.recipient_id ?? null))
   return {
