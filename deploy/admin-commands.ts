@@ -1,6 +1,7 @@
 import type { Rpc } from '@app/shared/contract.ts'
 import * as directory from '@app/shared/contracts/directory.ts'
 import * as messaging from '@app/shared/contracts/messaging.ts'
+import { redriveCallbacks } from '@app/shared/contracts/messaging-changes.ts'
 import {
   connectAccount,
   createKey,
@@ -82,6 +83,7 @@ export const commands: Record<string, Command> = {
     others: [messaging.redriveEvents, directory.redriveEvents],
     options: { since: { field: 'since', required: true } },
   },
+  'callbacks redrive': { contract: redriveCallbacks, options: { since: { field: 'since', required: true } } },
   'account connect': {
     contract: connectAccount,
     options: {

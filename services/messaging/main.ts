@@ -1,5 +1,6 @@
 import { consume } from '@app/shared/consume.ts'
 import * as contracts from '@app/shared/contracts/messaging.ts'
+import * as changes from '@app/shared/contracts/messaging-changes.ts'
 import { accountChanged } from '@app/shared/contracts/platform.ts'
 import { keyRing, readEnv } from '@app/shared/environment.ts'
 import { startHousekeeping } from '@app/shared/housekeeping.ts'
@@ -13,6 +14,7 @@ import { z } from 'zod'
 import type { App, Core } from './app.ts'
 import { acceptCallback, acceptCallbacks } from './callbacks/accept-callback.ts'
 import { startCallbacks } from './callbacks/process-callbacks.ts'
+import { redriveCallbacks } from './callbacks/redrive-callbacks.ts'
 import { getMessage } from './messages/get-message.ts'
 import { listMessages } from './messages/list-messages.ts'
 import { acceptSends } from './sends/accept-send.ts'
@@ -53,14 +55,19 @@ const housekeeping = await startHousekeeping(app, {
 })
 
 const accounts = consume(app, consumers.messagingAccounts.name, accountChanged, storeSender)
-const serving = await serve(app, contracts, {
-  sendMessage,
-  getMessage,
-  listMessages,
-  acceptCallback,
-  putSender,
-  redriveEvents,
-})
+const serving = await serve(
+  app,
+  { ...contracts, ...changes },
+  {
+    sendMessage,
+    getMessage,
+    listMessages,
+    acceptCallback,
+    putSender,
+    redriveEvents,
+    redriveCallbacks,
+  },
+)
 markReady(app)
 
 stopInOrder(app, [
