@@ -15,6 +15,8 @@ import type { App, Core } from './app.ts'
 import { acceptCallback, acceptCallbacks } from './callbacks/accept-callback.ts'
 import { startCallbacks } from './callbacks/process-callbacks.ts'
 import { redriveCallbacks } from './callbacks/redrive-callbacks.ts'
+import { sweepCallbackItems } from './callbacks/sweep-items.ts'
+import { oldMessagesSweep } from './messages/delete-old-messages.ts'
 import { getMessage } from './messages/get-message.ts'
 import { listMessages } from './messages/list-messages.ts'
 import { acceptSends } from './sends/accept-send.ts'
@@ -52,6 +54,7 @@ const app: App = {
 }
 const housekeeping = await startHousekeeping(app, {
   partitions: [{ table: 'callbacks', by: 'time', keepDays: 7 }],
+  sweeps: [sweepCallbackItems, oldMessagesSweep()],
 })
 
 const accounts = consume(app, consumers.messagingAccounts.name, accountChanged, storeSender)

@@ -26,6 +26,7 @@ interface Row {
   subscription: OrganizationRow['subscription']
   features: OrganizationRow['features']
   settings: OrganizationRow['settings']
+  retentionDays: OrganizationRow['retentionDays']
 }
 
 /**
@@ -39,7 +40,7 @@ export async function statesOf(
 ): Promise<AccountState[]> {
   const rows = await tx<Row[]>`
     select a.id, a.organization_id, a.phone_number_id, a.business_account_id, a.version, a.phone_number, a.name,
-      a.team_id, a.status, a.attached, a.sealed_token, o.subscription, o.features, o.settings
+      a.team_id, a.status, a.attached, a.sealed_token, o.subscription, o.features, o.settings, o.retention_days
     from accounts a join organizations o on o.id = a.organization_id
     where a.organization_id = ${organizationId} and (${accountId}::text is null or a.id = ${accountId})
       and a.attached and a.phone_number_id is not null and a.sealed_token is not null
@@ -62,6 +63,7 @@ const toState = (row: Row): AccountState => ({
   attached: row.attached,
   sealed_token: row.sealedToken,
   settings: settingsOf(row.settings),
+  retention_days: row.retentionDays,
 })
 
 /** Gives each state that differs from the one before a new version and an event. Answers all states as they are now. */
