@@ -3,6 +3,7 @@ import { restoreCustomer } from '@app/shared/contracts/customers.ts'
 import * as directory from '@app/shared/contracts/directory.ts'
 import * as messaging from '@app/shared/contracts/messaging.ts'
 import * as webhooks from '@app/shared/contracts/webhooks.ts'
+import { redriveCallbacks } from '@app/shared/contracts/messaging-changes.ts'
 import {
   connectAccount,
   createKey,
@@ -90,6 +91,7 @@ export const commands: Record<string, Command> = {
     operand: 'subscription_id',
     options: {},
   },
+  'callbacks redrive': { contract: redriveCallbacks, options: { since: { field: 'since', required: true } } },
   'account connect': {
     contract: connectAccount,
     options: {

@@ -3,6 +3,7 @@ import { explains } from '@app/shared/contracts/explain.ts'
 import * as mediaContracts from '@app/shared/contracts/media.ts'
 import * as contracts from '@app/shared/contracts/messaging.ts'
 import * as templateContracts from '@app/shared/contracts/templates.ts'
+import * as changes from '@app/shared/contracts/messaging-changes.ts'
 import { accountChanged } from '@app/shared/contracts/platform.ts'
 import { keyRing, readEnv } from '@app/shared/environment.ts'
 import { startHousekeeping } from '@app/shared/housekeeping.ts'
@@ -27,6 +28,9 @@ import { openUpload } from './media/open-upload.ts'
 import { startLateTelling } from './media/tell-late.ts'
 import { startFileSweep } from './media/unclaimed-files.ts'
 import { uploadMedia } from './media/upload-media.ts'
+import { redriveCallbacks } from './callbacks/redrive-callbacks.ts'
+import { sweepCallbackItems } from './callbacks/sweep-items.ts'
+import { oldMessagesSweep } from './messages/delete-old-messages.ts'
 import { getMessage } from './messages/get-message.ts'
 import { listMessages } from './messages/list-messages.ts'
 import { acceptSends } from './sends/accept-send.ts'
@@ -79,13 +83,13 @@ const app: App = {
 }
 const housekeeping = await startHousekeeping(app, {
   partitions: [{ table: 'callbacks', by: 'time', keepDays: 7 }],
-  sweeps: [sweepMedia, sweepMediaUploads],
+  sweeps: [sweepMedia, sweepMediaUploads, sweepCallbackItems, oldMessagesSweep()],
 })
 
 const accounts = consume(app, consumers.messagingAccounts.name, accountChanged, storeSender)
 const serving = await serve(
   app,
-  { ...contracts, ...templateContracts, ...mediaContracts, ...explains.messaging },
+  { ...contracts, ...changes, ...templateContracts, ...mediaContracts, ...explains.messaging },
   {
     sendMessage,
     getMessage,
@@ -104,6 +108,7 @@ const serving = await serve(
     openUpload,
     getMessageMedia,
     findMedia,
+    redriveCallbacks,
   },
 )
 markReady(app)
