@@ -52,6 +52,11 @@ export const failures = {
   idempotency_in_progress: conflict('idempotency_in_progress', 'A request with this Idempotency-Key is still running.'),
   setup_in_progress: conflict('setup_in_progress', 'The number is being connected.'),
   name_taken: conflict('name_taken', 'The name is already in use.'),
+  template_already_exists: conflict(
+    'template_already_exists',
+    'A template of this name and language exists already, or is still being deleted.',
+  ),
+  template_not_editable: conflict('template_not_editable', 'A template whose review is pending cannot be edited.'),
   number_taken: conflict('phone_number_taken', 'The number is connected to another organization.'),
   customer_archived: conflict('customer_archived', 'The customer is archived.'),
   setup_link_inactive: conflict('setup_link_inactive', 'The setup link is consumed, revoked or expired.'),
@@ -74,6 +79,21 @@ export const failures = {
   ),
   subscription_inactive: invalid(422, 'subscription_inactive', 'The subscription of the organization is not active.'),
   registration_failed: invalid(422, 'registration_failed', 'The platform did not register the number.'),
+  template_not_found: invalid(422, 'template_not_found', 'There is no such template in this language.'),
+  template_not_approved: invalid(422, 'template_not_approved', 'The template is not approved.'),
+  template_paused: invalid(422, 'template_paused', 'The platform paused the template for its low quality.'),
+  template_disabled: invalid(422, 'template_disabled', 'The platform disabled the template for its low quality.'),
+  template_param_count_mismatch: invalid(
+    422,
+    'template_param_count_mismatch',
+    'The number of parameters differs from that of the template.',
+  ),
+  template_param_format_mismatch: invalid(
+    422,
+    'template_param_format_mismatch',
+    'A parameter is of another kind than the template has.',
+  ),
+  media_upload_failed: invalid(422, 'media_upload_failed', 'The media could not be fetched or uploaded.'),
   upstream_refused: invalid(422, 'upstream_error', 'The upstream platform refused the request.'),
   rate_limit_exceeded: {
     status: 429,

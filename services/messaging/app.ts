@@ -1,3 +1,4 @@
+import type { Egress } from '@app/shared/egress.ts'
 import type { CursorKeys } from '@app/shared/page.ts'
 import type { KeyRing } from '@app/shared/environment.ts'
 import type { Mailbox } from '@app/shared/mailbox.ts'
@@ -8,6 +9,7 @@ import type { acceptCallbacks } from './callbacks/accept-callback.ts'
 import type { KnownConversations } from './sends/known-conversations.ts'
 import type { createRefusalOf } from './senders/refusal-of.ts'
 import type { acceptSends } from './sends/accept-send.ts'
+import type { KnownTemplates } from './templates/known-templates.ts'
 
 /** What every part of messaging may use. */
 export interface Core extends DataService {
@@ -15,7 +17,10 @@ export interface Core extends DataService {
   sealKeys: KeyRing
   cursorKeys: CursorKeys
   upstream: Upstream
+  /** The way to addresses that users give. */
+  egress: Egress
   known: KnownConversations
+  templates: KnownTemplates
 }
 
 /** What a messaging handler may use. */

@@ -1,6 +1,8 @@
 import { consume } from '@app/shared/consume.ts'
 import * as contracts from '@app/shared/contracts/messaging.ts'
+import * as templateContracts from '@app/shared/contracts/templates.ts'
 import { accountChanged } from '@app/shared/contracts/platform.ts'
+import { createEgress } from '@app/shared/egress.ts'
 import { keyRing, readEnv } from '@app/shared/environment.ts'
 import { startHousekeeping } from '@app/shared/housekeeping.ts'
 import { consumers } from '@app/shared/provision.ts'
@@ -21,12 +23,21 @@ import { createRefusalOf } from './senders/refusal-of.ts'
 import { createKnownConversations } from './sends/known-conversations.ts'
 import { sendMessage } from './sends/send-message.ts'
 import { putSender, storeSender } from './senders/put-sender.ts'
+import { createTemplate } from './templates/create-template.ts'
+import { editTemplate } from './templates/edit-template.ts'
+import { getTemplate } from './templates/get-template.ts'
+import { createKnownTemplates } from './templates/known-templates.ts'
+import { listTemplates } from './templates/list-templates.ts'
+import { syncTemplates } from './templates/sync-templates.ts'
 
 const env = readEnv({
   DATABASE_URL: z.string().min(1),
   SEAL_KEYS: keyRing,
   CURSOR_KEYS: keyRing,
   ...upstreamSettings,
+  /** Networks that media may be fetched from although they are not public. */
+  EGRESS_ALLOW_CIDRS: z.string().default(''),
+  EGRESS_PROXY_URL: z.url().optional(),
 })
 const service = await startWithDatabase('messaging', env)
 const relay = startRelay(service)
@@ -36,7 +47,9 @@ const core: Core = {
   sealKeys: env.SEAL_KEYS,
   cursorKeys: env.CURSOR_KEYS,
   upstream: createUpstream(env),
+  egress: createEgress({ allowCidrs: env.EGRESS_ALLOW_CIDRS, proxyUrl: env.EGRESS_PROXY_URL }),
   known: createKnownConversations(),
+  templates: createKnownTemplates(service.sql),
 }
 const dispatcher = startDispatcher(core)
 const callbacks = startCallbacks(core, dispatcher.wake)
@@ -53,14 +66,23 @@ const housekeeping = await startHousekeeping(app, {
 })
 
 const accounts = consume(app, consumers.messagingAccounts.name, accountChanged, storeSender)
-const serving = await serve(app, contracts, {
-  sendMessage,
-  getMessage,
-  listMessages,
-  acceptCallback,
-  putSender,
-  redriveEvents,
-})
+const serving = await serve(
+  app,
+  { ...contracts, ...templateContracts },
+  {
+    sendMessage,
+    getMessage,
+    listMessages,
+    acceptCallback,
+    putSender,
+    redriveEvents,
+    listTemplates,
+    getTemplate,
+    createTemplate,
+    editTemplate,
+    syncTemplates,
+  },
+)
 markReady(app)
 
 stopInOrder(app, [
@@ -72,5 +94,6 @@ stopInOrder(app, [
   () => app.nc.drain(),
   () => app.sql.end({ timeout: 5 }),
   () => app.upstream.agent.close(),
+  app.egress.close,
   app.probes.close,
 ])

@@ -51,7 +51,6 @@ const env = readEnv({
   SEAL_KEYS: keyRing,
   RATE_TIERS: rateTiers,
   PUBLIC_URL: z.url(),
-  UPSTREAM_APP_ID: z.string().min(1),
   UPSTREAM_APP_SECRET: z.string().min(1),
   ...upstreamSettings,
 })
@@ -63,7 +62,7 @@ const app: App = {
   sealKeys: env.SEAL_KEYS,
   rateTiers: env.RATE_TIERS,
   upstream: createUpstream(env),
-  upstreamApp: { id: env.UPSTREAM_APP_ID, secret: env.UPSTREAM_APP_SECRET },
+  upstreamAppSecret: env.UPSTREAM_APP_SECRET,
   publicUrl: env.PUBLIC_URL,
 }
 const housekeeping = await startHousekeeping(app, { partitions: [apiLog], sweeps: [sweepKeys, sweepOnboardings] })

@@ -4,6 +4,7 @@ import type { AddressInfo } from 'node:net'
 import type { Caller } from '@app/shared/contract.ts'
 import { openConversation, recordInbound } from '@app/shared/contracts/directory.ts'
 import type { AccountState } from '@app/shared/contracts/platform.ts'
+import { createEgress } from '@app/shared/egress.ts'
 import { newId } from '@app/shared/ids.ts'
 import { Problem } from '@app/shared/problem.ts'
 import { startRelay } from '@app/shared/relay.ts'
@@ -21,6 +22,7 @@ import { createRefusalOf } from '../senders/refusal-of.ts'
 import { createKnownConversations } from '../sends/known-conversations.ts'
 import { sendMessage } from '../sends/send-message.ts'
 import { storeSender } from '../senders/put-sender.ts'
+import { createKnownTemplates } from '../templates/known-templates.ts'
 
 const organizationId = newId('org')
 export const phoneNumberId = '106540352242922'
@@ -71,10 +73,13 @@ export async function testMessaging(): Promise<TestMessaging> {
     relay,
     sealKeys,
     cursorKeys: sealKeys,
+    egress: createEgress({ allowCidrs: '127.0.0.0/8' }),
     known: createKnownConversations(),
+    templates: createKnownTemplates(service.sql),
     upstream: createUpstream({
       UPSTREAM_BASE_URL: upstream.url,
       UPSTREAM_API_VERSION: 'v23.0',
+      UPSTREAM_APP_ID: '1234567890',
       UPSTREAM_KEEPALIVE_MS: 1000,
       UPSTREAM_SUBSCRIBE_APPS: false,
     }),
@@ -110,6 +115,7 @@ export async function testMessaging(): Promise<TestMessaging> {
       await Promise.all([dispatcher.stop(), app.callbacks.stop(), directory.stop()])
       await relay.stop()
       await app.upstream.agent.close()
+      await app.egress.close()
       upstream.stop()
       await service.close()
     },

@@ -28,11 +28,12 @@ export async function startTestApp() {
     sealKeys: { current: 'k1', byId: new Map([['k1', randomBytes(32)]]) },
     cursorKeys: { current: 'k1', byId: new Map([['k1', randomBytes(32)]]) },
     publicUrl: 'https://messaging.example',
-    upstreamApp: { id: '1000', secret: 'app-secret' },
+    upstreamAppSecret: 'app-secret',
     rateTiers: rateTiers.parse('{}'),
     upstream: createUpstream({
       UPSTREAM_BASE_URL: upstream.url,
       UPSTREAM_API_VERSION: 'v23.0',
+      UPSTREAM_APP_ID: '1234567890',
       UPSTREAM_KEEPALIVE_MS: 1_000,
       UPSTREAM_SUBSCRIBE_APPS: true,
     }),
