@@ -43,6 +43,7 @@ import { revokeSetupLink } from './setup-links/revoke-setup-link.ts'
 import { updateSetupLink } from './setup-links/update-setup-link.ts'
 import { createMember } from './teams/create-member.ts'
 import { createTeam } from './teams/create-team.ts'
+import { listTeams } from './teams/list-teams.ts'
 import { createUpstream, upstreamSettings } from '@app/shared/upstream.ts'
 
 const env = readEnv({
@@ -70,42 +71,40 @@ const polling = startPolling(app)
 const resuming = startResuming(app)
 const reports = consumeAccountReports(app, polling)
 
-const serving = await serve(
-  app,
-  { ...platform, ...customers, ...onboarding },
-  {
-    getMe,
-    listAccounts,
-    authenticateKey,
-    findAccount,
-    recordApiCalls,
-    createOrganization,
-    updateOrganization,
-    createTeam,
-    createMember,
-    createKey,
-    listKeys,
-    revokeKey,
-    connectAccount,
-    createCustomer,
-    listCustomers,
-    getCustomer,
-    updateCustomer,
-    archiveCustomer,
-    restoreCustomer,
-    removeCustomerAccount,
-    removeCustomerWhatsappAccount: removeCustomerAccount,
-    createSetupLink,
-    listSetupLinks,
-    updateSetupLink,
-    revokeSetupLink,
-    registerNumber,
-    getSetup,
-    beginSetup,
-    completeSetup,
-    redriveEvents,
-  },
-)
+const contracts = { ...platform, ...customers, ...onboarding }
+const serving = await serve(app, contracts, {
+  getMe,
+  listAccounts,
+  authenticateKey,
+  findAccount,
+  recordApiCalls,
+  createOrganization,
+  updateOrganization,
+  createTeam,
+  listTeams,
+  createMember,
+  createKey,
+  listKeys,
+  revokeKey,
+  connectAccount,
+  createCustomer,
+  listCustomers,
+  getCustomer,
+  updateCustomer,
+  archiveCustomer,
+  restoreCustomer,
+  removeCustomerAccount,
+  removeCustomerWhatsappAccount: removeCustomerAccount,
+  createSetupLink,
+  listSetupLinks,
+  updateSetupLink,
+  revokeSetupLink,
+  registerNumber,
+  getSetup,
+  beginSetup,
+  completeSetup,
+  redriveEvents,
+})
 
 stopInOrder(app, [
   serving.stop,
