@@ -15,6 +15,6 @@ export interface App extends DataService {
   upstream: Upstream
   /** Origin of the URLs that are handed out. */
   publicUrl: string
-  /** Our app at the platform, in whose name a dialog's code is exchanged. */
-  upstreamApp: { id: string; secret: string }
+  /** Of our app at the platform: what proves that a dialog's code was given to us. */
+  upstreamAppSecret: string
 }

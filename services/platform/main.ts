@@ -65,7 +65,7 @@ const app: App = {
   sealKeys: env.SEAL_KEYS,
   rateTiers: env.RATE_TIERS,
   upstream: createUpstream(env),
-  upstreamApp: { id: env.UPSTREAM_APP_ID, secret: env.UPSTREAM_APP_SECRET },
+  upstreamAppSecret: env.UPSTREAM_APP_SECRET,
   publicUrl: env.PUBLIC_URL,
 }
 const housekeeping = await startHousekeeping(app, { partitions: [apiLog], sweeps: [sweepKeys, sweepOnboardings] })

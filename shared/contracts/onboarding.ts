@@ -50,6 +50,7 @@ const linkState = z.enum(['active', 'consumed', 'expired', 'revoked', 'refused']
 
 const connectedNumber = z.object({
   phone_number_id: phoneNumberId.nullable(),
+  /** As people read it. */
   phone_number: z.string().nullable(),
   name: z.string().nullable(),
   /** False: the organization has to register it first. */

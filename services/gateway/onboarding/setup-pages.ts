@@ -87,7 +87,7 @@ export function setupPage(setup: Setup, signup: Signup): Page {
 }
 
 function usedPage({ organization_name: organization, number, success_url: url }: Setup) {
-  const last4 = number?.phone_number?.slice(-4)
+  const last4 = number?.phone_number?.replaceAll(/\D/g, '').slice(-4)
   const which = last4 === undefined ? 'A number' : `The number that ends in ${last4}`
   const standing = number?.registered
     ? `is connected to ${organization}.`

@@ -69,8 +69,10 @@ type Known = Standing &
 async function settle(app: App, account: DueAccount, answer: UpstreamNumber | 'gone') {
   const caller = systemCaller(account.organizationId)
   const states = await app.sql.begin((tx) => changeAccount(tx, account, () => write(tx, account, answer), caller))
+  const changed = states.filter(({ version }) => version > Number(account.version))
+  if (changed.length === 0) return
   app.relay.wake()
-  await tellStates(app, states, caller)
+  await tellStates(app, changed, caller)
 }
 
 async function write(tx: TransactionSql, account: DueAccount, answer: UpstreamNumber | 'gone') {

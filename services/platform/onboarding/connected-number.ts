@@ -1,5 +1,6 @@
 import type { getSetup } from '@app/shared/contracts/onboarding.ts'
 import type { Sql } from '@app/shared/database.ts'
+import { displayPhoneNumber } from '@app/shared/phone-number.ts'
 import type { z } from 'zod'
 import { accountColumns, type AccountRow } from '../accounts/accounts.ts'
 
@@ -17,5 +18,10 @@ export async function findConnected(
   `
   if (!row) return null
   const { phoneNumberId, phoneNumber, name, status } = row
-  return { phone_number_id: phoneNumberId, phone_number: phoneNumber, name, registered: status === 'connected' }
+  return {
+    phone_number_id: phoneNumberId,
+    phone_number: phoneNumber === null ? null : displayPhoneNumber(phoneNumber),
+    name,
+    registered: status === 'connected',
+  }
 }

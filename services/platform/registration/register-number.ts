@@ -2,7 +2,8 @@ import type { AccountState } from '../accounts/account-states.ts'
 import type { Caller, Handler, Input } from '@app/shared/contract.ts'
 import { registerNumber as contract } from '@app/shared/contracts/onboarding.ts'
 import type { TransactionSql } from '@app/shared/database.ts'
-import { once, storedAnswer } from '@app/shared/idempotency.ts'
+import { storedAnswer } from '@app/shared/idempotency.ts'
+import { onceInline } from '@app/shared/once-inline.ts'
 import { notFound, Problem } from '@app/shared/problem.ts'
 import { unseal } from '@app/shared/seal.ts'
 import { changeAccount } from '../accounts/change-account.ts'
@@ -29,25 +30,25 @@ export const registerNumber: Handler<App, typeof contract> = async (app, { param
   const stored = await storedAnswer(app.sql, app.sealKeys, caller)
   if (stored) return stored
   const account = await find(app, caller, params.phone_number_id)
-  const isConnected = account.status === 'connected'
-  const number = isConnected ? 'unchanged' : await register(app, account, { params, body }, caller)
   let states: AccountState[] = []
-  const answer = await once(app, contract, caller, async (tx) => {
-    states = await changeAccount(
-      tx,
-      { organizationId, id: account.id },
-      () => keep(tx, account, number, organizationId),
-      caller,
-    )
-    const [row] = await tx<[AccountRow]>`
-      select ${tx(accountColumns)} from accounts
-      where organization_id = ${organizationId} and id = ${account.id}
-    `
-    return toAccount(row)
+  const answer = await onceInline<typeof contract, boolean, Outcome>(app, contract, caller, {
+    begin: (_tx, isRetry) => Promise.resolve(isRetry),
+    call: (isRetry) => register(app, account, { params, body }, caller, isRetry),
+    async finish(tx, _isRetry, outcome) {
+      const write = () => keep(tx, organizationId, account, outcome)
+      states = await changeAccount(tx, { organizationId, id: account.id }, write, caller)
+      const [row] = await tx<[AccountRow]>`
+        select ${tx(accountColumns)} from accounts where organization_id = ${organizationId} and id = ${account.id}
+      `
+      return toAccount(row)
+    },
   })
   await tellStates(app, states, caller)
   return answer
 }
+
+/** `unchanged`: it is connected already. Null: registered, and the platform did not tell at once what it is called now. */
+type Outcome = UpstreamNumber | 'unchanged' | null
 
 async function find({ sql }: App, { organizationId }: Caller, phoneNumberId: string) {
   const [row] = await sql<Row[]>`
@@ -58,27 +59,34 @@ async function find({ sql }: App, { organizationId }: Caller, phoneNumberId: str
   return row
 }
 
-/** Answers the number as it is then; without its word when the platform does not tell it at once. */
-async function register(app: App, account: Row, { params, body }: Asked, caller: Caller): Promise<Registered> {
+async function register(
+  app: App,
+  account: Row,
+  { params, body }: Asked,
+  caller: Caller,
+  isRetry: boolean,
+): Promise<Outcome> {
+  if (account.status === 'connected') return 'unchanged'
   if (!account.attached || account.sealedToken === null) throw new Problem('account_not_connected')
   const { phone_number_id: phoneNumberId } = params
   const token = unseal(app.sealKeys, account.sealedToken, `account:${account.id}`)
   const deadline = Math.min(caller.deadline, performance.now() + budgetMs)
+  // The earlier try may have registered it: each call counts at the platform.
+  const before = isRetry ? await readNumber(app.upstream, { phoneNumberId, token }, deadline) : null
+  if (before && statusOf(before.status) === 'connected') return before
   const registration = { phoneNumberId, token, pin: body.pin, region: body.data_localization_region }
   await registerPhone(app.upstream, registration, deadline)
-  // It is registered: what it is called now, the next poll tells too.
   return readNumber(app.upstream, { phoneNumberId, token }, deadline).catch(() => null)
 }
 
-type Registered = UpstreamNumber | null
-
-async function keep(tx: TransactionSql, account: Row, number: Registered | 'unchanged', organizationId: string) {
-  if (number === 'unchanged') return
-  const status = statusOf(number?.status ?? 'CONNECTED') ?? account.status
+async function keep(tx: TransactionSql, organizationId: string, account: Row, outcome: Outcome) {
+  if (outcome === 'unchanged') return
+  const status = statusOf(outcome?.status ?? 'CONNECTED') ?? account.status
   await tx`
-    update accounts set status = ${status}, upstream_status = coalesce(${number?.status ?? null}, upstream_status),
-      name = coalesce(${number?.name ?? null}, name), phone_number = coalesce(${number?.phoneNumber ?? null}, phone_number),
-      reported_until = null, poll_at = now() + ${status === 'connected' ? settledMs : soonMs} * interval '1 ms'
-    where organization_id = ${organizationId} and id = ${account.id}
+    update accounts set status = ${status}, upstream_status = coalesce(${outcome?.status ?? null}, upstream_status),
+      name = coalesce(${outcome?.name ?? null}, name),
+      phone_number = coalesce(${outcome?.phoneNumber ?? null}, phone_number), reported_until = null,
+      poll_at = now() + ${status === 'connected' ? settledMs : soonMs} * interval '1 ms'
+    where organization_id = ${organizationId} and id = ${account.id} and attached
   `
 }

@@ -28,7 +28,7 @@ export async function startTestApp() {
     sealKeys: { current: 'k1', byId: new Map([['k1', randomBytes(32)]]) },
     cursorKeys: { current: 'k1', byId: new Map([['k1', randomBytes(32)]]) },
     publicUrl: 'https://messaging.example',
-    upstreamApp: { id: '1000', secret: 'app-secret' },
+    upstreamAppSecret: 'app-secret',
     rateTiers: rateTiers.parse('{}'),
     upstream: createUpstream({
       UPSTREAM_BASE_URL: upstream.url,

@@ -12,11 +12,11 @@ const againMs = 1_000
  * the platform is not available it is asked again until the deadline.
  */
 export async function exchangeCode(
-  { upstream, upstreamApp }: Pick<App, 'upstream' | 'upstreamApp'>,
+  { upstream, upstreamAppSecret }: Pick<App, 'upstream' | 'upstreamAppSecret'>,
   code: string,
   deadline: number,
 ): Promise<string> {
-  const query = new URLSearchParams({ client_id: upstreamApp.id, client_secret: upstreamApp.secret, code })
+  const query = new URLSearchParams({ client_id: upstream.appId, client_secret: upstreamAppSecret, code })
   const path = `/oauth/access_token?${query.toString()}`
   for (;;) {
     try {

@@ -72,13 +72,13 @@ addEventListener('message', (event) => {
   }
 })
 
-function open() {
+function openDialog() {
   if (isBusy) return
   isBusy = true
   told = null
   button.setAttribute('aria-disabled', 'true')
   say('Please go on in the window that has opened. If there is none, allow pop-ups and load this page again.')
-  window.FB.login((response) => void close(response), {
+  window.FB.login((response) => void endDialog(response), {
     config_id: page.dataset.config,
     response_type: 'code',
     override_default_response_type: true,
@@ -88,7 +88,7 @@ function open() {
 }
 
 /** The dialog is over. */
-async function close({ authResponse }) {
+async function endDialog({ authResponse }) {
   const code = authResponse?.code
   const problem = told?.data?.error_message
   if (!code) return problem || told?.event === 'ERROR' ? refused(problem) : cancelled()
@@ -151,11 +151,13 @@ function show(id, title, text) {
   document.getElementById(`${id}-text`).textContent = text
   const heading = document.getElementById(`${id}-title`)
   heading.textContent = title
+  // What it says of the link is not true of a used one.
+  document.querySelector('footer').hidden = id === 'done'
   document.title = title
   heading.focus()
 }
 
-button.addEventListener('click', open)
+button.addEventListener('click', openDialog)
 document.getElementById('again').addEventListener('click', () => location.reload())
 // From the history: the link may have been used since.
 addEventListener('pageshow', (event) => event.persisted && location.reload())
