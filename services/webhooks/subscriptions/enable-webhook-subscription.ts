@@ -19,7 +19,7 @@ export const enableWebhookSubscription: Handler<App, typeof contract> = async (a
   const answer = await once(app, contract, caller, async (tx): Promise<Answer<typeof contract>> => {
     const { id, url, status } = await lockSubscription(tx, organizationId, params.id)
     if (status !== 'active') await enable(tx, id, body.url ?? url)
-    const row = await lockSubscription(tx, organizationId, id)
+    const row = await findSubscription(tx, organizationId, id)
     return { ...toSubscription(row), replayable_count: await replayable(tx, id) }
   })
   app.attempts.wake()

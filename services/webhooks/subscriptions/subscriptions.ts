@@ -19,7 +19,11 @@ export interface SubscriptionRow {
 }
 
 /** Throws when there is none. */
-export async function findSubscription(sql: Sql, organizationId: string, id: string): Promise<SubscriptionRow> {
+export async function findSubscription(
+  sql: Sql | TransactionSql,
+  organizationId: string,
+  id: string,
+): Promise<SubscriptionRow> {
   const [row] = await sql<SubscriptionRow[]>`
     select ${subscriptionColumns(sql)} from subscriptions s
     where s.organization_id = ${organizationId} and s.id = ${id}
@@ -28,18 +32,17 @@ export async function findSubscription(sql: Sql, organizationId: string, id: str
   return row
 }
 
-/** The subscription, with its row locked until the commit; throws when there is none. */
+/**
+ * The subscription, with its row locked until the commit; throws when there is none. Locked first and read then: a statement
+ * that waited for the lock would still see the secrets as they were before it waited.
+ */
 export async function lockSubscription(
   tx: TransactionSql,
   organizationId: string,
   id: string,
 ): Promise<SubscriptionRow> {
-  const [row] = await tx<SubscriptionRow[]>`
-    select ${subscriptionColumns(tx)} from subscriptions s
-    where s.organization_id = ${organizationId} and s.id = ${id} for no key update of s
-  `
-  if (!row) throw notFound()
-  return row
+  await tx`select id from subscriptions where organization_id = ${organizationId} and id = ${id} for no key update`
+  return findSubscription(tx, organizationId, id)
 }
 
 /** Throws `webhook_subscription_disabled`: nothing of a disabled subscription changes until it is enabled. */

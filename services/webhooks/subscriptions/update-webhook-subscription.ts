@@ -30,7 +30,7 @@ export const updateWebhookSubscription: Handler<App, typeof contract> = async (a
     const isSet = await set(tx, before, body)
     const isSwitched = await switchByHand(tx, before, body.status)
     if (!isSwitched && isSet && body.url !== undefined) await wakeLane(tx, before.id)
-    return isSet || isSwitched ? lockSubscription(tx, organizationId, params.id) : before
+    return isSet || isSwitched ? findSubscription(tx, organizationId, params.id) : before
   })
   app.attempts.wake()
   app.relay.wake()
