@@ -20,7 +20,8 @@ export async function prepareFile(
   if (slot === null) return { block, media: null }
   const { kind, path, media } = slot
   const source = media.link === undefined ? { id: media.id ?? '' } : { link: media.link }
-  const kept = await keepMedia(app, { ...number, deadline }, kind, source, paramOf(type, path))
+  const param = paramOf(type, [...path, 'link' in source ? 'link' : 'id'])
+  const kept = await keepMedia(app, { ...number, deadline }, kind, source, param)
   if ('upstreamId' in kept) return { block: withMediaId(block, path, { id: kept.upstreamId }), media: null }
   // A document without a name shows as a number at the recipient's.
   const name = kind === 'document' && kept.filename !== null ? { filename: kept.filename } : {}
