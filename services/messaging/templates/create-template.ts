@@ -40,6 +40,9 @@ const wantedOf = (body: Input<typeof contract>['body']): Wanted => ({
   components: body.components,
 })
 
+/** Of the organization's own account. */
+type AskingOwn = Asking & Pick<TemplateAccount, 'organizationId'>
+
 async function submit(
   app: App,
   account: TemplateAccount & { token: string },
@@ -47,7 +50,7 @@ async function submit(
   creation: Creation,
   caller: Caller,
 ): Promise<Outcome> {
-  const asking: Asking = { ...account, deadline: deadlineOf(caller) }
+  const asking = { ...account, deadline: deadlineOf(caller) }
   const send = async () => {
     const earlier = creation.isRetry ? await adopt(app, asking, wanted, creation) : null
     return earlier ?? (await submitNew(app, asking, wanted, creation))
@@ -55,7 +58,7 @@ async function submit(
   return askAbout(app, account, send, wanted.components)
 }
 
-async function submitNew(app: App, asking: Asking, wanted: Wanted, creation: Creation): Promise<Outcome> {
+async function submitNew(app: App, asking: AskingOwn, wanted: Wanted, creation: Creation): Promise<Outcome> {
   const { name, language, category, format } = wanted
   const components = await uploadHeader(app, asking, wanted.components)
   creation.mayExist = true

@@ -32,7 +32,7 @@ export const editTemplate: Handler<App, typeof contract> = async (app, { params,
     throw new Problem('template_not_editable')
   if (components) checkComponents({ category: category ?? row.category, format: row.parameterFormat, components })
 
-  const asking = { token: account.token, deadline: deadlineOf(caller) }
+  const asking = { ...account, deadline: deadlineOf(caller) }
   const { providerTemplateId } = row
   const send = async () => {
     const uploaded = components && (await uploadHeader(app, asking, components))
