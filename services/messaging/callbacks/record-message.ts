@@ -9,6 +9,8 @@ import type { Core } from '../app.ts'
 import { beginCopies, type PlatformFile, platformFileOf } from '../media/begin-copies.ts'
 import { type Contents, contentsOf } from './contents.ts'
 import { passthroughOf } from './passthrough.ts'
+import { recordSystem } from './record-system.ts'
+import { isRevision, reviseMessage } from './revise-message.ts'
 import type { WaitingItem } from './waiting-items.ts'
 
 const Message = z.looseObject({
@@ -40,8 +42,8 @@ export function recordMessages(core: Core): (item: WaitingItem) => Promise<boole
   const insert = batched<Row, void>((rows) => insertAll(core, rows), { rows: 128 })
   return async (item) => {
     const message = Message.parse(item.part)
-    // A system message tells of the customer's number, not from the customer.
-    if (message.type === 'system') return true
+    if (message.type === 'system') return recordSystem(core, item)
+    if (isRevision(message)) return reviseMessage(core, { ...item, direction: 'inbound' }, item.part)
     await insert(await rowOf(core, item, message))
     return true
   }
@@ -96,7 +98,7 @@ async function askDirectory(core: Core, item: WaitingItem, message: Inbound, id:
   )
   const { conversation, contact: party, window_until: windowUntil } = answer
   if (party.phone_number !== null) {
-    core.known.remember(item.phoneNumberId, party.phone_number, {
+    core.known.remember(item, party.phone_number, {
       parties: { conversation, contact: party },
       windowUntilMs: windowUntil ? Date.parse(windowUntil) : 0,
     })
