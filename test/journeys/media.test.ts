@@ -1,7 +1,5 @@
 import { createHash, randomBytes } from 'node:crypto'
-import { readFileSync } from 'node:fs'
-import { openAsBlob } from 'node:fs'
-import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
+import { mkdtempSync, openAsBlob, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { FormData, request } from 'undici'
@@ -114,7 +112,6 @@ describe('an upload', () => {
     expect((await upload(file)).status).toBe(201)
     clearInterval(timer)
     const raisedMib = peaks.map((peak, n) => (peak - (before[n] ?? 0)) / 1024)
-    console.log('raised by MiB', raisedMib)
     expect(Math.max(...raisedMib)).toBeLessThan(20)
     rmSync(folder, { recursive: true })
   })
