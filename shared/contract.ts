@@ -7,11 +7,13 @@ export interface Http {
   /** Below `/v1`, with parameters as `{name}`. */
   path: `/${string}`
   /** The success status; 200 unless told otherwise. */
-  status?: 200 | 201 | 202 | undefined
+  status?: 200 | 201 | 202 | 302 | undefined
   /** The group in the API documentation. */
   tag: string
   /** The organization must be entitled to it, else `feature_not_entitled`. */
   feature?: 'platform' | 'webhooks' | undefined
+  /** The client sends a multipart form with one file; the gateway stores it, and the body tells the service where. */
+  takesFile?: boolean | undefined
 }
 
 /** A question one service answers. With `http` it is also a public endpoint. */
@@ -74,6 +76,8 @@ export interface WholeAnswer {
   status: number
   body: Uint8Array
   replayed: boolean
+  /** Where a redirection leads. */
+  location?: string | undefined
 }
 
 export interface Input<C extends Rpc> {

@@ -70,6 +70,7 @@ export const failures = {
     'The recipient has not written in the last 24 hours: send a template.',
   ),
   subscription_inactive: invalid(422, 'subscription_inactive', 'The subscription of the organization is not active.'),
+  media_upload_failed: invalid(422, 'media_upload_failed', 'The media cannot be sent.'),
   upstream_refused: invalid(422, 'upstream_error', 'The upstream platform refused the request.'),
   rate_limit_exceeded: {
     status: 429,

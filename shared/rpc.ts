@@ -104,10 +104,11 @@ function logLine({ log }: Service, contract: Rpc, call: CallHeader | undefined, 
 
 const isWhole = (result: object): result is WholeAnswer => 'whole' in result
 
-function wholeHeaders({ status, replayed }: WholeAnswer): MsgHdrs {
+function wholeHeaders({ status, replayed, location }: WholeAnswer): MsgHdrs {
   const carrier = headers()
   carrier.set('Status', String(status))
   if (replayed) carrier.set('Replayed', '1')
+  if (location !== undefined) carrier.set('Location', location)
   return carrier
 }
 

@@ -5,6 +5,7 @@ import type { Relay } from '@app/shared/relay.ts'
 import type { DataService } from '@app/shared/service.ts'
 import type { Upstream } from '@app/shared/upstream.ts'
 import type { acceptCallbacks } from './callbacks/accept-callback.ts'
+import type { MediaWays } from './media/media.ts'
 import type { KnownConversations } from './sends/known-conversations.ts'
 import type { createRefusalOf } from './senders/refusal-of.ts'
 import type { acceptSends } from './sends/accept-send.ts'
@@ -16,6 +17,7 @@ export interface Core extends DataService {
   cursorKeys: CursorKeys
   upstream: Upstream
   known: KnownConversations
+  media: MediaWays
 }
 
 /** What a messaging handler may use. */

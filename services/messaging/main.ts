@@ -1,4 +1,5 @@
 import { consume } from '@app/shared/consume.ts'
+import * as mediaContracts from '@app/shared/contracts/media.ts'
 import * as contracts from '@app/shared/contracts/messaging.ts'
 import * as changes from '@app/shared/contracts/messaging-changes.ts'
 import { accountChanged } from '@app/shared/contracts/platform.ts'
@@ -17,6 +18,15 @@ import { startCallbacks } from './callbacks/process-callbacks.ts'
 import { redriveCallbacks } from './callbacks/redrive-callbacks.ts'
 import { sweepCallbackItems } from './callbacks/sweep-items.ts'
 import { oldMessagesSweep } from './messages/delete-old-messages.ts'
+import { startCopier } from './media/copy-media.ts'
+import { sweepMedia, sweepMediaUploads } from './media/delete-media.ts'
+import { findMedia } from './media/find-media.ts'
+import { getMessageMedia } from './media/get-message-media.ts'
+import { createMediaWays, mediaSettings } from './media/media.ts'
+import { openUpload } from './media/open-upload.ts'
+import { startLateTelling } from './media/tell-late.ts'
+import { startFileSweep } from './media/unclaimed-files.ts'
+import { uploadMedia } from './media/upload-media.ts'
 import { getMessage } from './messages/get-message.ts'
 import { listMessages } from './messages/list-messages.ts'
 import { acceptSends } from './sends/accept-send.ts'
@@ -31,6 +41,7 @@ const env = readEnv({
   SEAL_KEYS: keyRing,
   CURSOR_KEYS: keyRing,
   ...upstreamSettings,
+  ...mediaSettings,
 })
 const service = await startWithDatabase('messaging', env)
 const relay = startRelay(service)
@@ -41,9 +52,16 @@ const core: Core = {
   cursorKeys: env.CURSOR_KEYS,
   upstream: createUpstream(env),
   known: createKnownConversations(),
+  media: createMediaWays(env),
 }
 const dispatcher = startDispatcher(core)
-const callbacks = startCallbacks(core, dispatcher.wake)
+const copier = startCopier(core)
+const lateTelling = startLateTelling(core)
+const fileSweep = startFileSweep(core)
+const callbacks = startCallbacks(core, () => {
+  dispatcher.wake()
+  copier.wake()
+})
 const app: App = {
   ...core,
   acceptSend: acceptSends(core.sql),
@@ -54,13 +72,13 @@ const app: App = {
 }
 const housekeeping = await startHousekeeping(app, {
   partitions: [{ table: 'callbacks', by: 'time', keepDays: 7 }],
-  sweeps: [sweepCallbackItems, oldMessagesSweep()],
+  sweeps: [sweepCallbackItems, sweepMedia, sweepMediaUploads, oldMessagesSweep()],
 })
 
 const accounts = consume(app, consumers.messagingAccounts.name, accountChanged, storeSender)
 const serving = await serve(
   app,
-  { ...contracts, ...changes },
+  { ...contracts, ...changes, ...mediaContracts },
   {
     sendMessage,
     getMessage,
@@ -69,6 +87,10 @@ const serving = await serve(
     putSender,
     redriveEvents,
     redriveCallbacks,
+    uploadMedia,
+    openUpload,
+    getMessageMedia,
+    findMedia,
   },
 )
 markReady(app)
@@ -76,11 +98,13 @@ markReady(app)
 stopInOrder(app, [
   serving.stop,
   accounts.stop,
-  () => Promise.all([dispatcher.stop(), callbacks.stop()]),
+  () => app.media.stopping.abort(),
+  () => Promise.all([dispatcher.stop(), callbacks.stop(), copier.stop(), lateTelling.stop(), fileSweep.stop()]),
   housekeeping.stop,
   relay.stop,
   () => app.nc.drain(),
   () => app.sql.end({ timeout: 5 }),
   () => app.upstream.agent.close(),
+  app.media.close,
   app.probes.close,
 ])

@@ -43,7 +43,8 @@ export function passOn(contract: Rpc, { method, path, feature, status: successSt
   }
 }
 
-function headerOf(
+/** What a question of an admitted request carries. */
+export function headerOf(
   { request, requestId, deadline, traceparent, identity }: Admitted,
   params: Record<string, string>,
   key: string | undefined,
@@ -60,11 +61,13 @@ function headerOf(
   }
 }
 
-function moreOf({ replayed, retryAfterSeconds }: Reply) {
-  if (!replayed && retryAfterSeconds === null) return undefined
+/** The headers that an answer brings with it. */
+export function moreOf({ replayed, retryAfterSeconds, location }: Reply): string[] | undefined {
+  if (!replayed && retryAfterSeconds === null && location === null) return undefined
   const more: string[] = []
   if (replayed) more.push('Idempotent-Replayed', 'true')
   if (retryAfterSeconds !== null) more.push('Retry-After', String(retryAfterSeconds))
+  if (location !== null) more.push('Location', location)
   return more
 }
 

@@ -22,6 +22,7 @@ export const headers = {
   RateLimitRemaining: count('What is left of it.', 5999),
   RateLimitReset: count('When it is whole again, in epoch seconds.', 1772366401),
   RetryAfter: count('How many seconds to wait before the next try.', 1),
+  Location: text('Where it is found.', 'https://chat.example.com/media/5f1a9c1e8f3f4c64a8a50f2f0c2f2b8d'),
   IdempotentReplayed: text('`true` on the stored answer of an earlier request with the same key.', 'true', '^true$'),
 }
 
@@ -44,5 +45,6 @@ export const headersOf = (status: number, { mayReplay = false } = {}): object =>
   'X-Request-Id': ref('RequestId'),
   ...(!anonymous.has(status) && rateHeaders),
   ...(retryable.has(status) && { 'Retry-After': ref('RetryAfter') }),
+  ...(status === 302 && { Location: ref('Location') }),
   ...(mayReplay && { 'Idempotent-Replayed': ref('IdempotentReplayed') }),
 })

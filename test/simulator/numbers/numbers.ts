@@ -65,7 +65,8 @@ export function createNumbers(known: PhoneNumber[]) {
 }
 
 /** 15 digits, as the platform's ids have. */
-const randomId = () => `1${randomInt(1e7).toString().padStart(7, '0')}${randomInt(1e7).toString().padStart(7, '0')}`
+export const randomId = () =>
+  `1${randomInt(1e7).toString().padStart(7, '0')}${randomInt(1e7).toString().padStart(7, '0')}`
 
 const newNumber = (phoneNumberId: string): PhoneNumber => ({
   phoneNumberId,
