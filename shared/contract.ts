@@ -8,6 +8,10 @@ export interface Http {
   path: `/${string}`
   /** The success status; 200 unless told otherwise. */
   status?: 200 | 201 | 202 | 302 | undefined
+  /** A second success status, which the handler answers itself (`WholeAnswer`). */
+  otherStatus?: 200 | undefined
+  /** Its answers have a weak ETag, and `If-None-Match` is answered with 304. For GET. */
+  etag?: boolean | undefined
   /** The group in the API documentation. */
   tag: string
   /** The organization must be entitled to it, else `feature_not_entitled`. */
@@ -32,6 +36,8 @@ export interface Rpc<
   params: P
   query: Q
   body: B
+  /** Which part of a union the body has to fit, so that its faults are of that part. Throws when it cannot be told. */
+  variant?: ((body: object) => z.ZodType) | undefined
   /** One resource, or with `list` the item of a page. What it does not name is stripped. */
   answer: A
   list: L
@@ -115,6 +121,7 @@ interface Declared<P, Q, B, A, L> {
   params?: P
   query?: Q
   body?: B
+  variant?: (body: object) => z.ZodType
   answer: A
   list?: L
   errors?: readonly FailureName[]

@@ -17,6 +17,8 @@ export interface Origin {
   line?: string | undefined
   /** How the platform writes the recipient's number, in digits, when that is not the number as given. */
   recipient?: string | undefined
+  /** The webhook subscription that it is not delivered to: the one it tells of. */
+  exceptSubscription?: string
   traceparent?: string
   /** Time of a native envelope; now unless given. */
   createdAt?: Date
@@ -31,6 +33,8 @@ export interface EventHeaders {
   phone?: string | undefined
   line?: string | undefined
   recipient?: string | undefined
+  /** A webhook subscription that does not get it. */
+  except?: string | undefined
   trace?: string | undefined
   /** ISO time of the event. */
   at: string
@@ -65,6 +69,7 @@ export function recorded<E extends Event>(contract: E, data: z.input<E['data']>,
       phone: origin.phoneNumberId,
       line: origin.line,
       recipient: origin.recipient,
+      except: origin.exceptSubscription,
       trace: origin.traceparent || undefined,
       at,
     },

@@ -6,6 +6,8 @@ import { createApp } from './app.ts'
 import { contractModules } from './contracts.ts'
 import { buildHttp } from './http.ts'
 import { budgetsIn, connectRedis } from './limits/rate-lease.ts'
+import { routeSetup } from './onboarding/route-setup.ts'
+import { createSignup, signupSettings } from './onboarding/signup-settings.ts'
 import { routeMedia } from './media/serve-media.ts'
 import { stopListening } from './stop-listening.ts'
 import { openapi } from './openapi/openapi.ts'
@@ -20,6 +22,7 @@ const env = readEnv({
   TRUST_PROXY: z.coerce.number().int().min(0).default(0),
   UPSTREAM_APP_SECRET: z.string().min(1),
   UPSTREAM_VERIFY_TOKEN: z.string().min(1),
+  ...signupSettings,
   ...storeSettings,
 })
 const store = createStore(env)
@@ -31,6 +34,7 @@ const modules = Object.values(contractModules)
 const http = await buildHttp(app, modules, openapi(modules, env.PUBLIC_URL))
 routeMedia(http, app)
 routeUpstreamCallbacks(http, app, { appSecret: env.UPSTREAM_APP_SECRET, verifyToken: env.UPSTREAM_VERIFY_TOKEN })
+routeSetup(http, app, createSignup(env, env.PUBLIC_URL))
 const url = await http.listen({ host: env.HOST, port: env.PORT })
 app.log.info({ url }, 'listening')
 markReady(app)

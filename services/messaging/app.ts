@@ -9,6 +9,7 @@ import type { MediaWays } from './media/media.ts'
 import type { KnownConversations } from './sends/known-conversations.ts'
 import type { createRefusalOf } from './senders/refusal-of.ts'
 import type { acceptSends } from './sends/accept-send.ts'
+import type { KnownTemplates } from './templates/known-templates.ts'
 
 /** What every part of messaging may use. */
 export interface Core extends DataService {
@@ -17,6 +18,7 @@ export interface Core extends DataService {
   cursorKeys: CursorKeys
   upstream: Upstream
   known: KnownConversations
+  templates: KnownTemplates
   media: MediaWays
 }
 

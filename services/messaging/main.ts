@@ -1,6 +1,8 @@
 import { consume } from '@app/shared/consume.ts'
+import { explains } from '@app/shared/contracts/explain.ts'
 import * as mediaContracts from '@app/shared/contracts/media.ts'
 import * as contracts from '@app/shared/contracts/messaging.ts'
+import * as templateContracts from '@app/shared/contracts/templates.ts'
 import * as changes from '@app/shared/contracts/messaging-changes.ts'
 import { accountChanged } from '@app/shared/contracts/platform.ts'
 import { keyRing, readEnv } from '@app/shared/environment.ts'
@@ -15,9 +17,8 @@ import { z } from 'zod'
 import type { App, Core } from './app.ts'
 import { acceptCallback, acceptCallbacks } from './callbacks/accept-callback.ts'
 import { startCallbacks } from './callbacks/process-callbacks.ts'
-import { redriveCallbacks } from './callbacks/redrive-callbacks.ts'
-import { sweepCallbackItems } from './callbacks/sweep-items.ts'
-import { oldMessagesSweep } from './messages/delete-old-messages.ts'
+import { explainMessage } from './explain/explain-message.ts'
+import { findRequestedMessages } from './explain/find-requested-messages.ts'
 import { startCopier } from './media/copy-media.ts'
 import { sweepMedia, sweepMediaUploads } from './media/delete-media.ts'
 import { findMedia } from './media/find-media.ts'
@@ -27,6 +28,9 @@ import { openUpload } from './media/open-upload.ts'
 import { startLateTelling } from './media/tell-late.ts'
 import { startFileSweep } from './media/unclaimed-files.ts'
 import { uploadMedia } from './media/upload-media.ts'
+import { redriveCallbacks } from './callbacks/redrive-callbacks.ts'
+import { sweepCallbackItems } from './callbacks/sweep-items.ts'
+import { oldMessagesSweep } from './messages/delete-old-messages.ts'
 import { getMessage } from './messages/get-message.ts'
 import { listMessages } from './messages/list-messages.ts'
 import { acceptSends } from './sends/accept-send.ts'
@@ -35,6 +39,12 @@ import { createRefusalOf } from './senders/refusal-of.ts'
 import { createKnownConversations } from './sends/known-conversations.ts'
 import { sendMessage } from './sends/send-message.ts'
 import { putSender, storeSender } from './senders/put-sender.ts'
+import { createTemplate } from './templates/create-template.ts'
+import { editTemplate } from './templates/edit-template.ts'
+import { getTemplate } from './templates/get-template.ts'
+import { createKnownTemplates } from './templates/known-templates.ts'
+import { listTemplates } from './templates/list-templates.ts'
+import { syncTemplates } from './templates/sync-templates.ts'
 
 const env = readEnv({
   DATABASE_URL: z.string().min(1),
@@ -52,6 +62,7 @@ const core: Core = {
   cursorKeys: env.CURSOR_KEYS,
   upstream: createUpstream(env),
   known: createKnownConversations(),
+  templates: createKnownTemplates(service.sql),
   media: createMediaWays(env),
 }
 const dispatcher = startDispatcher(core)
@@ -72,25 +83,32 @@ const app: App = {
 }
 const housekeeping = await startHousekeeping(app, {
   partitions: [{ table: 'callbacks', by: 'time', keepDays: 7 }],
-  sweeps: [sweepCallbackItems, sweepMedia, sweepMediaUploads, oldMessagesSweep()],
+  sweeps: [sweepMedia, sweepMediaUploads, sweepCallbackItems, oldMessagesSweep()],
 })
 
 const accounts = consume(app, consumers.messagingAccounts.name, accountChanged, storeSender)
 const serving = await serve(
   app,
-  { ...contracts, ...changes, ...mediaContracts },
+  { ...contracts, ...changes, ...templateContracts, ...mediaContracts, ...explains.messaging },
   {
     sendMessage,
     getMessage,
     listMessages,
     acceptCallback,
     putSender,
+    explainMessage,
+    findRequestedMessages,
     redriveEvents,
-    redriveCallbacks,
+    listTemplates,
+    getTemplate,
+    createTemplate,
+    editTemplate,
+    syncTemplates,
     uploadMedia,
     openUpload,
     getMessageMedia,
     findMedia,
+    redriveCallbacks,
   },
 )
 markReady(app)

@@ -1,7 +1,7 @@
 import { z } from 'zod'
 import { rpc } from '../contract.ts'
-import { bsuid, Parties } from './directory.ts'
-import { phoneParams, text, time } from './fields.ts'
+import { Parties } from './directory.ts'
+import { bsuid, phoneParams, text, time } from './fields.ts'
 
 /** What the platform tells of people beside their messages. Messaging asks; every answer is the same when asked again. */
 

@@ -15,8 +15,13 @@ import { createHistory } from './messages/history.ts'
 import { createLimits } from './messages/limits.ts'
 import { createPeople } from './messages/people.ts'
 import { createDataFile, loadData } from './numbers/data-file.ts'
+import { createCodes } from './onboarding/codes.ts'
+import { serveDialog } from './onboarding/dialog.ts'
+import { createRegistrations } from './onboarding/registrations.ts'
 import { createNumbers } from './numbers/numbers.ts'
 import { createTemplates } from './templates/templates.ts'
+import { createFeed } from './watch/feed.ts'
+import { serveWatch } from './watch/serve-watch.ts'
 import { createUploads } from './uploads/uploads.ts'
 import { createSettings } from './settings.ts'
 
@@ -29,6 +34,8 @@ export async function startSimulator(options: SimulatorOptions) {
   const app = await createApp(options, url)
   http.get('/healthz', () => ({ status: 'ok' }))
   await http.register(async (scope) => serveControl(app, scope))
+  await http.register(async (scope) => serveDialog(app, scope))
+  await http.register(async (scope) => serveWatch(app, scope))
   await http.register(async (scope) => serveGraph(app, scope))
   await http.listen({ host: '127.0.0.1', port: options.port ?? 0 })
 
@@ -65,6 +72,9 @@ async function createApp(options: SimulatorOptions, url: () => string): Promise<
     held: createHeld(),
     schedule: createSchedule(settings, callbacks.push),
     callbacks,
+    codes: createCodes(settings),
+    registrations: createRegistrations(),
+    syncs: new Set(),
     handshake: startHandshake(options.callbackUrl, options.verifyToken),
     dataFile: createDataFile(options.dataFile, () => ({
       numbers: numbers.all(),
@@ -77,6 +87,7 @@ async function createApp(options: SimulatorOptions, url: () => string): Promise<
     media,
     templates,
     uploads: createUploads(),
+    feed: createFeed(),
     url,
   }
 }

@@ -1,4 +1,4 @@
-import { contactCreated } from '@app/shared/contracts/directory.ts'
+import { contactCreated } from '@app/shared/contracts/contacts.ts'
 import type { Sql, TransactionSql } from '@app/shared/database.ts'
 import { recorded } from '@app/shared/events.ts'
 import { newId, timeOf } from '@app/shared/ids.ts'

@@ -83,9 +83,10 @@ const moveNames = (tx: TransactionSql, { organizationId }: Origin, survivorId: s
 
 async function moveLabels(tx: TransactionSql, { organizationId }: Origin, survivorId: string, goneIds: string[]) {
   await tx`
-    insert into contact_labels (organization_id, contact_id, label_id)
-    select distinct organization_id, ${survivorId}, label_id from contact_labels
-    where organization_id = ${organizationId} and contact_id = any(${goneIds}::text[])
+    insert into contact_labels (organization_id, contact_id, label_id, phone_number_id)
+    select distinct a.organization_id, ${survivorId}, a.label_id, a.phone_number_id
+    from contact_labels a join labels l on l.organization_id = a.organization_id and l.id = a.label_id
+    where a.organization_id = ${organizationId} and a.contact_id = any(${goneIds}::text[]) and l.deleted_at is null
     on conflict do nothing
   `
   await tx`

@@ -29,14 +29,10 @@ export function answerProblem(app: App, exchange: Exchange, problem: Problem): v
 
 function write(app: App, exchange: Exchange, status: number, body: Bytes, more: string[] | undefined) {
   const { response, requestId, identity, budget } = exchange
-  const headers = [
-    'Content-Type',
-    'application/json; charset=utf-8',
-    'Content-Length',
-    String(body.length),
-    'X-Request-Id',
-    requestId,
-  ]
+  const headers = ['X-Request-Id', requestId]
+  // An answer without a body says nothing of one.
+  if (status !== 304)
+    headers.push('Content-Type', 'application/json; charset=utf-8', 'Content-Length', String(body.length))
   if (budget) pushRateHeaders(headers, budget === identity?.value.read ? 'read' : 'write', budget)
   if (more) headers.push(...more)
   if (app.isStopping() || isEndless(exchange)) headers.push('Connection', 'close')

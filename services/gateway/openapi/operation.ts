@@ -1,15 +1,16 @@
 import type { Http, Rpc } from '@app/shared/contract.ts'
 import { failuresOf } from './failures.ts'
 import { parametersOf } from './parameters.ts'
-import { refusalsOf, successOf } from './responses.ts'
+import { notModified, refusalsOf, successOf } from './responses.ts'
 import type { Schemas } from './schemas.ts'
 
 /** One endpoint, as OpenAPI has it. */
 export function operationOf(name: string, contract: Rpc, http: Http, schemas: Schemas): object {
   const { summary, description, answer, list, example } = contract
-  const { status = 200, method, tag } = http
+  const { status = 200, otherStatus, etag = false, method, tag } = http
   const parameters = parametersOf(contract, http, schemas)
-  const success = successOf(status, schemas.of(answer, 'output'), list, method === 'POST', example?.answer)
+  const schema = schemas.of(answer, 'output')
+  const success = (as: number) => successOf(as, schema, list, { mayReplay: method === 'POST', etag }, example?.answer)
   return {
     operationId: name,
     summary,
@@ -17,7 +18,12 @@ export function operationOf(name: string, contract: Rpc, http: Http, schemas: Sc
     tags: [tag],
     ...(parameters.length > 0 && { parameters }),
     ...(http.takesFile ? formBody : bodyOf(contract, schemas)),
-    responses: { [status]: success, ...refusalsOf(failuresOf(contract, http)) },
+    responses: {
+      [status]: success(status),
+      ...(otherStatus && { [otherStatus]: success(otherStatus) }),
+      ...(etag && { 304: notModified }),
+      ...refusalsOf(failuresOf(contract, http)),
+    },
   }
 }
 

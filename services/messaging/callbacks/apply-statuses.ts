@@ -4,9 +4,10 @@ import type { TransactionSql } from '@app/shared/database.ts'
 import { record, type Recorded, recorded } from '@app/shared/events.ts'
 import { z } from 'zod'
 import type { Core } from '../app.ts'
-import { messageSentEvent, type SentMessageRow } from '../sends/message-sent.ts'
-import { marketingStoppedEvents } from '../sends/marketing-stopped.ts'
+import { followUps } from '../sends/follow-ups.ts'
+import { type FileAddresses, messageSentEvent } from '../sends/message-sent.ts'
 import { behaviourOf } from '../upstream/errors.ts'
+import { type Before, lockMessages } from './lock-messages.ts'
 import { passthroughOf } from './passthrough.ts'
 import type { WaitingItem } from './waiting-items.ts'
 
@@ -41,7 +42,7 @@ const Status = z.looseObject({
     .optional(),
 })
 
-interface Reported {
+export interface Reported {
   item: WaitingItem
   status: z.output<typeof Status>
 }
@@ -51,20 +52,14 @@ interface Reported {
  * (platform id, status) is told once. Answers false for a status whose message is not known (yet).
  */
 export function applyStatuses(core: Core): (item: WaitingItem) => Promise<boolean> {
-  const apply = batched<Reported, boolean>((batch) => core.sql.begin((tx) => applyAll(tx, batch)), {
+  const apply = batched<Reported, boolean>((batch) => core.sql.begin((tx) => applyAll(tx, batch, core.media)), {
     inFlight: 1,
     rows: 256,
   })
   return (item) => apply({ item, status: Status.parse(item.part) })
 }
 
-interface Before extends SentMessageRow {
-  rank: number
-  told: number
-  upstreamId: string | null
-}
-
-async function applyAll(tx: TransactionSql, batch: Reported[]): Promise<boolean[]> {
+async function applyAll(tx: TransactionSql, batch: Reported[], media: FileAddresses): Promise<boolean[]> {
   const found = await lockMessages(tx, batch)
   const groups = new Map<string, { before: Before; reported: Reported[] }>()
   for (const [n, reported] of batch.entries()) {
@@ -74,7 +69,7 @@ async function applyAll(tx: TransactionSql, batch: Reported[]): Promise<boolean[
     group.reported.push(reported)
     groups.set(before.id, group)
   }
-  const changes = [...groups.values()].map(changeOf)
+  const changes = [...groups.values()].map((group) => changeOf(group, media))
   await writeMessages(
     tx,
     changes.map(({ row }) => row),
@@ -87,47 +82,7 @@ async function applyAll(tx: TransactionSql, batch: Reported[]): Promise<boolean[
   return batch.map((_, n) => found.has(n))
 }
 
-/** The messages of the statuses, by our id where the status carries it, else by the platform's; locked in the order of their ids. */
-async function lockMessages(tx: TransactionSql, batch: Reported[]): Promise<Map<number, Before>> {
-  const rows = batch.map(({ item, status }, n) => ({
-    n,
-    organization_id: item.organizationId,
-    phone_number_id: item.phoneNumberId,
-    upstream_id: status.id,
-    our_id: status.biz_opaque_callback_data ?? null,
-  }))
-  const found = await tx<(Omit<Before, 'senderPhone' | 'businessAccountId'> & { ns: number[] })[]>`
-    with u as (
-      select * from json_to_recordset(${JSON.stringify(rows)}::text::json)
-        as u(n int, organization_id text, phone_number_id text, upstream_id text, our_id text)
-    ), named as (
-      select u.n, m.organization_id, m.phone_number_id, m.id from u join messages m
-        on m.organization_id = u.organization_id and m.phone_number_id = u.phone_number_id and m.id = u.our_id
-        and m.direction = 'outbound' and coalesce(m.upstream_id, u.upstream_id) = u.upstream_id
-    ), all_found as (
-      select * from named
-      union all
-      select u.n, m.organization_id, m.phone_number_id, m.id from u join messages m
-        on m.organization_id = u.organization_id and m.upstream_id = u.upstream_id and m.direction = 'outbound'
-      where not exists (select from named where named.n = u.n)
-    ), grouped as (
-      select organization_id, phone_number_id, id, array_agg(n) as ns from all_found group by 1, 2, 3
-    )
-    select g.ns, m.organization_id, m.phone_number_id, m.id, m.type, m.recipient, m.content, m.parties, m.context_id, m.source,
-      m.traceparent, m.rank, m.told, m.upstream_id
-    from messages m join grouped g using (organization_id, phone_number_id, id) order by m.id for update of m
-  `
-  const byPosition = new Map<number, Before>()
-  for (const { ns, ...row } of found) {
-    const item = batch[ns[0] ?? 0]?.item
-    if (!item) continue
-    const before = { ...row, senderPhone: item.senderPhone, businessAccountId: item.businessAccountId }
-    for (const n of ns) byPosition.set(n, before)
-  }
-  return byPosition
-}
-
-function changeOf({ before, reported }: { before: Before; reported: Reported[] }) {
+function changeOf({ before, reported }: { before: Before; reported: Reported[] }, media: FileAddresses) {
   const fresh = reported.filter(
     ({ status }, n) =>
       (before.told & words[status.status].bit) === 0 &&
@@ -141,12 +96,11 @@ function changeOf({ before, reported }: { before: Before; reported: Reported[] }
   const rank = Math.max(before.rank, ...reported.map(({ status }) => words[status.status].rank))
   const rises = rank > before.rank && highest !== undefined
   const named = before.upstreamId === null && first !== undefined
-  const events: Recorded[] = fresh.flatMap(({ item, status }) => [
-    statusEvent({ item, status }),
-    ...marketingStoppedEvents(before, status.errors?.[0]?.code ?? null, timeOf(status)),
-  ])
-  if (named)
-    events.unshift(messageSentEvent(before, first.status.id, timeOf(first.status), first.status.recipient_id ?? null))
+  const events = fresh.flatMap((one) => [statusEvent(one), ...followUpsOf(before, one)])
+  if (named) {
+    const { id, recipient_id: waId = null } = first.status
+    events.unshift(messageSentEvent(before, id, timeOf(first.status), { media, waId }))
+  }
   return {
     before,
     named,
@@ -164,6 +118,9 @@ function changeOf({ before, reported }: { before: Before; reported: Reported[] }
     },
   }
 }
+
+const followUpsOf = (before: Before, { status }: Reported): Recorded[] =>
+  status.status === 'failed' ? followUps(before, status.errors?.[0]?.code ?? null, timeOf(status)) : []
 
 /** The time of a status; never in the future. */
 const timeOf = ({ timestamp }: z.output<typeof Status>) => new Date(Math.min(Number(timestamp) * 1000, Date.now()))

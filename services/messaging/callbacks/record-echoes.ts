@@ -1,5 +1,6 @@
 import { call, systemCaller } from '@app/shared/ask.ts'
-import { bsuid, openConversation } from '@app/shared/contracts/directory.ts'
+import { openConversation } from '@app/shared/contracts/directory.ts'
+import { bsuid } from '@app/shared/contracts/fields.ts'
 import { newId, newIdAt, timeOf } from '@app/shared/ids.ts'
 import { z } from 'zod'
 import type { Core } from '../app.ts'
@@ -70,7 +71,7 @@ async function messageOf(
     },
     systemCaller(organizationId, newId('req')),
   )
-  return withEvent(change, {
+  return withEvent(core, change, {
     organizationId,
     phoneNumberId,
     id: newIdAt('msg', echo.timestamp),
@@ -89,8 +90,9 @@ async function messageOf(
   })
 }
 
-function withEvent({ senderPhone, businessAccountId }: Change, message: ImportedMessage): ImportedMessage {
+function withEvent({ media }: Core, change: Change, message: ImportedMessage): ImportedMessage {
+  const { senderPhone, businessAccountId } = change
   const { type, content } = message.contents
-  const row = { ...message, type, content, traceparent: '', senderPhone, businessAccountId }
-  return { ...message, event: messageSentEvent(row, message.upstreamId, timeOf(message.id)) }
+  const row = { ...message, type, content, traceparent: '', senderPhone, businessAccountId, mediaOpaque: null }
+  return { ...message, event: messageSentEvent(row, message.upstreamId, timeOf(message.id), { media }) }
 }

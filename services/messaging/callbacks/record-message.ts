@@ -98,7 +98,7 @@ async function askDirectory(core: Core, item: WaitingItem, message: Inbound, id:
   )
   const { conversation, contact: party, window_until: windowUntil } = answer
   if (party.phone_number !== null) {
-    core.known.remember(item.phoneNumberId, party.phone_number, {
+    core.known.remember(item, party.phone_number, {
       parties: { conversation, contact: party },
       windowUntilMs: windowUntil ? Date.parse(windowUntil) : 0,
     })

@@ -1,6 +1,6 @@
 import { call, systemCaller } from '@app/shared/ask.ts'
-import { bsuid } from '@app/shared/contracts/directory.ts'
 import { changeIdentity } from '@app/shared/contracts/directory-changes.ts'
+import { bsuid } from '@app/shared/contracts/fields.ts'
 import { newId } from '@app/shared/ids.ts'
 import { z } from 'zod'
 import type { Core } from '../app.ts'

@@ -16,7 +16,7 @@ export const listMessages: Handler<App, typeof contract> = async (app, { params,
     from messages
     where organization_id = ${caller.organizationId} and phone_number_id = ${params.phone_number_id}
       ${conversationId === undefined ? sql`` : sql`and conversation_id = ${conversationId}`}
-      ${direction === undefined ? sql`` : sql`and direction = ${direction}`}
+      ${direction === undefined ? sql`` : direction === 'inbound' ? sql`and direction = 'inbound'` : sql`and direction = 'outbound'`}
       ${status === undefined ? sql`` : sql`and status = ${status === 'pending' ? 'queued' : status}`}
       ${query.created_after === undefined ? sql`` : sql`and id >= ${behind(query.created_after)}`}
       ${query.created_before === undefined ? sql`` : sql`and id < ${firstIdAt('msg', new Date(query.created_before))}`}

@@ -2,6 +2,10 @@ import type { Parties } from '@app/shared/contracts/directory.ts'
 import { messageSent } from '@app/shared/contracts/messaging.ts'
 import { type Recorded, recorded } from '@app/shared/events.ts'
 import type { z } from 'zod'
+import { type MediaWays, urlOf } from '../media/media.ts'
+
+/** Where stored files are found. */
+export type FileAddresses = Pick<MediaWays, 'publicUrl'>
 
 /** What the event `message.sent` needs of a message and its sender. */
 export interface SentMessageRow {
@@ -13,6 +17,8 @@ export interface SentMessageRow {
   content: string | null
   parties: z.output<typeof Parties>
   contextId: string | null
+  /** Of the address of its file, if it has one of ours. */
+  mediaOpaque: string | null
   source: string
   traceparent: string
   senderPhone: string | null
@@ -27,7 +33,7 @@ export function messageSentEvent(
   message: SentMessageRow,
   upstreamId: string,
   at: Date,
-  waId: string | null = null,
+  { media, waId = null }: { media: FileAddresses; waId?: string | null },
 ): Recorded {
   const { conversation, contact } = message.parties
   return recorded(
@@ -47,6 +53,7 @@ export function messageSentEvent(
         status: 'sent',
         source: message.source === 'app' ? 'app' : 'api',
         reply_to_provider_id: message.contextId,
+        ...fileOf(message, media),
       },
       conversation: { id: conversation.id, status: conversation.status },
       contact,
@@ -65,4 +72,16 @@ export function messageSentEvent(
         waId !== null && message.recipient?.startsWith('+') && message.recipient !== `+${waId}` ? waId : undefined,
     },
   )
+}
+
+const fileTypes = new Set(['image', 'video', 'document', 'audio'])
+
+function fileOf({ type, content, mediaOpaque }: SentMessageRow, media: FileAddresses) {
+  if (!fileTypes.has(type)) return {}
+  const url = mediaOpaque === null ? null : urlOf(media, mediaOpaque)
+  return {
+    media_url: url,
+    media_status: url === null ? ('unavailable' as const) : ('ready' as const),
+    [type]: { link: url, caption: content },
+  }
 }

@@ -27,6 +27,7 @@ import { createRefusalOf } from '../senders/refusal-of.ts'
 import { createKnownConversations } from '../sends/known-conversations.ts'
 import { sendMessage } from '../sends/send-message.ts'
 import { storeSender } from '../senders/put-sender.ts'
+import { createKnownTemplates } from '../templates/known-templates.ts'
 import { createMediaPlatform, type MediaPlatform } from './media-platform.ts'
 
 export const organizationId = newId('org')
@@ -52,6 +53,7 @@ export interface TestMessaging extends App {
   /** How the upstream answers from now on. */
   respondWith: (respond: Respond) => void
   send: (body: string, options?: { key?: string; to?: string }) => Promise<{ id: string; conversationId: string }>
+  number: { organizationId: string; phoneNumberId: string }
   /** Recipients whose window is closed. */
   closedWindows: Set<string>
   setSender: (changes: Partial<z.output<typeof AccountState>>) => Promise<void>
@@ -84,18 +86,20 @@ export async function testMessaging(): Promise<TestMessaging> {
     sealKeys,
     cursorKeys: sealKeys,
     known: createKnownConversations(),
+    templates: createKnownTemplates(service.sql),
     media: createMediaWays({
       MEDIA_STORE: 'folder',
       MEDIA_DIR: mediaDir,
       S3_REGION: 'us-east-1',
       PUBLIC_URL: 'https://chat.example.com',
-      EGRESS_ALLOW_CIDRS: '127.0.0.1',
+      EGRESS_ALLOW_CIDRS: '127.0.0.0/8',
       UPSTREAM_BASE_URL: upstream.url,
       UPSTREAM_MEDIA_ORIGINS: [],
     }),
     upstream: createUpstream({
       UPSTREAM_BASE_URL: upstream.url,
       UPSTREAM_API_VERSION: 'v23.0',
+      UPSTREAM_APP_ID: '1234567890',
       UPSTREAM_KEEPALIVE_MS: 1000,
       UPSTREAM_SUBSCRIBE_APPS: false,
     }),
@@ -129,6 +133,7 @@ export async function testMessaging(): Promise<TestMessaging> {
     files: upstream.files,
     mediaDir,
     respondWith: upstream.respondWith,
+    number: { organizationId, phoneNumberId },
     closedWindows,
     setSender,
     send: (body, options) => sendText(app, body, options),

@@ -8,6 +8,7 @@ import { ownAccount } from '../templates/account.ts'
 import { createTemplate } from '../templates/create-template.ts'
 import { deleteTemplate } from '../templates/delete-template.ts'
 import { listTemplates } from '../templates/list-templates.ts'
+import { serveOnboarding } from '../onboarding/serve-onboarding.ts'
 import { authenticate, ownNumber } from './authenticate.ts'
 import { answerErrors } from './answer-errors.ts'
 import { applyFaults } from './apply-faults.ts'
@@ -31,6 +32,7 @@ export function serveGraph(app: App, http: FastifyInstance) {
     versionOf(request)
     return subscribeApp(app, authenticate(app, request.headers.authorization), request.params.id)
   })
+  serveOnboarding(app, http)
   http.get<GraphRoute>('/:version/:id', (request) => {
     versionOf(request)
     const caller = authenticate(app, request.headers.authorization)

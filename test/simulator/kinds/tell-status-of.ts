@@ -2,7 +2,7 @@ import type { App } from '../app.ts'
 import { BadField } from '../control/parse.ts'
 import { failedStatusError } from '../graph/graph-error.ts'
 import { isFields } from '../graph/params.ts'
-import { checkRecipient, type Recipient } from '../messages/recipient.ts'
+import { checkRecipient, type Recipient, recipientKey } from '../messages/recipient.ts'
 import type { PhoneNumber } from '../numbers/numbers.ts'
 import { wordsOf } from '../words.ts'
 import { nowSeconds } from './kind.ts'
@@ -21,6 +21,7 @@ export function tellStatusOf(app: App, number: PhoneNumber, told: Told) {
   const { message_id: id, status, code, timestamp = nowSeconds() } = told
   const { recipient, opaque } = sendOf(app, number, told)
   const failed = status === 'failed'
+  app.feed.add({ type: 'status', id, status, number: number.phoneNumberId, person: recipientKey(recipient) })
   const { personId } = wordsOf(app.settings.current)
   app.schedule.now({
     number,

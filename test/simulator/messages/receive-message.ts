@@ -34,11 +34,14 @@ export function receiveMessage(app: App, number: PhoneNumber, message: InboundMe
   const profile = contact.profile ?? known?.profile ?? { name: `User ${writer.slice(-4)}` }
 
   const words = wordsOf(app.settings.current)
+  const { phoneNumberId } = number
   const jsonOf = (value: unknown) => JSON.stringify(renamePersonIds(value, words))
   const isFromPerson = message.type !== 'system'
   if (isFromPerson)
     app.people.remember(number.phoneNumberId, { ...person, profile, wroteAt: Number(timestamp) * 1_000 })
   app.history.addReceived(id, { phoneNumberId: number.phoneNumberId, type: message.type, from: writer })
+  const at = Number(timestamp) * 1_000
+  app.feed.add({ type: 'inbound', id, at, number: phoneNumberId, person: person.waId ?? writer, message })
   app.schedule.now({
     number,
     kind: 'messages',

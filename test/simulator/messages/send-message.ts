@@ -37,7 +37,10 @@ export function sendMessage(app: App, number: PhoneNumber, { version, message, r
   app.limits.charge(number.phoneNumberId, recipientKey(recipient), at)
 
   const id = mintWamid('outbound', recipientKey(recipient))
-  app.history.addSend({ id, at, phoneNumberId: number.phoneNumberId, type, body: raw })
+  const { phoneNumberId } = number
+  app.history.addSend({ id, at, phoneNumberId, type, body: raw })
+  const person = recipientKey(recipient)
+  app.feed.add({ type: 'send', id, at, number: phoneNumberId, person, body: raw, template: template?.components })
   const opaque = optionalText(message, 'biz_opaque_callback_data')
   scheduleStatuses(app, { id, number, recipient, type, version, opaque, failure, category: template?.category })
   return acceptance(app, id, recipient, type)

@@ -43,6 +43,8 @@ export function scheduleStatuses(app: App, send: AcceptedSend) {
 
 function statusUpdate(app: App, send: AcceptedSend, status: Status | 'failed', priced = false): Update {
   const { number, recipient, failure, opaque } = send
+  const { phoneNumberId } = number
+  app.feed.add({ type: 'status', id: send.id, status, number: phoneNumberId, person: recipientKey(recipient) })
   const person = app.people.find(number.phoneNumberId, recipient)
   const userId = recipient.userId ?? person?.userId
   const now = Math.floor(Date.now() / 1_000)
