@@ -42,7 +42,9 @@ export function callbackBody(updates: Update[], words: Words) {
   return `{"object":"${words.object}","entry":[${entries.join()}]}`
 }
 
-const accountOf = (update: Update) => (isItem(update) ? update.number.businessAccountId : update.businessAccountId)
+/** The business account that an update is about. */
+export const accountOf = (update: Update) =>
+  isItem(update) ? update.number.businessAccountId : update.businessAccountId
 
 const metadataOf = ({ number }: ItemUpdate) =>
   JSON.stringify({ display_phone_number: number.displayDigits, phone_number_id: number.phoneNumberId })
