@@ -9,6 +9,8 @@ import type { History } from './messages/history.ts'
 import type { Limits } from './messages/limits.ts'
 import type { People } from './messages/people.ts'
 import type { DataFile } from './numbers/data-file.ts'
+import type { Codes } from './onboarding/codes.ts'
+import type { Registrations } from './onboarding/registrations.ts'
 import type { Numbers } from './numbers/numbers.ts'
 import type { Templates } from './templates/templates.ts'
 import type { Feed } from './watch/feed.ts'
@@ -49,6 +51,10 @@ export interface App {
   media: Media
   templates: Templates
   uploads: Uploads
+  codes: Codes
+  registrations: Registrations
+  /** Syncs of the phone's app that were asked for, as `number kind`. */
+  syncs: Set<string>
   feed: Feed
   /** Where the simulator listens; links to itself begin with it. */
   url: () => string

@@ -38,6 +38,8 @@ const Settings = z.strictObject({
   template_message_status: z.enum(['accepted', 'held_for_quality_assessment', 'paused']),
   /** How long the URL of a file lives. */
   media_url_ttl_ms: z.int().min(0).max(3_600_000),
+  /** How long a code of the signup dialog lives. */
+  signup_code_ms: z.int().min(0).max(600_000),
   /** `neutral` speaks `chat`, `chat_business_account` and `chat_id`. */
   words: z.enum(['platform', 'neutral']),
 })
@@ -67,6 +69,7 @@ const defaults: Settings = {
   template_edit_limits: true,
   template_message_status: 'accepted',
   media_url_ttl_ms: 300_000,
+  signup_code_ms: 30_000,
   words: 'platform',
 }
 

@@ -15,6 +15,9 @@ import { createHistory } from './messages/history.ts'
 import { createLimits } from './messages/limits.ts'
 import { createPeople } from './messages/people.ts'
 import { createDataFile, loadData } from './numbers/data-file.ts'
+import { createCodes } from './onboarding/codes.ts'
+import { serveDialog } from './onboarding/dialog.ts'
+import { createRegistrations } from './onboarding/registrations.ts'
 import { createNumbers } from './numbers/numbers.ts'
 import { createTemplates } from './templates/templates.ts'
 import { createFeed } from './watch/feed.ts'
@@ -31,6 +34,7 @@ export async function startSimulator(options: SimulatorOptions) {
   const app = await createApp(options, url)
   http.get('/healthz', () => ({ status: 'ok' }))
   await http.register(async (scope) => serveControl(app, scope))
+  await http.register(async (scope) => serveDialog(app, scope))
   await http.register(async (scope) => serveWatch(app, scope))
   await http.register(async (scope) => serveGraph(app, scope))
   await http.listen({ host: '127.0.0.1', port: options.port ?? 0 })
@@ -70,6 +74,9 @@ async function createApp(options: SimulatorOptions, url: () => string): Promise<
     held: createHeld(),
     schedule: createSchedule(settings, subscriptions, callbacks.push),
     callbacks,
+    codes: createCodes(settings),
+    registrations: createRegistrations(),
+    syncs: new Set(),
     handshake: startHandshake(options.callbackUrl, options.verifyToken),
     dataFile: createDataFile(options.dataFile, () => ({
       numbers: numbers.all(),

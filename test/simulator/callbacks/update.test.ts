@@ -11,6 +11,8 @@ const numberOf = (phoneNumberId: string, businessAccountId: string): PhoneNumber
   verifiedName: 'Business',
   status: 'CONNECTED',
   accessToken: 'EAA',
+  pin: null,
+  isInBusinessApp: false,
 })
 
 const update = (number: PhoneNumber, kind: ItemUpdate['kind'], id: number, contact?: string): Update => ({

@@ -78,6 +78,7 @@ test('puts on the wire what the published types say, and is understood', async (
   const upstream = createUpstream({
     UPSTREAM_BASE_URL: trial.url,
     UPSTREAM_API_VERSION: 'v23.0',
+    UPSTREAM_APP_ID: '1000',
     UPSTREAM_KEEPALIVE_MS: 1_000,
     UPSTREAM_SUBSCRIBE_APPS: true,
   })

@@ -7,6 +7,7 @@ import { listSubscribedApps, subscribeApp, unsubscribeApp } from '../numbers/sub
 import { createTemplate } from '../templates/create-template.ts'
 import { deleteTemplate } from '../templates/delete-template.ts'
 import { listTemplates } from '../templates/list-templates.ts'
+import { serveOnboarding } from '../onboarding/serve-onboarding.ts'
 import { authenticate, ownAccount, ownNumber } from './authenticate.ts'
 import { answerErrors } from './answer-errors.ts'
 import { applyFaults } from './apply-faults.ts'
@@ -26,6 +27,7 @@ export function serveGraph(app: App, http: FastifyInstance) {
     const caller = authenticate(app, request.headers.authorization)
     return sendMessage(app, ownNumber(app, caller, request.params.id, 'post'), input)
   })
+  serveOnboarding(app, http)
   http.get<GraphRoute>('/:version/:id', (request) => {
     versionOf(request)
     const caller = authenticate(app, request.headers.authorization)
