@@ -24,7 +24,7 @@ export interface DueAccount {
 }
 
 /** Asks for one number and takes over what the platform says. */
-export async function pollAccount(app: App, account: DueAccount): Promise<void> {
+export async function pollAccount(app: App, account: DueAccount, signal: AbortSignal): Promise<void> {
   const token = unseal(app.sealKeys, account.sealedToken, `account:${account.id}`)
   const { phoneNumberId } = account
   if (phoneNumberId === null) {
@@ -33,18 +33,18 @@ export async function pollAccount(app: App, account: DueAccount): Promise<void> 
     )
     return release(app, account)
   }
-  const number = await ask(app, phoneNumberId, token)
+  const number = await ask(app, { phoneNumberId, token, signal })
   if (number === null) return release(app, account)
   await settle(app, account, number)
 }
 
 /** What the platform says of the number; without its fields where it is gone, null when it did not say. */
-async function ask({ upstream, log }: App, phoneNumberId: string, token: string) {
+async function ask({ upstream, log }: App, question: { phoneNumberId: string; token: string; signal: AbortSignal }) {
   try {
-    return await readNumber(upstream, { phoneNumberId, token }, performance.now() + budgetMs)
+    return await readNumber(upstream, question, performance.now() + budgetMs)
   } catch (err) {
     const refusal = upstreamErrorOf(err)
-    log.info({ err, phoneNumberId, code: refusal?.code }, 'poll')
+    log.info({ err, phoneNumberId: question.phoneNumberId, code: refusal?.code }, 'poll')
     return refusal && isGone(refusal) ? 'gone' : null
   }
 }
