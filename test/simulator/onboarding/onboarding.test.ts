@@ -23,7 +23,10 @@ test("a dialog's code buys the number's token, once", async () => {
   const owner = await token(trial, code)
   const read = await trial.graph(owner, 'GET', `/v23.0/${data.phone_number_id}?fields=status`)
   expect(read.body).toEqual({ id: data.phone_number_id, status: 'PENDING' })
-  expect(await exchange(trial, code)).toMatchObject({ status: 400, body: { error: { code: 100, error_subcode: 36_009 } } })
+  expect(await exchange(trial, code)).toMatchObject({
+    status: 400,
+    body: { error: { code: 100, error_subcode: 36_009 } },
+  })
 })
 
 test('an old code, an unknown one and a wrong secret buy nothing', async () => {
@@ -80,7 +83,8 @@ test('an unverified number, one just deregistered and the 11th call are refused'
   const leave = () => trial.graph(number, 'POST', `/v23.0/${number.phone_number_id}/deregister`, {})
   expect((await leave()).body).toEqual({ success: true })
   expect((await leave()).body.error).toMatchObject({ code: 133_010 })
-  for (let call = 3; call <= 10; call++) expect((await registering(trial, number)).body.error).toMatchObject({ code: 133_015 })
+  for (let call = 3; call <= 10; call++)
+    expect((await registering(trial, number)).body.error).toMatchObject({ code: 133_015 })
   expect((await registering(trial, number)).body.error).toMatchObject({ code: 133_016 })
 })
 
@@ -94,7 +98,10 @@ test("the phone app's number is not registered, and each sync is asked for once"
   expect(listed?.is_on_biz_app).toBe(true)
   expect((await registering(trial, number)).body.error).toMatchObject({ code: 100 })
   const sync = (sync_type: string) =>
-    trial.graph(number, 'POST', `/v23.0/${number.phone_number_id}/smb_app_data`, { messaging_product: 'whatsapp', sync_type })
+    trial.graph(number, 'POST', `/v23.0/${number.phone_number_id}/smb_app_data`, {
+      messaging_product: 'whatsapp',
+      sync_type,
+    })
   expect((await sync('history')).status).toBe(200)
   expect((await sync('smb_app_state_sync')).status).toBe(200)
   expect((await sync('history')).body.error).toMatchObject({ code: 2_593_107 })
