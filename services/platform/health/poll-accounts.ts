@@ -55,6 +55,6 @@ const claim = ({ sql }: App, count: number) => sql<DueAccount[]>`
     order by poll_at limit ${count} for update skip locked
   ) d
   where a.organization_id = d.organization_id and a.id = d.id
-  returning a.organization_id, a.id, a.phone_number_id, a.business_account_id, a.sealed_token, a.version,
+  returning a.organization_id, a.id, a.phone_number_id, a.business_account_id, a.sealed_token, a.version, a.poll_failures,
     a.poll_held_until::text as held_until
 `
