@@ -1,4 +1,3 @@
-import type { Egress } from '@app/shared/egress.ts'
 import type { CursorKeys } from '@app/shared/page.ts'
 import type { KeyRing } from '@app/shared/environment.ts'
 import type { Mailbox } from '@app/shared/mailbox.ts'
@@ -6,6 +5,7 @@ import type { Relay } from '@app/shared/relay.ts'
 import type { DataService } from '@app/shared/service.ts'
 import type { Upstream } from '@app/shared/upstream.ts'
 import type { acceptCallbacks } from './callbacks/accept-callback.ts'
+import type { MediaWays } from './media/media.ts'
 import type { KnownConversations } from './sends/known-conversations.ts'
 import type { createRefusalOf } from './senders/refusal-of.ts'
 import type { acceptSends } from './sends/accept-send.ts'
@@ -17,10 +17,9 @@ export interface Core extends DataService {
   sealKeys: KeyRing
   cursorKeys: CursorKeys
   upstream: Upstream
-  /** The way to addresses that users give. */
-  egress: Egress
   known: KnownConversations
   templates: KnownTemplates
+  media: MediaWays
 }
 
 /** What a messaging handler may use. */

@@ -1,4 +1,5 @@
 import * as customers from '@app/shared/contracts/customers.ts'
+import { explains } from '@app/shared/contracts/explain.ts'
 import * as platform from '@app/shared/contracts/platform.ts'
 import * as onboarding from '@app/shared/contracts/onboarding.ts'
 import { keyRing, readEnv } from '@app/shared/environment.ts'
@@ -12,6 +13,7 @@ import { z } from 'zod'
 import { connectAccount } from './accounts/connect-account.ts'
 import { findAccount } from './accounts/find-account.ts'
 import { listAccounts } from './accounts/list-accounts.ts'
+import { explainRequest } from './api-log/explain-request.ts'
 import { apiLog, recordApiCalls } from './api-log/record-api-calls.ts'
 import type { App } from './app.ts'
 import { archiveCustomer } from './customers/archive-customer.ts'
@@ -71,7 +73,7 @@ const polling = startPolling(app)
 const resuming = startResuming(app)
 const reports = consumeAccountReports(app, polling)
 
-const contracts = { ...platform, ...customers, ...onboarding }
+const contracts = { ...platform, ...customers, ...onboarding, ...explains.platform }
 const serving = await serve(app, contracts, {
   getMe,
   listAccounts,
@@ -103,6 +105,7 @@ const serving = await serve(app, contracts, {
   getSetup,
   beginSetup,
   completeSetup,
+  explainRequest,
   redriveEvents,
 })
 

@@ -271,6 +271,8 @@ export const AccountState = z.object({
   /** The upstream bearer token, sealed for the account id (see seal.ts). */
   sealed_token: z.string(),
   settings,
+  /** Days that the organization's messages are kept; null: for ever. */
+  retention_days: z.int().nullable().optional(),
 })
 
 export const redriveEvents = redriveEventsOf('platform')

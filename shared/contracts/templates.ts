@@ -66,9 +66,8 @@ const EditTemplate = z
 
 const byName = phoneParams.extend({ name: z.string().min(1).max(512) })
 
-const exampleComponents = [
-  { type: 'BODY', text: 'Hi {{1}}, order {{2}} has shipped.', example: { body_text: [['Ana', 'A1']] } },
-]
+// Without variables: the linters of API descriptions take their `example` for one of their own.
+const exampleComponents = [{ type: 'BODY', text: 'Your order has shipped.' }]
 
 const exampleTemplate = {
   id: 'tmpl_01JQ8Z6V0A7XJ2N5T9WQ3RBKCD',
@@ -76,8 +75,8 @@ const exampleTemplate = {
   name: 'order_shipped',
   language: 'en_US',
   status: 'pending',
-  content: 'Hi {{1}}, order {{2}} has shipped.',
-  variables: ['1', '2'],
+  content: 'Your order has shipped.',
+  variables: [],
   components: exampleComponents,
   category: 'UTILITY',
   chat_account: { phone_number: '+15550001111' },

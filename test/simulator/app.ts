@@ -12,6 +12,9 @@ import type { DataFile } from './numbers/data-file.ts'
 import type { Codes } from './onboarding/codes.ts'
 import type { Registrations } from './onboarding/registrations.ts'
 import type { Numbers } from './numbers/numbers.ts'
+import type { Templates } from './templates/templates.ts'
+import type { Feed } from './watch/feed.ts'
+import type { Uploads } from './uploads/uploads.ts'
 import type { Settings, SettingsStore } from './settings.ts'
 
 export interface SimulatorOptions {
@@ -44,10 +47,13 @@ export interface App {
   dataFile: DataFile
   files: Files
   media: Media
+  templates: Templates
+  uploads: Uploads
   codes: Codes
   registrations: Registrations
   /** Syncs of the phone's app that were asked for, as `number kind`. */
   syncs: Set<string>
+  feed: Feed
   /** Where the simulator listens; links to itself begin with it. */
   url: () => string
 }

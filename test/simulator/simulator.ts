@@ -19,6 +19,10 @@ import { createCodes } from './onboarding/codes.ts'
 import { serveDialog } from './onboarding/dialog.ts'
 import { createRegistrations } from './onboarding/registrations.ts'
 import { createNumbers } from './numbers/numbers.ts'
+import { createTemplates } from './templates/templates.ts'
+import { createFeed } from './watch/feed.ts'
+import { serveWatch } from './watch/serve-watch.ts'
+import { createUploads } from './uploads/uploads.ts'
 import { createSettings } from './settings.ts'
 
 const bodyLimitBytes = 4 * 1024 * 1024
@@ -31,6 +35,7 @@ export async function startSimulator(options: SimulatorOptions) {
   http.get('/healthz', () => ({ status: 'ok' }))
   await http.register(async (scope) => serveControl(app, scope))
   await http.register(async (scope) => serveDialog(app, scope))
+  await http.register(async (scope) => serveWatch(app, scope))
   await http.register(async (scope) => serveGraph(app, scope))
   await http.listen({ host: '127.0.0.1', port: options.port ?? 0 })
 
@@ -54,6 +59,7 @@ async function createApp(options: SimulatorOptions, url: () => string): Promise<
   const people = createPeople(known.people)
   const files = createFiles(options.dataFile && join(dirname(options.dataFile), 'simulator-media'))
   const media = createMedia(known.media, files, settings)
+  const templates = createTemplates(known)
   const callbacks = createCallbacks(options.callbackUrl, options.appSecret, settings)
   return {
     options,
@@ -74,9 +80,14 @@ async function createApp(options: SimulatorOptions, url: () => string): Promise<
       numbers: numbers.all(),
       people: people.newest(),
       media: media.all(),
+      templates: templates.all(),
+      deletions: templates.deletions(),
     })),
     files,
     media,
+    templates,
+    uploads: createUploads(),
+    feed: createFeed(),
     url,
   }
 }

@@ -64,7 +64,12 @@ function callsOf(url: string) {
     url,
     control,
     graph,
-    addNumber: async (body: object = {}) => (await control<ConnectedNumber>('POST', 'numbers', body)).body,
+    /** A number whose account has the approved template `order_ok`. */
+    addNumber: async (body: object = {}) => {
+      const { body: number } = await control<ConnectedNumber>('POST', 'numbers', body)
+      await control('POST', 'templates', { phone_number_id: number.phone_number_id, name: 'order_ok' })
+      return number
+    },
     set: (settings: object) => control('POST', 'settings', settings),
     /** A message of `type` in the platform's envelope; the body's own keys win. */
     send: (number: ConnectedNumber, body: object, version = 'v23.0') =>

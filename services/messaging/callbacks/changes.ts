@@ -2,7 +2,12 @@ import { z } from 'zod'
 import type { Core } from '../app.ts'
 import { reportAccount, reportErrors } from './account-changes.ts'
 import { changeTemplate } from './change-template.ts'
+import { importHistory } from './import-history.ts'
 import { noteChange } from './note-change.ts'
+import { recordEchoes } from './record-echoes.ts'
+import { syncContacts } from './sync-contacts.ts'
+import { tellPreferences } from './tell-preferences.ts'
+import { updateUserIds } from './update-user-ids.ts'
 import type { WaitingItem } from './waiting-items.ts'
 
 /** A change that the platform tells of beside messages and statuses (`field` and `value` of its callback). */
@@ -42,6 +47,11 @@ const changeHandlers: Record<string, ChangeHandler> = {
   account_update: reportAccount,
   phone_number_quality_update: reportAccount,
   account_review_update: reportAccount,
+  user_preferences: tellPreferences,
+  user_id_update: updateUserIds,
+  smb_message_echoes: recordEchoes,
+  smb_app_state_sync: syncContacts,
+  history: importHistory,
   business_capability_update: noteChange,
   phone_number_name_update: noteChange,
   account_alerts: noteChange,

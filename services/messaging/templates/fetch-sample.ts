@@ -83,7 +83,8 @@ async function download({ dispatcher }: Egress, url: string, kind: SampleKind, p
     if (bytes === 0) throw new Unfit('The file is empty.')
     return { mimeType, bytes }
   } finally {
-    body.destroy()
+    // Giving the rest up is told as an error, which would end the process if nobody listened.
+    body.on('error', () => {}).destroy()
   }
 }
 

@@ -13,7 +13,7 @@ interface Asking {
 
 /** The components with a header's `example.header_url` fetched, uploaded, and replaced by its handle. */
 export async function uploadHeader(
-  app: Pick<App, 'egress' | 'upstream'>,
+  app: Pick<App, 'media' | 'upstream'>,
   asking: Asking,
   components: readonly Component[],
 ): Promise<Component[]> {
@@ -24,7 +24,9 @@ export async function uploadHeader(
       if (String(component.type).toUpperCase() !== 'HEADER' || !isSampleKind(kind) || typeof url !== 'string')
         return component
       const param = `components[${n}].example.header_url`
-      const handle = await withSample(app.egress, { url, kind, param }, (file) => upload(app, asking, file, param))
+      const handle = await withSample(app.media.egress, { url, kind, param }, (file) =>
+        upload(app, asking, file, param),
+      )
       return { ...component, example: { ...others, header_handle: [handle] } }
     }),
   )

@@ -8,6 +8,7 @@ import { controlNumbers } from './numbers.ts'
 import { BadField } from './parse.ts'
 import { controlSent } from './sent.ts'
 import { controlSettings } from './settings.ts'
+import { controlTemplates } from './templates.ts'
 
 /** The simulator's own API, under `/control`: a file per noun. Bodies stay bytes until a schema reads them. */
 export function serveControl(app: App, http: FastifyInstance) {
@@ -25,4 +26,5 @@ export function serveControl(app: App, http: FastifyInstance) {
   controlFaults(app, http)
   controlCallbacks(app, http)
   controlSettings(app, http)
+  controlTemplates(app, http)
 }

@@ -1,7 +1,7 @@
 import type { FastifyInstance } from 'fastify'
 import { z } from 'zod'
 import type { App } from '../app.ts'
-import { displayPhoneNumber, NumberStatus } from '../numbers/numbers.ts'
+import { displayPhoneNumber, NumberStatus, type PhoneNumber } from '../numbers/numbers.ts'
 import { tellStatus } from '../numbers/tell-status.ts'
 import { parseBody } from './parse.ts'
 
@@ -14,9 +14,10 @@ const Body = z.strictObject({
   tell: z.boolean().optional(),
 })
 
-/** Makes a number known, or changes it; answers once it is on the disk. */
+/** Makes a number known, or changes it; answers once it is on the disk. Lists them all. */
 export function controlNumbers(app: App, http: FastifyInstance) {
   const { numbers, dataFile } = app
+  http.get('/control/numbers', () => ({ data: numbers.all().map(shown) }))
   http.post('/control/numbers', async (request) => {
     const body = parseBody(Body, request.body)
     const number = numbers.put({
@@ -26,12 +27,14 @@ export function controlNumbers(app: App, http: FastifyInstance) {
     })
     await dataFile.save()
     if (body.tell) tellStatus(app, number)
-    return {
-      phone_number_id: number.phoneNumberId,
-      business_account_id: number.businessAccountId,
-      display_phone_number: displayPhoneNumber(number),
-      status: number.status,
-      access_token: number.accessToken,
-    }
+    return shown(number)
   })
 }
+
+const shown = (number: PhoneNumber) => ({
+  phone_number_id: number.phoneNumberId,
+  business_account_id: number.businessAccountId,
+  display_phone_number: displayPhoneNumber(number),
+  status: number.status,
+  access_token: number.accessToken,
+})
