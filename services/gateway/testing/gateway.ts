@@ -25,7 +25,7 @@ const serviceEnv = { NATS_REPLICAS: 1, LOG_LEVEL: 'silent', PROBE_PORT: 0, PROBE
 
 export const secrets: UpstreamSecrets = { appSecret: 'app-secret', verifyToken: 'verify-token' }
 
-export const signup: Signup = {
+const signup: Signup = {
   appId: '1000',
   configId: 'config-1',
   scriptUrl: 'https://connect.example/sdk.js',
