@@ -29,38 +29,42 @@ const gotIds = () => receiver.deliveries.map(({ headers }) => headers['x-svc-eve
 const deliveries = async (query: string): Promise<Json[]> =>
   (await api('GET', `/webhook_deliveries?subscription_id=${id}&limit=100${query}`)).body.data
 
-/** Events that come while the subscription is disabled: dead, and never tried. */
+/** Events that come while the subscription is disabled: dead, and never tried. Those of other journeys are among them. */
 async function missed(count: number) {
   await admin('webhook', 'disable', id)
   const events = await Promise.all(Array.from({ length: count }, () => inbound(newPhone(), 'missed')))
-  await until(async () => expect(await deliveries('&status=dead')).toHaveLength(count))
+  await until(async () => {
+    const dead = await deliveries('&status=dead')
+    expect(dead.map((one) => one.event_id)).toEqual(expect.arrayContaining(events))
+  })
   const enabled = await api('POST', `/webhook_subscriptions/${id}/enable`)
-  expect(enabled.body.data).toMatchObject({ replayable_count: count })
-  return events
+  const dead = await deliveries('&status=dead')
+  expect(enabled.body.data).toMatchObject({ replayable_count: dead.length })
+  return { events, dead, own: dead.find((one) => one.event_id === events[0]) }
 }
 
 test('what was missed is replayed, and its progress can be watched to the end', async () => {
-  const events = await missed(12)
+  const { dead } = await missed(12)
+  const count = dead.length
   const dry = await start({ dry_run: true })
-  expect(dry).toMatchObject({ status: 200, body: { data: { id: null, matched: 12, truncated: false } } })
+  expect(dry).toMatchObject({ status: 200, body: { data: { id: null, matched: count, truncated: false } } })
   const made = await start()
   expect(made).toMatchObject({
     status: 202,
-    body: { data: { id: expect.stringMatching(/^rpl_/), status: 'queued', matched: 12, enqueued: 0 } },
+    body: { data: { id: expect.stringMatching(/^rpl_/), status: 'queued', matched: count, enqueued: 0 } },
   })
   const replayId: string = made.body.data.id
   await until(async () => {
     expect((await api('GET', `/webhook_deliveries/replays/${replayId}`)).body.data).toMatchObject({
       status: 'completed',
-      enqueued: 12,
-      succeeded: 12,
+      enqueued: count,
+      succeeded: count,
       failed: 0,
       finished_at: expect.any(String),
     })
   })
-  expect(new Set(gotIds())).toEqual(new Set(events))
-  const replayed = await deliveries('&status=succeeded')
-  const dead = await deliveries('&status=dead')
+  expect(gotIds()).toEqual(expect.arrayContaining(dead.map((one) => one.event_id)))
+  const replayed = (await deliveries('&status=succeeded')).filter((one) => one.replayed_from !== null)
   expect(new Set(replayed.map((one) => one.replayed_from))).toEqual(new Set(dead.map((one) => one.id)))
   const list = await api('GET', `/webhook_deliveries/replays?subscription_id=${id}`)
   expect(list.body.data.map((one: Json) => one.id)).toEqual([replayId])
@@ -69,8 +73,7 @@ test('what was missed is replayed, and its progress can be watched to the end', 
 })
 
 test('a delivery is replayed by itself, and once for a repeated key', async () => {
-  const [event] = await missed(1)
-  const [dead] = await deliveries('&status=dead')
+  const { events, own: dead } = await missed(1)
   const headers = { 'idempotency-key': `replay ${dead.id}` }
   const made = await api('POST', `/webhook_deliveries/${dead.id}/replay`, { headers })
   expect(made).toMatchObject({
@@ -80,17 +83,22 @@ test('a delivery is replayed by itself, and once for a repeated key', async () =
   expect((await api('POST', `/webhook_deliveries/${dead.id}/replay`, { headers })).body).toEqual(made.body)
   await until(async () => {
     const { body } = await api('GET', `/webhook_deliveries/${made.body.data.id}`)
-    expect(body.data).toMatchObject({ status: 'succeeded', attempt_count: 1, event_id: event, replayed_from: dead.id })
+    expect(body.data).toMatchObject({
+      status: 'succeeded',
+      attempt_count: 1,
+      event_id: events[0],
+      replayed_from: dead.id,
+    })
     expect(body.data.payload).toMatchObject({ object: 'chat_business_account' })
   })
-  expect(gotIds()).toEqual([event])
+  expect(gotIds().filter((one) => one === events[0])).toHaveLength(1)
 })
 
 test('a held delivery cannot be replayed, and only one replay runs at a time, which can be cancelled', async () => {
   await missed(8)
   await api('PATCH', `/webhook_subscriptions/${id}`, { body: { status: 'paused' } })
   await inbound(newPhone(), 'held')
-  await until(async () => expect(await deliveries('&status=pending')).toHaveLength(1))
+  await until(async () => expect((await deliveries('&status=pending')).length).toBeGreaterThan(0))
   const [pending] = await deliveries('&status=pending')
   expect(await api('POST', `/webhook_deliveries/${pending.id}/replay`)).toMatchObject({
     status: 409,
@@ -133,8 +141,7 @@ test('a subscription, a delivery, a replay that is not there is a 404', async ()
 
 test('another organization sees neither deliveries nor replays, and its own list pages', async () => {
   const key = strangerKey
-  await missed(1)
-  const [dead] = await deliveries('&status=dead')
+  const { own: dead } = await missed(1)
   const made = await start()
   const replayId: string = made.body.data.id
   for (const answer of [
