@@ -45,7 +45,7 @@ export interface LaneHealth {
   commit: () => void
 }
 
-export interface After {
+interface After {
   failures: number
   waitMs: number | null
   /** The first of the failures in a row is among these ends. */
