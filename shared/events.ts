@@ -15,6 +15,8 @@ export interface Origin {
   phoneNumberId?: string | undefined
   /** Events of one line are delivered one at a time, in order (those of a customer). */
   line?: string | undefined
+  /** How the platform writes the recipient's number, in digits, when that is not the number as given. */
+  recipient?: string | undefined
   /** The webhook subscription that it is not delivered to: the one it tells of. */
   exceptSubscription?: string
   traceparent?: string
@@ -30,6 +32,7 @@ export interface EventHeaders {
   source?: 'upstream' | 'svc' | undefined
   phone?: string | undefined
   line?: string | undefined
+  recipient?: string | undefined
   /** A webhook subscription that does not get it. */
   except?: string | undefined
   trace?: string | undefined
@@ -65,6 +68,7 @@ export function recorded<E extends Event>(contract: E, data: z.input<E['data']>,
       source: webhook?.source,
       phone: origin.phoneNumberId,
       line: origin.line,
+      recipient: origin.recipient,
       except: origin.exceptSubscription,
       trace: origin.traceparent || undefined,
       at,

@@ -16,7 +16,11 @@ export const consumers = {
   webhooksInOrder: { name: 'webhooks-in-order', subject: 'event.platform.>', maxAckPending: 1 },
   messagingAccounts: { name: 'messaging-accounts', subject: 'event.platform.account-changed' },
   directoryAccounts: { name: 'directory-accounts', subject: 'event.platform.account-changed' },
+  directoryTeams: { name: 'directory-teams', subject: 'event.platform.team-changed' },
+  directoryMembers: { name: 'directory-members', subject: 'event.platform.member-changed' },
   platformAccountReports: { name: 'platform-account-reports', subject: 'event.messaging.account-reported' },
+  directoryMessagesRead: { name: 'directory-messages-read', subject: 'event.messaging.messages-read' },
+  directoryMarketingStops: { name: 'directory-marketing-stops', subject: 'event.messaging.marketing-stopped' },
   directorySentMessages: { name: 'directory-sent-messages', subject: 'event.messaging.message-sent' },
 } as const satisfies Record<string, Consumer>
 

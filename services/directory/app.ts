@@ -1,4 +1,6 @@
 import { batched } from '@app/shared/batched.ts'
+import type { KeyRing } from '@app/shared/environment.ts'
+import type { Loop } from '@app/shared/loop.ts'
 import type { CursorKeys } from '@app/shared/page.ts'
 import type { Relay } from '@app/shared/relay.ts'
 import type { DataService } from '@app/shared/service.ts'
@@ -6,10 +8,17 @@ import { insertContacts, type NewContact } from './contacts/insert-contacts.ts'
 import { type Inbound, type InboundRow, insertInbounds } from './conversations/insert-inbounds.ts'
 import { type Found, lookUp, type Question } from './conversations/look-up.ts'
 
-/** What a directory handler may use. */
-export interface App extends DataService {
+interface Parts {
   relay: Relay
+  /** Detaches deleted labels; wake it after a deletion. */
+  detaching: Loop
   cursorKeys: CursorKeys
+}
+
+/** What a directory handler may use. */
+export interface App extends DataService, Parts {
+  /** Empty: no answer of directory holds a secret. */
+  sealKeys: KeyRing
   /** Who the names mean, in natural batches. */
   lookUp: (question: Question) => Promise<Found>
   /** True when the contact was made, false when one of its names is taken. In natural batches. */
@@ -18,12 +27,12 @@ export interface App extends DataService {
   insertInbound: (inbound: Inbound) => Promise<InboundRow | null>
 }
 
-export function createApp(service: DataService, relay: Relay, cursorKeys: CursorKeys): App {
+export function createApp(service: DataService, parts: Parts): App {
   const { sql } = service
   return {
     ...service,
-    relay,
-    cursorKeys,
+    ...parts,
+    sealKeys: { current: '', byId: new Map() },
     lookUp: batched((questions: Question[]) => lookUp(sql, questions)),
     insertContact: batched((contacts: NewContact[]) => insertContacts(sql, contacts)),
     insertInbound: batched((inbounds: Inbound[]) => insertInbounds(sql, inbounds)),

@@ -1,14 +1,9 @@
 import { type ChildProcess, spawn } from 'node:child_process'
 import { once } from 'node:events'
 import { call, systemCaller } from '@app/shared/ask.ts'
-import {
-  contactCreated,
-  getConversation,
-  listContacts,
-  openConversation,
-  putAccount,
-  recordInbound,
-} from '@app/shared/contracts/directory.ts'
+import { contactCreated, listContacts } from '@app/shared/contracts/contacts.ts'
+import { getConversation } from '@app/shared/contracts/conversations.ts'
+import { openConversation, putAccount, recordInbound } from '@app/shared/contracts/directory.ts'
 import { messageSent } from '@app/shared/contracts/messaging.ts'
 import { accountChanged } from '@app/shared/contracts/platform.ts'
 import { emit } from '@app/shared/events.ts'

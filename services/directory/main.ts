@@ -1,4 +1,8 @@
+import * as contacts from '@app/shared/contracts/contacts.ts'
+import * as conversations from '@app/shared/contracts/conversations.ts'
 import * as directory from '@app/shared/contracts/directory.ts'
+import * as changes from '@app/shared/contracts/directory-changes.ts'
+import * as labels from '@app/shared/contracts/labels.ts'
 import { keyRing, readEnv } from '@app/shared/environment.ts'
 import { startHousekeeping } from '@app/shared/housekeeping.ts'
 import { redriveEvents } from '@app/shared/redrive.ts'
@@ -9,30 +13,77 @@ import { z } from 'zod'
 import { consumeAccounts } from './accounts/consume-accounts.ts'
 import { putAccount } from './accounts/put-account.ts'
 import { createApp } from './app.ts'
+import { changeIdentity, sweepIdentityChanges } from './contacts/change-identity.ts'
+import { consumeMarketingStops } from './contacts/consume-marketing-stops.ts'
+import { attachContactLabel } from './contacts/attach-contact-label.ts'
+import { bulkLabelContacts } from './contacts/bulk-label-contacts.ts'
+import { createContact } from './contacts/create-contact.ts'
+import { deleteContact } from './contacts/delete-contact.ts'
+import { detachContactLabel } from './contacts/detach-contact-label.ts'
 import { getContact } from './contacts/get-contact.ts'
+import { importContacts } from './contacts/import-contacts.ts'
 import { listContacts } from './contacts/list-contacts.ts'
+import { consumeReads, noteRead } from './conversations/note-read.ts'
+import { recordPreferences } from './contacts/record-preferences.ts'
+import { updateContact } from './contacts/update-contact.ts'
+import { attachConversationLabel } from './conversations/attach-conversation-label.ts'
+import { detachConversationLabel } from './conversations/detach-conversation-label.ts'
 import { consumeSentMessages } from './conversations/note-sent-messages.ts'
 import { getConversation } from './conversations/get-conversation.ts'
+import { importThreads } from './conversations/import-threads.ts'
 import { sweepInbounds } from './conversations/insert-inbounds.ts'
 import { listConversations } from './conversations/list-conversations.ts'
 import { openConversation } from './conversations/open-conversation.ts'
 import { recordInbound } from './conversations/record-inbound.ts'
+import { updateConversation } from './conversations/update-conversation.ts'
+import { createLabel } from './labels/create-label.ts'
+import { deleteLabel } from './labels/delete-label.ts'
+import { startDetaching } from './labels/detach-deleted-labels.ts'
+import { getLabel } from './labels/get-label.ts'
+import { listLabels } from './labels/list-labels.ts'
+import { updateLabel } from './labels/update-label.ts'
+import { consumeMembers, consumeTeams } from './teams/consume-teams.ts'
 
 const env = readEnv({ DATABASE_URL: z.string().min(1), CURSOR_KEYS: keyRing })
 const service = await startWithDatabase('directory', env)
-const housekeeping = await startHousekeeping(service, { partitions: [], sweeps: [sweepInbounds] })
+const housekeeping = await startHousekeeping(service, { partitions: [], sweeps: [sweepInbounds, sweepIdentityChanges] })
 const relay = startRelay(service)
-const app = createApp(service, relay, env.CURSOR_KEYS)
+const detaching = startDetaching(service, relay)
+const app = createApp(service, { relay, detaching, cursorKeys: env.CURSOR_KEYS })
 
 const accounts = consumeAccounts(app)
+const teams = consumeTeams(app)
+const members = consumeMembers(app)
 const sentMessages = consumeSentMessages(app)
-const serving = await serve(app, directory, {
+const reads = consumeReads(app)
+const marketingStops = consumeMarketingStops(app)
+const contracts = { ...directory, ...contacts, ...conversations, ...labels, ...changes }
+const serving = await serve(app, contracts, {
   listContacts,
+  createContact,
   getContact,
+  updateContact,
+  deleteContact,
+  attachContactLabel,
+  detachContactLabel,
+  bulkLabelContacts,
   listConversations,
   getConversation,
+  updateConversation,
+  attachConversationLabel,
+  detachConversationLabel,
+  listLabels,
+  createLabel,
+  getLabel,
+  updateLabel,
+  deleteLabel,
   openConversation,
   recordInbound,
+  noteRead,
+  recordPreferences,
+  changeIdentity,
+  importContacts,
+  importThreads,
   putAccount,
   redriveEvents,
 })
@@ -40,7 +91,12 @@ const serving = await serve(app, directory, {
 stopInOrder(app, [
   serving.stop,
   accounts.stop,
+  teams.stop,
+  members.stop,
   sentMessages.stop,
+  reads.stop,
+  marketingStops.stop,
+  detaching.stop,
   housekeeping.stop,
   relay.stop,
   () => app.nc.drain(),

@@ -1,5 +1,6 @@
 import * as deliveries from '@app/shared/contracts/webhook-deliveries.ts'
 import * as replays from '@app/shared/contracts/webhook-replays.ts'
+import { explains } from '@app/shared/contracts/explain.ts'
 import * as webhooks from '@app/shared/contracts/webhooks.ts'
 import { createEgress } from '@app/shared/egress.ts'
 import { keyRing, readEnv } from '@app/shared/environment.ts'
@@ -16,6 +17,7 @@ import { createPayloads } from './attempts/payloads.ts'
 import { getWebhookDelivery } from './deliveries/get-webhook-delivery.ts'
 import { listWebhookDeliveries } from './deliveries/list-webhook-deliveries.ts'
 import { partitions, sweepDead, sweepLanes, sweepReplays } from './deliveries/retention.ts'
+import { explainDelivery, explainEvents } from './explain/explain-deliveries.ts'
 import { startFanOut } from './fan-out/fan-out.ts'
 import { replayWebhookDelivery } from './deliveries/replay-webhook-delivery.ts'
 import { cancelWebhookReplay } from './replays/cancel-webhook-replay.ts'
@@ -62,8 +64,10 @@ const app: App = { ...core, attempts, replays: startReplays(core, attempts.wake)
 const fanOut = startFanOut(app)
 const serving = await serve(
   app,
-  { ...webhooks, ...deliveries, ...replays },
+  { ...webhooks, ...deliveries, ...replays, ...explains.webhooks },
   {
+    explainEvents,
+    explainDelivery,
     createWebhookSubscription,
     listWebhookSubscriptions,
     getWebhookSubscription,

@@ -15,6 +15,11 @@ export const phoneNumberId = z
 
 export const phoneParams = z.object({ phone_number_id: phoneNumberId })
 
+export const bsuid = z
+  .string()
+  .regex(/^[A-Z]{2}\.[A-Za-z0-9]{1,128}$/)
+  .meta({ description: 'Business-scoped user id.', example: 'US.13491208655302741918' })
+
 /** Text that Postgres and every client can hold: no U+0000, no lone surrogate; lengths count code points. */
 export const text = (min: number, max: number) =>
   z

@@ -167,6 +167,13 @@ export const createTeam = rpc({
   errors: ['resource_not_found', 'name_taken'],
 })
 
+/** The caller's teams, for a service that was not told of one yet: events are some milliseconds late. */
+export const listTeams = rpc({
+  subject: 'rpc.platform.list-teams',
+  summary: 'List the teams of an organization',
+  answer: z.object({ teams: z.array(z.object({ id: idOf('team'), name: z.string() })) }),
+})
+
 export const createMember = rpc({
   subject: 'rpc.platform.create-member',
   summary: 'Create a member of a team',
@@ -234,7 +241,7 @@ export const connectAccount = rpc({
     customer_id: idOf('cus').optional(),
   }),
   answer: Account.extend({ account_id: idOf('acc') }),
-  errors: ['resource_not_found', 'number_taken', 'upstream_refused', 'upstream_unavailable'],
+  errors: ['resource_not_found', 'customer_archived', 'number_taken', 'upstream_refused', 'upstream_unavailable'],
 })
 
 /** What messaging and directory keep of an account. A newer `version` replaces an older one, never the other way. */
@@ -264,6 +271,8 @@ export const AccountState = z.object({
   /** The upstream bearer token, sealed for the account id (see seal.ts). */
   sealed_token: z.string(),
   settings,
+  /** Days that the organization's messages are kept; null: for ever. */
+  retention_days: z.int().nullable().optional(),
 })
 
 export const redriveEvents = redriveEventsOf('platform')
@@ -272,4 +281,18 @@ export const accountChanged = event({
   subject: 'event.platform.account-changed',
   summary: 'An account, its customer or its organization changed in what sends and receives depend on',
   data: AccountState,
+})
+
+export const teamChanged = event({
+  subject: 'event.platform.team-changed',
+  summary: 'A team was created or renamed',
+  data: z.object({ team: z.object({ id: idOf('team'), name: z.string() }) }),
+})
+
+export const memberChanged = event({
+  subject: 'event.platform.member-changed',
+  summary: 'A member of a team was created or changed',
+  data: z.object({
+    member: z.object({ id: idOf('usr'), team_id: idOf('team'), name: z.string(), email: z.string() }),
+  }),
 })

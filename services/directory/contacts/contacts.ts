@@ -1,6 +1,7 @@
-import type { Contact } from '@app/shared/contracts/directory.ts'
-import type { Sql } from '@app/shared/database.ts'
+import type { Contact } from '@app/shared/contracts/contacts.ts'
+import type { Sql, TransactionSql } from '@app/shared/database.ts'
 import type { z } from 'zod'
+import type { Origin } from './identity-updated.ts'
 
 /** A contact with what its answer shows of the account: `contactColumns` of contacts c, `accountColumns` of accounts a. */
 export interface ContactRow {
@@ -20,11 +21,11 @@ export interface ContactRow {
   customerName: string | null
 }
 
-export const contactColumns = (sql: Sql) => sql`
+export const contactColumns = (sql: Sql | TransactionSql) => sql`
   c.id, c.phone_number, c.bsuid, c.parent_bsuid, c.username, c.name, c.email, c.metadata, c.created_at, c.updated_at
 `
 
-export const accountColumns = (sql: Sql) => sql`
+export const accountColumns = (sql: Sql | TransactionSql) => sql`
   a.phone_number_id, a.phone_number as account_phone_number, a.customer_id, a.customer_name
 `
 
@@ -46,3 +47,19 @@ export const toContact = (row: ContactRow): z.input<typeof Contact> => ({
   created_at: row.createdAt.toISOString(),
   updated_at: row.updatedAt.toISOString(),
 })
+
+/** A contact of the number that is there. */
+export async function findContact(
+  sql: Sql | TransactionSql,
+  { organizationId, phoneNumberId }: Pick<Origin, 'organizationId' | 'phoneNumberId'>,
+  id: string,
+): Promise<ContactRow | undefined> {
+  const [row] = await sql<ContactRow[]>`
+    select ${contactColumns(sql)}, ${accountColumns(sql)}
+    from contacts c
+    join accounts a on a.organization_id = c.organization_id and a.phone_number_id = c.phone_number_id
+    where c.organization_id = ${organizationId} and c.phone_number_id = ${phoneNumberId} and c.id = ${id}
+      and c.deleted_at is null
+  `
+  return row
+}

@@ -1,5 +1,5 @@
 import type { Caller } from '@app/shared/contract.ts'
-import { contactIdentityUpdated } from '@app/shared/contracts/directory.ts'
+import { contactIdentityUpdated } from '@app/shared/contracts/contacts.ts'
 import { type Recorded, recorded } from '@app/shared/events.ts'
 import type { Profile } from './sender.ts'
 

@@ -80,7 +80,7 @@ test('labels, e-mail, metadata and the later word on marketing are kept', async 
     insert into labels (organization_id, id, team_id, name, created_at, updated_at)
     values (${number.organizationId}, ${label}, 'team', 'VIP', now(), now())
   `
-  await directory.sql`insert into contact_labels values (${number.organizationId}, ${bsuid.contact.id}, ${label})`
+  await directory.sql`insert into contact_labels values (${number.organizationId}, ${bsuid.contact.id}, ${label}, ${number.phoneNumberId})`
   await directory.sql`
     update contacts set email = 'ana@example.com', metadata = '{"tier_name": "gold"}', marketing_preference = 'stop',
       marketing_preference_at = now()

@@ -17,9 +17,15 @@ interface Row extends Profile {
 /**
  * A message named several contacts, so they are one person. The first, the phone's, survives with all their names and
  * conversations, and with what the others knew and it did not; the others are gone. Does nothing when one of them is
- * gone already.
+ * gone already. `learned` is what is known of them from now on.
  */
-export async function mergeContacts(app: App, sender: Sender, found: { id: string }[], origin: Origin): Promise<void> {
+export async function mergeContacts(
+  app: App,
+  sender: Sender,
+  found: { id: string }[],
+  origin: Origin,
+  learned = (known: Profile, lastInboundAt: Date | null) => learn(known, sender, lastInboundAt),
+): Promise<void> {
   const ids = found.map(({ id }) => id)
   const [survivorId = '', ...goneIds] = ids
   await app.sql.begin(async (tx) => {
@@ -28,7 +34,7 @@ export async function mergeContacts(app: App, sender: Sender, found: { id: strin
     if (!survivor || rows.length !== ids.length) return
     const lastInboundAt = await mergeConversations(tx, origin, survivorId, goneIds)
     const filled = others.reduce(fill, survivor)
-    const after = { ...filled, ...learn(filled, sender, lastInboundAt) }
+    const after = { ...filled, ...learned(filled, lastInboundAt) }
     await moveNames(tx, origin, survivorId, goneIds)
     await moveLabels(tx, origin, survivorId, goneIds)
     await tx`
@@ -77,9 +83,10 @@ const moveNames = (tx: TransactionSql, { organizationId }: Origin, survivorId: s
 
 async function moveLabels(tx: TransactionSql, { organizationId }: Origin, survivorId: string, goneIds: string[]) {
   await tx`
-    insert into contact_labels (organization_id, contact_id, label_id)
-    select distinct organization_id, ${survivorId}, label_id from contact_labels
-    where organization_id = ${organizationId} and contact_id = any(${goneIds}::text[])
+    insert into contact_labels (organization_id, contact_id, label_id, phone_number_id)
+    select distinct a.organization_id, ${survivorId}, a.label_id, a.phone_number_id
+    from contact_labels a join labels l on l.organization_id = a.organization_id and l.id = a.label_id
+    where a.organization_id = ${organizationId} and a.contact_id = any(${goneIds}::text[]) and l.deleted_at is null
     on conflict do nothing
   `
   await tx`

@@ -1,10 +1,12 @@
-import type { Conversation } from '@app/shared/contracts/directory.ts'
-import type { Sql } from '@app/shared/database.ts'
+import type { Conversation } from '@app/shared/contracts/conversations.ts'
+import type { Sql, TransactionSql } from '@app/shared/database.ts'
+import { notFound } from '@app/shared/problem.ts'
 import type { z } from 'zod'
+import type { Origin } from '../contacts/identity-updated.ts'
 
 type Shown = z.input<typeof Conversation>
 
-/** A conversation with what its answer shows of its contact and account: `conversationColumns` of v, c and a. */
+/** A conversation with what its answer shows of others: `conversationColumns` of v, `partyColumns` of c, a and m. */
 export interface ConversationRow {
   id: string
   status: Shown['status']
@@ -18,18 +20,20 @@ export interface ConversationRow {
   contactPhoneNumber: string | null
   contactName: string | null
   accountPhoneNumber: string | null
+  assigneeName: string | null
+  assigneeEmail: string | null
 }
 
-export const conversationColumns = (sql: Sql) => sql`
+export const conversationColumns = (sql: Sql | TransactionSql) => sql`
   v.id, v.status, v.assigned_to, v.unread_count, v.last_message_at, v.last_inbound_at, v.created_at, v.updated_at,
   v.contact_id
 `
 
 /** Of a deleted contact nothing is shown but its id. */
-export const partyColumns = (sql: Sql) => sql`
+export const partyColumns = (sql: Sql | TransactionSql) => sql`
   case when c.deleted_at is null then c.phone_number end as contact_phone_number,
   case when c.deleted_at is null then c.name end as contact_name,
-  a.phone_number as account_phone_number
+  a.phone_number as account_phone_number, m.name as assignee_name, m.email as assignee_email
 `
 
 export const toConversation = (row: ConversationRow): Shown => ({
@@ -38,8 +42,7 @@ export const toConversation = (row: ConversationRow): Shown => ({
   status: row.status,
   contact: { id: row.contactId, phone_number: row.contactPhoneNumber, name: row.contactName },
   chat_account: { phone_number: row.accountPhoneNumber },
-  // Names belong to platform, which tells nobody of its members: null, as for any user that is not known.
-  assignee: row.assignedTo === null ? null : { id: row.assignedTo, name: null, email: null },
+  assignee: row.assignedTo === null ? null : { id: row.assignedTo, name: row.assigneeName, email: row.assigneeEmail },
   unread_count: row.unreadCount,
   last_message_at: row.lastMessageAt?.toISOString() ?? null,
   last_inbound_at: row.lastInboundAt?.toISOString() ?? null,
@@ -47,9 +50,39 @@ export const toConversation = (row: ConversationRow): Shown => ({
   updated_at: row.updatedAt.toISOString(),
 })
 
+/** A conversation of the number, also one that goes on in another. */
+export async function findConversation(
+  sql: Sql | TransactionSql,
+  { organizationId, phoneNumberId }: Pick<Origin, 'organizationId' | 'phoneNumberId'>,
+  id: string,
+): Promise<ConversationRow | undefined> {
+  const [row] = await sql<ConversationRow[]>`
+    select ${conversationColumns(sql)}, ${partyColumns(sql)}
+    from conversations v
+    join contacts c on c.organization_id = v.organization_id and c.id = v.contact_id
+    join accounts a on a.organization_id = v.organization_id and a.phone_number_id = v.phone_number_id
+    left join members m on m.organization_id = v.organization_id and m.id = v.assigned_to
+    where v.organization_id = ${organizationId} and v.phone_number_id = ${phoneNumberId} and v.id = ${id}
+  `
+  return row
+}
+
 /** A window is 24 hours from the newest inbound message. */
 const windowMs = 24 * 60 * 60 * 1000
 
 /** Until when free-form messages may be sent; null when nobody wrote. */
 export const windowUntil = (lastInboundAt: Date | null): string | null =>
   lastInboundAt && new Date(lastInboundAt.getTime() + windowMs).toISOString()
+
+/** Throws `resource_not_found` unless the number has the conversation. Conversations are never deleted. */
+export async function requireConversation(
+  tx: TransactionSql,
+  { organizationId, phoneNumberId }: Pick<Origin, 'organizationId' | 'phoneNumberId'>,
+  id: string,
+): Promise<void> {
+  const rows = await tx`
+    select id from conversations
+    where organization_id = ${organizationId} and phone_number_id = ${phoneNumberId} and id = ${id}
+  `
+  if (rows.length === 0) throw notFound()
+}

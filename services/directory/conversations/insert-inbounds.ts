@@ -107,7 +107,7 @@ const labels = (sql: Sql) => sql`
       select label_id from conversation_labels
       where organization_id = m.organization_id and conversation_id = m.conversation_id
     ) attached
-    join labels l on l.organization_id = m.organization_id and l.id = attached.label_id
+    join labels l on l.organization_id = m.organization_id and l.id = attached.label_id and l.deleted_at is null
   ), '[]')
 `
 

@@ -1,39 +1,46 @@
 import type { Handler } from '@app/shared/contract.ts'
-import { listConversations as contract } from '@app/shared/contracts/directory.ts'
+import { listConversations as contract } from '@app/shared/contracts/conversations.ts'
 import { openPage } from '@app/shared/page.ts'
 import { notFound } from '@app/shared/problem.ts'
 import type { App } from '../app.ts'
+import { changedConversations, settledUntil } from './changed-conversations.ts'
 import { conversationColumns, type ConversationRow, partyColumns, toConversation } from './conversations.ts'
+import { newestConversations } from './newest-conversations.ts'
 
 export const listConversations: Handler<App, typeof contract> = async (app, { params, query }, caller) => {
   const { sql, cursorKeys } = app
   const { organizationId } = caller
   const { phone_number_id: phoneNumberId } = params
-  const { status, contact_id: contactId } = query
+  const { updated_since: since } = query
   const { limit, after, page } = openPage(cursorKeys, contract, caller, query, params)
-  const [afterTime, afterId] = after?.split('|') ?? []
-  // The expression of the indexes: a row comparison with it is one range, where `nulls last` would be two.
-  const newest = sql`coalesce(v.last_message_at, '-infinity'::timestamptz)`
+  const asked = { organizationId, phoneNumberId, query, after: positionIn(after), limit: limit + 1 }
+  const { conversations, order } =
+    since === undefined
+      ? newestConversations(sql, asked)
+      : changedConversations(sql, asked, { since, until: await settledUntil(sql) })
   // The account's row stands alone when it has no conversations; no row means no such account.
   const rows = await sql<(ConversationRow | { id: null })[]>`
     select ${conversationColumns(sql)}, ${partyColumns(sql)}
     from accounts a
-    left join (
-      select ${conversationColumns(sql)} from conversations v
-      where v.organization_id = ${organizationId} and v.phone_number_id = ${phoneNumberId}
-        ${status === undefined ? sql`` : sql`and v.status = ${status}`}
-        ${contactId === undefined ? sql`` : sql`and v.contact_id = ${contactId}`}
-        ${afterId === undefined ? sql`` : sql`and (${newest}, v.id) < (${afterTime || '-infinity'}::text::timestamptz, ${afterId})`}
-      order by ${newest} desc, v.id desc limit ${limit + 1}
-    ) v on true
+    left join (${conversations}) v on true
     left join contacts c on c.organization_id = ${organizationId} and c.id = v.contact_id
+    left join members m on m.organization_id = ${organizationId} and m.id = v.assigned_to
     where a.organization_id = ${organizationId} and a.phone_number_id = ${phoneNumberId}
-    order by ${newest} desc, v.id desc
+    order by ${order}
   `
   if (rows.length === 0) throw notFound()
-  return page(rows.filter(isConversation), toConversation, positionOf)
+  const timeOf = since === undefined ? newestOf : changedOf
+  return page(rows.filter(isConversation), toConversation, (row) => `${timeOf(row)}|${row.id}`)
 }
 
 const isConversation = (row: ConversationRow | { id: null }): row is ConversationRow => row.id !== null
 
-const positionOf = ({ lastMessageAt, id }: ConversationRow) => `${lastMessageAt?.toISOString() ?? ''}|${id}`
+const newestOf = ({ lastMessageAt }: ConversationRow) => lastMessageAt?.toISOString() ?? ''
+const changedOf = ({ updatedAt }: ConversationRow) => updatedAt.toISOString()
+
+/** The time and id of the last item of the page before. */
+function positionIn(after: string | null) {
+  if (after === null) return null
+  const [time = '', id = ''] = after.split('|')
+  return { time, id }
+}

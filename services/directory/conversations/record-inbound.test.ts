@@ -162,7 +162,7 @@ test("the contact's labels and the conversation's are answered once each", async
     `
     await directory.sql`insert into conversation_labels values (${number.organizationId}, ${conversation.id}, ${id})`
   }
-  await directory.sql`insert into contact_labels values (${number.organizationId}, ${contact.id}, ${vip})`
+  await directory.sql`insert into contact_labels values (${number.organizationId}, ${contact.id}, ${vip}, ${number.phoneNumberId})`
   expect((await number.inbound(ana)).labels).toEqual([
     { id: vip, name: 'VIP', color: 'red' },
     { id: late, name: 'Late', color: 'red' },

@@ -1,8 +1,11 @@
 import { randomBytes, randomInt } from 'node:crypto'
 import { systemCaller } from '@app/shared/ask.ts'
-import * as contracts from '@app/shared/contracts/directory.ts'
+import * as contactContracts from '@app/shared/contracts/contacts.ts'
+import * as conversationContracts from '@app/shared/contracts/conversations.ts'
+import * as directoryContracts from '@app/shared/contracts/directory.ts'
 import type { AccountState } from '@app/shared/contracts/platform.ts'
 import { newId } from '@app/shared/ids.ts'
+import type { Loop } from '@app/shared/loop.ts'
 import type { Relay } from '@app/shared/relay.ts'
 import type { DataService } from '@app/shared/service.ts'
 import { createTestDatabase } from '@app/test/database.ts'
@@ -16,6 +19,8 @@ import { listConversations } from '../conversations/list-conversations.ts'
 import { openConversation } from '../conversations/open-conversation.ts'
 import { recordInbound } from '../conversations/record-inbound.ts'
 
+const contracts = { ...directoryContracts, ...contactContracts, ...conversationContracts }
+
 type Account = z.output<typeof AccountState>
 type InboundBody = z.output<(typeof contracts.recordInbound)['body']>
 type OpenBody = z.output<(typeof contracts.openConversation)['body']>
@@ -24,9 +29,11 @@ type OpenBody = z.output<(typeof contracts.openConversation)['body']>
 export async function testDirectory() {
   const database = await createTestDatabase('directory')
   const relay: Relay = { wake() {}, redrive: () => Promise.resolve(0), stop: () => Promise.resolve() }
-  const keys = { current: 'k', byId: new Map([['k', randomBytes(32)]]) }
+  const cursorKeys = { current: 'k', byId: new Map([['k', randomBytes(32)]]) }
+  const detaching: Loop = { wake() {}, stop: () => Promise.resolve() }
   /** Another instance of the service: its calls meet those of the others in the database alone, not in a batch. */
-  const newInstance = (sql = database.sql) => createApp({ name: 'directory', sql } as DataService, relay, keys)
+  const newInstance = (sql = database.sql) =>
+    createApp({ name: 'directory', sql } as DataService, { relay, detaching, cursorKeys })
   return { app: newInstance(), newInstance, ...database }
 }
 

@@ -7,6 +7,7 @@ import { isFresh } from '../access/look-up.ts'
 import type { App } from '../app.ts'
 import { idempotencyKeyOf } from '../idempotency.ts'
 import { answer } from './answer.ts'
+import { hasTag, weakTagOf } from './etag.ts'
 import type { Admitted, Work } from './exchange.ts'
 import { hasBody, readBody } from './read-body.ts'
 
@@ -14,7 +15,7 @@ const bodyLimitBytes = 256 * 1024
 const noBody = new Uint8Array()
 
 /** What an endpoint does: pass the request on to the service that owns it, and its answer back, both as bytes. */
-export function passOn(contract: Rpc, { method, path, feature, status: successStatus = 200 }: Http): Work {
+export function passOn(contract: Rpc, { method, path, feature, etag, status: successStatus = 200 }: Http): Work {
   const hasAccount = path.startsWith('/{phone_number_id}/')
   const takesBody = contract.body.type !== 'undefined'
   const takesKey = method === 'POST'
@@ -36,6 +37,7 @@ export function passOn(contract: Rpc, { method, path, feature, status: successSt
           ? ask(app, contract, header, body)
           : app.runOnce(header.organization, key, () => ask(app, contract, header, body)),
       )
+      if (etag && reply.status === null) return answerTagged(app, exchange, reply.body)
       answer(app, exchange, reply.status ?? successStatus, reply.body, moreOf(reply))
     } finally {
       app.inFlight.hold(-body.length)
@@ -43,7 +45,15 @@ export function passOn(contract: Rpc, { method, path, feature, status: successSt
   }
 }
 
-function headerOf(
+/** A success with its ETag, or that alone for a client that has it. */
+function answerTagged(app: App, exchange: Admitted, body: Uint8Array) {
+  const tag = weakTagOf(body, exchange.requestId)
+  const isKnown = hasTag(exchange.request.headers['if-none-match'], tag)
+  answer(app, exchange, isKnown ? 304 : 200, isKnown ? noBody : body, ['ETag', tag])
+}
+
+/** What a question of an admitted request carries. */
+export function headerOf(
   { request, requestId, deadline, traceparent, identity }: Admitted,
   params: Record<string, string>,
   key: string | undefined,
@@ -60,11 +70,13 @@ function headerOf(
   }
 }
 
-function moreOf({ replayed, retryAfterSeconds }: Reply) {
-  if (!replayed && retryAfterSeconds === null) return undefined
+/** The headers that an answer brings with it. */
+export function moreOf({ replayed, retryAfterSeconds, location }: Reply): string[] | undefined {
+  if (!replayed && retryAfterSeconds === null && location === null) return undefined
   const more: string[] = []
   if (replayed) more.push('Idempotent-Replayed', 'true')
   if (retryAfterSeconds !== null) more.push('Retry-After', String(retryAfterSeconds))
+  if (location !== null) more.push('Location', location)
   return more
 }
 

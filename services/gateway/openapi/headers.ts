@@ -22,6 +22,8 @@ export const headers = {
   RateLimitRemaining: count('What is left of it.', 5999),
   RateLimitReset: count('When it is whole again, in epoch seconds.', 1772366401),
   RetryAfter: count('How many seconds to wait before the next try.', 1),
+  ETag: text('Changes when the answer does. Send it as `If-None-Match`.', 'W/"2jmj7l5rSw0yVb_vlWAYkK_YBwk"', '^W/'),
+  Location: text('Where it is found.', 'https://chat.example.com/media/5f1a9c1e8f3f4c64a8a50f2f0c2f2b8d'),
   IdempotentReplayed: text('`true` on the stored answer of an earlier request with the same key.', 'true', '^true$'),
 }
 
@@ -39,10 +41,18 @@ const rateHeaders = {
 const anonymous = new Set([401, 431])
 const retryable = new Set([429, 503])
 
-/** The headers of an answer with that status; a POST that succeeds may be a replay. */
-export const headersOf = (status: number, { mayReplay = false } = {}): object => ({
+export interface MoreHeaders {
+  /** A POST that succeeds may be a replay. */
+  mayReplay?: boolean
+  etag?: boolean
+}
+
+/** The headers of an answer with that status. */
+export const headersOf = (status: number, { mayReplay = false, etag = false }: MoreHeaders = {}): object => ({
   'X-Request-Id': ref('RequestId'),
   ...(!anonymous.has(status) && rateHeaders),
   ...(retryable.has(status) && { 'Retry-After': ref('RetryAfter') }),
+  ...(etag && { ETag: ref('ETag') }),
+  ...(status === 302 && { Location: ref('Location') }),
   ...(mayReplay && { 'Idempotent-Replayed': ref('IdempotentReplayed') }),
 })

@@ -2,7 +2,7 @@ import { type Http, isRpc, type Rpc } from '@app/shared/contract.ts'
 import { exampleRequestId } from './failures.ts'
 import { headers } from './headers.ts'
 import { operationOf } from './operation.ts'
-import { apiKey, idempotencyKey } from './parameters.ts'
+import { apiKey, idempotencyKey, ifNoneMatch } from './parameters.ts'
 import { generalResponses } from './responses.ts'
 import { createSchemas, errorSchemas } from './schemas.ts'
 
@@ -35,7 +35,7 @@ export function openapi(modules: object[], publicUrl: string): object {
     paths,
     components: {
       securitySchemes: { apiKey },
-      parameters: { IdempotencyKey: idempotencyKey },
+      parameters: { IdempotencyKey: idempotencyKey, IfNoneMatch: ifNoneMatch },
       headers,
       responses: generalResponses(),
       schemas: { ...errorSchemas, ...schemas.components },

@@ -17,12 +17,22 @@ export const idempotencyKey = {
   example: '5f1a9c1e-8f3f-4c64-a8a5-0f2f0c2f2b8d',
 }
 
-/** Path and query parameters of an endpoint, and the idempotency key of a POST. */
-export function parametersOf({ params, query }: Rpc, { method }: Http, schemas: Schemas): object[] {
+export const ifNoneMatch = {
+  name: 'If-None-Match',
+  in: 'header',
+  required: false,
+  description: 'The `ETag` of the answer that you have: 304 when it is still the same.',
+  schema: { type: 'string' },
+  example: 'W/"2jmj7l5rSw0yVb_vlWAYkK_YBwk"',
+}
+
+/** Path and query parameters of an endpoint, the idempotency key of a POST, the known tag of what has one. */
+export function parametersOf({ params, query }: Rpc, { method, etag }: Http, schemas: Schemas): object[] {
   return [
     ...placed('path', schemas.of(params, 'input')),
     ...placed('query', schemas.of(query, 'input')),
     ...(method === 'POST' ? [{ $ref: '#/components/parameters/IdempotencyKey' }] : []),
+    ...(etag ? [{ $ref: '#/components/parameters/IfNoneMatch' }] : []),
   ]
 }
 

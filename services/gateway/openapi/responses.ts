@@ -1,7 +1,7 @@
 import { STATUS_CODES } from 'node:http'
 import { type FailureName, failures } from '@app/shared/problem.ts'
 import { byStatus, exampleOf, exampleRequestId, generalFailures, ofBodies } from './failures.ts'
-import { headersOf } from './headers.ts'
+import { headersOf, type MoreHeaders } from './headers.ts'
 
 /** `Unauthorized`, `NotFound`, … */
 const nameOf = (status: number) => (STATUS_CODES[status] ?? String(status)).replaceAll(/[^A-Za-z]/g, '')
@@ -43,7 +43,7 @@ export function successOf(
   status: number,
   schema: object,
   isList: boolean,
-  mayReplay: boolean,
+  more: MoreHeaders,
   example: unknown,
 ): object {
   const properties = {
@@ -54,7 +54,7 @@ export function successOf(
   const page = isList ? { data: [example], has_more: false, next_cursor: null } : { data: example }
   return {
     description: STATUS_CODES[status] ?? String(status),
-    headers: headersOf(status, { mayReplay }),
+    headers: headersOf(status, more),
     content: {
       'application/json': {
         schema: { type: 'object', properties, required: Object.keys(properties) },
@@ -63,6 +63,9 @@ export function successOf(
     },
   }
 }
+
+/** What the client has already. */
+export const notModified = { description: 'Not Modified.', headers: headersOf(304, { etag: true }) }
 
 const pageProperties = {
   has_more: { type: 'boolean' },

@@ -1,44 +1,18 @@
 import { afterAll, beforeAll, beforeEach, expect, test, vi } from 'vitest'
 import { accept, phoneNumberId, type TestMessaging, testMessaging } from '../testing/app.ts'
+import { epochNow, inboundValue, metadata, platformOf, statusPart } from '../testing/callbacks.ts'
 
 let app: TestMessaging
+let platform: ReturnType<typeof platformOf>
 beforeAll(async () => {
   app = await testMessaging()
+  platform = platformOf(app)
 })
 afterAll(() => app.close())
 beforeEach(() => app.respondWith(accept))
 
 const until = (check: () => Promise<unknown>) => vi.waitFor(check, { timeout: 10_000, interval: 20 })
-const now = () => String(Math.floor(Date.now() / 1000))
-const metadata = { display_phone_number: '15550001111', phone_number_id: phoneNumberId }
-
-async function callback(...values: object[]) {
-  const changes = values.map((value) => ({
-    field: 'messages',
-    value: { messaging_product: 'whatsapp', metadata, ...value },
-  }))
-  await raw({ object: 'whatsapp_business_account', entry: [{ id: '102290129340398', changes }] })
-}
-
-async function raw(body: unknown) {
-  const bytes = Buffer.from(typeof body === 'string' ? body : JSON.stringify(body))
-  const { splitCallback } = await import('./split.ts')
-  await app.acceptCallback({ body: bytes, split: splitCallback(bytes) })
-  app.callbacks.wake()
-}
-
-const status = (id: string, word: string, more = {}) => ({
-  id,
-  status: word,
-  timestamp: now(),
-  recipient_id: '15550123456',
-  ...more,
-})
-
-const inbound = (id: string, body: string, more = {}) => ({
-  contacts: [{ profile: { name: 'Ana' }, wa_id: '15550123456' }],
-  messages: [{ from: '15550123456', id, timestamp: now(), type: 'text', text: { body }, ...more }],
-})
+const callback = (...values: object[]) => platform.messages(...values)
 
 async function sent(text: string) {
   const { id } = await app.send(text)
@@ -63,7 +37,7 @@ test.each(orders)(
   'statuses in any order, with duplicates, end the same and are told once each: %s %s %s',
   async (...words) => {
     const { id, upstreamId } = await sent(`order ${words.join()}`)
-    for (const word of words) await callback({ statuses: [status(upstreamId, word)] })
+    for (const word of words) await callback({ statuses: [statusPart(upstreamId, word)] })
     await until(async () => expect((await told(upstreamId)).toSorted()).toEqual(['delivered', 'read', 'sent']))
     expect(await app.statusOf(id)).toBe('read')
   },
@@ -71,7 +45,7 @@ test.each(orders)(
 
 test('all statuses in one callback end the same', async () => {
   const { id, upstreamId } = await sent('at once')
-  await callback({ statuses: ['read', 'sent', 'delivered', 'sent'].map((word) => status(upstreamId, word)) })
+  await callback({ statuses: ['read', 'sent', 'delivered', 'sent'].map((word) => statusPart(upstreamId, word)) })
   await until(async () => expect((await told(upstreamId)).toSorted()).toEqual(['delivered', 'read', 'sent']))
   expect(await app.statusOf(id)).toBe('read')
 })
@@ -79,7 +53,7 @@ test('all statuses in one callback end the same', async () => {
 test('a failed callback fails the message with the code of the platform', async () => {
   const { id, upstreamId } = await sent('will fail')
   await callback({
-    statuses: [status(upstreamId, 'failed', { errors: [{ code: 131047, title: 'Re-engagement message' }] })],
+    statuses: [statusPart(upstreamId, 'failed', { errors: [{ code: 131047, title: 'Re-engagement message' }] })],
   })
   await until(async () => expect(await app.statusOf(id)).toBe('failed'))
   const [row] = await app.sql`select error from messages where id = ${id}`
@@ -94,7 +68,7 @@ test('a callback that carries our id resolves an unknown outcome: sent, once tol
   )
   app.respondWith(accept)
   const behind = await app.send('behind')
-  await callback({ statuses: [status('wamid.LATE', 'delivered', { biz_opaque_callback_data: id })] })
+  await callback({ statuses: [statusPart('wamid.LATE', 'delivered', { biz_opaque_callback_data: id })] })
   await until(async () => expect(await app.statusOf(id)).toBe('delivered'))
   await until(async () => expect(await app.statusOf(behind.id)).toBe('sent'))
   const events = (await app.events()).filter((event) => event.id === `${id}:sent`)
@@ -113,7 +87,7 @@ test('a late callback lifts a message that had failed as unknown', async () => {
   await app.sql`update send_lanes set due_at = now() where id = ${conversationId}`
   app.dispatcher.wake()
   await until(async () => expect(await app.statusOf(id)).toBe('failed'))
-  await callback({ statuses: [status('wamid.LIFT', 'sent', { biz_opaque_callback_data: id })] })
+  await callback({ statuses: [statusPart('wamid.LIFT', 'sent', { biz_opaque_callback_data: id })] })
   await until(async () => expect(await app.statusOf(id)).toBe('sent'))
   const [row] = await app.sql`select error from messages where id = ${id}`
   expect(row?.['error']).toBeNull()
@@ -126,13 +100,13 @@ test('a status for an id that nobody knows yet waits apart and is applied when t
   const { id } = await app.send('slow answer', { to: '+15550100010' })
   await until(async () => expect(app.calls.some((call) => call.messageId === id)).toBe(true))
   const upstreamId = `wamid.OUT${app.calls.length}`
-  await callback({ statuses: [status(upstreamId, 'delivered')] }, inbound('wamid.IN0', 'not held up'))
+  await callback({ statuses: [statusPart(upstreamId, 'delivered')] }, inboundValue('wamid.IN0', 'not held up'))
   await until(async () => expect((await app.events()).some((event) => event.id === 'wamid.IN0')).toBe(true))
   await until(async () => expect(await app.statusOf(id)).toBe('delivered'))
 })
 
 test('an inbound message makes one row and one event, however often its callback comes', async () => {
-  const body = inbound('wamid.IN1', 'hi there')
+  const body = inboundValue('wamid.IN1', 'hi there')
   await Promise.all([callback(body), callback(body), callback(body)])
   await callback(body)
   await until(async () => expect(await app.sql`select 1 from callback_items`).toHaveLength(0))
@@ -167,11 +141,11 @@ test('one callback with many entries, changes, messages and statuses makes as ma
     messages: [1, 2, 3].map((m) => ({
       from: '15550123456',
       id: `wamid.MANY${n}.${m}`,
-      timestamp: now(),
+      timestamp: epochNow(),
       type: 'text',
       text: { body: 'x' },
     })),
-    statuses: n === 0 ? [status(upstreamId, 'delivered'), { id: 7, nonsense: true }] : [],
+    statuses: n === 0 ? [statusPart(upstreamId, 'delivered'), { id: 7, nonsense: true }] : [],
   })
   const entry = (n: number) => ({
     id: '102290129340398',
@@ -182,7 +156,7 @@ test('one callback with many entries, changes, messages and statuses makes as ma
       { field: 'messages', value: 'nonsense' },
     ],
   })
-  await raw({ object: 'whatsapp_business_account', entry: [entry(0), entry(1)] })
+  await platform.post({ object: 'whatsapp_business_account', entry: [entry(0), entry(1)] })
   await until(async () => expect((await app.events()).filter(({ id }) => id.startsWith('wamid.MANY'))).toHaveLength(6))
   expect(await told(upstreamId)).toEqual(['delivered'])
   await until(async () => expect(await app.sql`select 1 from callback_items`).toHaveLength(0))
@@ -195,7 +169,7 @@ test('one callback with many entries, changes, messages and statuses makes as ma
 })
 
 test('what is no callback of the platform is kept with its fault', async () => {
-  await raw('{"object":"page"')
+  await platform.post('{"object":"page"')
   await until(async () => {
     const [row] = await app.sql`select body, fault from callbacks where fault is not null`
     expect(Buffer.from(row?.['body'] as Uint8Array).toString()).toBe('{"object":"page"')
@@ -203,19 +177,15 @@ test('what is no callback of the platform is kept with its fault', async () => {
 })
 
 test('text that Postgres cannot hold is mended, not refused', async () => {
-  await callback(inbound('wamid.NUL', 'a\u0000b\ud800c'))
+  await callback(inboundValue('wamid.NUL', 'a\u0000b\ud800c'))
   await until(async () => expect(await app.sql`select 1 from messages where upstream_id = 'wamid.NUL'`).toHaveLength(1))
   const [row] = await app.sql`select content from messages where upstream_id = 'wamid.NUL'`
   expect(row?.['content']).toBe('ab\ufffdc')
 })
 
-test('a sticker is a row of type unsupported with its own word; a system message is no row', async () => {
-  await callback(
-    inbound('wamid.STICKER', '', { type: 'sticker', sticker: { id: '1' } }),
-    inbound('wamid.SYSTEM', '', { type: 'system' }),
-  )
+test('a sticker is a row of type unsupported with its own word', async () => {
+  await callback(inboundValue('wamid.STICKER', '', { type: 'sticker', sticker: { id: '1' } }))
   await until(async () => expect(await app.sql`select 1 from callback_items`).toHaveLength(0))
-  const rows =
-    await app.sql`select upstream_id, type, unsupported from messages where upstream_id in ('wamid.STICKER', 'wamid.SYSTEM')`
+  const rows = await app.sql`select upstream_id, type, unsupported from messages where upstream_id = 'wamid.STICKER'`
   expect(rows).toEqual([{ upstreamId: 'wamid.STICKER', type: 'unsupported', unsupported: 'sticker' }])
 })

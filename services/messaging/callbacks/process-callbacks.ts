@@ -5,13 +5,14 @@ import { Problem } from '@app/shared/problem.ts'
 import { z } from 'zod'
 import type { Core } from '../app.ts'
 import { applyStatuses } from './apply-statuses.ts'
+import { applyChange } from './changes.ts'
 import { recordMessages } from './record-message.ts'
 import { type ItemBatch, takeItems, type WaitingItem } from './waiting-items.ts'
 
 /** What became of the items of a lane. */
 interface Outcome {
   handled: string[]
-  /** Statuses whose message is not known yet. */
+  /** Items that tell of something that is not known yet. */
   parked: WaitingItem[]
   /** Items that failed by themselves; they wait in lanes of their own. */
   failed: WaitingItem[]
@@ -28,8 +29,11 @@ const awayMs = 1_000
 
 /** Works through the parts of callbacks, number by number, many statuses in one statement. */
 export function startCallbacks(core: Core, wakeDispatcher: () => void): Mailbox {
-  const statuses = applyStatuses(core)
-  const messages = recordMessages(core)
+  const handlers: Record<WaitingItem['kind'], (item: WaitingItem) => Promise<boolean>> = {
+    status: applyStatuses(core),
+    message: recordMessages(core),
+    change: (item) => applyChange(core, item),
+  }
   return startMailbox<ItemBatch, Outcome>(core, {
     lanes: 'callback_lanes',
     slots: 64,
@@ -41,12 +45,12 @@ export function startCallbacks(core: Core, wakeDispatcher: () => void): Mailbox 
       await Promise.all(
         items.map(async (item) => {
           try {
-            const known = item.kind === 'status' ? await statuses(item) : await messages(item)
+            const known = await handlers[item.kind](item)
             if (known) outcome.handled.push(item.seq)
             else outcome.parked.push(item)
           } catch (err) {
             const away = isAway(err)
-            const line = { err, kind: item.kind, phoneNumberId: item.phoneNumberId }
+            const line = { err, kind: item.kind, field: item.part['field'], phoneNumberId: item.phoneNumberId }
             core.log[away ? 'warn' : 'error'](line, 'callback item')
             if (away) outcome.away = true
             // Of another shape than the platform's: it will never fit. The raw callback is kept.
@@ -120,8 +124,11 @@ async function wakeSleepers(sql: Core['sql']) {
   const { count } = await sql`
     update callback_lanes l set due_at = now()
     where l.due_at is null and l.held_until < now() and exists (
-      select from callback_items i join senders s
-        on s.phone_number_id = i.item -> 'metadata' ->> 'phone_number_id' and s.attached
+      select from callback_items i join senders s on s.attached and (
+        s.phone_number_id = i.item -> 'metadata' ->> 'phone_number_id'
+        or i.item -> 'metadata' ->> 'phone_number_id' is null and s.business_account_id = i.item ->> 'entryId'
+          and s.organization_id = split_part(i.lane, ':', 1)
+      )
       where i.lane = l.id
     )
   `

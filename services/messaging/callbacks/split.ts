@@ -1,23 +1,26 @@
 import { parseJson } from '@app/shared/json.ts'
 import { z } from 'zod'
 import { theirEnvelope } from '../upstream/words.ts'
+import { isKnownField, numberErrors } from './changes.ts'
 
-/** One message or one status of a callback, with what stood around it. */
+/** One message, one status or one other change of a callback, with what stood around it. */
 export interface CallbackItem {
-  kind: 'message' | 'status'
+  kind: 'message' | 'status' | 'change'
   /** The business account. */
   entryId: string
-  phoneNumberId: string
+  /** Null for a change that names no number: it is the business account's. */
+  phoneNumberId: string | null
   metadata: Record<string, unknown>
   /** The contacts that belong to it. */
   contacts: unknown[]
+  /** Of a change: its `field` and `value`, and the `time` of its entry. */
   part: Record<string, unknown>
 }
 
-/** A change that is no message and no status, or that no number can be found for. */
+/** A change of which nothing is made. */
 interface OtherChange {
   field: string
-  reason: 'unknown_field' | 'no_number' | 'shape'
+  reason: 'unknown_field' | 'shape'
 }
 
 export interface Split {
@@ -31,7 +34,14 @@ const record = z.record(z.string(), z.unknown())
 
 const Envelope = z.object({
   object: z.literal(theirEnvelope),
-  entry: z.array(z.object({ id: z.string(), changes: z.array(z.object({ field: z.string(), value: z.unknown() })) })),
+  entry: z.array(
+    z.object({
+      id: z.string(),
+      /** Epoch seconds. */
+      time: z.number().positive().max(1e11).optional().catch(undefined),
+      changes: z.array(z.object({ field: z.string(), value: z.unknown() })),
+    }),
+  ),
 })
 
 const MessagesValue = z.object({
@@ -39,6 +49,14 @@ const MessagesValue = z.object({
   contacts: z.array(z.unknown()).catch([]).default([]),
   messages: z.array(record).catch([]).default([]),
   statuses: z.array(record).catch([]).default([]),
+  errors: z.array(record).catch([]).default([]),
+})
+
+const ChangeValue = z.looseObject({
+  metadata: z
+    .looseObject({ phone_number_id: z.string().regex(/^\d{6,20}$/) })
+    .optional()
+    .catch(undefined),
 })
 
 /** Takes a callback apart, entry by entry, change by change: one bad part does not hold the others. */
@@ -46,10 +64,10 @@ export function splitCallback(body: Uint8Array): Split {
   const split: Split = { items: [], others: [], fault: null }
   const parsed = Envelope.safeParse(parse(body))
   if (!parsed.success) return { ...split, fault: z.prettifyError(parsed.error).slice(0, 500) }
-  for (const { id, changes } of parsed.data.entry) {
+  for (const { id, time, changes } of parsed.data.entry) {
     for (const { field, value } of changes) {
       if (field === 'messages') splitMessages(split, id, value)
-      else split.others.push({ field, reason: 'unknown_field' })
+      else splitChange(split, id, time, field, value)
     }
   }
   return split
@@ -61,7 +79,7 @@ function splitMessages(split: Split, entryId: string, value: unknown) {
     split.others.push({ field: 'messages', reason: 'shape' })
     return
   }
-  const { metadata, contacts, messages, statuses } = parsed.data
+  const { metadata, contacts, messages, statuses, errors } = parsed.data
   const around = { entryId, phoneNumberId: metadata.phone_number_id, metadata }
   for (const part of messages) {
     split.items.push({ kind: 'message', ...around, part, contacts: contactsOf(contacts, part, 'from', 'from_user_id') })
@@ -74,6 +92,28 @@ function splitMessages(split: Split, entryId: string, value: unknown) {
       contacts: contactsOf(contacts, part, 'recipient_id', 'recipient_user_id'),
     })
   }
+  // Beside messages and statuses they are told with them; alone they are the number's own trouble.
+  if (errors.length > 0 && messages.length === 0 && statuses.length === 0) {
+    split.items.push({ kind: 'change', ...around, contacts: [], part: { field: numberErrors, value: { errors } } })
+  }
+}
+
+/** A change of a number that it names, else of its business account. */
+function splitChange(split: Split, entryId: string, time: number | undefined, field: string, value: unknown) {
+  const parsed = ChangeValue.safeParse(value)
+  if (!isKnownField(field) || !parsed.success) {
+    split.others.push({ field, reason: isKnownField(field) ? 'shape' : 'unknown_field' })
+    return
+  }
+  const { metadata } = parsed.data
+  split.items.push({
+    kind: 'change',
+    entryId,
+    phoneNumberId: metadata?.phone_number_id ?? null,
+    metadata: metadata ?? {},
+    contacts: [],
+    part: { field, value: parsed.data, time },
+  })
 }
 
 /** Those of a change's contacts that the part names; all of them when it names none. */

@@ -7,10 +7,13 @@ export interface WaitingItem extends Omit<CallbackItem, 'phoneNumberId'> {
   seq: string
   attempts: number
   organizationId: string
+  /** The number that it names, else one of its business account. */
   phoneNumberId: string
   accountId: string
   senderPhone: string | null
   businessAccountId: string
+  /** When the callback came. */
+  receivedAt: Date
 }
 
 /** The waiting items of one lane that are worked on together. */
@@ -24,13 +27,14 @@ const batchItems = 64
 interface Row {
   laneId: string
   seq: string
-  kind: 'message' | 'status'
+  kind: CallbackItem['kind']
   attempts: number
   organizationId: string
   phoneNumberId: string
   accountId: string
   senderPhone: string | null
   businessAccountId: string
+  receivedAt: Date
   item: Omit<CallbackItem, 'kind' | 'phoneNumberId'>
 }
 
@@ -38,11 +42,20 @@ interface Row {
 export async function takeItems(tx: TransactionSql, wants: Want[]): Promise<ItemBatch[]> {
   const lanes = wants.map(({ lane }) => lane.id)
   const rows = await tx<Row[]>`
-    select i.lane as lane_id, i.seq, i.kind, i.attempts, i.item, s.organization_id, s.phone_number_id, s.account_id,
+    select i.lane as lane_id, i.seq, i.kind, i.attempts, i.item, i.received_at, s.organization_id, s.phone_number_id, s.account_id,
       s.phone_number as sender_phone, s.business_account_id
     from unnest(${lanes}::text[]) l
     cross join lateral (select * from callback_items where lane = l order by seq limit ${batchItems}) i
-    join senders s on s.phone_number_id = i.item -> 'metadata' ->> 'phone_number_id' and s.attached
+    cross join lateral (
+      select organization_id, phone_number_id, account_id, phone_number, business_account_id from senders
+      where phone_number_id = i.item -> 'metadata' ->> 'phone_number_id' and attached
+      union all
+      -- A business account's change: its lane begins with the organization.
+      (select organization_id, phone_number_id, account_id, phone_number, business_account_id from senders
+      where i.item -> 'metadata' ->> 'phone_number_id' is null and business_account_id = i.item ->> 'entryId'
+        and organization_id = split_part(i.lane, ':', 1) and attached
+      order by phone_number_id limit 1)
+    ) s
     order by i.seq
   `
   const batches = new Map<string, WaitingItem[]>()

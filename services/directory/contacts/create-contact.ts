@@ -1,0 +1,117 @@
+import type { Answer, Handler } from '@app/shared/contract.ts'
+import { createContact as contract } from '@app/shared/contracts/contacts.ts'
+import type { TransactionSql } from '@app/shared/database.ts'
+import { record } from '@app/shared/events.ts'
+import { once } from '@app/shared/idempotency.ts'
+import { newId, timeOf } from '@app/shared/ids.ts'
+import { phoneNumberOf } from '@app/shared/phone-number.ts'
+import { notFound, Problem } from '@app/shared/problem.ts'
+import type { z } from 'zod'
+import type { App } from '../app.ts'
+import { createdEvent } from './contact-events.ts'
+import { findContact, toContact } from './contacts.ts'
+import { type Identity, identitiesOfPhone } from './identities.ts'
+import type { Origin } from './identity-updated.ts'
+
+interface NewContact extends Omit<z.output<(typeof contract)['body']>, 'phone_number'> {
+  phoneNumber: string | null
+}
+
+/** Another call was faster with one of the names. */
+class NameTaken extends Error {
+  override readonly name = 'NameTaken'
+}
+
+/** Whoever loses a race finds what the other one made; losing more often than this is not a race. */
+const maxAttempts = 5
+
+export const createContact: Handler<App, typeof contract> = async (app, { params, body }, caller) => {
+  const { phone_number: given, ...rest } = body
+  const contact: NewContact = {
+    ...rest,
+    phoneNumber: given === undefined ? null : phoneNumberOf(given, 'phone_number'),
+  }
+  const origin: Origin = { ...caller, phoneNumberId: params.phone_number_id }
+  let isMade = false
+  const effect = async (tx: TransactionSql): Promise<Answer<typeof contract>> => {
+    await requireAccount(tx, origin)
+    for (let attempt = 0; attempt < maxAttempts; attempt++) {
+      const knownId = await whoHas(tx, origin, contact)
+      const id = knownId ?? (await insert(tx, origin, contact))
+      if (id === null) continue
+      isMade = knownId === null
+      const row = await findContact(tx, origin, id)
+      if (row) return toContact(row)
+    }
+    throw new Problem('service_unavailable')
+  }
+  return once(app, contract, caller, effect, { status: () => (isMade ? 201 : 200) })
+}
+
+async function requireAccount(tx: TransactionSql, { organizationId, phoneNumberId }: Origin) {
+  const [account] = await tx`
+    select account_id from accounts where organization_id = ${organizationId} and phone_number_id = ${phoneNumberId}
+  `
+  if (!account) throw notFound()
+}
+
+/** The contact that has the number or the bsuid; they must not be two. A number as given comes before one as the platform writes it. */
+async function whoHas(tx: TransactionSql, origin: Origin, { phoneNumber, bsuid }: NewContact): Promise<string | null> {
+  const phones = phoneNumber === null ? [] : identitiesOfPhone(phoneNumber)
+  const [byPhone = null] = await ownersOf(tx, origin, phones)
+  const [byBsuid = null] = await ownersOf(tx, origin, bsuidOf(bsuid))
+  if (byPhone !== null && byBsuid !== null && byPhone !== byBsuid) throw new Problem('contact_identity_conflict')
+  return byPhone ?? byBsuid
+}
+
+async function ownersOf(tx: TransactionSql, { organizationId, phoneNumberId }: Origin, identities: Identity[]) {
+  const rows = await tx<{ contactId: string }[]>`
+    select i.contact_id
+    from json_to_recordset(${JSON.stringify(identities)}::text::json) as u(kind text, value text)
+    cross join lateral (
+      select contact_id, kind from identities
+      where organization_id = ${organizationId} and phone_number_id = ${phoneNumberId} and kind = u.kind and value = u.value
+      limit 1
+    ) i
+    order by i.kind
+  `
+  return rows.map(({ contactId }) => contactId)
+}
+
+const bsuidOf = (bsuid: string | undefined): Identity[] =>
+  bsuid === undefined ? [] : [{ kind: 'bsuid', value: bsuid }]
+
+/** Null when another call took one of the names meanwhile: then nothing is left behind. */
+async function insert(tx: TransactionSql, origin: Origin, contact: NewContact): Promise<string | null> {
+  const { organizationId, phoneNumberId } = origin
+  const { phoneNumber, bsuid = null, username = null, name = null, email = null, metadata = null } = contact
+  const id = newId('ctc')
+  const createdAt = timeOf(id)
+  const names: Identity[] = phoneNumber === null ? [] : [{ kind: 'phone', value: phoneNumber }]
+  const identities = [...bsuidOf(contact.bsuid), ...names]
+  try {
+    await tx.savepoint(async (attempt) => {
+      await attempt`
+        insert into contacts (organization_id, id, phone_number_id, phone_number, bsuid, username, name, email, metadata,
+          created_at, updated_at)
+        values (${organizationId}, ${id}, ${phoneNumberId}, ${phoneNumber}, ${bsuid}, ${username}, ${name}, ${email},
+          ${metadata && JSON.stringify(metadata)}::text::jsonb, ${createdAt}, ${createdAt})
+      `
+      const claimed = await attempt`
+        insert into identities (organization_id, phone_number_id, kind, value, contact_id)
+        select ${organizationId}, ${phoneNumberId}, i.kind, i.value, ${id}
+        from json_to_recordset(${JSON.stringify(identities)}::text::json) as i(kind text, value text)
+        order by i.kind, i.value
+        on conflict do nothing
+        returning kind
+      `
+      if (claimed.length < identities.length) throw new NameTaken()
+      const facts = { id, phoneNumber, name, email, metadata, phoneNumberId, createdAt, updatedAt: createdAt }
+      await record(attempt, [createdEvent(facts, origin)])
+    })
+    return id
+  } catch (err) {
+    if (err instanceof NameTaken) return null
+    throw err
+  }
+}

@@ -1,0 +1,127 @@
+import { updateContact } from '@app/shared/contracts/contacts.ts'
+import { afterAll, beforeAll, expect, test } from 'vitest'
+import { eventsOf, newNumber, testDirectory, type TestDirectory } from '../testing/app.ts'
+import { managing, tellTeam } from '../testing/managing.ts'
+
+let directory: TestDirectory
+beforeAll(async () => {
+  directory = await testDirectory()
+})
+afterAll(() => directory.drop())
+
+const metadata = { plan: 'gold', seats: { a: 1, b: [1, 2] } }
+
+async function newContact() {
+  const number = await newNumber(directory.app)
+  const managed = { ...number, ...managing(directory.app, { ...number, teamId: number.state.team_id }) }
+  const { contact, conversation } = await number.inbound({ wa_id: '15550123456', profile_name: 'Ana' })
+  await managed.update(contact.id, { email: 'ana@example.com', metadata })
+  await directory.sql`delete from outbox where headers ->> 'organization' = ${number.organizationId}`
+  return { number: managed, id: contact.id, conversationId: conversation.id }
+}
+
+test('an event names the fields that really changed', async () => {
+  const { number, id } = await newContact()
+  const after = await number.update(id, { name: 'Ana P.', email: 'ana@example.com', metadata: { plan: 'gold' } })
+  expect(after).toMatchObject({ name: 'Ana P.', email: 'ana@example.com', metadata: { plan: 'gold' } })
+  expect(await eventsOf(directory, number.organizationId)).toMatchObject([
+    {
+      type: 'contact.updated',
+      data: {
+        contact: {
+          id,
+          object: 'contact',
+          phone_number: '+15550123456',
+          name: 'Ana P.',
+          email: 'ana@example.com',
+          metadata: { plan: 'gold' },
+          phone_number_id: number.phoneNumberId,
+          created_at: after.created_at,
+          updated_at: after.updated_at,
+          changed_fields: ['name', 'metadata'],
+        },
+      },
+    },
+  ])
+})
+
+test('what is the same already changes nothing: no event, the same updated_at', async () => {
+  const { number, id } = await newContact()
+  const before = await number.getContact(id)
+  const sameMetadata = { seats: { b: [1, 2], a: 1 }, plan: 'gold' }
+  expect(await number.update(id, {})).toEqual(before)
+  expect(await number.update(id, { name: 'Ana', email: 'ana@example.com', metadata: sameMetadata })).toEqual(before)
+  expect(await eventsOf(directory, number.organizationId)).toEqual([])
+})
+
+test('null clears name and metadata', async () => {
+  const { number, id } = await newContact()
+  expect(await number.update(id, { name: null, metadata: null })).toMatchObject({ name: null, metadata: null })
+})
+
+test('of many parallel changes to one value only one is a change', async () => {
+  const { number, id } = await newContact()
+  await Promise.all(Array.from({ length: 50 }, () => number.update(id, { name: 'Eva' })))
+  expect(await eventsOf(directory, number.organizationId)).toHaveLength(1)
+})
+
+test.each([
+  [{ phone_number: '+15550123456' }, 'phone_number'],
+  [{ phone_number: null }, 'phone_number'],
+  [{ name: '' }, 'name'],
+  [{ name: '𝒳'.repeat(201) }, 'name'],
+  [{ email: 'nobody' }, 'email'],
+  [{ email: null }, 'email'],
+  [{ email: `${'a'.repeat(250)}@b.com` }, 'email'],
+  [{ metadata: [] }, 'metadata'],
+  [{ metadata: Object.fromEntries(Array.from({ length: 65 }, (_, n) => [n, n])) }, 'metadata'],
+  [{ metadata: { text: 'x'.repeat(16 * 1024) } }, 'metadata'],
+])('refuses %j', (body, param) => {
+  expect(updateContact.body.safeParse(body).error?.issues[0]?.path).toEqual([param])
+})
+
+test('a deleted contact is gone, its conversation stays, and the next message makes a new one', async () => {
+  const { number, id, conversationId } = await newContact()
+  const before = await number.getConversation(conversationId)
+  await tellTeam(directory, number.organizationId, number.state.team_id)
+  const label = await number.label('VIP')
+  await number.attach(id, label.id)
+  expect((await number.remove(id)).data).toEqual({ id, object: 'contact', deleted: true })
+  const gone = { failure: 'resource_not_found' }
+  for (const ask of [
+    () => number.getContact(id),
+    () => number.remove(id),
+    () => number.update(id, {}),
+    () => number.attach(id, label.id),
+  ]) {
+    await expect(ask()).rejects.toMatchObject(gone)
+  }
+  expect((await number.listContacts()).data).toEqual([])
+  expect((await number.listContacts({ phone_number: '+15550123456' })).data).toEqual([])
+  expect((await number.listContacts({ label_id: label.id })).data).toEqual([])
+  const after = await number.getConversation(conversationId)
+  expect(after).toMatchObject({
+    contact: { id, phone_number: null, name: null },
+    last_inbound_at: before.last_inbound_at,
+  })
+  expect(after.updated_at > before.updated_at).toBe(true)
+  const again = await number.inbound({ wa_id: '15550123456', profile_name: 'Ana' })
+  expect(again.contact.id).not.toBe(id)
+  expect(again.conversation.id).not.toBe(conversationId)
+})
+
+test('a new name is a change of the conversation, which shows it', async () => {
+  const { number, id, conversationId } = await newContact()
+  const before = await number.getConversation(conversationId)
+  await number.update(id, { name: 'Eva' })
+  const after = await number.getConversation(conversationId)
+  expect(after.contact.name).toBe('Eva')
+  expect(after.updated_at > before.updated_at).toBe(true)
+})
+
+test('deleting leaves nothing personal behind', async () => {
+  const { number, id } = await newContact()
+  await number.remove(id)
+  const [row] = await directory.sql<{ text: string }[]>`select contacts::text as text from contacts where id = ${id}`
+  expect(row?.text).not.toMatch(/Ana|ana@|15550123456|gold/)
+})

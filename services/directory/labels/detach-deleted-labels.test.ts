@@ -1,0 +1,75 @@
+import { afterAll, beforeAll, expect, test } from 'vitest'
+import { eventsOf, newNumber, testDirectory, type TestDirectory } from '../testing/app.ts'
+import { managing, tellTeam } from '../testing/managing.ts'
+import { detachDeletedLabels } from './detach-deleted-labels.ts'
+
+let directory: TestDirectory
+beforeAll(async () => {
+  directory = await testDirectory()
+})
+afterAll(() => directory.drop())
+
+async function newManaged() {
+  const number = await newNumber(directory.app)
+  await tellTeam(directory, number.organizationId, number.state.team_id)
+  return { ...number, ...managing(directory.app, { ...number, teamId: number.state.team_id }) }
+}
+
+async function updatedIds(organizationId: string) {
+  const events = await eventsOf(directory, organizationId)
+  return events
+    .filter(({ type }) => type === 'contact.updated')
+    .map(({ data }) => (data as { contact: { id: string } }).contact.id)
+}
+
+const attachments = async (labelId: string) => {
+  const [row] = await directory.sql<{ count: number }[]>`
+    select (select count(*) from contact_labels where label_id = ${labelId})::int
+      + (select count(*) from conversation_labels where label_id = ${labelId})::int as count
+  `
+  return row?.count
+}
+
+/** 1,200 contacts and a conversation with a label, which is then deleted. */
+async function deletedLabel() {
+  const number = await newManaged()
+  const ids = await number.many(1_200)
+  const { conversation } = await number.open({ phone_number: '+15550123456' })
+  const label = await number.label('VIP')
+  const other = await number.label('Other')
+  for (const some of [ids.slice(0, 600), ids.slice(600)]) await number.bulk(some, label.id, 'attach')
+  await number.bulk(ids.slice(0, 10), other.id, 'attach')
+  await number.attachToConversation(conversation.id, label.id)
+  await directory.sql`delete from outbox where headers ->> 'organization' = ${number.organizationId}`
+  await number.deleteLabel(label.id)
+  return { number, ids, label, other }
+}
+
+test('at once nobody finds by the label, and then each contact is told of once', async () => {
+  const { number, ids, label, other } = await deletedLabel()
+  expect((await number.listContacts({ label_id: label.id })).data).toEqual([])
+  await expect(number.attach(ids[0] ?? '', label.id)).rejects.toMatchObject({ failure: 'resource_not_found' })
+  await detachDeletedLabels(directory.app)
+  expect((await updatedIds(number.organizationId)).toSorted()).toEqual(ids)
+  expect(await attachments(label.id)).toBe(0)
+  expect(await attachments(other.id)).toBe(10)
+  expect(await directory.sql`select id from labels where id = ${label.id}`).toHaveLength(0)
+  expect(await detachDeletedLabels(directory.app)).toBe(0)
+})
+
+test('a crash in the middle loses no event and repeats none; two at once share the work', async () => {
+  const { number, ids, label } = await deletedLabel()
+  let batches = 0
+  const dying = { ...directory.app, relay: { ...directory.app.relay, wake: () => crashAt(++batches) } }
+  await expect(detachDeletedLabels(dying)).rejects.toThrow('crash')
+  const half = await updatedIds(number.organizationId)
+  expect(half.length).toBeGreaterThan(0)
+  expect(await attachments(label.id)).toBe(1_201 - half.length)
+  await Promise.all([detachDeletedLabels(directory.app), detachDeletedLabels(directory.newInstance())])
+  expect((await updatedIds(number.organizationId)).toSorted()).toEqual(ids)
+  expect(await attachments(label.id)).toBe(0)
+})
+
+function crashAt(batch: number) {
+  if (batch === 1) throw new Error('crash')
+}

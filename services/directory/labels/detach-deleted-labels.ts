@@ -1,0 +1,75 @@
+import type { Sql } from '@app/shared/database.ts'
+import { type Loop, startLoop } from '@app/shared/loop.ts'
+import type { Relay } from '@app/shared/relay.ts'
+import type { DataService } from '@app/shared/service.ts'
+import { lockContacts, setLabel } from '../contacts/set-label.ts'
+
+interface Detaching {
+  sql: Sql
+  relay: Relay
+}
+
+interface Deleted {
+  organizationId: string
+  id: string
+}
+
+/** Contacts in a transaction: their events, of at most 17 KiB each, are in memory together. */
+const batchContacts = 500
+const batchConversations = 5_000
+
+/** How long what a crash left behind may lie, when nobody deletes a label. */
+const pollMs = 30_000
+
+export function startDetaching({ sql, log }: DataService, relay: Relay): Loop {
+  const loop = startLoop(log, 'detach labels', async () =>
+    (await detachDeletedLabels({ sql, relay })) > 0 ? 0 : pollMs,
+  )
+  loop.wake()
+  return loop
+}
+
+/**
+ * Detaches deleted labels from what they are attached to, in batches, each with the events of the contacts that it
+ * changed; then their rows go. What a crash leaves behind is there for the next run, and two runs at once take nothing from
+ * each other twice. Answers how many labels went.
+ */
+export async function detachDeletedLabels(app: Detaching): Promise<number> {
+  const labels = await app.sql<Deleted[]>`
+    select organization_id, id from labels where deleted_at is not null order by deleted_at limit 100
+  `
+  for (const label of labels) {
+    while ((await detachContacts(app, label)) > 0);
+    while ((await detachConversations(app, label)) > 0);
+    // Whoever attaches holds the label (holdLabel), and a merge the contact that it takes the label from, so nothing comes after.
+    await app.sql`
+      delete from labels where organization_id = ${label.organizationId} and id = ${label.id} and deleted_at is not null
+    `
+  }
+  return labels.length
+}
+
+async function detachContacts({ sql, relay }: Detaching, { organizationId, id }: Deleted): Promise<number> {
+  const attached = await sql<{ contactId: string }[]>`
+    select contact_id from contact_labels where organization_id = ${organizationId} and label_id = ${id}
+    order by phone_number_id, contact_id limit ${batchContacts}
+  `
+  if (attached.length === 0) return 0
+  const ids = attached.map(({ contactId }) => contactId)
+  await sql.begin(async (tx) => {
+    await lockContacts(tx, { organizationId }, ids)
+    await setLabel(tx, { organizationId }, { labelId: id, operation: 'detach' }, ids)
+  })
+  relay.wake()
+  return attached.length
+}
+
+async function detachConversations({ sql }: Detaching, { organizationId, id }: Deleted): Promise<number> {
+  const { count } = await sql`
+    delete from conversation_labels where ctid = any(array(
+      select ctid from conversation_labels where organization_id = ${organizationId} and label_id = ${id}
+      limit ${batchConversations}
+    ))
+  `
+  return count
+}

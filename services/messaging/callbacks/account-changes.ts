@@ -1,0 +1,62 @@
+import { accountReported } from '@app/shared/contracts/messaging.ts'
+import { record, type Recorded, recorded } from '@app/shared/events.ts'
+import { z } from 'zod'
+import type { Core } from '../app.ts'
+import type { Change } from './changes.ts'
+import { logChange } from './note-change.ts'
+
+const AccountValue = z.looseObject({
+  phone_number: z.string().optional().catch(undefined),
+  display_phone_number: z.string().optional().catch(undefined),
+})
+
+const Errors = z.object({ errors: z.array(z.looseObject({ code: z.int() })) })
+
+/** What bears on the state of an account goes to platform, which owns accounts and asks the upstream how it is now. */
+export async function reportAccount(core: Core, change: Change): Promise<boolean> {
+  const { field, value } = change
+  const phoneNumberId = change.phoneNumberId ?? (await numberOf(core, change))
+  logChange(core, change)
+  await tell(core, [reported(change, phoneNumberId, { code: null, change: { field, value } })])
+  return true
+}
+
+/** Errors of a number that belong to no message, such as a token that is no longer taken. */
+export async function reportErrors(core: Core, change: Change): Promise<boolean> {
+  const codes = new Set(Errors.parse(change.value).errors.map(({ code }) => code))
+  logChange(core, change)
+  await tell(
+    core,
+    [...codes].map((code) => reported(change, change.phoneNumberId, { code, change: null })),
+  )
+  return true
+}
+
+/** The number whose digits an account's change shows; null when it shows none, or one that is not the organization's. */
+async function numberOf({ sql }: Core, { organizationId, businessAccountId, value }: Change): Promise<string | null> {
+  const { phone_number: phone, display_phone_number: display } = AccountValue.parse(value)
+  const digits = (phone ?? display ?? '').replaceAll(/\D/g, '')
+  if (digits === '') return null
+  const [row] = await sql<{ phoneNumberId: string }[]>`
+    select phone_number_id from senders
+    where organization_id = ${organizationId} and business_account_id = ${businessAccountId}
+      and phone_number = ${`+${digits}`} and attached
+  `
+  return row?.phoneNumberId ?? null
+}
+
+const reported = (
+  { organizationId, businessAccountId }: Change,
+  phoneNumberId: string | null,
+  what: { code: number | null; change: { field: string; value: unknown } | null },
+): Recorded =>
+  recorded(
+    accountReported,
+    { phone_number_id: phoneNumberId, business_account_id: businessAccountId, ...what },
+    { organizationId, phoneNumberId: phoneNumberId ?? undefined },
+  )
+
+async function tell({ sql, relay }: Core, events: Recorded[]) {
+  await sql.begin((tx) => record(tx, events))
+  relay.wake()
+}
