@@ -163,8 +163,11 @@ test('what is rare is found without reading the others, and what is common witho
     // And the one of the other organization that had the number.
     expect(await readBy(({ listContacts: list }) => list({ search }))).toEqual({ items: 10, rows: 11 })
   }
-  expect(await readBy(({ listContacts: list }) => list({ search: '+12000100000' }))).toEqual({ items: 1, rows: 1 })
-  expect(await readBy(({ listContacts: list }) => list({ search: 'nobody at all' }))).toEqual({ items: 0, rows: 1 })
+  const nobody = await readBy(({ listContacts: list }) => list({ search: 'nobody at all' }))
+  expect([nobody.items, nobody.rows < 10]).toEqual([0, true])
+  // The pieces of a number are in some others, too.
+  const digits = await readBy(({ listContacts: list }) => list({ search: '2000187354' }))
+  expect([digits.items, digits.rows < 1_000]).toEqual([1, true])
   for (const search of ['ana', 'An', 'a lim']) {
     const { items, rows } = await readBy(({ listContacts: list }) => list({ search }))
     expect(items).toBe(25)
