@@ -1,6 +1,9 @@
 import type { Rpc } from '@app/shared/contract.ts'
+import { restoreCustomer } from '@app/shared/contracts/customers.ts'
 import * as directory from '@app/shared/contracts/directory.ts'
 import * as messaging from '@app/shared/contracts/messaging.ts'
+import * as webhooks from '@app/shared/contracts/webhooks.ts'
+import { redriveCallbacks } from '@app/shared/contracts/messaging-changes.ts'
 import {
   connectAccount,
   createKey,
@@ -77,11 +80,18 @@ export const commands: Record<string, Command> = {
   },
   'key list': { contract: listKeys, options: { organization } },
   'key revoke': { contract: revokeKey, operand: 'key_id', options: {} },
+  'customer restore': { contract: restoreCustomer, operand: 'customer_id', options: {} },
   'events redrive': {
     contract: redriveEvents,
-    others: [messaging.redriveEvents, directory.redriveEvents],
+    others: [messaging.redriveEvents, directory.redriveEvents, webhooks.redriveEvents],
     options: { since: { field: 'since', required: true } },
   },
+  'webhook disable': {
+    contract: webhooks.disableWebhookSubscription,
+    operand: 'subscription_id',
+    options: {},
+  },
+  'callbacks redrive': { contract: redriveCallbacks, options: { since: { field: 'since', required: true } } },
   'account connect': {
     contract: connectAccount,
     options: {

@@ -4,7 +4,8 @@ import { newId } from '@app/shared/ids.ts'
 import { Problem } from '@app/shared/problem.ts'
 import { type AdminCall, readArguments } from './admin-arguments.ts'
 import { sentenceOf } from './command.ts'
-import { withBus } from './stack/bus.ts'
+import { explain } from './explain.ts'
+import { type Bus, withBus } from './stack/bus.ts'
 import { dataDirOf } from './stack/options.ts'
 import { readNatsUrl } from './stack/stack-file.ts'
 
@@ -16,7 +17,10 @@ const timeoutMs = 25_000
 async function main(args: string[]) {
   const requestId = newId('req')
   try {
-    const answer = await run(readArguments(args), requestId)
+    const [word, id, ...excess] = args
+    const answer = await (word === 'explain' && id !== undefined && excess.length === 0
+      ? onBus((bus) => explain(bus, id, systemCaller('', requestId)))
+      : run(readArguments(args), requestId))
     console.log(JSON.stringify(answer))
   } catch (err) {
     console.log(JSON.stringify({ error: errorOf(err, requestId) }))
@@ -24,7 +28,14 @@ async function main(args: string[]) {
   }
 }
 
-async function run({ contract, others, body }: AdminCall, requestId: string) {
+const run = ({ contract, others, body }: AdminCall, requestId: string) =>
+  onBus(async (bus) => {
+    const ask = (asked: Rpc) => call(bus, asked, { body }, systemCaller('', requestId), { timeoutMs })
+    if (others.length === 0) return ask(contract)
+    return { data: await Promise.all([contract, ...others].map(ask)) }
+  })
+
+function onBus(work: (bus: Bus) => Promise<unknown>) {
   const dataDir = dataDirOf(process.env)
   const natsUrl = process.env['NATS_URL'] || readNatsUrl(dataDir)
   if (!natsUrl) {
@@ -32,11 +43,7 @@ async function run({ contract, others, body }: AdminCall, requestId: string) {
       `No stack runs in ${dataDir}. Start it (npm start), or set SVC_DATA_DIR or NATS_URL to another one.`,
     )
   }
-  return withBus(natsUrl, async (bus) => {
-    const ask = (asked: Rpc) => call(bus, asked, { body }, systemCaller('', requestId), { timeoutMs })
-    if (others.length === 0) return ask(contract)
-    return { data: await Promise.all([contract, ...others].map(ask)) }
-  })
+  return withBus(natsUrl, work)
 }
 
 function errorOf(err: unknown, requestId: string) {

@@ -14,6 +14,8 @@ export interface Reply {
   /** The failure's name, when it is one; then `body` is the error envelope. */
   failure: FailureName | null
   retryAfterSeconds: number | null
+  /** Where a redirection leads. */
+  location: string | null
 }
 
 /**
@@ -44,6 +46,7 @@ const noHeaders: Reply = {
   replayed: false,
   failure: null,
   retryAfterSeconds: null,
+  location: null,
 }
 
 function read({ headers, data }: Msg): Reply {
@@ -55,6 +58,7 @@ function read({ headers, data }: Msg): Reply {
     replayed: headers.has('Replayed'),
     failure: failure in failures ? (failure as FailureName) : null,
     retryAfterSeconds: Number(headers.get('Retry-After')) || null,
+    location: headers.get('Location') || null,
   }
 }
 

@@ -164,24 +164,28 @@ async function fail({ sql, log }: DataService, consumer: string, message: JsMsg,
   else message.nak(Math.min(1_000 * 2 ** (failures - 1), 30_000))
 }
 
-/** Hands one kind of event to `handle` in a transaction of its own, once per event id. */
+/** What is done after the commit; when it fails or is cut off, it is not done again. */
+type Afterwards = () => Promise<unknown>
+
+/** Hands one kind of event to `handle` in a transaction of its own, once per event id; it may answer what comes afterwards. */
 export function consume<E extends Event>(
   app: DataService,
   consumer: string,
   contract: E,
-  handle: (tx: TransactionSql, data: z.output<E['data']>, headers: EventHeaders) => Promise<void>,
+  handle: (tx: TransactionSql, data: z.output<E['data']>, headers: EventHeaders) => Promise<void | Afterwards>,
 ): Consuming {
   return consumeBatches(app, consumer, async (events) => {
     for (const { headers, payload } of events) {
       const parsed = contract.data.safeParse(JSON.parse(Buffer.from(payload).toString()))
       if (!parsed.success) throw new Fatal(`${contract.subject} does not fit its contract`, { cause: parsed.error })
-      await app.sql.begin(async (tx) => {
+      const afterwards = await app.sql.begin(async (tx) => {
         const first = await tx`
           insert into handled_events (consumer, event_id) values (${consumer}, ${`${headers.organization}:${headers.event}`})
           on conflict do nothing returning consumer
         `
-        if (first.length === 1) await handle(tx, parsed.data as z.output<E['data']>, headers)
+        return first.length === 1 ? handle(tx, parsed.data as z.output<E['data']>, headers) : undefined
       })
+      await afterwards?.().catch((err: unknown) => app.log.warn({ err, consumer }, 'after an event'))
     }
   })
 }

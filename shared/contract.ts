@@ -7,7 +7,7 @@ export interface Http {
   /** Below `/v1`, with parameters as `{name}`. */
   path: `/${string}`
   /** The success status; 200 unless told otherwise. */
-  status?: 200 | 201 | 202 | undefined
+  status?: 200 | 201 | 202 | 302 | undefined
   /** A second success status, which the handler answers itself (`WholeAnswer`). */
   otherStatus?: 200 | undefined
   /** Its answers have a weak ETag, and `If-None-Match` is answered with 304. For GET. */
@@ -16,6 +16,8 @@ export interface Http {
   tag: string
   /** The organization must be entitled to it, else `feature_not_entitled`. */
   feature?: 'platform' | 'webhooks' | undefined
+  /** The client sends a multipart form with one file; the gateway stores it, and the body tells the service where. */
+  takesFile?: boolean | undefined
 }
 
 /** A question one service answers. With `http` it is also a public endpoint. */
@@ -34,6 +36,8 @@ export interface Rpc<
   params: P
   query: Q
   body: B
+  /** Which part of a union the body has to fit, so that its faults are of that part. Throws when it cannot be told. */
+  variant?: ((body: object) => z.ZodType) | undefined
   /** One resource, or with `list` the item of a page. What it does not name is stripped. */
   answer: A
   list: L
@@ -78,6 +82,8 @@ export interface WholeAnswer {
   status: number
   body: Uint8Array
   replayed: boolean
+  /** Where a redirection leads. */
+  location?: string | undefined
 }
 
 export interface Input<C extends Rpc> {
@@ -115,6 +121,7 @@ interface Declared<P, Q, B, A, L> {
   params?: P
   query?: Q
   body?: B
+  variant?: (body: object) => z.ZodType
   answer: A
   list?: L
   errors?: readonly FailureName[]

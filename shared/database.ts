@@ -1,6 +1,6 @@
 import postgres, { type Sql } from 'postgres'
 
-export type { Sql, TransactionSql } from 'postgres'
+export type { Fragment, Sql, TransactionSql } from 'postgres'
 
 /**
  * The service's own schema. Column names are camelCase in code; the keys inside json values stay as they are (the

@@ -15,6 +15,10 @@ export interface Origin {
   phoneNumberId?: string | undefined
   /** Events of one line are delivered one at a time, in order (those of a customer). */
   line?: string | undefined
+  /** How the platform writes the recipient's number, in digits, when that is not the number as given. */
+  recipient?: string | undefined
+  /** The webhook subscription that it is not delivered to: the one it tells of. */
+  exceptSubscription?: string
   traceparent?: string
   /** Time of a native envelope; now unless given. */
   createdAt?: Date
@@ -28,6 +32,9 @@ export interface EventHeaders {
   source?: 'upstream' | 'svc' | undefined
   phone?: string | undefined
   line?: string | undefined
+  recipient?: string | undefined
+  /** A webhook subscription that does not get it. */
+  except?: string | undefined
   trace?: string | undefined
   /** ISO time of the event. */
   at: string
@@ -61,6 +68,8 @@ export function recorded<E extends Event>(contract: E, data: z.input<E['data']>,
       source: webhook?.source,
       phone: origin.phoneNumberId,
       line: origin.line,
+      recipient: origin.recipient,
+      except: origin.exceptSubscription,
       trace: origin.traceparent || undefined,
       at,
     },

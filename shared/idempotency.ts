@@ -26,6 +26,8 @@ interface StoredAnswer {
   status: number
   answer: Uint8Array
   sealed: boolean
+  /** The try that runs under the key is over without an answer (once-inline.ts). */
+  lapsed: boolean | null
 }
 
 /**
@@ -84,17 +86,18 @@ const isLockTimeout = (err: unknown) => err instanceof Error && 'code' in err &&
 
 const bindingOf = (organizationId: string, key: string) => `idempotency:${organizationId}:${key}`
 
-/** The answer that is stored for the caller's key: null when there is none; thrown when the key belongs to another request or is running. */
+/** The answer that is stored for the caller's key: null when there is none, or when the request may be tried again; thrown when the key belongs to another request or is running. */
 export async function storedAnswer(sql: Sql, sealKeys: KeyRing, caller: Caller): Promise<WholeAnswer | null> {
   const { organizationId, idempotency } = caller
   if (!idempotency) return null
   const [row] = await sql<StoredAnswer[]>`
-    select fingerprint, status, answer, sealed from idempotency.keys
+    select fingerprint, status, answer, sealed, held_until <= now() as lapsed from idempotency.keys
     where organization_id = ${organizationId} and key = ${idempotency.key}
       and created_at >= now() - interval '24 hours'
   `
   if (!row) return null
   if (row.fingerprint !== idempotency.fingerprint) throw new Problem('idempotency_key_reuse')
+  if (row.status === 0 && row.lapsed) return null
   if (row.status === 0) throw new Problem('idempotency_in_progress')
   const body = row.sealed
     ? Buffer.from(unseal(sealKeys, Buffer.from(row.answer).toString(), bindingOf(organizationId, idempotency.key)))

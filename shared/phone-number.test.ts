@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest'
-import { phoneNumberOf } from './phone-number.ts'
+import { displayPhoneNumber, phoneNumberOf } from './phone-number.ts'
 
 test.each([
   ['+15550123456'],
@@ -24,3 +24,8 @@ test.each([['Ana'], ['+'], [''], ['+1555'], ['+1 555 0123456 ext. 7'], ['US.1349
     )
   },
 )
+
+test('a number is shown as people read it, and one that no plan knows as it is', () => {
+  expect(displayPhoneNumber('+15550783881')).toBe('+1 555 078 3881')
+  expect(displayPhoneNumber('+999123')).toBe('+999123')
+})

@@ -19,3 +19,7 @@ export function toE164(displayed: string): string | null {
   const phone = parsePhoneNumberFromString(`+${displayed.replaceAll(/\D/g, '')}`)
   return phone?.isPossible() ? phone.number : null
 }
+
+/** A number in E.164 as people read it: `+1 555 078 3881`. */
+export const displayPhoneNumber = (e164: string): string =>
+  parsePhoneNumberFromString(e164)?.formatInternational() ?? e164

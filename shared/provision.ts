@@ -19,6 +19,8 @@ export const consumers = {
   directoryTeams: { name: 'directory-teams', subject: 'event.platform.team-changed' },
   directoryMembers: { name: 'directory-members', subject: 'event.platform.member-changed' },
   platformAccountReports: { name: 'platform-account-reports', subject: 'event.messaging.account-reported' },
+  directoryMessagesRead: { name: 'directory-messages-read', subject: 'event.messaging.messages-read' },
+  directoryMarketingStops: { name: 'directory-marketing-stops', subject: 'event.messaging.marketing-stopped' },
   directorySentMessages: { name: 'directory-sent-messages', subject: 'event.messaging.message-sent' },
 } as const satisfies Record<string, Consumer>
 

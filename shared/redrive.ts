@@ -3,7 +3,7 @@ import { timeInput } from './contracts/fields.ts'
 import { type Handler, rpc } from './contract.ts'
 import type { Relay } from './relay.ts'
 
-type Emitter = 'messaging' | 'directory' | 'platform'
+type Emitter = 'messaging' | 'directory' | 'platform' | 'webhooks'
 
 /** Publishes a service's recorded events again; whoever handled them drops the repeats. For a stream that was lost or restored. */
 export const redriveEventsOf = <S extends Emitter>(service: S) =>

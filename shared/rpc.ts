@@ -104,10 +104,11 @@ function logLine({ log }: Service, contract: Rpc, call: CallHeader | undefined, 
 
 const isWhole = (result: object): result is WholeAnswer => 'whole' in result
 
-function wholeHeaders({ status, replayed }: WholeAnswer): MsgHdrs {
+function wholeHeaders({ status, replayed, location }: WholeAnswer): MsgHdrs {
   const carrier = headers()
   carrier.set('Status', String(status))
   if (replayed) carrier.set('Replayed', '1')
+  if (location !== undefined) carrier.set('Location', location)
   return carrier
 }
 
@@ -140,10 +141,13 @@ function open(contract: Rpc, call: CallHeader, data: Uint8Array): { input: Input
   return { input: { params: params.data, query: query.data, body }, caller }
 }
 
-function openBody({ body: schema }: Rpc, data: Uint8Array) {
+function openBody({ body: schema, variant }: Rpc, data: Uint8Array) {
   if (schema.type === 'undefined') return { raw: undefined, body: undefined }
   const raw = schema.type === 'custom' ? data : data.length === 0 ? {} : parseJson(data)
-  const body = schema.safeParse(raw)
+  const body = (variant && isObject(raw) ? variant(raw) : schema).safeParse(raw)
   if (!body.success) throw faultOf(body.error, 'body')
   return { raw, body: body.data }
 }
+
+const isObject = (value: unknown): value is object =>
+  typeof value === 'object' && value !== null && !Array.isArray(value)

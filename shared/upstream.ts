@@ -8,6 +8,8 @@ export const upstreamSettings = {
     .string()
     .regex(/^v\d+\.\d+$/)
     .default('v23.0'),
+  /** Our app's id at the platform, under which samples of template headers are uploaded. */
+  UPSTREAM_APP_ID: z.string().regex(/^\d+$/),
   /**
    * How long an idle connection is kept; shorter than the platform keeps it, since a request into a socket that the other
    * side is just closing has an unknown outcome. Measured with the same time on both sides: 37 of 150.
@@ -25,6 +27,7 @@ export interface Upstream {
   /** With the version, without a slash at the end. */
   url: string
   agent: Agent
+  appId: string
   subscribesApps: boolean
 }
 
@@ -44,5 +47,6 @@ export const createUpstream = (env: z.output<z.ZodObject<typeof upstreamSettings
     keepAliveMaxTimeout: env.UPSTREAM_KEEPALIVE_MS,
     maxResponseSize: maxAnswerBytes,
   }),
+  appId: env.UPSTREAM_APP_ID,
   subscribesApps: env.UPSTREAM_SUBSCRIBE_APPS,
 })

@@ -88,6 +88,9 @@ function environmentOf({ options, secrets, servers, publicUrl, simulatorUrl }: S
     CURSOR_KEYS: secrets.cursorKeys,
     UPSTREAM_BASE_URL: simulatorUrl,
     UPSTREAM_API_VERSION: 'v23.0',
+    UPSTREAM_SIGNUP_CONFIG_ID: 'simulated',
+    UPSTREAM_DIALOG_URL: `${simulatorUrl}/signup/sdk.js`,
+    UPSTREAM_DIALOG_ORIGINS: simulatorUrl,
     MEDIA_DIR: join(options.dataDir, 'media'),
   }
 }

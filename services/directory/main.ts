@@ -1,6 +1,7 @@
 import * as contacts from '@app/shared/contracts/contacts.ts'
 import * as conversations from '@app/shared/contracts/conversations.ts'
 import * as directory from '@app/shared/contracts/directory.ts'
+import * as changes from '@app/shared/contracts/directory-changes.ts'
 import * as labels from '@app/shared/contracts/labels.ts'
 import { keyRing, readEnv } from '@app/shared/environment.ts'
 import { startHousekeeping } from '@app/shared/housekeeping.ts'
@@ -12,18 +13,24 @@ import { z } from 'zod'
 import { consumeAccounts } from './accounts/consume-accounts.ts'
 import { putAccount } from './accounts/put-account.ts'
 import { createApp } from './app.ts'
+import { changeIdentity, sweepIdentityChanges } from './contacts/change-identity.ts'
+import { consumeMarketingStops } from './contacts/consume-marketing-stops.ts'
 import { attachContactLabel } from './contacts/attach-contact-label.ts'
 import { bulkLabelContacts } from './contacts/bulk-label-contacts.ts'
 import { createContact } from './contacts/create-contact.ts'
 import { deleteContact } from './contacts/delete-contact.ts'
 import { detachContactLabel } from './contacts/detach-contact-label.ts'
 import { getContact } from './contacts/get-contact.ts'
+import { importContacts } from './contacts/import-contacts.ts'
 import { listContacts } from './contacts/list-contacts.ts'
+import { consumeReads, noteRead } from './conversations/note-read.ts'
+import { recordPreferences } from './contacts/record-preferences.ts'
 import { updateContact } from './contacts/update-contact.ts'
 import { attachConversationLabel } from './conversations/attach-conversation-label.ts'
 import { detachConversationLabel } from './conversations/detach-conversation-label.ts'
 import { consumeSentMessages } from './conversations/note-sent-messages.ts'
 import { getConversation } from './conversations/get-conversation.ts'
+import { importThreads } from './conversations/import-threads.ts'
 import { sweepInbounds } from './conversations/insert-inbounds.ts'
 import { listConversations } from './conversations/list-conversations.ts'
 import { openConversation } from './conversations/open-conversation.ts'
@@ -39,7 +46,7 @@ import { consumeMembers, consumeTeams } from './teams/consume-teams.ts'
 
 const env = readEnv({ DATABASE_URL: z.string().min(1), CURSOR_KEYS: keyRing })
 const service = await startWithDatabase('directory', env)
-const housekeeping = await startHousekeeping(service, { partitions: [], sweeps: [sweepInbounds] })
+const housekeeping = await startHousekeeping(service, { partitions: [], sweeps: [sweepInbounds, sweepIdentityChanges] })
 const relay = startRelay(service)
 const detaching = startDetaching(service, relay)
 const app = createApp(service, { relay, detaching, cursorKeys: env.CURSOR_KEYS })
@@ -48,7 +55,9 @@ const accounts = consumeAccounts(app)
 const teams = consumeTeams(app)
 const members = consumeMembers(app)
 const sentMessages = consumeSentMessages(app)
-const contracts = { ...directory, ...contacts, ...conversations, ...labels }
+const reads = consumeReads(app)
+const marketingStops = consumeMarketingStops(app)
+const contracts = { ...directory, ...contacts, ...conversations, ...labels, ...changes }
 const serving = await serve(app, contracts, {
   listContacts,
   createContact,
@@ -70,6 +79,11 @@ const serving = await serve(app, contracts, {
   deleteLabel,
   openConversation,
   recordInbound,
+  noteRead,
+  recordPreferences,
+  changeIdentity,
+  importContacts,
+  importThreads,
   putAccount,
   redriveEvents,
 })
@@ -80,6 +94,8 @@ stopInOrder(app, [
   teams.stop,
   members.stop,
   sentMessages.stop,
+  reads.stop,
+  marketingStops.stop,
   detaching.stop,
   housekeeping.stop,
   relay.stop,

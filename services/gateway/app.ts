@@ -1,4 +1,6 @@
 import type { Service } from '@app/shared/service.ts'
+import type { Store } from '@app/shared/store/store.ts'
+import { createTurns, type Turns } from '@app/shared/turns.ts'
 import { createKeys, type Keys } from './access/authenticate.ts'
 import { type Accounts, createAccounts } from './access/find-account.ts'
 import { type ApiLog, startApiLog } from './api-log.ts'
@@ -17,6 +19,10 @@ export interface App extends Service {
   runOnce: RunOnce
   apiLog: ApiLog
   answers: Answers
+  /** Where files lie. */
+  store: Store
+  /** Uploads at a time, of each organization too: each may hold some megabytes, and takes as long as its client does. */
+  uploads: Turns
   /** How many proxies stand before this process and are believed. */
   trustedProxies: number
   /** From the stop signal on: each connection ends with its next answer. */
@@ -24,7 +30,13 @@ export interface App extends Service {
   beginStop: () => void
 }
 
-export function createApp(service: Service, budgets: SharedBudgets, trustedProxies: number): App {
+interface Given {
+  budgets: SharedBudgets
+  store: Store
+  trustedProxies: number
+}
+
+export function createApp(service: Service, { budgets, store, trustedProxies }: Given): App {
   const limiter = createRateLimiter(budgets, service.log)
   const inFlight = createInFlight()
   const answers: Answers = new Map()
@@ -39,6 +51,8 @@ export function createApp(service: Service, budgets: SharedBudgets, trustedProxi
     runOnce: createRunOnce(),
     apiLog: startApiLog(service),
     answers,
+    store,
+    uploads: createTurns({ inAll: 32, ofOne: 8 }),
     trustedProxies,
     isStopping: () => stopping,
     beginStop: () => (stopping = true),

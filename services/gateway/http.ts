@@ -1,5 +1,5 @@
 import underPressure from '@fastify/under-pressure'
-import { isRpc } from '@app/shared/contract.ts'
+import { type Http, isRpc, type Rpc } from '@app/shared/contract.ts'
 import { getMe } from '@app/shared/contracts/platform.ts'
 import { notFound, Problem } from '@app/shared/problem.ts'
 import fastify, { type FastifyInstance, type RouteOptions } from 'fastify'
@@ -7,9 +7,10 @@ import type { App } from './app.ts'
 import { answer, answerProblem } from './exchange/answer.ts'
 import { answerMe } from './exchange/answer-me.ts'
 import { answerClientError } from './exchange/client-errors.ts'
-import { openExchange, serve } from './exchange/exchange.ts'
+import { openExchange, serve, type Work } from './exchange/exchange.ts'
 import { passOn } from './exchange/pass-on.ts'
 import { takeOver, type Take } from './exchange/take-over.ts'
+import { takeUpload } from './media/take-upload.ts'
 
 /** Some 20 KB each while they are idle. */
 const maxConnections = 20_000
@@ -22,8 +23,8 @@ const serverOptions = {
   exposeHeadRoutes: false,
   // A stop lets what still arrives on open connections have its answer.
   return503OnClosing: false,
-  /** A client has this long to send its headers, and the whole request. */
-  requestTimeout: 30_000,
+  /** The longest upload; any other body has `bodyTimeoutMs` (exchange/read-body.ts). */
+  requestTimeout: 600_000,
   http: {
     maxHeaderSize: 32 * 1024,
     headersTimeout: 10_000,
@@ -71,7 +72,7 @@ export async function buildHttp(app: App, modules: object[], openapi: object): P
   for (const contract of modules.flatMap((module) => Object.values(module)).filter(isRpc)) {
     if (!contract.http) continue
     const { method, path } = contract.http
-    const work = contract === getMe ? answerMe : passOn(contract, contract.http)
+    const work = workOf(contract, contract.http)
     const url = `/v1${path.replaceAll(/\{(\w+)\}/g, ':$1')}`
     http.route(takeOver(method, url, (request, reply) => void serve(app, request, reply, work)))
   }
@@ -81,6 +82,11 @@ export async function buildHttp(app: App, modules: object[], openapi: object): P
     done()
   })
   return http
+}
+
+function workOf(contract: Rpc, http: Http): Work {
+  if (contract === getMe) return answerMe
+  return http.takesFile ? takeUpload : passOn(contract, http)
 }
 
 /** The two answers that need no key. */

@@ -32,6 +32,7 @@ const settings = {
   PUBLIC_URL: 'http://gateway.example:8080',
   UPSTREAM_APP_SECRET: 'app-secret',
   UPSTREAM_VERIFY_TOKEN: 'verify-token',
+  UPSTREAM_APP_ID: '1000',
   PORT: '0',
   LOG_LEVEL: 'info',
 }

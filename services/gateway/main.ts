@@ -1,10 +1,14 @@
 import { readEnv } from '@app/shared/environment.ts'
 import { markReady, start, stopInOrder } from '@app/shared/service.ts'
+import { createStore, storeSettings } from '@app/shared/store/store.ts'
 import { z } from 'zod'
 import { createApp } from './app.ts'
 import { contractModules } from './contracts.ts'
 import { buildHttp } from './http.ts'
 import { budgetsIn, connectRedis } from './limits/rate-lease.ts'
+import { routeSetup } from './onboarding/route-setup.ts'
+import { createSignup, signupSettings } from './onboarding/signup-settings.ts'
+import { routeMedia } from './media/serve-media.ts'
 import { stopListening } from './stop-listening.ts'
 import { openapi } from './openapi/openapi.ts'
 import { routeUpstreamCallbacks } from './upstream-callback.ts'
@@ -18,14 +22,19 @@ const env = readEnv({
   TRUST_PROXY: z.coerce.number().int().min(0).default(0),
   UPSTREAM_APP_SECRET: z.string().min(1),
   UPSTREAM_VERIFY_TOKEN: z.string().min(1),
+  ...signupSettings,
+  ...storeSettings,
 })
+const store = createStore(env)
 const service = await start('gateway', env)
 const redis = connectRedis(env.REDIS_URL, service.log)
-const app = createApp(service, budgetsIn(redis), env.TRUST_PROXY)
+const app = createApp(service, { budgets: budgetsIn(redis), store, trustedProxies: env.TRUST_PROXY })
 
 const modules = Object.values(contractModules)
 const http = await buildHttp(app, modules, openapi(modules, env.PUBLIC_URL))
+routeMedia(http, app)
 routeUpstreamCallbacks(http, app, { appSecret: env.UPSTREAM_APP_SECRET, verifyToken: env.UPSTREAM_VERIFY_TOKEN })
+routeSetup(http, app, createSignup(env, env.PUBLIC_URL))
 const url = await http.listen({ host: env.HOST, port: env.PORT })
 app.log.info({ url }, 'listening')
 markReady(app)
@@ -33,6 +42,7 @@ markReady(app)
 stopInOrder(app, [
   () => stopListening(http, app),
   app.apiLog.stop,
+  store.close,
   () => redis.disconnect(),
   () => app.nc.drain(),
   app.probes.close,

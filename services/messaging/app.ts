@@ -5,9 +5,11 @@ import type { Relay } from '@app/shared/relay.ts'
 import type { DataService } from '@app/shared/service.ts'
 import type { Upstream } from '@app/shared/upstream.ts'
 import type { acceptCallbacks } from './callbacks/accept-callback.ts'
+import type { MediaWays } from './media/media.ts'
 import type { KnownConversations } from './sends/known-conversations.ts'
 import type { createRefusalOf } from './senders/refusal-of.ts'
 import type { acceptSends } from './sends/accept-send.ts'
+import type { KnownTemplates } from './templates/known-templates.ts'
 
 /** What every part of messaging may use. */
 export interface Core extends DataService {
@@ -16,6 +18,8 @@ export interface Core extends DataService {
   cursorKeys: CursorKeys
   upstream: Upstream
   known: KnownConversations
+  templates: KnownTemplates
+  media: MediaWays
 }
 
 /** What a messaging handler may use. */

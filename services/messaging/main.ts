@@ -1,5 +1,9 @@
 import { consume } from '@app/shared/consume.ts'
+import { explains } from '@app/shared/contracts/explain.ts'
+import * as mediaContracts from '@app/shared/contracts/media.ts'
 import * as contracts from '@app/shared/contracts/messaging.ts'
+import * as templateContracts from '@app/shared/contracts/templates.ts'
+import * as changes from '@app/shared/contracts/messaging-changes.ts'
 import { accountChanged } from '@app/shared/contracts/platform.ts'
 import { keyRing, readEnv } from '@app/shared/environment.ts'
 import { startHousekeeping } from '@app/shared/housekeeping.ts'
@@ -13,6 +17,20 @@ import { z } from 'zod'
 import type { App, Core } from './app.ts'
 import { acceptCallback, acceptCallbacks } from './callbacks/accept-callback.ts'
 import { startCallbacks } from './callbacks/process-callbacks.ts'
+import { explainMessage } from './explain/explain-message.ts'
+import { findRequestedMessages } from './explain/find-requested-messages.ts'
+import { startCopier } from './media/copy-media.ts'
+import { sweepMedia, sweepMediaUploads } from './media/delete-media.ts'
+import { findMedia } from './media/find-media.ts'
+import { getMessageMedia } from './media/get-message-media.ts'
+import { createMediaWays, mediaSettings } from './media/media.ts'
+import { openUpload } from './media/open-upload.ts'
+import { startLateTelling } from './media/tell-late.ts'
+import { startFileSweep } from './media/unclaimed-files.ts'
+import { uploadMedia } from './media/upload-media.ts'
+import { redriveCallbacks } from './callbacks/redrive-callbacks.ts'
+import { sweepCallbackItems } from './callbacks/sweep-items.ts'
+import { oldMessagesSweep } from './messages/delete-old-messages.ts'
 import { getMessage } from './messages/get-message.ts'
 import { listMessages } from './messages/list-messages.ts'
 import { acceptSends } from './sends/accept-send.ts'
@@ -21,12 +39,19 @@ import { createRefusalOf } from './senders/refusal-of.ts'
 import { createKnownConversations } from './sends/known-conversations.ts'
 import { sendMessage } from './sends/send-message.ts'
 import { putSender, storeSender } from './senders/put-sender.ts'
+import { createTemplate } from './templates/create-template.ts'
+import { editTemplate } from './templates/edit-template.ts'
+import { getTemplate } from './templates/get-template.ts'
+import { createKnownTemplates } from './templates/known-templates.ts'
+import { listTemplates } from './templates/list-templates.ts'
+import { syncTemplates } from './templates/sync-templates.ts'
 
 const env = readEnv({
   DATABASE_URL: z.string().min(1),
   SEAL_KEYS: keyRing,
   CURSOR_KEYS: keyRing,
   ...upstreamSettings,
+  ...mediaSettings,
 })
 const service = await startWithDatabase('messaging', env)
 const relay = startRelay(service)
@@ -37,9 +62,17 @@ const core: Core = {
   cursorKeys: env.CURSOR_KEYS,
   upstream: createUpstream(env),
   known: createKnownConversations(),
+  templates: createKnownTemplates(service.sql),
+  media: createMediaWays(env),
 }
 const dispatcher = startDispatcher(core)
-const callbacks = startCallbacks(core, dispatcher.wake)
+const copier = startCopier(core)
+const lateTelling = startLateTelling(core)
+const fileSweep = startFileSweep(core)
+const callbacks = startCallbacks(core, () => {
+  dispatcher.wake()
+  copier.wake()
+})
 const app: App = {
   ...core,
   acceptSend: acceptSends(core.sql),
@@ -50,27 +83,46 @@ const app: App = {
 }
 const housekeeping = await startHousekeeping(app, {
   partitions: [{ table: 'callbacks', by: 'time', keepDays: 7 }],
+  sweeps: [sweepMedia, sweepMediaUploads, sweepCallbackItems, oldMessagesSweep()],
 })
 
 const accounts = consume(app, consumers.messagingAccounts.name, accountChanged, storeSender)
-const serving = await serve(app, contracts, {
-  sendMessage,
-  getMessage,
-  listMessages,
-  acceptCallback,
-  putSender,
-  redriveEvents,
-})
+const serving = await serve(
+  app,
+  { ...contracts, ...changes, ...templateContracts, ...mediaContracts, ...explains.messaging },
+  {
+    sendMessage,
+    getMessage,
+    listMessages,
+    acceptCallback,
+    putSender,
+    explainMessage,
+    findRequestedMessages,
+    redriveEvents,
+    listTemplates,
+    getTemplate,
+    createTemplate,
+    editTemplate,
+    syncTemplates,
+    uploadMedia,
+    openUpload,
+    getMessageMedia,
+    findMedia,
+    redriveCallbacks,
+  },
+)
 markReady(app)
 
 stopInOrder(app, [
   serving.stop,
   accounts.stop,
-  () => Promise.all([dispatcher.stop(), callbacks.stop()]),
+  () => app.media.stopping.abort(),
+  () => Promise.all([dispatcher.stop(), callbacks.stop(), copier.stop(), lateTelling.stop(), fileSweep.stop()]),
   housekeeping.stop,
   relay.stop,
   () => app.nc.drain(),
   () => app.sql.end({ timeout: 5 }),
   () => app.upstream.agent.close(),
+  app.media.close,
   app.probes.close,
 ])

@@ -1,4 +1,5 @@
 import type { KeyRing } from '@app/shared/environment.ts'
+import type { CursorKeys } from '@app/shared/page.ts'
 import type { Relay } from '@app/shared/relay.ts'
 import type { DataService } from '@app/shared/service.ts'
 import type { RateTiers } from './organizations/rate-tiers.ts'
@@ -7,8 +8,13 @@ import type { Upstream } from '@app/shared/upstream.ts'
 /** What a platform handler may use. */
 export interface App extends DataService {
   relay: Relay
-  /** Seals the upstream credentials. */
+  cursorKeys: CursorKeys
+  /** Seals the upstream credentials, and stored answers that hold a secret. */
   sealKeys: KeyRing
   rateTiers: RateTiers
   upstream: Upstream
+  /** Origin of the URLs that are handed out. */
+  publicUrl: string
+  /** Of our app at the platform: what proves that a dialog's code was given to us. */
+  upstreamAppSecret: string
 }

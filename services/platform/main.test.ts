@@ -8,6 +8,10 @@ import { hashOf } from './keys/keys.ts'
 
 const settings = {
   SEAL_KEYS: `k1:${Buffer.alloc(32, 1).toString('base64')}`,
+  CURSOR_KEYS: `k1:${Buffer.alloc(32, 2).toString('base64')}`,
+  PUBLIC_URL: 'http://gateway.example:8080',
+  UPSTREAM_APP_ID: '1000',
+  UPSTREAM_APP_SECRET: 'app-secret',
   UPSTREAM_BASE_URL: 'http://127.0.0.1:1',
 }
 let beside: TestService

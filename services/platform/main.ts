@@ -1,4 +1,7 @@
+import * as customers from '@app/shared/contracts/customers.ts'
+import { explains } from '@app/shared/contracts/explain.ts'
 import * as platform from '@app/shared/contracts/platform.ts'
+import * as onboarding from '@app/shared/contracts/onboarding.ts'
 import { keyRing, readEnv } from '@app/shared/environment.ts'
 import { startHousekeeping } from '@app/shared/housekeeping.ts'
 import { sweepKeys } from '@app/shared/idempotency.ts'
@@ -10,16 +13,36 @@ import { z } from 'zod'
 import { connectAccount } from './accounts/connect-account.ts'
 import { findAccount } from './accounts/find-account.ts'
 import { listAccounts } from './accounts/list-accounts.ts'
+import { explainRequest } from './api-log/explain-request.ts'
 import { apiLog, recordApiCalls } from './api-log/record-api-calls.ts'
 import type { App } from './app.ts'
+import { archiveCustomer } from './customers/archive-customer.ts'
+import { createCustomer } from './customers/create-customer.ts'
+import { getCustomer } from './customers/get-customer.ts'
+import { listCustomers } from './customers/list-customers.ts'
+import { removeCustomerAccount } from './customers/remove-customer-account.ts'
+import { restoreCustomer } from './customers/restore-customer.ts'
+import { updateCustomer } from './customers/update-customer.ts'
+import { consumeAccountReports } from './health/account-reports.ts'
+import { startPolling } from './health/poll-accounts.ts'
 import { authenticateKey } from './keys/authenticate-key.ts'
 import { createKey } from './keys/create-key.ts'
 import { listKeys } from './keys/list-keys.ts'
 import { revokeKey } from './keys/revoke-key.ts'
+import { beginSetup } from './onboarding/begin-setup.ts'
+import { completeSetup } from './onboarding/complete-setup.ts'
+import { getSetup } from './onboarding/get-setup.ts'
+import { sweepOnboardings } from './onboarding/onboardings.ts'
+import { startResuming } from './onboarding/resume-onboardings.ts'
 import { createOrganization } from './organizations/create-organization.ts'
 import { getMe } from './organizations/get-me.ts'
 import { rateTiers } from './organizations/rate-tiers.ts'
 import { updateOrganization } from './organizations/update-organization.ts'
+import { registerNumber } from './registration/register-number.ts'
+import { createSetupLink } from './setup-links/create-setup-link.ts'
+import { listSetupLinks } from './setup-links/list-setup-links.ts'
+import { revokeSetupLink } from './setup-links/revoke-setup-link.ts'
+import { updateSetupLink } from './setup-links/update-setup-link.ts'
 import { createMember } from './teams/create-member.ts'
 import { createTeam } from './teams/create-team.ts'
 import { listTeams } from './teams/list-teams.ts'
@@ -27,21 +50,31 @@ import { createUpstream, upstreamSettings } from '@app/shared/upstream.ts'
 
 const env = readEnv({
   DATABASE_URL: z.url(),
+  CURSOR_KEYS: keyRing,
   SEAL_KEYS: keyRing,
   RATE_TIERS: rateTiers,
+  PUBLIC_URL: z.url(),
+  UPSTREAM_APP_SECRET: z.string().min(1),
   ...upstreamSettings,
 })
 const service = await startWithDatabase('platform', env)
 const app: App = {
   ...service,
   relay: startRelay(service),
+  cursorKeys: env.CURSOR_KEYS,
   sealKeys: env.SEAL_KEYS,
   rateTiers: env.RATE_TIERS,
   upstream: createUpstream(env),
+  upstreamAppSecret: env.UPSTREAM_APP_SECRET,
+  publicUrl: env.PUBLIC_URL,
 }
-const housekeeping = await startHousekeeping(app, { partitions: [apiLog], sweeps: [sweepKeys] })
+const housekeeping = await startHousekeeping(app, { partitions: [apiLog], sweeps: [sweepKeys, sweepOnboardings] })
+const polling = startPolling(app)
+const resuming = startResuming(app)
+const reports = consumeAccountReports(app, polling)
 
-const serving = await serve(app, platform, {
+const contracts = { ...platform, ...customers, ...onboarding, ...explains.platform }
+const serving = await serve(app, contracts, {
   getMe,
   listAccounts,
   authenticateKey,
@@ -56,11 +89,31 @@ const serving = await serve(app, platform, {
   listKeys,
   revokeKey,
   connectAccount,
+  createCustomer,
+  listCustomers,
+  getCustomer,
+  updateCustomer,
+  archiveCustomer,
+  restoreCustomer,
+  removeCustomerAccount,
+  removeCustomerWhatsappAccount: removeCustomerAccount,
+  createSetupLink,
+  listSetupLinks,
+  updateSetupLink,
+  revokeSetupLink,
+  registerNumber,
+  getSetup,
+  beginSetup,
+  completeSetup,
+  explainRequest,
   redriveEvents,
 })
 
 stopInOrder(app, [
   serving.stop,
+  reports.stop,
+  polling.stop,
+  resuming.stop,
   housekeeping.stop,
   app.relay.stop,
   () => app.upstream.agent.close(),

@@ -4,6 +4,7 @@ import type { Mailbox } from '@app/shared/mailbox.ts'
 import type { Relay } from '@app/shared/relay.ts'
 import type { DataService } from '@app/shared/service.ts'
 import type { Payloads } from './attempts/payloads.ts'
+import type { Replays } from './replays/enqueue-replays.ts'
 
 /** What the parts of webhooks have in common. */
 export interface Core extends DataService {
@@ -19,4 +20,6 @@ export interface Core extends DataService {
 export interface App extends Core {
   /** Makes the attempts; wake it after a commit that made a lane due. */
   attempts: Mailbox
+  /** Enqueues what jobs replay. */
+  replays: Replays
 }

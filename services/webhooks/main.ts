@@ -1,8 +1,12 @@
+import * as deliveries from '@app/shared/contracts/webhook-deliveries.ts'
+import * as replays from '@app/shared/contracts/webhook-replays.ts'
+import { explains } from '@app/shared/contracts/explain.ts'
 import * as webhooks from '@app/shared/contracts/webhooks.ts'
 import { createEgress } from '@app/shared/egress.ts'
 import { keyRing, readEnv } from '@app/shared/environment.ts'
 import { startHousekeeping } from '@app/shared/housekeeping.ts'
 import { startRelay } from '@app/shared/relay.ts'
+import { redriveEvents } from '@app/shared/redrive.ts'
 import { serve } from '@app/shared/rpc.ts'
 import { markReady, startWithDatabase, stopInOrder } from '@app/shared/service.ts'
 import { z } from 'zod'
@@ -12,8 +16,21 @@ import { sweepExpired, sweepOverflow } from './attempts/give-up.ts'
 import { createPayloads } from './attempts/payloads.ts'
 import { getWebhookDelivery } from './deliveries/get-webhook-delivery.ts'
 import { listWebhookDeliveries } from './deliveries/list-webhook-deliveries.ts'
-import { partitions, sweepDead, sweepLanes } from './deliveries/retention.ts'
+import { partitions, sweepDead, sweepLanes, sweepReplays } from './deliveries/retention.ts'
+import { explainDelivery, explainEvents } from './explain/explain-deliveries.ts'
 import { startFanOut } from './fan-out/fan-out.ts'
+import { replayWebhookDelivery } from './deliveries/replay-webhook-delivery.ts'
+import { cancelWebhookReplay } from './replays/cancel-webhook-replay.ts'
+import { createWebhookReplay } from './replays/create-webhook-replay.ts'
+import { startReplays } from './replays/enqueue-replays.ts'
+import { getWebhookReplay } from './replays/get-webhook-replay.ts'
+import { listWebhookReplays } from './replays/list-webhook-replays.ts'
+import { createWebhookSecret } from './subscriptions/create-webhook-secret.ts'
+import { deleteWebhookSecret } from './subscriptions/delete-webhook-secret.ts'
+import { disableWebhookSubscription, sweepFailing } from './subscriptions/disable-webhook-subscription.ts'
+import { enableWebhookSubscription } from './subscriptions/enable-webhook-subscription.ts'
+import { testWebhookSubscription } from './subscriptions/test-webhook-subscription.ts'
+import { updateWebhookSubscription } from './subscriptions/update-webhook-subscription.ts'
 import { createWebhookSubscription } from './subscriptions/create-webhook-subscription.ts'
 import { deleteWebhookSubscription } from './subscriptions/delete-webhook-subscription.ts'
 import { getWebhookSubscription } from './subscriptions/get-webhook-subscription.ts'
@@ -39,23 +56,43 @@ const core: Core = {
 }
 const housekeeping = await startHousekeeping(core, {
   partitions,
-  sweeps: [sweepExpired, sweepOverflow, sweepDead, sweepLanes],
+  sweeps: [sweepExpired, sweepOverflow, sweepFailing, sweepDead, sweepLanes, sweepReplays],
 })
-const app: App = { ...core, attempts: startAttempts(core) }
+const attempts = startAttempts(core)
+const app: App = { ...core, attempts, replays: startReplays(core, attempts.wake) }
 const fanOut = startFanOut(app)
-const serving = await serve(app, webhooks, {
-  createWebhookSubscription,
-  listWebhookSubscriptions,
-  getWebhookSubscription,
-  deleteWebhookSubscription,
-  listWebhookDeliveries,
-  getWebhookDelivery,
-})
+const serving = await serve(
+  app,
+  { ...webhooks, ...deliveries, ...replays, ...explains.webhooks },
+  {
+    explainEvents,
+    explainDelivery,
+    createWebhookSubscription,
+    listWebhookSubscriptions,
+    getWebhookSubscription,
+    updateWebhookSubscription,
+    enableWebhookSubscription,
+    disableWebhookSubscription,
+    deleteWebhookSubscription,
+    testWebhookSubscription,
+    createWebhookSecret,
+    deleteWebhookSecret,
+    listWebhookDeliveries,
+    getWebhookDelivery,
+    replayWebhookDelivery,
+    createWebhookReplay,
+    listWebhookReplays,
+    getWebhookReplay,
+    cancelWebhookReplay,
+    redriveEvents,
+  },
+)
 markReady(app)
 
 stopInOrder(app, [
   serving.stop,
   fanOut.stop,
+  app.replays.stop,
   app.attempts.stop,
   housekeeping.stop,
   app.relay.stop,

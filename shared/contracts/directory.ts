@@ -60,6 +60,14 @@ export const recordInbound = rpc({
   errors: ['resource_not_found'],
 })
 
+/** Messaging calls this after a read receipt, beside the event messagesRead of the same id. */
+export const noteRead = rpc({
+  subject: 'rpc.directory.note-read',
+  summary: 'Take messages that were read off the unread count of a conversation',
+  body: z.object({ event_id: idOf('evt'), conversation_id: idOf('cnv'), read: z.int().min(1) }),
+  answer: z.object({ noted: z.literal(true) }),
+})
+
 /** Platform calls this before it answers its own caller, beside the event accountChanged. */
 export const putAccount = rpc({
   subject: 'rpc.directory.put-account',

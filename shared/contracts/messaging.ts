@@ -1,31 +1,12 @@
 import { z } from 'zod'
 import { event, rpc } from '../contract.ts'
 import { idOf } from '../ids.ts'
+import { invalidField } from '../problem.ts'
 import { pageQuery } from '../page.ts'
 import { redriveEventsOf } from '../redrive.ts'
-import { messageError, phoneParams, text, time, timeInput } from './fields.ts'
+import { messageError, phoneParams, time, timeInput } from './fields.ts'
 import { AccountState } from './platform.ts'
-
-const context = z.object({ message_id: z.string().min(1).max(512) }).optional()
-
-const recipient = {
-  messaging_product: z.literal('chat'),
-  recipient_type: z.literal('individual').optional(),
-  to: z
-    .string()
-    .min(1)
-    .max(160)
-    .meta({ description: '`+E164`, bare digits (read as international), or a bsuid.', example: '+15550123456' }),
-}
-
-const TextSend = z.object({
-  ...recipient,
-  type: z.literal('text'),
-  context,
-  text: z.object({ body: text(1, 4096), preview_url: z.boolean().optional() }),
-})
-
-export const Send = z.discriminatedUnion('type', [TextSend]).meta({ id: 'Send' })
+import { ReadReceipt, Send } from './send.ts'
 
 export const SentMessage = z
   .object({
@@ -76,12 +57,17 @@ const exampleMessage = {
 
 export const sendMessage = rpc({
   subject: 'rpc.messaging.send-message',
-  summary: 'Send a message',
+  summary: 'Send a message, or a read receipt',
   description:
-    'Accepted messages are stored before the answer and reach the platform in the order of acceptance within a conversation. The outcome arrives as `message.sent` and `message.status`.',
+    'A body with `type` is a send, one with `status` a read receipt for an inbound message. Accepted messages are stored before the answer and reach the platform in the order of acceptance within a conversation. The outcome arrives as `message.sent` and `message.status`.',
   http: { method: 'POST', path: '/{phone_number_id}/messages', tag: 'Messages' },
   params: phoneParams,
-  body: Send,
+  body: z.union([Send, ReadReceipt]),
+  variant: (body) => {
+    if ('type' in body === 'status' in body)
+      throw invalidField('type', 'Either `type`, for a send, or `status`, for a read receipt, is required.')
+    return 'type' in body ? Send : ReadReceipt
+  },
   answer: SentMessage,
   errors: [
     'resource_not_found',
@@ -164,6 +150,16 @@ const Passthrough = z.looseObject({
 
 export const redriveEvents = redriveEventsOf('messaging')
 
+export const messagesRead = event({
+  subject: 'event.messaging.messages-read',
+  summary: 'A read receipt was sent for the messages of a conversation up to one of them',
+  data: z.object({
+    conversation_id: idOf('cnv'),
+    /** How many of them had counted as unread. */
+    read: z.int().min(1),
+  }),
+})
+
 /**
  * What the platform said that bears on the state of a number or of its business account: platform, which owns accounts,
  * looks it up and settles it. One of `code` (of an error answer) and `change` (of a callback) is there.
@@ -196,6 +192,19 @@ export const messageStatusReported = event({
   data: Passthrough,
 })
 
+const FileBlock = z.object({ link: z.url().nullable(), caption: z.string().nullable() })
+
+/** What message.sent has of an image, video, document or audio message. */
+const sentFile = {
+  media_url: z.url().nullable().optional(),
+  /** `unavailable`: it was sent by an id of the platform, and we never had the file. */
+  media_status: z.enum(['ready', 'pending', 'failed', 'unavailable']).optional(),
+  image: FileBlock.optional(),
+  video: FileBlock.optional(),
+  document: FileBlock.optional(),
+  audio: FileBlock.optional(),
+}
+
 export const messageSent = event({
   subject: 'event.messaging.message-sent',
   summary: 'An outbound message was accepted by the platform, which gave it an id',
@@ -215,6 +224,7 @@ export const messageSent = event({
       status: z.string(),
       source: z.enum(['api', 'broadcast', 'app']),
       reply_to_provider_id: z.string().nullable(),
+      ...sentFile,
     }),
     conversation: z.object({ id: idOf('cnv'), status: z.string() }),
     contact: z.object({ id: idOf('ctc'), phone_number: z.string().nullable(), name: z.string().nullable() }),

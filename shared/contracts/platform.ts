@@ -241,7 +241,7 @@ export const connectAccount = rpc({
     customer_id: idOf('cus').optional(),
   }),
   answer: Account.extend({ account_id: idOf('acc') }),
-  errors: ['resource_not_found', 'number_taken', 'upstream_refused', 'upstream_unavailable'],
+  errors: ['resource_not_found', 'customer_archived', 'number_taken', 'upstream_refused', 'upstream_unavailable'],
 })
 
 /** What messaging and directory keep of an account. A newer `version` replaces an older one, never the other way. */
@@ -271,6 +271,8 @@ export const AccountState = z.object({
   /** The upstream bearer token, sealed for the account id (see seal.ts). */
   sealed_token: z.string(),
   settings,
+  /** Days that the organization's messages are kept; null: for ever. */
+  retention_days: z.int().nullable().optional(),
 })
 
 export const redriveEvents = redriveEventsOf('platform')

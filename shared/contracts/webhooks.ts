@@ -2,7 +2,9 @@ import { z } from 'zod'
 import { rpc } from '../contract.ts'
 import { idOf } from '../ids.ts'
 import { pageQuery } from '../page.ts'
-import { phoneNumberId, text, time, timeInput } from './fields.ts'
+import { redriveEventsOf } from '../redrive.ts'
+import { phoneNumberId, text, time } from './fields.ts'
+import { exampleDelivery, WebhookDelivery } from './webhook-deliveries.ts'
 
 /** The events a subscription may select (public API, section 6.3). */
 export const eventType = z
@@ -52,29 +54,6 @@ export const WebhookSubscription = z
   })
   .meta({ id: 'WebhookSubscription' })
 
-export const deliveryStatus = z.enum(['pending', 'succeeded', 'failed', 'dead'])
-
-export const WebhookDelivery = z
-  .object({
-    id: idOf('wbd'),
-    object: z.literal('webhook_delivery'),
-    subscription_id: idOf('wbs'),
-    event_type: z.string(),
-    event_id: z.string(),
-    status: deliveryStatus,
-    attempt_count: z.int().min(0),
-    last_attempt_at: time.nullable(),
-    next_attempt_at: time.nullable(),
-    response_status: z.int().nullable(),
-    response_body_snippet: z.string().nullable(),
-    duration_ms: z.int().nullable(),
-    replayed_from: idOf('wbd').nullable(),
-    error_code: z.string().nullable(),
-    error_message: z.string().nullable(),
-    created_at: time,
-  })
-  .meta({ id: 'WebhookDelivery' })
-
 const exampleSubscription = {
   id: 'wbs_01JQ8Z6V0A7XJ2N5T9WQ3RBKCD',
   object: 'webhook_subscription',
@@ -90,26 +69,19 @@ const exampleSubscription = {
   updated_at: '2026-03-01T12:00:00.000Z',
 }
 
-const exampleDelivery = {
-  id: 'wbd_01JQ8Z6V0A7XJ2N5T9WQ3RBKCD',
-  object: 'webhook_delivery',
-  subscription_id: 'wbs_01JQ8Z6V0A7XJ2N5T9WQ3RBKCD',
-  event_type: 'message.status',
-  event_id: 'wamid.HBgLMTU1NTAxMjM0NTYVAgARGBI5:delivered',
-  status: 'succeeded',
-  attempt_count: 1,
-  last_attempt_at: '2026-03-01T12:00:01.000Z',
-  next_attempt_at: null,
-  response_status: 200,
-  response_body_snippet: 'ok',
-  duration_ms: 12,
-  replayed_from: null,
-  error_code: null,
-  error_message: null,
-  created_at: '2026-03-01T12:00:00.500Z',
-}
-
 const subscriptionParams = z.object({ id: idOf('wbs') })
+
+/** What an owner decides about a subscription. */
+const settings = {
+  url: text(1, 2048),
+  events: z
+    .array(eventType)
+    .min(1)
+    .max(100)
+    .refine((events) => new Set(events).size === events.length, 'must not name an event twice'),
+  description: text(0, 1000).nullable().optional(),
+  phone_number_ids: z.array(phoneNumberId).max(1000).nullable().optional(),
+}
 
 export const createWebhookSubscription = rpc({
   subject: 'rpc.webhooks.create-webhook-subscription',
@@ -123,16 +95,7 @@ export const createWebhookSubscription = rpc({
     tag: 'Webhook subscriptions',
     feature: 'webhooks',
   },
-  body: z.object({
-    url: text(1, 2048),
-    events: z
-      .array(eventType)
-      .min(1)
-      .max(100)
-      .refine((events) => new Set(events).size === events.length, 'must not name an event twice'),
-    description: text(0, 1000).nullable().optional(),
-    phone_number_ids: z.array(phoneNumberId).max(1000).nullable().optional(),
-  }),
+  body: z.object(settings),
   answer: WebhookSubscription.extend({ initial_secret: z.string() }),
   errors: ['feature_not_entitled'],
   example: {
@@ -161,6 +124,116 @@ export const getWebhookSubscription = rpc({
   example: { answer: exampleSubscription },
 })
 
+export const updateWebhookSubscription = rpc({
+  subject: 'rpc.webhooks.update-webhook-subscription',
+  summary: 'Change, pause or resume a webhook subscription',
+  description:
+    'A paused subscription holds its deliveries, at most 100,000 of them and for seven days; when it is resumed they go out beside the new ones. `null` clears `description` and `phone_number_ids`. A new `url` is tried at once, whatever the old one waited for.',
+  http: { method: 'PATCH', path: '/webhook_subscriptions/{id}', tag: 'Webhook subscriptions' },
+  params: subscriptionParams,
+  body: z
+    .object(settings)
+    .partial()
+    .extend({ status: z.enum(['active', 'paused']).optional() }),
+  answer: WebhookSubscription,
+  errors: ['resource_not_found', 'webhook_subscription_disabled'],
+  example: { body: { status: 'paused' }, answer: { ...exampleSubscription, status: 'paused' } },
+})
+
+export const enableWebhookSubscription = rpc({
+  subject: 'rpc.webhooks.enable-webhook-subscription',
+  summary: 'Enable a disabled webhook subscription',
+  description:
+    'Makes the subscription active and resets its counters, at another URL if one is given. `replayable_count` says how many dead deliveries can be replayed (`POST /webhook_deliveries/replays`). A subscription that is active stays as it is.',
+  http: { method: 'POST', path: '/webhook_subscriptions/{id}/enable', tag: 'Webhook subscriptions' },
+  params: subscriptionParams,
+  body: z.object({ url: settings.url.optional() }),
+  answer: WebhookSubscription.extend({ replayable_count: z.int().min(0) }),
+  errors: ['resource_not_found'],
+  example: { body: {}, answer: { ...exampleSubscription, replayable_count: 12 } },
+})
+
+/** For operators: an organization reads the reason `operator`. */
+export const disableWebhookSubscription = rpc({
+  subject: 'rpc.webhooks.disable-webhook-subscription',
+  summary: 'Disable a webhook subscription',
+  body: z.object({ subscription_id: idOf('wbs') }),
+  answer: WebhookSubscription,
+  errors: ['resource_not_found'],
+})
+
+export const testWebhookSubscription = rpc({
+  subject: 'rpc.webhooks.test-webhook-subscription',
+  summary: 'Send a test event',
+  description: 'A `webhook.test` event to this subscription alone, whatever it selects. The answer names its delivery.',
+  http: { method: 'POST', path: '/webhook_subscriptions/{id}/test', status: 202, tag: 'Webhook subscriptions' },
+  params: subscriptionParams,
+  answer: WebhookDelivery.pick({
+    id: true,
+    object: true,
+    subscription_id: true,
+    event_type: true,
+    event_id: true,
+    status: true,
+  }),
+  errors: ['resource_not_found', 'webhook_subscription_disabled'],
+  example: {
+    answer: {
+      id: exampleDelivery.id,
+      object: 'webhook_delivery',
+      subscription_id: exampleSubscription.id,
+      event_type: 'webhook.test',
+      event_id: 'evt_01JQ8Z6V0A7XJ2N5T9WQ3RBKCF',
+      status: 'pending',
+    },
+  },
+})
+
+export const createWebhookSecret = rpc({
+  subject: 'rpc.webhooks.create-webhook-secret',
+  summary: 'Add a signing secret',
+  description:
+    'Answers the secret in `secret`, this once. From now on every delivery carries a signature of each active secret: deploy it, then revoke the old one. At most five are active at a time.',
+  http: { method: 'POST', path: '/webhook_subscriptions/{id}/secrets', status: 201, tag: 'Webhook subscriptions' },
+  params: subscriptionParams,
+  body: z.object({ expires_in_hours: z.int().min(1).max(8760).optional() }),
+  answer: z
+    .object({
+      id: idOf('sec'),
+      object: z.literal('webhook_signing_secret'),
+      secret: z.string(),
+      created_at: time,
+      expires_at: time.nullable(),
+    })
+    .meta({ id: 'WebhookSigningSecret' }),
+  errors: ['resource_not_found', 'webhook_subscription_disabled', 'too_many_secrets'],
+  example: {
+    body: {},
+    answer: {
+      id: 'sec_01JQ8Z6V0A7XJ2N5T9WQ3RBKCE',
+      object: 'webhook_signing_secret',
+      secret: 'whsec_Zp0mJbHc1S5rKq0e3oZkq0G5w5m8n2x7c9v1b3n5m7Q',
+      created_at: '2026-03-01T12:00:00.000Z',
+      expires_at: null,
+    },
+  },
+})
+
+export const deleteWebhookSecret = rpc({
+  subject: 'rpc.webhooks.delete-webhook-secret',
+  summary: 'Revoke a signing secret',
+  description: 'Nothing is signed with it any more. One secret without an expiry must remain.',
+  http: {
+    method: 'DELETE',
+    path: '/webhook_subscriptions/{id}/secrets/{secret_id}',
+    tag: 'Webhook subscriptions',
+  },
+  params: z.object({ id: idOf('wbs'), secret_id: idOf('sec') }),
+  answer: z.object({ id: idOf('sec'), object: z.literal('webhook_signing_secret'), deleted: z.literal(true) }),
+  errors: ['resource_not_found', 'webhook_subscription_disabled', 'last_secret'],
+  example: { answer: { id: 'sec_01JQ8Z6V0A7XJ2N5T9WQ3RBKCE', object: 'webhook_signing_secret', deleted: true } },
+})
+
 export const deleteWebhookSubscription = rpc({
   subject: 'rpc.webhooks.delete-webhook-subscription',
   summary: 'Delete a webhook subscription',
@@ -172,31 +245,4 @@ export const deleteWebhookSubscription = rpc({
   example: { answer: { id: exampleSubscription.id, object: 'webhook_subscription', deleted: true } },
 })
 
-export const listWebhookDeliveries = rpc({
-  subject: 'rpc.webhooks.list-webhook-deliveries',
-  summary: 'List the webhook deliveries',
-  description: 'Newest first. `created_after` and `created_before` are exclusive.',
-  http: { method: 'GET', path: '/webhook_deliveries', tag: 'Webhook deliveries' },
-  query: z.object({
-    ...pageQuery,
-    subscription_id: idOf('wbs').optional(),
-    status: deliveryStatus.optional(),
-    event_type: z.string().min(1).max(100).optional(),
-    event_id: z.string().min(1).max(400).optional(),
-    created_after: timeInput.optional(),
-    created_before: timeInput.optional(),
-  }),
-  answer: WebhookDelivery,
-  list: true,
-  example: { answer: exampleDelivery },
-})
-
-export const getWebhookDelivery = rpc({
-  subject: 'rpc.webhooks.get-webhook-delivery',
-  summary: 'Get a webhook delivery with its payload',
-  http: { method: 'GET', path: '/webhook_deliveries/{id}', tag: 'Webhook deliveries' },
-  params: z.object({ id: idOf('wbd') }),
-  answer: WebhookDelivery.extend({ payload: z.unknown() }),
-  errors: ['resource_not_found'],
-  example: { answer: { ...exampleDelivery, payload: { object: 'chat_business_account', entry: [] } } },
-})
+export const redriveEvents = redriveEventsOf('webhooks')

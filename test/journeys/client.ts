@@ -16,8 +16,21 @@ interface Options {
   key?: string | null
   headers?: Record<string, string>
   body?: unknown
+  /** In the place of a body. */
+  form?: FormData
   /** Which gateway, when there are several. */
   gateway?: number
+}
+
+async function bodyOf({ body, form }: Options) {
+  if (form) {
+    const encoded = new Response(form)
+    const type = encoded.headers.get('content-type') ?? ''
+    return { headers: { 'content-type': type }, bytes: Buffer.from(await encoded.arrayBuffer()) }
+  }
+  if (body === undefined) return undefined
+  const bytes = typeof body === 'string' ? body : JSON.stringify(body)
+  return { headers: { 'content-type': 'application/json' }, bytes }
 }
 
 /** The public API of a stack. Every JSON answer is held against our own OpenAPI. */
@@ -30,16 +43,17 @@ export function clientOf(stack: Stack) {
     path: string,
     options: Options = {},
   ): Promise<Answer> {
-    const { key = stack.api_key, headers = {}, body, gateway = turn++ } = options
+    const { key = stack.api_key, headers = {}, gateway = turn++ } = options
+    const body = await bodyOf(options)
     const base = gateways[gateway % gateways.length] ?? stack.base_url
     const answer = await request(`${base}${path}`, {
       method,
       headers: {
         ...(key !== null && { authorization: `Bearer ${key}` }),
-        ...(body !== undefined && { 'content-type': 'application/json' }),
+        ...body?.headers,
         ...headers,
       },
-      ...(body !== undefined && { body: typeof body === 'string' ? body : JSON.stringify(body) }),
+      body: body?.bytes ?? null,
     })
     const text = await answer.body.text()
     const json: Json = text === '' ? undefined : JSON.parse(text)

@@ -8,7 +8,7 @@ const Settings = z.strictObject({
   statuses: z.array(Status),
   /** From the answer to the first status, and from each to the next. */
   status_delay_ms: z.int().min(0).max(60_000),
-  /** How many more times each status and inbound message is sent, `status_delay_ms` apart; true is 1. */
+  /** How many more times each callback is sent, `status_delay_ms` apart; true is 1. */
   duplicates: z.union([z.boolean().transform(Number), z.int().min(0).max(10)]),
   /** The statuses of a message come in reverse. */
   reorder: z.boolean(),
@@ -20,6 +20,21 @@ const Settings = z.strictObject({
   pair_limit: z.boolean(),
   /** Refuse (130429) more than this many sends of one number in a second; null: as many as come. */
   throughput_per_second: z.int().min(1).nullable(),
+  /** What comes of a template that is created or edited; `hold` leaves it to a script. */
+  review: z.enum(['approve', 'reject', 'hold']),
+  /** From the creation to the decision; 0: the creation answers it, and no callback comes. */
+  review_delay_ms: z.int().min(0).max(600_000),
+  /** How many templates a business account may create in an hour, and have in all. */
+  templates_per_hour: z.int().min(0),
+  template_quota: z.int().min(0),
+  /** An approved template is edited once in 24 hours and ten times in 30 days. */
+  template_edit_limits: z.boolean(),
+  /** What the answer to a template send says of it. */
+  template_message_status: z.enum(['accepted', 'held_for_quality_assessment', 'paused']),
+  /** How long the URL of a file lives. */
+  media_url_ttl_ms: z.int().min(0).max(3_600_000),
+  /** How long a code of the signup dialog lives. */
+  signup_code_ms: z.int().min(0).max(600_000),
   /** `neutral` speaks `chat`, `chat_business_account` and `chat_id`. */
   words: z.enum(['platform', 'neutral']),
 })
@@ -39,6 +54,14 @@ const defaults: Settings = {
   window_refusal: 'sync',
   pair_limit: false,
   throughput_per_second: null,
+  review: 'approve',
+  review_delay_ms: 500,
+  templates_per_hour: 100,
+  template_quota: 250,
+  template_edit_limits: true,
+  template_message_status: 'accepted',
+  media_url_ttl_ms: 300_000,
+  signup_code_ms: 30_000,
   words: 'platform',
 }
 

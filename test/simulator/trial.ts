@@ -64,7 +64,12 @@ function callsOf(url: string) {
     url,
     control,
     graph,
-    addNumber: async (body: object = {}) => (await control<ConnectedNumber>('POST', 'numbers', body)).body,
+    /** A number whose account has the approved template `order_ok`. */
+    addNumber: async (body: object = {}) => {
+      const { body: number } = await control<ConnectedNumber>('POST', 'numbers', body)
+      await control('POST', 'templates', { phone_number_id: number.phone_number_id, name: 'order_ok' })
+      return number
+    },
     set: (settings: object) => control('POST', 'settings', settings),
     /** A message of `type` in the platform's envelope; the body's own keys win. */
     send: (number: ConnectedNumber, body: object, version = 'v23.0') =>
@@ -73,6 +78,20 @@ function callsOf(url: string) {
         to: `+${person}`,
         ...body,
       }),
+    /** Uploads a file as a form; the field `type` only when it is given. */
+    upload: async (number: ConnectedNumber, file: { type: string; bytes?: Uint8Array | string; field?: string }) => {
+      const form = new FormData()
+      form.set('messaging_product', 'whatsapp')
+      if (file.field !== undefined) form.set('type', file.field)
+      const bytes = Buffer.from(file.bytes ?? 'bytes')
+      form.set('file', new Blob([bytes], { type: file.type }), 'a file.bin')
+      const response = await fetch(`${url}/v23.0/${number.phone_number_id}/media`, {
+        method: 'POST',
+        headers: { authorization: `Bearer ${number.access_token}` },
+        body: form,
+      })
+      return { status: response.status, body: (await response.json()) as GraphAnswer }
+    },
     /** `person` writes, so that their window is open. */
     receive: async ({ phone_number_id }: ConnectedNumber, message: object = {}) => {
       const written = { type: 'text', from: person, text: { body: 'hello' }, ...message }

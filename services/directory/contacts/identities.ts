@@ -10,10 +10,17 @@ export const identitiesOfPhone = (phoneNumber: string): Identity[] => [
   { kind: 'wa_id', value: phoneNumber.slice(1) },
 ]
 
+interface Names {
+  phoneNumber: string | null
+  waId: string | null
+  bsuid: string | null
+}
+
 /** All the names in a message; who has one of them has sent it. */
-export const identitiesOf = (sender: { phoneNumber: string | null; bsuid: string | null }): Identity[] => [
-  ...(sender.phoneNumber === null ? [] : identitiesOfPhone(sender.phoneNumber)),
-  ...(sender.bsuid === null ? [] : [{ kind: 'bsuid' as const, value: sender.bsuid }]),
+export const identitiesOf = ({ phoneNumber, waId, bsuid }: Names): Identity[] => [
+  ...(phoneNumber === null ? [] : identitiesOfPhone(phoneNumber)),
+  ...(waId === null || phoneNumber === `+${waId}` ? [] : [{ kind: 'wa_id' as const, value: waId }]),
+  ...(bsuid === null ? [] : [{ kind: 'bsuid' as const, value: bsuid }]),
 ]
 
 export const isSameIdentity = (a: Identity, b: Identity): boolean => a.kind === b.kind && a.value === b.value

@@ -1,5 +1,5 @@
 import { contactCreated } from '@app/shared/contracts/contacts.ts'
-import type { Sql } from '@app/shared/database.ts'
+import type { Sql, TransactionSql } from '@app/shared/database.ts'
 import { recorded } from '@app/shared/events.ts'
 import { newId, timeOf } from '@app/shared/ids.ts'
 import type { Identity } from './identities.ts'
@@ -12,6 +12,8 @@ export interface NewContact extends Profile, Origin {
   /** At least one; all of them become the contact's, or it is not made. */
   identities: Identity[]
   conversationId: string
+  /** False for imports, which make rows and no events. */
+  isTold?: boolean
 }
 
 /** The ids of a contact and its conversation, which are minted before either is there. */
@@ -21,7 +23,7 @@ export const newContactIds = () => ({ id: newId('ctc'), conversationId: newId('c
 export const unknownContact = { waId: null, bsuid: null, parentBsuid: null, username: null, name: null }
 
 /** Makes contacts, each with its names, its conversation and its event; answers which were made. */
-export async function insertContacts(sql: Sql, contacts: NewContact[]): Promise<boolean[]> {
+export async function insertContacts(sql: Sql | TransactionSql, contacts: NewContact[]): Promise<boolean[]> {
   try {
     const made = await insertAll(sql, contacts)
     return contacts.map(({ id }) => made.has(id))
@@ -40,7 +42,7 @@ const isNameless = (err: unknown) =>
  * contact that does not get all of its names is not inserted, and then those it got break their foreign key, which undoes
  * the statement.
  */
-async function insertAll(sql: Sql, contacts: NewContact[]): Promise<Set<string>> {
+async function insertAll(sql: Sql | TransactionSql, contacts: NewContact[]): Promise<Set<string>> {
   const rows = await sql<{ contactId: string }[]>`
     with asked as (
       select * from json_to_recordset(${JSON.stringify(contacts.map(toRecord))}::text::json) as u(
@@ -70,6 +72,7 @@ async function insertAll(sql: Sql, contacts: NewContact[]): Promise<Set<string>>
       insert into outbox (id, subject, headers, payload)
       select e.id, e.subject, e.headers, convert_to(e.payload, 'UTF8')
       from winners w cross join lateral json_to_record(w.event) as e(id text, subject text, headers jsonb, payload text)
+      where w.event is not null
     )
     select id as contact_id from winners
   `
@@ -90,7 +93,7 @@ const toRecord = (contact: NewContact) => ({
   conversation_id: contact.conversationId,
   created_at: timeOf(contact.id),
   conversation_created_at: timeOf(contact.conversationId),
-  event: eventOf(contact),
+  event: contact.isTold === false ? null : eventOf(contact),
 })
 
 function eventOf({ organizationId, phoneNumberId, id, phoneNumber, name, traceparent }: NewContact) {

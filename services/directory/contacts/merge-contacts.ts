@@ -17,9 +17,15 @@ interface Row extends Profile {
 /**
  * A message named several contacts, so they are one person. The first, the phone's, survives with all their names and
  * conversations, and with what the others knew and it did not; the others are gone. Does nothing when one of them is
- * gone already.
+ * gone already. `learned` is what is known of them from now on.
  */
-export async function mergeContacts(app: App, sender: Sender, found: { id: string }[], origin: Origin): Promise<void> {
+export async function mergeContacts(
+  app: App,
+  sender: Sender,
+  found: { id: string }[],
+  origin: Origin,
+  learned = (known: Profile, lastInboundAt: Date | null) => learn(known, sender, lastInboundAt),
+): Promise<void> {
   const ids = found.map(({ id }) => id)
   const [survivorId = '', ...goneIds] = ids
   await app.sql.begin(async (tx) => {
@@ -28,7 +34,7 @@ export async function mergeContacts(app: App, sender: Sender, found: { id: strin
     if (!survivor || rows.length !== ids.length) return
     const lastInboundAt = await mergeConversations(tx, origin, survivorId, goneIds)
     const filled = others.reduce(fill, survivor)
-    const after = { ...filled, ...learn(filled, sender, lastInboundAt) }
+    const after = { ...filled, ...learned(filled, lastInboundAt) }
     await moveNames(tx, origin, survivorId, goneIds)
     await moveLabels(tx, origin, survivorId, goneIds)
     await tx`

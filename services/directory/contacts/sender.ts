@@ -19,6 +19,17 @@ export interface Sender extends Profile {
   sentAt: Date
 }
 
+/** Somebody whom the platform named beside a message: by number in digits, by user id, or both. */
+export const personOf = (names: { wa_id: string | null; bsuid: string | null }, at: Date): Sender => ({
+  sentAt: at,
+  phoneNumber: names.wa_id && `+${names.wa_id}`,
+  waId: names.wa_id,
+  bsuid: names.bsuid,
+  parentBsuid: null,
+  username: null,
+  name: null,
+})
+
 /** The longest that the public API knows (section 8.2), in characters. */
 const maxNameLength = 200
 const maxUsernameLength = 100
@@ -32,9 +43,11 @@ export function senderOf(body: z.output<(typeof recordInbound)['body']>): Sender
     bsuid: body.bsuid,
     parentBsuid: body.parent_bsuid,
     username: cut(body.username, maxUsernameLength),
-    name: cut(body.profile_name, maxNameLength),
+    name: nameOf(body.profile_name),
   }
 }
+
+export const nameOf = (text: string | null): string | null => cut(text, maxNameLength)
 
 /** At most so many characters, none of them half; null when nothing is left. */
 const cut = (text: string | null, length: number) =>

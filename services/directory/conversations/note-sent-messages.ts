@@ -1,9 +1,11 @@
 import { consumeBatches, type Consuming } from '@app/shared/consume.ts'
 import { messageSent } from '@app/shared/contracts/messaging.ts'
 import type { Sql } from '@app/shared/database.ts'
+import type { EventHeaders } from '@app/shared/events.ts'
 import { consumers } from '@app/shared/provision.ts'
-import type { DataService } from '@app/shared/service.ts'
 import { z } from 'zod'
+import type { App } from '../app.ts'
+import { learnRecipients } from '../contacts/learn-recipients.ts'
 
 interface SentMessage {
   organization_id: string
@@ -13,19 +15,41 @@ interface SentMessage {
 
 const Envelope = z.object({ data: messageSent.data })
 
-/** `message.sent` moves its conversation up. Handled again, an event changes nothing. */
-export const consumeSentMessages = (app: DataService): Consuming =>
+/** `message.sent` moves its conversation up, and may tell how the platform writes the recipient. Handled again, an event changes nothing. */
+export const consumeSentMessages = (app: App): Consuming =>
   consumeBatches(app, consumers.directorySentMessages.name, async (events) => {
-    const sent = events.map(({ headers, payload }) => {
-      const { data } = Envelope.parse(JSON.parse(Buffer.from(payload).toString()))
-      return {
+    const sent = events.map(({ headers, payload }) => ({
+      headers,
+      data: Envelope.parse(JSON.parse(Buffer.from(payload).toString())).data,
+    }))
+    await noteSentMessages(
+      app.sql,
+      sent.map(({ headers, data }) => ({
         organization_id: headers.organization,
         conversation_id: data.conversation.id,
         sent_at: data.timestamp,
-      }
-    })
-    await noteSentMessages(app.sql, sent)
+      })),
+    )
+    await learnRecipients(app, sent.flatMap(recipientOf))
   })
+
+interface Sent {
+  headers: EventHeaders
+  data: z.output<typeof messageSent.data>
+}
+
+const recipientOf = ({ headers, data }: Sent) => {
+  const { to } = data.message
+  if (headers.recipient === undefined || to === null) return []
+  return {
+    organizationId: headers.organization,
+    phoneNumberId: data.session,
+    traceparent: headers.trace ?? '',
+    phoneNumber: to,
+    waId: headers.recipient,
+    sentAt: new Date(data.timestamp),
+  }
+}
 
 /** Answers how many conversations moved forward; one that is not known, or has a newer message, is left alone. */
 export async function noteSentMessages(sql: Sql, sent: SentMessage[]): Promise<number> {

@@ -1,7 +1,9 @@
+import type { IncomingMessage } from 'node:http'
 import type { Problem } from '@app/shared/problem.ts'
 import type { App } from '../app.ts'
 import { pushRateHeaders } from '../limits/rate-headers.ts'
 import type { Exchange } from './exchange.ts'
+import { bodyTimeoutMs, hasBody } from './read-body.ts'
 
 /** The bytes of a body; as text, one character for each byte (Latin-1), whatever they mean. */
 type Bytes = Uint8Array | string
@@ -34,6 +36,8 @@ function write(app: App, exchange: Exchange, status: number, body: Bytes, more: 
   if (budget) pushRateHeaders(headers, budget === identity?.value.read ? 'read' : 'write', budget)
   if (more) headers.push(...more)
   if (app.isStopping() || isEndless(exchange)) headers.push('Connection', 'close')
+  const { raw } = exchange.request
+  if (!raw.complete && hasBody(raw)) cutOffLate(raw)
   response.writeHead(status, headers)
   if (typeof body !== 'string' && body.length > oneWriteBytes) response.end(body)
   else response.end(latin1(body), 'latin1')
@@ -64,6 +68,12 @@ function causeOf(problem: Problem | undefined) {
 /** A refused body is read to its end and thrown away, so that the client gets to see why; one beyond this is cut off. */
 const maxDumpedBytes = 8 * 1024 * 1024
 const isEndless = ({ request }: Exchange) => Number(request.headers['content-length'] ?? 0) > maxDumpedBytes
+
+/** What is left of a body that nobody reads any more may not hold its connection. */
+function cutOffLate(raw: IncomingMessage) {
+  const timer = setTimeout(() => raw.complete || raw.destroy(), bodyTimeoutMs)
+  raw.once('close', () => clearTimeout(timer))
+}
 
 /** The path of a URL: query strings hold what no log should. */
 export function pathOf(url: string): string {

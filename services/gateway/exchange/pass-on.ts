@@ -52,7 +52,8 @@ function answerTagged(app: App, exchange: Admitted, body: Uint8Array) {
   answer(app, exchange, isKnown ? 304 : 200, isKnown ? noBody : body, ['ETag', tag])
 }
 
-function headerOf(
+/** What a question of an admitted request carries. */
+export function headerOf(
   { request, requestId, deadline, traceparent, identity }: Admitted,
   params: Record<string, string>,
   key: string | undefined,
@@ -69,11 +70,13 @@ function headerOf(
   }
 }
 
-function moreOf({ replayed, retryAfterSeconds }: Reply) {
-  if (!replayed && retryAfterSeconds === null) return undefined
+/** The headers that an answer brings with it. */
+export function moreOf({ replayed, retryAfterSeconds, location }: Reply): string[] | undefined {
+  if (!replayed && retryAfterSeconds === null && location === null) return undefined
   const more: string[] = []
   if (replayed) more.push('Idempotent-Replayed', 'true')
   if (retryAfterSeconds !== null) more.push('Retry-After', String(retryAfterSeconds))
+  if (location !== null) more.push('Location', location)
   return more
 }
 

@@ -2,6 +2,9 @@ import type { IncomingMessage } from 'node:http'
 import { Problem } from '@app/shared/problem.ts'
 import type { InFlight } from '../limits/in-flight.ts'
 
+/** How long a client may take to send a body; one that is refused, to send what nobody reads any more. */
+export const bodyTimeoutMs = 30_000
+
 /**
  * The bytes of a request's body, counted in `inFlight` while they come in and, once they are here, until the caller gives
  * them back. Throws `payload_too_large`; what comes after that is thrown away.
@@ -11,8 +14,10 @@ export function readBody(raw: IncomingMessage, limitBytes: number, inFlight: InF
   return new Promise((resolve, reject) => {
     const chunks: Buffer[] = []
     let length = 0
+    const timer = setTimeout(() => fail(late()), bodyTimeoutMs)
 
     function fail(problem: unknown) {
+      clearTimeout(timer)
       raw.off('data', onData).off('end', onEnd).off('close', onClose)
       raw.resume()
       inFlight.hold(-length)
@@ -29,6 +34,7 @@ export function readBody(raw: IncomingMessage, limitBytes: number, inFlight: InF
       chunks.push(chunk)
     }
     function onEnd() {
+      clearTimeout(timer)
       raw.off('close', onClose)
       const [first] = chunks
       resolve(first && chunks.length === 1 ? first : Buffer.concat(chunks, length))
@@ -42,6 +48,8 @@ export function readBody(raw: IncomingMessage, limitBytes: number, inFlight: InF
     raw.on('error', () => {})
   })
 }
+
+const late = () => new Problem('invalid_field_value', { message: 'The request did not arrive in time.' })
 
 const tooLarge = (limitBytes: number) =>
   new Problem('payload_too_large', { message: `The request body is larger than ${limitBytes} bytes.` })

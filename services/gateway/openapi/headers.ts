@@ -23,6 +23,7 @@ export const headers = {
   RateLimitReset: count('When it is whole again, in epoch seconds.', 1772366401),
   RetryAfter: count('How many seconds to wait before the next try.', 1),
   ETag: text('Changes when the answer does. Send it as `If-None-Match`.', 'W/"2jmj7l5rSw0yVb_vlWAYkK_YBwk"', '^W/'),
+  Location: text('Where it is found.', 'https://chat.example.com/media/5f1a9c1e8f3f4c64a8a50f2f0c2f2b8d'),
   IdempotentReplayed: text('`true` on the stored answer of an earlier request with the same key.', 'true', '^true$'),
 }
 
@@ -52,5 +53,6 @@ export const headersOf = (status: number, { mayReplay = false, etag = false }: M
   ...(!anonymous.has(status) && rateHeaders),
   ...(retryable.has(status) && { 'Retry-After': ref('RetryAfter') }),
   ...(etag && { ETag: ref('ETag') }),
+  ...(status === 302 && { Location: ref('Location') }),
   ...(mayReplay && { 'Idempotent-Replayed': ref('IdempotentReplayed') }),
 })

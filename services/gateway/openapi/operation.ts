@@ -17,7 +17,7 @@ export function operationOf(name: string, contract: Rpc, http: Http, schemas: Sc
     description: description ?? `${summary}.`,
     tags: [tag],
     ...(parameters.length > 0 && { parameters }),
-    ...bodyOf(contract, schemas),
+    ...(http.takesFile ? formBody : bodyOf(contract, schemas)),
     responses: {
       [status]: success(status),
       ...(otherStatus && { [otherStatus]: success(otherStatus) }),
@@ -25,6 +25,24 @@ export function operationOf(name: string, contract: Rpc, http: Http, schemas: Sc
       ...refusalsOf(failuresOf(contract, http)),
     },
   }
+}
+
+const formBody = {
+  requestBody: {
+    required: true,
+    content: {
+      'multipart/form-data': {
+        schema: {
+          type: 'object',
+          properties: {
+            file: { type: 'string', format: 'binary', description: 'The file, with its name and `Content-Type`.' },
+            type: { type: 'string', description: 'Its type, when the part does not say it; stands before the file.' },
+          },
+          required: ['file'],
+        },
+      },
+    },
+  },
 }
 
 function bodyOf({ body, example }: Rpc, schemas: Schemas) {

@@ -1,8 +1,12 @@
 import { randomInt } from 'node:crypto'
+import { mkdtempSync, rmSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
 import { rpc } from '@app/shared/contract.ts'
 import { text } from '@app/shared/contracts/fields.ts'
 import { serve, type Serving } from '@app/shared/rpc.ts'
 import { type Service, start } from '@app/shared/service.ts'
+import { createStore } from '@app/shared/store/store.ts'
 import { startTestNats } from '@app/test/nats.ts'
 import { Agent, request } from 'undici'
 import { inject } from 'vitest'
@@ -11,6 +15,7 @@ import { createApp } from '../app.ts'
 import { contractModules } from '../contracts.ts'
 import { buildHttp } from '../http.ts'
 import { budgetsIn, connectRedis } from '../limits/rate-lease.ts'
+import { routeMedia } from '../media/serve-media.ts'
 import { routeUpstreamCallbacks, type UpstreamSecrets } from '../upstream-callback.ts'
 import { startTestPlatform } from './platform.ts'
 
@@ -102,8 +107,11 @@ export async function startTestGateway({ redisUrl = inject('redisUrl'), trustedP
   const [platform, echoing] = await Promise.all([startTestPlatform(peer), serveEchoes(peer)])
   const redis = connectRedis(redisUrl, service.log)
   await new Promise((resolve) => redis.once('ready', resolve))
-  const app = createApp(service, budgetsIn(redis), trustedProxies)
+  const mediaDir = mkdtempSync(join(tmpdir(), 'media-'))
+  const store = createStore({ MEDIA_STORE: 'folder', MEDIA_DIR: mediaDir, S3_REGION: 'us-east-1' })
+  const app = createApp(service, { budgets: budgetsIn(redis), store, trustedProxies })
   const http = await buildHttp(app, [...Object.values(contractModules), echoes], { openapi: '3.1.0' })
+  routeMedia(http, app)
   routeUpstreamCallbacks(http, app, secrets)
   const url = await http.listen({ host: '127.0.0.1', port: 0 })
   const agent = new Agent({ connections: 64 })
@@ -112,6 +120,7 @@ export async function startTestGateway({ redisUrl = inject('redisUrl'), trustedP
     http,
     url,
     nats,
+    mediaDir,
     peer,
     platform,
     passedOn: echoing.passedOn,
@@ -128,6 +137,7 @@ export async function startTestGateway({ redisUrl = inject('redisUrl'), trustedP
         await probes.close()
       }
       await nats.stop()
+      rmSync(mediaDir, { recursive: true })
     },
   }
 }

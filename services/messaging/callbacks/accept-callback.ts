@@ -17,32 +17,43 @@ interface Acceptable {
   split: Split
 }
 
+/** A callback whose parts go into their lanes; one with an `id` is kept already. */
+interface Splitted {
+  id: string | null
+  body: Uint8Array
+  split: Split
+}
+
 export function acceptCallbacks(sql: Sql) {
-  return batched<Acceptable, void>((callbacks) => insert(sql, callbacks), {
+  return batched<Acceptable, void>((callbacks) => insertCallbacks(sql, callbacks.map(asNew)), {
     rows: 64,
     bytes: 4 << 20,
     sizeOf: ({ body }) => body.length,
   })
 }
 
-async function insert(sql: Sql, callbacks: Acceptable[]): Promise<void[]> {
-  const rows = callbacks.map(({ body, split }, n) => ({
+const asNew = (callback: Acceptable) => ({ ...callback, id: null })
+
+/** Keeps callbacks that are new, and puts the parts of all into their lanes. What is counted is counted once. */
+export async function insertCallbacks(sql: Sql, callbacks: Splitted[]): Promise<void[]> {
+  const rows = callbacks.map(({ id, body, split }, n) => ({
     n,
+    id,
     body: Buffer.from(body).toString('base64'),
     fault: split.fault,
   }))
   const allItems = callbacks.flatMap(({ split }, n) => split.items.map((item) => itemRow(n, item)))
   const items = allItems.filter((item) => item.phone_number_id !== null)
   const accountItems = allItems.filter((item) => item.phone_number_id === null)
-  const others = callbacks.flatMap(({ split }) => split.others)
+  const others = callbacks.flatMap(({ id, split }) => (id === null ? split.others : []))
   await sql`
     with c as (
-      select n, decode(body, 'base64') as body, fault, nextval('callbacks_id') as id
-      from json_to_recordset(${JSON.stringify(rows)}::text::json) as c(n int, body text, fault text)
+      select n, decode(body, 'base64') as body, fault, coalesce(id, nextval('callbacks_id')) as id, id is null as is_new
+      from json_to_recordset(${JSON.stringify(rows)}::text::json) as c(n int, id bigint, body text, fault text)
     ), kept as (
-      insert into callbacks (id, body, fault) select id, body, fault from c
+      insert into callbacks (id, body, fault) select id, body, fault from c where is_new
     ), i as (
-      select i.kind, i.item, i.phone_number_id as lane, c.id as callback_id, s.organization_id, i.item -> 'part' ->> 'field' as field
+      select i.kind, i.item, i.phone_number_id as lane, c.id as callback_id, c.is_new, s.organization_id, i.item -> 'part' ->> 'field' as field
       from json_to_recordset(${JSON.stringify(items)}::text::json) as i(n int, kind text, phone_number_id text, item jsonb)
       join c using (n) left join senders s on s.phone_number_id = i.phone_number_id and s.attached
       ${accountItems.length === 0 ? sql`` : ofAccounts(sql, accountItems)}
@@ -55,7 +66,7 @@ async function insert(sql: Sql, callbacks: Acceptable[]): Promise<void[]> {
       on conflict (id) do update set due_at = least(l.due_at, excluded.due_at), arrivals = l.arrivals + 1, grp = excluded.grp
     ), others as (
       select field, reason from json_to_recordset(${JSON.stringify(others)}::text::json) as o(field text, reason text)
-      union all select coalesce(field, 'messages'), 'unknown_number' from i where organization_id is null
+      union all select coalesce(field, 'messages'), 'unknown_number' from i where organization_id is null and is_new
     )
     insert into unhandled_changes as u (field, reason, count)
     select left(field, 100), reason, count(*) from others group by 1, 2 order by 1, 2
@@ -69,7 +80,7 @@ type ItemRow = ReturnType<typeof itemRow>
 /** Changes of a whole business account: one for each organization that has numbers of it, in a lane of its own. */
 const ofAccounts = (sql: Sql, items: ItemRow[]) => sql`
   union all
-  select a.kind, a.item, s.organization_id || ':' || (a.item ->> 'entryId'), c.id, s.organization_id, a.item -> 'part' ->> 'field'
+  select a.kind, a.item, s.organization_id || ':' || (a.item ->> 'entryId'), c.id, c.is_new, s.organization_id, a.item -> 'part' ->> 'field'
   from json_to_recordset(${JSON.stringify(items)}::text::json) as a(n int, kind text, item jsonb)
   join c using (n)
   left join lateral (

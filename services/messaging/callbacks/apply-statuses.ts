@@ -4,8 +4,10 @@ import type { TransactionSql } from '@app/shared/database.ts'
 import { record, type Recorded, recorded } from '@app/shared/events.ts'
 import { z } from 'zod'
 import type { Core } from '../app.ts'
-import { messageSentEvent, type SentMessageRow } from '../sends/message-sent.ts'
+import { followUps } from '../sends/follow-ups.ts'
+import { type FileAddresses, messageSentEvent } from '../sends/message-sent.ts'
 import { behaviourOf } from '../upstream/errors.ts'
+import { type Before, lockMessages } from './lock-messages.ts'
 import { passthroughOf } from './passthrough.ts'
 import type { WaitingItem } from './waiting-items.ts'
 
@@ -22,6 +24,11 @@ const Status = z.looseObject({
   id: z.string().min(1),
   status: z.enum(['sent', 'delivered', 'read', 'failed', 'played']),
   timestamp: z.string().regex(/^\d{1,12}$/),
+  recipient_id: z
+    .string()
+    .regex(/^\d{5,20}$/)
+    .optional()
+    .catch(undefined),
   biz_opaque_callback_data: z.string().optional(),
   errors: z
     .array(
@@ -35,7 +42,7 @@ const Status = z.looseObject({
     .optional(),
 })
 
-interface Reported {
+export interface Reported {
   item: WaitingItem
   status: z.output<typeof Status>
 }
@@ -45,20 +52,14 @@ interface Reported {
  * (platform id, status) is told once. Answers false for a status whose message is not known (yet).
  */
 export function applyStatuses(core: Core): (item: WaitingItem) => Promise<boolean> {
-  const apply = batched<Reported, boolean>((batch) => core.sql.begin((tx) => applyAll(tx, batch)), {
+  const apply = batched<Reported, boolean>((batch) => core.sql.begin((tx) => applyAll(tx, batch, core.media)), {
     inFlight: 1,
     rows: 256,
   })
   return (item) => apply({ item, status: Status.parse(item.part) })
 }
 
-interface Before extends SentMessageRow {
-  rank: number
-  told: number
-  upstreamId: string | null
-}
-
-async function applyAll(tx: TransactionSql, batch: Reported[]): Promise<boolean[]> {
+async function applyAll(tx: TransactionSql, batch: Reported[], media: FileAddresses): Promise<boolean[]> {
   const found = await lockMessages(tx, batch)
   const groups = new Map<string, { before: Before; reported: Reported[] }>()
   for (const [n, reported] of batch.entries()) {
@@ -68,7 +69,7 @@ async function applyAll(tx: TransactionSql, batch: Reported[]): Promise<boolean[
     group.reported.push(reported)
     groups.set(before.id, group)
   }
-  const changes = [...groups.values()].map(changeOf)
+  const changes = [...groups.values()].map((group) => changeOf(group, media))
   await writeMessages(
     tx,
     changes.map(({ row }) => row),
@@ -81,47 +82,7 @@ async function applyAll(tx: TransactionSql, batch: Reported[]): Promise<boolean[
   return batch.map((_, n) => found.has(n))
 }
 
-/** The messages of the statuses, by our id where the status carries it, else by the platform's; locked in the order of their ids. */
-async function lockMessages(tx: TransactionSql, batch: Reported[]): Promise<Map<number, Before>> {
-  const rows = batch.map(({ item, status }, n) => ({
-    n,
-    organization_id: item.organizationId,
-    phone_number_id: item.phoneNumberId,
-    upstream_id: status.id,
-    our_id: status.biz_opaque_callback_data ?? null,
-  }))
-  const found = await tx<(Omit<Before, 'senderPhone' | 'businessAccountId'> & { ns: number[] })[]>`
-    with u as (
-      select * from json_to_recordset(${JSON.stringify(rows)}::text::json)
-        as u(n int, organization_id text, phone_number_id text, upstream_id text, our_id text)
-    ), named as (
-      select u.n, m.organization_id, m.phone_number_id, m.id from u join messages m
-        on m.organization_id = u.organization_id and m.phone_number_id = u.phone_number_id and m.id = u.our_id
-        and m.direction = 'outbound' and coalesce(m.upstream_id, u.upstream_id) = u.upstream_id
-    ), all_found as (
-      select * from named
-      union all
-      select u.n, m.organization_id, m.phone_number_id, m.id from u join messages m
-        on m.organization_id = u.organization_id and m.upstream_id = u.upstream_id and m.direction = 'outbound'
-      where not exists (select from named where named.n = u.n)
-    ), grouped as (
-      select organization_id, phone_number_id, id, array_agg(n) as ns from all_found group by 1, 2, 3
-    )
-    select g.ns, m.organization_id, m.phone_number_id, m.id, m.type, m.recipient, m.content, m.parties, m.context_id, m.source,
-      m.traceparent, m.rank, m.told, m.upstream_id
-    from messages m join grouped g using (organization_id, phone_number_id, id) order by m.id for update of m
-  `
-  const byPosition = new Map<number, Before>()
-  for (const { ns, ...row } of found) {
-    const item = batch[ns[0] ?? 0]?.item
-    if (!item) continue
-    const before = { ...row, senderPhone: item.senderPhone, businessAccountId: item.businessAccountId }
-    for (const n of ns) byPosition.set(n, before)
-  }
-  return byPosition
-}
-
-function changeOf({ before, reported }: { before: Before; reported: Reported[] }) {
+function changeOf({ before, reported }: { before: Before; reported: Reported[] }, media: FileAddresses) {
   const fresh = reported.filter(
     ({ status }, n) =>
       (before.told & words[status.status].bit) === 0 &&
@@ -129,12 +90,17 @@ function changeOf({ before, reported }: { before: Before; reported: Reported[] }
   )
   const highest = reported.toSorted((a, b) => words[b.status.status].rank - words[a.status.status].rank)[0]
   const first = reported[0]
-  const played = fresh.find(({ status }) => status.status === 'played')
+  const played = reported
+    .filter(({ status }) => status.status === 'played')
+    .map(({ status }) => timeOf(status).getTime())
   const rank = Math.max(before.rank, ...reported.map(({ status }) => words[status.status].rank))
   const rises = rank > before.rank && highest !== undefined
   const named = before.upstreamId === null && first !== undefined
-  const events: Recorded[] = fresh.map(statusEvent)
-  if (named) events.unshift(messageSentEvent(before, first.status.id, timeOf(first.status)))
+  const events = fresh.flatMap((one) => [statusEvent(one), ...followUpsOf(before, one)])
+  if (named) {
+    const { id, recipient_id: waId = null } = first.status
+    events.unshift(messageSentEvent(before, id, timeOf(first.status), { media, waId }))
+  }
   return {
     before,
     named,
@@ -148,10 +114,13 @@ function changeOf({ before, reported }: { before: Before; reported: Reported[] }
       status: rises ? highest.status.status : null,
       error: rises ? errorOf(highest.status) : null,
       upstream_id: named ? first.status.id : null,
-      played_at: played ? timeOf(played.status).toISOString() : null,
+      played_at: played.length > 0 ? new Date(Math.min(...played)).toISOString() : null,
     },
   }
 }
+
+const followUpsOf = (before: Before, { status }: Reported): Recorded[] =>
+  status.status === 'failed' ? followUps(before, status.errors?.[0]?.code ?? null, timeOf(status)) : []
 
 /** The time of a status; never in the future. */
 const timeOf = ({ timestamp }: z.output<typeof Status>) => new Date(Math.min(Number(timestamp) * 1000, Date.now()))
@@ -179,7 +148,7 @@ async function writeMessages(tx: TransactionSql, rows: Change['row'][]) {
   await tx`
     update messages m set rank = u.rank, told = u.told, status = coalesce(u.status, m.status),
       error = case when u.status is null then m.error else u.error end,
-      upstream_id = coalesce(m.upstream_id, u.upstream_id), played_at = coalesce(m.played_at, u.played_at)
+      upstream_id = coalesce(m.upstream_id, u.upstream_id), played_at = least(m.played_at, u.played_at)
     from json_to_recordset(${JSON.stringify(rows)}::text::json) as u(organization_id text, phone_number_id text, id text,
       rank smallint, told smallint, status text, error jsonb, upstream_id text, played_at timestamptz)
     where m.organization_id = u.organization_id and m.phone_number_id = u.phone_number_id and m.id = u.id

@@ -1,7 +1,13 @@
 import { z } from 'zod'
 import type { Core } from '../app.ts'
 import { reportAccount, reportErrors } from './account-changes.ts'
+import { changeTemplate } from './change-template.ts'
+import { importHistory } from './import-history.ts'
 import { noteChange } from './note-change.ts'
+import { recordEchoes } from './record-echoes.ts'
+import { syncContacts } from './sync-contacts.ts'
+import { tellPreferences } from './tell-preferences.ts'
+import { updateUserIds } from './update-user-ids.ts'
 import type { WaitingItem } from './waiting-items.ts'
 
 /** A change that the platform tells of beside messages and statuses (`field` and `value` of its callback). */
@@ -17,6 +23,8 @@ export interface Change {
   /** The `entry[].id` of the callback. */
   entryId: string
   receivedAt: Date
+  /** When the platform told it, to the second where it says so, in the order in which it came within one. */
+  at: Date
 }
 
 /**
@@ -32,9 +40,18 @@ export const numberErrors = 'errors'
 /** One entry a field; changes of all other fields are counted, and their callbacks kept. */
 const changeHandlers: Record<string, ChangeHandler> = {
   [numberErrors]: reportErrors,
+  message_template_status_update: changeTemplate,
+  template_category_update: changeTemplate,
+  message_template_quality_update: changeTemplate,
+  message_template_components_update: changeTemplate,
   account_update: reportAccount,
   phone_number_quality_update: reportAccount,
   account_review_update: reportAccount,
+  user_preferences: tellPreferences,
+  user_id_update: updateUserIds,
+  smb_message_echoes: recordEchoes,
+  smb_app_state_sync: syncContacts,
+  history: importHistory,
   business_capability_update: noteChange,
   phone_number_name_update: noteChange,
   account_alerts: noteChange,
@@ -43,11 +60,18 @@ const changeHandlers: Record<string, ChangeHandler> = {
 
 export const isKnownField = (field: string): boolean => field !== numberErrors && Object.hasOwn(changeHandlers, field)
 
-const Part = z.object({ field: z.string(), value: z.record(z.string(), z.unknown()) })
+const Part = z.object({ field: z.string(), value: z.record(z.string(), z.unknown()), time: z.number().optional() })
+
+/** The platform's second, and within it our own clock: changes of one second keep the order in which they came. */
+function momentOf(time: number | undefined, receivedAt: Date) {
+  if (time === undefined) return receivedAt
+  const beginMs = time * 1000
+  return new Date(Math.max(beginMs, Math.min(receivedAt.getTime(), beginMs + 999)))
+}
 
 /** False when the change has to wait for what it tells of. */
 export async function applyChange(core: Core, item: WaitingItem): Promise<boolean> {
-  const { field, value } = Part.parse(item.part)
+  const { field, value, time } = Part.parse(item.part)
   const handle = Object.hasOwn(changeHandlers, field) ? changeHandlers[field] : undefined
   if (!handle) return true
   const isOfNumber = item.metadata['phone_number_id'] !== undefined
@@ -60,5 +84,6 @@ export async function applyChange(core: Core, item: WaitingItem): Promise<boolea
     value,
     entryId: item.entryId,
     receivedAt: item.receivedAt,
+    at: momentOf(time, item.receivedAt),
   })
 }

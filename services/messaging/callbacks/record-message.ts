@@ -6,8 +6,11 @@ import { record, recorded } from '@app/shared/events.ts'
 import { newId, newIdAt, timeOf } from '@app/shared/ids.ts'
 import { z } from 'zod'
 import type { Core } from '../app.ts'
+import { beginCopies, type PlatformFile, platformFileOf } from '../media/begin-copies.ts'
 import { type Contents, contentsOf } from './contents.ts'
 import { passthroughOf } from './passthrough.ts'
+import { recordSystem } from './record-system.ts'
+import { isRevision, reviseMessage } from './revise-message.ts'
 import type { WaitingItem } from './waiting-items.ts'
 
 const Message = z.looseObject({
@@ -39,8 +42,8 @@ export function recordMessages(core: Core): (item: WaitingItem) => Promise<boole
   const insert = batched<Row, void>((rows) => insertAll(core, rows), { rows: 128 })
   return async (item) => {
     const message = Message.parse(item.part)
-    // A system message tells of the customer's number, not from the customer.
-    if (message.type === 'system') return true
+    if (message.type === 'system') return recordSystem(core, item)
+    if (isRevision(message)) return reviseMessage(core, { ...item, direction: 'inbound' }, item.part)
     await insert(await rowOf(core, item, message))
     return true
   }
@@ -51,13 +54,24 @@ interface Row {
   message: Inbound
   id: string
   contents: Contents
+  /** The file that it names, and the id of its copy. */
+  media: { id: string; file: PlatformFile } | null
   answer: Awaited<ReturnType<typeof askDirectory>>
 }
 
 async function rowOf(core: Core, item: WaitingItem, message: Inbound): Promise<Row> {
   const sentAt = new Date(Math.min(Number(message.timestamp) * 1000, Date.now()))
   const id = newIdAt('msg', sentAt)
-  return { item, message, id, contents: contentsOf(item.part), answer: await askDirectory(core, item, message, id) }
+  const file = platformFileOf(item.part)
+  const media = file && { id: newId('med'), file }
+  return {
+    item,
+    message,
+    id,
+    contents: contentsOf(item.part),
+    media,
+    answer: await askDirectory(core, item, message, id),
+  }
 }
 
 async function askDirectory(core: Core, item: WaitingItem, message: Inbound, id: string) {
@@ -84,7 +98,7 @@ async function askDirectory(core: Core, item: WaitingItem, message: Inbound, id:
   )
   const { conversation, contact: party, window_until: windowUntil } = answer
   if (party.phone_number !== null) {
-    core.known.remember(item.phoneNumberId, party.phone_number, {
+    core.known.remember(item, party.phone_number, {
       parties: { conversation, contact: party },
       windowUntilMs: windowUntil ? Date.parse(windowUntil) : 0,
     })
@@ -93,7 +107,7 @@ async function askDirectory(core: Core, item: WaitingItem, message: Inbound, id:
 }
 
 async function insertAll({ sql }: Core, rows: Row[]): Promise<void[]> {
-  const inserts = rows.map(({ item, message, id, contents, answer }) => ({
+  const inserts = rows.map(({ item, message, id, contents, media, answer }) => ({
     organization_id: item.organizationId,
     phone_number_id: item.phoneNumberId,
     id,
@@ -106,25 +120,36 @@ async function insertAll({ sql }: Core, rows: Row[]): Promise<void[]> {
     parties: { conversation: answer.conversation, contact: answer.contact },
     context_id: message.context?.id ?? null,
     upstream_id: message.id,
+    media_id: media?.id ?? null,
     created_at: timeOf(id).toISOString(),
   }))
   await sql.begin(async (tx) => {
     const fresh = await tx<{ id: string }[]>`
       insert into messages (organization_id, phone_number_id, id, conversation_id, contact_id, direction, type, content,
-        unsupported, body, parties, context_id, status, rank, upstream_id, request_id, created_at)
+        unsupported, body, parties, context_id, status, rank, upstream_id, media_id, request_id, created_at)
       select organization_id, phone_number_id, id, conversation_id, contact_id, 'inbound', type, content, unsupported, body,
-        parties, context_id, 'delivered', 4, upstream_id, '', created_at
+        parties, context_id, 'delivered', 4, upstream_id, media_id, '', created_at
       from json_to_recordset(${JSON.stringify(inserts)}::text::json) as m(organization_id text, phone_number_id text, id text,
         conversation_id text, contact_id text, type text, content text, unsupported text, body jsonb, parties jsonb,
-        context_id text, upstream_id text, created_at timestamptz)
+        context_id text, upstream_id text, media_id text, created_at timestamptz)
       order by organization_id, upstream_id
       on conflict (organization_id, upstream_id) where upstream_id is not null do nothing
       returning id
     `
     const ids = new Set(fresh.map(({ id }) => id))
-    await record(tx, rows.filter(({ id }) => ids.has(id)).map(receivedEvent))
+    const recorded = rows.filter(({ id }) => ids.has(id))
+    await record(tx, recorded.filter(({ media }) => !media).map(receivedEvent))
+    // Told with the address of its file, as soon as that is there.
+    await beginCopies(tx, recorded.flatMap(copyOf))
   })
   return rows.map(() => undefined)
+}
+
+function copyOf(row: Row) {
+  const { media, item } = row
+  if (!media) return []
+  const { organizationId, phoneNumberId } = item
+  return [{ organizationId, phoneNumberId, mediaId: media.id, file: media.file, event: receivedEvent(row) }]
 }
 
 /** The platform's envelope, and beside it what we know: ids, conversation, contact, labels. */

@@ -13,7 +13,7 @@ export interface CallbackItem {
   metadata: Record<string, unknown>
   /** The contacts that belong to it. */
   contacts: unknown[]
-  /** Of a change: its `field` and `value`. */
+  /** Of a change: its `field` and `value`, and the `time` of its entry. */
   part: Record<string, unknown>
 }
 
@@ -34,7 +34,14 @@ const record = z.record(z.string(), z.unknown())
 
 const Envelope = z.object({
   object: z.literal(theirEnvelope),
-  entry: z.array(z.object({ id: z.string(), changes: z.array(z.object({ field: z.string(), value: z.unknown() })) })),
+  entry: z.array(
+    z.object({
+      id: z.string(),
+      /** Epoch seconds. */
+      time: z.number().positive().max(1e11).optional().catch(undefined),
+      changes: z.array(z.object({ field: z.string(), value: z.unknown() })),
+    }),
+  ),
 })
 
 const MessagesValue = z.object({
@@ -57,10 +64,10 @@ export function splitCallback(body: Uint8Array): Split {
   const split: Split = { items: [], others: [], fault: null }
   const parsed = Envelope.safeParse(parse(body))
   if (!parsed.success) return { ...split, fault: z.prettifyError(parsed.error).slice(0, 500) }
-  for (const { id, changes } of parsed.data.entry) {
+  for (const { id, time, changes } of parsed.data.entry) {
     for (const { field, value } of changes) {
       if (field === 'messages') splitMessages(split, id, value)
-      else splitChange(split, id, field, value)
+      else splitChange(split, id, time, field, value)
     }
   }
   return split
@@ -92,7 +99,7 @@ function splitMessages(split: Split, entryId: string, value: unknown) {
 }
 
 /** A change of a number that it names, else of its business account. */
-function splitChange(split: Split, entryId: string, field: string, value: unknown) {
+function splitChange(split: Split, entryId: string, time: number | undefined, field: string, value: unknown) {
   const parsed = ChangeValue.safeParse(value)
   if (!isKnownField(field) || !parsed.success) {
     split.others.push({ field, reason: isKnownField(field) ? 'shape' : 'unknown_field' })
@@ -105,7 +112,7 @@ function splitChange(split: Split, entryId: string, field: string, value: unknow
     phoneNumberId: metadata?.phone_number_id ?? null,
     metadata: metadata ?? {},
     contacts: [],
-    part: { field, value: parsed.data },
+    part: { field, value: parsed.data, time },
   })
 }
 

@@ -13,11 +13,12 @@ export interface MessageRow {
   error: { code: string; message: string; provider_code: number | null } | null
   unsupported: string | null
   playedAt: Date | null
+  mediaId: string | null
   createdAt: Date
 }
 
-/** What is queued shows as `pending`. */
-export const toMessage = (row: MessageRow): z.input<typeof Message> => ({
+/** What is queued shows as `pending`. `mediaUrls`: the addresses of stored files, by their ids. */
+export const toMessage = (row: MessageRow, mediaUrls: ReadonlyMap<string | null, string>): z.input<typeof Message> => ({
   id: row.id,
   object: 'message',
   conversation_id: row.conversationId,
@@ -25,7 +26,7 @@ export const toMessage = (row: MessageRow): z.input<typeof Message> => ({
   direction: row.direction,
   type: row.type,
   content: row.content,
-  media_url: null,
+  media_url: mediaUrls.get(row.mediaId) ?? null,
   status: row.status === 'queued' ? 'pending' : row.status,
   created_at: row.createdAt.toISOString(),
   ...(row.upstreamId !== null && { message_id: row.upstreamId }),

@@ -34,15 +34,17 @@ export async function storeSender(tx: TransactionSql, account: z.output<typeof A
   }
   await tx`
     insert into senders as s (organization_id, phone_number_id, account_id, business_account_id, version, phone_number, name,
-      team_id, customer_id, refusal, attached, sealed_token, settings)
+      team_id, customer_id, refusal, attached, sealed_token, settings,
+      retention_days)
     values (${organizationId}, ${phoneNumberId}, ${account.account_id}, ${account.business_account_id}, ${account.version},
       ${account.phone_number}, ${account.name}, ${account.team_id}, ${account.customer?.id ?? null}, ${account.refusal},
-      ${account.attached}, ${account.sealed_token}, ${JSON.stringify(account.settings)}::text::jsonb)
+      ${account.attached}, ${account.sealed_token}, ${JSON.stringify(account.settings)}::text::jsonb, ${account.retention_days ?? null})
     on conflict (organization_id, phone_number_id) do update set
       account_id = excluded.account_id, business_account_id = excluded.business_account_id, version = excluded.version,
       phone_number = excluded.phone_number, name = excluded.name, team_id = excluded.team_id,
       customer_id = excluded.customer_id, refusal = excluded.refusal, attached = excluded.attached,
-      sealed_token = excluded.sealed_token, settings = excluded.settings, updated_at = now()
+      sealed_token = excluded.sealed_token, settings = excluded.settings,
+      retention_days = excluded.retention_days, updated_at = now()
   `
   await tx`insert into pace (grp, interval_ms) values (${phoneNumberId}, ${defaultIntervalMs}) on conflict do nothing`
   // Queued sends of a number that is refused now end at once: their lanes are due, wherever they waited.

@@ -14,6 +14,9 @@ export interface AcceptableSend {
   recipient: string
   content: string | null
   body: unknown
+  /** A file of ours that the platform must have first: its id, and where it stands in the block. */
+  media: { id: string; path: (string | number)[] } | null
+  media_id: string | null
   parties: unknown
   context_id: string | null
   request_id: string
@@ -60,7 +63,8 @@ async function insert(sql: Sql, sends: AcceptableSend[]): Promise<Verdict[]> {
   const verdicts = await sql<{ known: boolean; refusal: FailureName | null; accepted: boolean }[]>`
     with u as (
       select * from json_to_recordset(${rows}::text::json) as u(n int, id text, organization_id text, phone_number_id text,
-        conversation_id text, contact_id text, type text, recipient text, content text, body jsonb, parties jsonb,
+        conversation_id text, contact_id text, type text, recipient text, content text, body jsonb,
+        media jsonb, media_id text, parties jsonb,
         context_id text, request_id text, traceparent text, created_at timestamptz, key text, fingerprint text, answer text)
     ), g as (
       select u.*, s.account_id is not null as known, s.refusal,
@@ -77,16 +81,16 @@ async function insert(sql: Sql, sends: AcceptableSend[]): Promise<Verdict[]> {
       returning organization_id, key
     ), m as (
       insert into messages (organization_id, phone_number_id, id, conversation_id, contact_id, direction, type, recipient,
-        content, body, parties, context_id, status, rank, request_id, traceparent, created_at)
+        content, body, media_id, parties, context_id, status, rank, request_id, traceparent, created_at)
       select organization_id, phone_number_id, id, conversation_id, contact_id, 'outbound', type, recipient,
-        content, body, parties, context_id, 'queued', 0, request_id, traceparent, created_at
+        content, body, media_id, parties, context_id, 'queued', 0, request_id, traceparent, created_at
       from g where known and refusal is null
         and (key is null or exists (select from fresh f where f.organization_id = g.organization_id and f.key = g.key))
       order by n
       returning id
     ), s as (
-      insert into sends (organization_id, phone_number_id, message_id, lane, expires_at)
-      select organization_id, phone_number_id, id, conversation_id, now() + ttl from g join m using (id) order by n
+      insert into sends (organization_id, phone_number_id, message_id, lane, media, expires_at)
+      select organization_id, phone_number_id, id, conversation_id, media, now() + ttl from g join m using (id) order by n
     ), l as (
       insert into send_lanes as l (id, grp, due_at, arrivals)
       select conversation_id, min(phone_number_id), now(), 1 from g join m using (id) group by 1 order by 1

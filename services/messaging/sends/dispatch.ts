@@ -5,6 +5,8 @@ import type { Core } from '../app.ts'
 import { send } from '../upstream/send.ts'
 import { type Outcome, ourFailure, outcomeOf } from './outcome.ts'
 import { type OpenSend, takeHeads } from './open-send.ts'
+import { bringFile } from './bring-file.ts'
+import { withMediaId } from './draft.ts'
 import { settleSends } from './settle-sends.ts'
 
 /** Calls to the platform at a time, in this process. */
@@ -39,7 +41,7 @@ export function startDispatcher(core: Core): Mailbox {
     refill: false,
     next: takeHeads,
     work: (item) => workOn(core, item, tokenOf),
-    settle: settleSends,
+    settle: (tx, done) => settleSends(tx, done, core.media),
     settled: core.relay.wake,
     rescue: wakeSleepers,
   })
@@ -60,12 +62,14 @@ async function workOn(core: Core, item: OpenSend, tokenOf: (item: OpenSend) => s
     case 'parked':
       return { kind: 'parked', waitMs: item.parkedMs }
     case 'unknown':
-      if (item.resendUnknown) return { kind: 'again', waitMs: 0, slowNumberMs: 0, attempt: null }
+      if (item.resendUnknown) return { kind: 'again', waitMs: 0, slowNumberMs: 0, letOut: false, attempt: null }
       return ourFailure('delivery_unknown', { unknown: true })
     case 'refused':
       return ourFailure(item.refusal === 'chat_number_not_verified' ? 'account_not_connected' : (item.refusal ?? ''))
     case 'expired':
       return ourFailure('expired')
+    case 'upload':
+      return bringFile(core, item, tokenOf(item))
     case 'send':
       return attempt(core, item, tokenOf(item))
   }
@@ -79,7 +83,7 @@ async function attempt(core: Core, item: OpenSend, token: string) {
     messageId: item.id,
     recipient: item.recipient ?? '',
     type: item.type,
-    body: item.body,
+    body: bodyOf(item),
     contextId: item.contextId,
   })
   const outcome = outcomeOf(item, result)
@@ -95,6 +99,10 @@ async function attempt(core: Core, item: OpenSend, token: string) {
   }
   return outcome
 }
+
+/** The block, with the platform's id of its file. */
+const bodyOf = ({ body, media, upstreamMediaId }: OpenSend) =>
+  media && upstreamMediaId !== null ? withMediaId(body, media.path, { id: upstreamMediaId }) : body
 
 async function wakeSleepers(sql: Core['sql']) {
   const { count } = await sql`

@@ -8,23 +8,32 @@ export interface KnownConversation {
   windowUntilMs: number
 }
 
+/** A number of an organization. */
+export interface OwnNumber {
+  organizationId: string
+  phoneNumberId: string
+}
+
 /** How long directory's word is taken without asking again: a contact deleted meanwhile is found gone by then. */
 const trustMs = 10_000
 
 /** Conversations that directory named a moment ago, so that a series of sends asks it once. Windows only ever grow. */
 export interface KnownConversations {
-  /** The conversation, if its window is open now. */
-  findOpen: (phoneNumberId: string, recipient: string) => KnownConversation | undefined
-  remember: (phoneNumberId: string, recipient: string, known: KnownConversation) => void
+  /** The conversation; with `open`, only while free-form messages may be sent. */
+  find: (number: OwnNumber, recipient: string, window: 'open' | 'any') => KnownConversation | undefined
+  remember: (number: OwnNumber, recipient: string, known: KnownConversation) => void
 }
 
 export function createKnownConversations(): KnownConversations {
   const cache = new LRUCache<string, KnownConversation>({ max: 50_000, ttl: trustMs })
   return {
-    findOpen(phoneNumberId, recipient) {
-      const known = cache.get(`${phoneNumberId} ${recipient}`)
-      return known && known.windowUntilMs > Date.now() ? known : undefined
+    find(number, recipient, window) {
+      const known = cache.get(keyOf(number, recipient))
+      return known && (window === 'any' || known.windowUntilMs > Date.now()) ? known : undefined
     },
-    remember: (phoneNumberId, recipient, known) => void cache.set(`${phoneNumberId} ${recipient}`, known),
+    remember: (number, recipient, known) => void cache.set(keyOf(number, recipient), known),
   }
 }
+
+const keyOf = ({ organizationId, phoneNumberId }: OwnNumber, recipient: string) =>
+  `${organizationId} ${phoneNumberId} ${recipient}`

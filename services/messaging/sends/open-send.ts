@@ -4,6 +4,8 @@ import type { SentMessageRow } from './message-sent.ts'
 
 /** What is to be done with the first open send of a lane. */
 type Step =
+  /** Bring its file to the platform first; nothing is recorded as begun. */
+  | 'upload'
   /** Call the platform; the attempt is recorded. */
   | 'send'
   /** A holder died between the call's beginning and its outcome. */
@@ -26,6 +28,9 @@ export interface OpenSend extends SentMessageRow {
   begunAt: Date | null
   parkedMs: number
   body: unknown
+  media: { id: string; path: (string | number)[] } | null
+  /** The platform's id of the file, once it is there. */
+  upstreamMediaId: string | null
   refusal: string | null
   accountId: string
   sealedToken: string
@@ -50,20 +55,30 @@ export async function takeHeads(tx: TransactionSql, wants: Want[]): Promise<Open
           when h.parked_until is not null then 'unknown'
           when s.refusal is not null then 'refused'
           when h.attempts = 0 and h.expires_at < now() then 'expired'
+          when h.media is not null and h.upstream_media_id is null then 'upload'
           else 'send'
         end as step
-      from heads h join senders s on s.organization_id = h.organization_id and s.phone_number_id = h.phone_number_id
+      from heads h cross join lateral (
+        select * from senders where organization_id = h.organization_id and phone_number_id = h.phone_number_id limit 1
+      ) s
     ), begun as (
       update sends set attempts = sends.attempts + 1, begun_at = clock_timestamp() from steps
       where sends.seq = steps.seq and steps.step = 'send' returning sends.seq, sends.attempts, sends.begun_at
     )
-    select h.lane as lane_id, h.seq, st.step, coalesce(b.attempts, h.attempts) as attempts,
+    select h.lane as lane_id, h.seq, h.media, h.upstream_media_id, st.step,
+      case st.step when 'upload' then h.attempts + 1 else coalesce(b.attempts, h.attempts) end as attempts,
       coalesce(b.begun_at, h.begun_at) as begun_at,
       (greatest(0, extract(epoch from h.parked_until - now())) * 1000)::float8 as parked_ms,
       st.refusal, st.account_id, st.sealed_token, st.phone_number as sender_phone, st.business_account_id,
       st.resend_unknown, st.relaxed, m.organization_id, m.phone_number_id, m.id, m.type, m.recipient, m.content, m.body,
-      m.parties, m.context_id, m.source, m.traceparent
+      m.parties, m.context_id, m.source, m.traceparent, f.opaque as media_opaque
     from heads h join steps st on st.seq = h.seq left join begun b on b.seq = h.seq
-    join messages m on m.organization_id = h.organization_id and m.phone_number_id = h.phone_number_id and m.id = h.message_id
+    cross join lateral (
+      select * from messages
+      where organization_id = h.organization_id and phone_number_id = h.phone_number_id and id = h.message_id limit 1
+    ) m
+    left join lateral (
+      select opaque from media where organization_id = m.organization_id and id = m.media_id limit 1
+    ) f on true
   `
 }

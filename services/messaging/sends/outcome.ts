@@ -4,7 +4,7 @@ import { type MessageFailure, reasons } from './message-failed.ts'
 import type { OpenSend } from './open-send.ts'
 
 /** What an attempt came to, for its record. */
-interface AttemptRecord {
+export interface AttemptRecord {
   outcome: 'sent' | 'refused' | 'unreachable' | 'unknown'
   httpStatus: number | null
   upstreamCode: number | null
@@ -13,13 +13,23 @@ interface AttemptRecord {
 
 /** What becomes of an open send. */
 export type Outcome =
-  | { kind: 'sent'; upstreamId: string; attempt: AttemptRecord }
-  /** Again after `waitMs`; `slowNumberMs` holds the whole number back. */
-  | { kind: 'again'; waitMs: number; slowNumberMs: number; attempt: AttemptRecord | null }
+  | { kind: 'sent'; upstreamId: string; waId: string | null; attempt: AttemptRecord }
+  /** Again after `waitMs`; `slowNumberMs` holds the whole number back. Let out: later ones of its conversation may pass. */
+  | { kind: 'again'; waitMs: number; slowNumberMs: number; letOut: boolean; attempt: AttemptRecord | null }
   /** Wait for a callback that may tell. */
   | { kind: 'park'; attempt: AttemptRecord }
   | { kind: 'parked'; waitMs: number }
-  | { kind: 'failed'; failure: MessageFailure; unknown: boolean; attempt: AttemptRecord | null }
+  /** Its file is at the platform now; or not yet: look again after `waitMs`. No attempt was made. */
+  | { kind: 'uploaded'; upstreamMediaId: string }
+  | { kind: 'uploading'; waitMs: number }
+  | {
+      kind: 'failed'
+      failure: MessageFailure
+      unknown: boolean
+      attempt: AttemptRecord | null
+      /** The whole number is held back that long. */
+      slowNumberMs?: number
+    }
 
 /** Waits between the attempts: some 15 minutes in all, ±20 % each. */
 const scheduleMs = [5_000, 15_000, 45_000, 120_000, 240_000, 420_000]
@@ -34,29 +44,30 @@ export function outcomeOf(item: OpenSend, result: SendResult): Outcome {
   const attempt = recordOf(result)
   switch (result.kind) {
     case 'accepted':
-      return { kind: 'sent', upstreamId: result.upstreamId, attempt }
+      return { kind: 'sent', upstreamId: result.upstreamId, waId: result.waId, attempt }
     case 'unknown':
       return { kind: 'park', attempt }
-    case 'unreachable': {
-      const failure = {
-        code: 'upstream_unavailable',
-        message: 'The platform could not be reached.',
-        providerCode: null,
-      }
-      return againOr(failure, item, attempt, { waitMs: scheduled(item.attempts), attempts: maxAttempts })
-    }
+    case 'unreachable':
+      return unreachableOutcome(item, attempt)
     case 'refused':
       return refusedOutcome(item, result, attempt)
   }
 }
 
-function refusedOutcome(item: OpenSend, result: SendResult & { kind: 'refused' }, attempt: AttemptRecord): Outcome {
+export function unreachableOutcome(item: OpenSend, attempt: AttemptRecord): Outcome {
+  const failure = { code: 'upstream_unavailable', message: 'The platform could not be reached.', providerCode: null }
+  return againOr(failure, item, attempt, { waitMs: scheduled(item.attempts), attempts: maxAttempts })
+}
+
+type Refused = Pick<SendResult & { kind: 'refused' }, 'code' | 'message' | 'details'>
+
+export function refusedOutcome(item: OpenSend, result: Refused, attempt: AttemptRecord): Outcome {
   const behaviour = behaviourOf(result.code)
   const failure = { code: behaviour.code, message: result.details || result.message, providerCode: result.code }
   const { attempts = maxAttempts, waitMs = scheduled(item.attempts) } = behaviour
   switch (behaviour.action) {
     case 'fail':
-      return { kind: 'failed', failure, unknown: false, attempt }
+      return { kind: 'failed', failure, unknown: false, attempt, slowNumberMs: behaviour.slowNumberMs ?? 0 }
     case 'retry':
       return againOr(failure, item, attempt, { waitMs, attempts })
     case 'number':
@@ -79,7 +90,14 @@ interface Again {
 
 function againOr(failure: MessageFailure, item: OpenSend, attempt: AttemptRecord, again: Again): Outcome {
   if (item.attempts >= again.attempts) return { kind: 'failed', failure, unknown: false, attempt }
-  return { kind: 'again', waitMs: again.waitMs, slowNumberMs: again.slowNumberMs ?? 0, attempt }
+  return {
+    kind: 'again',
+    waitMs: again.waitMs,
+    slowNumberMs: again.slowNumberMs ?? 0,
+    // A send that keeps failing leaves its conversation's order, where the organization chose `relaxed`.
+    letOut: item.relaxed && item.attempts === 2,
+    attempt,
+  }
 }
 
 const scheduled = (attempts: number) => (scheduleMs[attempts - 1] ?? 0) * (0.8 + 0.4 * Math.random())

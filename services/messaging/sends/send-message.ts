@@ -7,20 +7,39 @@ import { storedAnswer } from '@app/shared/idempotency.ts'
 import { newId, timeOf } from '@app/shared/ids.ts'
 import { Problem } from '@app/shared/problem.ts'
 import type { App } from '../app.ts'
-import type { KnownConversation } from './known-conversations.ts'
+import { sendReadReceipt } from '../messages/send-read-receipt.ts'
+import { draftOf, type SendBody } from './draft.ts'
+import type { KnownConversation, OwnNumber } from './known-conversations.ts'
+import { prepareFile, type PreparedFile } from './prepare-file.ts'
+import { resolveTemplate } from '../templates/resolve-template.ts'
 import { recipientOf } from './recipient.ts'
+
+/** One endpoint, two operations: a body with `status` is a read receipt. */
+export const sendMessage: Handler<App, typeof contract> = (app, { params, body }, caller) => {
+  const { phone_number_id: phoneNumberId } = params
+  return 'status' in body
+    ? sendReadReceipt(app, phoneNumberId, body, caller)
+    : acceptMessage(app, phoneNumberId, body, caller)
+}
+
+/** A send whose guards have passed. */
+interface Ready {
+  phoneNumberId: string
+  body: SendBody
+  recipient: string
+  content: string | null
+  file: PreparedFile
+  parties: KnownConversation['parties']
+}
 
 /**
  * Accepts a send: guards first, so that a refused one leaves nothing behind; then key, message and lane in one statement.
  * A key that was used is looked up when a guard refuses too: a retry gets its answer even when the window has closed since.
  */
-export const sendMessage: Handler<App, typeof contract> = async (app, { params, body }, caller) => {
-  const { phone_number_id: phoneNumberId } = params
+async function acceptMessage(app: App, phoneNumberId: string, body: SendBody, caller: Caller): Promise<WholeAnswer> {
   const recipient = recipientOf(body.to)
   try {
-    const known =
-      app.known.findOpen(phoneNumberId, recipient) ?? (await askDirectory(app, phoneNumberId, recipient, caller))
-    return await accept(app, phoneNumberId, recipient, body, known, caller)
+    return await accept(app, await prepare(app, phoneNumberId, recipient, body, caller), caller)
   } catch (err) {
     if (!(err instanceof Problem) || err.status >= 500) throw err
     const replay = await storedAnswer(app.sql, app.sealKeys, caller)
@@ -29,14 +48,53 @@ export const sendMessage: Handler<App, typeof contract> = async (app, { params, 
   }
 }
 
-/** A number that may not send is refused before directory makes anything for it. */
-async function refuseNumber(app: App, phoneNumberId: string, { organizationId }: Caller) {
-  const refusal = await app.refusalOf({ organizationId, phoneNumberId })
+/** Asks everything that may refuse the send; what makes something (the conversation with a new contact) comes last. */
+async function prepare(
+  app: App,
+  phoneNumberId: string,
+  recipient: string,
+  body: SendBody,
+  caller: Caller,
+): Promise<Ready> {
+  const draft = draftOf(body)
+  const number = { organizationId: caller.organizationId, phoneNumberId }
+  if (body.type !== 'template' && draft.slot === null) {
+    const known = app.known.find(number, recipient, 'open')
+    const { parties } =
+      known ?? (await askDirectory(app, number, recipient, { marketing: false, window: 'open' }, caller))
+    return {
+      phoneNumberId,
+      body,
+      recipient,
+      content: draft.content,
+      file: { block: draft.block, media: null },
+      parties,
+    }
+  }
+  await refuseNumber(app, number)
+  const template = body.type === 'template' ? await resolveTemplate(app, number, body.template, caller) : null
+  const file = await prepareFile(app, number, body.type, draft, caller.deadline)
+  const marketing = template?.category === 'MARKETING'
+  const window = template === null ? 'open' : 'any'
+  const known = marketing ? undefined : app.known.find(number, recipient, window)
+  const { parties } = known ?? (await askDirectory(app, number, recipient, { marketing, window }, caller))
+  return { phoneNumberId, body, recipient, content: template?.content ?? draft.content, file, parties }
+}
+
+/** A number that may not send is refused before anything is fetched, asked or made for it. */
+async function refuseNumber(app: App, number: OwnNumber) {
+  const refusal = await app.refusalOf(number)
   if (refusal !== null) throw new Problem(refusal)
 }
 
-async function askDirectory(app: App, phoneNumberId: string, recipient: string, caller: Caller) {
-  await refuseNumber(app, phoneNumberId, caller)
+interface Rules {
+  marketing: boolean
+  window: 'open' | 'any'
+}
+
+async function askDirectory(app: App, number: OwnNumber, recipient: string, rules: Rules, caller: Caller) {
+  await refuseNumber(app, number)
+  const { phoneNumberId } = number
   const answer = await call(
     app,
     openConversation,
@@ -44,28 +102,19 @@ async function askDirectory(app: App, phoneNumberId: string, recipient: string, 
       params: { phone_number_id: phoneNumberId },
       body: {
         recipient: recipient.startsWith('+') ? { phone_number: recipient } : { bsuid: recipient },
-        window: 'open',
-        marketing: false,
+        ...rules,
       },
     },
     caller,
   )
   const { conversation, contact, window_until: windowUntil } = answer
   const known = { parties: { conversation, contact }, windowUntilMs: windowUntil ? Date.parse(windowUntil) : 0 }
-  app.known.remember(phoneNumberId, recipient, known)
+  app.known.remember(number, recipient, known)
   return known
 }
 
-type Body = Parameters<typeof sendMessage>[1]['body']
-
-async function accept(
-  app: App,
-  phoneNumberId: string,
-  recipient: string,
-  body: Body,
-  { parties }: KnownConversation,
-  caller: Caller,
-): Promise<WholeAnswer> {
+async function accept(app: App, ready: Ready, caller: Caller): Promise<WholeAnswer> {
+  const { phoneNumberId, body, recipient, parties, file } = ready
   const id = newId('msg')
   const createdAt = timeOf(id).toISOString()
   const answer = envelopeOf(
@@ -89,8 +138,10 @@ async function accept(
     contact_id: parties.contact.id,
     type: body.type,
     recipient,
-    content: body.text.body,
-    body: body.text,
+    content: ready.content,
+    body: file.block,
+    media: file.media,
+    media_id: file.media?.id ?? null,
     parties,
     context_id: body.context?.message_id ?? null,
     request_id: caller.requestId,
@@ -106,5 +157,5 @@ async function accept(
   }
   if (verdict !== 'key_taken') throw new Problem(verdict)
   const replay = await storedAnswer(app.sql, app.sealKeys, caller)
-  return replay ?? accept(app, phoneNumberId, recipient, body, { parties, windowUntilMs: 0 }, caller)
+  return replay ?? accept(app, ready, caller)
 }

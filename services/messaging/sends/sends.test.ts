@@ -53,7 +53,7 @@ test('a refused send leaves nothing, not even its key; a retry of an accepted on
   app.closedWindows.delete(to)
   const first = await app.send('no', { to, key: 'k2' })
   app.closedWindows.add(to)
-  app.known.remember('106540352242922', to, { parties: {} as never, windowUntilMs: 0 })
+  app.known.remember(app.number, to, { parties: {} as never, windowUntilMs: 0 })
   expect(await app.send('no', { to, key: 'k2' })).toEqual(first)
 })
 

@@ -1,6 +1,9 @@
 import { randomBytes } from 'node:crypto'
+import { mkdtempSync, rmSync } from 'node:fs'
 import { createServer, type IncomingMessage, type ServerResponse } from 'node:http'
 import type { AddressInfo } from 'node:net'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
 import type { Caller } from '@app/shared/contract.ts'
 import { openConversation, recordInbound } from '@app/shared/contracts/directory.ts'
 import type { AccountState } from '@app/shared/contracts/platform.ts'
@@ -15,14 +18,19 @@ import type { z } from 'zod'
 import type { App, Core } from '../app.ts'
 import { acceptCallbacks } from '../callbacks/accept-callback.ts'
 import { startCallbacks } from '../callbacks/process-callbacks.ts'
+import { startCopier } from '../media/copy-media.ts'
+import { createMediaWays } from '../media/media.ts'
+import { startLateTelling } from '../media/tell-late.ts'
 import { acceptSends } from '../sends/accept-send.ts'
 import { startDispatcher } from '../sends/dispatch.ts'
 import { createRefusalOf } from '../senders/refusal-of.ts'
 import { createKnownConversations } from '../sends/known-conversations.ts'
 import { sendMessage } from '../sends/send-message.ts'
 import { storeSender } from '../senders/put-sender.ts'
+import { createKnownTemplates } from '../templates/known-templates.ts'
+import { createMediaPlatform, type MediaPlatform } from './media-platform.ts'
 
-const organizationId = newId('org')
+export const organizationId = newId('org')
 export const phoneNumberId = '106540352242922'
 const accountId = newId('acc')
 const sealKeys = { current: 'k1', byId: new Map([['k1', randomBytes(32)]]) }
@@ -38,9 +46,14 @@ type Respond = (call: UpstreamCall, response: ServerResponse, n: number) => void
 
 export interface TestMessaging extends App {
   calls: UpstreamCall[]
+  /** The platform's files. */
+  files: MediaPlatform
+  /** Where our own files lie. */
+  mediaDir: string
   /** How the upstream answers from now on. */
   respondWith: (respond: Respond) => void
   send: (body: string, options?: { key?: string; to?: string }) => Promise<{ id: string; conversationId: string }>
+  number: { organizationId: string; phoneNumberId: string }
   /** Recipients whose window is closed. */
   closedWindows: Set<string>
   setSender: (changes: Partial<z.output<typeof AccountState>>) => Promise<void>
@@ -66,15 +79,27 @@ export async function testMessaging(): Promise<TestMessaging> {
   const service = await testService('messaging')
   const upstream = await startUpstream()
   const relay = startRelay(service)
+  const mediaDir = mkdtempSync(join(tmpdir(), 'media-'))
   const core: Core = {
     ...service,
     relay,
     sealKeys,
     cursorKeys: sealKeys,
     known: createKnownConversations(),
+    templates: createKnownTemplates(service.sql),
+    media: createMediaWays({
+      MEDIA_STORE: 'folder',
+      MEDIA_DIR: mediaDir,
+      S3_REGION: 'us-east-1',
+      PUBLIC_URL: 'https://chat.example.com',
+      EGRESS_ALLOW_CIDRS: '127.0.0.0/8',
+      UPSTREAM_BASE_URL: upstream.url,
+      UPSTREAM_MEDIA_ORIGINS: [],
+    }),
     upstream: createUpstream({
       UPSTREAM_BASE_URL: upstream.url,
       UPSTREAM_API_VERSION: 'v23.0',
+      UPSTREAM_APP_ID: '1234567890',
       UPSTREAM_KEEPALIVE_MS: 1000,
       UPSTREAM_SUBSCRIBE_APPS: false,
     }),
@@ -82,10 +107,16 @@ export async function testMessaging(): Promise<TestMessaging> {
   const closedWindows = new Set<string>()
   const directory = await serveDirectory(core, closedWindows)
   const dispatcher = startDispatcher(core)
+  const copier = startCopier(core)
+  const lateTelling = startLateTelling(core)
+  const wake = () => {
+    dispatcher.wake()
+    copier.wake()
+  }
   const app: App = {
     ...core,
     dispatcher,
-    callbacks: startCallbacks(core, dispatcher.wake),
+    callbacks: startCallbacks(core, wake),
     acceptSend: acceptSends(core.sql),
     refusalOf: createRefusalOf(core.sql),
     acceptCallback: acceptCallbacks(core.sql),
@@ -99,7 +130,10 @@ export async function testMessaging(): Promise<TestMessaging> {
   return {
     ...app,
     calls: upstream.calls,
+    files: upstream.files,
+    mediaDir,
     respondWith: upstream.respondWith,
+    number: { organizationId, phoneNumberId },
     closedWindows,
     setSender,
     send: (body, options) => sendText(app, body, options),
@@ -107,8 +141,11 @@ export async function testMessaging(): Promise<TestMessaging> {
     statusOf: async (id) =>
       (await app.sql<{ status: string }[]>`select status from messages where id = ${id}`)[0]?.status ?? '',
     async close() {
-      await Promise.all([dispatcher.stop(), app.callbacks.stop(), directory.stop()])
+      core.media.stopping.abort()
+      await Promise.all([dispatcher.stop(), app.callbacks.stop(), copier.stop(), lateTelling.stop(), directory.stop()])
       await relay.stop()
+      await core.media.close()
+      rmSync(mediaDir, { recursive: true })
       await app.upstream.agent.close()
       upstream.stop()
       await service.close()
@@ -196,8 +233,10 @@ async function eventsOf({ sql }: App) {
 
 async function startUpstream() {
   const calls: UpstreamCall[] = []
+  const files = createMediaPlatform()
   let respond = accept
   const server = createServer((request, response) => {
+    if (!request.url?.endsWith('/messages')) return files.answer(request, response)
     void bodyOf(request).then((body) => {
       const call = { to: body.to, text: body.text.body, messageId: body.biz_opaque_callback_data }
       respond(call, response, calls.push(call))
@@ -208,6 +247,7 @@ async function startUpstream() {
   return {
     url: `http://127.0.0.1:${port}`,
     calls,
+    files,
     respondWith: (next: Respond) => {
       respond = next
     },

@@ -21,12 +21,26 @@ export interface OutgoingMessage {
 
 /** What one call came to. Unknown: it may have been accepted, and nobody can tell. */
 export type SendResult =
-  | { kind: 'accepted'; upstreamId: string; httpStatus: number }
+  | { kind: 'accepted'; upstreamId: string; waId: string | null; httpStatus: number }
   | { kind: 'refused'; code: number; message: string; details: string; httpStatus: number }
   | { kind: 'unreachable'; details: string }
   | { kind: 'unknown'; details: string; httpStatus: number | null }
 
-const Accepted = z.object({ messages: z.tuple([z.object({ id: z.string().min(1) })], z.unknown()) })
+const Accepted = z.object({
+  messages: z.tuple([z.object({ id: z.string().min(1) })], z.unknown()),
+  /** How the platform writes the recipient's number, which may differ from the one that was given. */
+  contacts: z
+    .array(
+      z.looseObject({
+        wa_id: z
+          .string()
+          .regex(/^\d{5,20}$/)
+          .optional(),
+      }),
+    )
+    .catch([])
+    .default([]),
+})
 
 const Refused = z.object({
   error: z.object({
@@ -77,7 +91,8 @@ function read(httpStatus: number, text: string): SendResult {
   }
   const accepted = Accepted.safeParse(value)
   if (httpStatus < 300 && accepted.success) {
-    return { kind: 'accepted', upstreamId: accepted.data.messages[0].id, httpStatus }
+    const { messages, contacts } = accepted.data
+    return { kind: 'accepted', upstreamId: messages[0].id, waId: contacts[0]?.wa_id ?? null, httpStatus }
   }
   return { kind: 'unknown', details: `an answer ${httpStatus} that is not the platform's`, httpStatus }
 }

@@ -1,9 +1,10 @@
 import { isDeepStrictEqual } from 'node:util'
 import type { Caller } from '@app/shared/contract.ts'
 import { type AccountState as Contract, accountChanged } from '@app/shared/contracts/platform.ts'
-import type { TransactionSql } from '@app/shared/database.ts'
+import type { Fragment, TransactionSql } from '@app/shared/database.ts'
 import { record, recorded } from '@app/shared/events.ts'
 import type { z } from 'zod'
+import type { CustomerStatus } from '../customers/customers.ts'
 import type { OrganizationRow } from '../organizations/organizations.ts'
 import { settingsOf } from '../organizations/settings.ts'
 import { refusalOf } from './refusal.ts'
@@ -20,29 +21,48 @@ interface Row {
   phoneNumber: string | null
   name: string | null
   teamId: string
+  customerId: string | null
+  customerName: string | null
+  customerStatus: CustomerStatus | null
   status: AccountStatus
   attached: boolean
   sealedToken: string
   subscription: OrganizationRow['subscription']
   features: OrganizationRow['features']
   settings: OrganizationRow['settings']
+  retentionDays: OrganizationRow['retentionDays']
 }
 
 /**
- * What other services keep of an organization's attached numbers, of all or of one. The organization's row is locked by
- * who changes it or them, so that no state mixes two changes.
+ * What other services keep of an organization's attached numbers, or of one number, attached or not. The organization's
+ * row is locked by who changes it or them, so that no state mixes two changes.
  */
-export async function statesOf(
+export function statesOf(
   tx: TransactionSql,
   organizationId: string,
   accountId: string | null = null,
 ): Promise<AccountState[]> {
+  return readStates(tx, organizationId, accountId === null ? tx`a.attached` : tx`a.id = ${accountId}`)
+}
+
+/** As `statesOf`, of a customer's numbers; of detached ones too, since what they received names the customer. */
+export function statesOfCustomer(
+  tx: TransactionSql,
+  organizationId: string,
+  customerId: string,
+): Promise<AccountState[]> {
+  return readStates(tx, organizationId, tx`a.customer_id = ${customerId}`)
+}
+
+async function readStates(tx: TransactionSql, organizationId: string, which: Fragment) {
   const rows = await tx<Row[]>`
     select a.id, a.organization_id, a.phone_number_id, a.business_account_id, a.version, a.phone_number, a.name,
-      a.team_id, a.status, a.attached, a.sealed_token, o.subscription, o.features, o.settings
+      a.team_id, a.status, a.attached, a.sealed_token, c.id as customer_id, c.name as customer_name,
+      c.status as customer_status, o.subscription, o.features, o.settings, o.retention_days
     from accounts a join organizations o on o.id = a.organization_id
-    where a.organization_id = ${organizationId} and (${accountId}::text is null or a.id = ${accountId})
-      and a.attached and a.phone_number_id is not null and a.sealed_token is not null
+    left join customers c on c.organization_id = a.organization_id and c.id = a.customer_id
+    where a.organization_id = ${organizationId} and ${which}
+      and a.phone_number_id is not null and a.sealed_token is not null
     order by a.id
   `
   return rows.map(toState)
@@ -57,11 +77,12 @@ const toState = (row: Row): AccountState => ({
   phone_number: row.phoneNumber,
   name: row.name,
   team_id: row.teamId,
-  customer: null,
+  customer: row.customerId === null ? null : { id: row.customerId, name: row.customerName ?? '' },
   refusal: refusalOf(row),
   attached: row.attached,
   sealed_token: row.sealedToken,
   settings: settingsOf(row.settings),
+  retention_days: row.retentionDays,
 })
 
 /** Gives each state that differs from the one before a new version and an event. Answers all states as they are now. */

@@ -3,7 +3,7 @@ import type { Input } from '@app/shared/contract.ts'
 import type { listAccounts as Contract } from '@app/shared/contracts/platform.ts'
 import { newId } from '@app/shared/ids.ts'
 import { afterAll, beforeAll, expect, test } from 'vitest'
-import { ask, newOrganization, newPhoneNumberId, startTestApp, type TestApp } from '../testing/app.ts'
+import { ask, newCustomer, newOrganization, newPhoneNumberId, startTestApp, type TestApp } from '../testing/app.ts'
 import { findAccount } from './find-account.ts'
 import { listAccounts } from './list-accounts.ts'
 
@@ -63,7 +63,7 @@ test('the newest is first; those of one moment stand in the order of their inter
 
 test("a customer's numbers alone; of one that nobody knows, none", async () => {
   const organizationId = await newOrganization(it.app)
-  const customerId = newId('cus')
+  const customerId = await newCustomer(it.app, organizationId)
   const phoneNumberId = await insert({ organizationId, customerId })
   await insert({ organizationId })
   const { data } = await list(organizationId, { customer_id: customerId })

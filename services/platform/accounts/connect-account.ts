@@ -1,17 +1,19 @@
 import type { Caller, Handler, Input } from '@app/shared/contract.ts'
 import type { connectAccount as contract } from '@app/shared/contracts/platform.ts'
-import type { Sql, TransactionSql } from '@app/shared/database.ts'
+import { customerUpdated } from '@app/shared/contracts/customers.ts'
+import type { TransactionSql } from '@app/shared/database.ts'
 import { newId } from '@app/shared/ids.ts'
 import { Problem } from '@app/shared/problem.ts'
 import { seal } from '@app/shared/seal.ts'
 import type { App } from '../app.ts'
 import { violates } from '../constraints.ts'
-import { unknownOrganization } from '../organizations/organizations.ts'
-import { unknownTeam } from '../teams/teams.ts'
+import { emitCustomer, lockCustomer } from '../customers/customers.ts'
+import { noteNumber } from '../customers/note-number.ts'
 import { readNumber, type UpstreamNumber } from '../upstream/read-number.ts'
 import { subscribeApp } from '../upstream/subscribe-app.ts'
 import { recordStates, statesOf } from './account-states.ts'
 import { accountColumns, type AccountRow, toAccount } from './accounts.ts'
+import { findPlace } from './find-place.ts'
 import { statusOf } from './status.ts'
 import { tellStates } from './tell-states.ts'
 
@@ -25,8 +27,7 @@ type Wanted = Input<typeof contract>['body']
  * before it answers. The same call again renews credential and state, and attaches a detached number again.
  */
 export const connectAccount: Handler<App, typeof contract> = async (app, { body }, caller) => {
-  if (body.customer_id !== undefined) throw new Problem('resource_not_found', { param: 'customer_id' })
-  await findTeam(app.sql, body)
+  await findPlace(app.sql, body)
   const number = await askUpstream(app, body, caller)
   const { account, states } = await app.sql
     .begin((tx) => attach(app, tx, body, number, caller))
@@ -36,20 +37,6 @@ export const connectAccount: Handler<App, typeof contract> = async (app, { body 
   app.relay.wake()
   await tellStates(app, states, caller)
   return { ...toAccount(account), account_id: account.id }
-}
-
-/** The team that is named, else that of the account when it is there, else the organization's first. */
-async function findTeam(sql: Sql | TransactionSql, { organization_id, phone_number_id, team_id }: Wanted) {
-  const [organization] = await sql`select id from organizations where id = ${organization_id}`
-  if (!organization) throw unknownOrganization()
-  const [row] = await sql<{ id: string }[]>`
-    select t.id from teams t
-    left join accounts a on a.organization_id = t.organization_id and a.phone_number_id = ${phone_number_id}
-    where t.organization_id = ${organization_id} and (${team_id ?? null}::text is null or t.id = ${team_id ?? null})
-    order by a.team_id = t.id desc nulls last, t.id limit 1
-  `
-  if (!row) throw unknownTeam()
-  return row.id
 }
 
 async function askUpstream({ upstream }: App, body: Wanted, caller: Caller): Promise<UpstreamNumber> {
@@ -63,7 +50,7 @@ async function askUpstream({ upstream }: App, body: Wanted, caller: Caller): Pro
 async function attach(app: App, tx: TransactionSql, body: Wanted, number: UpstreamNumber, caller: Caller) {
   const { organization_id: organizationId, phone_number_id: phoneNumberId } = body
   await tx`select id from organizations where id = ${organizationId} for no key update`
-  const teamId = await findTeam(tx, body)
+  const { teamId, customerId } = await findPlace(tx, body)
   const [known] = await tx<Pick<AccountRow, 'id' | 'status'>[]>`
     select id, status from accounts where organization_id = ${organizationId} and phone_number_id = ${phoneNumberId}
   `
@@ -71,17 +58,26 @@ async function attach(app: App, tx: TransactionSql, body: Wanted, number: Upstre
   const status = statusOf(number.status) ?? known?.status ?? 'onboarding'
   const [account] = await tx<[AccountRow]>`
     insert into accounts as a (organization_id, id, phone_number_id, business_account_id, phone_number, name, team_id,
-      status, upstream_status, sealed_token)
+      customer_id, status, upstream_status, sealed_token)
     values (${organizationId}, ${id}, ${phoneNumberId}, ${body.business_account_id}, ${number.phoneNumber},
-      ${number.name}, ${teamId}, ${status}, ${number.status},
+      ${number.name}, ${teamId}, ${customerId}, ${status}, ${number.status},
       ${seal(app.sealKeys, body.access_token, `account:${id}`)})
     on conflict (organization_id, id) do update set
       business_account_id = excluded.business_account_id, phone_number = excluded.phone_number, name = excluded.name,
-      team_id = excluded.team_id, status = excluded.status, upstream_status = excluded.upstream_status,
-      sealed_token = excluded.sealed_token, attached = true, version = a.version + 1, updated_at = now()
+      team_id = excluded.team_id, customer_id = excluded.customer_id, status = excluded.status, upstream_status = excluded.upstream_status,
+      sealed_token = excluded.sealed_token, attached = true, removed = false,
+      reported_until = null, poll_at = now() + interval '1 minute', version = a.version + 1, updated_at = now()
     returning ${tx(accountColumns)}
   `
+  if (customerId !== null) await activate(tx, organizationId, customerId, caller)
   const states = await statesOf(tx, organizationId, id)
   await recordStates(tx, states, caller)
   return { account, states }
+}
+
+/** An operator's number counts as the customer's first one; it came through no link, so nobody was onboarded. */
+async function activate(tx: TransactionSql, organizationId: string, customerId: string, caller: Caller) {
+  const before = await lockCustomer(tx, organizationId, customerId)
+  const after = before && (await noteNumber(tx, before))
+  if (after && after.status !== before.status) await emitCustomer(tx, customerUpdated, after, caller)
 }

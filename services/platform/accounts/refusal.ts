@@ -1,5 +1,6 @@
 import type { AccountState } from '@app/shared/contracts/platform.ts'
 import type { z } from 'zod'
+import type { CustomerStatus } from '../customers/customers.ts'
 import type { OrganizationRow } from '../organizations/organizations.ts'
 import type { AccountStatus } from './status.ts'
 
@@ -14,14 +15,20 @@ const byStatus: Record<AccountStatus, Refusal> = {
 
 interface Standing {
   status: AccountStatus
+  /** Null for an account of the organization itself. */
+  customerStatus: CustomerStatus | null
   subscription: OrganizationRow['subscription']
   features: OrganizationRow['features']
 }
 
-/** Why a send from the account is refused, the first reason of these: its own status, the subscription, the entitlement. */
-export function refusalOf({ status, subscription, features }: Standing): Refusal {
+/**
+ * Why a send from the account is refused, the first reason of these: its own status, its customer's, the
+ * subscription, the entitlement.
+ */
+export function refusalOf({ status, customerStatus, subscription, features }: Standing): Refusal {
   const refusal = byStatus[status]
   if (refusal !== null) return refusal
+  if (customerStatus === 'suspended' || customerStatus === 'archived') return 'customer_suspended'
   if (subscription === 'lapsed') return 'subscription_inactive'
   return features.includes('messaging') ? null : 'feature_not_entitled'
 }

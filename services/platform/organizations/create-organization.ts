@@ -5,8 +5,8 @@ import type { App } from '../app.ts'
 import { insertTeam } from '../teams/teams.ts'
 import { organizationColumns, type OrganizationRow, toOrganization } from './organizations.ts'
 
-export const createOrganization: Handler<App, typeof contract> = ({ sql }, { body }) =>
-  sql.begin(async (tx) => {
+export const createOrganization: Handler<App, typeof contract> = async ({ sql, relay }, { body }, caller) => {
+  const organization = await sql.begin(async (tx) => {
     const { name, tier = 'pro', features = feature.options, subscription = 'active' } = body
     const [row] = await tx<[OrganizationRow]>`
       insert into organizations (id, name, tier, features, subscription, retention_days, settings)
@@ -14,6 +14,9 @@ export const createOrganization: Handler<App, typeof contract> = ({ sql }, { bod
         ${body.retention_days ?? null}, ${JSON.stringify(body.settings ?? {})}::text::jsonb)
       returning ${tx(organizationColumns)}
     `
-    await insertTeam(tx, row.id, 'Default')
+    await insertTeam(tx, row.id, 'Default', caller)
     return toOrganization(row)
   })
+  relay.wake()
+  return organization
+}

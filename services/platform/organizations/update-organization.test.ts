@@ -78,10 +78,18 @@ test('settings reach the numbers', async () => {
   for (const { settings } of peers.told.directory) expect(settings.window_check).toBe('upstream')
 })
 
+test('how long messages are kept is told as an event, for which nobody waits', async () => {
+  const { id } = await organizationWithNumbers()
+  await ask(it.app, updateOrganization, { organization_id: id, retention_days: 1 })
+  const events = (await eventsOf(id)).slice(-2).map(({ state }) => state)
+  for (const state of events) expect(state).toMatchObject({ retention_days: 1, version: 2 })
+  expect(peers.told.messaging).toEqual([])
+})
+
 test('what the numbers do not depend on makes no event and tells nobody', async () => {
   const { id } = await organizationWithNumbers()
   const before = await eventsOf(id)
-  await ask(it.app, updateOrganization, { organization_id: id, name: 'New', tier: 'starter', retention_days: 1 })
+  await ask(it.app, updateOrganization, { organization_id: id, name: 'New', tier: 'starter' })
   expect(await eventsOf(id)).toEqual(before)
   expect(peers.told.messaging).toEqual([])
 })

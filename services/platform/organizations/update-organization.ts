@@ -4,7 +4,8 @@ import type { TransactionSql } from '@app/shared/database.ts'
 import { recordChanges, statesOf } from '../accounts/account-states.ts'
 import { tellStates } from '../accounts/tell-states.ts'
 import type { App } from '../app.ts'
-import { organizationColumns, type OrganizationRow, toOrganization, unknownOrganization } from './organizations.ts'
+import { lockOrganization } from './lock-organization.ts'
+import { organizationColumns, type OrganizationRow, toOrganization } from './organizations.ts'
 
 type Changes = Input<typeof contract>['body']
 
@@ -20,15 +21,6 @@ export const updateOrganization: Handler<App, typeof contract> = async (app, { b
   // All of them, changed or not: the same call before this one may have been cut off here.
   if (body.features || body.subscription || body.settings) await tellStates(app, states, caller)
   return toOrganization(row)
-}
-
-/** Until the commit no other change of the organization or of its accounts comes between. */
-async function lockOrganization(tx: TransactionSql, id: string) {
-  const [row] = await tx<OrganizationRow[]>`
-    select ${tx(organizationColumns)} from organizations where id = ${id} for no key update
-  `
-  if (!row) throw unknownOrganization()
-  return row
 }
 
 async function write(tx: TransactionSql, before: OrganizationRow, changes: Changes) {

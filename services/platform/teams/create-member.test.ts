@@ -1,3 +1,4 @@
+import { memberChanged, teamChanged } from '@app/shared/contracts/platform.ts'
 import { newId } from '@app/shared/ids.ts'
 import { afterAll, beforeAll, expect, test } from 'vitest'
 import { ask, newOrganization, startTestApp, type TestApp } from '../testing/app.ts'
@@ -30,4 +31,20 @@ test('joins the team', async () => {
   expect(member).toEqual({ id: expect.stringMatching(/^usr_/), object: 'member', team_id: team.id, ...ana })
   const rows = await it.app.sql`select organization_id, team_id, name, email from members where id = ${member.id}`
   expect(rows).toEqual([{ organizationId: organization_id, teamId: team.id, ...ana }])
+})
+
+test('teams and members are told of, the first team too, a refused one not', async () => {
+  const organization_id = await newOrganization(it.app)
+  const team = await ask(it.app, createTeam, { organization_id, name: 'Support' })
+  const member = await ask(it.app, createMember, { organization_id, team_id: team.id, ...ana })
+  await ask(it.app, createTeam, { organization_id, name: 'Support' }).catch(() => undefined)
+  const told = await it.app.sql<{ subject: string; data: unknown }[]>`
+    select subject, convert_from(payload, 'UTF8')::json as data from outbox
+    where headers ->> 'organization' = ${organization_id} order by seq
+  `
+  expect(told).toEqual([
+    { subject: teamChanged.subject, data: { team: { id: expect.stringMatching(/^team_/), name: 'Default' } } },
+    { subject: teamChanged.subject, data: { team: { id: team.id, name: 'Support' } } },
+    { subject: memberChanged.subject, data: { member: { id: member.id, team_id: team.id, ...ana } } },
+  ])
 })

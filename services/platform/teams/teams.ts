@@ -1,11 +1,15 @@
-import type { Sql, TransactionSql } from '@app/shared/database.ts'
+import type { Caller } from '@app/shared/contract.ts'
+import { teamChanged } from '@app/shared/contracts/platform.ts'
+import type { TransactionSql } from '@app/shared/database.ts'
+import { emit } from '@app/shared/events.ts'
 import { newId } from '@app/shared/ids.ts'
 import { Problem } from '@app/shared/problem.ts'
 
 /** Answers the new team's id. */
-export async function insertTeam(sql: Sql | TransactionSql, organizationId: string, name: string) {
+export async function insertTeam(tx: TransactionSql, organizationId: string, name: string, { traceparent }: Caller) {
   const id = newId('team')
-  await sql`insert into teams (organization_id, id, name) values (${organizationId}, ${id}, ${name})`
+  await tx`insert into teams (organization_id, id, name) values (${organizationId}, ${id}, ${name})`
+  await emit(tx, teamChanged, { team: { id, name } }, { organizationId, traceparent })
   return id
 }
 

@@ -1,15 +1,18 @@
 import { randomBytes, randomInt } from 'node:crypto'
 import { systemCaller } from '@app/shared/ask.ts'
-import type { Answer, Caller, Handler, Input, Rpc } from '@app/shared/contract.ts'
+import type { Answer, Caller, Handler, Input, Rpc, WholeAnswer } from '@app/shared/contract.ts'
+import type { createCustomer as Customer } from '@app/shared/contracts/customers.ts'
 import { putAccount } from '@app/shared/contracts/directory.ts'
 import { putSender } from '@app/shared/contracts/messaging.ts'
-import type { createOrganization as Organization } from '@app/shared/contracts/platform.ts'
+import type { connectAccount as Account, createOrganization as Organization } from '@app/shared/contracts/platform.ts'
+import type { EventHeaders } from '@app/shared/events.ts'
 import { startRelay } from '@app/shared/relay.ts'
 import { serve } from '@app/shared/rpc.ts'
 import { testService } from '@app/test/service.ts'
 import type { AccountState } from '../accounts/account-states.ts'
 import { connectAccount } from '../accounts/connect-account.ts'
 import type { App } from '../app.ts'
+import { createCustomer } from '../customers/create-customer.ts'
 import { createOrganization } from '../organizations/create-organization.ts'
 import { rateTiers } from '../organizations/rate-tiers.ts'
 import { createUpstream } from '@app/shared/upstream.ts'
@@ -23,10 +26,14 @@ export async function startTestApp() {
     ...service,
     relay: startRelay(service),
     sealKeys: { current: 'k1', byId: new Map([['k1', randomBytes(32)]]) },
+    cursorKeys: { current: 'k1', byId: new Map([['k1', randomBytes(32)]]) },
+    publicUrl: 'https://messaging.example',
+    upstreamAppSecret: 'app-secret',
     rateTiers: rateTiers.parse('{}'),
     upstream: createUpstream({
       UPSTREAM_BASE_URL: upstream.url,
       UPSTREAM_API_VERSION: 'v23.0',
+      UPSTREAM_APP_ID: '1234567890',
       UPSTREAM_KEEPALIVE_MS: 1_000,
       UPSTREAM_SUBSCRIBE_APPS: true,
     }),
@@ -59,7 +66,10 @@ export async function startPeers(app: App) {
   return { told, stop: () => Promise.all([messaging.stop(), directory.stop()]) }
 }
 
-/** Asks a handler as the bus does: with a body alone, for an administrator, unless told otherwise. */
+/**
+ * Asks a handler as the bus does: with a body alone, for an administrator, unless told otherwise. Of an answer in bytes it
+ * answers what the client gets as `data`.
+ */
 export async function ask<C extends Rpc>(
   app: App,
   handler: Handler<App, C>,
@@ -67,7 +77,10 @@ export async function ask<C extends Rpc>(
   { caller = systemCaller(), ...input }: Partial<Input<C>> & { caller?: Caller } = {},
 ): Promise<Answer<C>> {
   const answer = await handler(app, { params: {}, query: {}, ...input, body } as Input<C>, caller)
-  return answer as Answer<C>
+  const { whole, body: bytes } = answer as Partial<WholeAnswer>
+  if (!whole) return answer as Answer<C>
+  const envelope = JSON.parse(Buffer.from(bytes ?? []).toString()) as { data: Answer<C> }
+  return envelope.data
 }
 
 /** A new organization's id. */
@@ -75,6 +88,15 @@ export async function newOrganization(app: App, fields: Partial<Input<typeof Org
   const { id } = await ask(app, createOrganization, { name: 'Acme', ...fields })
   return id
 }
+
+/** A new customer's id. */
+export async function newCustomer(app: App, organizationId: string, fields: Partial<NewCustomer> = {}) {
+  const caller = systemCaller(organizationId)
+  const { id } = await ask(app, createCustomer, { name: 'Bakery', ...fields }, { caller })
+  return id
+}
+
+type NewCustomer = Input<typeof Customer>['body']
 
 export const newPhoneNumberId = () => `1${randomInt(1e10).toString().padStart(10, '0')}`
 
@@ -86,12 +108,33 @@ export function knowNumber({ upstream }: Pick<TestApp, 'upstream'>, phoneNumberI
 }
 
 /** Connects a number that the upstream knows; peers must be there. */
-export async function connect(test: TestApp, organizationId: string, phoneNumberId = newPhoneNumberId(), fields = {}) {
+export async function connect(
+  test: TestApp,
+  organizationId: string,
+  phoneNumberId = newPhoneNumberId(),
+  fields = {},
+  wanted: Partial<Input<typeof Account>['body']> = {},
+) {
   knowNumber(test, phoneNumberId, fields)
   return ask(test.app, connectAccount, {
     organization_id: organizationId,
     phone_number_id: phoneNumberId,
     access_token: 'EAAtoken',
     business_account_id: '900900',
+    ...wanted,
   })
+}
+
+/** What the outbox holds of an organization's public events, in their order. */
+export async function eventsOf({ sql }: App, organizationId: string) {
+  const rows = await sql<{ headers: EventHeaders; body: { type: string; data: Record<string, unknown> } }[]>`
+    select headers, convert_from(payload, 'UTF8')::json as body from outbox
+    where headers ->> 'organization' = ${organizationId} and headers ? 'type' order by seq
+  `
+  return rows.map(({ headers, body }) => ({
+    type: body.type,
+    data: body.data,
+    line: headers.line,
+    phone: headers.phone,
+  }))
 }

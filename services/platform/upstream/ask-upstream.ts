@@ -8,7 +8,10 @@ export interface Question<A extends z.ZodType> extends Place {
   method: 'GET' | 'POST'
   /** Below the version, such as `/106540352242922?fields=id`. */
   path: string
-  token: string
+  /** Null for the one question that brings its own proof. */
+  token: string | null
+  /** Sent as JSON. */
+  body?: object
   /** What a fit answer looks like. */
   answer: A
 }
@@ -24,7 +27,7 @@ export async function askUpstream<A extends z.ZodType>(
   deadline: number,
 ): Promise<z.output<A>> {
   // What is in no header could end ours and begin another.
-  if (!/^[\x21-\x7e]+$/.test(question.token)) {
+  if (question.token !== null && !/^[\x21-\x7e]+$/.test(question.token)) {
     throw invalidField('access_token', 'access_token must be visible ASCII characters.')
   }
   const { statusCode, value } = await exchange(upstream, question, deadline)
@@ -33,13 +36,21 @@ export async function askUpstream<A extends z.ZodType>(
   throw problemOf(statusCode, value, question)
 }
 
-async function exchange({ url, agent }: Upstream, { method, path, token }: Question<z.ZodType>, deadline: number) {
+async function exchange(
+  { url, agent }: Upstream,
+  { method, path, token, body: content }: Question<z.ZodType>,
+  deadline: number,
+) {
   const timeoutMs = Math.max(1, Math.floor(deadline - performance.now()))
   try {
     const { statusCode, body } = await request(`${url}${path}`, {
       method,
       dispatcher: agent,
-      headers: { authorization: `Bearer ${token}` },
+      headers: {
+        ...(token !== null && { authorization: `Bearer ${token}` }),
+        ...(content && { 'content-type': 'application/json' }),
+      },
+      body: content ? JSON.stringify(content) : null,
       signal: AbortSignal.timeout(timeoutMs),
     })
     return { statusCode, value: parse(await body.text()) }

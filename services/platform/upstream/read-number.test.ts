@@ -12,6 +12,7 @@ beforeAll(async () => {
   upstream = createUpstream({
     UPSTREAM_BASE_URL: `${platform.url}/`,
     UPSTREAM_API_VERSION: 'v23.0',
+    UPSTREAM_APP_ID: '1234567890',
     UPSTREAM_KEEPALIVE_MS: 1_000,
     UPSTREAM_SUBSCRIBE_APPS: true,
   })

@@ -3,8 +3,25 @@ import { z } from 'zod'
 
 /** The field of our request that names the object in the question's path. */
 export interface Place {
-  param: 'phone_number_id' | 'business_account_id'
+  param: 'phone_number_id' | 'business_account_id' | 'code'
 }
+
+/** The cause of a problem that the platform's own error body made. */
+export class UpstreamError extends Error {
+  override readonly name = 'UpstreamError'
+  readonly code: number
+  readonly subcode: number | undefined
+
+  constructor(httpStatus: number, { code, error_subcode: subcode }: Refusal) {
+    super(`the platform answered ${httpStatus} with code ${code}, subcode ${subcode ?? 'none'}`)
+    this.code = code
+    this.subcode = subcode
+  }
+}
+
+/** What the platform itself said, when it is why something failed. */
+export const upstreamErrorOf = (err: unknown): UpstreamError | undefined =>
+  err instanceof Problem && err.cause instanceof UpstreamError ? err.cause : undefined
 
 /** The platform's error body. Its texts are for people: what it means is in the code. */
 const Refused = z.object({
@@ -29,7 +46,7 @@ export function problemOf(httpStatus: number, value: unknown, { param }: Place):
   const refusal = Refused.safeParse(value).data?.error
   if (!refusal) return withoutShape(httpStatus)
   const { code, error_subcode: subcode } = refusal
-  const cause = new Error(`the platform answered ${httpStatus} with code ${code}, subcode ${subcode ?? 'none'}`)
+  const cause = new UpstreamError(httpStatus, refusal)
   if (passing.has(code)) return new Problem('upstream_unavailable', { cause })
   const refused = (field?: string) =>
     new Problem('upstream_refused', { param: field, message: sentenceOf(refusal), cause })

@@ -5,6 +5,7 @@ import { createLaneHealth } from './lane-health.ts'
 import { makeAttempt } from './make-attempt.ts'
 import { type Attempt, nextDue, openAttempts } from './open-attempts.ts'
 import type { Outcome } from './outcome.ts'
+import { pausedByHand } from './paused.ts'
 import { recordAttempts } from './record-attempts.ts'
 import { createKeysOf } from './sign.ts'
 
@@ -60,7 +61,7 @@ async function wakeSleepers(sql: Sql): Promise<number> {
     )
     update lanes l set due_at = now() from open
     where l.id = open.subscription_id and l.due_at is null
-      and not exists (select from subscriptions s where s.id = l.id and s.status = 'paused')
+      and not exists (select from subscriptions s where s.id = l.id and ${pausedByHand(sql)})
   `
   return count
 }

@@ -1,5 +1,6 @@
 import type { Sql, TransactionSql } from '@app/shared/database.ts'
 import { firstIdAt } from '@app/shared/ids.ts'
+import { countReplayed } from '../replays/count-replayed.ts'
 import { notInCall } from './in-call.ts'
 import { type InLine, lockLines, promoteLines } from './lines.ts'
 
@@ -13,22 +14,17 @@ export type GivenUp = 'subscription_deleted' | 'subscription_disabled' | 'expire
 /** Makes the open deliveries of a subscription dead, but for those in a call; answers how many. */
 export async function giveUp(tx: TransactionSql, subscriptionId: string, why: GivenUp): Promise<number> {
   const { count } = await tx`
-    with gone as (
+    with over as (
       delete from due_deliveries where id in (
         select id from due_deliveries where subscription_id = ${subscriptionId} and ${notInCall(tx)}
         limit ${mostAtOnce}
-      ) returning id, organization_id, subscription_id
-    )
+      ) returning id, organization_id, subscription_id, replay_id, 'dead' as verdict
+    ), ${countReplayed(tx)}
     insert into dead_deliveries (id, organization_id, subscription_id, error_code)
-    select id, organization_id, subscription_id, ${why} from gone on conflict (id) do nothing
+    select id, organization_id, subscription_id, ${why} from over on conflict (id) do nothing
   `
   return count
 }
-
-/** The lane is due, whatever it waited for. Wake the mailbox after the commit. */
-export const wakeLane = (tx: TransactionSql, subscriptionId: string) => tx`
-  update lanes set due_at = now(), paced_until = '-infinity', arrivals = arrivals + 1 where id = ${subscriptionId}
-`
 
 /** A sweep: what waited seven days for its endpoint is given up. */
 export function sweepExpired(sql: Sql): Promise<number> {
@@ -60,14 +56,14 @@ async function expire(tx: TransactionSql, which: ReturnType<TransactionSql>) {
   if (rows.length === 0) return 0
   await lockLines(tx, rows)
   const gone = await tx<InLine[]>`
-    with gone as (
+    with over as (
       delete from due_deliveries where id = any(${rows.map(({ id }) => id)}) and ${notInCall(tx)}
-      returning id, organization_id, subscription_id, line
-    ), dead as (
+      returning id, organization_id, subscription_id, line, replay_id, 'dead' as verdict
+    ), ${countReplayed(tx)}, dead as (
       insert into dead_deliveries (id, organization_id, subscription_id, error_code)
-      select id, organization_id, subscription_id, 'expired' from gone on conflict (id) do nothing
+      select id, organization_id, subscription_id, 'expired' from over on conflict (id) do nothing
     )
-    select subscription_id, line from gone
+    select subscription_id, line from over
   `
   await promoteLines(tx, gone)
   return gone.length

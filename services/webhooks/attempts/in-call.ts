@@ -4,8 +4,8 @@ import type { TransactionSql } from '@app/shared/database.ts'
 const leaseSeconds = 25
 
 /** Of a row of due_deliveries: nobody is at it. */
-export const notInCall = (tx: TransactionSql) =>
-  tx`(begun_at is null or begun_at < now() - ${leaseSeconds} * interval '1 second')`
+export const notInCall = (tx: TransactionSql, row = tx``) =>
+  tx`(${row}begun_at is null or ${row}begun_at < now() - ${leaseSeconds} * interval '1 second')`
 
 /** Of a row of due_deliveries: when it is due, or will be found to be nobody's. */
 export const freeAt = (tx: TransactionSql) => tx`greatest(due_at, begun_at + ${leaseSeconds} * interval '1 second')`

@@ -2,9 +2,9 @@ import type { Lane } from '@app/shared/lanes.ts'
 import { expect, test } from 'vitest'
 import { createLaneHealth, type Ended } from './lane-health.ts'
 
-const success: Ended = { as: 'success', isProbe: false }
-const failure: Ended = { as: 'failure', isProbe: false }
-const failedProbe: Ended = { as: 'failure', isProbe: true }
+const success: Ended = { as: 'success' }
+const failure: Ended = { as: 'failure', isProbe: false, isPaused: false }
+const failedProbe: Ended = { as: 'failure', isProbe: true, isPaused: false }
 
 const laneOf = (failures = 0): Lane => ({
   id: 'wbs_1',
@@ -75,7 +75,7 @@ test('one success closes the breaker', () => {
   const { after, pass } = trial()
   after(failure, failure, failure, failure, failure)
   pass(40_000)
-  expect(after({ as: 'success', isProbe: true })).toEqual({ failures: 0, waitMs: null })
+  expect(after(success)).toEqual({ failures: 0, waitMs: null })
 })
 
 test('a Retry-After holds, whatever else comes back meanwhile, and is no failure', () => {

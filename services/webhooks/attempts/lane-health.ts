@@ -6,14 +6,17 @@ import { spread } from './schedule.ts'
 const mostAtOnce = 10
 /** So many failures in a row open the breaker: one probe at a time, further and further apart. */
 export const breakerFailures = 5
-const firstProbeMs = 30_000
-const longestProbeMs = 300_000
+const probesMs = { first: 30_000, longest: 300_000 }
+/** So many failures in a row, over at least ten minutes, pause the subscription; then it is probed more rarely still. */
+export const pauseFailures = 20
+const healingProbesMs = { first: 300_000, longest: 3_600_000 }
 /** An endpoint that is silent for so long gets nothing more until it answers, so that it does not fill the slots. */
 const hangingMs = 1_000
 
 /** How an attempt ended, in the eyes of the endpoint's lane. */
 export type Ended =
-  | { as: 'success' | 'failure'; isProbe: boolean }
+  | { as: 'success' }
+  | { as: 'failure'; isProbe: boolean; isPaused: boolean }
   /** It asked us to wait, or something of ours is away: nobody's failure. */
   | { as: 'wait'; waitMs: number }
 
@@ -34,10 +37,19 @@ export interface LaneHealth {
   /** An attempt begins; the answer is to be called when it ends. */
   begun: (laneId: string) => (isSuccess: boolean) => void
   /** Works out what a lane does after these ends; counts for good at `commit`. */
-  after: (lane: Lane, ends: Ended[]) => { failures: number; waitMs: number | null }
+  after: (lane: Lane, ends: Ended[]) => After
+  /** Its subscription paused itself just now: answers the wait before the first probe that may heal it. */
+  pause: (laneId: string) => number
   /** Forgets what was worked out and not committed. */
   rollback: () => void
   commit: () => void
+}
+
+export interface After {
+  failures: number
+  waitMs: number | null
+  /** The first of the failures in a row is among these ends. */
+  isNewStreak: boolean
 }
 
 const healthy: Health = { atOnce: mostAtOnce, probeMs: 0, openUntil: 0, askedUntil: 0 }
@@ -66,7 +78,18 @@ export function createLaneHealth(now: () => number = () => performance.now()): L
       const { failures, health } = ends.reduce((before, end) => step(before, end, now()), start)
       drafts.set(lane.id, health)
       const waitMs = Math.max(health.openUntil, health.askedUntil) - now()
-      return { failures, waitMs: waitMs > 0 ? waitMs : null }
+      const isNewStreak = failures > 0 && (lane.failures === 0 || ends.some(({ as }) => as === 'success'))
+      return { failures, waitMs: waitMs > 0 ? waitMs : null, isNewStreak }
+    },
+    pause(laneId) {
+      const waitMs = spread(healingProbesMs.first, 0.2)
+      drafts.set(laneId, {
+        ...healthOf(laneId),
+        atOnce: 1,
+        probeMs: healingProbesMs.first,
+        openUntil: now() + waitMs,
+      })
+      return waitMs
     },
     rollback() {
       drafts = new Map()
@@ -94,8 +117,9 @@ function step({ failures: before, health }: State, end: Ended, now: number): Sta
   }
   const failures = before + 1
   if (failures < breakerFailures) return { failures, health: { ...health, atOnce: 1 } }
+  const { first, longest } = end.isPaused ? healingProbesMs : probesMs
   // Attempts that were under way when it opened are no probes, and do not put the first one off.
-  const probeMs = end.isProbe ? Math.min(Math.max(health.probeMs, firstProbeMs / 2) * 2, longestProbeMs) : firstProbeMs
+  const probeMs = end.isProbe ? Math.min(Math.max(health.probeMs, first / 2) * 2, longest) : first
   return { failures, health: { ...health, atOnce: 1, probeMs, openUntil: now + spread(probeMs, 0.2) } }
 }
 

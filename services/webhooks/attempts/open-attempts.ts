@@ -4,6 +4,7 @@ import { giveUp } from './give-up.ts'
 import { freeAt, notInCall } from './in-call.ts'
 import { breakerFailures } from './lane-health.ts'
 import type { EventKey, Payload, Payloads } from './payloads.ts'
+import { pausedByHand, pausedItself } from './paused.ts'
 import type { SealedSecrets } from './sign.ts'
 
 /** An attempt that may be made: its number is in its row. */
@@ -16,6 +17,10 @@ export interface Attempt {
   tries: number
   line: string | null
   isProbe: boolean
+  /** Its subscription has paused itself, and this attempt may heal it. */
+  isPaused: boolean
+  /** The job that replays it. */
+  replayId: string | null
   url: string
   /** Those that sign now, newest first (sign.ts). */
   secrets: SealedSecrets
@@ -24,7 +29,7 @@ export interface Attempt {
   payload: Payload | null
 }
 
-interface Row extends Omit<Attempt, 'isProbe' | 'id' | 'payload'>, EventKey {
+interface Row extends Omit<Attempt, 'isProbe' | 'isPaused' | 'id' | 'payload'>, EventKey {
   /** Null: nothing of the lane is due. */
   id: string | null
   /** Of the subscription; null: it was deleted. */
@@ -52,14 +57,19 @@ export async function openAttempts(tx: TransactionSql, payloads: Payloads, wants
   }
   const begun = rows.filter(isBegun)
   const found = await payloads.find(tx, begun)
-  return begun.map((row, n) => ({ ...row, payload: found[n] ?? null, isProbe: probes.has(row.laneId) }))
+  return begun.map((row, n) => ({
+    ...row,
+    payload: found[n] ?? null,
+    isProbe: probes.has(row.laneId),
+    isPaused: row.status === 'paused',
+  }))
 }
 
 const isBegun = (row: Row): row is Row & { id: string } => row.id !== null
 
 const begin = (tx: TransactionSql, given: { lane: string; free: number; probe: string | null }[]) => tx<Row[]>`
   with s as materialized (
-    select g.lane, g.free, g.probe, s.url, s.status, (
+    select g.lane, g.free, g.probe, s.url, s.status, s.disabled_reason, (
         select string_agg(k.id || ' ' || k.sealed, ',' order by k.id desc)
         from secrets k where k.subscription_id = g.lane and (k.expires_at is null or k.expires_at > now())
       ) as secrets,
@@ -86,22 +96,23 @@ const begin = (tx: TransactionSql, given: { lane: string; free: number; probe: s
       (select id, attempts, begun_at from due_deliveries
         where subscription_id = s.lane and ${notInCall(tx)} and due_at is not null and s.probe = 'newest'
         order by due_at desc, seq desc limit 1)
-    ) p where s.status = 'active'
+    ) p where s.status = 'active' or (${pausedItself(tx)} and s.probe is not null)
   ), lost as (
     insert into attempts (delivery_id, number, started_at, error_code, error_message)
     select id, attempts, begun_at, 'interrupted', 'We stopped during this attempt; its outcome is unknown.'
     from picked where begun_at is not null on conflict (delivery_id, number) do nothing
   ), begun as (
-    update due_deliveries d set attempts = d.attempts + 1, begun_at = now() from picked where d.id = picked.id
-    returning d.id, d.seq, d.organization_id, d.subscription_id, d.attempts as number, d.tries, d.line, d.event_at, d.event_id
+    update due_deliveries d set attempts = d.attempts + 1, begun_at = now() from picked
+    where d.id = picked.id and ${notInCall(tx, tx`d.`)}
+    returning d.id, d.seq, d.organization_id, d.subscription_id, d.attempts as number, d.tries, d.line, d.event_at, d.event_id, d.replay_id
   )
-  select s.lane as lane_id, s.status, s.url, coalesce(s.secrets, '') as secrets, b.id, b.number, b.tries, b.line,
+  select s.lane as lane_id, s.status, s.url, coalesce(s.secrets, '') as secrets, b.id, b.number, b.tries, b.line, b.replay_id,
     b.organization_id, b.event_id, b.event_at
   from s left join begun b on b.subscription_id = s.lane
   order by b.seq
 `
 
-/** When the lanes' next deliveries are due; those of a paused subscription are not. */
+/** When the lanes' next deliveries are due; those of a subscription that was paused by hand are not. */
 export const nextDue = (tx: TransactionSql, laneIds: string[]) => tx<{ laneId: string; waitMs: number }[]>`
   select l.id as lane_id, greatest(0, extract(epoch from d.at - now()) * 1000)::float8 as wait_ms
   from unnest(${laneIds}::text[]) l(id) cross join lateral (
@@ -110,5 +121,5 @@ export const nextDue = (tx: TransactionSql, laneIds: string[]) => tx<{ laneId: s
       order by due_at, seq limit 20
     ) first
   ) d
-  where d.at is not null and not exists (select from subscriptions s where s.id = l.id and s.status = 'paused')
+  where d.at is not null and not exists (select from subscriptions s where s.id = l.id and ${pausedByHand(tx)})
 `

@@ -1,10 +1,14 @@
+import { subscriptionDisabled } from '@app/shared/contracts/webhook-events.ts'
 import type { TransactionSql } from '@app/shared/database.ts'
 import type { Directive, Done } from '@app/shared/mailbox.ts'
+import { countReplayed } from '../replays/count-replayed.ts'
+import { isOperational, tellOf } from '../subscriptions/tell-of.ts'
 import { lockLines, promoteLines } from './lines.ts'
 import type { Ended, LaneHealth } from './lane-health.ts'
 import type { Attempt } from './open-attempts.ts'
 import type { Outcome } from './outcome.ts'
 import { retryDelayMs } from './schedule.ts'
+import { switchSubscriptions } from './switch-subscriptions.ts'
 
 type DoneAttempt = Done<Attempt, Outcome>
 
@@ -16,9 +20,23 @@ export async function recordAttempts(
 ): Promise<Directive[]> {
   const inLine = done.map(({ item }) => ({ subscriptionId: item.laneId, line: item.line }))
   await lockLines(tx, inLine)
-  await write(tx, done.map(rowOf))
+  await lockReplays(tx, done)
+  const gone = await write(tx, done.map(rowOf))
   await promoteLines(tx, inLine)
-  return directives(done, health)
+  await tellOf(
+    tx,
+    subscriptionDisabled,
+    gone.map(({ id }) => ({ id })),
+    'gone',
+  )
+  return directives(tx, done, health)
+}
+
+/** Their counts change with the outcomes; in one order, so that two settlements do not wait for each other. */
+async function lockReplays(tx: TransactionSql, done: DoneAttempt[]) {
+  const ids = done.flatMap(({ item }) => item.replayId ?? [])
+  if (ids.length === 0) return
+  await tx`select id from replays where id = any(${ids}) order by id for no key update`
 }
 
 /** What the row of a delivery becomes. */
@@ -57,7 +75,7 @@ function afterFailure({ isProbe, tries }: Attempt) {
 }
 
 /** One statement for all. Rows that another holder has begun again since are his. */
-const write = (tx: TransactionSql, rows: object[]) => tx`
+const write = (tx: TransactionSql, rows: object[]) => tx<{ id: string }[]>`
   with u as (
     select * from json_to_recordset(${JSON.stringify(rows)}::text::json) as u(id text, lane text, number int, verdict text,
       code text, wait_ms float8, tries int, started_at timestamptz, duration_ms int, status int, snippet text,
@@ -76,11 +94,11 @@ const write = (tx: TransactionSql, rows: object[]) => tx`
   ), over as (
     delete from due_deliveries d using o
     where d.id = o.id and d.attempts = o.number and o.verdict in ('succeeded', 'dead')
-    returning d.id, d.organization_id, d.subscription_id, o.verdict, o.code
+    returning d.id, d.organization_id, d.subscription_id, d.replay_id, o.verdict, o.code
   ), dead as (
     insert into dead_deliveries (id, organization_id, subscription_id, error_code)
     select id, organization_id, subscription_id, code from over where verdict = 'dead' on conflict (id) do nothing
-  ), again as (
+  ), ${countReplayed(tx)}, again as (
     update due_deliveries d set begun_at = null, tried = true, tries = o.tries,
       due_at = case when o.wait_ms is null then d.due_at else now() + o.wait_ms * interval '1 ms' end
     from o where d.id = o.id and d.attempts = o.number and o.verdict = 'again'
@@ -88,28 +106,40 @@ const write = (tx: TransactionSql, rows: object[]) => tx`
     update due_deliveries d set begun_at = null, attempts = d.attempts - 1
     from o where d.id = o.id and d.attempts = o.number and o.verdict = 'unbegun'
   )
-  update subscriptions set status = 'disabled', disabled_reason = 'gone', disabled_at = now(), updated_at = now()
-  where id in (select lane from u where code = 'gone') and status <> 'disabled'
+  update subscriptions set status = 'disabled', disabled_reason = 'gone', disabled_at = now(), paused_at = null,
+    updated_at = now()
+  where id in (select lane from u where code = 'gone') and status <> 'disabled' returning id
 `
 
-function directives(done: DoneAttempt[], health: LaneHealth): Directive[] {
-  const byLane = Map.groupBy(done, ({ item }) => item.laneId)
-  return [...byLane].flatMap(([laneId, [first, ...others]]) => {
+async function directives(tx: TransactionSql, done: DoneAttempt[], health: LaneHealth): Promise<Directive[]> {
+  const streaks = [...Map.groupBy(done, ({ item }) => item.laneId)].flatMap(([laneId, [first, ...others]]) => {
     if (!first) return []
-    const ends = [first, ...others].flatMap(({ item, outcome }) => endOf(item, outcome))
-    const { failures, waitMs } = health.after(first.lane, ends)
-    // The common case: a healthy lane that goes on.
-    if (failures === 0 && first.lane.failures === 0 && waitMs === null) return []
-    return [{ laneId, failures, waitMs, pacedMs: waitMs ?? 0 }]
+    const all = [first, ...others]
+    const ends = all.flatMap(({ item, outcome }) => endOf(item, outcome))
+    const { lane } = first
+    return [{ laneId, lane, ...health.after(lane, ends), ...whoEnded(all) }]
+  })
+  // The common case: a healthy lane that goes on.
+  const noted = streaks.filter(({ failures, lane, waitMs }) => failures > 0 || lane.failures > 0 || waitMs !== null)
+  const paused = await switchSubscriptions(tx, noted)
+  return noted.map(({ laneId, failures, waitMs }) => {
+    const waits = paused.has(laneId) ? Math.max(health.pause(laneId), waitMs ?? 0) : waitMs
+    return { laneId, failures, waitMs: waits, pacedMs: waits ?? 0 }
   })
 }
 
-function endOf({ isProbe }: Attempt, outcome: Outcome | null): Ended[] {
+/** What the switches of a subscription need to know of a lane's attempts. */
+const whoEnded = (done: DoneAttempt[]) => ({
+  heals: done.some(({ item, outcome }) => outcome?.kind === 'succeeded' && item.isPaused),
+  failsItself: done.some(({ item, outcome }) => outcome?.kind === 'failed' && !isOperational(item.payload?.type)),
+})
+
+function endOf({ isProbe, isPaused }: Attempt, outcome: Outcome | null): Ended[] {
   switch (outcome?.kind) {
     case 'succeeded':
-      return [{ as: 'success', isProbe }]
+      return [{ as: 'success' }]
     case 'failed':
-      return [{ as: 'failure', isProbe }]
+      return [{ as: 'failure', isProbe, isPaused }]
     case 'wait':
       return [{ as: 'wait', waitMs: outcome.waitMs }]
     case 'gone':

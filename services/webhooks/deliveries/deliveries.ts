@@ -1,4 +1,4 @@
-import type { WebhookDelivery } from '@app/shared/contracts/webhooks.ts'
+import type { WebhookDelivery } from '@app/shared/contracts/webhook-deliveries.ts'
 import type { Sql } from '@app/shared/database.ts'
 import { timeOf } from '@app/shared/ids.ts'
 import type { z } from 'zod'

@@ -1,5 +1,5 @@
 import type { Handler } from '@app/shared/contract.ts'
-import type { getWebhookDelivery as contract } from '@app/shared/contracts/webhooks.ts'
+import type { getWebhookDelivery as contract } from '@app/shared/contracts/webhook-deliveries.ts'
 import { timeOf } from '@app/shared/ids.ts'
 import { notFound } from '@app/shared/problem.ts'
 import type { App } from '../app.ts'
@@ -13,7 +13,7 @@ export const getWebhookDelivery: Handler<App, typeof contract> = async ({ sql },
       ${lastAttempt(sql)}
       left join lateral (
         select payload from events
-        where at = ${timeOf(params.id)} and organization_id = d.organization_id and event_id = d.event_id limit 1
+        where at = coalesce(d.event_at, ${timeOf(params.id)}::timestamptz) and organization_id = d.organization_id and event_id = d.event_id limit 1
       ) e on true
     where d.id = ${params.id} and d.organization_id = ${caller.organizationId}
   `

@@ -1,5 +1,5 @@
 import type { Handler, Input } from '@app/shared/contract.ts'
-import { listWebhookDeliveries as contract } from '@app/shared/contracts/webhooks.ts'
+import { listWebhookDeliveries as contract } from '@app/shared/contracts/webhook-deliveries.ts'
 import type { Sql } from '@app/shared/database.ts'
 import { firstIdAt } from '@app/shared/ids.ts'
 import { openPage } from '@app/shared/page.ts'

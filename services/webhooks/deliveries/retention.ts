@@ -3,16 +3,21 @@ import { firstIdAt } from '@app/shared/ids.ts'
 import type { DailyPartitions } from '@app/shared/partitions.ts'
 
 const keepDays = 90
+const keepPayloadDays = 30
+const dayMs = 24 * 60 * 60 * 1000
 
 export const partitions: DailyPartitions[] = [
-  { table: 'events', by: 'time', keepDays: 30 },
+  { table: 'events', by: 'time', keepDays: keepPayloadDays },
   { table: 'deliveries', by: 'wbd', keepDays },
   { table: 'attempts', by: 'wbd', keepDays },
 ]
 
+/** Since when payloads are kept: what is older cannot be replayed. */
+export const payloadsSince = (): Date => new Date(Date.now() - keepPayloadDays * dayMs)
+
 /** A sweep: the dead-letter queue forgets what `deliveries` has forgotten. */
 export async function sweepDead(sql: Sql): Promise<number> {
-  const before = firstIdAt('wbd', new Date(Date.now() - keepDays * 24 * 60 * 60 * 1000))
+  const before = firstIdAt('wbd', new Date(Date.now() - keepDays * dayMs))
   const { count } = await sql`
     delete from dead_deliveries where id in (select id from dead_deliveries where id < ${before} order by id limit 5000)
   `
@@ -26,6 +31,15 @@ export async function sweepLanes(sql: Sql): Promise<number> {
       select id from lanes l where due_at is null and not exists (select from subscriptions s where s.id = l.id)
         and not exists (select from due_deliveries d where d.subscription_id = l.id) limit 1000
     )
+  `
+  return count
+}
+
+/** A sweep: replays are kept as long as their deliveries. */
+export async function sweepReplays(sql: Sql): Promise<number> {
+  const before = firstIdAt('rpl', new Date(Date.now() - keepDays * dayMs))
+  const { count } = await sql`
+    delete from replays where id in (select id from replays where id < ${before} order by id limit 1000)
   `
   return count
 }

@@ -143,6 +143,7 @@ test('batches that hold the same events, at the same time, make each delivery on
       source: 'svc',
       phone: null,
       line: null,
+      except: null,
       at,
       id_time: 'wbd_01KAAAAAAA',
     },

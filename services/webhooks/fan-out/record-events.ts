@@ -2,6 +2,7 @@ import type { Delivered } from '@app/shared/consume.ts'
 import type { Sql, TransactionSql } from '@app/shared/database.ts'
 import { firstIdAt } from '@app/shared/ids.ts'
 import { lockLines } from '../attempts/lines.ts'
+import { pausedItself } from '../attempts/paused.ts'
 
 /** An event of the stream, as the statement that fans it out takes it. */
 export interface EventRow {
@@ -12,6 +13,8 @@ export interface EventRow {
     source: string
     phone: string | null
     line: string | null
+    /** A subscription that does not get it. */
+    except: string | null
     at: string
     /** A delivery's id up to its time. */
     id_time: string
@@ -21,10 +24,13 @@ export interface EventRow {
 
 /** Null for an event without a type: it is internal. */
 export function toRow({ headers, payload }: Delivered): EventRow | null {
-  const { organization, event, type, source = 'svc', phone = null, line = null, at } = headers
+  const { organization, event, type, source = 'svc', phone = null, line = null, except = null, at } = headers
   if (type === undefined) return null
   const id_time = firstIdAt('wbd', new Date(at)).slice(0, -16)
-  return { head: { organization_id: organization, event_id: event, type, source, phone, line, at, id_time }, payload }
+  return {
+    head: { organization_id: organization, event_id: event, type, source, phone, line, except, at, id_time },
+    payload,
+  }
 }
 
 /**
@@ -68,16 +74,18 @@ async function insert(sql: Sql | TransactionSql, rows: EventRow[]): Promise<numb
   const [made] = await sql<{ count: number }[]>`
     with e as materialized (
       select * from json_to_recordset(${JSON.stringify(events)}::text::json)
-        as e(n int, k int, organization_id text, event_id text, type text, source text, line text, at timestamptz, id_time text)
+        as e(n int, k int, organization_id text, event_id text, type text, source text, line text,
+          "except" text, at timestamptz, id_time text)
     ), m as materialized (
-      select a.k, s.id as subscription_id, s.status, s.created_at
+      select a.k, s.id as subscription_id, s.status, s.created_at, s.status = 'active' or ${pausedItself(sql)} as is_tried
       from json_to_recordset(${JSON.stringify(audiences)}::text::json) as a(k int, organization_id text, type text, phone text)
       join subscriptions s on s.organization_id = a.organization_id and a.type = any(s.events)
         and (s.status <> 'disabled' or s.disabled_at > now() - interval '30 days')
         and (a.phone is null or s.phone_number_ids is null or s.phone_number_ids = '{}' or a.phone = any(s.phone_number_ids))
     ), x as materialized (
       -- An event that comes again after days is nothing to a younger subscription. The clocks of two hosts differ.
-      select e.n, m.subscription_id, m.status from m join e on e.k = m.k and m.created_at <= e.at + interval '200 ms'
+      select e.n, m.subscription_id, m.status, m.is_tried from m join e on e.k = m.k
+        and m.created_at <= e.at + interval '200 ms' and m.subscription_id is distinct from e."except"
     ), fresh as (
       insert into events (at, organization_id, event_id, type, source, payload)
       select at, organization_id, event_id, type, source, payload
@@ -87,7 +95,8 @@ async function insert(sql: Sql | TransactionSql, rows: EventRow[]): Promise<numb
     ), d as materialized (
       select distinct on (id) * from (
         select e.id_time || id_characters(sha256(convert_to(x.subscription_id || ' ' || e.event_id, 'UTF8'))) as id,
-          e.n, e.organization_id, e.event_id, e.type, e.line, e.at, x.subscription_id, x.status
+          e.n, e.organization_id, e.event_id, e.type, e.line, e.at, x.subscription_id, x.status,
+          x.is_tried
         from x join e using (n)
         -- Said so that it is looked up in a hash: the planner expects two rows, and would compare all with all.
         where ((e.at, e.organization_id, e.event_id) in (select at, organization_id, event_id from fresh)) is true
@@ -111,7 +120,7 @@ async function insert(sql: Sql | TransactionSql, rows: EventRow[]): Promise<numb
       on conflict (id) do nothing
     ), woken as (
       insert into lanes as l (id, grp, due_at, arrivals)
-      select subscription_id, min(organization_id), min(case when status = 'active' then now() end), 1
+      select subscription_id, min(organization_id), min(case when is_tried then now() end), 1
       from d where status <> 'disabled' group by 1 order by 1
       on conflict (id) do update set arrivals = l.arrivals + 1, due_at = case
         when excluded.due_at is null then l.due_at else greatest(least(l.due_at, excluded.due_at), l.paced_until) end

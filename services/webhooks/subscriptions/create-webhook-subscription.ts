@@ -1,11 +1,9 @@
-import { call } from '@app/shared/ask.ts'
-import type { Answer, Caller, Handler } from '@app/shared/contract.ts'
-import { listAccounts } from '@app/shared/contracts/platform.ts'
+import type { Answer, Handler } from '@app/shared/contract.ts'
 import { createWebhookSubscription as contract } from '@app/shared/contracts/webhooks.ts'
 import { once, storedAnswer } from '@app/shared/idempotency.ts'
 import { newId, timeOf } from '@app/shared/ids.ts'
-import { invalidField } from '@app/shared/problem.ts'
 import type { App } from '../app.ts'
+import { refuseForeignNumbers } from './own-numbers.ts'
 import { createSecret } from './secrets.ts'
 
 export const createWebhookSubscription: Handler<App, typeof contract> = async (app, { body }, caller) => {
@@ -46,14 +44,4 @@ export const createWebhookSubscription: Handler<App, typeof contract> = async (a
     },
     { secret: true },
   )
-}
-
-/** Numbers that are not the organization's, connected or not, are refused by their place in the list. */
-async function refuseForeignNumbers(app: App, phoneNumberIds: string[], caller: Caller) {
-  if (phoneNumberIds.length === 0) return
-  const { data } = await call(app, listAccounts, { query: { status: 'all' } }, caller)
-  const own = new Set(data.map((account) => account.phone_number_id))
-  const foreign = phoneNumberIds.findIndex((id) => !own.has(id))
-  if (foreign === -1) return
-  throw invalidField(`phone_number_ids[${foreign}]`, `phone_number_ids[${foreign}] is not a number of yours.`)
 }

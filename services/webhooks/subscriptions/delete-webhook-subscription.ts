@@ -2,7 +2,8 @@ import type { Handler } from '@app/shared/contract.ts'
 import type { deleteWebhookSubscription as contract } from '@app/shared/contracts/webhooks.ts'
 import { notFound } from '@app/shared/problem.ts'
 import type { App } from '../app.ts'
-import { giveUp, wakeLane } from '../attempts/give-up.ts'
+import { giveUp } from '../attempts/give-up.ts'
+import { wakeLane } from '../attempts/wake-lane.ts'
 
 /** Open deliveries become dead with it; those beyond what one transaction takes, and those in a call, by their lane. */
 export const deleteWebhookSubscription: Handler<App, typeof contract> = async (app, { params }, caller) => {

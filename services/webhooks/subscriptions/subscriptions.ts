@@ -1,5 +1,6 @@
 import type { WebhookSubscription } from '@app/shared/contracts/webhooks.ts'
 import type { Sql, TransactionSql } from '@app/shared/database.ts'
+import { notFound, Problem } from '@app/shared/problem.ts'
 import type { z } from 'zod'
 
 export interface SubscriptionRow {
@@ -15,6 +16,38 @@ export interface SubscriptionRow {
   failures: number
   /** Newest first, without the expired. Times in ms. */
   secrets: { id: string; created: number; expires: number | null }[]
+}
+
+/** Throws when there is none. */
+export async function findSubscription(
+  sql: Sql | TransactionSql,
+  organizationId: string,
+  id: string,
+): Promise<SubscriptionRow> {
+  const [row] = await sql<SubscriptionRow[]>`
+    select ${subscriptionColumns(sql)} from subscriptions s
+    where s.organization_id = ${organizationId} and s.id = ${id}
+  `
+  if (!row) throw notFound()
+  return row
+}
+
+/**
+ * The subscription, with its row locked until the commit; throws when there is none. Locked first and read then: a statement
+ * that waited for the lock would still see the secrets as they were before it waited.
+ */
+export async function lockSubscription(
+  tx: TransactionSql,
+  organizationId: string,
+  id: string,
+): Promise<SubscriptionRow> {
+  await tx`select id from subscriptions where organization_id = ${organizationId} and id = ${id} for no key update`
+  return findSubscription(tx, organizationId, id)
+}
+
+/** Throws `webhook_subscription_disabled`: nothing of a disabled subscription changes until it is enabled. */
+export function refuseDisabled({ status }: Pick<SubscriptionRow, 'status'>): void {
+  if (status === 'disabled') throw new Problem('webhook_subscription_disabled')
 }
 
 /** The columns of a SubscriptionRow, from `subscriptions s`. */

@@ -1,10 +1,10 @@
 import { randomBytes } from 'node:crypto'
 import { systemCaller } from '@app/shared/ask.ts'
-import type { Caller } from '@app/shared/contract.ts'
+import type { Caller, Handler, Input, Rpc, WholeAnswer } from '@app/shared/contract.ts'
 import { listAccounts } from '@app/shared/contracts/platform.ts'
+import type { WebhookDelivery } from '@app/shared/contracts/webhook-deliveries.ts'
 import type {
   createWebhookSubscription as createContract,
-  WebhookDelivery,
   WebhookSubscription,
 } from '@app/shared/contracts/webhooks.ts'
 import { createEgress } from '@app/shared/egress.ts'
@@ -22,6 +22,7 @@ import { createPayloads } from '../attempts/payloads.ts'
 import { getWebhookDelivery } from '../deliveries/get-webhook-delivery.ts'
 import { listWebhookDeliveries } from '../deliveries/list-webhook-deliveries.ts'
 import { partitions } from '../deliveries/retention.ts'
+import { startReplays } from '../replays/enqueue-replays.ts'
 import { startFanOut } from '../fan-out/fan-out.ts'
 import { getWebhookSubscription } from '../subscriptions/get-webhook-subscription.ts'
 import { createWebhookSubscription } from '../subscriptions/create-webhook-subscription.ts'
@@ -36,6 +37,8 @@ interface TestEvent {
   payload?: string
 }
 
+type Asked<C extends Rpc> = Partial<Pick<Input<C>, 'params' | 'body'>>
+
 type CreateBody = z.input<(typeof createContract)['body']>
 type EventType = CreateBody['events'][number]
 type Created = z.output<(typeof createContract)['answer']>
@@ -49,6 +52,8 @@ export interface TestWebhooks extends App {
   deliveries: (query?: object) => Promise<z.input<typeof WebhookDelivery>[]>
   delivery: (id: string) => Promise<z.input<typeof WebhookDelivery> & { payload?: unknown }>
   subscription: (id: string) => Promise<z.input<typeof WebhookSubscription>>
+  /** Asks a handler; the data of its answer, however it gives it. */
+  ask: <C extends Rpc>(handler: Handler<App, C>, input: Asked<C>, asking?: Caller) => Promise<z.output<C['answer']>>
   /** Empties the tables. */
   clear: () => Promise<void>
   /** Makes every wait of lanes and deliveries end now. */
@@ -73,7 +78,8 @@ export async function testWebhooks(): Promise<TestWebhooks> {
   }
   const housekeeping = await startHousekeeping(core, { partitions })
   const platform = await serve({ ...core, name: 'platform' } as const, { listAccounts }, { listAccounts: ownNumbers })
-  const app: App = { ...core, attempts: startAttempts(core) }
+  const attempts = startAttempts(core)
+  const app: App = { ...core, attempts, replays: startReplays(core, attempts.wake) }
   const fanOut = startFanOut(app)
   const organizationId = newId('org')
   const caller = systemCaller(organizationId)
@@ -85,6 +91,7 @@ export async function testWebhooks(): Promise<TestWebhooks> {
     async close() {
       await platform.stop()
       await fanOut.stop()
+      await app.replays.stop()
       await app.attempts.stop()
       await housekeeping.stop()
       await core.relay.stop()
@@ -140,10 +147,15 @@ function acts(app: App, caller: Caller): Acts {
       if ('whole' in found) throw new Error('a subscription is answered by its handler')
       return found
     },
+    async ask(handler, asked, asking = caller) {
+      const input = { params: {}, query: {}, body: undefined, ...asked } as Parameters<typeof handler>[1]
+      const answer = (await handler(app, input, asking)) as object
+      return 'whole' in answer ? JSON.parse(Buffer.from((answer as WholeAnswer).body).toString()).data : answer
+    },
     async clear() {
       await app.sql`
         truncate subscriptions, secrets, lanes, events, delivered_types, deliveries, due_deliveries, dead_deliveries,
-          attempts
+          attempts, replays, outbox
       `
     },
     async hurry() {
@@ -152,6 +164,8 @@ function acts(app: App, caller: Caller): Acts {
         update lanes set due_at = now(), paced_until = '-infinity', arrivals = arrivals + 1
         where id in (select subscription_id from due_deliveries)
       `
+      await app.sql`update replays set due_at = now()`
+      app.replays.wake()
       app.attempts.wake()
     },
   }

@@ -43,6 +43,8 @@ export function createSchedule(settings: SettingsStore, push: (update: Update) =
     now,
     /** `make` runs when the time has come, so that an update bears the time at which it leaves. */
     after: (delayMs: number, make: () => Update) => at(delayMs, () => now(make())),
+    /** Does something when the time has come. */
+    afterAct: at,
     waiting: () => waiting,
     stop: () => {
       for (const timer of timers) clearTimeout(timer)

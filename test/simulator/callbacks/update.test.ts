@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest'
 import type { PhoneNumber } from '../numbers/numbers.ts'
-import { callbackBody, type Update } from './update.ts'
+import { callbackBody, type ItemUpdate, type Update } from './update.ts'
 
 const words = { product: 'whatsapp', object: 'whatsapp_business_account', personId: 'wa_id' } as const
 
@@ -11,9 +11,11 @@ const numberOf = (phoneNumberId: string, businessAccountId: string): PhoneNumber
   verifiedName: 'Business',
   status: 'CONNECTED',
   accessToken: 'EAA',
+  pin: null,
+  isInBusinessApp: false,
 })
 
-const update = (number: PhoneNumber, kind: Update['kind'], id: number, contact?: string): Update => ({
+const update = (number: PhoneNumber, kind: ItemUpdate['kind'], id: number, contact?: string): Update => ({
   number,
   kind,
   item: `{"id":${id}}`,

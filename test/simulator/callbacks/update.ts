@@ -1,33 +1,53 @@
 import type { PhoneNumber } from '../numbers/numbers.ts'
 import type { Words } from '../words.ts'
 
-/** One thing that callbacks tell: an inbound message or a status. `item` and `contact` are JSON already. */
-export interface Update {
+/** An inbound message or a status. `item` and `contact` are JSON already. */
+export interface ItemUpdate {
   number: PhoneNumber
   kind: 'messages' | 'statuses'
   item: string
   contact: string | undefined
 }
 
+/** A change of a business account, which shares its place with no other; `value` is JSON already. */
+interface FieldUpdate {
+  businessAccountId: string
+  field: string
+  value: string
+}
+
+/** One thing that callbacks tell. */
+export type Update = ItemUpdate | FieldUpdate
+
+const isItem = (update: Update): update is ItemUpdate => 'item' in update
+
+export const sizeOf = (update: Update) =>
+  isItem(update) ? update.item.length + (update.contact?.length ?? 0) : update.value.length
+
 /** The JSON body of one callback that tells all of them: an entry per account, a change per number and kind. */
 export function callbackBody(updates: Update[], words: Words) {
-  const accounts = Map.groupBy(updates, ({ number }) => number.businessAccountId)
+  const accounts = Map.groupBy(updates, accountOf)
   const entries = Array.from(accounts, ([id, ofAccount]) => {
-    const changes = Array.from(Map.groupBy(ofAccount, metadataOf), ([metadata, ofNumber]) =>
+    const items = ofAccount.filter((update) => isItem(update))
+    const fields = ofAccount.filter((update): update is FieldUpdate => !isItem(update))
+    const changes = Array.from(Map.groupBy(items, metadataOf), ([metadata, ofNumber]) =>
       Array.from(
         Map.groupBy(ofNumber, ({ kind }) => kind),
         ([kind, ofKind]) => change(metadata, kind, ofKind, words),
       ),
     )
-    return `{"id":${JSON.stringify(id)},"changes":[${changes.flat().join()}]}`
+    const others = fields.map(({ field, value }) => `{"value":${value},"field":"${field}"}`)
+    return `{"id":${JSON.stringify(id)},"changes":[${[...changes.flat(), ...others].join()}]}`
   })
   return `{"object":"${words.object}","entry":[${entries.join()}]}`
 }
 
-const metadataOf = ({ number }: Update) =>
+const accountOf = (update: Update) => (isItem(update) ? update.number.businessAccountId : update.businessAccountId)
+
+const metadataOf = ({ number }: ItemUpdate) =>
   JSON.stringify({ display_phone_number: number.displayDigits, phone_number_id: number.phoneNumberId })
 
-function change(metadata: string, kind: Update['kind'], updates: Update[], { product }: Words) {
+function change(metadata: string, kind: ItemUpdate['kind'], updates: ItemUpdate[], { product }: Words) {
   const contacts = new Set(updates.flatMap(({ contact }) => contact ?? []))
   const about = contacts.size > 0 ? `"contacts":[${[...contacts].join()}],` : ''
   const items = updates.map(({ item }) => item).join()

@@ -1,6 +1,6 @@
 import type { SettingsStore } from '../settings.ts'
 import { wordsOf } from '../words.ts'
-import { callbackBody, type Update } from './update.ts'
+import { callbackBody, sizeOf, type Update } from './update.ts'
 
 /** The bytes of one callback and how they have fared. */
 export interface Post {
@@ -32,8 +32,8 @@ export function createWaiting(settings: SettingsStore) {
   function gather(now: number): Post | undefined {
     let count = 0
     let characters = 0
-    for (const { item, contact } of updates) {
-      characters += item.length + (contact?.length ?? 0)
+    for (const update of updates) {
+      characters += sizeOf(update)
       if (count === maxUpdates || (count > 0 && characters > maxCharacters)) break
       count++
     }

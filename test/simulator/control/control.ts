@@ -3,10 +3,12 @@ import type { App } from '../app.ts'
 import { controlCallbacks } from './callbacks.ts'
 import { controlFaults } from './faults.ts'
 import { controlInbound } from './inbound.ts'
+import { controlMedia } from './media.ts'
 import { controlNumbers } from './numbers.ts'
 import { BadField } from './parse.ts'
 import { controlSent } from './sent.ts'
 import { controlSettings } from './settings.ts'
+import { controlTemplates } from './templates.ts'
 
 /** The simulator's own API, under `/control`: a file per noun. Bodies stay bytes until a schema reads them. */
 export function serveControl(app: App, http: FastifyInstance) {
@@ -19,8 +21,10 @@ export function serveControl(app: App, http: FastifyInstance) {
 
   controlNumbers(app, http)
   controlInbound(app, http)
+  controlMedia(app, http)
   controlSent(app, http)
   controlFaults(app, http)
   controlCallbacks(app, http)
   controlSettings(app, http)
+  controlTemplates(app, http)
 }

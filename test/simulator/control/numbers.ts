@@ -1,7 +1,8 @@
 import type { FastifyInstance } from 'fastify'
 import { z } from 'zod'
 import type { App } from '../app.ts'
-import { displayPhoneNumber, NumberStatus } from '../numbers/numbers.ts'
+import { displayPhoneNumber, NumberStatus, type PhoneNumber } from '../numbers/numbers.ts'
+import { tellStatus } from '../numbers/tell-status.ts'
 import { parseBody } from './parse.ts'
 
 const GraphId = z.string().regex(/^\d{6,20}$/, 'must be 6 to 20 digits')
@@ -9,10 +10,14 @@ const Body = z.strictObject({
   phone_number_id: GraphId.optional(),
   business_account_id: GraphId.optional(),
   status: NumberStatus.optional(),
+  /** Whether the platform tells the change by a callback, where it has one for it. */
+  tell: z.boolean().optional(),
 })
 
-/** Makes a number known, or changes it; answers once it is on the disk. */
-export function controlNumbers({ numbers, dataFile }: App, http: FastifyInstance) {
+/** Makes a number known, or changes it; answers once it is on the disk. Lists them all. */
+export function controlNumbers(app: App, http: FastifyInstance) {
+  const { numbers, dataFile } = app
+  http.get('/control/numbers', () => ({ data: numbers.all().map(shown) }))
   http.post('/control/numbers', async (request) => {
     const body = parseBody(Body, request.body)
     const number = numbers.put({
@@ -21,12 +26,15 @@ export function controlNumbers({ numbers, dataFile }: App, http: FastifyInstance
       status: body.status,
     })
     await dataFile.save()
-    return {
-      phone_number_id: number.phoneNumberId,
-      business_account_id: number.businessAccountId,
-      display_phone_number: displayPhoneNumber(number),
-      status: number.status,
-      access_token: number.accessToken,
-    }
+    if (body.tell) tellStatus(app, number)
+    return shown(number)
   })
 }
+
+const shown = (number: PhoneNumber) => ({
+  phone_number_id: number.phoneNumberId,
+  business_account_id: number.businessAccountId,
+  display_phone_number: displayPhoneNumber(number),
+  status: number.status,
+  access_token: number.accessToken,
+})

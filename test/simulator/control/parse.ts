@@ -12,8 +12,12 @@ export class BadField extends Error {
 }
 
 /** @throws BadField for bytes that are not JSON, or the first field that the schema refuses */
-export function parseBody<S extends z.ZodType>(schema: S, bytes: unknown): z.output<S> {
-  const result = schema.safeParse(json(bytes))
+export const parseBody = <S extends z.ZodType>(schema: S, bytes: unknown): z.output<S> =>
+  parseValue(schema, json(bytes))
+
+/** @throws BadField for the first field that the schema refuses */
+export function parseValue<S extends z.ZodType>(schema: S, value: unknown): z.output<S> {
+  const result = schema.safeParse(value)
   if (result.success) return result.data
   const [issue] = result.error.issues
   if (!issue) throw new BadField('body', result.error.message)

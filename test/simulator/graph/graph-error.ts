@@ -7,6 +7,9 @@ interface Detail {
   details?: string | undefined
   status?: number | undefined
   subcode?: number | undefined
+  /** For people, in the management API; localised, so that no program may read them. */
+  userTitle?: string
+  userMessage?: string
   type?: 'OAuthException' | 'GraphMethodException'
 }
 
@@ -41,7 +44,7 @@ export const unknownPath = (path: string) =>
   new GraphError(2500, { message: `Unknown path components: ${path}`, status: 400 })
 
 export function errorBody(err: GraphError, words: Words) {
-  const { details, subcode, type = 'OAuthException' } = err.detail
+  const { details, subcode, userTitle, userMessage, type = 'OAuthException' } = err.detail
   return {
     error: {
       message: err.message,
@@ -49,6 +52,11 @@ export function errorBody(err: GraphError, words: Words) {
       code: err.code,
       ...(details !== undefined && { error_data: { messaging_product: words.product, details } }),
       ...(subcode !== undefined && { error_subcode: subcode }),
+      ...(userMessage !== undefined && {
+        is_transient: false,
+        error_user_title: userTitle,
+        error_user_msg: userMessage,
+      }),
       fbtrace_id: `A${randomBytes(16).toString('base64url')}`,
     },
   }

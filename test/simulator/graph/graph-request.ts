@@ -41,7 +41,7 @@ export function graphRequest(request: FastifyRequest<GraphRoute>): GraphRequest 
 }
 
 /** @throws 2500 when the path does not begin with a version */
-export function versionOf({ params, url }: FastifyRequest<GraphRoute>) {
+export function versionOf({ params, url }: { params: { version: string }; url: string }) {
   const [, version] = /^v(\d{1,2})\.\d$/.exec(params.version) ?? []
   if (version === undefined) throw unknownPath(url)
   return Number(version)

@@ -12,6 +12,8 @@ const extras = {
 
 export type MediaType = keyof typeof extras
 
+export const isMediaType = (type: string): type is MediaType => Object.hasOwn(extras, type)
+
 /** A media block: an id or a link, and nothing that its kind does not have. */
 export function checkMedia(type: MediaType, block: Param) {
   onlyKeys(block, 'id', 'link', ...extras[type])

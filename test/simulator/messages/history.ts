@@ -25,13 +25,18 @@ export type History = ReturnType<typeof createHistory>
 export function createHistory() {
   const sends = createBoundedMap<Send>(keptSends)
   const receipts = createBoundedMap<Receipt>(keptReceipts)
-  const received = createBoundedMap<{ phoneNumberId: string; type: string }>(keptSends)
+  const received = createBoundedMap<{ phoneNumberId: string; type: string; from: string }>(keptSends)
   let receiptCount = 0
 
   return {
     addSend: (send: Send) => sends.set(send.id, send),
     addReceipt: (receipt: Receipt) => receipts.set(`${receiptCount++}`, receipt),
-    addReceived: (id: string, phoneNumberId: string, type: string) => received.set(id, { phoneNumberId, type }),
+    addReceived: (id: string, about: { phoneNumberId: string; type: string; from: string }) => received.set(id, about),
+    send: (id: string) => sends.get(id),
+    writerOf: (id: string, phoneNumberId: string) => {
+      const message = received.get(id)
+      return message?.phoneNumberId === phoneNumberId ? message.from : undefined
+    },
     sends: () => [...sends.values()],
     receipts: () => [...receipts.values()],
     /** A message that this number got. One of before a restart is believed for its id. */

@@ -2,6 +2,8 @@ import type { App } from '../app.ts'
 import type { GraphRequest } from '../graph/graph-request.ts'
 import { badParameter, GraphError, type StatusFailure } from '../graph/graph-error.ts'
 import { optionalText, type Param, requiredObject, requiredText } from '../graph/params.ts'
+import { checkMediaIds } from '../media/check-media-ids.ts'
+import { checkTemplateSend } from '../templates/check-template-send.ts'
 import type { PhoneNumber } from '../numbers/numbers.ts'
 import { wordsOf } from '../words.ts'
 import { checkMessage, type MessageType } from './check-message.ts'
@@ -24,16 +26,23 @@ export function sendMessage(app: App, number: PhoneNumber, { version, message, r
 
   const recipient = checkRecipient(message, number)
   const type = checkMessage(message)
+  const misfit = checkMediaIds(app, number, type, message)
+  const template = type === 'template' ? checkTemplateSend(app, number, message) : undefined
+  if (template?.category === 'AUTHENTICATION' && recipient.waId === undefined)
+    throw new GraphError(131062, { details: 'Authentication templates go to phone numbers alone.' })
   const at = Date.now()
-  const failure = whyItFails(app, number, recipient, type, message)
+  const failure = whyItFails(app, number, recipient, type, message) ?? misfit
   if (failure === outsideWindow && app.settings.current.window_refusal === 'sync')
     throw new GraphError(failure.code, failure)
   app.limits.charge(number.phoneNumberId, recipientKey(recipient), at)
 
   const id = mintWamid('outbound', recipientKey(recipient))
-  app.history.addSend({ id, at, phoneNumberId: number.phoneNumberId, type, body: raw })
+  const { phoneNumberId } = number
+  app.history.addSend({ id, at, phoneNumberId, type, body: raw })
+  const person = recipientKey(recipient)
+  app.feed.add({ type: 'send', id, at, number: phoneNumberId, person, body: raw, template: template?.components })
   const opaque = optionalText(message, 'biz_opaque_callback_data')
-  scheduleStatuses(app, { id, number, recipient, type, version, opaque, failure })
+  scheduleStatuses(app, { id, number, recipient, type, version, opaque, failure, category: template?.category })
   return acceptance(app, id, recipient, type)
 }
 
@@ -45,7 +54,7 @@ function mustBeRegistered({ status }: PhoneNumber) {
     throw new GraphError(133010, { details: 'The phone number is not registered.' })
 }
 
-function mustNameProduct({ settings }: App, message: Param) {
+export function mustNameProduct({ settings }: App, message: Param) {
   const { product } = wordsOf(settings.current)
   const named = optionalText(message, 'messaging_product')
   if (named === undefined) throw badParameter('The parameter messaging_product is required.')
@@ -75,6 +84,6 @@ function acceptance({ settings }: App, id: string, { input, waId, userId }: Reci
   return {
     messaging_product: product,
     contacts: [waId === undefined ? { input, user_id: userId } : { input, [personId]: waId }],
-    messages: [type === 'template' ? { id, message_status: 'accepted' } : { id }],
+    messages: [type === 'template' ? { id, message_status: settings.current.template_message_status } : { id }],
   }
 }

@@ -6,6 +6,7 @@ import type { PhoneNumber } from '../numbers/numbers.ts'
 import type { Status } from '../settings.ts'
 import { wordsOf } from '../words.ts'
 import type { MessageType } from './check-message.ts'
+import type { Category } from '../templates/template.ts'
 import { type Recipient, recipientKey } from './recipient.ts'
 
 interface AcceptedSend {
@@ -17,6 +18,8 @@ interface AcceptedSend {
   version: number
   opaque: string | undefined
   failure: StatusFailure | undefined
+  /** Of its template. */
+  category: Category | undefined
 }
 
 const order: Status[] = ['sent', 'delivered', 'read']
@@ -40,6 +43,8 @@ export function scheduleStatuses(app: App, send: AcceptedSend) {
 
 function statusUpdate(app: App, send: AcceptedSend, status: Status | 'failed', priced = false): Update {
   const { number, recipient, failure, opaque } = send
+  const { phoneNumberId } = number
+  app.feed.add({ type: 'status', id: send.id, status, number: phoneNumberId, person: recipientKey(recipient) })
   const person = app.people.find(number.phoneNumberId, recipient)
   const userId = recipient.userId ?? person?.userId
   const now = Math.floor(Date.now() / 1_000)
@@ -63,8 +68,8 @@ function statusUpdate(app: App, send: AcceptedSend, status: Status | 'failed', p
 }
 
 function billing(send: AcceptedSend, status: Status | 'failed', priced: boolean, now: number) {
-  const billable = send.type === 'template'
-  const category = billable ? 'utility' : 'service'
+  const billable = send.category !== undefined
+  const category = send.category?.toLowerCase() ?? 'service'
   const type = billable ? 'regular' : 'free_customer_service'
   return {
     ...(send.version <= lastVersionWithConversation && { conversation: conversation(send, status, category, now) }),

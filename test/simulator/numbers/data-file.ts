@@ -2,11 +2,19 @@ import { mkdir, open, readFile, rename } from 'node:fs/promises'
 import { dirname } from 'node:path'
 import { setTimeout as delay } from 'node:timers/promises'
 import { z } from 'zod'
+import { Medium } from '../media/media.ts'
 import { PersonEntry } from '../messages/people.ts'
+import { Deletion, Template } from '../templates/template.ts'
 import { PhoneNumber } from './numbers.ts'
 
-/** What outlives a restart: the numbers with their tokens, and who wrote when, so that windows stay open. */
-const Data = z.strictObject({ numbers: z.array(PhoneNumber), people: z.array(PersonEntry) })
+/** What outlives a restart: the numbers with their tokens, who wrote when, so that windows stay open, whose the files are, and templates. */
+const Data = z.strictObject({
+  numbers: z.array(PhoneNumber),
+  people: z.array(PersonEntry),
+  media: z.array(Medium).default([]),
+  templates: z.array(Template).default([]),
+  deletions: z.array(Deletion).default([]),
+})
 type Data = z.output<typeof Data>
 
 const gatherMs = 1_000
@@ -14,7 +22,7 @@ const gatherMs = 1_000
 /** @throws when the file is there and is not one of ours: better than to forget the tokens that others hold. */
 export async function loadData(path: string | undefined): Promise<Data> {
   const text = path === undefined ? undefined : await readFile(path, 'utf8').catch(ifMissing)
-  if (text === undefined) return { numbers: [], people: [] }
+  if (text === undefined) return { numbers: [], people: [], media: [], templates: [], deletions: [] }
   try {
     return Data.parse(JSON.parse(text))
   } catch (err) {

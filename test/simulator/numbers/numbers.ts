@@ -24,6 +24,10 @@ export const PhoneNumber = z.strictObject({
   verifiedName: z.string(),
   status: NumberStatus,
   accessToken: z.string(),
+  /** Of the two-step verification; null until the first registration. */
+  pin: z.string().nullable().default(null),
+  /** Also in use in the phone's app: then it is never registered. */
+  isInBusinessApp: z.boolean().default(false),
 })
 export type PhoneNumber = z.output<typeof PhoneNumber>
 
@@ -56,8 +60,16 @@ export function createNumbers(known: PhoneNumber[]) {
     })
   }
 
+  /** @throws for a number that is not there */
+  function change(phoneNumberId: string, part: Partial<PhoneNumber>) {
+    const number = byId.get(phoneNumberId)
+    if (!number) throw new Error(`no number ${phoneNumberId}`)
+    return keep({ ...number, ...part })
+  }
+
   return {
     put,
+    change,
     find: (phoneNumberId: string) => byId.get(phoneNumberId),
     ofToken: (accessToken: string) => byToken.get(accessToken),
     all: () => [...byId.values()],
@@ -65,7 +77,8 @@ export function createNumbers(known: PhoneNumber[]) {
 }
 
 /** 15 digits, as the platform's ids have. */
-const randomId = () => `1${randomInt(1e7).toString().padStart(7, '0')}${randomInt(1e7).toString().padStart(7, '0')}`
+export const randomId = () =>
+  `1${randomInt(1e7).toString().padStart(7, '0')}${randomInt(1e7).toString().padStart(7, '0')}`
 
 const newNumber = (phoneNumberId: string): PhoneNumber => ({
   phoneNumberId,
@@ -74,6 +87,8 @@ const newNumber = (phoneNumberId: string): PhoneNumber => ({
   verifiedName: 'Simulated Business',
   status: 'CONNECTED',
   accessToken: `EAA${randomBytes(48).toString('base64url')}`,
+  pin: null,
+  isInBusinessApp: false,
 })
 
 /** `+1 555-078-3881`, as the platform shows a number where people read it. */

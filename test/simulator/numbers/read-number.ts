@@ -1,3 +1,4 @@
+import type { App } from '../app.ts'
 import { mustOwn } from '../graph/authenticate.ts'
 import { badParameter } from '../graph/graph-error.ts'
 import type { NodeReader } from '../graph/nodes.ts'
@@ -14,8 +15,8 @@ const fields = {
   name_status: () => 'APPROVED',
   platform_type: () => 'CLOUD_API',
   throughput: () => ({ level: 'STANDARD' }),
-  is_on_biz_app: () => false,
-  is_pin_enabled: () => true,
+  is_on_biz_app: (number) => number.isInBusinessApp,
+  is_pin_enabled: (number) => number.pin !== null,
   webhook_configuration: (_, callbackUrl) => ({ application: callbackUrl }),
   whatsapp_business_manager_messaging_limit: () => 'TIER_UNLIMITED',
 } satisfies Record<string, (number: PhoneNumber, callbackUrl: string) => unknown>
@@ -29,7 +30,12 @@ export const readNumber: NodeReader = (app, id, caller, query) => {
   const number = app.numbers.find(id)
   if (!number || number.status === 'DELETED') return undefined
   mustOwn(caller, number)
-  const wanted = query['fields'] ? [...query['fields'].split(','), 'id'] : shownByDefault
+  return readFields(app, number, query['fields'])
+}
+
+/** What `fields` asks for, or the usual ones. */
+export function readFields(app: App, number: PhoneNumber, asked: string | undefined) {
+  const wanted = asked ? [...asked.split(','), 'id'] : shownByDefault
   return Object.fromEntries(
     wanted.map((name) => {
       if (!isField(name)) throw badParameter(`Tried accessing nonexisting field (${name})`)

@@ -1,0 +1,100 @@
+import { afterAll, beforeAll, expect, test } from 'vitest'
+import { eventsOf, everywhere, newNumber, testDirectory, type TestDirectory } from '../testing/app.ts'
+import { telling } from '../testing/changes.ts'
+import { sweepIdentityChanges } from './change-identity.ts'
+
+let directory: TestDirectory
+beforeAll(async () => {
+  directory = await testDirectory()
+})
+afterAll(() => directory.drop())
+
+async function newTold() {
+  const number = await newNumber(directory.app)
+  return { ...number, ...telling(directory.app, number) }
+}
+
+const updatesOf = async (organizationId: string) =>
+  (await eventsOf(directory, organizationId)).filter(({ subject }) => subject.endsWith('identity-updated'))
+
+const ana = '15550123456'
+
+test('a change of somebody who is not known makes nobody', async () => {
+  const number = await newTold()
+  expect(await number.change('1', { bsuid: 'US.1' }, { bsuid: 'US.2' })).toEqual({ contact: null, conversation: null })
+  expect((await number.listContacts()).data).toEqual([])
+})
+
+test('a number that is not the organization’s is not found', async () => {
+  const number = await newTold()
+  const strange = telling(directory.app, { ...number, phoneNumberId: '999999' })
+  await expect(strange.change('1', { bsuid: 'US.1' }, { bsuid: 'US.2' })).rejects.toMatchObject({
+    failure: 'resource_not_found',
+  })
+})
+
+test('a user id is replaced, told once, and the next message is of the same contact', async () => {
+  const number = await newTold()
+  const { contact, conversation } = await number.inbound({ wa_id: ana, bsuid: 'US.1', parent_bsuid: 'US.ENT.1' })
+  const change = () =>
+    number.change('1', { wa_id: ana, bsuid: 'US.1' }, { wa_id: ana, bsuid: 'US.2', parent_bsuid: 'US.ENT.2' })
+  expect(await change()).toEqual({ contact, conversation })
+  expect(await change()).toEqual({ contact, conversation })
+  expect(await updatesOf(number.organizationId)).toMatchObject([
+    {
+      type: 'contact.identity_updated',
+      data: {
+        contact: { id: contact.id, object: 'contact', phone_number: `+${ana}`, phone_number_id: number.phoneNumberId },
+        previous: { bsuid: 'US.1', parent_bsuid: 'US.ENT.1', phone_number: `+${ana}` },
+        current: { bsuid: 'US.2', parent_bsuid: 'US.ENT.2', phone_number: `+${ana}` },
+      },
+    },
+  ])
+  expect((await number.inbound({ bsuid: 'US.2' })).contact.id).toBe(contact.id)
+})
+
+test('two changes in the wrong order end at the newest', async () => {
+  const number = await newTold()
+  const { contact } = await number.inbound({ wa_id: ana, bsuid: 'US.1' })
+  await number.change('2', { wa_id: ana, bsuid: 'US.2' }, { wa_id: ana, bsuid: 'US.3' })
+  await number.change('1', { wa_id: ana, bsuid: 'US.1' }, { wa_id: ana, bsuid: 'US.2' })
+  await number.change('2', { wa_id: ana, bsuid: 'US.2' }, { wa_id: ana, bsuid: 'US.3' })
+  for (const bsuid of ['US.2', 'US.3']) expect((await number.inbound({ bsuid })).contact.id).toBe(contact.id)
+})
+
+test('who wrote under the new id before the change was told becomes the one contact', async () => {
+  const number = await newTold()
+  const old = await number.inbound({ wa_id: ana, bsuid: 'US.1' })
+  const taken = await number.inbound({ bsuid: 'US.2' })
+  expect(taken.contact.id).not.toBe(old.contact.id)
+  await Promise.all(
+    everywhere(directory, number, 4).map((_, n) =>
+      telling(directory.newInstance(), number).change(`${n % 2}`, { bsuid: 'US.1' }, { bsuid: 'US.2' }),
+    ),
+  )
+  expect((await number.listContacts()).data).toMatchObject([{ id: old.contact.id, bsuid: 'US.2' }])
+  expect(await number.getConversation(old.conversation.id)).toMatchObject({ unread_count: 2 })
+  expect(await updatesOf(number.organizationId)).toHaveLength(1)
+})
+
+test('a number that was given up is its next owner’s, also when the change is told again', async () => {
+  const number = await newTold()
+  const { contact } = await number.inbound({ wa_id: ana, bsuid: 'US.1' })
+  const move = () => number.change('wamid.S', { wa_id: ana }, { wa_id: '15550199999' })
+  expect(await move()).toMatchObject({ contact: { id: contact.id, phone_number: '+15550199999' } })
+  const next = await number.inbound({ wa_id: ana, profile_name: 'Bo' })
+  expect(next.contact.id).not.toBe(contact.id)
+  expect(await move()).toMatchObject({ contact: { id: contact.id } })
+  expect((await number.inbound({ wa_id: '15550199999' })).contact.id).toBe(contact.id)
+  expect((await number.inbound({ wa_id: ana })).contact.id).toBe(next.contact.id)
+  expect(await updatesOf(number.organizationId)).toHaveLength(1)
+})
+
+test('changes are forgotten after 8 days', async () => {
+  const number = await newTold()
+  await number.inbound({ bsuid: 'US.1' })
+  await number.change('1', { bsuid: 'US.1' }, { bsuid: 'US.2' })
+  await directory.sql`update identity_changes set changed_at = now() - interval '9 days'`
+  expect(await sweepIdentityChanges(directory.sql)).toBeGreaterThan(0)
+  expect(await sweepIdentityChanges(directory.sql)).toBe(0)
+})

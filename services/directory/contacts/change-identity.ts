@@ -1,0 +1,111 @@
+import type { Handler } from '@app/shared/contract.ts'
+import type { changeIdentity as contract } from '@app/shared/contracts/directory-changes.ts'
+import type { Sql } from '@app/shared/database.ts'
+import { record } from '@app/shared/events.ts'
+import { notFound, Problem } from '@app/shared/problem.ts'
+import type { z } from 'zod'
+import type { App } from '../app.ts'
+import type { FoundContact } from '../conversations/look-up.ts'
+import { contactParties, nobody } from './contact-parties.ts'
+import { identitiesOf, isSameIdentity } from './identities.ts'
+import { identityUpdated, isIdentityUpdate, type Origin } from './identity-updated.ts'
+import { mergeContacts } from './merge-contacts.ts'
+import { rename } from './rename.ts'
+import { personOf, type Sender } from './sender.ts'
+
+type Change = z.output<(typeof contract)['body']>
+
+/** Whoever loses a race finds what the other one made; losing more often than this is not a race. */
+const maxAttempts = 8
+
+export const changeIdentity: Handler<App, typeof contract> = async (app, { params, body }, caller) => {
+  const { organizationId, traceparent } = caller
+  const origin = { organizationId, traceparent, phoneNumberId: params.phone_number_id }
+  const before = identitiesOf(personOf(body.previous, new Date(body.at)))
+  const sender: Sender = { ...personOf(body.current, new Date(body.at)), parentBsuid: body.current.parent_bsuid }
+  const identities = [...before, ...identitiesOf(sender)]
+  for (let attempt = 0; attempt < maxAttempts; attempt++) {
+    const done = await findDone(app, origin, body.id)
+    if (done !== null) return contactParties(app.sql, origin, done)
+    const { account, contacts } = await app.lookUp({ ...origin, identities })
+    if (!account) throw notFound()
+    // Who has one of the names from before is the person; who has only the new ones was taken for somebody else.
+    const isBefore = (contact: FoundContact) =>
+      contact.identities.some((name) => before.some((other) => isSameIdentity(name, other)))
+    const [contact, ...others] = contacts.toSorted((a, b) => Number(isBefore(b)) - Number(isBefore(a)))
+    if (!contact) return nobody
+    if (others.length > 0)
+      await mergeContacts(app, sender, [contact, ...others], origin, (known) => rename(known, body))
+    else if (await write(app, contact, { body, sender }, origin)) return contactParties(app.sql, origin, contact.id)
+  }
+  throw new Problem('service_unavailable')
+}
+
+/** The contact that was given its new names by the same change already. */
+async function findDone({ sql }: App, { organizationId, phoneNumberId }: Origin, id: string): Promise<string | null> {
+  const [row] = await sql<{ contactId: string }[]>`
+    select contact_id from identity_changes
+    where organization_id = ${organizationId} and phone_number_id = ${phoneNumberId} and id = ${id}
+  `
+  return row?.contactId ?? null
+}
+
+/** False when the contact is not what it was when it was found: look again. */
+async function write(
+  { sql, relay }: App,
+  contact: FoundContact,
+  change: { body: Change; sender: Sender },
+  origin: Origin,
+) {
+  const { organizationId, phoneNumberId } = origin
+  const { body, sender } = change
+  const after = rename(contact, body)
+  const left = numberLeft(body)
+  const isWritten = await sql.begin(async (tx) => {
+    const written = await tx`
+      update contacts set phone_number = ${after.phoneNumber}, wa_id = ${after.waId}, bsuid = ${after.bsuid},
+        parent_bsuid = ${after.parentBsuid}, updated_at = now()
+      where organization_id = ${organizationId} and id = ${contact.id} and deleted_at is null
+        and (phone_number, wa_id, bsuid, parent_bsuid) is not distinct from
+          (${contact.phoneNumber}, ${contact.waId}, ${contact.bsuid}, ${contact.parentBsuid})
+    `
+    if (written.count === 0) return false
+    // The number that was given up may be another person's tomorrow.
+    if (left !== null) {
+      await tx`
+        delete from identities
+        where organization_id = ${organizationId} and phone_number_id = ${phoneNumberId} and contact_id = ${contact.id}
+          and (kind = 'phone' and value = ${`+${left}`} or kind = 'wa_id' and value = ${left})
+      `
+    }
+    await tx`
+      insert into identities (organization_id, phone_number_id, kind, value, contact_id)
+      select ${organizationId}, ${phoneNumberId}, i.kind, i.value, ${contact.id}
+      from json_to_recordset(${JSON.stringify(identitiesOf(sender))}::text::json) as i(kind text, value text)
+      order by i.kind, i.value
+      on conflict do nothing
+    `
+    await tx`
+      insert into identity_changes (organization_id, phone_number_id, id, contact_id)
+      values (${organizationId}, ${phoneNumberId}, ${body.id}, ${contact.id}) on conflict do nothing
+    `
+    if (isIdentityUpdate(contact, after)) await record(tx, [identityUpdated(contact.id, contact, after, origin)])
+    return true
+  })
+  relay.wake()
+  return isWritten
+}
+
+const numberLeft = ({ previous, current }: Change) =>
+  current.wa_id !== null && previous.wa_id !== current.wa_id ? previous.wa_id : null
+
+/** Forgets changes after 8 days, 5,000 at a time; answers how many. */
+export async function sweepIdentityChanges(sql: Sql): Promise<number> {
+  const { count } = await sql`
+    delete from identity_changes where (organization_id, phone_number_id, id) in (
+      select organization_id, phone_number_id, id from identity_changes
+      where changed_at < now() - interval '8 days' limit 5000
+    )
+  `
+  return count
+}

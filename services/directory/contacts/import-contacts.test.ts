@@ -1,0 +1,64 @@
+import { afterAll, beforeAll, expect, test } from 'vitest'
+import { eventsOf, newNumber, testDirectory, type TestDirectory } from '../testing/app.ts'
+import { telling } from '../testing/changes.ts'
+
+let directory: TestDirectory
+beforeAll(async () => {
+  directory = await testDirectory()
+})
+afterAll(() => directory.drop())
+
+async function newTold() {
+  const number = await newNumber(directory.app)
+  return { ...number, ...telling(directory.app, number) }
+}
+
+const at = (second: number) => new Date(Date.UTC(2026, 2, 1, 12, 0, second)).toISOString()
+const entry = (wa_id: string, name: string | null, second: number, action: 'add' | 'remove' = 'add') => ({
+  wa_id,
+  name,
+  action,
+  at: at(second),
+})
+const namesOf = (contacts: { name: string | null }[]) => contacts.map(({ name }) => `${name}`).toSorted()
+const [ana, bo] = ['15550123456', '15550123457'] as const
+
+test('an address book makes contacts, without an event, once', async () => {
+  const number = await newTold()
+  const book = [entry(ana, 'Ana', 1), entry(bo, ' ', 1)]
+  expect(await number.contacts([...book, ...book])).toEqual({ applied: 2 })
+  expect(await number.contacts(book)).toEqual({ applied: 0 })
+  const { data } = await number.listContacts()
+  expect(namesOf(data)).toEqual(['Ana', 'null'])
+  expect(data.map(({ phone_number }) => `${phone_number}`).toSorted()).toEqual([`+${ana}`, `+${bo}`])
+  expect(await eventsOf(directory, number.organizationId)).toEqual([])
+})
+
+test('a name fills an empty one and replaces none', async () => {
+  const number = await newTold()
+  await number.open({ phone_number: `+${ana}` })
+  await number.inbound({ wa_id: bo, profile_name: 'Bo' })
+  await number.contacts([entry(ana, 'Ana', 1), entry(bo, 'Robert', 1)])
+  const { data } = await number.listContacts()
+  expect(namesOf(data)).toEqual(['Ana', 'Bo'])
+})
+
+test('what is removed there goes here, unless messages were exchanged or it was not made of the address book', async () => {
+  const number = await newTold()
+  const carl = '15550123458'
+  await number.open({ phone_number: `+${carl}` })
+  await number.contacts([entry(ana, 'Ana', 1), entry(bo, 'Bo', 1), entry(carl, 'Carl', 1)])
+  await number.inbound({ wa_id: bo })
+  await number.contacts([ana, bo, carl].map((waId) => entry(waId, null, 2, 'remove')))
+  const { data } = await number.listContacts()
+  expect(namesOf(data)).toEqual(['Bo', 'Carl'])
+})
+
+test('an addition that comes after a later removal changes nothing', async () => {
+  const number = await newTold()
+  await number.contacts([entry(ana, null, 2, 'remove')])
+  expect(await number.contacts([entry(ana, 'Ana', 1)])).toEqual({ applied: 0 })
+  expect((await number.listContacts()).data).toEqual([])
+  expect(await number.contacts([entry(ana, 'Ana', 3)])).toEqual({ applied: 1 })
+  expect((await number.listContacts()).data).toHaveLength(1)
+})

@@ -1,0 +1,124 @@
+import type { Handler } from '@app/shared/contract.ts'
+import type { importContacts as contract } from '@app/shared/contracts/directory-changes.ts'
+import type { TransactionSql } from '@app/shared/database.ts'
+import { notFound } from '@app/shared/problem.ts'
+import type { z } from 'zod'
+import type { App } from '../app.ts'
+import { identitiesOf } from './identities.ts'
+import type { Origin } from './identity-updated.ts'
+import { insertContacts, newContactIds } from './insert-contacts.ts'
+import { nameOf, personOf } from './sender.ts'
+
+type Entry = z.output<(typeof contract)['body']>['contacts'][number]
+
+export const importContacts: Handler<App, typeof contract> = async ({ sql }, { params, body }, caller) => {
+  const { organizationId, traceparent } = caller
+  const origin = { organizationId, traceparent, phoneNumberId: params.phone_number_id }
+  const newest = new Map(
+    body.contacts.toSorted((a, b) => Date.parse(a.at) - Date.parse(b.at)).map((entry) => [entry.wa_id, entry]),
+  )
+  return sql.begin(async (tx) => {
+    const [account] = await tx`
+      select account_id from accounts
+      where organization_id = ${organizationId} and phone_number_id = ${origin.phoneNumberId} and attached
+    `
+    if (!account) throw notFound()
+    const fresh = new Set(await takeWords(tx, [...newest.values()], origin))
+    const entries = [...newest.values()].filter((entry) => fresh.has(entry.wa_id))
+    const added = entries.filter(({ action }) => action === 'add')
+    await makeUnknown(tx, added, origin)
+    await nameUnnamed(tx, added, origin)
+    await removeSilent(
+      tx,
+      entries.filter(({ action }) => action === 'remove').map((entry) => entry.wa_id),
+      origin,
+    )
+    return { applied: entries.length }
+  })
+}
+
+/** The numbers of which this is the last word; their rows are locked, in the order of their keys. */
+async function takeWords(tx: TransactionSql, entries: Entry[], { organizationId, phoneNumberId }: Origin) {
+  const rows = await tx<{ waId: string }[]>`
+    insert into synced_contacts as s (organization_id, phone_number_id, wa_id, action, at)
+    select ${organizationId}, ${phoneNumberId}, u.wa_id, u.action, u.at
+    from json_to_recordset(${JSON.stringify(entries)}::text::json) as u(wa_id text, action text, at timestamptz(3))
+    order by u.wa_id
+    on conflict (organization_id, phone_number_id, wa_id) do update set action = excluded.action, at = excluded.at
+      where s.at < excluded.at
+    returning wa_id
+  `
+  return rows.map(({ waId }) => waId)
+}
+
+async function makeUnknown(tx: TransactionSql, added: Entry[], origin: Origin) {
+  const { organizationId, phoneNumberId } = origin
+  const known = await tx<{ waId: string }[]>`
+    select u.wa_id from unnest(${added.map((entry) => entry.wa_id)}::text[]) as u(wa_id)
+    where exists (
+      select from identities i where i.organization_id = ${organizationId} and i.phone_number_id = ${phoneNumberId}
+        and (i.kind, i.value) in (('phone', '+' || u.wa_id), ('wa_id', u.wa_id))
+    )
+  `
+  const knownIds = new Set(known.map(({ waId }) => waId))
+  const contacts = added
+    .filter((entry) => !knownIds.has(entry.wa_id))
+    .map((entry) => {
+      const person = personOf({ wa_id: entry.wa_id, bsuid: null }, new Date(entry.at))
+      return { ...person, ...newContactIds(), ...origin, identities: identitiesOf(person), isTold: false }
+    })
+  if (contacts.length === 0) return
+  const isMade = await insertContacts(tx, contacts)
+  const made = contacts.filter((_, n) => isMade[n]).map(({ id, waId }) => ({ id, wa_id: waId }))
+  await tx`
+    update synced_contacts s set contact_id = u.id
+    from json_to_recordset(${JSON.stringify(made)}::text::json) as u(id text, wa_id text)
+    where s.organization_id = ${organizationId} and s.phone_number_id = ${phoneNumberId} and s.wa_id = u.wa_id
+  `
+}
+
+/** A name in the address book is for who has none; those given here, or by the person, stay. */
+async function nameUnnamed(tx: TransactionSql, added: Entry[], { organizationId, phoneNumberId }: Origin) {
+  const names = added.flatMap(({ wa_id: waId, name }) => {
+    const cut = nameOf(name)
+    return cut === null ? [] : [{ wa_id: waId, name: cut }]
+  })
+  await tx`
+    with named as (
+      select distinct on (c.id) c.id, u.name
+      from json_to_recordset(${JSON.stringify(names)}::text::json) as u(wa_id text, name text)
+      cross join lateral (
+        select contact_id from identities where organization_id = ${organizationId} and phone_number_id = ${phoneNumberId}
+          and (kind, value) in (('phone', '+' || u.wa_id), ('wa_id', u.wa_id))
+        order by kind limit 1
+      ) i
+      cross join lateral (
+        select id from contacts
+        where organization_id = ${organizationId} and id = i.contact_id and name is null and deleted_at is null
+        limit 1 for no key update
+      ) c
+    )
+    update contacts c set name = named.name, updated_at = now()
+    from named where c.organization_id = ${organizationId} and c.id = named.id
+  `
+}
+
+/** Contacts that the address book made go with their entry there, unless a message was exchanged. */
+async function removeSilent(tx: TransactionSql, waIds: string[], { organizationId, phoneNumberId }: Origin) {
+  const gone = await tx<{ id: string }[]>`
+    update contacts c set deleted_at = now(), updated_at = now()
+    from synced_contacts s
+    where s.organization_id = ${organizationId} and s.phone_number_id = ${phoneNumberId}
+      and s.wa_id = any(${waIds}::text[]) and c.organization_id = s.organization_id and c.id = s.contact_id
+      and c.deleted_at is null
+      and not exists (
+        select from conversations v
+        where v.organization_id = c.organization_id and v.contact_id = c.id and v.last_message_at is not null
+      )
+    returning c.id
+  `
+  await tx`
+    delete from identities
+    where organization_id = ${organizationId} and contact_id = any(${gone.map(({ id }) => id)}::text[])
+  `
+}

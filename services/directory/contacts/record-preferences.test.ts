@@ -1,0 +1,58 @@
+import { afterAll, beforeAll, expect, test } from 'vitest'
+import { newNumber, testDirectory, type TestDirectory } from '../testing/app.ts'
+import { telling } from '../testing/changes.ts'
+import { setPreferences } from './record-preferences.ts'
+
+let directory: TestDirectory
+beforeAll(async () => {
+  directory = await testDirectory()
+})
+afterAll(() => directory.drop())
+
+const at = (second: number) => new Date(Date.UTC(2026, 2, 1, 12, 0, second)).toISOString()
+const ana = { wa_id: '15550123456', bsuid: null }
+const recipient = { phone_number: '+15550123456' }
+const marketing = { marketing: true }
+
+async function newTold() {
+  const number = await newNumber(directory.app)
+  return { ...number, ...telling(directory.app, number) }
+}
+
+test('who stopped gets no marketing message until it resumes, in whatever order that is told', async () => {
+  const number = await newTold()
+  await number.open(recipient, marketing)
+  await number.preferences([{ ...ana, value: 'stop', at: at(1) }])
+  await expect(number.open(recipient, marketing)).rejects.toMatchObject({ failure: 'marketing_opted_out' })
+  await number.open(recipient)
+  await number.preferences([{ ...ana, value: 'resume', at: at(2) }])
+  await number.preferences([{ ...ana, value: 'stop', at: at(1) }])
+  await number.open(recipient, marketing)
+  await number.preferences([
+    { ...ana, value: 'stop', at: at(4) },
+    { ...ana, value: 'resume', at: at(3) },
+  ])
+  await expect(number.open(recipient, marketing)).rejects.toMatchObject({ failure: 'marketing_opted_out' })
+})
+
+test('the word of a stranger counts too', async () => {
+  const number = await newTold()
+  expect(await number.preferences([{ ...ana, value: 'stop', at: at(1) }])).toEqual({ recorded: 1 })
+  await expect(number.open(recipient, marketing)).rejects.toMatchObject({ failure: 'marketing_opted_out' })
+})
+
+test('the word of a contact that was merged meanwhile is the survivor’s', async () => {
+  const number = await newTold()
+  const { contact } = await number.inbound({ bsuid: 'US.1' })
+  await number.inbound({ wa_id: ana.wa_id })
+  await number.inbound({ wa_id: ana.wa_id, bsuid: 'US.1' })
+  const preference = {
+    organization_id: number.organizationId,
+    contact_id: contact.id,
+    value: 'stop' as const,
+    at: at(1),
+  }
+  expect(await setPreferences(directory.sql, [preference, preference])).toBe(1)
+  expect(await setPreferences(directory.sql, [preference])).toBe(0)
+  await expect(number.open(recipient, marketing)).rejects.toMatchObject({ failure: 'marketing_opted_out' })
+})

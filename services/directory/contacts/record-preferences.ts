@@ -1,0 +1,59 @@
+import type { Handler } from '@app/shared/contract.ts'
+import type { recordPreferences as contract } from '@app/shared/contracts/directory-changes.ts'
+import type { Sql, TransactionSql } from '@app/shared/database.ts'
+import type { App } from '../app.ts'
+import { findParties } from '../conversations/find-parties.ts'
+import { personOf } from './sender.ts'
+
+export const recordPreferences: Handler<App, typeof contract> = async (app, { params, body }, caller) => {
+  const { organizationId, traceparent } = caller
+  const origin = { organizationId, traceparent, phoneNumberId: params.phone_number_id }
+  const preferences = await Promise.all(
+    body.preferences.map(async ({ value, at, ...names }): Promise<Preference> => {
+      const { contact } = await findParties(app, personOf(names, new Date(at)), origin, { isTold: true })
+      return { organization_id: organizationId, contact_id: contact.id, value, at }
+    }),
+  )
+  return { recorded: await setPreferences(app.sql, preferences) }
+}
+
+export interface Preference {
+  organization_id: string
+  contact_id: string
+  value: 'stop' | 'resume'
+  at: string
+}
+
+/**
+ * The newest word holds; of two at one moment, `stop`. A contact that was merged meanwhile passes it on. Answers how many
+ * contacts changed their mind.
+ */
+export async function setPreferences(sql: Sql | TransactionSql, preferences: Preference[]): Promise<number> {
+  const { count } = await sql`
+    with recursive named as (
+      select u.contact_id collate "C" as id, u.organization_id, u.value, u.at
+      from json_to_recordset(${JSON.stringify(preferences)}::text::json) as u(
+        organization_id text, contact_id text, value text, at timestamptz(3))
+      union all
+      select c.merged_into, n.organization_id, n.value, n.at
+      from named n cross join lateral (
+        select merged_into from contacts where organization_id = n.organization_id and id = n.id limit 1
+      ) c
+      where c.merged_into is not null
+    ), newest as (
+      select distinct on (organization_id, id) organization_id, id, value, at from named
+      order by organization_id, id, at desc, value desc
+    ), locked as (
+      select n.value, n.at, c.organization_id, c.id from newest n cross join lateral (
+        select organization_id, id from contacts
+        where organization_id = n.organization_id and id = n.id and deleted_at is null
+          and (marketing_preference_at is null or marketing_preference_at < n.at
+            or marketing_preference_at = n.at and marketing_preference = 'resume' and n.value = 'stop')
+        limit 1 for no key update
+      ) c
+    )
+    update contacts c set marketing_preference = l.value, marketing_preference_at = l.at
+    from locked l where c.organization_id = l.organization_id and c.id = l.id
+  `
+  return count
+}

@@ -1,0 +1,42 @@
+import { notFound, Problem } from '@app/shared/problem.ts'
+import type { App } from '../app.ts'
+import { identitiesOf } from '../contacts/identities.ts'
+import type { Origin } from '../contacts/identity-updated.ts'
+import { newContactIds } from '../contacts/insert-contacts.ts'
+import type { Sender } from '../contacts/sender.ts'
+import { settleContact } from '../contacts/settle-contact.ts'
+import { insertConversation } from './insert-conversation.ts'
+import type { FoundContact, FoundConversation } from './look-up.ts'
+
+/** Whoever loses a race finds what the other one made; losing more often than this is not a race. */
+const maxAttempts = 8
+
+interface FoundParties {
+  contact: FoundContact
+  conversation: FoundConversation
+}
+
+/** The contact that somebody is, with its conversation; made when nobody is known by the names, with an event if it is to be told. */
+export async function findParties(
+  app: App,
+  sender: Sender,
+  origin: Origin,
+  { isTold }: { isTold: boolean },
+): Promise<FoundParties> {
+  const identities = identitiesOf(sender)
+  for (let attempt = 0; attempt < maxAttempts; attempt++) {
+    const { account, contacts } = await app.lookUp({ ...origin, identities })
+    if (!account) throw notFound()
+    const [contact, ...others] = contacts
+    if (!contact) {
+      const isMade = await app.insertContact({ ...sender, ...newContactIds(), ...origin, identities, isTold })
+      if (isMade && isTold) app.relay.wake()
+    } else if (others.length > 0) {
+      await settleContact(app, sender, contacts, origin)
+    } else {
+      const conversation = contact.conversation ?? (await insertConversation(app.sql, origin, contact.id))
+      if (conversation) return { contact, conversation }
+    }
+  }
+  throw new Problem('service_unavailable')
+}

@@ -1,0 +1,268 @@
+import { createHash, randomBytes } from 'node:crypto'
+import { readdirSync } from 'node:fs'
+import { connect } from 'node:net'
+import { join } from 'node:path'
+import type { Input } from '@app/shared/contract.ts'
+import { findMedia, openUpload, uploadMedia } from '@app/shared/contracts/media.ts'
+import { newId } from '@app/shared/ids.ts'
+import { notFound } from '@app/shared/problem.ts'
+import { serve, type Serving } from '@app/shared/rpc.ts'
+import { newFileKey } from '@app/shared/store/store.ts'
+import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest'
+import { startTestGateway, type TestGateway } from '../testing/gateway.ts'
+
+let gateway: TestGateway
+let messaging: Serving
+const uploads: Input<typeof uploadMedia>['body'][] = []
+const files = new Map<string, { mime_type: string; filename: string | null; bytes: Buffer; file_key: string }>()
+const phone = '106540352242922'
+let key: string
+
+beforeAll(async () => {
+  gateway = await startTestGateway()
+  const issued = gateway.platform.issueKey()
+  key = issued.text
+  gateway.platform.accounts.add(`${issued.organizationId}:${phone}`)
+  messaging = await serve(
+    { ...gateway.peer, name: 'messaging' },
+    { openUpload, uploadMedia, findMedia },
+    {
+      openUpload: () => Promise.resolve({ file_key: newFileKey() }),
+      uploadMedia(_app, { body }) {
+        uploads.push(body)
+        const { mime_type, size, sha256 } = body
+        const expires_at = new Date().toISOString()
+        return Promise.resolve({ id: newId('med'), object: 'media', mime_type, size, sha256, expires_at })
+      },
+      findMedia(_app, { params }) {
+        const file = files.get(params.opaque)
+        if (!file) throw notFound()
+        const { bytes, ...rest } = file
+        return Promise.resolve({ ...rest, size: bytes.length, sha256: hashOf(bytes) })
+      },
+    },
+  )
+})
+afterAll(async () => {
+  await messaging.stop()
+  await gateway.close()
+})
+beforeEach(() => {
+  uploads.length = 0
+})
+
+const hashOf = (bytes: Buffer) => createHash('sha256').update(bytes).digest('hex')
+
+/** What a sender of a picture sends; only its beginning is looked at. */
+const png = (size: number) =>
+  Buffer.concat([
+    Buffer.from('89504e470d0a1a0a0000000d49484452000000010000000108060000001f15c4890000001049444154', 'hex'),
+    randomBytes(size),
+  ])
+
+interface Part {
+  bytes: Buffer
+  type?: string
+  filename?: string
+  /** The field `type`. */
+  said?: string
+}
+
+function formOf({ bytes, type = 'image/png', filename = 'a.png', said }: Part) {
+  const boundary = 'xxBOUNDARYxx'
+  const head =
+    (said === undefined ? '' : `--${boundary}\r\nContent-Disposition: form-data; name="type"\r\n\r\n${said}\r\n`) +
+    `--${boundary}\r\nContent-Disposition: form-data; name="file"; filename="${filename}"\r\nContent-Type: ${type}\r\n\r\n`
+  const body = Buffer.concat([Buffer.from(head), bytes, Buffer.from(`\r\n--${boundary}--\r\n`)])
+  return { body, headers: { 'content-type': `multipart/form-data; boundary=${boundary}` } }
+}
+
+const upload = (part: Part, headers = {}) => {
+  const { body, headers: own } = formOf(part)
+  return gateway.ask(`/v1/${phone}/media`, { key, body, headers: { ...own, ...headers } })
+}
+
+/** Everything that lies in the store. */
+const stored = () =>
+  readdirSync(gateway.mediaDir, { recursive: true, withFileTypes: true }).filter((entry) => entry.isFile())
+
+describe('an upload', () => {
+  test('puts the bytes into the store and tells messaging where', async () => {
+    const bytes = png(200_000)
+    const { status, json } = await upload({ bytes, filename: '../receipt "1".png' })
+    expect([status, json()]).toMatchObject([201, { data: { object: 'media', mime_type: 'image/png' } }])
+    expect(json().request_id).toMatch(/^req_/)
+    const [told] = uploads
+    expect(told).toMatchObject({ mime_type: 'image/png', size: bytes.length, sha256: hashOf(bytes) })
+    const opened = await gateway.app.store.open(told?.file_key ?? '')
+    expect(Buffer.concat((await opened?.toArray()) ?? []).equals(bytes)).toBe(true)
+  })
+
+  test('takes the type from the field when the part says none, and from the bytes when neither does', async () => {
+    const bytes = Buffer.from('Hello, this is text.')
+    expect((await upload({ bytes, type: 'application/octet-stream', said: 'text/plain' })).status).toBe(201)
+    expect((await upload({ bytes: png(10), type: 'application/octet-stream' })).status).toBe(201)
+    expect(uploads.map(({ mime_type }) => mime_type)).toEqual(['text/plain', 'image/png'])
+  })
+
+  const webp = Buffer.concat([Buffer.from('RIFF\x20\0\0\0WEBPVP8 ', 'latin1'), randomBytes(100)])
+  test.each<[string, Part]>([
+    ['WebP', { bytes: webp, type: 'image/webp' }],
+    ['WebP that says it is JPEG', { bytes: webp, type: 'image/jpeg' }],
+    ['PNG that says it is JPEG', { bytes: png(10), type: 'image/jpeg' }],
+    ['a page', { bytes: Buffer.from('<!doctype html><script>alert(1)</script>'), type: 'text/html' }],
+    ['a program', { bytes: Buffer.from('MZ\x90\0'.padEnd(200, '\0'), 'latin1'), type: 'application/pdf' }],
+    ['nothing', { bytes: Buffer.alloc(0) }],
+    ['an image over 5 MB', { bytes: png(5 * 1024 * 1024) }],
+  ])('of %s is refused, and nothing is stored', async (_name, part) => {
+    const before = stored().length
+    const { status, json } = await upload(part)
+    expect([status, json().error]).toMatchObject([422, { code: 'media_upload_failed', param: 'file' }])
+    expect(uploads).toEqual([])
+    expect(stored()).toHaveLength(before)
+  })
+
+  test('over 100 MB is refused before it is read', async () => {
+    const { headers } = formOf({ bytes: Buffer.alloc(0) })
+    const { status, json } = await rawUpload(
+      `Content-Length: ${101 * 1024 * 1024}\r\nContent-Type: ${headers['content-type']}`,
+    )
+    expect([status, json.error.code]).toEqual([413, 'payload_too_large'])
+  })
+
+  test.each([
+    ['JSON', { 'content-type': 'application/json' }, 415, 'unsupported_media_type'],
+    ['a form without a boundary', { 'content-type': 'multipart/form-data' }, 415, 'unsupported_media_type'],
+    ['a form with an empty boundary', { 'content-type': 'multipart/form-data; boundary=' }, 400, 'invalid_field_value'],
+    ['another boundary', { 'content-type': 'multipart/form-data; boundary=other' }, 400, 'invalid_field_value'],
+  ])('as %s is refused', async (_name, headers, status, code) => {
+    const answer = await upload({ bytes: png(10) }, headers)
+    expect([answer.status, answer.json().error?.code]).toEqual([status, code])
+  })
+
+  test('that breaks off leaves nothing behind', async () => {
+    const before = stored().length
+    const { body, headers } = formOf({ bytes: png(1_000_000) })
+    const socket = connect(Number(new URL(gateway.url).port), '127.0.0.1')
+    socket.write(
+      `POST /v1/${phone}/media HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer ${key}\r\n` +
+        `Content-Type: ${headers['content-type']}\r\nContent-Length: ${body.length}\r\n\r\n`,
+    )
+    socket.write(body.subarray(0, 500_000))
+    await expect.poll(() => stored().length).toBe(before + 1)
+    socket.destroy()
+    await expect.poll(() => stored().length).toBe(before)
+    expect(uploads).toEqual([])
+  })
+
+  test('needs a key and a number of the organization, as everything does', async () => {
+    const { body, headers } = formOf({ bytes: png(10) })
+    expect((await gateway.ask(`/v1/${phone}/media`, { body, headers })).status).toBe(401)
+    expect((await gateway.ask('/v1/999999999999/media', { key, body, headers })).status).toBe(404)
+  })
+})
+
+/** A request whose body never comes. */
+async function rawUpload(headers: string) {
+  const socket = connect(Number(new URL(gateway.url).port), '127.0.0.1')
+  socket.write(`POST /v1/${phone}/media HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer ${key}\r\n${headers}\r\n\r\n`)
+  let text = ''
+  socket.on('data', (chunk) => (text += String(chunk)))
+  await expect.poll(() => text).toContain('request_id')
+  socket.destroy()
+  return {
+    status: Number(text.slice(9, 12)),
+    json: JSON.parse(text.slice(text.indexOf('{'))) as { error: { code: string } },
+  }
+}
+
+describe('a stored file', () => {
+  const opaque = 'abcdefghijklmnopqrstuvwxyz012345'
+  const bytes = Buffer.from('0123456789')
+
+  async function keep(mime_type: string, filename: string | null = null) {
+    const file_key = newFileKey()
+    await gateway.app.store.put(
+      file_key,
+      (async function* () {
+        yield bytes
+      })(),
+    )
+    files.set(opaque, { mime_type, filename, bytes, file_key })
+  }
+
+  const get = (headers = {}, method: 'GET' | 'HEAD' = 'GET') => gateway.ask(`/media/${opaque}`, { headers, method })
+
+  test('is served without a key, with the headers that keep it harmless', async () => {
+    await keep('image/jpeg', 'Grüße (1).jpg')
+    const answer = await get()
+    expect([answer.status, String(answer.bytes)]).toEqual([200, '0123456789'])
+    expect(answer.headers).toMatchObject({
+      'content-type': 'image/jpeg',
+      'content-length': '10',
+      'content-disposition': "inline; filename*=UTF-8''Gr%C3%BC%C3%9Fe%20%281%29.jpg",
+      'x-content-type-options': 'nosniff',
+      'content-security-policy': 'sandbox',
+      'accept-ranges': 'bytes',
+      etag: `"${hashOf(bytes)}"`,
+    })
+    expect(answer.headers['x-request-id']).toBeUndefined()
+  })
+
+  test.each(['image/svg+xml', 'text/html', 'application/pdf', 'text/plain'])(
+    'of type %s is saved, not shown',
+    async (type) => {
+      await keep(type)
+      expect((await get()).headers).toMatchObject({ 'content-type': type, 'content-disposition': 'attachment' })
+    },
+  )
+
+  test('cannot smuggle in a header', async () => {
+    await keep('text/html\r\nSet-Cookie: a=b')
+    const { status, headers } = await get()
+    expect([status, headers['content-type'], headers['set-cookie']]).toEqual([
+      200,
+      'application/octet-stream',
+      undefined,
+    ])
+  })
+
+  test('is served in parts', async () => {
+    await keep('video/mp4')
+    const part = await get({ range: 'bytes=2-4' })
+    expect([part.status, String(part.bytes), part.headers['content-range'], part.headers['content-length']]).toEqual([
+      206,
+      '234',
+      'bytes 2-4/10',
+      '3',
+    ])
+    const beyond = await get({ range: 'bytes=10-' })
+    expect([beyond.status, beyond.headers['content-range']]).toEqual([416, 'bytes */10'])
+    const changed = await get({ range: 'bytes=2-4', 'if-range': '"other"' })
+    expect([changed.status, String(changed.bytes)]).toEqual([200, '0123456789'])
+  })
+
+  test('is not sent again to who has it, nor to HEAD', async () => {
+    await keep('image/jpeg')
+    expect((await get({ 'if-none-match': `W/"${hashOf(bytes)}"` })).status).toBe(304)
+    const head = await get({}, 'HEAD')
+    expect([head.status, head.headers['content-length'], head.bytes.length]).toEqual([200, '10', 0])
+  })
+
+  test.each(['/media/zzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzz', '/media/short', '/media/..%2f..%2fetc%2fpasswd'])(
+    'is not found at %s',
+    async (path) => {
+      expect((await gateway.ask(path)).status).toBe(404)
+    },
+  )
+
+  test('that is lost is no broken answer', async () => {
+    await keep('image/jpeg')
+    await gateway.app.store.delete(files.get(opaque)?.file_key ?? '')
+    expect((await get()).status).toBe(503)
+  })
+})
+
+test('nothing unfinished is left', () => {
+  expect(readdirSync(join(gateway.mediaDir, '.unfinished'))).toEqual([])
+})

@@ -1,0 +1,90 @@
+import type { IncomingMessage } from 'node:http'
+import type { Readable } from 'node:stream'
+import { invalidField, Problem } from '@app/shared/problem.ts'
+import { Busboy } from '@fastify/busboy'
+
+/** A multipart form, read up to the bytes of its file. */
+export interface Form {
+  /** To be read to the end, or closed. Throws when the client goes away, or the form breaks off. */
+  bytes: AsyncIterable<Uint8Array>
+  /** As the part says it, else the field `type` before it. */
+  contentType: string | undefined
+  filename: string | null
+  /** Resolves when the form has ended well behind its file. */
+  end: () => Promise<void>
+  /** Whatever comes now is thrown away. */
+  close: () => void
+}
+
+const limits = { files: 1, fields: 16, fieldSize: 1_024, parts: 18, headerPairs: 16 }
+
+const endedEarly = () =>
+  new Problem('invalid_field_value', { message: 'The request body ended early, or is no multipart form.' })
+const withoutFile = () => invalidField('file', 'file: the form holds no file.')
+
+/** Opens the form of a request. Throws when it is none, or holds no file. */
+export function openForm(raw: IncomingMessage): Promise<Form> {
+  const contentType = raw.headers['content-type']
+  if (!/^multipart\/form-data *;/i.test(contentType ?? ''))
+    throw new Problem('unsupported_media_type', { message: 'Send the file as multipart/form-data.' })
+  const busboy = createParser(raw)
+  const fields = new Map<string, string>()
+  const ended = Promise.withResolvers<void>()
+  // Nobody may be waiting for the end.
+  ended.promise.catch(() => undefined)
+  return new Promise((resolve, reject) => {
+    let file: Readable | undefined
+    busboy.on('field', (name, value) => fields.set(name, value))
+    busboy.on('file', (_name, stream, filename, _encoding, mimeType) => {
+      file = stream
+      // Whoever reads it learns of its failure there.
+      stream.on('error', () => {})
+      resolve({
+        bytes: stream,
+        contentType: isSaid(mimeType) ? mimeType : fields.get('type'),
+        filename: tidyName(filename),
+        end: () => ended.promise,
+        close() {
+          raw.unpipe(busboy)
+          stream.destroy()
+          raw.resume()
+        },
+      })
+    })
+    function fail(problem: Problem) {
+      file?.destroy(problem)
+      ended.reject(problem)
+      reject(problem)
+    }
+    busboy.on('finish', () => {
+      ended.resolve()
+      reject(withoutFile())
+    })
+    busboy.on('error', () => fail(endedEarly()))
+    // Comes without an end when the client went away or a time limit ended its connection.
+    raw.on('close', () => raw.complete || fail(endedEarly()))
+    raw.on('error', () => {})
+    raw.pipe(busboy)
+  })
+}
+
+function createParser(raw: IncomingMessage) {
+  try {
+    return new Busboy({ headers: { ...raw.headers, 'content-type': raw.headers['content-type'] ?? '' }, limits })
+  } catch (cause) {
+    throw new Problem('invalid_field_value', { message: 'The Content-Type has no usable boundary.', cause })
+  }
+}
+
+/** What a client writes that knows no type. */
+const isSaid = (mimeType: string | undefined) =>
+  mimeType !== undefined && mimeType !== '' && !/^application\/octet-stream\b/i.test(mimeType)
+
+/** A name without a path, controls and broken characters. */
+function tidyName(filename: string | undefined): string | null {
+  const name = (filename ?? '')
+    .toWellFormed()
+    .replaceAll(/[\p{Cc}/\\]/gu, '')
+    .trim()
+  return name === '' ? null : name.slice(0, 255).toWellFormed()
+}

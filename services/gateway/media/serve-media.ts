@@ -1,0 +1,113 @@
+import type { ServerResponse } from 'node:http'
+import { pipeline } from 'node:stream/promises'
+import { call } from '@app/shared/ask.ts'
+import { findMedia } from '@app/shared/contracts/media.ts'
+import { newId } from '@app/shared/ids.ts'
+import { toProblem } from '@app/shared/problem.ts'
+import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify'
+import type { z } from 'zod'
+import type { App } from '../app.ts'
+import { takeOver } from '../exchange/take-over.ts'
+import { traceparentOf } from '../exchange/trace.ts'
+import { rangeOf } from './range.ts'
+
+const timeoutMs = 10_000
+
+type File = z.output<typeof findMedia.answer>
+
+/** `GET` and `HEAD /media/{opaque}`: a stored file, for whoever has its address. Outside the envelope and without a key. */
+export function routeMedia(http: FastifyInstance, app: App): void {
+  for (const method of ['GET', 'HEAD'] as const) {
+    http.route(
+      takeOver(method, '/media/:opaque', (request, reply) => {
+        reply.hijack()
+        void serveFile(app, request, reply).catch((err: unknown) => fail(app, reply.raw, err))
+      }),
+    )
+  }
+}
+
+async function serveFile(app: App, request: FastifyRequest, { raw: response }: FastifyReply) {
+  const file = await app.inFlight.during(() => find(app, request))
+  const headers = headersOf(app, file)
+  const etag = `"${file.sha256}"`
+  const { range: asked, 'if-range': ifRange, 'if-none-match': known } = request.headers
+  if (known?.split(',').some((one) => one.trim().replace(/^W\//, '') === etag || one.trim() === '*')) {
+    response.writeHead(304, headers).end()
+    return
+  }
+  const range = ifRange === undefined || ifRange === etag ? rangeOf(asked, file.size) : undefined
+  if (range === null) {
+    response.writeHead(416, { ...headers, 'content-range': `bytes */${file.size}`, 'content-length': '0' }).end()
+    return
+  }
+  const status = range ? 206 : 200
+  const length = range ? range.end - range.start + 1 : file.size
+  const sized = {
+    ...headers,
+    'content-length': String(length),
+    ...(range && { 'content-range': `bytes ${range.start}-${range.end}/${file.size}` }),
+  }
+  if (request.method === 'HEAD' || length === 0) {
+    response.writeHead(status, sized).end()
+    return
+  }
+  const bytes = await app.store.open(file.file_key, range)
+  if (!bytes) throw new Error(`${file.file_key} is not in the store`)
+  response.writeHead(status, sized)
+  await pipeline(bytes, response)
+}
+
+function find(app: App, { params, headers }: FastifyRequest): Promise<File> {
+  const caller = {
+    organizationId: '',
+    keyId: '',
+    requestId: newId('req'),
+    deadline: performance.now() + timeoutMs,
+    traceparent: traceparentOf(headers.traceparent),
+  }
+  return call(app, findMedia, { params: params as { opaque: string } }, caller)
+}
+
+/** Types that a browser shows by itself and that cannot hold a script. */
+const shown = /^(image\/(?!svg)|audio\/|video\/)/
+
+/** A stranger's file under our name: nothing in it may run, and what is not to be looked at is saved. */
+function headersOf(app: App, { mime_type: mimeType, filename, sha256 }: File) {
+  const name =
+    filename === null ? '' : `; filename*=UTF-8''${encodeURIComponent(filename).replaceAll(/['()*]/g, escaped)}`
+  return {
+    'content-type': /^[\w.+-]+\/[\w.+-]+(; *[\w-]+=[\w.+-]+)*$/.test(mimeType) ? mimeType : 'application/octet-stream',
+    'content-disposition': `${shown.test(mimeType) ? 'inline' : 'attachment'}${name}`,
+    'x-content-type-options': 'nosniff',
+    'content-security-policy': 'sandbox',
+    'referrer-policy': 'no-referrer',
+    'x-robots-tag': 'noindex',
+    'accept-ranges': 'bytes',
+    'cache-control': 'private, max-age=86400',
+    etag: `"${sha256}"`,
+    ...(app.isStopping() && { connection: 'close' }),
+  }
+}
+
+const escaped = (character: string) => `%${character.charCodeAt(0).toString(16).toUpperCase()}`
+
+function fail({ log }: App, response: ServerResponse, err: unknown) {
+  // Its client has gone, or the store broke off: a whole file is not to be taken for it.
+  if (response.headersSent) {
+    response.destroy()
+    return
+  }
+  const problem = toProblem(err)
+  const status = problem.status === 404 ? 404 : 503
+  if (status !== 404) log.warn({ err: problem.cause ?? problem }, 'media')
+  const text = status === 404 ? 'not found' : 'try again'
+  response
+    .writeHead(status, {
+      'content-type': 'text/plain; charset=utf-8',
+      'x-content-type-options': 'nosniff',
+      'content-length': String(text.length),
+      ...(status === 503 && { 'retry-after': '1' }),
+    })
+    .end(text)
+}

@@ -1,0 +1,166 @@
+// The whole page: it opens the platform's dialog, and hands what that tells to the server.
+const page = document.getElementById('page')
+const button = document.getElementById('connect')
+const status = document.getElementById('status')
+const { organization } = page.dataset
+const origins = page.dataset.origins.split(' ')
+
+/** The code lives for 30 s; what it bought is kept, so that asking again goes on. */
+const completeWithinMs = 60_000
+/** The dialog tells ids and code apart, in either order. */
+const idsWithinMs = 5_000
+
+/** Fetched before it is needed: a window opens only right after a click. */
+let state = null
+let isBusy = false
+let told = null
+
+const say = (text) => {
+  status.textContent = text
+}
+const wait = (ms) => new Promise((resolve) => setTimeout(resolve, ms))
+
+async function post(path, body) {
+  const options = { method: 'POST', headers: { 'content-type': 'application/json' }, body: JSON.stringify(body) }
+  try {
+    const response = await fetch(path, options)
+    return { status: response.status, body: await response.json() }
+  } catch {
+    return { status: 0, body: {} }
+  }
+}
+
+/** The SDK loads itself in two parts, and calls when it is there. */
+function loadSdk(url) {
+  return new Promise((resolve, reject) => {
+    window.fbAsyncInit = resolve
+    const script = document.createElement('script')
+    Object.assign(script, { src: url, async: true, onerror: reject })
+    document.head.append(script)
+  })
+}
+
+/** Refused because of the link itself: the server knows what to say of it. */
+const isAboutLink = ({ status: code, body }) =>
+  code === 404 || ['setup_link_inactive', 'customer_suspended'].includes(body.error?.code) || code === 403
+
+async function prepare() {
+  const answer = await post('/setup/begin', { setup_link_id: page.dataset.link })
+  if (isAboutLink(answer)) return location.reload()
+  if (answer.status !== 200) throw new Error('begin')
+  state = answer.body.data.state
+}
+
+async function ready() {
+  try {
+    await Promise.all([loadSdk(page.dataset.script), prepare()])
+    window.FB.init({ appId: page.dataset.app, version: page.dataset.version, xfbml: false, cookie: false })
+    button.disabled = false
+    say('')
+  } catch {
+    show('failed', 'The platform’s window is not available', 'Please check your connection and any content blocker.')
+  }
+}
+
+addEventListener('message', (event) => {
+  if (!origins.includes(event.origin) || typeof event.data !== 'string') return
+  try {
+    const message = JSON.parse(event.data)
+    if (message.type === 'WA_EMBEDDED_SIGNUP') told = message
+  } catch {
+    // Other messages of the platform's are no JSON.
+  }
+})
+
+function openDialog() {
+  if (isBusy) return
+  isBusy = true
+  told = null
+  button.setAttribute('aria-disabled', 'true')
+  say('Please go on in the window that has opened. If there is none, allow pop-ups and load this page again.')
+  window.FB.login((response) => void endDialog(response), {
+    config_id: page.dataset.config,
+    response_type: 'code',
+    override_default_response_type: true,
+    state,
+    extras: JSON.parse(page.dataset.extras),
+  })
+}
+
+/** The dialog is over. */
+async function endDialog({ authResponse }) {
+  const code = authResponse?.code
+  const problem = told?.data?.error_message
+  if (!code) return problem || told?.event === 'ERROR' ? refused(problem) : cancelled()
+  say('One moment: your number is being connected …')
+  for (let waitedMs = 0; !told && waitedMs < idsWithinMs; waitedMs += 100) await wait(100)
+  if (!told?.data?.waba_id) return refused()
+  await complete(code)
+}
+
+const events = { FINISH_ONLY_WABA: 'account_only', FINISH_WHATSAPP_BUSINESS_APP_ONBOARDING: 'business_app' }
+
+async function complete(code) {
+  const { waba_id: account, phone_number_id: number } = told.data
+  const body = {
+    state,
+    code,
+    event: events[told.event] ?? 'number',
+    business_account_id: String(account),
+    phone_number_id: number ? String(number) : null,
+  }
+  const until = performance.now() + completeWithinMs
+  let answer
+  do {
+    answer = await post('/setup/complete', body)
+    if (answer.status === 200) return succeeded(answer.body.data)
+    // Unknown, busy or away: the same question again goes on where the first one came to.
+    const isPassing = answer.status === 0 || answer.status >= 500 || answer.body.error?.code === 'setup_in_progress'
+    if (!isPassing) return isAboutLink(answer) ? location.reload() : refused(answer.body.error?.message)
+    await wait(1_500)
+  } while (performance.now() < until)
+  show('failed', 'This takes longer than usual', 'Nothing is lost. Please try again in a minute.')
+}
+
+function succeeded({ number, success_url: url }) {
+  if (url) return location.assign(url)
+  const shown = [number.phone_number, number.name].filter(Boolean).join(', ')
+  document.getElementById('done-number').textContent = shown
+  if (!number.phone_number_id) {
+    const text = `Your business account is connected to ${organization}, without a number yet. Add one on the platform, or open this link again.`
+    return show('done', 'Almost done', text)
+  }
+  if (number.registered) return show('done', 'Your number is connected', `${organization} can use it from now on.`)
+  const text = `It is connected to ${organization}, which still has to register it before messages can be sent. You need do nothing here.`
+  show('done', 'Almost done: the number is pending', text)
+}
+
+function cancelled() {
+  if (page.dataset.cancelled) return location.assign(page.dataset.cancelled)
+  show('failed', 'Nothing was connected', 'You closed the window before you were done. You can try again at any time.')
+}
+
+function refused(reason) {
+  if (page.dataset.failed) return location.assign(page.dataset.failed)
+  show('failed', 'The number could not be connected', reason ?? 'The platform did not tell a number. Please try again.')
+}
+
+/** Shows one section, and takes keyboard and screen reader there. */
+function show(id, title, text) {
+  for (const section of page.children) section.hidden = section.id !== id
+  document.getElementById(`${id}-text`).textContent = text
+  const heading = document.getElementById(`${id}-title`)
+  heading.textContent = title
+  // What it says of the link is not true of a used one.
+  document.querySelector('footer').hidden = id === 'done'
+  document.title = title
+  heading.focus()
+}
+
+button.addEventListener('click', openDialog)
+document.getElementById('again').addEventListener('click', () => location.reload())
+// From the history: the link may have been used since.
+addEventListener('pageshow', (event) => event.persisted && location.reload())
+
+say('Loading …')
+void ready()

@@ -1,0 +1,138 @@
+import type { ServerResponse } from 'node:http'
+import { ask, call, systemCaller } from '@app/shared/ask.ts'
+import type { CallHeader } from '@app/shared/call-header.ts'
+import type { Rpc } from '@app/shared/contract.ts'
+import { beginSetup, completeSetup, getSetup } from '@app/shared/contracts/onboarding.ts'
+import { newId } from '@app/shared/ids.ts'
+import { parseJson } from '@app/shared/json.ts'
+import { notFound, Problem, toProblem } from '@app/shared/problem.ts'
+import type { FastifyInstance, FastifyRequest } from 'fastify'
+import type { App } from '../app.ts'
+import { readBody } from '../exchange/read-body.ts'
+import { takeOver } from '../exchange/take-over.ts'
+import { traceparentOf } from '../exchange/trace.ts'
+import { admitVisitor } from './admit-visitor.ts'
+import { headersOf } from './page-headers.ts'
+import { pageFile } from './render-page.ts'
+import { isToken, setupCookie, tokenIn } from './setup-cookie.ts'
+import { noCookie, type Page, setupPage, unavailable, unknownLink } from './setup-pages.ts'
+import type { Signup } from './signup-settings.ts'
+
+const bodyLimitBytes = 16 * 1024
+const deadlineMs = 25_000
+
+/**
+ * The hosted page behind a setup link, outside `/v1`: `/setup/{token}` keeps the token in a cookie and leads to `/setup`,
+ * which shows what the link is worth; the page's script begins and completes.
+ */
+export function routeSetup(http: FastifyInstance, app: App, signup: Signup): void {
+  for (const [name, type] of [
+    ['page.css', 'text/css'],
+    ['page.js', 'text/javascript'],
+  ] as const) {
+    const body = pageFile(name)
+    http.route(
+      takeOver('GET', `/setup/${name}`, (_request, reply) => {
+        reply.hijack()
+        write(app, reply.raw, 200, { ...headersOf(null, type), 'Cache-Control': 'public, max-age=300' }, body)
+      }),
+    )
+  }
+  http.route(
+    takeOver('GET', '/setup/:token', (request, reply) => {
+      reply.hijack()
+      const { token = '' } = request.params as { token?: string }
+      if (!isToken(token)) return show(app, reply.raw, signup, unknownLink())
+      const more = { Location: '/setup', 'Set-Cookie': setupCookie(token, signup) }
+      write(app, reply.raw, 303, { ...headersOf(null, 'text/plain'), ...more }, Buffer.alloc(0))
+    }),
+  )
+  http.route(
+    takeOver('GET', '/setup', (request, reply) => {
+      reply.hijack()
+      void findPage(app, request, signup)
+        .catch((err: unknown) => failedPage(app, err))
+        .then((page) => show(app, reply.raw, signup, page))
+    }),
+  )
+  for (const [path, contract] of [
+    ['/setup/begin', beginSetup],
+    ['/setup/complete', completeSetup],
+  ] as const) {
+    http.route(
+      takeOver('POST', path, (request, reply) => {
+        reply.hijack()
+        void passOn(app, request, contract)
+          .catch((err: unknown) => refusalOf(app, err))
+          .then(({ status, body }) => write(app, reply.raw, status, headersOf(null, 'application/json'), body))
+      }),
+    )
+  }
+}
+
+async function findPage(app: App, request: FastifyRequest, signup: Signup): Promise<Page> {
+  await admitVisitor(app, request)
+  const token = tokenIn(request.headers.cookie)
+  if (token === null) return noCookie()
+  const setup = await app.inFlight.during(() =>
+    call(app, getSetup, { body: { token } }, systemCaller('', newId('req'))),
+  )
+  return setupPage(setup, signup)
+}
+
+function failedPage({ log }: App, err: unknown): Page {
+  const problem = toProblem(err)
+  if (problem.status === 404) return unknownLink()
+  log.warn({ err: problem.cause ?? problem }, 'setup page')
+  return unavailable()
+}
+
+/** The script's question, with the token that only the cookie knows. */
+async function passOn(app: App, request: FastifyRequest, contract: Rpc) {
+  await admitVisitor(app, request)
+  if (!isOurOwnPage(request)) throw new Problem('invalid_field_value', { message: 'Not asked by the page itself.' })
+  const token = tokenIn(request.headers.cookie)
+  if (token === null) throw notFound()
+  const bytes = await readBody(request.raw, bodyLimitBytes, app.inFlight)
+  try {
+    const given = parseJson(bytes)
+    const body = Buffer.from(JSON.stringify({ ...(typeof given === 'object' ? given : {}), token }))
+    const reply = await app.inFlight.during(() => ask(app, contract, headerOf(request), body))
+    const { failure } = reply
+    return { status: failure === null ? 200 : new Problem(failure).status, body: reply.body }
+  } finally {
+    app.inFlight.hold(-bytes.length)
+  }
+}
+
+/** JSON that another site's page sends comes with its origin; a form cannot send JSON. */
+function isOurOwnPage({ headers }: FastifyRequest) {
+  const { origin, host, 'sec-fetch-site': site, 'content-type': type = '' } = headers
+  if (!/^application\/json *(;|$)/i.test(type)) return false
+  return site === 'same-origin' || (origin !== undefined && URL.parse(origin)?.host === host)
+}
+
+const headerOf = ({ headers }: FastifyRequest): CallHeader => ({
+  organization: '',
+  key: '',
+  request: newId('req'),
+  remainingMs: deadlineMs,
+  trace: traceparentOf(headers.traceparent),
+  params: {},
+  query: {},
+})
+
+function refusalOf({ log }: App, err: unknown) {
+  const problem = toProblem(err)
+  if (problem.status >= 500) log.warn({ err: problem.cause ?? problem }, 'setup')
+  return { status: problem.status, body: Buffer.from(JSON.stringify(problem.toEnvelope(newId('req')))) }
+}
+
+function show(app: App, response: ServerResponse, signup: Signup, { status, body, opensDialog }: Page) {
+  write(app, response, status, headersOf(opensDialog ? signup : null, 'text/html'), body)
+}
+
+function write(app: App, response: ServerResponse, status: number, headers: Record<string, string>, body: Uint8Array) {
+  const more = { 'Content-Length': String(body.length), ...(app.isStopping() && { Connection: 'close' }) }
+  response.writeHead(status, { ...headers, ...more, ...(status === 503 && { 'Retry-After': '1' }) }).end(body)
+}

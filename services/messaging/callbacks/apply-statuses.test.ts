@@ -1,0 +1,117 @@
+import { afterAll, beforeAll, expect, test, vi } from 'vitest'
+import { type TestMessaging, testMessaging } from '../testing/app.ts'
+import { platformOf, statusPart } from '../testing/callbacks.ts'
+
+let app: TestMessaging
+let platform: ReturnType<typeof platformOf>
+beforeAll(async () => {
+  app = await testMessaging()
+  platform = platformOf(app)
+})
+afterAll(() => app.close())
+
+const until = (check: () => Promise<unknown>) => vi.waitFor(check, { timeout: 20_000, interval: 50 })
+const settled = () => until(async () => expect(await app.sql`select 1 from callback_items`).toHaveLength(0))
+
+const words = ['sent', 'delivered', 'read', 'played', 'failed'] as const
+type Word = (typeof words)[number]
+
+const permutations = <T>(items: readonly T[]): T[][] =>
+  items.length < 2
+    ? [[...items]]
+    : items.flatMap((item, n) => permutations(items.toSpliced(n, 1)).map((rest) => [item, ...rest]))
+
+/** Always the same numbers between 0 and 1, for the same seed (mulberry32). */
+function seeded(seed: number) {
+  let state = seed
+  return () => {
+    state = (state + 0x6d2b79f5) | 0
+    let n = Math.imul(state ^ (state >>> 15), 1 | state)
+    n = (n + Math.imul(n ^ (n >>> 7), 61 | n)) ^ n
+    return ((n ^ (n >>> 14)) >>> 0) / 2 ** 32
+  }
+}
+
+const start = Math.floor(Date.now() / 1000) - 600
+const partOf = (upstreamId: string, word: Word) =>
+  statusPart(upstreamId, word, {
+    timestamp: String(start + words.indexOf(word)),
+    ...(word === 'failed' && { errors: [{ code: 131026, title: 'Message undeliverable' }] }),
+    ...(word === 'sent' && { pricing: { billable: true, pricing_model: 'PMP', category: 'utility' } }),
+  })
+
+/** Messages that the platform accepted, under the given ids. */
+const accepted = (upstreamIds: string[]) => app.sql`
+  insert into messages (organization_id, phone_number_id, id, conversation_id, contact_id, direction, type, body, parties,
+    recipient, status, rank, upstream_id, request_id, created_at)
+  select s.organization_id, s.phone_number_id, 'msg_' || u.id, 'cnv_1', 'ctc_01JQ8Z6V0A7XJ2N5T9WQ3RBKCD', 'outbound', 'audio',
+    '{}', '{"contact":{"id":"ctc_01JQ8Z6V0A7XJ2N5T9WQ3RBKCD"},"conversation":{"id":"cnv_1"}}', '+15550123456', 'sent', 3,
+    u.id, '', now()
+  from senders s cross join unnest(${upstreamIds}::text[]) as u(id)
+`
+
+test('every order of all statuses, with duplicates, in one callback or in many, ends the same and tells each once', async () => {
+  const random = seeded(20_261_120)
+  const orders = permutations(words).map((order, n) => ({ upstreamId: `wamid.P${n}`, order }))
+  await accepted(orders.map(({ upstreamId }) => upstreamId))
+  // One callback holds one status of every message, or two, or the same as the one before.
+  for (let step = 0; step < words.length; step++) {
+    const statuses = orders.flatMap(({ upstreamId, order }) => {
+      const word = order[step] ?? 'sent'
+      const again = order[Math.floor(random() * (step + 1))] ?? word
+      return [word, ...(random() < 0.5 ? [again] : [])].map((each) => partOf(upstreamId, each))
+    })
+    await platform.messages({ statuses })
+    if (random() < 0.5) await platform.messages({ statuses: statuses.toReversed() })
+  }
+  await settled()
+  const states = await app.sql`
+    select distinct status, rank, told, error, played_at from messages where upstream_id like 'wamid.P%'
+  `
+  expect(states).toEqual([
+    {
+      status: 'failed',
+      rank: 6,
+      told: 31,
+      error: { code: 'recipient_unreachable', message: 'Message undeliverable', provider_code: 131026 },
+      playedAt: new Date((start + words.indexOf('played')) * 1000),
+    },
+  ])
+  const told = (await app.events()).map(({ id }) => id)
+  expect(new Set(told).size).toBe(told.length)
+  expect(told).toHaveLength(orders.length * words.length)
+})
+
+test('what stands in a status is passed on as it came', async () => {
+  await accepted(['wamid.PASS'])
+  const status = {
+    ...partOf('wamid.PASS', 'failed'),
+    status: 'delivered',
+    errors: undefined,
+    conversation: { id: 'abc', expiration_timestamp: '1750086400', origin: { type: 'utility' } },
+    pricing: { billable: false, pricing_model: 'PMP', type: 'free_customer_service', category: 'service' },
+    recipient_user_id: 'US.1',
+    biz_opaque_callback_data: 'msg_wamid.PASS',
+  }
+  await platform.messages({ contacts: [{ wa_id: '15550123456', profile: { name: 'Ana' } }], statuses: [status] })
+  await settled()
+  const { biz_opaque_callback_data: _ours, errors: _none, ...passed } = status
+  const event = (await app.events()).find(({ id }) => id === 'wamid.PASS:delivered')
+  expect(event?.payload).toMatchObject({
+    entry: [
+      {
+        changes: [
+          {
+            field: 'messages',
+            value: {
+              messaging_product: 'chat',
+              contacts: [{ chat_id: '15550123456', profile: { name: 'Ana' } }],
+              statuses: [passed],
+            },
+          },
+        ],
+      },
+    ],
+  })
+  expect(JSON.stringify(event?.payload)).not.toContain('biz_opaque')
+})

@@ -1,0 +1,40 @@
+import { z } from 'zod'
+import type { Core } from '../app.ts'
+import { contentsOf } from './contents.ts'
+
+/** The word under which the platform tells of an old message before its file. */
+const placeholder = 'media_placeholder'
+
+const Named = z.looseObject({ id: z.string().min(1), type: z.string() })
+
+/** Old messages that were told without their file get their type and caption when they are told with it. False: one is not known yet. */
+export async function fillPlaceholders(
+  { sql }: Core,
+  { organizationId, phoneNumberId }: { organizationId: string; phoneNumberId: string },
+  parts: Record<string, unknown>[],
+): Promise<boolean> {
+  const rows = parts.flatMap((part) => {
+    const named = Named.safeParse(part).data
+    if (!named || named.type === placeholder) return []
+    return [{ upstream_id: named.id, ...contentsOf(part), body: part[named.type] ?? {} }]
+  })
+  if (rows.length === 0) return true
+  const [answer] = await sql<{ areKnown: boolean }[]>`
+    with u as (
+      select * from json_to_recordset(${JSON.stringify(rows)}::text::json)
+        as u(upstream_id text, type text, content text, unsupported text, body jsonb)
+    ), found as (
+      select m.id, m.is_waiting, u.type, u.content, u.unsupported, u.body from u cross join lateral (
+        select id, unsupported is not distinct from ${placeholder} as is_waiting from messages
+        where organization_id = ${organizationId} and upstream_id = u.upstream_id and phone_number_id = ${phoneNumberId}
+        limit 1
+      ) m
+    ), filled as (
+      update messages m set type = f.type, content = f.content, unsupported = f.unsupported, body = f.body
+      from found f
+      where m.organization_id = ${organizationId} and m.phone_number_id = ${phoneNumberId} and m.id = f.id and f.is_waiting
+    )
+    select (select count(*) from found) = (select count(*) from u) as are_known
+  `
+  return answer?.areKnown ?? false
+}

@@ -1,0 +1,147 @@
+import { call, systemCaller } from '@app/shared/ask.ts'
+import { importThreads } from '@app/shared/contracts/directory-changes.ts'
+import { newId, newIdAt } from '@app/shared/ids.ts'
+import { z } from 'zod'
+import type { Core } from '../app.ts'
+import type { Change } from './changes.ts'
+import { contentsOf } from './contents.ts'
+import { epoch } from './epoch.ts'
+import { fillPlaceholders } from './fill-placeholders.ts'
+import { type ImportedMessage, insertImported } from './insert-imported.ts'
+
+const part = z.record(z.string(), z.unknown())
+
+const Value = z.looseObject({
+  metadata: z.looseObject({ display_phone_number: z.string().catch('') }),
+  history: z
+    .array(z.looseObject({ threads: z.array(z.unknown()).catch([]).default([]), errors: z.unknown().optional() }))
+    .optional(),
+  /** Messages whose files were not there yet when their thread was told. */
+  messages: z.array(part).optional(),
+})
+
+const Thread = z.looseObject({ id: z.string().regex(/^\d{5,20}$/), messages: z.array(z.unknown()) })
+
+const Message = z.looseObject({
+  id: z.string().min(1),
+  timestamp: epoch,
+  type: z.string(),
+  from: z.string().optional(),
+  context: z.looseObject({ id: z.string().optional() }).optional(),
+  history_context: z.looseObject({ status: z.string().optional() }).optional(),
+})
+
+interface OldThread {
+  waId: string
+  messages: z.output<typeof Message>[]
+}
+
+/** Threads in one question to directory, and messages in one statement. */
+const threadBatch = 100
+const messageBatch = 500
+
+const states: Record<string, Pick<ImportedMessage, 'status' | 'rank'>> = {
+  delivered: { status: 'delivered', rank: 4 },
+  read: { status: 'read', rank: 5 },
+  played: { status: 'read', rank: 5 },
+  error: { status: 'failed', rank: 6 },
+  failed: { status: 'failed', rank: 6 },
+}
+
+/**
+ * What was exchanged before the number was connected, in chunks and phases that come in any order: rows with their old
+ * times, no events. A part of another shape is left out, the rest goes on. False while the file of a message is told that is
+ * not known yet.
+ */
+export async function importHistory(core: Core, change: Change): Promise<boolean> {
+  const { phoneNumberId } = change
+  if (phoneNumberId === null) return true
+  const value = Value.parse(change.value)
+  const threads = (value.history ?? []).flatMap((chunk) => chunk.threads).flatMap(threadOf)
+  for (const { errors } of value.history ?? []) {
+    if (errors !== undefined) core.log.info({ phoneNumberId, errors }, 'history')
+  }
+  const ownDigits = value.metadata.display_phone_number.replaceAll(/\D/g, '')
+  for (let n = 0; n < threads.length; n += threadBatch) {
+    await importSome(core, { ...change, phoneNumberId, ownDigits }, threads.slice(n, n + threadBatch))
+  }
+  return fillPlaceholders(core, { ...change, phoneNumberId }, value.messages ?? [])
+}
+
+function threadOf(each: unknown): OldThread[] {
+  const thread = Thread.safeParse(each).data
+  const messages = (thread?.messages ?? []).flatMap((message) => Message.safeParse(message).data ?? [])
+  return thread && messages.length > 0 ? [{ waId: thread.id, messages }] : []
+}
+
+interface Imported extends Change {
+  phoneNumberId: string
+  /** The number itself, as it stands in `from`. */
+  ownDigits: string
+}
+
+async function importSome(core: Core, change: Imported, threads: OldThread[]) {
+  const answer = await call(
+    core,
+    importThreads,
+    {
+      params: { phone_number_id: change.phoneNumberId },
+      body: {
+        threads: threads.map(({ waId, messages }) => ({
+          wa_id: waId,
+          bsuid: null,
+          last_message_at: newestOf(messages),
+        })),
+      },
+    },
+    systemCaller(change.organizationId, newId('req')),
+  )
+  const rows = threads.flatMap(({ waId, messages }, n) => {
+    const parties = answer.threads[n]
+    return parties ? messages.map((message) => rowOf(change, waId, message, parties)) : []
+  })
+  for (let n = 0; n < rows.length; n += messageBatch) {
+    const some = rows.slice(n, n + messageBatch)
+    await core.sql.begin((tx) => insertImported(tx, some))
+  }
+  await fillPlaceholders(
+    core,
+    change,
+    threads.flatMap(({ messages }) => messages),
+  )
+}
+
+const newestOf = (messages: OldThread['messages']) =>
+  new Date(Math.max(...messages.map(({ timestamp }) => timestamp.getTime()))).toISOString()
+
+function rowOf(
+  { organizationId, phoneNumberId, ownDigits, senderPhone }: Imported,
+  waId: string,
+  message: OldThread['messages'][number],
+  parties: ImportedMessage['parties'],
+): ImportedMessage {
+  const from = message.from?.replaceAll(/\D/g, '')
+  const isOwn = from !== undefined && (from === ownDigits || `+${from}` === senderPhone)
+  const word = message.history_context?.status?.toLowerCase() ?? ''
+  const state = states[word] ?? { status: 'sent' as const, rank: 3 }
+  return {
+    organizationId,
+    phoneNumberId,
+    id: newIdAt('msg', message.timestamp),
+    upstreamId: message.id,
+    parties,
+    direction: isOwn ? 'outbound' : 'inbound',
+    contents: contentsOf(message),
+    recipient: isOwn ? `+${waId}` : null,
+    body: message[message.type],
+    contextId: message.context?.id ?? null,
+    source: isOwn ? 'app' : 'api',
+    ...(isOwn ? state : inboundState(word)),
+  }
+}
+
+/** An inbound message was delivered, or read as well. */
+const inboundState = (word: string) =>
+  word === 'read' || word === 'played'
+    ? { status: 'read' as const, rank: 5 }
+    : { status: 'delivered' as const, rank: 4 }

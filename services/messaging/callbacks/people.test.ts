@@ -1,0 +1,147 @@
+import { afterAll, beforeAll, beforeEach, expect, test, vi } from 'vitest'
+import { type TestMessaging, testMessaging } from '../testing/app.ts'
+import { platformOf, statusPart } from '../testing/callbacks.ts'
+import { serveDirectoryChanges } from '../testing/directory-changes.ts'
+
+let app: TestMessaging
+let platform: ReturnType<typeof platformOf>
+let directory: Awaited<ReturnType<typeof serveDirectoryChanges>>
+beforeAll(async () => {
+  app = await testMessaging()
+  platform = platformOf(app)
+  directory = await serveDirectoryChanges(app)
+})
+afterAll(async () => {
+  await directory.stop()
+  await app.close()
+})
+beforeEach(() => directory.asked.splice(0))
+
+const until = (check: () => Promise<unknown>) => vi.waitFor(check, { timeout: 15_000, interval: 20 })
+const settled = () => until(async () => expect(await app.sql`select 1 from callback_items`).toHaveLength(0))
+
+const seconds = Math.floor(Date.now() / 1000) - 60
+const at = new Date(seconds * 1000).toISOString()
+
+test('wishes about marketing messages go to directory; others, and broken ones, do not', async () => {
+  const wish = { wa_id: '15550123456', detail: 'x', category: 'marketing_messages', timestamp: seconds }
+  await platform.numberChange('user_preferences', { user_preferences: [{ ...wish, category: 'other', value: 'stop' }] })
+  await platform.numberChange('user_preferences', { user_preferences: 'nonsense' })
+  await settled()
+  expect(directory.asked).toEqual([])
+  await platform.numberChange('user_preferences', {
+    user_preferences: [
+      { ...wish, value: 'stop' },
+      { ...wish, value: 'perhaps' },
+      { wa_id: undefined, user_id: 'US.1', category: 'marketing_messages', value: 'resume', timestamp: `${seconds}` },
+    ],
+  })
+  await settled()
+  expect(directory.asked).toEqual([
+    {
+      subject: 'record-preferences',
+      body: {
+        preferences: [
+          { wa_id: '15550123456', bsuid: null, value: 'stop', at },
+          { wa_id: null, bsuid: 'US.1', value: 'resume', at },
+        ],
+      },
+    },
+  ])
+})
+
+test('a failure for the opt-out of its recipient is told to directory, once', async () => {
+  const { id } = await app.send('offer')
+  await until(async () => expect(await app.statusOf(id)).toBe('sent'))
+  const [row] = await app.sql<{ upstreamId: string; contactId: string }[]>`
+    select upstream_id, contact_id from messages where id = ${id}
+  `
+  const failed = statusPart(row?.upstreamId ?? '', 'failed', { errors: [{ code: 131050, title: 'no' }] })
+  await platform.messages({ statuses: [failed, failed] }, { statuses: [failed] })
+  await settled()
+  const stops = (await app.events()).filter(({ subject }) => subject.endsWith('marketing-stopped'))
+  expect(stops.map(({ payload }) => payload)).toEqual([
+    { phone_number_id: expect.any(String), contact_id: row?.contactId, at: expect.any(String) },
+  ])
+})
+
+test('a user id of somebody who is not known yet waits, and is told when it is', async () => {
+  const update = {
+    wa_id: '15550123456',
+    detail: 'x',
+    user_id: { previous: 'US.1', current: 'US.2' },
+    parent_user_id: { previous: 'US.ENT.1', current: 'US.ENT.2' },
+    timestamp: seconds,
+  }
+  directory.strangers.add('US.1')
+  await platform.numberChange('user_id_update', { user_id_update: [update] })
+  await until(async () => expect(await app.sql`select 1 from callback_items where attempts > 0`).toHaveLength(1))
+  directory.strangers.delete('US.1')
+  await settled()
+  expect(directory.asked.at(-1)).toEqual({
+    subject: 'change-identity',
+    body: {
+      id: `US.1>US.2:${seconds * 1000}`,
+      previous: { wa_id: '15550123456', bsuid: 'US.1' },
+      current: { wa_id: '15550123456', bsuid: 'US.2', parent_bsuid: 'US.ENT.2' },
+      at,
+    },
+  })
+})
+
+const system = (id: string, from: string, more: object) => ({
+  messages: [{ from, id, timestamp: `${seconds}`, type: 'system', system: { body: 'changed', ...more } }],
+})
+
+test('a system message gives a contact its new number, makes a row and no event', async () => {
+  const number = system('wamid.S1', '15550123456', { type: 'user_changed_number', wa_id: '15550199999' })
+  await platform.messages(number, number)
+  await settled()
+  expect(directory.asked[0]).toEqual({
+    subject: 'change-identity',
+    body: {
+      id: 'wamid.S1',
+      previous: { wa_id: '15550123456', bsuid: null },
+      current: { wa_id: '15550199999', bsuid: null, parent_bsuid: null },
+      at,
+    },
+  })
+  const rows = await app.sql`
+    select type, unsupported, content, direction, created_at from messages where upstream_id = 'wamid.S1'
+  `
+  expect(rows).toEqual([
+    { type: 'unsupported', unsupported: 'system', content: null, direction: 'inbound', createdAt: new Date(at) },
+  ])
+  expect((await app.events()).filter(({ id }) => id === 'wamid.S1')).toEqual([])
+})
+
+test('a system message about nobody whom we know makes nothing', async () => {
+  directory.strangers.add('15550100000')
+  await platform.messages(system('wamid.S2', '15550100000', { type: 'user_changed_number', wa_id: '15550199999' }))
+  await settled()
+  expect(await app.sql`select 1 from messages where upstream_id = 'wamid.S2'`).toEqual([])
+})
+
+test('the address book of the phone app is taken over, but what is no contact', async () => {
+  const entry = (phone: string, action: string, name = 'Ana') => ({
+    type: 'contact',
+    contact: { full_name: name, first_name: 'A', phone_number: phone },
+    action,
+    metadata: { timestamp: `${seconds}` },
+  })
+  await platform.numberChange('smb_app_state_sync', {
+    state_sync: [entry('+1 555-012-3456', 'add'), entry('15550123457', 'remove'), entry('', 'add'), { type: 'label' }],
+  })
+  await settled()
+  expect(directory.asked).toEqual([
+    {
+      subject: 'import-contacts',
+      body: {
+        contacts: [
+          { wa_id: '15550123456', name: 'Ana', action: 'add', at },
+          { wa_id: '15550123457', name: 'Ana', action: 'remove', at },
+        ],
+      },
+    },
+  ])
+})

@@ -1,0 +1,167 @@
+import { afterAll, beforeAll, expect, test, vi } from 'vitest'
+import { type TestMessaging, testMessaging } from '../testing/app.ts'
+import { metadata, platformOf, statusPart } from '../testing/callbacks.ts'
+import { serveDirectoryChanges } from '../testing/directory-changes.ts'
+
+let app: TestMessaging
+let platform: ReturnType<typeof platformOf>
+let directory: Awaited<ReturnType<typeof serveDirectoryChanges>>
+beforeAll(async () => {
+  app = await testMessaging()
+  platform = platformOf(app)
+  directory = await serveDirectoryChanges(app)
+})
+afterAll(async () => {
+  await directory.stop()
+  await app.close()
+})
+
+const until = (check: () => Promise<unknown>) => vi.waitFor(check, { timeout: 15_000, interval: 20 })
+const settled = () => until(async () => expect(await app.sql`select 1 from callback_items`).toHaveLength(0))
+
+const own = metadata.display_phone_number
+const customer = '15550123456'
+const seconds = Math.floor(Date.now() / 1000) - 3_600
+const iso = (n = 0) => new Date((seconds + n) * 1000).toISOString()
+
+const echo = (id: string, more: object = {}) => ({
+  from: own,
+  to: customer,
+  id,
+  timestamp: `${seconds}`,
+  type: 'text',
+  text: { body: 'from the phone' },
+  ...more,
+})
+const echoed = (...message_echoes: object[]) => platform.numberChange('smb_message_echoes', { message_echoes })
+const rowOf = async (upstreamId: string) =>
+  (
+    await app.sql`
+    select id, direction, type, recipient, content, status, source, created_at, revoked_at, played_at from messages
+    where upstream_id = ${upstreamId}
+  `
+  )[0]
+const eventsOf = async (providerId: string) =>
+  (await app.events()).filter(({ payload }) => JSON.stringify(payload).includes(providerId))
+
+test('what is sent from the phone app is a row and one message.sent of source app, however often it is told', async () => {
+  await echoed(echo('wamid.A1'), echo('wamid.A1'), { ...echo('wamid.A1x'), to: undefined })
+  await echoed(echo('wamid.A1'))
+  await settled()
+  const row = await rowOf('wamid.A1')
+  expect(row).toMatchObject({
+    direction: 'outbound',
+    type: 'text',
+    recipient: `+${customer}`,
+    content: 'from the phone',
+    status: 'sent',
+    source: 'app',
+    createdAt: new Date(iso()),
+  })
+  const [sent, ...more] = await eventsOf('wamid.A1"')
+  expect(more).toEqual([])
+  expect(sent).toMatchObject({
+    id: `${row?.['id']}:sent`,
+    payload: {
+      type: 'message.sent',
+      data: { timestamp: iso(), message: { provider_id: 'wamid.A1', source: 'app', to: `+${customer}` } },
+    },
+  })
+  expect(await rowOf('wamid.A1x')).toBeUndefined()
+})
+
+test('statuses of an echo move it, also when they come before it', async () => {
+  await platform.messages({ statuses: [statusPart('wamid.A2', 'read')] })
+  await until(async () => expect(await app.sql`select 1 from callback_items where attempts > 0`).toHaveLength(1))
+  await echoed(echo('wamid.A2'))
+  await settled()
+  expect(await rowOf('wamid.A2')).toMatchObject({ status: 'read' })
+})
+
+test('what the phone app takes back or edits is revised, without an event', async () => {
+  await echoed(
+    echo('wamid.A3.e', {
+      type: 'edit',
+      edit: { original_message_id: 'wamid.A3', message: { type: 'text', text: { body: 'new' } } },
+    }),
+    echo('wamid.A3'),
+  )
+  await settled()
+  expect(await rowOf('wamid.A3')).toMatchObject({ content: 'new' })
+  await echoed(echo('wamid.A3.r', { type: 'revoke', revoke: { original_message_id: 'wamid.A3' } }))
+  await settled()
+  expect(await rowOf('wamid.A3')).toMatchObject({ content: 'from the phone', revokedAt: new Date(iso()) })
+  expect((await eventsOf('wamid.A3')).map(({ payload }) => payload['type'])).toEqual(['message.sent'])
+})
+
+const old = (id: string, from: string, n: number, status: string, more: object = {}) => ({
+  from,
+  id,
+  timestamp: `${seconds + n}`,
+  type: 'text',
+  text: { body: id },
+  history_context: { status },
+  ...more,
+})
+const history = (...threads: object[]) =>
+  platform.numberChange('history', { history: [{ metadata: { phase: 0, chunk_order: 1, progress: 50 }, threads }] })
+
+test('old messages are rows with their old times and states, in their threads, without events, once', async () => {
+  directory.asked.splice(0)
+  const before = (await app.events()).length
+  const thread = {
+    id: customer,
+    messages: [
+      old('wamid.H1', customer, 1, 'READ'),
+      old('wamid.H2', own, 2, 'DELIVERED'),
+      old('wamid.H3', own, 3, 'ERROR'),
+      old('wamid.H4', own, 4, 'PENDING'),
+      { nonsense: true },
+    ],
+  }
+  await history(thread, { id: 'x' })
+  await history(thread)
+  await settled()
+  expect(await rowOf('wamid.H1')).toMatchObject({ direction: 'inbound', status: 'read', createdAt: new Date(iso(1)) })
+  expect(await rowOf('wamid.H2')).toMatchObject({
+    direction: 'outbound',
+    status: 'delivered',
+    source: 'app',
+    recipient: `+${customer}`,
+    createdAt: new Date(iso(2)),
+  })
+  expect(await rowOf('wamid.H3')).toMatchObject({ status: 'failed' })
+  expect(await rowOf('wamid.H4')).toMatchObject({ status: 'sent' })
+  expect((await app.events()).length).toBe(before)
+  expect(await app.sql`select 1 from messages where upstream_id like 'wamid.H_'`).toHaveLength(4)
+  expect(directory.asked[0]).toEqual({
+    subject: 'import-threads',
+    body: { threads: [{ wa_id: customer, bsuid: null, last_message_at: iso(4) }] },
+  })
+})
+
+test.each([
+  ['before', ['media', 'thread']],
+  ['after', ['thread', 'media']],
+])('an old message whose file is told %s its thread has its type and caption', async (name, order) => {
+  const id = `wamid.HM.${name}`
+  const media = { from: customer, id, timestamp: `${seconds}`, type: 'image', image: { id: '1', caption: 'a cat' } }
+  for (const step of order) {
+    if (step === 'media') await platform.numberChange('history', { messages: [media] })
+    else await history({ id: customer, messages: [old(id, customer, 1, 'READ', { type: 'media_placeholder' })] })
+    if (name === 'after') await settled()
+  }
+  await settled()
+  expect(await rowOf(id)).toMatchObject({ type: 'image', content: 'a cat' })
+})
+
+test('the first time that a voice note was played stays, in every order', async () => {
+  await echoed(echo('wamid.V1', { type: 'audio', audio: { id: '1', voice: true } }))
+  await settled()
+  for (const n of [30, 20, 40]) {
+    await platform.messages({ statuses: [statusPart('wamid.V1', 'played', { timestamp: `${seconds + n}` })] })
+    await settled()
+  }
+  expect(await rowOf('wamid.V1')).toMatchObject({ playedAt: new Date(iso(20)) })
+  expect((await app.events()).filter(({ id }) => id === 'wamid.V1:played')).toHaveLength(1)
+})

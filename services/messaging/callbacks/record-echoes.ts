@@ -1,0 +1,108 @@
+import { call, systemCaller } from '@app/shared/ask.ts'
+import { openConversation } from '@app/shared/contracts/directory.ts'
+import { bsuid } from '@app/shared/contracts/fields.ts'
+import { record } from '@app/shared/events.ts'
+import { newId, newIdAt, timeOf } from '@app/shared/ids.ts'
+import { z } from 'zod'
+import type { Core } from '../app.ts'
+import { messageSentEvent } from '../sends/message-sent.ts'
+import type { Change } from './changes.ts'
+import { contentsOf } from './contents.ts'
+import { epoch } from './epoch.ts'
+import { type ImportedMessage, insertImported } from './insert-imported.ts'
+import { isRevision, reviseMessage } from './revise-message.ts'
+
+const Value = z.looseObject({ message_echoes: z.array(z.record(z.string(), z.unknown())) })
+
+const Echo = z.looseObject({
+  id: z.string().min(1),
+  timestamp: epoch,
+  type: z.string(),
+  to: z
+    .string()
+    .regex(/^\+?\d{5,20}$/)
+    .optional()
+    .catch(undefined),
+  to_user_id: bsuid.optional().catch(undefined),
+  context: z.looseObject({ id: z.string().optional() }).optional(),
+})
+
+/**
+ * Messages that somebody sent from the number's phone app: rows as of our own sends, told as `message.sent` of source
+ * `app`. One that takes back or edits another waits for it (false).
+ */
+export async function recordEchoes(core: Core, change: Change): Promise<boolean> {
+  const { phoneNumberId, organizationId, senderPhone } = change
+  if (phoneNumberId === null) return true
+  const echoes = Value.parse(change.value).message_echoes
+  const scope = { organizationId, phoneNumberId, senderPhone, direction: 'outbound' as const }
+  const messages = await Promise.all(
+    echoes.filter((echo) => !isRevision(echo)).map((echo) => messageOf(core, { ...change, phoneNumberId }, echo)),
+  )
+  await insertAll(
+    core,
+    change,
+    messages.flatMap((message) => message ?? []),
+  )
+  let areKnown = true
+  for (const echo of echoes.filter(isRevision)) areKnown = (await reviseMessage(core, scope, echo)) && areKnown
+  return areKnown
+}
+
+/** Null for an echo that names nobody, or has another shape: the others of its callback go on. */
+async function messageOf(
+  core: Core,
+  { organizationId, phoneNumberId }: Change & { phoneNumberId: string },
+  part: Record<string, unknown>,
+): Promise<ImportedMessage | null> {
+  const echo = Echo.safeParse(part).data
+  const recipient = echo?.to === undefined ? echo?.to_user_id : `+${echo.to.replace('+', '')}`
+  if (!echo || recipient === undefined) {
+    core.log.warn({ phoneNumberId, type: part['type'] }, 'an echo that names nobody')
+    return null
+  }
+  const { conversation, contact } = await call(
+    core,
+    openConversation,
+    {
+      params: { phone_number_id: phoneNumberId },
+      body: {
+        recipient: echo.to === undefined ? { bsuid: recipient } : { phone_number: recipient },
+        window: 'any',
+        marketing: false,
+      },
+    },
+    systemCaller(organizationId, newId('req')),
+  )
+  return {
+    organizationId,
+    phoneNumberId,
+    id: newIdAt('msg', echo.timestamp),
+    upstreamId: echo.id,
+    parties: { conversation, contact },
+    direction: 'outbound',
+    contents: contentsOf(part),
+    recipient,
+    body: part[echo.type],
+    contextId: echo.context?.id ?? null,
+    source: 'app',
+    status: 'sent',
+    rank: 3,
+  }
+}
+
+async function insertAll({ sql, relay, media }: Core, change: Change, messages: ImportedMessage[]) {
+  const { senderPhone, businessAccountId } = change
+  await sql.begin(async (tx) => {
+    const fresh = await insertImported(tx, messages)
+    const events = messages
+      .filter(({ id }) => fresh.has(id))
+      .map((message) => {
+        const { type, content } = message.contents
+        const row = { ...message, type, content, traceparent: '', senderPhone, businessAccountId, mediaOpaque: null }
+        return messageSentEvent(row, message.upstreamId, timeOf(message.id), { media })
+      })
+    await record(tx, events)
+  })
+  relay.wake()
+}

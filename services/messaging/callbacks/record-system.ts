@@ -1,0 +1,76 @@
+import { call, systemCaller } from '@app/shared/ask.ts'
+import { changeIdentity } from '@app/shared/contracts/directory-changes.ts'
+import { newId, newIdAt } from '@app/shared/ids.ts'
+import { z } from 'zod'
+import type { Core } from '../app.ts'
+import { epoch } from './epoch.ts'
+import { insertImported } from './insert-imported.ts'
+import type { WaitingItem } from './waiting-items.ts'
+
+const digits = z
+  .string()
+  .regex(/^\d{5,20}$/)
+  .nullish()
+  .catch(null)
+
+const SystemMessage = z.looseObject({
+  id: z.string().min(1),
+  timestamp: epoch,
+  from: digits,
+  from_user_id: z.string().nullish(),
+  system: z
+    .looseObject({
+      wa_id: digits,
+      new_wa_id: digits,
+      user_id: z.string().nullish(),
+      parent_user_id: z.string().nullish(),
+    })
+    .catch({}),
+})
+
+/**
+ * A system message tells of its person, who did not write it: new names go to directory, and a row stays in the
+ * conversation, without an event, unread count or window. One about somebody whom nobody knows changes nothing.
+ */
+export async function recordSystem(core: Core, item: WaitingItem): Promise<boolean> {
+  const { id: upstreamId, timestamp, from = null, from_user_id: bsuid = null, system } = SystemMessage.parse(item.part)
+  const { conversation, contact } = await call(
+    core,
+    changeIdentity,
+    {
+      params: { phone_number_id: item.phoneNumberId },
+      body: {
+        id: upstreamId,
+        previous: { wa_id: from, bsuid },
+        current: {
+          wa_id: system.wa_id ?? system.new_wa_id ?? null,
+          bsuid: system.user_id ?? null,
+          parent_bsuid: system.parent_user_id ?? null,
+        },
+        at: timestamp.toISOString(),
+      },
+    },
+    systemCaller(item.organizationId, newId('req')),
+  )
+  if (!conversation || !contact) return true
+  await core.sql.begin((tx) =>
+    insertImported(tx, [
+      {
+        organizationId: item.organizationId,
+        phoneNumberId: item.phoneNumberId,
+        id: newIdAt('msg', timestamp),
+        upstreamId,
+        parties: { conversation, contact },
+        direction: 'inbound',
+        contents: { type: 'unsupported', content: null, unsupported: 'system' },
+        recipient: null,
+        body: system,
+        contextId: null,
+        source: 'api',
+        status: 'delivered',
+        rank: 4,
+      },
+    ]),
+  )
+  return true
+}

@@ -1,0 +1,85 @@
+import { systemCaller } from '@app/shared/ask.ts'
+import { afterAll, beforeAll, expect, test, vi } from 'vitest'
+import { type TestMessaging, testMessaging } from '../testing/app.ts'
+import { inboundValue, platformOf, statusPart } from '../testing/callbacks.ts'
+import { redriveCallbacks } from './redrive-callbacks.ts'
+
+let app: TestMessaging
+let platform: ReturnType<typeof platformOf>
+beforeAll(async () => {
+  app = await testMessaging()
+  platform = platformOf(app)
+})
+afterAll(() => app.close())
+
+const until = (check: () => Promise<unknown>) => vi.waitFor(check, { timeout: 15_000, interval: 20 })
+const settled = () => until(async () => expect(await app.sql`select 1 from callback_items`).toHaveLength(0))
+
+const redrive = (since: Date, caller = systemCaller()) =>
+  redriveCallbacks(app, { params: {}, query: {}, body: { since: since.toISOString() } }, caller)
+const hourAgo = () => new Date(Date.now() - 60 * 60 * 1000)
+
+async function everything() {
+  const messages = await app.sql`
+    select id, status, rank, told, content, edits, revoked_at, played_at from messages order by id
+  `
+  const events = (await app.events()).map(({ id }) => id).toSorted()
+  const [kept] = await app.sql`select count(*) from callbacks`
+  const counted = await app.sql`select field, reason, count from unhandled_changes order by 1, 2`
+  return { messages: [...messages], events, kept, counted: [...counted] }
+}
+
+test('what was worked through changes nothing when it is worked through again', async () => {
+  const { id } = await app.send('hello')
+  await until(async () => expect(await app.statusOf(id)).toBe('sent'))
+  const [row] = await app.sql<{ upstreamId: string }[]>`select upstream_id from messages where id = ${id}`
+  const statuses = ['sent', 'delivered', 'read', 'played'].map((word) => statusPart(row?.upstreamId ?? '', word))
+  const edit = { original_message_id: 'wamid.D1', message: { type: 'text', text: { body: 'two' } } }
+  await platform.messages(inboundValue('wamid.D1', 'one'), { statuses })
+  await platform.messages(inboundValue('wamid.D1.e', '', { type: 'edit', edit }))
+  await platform.change('weather', {})
+  await platform.change('account_update', {}, '999')
+  await platform.post('{"object":"page"')
+  await settled()
+  const before = await everything()
+  expect(before.events).toContain('wamid.D1')
+
+  expect(await redrive(hourAgo())).toEqual({ service: 'messaging', callbacks: 4, next_since: null })
+  await settled()
+  expect(await everything()).toEqual(before)
+})
+
+test('what was lost on the way is made of the callbacks that are kept', async () => {
+  await platform.messages(inboundValue('wamid.D2', 'lost'))
+  await settled()
+  await app.sql`delete from messages where upstream_id = 'wamid.D2'`
+  await redrive(hourAgo())
+  await until(async () => expect(await app.sql`select 1 from messages where upstream_id = 'wamid.D2'`).toHaveLength(1))
+})
+
+test('callbacks of before are left alone', async () => {
+  await app.sql`update callbacks set received_at = now() - interval '2 hours'`
+  expect(await redrive(hourAgo())).toMatchObject({ callbacks: 0, next_since: null })
+})
+
+test('more than fits into one call goes on from where it ended', async () => {
+  const since = hourAgo()
+  await app.sql`
+    insert into callbacks (received_at, body) select ${since}::timestamptz + n * interval '100 ms', '{}' from generate_series(1, 12000) n
+  `
+  const brief = { ...systemCaller(), deadline: performance.now() + 3_000 }
+  expect(await redrive(since, brief)).toEqual({
+    service: 'messaging',
+    callbacks: 0,
+    next_since: since.toISOString(),
+  })
+  let [from, count] = [since, 0]
+  for (let calls = 0; calls < 50; calls++) {
+    const answer = await redrive(from, { ...systemCaller(), deadline: performance.now() + 3_300 })
+    if ('whole' in answer) throw new Error('an answer in bytes')
+    count += answer.callbacks
+    if (answer.next_since === null) break
+    from = new Date(answer.next_since)
+  }
+  expect(count).toBe(12_000)
+})

@@ -1,0 +1,47 @@
+import { call, systemCaller } from '@app/shared/ask.ts'
+import { importContacts } from '@app/shared/contracts/directory-changes.ts'
+import { newId } from '@app/shared/ids.ts'
+import { z } from 'zod'
+import type { Core } from '../app.ts'
+import type { Change } from './changes.ts'
+import { epoch } from './epoch.ts'
+
+const Value = z.looseObject({ state_sync: z.array(z.unknown()) })
+
+const Entry = z.looseObject({
+  type: z.literal('contact'),
+  contact: z.looseObject({
+    full_name: z.string().nullish().catch(null),
+    first_name: z.string().nullish().catch(null),
+    phone_number: z.string().transform((number) => number.replaceAll(/\D/g, '')),
+  }),
+  action: z.enum(['add', 'remove']),
+  metadata: z.looseObject({ timestamp: epoch }),
+})
+
+/** Entries of the address book in one question to directory. */
+const batchSize = 500
+
+/** The address book of the number's phone app. An entry that is no contact with a number is left out. */
+export async function syncContacts(core: Core, change: Change): Promise<boolean> {
+  const { phoneNumberId, organizationId, value } = change
+  if (phoneNumberId === null) return true
+  const entries = Value.parse(value).state_sync.flatMap((each) => {
+    const entry = Entry.safeParse(each).data
+    if (!entry || !/^\d{5,20}$/.test(entry.contact.phone_number)) return []
+    const { contact, action, metadata } = entry
+    const name = contact.full_name ?? contact.first_name ?? null
+    return [
+      { wa_id: contact.phone_number, name: name?.slice(0, 1000) ?? null, action, at: metadata.timestamp.toISOString() },
+    ]
+  })
+  for (let n = 0; n < entries.length; n += batchSize) {
+    await call(
+      core,
+      importContacts,
+      { params: { phone_number_id: phoneNumberId }, body: { contacts: entries.slice(n, n + batchSize) } },
+      systemCaller(organizationId, newId('req')),
+    )
+  }
+  return true
+}

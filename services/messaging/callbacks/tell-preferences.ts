@@ -1,0 +1,45 @@
+import { call, systemCaller } from '@app/shared/ask.ts'
+import { recordPreferences } from '@app/shared/contracts/directory-changes.ts'
+import { newId } from '@app/shared/ids.ts'
+import { z } from 'zod'
+import type { Core } from '../app.ts'
+import type { Change } from './changes.ts'
+import { epoch } from './epoch.ts'
+
+const Value = z.looseObject({
+  user_preferences: z.array(
+    z.looseObject({
+      wa_id: z
+        .string()
+        .regex(/^\d{5,20}$/)
+        .nullish()
+        .catch(null),
+      user_id: z.string().nullish(),
+      category: z.string(),
+      value: z.string(),
+      timestamp: epoch,
+    }),
+  ),
+})
+
+const Preference = z.enum(['stop', 'resume'])
+
+/** Whether people want marketing messages; a preference about anything else is not ours to know. */
+export async function tellPreferences(core: Core, change: Change): Promise<boolean> {
+  const { phoneNumberId, organizationId, value } = change
+  if (phoneNumberId === null) return true
+  const preferences = Value.parse(value).user_preferences.flatMap((preference) => {
+    const wish = Preference.safeParse(preference.value)
+    const { wa_id: waId = null, user_id: bsuid = null, category, timestamp } = preference
+    if (category !== 'marketing_messages' || !wish.success || (waId === null && bsuid === null)) return []
+    return [{ wa_id: waId, bsuid, value: wish.data, at: timestamp.toISOString() }]
+  })
+  if (preferences.length === 0) return true
+  await call(
+    core,
+    recordPreferences,
+    { params: { phone_number_id: phoneNumberId }, body: { preferences } },
+    systemCaller(organizationId, newId('req')),
+  )
+  return true
+}

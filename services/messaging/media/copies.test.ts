@@ -1,0 +1,242 @@
+import { createHash, randomBytes } from 'node:crypto'
+import { createServer } from 'node:http'
+import type { AddressInfo } from 'node:net'
+import { getMessageMedia as contract } from '@app/shared/contracts/media.ts'
+import { newId } from '@app/shared/ids.ts'
+import { toProblem } from '@app/shared/problem.ts'
+import { afterAll, beforeAll, beforeEach, expect, test, vi } from 'vitest'
+import { getMessage } from '../messages/get-message.ts'
+import { organizationId, phoneNumberId, type TestMessaging, testMessaging } from '../testing/app.ts'
+import { inboundValue, platformOf } from '../testing/callbacks.ts'
+import { json } from '../testing/media-platform.ts'
+import { findMedia } from './find-media.ts'
+import { getMessageMedia } from './get-message-media.ts'
+
+let app: TestMessaging
+beforeAll(async () => {
+  app = await testMessaging()
+})
+afterAll(() => app.close())
+beforeEach(() => {
+  app.files.answerWith(null)
+  app.files.calls.length = 0
+})
+
+const until = (check: () => Promise<unknown>) => vi.waitFor(check, { timeout: 10_000, interval: 20 })
+let count = 0
+
+/** A customer sends a picture; the platform keeps it unless `known` is false. */
+async function picture({ known = true, sha256 = true, more = {} } = {}) {
+  const n = ++count
+  const bytes = randomBytes(50_000)
+  const mediaId = `90000${n}`
+  if (known) app.files.sent.set(mediaId, { bytes, mimeType: 'image/jpeg' })
+  const hash = createHash('sha256').update(bytes).digest('base64')
+  const image = { id: mediaId, mime_type: 'image/jpeg', caption: 'Look', ...(sha256 && { sha256: hash }), ...more }
+  const upstreamId = `wamid.PICTURE${n}`
+  await platformOf(app).messages(inboundValue(upstreamId, '', { type: 'image', image, text: undefined }))
+  await until(async () => expect(await rowOf(upstreamId)).toBeDefined())
+  return { upstreamId, mediaId, bytes, id: (await rowOf(upstreamId))?.id ?? '' }
+}
+
+const rowOf = async (upstreamId: string) =>
+  (
+    await app.sql<
+      { id: string; mediaId: string }[]
+    >`select id, media_id from messages where upstream_id = ${upstreamId}`
+  )[0]
+
+interface Told {
+  svc: { media_url: string | null; media_status: string; message_id: string }
+}
+const told = async (upstreamId: string) =>
+  (await app.events()).filter(({ id }) => id === upstreamId).map(({ payload }) => (payload as unknown as Told).svc)
+
+const caller = {
+  organizationId,
+  keyId: newId('key'),
+  requestId: newId('req'),
+  deadline: performance.now() + 60_000,
+  traceparent: '',
+}
+const input = (id: string) => ({ params: { phone_number_id: phoneNumberId, id }, query: {}, body: undefined })
+const locationOf = async (id: string) => {
+  const answer = await getMessageMedia(app, input(id), caller).catch(toProblem)
+  return 'location' in answer ? answer.location : answer
+}
+const late = () => app.sql`update media_copies set event_due_at = now()`
+const hurry = () => app.sql`
+  with c as (update media_copies set due_at = now() where begun_at is null)
+  update media_lanes set due_at = now(), arrivals = arrivals + 1
+`
+
+test('a picture is copied first and told then, with an address that serves it', async () => {
+  const { upstreamId, id, bytes } = await picture()
+  await until(async () => expect(await told(upstreamId)).toHaveLength(1))
+  const [svc] = await told(upstreamId)
+  expect(svc).toMatchObject({ media_status: 'ready', message_id: id })
+  expect(svc?.media_url).toMatch(/^https:\/\/chat\.example\.com\/media\/[\w-]{32}$/)
+  expect(await locationOf(id)).toBe(svc?.media_url)
+  expect(await getMessage(app, input(id), caller)).toMatchObject({
+    media_url: svc?.media_url,
+    content: 'Look',
+    type: 'image',
+  })
+
+  const opaque = svc?.media_url?.slice(-32) ?? ''
+  const found = await findMedia(app, { params: { opaque }, query: {}, body: undefined }, caller)
+  if ('whole' in found) throw new Error('never')
+  expect(found).toMatchObject({ mime_type: 'image/jpeg', size: bytes.length })
+  const opened = await app.media.store.open(found.file_key)
+  expect(Buffer.concat((await opened?.toArray()) ?? []).equals(bytes)).toBe(true)
+  expect(app.files.calls.every(({ authorization }) => authorization === 'Bearer token')).toBe(true)
+  expect(Number((await app.sql`select count(*) from unclaimed_files`)[0]?.['count'])).toBe(0)
+})
+
+test('text is told at once, and a sticker has no file', async () => {
+  await platformOf(app).messages(inboundValue('wamid.TEXT', 'hi'))
+  await until(async () => expect(await told('wamid.TEXT')).toHaveLength(1))
+  expect((await told('wamid.TEXT'))[0]).not.toHaveProperty('media_url')
+  const sticker = { type: 'sticker', sticker: { id: '1', mime_type: 'image/webp' }, text: undefined }
+  await platformOf(app).messages(inboundValue('wamid.STICKER', '', sticker))
+  await until(async () => expect(await told('wamid.STICKER')).toHaveLength(1))
+  expect(await locationOf((await rowOf('wamid.STICKER'))?.id ?? '')).toMatchObject({ failure: 'resource_not_found' })
+})
+
+test('a copy that takes too long is told of once, pending; the file is there later all the same', async () => {
+  const gate = Promise.withResolvers<void>()
+  app.files.answerWith((_call, response) => void gate.promise.then(() => json(response, { error: { code: 2 } }, 503)))
+  const { upstreamId, id, mediaId } = await picture()
+  expect(await told(upstreamId)).toEqual([])
+  expect(await locationOf(id)).toMatchObject({ failure: 'resource_not_found' })
+  await late()
+  await until(async () => expect(await told(upstreamId)).toMatchObject([{ media_url: null, media_status: 'pending' }]))
+  expect(await getMessage(app, input(id), caller)).toMatchObject({ media_url: null })
+
+  app.files.answerWith(null)
+  gate.resolve()
+  await until(async () => {
+    await hurry()
+    expect(await locationOf(id)).toMatch(/^https:/)
+  })
+  expect(app.files.calls.some(({ path }) => path === `/files/${mediaId}`)).toBe(true)
+  expect(await told(upstreamId)).toHaveLength(1)
+})
+
+test('a slow file delays neither texts of the same number nor other organizations’ lanes', async () => {
+  const gate = Promise.withResolvers<void>()
+  app.files.answerWith((_call, response) => void gate.promise.then(() => response.destroy()))
+  const slow = await Promise.all(Array.from({ length: 12 }, () => picture()))
+  await platformOf(app).messages(inboundValue('wamid.BESIDE', 'hi'))
+  await until(async () => expect(await told('wamid.BESIDE')).toHaveLength(1))
+  // One organization has at most 8 in work.
+  const begun = async () =>
+    Number((await app.sql`select count(*) from media_copies where begun_at is not null`)[0]?.['count'])
+  await until(async () => expect(await begun()).toBe(8))
+  app.files.answerWith(null)
+  gate.resolve()
+  await until(async () => {
+    await hurry()
+    for (const { upstreamId } of slow) expect(await told(upstreamId)).toMatchObject([{ media_status: 'ready' }])
+  })
+})
+
+test('an address that is dead is looked up again', async () => {
+  let dead = true
+  const { answerWith } = app.files
+  const usual = new Map(app.files.sent)
+  answerWith((call, response, origin) => {
+    const id = call.path.split('/').at(-1) ?? ''
+    const file = app.files.sent.get(id) ?? usual.get(id)
+    if (!call.path.startsWith('/files/'))
+      return json(response, { url: `${origin}/files/${id}`, mime_type: 'image/jpeg' })
+    if (dead) {
+      dead = false
+      return response.writeHead(404).end()
+    }
+    response.end(file?.bytes)
+  })
+  const { upstreamId } = await picture()
+  await until(async () => expect(await told(upstreamId)).toMatchObject([{ media_status: 'ready' }]))
+  expect(app.files.calls.map(({ path }) => path.startsWith('/files/'))).toEqual([false, true, false, true])
+})
+
+test('bytes with another hash are not taken', async () => {
+  const { id } = await picture({ more: { sha256: createHash('sha256').update('other').digest('base64') } })
+  await until(async () => {
+    const [copy] = await app.sql<{ attempts: number }[]>`
+      select attempts from media_copies c join messages m using (media_id) where m.id = ${id} and begun_at is null and attempts > 0
+    `
+    expect(copy).toBeDefined()
+  })
+  expect(await locationOf(id)).toMatchObject({ failure: 'resource_not_found' })
+  await app.sql`delete from media_copies`
+})
+
+test('what the platform does not have is told as failed', async () => {
+  const { upstreamId, id } = await picture({ known: false })
+  await until(async () => {
+    await hurry()
+    expect(await told(upstreamId)).toMatchObject([{ media_url: null, media_status: 'failed' }])
+  })
+  expect(await locationOf(id)).toMatchObject({ failure: 'resource_not_found' })
+  expect(Number((await app.sql`select count(*) from media_copies`)[0]?.['count'])).toBe(0)
+})
+
+test('a bearer goes to the platform’s own origin alone', async () => {
+  const seen: (string | undefined)[] = []
+  const bytes = randomBytes(10)
+  const stranger = createServer((request, response) => {
+    seen.push(request.headers.authorization)
+    response.end(bytes)
+  })
+  await new Promise<void>((resolve) => stranger.listen(0, '127.0.0.1', resolve))
+  const url = `http://127.0.0.1:${(stranger.address() as AddressInfo).port}/file`
+  app.files.answerWith((_call, response) => json(response, { url, mime_type: 'image/jpeg' }))
+  const { upstreamId } = await picture({ sha256: false })
+  await until(async () => expect(await told(upstreamId)).toMatchObject([{ media_status: 'ready' }]))
+  expect(seen).toEqual([undefined])
+
+  // Not allowed out to there, it is not called at all.
+  app.files.answerWith((_call, response) => json(response, { url: 'http://10.0.0.1/file', mime_type: 'image/jpeg' }))
+  const { id } = await picture({ sha256: false })
+  await late()
+  await new Promise((resolve) => setTimeout(resolve, 300))
+  expect(await locationOf(id)).toMatchObject({ failure: 'resource_not_found' })
+  await app.sql`delete from media_copies`
+  stranger.close().closeAllConnections()
+})
+
+test('a copy that a process died over is begun again', async () => {
+  app.files.answerWith((_call, response) => json(response, { error: { code: 2 } }, 503))
+  const { upstreamId } = await picture()
+  await until(async () =>
+    expect(await app.sql`select seq from media_copies where attempts > 0 and begun_at is null`).toHaveLength(1),
+  )
+  app.files.answerWith(null)
+  // As a kill -9 leaves it: begun, and its lane held by nobody any more.
+  await app.sql`update media_copies set begun_at = now() - interval '1 minute', due_at = now() - interval '1 minute'`
+  await app.sql`update media_lanes set due_at = now(), held_until = now() - interval '1 second'`
+  await until(async () => expect(await told(upstreamId)).toMatchObject([{ media_status: 'ready' }]))
+})
+
+test('the same callback twice is one message, one copy, one event', async () => {
+  const { upstreamId } = await picture()
+  await until(async () => expect(await told(upstreamId)).toHaveLength(1))
+  const image = { id: '900001', mime_type: 'image/jpeg' }
+  await platformOf(app).messages(inboundValue(upstreamId, '', { type: 'image', image, text: undefined }))
+  await platformOf(app).messages(inboundValue('wamid.BEHIND', 'hi'))
+  await until(async () => expect(await told('wamid.BEHIND')).toHaveLength(1))
+  expect(await told(upstreamId)).toHaveLength(1)
+  expect(await app.sql`select seq from media_copies`).toHaveLength(0)
+})
+
+test('another organization does not see it', async () => {
+  const { upstreamId, id } = await picture()
+  await until(async () => expect(await told(upstreamId)).toHaveLength(1))
+  const stranger = { ...caller, organizationId: newId('org') }
+  expect(await getMessageMedia(app, input(id), stranger).catch(toProblem)).toMatchObject({
+    failure: 'resource_not_found',
+  })
+  expect(contract.http?.status).toBe(302)
+})

@@ -1,0 +1,77 @@
+import { type Mailbox, startMailbox } from '@app/shared/mailbox.ts'
+import { unseal } from '@app/shared/seal.ts'
+import type { Core } from '../app.ts'
+import { download } from './download.ts'
+import { type CopyOutcome, settleCopies } from './settle-copies.ts'
+import { discardFile, reserveFile } from './unclaimed-files.ts'
+import { nextCopies, takeCopies, type WaitingCopy } from './waiting-copies.ts'
+
+/** Copies at a time: in this process, and of one organization. */
+const slots = 64
+const slotsOfOne = 8
+
+/** Waits before the next try; then every hour, for 7 days. */
+const retryMs = [1_000, 2_000, 5_000, 15_000, 60_000, 300_000, 900_000]
+const retryEveryMs = 3_600_000
+/** What the platform does not know at once, it may know a little later. */
+const goneAttempts = 3
+
+/** Copies what customers send from the platform to the store, and then tells of it. */
+export const startCopier = (core: Core): Mailbox =>
+  startMailbox<WaitingCopy, CopyOutcome>(core, {
+    lanes: 'media_lanes',
+    slots,
+    perGroup: 1,
+    capacity: () => slotsOfOne,
+    refill: true,
+    next: takeCopies,
+    nextDue: nextCopies,
+    work: (item) => copy(core, item),
+    settle: (tx, done) => settleCopies(tx, core.media, done),
+    settled: core.relay.wake,
+    rescue: wakeSleepers,
+  })
+
+async function copy(core: Core, item: WaitingCopy): Promise<CopyOutcome> {
+  const { accountId, sealedToken, attempts } = item
+  if (item.isOld) return { kind: 'failed' }
+  // A number that is detached may be connected again.
+  if (accountId === null || sealedToken === null) return { kind: 'again', waitMs: retryEveryMs }
+  const again = { kind: 'again', waitMs: retryMs[attempts - 1] ?? retryEveryMs } as const
+  const startedAt = performance.now()
+  try {
+    const fileKey = await reserveFile(core.sql)
+    const token = unseal(core.sealKeys, sealedToken, `account:${accountId}`)
+    const result = await download(core, { ...item, token }, fileKey)
+    note(core, item, result, startedAt)
+    if (result.kind === 'copied') return { kind: 'copied', fileKey, file: result.file }
+    await discardFile(core, fileKey)
+    return result.kind === 'gone' && attempts >= goneAttempts ? { kind: 'failed' } : again
+  } catch (err) {
+    core.log.warn({ err, mediaId: item.mediaId }, 'copy')
+    return again
+  }
+}
+
+function note({ log }: Core, item: WaitingCopy, result: { kind: string; details?: string }, startedAt: number) {
+  const { organizationId, phoneNumberId, mediaId, attempts } = item
+  const durationMs = Math.round(performance.now() - startedAt)
+  const { kind, details } = result
+  log[kind === 'copied' ? 'debug' : 'warn'](
+    { organizationId, phoneNumberId, mediaId, attempts, durationMs, result: kind, details },
+    'copy',
+  )
+}
+
+async function wakeSleepers(sql: Core['sql']) {
+  const { count } = await sql`
+    insert into media_lanes as l (id, grp, due_at)
+    select lane, min(organization_id), min(due_at) from media_copies group by lane order by lane
+    on conflict (id) do update set due_at = excluded.due_at where l.due_at is null and l.held_until < now()
+  `
+  await sql`
+    delete from media_lanes l where due_at is null and held_until < now()
+      and not exists (select from media_copies where lane = l.id)
+  `
+  return count
+}

@@ -1,0 +1,58 @@
+import type { Sql, TransactionSql } from '@app/shared/database.ts'
+import { giveUpFiles } from './unclaimed-files.ts'
+
+/**
+ * Deletes the files of messages that were deleted before in the same transaction: those that no other message names. What
+ * `sweepMedia` has not looked at yet (an upload that may still be sent) is left to it.
+ */
+export async function deleteMediaOf(
+  tx: TransactionSql,
+  messages: { organizationId: string; mediaId: string | null }[],
+): Promise<void> {
+  const named = messages.flatMap(({ organizationId, mediaId }) =>
+    mediaId === null ? [] : [{ organization_id: organizationId, id: mediaId }],
+  )
+  if (named.length === 0) return
+  const deleted = await tx<{ fileKey: string | null }[]>`
+    with d as (
+      select distinct * from json_to_recordset(${JSON.stringify(named)}::text::json) as d(organization_id text, id text)
+    ), gone as (
+      delete from media m using d
+      where m.organization_id = d.organization_id and m.id = d.id and m.sweep_at is null and not exists (
+        select from messages where messages.organization_id = d.organization_id and messages.media_id = d.id
+      )
+      returning m.organization_id, m.id, m.file_key
+    ), uncopied as (
+      delete from media_copies c using gone where c.organization_id = gone.organization_id and c.media_id = gone.id
+    )
+    select file_key from gone
+  `
+  await giveUpFiles(
+    tx,
+    deleted.flatMap(({ fileKey }) => fileKey ?? []),
+  )
+}
+
+/** Deletes files past their time that no message names: uploads, and those of sends that were refused; the others go with their messages. */
+export const sweepMedia = (sql: Sql): Promise<number> =>
+  sql.begin(async (tx) => {
+    const swept = await tx<{ organizationId: string; mediaId: string }[]>`
+      update media set sweep_at = null where (organization_id, id) in (
+        select organization_id, id from media where sweep_at < now() order by sweep_at limit 1000 for update skip locked
+      )
+      returning organization_id, id as media_id
+    `
+    await deleteMediaOf(tx, swept)
+    return swept.length
+  })
+
+/** Forgets what the platform has forgotten, 5,000 at a time. */
+export async function sweepMediaUploads(sql: Sql): Promise<number> {
+  const { count } = await sql`
+    delete from media_uploads where (organization_id, phone_number_id, media_id) in (
+      select organization_id, phone_number_id, media_id from media_uploads
+      where expires_at < now() - interval '1 day' and held_until < now() limit 5000
+    )
+  `
+  return count
+}

@@ -1,0 +1,118 @@
+import { failureOf } from '@app/shared/egress-error.ts'
+import { maxMediaBytes } from '@app/shared/media-kinds.ts'
+import { atMost } from '@app/shared/receive-file.ts'
+import type { Kept } from '@app/shared/store/store.ts'
+import { type Dispatcher, request } from 'undici'
+import { z } from 'zod'
+import type { Core } from '../app.ts'
+
+const lookUpTimeoutMs = 15_000
+/** For 100 MB on a slow line. */
+const downloadTimeoutMs = 120_000
+
+export interface PlatformMedia {
+  phoneNumberId: string
+  token: string
+  upstreamMediaId: string
+  /** As the callback said it. */
+  sha256: string | null
+}
+
+/** What a copy came to. Only `gone` is for good. */
+export type Download =
+  | { kind: 'copied'; file: Kept & { mimeType: string | null } }
+  | { kind: 'gone'; details: string }
+  | { kind: 'failed'; details: string }
+
+type Ways = Pick<Core, 'upstream' | 'media'>
+
+const Found = z.object({
+  url: z.url(),
+  mime_type: z.string().optional().catch(undefined),
+  sha256: z.string().optional().catch(undefined),
+  file_size: z.coerce.number().optional().catch(undefined),
+})
+const Refused = z.object({ error: z.object({ code: z.number(), message: z.string().catch('') }) })
+
+/** Copies a file of the platform's into the store: looks its address up, fetches it, checks its hash. Never throws. */
+export async function download(core: Ways, media: PlatformMedia, fileKey: string): Promise<Download> {
+  try {
+    // An address lives 5 minutes, and a dead one answers 404.
+    const first = await fetchOnce(core, media, fileKey)
+    return first === 'dead' ? await orFailed(fetchOnce(core, media, fileKey)) : first
+  } catch (err) {
+    const details = err instanceof Error ? err.message : String(err)
+    return { kind: 'failed', details: `${failureOf(err).failure}: ${details}` }
+  }
+}
+
+async function orFailed(fetched: Promise<Download | 'dead'>): Promise<Download> {
+  const result = await fetched
+  return result === 'dead' ? { kind: 'failed', details: 'the address was dead twice' } : result
+}
+
+async function fetchOnce(core: Ways, media: PlatformMedia, fileKey: string): Promise<Download | 'dead'> {
+  const found = await lookUp(core, media)
+  if ('kind' in found) return found
+  if ((found.file_size ?? 0) > maxMediaBytes) return { kind: 'gone', details: `${found.file_size} bytes are too many` }
+  const { statusCode, body } = await request(found.url, wayTo(core, found.url, media.token))
+  try {
+    if (statusCode === 404) return 'dead'
+    if (statusCode !== 200) return { kind: 'failed', details: `the address answered ${statusCode}` }
+    const kept = await core.media.store.put(fileKey, atMost(body, maxMediaBytes, tooLarge))
+    const isWhole = [media.sha256, found.sha256].every((said) => isSame(said, kept.sha256))
+    if (!isWhole) return { kind: 'failed', details: 'the bytes have another hash' }
+    return { kind: 'copied', file: { ...kept, mimeType: found.mime_type ?? null } }
+  } catch (err) {
+    if (err instanceof TooLarge) return { kind: 'gone', details: err.message }
+    throw err
+  } finally {
+    body.on('error', () => {}).destroy()
+  }
+}
+
+class TooLarge extends Error {
+  override readonly name = 'TooLarge'
+}
+const tooLarge = () => new TooLarge(`more than ${maxMediaBytes} bytes`)
+
+async function lookUp({ upstream, media }: Ways, { phoneNumberId, token, upstreamMediaId }: PlatformMedia) {
+  const url = `${upstream.url}/${encodeURIComponent(upstreamMediaId)}?phone_number_id=${phoneNumberId}`
+  const { statusCode, body } = await request(url, {
+    dispatcher: upstream.agent,
+    headers: { authorization: `Bearer ${token}` },
+    signal: AbortSignal.any([AbortSignal.timeout(lookUpTimeoutMs), media.stopping.signal]),
+  })
+  const value = parse(await body.text())
+  const found = Found.safeParse(value)
+  if (statusCode === 200 && found.success) return found.data
+  const refused = Refused.safeParse(value)
+  const details = refused.success ? `(#${refused.data.error.code}) ${refused.data.error.message}` : ''
+  // The platform has no such file, or not any more.
+  const isGone = refused.success && [100, 131052].includes(refused.data.error.code)
+  return { kind: isGone ? 'gone' : 'failed', details: `the look-up answered ${statusCode} ${details}` } as const
+}
+
+/** The bearer goes to origins of the platform alone; any other address is a stranger's, and goes the guarded way. */
+function wayTo({ media }: Ways, url: string, token: string) {
+  const signal = AbortSignal.any([AbortSignal.timeout(downloadTimeoutMs), media.stopping.signal])
+  if (!media.bearerOrigins.has(new URL(url).origin))
+    return { dispatcher: media.egress.dispatcher as Dispatcher, signal }
+  return { dispatcher: media.agent as Dispatcher, signal, headers: { authorization: `Bearer ${token}` } }
+}
+
+/** The platform says hashes in hex or in base64; what is neither says nothing. */
+function isSame(said: string | null | undefined, sha256: string) {
+  if (!said) return true
+  if (/^[0-9a-f]{64}$/i.test(said)) return said.toLowerCase() === sha256
+  const bytes = Buffer.from(said, 'base64')
+  return bytes.length !== 32 || bytes.toString('hex') === sha256
+}
+
+function parse(text: string): unknown {
+  try {
+    return JSON.parse(text)
+  } catch {
+    return undefined
+  }
+}

@@ -1,0 +1,206 @@
+import { randomBytes } from 'node:crypto'
+import { readdirSync } from 'node:fs'
+import { createServer, type RequestListener, type Server } from 'node:http'
+import type { AddressInfo } from 'node:net'
+import { newId } from '@app/shared/ids.ts'
+import type { MediaKind } from '@app/shared/media-kinds.ts'
+import { toProblem } from '@app/shared/problem.ts'
+import { afterAll, beforeAll, describe, expect, test } from 'vitest'
+import { organizationId, phoneNumberId, type TestMessaging, testMessaging } from '../testing/app.ts'
+import { deleteMediaOf, sweepMedia } from './delete-media.ts'
+import { keepMedia } from './keep-media.ts'
+import { insertMedia } from './media.ts'
+import { reserveFile, startFileSweep } from './unclaimed-files.ts'
+
+let app: TestMessaging
+beforeAll(async () => {
+  app = await testMessaging()
+})
+afterAll(() => app.close())
+
+const pngHead = Buffer.from('89504e470d0a1a0a0000000d49484452000000010000000108060000001f15c4890000001049444154', 'hex')
+const png = (size = 100) => Buffer.concat([pngHead, randomBytes(size)])
+
+/** Hosts of links, each with one behaviour. */
+const hosts: Server[] = []
+afterAll(() => hosts.forEach((host) => host.close().closeAllConnections()))
+async function host(listener: RequestListener) {
+  const server = createServer(listener)
+  hosts.push(server)
+  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve))
+  return `http://127.0.0.1:${(server.address() as AddressInfo).port}/picture.png`
+}
+const serving = (type: string, bytes: Buffer) =>
+  host((_, response) => response.writeHead(200, { 'content-type': type }).end(bytes))
+
+const sender = (waitMs = 20_000) => ({ organizationId, phoneNumberId, deadline: performance.now() + waitMs })
+const keepLink = (link: string, kind: MediaKind = 'image', waitMs?: number) =>
+  keepMedia(app, sender(waitMs), kind, { link }, 'image.link')
+const refusalOf = (kept: Promise<unknown>) =>
+  kept.then(
+    () => null,
+    (err: unknown) => toProblem(err),
+  )
+
+const stored = () =>
+  readdirSync(app.mediaDir, { recursive: true, withFileTypes: true }).filter((entry) => entry.isFile()).length
+const countOf = async (table: string) =>
+  Number((await app.sql<{ count: string }[]>`select count(*) from ${app.sql(table)}`)[0]?.count)
+
+describe('a link', () => {
+  test('is fetched, checked and stored', async () => {
+    const bytes = png(200_000)
+    const kept = await keepLink(await serving('image/png; charset=binary', bytes))
+    expect(kept).toEqual({
+      mediaId: expect.stringMatching(/^med_/) as string,
+      mimeType: 'image/png',
+      filename: 'picture.png',
+    })
+    const id = 'mediaId' in kept ? kept.mediaId : ''
+    const [row] = await app.sql<{ fileKey: string; size: string }[]>`select file_key, size from media where id = ${id}`
+    const opened = await app.media.store.open(row?.fileKey ?? '')
+    expect(Buffer.concat((await opened?.toArray()) ?? []).equals(bytes)).toBe(true)
+    expect([Number(row?.size), await countOf('unclaimed_files')]).toEqual([bytes.length, 0])
+  })
+
+  const webp = Buffer.concat([Buffer.from('RIFF\x20\0\0\0WEBPVP8 ', 'latin1'), randomBytes(100)])
+  const redirecting: RequestListener = (_, response) =>
+    response.writeHead(302, { location: 'https://example.com/' }).end()
+  const endless: RequestListener = (_, response) => {
+    response.writeHead(200, { 'content-type': 'image/png' })
+    response.write(pngHead)
+    const timer = setInterval(() => response.write(randomBytes(1_000_000)), 1)
+    response.on('close', () => clearInterval(timer))
+  }
+  test.each<[string, () => Promise<string>, string]>([
+    ['a redirect', () => host(redirecting), 'redirects'],
+    ['WebP', () => serving('image/webp', webp), 'WebP'],
+    ['WebP in disguise', () => serving('image/png', webp), 'WebP'],
+    ['another type than its Content-Type', () => serving('image/jpeg', png()), 'Content-Type'],
+    ['no type', () => host((_, response) => response.end(png())), 'Content-Type'],
+    ['another kind', () => serving('application/pdf', Buffer.from('%PDF-1.7\n')), 'no image'],
+    ['a page', () => serving('text/html', Buffer.from('<html>')), 'Content-Type'],
+    ['an error', () => host((_, response) => response.writeHead(404).end()), '404'],
+    ['nothing', () => serving('image/png', Buffer.alloc(0)), 'empty'],
+    ['too much, and says so', () => serving('image/png', png(6_000_000)), 'larger'],
+    ['too much, without an end', () => host(endless), 'larger'],
+    ['a private address', () => Promise.resolve('https://10.0.0.1/a.png'), 'EGRESS_ALLOW_CIDRS'],
+    ['metadata', () => Promise.resolve('http://169.254.169.254/latest/meta-data/'), 'EGRESS_ALLOW_CIDRS'],
+    ['another scheme', () => Promise.resolve('ftp://127.0.0.1/a.png'), 'https'],
+    ['nobody', () => Promise.resolve('http://127.0.0.1:1/a.png'), 'refused'],
+    ['a peer that hangs up', () => host((_, response) => response.destroy()), 'not be fetched'],
+  ])('to %s is refused, and nothing is stored', async (_name, link, words) => {
+    const before = [stored(), await countOf('media')]
+    const problem = await refusalOf(keepLink(await link()))
+    expect(problem).toMatchObject({ failure: 'media_upload_failed', param: 'image.link' })
+    expect(problem?.message).toContain(words)
+    expect([stored(), await countOf('media')]).toEqual(before)
+    expect(await countOf('unclaimed_files')).toBe(0)
+  })
+
+  test.each<[string, RequestListener]>([
+    ['says nothing', () => {}],
+    [
+      'drips',
+      (_, response) => {
+        response.writeHead(200, { 'content-type': 'image/png' }).write(png(5_000))
+        const timer = setInterval(() => response.write('x'), 50)
+        response.on('close', () => clearInterval(timer))
+      },
+    ],
+  ])('to a host that %s is given up in time', async (_name, listener) => {
+    const link = await host(listener)
+    const startedAt = performance.now()
+    expect(await refusalOf(keepLink(link, 'image', 400))).toMatchObject({ failure: 'media_upload_failed' })
+    expect(performance.now() - startedAt).toBeLessThan(2_000)
+    expect(await countOf('unclaimed_files')).toBe(0)
+  })
+
+  test('is our failure when the store is away', async () => {
+    const link = await serving('image/png', png())
+    const put = () => Promise.reject(new Error('S3 answered 500'))
+    const broken = { ...app, media: { ...app.media, store: { ...app.media.store, put } } }
+    const problem = await refusalOf(keepMedia(broken, sender(), 'image', { link }, 'image.link'))
+    expect(problem).toMatchObject({ failure: 'service_unavailable' })
+  })
+})
+
+describe('an id', () => {
+  async function upload(changes: { organizationId?: string; mimeType?: string } = {}) {
+    const id = newId('med')
+    const file = { fileKey: await reserveFile(app.sql), mimeType: 'image/png', size: 1, sha256: '00', filename: null }
+    const row = { organizationId, id, phoneNumberId, source: 'upload', ...file, ...changes } as const
+    await app.sql.begin(async (tx) => {
+      await tx`delete from unclaimed_files`
+      await insertMedia(tx, [row])
+    })
+    return { id, fileKey: file.fileKey }
+  }
+  const keepId = (id: string, kind: MediaKind = 'image') => keepMedia(app, sender(), kind, { id }, 'image.id')
+
+  test('of ours is found, one of the platform is passed on', async () => {
+    const { id } = await upload()
+    expect(await keepId(id)).toEqual({ mediaId: id, mimeType: 'image/png', filename: null })
+    expect(await keepId('1037543291543636')).toEqual({ upstreamId: '1037543291543636' })
+  })
+
+  test('that is unknown, expired, or of somebody else is refused alike', async () => {
+    const expired = await upload()
+    await app.sql`update media set expires_at = now() where id = ${expired.id}`
+    const others = await upload({ organizationId: newId('org') })
+    for (const id of [newId('med'), 'med_x', expired.id, others.id]) {
+      expect(await refusalOf(keepId(id))).toMatchObject({ failure: 'invalid_field_value', param: 'image.id' })
+    }
+  })
+
+  test('of another kind is refused', async () => {
+    const { id } = await upload({ mimeType: 'video/mp4' })
+    expect(await refusalOf(keepId(id))).toMatchObject({ failure: 'media_upload_failed', param: 'image.id' })
+  })
+
+  test('goes when its time is over and no message names it, and its file after it', async () => {
+    const [unused, used] = [await upload(), await upload()]
+    await app.send('with a file').then(({ id }) => app.sql`update messages set media_id = ${used.id} where id = ${id}`)
+    for (const { fileKey } of [unused, used]) await app.media.store.put(fileKey, (async function* () {})())
+    await app.sql`update media set expires_at = now(), sweep_at = now() where id in (${unused.id}, ${used.id})`
+    const named = async () =>
+      (await app.sql`select id from media where id in (${unused.id}, ${used.id})`).map((r) => r['id'])
+    await sweepMedia(app.sql)
+    expect(await named()).toEqual([used.id])
+    const sweep = startFileSweep(app)
+    await expect.poll(() => app.media.store.open(unused.fileKey)).toBeNull()
+    const kept = await app.media.store.open(used.fileKey)
+    expect(kept).not.toBeNull()
+    kept?.destroy()
+
+    await app.sql.begin(async (tx) => {
+      await tx`delete from messages where media_id = ${used.id}`
+      await deleteMediaOf(tx, [{ organizationId, mediaId: used.id }])
+    })
+    expect(await named()).toEqual([])
+    sweep.wake()
+    await expect.poll(() => app.media.store.open(used.fileKey)).toBeNull()
+    await sweep.stop()
+  })
+
+  test('that may still be sent stays when a message of it goes', async () => {
+    const { id } = await upload()
+    await app.sql.begin((tx) => deleteMediaOf(tx, [{ organizationId, mediaId: id }]))
+    expect(await keepId(id)).toMatchObject({ mediaId: id })
+  })
+
+  test('a file that a row names is never swept, whatever stands among the unclaimed ones', async () => {
+    const { fileKey } = await upload()
+    await app.media.store.put(fileKey, (async function* () {})())
+    await app.sql`insert into unclaimed_files (file_key, due_at) values (${fileKey}, now())`
+    const other = await reserveFile(app.sql)
+    await app.media.store.put(other, (async function* () {})())
+    await app.sql`update unclaimed_files set due_at = now() where file_key = ${other}`
+    const sweep = startFileSweep(app)
+    await expect.poll(() => app.media.store.open(other)).toBeNull()
+    await sweep.stop()
+    const kept = await app.media.store.open(fileKey)
+    expect(kept).not.toBeNull()
+    kept?.destroy()
+  })
+})

@@ -1,0 +1,134 @@
+import { randomBytes } from 'node:crypto'
+import { createEgress, type Egress } from '@app/shared/egress.ts'
+import type { Sql, TransactionSql } from '@app/shared/database.ts'
+import { createStore, type Store, storeSettings } from '@app/shared/store/store.ts'
+import { createTurns, type Turns } from '@app/shared/turns.ts'
+import { Agent } from 'undici'
+import { z } from 'zod'
+import type { UpstreamMedia } from './upstream-media-id.ts'
+
+/** The settings of media in the environment. */
+export const mediaSettings = {
+  ...storeSettings,
+  /** The origin under which strangers find our files. */
+  PUBLIC_URL: z.url(),
+  EGRESS_ALLOW_CIDRS: z.string().default(''),
+  EGRESS_PROXY_URL: z.url().optional(),
+  UPSTREAM_BASE_URL: z.url().default('https://graph.facebook.com'),
+  /** Where the platform's files may lie, apart from its API: origins that an account's bearer may go to, separated by commas. */
+  UPSTREAM_MEDIA_ORIGINS: z
+    .string()
+    .default('https://lookaside.fbsbx.com')
+    .transform((origins) => origins.split(',').map((origin) => new URL(origin.trim()).origin)),
+}
+
+/** The ways of files: where they are kept, how they come in and go out. */
+export interface MediaWays {
+  store: Store
+  /** For links that users give. */
+  egress: Egress
+  /** For files of the platform's: an answer may be long, and may take its time. */
+  agent: Agent
+  /** Origins that an account's bearer may go to. */
+  bearerOrigins: ReadonlySet<string>
+  publicUrl: string
+  /** Links that are fetched at a time, of each organization too. */
+  fetching: Turns
+  /** Uploads to the platform that run in this process, by number and file. */
+  uploading: Map<string, Promise<UpstreamMedia>>
+  /** Aborted at the stop: a long way is begun again by whoever is there next. */
+  stopping: AbortController
+  close: () => Promise<unknown>
+}
+
+/** One download at a time on a connection; those of one organization are few (copy-media.ts). */
+const maxConnections = 64
+
+export function createMediaWays(env: z.output<z.ZodObject<typeof mediaSettings>>): MediaWays {
+  const store = createStore(env)
+  const egress = createEgress({ allowCidrs: env.EGRESS_ALLOW_CIDRS, proxyUrl: env.EGRESS_PROXY_URL })
+  const agent = new Agent({ connect: { timeout: 3_000 }, connections: maxConnections, keepAliveTimeout: 1_000 })
+  return {
+    store,
+    egress,
+    agent,
+    bearerOrigins: new Set([new URL(env.UPSTREAM_BASE_URL).origin, ...env.UPSTREAM_MEDIA_ORIGINS]),
+    publicUrl: env.PUBLIC_URL.replace(/\/$/, ''),
+    fetching: createTurns({ inAll: 128, ofOne: 32 }),
+    uploading: new Map(),
+    stopping: new AbortController(),
+    close: () => Promise.all([egress.close(), agent.destroy(), store.close()]),
+  }
+}
+
+/** A file as it is kept. */
+export interface MediaRow {
+  organizationId: string
+  id: string
+  phoneNumberId: string
+  source: 'upload' | 'link' | 'inbound'
+  fileKey: string | null
+  mimeType: string
+  size: number | null
+  sha256: string | null
+  filename: string | null
+}
+
+/** How long a file can be sent; one of a link belongs to its own send, one of a customer to his message. */
+const sendableDays = { upload: 30, link: 1, inbound: 0 } as const
+
+/** Keeps rows of files; answers until when each may be used. */
+export async function insertMedia(tx: TransactionSql, media: MediaRow[]): Promise<Map<string, Date>> {
+  const rows = media.map((row) => ({
+    organization_id: row.organizationId,
+    id: row.id,
+    phone_number_id: row.phoneNumberId,
+    source: row.source,
+    opaque: randomBytes(24).toString('base64url'),
+    file_key: row.fileKey,
+    mime_type: row.mimeType,
+    size: row.size,
+    sha256: row.sha256,
+    filename: row.filename,
+    sendable_days: sendableDays[row.source],
+  }))
+  const kept = await tx<{ id: string; expiresAt: Date }[]>`
+    insert into media (organization_id, id, phone_number_id, source, opaque, file_key, mime_type, size, sha256, filename,
+      expires_at, sweep_at)
+    select organization_id, id, phone_number_id, source, opaque, file_key, mime_type, size, sha256, filename,
+      now() + sendable_days * interval '1 day',
+      -- A day late, since a send that found it in time may still be under way.
+      case when source <> 'inbound' then now() + (sendable_days + 1) * interval '1 day' end
+    from json_to_recordset(${JSON.stringify(rows)}::text::json) as m(organization_id text, id text, phone_number_id text,
+      source text, opaque text, file_key text, mime_type text, size bigint, sha256 text, filename text, sendable_days int)
+    returning id, expires_at
+  `
+  return new Map(kept.map(({ id, expiresAt }) => [id, expiresAt]))
+}
+
+/** Where strangers find a file. */
+export const urlOf = ({ publicUrl }: Pick<MediaWays, 'publicUrl'>, opaque: string): string =>
+  `${publicUrl}/media/${opaque}`
+
+interface Ways {
+  sql: Sql
+  media: Pick<MediaWays, 'publicUrl'>
+}
+
+/** The addresses of an organization's stored files, by their ids; those that are not there (yet) have none. */
+export async function mediaUrls(
+  { sql, media }: Ways,
+  organizationId: string,
+  mediaIds: (string | null)[],
+): Promise<Map<string | null, string>> {
+  const ids = mediaIds.filter((id) => id !== null)
+  if (ids.length === 0) return new Map()
+  const rows = await sql<{ id: string; opaque: string }[]>`
+    select m.id, m.opaque from unnest(${ids}::text[]) i
+    cross join lateral (
+      select id, opaque from media
+      where organization_id = ${organizationId} and id = i and file_key is not null limit 1
+    ) m
+  `
+  return new Map(rows.map(({ id, opaque }) => [id, urlOf(media, opaque)]))
+}

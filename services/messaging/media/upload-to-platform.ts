@@ -1,0 +1,100 @@
+import { randomBytes } from 'node:crypto'
+import { Readable } from 'node:stream'
+import { request } from 'undici'
+import { z } from 'zod'
+import type { Core } from '../app.ts'
+import { theirProduct } from '../upstream/words.ts'
+
+/** For 100 MB on a slow line. */
+const uploadTimeoutMs = 120_000
+
+/** What an upload to the platform came to. It can be repeated without harm, so nothing is unknown. */
+export type UploadResult =
+  | { kind: 'ready'; id: string }
+  | { kind: 'refused'; code: number; details: string }
+  | { kind: 'unreachable'; details: string }
+
+export interface StoredFile {
+  fileKey: string
+  mimeType: string
+  size: number
+  filename: string | null
+}
+
+const Uploaded = z.object({ id: z.string().min(1) })
+const Refused = z.object({
+  error: z.object({
+    code: z.number(),
+    message: z.string().catch(''),
+    error_data: z.object({ details: z.string() }).partial().catch({}).optional(),
+  }),
+})
+
+/** Streams a file from the store to the platform, as a multipart form. Never throws. */
+export async function uploadToPlatform(
+  { upstream, media }: Pick<Core, 'upstream' | 'media'>,
+  { phoneNumberId, token }: { phoneNumberId: string; token: string },
+  file: StoredFile,
+): Promise<UploadResult> {
+  try {
+    const bytes = await media.store.open(file.fileKey)
+    if (!bytes) return { kind: 'refused', code: 131053, details: 'The file is not stored any more.' }
+    const { head, tail, contentType } = formOf(file)
+    const { statusCode, body } = await request(`${upstream.url}/${phoneNumberId}/media`, {
+      method: 'POST',
+      dispatcher: upstream.agent,
+      headers: {
+        authorization: `Bearer ${token}`,
+        'content-type': contentType,
+        'content-length': String(head.length + file.size + tail.length),
+      },
+      body: Readable.from(joined(head, bytes, tail), { objectMode: false }),
+      headersTimeout: uploadTimeoutMs,
+      signal: AbortSignal.any([AbortSignal.timeout(uploadTimeoutMs), media.stopping.signal]),
+    })
+    return read(statusCode, await body.text())
+  } catch (err) {
+    return { kind: 'unreachable', details: err instanceof Error ? err.message : String(err) }
+  }
+}
+
+function read(status: number, text: string): UploadResult {
+  const value = parse(text)
+  const uploaded = Uploaded.safeParse(value)
+  if (status < 300 && uploaded.success) return { kind: 'ready', id: uploaded.data.id }
+  const refused = Refused.safeParse(value)
+  if (!refused.success) return { kind: 'unreachable', details: `an answer ${status} that is not the platform's` }
+  const { code, message, error_data } = refused.data.error
+  return { kind: 'refused', code, details: error_data?.details ?? message }
+}
+
+function parse(text: string): unknown {
+  try {
+    return JSON.parse(text)
+  } catch {
+    return undefined
+  }
+}
+
+/** What stands before and after the file's bytes. */
+function formOf({ mimeType, filename }: StoredFile) {
+  const boundary = `svc-${randomBytes(16).toString('hex')}`
+  const field = (name: string, value: string) =>
+    `--${boundary}\r\nContent-Disposition: form-data; name="${name}"\r\n\r\n${value}\r\n`
+  const name = (filename ?? 'file').replaceAll(/["\\\p{Cc}]/gu, '_')
+  const head =
+    field('messaging_product', theirProduct) +
+    field('type', mimeType) +
+    `--${boundary}\r\nContent-Disposition: form-data; name="file"; filename="${name}"\r\nContent-Type: ${mimeType}\r\n\r\n`
+  return {
+    head: Buffer.from(head),
+    tail: Buffer.from(`\r\n--${boundary}--\r\n`),
+    contentType: `multipart/form-data; boundary=${boundary}`,
+  }
+}
+
+async function* joined(head: Uint8Array, bytes: AsyncIterable<Uint8Array>, tail: Uint8Array) {
+  yield head
+  yield* bytes
+  yield tail
+}

@@ -1,0 +1,115 @@
+import { randomBytes } from 'node:crypto'
+import type { ServerResponse } from 'node:http'
+import { newId } from '@app/shared/ids.ts'
+import { afterAll, beforeAll, beforeEach, expect, test } from 'vitest'
+import { organizationId, phoneNumberId, type TestMessaging, testMessaging } from '../testing/app.ts'
+import { json } from '../testing/media-platform.ts'
+import { insertMedia } from './media.ts'
+import { claimFile, reserveFile } from './unclaimed-files.ts'
+import { upstreamMediaId } from './upstream-media-id.ts'
+
+let app: TestMessaging
+beforeAll(async () => {
+  app = await testMessaging()
+})
+afterAll(() => app.close())
+beforeEach(() => {
+  app.files.answerWith(null)
+  app.files.calls.length = 0
+})
+
+async function stored(bytes: Buffer) {
+  const id = newId('med')
+  const fileKey = await reserveFile(app.sql)
+  const kept = await app.media.store.put(
+    fileKey,
+    (async function* () {
+      yield bytes
+    })(),
+  )
+  const row = { organizationId, id, phoneNumberId, source: 'upload', fileKey, mimeType: 'image/png' } as const
+  await app.sql.begin(async (tx) => {
+    await claimFile(tx, fileKey)
+    await insertMedia(tx, [{ ...row, ...kept, filename: 'a "b".png' }])
+  })
+  return id
+}
+
+const ask = (mediaId: string, waitMs = 5_000, number = phoneNumberId) =>
+  upstreamMediaId(app, { organizationId, phoneNumberId: number, mediaId, token: 'token' }, waitMs)
+
+test('a file goes up once per number, as a form, and its id is remembered', async () => {
+  const bytes = randomBytes(300_000)
+  const id = await stored(bytes)
+  const [first, second] = await Promise.all([ask(id), ask(id)])
+  expect(first).toEqual({ kind: 'ready', id: '101' })
+  expect([second, await ask(id)]).toEqual([first, first])
+  expect(await ask(id, 5_000, '999999999999')).toEqual({ kind: 'ready', id: '102' })
+  expect(app.files.calls.map(({ path }) => path)).toEqual([
+    `/v23.0/${phoneNumberId}/media`,
+    '/v23.0/999999999999/media',
+  ])
+
+  const [call] = app.files.calls
+  expect(call?.authorization).toBe('Bearer token')
+  const form = await new Response(new Uint8Array(call?.body ?? []), {
+    headers: { 'content-type': call?.contentType ?? '' },
+  }).formData()
+  const file = form.get('file') as File
+  expect([form.get('messaging_product'), form.get('type'), file.type, file.name]).toEqual([
+    'whatsapp',
+    'image/png',
+    'image/png',
+    'a _b_.png',
+  ])
+  expect(Buffer.from(await file.arrayBuffer()).equals(bytes)).toBe(true)
+})
+
+test('an upload that takes longer goes on, and whoever asks again gets what it came to', async () => {
+  const id = await stored(randomBytes(10))
+  const gate = Promise.withResolvers<void>()
+  app.files.answerWith((_call, response) => void gate.promise.then(() => json(response, { id: '777' })))
+  expect(await ask(id, 20)).toEqual({ kind: 'uploading' })
+  expect(await ask(id, 20)).toEqual({ kind: 'uploading' })
+  gate.resolve()
+  expect(await ask(id)).toEqual({ kind: 'ready', id: '777' })
+  expect(app.files.calls).toHaveLength(1)
+})
+
+test('another instance that is at it is waited for, and one that died is not', async () => {
+  const id = await stored(randomBytes(10))
+  await app.sql`
+    insert into media_uploads (organization_id, phone_number_id, media_id, held_until)
+    values (${organizationId}, ${phoneNumberId}, ${id}, now() + interval '1 minute')
+  `
+  expect(await ask(id)).toEqual({ kind: 'uploading' })
+  expect(app.files.calls).toEqual([])
+  await app.sql`update media_uploads set held_until = now() where media_id = ${id}`
+  expect(await ask(id)).toMatchObject({ kind: 'ready' })
+})
+
+test('a refusal is told with its code, to the next ones without asking again; later it is tried again', async () => {
+  const id = await stored(randomBytes(10))
+  const error = { code: 131053, message: 'no', error_data: { details: 'Unsupported' } }
+  app.files.answerWith((_call, response) => json(response, { error }, 400))
+  expect(await ask(id)).toEqual({ kind: 'refused', code: 131053, details: 'Unsupported' })
+  expect(await ask(id)).toEqual({ kind: 'refused', code: 131053, details: 'Unsupported' })
+  expect(app.files.calls).toHaveLength(1)
+  app.files.answerWith(null)
+  await app.sql`update media_uploads set expires_at = now() where media_id = ${id}`
+  expect(await ask(id)).toMatchObject({ kind: 'ready' })
+})
+
+test.each<[string, (response: ServerResponse) => unknown]>([
+  ['a 500 that is not its own', (response) => response.writeHead(500).end('oops')],
+  ['a 200 without an id', (response) => json(response, {})],
+  ['a closed connection', (response) => response.destroy()],
+])('%s is unreachable: it can be tried again', async (_name, answer) => {
+  const id = await stored(randomBytes(10))
+  app.files.answerWith((_call, response) => void answer(response))
+  expect(await ask(id)).toMatchObject({ kind: 'unreachable' })
+})
+
+test('a file that is gone is refused', async () => {
+  expect(await ask(newId('med'))).toMatchObject({ kind: 'refused', code: 131053 })
+})

@@ -1,0 +1,120 @@
+import { setTimeout as sleep } from 'node:timers/promises'
+import type { Core } from '../app.ts'
+import { behaviourOf } from '../upstream/errors.ts'
+import { type StoredFile, type UploadResult, uploadToPlatform } from './upload-to-platform.ts'
+
+/** The platform forgets a file after 30 days. */
+const rememberedDays = 29
+/** How long an upload is held without a renewal. */
+const leaseSeconds = 30
+/** How long a failure answers for the tries that follow: a refusal for good, and any other. */
+const refusedSeconds = 60
+const failedSeconds = 10
+
+interface PlatformFile {
+  organizationId: string
+  phoneNumberId: string
+  mediaId: string
+  token: string
+}
+
+export type UpstreamMedia = UploadResult | { kind: 'uploading' }
+
+type Ways = Pick<Core, 'sql' | 'upstream' | 'media' | 'log'>
+
+/**
+ * The platform's id of a file for one number: remembered from an earlier upload, or from one that is begun here. After
+ * `waitMs` the upload goes on by itself (`uploading`), and whoever asks again learns what it came to.
+ */
+export async function upstreamMediaId(core: Ways, file: PlatformFile, waitMs: number): Promise<UpstreamMedia> {
+  const key = `${file.phoneNumberId}:${file.mediaId}`
+  const upload = core.media.uploading.get(key) ?? begin(core, file, key)
+  const timer = new AbortController()
+  const late = sleep(waitMs, uploading, { signal: timer.signal }).catch(() => uploading)
+  return Promise.race([upload, late]).finally(() => timer.abort())
+}
+
+const uploading = { kind: 'uploading' } as const
+
+function begin(core: Ways, file: PlatformFile, key: string): Promise<UpstreamMedia> {
+  const upload = recall(core, file)
+    .then((known) => known ?? uploadOnce(core, file))
+    .catch((err: unknown) => {
+      core.log.warn({ err, mediaId: file.mediaId }, 'upload')
+      return { kind: 'unreachable', details: 'Something of ours was away.' } as const
+    })
+    .finally(() => core.media.uploading.delete(key))
+  core.media.uploading.set(key, upload)
+  return upload
+}
+
+/** What an upload came to, or that one runs elsewhere; else this process holds the upload from now on, and null is answered. */
+async function recall({ sql }: Pick<Core, 'sql'>, file: PlatformFile): Promise<UpstreamMedia | null> {
+  const { organizationId, phoneNumberId, mediaId } = file
+  const [known] = await sql<{ upstreamId: string | null; failure: UploadResult | null; held: boolean }[]>`
+    select upstream_id, failure, held_until > now() as held from media_uploads
+    where organization_id = ${organizationId} and phone_number_id = ${phoneNumberId} and media_id = ${mediaId}
+      and (held_until > now() or expires_at > now())
+  `
+  if (known?.upstreamId) return { kind: 'ready', id: known.upstreamId }
+  if (known?.failure) return known.failure
+  if (known?.held) return uploading
+  const taken = await sql`
+    insert into media_uploads as u (organization_id, phone_number_id, media_id, held_until)
+    values (${organizationId}, ${phoneNumberId}, ${mediaId}, now() + ${leaseSeconds} * interval '1 second')
+    on conflict (organization_id, phone_number_id, media_id) do update
+      set held_until = excluded.held_until, upstream_id = null, failure = null, expires_at = null
+      where u.held_until <= now() and (u.expires_at is null or u.expires_at <= now())
+    returning media_id
+  `
+  return taken.length === 1 ? null : uploading
+}
+
+async function uploadOnce(core: Ways, file: PlatformFile): Promise<UploadResult> {
+  const { sql, log } = core
+  const { organizationId, phoneNumberId, mediaId } = file
+  const renewal = setInterval(() => void renew(core, file), (leaseSeconds * 1000) / 3)
+  const startedAt = performance.now()
+  try {
+    const result = await upload(core, file)
+    await sql`
+      update media_uploads set held_until = '-infinity', upstream_id = ${result.kind === 'ready' ? result.id : null},
+        failure = ${result.kind === 'ready' ? null : JSON.stringify(result)}::text::jsonb,
+        expires_at = now() + ${secondsKept(result)} * interval '1 second'
+      where organization_id = ${organizationId} and phone_number_id = ${phoneNumberId} and media_id = ${mediaId}
+    `
+    const durationMs = Math.round(performance.now() - startedAt)
+    log[result.kind === 'ready' ? 'debug' : 'warn'](
+      { organizationId, phoneNumberId, mediaId, durationMs, result },
+      'upload',
+    )
+    return result
+  } finally {
+    clearInterval(renewal)
+  }
+}
+
+async function upload(core: Pick<Core, 'sql' | 'upstream' | 'media'>, file: PlatformFile): Promise<UploadResult> {
+  const [stored] = await core.sql<(Omit<StoredFile, 'size'> & { size: string })[]>`
+    select file_key, mime_type, size, filename from media
+    where organization_id = ${file.organizationId} and id = ${file.mediaId} and file_key is not null
+  `
+  if (!stored) return { kind: 'refused', code: 131053, details: 'The file is not stored any more.' }
+  return uploadToPlatform(core, file, { ...stored, size: Number(stored.size) })
+}
+
+function secondsKept(result: UploadResult) {
+  if (result.kind === 'ready') return rememberedDays * 24 * 60 * 60
+  return result.kind === 'refused' && behaviourOf(result.code).action === 'fail' ? refusedSeconds : failedSeconds
+}
+
+async function renew(
+  { sql, log }: Pick<Core, 'sql' | 'log'>,
+  { organizationId, phoneNumberId, mediaId }: PlatformFile,
+) {
+  await sql`
+    update media_uploads set held_until = now() + ${leaseSeconds} * interval '1 second'
+    where organization_id = ${organizationId} and phone_number_id = ${phoneNumberId} and media_id = ${mediaId}
+      and held_until > now()
+  `.catch((err: unknown) => log.warn({ err }, 'upload'))
+}

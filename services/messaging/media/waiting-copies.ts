@@ -1,0 +1,53 @@
+import type { TransactionSql } from '@app/shared/database.ts'
+import type { Want } from '@app/shared/mailbox.ts'
+
+/** A copy whose work has begun. */
+export interface WaitingCopy {
+  laneId: string
+  seq: string
+  /** This one included. */
+  attempts: number
+  organizationId: string
+  phoneNumberId: string
+  mediaId: string
+  upstreamMediaId: string
+  sha256: string | null
+  /** Older than the platform keeps a file. */
+  isOld: boolean
+  /** Of the number's account; null: the number is not the organization's any more. */
+  accountId: string | null
+  sealedToken: string | null
+}
+
+/** The platform keeps what a customer has sent for 7 days. */
+const triedDays = 7
+
+/** The longest due copies of each lane. One that was begun is begun again only by a holder that is not its own. */
+export async function takeCopies(tx: TransactionSql, wants: Want[]): Promise<WaitingCopy[]> {
+  const given = wants.map(({ lane, free, fresh }) => ({ lane: lane.id, free, fresh }))
+  return tx<WaitingCopy[]>`
+    with picked as (
+      select c.seq from json_to_recordset(${JSON.stringify(given)}::text::json) as g(lane text, free int, fresh bool)
+      cross join lateral (
+        select seq from media_copies where lane = g.lane and due_at <= now() and (begun_at is null or g.fresh)
+        order by due_at limit g.free
+      ) c
+    ), begun as (
+      update media_copies c set attempts = c.attempts + 1, begun_at = now() from picked where c.seq = picked.seq
+      returning c.lane as lane_id, c.seq, c.attempts, c.organization_id, c.phone_number_id, c.media_id, c.upstream_media_id,
+        c.sha256, c.created_at < now() - ${triedDays} * interval '1 day' as is_old
+    )
+    select b.*, s.account_id, s.sealed_token from begun b
+    left join senders s on s.organization_id = b.organization_id and s.phone_number_id = b.phone_number_id and s.attached
+    order by b.seq
+  `
+}
+
+/** When the lanes' next copies are due. */
+export const nextCopies = (tx: TransactionSql, laneIds: string[]) => tx<{ laneId: string; waitMs: number }[]>`
+  select l.id as lane_id, greatest(0, extract(epoch from c.at - now()) * 1000)::float8 as wait_ms
+  from unnest(${laneIds}::text[]) l(id)
+  cross join lateral (
+    select due_at as at from media_copies where lane = l.id and begun_at is null order by due_at limit 1
+  ) c
+`

@@ -1,0 +1,106 @@
+import { newIdAt } from '@app/shared/ids.ts'
+import { afterAll, beforeAll, beforeEach, expect, test } from 'vitest'
+import { phoneNumberId, type TestMessaging, testMessaging } from '../testing/app.ts'
+import { oldMessagesSweep } from './delete-old-messages.ts'
+
+let app: TestMessaging
+let organizationId: string
+beforeAll(async () => {
+  app = await testMessaging()
+  const [row] = await app.sql<{ organizationId: string }[]>`select organization_id from senders`
+  organizationId = row?.organizationId ?? ''
+})
+afterAll(() => app.close())
+beforeEach(async () => {
+  await app.sql`delete from messages`
+  await app.sql`delete from sends`
+  await app.sql`delete from send_attempts`
+})
+
+const daysAgo = (days: number) => new Date(Date.now() - days * 24 * 60 * 60 * 1000)
+
+async function insert(days: number, count = 1, number = phoneNumberId) {
+  const at = daysAgo(days)
+  const rows = Array.from({ length: count }, () => ({ id: newIdAt('msg', at), at: at.toISOString() }))
+  await app.sql`
+    insert into messages (organization_id, phone_number_id, id, conversation_id, contact_id, direction, type, body, parties,
+      status, rank, request_id, created_at)
+    select ${organizationId}, ${number}, id, 'cnv_1', 'ctc_1', 'outbound', 'text', '{}', '{}', 'read', 5, '', at
+    from json_to_recordset(${JSON.stringify(rows)}::text::json) as u(id text, at timestamptz)
+  `
+  await app.sql`
+    insert into send_attempts (organization_id, message_id, attempt, begun_at, ended_at, outcome)
+    select ${organizationId}, id, 1, now(), now(), 'sent' from unnest(${rows.map(({ id }) => id)}::text[]) id
+  `
+  return rows.map(({ id }) => id)
+}
+
+async function sweep() {
+  const run = oldMessagesSweep()
+  const counts: number[] = []
+  for (let count = await run(app.sql); count > 0; count = await run(app.sql)) counts.push(count)
+  return counts
+}
+
+const left = async () => (await app.sql<{ id: string }[]>`select id from messages order by id`).map(({ id }) => id)
+
+test('an organization that keeps everything loses nothing', async () => {
+  await app.setSender({ retention_days: null })
+  const ids = await insert(5_000)
+  expect(await sweep()).toEqual([])
+  expect(await left()).toEqual(ids)
+})
+
+test('what is older than the organization keeps goes with its attempts, 1,000 at a time, and nothing else', async () => {
+  await app.setSender({ retention_days: 30 })
+  await insert(31, 2_300)
+  const young = await insert(29, 3)
+  expect(await sweep()).toEqual([1000, 1000, 300])
+  expect(await left()).toEqual(young)
+  expect(await app.sql`select 1 from send_attempts`).toHaveLength(3)
+})
+
+test('an open send stays until it is over', async () => {
+  await app.setSender({ retention_days: 1 })
+  const [open = '', relaxed = '', over] = await insert(2, 3)
+  await app.sql`
+    insert into sends (organization_id, phone_number_id, message_id, lane, expires_at) values
+      (${organizationId}, ${phoneNumberId}, ${open}, 'cnv_1', now()),
+      (${organizationId}, ${phoneNumberId}, ${relaxed}, ${`cnv_1:${relaxed}`}, now())
+  `
+  await sweep()
+  expect(new Set(await left())).toEqual(new Set([open, relaxed]))
+  expect(await left()).not.toContain(over)
+})
+
+test('another organization, and one that keeps longer, lose nothing; a detached number follows its organization', async () => {
+  await app.setSender({ retention_days: 30 })
+  await app.sql`
+    insert into senders (organization_id, phone_number_id, account_id, business_account_id, version, team_id, attached,
+      sealed_token, settings, retention_days, updated_at)
+    values (${organizationId}, '777777', 'acc_2', '1', 1, 'team_1', false, '', '{}', null, now() + interval '1 hour')
+  `
+  await app.sql`update messages set organization_id = 'org_other'`
+  await insert(31)
+  await app.sql`update messages set organization_id = 'org_other'`
+  await insert(31, 1, '777777')
+  expect(await sweep()).toEqual([1, 1])
+  expect(await left()).toHaveLength(1)
+  await app.setSender({ retention_days: 60 })
+  await insert(59)
+  await sweep()
+  expect(await left()).toHaveLength(2)
+})
+
+test('two instances at once delete every message once', async () => {
+  await app.setSender({ retention_days: 30 })
+  await insert(31, 2_500)
+  const counts = await Promise.all([sweep(), sweep(), sweep()])
+  expect(await left()).toEqual([])
+  expect(
+    counts
+      .flat()
+      .filter((count) => count > 1)
+      .reduce((sum, count) => sum + count, 0),
+  ).toBe(2_500)
+})

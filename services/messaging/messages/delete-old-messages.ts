@@ -1,0 +1,73 @@
+import type { Sql } from '@app/shared/database.ts'
+import type { Sweep } from '@app/shared/housekeeping.ts'
+import { firstIdAt } from '@app/shared/ids.ts'
+import { setTimeout as sleep } from 'node:timers/promises'
+
+const batchRows = 1_000
+const dayMs = 24 * 60 * 60 * 1000
+
+/** After a batch the job rests that many times as long as the batch took, so that nine tenths of the time are the sends' own. */
+const restFactor = 9
+
+interface Number {
+  organizationId: string
+  phoneNumberId: string
+  retentionDays: number
+}
+
+/**
+ * Deletes messages that are older than their organization keeps them, with their attempts, number by number, oldest
+ * first, 1,000 at a time and with rests. Open sends stay until they are over.
+ */
+export function oldMessagesSweep(): Sweep {
+  let numbers: Number[] | null = null
+  return async function deleteOldMessages(sql) {
+    numbers ??= await findNumbers(sql)
+    const [number] = numbers
+    if (!number) {
+      numbers = null
+      return 0
+    }
+    const startedAt = performance.now()
+    const count = await deleteBatch(sql, number)
+    if (count < batchRows) numbers.shift()
+    await sleep((performance.now() - startedAt) * restFactor)
+    return Math.max(count, 1)
+  }
+}
+
+/** A number that was detached is not told of any more: its organization's others know. */
+const findNumbers = (sql: Sql) => sql<Number[]>`
+  select s.organization_id, s.phone_number_id, o.retention_days
+  from senders s cross join lateral (
+    select retention_days from senders where organization_id = s.organization_id
+    order by attached desc, updated_at desc limit 1
+  ) o
+  where o.retention_days is not null
+  order by s.organization_id, s.phone_number_id
+`
+
+/** An id begins with the time of its message: the primary key is the order of age. */
+async function deleteBatch(sql: Sql, { organizationId, phoneNumberId, retentionDays }: Number): Promise<number> {
+  const end = firstIdAt('msg', new Date(Date.now() - retentionDays * dayMs))
+  return sql.begin(async (tx) => {
+    const gone = await tx<{ id: string }[]>`
+      delete from messages
+      where organization_id = ${organizationId} and phone_number_id = ${phoneNumberId} and id = any(array(
+        select id from messages m
+        where organization_id = ${organizationId} and phone_number_id = ${phoneNumberId} and id < ${end}
+          and not exists (
+            select from sends s
+            where s.lane in (m.conversation_id, m.conversation_id || ':' || m.id) and s.message_id = m.id
+          )
+        order by id limit ${batchRows} for update skip locked
+      ))
+      returning id
+    `
+    const ids = gone.map(({ id }) => id)
+    await tx`
+      delete from send_attempts where organization_id = ${organizationId} and message_id = any(${ids}::text[])
+    `
+    return ids.length
+  })
+}

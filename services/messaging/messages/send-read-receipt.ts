@@ -1,0 +1,86 @@
+import { call, systemCaller } from '@app/shared/ask.ts'
+import type { Caller, WholeAnswer } from '@app/shared/contract.ts'
+import { noteRead } from '@app/shared/contracts/directory.ts'
+import { messagesRead, sendMessage as contract } from '@app/shared/contracts/messaging.ts'
+import type { ReadReceipt } from '@app/shared/contracts/send.ts'
+import { emit } from '@app/shared/events.ts'
+import { once, storedAnswer } from '@app/shared/idempotency.ts'
+import { newId } from '@app/shared/ids.ts'
+import { invalidField, notFound } from '@app/shared/problem.ts'
+import { unseal } from '@app/shared/seal.ts'
+import type { z } from 'zod'
+import type { App } from '../app.ts'
+import { markRead } from '../upstream/mark-read.ts'
+
+type Body = z.output<typeof ReadReceipt>
+
+/**
+ * Tells the platform that an inbound message, and with it the earlier ones of its conversation, was read; then notes it
+ * here. Each step may be made again: after a crash in between, the same request goes through all of them.
+ */
+export async function sendReadReceipt(
+  app: App,
+  phoneNumberId: string,
+  body: Body,
+  caller: Caller,
+): Promise<WholeAnswer> {
+  const replay = await storedAnswer(app.sql, app.sealKeys, caller)
+  if (replay) return replay
+  const message = await inboundMessage(app, phoneNumberId, body.message_id, caller)
+  if (message.status !== 'read' || body.typing_indicator) {
+    const token = unseal(app.sealKeys, message.sealedToken, `account:${message.accountId}`)
+    await markRead(app.upstream, { phoneNumberId, token, ...body }, caller.deadline)
+  }
+  const note = { id: newId('evt'), read: 0 }
+  const answer = await once(app, contract, caller, async (tx) => {
+    // Ids of inbound messages are of the platform's time, so that what was written before has a smaller one.
+    const read = await tx<{ type: string }[]>`
+      update messages set status = 'read', rank = 5
+      where organization_id = ${caller.organizationId} and phone_number_id = ${phoneNumberId}
+        and conversation_id = ${message.conversationId} and direction = 'inbound' and status = 'delivered' and id <= ${message.id}
+      returning type
+    `
+    note.read = read.filter(({ type }) => type !== 'reaction').length
+    if (note.read > 0) {
+      await emit(
+        tx,
+        messagesRead,
+        { conversation_id: message.conversationId, read: note.read },
+        { ...caller, id: note.id },
+      )
+    }
+    return { id: message.id, object: 'message' as const, status: 'read' as const, message_id: body.message_id }
+  })
+  if (note.read > 0) await tellDirectory(app, message.conversationId, note, caller)
+  return answer
+}
+
+interface InboundMessage {
+  id: string
+  conversationId: string
+  direction: 'inbound' | 'outbound'
+  status: string
+  accountId: string
+  sealedToken: string
+}
+
+async function inboundMessage({ sql }: App, phoneNumberId: string, upstreamId: string, { organizationId }: Caller) {
+  const [message] = await sql<InboundMessage[]>`
+    select m.id, m.conversation_id, m.direction, m.status, s.account_id, s.sealed_token
+    from messages m join senders s using (organization_id, phone_number_id)
+    where m.organization_id = ${organizationId} and m.phone_number_id = ${phoneNumberId} and m.upstream_id = ${upstreamId}
+  `
+  if (!message) throw notFound()
+  if (message.direction === 'outbound') {
+    throw invalidField('message_id', 'message_id: read receipts are for inbound messages.')
+  }
+  return message
+}
+
+/** So that who looks right after the answer finds the count changed; the event of the same id does it in any case, once. */
+async function tellDirectory(app: App, conversationId: string, note: { id: string; read: number }, caller: Caller) {
+  const body = { event_id: note.id, conversation_id: conversationId, read: note.read }
+  await call(app, noteRead, { body }, systemCaller(caller.organizationId, caller.requestId)).catch((err: unknown) => {
+    app.log.warn({ err, conversationId }, 'note read')
+  })
+}

@@ -1,0 +1,29 @@
+import { accountReported } from '@app/shared/contracts/messaging.ts'
+import { marketingStopped } from '@app/shared/contracts/messaging-changes.ts'
+import { type Recorded, recorded } from '@app/shared/events.ts'
+import { behaviourOf } from '../upstream/errors.ts'
+import type { SentMessageRow } from './message-sent.ts'
+
+type Refused = Pick<
+  SentMessageRow,
+  'organizationId' | 'phoneNumberId' | 'businessAccountId' | 'parties' | 'traceparent'
+>
+
+/** What else a code of the platform tells, beside the failure of the message: of the account, or of the recipient. */
+export function followUps(message: Refused, code: number | null, at: Date): Recorded[] {
+  if (code === null) return []
+  const { phoneNumberId, businessAccountId, parties } = message
+  const origin = { organizationId: message.organizationId, phoneNumberId, traceparent: message.traceparent }
+  if (behaviourOf(code).reportsAccount) {
+    const data = { phone_number_id: phoneNumberId, business_account_id: businessAccountId, code, change: null }
+    return [recorded(accountReported, data, origin)]
+  }
+  if (code === optedOut) {
+    const data = { phone_number_id: phoneNumberId, contact_id: parties.contact.id, at: at.toISOString() }
+    return [recorded(marketingStopped, data, origin)]
+  }
+  return []
+}
+
+/** The recipient wants no marketing messages (the platform's error reference). */
+const optedOut = 131050

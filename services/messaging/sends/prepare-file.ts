@@ -1,0 +1,29 @@
+import type { App } from '../app.ts'
+import { keepMedia } from '../media/keep-media.ts'
+import { type Draft, paramOf, withMediaId } from './draft.ts'
+import type { OwnNumber } from './known-conversations.ts'
+
+/** A block whose file is the platform's already, or one of ours that has to be brought there before it can be sent. */
+export interface PreparedFile {
+  block: unknown
+  media: { id: string; path: (string | number)[] } | null
+}
+
+/** Fetches, checks and stores the file of a send by link, or finds the one of an id. Throws what is wrong with it. */
+export async function prepareFile(
+  app: App,
+  number: OwnNumber,
+  type: string,
+  { block, slot }: Draft,
+  deadline: number,
+): Promise<PreparedFile> {
+  if (slot === null) return { block, media: null }
+  const { kind, path, media } = slot
+  const source = media.link === undefined ? { id: media.id ?? '' } : { link: media.link }
+  const param = paramOf(type, [...path, 'link' in source ? 'link' : 'id'])
+  const kept = await keepMedia(app, { ...number, deadline }, kind, source, param)
+  if ('upstreamId' in kept) return { block: withMediaId(block, path, { id: kept.upstreamId }), media: null }
+  // A document without a name shows as a number at the recipient's.
+  const name = kind === 'document' && kept.filename !== null ? { filename: kept.filename } : {}
+  return { block: withMediaId(block, path, { ...name, id: kept.mediaId }), media: { id: kept.mediaId, path } }
+}

@@ -1,0 +1,119 @@
+import { newId } from '@app/shared/ids.ts'
+import { afterAll, beforeAll, beforeEach, expect, test } from 'vitest'
+import { order, type TestTemplates, testTemplates } from '../testing/templates.ts'
+import { businessAccountId } from '../testing/callbacks.ts'
+import { applyTemplateChange } from './apply-template-change.ts'
+
+let it: TestTemplates
+let id: string
+beforeAll(async () => {
+  it = await testTemplates()
+})
+afterAll(() => it.close())
+beforeEach(async () => {
+  it.platform.reset()
+  await it.app.sql`delete from templates`
+  id = String((await it.create(order('t'))).data.provider_template_id)
+})
+
+const now = Date.now()
+/** A change that the platform told so many seconds from now. */
+const change = (field: string, value: object, seconds = 0, organizationId = it.organizationId) =>
+  it.app.sql.begin((tx) =>
+    applyTemplateChange(tx, {
+      organizationId,
+      businessAccountId,
+      field,
+      value: {
+        message_template_id: Number(id),
+        message_template_name: 't',
+        message_template_language: 'en_US',
+        ...value,
+      },
+      at: new Date(now + seconds * 1000),
+    }),
+  )
+const status = (event: string, seconds = 0, more: object = {}) =>
+  change('message_template_status_update', { event, ...more }, seconds)
+const shown = async () => {
+  const [row] = await it.app.sql`select status, upstream_status, category, quality, rejected_reason from templates`
+  return row
+}
+
+test.each([
+  ['APPROVED', 'approved'],
+  ['REINSTATED', 'approved'],
+  ['REJECTED', 'rejected'],
+  ['DISABLED', 'rejected'],
+  ['PENDING_DELETION', 'rejected'],
+  ['PAUSED', 'pending'],
+  ['IN_APPEAL', 'pending'],
+])('%s makes it %s, and the word is kept', async (event, expected) => {
+  await status(event)
+  expect(await shown()).toMatchObject({ status: expected, upstreamStatus: event })
+})
+
+test('FLAGGED and LOCKED leave the status', async () => {
+  await status('APPROVED')
+  await status('FLAGGED', 1)
+  expect(await shown()).toMatchObject({ status: 'approved', upstreamStatus: 'FLAGGED' })
+  await status('LOCKED', 2)
+  expect(await shown()).toMatchObject({ status: 'approved', upstreamStatus: 'LOCKED' })
+})
+
+test('in any order, and again, the newest stands', async () => {
+  const events: Array<[string, number]> = [
+    ['APPROVED', 10],
+    ['PAUSED', 20],
+    ['REINSTATED', 30],
+  ]
+  for (const [event, seconds] of [...events.toReversed(), ...events]) await status(event, seconds)
+  expect(await shown()).toMatchObject({ status: 'approved', upstreamStatus: 'REINSTATED' })
+})
+
+test('a callback from before the template was submitted, or read, changes nothing', async () => {
+  await status('REJECTED', -3600)
+  expect(await shown()).toMatchObject({ status: 'pending' })
+  Object.assign(it.platform.templates[0] ?? {}, { status: 'APPROVED' })
+  await it.sync()
+  await status('REJECTED', -3600)
+  expect(await shown()).toMatchObject({ status: 'approved' })
+})
+
+test('a rejection keeps its reason, which an approval takes away', async () => {
+  await status('REJECTED', 0, { reason: 'TAG_CONTENT_MISMATCH' })
+  expect(await shown()).toMatchObject({ rejectedReason: 'TAG_CONTENT_MISMATCH' })
+  await status('APPROVED', 1, { reason: 'NONE' })
+  expect(await shown()).toMatchObject({ rejectedReason: null })
+})
+
+test('category and quality are kept apart from the status; a category that is only announced is not yet', async () => {
+  await status('APPROVED', 50)
+  await change('template_category_update', { previous_category: 'UTILITY', new_category: 'MARKETING' }, 10)
+  await change('template_category_update', { new_category: 'UTILITY' }, 5)
+  await change('template_category_update', { correct_category: 'UTILITY', category_update_timestamp: 1 }, 20)
+  await change('message_template_quality_update', { previous_quality_score: 'GREEN', new_quality_score: 'RED' }, 10)
+  await change('message_template_quality_update', { new_quality_score: 'YELLOW' }, 5)
+  expect(await shown()).toMatchObject({ status: 'approved', category: 'MARKETING', quality: 'RED' })
+})
+
+test('new texts replace the old ones, and all else of the components stays', async () => {
+  await change('message_template_components_update', {
+    message_template_element: 'Hello {{1}}, your {{2}} is on its way.',
+    message_template_title: 'No header here',
+  })
+  const template = await it.get('t')
+  expect(template).toMatchObject({ content: 'Hello {{1}}, your {{2}} is on its way.', variables: ['1', '2'] })
+  expect(template.components).toEqual([{ ...order('t').components[0], text: 'Hello {{1}}, your {{2}} is on its way.' }])
+})
+
+test('another template of the name, another organization and an unknown name are left alone', async () => {
+  await status('APPROVED', 0, { message_template_id: 4711 })
+  await status('APPROVED', 0, { message_template_name: 'unknown' })
+  await status('APPROVED', 0, { message_template_language: 'de' })
+  await change('message_template_status_update', { event: 'APPROVED' }, 0, newId('org'))
+  expect(await shown()).toMatchObject({ status: 'pending' })
+  // An id that JSON cannot hold exactly names nothing; the name does.
+  await status('APPROVED', 0, { message_template_id: 123456789012345680000 })
+  expect(await shown()).toMatchObject({ status: 'approved' })
+})

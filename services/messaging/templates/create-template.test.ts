@@ -1,0 +1,195 @@
+import { setTimeout as sleep } from 'node:timers/promises'
+import { newId } from '@app/shared/ids.ts'
+import { afterAll, beforeAll, beforeEach, expect, test, vi } from 'vitest'
+import { businessAccountId } from '../testing/callbacks.ts'
+import { json, refuse, unheard } from '../testing/template-platform.ts'
+import { order, type TestTemplates, testTemplates } from '../testing/templates.ts'
+
+let it: TestTemplates
+beforeAll(async () => {
+  it = await testTemplates()
+})
+afterAll(() => it.close())
+beforeEach(async () => {
+  it.platform.reset()
+  await it.app.sql`delete from templates`
+})
+
+const submitted = () => it.platform.seen.filter(({ method }) => method === 'POST')
+const rows = () => it.app.sql`select name, provider_template_id, held_until from templates`
+
+/** As if the lease of a try that died had passed. */
+const lapse = async (key: string) => {
+  await it.app.sql`update idempotency.keys set held_until = now() - interval '1 s' where key = ${key} and status = 0`
+  await it.app.sql`update templates set held_until = now() - interval '1 s' where held_until is not null`
+}
+
+test('a created template is submitted in the platform’s words, pending, and shown with what it takes', async () => {
+  const { status, data } = await it.create(order(' order_ok '))
+  expect(status).toBe(201)
+  expect(data).toMatchObject({
+    object: 'template',
+    name: 'order_ok',
+    status: 'pending',
+    content: 'Hi {{1}}, order {{2}} shipped.',
+    variables: ['1', '2'],
+    category: 'UTILITY',
+    chat_account: { phone_number: '+15550001111' },
+    provider_template_id: it.platform.templates[0]?.id,
+  })
+  const [call] = submitted()
+  expect(call?.path).toBe(`/v23.0/${businessAccountId}/message_templates`)
+  expect(call?.authorization).toBe('Bearer token')
+  expect(JSON.parse(String(call?.body))).toEqual({ ...order('order_ok'), parameter_format: 'positional' })
+  expect(await it.get('order_ok')).toEqual(data)
+})
+
+test('a template that the platform approves or rejects at once is so from the start', async () => {
+  it.platform.once((_request, response) => json(response, { id: 77, status: 'APPROVED', category: 'MARKETING' }))
+  expect((await it.create(order('at_once'))).data).toMatchObject({
+    status: 'approved',
+    category: 'MARKETING',
+    provider_template_id: '77',
+  })
+})
+
+test('the name of a template that exists here or at the platform is taken, in that language alone', async () => {
+  await it.create(order('twice'))
+  const taken = { failure: 'template_already_exists', param: 'name' }
+  await expect(it.create(order('twice'))).rejects.toMatchObject(taken)
+  expect((await it.create(order('twice', { language: 'de' }))).status).toBe(201)
+  it.platform.templates.push({ ...order('theirs'), id: '5', status: 'APPROVED' } as never)
+  await expect(it.create(order('theirs'))).rejects.toMatchObject(taken)
+  it.platform.once(refuse(100, 2388023))
+  await expect(it.create(order('being_deleted'))).rejects.toMatchObject(taken)
+  expect(await rows()).toHaveLength(2)
+})
+
+test('two creations of one name at once make one template', async () => {
+  const answers = await Promise.allSettled([it.create(order('race')), it.create(order('race'))])
+  expect(answers.map(({ status }) => status).toSorted()).toEqual(['fulfilled', 'rejected'])
+  expect(it.platform.templates).toHaveLength(1)
+})
+
+test.each([
+  ['a rule of its own', refuse(100, 2388299, { sentence: 'Variables first.' }), 'invalid_field_value', 'components[0]'],
+  ['a field that we cannot name', refuse(100, 2388019, { sentence: 'Too many.' }), 'invalid_field_value', undefined],
+  ['the token', refuse(190, undefined, { status: 401, sentence: 'Expired.' }), 'upstream_refused', undefined],
+])(
+  'a refusal over %s is told in its words and leaves nothing, not even the key',
+  async (_what, answer, failure, param) => {
+    it.platform.once(answer)
+    const refusal = it.create(order('no'), { key: `refused ${failure} ${param}` })
+    await expect(refusal).rejects.toMatchObject({
+      failure,
+      param,
+      message: expect.stringMatching(/first|many|Expired/),
+    })
+    expect(await rows()).toEqual([])
+    expect(await it.create(order('no'), { key: `refused ${failure} ${param}` })).toMatchObject({
+      status: 201,
+      replayed: false,
+    })
+  },
+)
+
+test('a platform that is busy is a 502 and leaves nothing', async () => {
+  it.platform.once(refuse(80007))
+  await expect(it.create(order('busy'))).rejects.toMatchObject({ failure: 'upstream_unavailable', status: 502 })
+  expect(await rows()).toEqual([])
+})
+
+test('a key makes one template: again, it is answered with the first answer; with another body, refused', async () => {
+  const first = await it.create(order('once'), { key: 'k1' })
+  expect(await it.create(order('once'), { key: 'k1' })).toEqual({ ...first, replayed: true })
+  expect(submitted()).toHaveLength(1)
+  await expect(it.create(order('other'), { key: 'k1' })).rejects.toMatchObject({ failure: 'idempotency_key_reuse' })
+})
+
+test('while a creation runs it is shown as pending, and its key is in progress', async () => {
+  it.platform.once(async (request, response) => {
+    await expect(it.create(order('slow'), { key: 'k2' })).rejects.toMatchObject({ failure: 'idempotency_in_progress' })
+    expect(await it.get('slow')).toMatchObject({ status: 'pending', provider_template_id: null })
+    await expect(it.edit('slow', { category: 'MARKETING' })).rejects.toMatchObject({ failure: 'template_not_editable' })
+    it.platform.answer(request, response)
+  })
+  expect((await it.create(order('slow'), { key: 'k2' })).status).toBe(201)
+})
+
+test('after a time-out nobody knows: 502, nothing is shown, and the retry finds the template and makes it its own', async () => {
+  it.platform.once((request, response) => {
+    it.platform.answer(request, unheard)
+    response.destroy()
+  })
+  await expect(it.create(order('unknown'), { key: 'k3' })).rejects.toMatchObject({ failure: 'upstream_unavailable' })
+  await expect(it.get('unknown')).rejects.toMatchObject({ failure: 'resource_not_found' })
+  const retry = await it.create(order('unknown'), { key: 'k3' })
+  expect(retry).toMatchObject({
+    status: 201,
+    replayed: false,
+    data: { provider_template_id: it.platform.templates[0]?.id },
+  })
+  expect(submitted()).toHaveLength(1)
+  expect(await it.create(order('unknown'), { key: 'k3' })).toMatchObject({ replayed: true, data: retry.data })
+})
+
+test('a process that dies between the call and its record: the retry adopts the template, with the key or without', async () => {
+  for (const options of [{ key: 'k4' }, {}]) {
+    const name = 'key' in options ? 'died' : 'died_keyless'
+    it.platform.once(async (request, response) => {
+      it.platform.answer(request, unheard)
+      await sleep(300)
+      response.destroy()
+    })
+    const died = it.create(order(name), options).catch(() => 'died')
+    await vi.waitFor(() => expect(it.platform.templates.some((one) => one.name === name)).toBe(true))
+    await lapse('k4')
+    const calls = submitted().length
+    expect((await it.create(order(name), options)).data).toMatchObject({ name, status: 'pending' })
+    expect(submitted()).toHaveLength(calls)
+    expect(await died).toBe('died')
+    expect(await it.get(name)).toMatchObject({ provider_template_id: expect.any(String) })
+  }
+})
+
+test('a process that dies before the call: the retry submits', async () => {
+  it.platform.once((_request, response) => void response.destroy())
+  await expect(it.create(order('early'), { key: 'k5' })).rejects.toMatchObject({ failure: 'upstream_unavailable' })
+  expect((await it.create(order('early'), { key: 'k5' })).status).toBe(201)
+  expect(it.platform.templates).toHaveLength(1)
+})
+
+test('a retry does not take over a template of its name that says something else', async () => {
+  it.platform.once((_request, response) => void response.destroy())
+  await it.create(order('mine'), { key: 'k6' }).catch(() => {})
+  const components = [{ type: 'BODY', text: 'Something else.' }]
+  it.platform.templates.push({ ...order('mine', { components }), id: '9', status: 'APPROVED' } as never)
+  await expect(it.create(order('mine'), { key: 'k6' })).rejects.toMatchObject({ failure: 'template_already_exists' })
+})
+
+test('an approval that comes before the answer of the creation stands', async () => {
+  it.platform.once(async (request, response) => {
+    await it.callbacks.change('message_template_status_update', {
+      event: 'APPROVED',
+      message_template_id: 1,
+      message_template_name: 'fast',
+      message_template_language: 'en_US',
+      reason: 'NONE',
+    })
+    await vi.waitFor(async () => expect(await it.get('fast')).toMatchObject({ status: 'approved' }))
+    it.platform.answer(request, response)
+  })
+  expect((await it.create(order('fast'))).data).toMatchObject({
+    status: 'approved',
+    provider_template_id: it.platform.templates[0]?.id,
+  })
+})
+
+test('a number that is disconnected submits nothing; one of nobody is not found', async () => {
+  await it.base.setSender({ refusal: 'account_not_connected' })
+  await expect(it.create(order('off'))).rejects.toMatchObject({ failure: 'account_not_connected' })
+  await it.base.setSender({})
+  const foreign = { organizationId: newId('org') }
+  await expect(it.create(order('foreign'), foreign)).rejects.toMatchObject({ failure: 'resource_not_found' })
+  expect(submitted()).toEqual([])
+})

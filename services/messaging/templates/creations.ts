@@ -1,0 +1,109 @@
+import type { TransactionSql } from '@app/shared/database.ts'
+import { newId, timeOf } from '@app/shared/ids.ts'
+import { inlineLeaseMs } from '@app/shared/once-inline.ts'
+import { Problem } from '@app/shared/problem.ts'
+import type { Component, Draft } from './check-components.ts'
+import { isSameContent } from './same-content.ts'
+import { firstStatusOf, goneWords } from './statuses.ts'
+import { clockSlackMs } from './store-templates.ts'
+import { type TemplateAccount, templateColumns, type TemplateRow } from './templates.ts'
+
+export interface Wanted extends Draft {
+  name: string
+  language: string
+}
+
+/** The row of a creation that runs. */
+export interface Creation {
+  id: string
+  /** What stands in the row, as the database writes it: a callback that comes meanwhile changes it. */
+  knownAt: string
+  /** An earlier try was begun, and what became of it is not known: the platform is asked first. */
+  isRetry: boolean
+  /** Whether the platform may have the template. */
+  mayExist: boolean
+  /** The row was settled since the earlier try: it is the answer. */
+  isSettled: boolean
+}
+
+/** What the platform made of it. */
+export interface Outcome {
+  providerTemplateId: string
+  upstreamStatus: string
+  category: string
+  components: readonly Component[]
+}
+
+/** A row that is pending, or that of an earlier try that nobody is at any more. */
+export async function beginCreation(
+  tx: TransactionSql,
+  account: TemplateAccount,
+  wanted: Wanted,
+  isRetry: boolean,
+): Promise<Creation> {
+  const { organizationId, businessAccountId } = account
+  const { name, language, category, format, components } = wanted
+  const isOfName = tx`
+    organization_id = ${organizationId} and business_account_id = ${businessAccountId} and name = ${name} and language = ${language}
+  `
+  await tx`delete from templates where ${isOfName} and upstream_status = any(${goneWords as string[]})`
+  const id = newId('tmpl')
+  const createdAt = timeOf(id)
+  const [row] = await tx<{ id: string; knownAt: string }[]>`
+    insert into templates as t (organization_id, business_account_id, id, name, language, status, upstream_status, category,
+      components, parameter_format, held_until, known_at, created_at, updated_at)
+    values (${organizationId}, ${businessAccountId}, ${id}, ${name}, ${language}, 'pending', 'PENDING', ${category},
+      ${JSON.stringify(components)}::text::jsonb, ${format}, clock_timestamp() + ${inlineLeaseMs} * interval '1 ms',
+      clock_timestamp(), ${createdAt}, ${createdAt})
+    on conflict (organization_id, business_account_id, name, language) do update set
+      category = excluded.category, components = excluded.components, parameter_format = excluded.parameter_format,
+      held_until = excluded.held_until, known_at = excluded.known_at
+      where t.provider_template_id is null and t.held_until <= now()
+    returning id, known_at::text as known_at
+  `
+  if (row) return { ...row, isRetry: row.id !== id, mayExist: row.id !== id, isSettled: false }
+  const [settled] = await tx<{ id: string; knownAt: string; components: Component[] }[]>`
+    select id, known_at::text as known_at, components from templates where ${isOfName} and provider_template_id is not null
+  `
+  // A callback or a sync told of the earlier try's template before we came back.
+  if (isRetry && settled && isSameContent(settled.components, components))
+    return { id: settled.id, knownAt: settled.knownAt, isRetry, mayExist: true, isSettled: true }
+  throw new Problem('template_already_exists', { param: 'name' })
+}
+
+/** What a callback told meanwhile is newer than the answer. */
+export async function finishCreation(
+  tx: TransactionSql,
+  account: TemplateAccount,
+  { id, knownAt }: Creation,
+  outcome: Outcome | null,
+): Promise<TemplateRow> {
+  const isOurs = tx`organization_id = ${account.organizationId} and id = ${id}`
+  if (outcome) {
+    const { providerTemplateId, upstreamStatus, category, components } = outcome
+    const isUntold = tx`known_at = ${knownAt}::text::timestamptz`
+    await tx`
+      update templates set provider_template_id = ${providerTemplateId}, held_until = null,
+        components = ${JSON.stringify(components)}::text::jsonb,
+        status = case when ${isUntold} then ${firstStatusOf(upstreamStatus)} else status end,
+        upstream_status = case when ${isUntold} then ${upstreamStatus} else upstream_status end,
+        category = case when ${isUntold} then ${category} else category end,
+        status_at = greatest(status_at, ${knownAt}::text::timestamptz - ${clockSlackMs} * interval '1 ms')
+      where ${isOurs}
+    `
+  }
+  const [row] = await tx<TemplateRow[]>`select ${tx(templateColumns)} from templates where ${isOurs}`
+  if (!row) throw new Error(`the template ${id} is gone from under its creation`)
+  return row
+}
+
+/** After a failure. A row whose template may exist stays, without its lease: a callback, a sync or a retry settles it. */
+export async function leaveCreation(
+  tx: TransactionSql,
+  { organizationId }: TemplateAccount,
+  { id, mayExist }: Creation,
+): Promise<void> {
+  const isOpen = tx`organization_id = ${organizationId} and id = ${id} and provider_template_id is null`
+  if (mayExist) await tx`update templates set held_until = now() where ${isOpen}`
+  else await tx`delete from templates where ${isOpen}`
+}

@@ -1,0 +1,84 @@
+import type { Handler } from '@app/shared/contract.ts'
+import type { editTemplate as contract } from '@app/shared/contracts/templates.ts'
+import type { Sql } from '@app/shared/database.ts'
+import { invalidField, notFound, Problem } from '@app/shared/problem.ts'
+import type { App } from '../app.ts'
+import { resubmitTemplate } from '../upstream/templates.ts'
+import { checkComponents, type Component } from './check-components.ts'
+import { refusalOf } from './refusals.ts'
+import { editableWords } from './statuses.ts'
+import { clockSlackMs } from './store-templates.ts'
+import {
+  deadlineOf,
+  isShown,
+  openAccount,
+  type TemplateAccount,
+  templateColumns,
+  type TemplateRow,
+  toTemplate,
+} from './templates.ts'
+import { uploadHeader } from './upload-header.ts'
+
+type KnownRow = TemplateRow & { knownAt: string }
+
+/** The platform first: what it refuses is not changed here either. */
+export const editTemplate: Handler<App, typeof contract> = async (app, { params, query, body }, caller) => {
+  const { organizationId } = caller
+  const account = await openAccount(app, { organizationId, phoneNumberId: params.phone_number_id })
+  const row = await findOne(app.sql, account, params.name, query.language)
+  const { components, category } = body
+  if (components === undefined && category === undefined) return toTemplate(row, account)
+  if (row.providerTemplateId === null || !editableWords.includes(row.upstreamStatus))
+    throw new Problem('template_not_editable')
+  if (components) checkComponents({ category: category ?? row.category, format: row.parameterFormat, components })
+
+  const asking = { token: account.token, deadline: deadlineOf(caller) }
+  let uploaded: Component[] | undefined
+  try {
+    uploaded = components && (await uploadHeader(app, asking, components))
+    const change = { ...(uploaded && { components: uploaded }), ...(category !== undefined && { category }) }
+    await resubmitTemplate(app.upstream, asking, row.providerTemplateId, change)
+  } catch (err) {
+    throw refusalOf(err, components)
+  }
+  return toTemplate(await storeEdit(app.sql, account, row, { components: uploaded, category }), account)
+}
+
+async function findOne(sql: Sql, account: TemplateAccount, name: string, language: string | undefined) {
+  const [row, another] = await sql<KnownRow[]>`
+    select ${sql(templateColumns)}, known_at::text as known_at from templates
+    where organization_id = ${account.organizationId} and business_account_id = ${account.businessAccountId}
+      and name = ${name} ${language === undefined ? sql`` : sql`and language = ${language}`} and ${isShown(sql)}
+    limit 2
+  `
+  if (!row) throw notFound()
+  if (another) throw invalidField('language', 'language is needed: the template exists in several.')
+  return row
+}
+
+interface Edit {
+  components: Component[] | undefined
+  category: string | undefined
+}
+
+/** Its review may be over before we come to write: what a callback told since the row was read stands. */
+async function storeEdit(
+  sql: Sql,
+  { organizationId, askedAt }: TemplateAccount,
+  row: KnownRow,
+  { components = row.components, category = row.category }: Edit,
+) {
+  const isUntold = sql`known_at = ${row.knownAt}::text::timestamptz`
+  const old = sql`${askedAt}::text::timestamptz - ${clockSlackMs} * interval '1 ms'`
+  const [edited] = await sql<TemplateRow[]>`
+    update templates set components = ${JSON.stringify(components)}::text::jsonb, category = ${category},
+      status = case when ${isUntold} then 'pending' else status end,
+      upstream_status = case when ${isUntold} then 'PENDING' else upstream_status end,
+      known_at = clock_timestamp(), status_at = greatest(status_at, ${old}), category_at = greatest(category_at, ${old}),
+      components_at = greatest(components_at, ${old}), updated_at = now()
+    where organization_id = ${organizationId} and id = ${row.id}
+    returning ${sql(templateColumns)}
+  `
+  if (!edited) throw notFound()
+  return edited
+}

@@ -1,0 +1,182 @@
+import { newId } from '@app/shared/ids.ts'
+import { afterAll, beforeAll, beforeEach, expect, test, vi } from 'vitest'
+import { refuse } from '../testing/template-platform.ts'
+import { order, type TestTemplates, testTemplates } from '../testing/templates.ts'
+import { createSpending } from './spending.ts'
+import type { TemplateToSend } from './resolve-template.ts'
+
+let it: TestTemplates
+beforeAll(async () => {
+  it = await testTemplates()
+})
+afterAll(() => it.close())
+beforeEach(async () => {
+  it.platform.reset()
+  it.app.templates.spending = createSpending()
+  await it.app.sql`delete from templates`
+})
+
+const text = (...values: string[]) => values.map((value) => ({ type: 'text', text: value }))
+const body = (...values: string[]) => [{ type: 'body', parameters: text(...values) }]
+const send = (
+  name: string,
+  components: TemplateToSend['components'] = body('Ana', 'A1'),
+  language: TemplateToSend['language'] = 'en_US',
+) => it.resolve({ name, language, components })
+
+let names = 0
+/** A template that the platform approved; answers its name, which no test used before. */
+function approved(more: object = {}) {
+  const name = `approved_${names++}`
+  it.platform.templates.push({ ...order(name), id: `55${names}`, status: 'APPROVED', ...more } as never)
+  return name
+}
+const calls = () => it.platform.seen.length
+
+test('a template that is not known here is looked up once, with all its languages', async () => {
+  const name = approved()
+  expect(await send(name)).toEqual({ category: 'UTILITY', language: 'en_US', content: 'Hi Ana, order A1 shipped.' })
+  expect(await send(name, body('Bo', 'B2'), { code: 'en_US' })).toMatchObject({ content: 'Hi Bo, order B2 shipped.' })
+  expect(calls()).toBe(1)
+  await expect(send(name, [], 'de')).rejects.toMatchObject({ failure: 'template_not_found', param: 'template.name' })
+})
+
+test('sends at once of an unknown name ask the platform once; a flood of names is bounded', async () => {
+  const all = await Promise.allSettled(Array.from({ length: 30 }, () => send('nobody')))
+  expect(all.every(({ status }) => status === 'rejected')).toBe(true)
+  await expect(send('nobody')).rejects.toMatchObject({ failure: 'template_not_found', status: 422 })
+  expect(calls()).toBe(1)
+  for (let n = 0; n < 50; n++) await send(`unknown_${n}`).catch(() => {})
+  expect(calls()).toBeLessThan(25)
+})
+
+test('a platform that does not answer a look-up is a 502, not an unknown template', async () => {
+  it.platform.once(refuse(2, undefined, { status: 503 }))
+  await expect(send('later')).rejects.toMatchObject({ failure: 'upstream_unavailable' })
+})
+
+test.each([
+  ['PENDING', 'template_not_approved'],
+  ['REJECTED', 'template_not_approved'],
+  ['PAUSED', 'template_paused'],
+  ['DISABLED', 'template_disabled'],
+  ['DELETED', 'template_not_found'],
+])('%s is %s', async (status, failure) => {
+  await expect(send(approved({ status }))).rejects.toMatchObject({ failure, status: 422, param: 'template.name' })
+})
+
+test('a pause is seen by the next send after its callback, and so is its end', async () => {
+  const name = approved()
+  await send(name)
+  const tell = (event: string) =>
+    it.callbacks.change('message_template_status_update', {
+      event,
+      message_template_name: name,
+      message_template_language: 'en_US',
+    })
+  await tell('PAUSED')
+  await vi.waitFor(() => expect(send(name)).rejects.toMatchObject({ failure: 'template_paused' }))
+  await tell('APPROVED')
+  await vi.waitFor(() => send(name))
+})
+
+test('a changed text takes its new parameters at once', async () => {
+  const name = approved()
+  await send(name)
+  Object.assign(it.platform.templates.at(-1) ?? {}, { components: [{ type: 'BODY', text: 'Now {{1}} only.' }] })
+  await it.sync()
+  await expect(send(name)).rejects.toMatchObject({ failure: 'template_param_count_mismatch' })
+  expect(await send(name, body('one'))).toMatchObject({ content: 'Now one only.' })
+})
+
+test('another organization’s template is not found, nor is one of an unknown number', async () => {
+  const name = approved()
+  await send(name)
+  const sending = it.resolve({ name, language: 'en_US' }, { organizationId: newId('org') })
+  await expect(sending).rejects.toMatchObject({ failure: 'resource_not_found' })
+})
+
+const mismatch = (param: string, failure = 'template_param_count_mismatch') => ({ failure, param, status: 422 })
+
+test('the body takes as many parameters as it has variables, of any kind', async () => {
+  const name = approved()
+  await expect(send(name, body('Ana'))).rejects.toMatchObject(mismatch('template.components[0].parameters'))
+  await expect(send(name, body('a', 'b', 'c'))).rejects.toMatchObject(mismatch('template.components[0].parameters'))
+  await expect(send(name, [])).rejects.toMatchObject(mismatch('template.components'))
+  const parameters = [
+    { type: 'currency', currency: { fallback_value: '$9.90', code: 'USD', amount_1000: 9900 } },
+    { type: 'date_time', date_time: { fallback_value: 'May 1' } },
+  ]
+  expect(await send(name, [{ type: 'BODY', parameters }])).toMatchObject({ content: 'Hi $9.90, order May 1 shipped.' })
+})
+
+test('named parameters come in any order, each once', async () => {
+  const name = approved({
+    parameter_format: 'NAMED',
+    components: [{ type: 'BODY', text: 'Hi {{first}}, order {{order_id}} of {{first}}.' }],
+  })
+  const named = (...pairs: Array<[string, string]>) => [
+    { type: 'body', parameters: pairs.map(([key, value]) => ({ type: 'text', text: value, parameter_name: key })) },
+  ]
+  expect(await send(name, named(['order_id', 'A1'], ['first', 'Ana']))).toMatchObject({
+    content: 'Hi Ana, order A1 of Ana.',
+  })
+  const format = 'template_param_format_mismatch'
+  const at = (n: number) => mismatch(`template.components[0].parameters[${n}].parameter_name`, format)
+  await expect(send(name, named(['first', 'a'], ['other', 'b']))).rejects.toMatchObject(at(1))
+  await expect(send(name, named(['first', 'a'], ['first', 'b']))).rejects.toMatchObject(at(1))
+  await expect(send(name, body('a', 'b'))).rejects.toMatchObject(at(0))
+})
+
+test('a header takes its text’s variable, or one medium of its own kind', async () => {
+  const plain = [{ type: 'BODY', text: 'Hello.' }]
+  const titled = approved({ components: [{ type: 'HEADER', format: 'TEXT', text: 'Order {{1}}' }, ...plain] })
+  await expect(send(titled, [])).rejects.toMatchObject(mismatch('template.components'))
+  expect(await send(titled, [{ type: 'header', parameters: text('A1') }])).toMatchObject({ content: 'Hello.' })
+
+  const pictured = approved({ components: [{ type: 'HEADER', format: 'IMAGE' }, ...plain] })
+  await expect(send(pictured, [])).rejects.toMatchObject(mismatch('template.components'))
+  const medium = (type: string) => [{ type: 'header', parameters: [{ type, [type]: { id: '1' } }] }]
+  await expect(send(pictured, medium('video'))).rejects.toMatchObject(
+    mismatch('template.components[0].parameters[0].type', 'template_param_format_mismatch'),
+  )
+  expect(await send(pictured, medium('image'))).toMatchObject({ content: 'Hello.' })
+  await expect(send(approved({ components: plain }), medium('image'))).rejects.toMatchObject(
+    mismatch('template.components[0].parameters'),
+  )
+})
+
+test('buttons take what their type takes, by index', async () => {
+  const buttons = [
+    { type: 'QUICK_REPLY', text: 'Ok' },
+    { type: 'URL', text: 'See', url: 'https://x.example/{{1}}' },
+    { type: 'URL', text: 'All', url: 'https://x.example' },
+    { type: 'COPY_CODE', example: 'C25' },
+  ]
+  const name = approved({
+    components: [
+      { type: 'BODY', text: 'Hello.' },
+      { type: 'BUTTONS', buttons },
+    ],
+  })
+  const button = (sub_type: string, index: string | number, count = 1) => ({
+    type: 'button',
+    sub_type,
+    index,
+    parameters: Array.from({ length: count }, () => ({ type: 'text', text: 'x' })),
+  })
+  const needed = [button('url', '1'), button('copy_code', 3)]
+  await send(name, needed)
+  await send(name, [button('quick_reply', 0), ...needed])
+  await expect(send(name, [])).rejects.toMatchObject(mismatch('template.components'))
+  await expect(send(name, needed.slice(0, 1))).rejects.toMatchObject(mismatch('template.components'))
+  await expect(send(name, [...needed, button('url', 2)])).rejects.toMatchObject(
+    mismatch('template.components[2].parameters'),
+  )
+  await expect(send(name, [...needed, button('url', 7)])).rejects.toMatchObject(
+    mismatch('template.components[2].parameters'),
+  )
+  await expect(send(name, [button('url', 1, 2), ...needed.slice(1)])).rejects.toMatchObject(
+    mismatch('template.components[0].parameters'),
+  )
+})

@@ -1,0 +1,84 @@
+import type { Caller } from '@app/shared/contract.ts'
+import { notFound, Problem } from '@app/shared/problem.ts'
+import type { Core } from '../app.ts'
+import { readTemplates } from '../upstream/templates.ts'
+import type { Standing } from './known-templates.ts'
+import { fit, type SentComponent } from './parameters.ts'
+import { refusalOf } from './refusals.ts'
+import { goneWords } from './statuses.ts'
+import { storeTemplates } from './store-templates.ts'
+import { deadlineOf, findAccount, tokenOf } from './templates.ts'
+
+/** The template block of a send. */
+export interface TemplateToSend {
+  name: string
+  language: string | { code: string }
+  components?: readonly SentComponent[] | undefined
+}
+
+export interface ResolvedTemplate {
+  category: Standing['category']
+  language: string
+  /** The body's text with its values. */
+  content: string
+}
+
+interface Sender {
+  organizationId: string
+  phoneNumberId: string
+}
+
+/**
+ * Holds a template send against the template as it stands now; one that is not known here is looked up at the platform once.
+ * @throws `template_not_found`, `template_not_approved`, `template_paused`, `template_disabled`,
+ * `template_param_count_mismatch`, `template_param_format_mismatch`, each with its `param`.
+ */
+export async function resolveTemplate(
+  core: Core,
+  sender: Sender,
+  { name, language, components = [] }: TemplateToSend,
+  caller: Pick<Caller, 'deadline'>,
+): Promise<ResolvedTemplate> {
+  const code = typeof language === 'string' ? language : language.code
+  const { organizationId, phoneNumberId } = sender
+  const place = { organizationId, phoneNumberId, name, language: code }
+  let standing = await core.templates.find(place)
+  if (!isKnown(standing)) {
+    await lookUp(core, sender, standing, name, caller)
+    standing = await core.templates.find(place)
+  }
+  const id = isKnown(standing) ? standing.id : null
+  if (id === null) throw new Problem('template_not_found', { param: 'template.name' })
+  refuseUnsendable(standing)
+  const shape = await core.templates.shapeOf(organizationId, id, standing.knownAt)
+  return { category: standing.category, language: code, content: fit(shape, components) }
+}
+
+const isKnown = ({ id, upstreamStatus }: Standing) => id !== null && !goneWords.includes(upstreamStatus)
+
+function refuseUnsendable({ status, upstreamStatus }: Standing) {
+  const param = 'template.name'
+  if (upstreamStatus === 'PAUSED') throw new Problem('template_paused', { param })
+  if (upstreamStatus === 'DISABLED') throw new Problem('template_disabled', { param })
+  if (status !== 'approved') throw new Problem('template_not_approved', { param })
+}
+
+/** All languages of the name; what the platform has of it is known from then on. */
+async function lookUp(
+  core: Core,
+  sender: Sender,
+  standing: Standing,
+  name: string,
+  caller: Pick<Caller, 'deadline'>,
+): Promise<void> {
+  const { businessAccountId } = standing
+  if (businessAccountId === null) throw notFound()
+  await core.templates.spending.lookUp(`${sender.organizationId} ${businessAccountId}`, name, async () => {
+    const account = await findAccount(core.sql, sender)
+    const asking = { businessAccountId, token: tokenOf(core, standing), deadline: deadlineOf(caller) }
+    const found = await readTemplates(core.upstream, asking, name).catch((err: unknown) => {
+      throw refusalOf(err)
+    })
+    await core.sql.begin((tx) => storeTemplates(tx, { ...account, businessAccountId }, found))
+  })
+}

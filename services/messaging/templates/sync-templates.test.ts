@@ -1,0 +1,133 @@
+import { afterAll, beforeAll, beforeEach, expect, test, vi } from 'vitest'
+import { json, refuse, unheard } from '../testing/template-platform.ts'
+import { order, type TestTemplates, testTemplates } from '../testing/templates.ts'
+
+let it: TestTemplates
+beforeAll(async () => {
+  it = await testTemplates()
+})
+afterAll(() => it.close())
+beforeEach(async () => {
+  it.platform.reset()
+  await it.app.sql`delete from templates`
+})
+
+const theirs = (name: string, more: object = {}) =>
+  it.platform.templates.push({ ...order(name), id: `9${name.length}${name}`, status: 'APPROVED', ...more } as never)
+const counts = async (options?: object) => {
+  const { created, updated, synced } = (await it.sync(options)).data
+  return { created, updated, synced }
+}
+const statuses = async () => {
+  const { data } = await it.list({ status: 'all', limit: '100' })
+  return Object.fromEntries(data.map(({ name, status }) => [name, status]))
+}
+const told = (name: string, event: string) =>
+  it.callbacks.change('message_template_status_update', {
+    event,
+    message_template_name: name,
+    message_template_language: 'en_US',
+  })
+
+test('all pages are followed, and the counts tell what was new and what had changed', async () => {
+  it.platform.setPageSize(3)
+  for (const name of ['a', 'b', 'c', 'd', 'e', 'f', 'g']) theirs(name)
+  expect(await counts()).toEqual({ created: 7, updated: 0, synced: 7 })
+  expect(await counts()).toEqual({ created: 0, updated: 0, synced: 7 })
+  Object.assign(it.platform.templates[4] ?? {}, { status: 'PAUSED' })
+  Object.assign(it.platform.templates[5] ?? {}, { category: 'MARKETING' })
+  expect(await counts()).toEqual({ created: 0, updated: 2, synced: 7 })
+  expect(await statuses()).toMatchObject({ a: 'approved', e: 'pending' })
+})
+
+test('the platform’s words become ours', async () => {
+  const words = {
+    APPROVED: 'approved', PENDING: 'pending', IN_APPEAL: 'pending', PAUSED: 'pending', REJECTED: 'rejected',
+    DISABLED: 'rejected', LIMIT_EXCEEDED: 'rejected', DELETED: 'rejected', ARCHIVED: 'rejected', FLAGGED: 'approved',
+  } // prettier-ignore
+  for (const status of Object.keys(words)) theirs(status.toLowerCase(), { status })
+  await it.sync()
+  const expected = Object.entries(words).map(([word, status]) => [word.toLowerCase(), status])
+  expect(await statuses()).toEqual(Object.fromEntries(expected))
+  for (const one of it.platform.templates) one.status = 'LOCKED'
+  await it.sync()
+  expect(await statuses()).toEqual(Object.fromEntries(expected))
+})
+
+test('what the platform has no more is rejected, its name is free, and it may come back', async () => {
+  theirs('gone')
+  theirs('stays')
+  await it.sync()
+  it.platform.templates.shift()
+  expect(await counts()).toEqual({ created: 0, updated: 1, synced: 1 })
+  expect(await counts()).toEqual({ created: 0, updated: 0, synced: 1 })
+  expect(await statuses()).toEqual({ gone: 'rejected', stays: 'approved' })
+  expect((await it.create(order('gone'))).data).toMatchObject({ status: 'pending' })
+})
+
+test('syncs at once make no template twice, and a key makes one sync', async () => {
+  for (let n = 0; n < 250; n++) theirs(`t${n}`)
+  const all = await Promise.all([it.sync(), it.sync(), it.sync(), it.sync()])
+  expect(all.reduce((sum, { data }) => sum + data.created, 0)).toBe(250)
+  const [row] = await it.app.sql`select count(*)::int as count from templates`
+  expect(row?.['count']).toBe(250)
+  const first = await it.sync({ key: 's1' })
+  expect(await it.sync({ key: 's1' })).toEqual({ ...first, replayed: true })
+})
+
+test('a sync does not undo what a callback told after it had asked', async () => {
+  theirs('paused')
+  theirs('other')
+  await it.sync()
+  Object.assign(it.platform.templates[1] ?? {}, { status: 'REJECTED' })
+  // The reading still says APPROVED: its answer was on its way when the callback came.
+  it.platform.once(async (request, response) => {
+    await told('paused', 'PAUSED')
+    await vi.waitFor(async () => expect(await it.get('paused')).toMatchObject({ status: 'pending' }))
+    it.platform.answer(request, response)
+  })
+  expect(await counts()).toEqual({ created: 0, updated: 1, synced: 2 })
+  expect(await statuses()).toEqual({ paused: 'pending', other: 'rejected' })
+  expect(await counts()).toEqual({ created: 0, updated: 1, synced: 2 })
+  expect(await statuses()).toEqual({ paused: 'approved', other: 'rejected' })
+})
+
+test('a sync that asked earlier does not undo one that asked later', async () => {
+  theirs('t')
+  await it.sync()
+  it.platform.once(async (_request, response) => {
+    const stale = structuredClone(it.platform.templates)
+    Object.assign(it.platform.templates[0] ?? {}, { status: 'DISABLED' })
+    await it.sync()
+    json(response, { data: stale })
+  })
+  expect(await counts()).toEqual({ created: 0, updated: 0, synced: 1 })
+  expect(await statuses()).toEqual({ t: 'rejected' })
+})
+
+test('a reading that breaks off writes nothing: no template vanishes', async () => {
+  it.platform.setPageSize(1)
+  theirs('a')
+  theirs('b')
+  await it.sync()
+  it.platform.once((request, response) => it.platform.answer(request, response))
+  it.platform.once(refuse(80007))
+  await expect(it.sync()).rejects.toMatchObject({ failure: 'upstream_unavailable', status: 502 })
+  it.platform.once(refuse(190, undefined, { status: 401 }))
+  await expect(it.sync()).rejects.toMatchObject({ failure: 'upstream_refused', status: 422 })
+  expect(await statuses()).toEqual({ a: 'approved', b: 'approved' })
+})
+
+test('a creation whose outcome nobody knew is adopted when the platform has it, forgotten when not', async () => {
+  it.platform.once((request, response) => {
+    it.platform.answer(request, unheard)
+    response.destroy()
+  })
+  await it.create(order('came')).catch(() => {})
+  it.platform.once((_request, response) => void response.destroy())
+  await it.create(order('never_came')).catch(() => {})
+  expect(await statuses()).toEqual({})
+  await it.sync()
+  expect(await it.get('came')).toMatchObject({ status: 'pending', provider_template_id: expect.any(String) })
+  expect(await it.app.sql`select 1 from templates`).toHaveLength(1)
+})

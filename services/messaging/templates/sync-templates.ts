@@ -1,0 +1,55 @@
+import type { Handler } from '@app/shared/contract.ts'
+import { syncTemplates as contract } from '@app/shared/contracts/templates.ts'
+import type { TransactionSql } from '@app/shared/database.ts'
+import { storedAnswer } from '@app/shared/idempotency.ts'
+import { onceInline } from '@app/shared/once-inline.ts'
+import type { App } from '../app.ts'
+import { readTemplates, type UpstreamTemplate } from '../upstream/templates.ts'
+import { refusalOf } from './refusals.ts'
+import { goneWords, vanished } from './statuses.ts'
+import { storeTemplates } from './store-templates.ts'
+import { deadlineOf, openAccount, type TemplateAccount } from './templates.ts'
+
+/** Reads all of the platform's templates before anything is written, so that half a reading makes none vanish. */
+export const syncTemplates: Handler<App, typeof contract> = async (app, { params }, caller) => {
+  const stored = await storedAnswer(app.sql, app.sealKeys, caller)
+  if (stored) return stored
+  const { organizationId } = caller
+  const account = await openAccount(app, { organizationId, phoneNumberId: params.phone_number_id })
+  return onceInline(app, contract, caller, {
+    begin: async () => undefined,
+    call: () =>
+      readTemplates(app.upstream, { ...account, deadline: deadlineOf(caller) }).catch((err: unknown) => {
+        throw refusalOf(err)
+      }),
+    finish: async (tx, _begun, found) => {
+      const { created, updated } = await storeTemplates(tx, account, found)
+      return { created, updated: updated + (await rejectVanished(tx, account, found)), synced: found.length }
+    },
+  })
+}
+
+/** What is not among the found any more is rejected; a creation that was given up, and never came to be, is forgotten. */
+async function rejectVanished(
+  tx: TransactionSql,
+  { organizationId, businessAccountId, askedAt }: TemplateAccount,
+  found: readonly UpstreamTemplate[],
+) {
+  const present = JSON.stringify(found.map(({ name, language }) => ({ name, language })))
+  const isAbsent = tx`
+    organization_id = ${organizationId} and business_account_id = ${businessAccountId}
+    and known_at < ${askedAt}::text::timestamptz and (name, language) not in (
+      select name, language from json_to_recordset(${present}::text::json) as u(name text, language text)
+    )
+  `
+  await tx`
+    delete from templates
+    where ${isAbsent} and provider_template_id is null and held_until <= ${askedAt}::text::timestamptz
+  `
+  const { count } = await tx`
+    update templates set status = 'rejected', upstream_status = ${vanished}, known_at = ${askedAt}::text::timestamptz,
+      updated_at = now()
+    where ${isAbsent} and provider_template_id is not null and upstream_status <> all(${goneWords as string[]})
+  `
+  return count
+}

@@ -1,0 +1,117 @@
+import type { Caller } from '@app/shared/contract.ts'
+import type { Template } from '@app/shared/contracts/templates.ts'
+import type { Sql, TransactionSql } from '@app/shared/database.ts'
+import { notFound, Problem } from '@app/shared/problem.ts'
+import { unseal } from '@app/shared/seal.ts'
+import type { z } from 'zod'
+import type { Core } from '../app.ts'
+import type { Component, Draft } from './check-components.ts'
+import type { TemplateStatus } from './statuses.ts'
+import { type ParameterFormat, variablesOf } from './variables.ts'
+
+export interface TemplateRow {
+  id: string
+  name: string
+  language: string
+  status: TemplateStatus
+  upstreamStatus: string
+  category: Draft['category']
+  components: Component[]
+  parameterFormat: ParameterFormat
+  providerTemplateId: string | null
+  createdAt: Date
+  updatedAt: Date
+}
+
+export const templateColumns = [
+  'id',
+  'name',
+  'language',
+  'status',
+  'upstreamStatus',
+  'category',
+  'components',
+  'parameterFormat',
+  'providerTemplateId',
+  'createdAt',
+  'updatedAt',
+] as const
+
+/** A creation that was given up without knowing what became of it is not shown; a callback, a sync or a retry settles it. */
+export const isShown = (sql: Sql | TransactionSql) => sql`(held_until is null or held_until > now())`
+
+/** The component of a type (in upper case), whatever case it is written in. */
+export const componentOf = (components: readonly Component[], type: string): Component | undefined =>
+  components.find((component) => String(component.type).toUpperCase() === type)
+
+/** The text of the body; a template for codes may have none of its own. */
+export function bodyOf(components: readonly Component[]): string {
+  const text = componentOf(components, 'BODY')?.['text']
+  return typeof text === 'string' ? text : ''
+}
+
+export const toTemplate = (row: TemplateRow, { phoneNumber }: TemplateAccount): z.input<typeof Template> => ({
+  id: row.id,
+  object: 'template',
+  name: row.name,
+  language: row.language,
+  status: row.status,
+  content: bodyOf(row.components),
+  variables: variablesOf(bodyOf(row.components)),
+  components: row.components,
+  category: row.category,
+  chat_account: { phone_number: phoneNumber },
+  provider_template_id: row.providerTemplateId,
+  created_at: row.createdAt.toISOString(),
+  updated_at: row.updatedAt.toISOString(),
+})
+
+/** The number of the path and the business account behind it, whose templates are meant. */
+export interface TemplateAccount {
+  organizationId: string
+  businessAccountId: string
+  phoneNumber: string | null
+  accountId: string
+  sealedToken: string
+  refusal: string | null
+  attached: boolean
+  /** Now, by the database's clock, as it writes it. */
+  askedAt: string
+}
+
+interface Number {
+  organizationId: string
+  phoneNumberId: string
+}
+
+/** The account of the path's number; throws when the organization has no such number. */
+export async function findAccount(
+  sql: Sql | TransactionSql,
+  { organizationId, phoneNumberId }: Number,
+): Promise<TemplateAccount> {
+  const [account] = await sql<TemplateAccount[]>`
+    select organization_id, business_account_id, phone_number, account_id, sealed_token, refusal, attached,
+      clock_timestamp()::text as asked_at
+    from senders where organization_id = ${organizationId} and phone_number_id = ${phoneNumberId}
+  `
+  if (!account) throw notFound()
+  return account
+}
+
+/** How long before the caller gives up the platform's answer must be there, so that it can still be stored and told. */
+const ownTimeMs = 1_000
+
+/** Until when the platform may be waited for (performance.now). */
+export const deadlineOf = ({ deadline }: Pick<Caller, 'deadline'>): number => deadline - ownTimeMs
+
+/** The account and the bearer with which the platform is asked about it; a number that is disconnected has none to use. */
+export async function openAccount(core: Core, number: Number): Promise<TemplateAccount & { token: string }> {
+  const account = await findAccount(core.sql, number)
+  if (!account.attached || account.refusal === 'account_not_connected') throw new Problem('account_not_connected')
+  return { ...account, token: tokenOf(core, account) }
+}
+
+export const tokenOf = (
+  { sealKeys }: Pick<Core, 'sealKeys'>,
+  { sealedToken, accountId }: Pick<TemplateAccount, 'sealedToken' | 'accountId'>,
+): string => unseal(sealKeys, sealedToken, `account:${accountId}`)

@@ -1,0 +1,67 @@
+import { createHash } from 'node:crypto'
+import type { IncomingMessage, ServerResponse } from 'node:http'
+
+/** A request for a file that the platform got. */
+interface FileCall {
+  method: string
+  path: string
+  authorization: string | undefined
+  contentType: string | undefined
+  body: Buffer
+}
+
+type Answer = (call: FileCall, response: ServerResponse, origin: string) => void
+
+/** The platform's files: what customers have sent, and what we upload. */
+export interface MediaPlatform {
+  calls: FileCall[]
+  /** What customers have sent, by the platform's id. */
+  sent: Map<string, { bytes: Buffer; mimeType: string }>
+  /** Answers in its place from now on; null: it answers itself again. */
+  answerWith: (next: Answer | null) => void
+  answer: (request: IncomingMessage, response: ServerResponse) => void
+}
+
+export const json = (response: ServerResponse, value: unknown, status = 200) =>
+  response.writeHead(status, { 'content-type': 'application/json' }).end(JSON.stringify(value))
+
+export function createMediaPlatform(): MediaPlatform {
+  const calls: FileCall[] = []
+  const sent: MediaPlatform['sent'] = new Map()
+  let override: Answer | null = null
+
+  function usual({ method, path }: FileCall, response: ServerResponse, origin: string) {
+    if (method === 'POST') return json(response, { id: `10${calls.length}` })
+    const [, area = '', id = ''] = path.split('/')
+    const file = sent.get(id)
+    if (!file) return json(response, { error: { code: 100, message: 'Unsupported get request', fbtrace_id: 'A' } }, 400)
+    if (area === 'files') return response.writeHead(200, { 'content-type': file.mimeType }).end(file.bytes)
+    const sha256 = createHash('sha256').update(file.bytes).digest('hex')
+    const url = `${origin}/files/${id}`
+    return json(response, { id, url, mime_type: file.mimeType, sha256, file_size: String(file.bytes.length) })
+  }
+
+  return {
+    calls,
+    sent,
+    answerWith(next) {
+      override = next
+    },
+    answer(request, response) {
+      void read(request).then((body) => {
+        const { method = '', url = '', headers } = request
+        const [path = ''] = url.split('?')
+        const call = { method, path, authorization: headers.authorization, contentType: headers['content-type'], body }
+        calls.push(call)
+        const answer = override ?? usual
+        answer(call, response, `http://${headers.host}`)
+      })
+    },
+  }
+}
+
+async function read(request: IncomingMessage): Promise<Buffer> {
+  const chunks: Uint8Array[] = []
+  for await (const chunk of request as AsyncIterable<Uint8Array>) chunks.push(chunk)
+  return Buffer.concat(chunks)
+}

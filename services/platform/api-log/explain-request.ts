@@ -1,0 +1,34 @@
+import type { Handler } from '@app/shared/contract.ts'
+import type { explainRequest as contract } from '@app/shared/contracts/explain.ts'
+import { notFound } from '@app/shared/problem.ts'
+import type { App } from '../app.ts'
+
+interface Call {
+  at: Date
+  organizationId: string | null
+  keyId: string | null
+  method: string
+  path: string
+  status: number
+  durationMs: number
+  ip: string
+}
+
+export const explainRequest: Handler<App, typeof contract> = async ({ sql }, { body }) => {
+  const [call] = await sql<Call[]>`
+    select at, organization_id, key_id, method, path, status, duration_ms, ip from api_log where request_id = ${body.id} limit 1
+  `
+  if (!call) throw notFound()
+  const { at, organizationId, keyId, method, path, status, durationMs, ip } = call
+  return {
+    organization_id: organizationId,
+    at: at.toISOString(),
+    history: [
+      {
+        at: at.toISOString(),
+        what: `${method} ${path}: ${status}`,
+        details: { organization_id: organizationId, key_id: keyId, duration_ms: durationMs, ip },
+      },
+    ],
+  }
+}

@@ -1,0 +1,20 @@
+import type { Handler } from '@app/shared/contract.ts'
+import type { getCustomer as contract } from '@app/shared/contracts/customers.ts'
+import { notFound } from '@app/shared/problem.ts'
+import { accountColumns, type AccountRow, toAccount } from '../accounts/accounts.ts'
+import type { App } from '../app.ts'
+import { customerColumns, type CustomerRow, toCustomer } from './customers.ts'
+
+export const getCustomer: Handler<App, typeof contract> = async ({ sql }, { params }, { organizationId }) => {
+  const [[row], accounts] = await Promise.all([
+    sql<CustomerRow[]>`
+      select ${sql(customerColumns)} from customers where organization_id = ${organizationId} and id = ${params.id}
+    `,
+    sql<AccountRow[]>`
+      select ${sql(accountColumns)} from accounts
+      where organization_id = ${organizationId} and customer_id = ${params.id} order by created_at desc, id
+    `,
+  ])
+  if (!row) throw notFound()
+  return { ...toCustomer(row), accounts: accounts.map(toAccount) }
+}

@@ -1,0 +1,21 @@
+import type { Handler } from '@app/shared/contract.ts'
+import { listCustomers as contract } from '@app/shared/contracts/customers.ts'
+import { openPage } from '@app/shared/page.ts'
+import type { App } from '../app.ts'
+import { customerColumns, type CustomerRow, toCustomer } from './customers.ts'
+
+export const listCustomers: Handler<App, typeof contract> = async ({ sql, cursorKeys }, { query }, caller) => {
+  const { status, team_id: teamId, search } = query
+  const { limit, after, page } = openPage(cursorKeys, contract, caller, query)
+  const part = `%${search?.replaceAll(/[\\%_]/g, String.raw`\$&`)}%`
+  const rows = await sql<CustomerRow[]>`
+    select ${sql(customerColumns)} from customers
+    where organization_id = ${caller.organizationId}
+      ${status === undefined ? sql`` : sql`and status = ${status}`}
+      ${teamId === undefined ? sql`` : sql`and team_id = ${teamId}`}
+      ${search === undefined ? sql`` : sql`and (name ilike ${part} or email ilike ${part})`}
+      ${after === null ? sql`` : sql`and id < ${after}`}
+    order by id desc limit ${limit + 1}
+  `
+  return page(rows, toCustomer, ({ id }) => id)
+}

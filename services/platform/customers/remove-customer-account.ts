@@ -1,0 +1,32 @@
+import type { Handler } from '@app/shared/contract.ts'
+import type { removeCustomerAccount as contract } from '@app/shared/contracts/customers.ts'
+import { notFound } from '@app/shared/problem.ts'
+import { recordChanges, statesOf } from '../accounts/account-states.ts'
+import { tellStates } from '../accounts/tell-states.ts'
+import type { App } from '../app.ts'
+import { refuseBarred } from '../organizations/bar.ts'
+import { lockOrganization } from '../organizations/lock-organization.ts'
+
+/** Detaching again changes nothing, and tells the number again: the first call may have been cut off in between. */
+export const removeCustomerAccount: Handler<App, typeof contract> = async (app, { params }, caller) => {
+  const { organizationId } = caller
+  const { id: customerId, phone_number_id: phoneNumberId } = params
+  const states = await app.sql.begin(async (tx) => {
+    await lockOrganization(tx, organizationId)
+    await refuseBarred(tx, organizationId)
+    const [account] = await tx<{ id: string }[]>`
+      select id from accounts where organization_id = ${organizationId} and phone_number_id = ${phoneNumberId}
+        and customer_id = ${customerId}
+    `
+    if (!account) throw notFound()
+    const before = await statesOf(tx, organizationId, account.id)
+    await tx`
+      update accounts set attached = false, status = 'disconnected', updated_at = now()
+      where organization_id = ${organizationId} and id = ${account.id} and attached
+    `
+    return recordChanges(tx, before, await statesOf(tx, organizationId, account.id), caller)
+  })
+  app.relay.wake()
+  await tellStates(app, states, caller)
+  return { customer_id: customerId, phone_number_id: phoneNumberId, removed: true }
+}

@@ -1,0 +1,65 @@
+import { systemCaller } from '@app/shared/ask.ts'
+import { consume, type Consuming } from '@app/shared/consume.ts'
+import { accountReported } from '@app/shared/contracts/messaging.ts'
+import type { TransactionSql } from '@app/shared/database.ts'
+import type { Loop } from '@app/shared/loop.ts'
+import { consumers } from '@app/shared/provision.ts'
+import type { z } from 'zod'
+import type { AccountState } from '../accounts/account-states.ts'
+import { changeAccount } from '../accounts/change-account.ts'
+import { tellStates } from '../accounts/tell-states.ts'
+import type { App } from '../app.ts'
+import { type Effect, effectOf } from './effect-of.ts'
+
+type Report = z.output<typeof accountReported.data>
+
+/** For that long at least a report stands, whatever the platform shows of the number meanwhile. */
+const standsMs = 60_000
+
+/** Settles what messaging hears of accounts, and has the platform asked how they are now. */
+export const consumeAccountReports = (app: App, polling: Loop): Consuming =>
+  consume(app, consumers.platformAccountReports.name, accountReported, async (tx, report, { organization }) => {
+    const states = await settleReport(tx, organization, report)
+    return async () => {
+      app.relay.wake()
+      polling.wake()
+      await tellStates(app, states, systemCaller(organization))
+    }
+  })
+
+async function settleReport(tx: TransactionSql, organizationId: string, report: Report): Promise<AccountState[]> {
+  const accounts = await tx<{ id: string }[]>`
+    select id from accounts
+    where organization_id = ${organizationId} and attached
+      and case when ${report.phone_number_id}::text is null then business_account_id = ${report.business_account_id}
+        else phone_number_id = ${report.phone_number_id} end
+    order by id
+  `
+  const effect = effectOf(report)
+  const states: AccountState[] = []
+  for (const { id } of accounts) {
+    const account = { organizationId, id }
+    const write = () => apply(tx, account, effect)
+    states.push(...(await changeAccount(tx, account, write, systemCaller(organizationId))))
+  }
+  return states
+}
+
+async function apply(
+  tx: TransactionSql,
+  { organizationId, id }: { organizationId: string; id: string },
+  effect: Effect,
+) {
+  const reportedUntil = new Date(Math.max(Date.now() + standsMs, effect.kind === 'degrade' ? Number(effect.until) : 0))
+  const stands = effect.kind === 'degrade' || effect.kind === 'disconnect'
+  await tx`
+    update accounts set poll_at = now(),
+      status = case ${effect.kind}
+        when 'degrade' then case when status = 'disconnected' then status else 'degraded' end
+        when 'disconnect' then 'disconnected' when 'remove' then 'disconnected' else status end,
+      removed = case ${effect.kind} when 'remove' then true when 'restore' then false else removed end,
+      reported_until = case when ${stands} then greatest(reported_until, ${reportedUntil})
+        when ${effect.kind} = 'restore' then null else reported_until end
+    where organization_id = ${organizationId} and id = ${id}
+  `
+}

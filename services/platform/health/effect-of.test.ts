@@ -1,0 +1,55 @@
+import { expect, test } from 'vitest'
+import { effectOf } from './effect-of.ts'
+
+test.each([
+  [131031, 'degrade'],
+  [368, 'degrade'],
+  [131042, 'degrade'],
+  [0, 'disconnect'],
+  [190, 'disconnect'],
+  [33, 'disconnect'],
+  [131037, 'poll'],
+])('code %i: %s', (code, kind) => {
+  expect(effectOf({ code, change: null }).kind).toBe(kind)
+})
+
+const update = (value: object) => effectOf({ code: null, change: { field: 'account_update', value } })
+
+test.each([
+  ['PARTNER_REMOVED', 'remove'],
+  ['PARTNER_APP_UNINSTALLED', 'remove'],
+  ['ACCOUNT_DELETED', 'remove'],
+  ['ACCOUNT_OFFBOARDED', 'remove'],
+  ['ACCOUNT_RECONNECTED', 'restore'],
+  ['PARTNER_ADDED', 'restore'],
+  ['ACCOUNT_VIOLATION', 'poll'],
+  ['ACCOUNT_RESTRICTION', 'degrade'],
+  ['SOMETHING_NEW', 'poll'],
+])('the event %s: %s', (event, kind) => {
+  expect(update({ event }).kind).toBe(kind)
+})
+
+test('a restriction lasts until the last of its ends; one that is not about sends only asks', () => {
+  const restriction_info = [
+    { restriction_type: 'RESTRICTED_BIZ_INITIATED_MESSAGING', expiration: 1_900_000_000 },
+    { restriction_type: 'RESTRICTED_CUSTOMER_INITIATED_MESSAGING', expiration: 1_800_000_000 },
+  ]
+  expect(update({ event: 'ACCOUNT_RESTRICTION', restriction_info })).toEqual({
+    kind: 'degrade',
+    until: new Date(1_900_000_000_000),
+  })
+  const beside = [{ restriction_type: 'RESTRICTED_ADD_PHONE_NUMBER_ACTION' }]
+  expect(update({ event: 'ACCOUNT_RESTRICTION', restriction_info: beside })).toEqual({ kind: 'poll' })
+})
+
+test('a ban disconnects, its end restores, its announcement only asks', () => {
+  const ban = (waba_ban_state: string) => update({ event: 'DISABLED_UPDATE', ban_info: { waba_ban_state } }).kind
+  expect(['DISABLE', 'REINSTATE', 'SCHEDULE_FOR_DISABLE'].map(ban)).toEqual(['disconnect', 'restore', 'poll'])
+})
+
+test('other fields and shapes nobody knows only ask', () => {
+  expect(
+    effectOf({ code: null, change: { field: 'phone_number_quality_update', value: { event: 'FLAGGED' } } }),
+  ).toEqual({ kind: 'poll' })
+  expect(effectOf({ code: null, change: { field: 'account_update', value: 'odd' } })).toEqual({ kind: 'poll' })
+})

@@ -1,0 +1,65 @@
+import { z } from 'zod'
+
+/** What a report does to a number: it is asked for in any case. */
+export type Effect =
+  | { kind: 'poll' }
+  | { kind: 'disconnect' }
+  /** `until`: what the platform said of the restriction's end. */
+  | { kind: 'degrade'; until: Date | null }
+  /** The business took the number from our app, or gave it back. */
+  | { kind: 'remove' }
+  | { kind: 'restore' }
+
+const degrading = new Set([131031, 368, 131042])
+const disconnecting = new Set([0, 190, 33])
+
+const removals = new Set(['ACCOUNT_DELETED', 'ACCOUNT_OFFBOARDED', 'PARTNER_REMOVED', 'PARTNER_APP_UNINSTALLED'])
+const returns = new Set(['ACCOUNT_RECONNECTED', 'PARTNER_ADDED', 'PARTNER_APP_INSTALLED'])
+
+const Update = z.looseObject({
+  event: z.string(),
+  restriction_info: z
+    .array(
+      z.looseObject({
+        restriction_type: z.string().optional().catch(undefined),
+        expiration: z.coerce.number().optional().catch(undefined),
+      }),
+    )
+    .optional()
+    .catch(undefined),
+  ban_info: z.looseObject({ waba_ban_state: z.string() }).optional().catch(undefined),
+})
+
+interface Report {
+  code: number | null
+  change: { field: string; value?: unknown } | null
+}
+
+/** What the platform's error code or callback means for the number that it is about. */
+export function effectOf({ code, change }: Report): Effect {
+  if (code !== null) return effectOfCode(code)
+  const update = change?.field === 'account_update' ? Update.safeParse(change.value).data : undefined
+  if (!update) return { kind: 'poll' }
+  const { event, restriction_info: restrictions = [], ban_info: ban } = update
+  if (removals.has(event)) return { kind: 'remove' }
+  if (returns.has(event)) return { kind: 'restore' }
+  if (event === 'ACCOUNT_RESTRICTION') return effectOfRestrictions(restrictions)
+  if (event !== 'DISABLED_UPDATE') return { kind: 'poll' }
+  if (ban?.waba_ban_state === 'DISABLE') return { kind: 'disconnect' }
+  return ban?.waba_ban_state === 'REINSTATE' ? { kind: 'restore' } : { kind: 'poll' }
+}
+
+function effectOfCode(code: number): Effect {
+  if (disconnecting.has(code)) return { kind: 'disconnect' }
+  return degrading.has(code) ? { kind: 'degrade', until: null } : { kind: 'poll' }
+}
+
+/** A business that may add no numbers still sends from those that it has. */
+const besideSends = 'RESTRICTED_ADD_PHONE_NUMBER_ACTION'
+
+function effectOfRestrictions(restrictions: NonNullable<z.output<typeof Update>['restriction_info']>): Effect {
+  const ofSends = restrictions.filter(({ restriction_type: type }) => type !== besideSends)
+  if (restrictions.length > 0 && ofSends.length === 0) return { kind: 'poll' }
+  const ends = ofSends.flatMap(({ expiration }) => (expiration ? [expiration * 1_000] : []))
+  return { kind: 'degrade', until: ends.length > 0 ? new Date(Math.max(...ends)) : null }
+}

@@ -1,0 +1,104 @@
+import { systemCaller } from '@app/shared/ask.ts'
+import type { TransactionSql } from '@app/shared/database.ts'
+import { unseal } from '@app/shared/seal.ts'
+import { changeAccount } from '../accounts/change-account.ts'
+import { tellStates } from '../accounts/tell-states.ts'
+import type { App } from '../app.ts'
+import { adoptNumber } from '../onboarding/adopt-number.ts'
+import { readNumber, type UpstreamNumber } from '../upstream/read-number.ts'
+import { upstreamErrorOf } from '../upstream/refusals.ts'
+import { pollAfterMs, pollAgainMs, type Standing, statusAfter } from './standing.ts'
+
+const budgetMs = 15_000
+
+/** An account that this instance has claimed. */
+export interface DueAccount {
+  organizationId: string
+  id: string
+  phoneNumberId: string | null
+  businessAccountId: string
+  sealedToken: string
+  version: string
+  /** The claim's mark, in the database's own words. */
+  heldUntil: string
+}
+
+/** Asks for one number and takes over what the platform says. */
+export async function pollAccount(app: App, account: DueAccount): Promise<void> {
+  const token = unseal(app.sealKeys, account.sealedToken, `account:${account.id}`)
+  const { phoneNumberId } = account
+  if (phoneNumberId === null) {
+    await adoptNumber(app, { ...account, token }, performance.now() + budgetMs).catch((err: unknown) =>
+      app.log.info({ err, account: account.id }, 'no number yet'),
+    )
+    return release(app, account)
+  }
+  const number = await ask(app, phoneNumberId, token)
+  if (number === null) return release(app, account)
+  await settle(app, account, number)
+}
+
+/** What the platform says of the number; without its fields where it is gone, null when it did not say. */
+async function ask({ upstream, log }: App, phoneNumberId: string, token: string) {
+  try {
+    return await readNumber(upstream, { phoneNumberId, token }, performance.now() + budgetMs)
+  } catch (err) {
+    const refusal = upstreamErrorOf(err)
+    log.info({ err, phoneNumberId, code: refusal?.code }, 'poll')
+    return refusal && isGone(refusal) ? 'gone' : null
+  }
+}
+
+/** The token is void, or the number is not there: also for one that the platform does not show any more. */
+const isGone = ({ code, subcode }: { code: number; subcode: number | undefined }) =>
+  code === 0 || code === 190 || code === 33 || (code === 100 && subcode === 33)
+
+async function release({ sql }: App, account: DueAccount) {
+  await sql`
+    update accounts set poll_held_until = '-infinity', poll_failures = poll_failures + 1,
+      poll_at = now() + (case poll_failures when 0 then ${pollAgainMs(0)} when 1 then ${pollAgainMs(1)}
+        when 2 then ${pollAgainMs(2)} when 3 then ${pollAgainMs(3)} else ${pollAgainMs(4)} end)::int * interval '1 ms'
+    where organization_id = ${account.organizationId} and id = ${account.id}
+      and poll_held_until = ${account.heldUntil}::timestamptz
+  `
+}
+
+type Known = Standing &
+  Pick<UpstreamNumber, 'name' | 'phoneNumber'> & { upstreamStatus: string | null; version: string }
+
+async function settle(app: App, account: DueAccount, answer: UpstreamNumber | 'gone') {
+  const caller = systemCaller(account.organizationId)
+  const states = await app.sql.begin((tx) => changeAccount(tx, account, () => write(tx, account, answer), caller))
+  const changed = states.filter(({ version }) => version > Number(account.version))
+  if (changed.length === 0) return
+  app.relay.wake()
+  await tellStates(app, changed, caller)
+}
+
+async function write(tx: TransactionSql, account: DueAccount, answer: UpstreamNumber | 'gone') {
+  const { organizationId, id } = account
+  const [known] = await tx<Known[]>`
+    select status, reported_until, removed, name, phone_number, upstream_status, version from accounts
+    where organization_id = ${organizationId} and id = ${id} and attached
+      and poll_held_until = ${account.heldUntil}::timestamptz
+  `
+  if (!known) return
+  // What changed after the question was asked is newer than its answer.
+  if (known.version !== account.version) {
+    await tx`
+      update accounts set poll_held_until = '-infinity', poll_at = now()
+      where organization_id = ${organizationId} and id = ${id}
+    `
+    return
+  }
+  const now = new Date()
+  const told = answer === 'gone' ? null : answer
+  const status = answer === 'gone' ? 'disconnected' : statusAfter(known, answer.status, now)
+  await tx`
+    update accounts set status = ${status}, upstream_status = ${told?.status ?? known.upstreamStatus},
+      phone_number = ${told?.phoneNumber ?? known.phoneNumber}, name = ${told?.name ?? known.name},
+      poll_held_until = '-infinity', poll_failures = 0,
+      poll_at = now() + ${pollAfterMs({ status, reportedUntil: known.reportedUntil }, now)} * interval '1 ms'
+    where organization_id = ${organizationId} and id = ${id}
+  `
+}

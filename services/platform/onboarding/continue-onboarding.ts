@@ -1,0 +1,70 @@
+import type { Caller } from '@app/shared/contract.ts'
+import { Problem } from '@app/shared/problem.ts'
+import { unseal } from '@app/shared/seal.ts'
+import { tellStates } from '../accounts/tell-states.ts'
+import type { App } from '../app.ts'
+import { type ListedNumber, listNumbers } from '../upstream/list-numbers.ts'
+import { requestSyncs } from '../upstream/request-syncs.ts'
+import { subscribeApp } from '../upstream/subscribe-app.ts'
+import { attachAccount } from './attach-account.ts'
+import { bindingOf, fail, type OnboardingRow, putOff } from './onboardings.ts'
+
+/**
+ * Takes a claimed onboarding, whose token is there, to its end. What passes puts it off, and it goes on by itself; what the
+ * platform or a rule of ours refuses ends it. Both are thrown.
+ */
+export async function continueOnboarding(app: App, row: OnboardingRow, caller: Caller): Promise<void> {
+  try {
+    const connected = row.step === 'connected' ? row : await connect(app, row, caller)
+    if (connected.event === 'business_app') await syncBusinessApp(app, connected, caller)
+    await app.sql`
+      update onboardings set step = 'done', due_at = null, held_until = '-infinity', updated_at = now()
+      where organization_id = ${row.organizationId} and id = ${row.id}
+    `
+  } catch (err) {
+    await (isFinal(err) || row.attempts >= maxAttempts ? fail : putOff)(app.sql, row, err)
+    throw err
+  }
+}
+
+/** Some two days. */
+const maxAttempts = 300
+
+const isFinal = (err: unknown) => err instanceof Problem && err.status < 500
+
+async function connect(app: App, row: OnboardingRow, caller: Caller): Promise<OnboardingRow> {
+  const token = unseal(app.sealKeys, row.sealedToken ?? '', bindingOf(row))
+  const { businessAccountId } = row
+  await subscribeApp(app.upstream, { businessAccountId, token }, caller.deadline)
+  const numbers = await listNumbers(app.upstream, { businessAccountId, token }, caller.deadline)
+  const number = chosenOf(row, numbers)
+  const { accountId, states } = await attachAccount(app, row, { number, token }, caller)
+  // The event tells them too, should one of them be away now.
+  await tellStates(app, states, caller).catch((err: unknown) => app.log.warn({ err, accountId }, 'tell states'))
+  return { ...row, step: 'connected', accountId, phoneNumberId: number?.phoneNumberId ?? null }
+}
+
+/** The number that the dialog told, which must be one of the business account; where it told none, the only one there is. */
+export function chosenOf(
+  { event, phoneNumberId }: Pick<OnboardingRow, 'event' | 'phoneNumberId'>,
+  numbers: ListedNumber[],
+): ListedNumber | null {
+  if (phoneNumberId !== null) {
+    const told = numbers.find((number) => number.phoneNumberId === phoneNumberId)
+    if (told) return told
+    throw new Problem('upstream_refused', { message: 'The number is not one of the business account.' })
+  }
+  const candidates = event === 'business_app' ? numbers.filter((number) => number.isInBusinessApp) : numbers
+  return candidates.length === 1 ? (candidates[0] ?? null) : null
+}
+
+async function syncBusinessApp(app: App, { organizationId, accountId }: OnboardingRow, caller: Caller) {
+  const [account] = await app.sql<{ phoneNumberId: string; sealedToken: string; id: string }[]>`
+    select id, phone_number_id, sealed_token from accounts
+    where organization_id = ${organizationId} and id = ${accountId} and phone_number_id is not null
+      and sealed_token is not null
+  `
+  if (!account) return
+  const token = unseal(app.sealKeys, account.sealedToken, `account:${account.id}`)
+  await requestSyncs(app.upstream, { phoneNumberId: account.phoneNumberId, token }, caller.deadline)
+}

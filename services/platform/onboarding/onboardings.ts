@@ -1,0 +1,124 @@
+import { hash } from 'node:crypto'
+import type { completeSetup } from '@app/shared/contracts/onboarding.ts'
+import type { Sql } from '@app/shared/database.ts'
+import type { z } from 'zod'
+
+type Dialog = z.output<typeof completeSetup.body>
+
+/**
+ * One walk through the platform's dialog:
+ * `begun` → `exchanging` (the code is being spent) → `exchanged` (what it bought is kept: from here on it goes on by
+ * itself, whatever dies) → `connected` (account, link and customer are changed) → `done`; or `failed`, for good.
+ */
+export interface OnboardingRow {
+  organizationId: string
+  id: string
+  setupLinkId: string
+  step: 'begun' | 'exchanging' | 'exchanged' | 'connected' | 'done' | 'failed'
+  event: Dialog['event']
+  businessAccountId: string
+  phoneNumberId: string | null
+  sealedToken: string | null
+  accountId: string | null
+  attempts: number
+  lastError: string | null
+}
+
+export const onboardingColumns = [
+  'organization_id',
+  'id',
+  'setup_link_id',
+  'step',
+  'event',
+  'business_account_id',
+  'phone_number_id',
+  'sealed_token',
+  'account_id',
+  'attempts',
+  'last_error',
+]
+
+/** A walk is known by the hash of its state. */
+export const onboardingIdOf = (state: string): string => hash('sha256', state)
+
+export const bindingOf = ({ id }: Pick<OnboardingRow, 'id'>): string => `onboarding:${id}`
+
+/** Longer than one request works on it. */
+const leaseMs = 40_000
+
+/** Takes over what the dialog told, and the right to work on it; nothing when somebody else has it, or when it is over. */
+export async function claimOnboarding(
+  sql: Sql,
+  { organizationId, setupLinkId, id }: Pick<OnboardingRow, 'organizationId' | 'setupLinkId' | 'id'>,
+  dialog: Dialog,
+): Promise<OnboardingRow | undefined> {
+  const [row] = await sql<OnboardingRow[]>`
+    update onboardings set held_until = now() + ${leaseMs} * interval '1 ms', attempts = attempts + 1, updated_at = now(),
+      step = case step when 'begun' then 'exchanging' else step end,
+      event = coalesce(event, ${dialog.event}),
+      business_account_id = coalesce(business_account_id, ${dialog.business_account_id}),
+      phone_number_id = case when business_account_id is null then ${dialog.phone_number_id} else phone_number_id end
+    where organization_id = ${organizationId} and id = ${id} and setup_link_id = ${setupLinkId}
+      and step in ('begun', 'exchanging', 'exchanged') and held_until < now()
+    returning ${sql(onboardingColumns)}
+  `
+  return row
+}
+
+export async function findOnboarding(
+  sql: Sql,
+  { organizationId, setupLinkId, id }: Pick<OnboardingRow, 'organizationId' | 'setupLinkId' | 'id'>,
+): Promise<OnboardingRow | undefined> {
+  const [row] = await sql<OnboardingRow[]>`
+    select ${sql(onboardingColumns)} from onboardings
+    where organization_id = ${organizationId} and id = ${id} and setup_link_id = ${setupLinkId}
+  `
+  return row
+}
+
+/** Claims those that their browsers have left, or that died with their process. */
+export const claimAbandoned = (sql: Sql, count: number) => sql<OnboardingRow[]>`
+  update onboardings o set held_until = now() + ${leaseMs} * interval '1 ms', attempts = attempts + 1, updated_at = now()
+  from (
+    select organization_id, id from onboardings where due_at <= now() and held_until < now()
+    order by due_at limit ${count} for update skip locked
+  ) d
+  where o.organization_id = d.organization_id and o.id = d.id
+  returning o.organization_id, o.id, o.setup_link_id, o.step, o.event, o.business_account_id, o.phone_number_id,
+    o.sealed_token, o.account_id, o.attempts, o.last_error
+`
+
+/** Goes on after 5, 10, 20 … seconds, at most 10 minutes. */
+const againMs = (attempts: number) => Math.min(600_000, 5_000 * 2 ** Math.min(attempts - 1, 10))
+
+/** Lets it go for a while, because of what will pass. Without a token only the browser can go on, with its code. */
+export async function putOff(sql: Sql, row: OnboardingRow, err: unknown): Promise<void> {
+  await sql`
+    update onboardings set held_until = '-infinity', last_error = ${wordsOf(err)}, updated_at = now(),
+      step = case step when 'exchanging' then 'begun' else step end,
+      due_at = case when sealed_token is null then null else now() + ${againMs(row.attempts)} * interval '1 ms' end
+    where organization_id = ${row.organizationId} and id = ${row.id}
+  `
+}
+
+/** It ends here: the customer may walk through the dialog again. */
+export async function fail(sql: Sql, row: OnboardingRow, err: unknown): Promise<void> {
+  await sql`
+    update onboardings set step = 'failed', held_until = '-infinity', due_at = null, sealed_token = null,
+      last_error = ${wordsOf(err)}, updated_at = now()
+    where organization_id = ${row.organizationId} and id = ${row.id} and step <> 'done'
+  `
+}
+
+const wordsOf = (err: unknown) => (err instanceof Error ? err.message : String(err)).slice(0, 500)
+
+/** Forgets walks that are a month old, 5,000 at a time; answers how many. */
+export async function sweepOnboardings(sql: Sql): Promise<number> {
+  const { count } = await sql`
+    delete from onboardings where (organization_id, id) in (
+      select organization_id, id from onboardings
+      where created_at < now() - interval '30 days' and (step in ('done', 'failed', 'begun')) limit 5000
+    )
+  `
+  return count
+}

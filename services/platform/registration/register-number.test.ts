@@ -1,0 +1,112 @@
+import { registerNumber as contract } from '@app/shared/contracts/onboarding.ts'
+import type { Caller } from '@app/shared/contract.ts'
+import { systemCaller } from '@app/shared/ask.ts'
+import { newId } from '@app/shared/ids.ts'
+import { afterAll, afterEach, beforeAll, beforeEach, expect, test } from 'vitest'
+import {
+  connect,
+  knowNumber,
+  newOrganization,
+  newPhoneNumberId,
+  startPeers,
+  startTestApp,
+  type TestApp,
+} from '../testing/app.ts'
+import type { UpstreamAnswer } from '../testing/upstream.ts'
+import { registerNumber } from './register-number.ts'
+
+let it: TestApp
+let peers: Awaited<ReturnType<typeof startPeers>>
+beforeAll(async () => {
+  it = await startTestApp()
+})
+afterAll(() => it.close())
+beforeEach(async () => {
+  peers = await startPeers(it.app)
+})
+afterEach(() => peers.stop())
+
+async function pending() {
+  const organizationId = await newOrganization(it.app)
+  const phoneNumberId = newPhoneNumberId()
+  await connect(it, organizationId, phoneNumberId, { status: 'PENDING' })
+  it.upstream.asked.length = 0
+  return { organizationId, phoneNumberId }
+}
+
+/** What the platform answers to a registration, and shows of the number then. */
+function willAnswer(phoneNumberId: string, answer: UpstreamAnswer, status = 'CONNECTED') {
+  it.upstream.answers.set(`/${phoneNumberId}/register`, answer)
+  knowNumber(it, phoneNumberId, { status })
+}
+
+const success = { body: { success: true } }
+
+async function register(caller: Caller, phoneNumberId: string, pin = '123456') {
+  const input = { params: { phone_number_id: phoneNumberId }, query: {}, body: { pin } }
+  const answer = await registerNumber(it.app, input, caller)
+  const whole = answer as unknown as { body: Uint8Array; replayed: boolean }
+  return { ...JSON.parse(Buffer.from(whole.body).toString()).data, replayed: whole.replayed }
+}
+
+const registrations = () => it.upstream.asked.filter(({ line }) => line.endsWith('/register'))
+
+test('a pending number is connected, and messaging knows before the answer', async () => {
+  const { organizationId, phoneNumberId } = await pending()
+  willAnswer(phoneNumberId, success)
+  const account = await register(systemCaller(organizationId), phoneNumberId)
+  expect(account).toMatchObject({ phone_number_id: phoneNumberId, status: 'connected', upstream_status: 'CONNECTED' })
+  expect(peers.told.messaging.at(-1)).toMatchObject({ phone_number_id: phoneNumberId, refusal: null, version: 2 })
+  expect(registrations()).toEqual([{ line: `POST /v23.0/${phoneNumberId}/register`, authorization: 'Bearer EAAtoken' }])
+})
+
+test('a connected number is answered without asking the platform', async () => {
+  const organizationId = await newOrganization(it.app)
+  const { phone_number_id } = await connect(it, organizationId)
+  it.upstream.asked.length = 0
+  expect(await register(systemCaller(organizationId), phone_number_id ?? '')).toMatchObject({ status: 'connected' })
+  expect(it.upstream.asked).toEqual([])
+})
+
+const error = (code: number, status = 400) => ({ status, body: { error: { message: 'No.', code } } })
+
+test.each([
+  ['the PIN is wrong', error(133005), { failure: 'registration_failed', param: 'pin' }],
+  ['the number is not verified', error(133006), { failure: 'registration_failed' }],
+  ['too many PINs were wrong', error(133008), { failure: 'rate_limit_exceeded', retryAfterSeconds: 3_600 }],
+  ['PINs came too fast', error(133009), { failure: 'rate_limit_exceeded', retryAfterSeconds: 60 }],
+  ['it was just deregistered', error(133015), { failure: 'rate_limit_exceeded', retryAfterSeconds: 300 }],
+  ['it was tried ten times', error(133016), { failure: 'rate_limit_exceeded', retryAfterSeconds: 259_200 }],
+  ['the platform refuses otherwise', error(100), { failure: 'upstream_refused' }],
+  ['the platform is down', error(2, 503), { failure: 'upstream_unavailable' }],
+  ['the platform breaks', { status: 502, body: '<html>' }, { failure: 'upstream_unavailable' }],
+] as const)('when %s, it says so and nothing changes', async (_, answer, problem) => {
+  const { organizationId, phoneNumberId } = await pending()
+  willAnswer(phoneNumberId, answer, 'PENDING')
+  await expect(register(systemCaller(organizationId), phoneNumberId)).rejects.toMatchObject(problem)
+  const [row] = await it.app.sql`select status, version from accounts where phone_number_id = ${phoneNumberId}`
+  expect(row).toMatchObject({ status: 'onboarding', version: '1' })
+})
+
+test("another organization's number and a detached one are not registered", async () => {
+  const { organizationId, phoneNumberId } = await pending()
+  const other = systemCaller(await newOrganization(it.app))
+  await expect(register(other, phoneNumberId)).rejects.toMatchObject({ failure: 'resource_not_found' })
+  await it.app
+    .sql`update accounts set attached = false, status = 'disconnected' where phone_number_id = ${phoneNumberId}`
+  const own = systemCaller(organizationId)
+  await expect(register(own, phoneNumberId)).rejects.toMatchObject({ failure: 'account_not_connected' })
+  expect(registrations()).toEqual([])
+})
+
+test('the same key again replays; after an unknown outcome it asks first whether the number is registered', async () => {
+  const { organizationId, phoneNumberId } = await pending()
+  const idempotency = { key: newId('req'), fingerprint: contract.subject }
+  const caller = { ...systemCaller(organizationId), idempotency }
+  willAnswer(phoneNumberId, 'hang up')
+  await expect(register(caller, phoneNumberId)).rejects.toMatchObject({ failure: 'upstream_unavailable' })
+  const first = await register(caller, phoneNumberId)
+  expect(first).toMatchObject({ status: 'connected', replayed: false })
+  expect(registrations()).toHaveLength(1)
+  expect(await register(caller, phoneNumberId)).toEqual({ ...first, replayed: true })
+})

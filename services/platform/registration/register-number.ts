@@ -1,0 +1,92 @@
+import type { AccountState } from '../accounts/account-states.ts'
+import type { Caller, Handler, Input } from '@app/shared/contract.ts'
+import { registerNumber as contract } from '@app/shared/contracts/onboarding.ts'
+import type { TransactionSql } from '@app/shared/database.ts'
+import { storedAnswer } from '@app/shared/idempotency.ts'
+import { onceInline } from '@app/shared/once-inline.ts'
+import { notFound, Problem } from '@app/shared/problem.ts'
+import { unseal } from '@app/shared/seal.ts'
+import { changeAccount } from '../accounts/change-account.ts'
+import { accountColumns, type AccountRow, toAccount } from '../accounts/accounts.ts'
+import { statusOf } from '../accounts/status.ts'
+import { tellStates } from '../accounts/tell-states.ts'
+import type { App } from '../app.ts'
+import { readNumber, type UpstreamNumber } from '../upstream/read-number.ts'
+import { registerPhone } from '../upstream/register-phone.ts'
+
+/** For both questions together. */
+const budgetMs = 15_000
+/** When the platform is asked next: of a number that it shows connected, and of one that it does not yet. */
+const settledMs = 60_000
+const soonMs = 3_000
+
+type Asked = Pick<Input<typeof contract>, 'params' | 'body'>
+const columns = [...accountColumns, 'attached', 'sealed_token']
+type Row = AccountRow & { attached: boolean; sealedToken: string | null }
+
+/** Registers a number with its PIN. Registering twice does no harm, so that whoever got no answer may ask again. */
+export const registerNumber: Handler<App, typeof contract> = async (app, { params, body }, caller) => {
+  const { organizationId } = caller
+  const stored = await storedAnswer(app.sql, app.sealKeys, caller)
+  if (stored) return stored
+  const account = await find(app, caller, params.phone_number_id)
+  let states: AccountState[] = []
+  const answer = await onceInline<typeof contract, boolean, Outcome>(app, contract, caller, {
+    begin: (_tx, isRetry) => Promise.resolve(isRetry),
+    call: (isRetry) => register(app, account, { params, body }, caller, isRetry),
+    async finish(tx, _isRetry, outcome) {
+      const write = () => keep(tx, organizationId, account, outcome)
+      states = await changeAccount(tx, { organizationId, id: account.id }, write, caller)
+      const [row] = await tx<[AccountRow]>`
+        select ${tx(accountColumns)} from accounts where organization_id = ${organizationId} and id = ${account.id}
+      `
+      return toAccount(row)
+    },
+  })
+  await tellStates(app, states, caller)
+  return answer
+}
+
+/** `unchanged`: it is connected already. Null: registered, and the platform did not tell at once what it is called now. */
+type Outcome = UpstreamNumber | 'unchanged' | null
+
+async function find({ sql }: App, { organizationId }: Caller, phoneNumberId: string) {
+  const [row] = await sql<Row[]>`
+    select ${sql(columns)} from accounts
+    where organization_id = ${organizationId} and phone_number_id = ${phoneNumberId}
+  `
+  if (!row) throw notFound()
+  return row
+}
+
+async function register(
+  app: App,
+  account: Row,
+  { params, body }: Asked,
+  caller: Caller,
+  isRetry: boolean,
+): Promise<Outcome> {
+  if (account.status === 'connected') return 'unchanged'
+  if (!account.attached || account.sealedToken === null) throw new Problem('account_not_connected')
+  const { phone_number_id: phoneNumberId } = params
+  const token = unseal(app.sealKeys, account.sealedToken, `account:${account.id}`)
+  const deadline = Math.min(caller.deadline, performance.now() + budgetMs)
+  // The earlier try may have registered it: each call counts at the platform.
+  const before = isRetry ? await readNumber(app.upstream, { phoneNumberId, token }, deadline) : null
+  if (before && statusOf(before.status) === 'connected') return before
+  const registration = { phoneNumberId, token, pin: body.pin, region: body.data_localization_region }
+  await registerPhone(app.upstream, registration, deadline)
+  return readNumber(app.upstream, { phoneNumberId, token }, deadline).catch(() => null)
+}
+
+async function keep(tx: TransactionSql, organizationId: string, account: Row, outcome: Outcome) {
+  if (outcome === 'unchanged') return
+  const status = statusOf(outcome?.status ?? 'CONNECTED') ?? account.status
+  await tx`
+    update accounts set status = ${status}, upstream_status = coalesce(${outcome?.status ?? null}, upstream_status),
+      name = coalesce(${outcome?.name ?? null}, name),
+      phone_number = coalesce(${outcome?.phoneNumber ?? null}, phone_number), reported_until = null,
+      poll_at = now() + ${status === 'connected' ? settledMs : soonMs} * interval '1 ms'
+    where organization_id = ${organizationId} and id = ${account.id} and attached
+  `
+}

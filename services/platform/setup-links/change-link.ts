@@ -1,0 +1,26 @@
+import type { Caller } from '@app/shared/contract.ts'
+import type { TransactionSql } from '@app/shared/database.ts'
+import { notFound, Problem } from '@app/shared/problem.ts'
+import type { App } from '../app.ts'
+import { refuseBarred } from '../organizations/bar.ts'
+import { linkColumns, type LinkRow } from './setup-links.ts'
+
+/** Changes an active link under its lock; throws `setup_link_inactive` for another one. */
+export function changeLink(
+  { sql }: App,
+  { id: customerId, link_id: id }: { id: string; link_id: string },
+  { organizationId }: Caller,
+  change: (tx: TransactionSql, before: LinkRow) => Promise<LinkRow>,
+): Promise<LinkRow> {
+  return sql.begin(async (tx) => {
+    await refuseBarred(tx, organizationId)
+    const [link] = await tx<LinkRow[]>`
+      select ${linkColumns(tx)} from setup_links l
+      where l.organization_id = ${organizationId} and l.customer_id = ${customerId} and l.id = ${id}
+      for no key update
+    `
+    if (!link) throw notFound()
+    if (link.status !== 'active') throw new Problem('setup_link_inactive')
+    return change(tx, link)
+  })
+}

@@ -1,0 +1,48 @@
+import { customerOnboarded, customerSetupLinkConsumed } from '@app/shared/contracts/customers.ts'
+import type { TransactionSql } from '@app/shared/database.ts'
+import { emit } from '@app/shared/events.ts'
+import { displayPhoneNumber } from '@app/shared/phone-number.ts'
+import { notFound, Problem } from '@app/shared/problem.ts'
+import { lockCustomer } from '../customers/customers.ts'
+import { noteNumber } from '../customers/note-number.ts'
+import { type Link, readLink } from './find-link.ts'
+import { linkColumns, type LinkRow, toSetupLink } from './setup-links.ts'
+
+/** The number that was connected through the link. Its account is already there, in this transaction. */
+export interface ConnectedNumber {
+  accountId: string
+  phoneNumberId: string
+  /** E.164. */
+  phoneNumber: string | null
+  traceparent?: string | undefined
+}
+
+/**
+ * Marks the link consumed by the number, makes a pending customer active, and emits what tells it. Of several at once one
+ * consumes: true. False: the link was consumed by this very account before, and nothing is done. Else the link's refusal
+ * is thrown, so that nothing of the transaction stays. Lock the organization before, as for any change of an account.
+ */
+export async function consumeLink(tx: TransactionSql, link: Link, number: ConnectedNumber): Promise<boolean> {
+  const { organizationId, customerId, id } = link
+  const { accountId, phoneNumberId, traceparent } = number
+  const customer = await lockCustomer(tx, organizationId, customerId)
+  if (!customer) throw notFound()
+  await tx`select id from setup_links where organization_id = ${organizationId} and id = ${id} for no key update`
+  const { refusal, accountId: consumedBy } = await readLink(tx, link)
+  if (consumedBy === accountId) return false
+  if (refusal !== null) throw new Problem(refusal)
+  const [consumed] = await tx<[LinkRow]>`
+    update setup_links l set status = 'consumed', consumed_at = now(), account_id = ${accountId}
+    where l.organization_id = ${organizationId} and l.id = ${id}
+    returning ${linkColumns(tx)}
+  `
+  const origin = { organizationId, line: customerId, phoneNumberId, traceparent: traceparent ?? '' }
+  if (await noteNumber(tx, customer)) {
+    const phoneNumber = number.phoneNumber === null ? null : displayPhoneNumber(number.phoneNumber)
+    const data = { customer_id: customerId, account_id: accountId, phone_number_id: phoneNumberId }
+    await emit(tx, customerOnboarded, { ...data, phone_number: phoneNumber }, origin)
+  }
+  const data = { customer_id: customerId, setup_link: toSetupLink(consumed), account_id: accountId }
+  await emit(tx, customerSetupLinkConsumed, data, origin)
+  return true
+}

@@ -1,0 +1,21 @@
+import type { Handler } from '@app/shared/contract.ts'
+import { listSetupLinks as contract } from '@app/shared/contracts/customers.ts'
+import { openPage } from '@app/shared/page.ts'
+import { notFound } from '@app/shared/problem.ts'
+import type { App } from '../app.ts'
+import { linkColumns, type LinkRow, statusNow, toSetupLink } from './setup-links.ts'
+
+export const listSetupLinks: Handler<App, typeof contract> = async ({ sql, cursorKeys }, { params, query }, caller) => {
+  const { organizationId } = caller
+  const { limit, after, page } = openPage(cursorKeys, contract, caller, query, params)
+  const [customer] = await sql`select id from customers where organization_id = ${organizationId} and id = ${params.id}`
+  if (!customer) throw notFound()
+  const rows = await sql<LinkRow[]>`
+    select ${linkColumns(sql)} from setup_links l
+    where l.organization_id = ${organizationId} and l.customer_id = ${params.id}
+      ${query.status === undefined ? sql`` : sql`and ${statusNow(sql)} = ${query.status}`}
+      ${after === null ? sql`` : sql`and l.id < ${after}`}
+    order by l.id desc limit ${limit + 1}
+  `
+  return page(rows, toSetupLink, ({ id }) => id)
+}

@@ -1,0 +1,48 @@
+import type { SetupLink } from '@app/shared/contracts/customers.ts'
+import type { Sql, TransactionSql } from '@app/shared/database.ts'
+import type { z } from 'zod'
+
+type Shown = z.input<typeof SetupLink>
+
+export interface LinkRow {
+  id: string
+  customerId: string
+  status: Shown['status']
+  tokenLast4: string
+  successRedirectUrl: string | null
+  failureRedirectUrl: string | null
+  expiresAt: Date
+  consumedAt: Date | null
+  accountId: string | null
+  createdAt: Date
+}
+
+/** The status of `setup_links l` now: nobody has to note that a link has expired. */
+export const statusNow = (sql: Sql | TransactionSql) => sql`
+  case when l.status = 'active' and l.expires_at <= now() then 'expired' else l.status end
+`
+
+/** The columns of a LinkRow, from `setup_links l`. */
+export const linkColumns = (sql: Sql | TransactionSql) => sql`
+  l.id, l.customer_id, ${statusNow(sql)} as status, l.token_last4, l.success_redirect_url, l.failure_redirect_url,
+  l.expires_at, l.consumed_at, l.account_id, l.created_at
+`
+
+export const toSetupLink = (row: LinkRow): Shown => ({
+  id: row.id,
+  object: 'customer_setup_link',
+  customer_id: row.customerId,
+  status: row.status,
+  token_last4: row.tokenLast4,
+  expires_at: row.expiresAt.toISOString(),
+  consumed_at: row.consumedAt?.toISOString() ?? null,
+  success_redirect_url: row.successRedirectUrl,
+  failure_redirect_url: row.failureRedirectUrl,
+  created_at: row.createdAt.toISOString(),
+})
+
+/** A redirect URL as it was given, or as a browser writes it when it has characters that a URI and a header have not. */
+export function redirectOf(url: string | null | undefined): string | null {
+  if (url === null || url === undefined) return null
+  return /^(?:[\w.~:/?#[\]@!$&'()*+,;=-]|%[\da-f]{2})+$/i.test(url) ? url : new URL(url).href
+}

@@ -1,0 +1,104 @@
+import { subscriptionFailing, subscriptionPaused, subscriptionResumed } from '@app/shared/contracts/webhook-events.ts'
+import type { TransactionSql } from '@app/shared/database.ts'
+import type { Lane } from '@app/shared/lanes.ts'
+import { tellOf } from '../subscriptions/tell-of.ts'
+import { breakerFailures, pauseFailures } from './lane-health.ts'
+import { pausedItself } from './paused.ts'
+
+/** A pause needs failures over that long: an endpoint that is being deployed fails for less. */
+const pauseAfterMinutes = 10
+
+/** A lane that fails, or did before these attempts. `lane.failures` are those before, `failures` those after. */
+interface Streak {
+  lane: Lane
+  failures: number
+  isNewStreak: boolean
+  /** A subscription that had paused itself got an attempt through. */
+  heals: boolean
+  /** Among the failed attempts is one of an event that does not itself tell of a subscription. */
+  failsItself: boolean
+}
+
+/**
+ * Makes of failures in a row what the policy says: five are told, twenty over ten minutes pause the subscription, and a
+ * success makes one that paused itself active again. Answers those that are paused since just now.
+ */
+export async function switchSubscriptions(tx: TransactionSql, streaks: Streak[]): Promise<Set<string>> {
+  if (streaks.length === 0) return new Set()
+  await lockSwitched(tx, streaks)
+  await beginStreaks(
+    tx,
+    streaks.filter(({ isNewStreak }) => isNewStreak),
+  )
+  await heal(
+    tx,
+    streaks.filter(({ heals }) => heals),
+  )
+  // What the events of this kind cause by themselves is not told, so that two dead endpoints do not tell of each other for ever.
+  const opened = streaks.filter(
+    ({ lane, failures, failsItself }) => lane.failures < breakerFailures && failures >= breakerFailures && failsItself,
+  )
+  await tellOf(tx, subscriptionFailing, opened.map(named), 'consecutive_failures')
+  return pause(
+    tx,
+    streaks.filter(({ failures }) => failures >= pauseFailures),
+  )
+}
+
+const named = ({ lane, failures }: Streak) => ({ id: lane.id, failures })
+
+/** Before their lanes, as whoever changes a subscription locks them. */
+async function lockSwitched(tx: TransactionSql, streaks: Streak[]) {
+  const ids = streaks.filter(({ heals, failures }) => heals || failures >= pauseFailures).map(({ lane }) => lane.id)
+  if (ids.length > 0) await tx`select id from subscriptions where id = any(${ids}) order by id for no key update`
+}
+
+async function beginStreaks(tx: TransactionSql, streaks: Streak[]) {
+  if (streaks.length === 0) return
+  await tx`update lanes set failing_since = now() where id in ${heldBy(tx, streaks)}`
+}
+
+async function heal(tx: TransactionSql, streaks: Streak[]) {
+  if (streaks.length === 0) return
+  const healed = await tx<{ id: string }[]>`
+    update subscriptions s set status = 'active', disabled_reason = null, paused_at = null, updated_at = now()
+    where s.id = any(${streaks.map(({ lane }) => lane.id)}) and ${pausedItself(tx)} returning s.id
+  `
+  const byId = new Map(streaks.map((streak) => [streak.lane.id, named(streak)]))
+  await tellOf(
+    tx,
+    subscriptionResumed,
+    healed.flatMap(({ id }) => byId.get(id) ?? []),
+    'recovered',
+  )
+}
+
+/** Only by who still holds the lane: after a resumption by hand the count begins anew. */
+async function pause(tx: TransactionSql, streaks: Streak[]) {
+  if (streaks.length === 0) return new Set<string>()
+  const paused = await tx<{ id: string }[]>`
+    update subscriptions set status = 'paused', disabled_reason = 'consecutive_failures', paused_at = now(),
+      updated_at = now()
+    where status = 'active' and id in (
+      select id from lanes where failing_since <= now() - ${pauseAfterMinutes} * interval '1 minute'
+        and id in ${heldBy(tx, streaks)}
+    ) returning id
+  `
+  const byId = new Map(streaks.map((streak) => [streak.lane.id, named(streak)]))
+  await tellOf(
+    tx,
+    subscriptionPaused,
+    paused.flatMap(({ id }) => byId.get(id) ?? []),
+    'consecutive_failures',
+  )
+  return new Set(paused.map(({ id }) => id))
+}
+
+/** The lanes of these that nobody has taken over; they are locked, as their release will lock them. */
+function heldBy(tx: TransactionSql, streaks: Streak[]) {
+  const held = streaks.map(({ lane }) => ({ id: lane.id, held_until: lane.heldUntil }))
+  return tx`(
+    select l.id from json_to_recordset(${JSON.stringify(held)}::text::json) as h(id text, held_until timestamptz)
+    join lanes l on l.id = h.id and l.held_until = h.held_until order by l.id for update of l
+  )`
+}

@@ -1,0 +1,96 @@
+import type { Handler } from '@app/shared/contract.ts'
+import type { explainDelivery as one, explainEvents as many, Moment } from '@app/shared/contracts/explain.ts'
+import type { Sql } from '@app/shared/database.ts'
+import { timeOf } from '@app/shared/ids.ts'
+import { notFound } from '@app/shared/problem.ts'
+import type { App } from '../app.ts'
+import { deliveryColumns, type DeliveryRow, lastAttempt } from '../deliveries/deliveries.ts'
+
+export const explainDelivery: Handler<App, typeof one> = async ({ sql }, { body: { id } }) => {
+  const history = await historyOf(sql, sql`d.id = ${id}`)
+  if (history.length === 0) throw notFound()
+  return { history }
+}
+
+export const explainEvents: Handler<App, typeof many> = async ({ sql }, { body }) => ({
+  history: await historyOf(
+    sql,
+    sql`d.organization_id = ${body.organization_id} and d.event_id = any(${body.event_ids}::text[])`,
+  ),
+})
+
+interface Standing extends DeliveryRow {
+  url: string | null
+  subscriptionStatus: string | null
+  dueAt: Date | null
+  laneDueAt: Date | null
+  pacedUntil: Date | null
+}
+
+async function historyOf(sql: Sql, only: ReturnType<Sql>): Promise<Moment[]> {
+  const deliveries = await sql<Standing[]>`
+    select ${deliveryColumns(sql)}, s.url, s.status as subscription_status, o.due_at, l.due_at as lane_due_at,
+      nullif(l.paced_until, '-infinity') as paced_until
+    from deliveries d
+    left join due_deliveries o on o.id = d.id
+    left join dead_deliveries x on x.id = d.id
+    left join subscriptions s on s.id = d.subscription_id
+    left join lanes l on l.id = d.subscription_id
+    ${lastAttempt(sql)}
+    where ${only} order by d.id
+  `
+  const attempts = await sql<Attempt[]>`
+    select delivery_id, number, started_at, duration_ms, response_status, error_code, error_message from attempts
+    where delivery_id = any(${deliveries.map(({ id }) => id)}::text[]) order by delivery_id, number
+  `
+  const byDelivery = Map.groupBy(attempts, ({ deliveryId }) => deliveryId)
+  return deliveries.flatMap((delivery) => lifeOf(delivery, byDelivery.get(delivery.id) ?? []))
+}
+
+interface Attempt {
+  deliveryId: string
+  number: number
+  startedAt: Date
+  durationMs: number | null
+  responseStatus: number | null
+  errorCode: string | null
+  errorMessage: string | null
+}
+
+function lifeOf(delivery: Standing, attempts: Attempt[]): Moment[] {
+  const { id, eventType, eventId, subscriptionId, replayedFrom } = delivery
+  return [
+    {
+      at: timeOf(id).toISOString(),
+      what: replayedFrom === null ? `${eventType} is to be delivered` : `${eventType} is to be delivered again`,
+      details: { delivery_id: id, event_id: eventId, subscription_id: subscriptionId, replayed_from: replayedFrom },
+    },
+    ...attempts.map(momentOf),
+    standingOf(delivery),
+  ]
+}
+
+const momentOf = (attempt: Attempt): Moment => ({
+  at: attempt.startedAt.toISOString(),
+  what: `attempt ${attempt.number} to deliver it: ${attempt.responseStatus ?? attempt.errorCode ?? 'no outcome'}`,
+  details: {
+    delivery_id: attempt.deliveryId,
+    duration_ms: attempt.durationMs,
+    ...(attempt.errorMessage !== null && { error_message: attempt.errorMessage }),
+  },
+})
+
+function standingOf({ id, status, url, subscriptionStatus, errorCode, ...delivery }: Standing): Moment {
+  const isOpen = status === 'pending' || status === 'failed'
+  return {
+    at: null,
+    what:
+      isOpen && subscriptionStatus !== 'active' ? `is held: its subscription is ${subscriptionStatus}` : `is ${status}`,
+    details: {
+      delivery_id: id,
+      url,
+      ...(errorCode !== null && { error_code: errorCode }),
+      ...(isOpen && { due_at: delivery.dueAt, lane_due_at: delivery.laneDueAt, paced_until: delivery.pacedUntil }),
+    },
+  }
+}

@@ -1,0 +1,308 @@
+import { systemCaller } from '@app/shared/ask.ts'
+import { firstIdAt, newId, newIdAt } from '@app/shared/ids.ts'
+import { toProblem } from '@app/shared/problem.ts'
+import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest'
+import { replayWebhookDelivery } from '../deliveries/replay-webhook-delivery.ts'
+import { updateWebhookSubscription } from '../subscriptions/update-webhook-subscription.ts'
+import { type TestWebhooks, testWebhooks } from '../testing/app.ts'
+import { answer, type Receiver, startReceiver } from '../testing/receiver.ts'
+import { until } from '../testing/until.ts'
+import { cancelWebhookReplay } from './cancel-webhook-replay.ts'
+import { createWebhookReplay } from './create-webhook-replay.ts'
+import { startReplays } from './enqueue-replays.ts'
+import { getWebhookReplay } from './get-webhook-replay.ts'
+import { listWebhookReplays } from './list-webhook-replays.ts'
+
+let webhooks: TestWebhooks
+let receiver: Receiver
+let id: string
+
+beforeAll(async () => {
+  webhooks = await testWebhooks()
+  receiver = await startReceiver()
+})
+afterAll(async () => {
+  await receiver.close()
+  await webhooks.close()
+})
+beforeEach(async () => {
+  await webhooks.clear()
+  receiver.got.length = 0
+  receiver.respondWith(answer(200))
+  id = (await webhooks.subscribe({ url: receiver.url, events: ['message.received', 'contact.created'] })).id
+})
+
+type Body = Parameters<typeof createWebhookReplay>[1]['body']
+const hourAgo = () => new Date(Date.now() - 3_600_000).toISOString()
+const replayOne = (delivery = '', caller = webhooks.caller) =>
+  webhooks.ask(replayWebhookDelivery, { params: { id: delivery } }, caller)
+const replayMany = (body: Partial<Body> = {}, caller = webhooks.caller) =>
+  webhooks.ask(createWebhookReplay, { body: { subscription_id: id, since: hourAgo(), ...body } }, caller)
+const replay = (replayId: string | null, caller = webhooks.caller) =>
+  webhooks.ask(getWebhookReplay, { params: { id: replayId ?? '' } }, caller)
+const cancel = (replayId: string | null, caller = webhooks.caller) =>
+  webhooks.ask(cancelWebhookReplay, { params: { id: replayId ?? '' } }, caller)
+const pause = (status: 'active' | 'paused') =>
+  webhooks.ask(updateWebhookSubscription, { params: { id }, body: { status } })
+
+const failureOf = (work: Promise<unknown>) =>
+  work.then(
+    () => null,
+    (err: unknown) => toProblem(err).failure,
+  )
+const gotIds = () => receiver.got.map(({ headers }) => headers['x-svc-event-id'])
+
+/** Dead deliveries, a millisecond apart, whose payloads are kept. Oldest first. */
+async function die(count: number, { type = 'message.received', ageMs = 60_000, subscription = id } = {}) {
+  const { organizationId, sql } = webhooks
+  const rows = Array.from({ length: count }, (_, n) => {
+    const at = new Date(Date.now() - ageMs + n)
+    return { id: newIdAt('wbd', at), at, event: newId('evt') }
+  })
+  await sql`
+    with r as (
+      select * from json_to_recordset(${JSON.stringify(rows)}::text::json) as r(id text, at timestamptz, event text)
+    ), e as (
+      insert into events (at, organization_id, event_id, type, source, payload)
+      select at, ${organizationId}, event, ${type}, 'svc', '{"id":"' || event || '"}' from r
+    ), d as (
+      insert into deliveries (id, organization_id, subscription_id, event_type, event_id)
+      select id, ${organizationId}, ${subscription}, ${type}, event from r
+    )
+    insert into dead_deliveries (id, organization_id, subscription_id) select id, ${organizationId}, ${subscription} from r
+  `
+  return rows
+}
+
+const completed = (replayId: string | null) =>
+  until(async () => {
+    const now = await replay(replayId)
+    expect(now).toMatchObject({ status: 'completed', finished_at: expect.any(String) })
+    return now
+  })
+
+describe('one delivery', () => {
+  test.each(['dead', 'succeeded'])(
+    'that is %s is sent again, as the same event, beginning with attempt 1',
+    async (status) => {
+      if (status === 'dead') await die(1)
+      else await webhooks.emit({ payload: '{"n":1}' })
+      await until(async () => expect(await webhooks.deliveries({ status })).toHaveLength(1))
+      const [original] = await webhooks.deliveries({ status })
+      const before = receiver.got.length
+      const made = await replayOne(original?.id)
+      expect(made).toEqual({
+        id: expect.stringMatching(/^wbd_/),
+        object: 'webhook_delivery',
+        subscription_id: id,
+        replayed_from: original?.id,
+        status: 'pending',
+      })
+      await until(() => expect(receiver.got).toHaveLength(before + 1))
+      expect(receiver.got[before]?.headers).toMatchObject({
+        'x-svc-event-id': original?.event_id,
+        'x-svc-delivery-id': made.id,
+        'x-svc-attempt': '1',
+      })
+      await until(async () => {
+        expect(await webhooks.delivery(made.id)).toMatchObject({
+          status: 'succeeded',
+          replayed_from: original?.id,
+          payload: expect.any(Object),
+        })
+      })
+      expect(await webhooks.delivery(original?.id ?? '')).toMatchObject({ status, replayed_from: null })
+      const again = await replayOne(made.id)
+      await until(async () => expect(await webhooks.delivery(again.id)).toMatchObject({ status: 'succeeded' }))
+    },
+  )
+
+  test('that waits for its first attempt, has lost its payload or its subscription, is refused', async () => {
+    const [dead] = await die(1)
+    expect(await failureOf(replayOne(dead?.id, systemCaller(newId('org'))))).toBe('resource_not_found')
+    expect(await failureOf(replayOne(newId('wbd')))).toBe('resource_not_found')
+    await pause('paused')
+    await webhooks.emit({})
+    await until(async () => expect(await webhooks.deliveries({ status: 'pending' })).toHaveLength(1))
+    expect(await failureOf(replayOne((await webhooks.deliveries({ status: 'pending' }))[0]?.id))).toBe(
+      'delivery_pending',
+    )
+    await webhooks.sql`delete from events where event_id = ${dead?.event ?? ''}`
+    expect(await failureOf(replayOne(dead?.id))).toBe('payload_expired')
+    await webhooks.sql`update subscriptions set status = 'disabled', disabled_reason = 'gone', disabled_at = now()`
+    expect(await failureOf(replayOne(dead?.id))).toBe('webhook_subscription_disabled')
+    await webhooks.sql`delete from subscriptions`
+    expect(await failureOf(replayOne(dead?.id))).toBe('resource_not_found')
+  })
+
+  test('is replayed once for a repeated key', async () => {
+    const [dead] = await die(1)
+    const caller = { ...webhooks.caller, idempotency: { key: newId('req'), fingerprint: 'f' } }
+    expect(await replayOne(dead?.id, caller)).toEqual(await replayOne(dead?.id, caller))
+    await until(() => expect(receiver.got).toHaveLength(1))
+    expect(await webhooks.deliveries()).toHaveLength(2)
+  })
+})
+
+describe('a replay of many', () => {
+  test('sends each dead delivery of its range again, oldest first, and counts', async () => {
+    const outside = await die(2, { ageMs: 7_200_000 })
+    const dead = await die(40)
+    const other = await webhooks.subscribe({ url: receiver.url })
+    await die(3, { subscription: other.id })
+    const made = await replayMany()
+    expect(made).toMatchObject({
+      object: 'webhook_replay',
+      subscription_id: id,
+      status: 'queued',
+      matched: 40,
+      enqueued: 0,
+      truncated: false,
+      next_since: null,
+      finished_at: null,
+    })
+    expect(await completed(made.id)).toMatchObject({ matched: 40, enqueued: 40 })
+    await until(async () => expect(await replay(made.id)).toMatchObject({ succeeded: 40, failed: 0 }))
+    expect(new Set(gotIds())).toEqual(new Set(dead.map(({ event }) => event)))
+    expect(receiver.got).toHaveLength(40)
+    const deliveries = await webhooks.deliveries({ status: 'succeeded', subscription_id: id })
+    expect(new Set(deliveries.map(({ replayed_from }) => replayed_from))).toEqual(new Set(dead.map((row) => row.id)))
+    expect(await webhooks.deliveries({ status: 'dead', subscription_id: id })).toHaveLength(42)
+    expect(gotIds()).not.toContain(outside[0]?.event)
+  })
+
+  test('takes the types and the range that it is told: since and not until', async () => {
+    const dead = await die(10)
+    await die(5, { type: 'contact.created', ageMs: 30_000 })
+    const at = (n: number) => dead[n]?.at.toISOString() ?? ''
+    expect(await replayMany({ since: at(2), until: at(7), dry_run: true })).toMatchObject({ id: null, matched: 5 })
+    expect(await replayMany({ event_types: ['contact.created'], dry_run: true })).toMatchObject({ matched: 5 })
+    expect(await replayMany({ event_types: ['contact.updated'], dry_run: true })).toMatchObject({ matched: 0 })
+    expect(await webhooks.sql`select id from replays`).toEqual([])
+    expect(await completed((await replayMany({ event_types: ['contact.created'] })).id)).toMatchObject({ enqueued: 5 })
+    const { id: replayId } = await replayMany({ since: at(2), until: at(7) })
+    await completed(replayId)
+    await until(() => expect(receiver.got).toHaveLength(10))
+    expect(new Set(gotIds().slice(5))).toEqual(new Set(dead.slice(2, 7).map(({ event }) => event)))
+    expect(await failureOf(replayMany({ since: at(7), until: at(2) }))).toBe('invalid_field_value')
+  })
+
+  test('of failed ones sends them now, and not at their time', async () => {
+    receiver.respondWith(answer(500))
+    await webhooks.emit({}, {})
+    await until(async () => expect(await webhooks.deliveries({ status: 'failed' })).toHaveLength(2))
+    await webhooks.sql`update due_deliveries set due_at = now() + interval '1 hour'`
+    receiver.respondWith(answer(200))
+    const made = await replayMany({ status: 'failed' })
+    expect(made).toMatchObject({ matched: 2 })
+    await until(async () => expect(await replay(made.id)).toMatchObject({ status: 'completed', succeeded: 2 }))
+  })
+
+  test('never replays what died after it began, nor its own', async () => {
+    await die(3)
+    await pause('paused')
+    const made = await replayMany()
+    await until(async () => expect(await replay(made.id)).toMatchObject({ enqueued: 3 }))
+    await die(3, { ageMs: 90_000 })
+    await pause('active')
+    receiver.respondWith(answer(410))
+    await until(() => expect(receiver.got.length).toBeGreaterThan(0))
+    await until(async () => expect(await replay(made.id)).toMatchObject({ enqueued: 3, failed: 3 }))
+  })
+
+  test('runs alone for its subscription, and can be cancelled', async () => {
+    await die(30)
+    await pause('paused')
+    const made = await replayMany()
+    expect(await failureOf(replayMany())).toBe('replay_in_progress')
+    await until(async () => expect(await replay(made.id)).toMatchObject({ status: 'running', enqueued: 5 }))
+    const cancelled = await cancel(made.id)
+    expect(cancelled).toMatchObject({ status: 'cancelled', finished_at: expect.any(String) })
+    expect(await cancel(made.id)).toEqual(cancelled)
+    await pause('active')
+    await until(async () => expect(await replay(made.id)).toMatchObject({ enqueued: 5, succeeded: 5 }))
+    const second = await replayMany()
+    expect(await completed(second.id)).toMatchObject({ enqueued: 30 })
+    expect(await cancel(second.id)).toMatchObject({ status: 'completed' })
+  })
+
+  test('goes on where a process stopped in the middle, and repeats nothing', async () => {
+    await die(60)
+    receiver.respondWith((response) => void setTimeout(() => response.end(), 20))
+    const first = startReplays(webhooks, webhooks.attempts.wake)
+    const made = await replayMany()
+    await until(async () => expect((await replay(made.id)).enqueued).toBeGreaterThan(5))
+    await first.stop()
+    await until(async () => expect(await replay(made.id)).toMatchObject({ status: 'completed', succeeded: 60 }))
+    expect(new Set(gotIds()).size).toBe(60)
+    expect(receiver.got).toHaveLength(60)
+  })
+
+  test('ends when its subscription is disabled or deleted', async () => {
+    await die(30)
+    await pause('paused')
+    const made = await replayMany()
+    await until(async () => expect(await replay(made.id)).toMatchObject({ enqueued: 5 }))
+    await webhooks.sql`update subscriptions set status = 'disabled', disabled_reason = 'operator', disabled_at = now()`
+    await webhooks.hurry()
+    await until(async () => expect(await replay(made.id)).toMatchObject({ status: 'cancelled', failed: 5 }))
+    expect(await failureOf(replayMany())).toBe('webhook_subscription_disabled')
+    expect(await failureOf(replayMany({ dry_run: true }))).toBe('webhook_subscription_disabled')
+  })
+
+  test('has a share of its own: a new event overtakes it', async () => {
+    await die(100)
+    receiver.respondWith((response) => void setTimeout(() => response.end(), 100))
+    const made = await replayMany()
+    await until(() => expect(receiver.got.length).toBeGreaterThan(5))
+    const [fresh] = await webhooks.emit({})
+    const at = performance.now()
+    await until(() => expect(gotIds()).toContain(fresh))
+    expect(performance.now() - at).toBeLessThan(1_500)
+    expect((await replay(made.id)).enqueued).toBeLessThan(90)
+    const waiting = await webhooks.sql`select from due_deliveries where replay_id = ${made.id ?? ''} and not tried`
+    expect(waiting.length).toBeLessThanOrEqual(5)
+  })
+})
+
+test('beyond 100,000 a replay says where the next one begins', async () => {
+  const { sql, organizationId } = webhooks
+  const start = Date.now() - 3_000_000
+  const times = Array.from({ length: 1_001 }, (_, n) => firstIdAt('wbd', new Date(start + n)).slice(0, 14))
+  await sql.begin(async (tx) => {
+    await tx`set local statement_timeout = 0`
+    await tx`
+      insert into dead_deliveries (id, organization_id, subscription_id)
+      select t || lpad(n::text, 16, '0'), ${organizationId}, ${id} from unnest(${times}::text[]) t, generate_series(1, 100) n
+    `
+  })
+  const first = await replayMany({ dry_run: true })
+  expect(first).toMatchObject({
+    matched: 100_000,
+    truncated: true,
+    next_since: new Date(start + 1_000).toISOString(),
+  })
+  const next = await replayMany({ since: first.next_since ?? '', dry_run: true })
+  expect(next).toMatchObject({ matched: 100, truncated: false, next_since: null })
+})
+
+test('replays are listed newest first, and nobody else’s', async () => {
+  const ids = []
+  for (let n = 0; n < 3; n++) {
+    const made = await replayMany()
+    await completed(made.id)
+    ids.unshift(made.id)
+  }
+  const list = async (query: object, caller = webhooks.caller) => {
+    const page = await listWebhookReplays(webhooks, { params: {}, query, body: undefined }, caller)
+    return 'whole' in page ? [] : page.data.map((item) => item.id)
+  }
+  expect(await list({})).toEqual(ids)
+  expect(await list({ limit: '2', subscription_id: id })).toEqual(ids.slice(0, 2))
+  expect(await list({ subscription_id: newId('wbs') })).toEqual([])
+  const stranger = systemCaller(newId('org'))
+  expect(await list({}, stranger)).toEqual([])
+  expect(await failureOf(replay(ids[0] ?? '', stranger))).toBe('resource_not_found')
+  expect(await failureOf(cancel(ids[0] ?? '', stranger))).toBe('resource_not_found')
+  expect(await failureOf(replayMany({}, stranger))).toBe('resource_not_found')
+})

@@ -1,0 +1,256 @@
+import { systemCaller } from '@app/shared/ask.ts'
+import { newId } from '@app/shared/ids.ts'
+import { toProblem } from '@app/shared/problem.ts'
+import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest'
+import { ownNumber, type TestWebhooks, testWebhooks } from '../testing/app.ts'
+import { type Receiver, startReceiver } from '../testing/receiver.ts'
+import { until } from '../testing/until.ts'
+import { createWebhookSecret } from './create-webhook-secret.ts'
+import { deleteWebhookSecret } from './delete-webhook-secret.ts'
+import { disableWebhookSubscription } from './disable-webhook-subscription.ts'
+import { enableWebhookSubscription } from './enable-webhook-subscription.ts'
+import { testWebhookSubscription } from './test-webhook-subscription.ts'
+import { updateWebhookSubscription } from './update-webhook-subscription.ts'
+
+let webhooks: TestWebhooks
+let receiver: Receiver
+let id: string
+
+beforeAll(async () => {
+  webhooks = await testWebhooks()
+  receiver = await startReceiver()
+})
+afterAll(async () => {
+  await receiver.close()
+  await webhooks.close()
+})
+beforeEach(async () => {
+  await webhooks.clear()
+  receiver.got.length = 0
+  receiver.respondWith((response) => void response.end('ok'))
+  id = (await webhooks.subscribe({ url: receiver.url })).id
+})
+
+type Changes = Parameters<typeof updateWebhookSubscription>[1]['body']
+const patch = (body: Changes, caller = webhooks.caller) =>
+  webhooks.ask(updateWebhookSubscription, { params: { id }, body }, caller)
+const enable = (body: { url?: string } = {}) => webhooks.ask(enableWebhookSubscription, { params: { id }, body })
+const disable = () => webhooks.ask(disableWebhookSubscription, { body: { subscription_id: id } })
+const addSecret = (body: { expires_in_hours?: number } = {}) =>
+  webhooks.ask(createWebhookSecret, { params: { id }, body })
+const revoke = (secret_id: string) => webhooks.ask(deleteWebhookSecret, { params: { id, secret_id } })
+const sendTest = () => webhooks.ask(testWebhookSubscription, { params: { id } })
+
+const failureOf = (work: Promise<unknown>) =>
+  work.then(
+    () => null,
+    (err: unknown) => toProblem(err),
+  )
+const gotIds = () => receiver.got.map(({ headers }) => headers['x-svc-event-id'])
+
+describe('a change', () => {
+  test('is what the subscription is from then on', async () => {
+    const changed = await patch({
+      url: `${receiver.url}/other`,
+      events: ['contact.created'],
+      description: 'second',
+      phone_number_ids: [ownNumber],
+    })
+    expect(changed).toMatchObject({
+      url: `${receiver.url}/other`,
+      events: ['contact.created'],
+      description: 'second',
+      phone_number_ids: [ownNumber],
+      status: 'active',
+    })
+    expect(await webhooks.subscription(id)).toEqual(changed)
+    expect(await patch({ description: null, phone_number_ids: null })).toMatchObject({
+      description: null,
+      phone_number_ids: null,
+      events: ['contact.created'],
+    })
+    const [, wanted] = await webhooks.emit({}, { type: 'contact.created' })
+    await until(() => expect(gotIds()).toEqual([wanted]))
+  })
+
+  test('that changes nothing leaves it as it was', async () => {
+    const before = await webhooks.subscription(id)
+    expect(await patch({})).toEqual(before)
+    expect(await patch({ url: receiver.url, events: ['message.received'], status: 'active' })).toEqual(before)
+    expect(await webhooks.sql`select id from outbox`).toEqual([])
+  })
+
+  test('is refused for a URL that is not public, and for a number of somebody else', async () => {
+    expect(await failureOf(patch({ url: 'https://10.0.0.1/' }))).toMatchObject({ param: 'url' })
+    expect(await failureOf(patch({ phone_number_ids: [ownNumber, '999999999999'] }))).toMatchObject({
+      failure: 'invalid_field_value',
+      param: 'phone_number_ids[1]',
+    })
+  })
+
+  test('of somebody else’s subscription is a 404, whatever it says', async () => {
+    const stranger = systemCaller(newId('org'))
+    for (const body of [{}, { url: 'https://10.0.0.1/' }, { phone_number_ids: ['999999999999'] }]) {
+      expect(await failureOf(patch(body, stranger))).toMatchObject({ failure: 'resource_not_found' })
+    }
+  })
+})
+
+describe('a subscription that is paused by hand', () => {
+  test('holds what comes, and sends it when it is resumed', async () => {
+    expect(await patch({ status: 'paused' })).toMatchObject({ status: 'paused', disabled_reason: null })
+    const held = await webhooks.emit(...Array.from({ length: 30 }, () => ({})))
+    await until(async () => expect(await webhooks.deliveries({ status: 'pending' })).toHaveLength(30))
+    expect(receiver.got).toEqual([])
+    expect(await patch({ status: 'active' })).toMatchObject({ status: 'active', disabled_reason: null })
+    await until(() => expect(new Set(gotIds())).toEqual(new Set(held)))
+    expect(receiver.got).toHaveLength(30)
+  })
+
+  test('gives an event that comes after its resumption a turn before its backlog is through', async () => {
+    await patch({ status: 'paused' })
+    await webhooks.emit(...Array.from({ length: 200 }, () => ({})))
+    await until(async () => expect(await webhooks.deliveries({ status: 'pending' })).toHaveLength(100))
+    await webhooks.sql`update due_deliveries set due_at = now() - interval '1 hour'`
+    receiver.respondWith((response) => void setTimeout(() => response.end(), 50))
+    await patch({ status: 'active' })
+    await until(() => expect(receiver.got.length).toBeGreaterThan(10))
+    const [fresh = ''] = await webhooks.emit({})
+    await until(() => expect(gotIds()).toContain(fresh))
+    expect(gotIds().indexOf(fresh)).toBeLessThan(150)
+    await until(() => expect(receiver.got).toHaveLength(201))
+    expect(new Set(gotIds()).size).toBe(201)
+  })
+
+  test('is not probed, though it had paused itself before', async () => {
+    await webhooks.sql`update subscriptions set status = 'paused', disabled_reason = 'consecutive_failures', paused_at = now()`
+    await webhooks.emit({})
+    await webhooks.sql`update lanes set failures = 20, due_at = now() + interval '1 hour'`
+    expect(await patch({ status: 'paused' })).toMatchObject({ status: 'paused', disabled_reason: null })
+    await webhooks.hurry()
+    await until(async () => {
+      expect(await webhooks.sql`select due_at from lanes`).toEqual([{ dueAt: null }])
+    })
+    expect(receiver.got).toEqual([])
+  })
+})
+
+test('one that had paused itself begins anew when it is resumed', async () => {
+  await webhooks.sql`update subscriptions set status = 'paused', disabled_reason = 'consecutive_failures', paused_at = now()`
+  const [eventId] = await webhooks.emit({})
+  await until(async () => expect(await webhooks.deliveries()).toHaveLength(1))
+  await webhooks.sql`update lanes set failures = 20, due_at = now() + interval '1 hour', paced_until = now() + interval '1 hour'`
+  expect(await patch({ status: 'active' })).toMatchObject({ status: 'active', consecutive_failures: 0 })
+  await until(() => expect(gotIds()).toEqual([eventId]))
+})
+
+test('another URL is tried at once, whatever the old one waited for', async () => {
+  await patch({ url: 'http://127.0.0.1:9/' })
+  const [eventId] = await webhooks.emit({})
+  await until(async () => expect(await webhooks.deliveries({ status: 'failed' })).toHaveLength(1))
+  await webhooks.sql`update lanes set failures = 7, due_at = now() + interval '1 hour', paced_until = now() + interval '1 hour'`
+  await patch({ url: receiver.url })
+  await until(() => expect(gotIds()).toEqual([eventId]))
+})
+
+describe('a disabled subscription', () => {
+  const refusals = [
+    ['a change', () => patch({ description: 'x' })],
+    ['a resumption', () => patch({ status: 'active' })],
+    ['a secret', () => addSecret()],
+    ['a test', () => sendTest()],
+  ] as const
+
+  test('can be read, and refuses everything but to be enabled', async () => {
+    await patch({ status: 'paused' })
+    await webhooks.emit({}, {})
+    await until(async () => expect(await webhooks.deliveries({ status: 'pending' })).toHaveLength(2))
+    expect(await disable()).toMatchObject({ status: 'disabled', disabled_reason: 'operator' })
+    await until(async () => expect(await webhooks.deliveries({ status: 'dead' })).toHaveLength(2))
+    for (const [what, ask] of refusals) {
+      expect(await failureOf(ask()), what).toMatchObject({ failure: 'webhook_subscription_disabled' })
+    }
+    const [secret] = (await webhooks.subscription(id)).secrets
+    expect(await failureOf(revoke(secret?.id ?? ''))).toMatchObject({ failure: 'webhook_subscription_disabled' })
+
+    const enabled = await enable({ url: `${receiver.url}/new` })
+    expect(enabled).toMatchObject({
+      status: 'active',
+      disabled_reason: null,
+      consecutive_failures: 0,
+      url: `${receiver.url}/new`,
+      replayable_count: 2,
+    })
+    const [eventId] = await webhooks.emit({})
+    await until(() => expect(gotIds()).toEqual([eventId]))
+    expect(await enable()).toMatchObject({ status: 'active', url: `${receiver.url}/new` })
+  })
+
+  test('is not enabled at a URL that is not public', async () => {
+    await disable()
+    expect(await failureOf(enable({ url: 'https://10.0.0.1/' }))).toMatchObject({ param: 'url' })
+    expect(await webhooks.subscription(id)).toMatchObject({ status: 'disabled' })
+  })
+})
+
+test('a test event goes to its subscription alone, whatever that selects', async () => {
+  const other = await startReceiver()
+  await webhooks.subscribe({ url: other.url })
+  const answer = await sendTest()
+  expect(answer).toMatchObject({ object: 'webhook_delivery', event_type: 'webhook.test', status: 'pending' })
+  await until(() => expect(gotIds()).toEqual([answer.event_id]))
+  const [got] = receiver.got
+  expect(got?.headers).toMatchObject({ 'x-svc-event': 'webhook.test', 'x-svc-delivery-id': answer.id })
+  const { initial_secret: _, secrets: __, ...shown } = { initial_secret: '', ...(await webhooks.subscription(id)) }
+  expect(JSON.parse(String(got?.body))).toEqual({
+    id: answer.event_id,
+    type: 'webhook.test',
+    created_at: expect.any(String),
+    data: { subscription: shown },
+  })
+  await until(async () => expect(await webhooks.delivery(answer.id)).toMatchObject({ status: 'succeeded' }))
+  expect(await webhooks.delivery(answer.id)).toMatchObject({ payload: { type: 'webhook.test' } })
+  expect(other.got).toEqual([])
+  await other.close()
+})
+
+describe('secrets', () => {
+  test('are shown once, listed without their text, and at most five at a time', async () => {
+    const made = await addSecret({ expires_in_hours: 2 })
+    expect(made).toEqual({
+      id: expect.stringMatching(/^sec_/),
+      object: 'webhook_signing_secret',
+      secret: expect.stringMatching(/^whsec_[\w-]{43}$/),
+      created_at: expect.any(String),
+      expires_at: expect.any(String),
+    })
+    expect(Date.parse(made.expires_at ?? '') - Date.now()).toBeGreaterThan(7_190_000)
+    for (let n = 0; n < 3; n++) await addSecret()
+    const { secrets } = await webhooks.subscription(id)
+    expect(secrets).toHaveLength(5)
+    expect(secrets.find((secret) => secret.id === made.id)).toEqual({
+      id: made.id,
+      created_at: made.created_at,
+      expires_at: made.expires_at,
+    })
+    expect(await failureOf(addSecret())).toMatchObject({ failure: 'too_many_secrets' })
+    await webhooks.sql`update secrets set expires_at = now() where id = ${made.id}`
+    expect(await addSecret()).toMatchObject({ expires_at: null })
+  })
+
+  test('one without an expiry remains, when all are revoked at the same time', async () => {
+    const others = [await addSecret(), await addSecret(), await addSecret({ expires_in_hours: 1 })]
+    const { secrets } = await webhooks.subscription(id)
+    const results = await Promise.all(secrets.map((secret) => failureOf(revoke(secret.id))))
+    expect(results.filter((problem) => problem?.failure === 'last_secret')).toHaveLength(1)
+    const left = (await webhooks.subscription(id)).secrets
+    expect(left).toMatchObject([{ expires_at: null }])
+    const revoked = [...others, ...secrets].find((secret) => secret.id !== left[0]?.id)
+    expect(await failureOf(revoke(revoked?.id ?? ''))).toMatchObject({ failure: 'resource_not_found' })
+  })
+
+  test('of another subscription are not found', async () => {
+    const other = await webhooks.subscribe({ url: receiver.url })
+    expect(await failureOf(revoke(other.secrets[0]?.id ?? ''))).toMatchObject({ failure: 'resource_not_found' })
+  })
+})

@@ -1,0 +1,19 @@
+import type { Handler } from '@app/shared/contract.ts'
+import type { deleteWebhookSecret as contract } from '@app/shared/contracts/webhooks.ts'
+import { notFound, Problem } from '@app/shared/problem.ts'
+import type { App } from '../app.ts'
+import { lockSubscription, refuseDisabled } from './subscriptions.ts'
+
+/** From the commit on nothing is signed with it: the secrets that sign are read with each claim. */
+export const deleteWebhookSecret: Handler<App, typeof contract> = async ({ sql }, { params }, caller) => {
+  const { id, secret_id: secretId } = params
+  await sql.begin(async (tx) => {
+    const subscription = await lockSubscription(tx, caller.organizationId, id)
+    const { secrets } = subscription
+    if (!secrets.some((secret) => secret.id === secretId)) throw notFound()
+    refuseDisabled(subscription)
+    if (!secrets.some((secret) => secret.id !== secretId && secret.expires === null)) throw new Problem('last_secret')
+    await tx`delete from secrets where subscription_id = ${id} and id = ${secretId}`
+  })
+  return { id: secretId, object: 'webhook_signing_secret', deleted: true }
+}

@@ -1,0 +1,46 @@
+import type { Answer, Handler } from '@app/shared/contract.ts'
+import { subscriptionResumed } from '@app/shared/contracts/webhook-events.ts'
+import { enableWebhookSubscription as contract } from '@app/shared/contracts/webhooks.ts'
+import type { TransactionSql } from '@app/shared/database.ts'
+import { once, storedAnswer } from '@app/shared/idempotency.ts'
+import { firstIdAt } from '@app/shared/ids.ts'
+import type { App } from '../app.ts'
+import { renewLane } from '../attempts/wake-lane.ts'
+import { payloadsSince } from '../deliveries/retention.ts'
+import { findSubscription, lockSubscription, toSubscription } from './subscriptions.ts'
+import { tellOf } from './tell-of.ts'
+
+export const enableWebhookSubscription: Handler<App, typeof contract> = async (app, { params, body }, caller) => {
+  const stored = await storedAnswer(app.sql, app.sealKeys, caller)
+  if (stored) return stored
+  const { organizationId } = caller
+  await findSubscription(app.sql, organizationId, params.id)
+  if (body.url !== undefined) await app.egress.checkUrl(body.url)
+  const answer = await once(app, contract, caller, async (tx): Promise<Answer<typeof contract>> => {
+    const { id, url, status } = await lockSubscription(tx, organizationId, params.id)
+    if (status !== 'active') await enable(tx, id, body.url ?? url)
+    const row = await findSubscription(tx, organizationId, id)
+    return { ...toSubscription(row), replayable_count: await replayable(tx, id) }
+  })
+  app.attempts.wake()
+  return answer
+}
+
+async function enable(tx: TransactionSql, id: string, url: string) {
+  await tx`
+    update subscriptions set status = 'active', url = ${url}, disabled_reason = null, disabled_at = null,
+      paused_at = null, updated_at = now()
+    where id = ${id}
+  `
+  await renewLane(tx, id)
+  await tellOf(tx, subscriptionResumed, [{ id }], 'enabled')
+}
+
+/** Its dead deliveries whose payload is still kept. */
+async function replayable(tx: TransactionSql, id: string) {
+  const [row] = await tx<{ count: number }[]>`
+    select count(*)::int as count from dead_deliveries
+    where subscription_id = ${id} and id >= ${firstIdAt('wbd', payloadsSince())}
+  `
+  return row?.count ?? 0
+}

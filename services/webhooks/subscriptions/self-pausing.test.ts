@@ -1,0 +1,191 @@
+import { afterAll, beforeAll, beforeEach, expect, test } from 'vitest'
+import { type TestWebhooks, testWebhooks } from '../testing/app.ts'
+import { answer, type Receiver, startReceiver } from '../testing/receiver.ts'
+import { until } from '../testing/until.ts'
+import { sweepFailing } from './disable-webhook-subscription.ts'
+
+let webhooks: TestWebhooks
+let receiver: Receiver
+let witness: Receiver
+let id: string
+let witnessId: string
+
+const operational = [
+  'webhook.subscription.failing',
+  'webhook.subscription.paused',
+  'webhook.subscription.resumed',
+  'webhook.subscription.disabled',
+] as const
+
+beforeAll(async () => {
+  webhooks = await testWebhooks()
+})
+afterAll(async () => {
+  await Promise.all([receiver.close(), witness.close()])
+  await webhooks.close()
+})
+beforeEach(async () => {
+  await Promise.all([receiver?.close(), witness?.close()])
+  receiver = await startReceiver()
+  witness = await startReceiver()
+  await webhooks.clear()
+  id = (await webhooks.subscribe({ url: receiver.url, events: ['message.received', ...operational] })).id
+  witnessId = (await webhooks.subscribe({ url: witness.url, events: [...operational] })).id
+})
+
+const told = (by = witness) =>
+  by.got
+    .map(({ body }) => JSON.parse(body.toString()))
+    .map(({ type, data }) => [type.split('.').at(-1), data.subscription.id, data.reason])
+
+const rests = async () => {
+  const [lane] = await webhooks.sql<{ waitS: number | null; isHeld: boolean }[]>`
+    select extract(epoch from due_at - now())::float8 as wait_s, held_until > now() as is_held from lanes where id = ${id}
+  `
+  expect(lane?.isHeld).toBe(false)
+  expect(lane?.waitS).toBeGreaterThan(20)
+  return lane?.waitS ?? 0
+}
+
+/** A delivery that fails, to a lane that failed before, since so many minutes. */
+async function failOnceMore(failures: number, minutes: number) {
+  receiver.respondWith(answer(500))
+  await webhooks.emit({})
+  await until(async () => expect(await webhooks.deliveries({ status: 'failed' })).toHaveLength(1))
+  await webhooks.sql`
+    update lanes set failures = ${failures}, failing_since = now() - ${minutes} * interval '1 minute' where id = ${id}
+  `
+  await webhooks.hurry()
+  await until(() => expect(receiver.got).toHaveLength(2))
+}
+
+const probe = async () => {
+  const before = receiver.got.length
+  await webhooks.sql`update lanes set due_at = now() where id = ${id}`
+  webhooks.attempts.wake()
+  await until(() => expect(receiver.got).toHaveLength(before + 1))
+}
+
+test('the twentieth failure in a row, over ten minutes, pauses it, and the others are told', async () => {
+  await failOnceMore(19, 11)
+  await until(async () => {
+    expect(await webhooks.subscription(id)).toMatchObject({
+      status: 'paused',
+      disabled_reason: 'consecutive_failures',
+      consecutive_failures: 20,
+    })
+  })
+  const waitS = await until(rests)
+  expect(waitS).toBeGreaterThan(230)
+  expect(waitS).toBeLessThan(361)
+  await until(() => expect(told()).toEqual([['paused', id, 'consecutive_failures']]))
+  const { data } = JSON.parse(String(witness.got[0]?.body))
+  const { secrets: _, ...shown } = await webhooks.subscription(id)
+  expect(data.subscription).toEqual(shown)
+  expect(receiver.got.map(({ headers }) => headers['x-svc-event'])).toEqual(['message.received', 'message.received'])
+})
+
+test('twenty failures within ten minutes do not', async () => {
+  await failOnceMore(19, 9)
+  await until(rests)
+  expect(await webhooks.subscription(id)).toMatchObject({ status: 'active', consecutive_failures: 20 })
+})
+
+test('failures count from the first of the row: a success between begins a new one', async () => {
+  await failOnceMore(0, 30)
+  await until(async () => {
+    expect(
+      await webhooks.sql`select failing_since > now() - interval '1 minute' as is_new from lanes where id = ${id}`,
+    ).toEqual([{ isNew: true }])
+  })
+})
+
+test('paused by itself it is probed after 5, 10, 20 minutes and more, and one success heals it', async () => {
+  await failOnceMore(19, 11)
+  const waits = [await until(rests)]
+  for (let n = 0; n < 5; n++) {
+    await probe()
+    waits.push(await until(rests))
+  }
+  for (const [n, minutes] of [5, 10, 20, 40, 60, 60].entries()) {
+    expect(Math.abs((waits[n] ?? 0) / 60 - minutes)).toBeLessThanOrEqual(minutes * 0.2)
+  }
+  const held = await webhooks.emit(...Array.from({ length: 20 }, () => ({})))
+  await until(async () => expect(await webhooks.deliveries({ status: 'pending' })).toHaveLength(20))
+  expect(receiver.got).toHaveLength(7)
+  receiver.respondWith(answer(200))
+  await probe()
+  await until(async () => {
+    expect(await webhooks.subscription(id)).toMatchObject({
+      status: 'active',
+      disabled_reason: null,
+      consecutive_failures: 0,
+    })
+  })
+  await until(() => expect(told().at(-1)).toEqual(['resumed', id, 'recovered']))
+  const gotIds = () => receiver.got.map(({ headers }) => headers['x-svc-event-id'])
+  await until(() => expect(gotIds()).toEqual(expect.arrayContaining(held)))
+})
+
+test('an event that comes to a lane that sleeps, paused by itself, is its next probe', async () => {
+  await webhooks.sql`
+    update subscriptions set status = 'paused', disabled_reason = 'consecutive_failures', paused_at = now() where id = ${id}
+  `
+  await webhooks.sql`insert into lanes (id, grp, failures) values (${id}, ${webhooks.organizationId}, 25)`
+  const [eventId] = await webhooks.emit({})
+  await until(async () => expect(await webhooks.subscription(id)).toMatchObject({ status: 'active' }))
+  expect(receiver.got.map(({ headers }) => headers['x-svc-event-id'])).toContain(eventId)
+})
+
+test('five days without a success disable it, and what it holds is dead', async () => {
+  await failOnceMore(19, 11)
+  await until(async () => expect(await webhooks.subscription(id)).toMatchObject({ status: 'paused' }))
+  expect(await sweepFailing(webhooks.sql)).toBe(0)
+  await webhooks.sql`update subscriptions set paused_at = now() - interval '121 hours' where id = ${id}`
+  expect(await sweepFailing(webhooks.sql)).toBe(1)
+  expect(await webhooks.subscription(id)).toMatchObject({ status: 'disabled', disabled_reason: 'failing_too_long' })
+  await until(async () => {
+    expect(await webhooks.deliveries({ status: 'dead', subscription_id: id })).toMatchObject([
+      { error_code: 'subscription_disabled' },
+    ])
+  })
+  await until(() => expect(told().at(-1)).toEqual(['disabled', id, 'failing_too_long']))
+})
+
+test('a 410 is told, too', async () => {
+  receiver.respondWith(answer(410))
+  await webhooks.emit({})
+  await until(() => expect(told()).toEqual([['disabled', id, 'gone']]))
+})
+
+test('the fifth failure in a row is told once', async () => {
+  receiver.respondWith(answer(500))
+  await webhooks.emit(...Array.from({ length: 8 }, () => ({})))
+  await until(() => expect(told()).toEqual([['failing', id, 'consecutive_failures']]))
+  await until(rests)
+  await probe()
+  await until(rests)
+  expect(told()).toHaveLength(1)
+})
+
+test('two endpoints that are both dead do not tell of each other for ever', async () => {
+  receiver.respondWith(answer(500))
+  witness.respondWith(answer(500))
+  await webhooks.emit(...Array.from({ length: 5 }, () => ({})))
+  await until(() => expect(told()).toContainEqual(['failing', id, 'consecutive_failures']))
+  for (let n = 0; n < 6; n++) {
+    const before = witness.got.length
+    await webhooks.sql`update due_deliveries set due_at = now() where subscription_id = ${witnessId}`
+    await webhooks.sql`
+      update lanes set due_at = now(), paced_until = '-infinity', arrivals = arrivals + 1 where id = ${witnessId}
+    `
+    webhooks.attempts.wake()
+    await until(() => expect(witness.got.length).toBeGreaterThan(before))
+  }
+  await until(async () => {
+    expect((await webhooks.subscription(witnessId)).consecutive_failures).toBeGreaterThanOrEqual(5)
+  })
+  const events =
+    await webhooks.sql`select headers->>'type' as type, headers->>'except' as about from outbox where headers->>'type' like 'webhook.%'`
+  expect(events).toEqual([{ type: 'webhook.subscription.failing', about: id }])
+})

@@ -1,0 +1,54 @@
+import { fileTypeFromBuffer } from 'file-type'
+import { kindOf } from './media-kinds.ts'
+
+/** So many bytes tell what a file is. */
+export const headBytes = 4_100
+
+const unsaid = new Set(['', 'application/octet-stream', 'binary/octet-stream'])
+
+/** Other names of the same types. */
+const synonyms: Record<string, string> = {
+  'image/jpg': 'image/jpeg',
+  'audio/mp3': 'audio/mpeg',
+  'audio/x-m4a': 'audio/mp4',
+  'audio/m4a': 'audio/mp4',
+  'audio/x-aac': 'audio/aac',
+  'audio/opus': 'audio/ogg',
+}
+
+/** Containers that do not tell what is in them, by what may be. */
+const containers: Record<string, RegExp> = {
+  'application/zip': /^application\/vnd\.openxmlformats-officedocument\./,
+  'application/x-cfb': /^application\/(msword|vnd\.ms-(excel|powerpoint))$/,
+  'video/mp4': /^audio\/mp4$/,
+  'video/3gpp': /^(audio|video)\/(mp4|3gpp|amr)$/,
+}
+
+/** A type without its parameters, in lower case, under its common name; '' when nothing is said. */
+export function plainType(contentType: string | undefined): string {
+  const [type = ''] = (contentType ?? '').toLowerCase().split(';')
+  const plain = type.trim()
+  return unsaid.has(plain) ? '' : (synonyms[plain] ?? plain)
+}
+
+/**
+ * What a file is, by its first bytes and by what its sender says: a type that the platform takes, or null when they
+ * disagree or it takes no such file. Nothing said ('') leaves it to the bytes.
+ */
+export async function settleType(head: Uint8Array, declared: string): Promise<string | null> {
+  const found = (await fileTypeFromBuffer(head))?.mime
+  if (found === undefined) return declared === 'text/plain' && isText(head) ? declared : null
+  // Of ogg the platform takes opus alone.
+  const sniffed = found === 'audio/ogg; codecs=opus' ? 'audio/ogg' : found === 'audio/ogg' ? null : plainType(found)
+  if (sniffed === null) return null
+  const agreed =
+    declared === '' || declared === sniffed ? sniffed : containers[sniffed]?.test(declared) ? declared : null
+  return agreed !== null && kindOf(agreed) !== null ? agreed : null
+}
+
+/** WebP is for stickers alone, which the API does not have. */
+export const isWebp = (head: Uint8Array): boolean => ascii(head, 0, 4) === 'RIFF' && ascii(head, 8, 12) === 'WEBP'
+
+const ascii = (bytes: Uint8Array, from: number, to: number) => Buffer.from(bytes.subarray(from, to)).toString('latin1')
+
+const isText = (head: Uint8Array) => !head.includes(0)

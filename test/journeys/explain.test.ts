@@ -1,0 +1,51 @@
+import { afterAll, beforeAll, expect, test } from 'vitest'
+import { admin } from './admin.ts'
+import { client, type Json, until } from './client.ts'
+import { type Receiver, startReceiver } from './receiver.ts'
+
+const { api, phone, sendText } = client()
+let receiver: Receiver
+
+beforeAll(async () => {
+  receiver = await startReceiver()
+  await api('POST', '/webhook_subscriptions', {
+    body: { url: receiver.url, events: ['message.sent', 'message.status'] },
+  })
+})
+afterAll(() => receiver.close())
+
+const sentences = ({ history }: Json): string[] => history.map(({ what }: Json) => what)
+
+test('explain tells the whole life of a message: request, acceptance, attempts, statuses, deliveries', async () => {
+  const accepted = await sendText('explain me')
+  const { id } = accepted.body.data
+  await until(async () => {
+    const { body } = await api('GET', `/${phone}/messages/${id}`)
+    expect(body.data.status).toBe('read')
+    expect(receiver.deliveries.filter(({ raw }) => raw.includes(body.data.message_id))).toHaveLength(4)
+  })
+  await until(async () => {
+    const life = await admin('explain', id)
+    const whats = sentences(life)
+    expect(whats).toContain(`POST /v1/${phone}/messages: 200`)
+    expect(whats).toContain('accepted')
+    expect(whats).toContain('attempt 1 to send it: sent')
+    expect(whats).toContain('is read')
+    expect(whats.filter((what) => what === 'attempt 1 to deliver it: 200').length).toBeGreaterThanOrEqual(4)
+    const times = life.history.map(({ at }: Json) => at).filter(Boolean)
+    expect(times).toEqual(times.toSorted())
+  })
+  const { request_id: requestId } = accepted.body
+  expect(sentences(await admin('explain', requestId))).toContain('attempt 1 to send it: sent')
+  const delivery = receiver.deliveries.at(-1)?.headers['x-svc-delivery-id'] ?? ''
+  expect(sentences(await admin('explain', delivery))).toEqual([
+    expect.stringMatching(/ is to be delivered$/),
+    'attempt 1 to deliver it: 200',
+    'is succeeded',
+  ])
+})
+
+test('what is not there is said so', async () => {
+  await expect(admin('explain', 'msg_01JQ8Z6V0A7XJ2N5T9WQ3RBKCD')).rejects.toThrow('resource_not_found')
+  await expect(admin('explain', 'cus_01JQ8Z6V0A7XJ2N5T9WQ3RBKCD')).rejects.toThrow('neither a message')
+})

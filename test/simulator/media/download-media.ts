@@ -1,0 +1,23 @@
+import type { FastifyInstance } from 'fastify'
+import type { App } from '../app.ts'
+import { authenticate } from '../graph/authenticate.ts'
+
+interface Route {
+  Querystring: Partial<Record<string, string>>
+}
+
+/** Serves the bytes of a file where `readMedia` said: for a while, and to a bearer alone. Everything else is a bare 401 or 404. */
+export function serveDownloads(app: App, http: FastifyInstance) {
+  http.get<Route>('/whatsapp_business/attachments/', async (request, reply) => {
+    const { number } = authenticate(app, request.headers.authorization)
+    const medium = app.media.ofPath(request.query)
+    if (!medium || (medium.phoneNumberId !== null && medium.phoneNumberId !== number.phoneNumberId))
+      return reply.code(404).send()
+    const name = (medium.filename ?? medium.id).replaceAll(/[^\w.-]/g, '_')
+    return reply
+      .type(medium.mimeType)
+      .header('content-length', medium.size)
+      .header('content-disposition', `attachment; filename="${name}"`)
+      .send(await app.files.read(medium.id))
+  })
+}

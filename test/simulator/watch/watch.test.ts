@@ -1,0 +1,136 @@
+import { expect, test } from 'vitest'
+import { person, startTrial } from '../trial.ts'
+import { chromiumPath, openPage } from './browser.ts'
+
+if (!chromiumPath) console.log('The watch page is not driven: no chromium on this machine (CHROMIUM_PATH names one).')
+
+const pixel = 'iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mP8z8BQDwAEhQGAhKmMIQAAAABJRU5ErkJggg=='
+
+const buttons = {
+  type: 'interactive',
+  interactive: {
+    type: 'button',
+    header: { type: 'text', text: 'Your table' },
+    body: { text: 'Shall we keep it?' },
+    footer: { text: 'Until noon' },
+    action: { buttons: ['Yes', 'No'].map((title) => ({ type: 'reply', reply: { id: title.toLowerCase(), title } })) },
+  },
+}
+
+test.skipIf(!chromiumPath)('shows sends as they come, and plays the customer', async () => {
+  const trial = await startTrial({ settings: { statuses: ['sent', 'delivered'], status_delay_ms: 5 } })
+  const { receive, receiver, send, upload, number, url } = trial
+  await receive(number, { text: { body: '<b>hello</b>' } })
+  const { page, complaints } = await openPage(url)
+  const thread = page.locator('#thread li')
+  await expect.poll(() => thread.allInnerTexts()).toEqual([expect.stringContaining('<b>hello</b>')])
+
+  const { body: sent } = await send(number, buttons)
+  const bubble = thread.filter({ hasText: 'Shall we keep it?' })
+  await bubble.getByText('delivered').waitFor()
+  await bubble.getByRole('button', { name: 'Yes' }).click()
+  const tapped = { type: 'button_reply', button_reply: { id: 'yes', title: 'Yes' } }
+  const context = { id: sent.messages?.[0]?.id }
+  await expect.poll(() => receiver.messages().at(-1)).toMatchObject({ from: person, interactive: tapped, context })
+  await thread.filter({ hasText: 'button_reply yes' }).waitFor()
+
+  await bubble.getByRole('button', { name: 'mark read' }).click()
+  await bubble.locator('small.status-read').waitFor()
+  await expect.poll(() => receiver.statuses().at(-1)).toMatchObject({ ...context, status: 'read' })
+
+  await makeTemplate(trial)
+  await send(number, {
+    type: 'template',
+    template: {
+      name: 'ready',
+      language: { code: 'en_US' },
+      components: [{ type: 'body', parameters: [{ type: 'text', text: 'Ana' }] }],
+    },
+  })
+  await thread.filter({ hasText: 'Hi Ana, it is ready.' }).getByRole('button', { name: 'Coming' }).click()
+  await expect
+    .poll(() => receiver.messages().at(-1))
+    .toMatchObject({ type: 'button', button: { text: 'Coming', payload: 'Coming' } })
+
+  const { body: file } = await upload(number, { type: 'image/png', bytes: Buffer.from(pixel, 'base64') })
+  await send(number, { type: 'image', image: { id: file['id'], caption: 'A picture' } })
+  const picture = thread.filter({ hasText: 'A picture' }).locator('img')
+  await expect.poll(() => picture.evaluate((image) => Reflect.get(image, 'naturalWidth') as number)).toBe(1)
+
+  await page.getByLabel("Customer's name").fill('Ana')
+  await page.getByLabel('Message').fill('Thank you')
+  await page.getByLabel('Message').press('Enter')
+  await expect.poll(() => receiver.messages().at(-1)).toMatchObject({ text: { body: 'Thank you' } })
+  await page.getByLabel("Customer's number", { exact: true }).fill('4915112345678')
+  await page.getByRole('button', { name: 'Open' }).click()
+  await page.getByLabel('Message').fill('Guten Tag')
+  await page.getByLabel('Message').press('Enter')
+  await expect.poll(() => receiver.messages().at(-1)).toMatchObject({ from: '4915112345678' })
+  await expect.poll(() => page.locator('#chats button').allInnerTexts()).toHaveLength(2)
+
+  const shot = process.env['SCREENSHOT']
+  if (shot) {
+    await page.locator('#chats button').nth(1).click()
+    await page.getByText('Thank you').last().waitFor()
+    await page.screenshot({ path: shot })
+  }
+  expect(complaints).toEqual([])
+})
+
+const makeTemplate = ({ control, number }: Awaited<ReturnType<typeof startTrial>>) =>
+  control('POST', 'templates', {
+    phone_number_id: number.phone_number_id,
+    name: 'ready',
+    components: [
+      { type: 'HEADER', format: 'TEXT', text: 'Good news' },
+      { type: 'BODY', text: 'Hi {{1}}, it is ready.' },
+      { type: 'BUTTONS', buttons: [{ type: 'QUICK_REPLY', text: 'Coming' }] },
+    ],
+  })
+
+test('tells whoever follows what is new, and whoever was away what they missed', async () => {
+  const { receive, number, url } = await startTrial()
+  await receive(number, { text: { body: 'first' } })
+  const first = await firstEvent(url)
+  expect(first.data).toMatchObject({ type: 'inbound', number: number.phone_number_id, person })
+  await receive(number, { text: { body: 'second' } })
+  const missed = await firstEvent(url, first.id)
+  expect(missed.data).toMatchObject({ message: { text: { body: 'second' } } })
+})
+
+async function firstEvent(url: string, last?: string) {
+  const response = await fetch(`${url}/watch/events`, {
+    headers: last === undefined ? {} : { 'last-event-id': last },
+  })
+  let text = ''
+  for await (const chunk of response.body ?? []) {
+    text += Buffer.from(chunk).toString()
+    const [, id = '', data] = /^id: (\d+)\ndata: (.*)$/m.exec(text) ?? []
+    if (data === undefined) continue
+    return { id, data: JSON.parse(data) as Record<string, unknown> }
+  }
+  throw new Error('The stream ended.')
+}
+
+test('stops although somebody follows', async () => {
+  const { stop, url } = await startTrial()
+  const response = await fetch(`${url}/watch/events`)
+  const ended = response.text()
+  await stop()
+  expect(await ended).toContain('retry:')
+})
+
+test('serves a file to be looked at, never to be run', async () => {
+  const { control, url } = await startTrial()
+  const typeOf = async (mime_type: string) => {
+    const { body } = await control('POST', 'media', { mime_type, data: 'aGk=' })
+    return (await fetch(`${url}/watch/files/${String(body['id'])}`)).headers.get('content-type')
+  }
+  expect(await typeOf('image/png')).toBe('image/png')
+  expect(await typeOf('text/html')).toBe('application/octet-stream')
+  expect(await typeOf('image/svg+xml')).toBe('application/octet-stream')
+  expect((await fetch(`${url}/watch/files/1`)).status).toBe(404)
+  const page = await fetch(url)
+  expect(page.headers.get('content-security-policy')).toContain("script-src 'self'")
+  expect(await page.text()).not.toMatch(/<script(?! type="module" src)/)
+})
