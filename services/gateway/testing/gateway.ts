@@ -15,6 +15,8 @@ import { createApp } from '../app.ts'
 import { contractModules } from '../contracts.ts'
 import { buildHttp } from '../http.ts'
 import { budgetsIn, connectRedis } from '../limits/rate-lease.ts'
+import { routeSetup } from '../onboarding/route-setup.ts'
+import type { Signup } from '../onboarding/signup-settings.ts'
 import { routeMedia } from '../media/serve-media.ts'
 import { routeUpstreamCallbacks, type UpstreamSecrets } from '../upstream-callback.ts'
 import { startTestPlatform } from './platform.ts'
@@ -22,6 +24,16 @@ import { startTestPlatform } from './platform.ts'
 const serviceEnv = { NATS_REPLICAS: 1, LOG_LEVEL: 'silent', PROBE_PORT: 0, PROBE_HOST: '127.0.0.1' }
 
 export const secrets: UpstreamSecrets = { appSecret: 'app-secret', verifyToken: 'verify-token' }
+
+const signup: Signup = {
+  appId: '1000',
+  configId: 'config-1',
+  scriptUrl: 'https://connect.example/sdk.js',
+  origins: ['https://dialog.example', 'https://web.dialog.example'],
+  extras: '{"version":"v4"}',
+  apiVersion: 'v23.0',
+  isSecure: true,
+}
 
 /** Endpoints that no service has. */
 const echoes = {
@@ -113,6 +125,7 @@ export async function startTestGateway({ redisUrl = inject('redisUrl'), trustedP
   const http = await buildHttp(app, [...Object.values(contractModules), echoes], { openapi: '3.1.0' })
   routeMedia(http, app)
   routeUpstreamCallbacks(http, app, secrets)
+  routeSetup(http, app, signup)
   const url = await http.listen({ host: '127.0.0.1', port: 0 })
   const agent = new Agent({ connections: 64 })
   return {
