@@ -60,6 +60,13 @@ const echoes = {
     body: z.instanceof(Uint8Array),
     answer: z.unknown(),
   }),
+  echoTagged: rpc({
+    subject: 'rpc.echo.echo-tagged',
+    summary: 'Answers the text of its query, with an ETag',
+    http: { method: 'GET', path: '/tagged', tag: 'Echoes', etag: true },
+    query: z.object({ text: z.string().min(1) }),
+    answer: z.unknown(),
+  }),
   getNobody: rpc({
     subject: 'rpc.nobody.get-nobody',
     summary: 'Served by nobody',
@@ -76,7 +83,7 @@ interface Echoing {
 }
 
 async function serveEchoes(peer: Service): Promise<Echoing & Serving> {
-  const { echo, echoSync, echoBytes } = echoes
+  const { echo, echoSync, echoBytes, echoTagged } = echoes
   let gate = Promise.resolve()
   const passedOn: string[] = []
   const pass = (name: string) => {
@@ -85,10 +92,11 @@ async function serveEchoes(peer: Service): Promise<Echoing & Serving> {
   }
   const serving = await serve(
     { ...peer, name: 'platform' },
-    { echo, echoSync, echoBytes },
+    { echo, echoSync, echoBytes, echoTagged },
     {
       echo: (_app, input, caller) => pass('echo').then(() => ({ input, caller })),
       echoSync: (_app, input, caller) => pass('echoSync').then(() => ({ input, caller })),
+      echoTagged: (_app, { query }) => pass('echoTagged').then(() => ({ text: query.text })),
       echoBytes: (_app, { query, body }) => pass('echoBytes').then(() => ({ whole: true, ...query, body })),
     },
   )

@@ -69,6 +69,7 @@ export const toTemplate = (row: TemplateRow, { phoneNumber }: TemplateAccount): 
 /** The number of the path and the business account behind it, whose templates are meant. */
 export interface TemplateAccount {
   organizationId: string
+  phoneNumberId: string
   businessAccountId: string
   phoneNumber: string | null
   accountId: string
@@ -90,7 +91,7 @@ export async function findAccount(
   { organizationId, phoneNumberId }: Number,
 ): Promise<TemplateAccount> {
   const [account] = await sql<TemplateAccount[]>`
-    select organization_id, business_account_id, phone_number, account_id, sealed_token, refusal, attached,
+    select organization_id, phone_number_id, business_account_id, phone_number, account_id, sealed_token, refusal, attached,
       clock_timestamp()::text as asked_at
     from senders where organization_id = ${organizationId} and phone_number_id = ${phoneNumberId}
   `
