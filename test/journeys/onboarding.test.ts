@@ -174,6 +174,15 @@ describe.skipIf(chromiumPath === undefined)('the hosted page', () => {
     await page.context().close()
   })
 
+  test('where the platform’s script is blocked, the page says so', async () => {
+    const { link } = await newLink()
+    const { page } = await visit(browser, 'about:blank')
+    await page.route('**/signup/sdk.js', (route) => route.abort())
+    await page.goto(link.setup_url)
+    await waitForTitle(page, 'The platform’s window is not available')
+    await page.context().close()
+  })
+
   test('a double click opens one window', async () => {
     const { page } = await visit(browser, (await newLink()).link.setup_url)
     const windows: Page[] = []
