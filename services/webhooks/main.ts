@@ -56,7 +56,8 @@ const core: Core = {
 }
 const housekeeping = await startHousekeeping(core, {
   partitions,
-  sweeps: [sweepExpired, sweepOverflow, sweepFailing, sweepDead, sweepLanes, sweepReplays],
+  sweeps: [sweepExpired, sweepDead, sweepLanes, sweepReplays],
+  minutely: [sweepOverflow, sweepFailing],
 })
 const attempts = startAttempts(core)
 const app: App = { ...core, attempts, replays: startReplays(core, attempts.wake) }

@@ -45,7 +45,7 @@ export interface LaneHealth {
   commit: () => void
 }
 
-export interface After {
+interface After {
   failures: number
   waitMs: number | null
   /** The first of the failures in a row is among these ends. */
@@ -117,8 +117,9 @@ function step({ failures: before, health }: State, end: Ended, now: number): Sta
   }
   const failures = before + 1
   if (failures < breakerFailures) return { failures, health: { ...health, atOnce: 1 } }
+  // Attempts that were under way when it opened are no probes, and change nothing about the first one.
+  if (!end.isProbe && health.openUntil > now) return { failures, health: { ...health, atOnce: 1 } }
   const { first, longest } = end.isPaused ? healingProbesMs : probesMs
-  // Attempts that were under way when it opened are no probes, and do not put the first one off.
   const probeMs = end.isProbe ? Math.min(Math.max(health.probeMs, first / 2) * 2, longest) : first
   return { failures, health: { ...health, atOnce: 1, probeMs, openUntil: now + spread(probeMs, 0.2) } }
 }
