@@ -6,7 +6,7 @@ const everyBytes = 4 * 1024 * 1024
 
 type Collect = (options: { type: 'minor'; execution: 'sync' }) => void
 
-const collect = exposeCollection()
+let collect: Collect | undefined
 
 /**
  * The same bytes, while the buffers of those that have passed are freed. By itself V8 lets them grow to 32 MB, twice the
@@ -20,6 +20,7 @@ export async function* collecting(bytes: AsyncIterable<Uint8Array>): AsyncGenera
     passed += chunk.length
     if (passed < everyBytes) continue
     passed = 0
+    collect ??= exposeCollection()
     collect({ type: 'minor', execution: 'sync' })
   }
 }

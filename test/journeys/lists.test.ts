@@ -7,10 +7,8 @@ let conversationId: string
 
 beforeAll(async () => {
   await inbound(customer, 'first')
-  await until(async () => {
-    const { body } = await api('GET', `/${phone}/contacts?phone_number=${encodeURIComponent(customer)}`)
-    expect(body.data).toHaveLength(1)
-  })
+  // The contact is there a moment before its window is open.
+  await until(async () => expect((await sendText('opened', { to: customer })).status).toBe(200))
   for (let n = 0; n < 12; n++) {
     const answer = await sendText(`list ${n}`, { to: customer })
     expect(answer.status).toBe(200)

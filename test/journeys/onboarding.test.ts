@@ -174,6 +174,15 @@ describe.skipIf(chromiumPath === undefined)('the hosted page', () => {
     await page.context().close()
   })
 
+  test('where the platform’s script is blocked, the page says so', async () => {
+    const { link } = await newLink()
+    const { page } = await visit(browser, 'about:blank')
+    await page.route('**/signup/sdk.js', (route) => route.abort())
+    await page.goto(link.setup_url)
+    await waitForTitle(page, 'The platform’s window is not available')
+    await page.context().close()
+  })
+
   test('a double click opens one window', async () => {
     const { page } = await visit(browser, (await newLink()).link.setup_url)
     const windows: Page[] = []
@@ -241,10 +250,10 @@ test('a restriction that the platform reports stops sends, and its end lets them
     api('POST', `/${phone}/messages`, {
       body: { messaging_product: 'chat', to: newPhone(), type: 'text', text: { body: 'Hello' } },
     })
-  expect((await send()).body.error.code).toBe('account_restricted')
+  await until(async () => expect((await send()).body.error.code).toBe('account_restricted'))
   await control('/control/numbers', { phone_number_id: phone, status: 'CONNECTED', tell: true })
   await until(async () => expect(await account(customer.id)).toMatchObject({ status: 'connected' }))
-  expect((await send()).body.error.code).toBe('outside_24h_window')
+  await until(async () => expect((await send()).body.error.code).toBe('outside_24h_window'))
 })
 
 test('registration: a wrong PIN, an unknown number and a malformed PIN are refused', async () => {

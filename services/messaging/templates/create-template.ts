@@ -82,7 +82,7 @@ async function adopt(app: App, asking: Asking, wanted: Wanted, creation: Creatio
   creation.mayExist = false
   const found = named.find((one) => one.language === language && !goneWords.includes(one.status))
   if (!found) return null
-  if (!isSameContent(found.components, components)) throw new Problem('template_already_exists', { param: 'name' })
+  if (!isSameContent(components, found.components)) throw new Problem('template_already_exists', { param: 'name' })
   return {
     providerTemplateId: found.id,
     upstreamStatus: found.status,

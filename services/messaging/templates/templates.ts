@@ -44,10 +44,11 @@ export const isShown = (sql: Sql | TransactionSql) => sql`(held_until is null or
 export const componentOf = (components: readonly Component[], type: string): Component | undefined =>
   components.find((component) => String(component.type).toUpperCase() === type)
 
-/** The text of the body; a template for codes may have none of its own. */
+/** The text of the body. That of a template for codes is the platform's own, and shows the code. */
 export function bodyOf(components: readonly Component[]): string {
-  const text = componentOf(components, 'BODY')?.['text']
-  return typeof text === 'string' ? text : ''
+  const body = componentOf(components, 'BODY')
+  const text = body?.['text']
+  return typeof text === 'string' ? text : body ? '{{1}}' : ''
 }
 
 export const toTemplate = (row: TemplateRow, { phoneNumber }: TemplateAccount): z.input<typeof Template> => ({

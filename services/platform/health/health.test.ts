@@ -211,4 +211,19 @@ describe('a report', () => {
     await report(organizationId, phoneNumberId, { event: 'ACCOUNT_VIOLATION' })
     await settled(phoneNumberId, { status: 'connected', upstreamStatus: 'FLAGGED' })
   })
+
+  test('of every send that fails has the platform asked once a minute', async () => {
+    const { organizationId, phoneNumberId } = await connected()
+    const asked = () => it.upstream.asked.filter(({ line }) => line.includes(`/${phoneNumberId}?`)).length
+    it.upstream.asked.length = 0
+    for (let n = 1; n <= 3; n++) {
+      await report(organizationId, phoneNumberId, { code: 131_037 }, `failed-${n}`)
+      await until(async () => {
+        const handled = await it.app.sql`select from handled_events where event_id = ${`${organizationId}:failed-${n}`}`
+        expect(handled).toHaveLength(1)
+      })
+      await until(() => expect(asked()).toBe(1))
+    }
+    expect((await account(phoneNumberId))?.minutes).toBeLessThanOrEqual(1)
+  })
 })

@@ -63,7 +63,7 @@ const isGone = ({ code, subcode }: { code: number; subcode: number | undefined }
 /** Asked without an answer: it is asked again, later each time. */
 async function release({ sql }: App, account: DueAccount, failures = account.pollFailures) {
   await sql`
-    update accounts set poll_held_until = '-infinity', poll_failures = ${failures + 1},
+    update accounts set poll_held_until = '-infinity', poll_failures = ${failures + 1}, polled_at = now(),
       poll_at = now() + ${pollAgainMs(failures)} * interval '1 ms'
     where organization_id = ${account.organizationId} and id = ${account.id}
       and poll_held_until = ${account.heldUntil}::timestamptz
@@ -104,7 +104,7 @@ async function write(tx: TransactionSql, account: DueAccount, answer: UpstreamNu
   await tx`
     update accounts set status = ${status}, upstream_status = ${told?.status ?? known.upstreamStatus},
       phone_number = ${told?.phoneNumber ?? known.phoneNumber}, name = ${told?.name ?? known.name},
-      poll_held_until = '-infinity', poll_failures = 0,
+      poll_held_until = '-infinity', poll_failures = 0, polled_at = now(),
       poll_at = now() + ${pollAfterMs({ status, reportedUntil: known.reportedUntil }, now)} * interval '1 ms'
     where organization_id = ${organizationId} and id = ${id}
   `

@@ -208,23 +208,28 @@ test('a link that expired, was revoked, or whose customer is suspended or archiv
   expect(asked('/oauth/')).toBe(0)
 })
 
-test('a link that is revoked while the code is spent attaches nothing', async () => {
-  const opened = await openSetup(it)
-  const dialog = dialogOf(opened, await beginAt(it, opened))
-  it.upstream.answers.set(`/${opened.businessAccountId}/phone_numbers`, 'hang up')
-  await ask(it.app, completeSetup, dialog).catch(() => {})
-  const { caller, params } = opened.asOwner
-  await ask(it.app, revokeSetupLink, undefined, { caller, params: { ...params, link_id: opened.linkId } })
-  showNumbers(it.upstream, opened.businessAccountId, [{ phoneNumberId: opened.phoneNumberId }])
-  await it.app.sql`update onboardings set due_at = now() where setup_link_id = ${opened.linkId}`
-  const resuming = startResuming(it.app)
-  await vi.waitFor(async () => {
-    const [row] = await it.app.sql`select step, sealed_token from onboardings where setup_link_id = ${opened.linkId}`
-    expect(row).toEqual({ step: 'failed', sealedToken: null })
-  }, 5_000)
-  await resuming.stop()
-  expect(await it.app.sql`select id from accounts where phone_number_id = ${opened.phoneNumberId}`).toEqual([])
-})
+test.each(['number', 'account_only'] as const)(
+  'a link that is revoked while the code is spent attaches no %s',
+  async (event) => {
+    const opened = await openSetup(it)
+    const told = { event, phone_number_id: event === 'number' ? opened.phoneNumberId : null }
+    const dialog = dialogOf(opened, await beginAt(it, opened), told)
+    it.upstream.answers.set(`/${opened.businessAccountId}/phone_numbers`, 'hang up')
+    await ask(it.app, completeSetup, dialog).catch(() => {})
+    const { caller, params } = opened.asOwner
+    await ask(it.app, revokeSetupLink, undefined, { caller, params: { ...params, link_id: opened.linkId } })
+    const numbers = event === 'number' ? [{ phoneNumberId: opened.phoneNumberId }] : []
+    showNumbers(it.upstream, opened.businessAccountId, numbers)
+    await it.app.sql`update onboardings set due_at = now() where setup_link_id = ${opened.linkId}`
+    const resuming = startResuming(it.app)
+    await vi.waitFor(async () => {
+      const [row] = await it.app.sql`select step, sealed_token from onboardings where setup_link_id = ${opened.linkId}`
+      expect(row).toEqual({ step: 'failed', sealedToken: null })
+    }, 5_000)
+    await resuming.stop()
+    expect(await it.app.sql`select id from accounts where organization_id = ${opened.organizationId}`).toEqual([])
+  },
+)
 
 test('a state is good for its own link, and a page for the browser’s newest', async () => {
   const one = await openSetup(it)
