@@ -59,6 +59,15 @@ test('null clears name and metadata', async () => {
   expect(await number.update(id, { name: null, metadata: null })).toMatchObject({ name: null, metadata: null })
 })
 
+test('a name that a message brings is a change, once', async () => {
+  const number = await newNumber(directory.app)
+  const { contact } = await number.open({ phone_number: '+15550123456' })
+  for (let n = 0; n < 2; n++) await number.inbound({ wa_id: '15550123456', profile_name: 'Ana' })
+  const events = await eventsOf(directory, number.organizationId)
+  expect(events.map(({ type }) => type)).toEqual(['contact.created', 'contact.updated'])
+  expect(events[1]).toMatchObject({ data: { contact: { id: contact.id, name: 'Ana', changed_fields: ['name'] } } })
+})
+
 test('of many parallel changes to one value only one is a change', async () => {
   const { number, id } = await newContact()
   await Promise.all(Array.from({ length: 50 }, () => number.update(id, { name: 'Eva' })))
