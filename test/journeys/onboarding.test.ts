@@ -250,10 +250,11 @@ test('a restriction that the platform reports stops sends, and its end lets them
     api('POST', `/${phone}/messages`, {
       body: { messaging_product: 'chat', to: newPhone(), type: 'text', text: { body: 'Hello' } },
     })
-  expect((await send()).body.error.code).toBe('account_restricted')
+  // Nobody waited for the report: messaging has it some milliseconds after platform.
+  await until(async () => expect((await send()).body.error.code).toBe('account_restricted'))
   await control('/control/numbers', { phone_number_id: phone, status: 'CONNECTED', tell: true })
   await until(async () => expect(await account(customer.id)).toMatchObject({ status: 'connected' }))
-  expect((await send()).body.error.code).toBe('outside_24h_window')
+  await until(async () => expect((await send()).body.error.code).toBe('outside_24h_window'))
 })
 
 test('registration: a wrong PIN, an unknown number and a malformed PIN are refused', async () => {
