@@ -69,6 +69,8 @@ export async function recordSystem(core: Core, item: WaitingItem): Promise<boole
         source: 'api',
         status: 'delivered',
         rank: 4,
+        media: null,
+        event: null,
       },
     ]),
   )

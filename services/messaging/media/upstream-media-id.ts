@@ -7,9 +7,9 @@ import { type StoredFile, type UploadResult, uploadToPlatform } from './upload-t
 const rememberedDays = 29
 /** How long an upload is held without a renewal. */
 const leaseSeconds = 30
-/** How long a failure answers for the tries that follow: a refusal for good, and any other. */
+/** How long a failure answers for the tries that follow: a refusal for good, and any other (shorter than the first wait of a send). */
 const refusedSeconds = 60
-const failedSeconds = 10
+const failedSeconds = 3
 
 interface PlatformFile {
   organizationId: string

@@ -1,6 +1,7 @@
 import { newIdAt } from '@app/shared/ids.ts'
-import { afterAll, beforeAll, beforeEach, expect, test } from 'vitest'
+import { afterAll, beforeAll, beforeEach, expect, test, vi } from 'vitest'
 import { phoneNumberId, type TestMessaging, testMessaging } from '../testing/app.ts'
+import { inboundValue, platformOf } from '../testing/callbacks.ts'
 import { oldMessagesSweep } from './delete-old-messages.ts'
 
 let app: TestMessaging
@@ -71,6 +72,23 @@ test('an open send stays until it is over', async () => {
   await sweep()
   expect(new Set(await left())).toEqual(new Set([open, relaxed]))
   expect(await left()).not.toContain(over)
+})
+
+test('the file of a customer goes with its message', async () => {
+  await app.setSender({ retention_days: 1 })
+  const platform = platformOf(app)
+  app.files.sent.set('90001', { bytes: Buffer.from('picture'), mimeType: 'image/jpeg' })
+  const image = { id: '90001', mime_type: 'image/jpeg' }
+  const picture = (id: string, at: Date) =>
+    inboundValue(id, '', { type: 'image', image, timestamp: String(Math.floor(at.getTime() / 1000)) })
+  await platform.messages(picture('wamid.OLD', daysAgo(2)), picture('wamid.NEW', daysAgo(0)))
+  await vi.waitFor(async () => expect(await app.sql`select 1 from media where file_key is not null`).toHaveLength(2), {
+    timeout: 10_000,
+  })
+  await sweep()
+  expect(await app.sql`select upstream_id from messages`).toEqual([{ upstreamId: 'wamid.NEW' }])
+  expect(await app.sql`select 1 from media`).toHaveLength(1)
+  expect(await app.sql`select 1 from unclaimed_files`).toHaveLength(1)
 })
 
 test('another organization, and one that keeps longer, lose nothing; a detached number follows its organization', async () => {

@@ -27,7 +27,7 @@ import { createRefusalOf } from '../senders/refusal-of.ts'
 import { createKnownConversations } from '../sends/known-conversations.ts'
 import type { SendBody } from '../sends/draft.ts'
 import { sendMessage } from '../sends/send-message.ts'
-import { storeSender } from '../senders/put-sender.ts'
+import { putSender, storeSender } from '../senders/put-sender.ts'
 import { createKnownTemplates } from '../templates/known-templates.ts'
 import { createMediaPlatform, type MediaPlatform } from './media-platform.ts'
 
@@ -61,6 +61,8 @@ export interface TestMessaging extends App {
   /** Recipients whose window is closed. */
   closedWindows: Set<string>
   setSender: (changes: Partial<z.output<typeof AccountState>>) => Promise<void>
+  /** The same, as platform asks it. */
+  putSender: (changes: Partial<z.output<typeof AccountState>>) => Promise<unknown>
   events: () => Promise<Array<{ id: string; subject: string; payload: Record<string, unknown> }>>
   statusOf: (id: string) => Promise<string>
   close: () => Promise<void>
@@ -141,6 +143,8 @@ export async function testMessaging(): Promise<TestMessaging> {
     number: { organizationId, phoneNumberId },
     closedWindows,
     setSender,
+    putSender: (changes) =>
+      putSender(app, { params: {}, query: {}, body: { ...sender(), version: ++version, ...changes } }, callerOf()),
     send: (body, options) => sendText(app, body, options),
     events: () => eventsOf(app),
     statusOf: async (id) =>
