@@ -168,18 +168,25 @@ describe('an answer that is meant to harm is bounded', () => {
     expect(inside.got).toEqual([])
   })
 
-  test('one byte a second, without an end: 15 s, and the 2xx counts', { timeout: 40_000 }, async () => {
-    const server = createServer((_, response) => {
-      response.writeHead(200)
-      const timer = setInterval(() => response.write('a'), 1_000)
-      response.on('close', () => clearInterval(timer))
-    })
-    const at = performance.now()
-    const delivery = await afterFirst(`http://127.0.0.1:${await portOf(server)}/`)
-    expect(performance.now() - at).toBeLessThan(20_000)
-    expect(delivery).toMatchObject({ status: 'succeeded', response_status: 200 })
-    expect(delivery.response_body_snippet).toMatch(/^a+$/)
-  })
+  test(
+    'one byte a second, without an end: 15 s, and the 2xx counts; silence is a timeout',
+    { timeout: 40_000 },
+    async () => {
+      const silent = createTcpServer(() => {})
+      const silence = afterFirst(`http://127.0.0.1:${await portOf(silent)}/`)
+      const server = createServer((_, response) => {
+        response.writeHead(200)
+        const timer = setInterval(() => response.write('a'), 1_000)
+        response.on('close', () => clearInterval(timer))
+      })
+      const at = performance.now()
+      const delivery = await afterFirst(`http://127.0.0.1:${await portOf(server)}/`)
+      expect(performance.now() - at).toBeLessThan(20_000)
+      expect(delivery).toMatchObject({ status: 'succeeded', response_status: 200 })
+      expect(delivery.response_body_snippet).toMatch(/^a+$/)
+      expect(await silence).toMatchObject({ status: 'failed', error_code: 'timeout', response_status: null })
+    },
+  )
 })
 
 describe('without networks that are allowed', () => {
