@@ -42,6 +42,8 @@ export const passwordsOf = (secrets: Secrets): Record<DataServiceName, string> =
 export const natsSeedOf = (secrets: Secrets, user: NatsUser): string | undefined =>
   process.env['NATS_URL'] ? process.env['NATS_NKEY_SEED'] || undefined : secrets[`${user}NatsSeed`]
 
+export const newSecrets = (): Secrets => secretsFile.parse({})
+
 /** This data folder's secrets, made at its first start and kept in `secrets.json`, which nobody else may read. */
 export function keepSecrets(dataDir: string): Secrets {
   const file = join(dataDir, 'secrets.json')
