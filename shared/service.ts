@@ -28,7 +28,7 @@ export async function start(name: ServiceName, env: CommonEnv): Promise<Service>
   const log = createLog(name, env.LOG_LEVEL)
   const probes = await startProbes(env.PROBE_PORT, env.PROBE_HOST)
   probes.addCheck('starting', () => false)
-  const bus = await connectBus(name, env.NATS_URL, log)
+  const bus = await connectBus(name, env.NATS_URL, log, { nkeySeed: env.NATS_NKEY_SEED })
   probes.addCheck('nats', bus.isConnected)
   exitWhenClosed(bus.nc, log)
   return { name, log, probes, streamReplicas: env.NATS_REPLICAS, ...bus }
