@@ -6,7 +6,7 @@ import { isDatabaseAway, type TransactionSql } from './database.ts'
 import type { EventHeaders } from './events.ts'
 import { beginBatch, lineOf } from './metrics/batches.ts'
 import { readConsumerLag } from './metrics/consumer-lag.ts'
-import { ackWaitMs, provision } from './provision.ts'
+import { ackWaitMs, restoreConsumer } from './provision.ts'
 import type { DataService } from './service.ts'
 import { eventHeader, streamName } from './stream.ts'
 
@@ -84,7 +84,7 @@ export function consumeBatches(
       if (stopped) return
       await new Promise((resolve) => setTimeout(resolve, 250))
       // The consumer or its stream is gone (a lost store): make it anew; the relays publish again.
-      if (app.isConnected()) await provision(app.nc, { replicas: app.streamReplicas }).catch(() => {})
+      if (app.isConnected()) await restoreConsumer(app.nc, consumer, app.streamReplicas).catch(() => {})
     }
   })()
 

@@ -22,6 +22,11 @@ export const keyRing = z.string().transform((text, context): KeyRing => {
 
 const common = {
   NATS_URL: z.string().min(1),
+  /** The secret of the service's own user at the nats-server; without it the service logs in as nobody. */
+  NATS_NKEY_SEED: z
+    .string()
+    .regex(/^SU[A-Z2-7]{56}$/, 'must be the seed of a user (SU…)')
+    .optional(),
   LOG_LEVEL: z.enum(['trace', 'debug', 'info', 'warn', 'error', 'silent']).default('info'),
   /** Port of /livez, /readyz and /metrics; 0 takes a free one. */
   PROBE_PORT: z.coerce.number().int().min(0).max(65_535).default(0),
@@ -36,6 +41,7 @@ const common = {
 
 export interface CommonEnv {
   NATS_URL: string
+  NATS_NKEY_SEED?: string | undefined
   LOG_LEVEL: string
   PROBE_PORT: number
   PROBE_HOST: string

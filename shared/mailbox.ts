@@ -1,6 +1,7 @@
 import type { Sql, TransactionSql } from './database.ts'
-import { claimLanes, type Lane, type Pace, type Release, releaseLanes, renewLanes } from './lanes.ts'
+import { claimLanes, type Lane, type Pace, type Release, renewLanes } from './lanes.ts'
 import { type Loop, startLoop } from './loop.ts'
+import { type Active, type Finished, recordTurn } from './mailbox-turn.ts'
 import { watchMailbox } from './metrics/mailbox-readings.ts'
 import type { DataService } from './service.ts'
 
@@ -76,19 +77,6 @@ export interface Mailbox {
   busy: () => number
   /** Claims no more, waits for what is in work, and records it. */
   stop: () => Promise<void>
-}
-
-interface Active {
-  lane: Lane
-  inWork: number
-  /** Monotonic time of the claim or renewal; the fence counts from here. */
-  heldSince: number
-  /** What directives said so far of its release. */
-  release: Omit<Release, 'lane'>
-}
-
-interface Finished<Item, Outcome> extends Done<Item, Outcome> {
-  owner: Active
 }
 
 /** Everything a running mailbox knows. */
@@ -237,7 +225,9 @@ async function settle<Item extends { laneId: string }, Outcome>(box: Box<Item, O
   const roomy = box.arrived && !box.stopped ? [...box.active.values()].filter((owner) => hasRoom(box, owner)) : []
   box.arrived = false
   if (batch.length === 0 && empty.length === 0 && roomy.length === 0) return Infinity
-  const recorded = await box.app.sql.begin((tx) => record(tx, box, { batch, empty, roomy }))
+  const turn = { batch, empty, roomy, options: box.options, freeSlots: box.options.slots - box.busy + batch.length }
+  const mayGoOn = (owner: Active) => !box.stopped && box.active.get(owner.lane.id) === owner
+  const recorded = await box.app.sql.begin((tx) => recordTurn(tx, turn, mayGoOn))
   box.done.splice(0, batch.length)
   box.emptied.splice(0, empty.length)
   box.busy -= batch.length
@@ -256,87 +246,6 @@ async function settle<Item extends { laneId: string }, Outcome>(box: Box<Item, O
 
 const hasRoom = <Item extends { laneId: string }, Outcome>({ options }: Box<Item, Outcome>, owner: Active) =>
   owner.release.waitMs === null && owner.inWork > 0 && owner.inWork < options.capacity(owner.lane)
-
-interface Turn<Item, Outcome> {
-  batch: Finished<Item, Outcome>[]
-  empty: Active[]
-  /** Held lanes with room, into which something may have come. */
-  roomy: Active[]
-}
-
-/** The transaction of a settlement; changes nothing in memory, since it may be rolled back and run again. */
-async function record<Item extends { laneId: string }, Outcome>(
-  tx: TransactionSql,
-  box: Box<Item, Outcome>,
-  { batch, empty, roomy }: Turn<Item, Outcome>,
-) {
-  const { options } = box
-  const releases = batch.length > 0 ? releasesOf(batch, await options.settle(tx, batch)) : new Map<Active, Given>()
-  const arrivals = await arrivalsOf(tx, options.lanes, roomy)
-  const finished = Map.groupBy(batch, ({ owner }) => owner)
-  const stillIn = (owner: Active) => owner.inWork - (finished.get(owner)?.length ?? 0)
-  const candidates = [...new Set([...finished.keys(), ...arrivals.keys()])]
-  // Slots bound refills as they bound claims; a lane with nothing in work keeps at least the slot that it has freed.
-  const share = Math.floor(Math.max(0, options.slots - box.busy + batch.length) / Math.max(1, candidates.length))
-  const wants = candidates.flatMap((owner) => {
-    const release = releases.get(owner) ?? owner.release
-    const lane = { ...owner.lane, ...release }
-    const most = stillIn(owner) === 0 ? Math.max(1, share) : share
-    const free = Math.min(options.capacity(lane) - stillIn(owner), most)
-    const goesOn = options.refill && !box.stopped && release.waitMs === null && box.active.get(lane.id) === owner
-    return goesOn && free > 0 ? [{ lane, free, fresh: false }] : []
-  })
-  const items = wants.length > 0 ? await options.next(tx, wants) : []
-  const refilled = new Set(items.map((item) => item.laneId))
-  const released = [...finished.keys(), ...empty].filter(
-    (owner) => stillIn(owner) === 0 && !refilled.has(owner.lane.id),
-  )
-  const given = released.map((owner) => ({ lane: owner.lane, ...(releases.get(owner) ?? owner.release) }))
-  await releaseLanes(tx, options.lanes, await withNextDue(tx, options, given))
-  return { items, released, releases, arrivals }
-}
-
-type Given = Omit<Release, 'lane'>
-
-/** What the directives say of each owner; what one leaves out stays as an earlier one of the same hold said. */
-function releasesOf<Item extends { laneId: string }, Outcome>(
-  batch: Finished<Item, Outcome>[],
-  directives: Directive[],
-): Map<Active, Given> {
-  const owners = new Map(batch.map(({ item, owner }) => [item.laneId, owner]))
-  const releases = new Map<Active, Given>()
-  for (const { laneId, ...said } of directives) {
-    const owner = owners.get(laneId)
-    if (owner) releases.set(owner, { ...(releases.get(owner) ?? owner.release), ...said })
-  }
-  return releases
-}
-
-/** The held lanes into which something came since they were looked at, with their new count. */
-async function arrivalsOf(tx: TransactionSql, table: string, roomy: Active[]): Promise<Map<Active, string>> {
-  if (roomy.length === 0) return new Map()
-  const seen = roomy.map(({ lane }) => ({ id: lane.id, arrivals: lane.arrivals }))
-  const rows = await tx<{ id: string; arrivals: string }[]>`
-    select l.id, l.arrivals from json_to_recordset(${JSON.stringify(seen)}::text::json) as s(id text, arrivals bigint)
-    join ${tx(table)} l on l.id = s.id where l.arrivals <> s.arrivals
-  `
-  const owners = new Map(roomy.map((owner) => [owner.lane.id, owner]))
-  return new Map(rows.flatMap(({ id, arrivals }) => [[owners.get(id), arrivals] as const]).filter(isOwned))
-}
-
-const isOwned = (entry: readonly [Active | undefined, string]): entry is readonly [Active, string] =>
-  entry[0] !== undefined
-
-async function withNextDue<Item extends { laneId: string }, Outcome>(
-  tx: TransactionSql,
-  { nextDue }: MailboxOptions<Item, Outcome>,
-  given: Release[],
-): Promise<Release[]> {
-  const open = given.filter(({ waitMs }) => waitMs === null).map(({ lane }) => lane.id)
-  if (!nextDue || open.length === 0) return given
-  const next = new Map((await nextDue(tx, open)).map(({ laneId, waitMs }) => [laneId, waitMs]))
-  return given.map((release) => ({ ...release, nextMs: next.get(release.lane.id) ?? null }))
-}
 
 /** Lanes with long work keep their lease; those that another holder took meanwhile are given up. */
 async function renew<Item extends { laneId: string }, Outcome>(box: Box<Item, Outcome>) {

@@ -2,7 +2,7 @@ import { ErrorCode, headers, NatsError } from 'nats'
 import { z } from 'zod'
 import type { TransactionSql } from './database.ts'
 import { startLoop } from './loop.ts'
-import { provision } from './provision.ts'
+import { restoreStream } from './provision.ts'
 import type { DataService } from './service.ts'
 import type { EventHeaders } from './events.ts'
 import { counts } from './metrics/registered.ts'
@@ -154,11 +154,7 @@ const PublishAck = z.union([
 ])
 
 async function checkStream({ nc, sql, log, streamReplicas }: DataService) {
-  const jsm = await nc.jetstreamManager()
-  const info = await jsm.streams.info(streamName).catch(async () => {
-    await provision(nc, { replicas: streamReplicas })
-    return jsm.streams.info(streamName)
-  })
+  const info = await restoreStream(nc, streamReplicas)
   const created = info.created
   await sql.begin(async (tx) => {
     const [before] = await tx<{ streamCreated: string; lastSeq: string }[]>`

@@ -44,6 +44,8 @@ export async function serve<App extends Service, M extends object>(
       subject: contract.subject,
       handler: (err, message) => {
         if (err) return app.log.error({ err, subject: contract.subject }, 'rpc')
+        // The stream hands an event to whatever address asks for it; one that was led here is no question.
+        if (message.subject !== contract.subject) return
         const size = message.data.length
         if (work.size >= limits.count || bytes + size > limits.bytes) {
           served.observe({ subject: contract.subject, outcome: 'overloaded' }, 0)

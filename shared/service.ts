@@ -35,7 +35,7 @@ export async function start(name: ServiceName, env: CommonEnv): Promise<Service>
   probes.metrics.setDefaultLabels({ service: name })
   probes.addCheck('starting', () => false)
   const tracer = await createTracer(name, env)
-  const bus = await connectBus(name, env.NATS_URL, log)
+  const bus = await connectBus(name, env.NATS_URL, log, { nkeySeed: env.NATS_NKEY_SEED })
   probes.addCheck('nats', bus.isConnected)
   exitWhenClosed(bus.nc, log)
   const request = timeQuestions(bus.request, probes.metrics)

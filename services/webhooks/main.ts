@@ -29,6 +29,7 @@ import { createWebhookSecret } from './subscriptions/create-webhook-secret.ts'
 import { deleteWebhookSecret } from './subscriptions/delete-webhook-secret.ts'
 import { disableWebhookSubscription, sweepFailing } from './subscriptions/disable-webhook-subscription.ts'
 import { enableWebhookSubscription } from './subscriptions/enable-webhook-subscription.ts'
+import { sweepSecrets } from './subscriptions/secrets.ts'
 import { testWebhookSubscription } from './subscriptions/test-webhook-subscription.ts'
 import { updateWebhookSubscription } from './subscriptions/update-webhook-subscription.ts'
 import { createWebhookSubscription } from './subscriptions/create-webhook-subscription.ts'
@@ -56,7 +57,7 @@ const core: Core = {
 }
 const housekeeping = await startHousekeeping(core, {
   partitions,
-  sweeps: [sweepExpired, sweepDead, sweepLanes, sweepReplays],
+  sweeps: [sweepExpired, sweepDead, sweepLanes, sweepReplays, sweepSecrets],
   minutely: [sweepOverflow, sweepFailing],
 })
 const attempts = startAttempts(core)

@@ -18,7 +18,9 @@ export function readConsumerLag(
     },
     async () => {
       if (!isConnected()) throw new Error('the bus is away')
-      const { num_pending, num_ack_pending } = await (await nc.jetstreamManager()).consumers.info(streamName, consumer)
+      const { num_pending, num_ack_pending } = await (
+        await nc.jetstream().consumers.get(streamName, consumer)
+      ).info(true)
       return [
         { gauge: 'svc_consumer_waiting_events', labels, value: num_pending },
         { gauge: 'svc_consumer_unacked_events', labels, value: num_ack_pending },

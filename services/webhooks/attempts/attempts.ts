@@ -20,7 +20,7 @@ const failingShare = 0.2
  */
 export function startAttempts(core: Core): Mailbox {
   const keysOf = createKeysOf(core.sealKeys)
-  const health = createLaneHealth()
+  const health = createLaneHealth(undefined, slots * failingShare)
   return startMailbox<Attempt, Outcome>(core, {
     lanes: 'lanes',
     slots,

@@ -1,6 +1,7 @@
 import { call, systemCaller } from '@app/shared/ask.ts'
 import { connectAccount } from '@app/shared/contracts/platform.ts'
 import { withBus } from '@app/deploy/stack/bus.ts'
+import { busPlaceOf } from '@app/deploy/stack/stack-file.ts'
 import { z } from 'zod'
 import type { Options } from '../options.ts'
 import { drain } from './backlog.ts'
@@ -71,8 +72,8 @@ export async function makeFixture(project: Project, { quick }: Options): Promise
 const phoneOf = (number: number, contact: number) => `+1${201 + number}${2_000_000 + contact}`
 
 async function connectNumbers(project: Project, count: number) {
-  const { organization_id, simulator_url: simulatorUrl, nats_url: natsUrl } = project.stack()
-  return withBus(natsUrl, async (bus) => {
+  const { organization_id, simulator_url: simulatorUrl, ...stack } = project.stack()
+  return withBus(busPlaceOf(stack), async (bus) => {
     const numbers: ConnectedNumber[] = []
     for (let n = 0; n < count; n++) {
       const number = connected.parse(await control(simulatorUrl, 'POST', 'numbers', {}))

@@ -3,6 +3,8 @@ import { join } from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { portFor } from '@app/deploy/processes/ports.ts'
 import { findRecorded } from '@app/deploy/processes/records.ts'
+import { operatorOptions } from '@app/deploy/stack/bus.ts'
+import { busPlaceOf } from '@app/deploy/stack/stack-file.ts'
 import { connect, type NatsConnection } from 'nats'
 import postgres, { type Sql } from 'postgres'
 import type { Options } from '../options.ts'
@@ -86,7 +88,7 @@ export async function openProject(folder: string, { profile }: Options): Promise
 }
 
 async function connectTo({ file }: RunningStack) {
-  const nc = await connect({ servers: file.nats_url, name: 'bench', noAsyncTraces: true })
+  const nc = await connect({ ...operatorOptions(busPlaceOf(file)), noAsyncTraces: true })
   return { nc, sql: postgres(file.postgres_url, { max: 2, onnotice: () => {} }) }
 }
 
