@@ -36,10 +36,10 @@ export function readDatabase({ sql, name, probes }: Pick<DataService, 'sql' | 'n
           where published_at is null and refused is null order by seq limit 1
         ), 0)::float8 as oldest_seconds,
         (select coalesce(json_agg(d), '[]') from (
-          select consumer as label, count(*) from dead_events where dead group by 1
+          select consumer as label, count(*) as count from dead_events where dead group by 1
         ) d) as dead,
         (select coalesce(json_agg(c), '[]') from (
-          select coalesce(state, 'unknown') as label, count(*) from pg_stat_activity
+          select coalesce(state, 'unknown') as label, count(*) as count from pg_stat_activity
           where application_name = ${name} and usename = current_user group by 1
         ) c) as connections
     `
