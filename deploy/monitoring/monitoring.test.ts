@@ -38,7 +38,7 @@ const given = /^(process|nodejs)_|^up$/
 
 const base = (name: string) => name.replace(/_(bucket|count|sum)$/, '')
 const namesIn = (text: string) =>
-  [...text.matchAll(/\b(svc_[a-z_]+|process_[a-z_]+|nodejs_[a-z0-9_]+|up)(?=[{\[) ]|$)/gm)].map(([, name = '']) =>
+  [...text.matchAll(/\b(svc_[a-z_]+|process_[a-z_]+|nodejs_[a-z0-9_]+|up)(?=[{[) ]|$)/gm)].map(([, name = '']) =>
     base(name),
   )
 
