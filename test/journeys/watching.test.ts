@@ -124,7 +124,7 @@ test('the log has a line for each request, question, event, attempt and part of 
   const { phone, control, api, sendText } = client
   const { organization_id: organization, demo_contact: contact, phone_number_id: phoneNumberId } = stack.read()
   const { body } = await sendText(canary)
-  await control('/inbound', {
+  await control('/control/inbound', {
     phone_number_id: phone,
     message: { from: contact.phone_number.slice(1), type: 'text', text: { body: `${canary} in` } },
   })
@@ -134,7 +134,7 @@ test('the log has a line for each request, question, event, attempt and part of 
   await api('POST', `/${phone}/messages`, { body: `{"to":"${stranger}","text":"${canary}` })
   await api('GET', '/me', { key: `${stack.read().api_key}x` })
   receiver.respondWith((response) => response.writeHead(500).end(canary))
-  await control('/faults', { match: {}, fault: { kind: 'error', code: 131026 }, times: 1 })
+  await control('/control/faults', { match: {}, fault: { kind: 'error', code: 131026 }, times: 1 })
   await sendText(`${canary} fails`)
   await until(() => Promise.resolve(expect(sentEvents(`${canary}"`).length).toBeGreaterThan(0)))
   await until(() => Promise.resolve(expect(receiver.of('message.received').length).toBeGreaterThan(0)))
@@ -144,11 +144,12 @@ test('the log has a line for each request, question, event, attempt and part of 
       data.filter(({ content, status }: Json) => content === `${canary} fails` && status === 'failed'),
     ).toHaveLength(1)
   })
+  await until(() =>
+    Promise.resolve(expect(receiver.of('message.status').some(({ raw }) => raw.includes('131026'))).toBe(true)),
+  )
   await stack.stop()
 
-  const text = globSync(join(stack.dataDir, 'logs/*.log'))
-    .filter((file) => !file.includes('simulator'))
-    .filter((file) => /(gateway|messaging|directory|platform|webhooks)\.log$/.test(file))
+  const text = globSync(join(stack.dataDir, 'logs/{gateway,messaging,directory,platform,webhooks}.log'))
     .map((file) => readFileSync(file, 'utf8'))
     .join('')
   const private_ = [canary, stranger.slice(1), contact.phone_number.slice(1), 'trace me', receiver.url, ...secrets]
