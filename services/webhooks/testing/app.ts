@@ -22,6 +22,7 @@ import { createPayloads } from '../attempts/payloads.ts'
 import { getWebhookDelivery } from '../deliveries/get-webhook-delivery.ts'
 import { listWebhookDeliveries } from '../deliveries/list-webhook-deliveries.ts'
 import { partitions } from '../deliveries/retention.ts'
+import { createMeters } from '../metrics.ts'
 import { startReplays } from '../replays/enqueue-replays.ts'
 import { startFanOut } from '../fan-out/fan-out.ts'
 import { getWebhookSubscription } from '../subscriptions/get-webhook-subscription.ts'
@@ -75,6 +76,7 @@ export async function testWebhooks(): Promise<TestWebhooks> {
     sealKeys: keys,
     egress: createEgress({ allowCidrs: '127.0.0.0/8' }),
     payloads: createPayloads(),
+    meters: createMeters(service),
   }
   const housekeeping = await startHousekeeping(core, { partitions })
   const platform = await serve({ ...core, name: 'platform' } as const, { listAccounts }, { listAccounts: ownNumbers })
