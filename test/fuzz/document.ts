@@ -29,7 +29,7 @@ interface Parameter {
   schema: Schema
 }
 
-export type Method = 'GET' | 'POST' | 'PATCH' | 'DELETE'
+type Method = 'GET' | 'POST' | 'PATCH' | 'DELETE'
 
 /** One operation of the public API. */
 export interface Operation {

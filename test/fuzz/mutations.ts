@@ -7,7 +7,7 @@ const ajv = new Ajv2020({ strict: false })
 formats.default(ajv)
 
 /** Whether our own OpenAPI takes the value. */
-export const takes = (schema: Schema, value: unknown): boolean => ajv.validate(schema, value)
+const takes = (schema: Schema, value: unknown): boolean => ajv.validate(schema, value)
 
 type Path = (string | number)[]
 
@@ -47,7 +47,7 @@ export function mutationsOf(schema: Schema, body: unknown): Mutation[] {
 }
 
 /** As `param` names it. */
-export const nameOf = (path: Path): string =>
+const nameOf = (path: Path): string =>
   path.reduce<string>((name, key) => {
     if (typeof key === 'number') return `${name}[${key}]`
     return name === '' ? key : `${name}.${key}`

@@ -16,7 +16,7 @@ export function requestOf(world: World, operations: Operation[]): fc.Arbitrary<R
     const { body, queryParameters, pathParameters } = operation
     return fc.oneof(
       { weight: 4, arbitrary: valid },
-      ...(body ? [{ weight: 4, arbitrary: ofBody(valid, body) }] : []),
+      ...(body ? [{ weight: 4, arbitrary: spoiltOf(valid, body) }] : []),
       ...(queryParameters.length > 0 ? [{ weight: 2, arbitrary: ofQuery(valid) }] : []),
       ...(pathParameters.length > 0 ? [{ weight: 1, arbitrary: ofPath(valid) }] : []),
       { weight: 1, arbitrary: ofFrame(valid) },
@@ -25,7 +25,7 @@ export function requestOf(world: World, operations: Operation[]): fc.Arbitrary<R
 }
 
 /** One field that is wrong, or a body that is no object of the kind at all. */
-const ofBody = (valid: fc.Arbitrary<Valid>, schema: Schema): fc.Arbitrary<Request> =>
+export const spoiltOf = (valid: fc.Arbitrary<Valid>, schema: Schema): fc.Arbitrary<Request> =>
   valid.chain((request) => {
     const mutations = mutationsOf(schema, request.value)
     const fields = mutations.map(({ what, body, param, union }) => ({

@@ -48,7 +48,7 @@ export interface Valid extends Request {
 }
 
 /** The example of the documentation, with what is there in the place of its ids. */
-function exampleOf(example: unknown, schema: Schema, known: Known): fc.Arbitrary<unknown> {
+export function exampleOf(example: unknown, schema: Schema, known: Known): fc.Arbitrary<unknown> {
   if (typeof example !== 'object' || example === null) return valueOf(schema, known)
   const real = Object.keys(example).filter((key) => known[key])
   return fc
