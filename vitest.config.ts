@@ -23,7 +23,7 @@ export default defineConfig({
         test: {
           name: 'whole',
           // Over HTTP alone, against a stack that `npm start` made.
-          include: ['test/{journeys,faults}/**/*.test.ts'],
+          include: ['test/{journeys,faults,fuzz}/**/*.test.ts'],
           globalSetup: 'test/journeys/setup.ts',
           testTimeout: 60_000,
           retry,
