@@ -42,11 +42,10 @@ const connected = z.object({
   access_token: z.string(),
 })
 
-/** Connects numbers, lets contacts write to each, and switches the platform's statuses off. */
+/** Connects numbers, and lets contacts write to each. */
 export async function makeFixture(project: Project, { quick }: Options): Promise<Fixture> {
   const { numbers: count, contactsANumber } = quick ? little : whole
   const { simulator_url: simulatorUrl } = project.stack()
-  await control(simulatorUrl, 'POST', 'settings', { statuses: [] })
   const numbers = await connectNumbers(project, count)
   const recipients = Array.from({ length: contactsANumber }, (_, contact) =>
     numbers.map(({ phoneNumberId }, number) => ({ phoneNumberId, to: phoneOf(number, contact) })),
