@@ -9,12 +9,14 @@ import { measureMe } from './me.ts'
 import { measureMemory } from './memory.ts'
 import { measureSend } from './send.ts'
 import { measureStart } from './start.ts'
+import { measureThrottled } from './throttled.ts'
 
 /** Every measurement, in the order in which they run: what fills the database late, what looks at all of it last. */
 export const goals = {
   start: measureStart,
   me: measureMe,
   latency: measureLatency,
+  throttled: measureThrottled,
   hanging: measureHanging,
   'fan-out': measureFanOut,
   send: measureSend,

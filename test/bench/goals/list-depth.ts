@@ -1,5 +1,5 @@
 import { load, type RequestToSend, writeRequests } from '../load/wrk.ts'
-import type { ConnectedNumber } from '../project/fixture.ts'
+import type { ConnectedNumber } from '../project/connect-numbers.ts'
 import { fillMessages } from '../project/fill-messages.ts'
 import { untilIdle } from '../project/idle.ts'
 import type { Project } from '../project/project.ts'

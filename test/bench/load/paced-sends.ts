@@ -1,7 +1,7 @@
 import { Pool } from 'undici'
 import { z } from 'zod'
 import { answerParent } from '../child.ts'
-import type { Recipient } from '../project/fixture.ts'
+import type { Recipient } from '../project/write-in.ts'
 import { epochMs } from './clock.ts'
 import { pace } from './pace.ts'
 

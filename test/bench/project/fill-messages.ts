@@ -1,4 +1,4 @@
-import type { ConnectedNumber } from './fixture.ts'
+import type { ConnectedNumber } from './connect-numbers.ts'
 import type { Project } from './project.ts'
 
 /** Writes so many messages of a number straight into the table, evenly over the last days; one in a hundred failed. */
