@@ -7,6 +7,7 @@ import { measureList } from './list.ts'
 import { measureListDepth } from './list-depth.ts'
 import { measureMe } from './me.ts'
 import { measureMemory } from './memory.ts'
+import { measureRetention } from './retention.ts'
 import { measureSend } from './send.ts'
 import { measureStart } from './start.ts'
 import { measureThrottled } from './throttled.ts'
@@ -22,6 +23,7 @@ export const goals = {
   send: measureSend,
   list: measureList,
   callbacks: measureCallbacks,
+  retention: measureRetention,
   'list-depth': measureListDepth,
   memory: measureMemory,
 } as const satisfies Record<string, Goal>
