@@ -10,7 +10,11 @@ export default defineConfig({
       {
         test: {
           name: 'parts',
-          include: ['{shared,services,deploy}/**/*.test.ts', 'test/*.test.ts', 'test/{simulator,bench}/**/*.test.ts'],
+          include: [
+            '{shared,services,deploy}/**/*.test.ts',
+            'test/*.test.ts',
+            'test/{simulator,bench,docs}/**/*.test.ts',
+          ],
           // Each file has its own database and its own nats-server, so that files do not meet.
           globalSetup: 'test/setup.ts',
           expect: { poll: { timeout: 10_000 } },
