@@ -2,7 +2,7 @@ import { randomBytes } from 'node:crypto'
 import { keyVariableOf } from './nats/authorization.ts'
 import { publicKeyOf } from './nats/keys.ts'
 import { natsUsers } from './nats/permissions.ts'
-import { newSecrets, type Secrets } from './stack/secrets.ts'
+import { newSecrets, seedVariableOf, type Secrets } from './stack/secrets.ts'
 
 // New secrets for an installation, as a file of the environment: `node deploy/run.mjs deploy/new-secrets.ts > deploy/secrets.env`.
 // What the platform gave you (UPSTREAM_…) and PUBLIC_URL are yours to fill in.
@@ -24,8 +24,6 @@ export function environmentOf(secrets: Secrets): Record<string, string> {
     ...Object.fromEntries(natsUsers.map((user) => [keyVariableOf(user), publicKeyOf(secrets[`${user}NatsSeed`])])),
   }
 }
-
-const seedVariableOf = (user: string) => `NATS_SEED_${user.toUpperCase()}`
 
 const toBeFilledIn = `# The address under which the world reaches the gateway, without a slash at the end.
 PUBLIC_URL=
