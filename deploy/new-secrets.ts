@@ -4,7 +4,7 @@ import { keyVariableOf } from './nats/authorization.ts'
 import { publicKeyOf } from './nats/keys.ts'
 import { type NatsUser, natsUsers } from './nats/permissions.ts'
 import { roleOf } from './roles.ts'
-import { newSecrets, type Secrets } from './stack/secrets.ts'
+import { newSecrets, seedVariableOf, type Secrets } from './stack/secrets.ts'
 
 // New secrets for an installation, as a file of the environment: `node deploy/run.mjs deploy/new-secrets.ts > deploy/secrets.env`.
 // or, as the secrets that the chart reads: `… deploy/new-secrets.ts --kubernetes > secrets.json`.
@@ -27,8 +27,6 @@ export function environmentOf(secrets: Secrets): Record<string, string> {
     ...Object.fromEntries(natsUsers.map((user) => [keyVariableOf(user), publicKeyOf(secrets[`${user}NatsSeed`])])),
   }
 }
-
-const seedVariableOf = (user: NatsUser) => `NATS_SEED_${user.toUpperCase()}`
 
 const toBeFilledIn = `# The address under which the world reaches the gateway, without a slash at the end.
 PUBLIC_URL=
