@@ -77,7 +77,7 @@ async function startStack(options: Options, ending: Ending, progress: Progress) 
 
   ready = { publicUrl, simulatorUrl, servers, bus, demo, services }
   writeStackFile(dataDir, ready)
-  progress.say(`Ready in ${secondsSince(startedAt)} s.\n${summaryOf(publicUrl, dataDir, demo)}`)
+  progress.say(`Ready in ${secondsSince(startedAt)} s.\n${summaryOf(publicUrl, simulatorUrl, dataDir, demo)}`)
 }
 
 async function refuseBusyPort(port: number) {

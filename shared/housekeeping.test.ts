@@ -53,6 +53,20 @@ test('partitions of today and of the week ahead are there when it resolves, for 
   await house.stop()
 })
 
+test('a sweep that has no hour to wait is done with the others, until it finds nothing', async () => {
+  const found = [3, 2, 0]
+  const { promise, resolve } = Promise.withResolvers<void>()
+  const minutely: Sweep = () => {
+    const count = found.shift() ?? 0
+    if (count === 0) resolve()
+    return Promise.resolve(count)
+  }
+  const house = await startHousekeeping(app, { partitions: [], minutely: [minutely] })
+  await promise
+  await house.stop()
+  expect(found).toEqual([])
+})
+
 test('a partition past its days is dropped', async () => {
   const old = nameOf('visits', Date.now() - 3 * dayMs)
   const from = new Date(Math.floor(Date.now() / dayMs - 3) * dayMs).toISOString()

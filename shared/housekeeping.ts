@@ -11,37 +11,48 @@ export interface Housekeeping {
   partitions: DailyPartitions[]
   /** Repeated until they find nothing; `handled_events` is swept by itself. */
   sweeps?: Sweep[]
+  /** Those that have no hour to wait; every minute. */
+  minutely?: Sweep[]
 }
 
 type App = Pick<DataService, 'name' | 'sql' | 'log'>
 
 const hourMs = 60 * 60 * 1000
+const minuteMs = 60 * 1000
 /** One day more than the stream keeps events (72 h), so that nothing it holds is unknown here. */
 const outbox: DailyPartitions = { table: 'outbox', by: 'time', keepDays: 4 }
 
 /**
- * Makes partitions ahead, drops old ones and sweeps, every hour, in one instance of the service at a time. Resolves when
+ * Makes partitions ahead, drops old ones and sweeps, every hour (some sweeps every minute), in one instance of the service at a time. Resolves when
  * the partitions of today are there: call it before the service is ready.
  */
 export async function startHousekeeping(app: App, housekeeping: Housekeeping): Promise<{ stop: () => Promise<void> }> {
-  const { partitions, sweeps = [] } = housekeeping
+  const { partitions, sweeps = [], minutely = [] } = housekeeping
   const tables = [outbox, ...partitions]
   let stopped = false
   let running: Promise<unknown> | undefined
+  let fullAt = 0
 
-  async function run() {
+  async function sweepAll(all: Sweep[]) {
+    for (const sweep of all) {
+      await guarded(app, sweep.name, async () => {
+        while (!stopped && (await sweep(app.sql)) > 0);
+      })
+    }
+  }
+
+  async function turn() {
+    const isFull = performance.now() >= fullAt
     await alone(app, async () => {
-      await keepAll(app, tables)
-      for (const sweep of [sweepHandledEvents, ...sweeps]) {
-        await guarded(app, sweep.name, async () => {
-          while (!stopped && (await sweep(app.sql)) > 0);
-        })
-      }
+      if (isFull) await keepAll(app, tables)
+      await sweepAll(isFull ? [sweepHandledEvents, ...sweeps, ...minutely] : minutely)
     })
+    // Half a minute early, so that the tick of the hour is not just before it.
+    if (isFull) fullAt = performance.now() + hourMs - minuteMs / 2
   }
 
   function wake() {
-    running ??= run()
+    running ??= turn()
       .catch((err: unknown) => app.log.warn({ err }, 'housekeeping'))
       .finally(() => {
         running = undefined
@@ -50,7 +61,7 @@ export async function startHousekeeping(app: App, housekeeping: Housekeeping): P
 
   await untilKept(app, tables)
   wake()
-  const timer = setInterval(wake, hourMs)
+  const timer = setInterval(wake, minutely.length > 0 ? minuteMs : hourMs)
   return {
     async stop() {
       stopped = true

@@ -18,6 +18,14 @@ test('an id can be minted at another time, and lies behind the first id of that 
   expect(id < firstIdAt('msg', new Date(at.getTime() + 1))).toBe(true)
 })
 
+test('ids of one past second rise in the order in which they are minted', async () => {
+  const at = new Date('2026-03-01T12:00:00.000Z')
+  const ids = [newIdAt('msg', at), newIdAt('msg', at)]
+  await new Promise((resolve) => setTimeout(resolve, 5))
+  ids.push(newIdAt('msg', at))
+  expect(ids).toEqual(ids.toSorted((a, b) => (a < b ? -1 : 1)))
+})
+
 test.each([
   'msg_',
   'msg_81JQ8Z6V0A7XJ2N5T9WQ3RBKCD',

@@ -25,13 +25,13 @@ const anyTime = monotonicFactory(random)
 /** A new identifier: `prefix_` and a ULID, whose first 48 bits are the time in milliseconds. */
 export const newId = (prefix: Prefix): string => `${prefix}_${next()}`
 
-/** A new identifier minted at another time, such as the upstream's for an inbound message. */
-export const newIdAt = (prefix: Prefix, at: Date): string => `${prefix}_${freshAt(at.getTime())}`
-
-function freshAt(timeMs: number) {
-  // The monotonic factory never goes back in time, so a past moment takes the time characters from it alone.
+/**
+ * A new identifier minted at another time, such as the upstream's for an inbound message. Its times are whole seconds, so
+ * those of one time rise as they are minted: behind the time that was given stand the time now and 30 bits.
+ */
+export function newIdAt(prefix: Prefix, at: Date): string {
   const now = anyTime()
-  return timeCharacters(timeMs) + now.slice(10)
+  return `${prefix}_${timeCharacters(at.getTime())}${now.slice(0, 10)}${now.slice(20)}`
 }
 
 const alphabet = '0123456789ABCDEFGHJKMNPQRSTVWXYZ'

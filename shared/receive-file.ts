@@ -1,3 +1,4 @@
+import { collecting } from './collecting.ts'
 import { kindOf, type MediaKind, maxMediaBytes, mediaLimits } from './media-kinds.ts'
 import { Problem } from './problem.ts'
 import { headBytes, isWebp, plainType, settleType } from './settle-type.ts'
@@ -47,7 +48,7 @@ export async function receiveFile(
   const { maxBytes } = mediaLimits[kind]
   const beyond =
     maxBytes === maxMediaBytes && tooLarge ? tooLarge : () => refused(`The file is larger than ${maxBytes} bytes.`)
-  return { ...(await putWhole(store, fileKey, atMost(whole, maxBytes, beyond))), mimeType, kind }
+  return { ...(await putWhole(store, fileKey, collecting(atMost(whole, maxBytes, beyond)))), mimeType, kind }
 }
 
 /** What the bytes throw is thrown on; a store that fails is away. */

@@ -37,13 +37,12 @@ export function plainType(contentType: string | undefined): string {
  */
 export async function settleType(head: Uint8Array, declared: string): Promise<string | null> {
   const found = (await fileTypeFromBuffer(head))?.mime
-  if (found === undefined) return declared === 'text/plain' && isText(head) ? declared : null
   // Of ogg the platform takes opus alone.
-  const sniffed = found === 'audio/ogg; codecs=opus' ? 'audio/ogg' : found === 'audio/ogg' ? null : plainType(found)
-  if (sniffed === null) return null
-  const agreed =
-    declared === '' || declared === sniffed ? sniffed : containers[sniffed]?.test(declared) ? declared : null
-  return agreed !== null && kindOf(agreed) !== null ? agreed : null
+  const sniffed = found === 'audio/ogg; codecs=opus' ? 'audio/ogg' : found === 'audio/ogg' ? '' : plainType(found)
+  // Text has no mark of its own, and may begin as something else does: "BM" is a bitmap's.
+  if (declared === 'text/plain' && kindOf(sniffed) === null) return isText(head) ? declared : null
+  const agreed = declared === '' || declared === sniffed ? sniffed : containers[sniffed]?.test(declared) ? declared : ''
+  return kindOf(agreed) === null ? null : agreed
 }
 
 /** WebP is for stickers alone, which the API does not have. */
@@ -51,4 +50,6 @@ export const isWebp = (head: Uint8Array): boolean => ascii(head, 0, 4) === 'RIFF
 
 const ascii = (bytes: Uint8Array, from: number, to: number) => Buffer.from(bytes.subarray(from, to)).toString('latin1')
 
-const isText = (head: Uint8Array) => !head.includes(0)
+/** No control characters but those of lines and tabs. */
+const isText = (head: Uint8Array) =>
+  head.every((byte) => byte >= 0x20 || (byte >= 0x09 && byte <= 0x0d) || byte === 0x1b)

@@ -21,7 +21,7 @@ interface Content {
 }
 interface Response {
   $ref?: string
-  content: Record<string, Content>
+  content?: Record<string, Content>
 }
 interface Operation {
   operationId: string

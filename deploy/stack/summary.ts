@@ -2,7 +2,7 @@ import { join } from 'node:path'
 import type { Demo } from './demo.ts'
 
 /** What a person reads when the stack is ready: addresses, the key, and commands to paste. */
-export function summaryOf(publicUrl: string, dataDir: string, demo: Demo): string {
+export function summaryOf(publicUrl: string, simulatorUrl: string, dataDir: string, demo: Demo): string {
   const base = `${publicUrl}/v1`
   const authorization = `-H 'Authorization: Bearer ${demo.api_key}'`
   const post = (path: string, body: unknown) =>
@@ -25,6 +25,9 @@ Send the contact a text:
 
 List the messages:
   curl -s ${base}/${demo.phone_number_id}/messages ${authorization}
+
+Watch what is sent, and answer as the contact, in a browser:
+  ${simulatorUrl}/
 
 Have events sent to a program of yours (here on port 9000):
   ${post('/webhook_subscriptions', subscription)}

@@ -1,14 +1,15 @@
 import { listContacts } from '@app/shared/contracts/contacts.ts'
 import { listConversations } from '@app/shared/contracts/conversations.ts'
-import type { Sql } from '@app/shared/database.ts'
+import type { Sql, TransactionSql } from '@app/shared/database.ts'
 import { newId, timeOf } from '@app/shared/ids.ts'
 import { openPage } from '@app/shared/page.ts'
 import { afterAll, beforeAll, expect, test } from 'vitest'
 import type { App } from './app.ts'
 import { asking, newNumber, testDirectory, type TestDirectory } from './testing/app.ts'
+import { managing } from './testing/managing.ts'
 import { mostRows, stepsOf } from './testing/plan.ts'
 
-const tables = ['contacts', 'identities', 'conversations']
+const tables = ['contacts', 'identities', 'conversations', 'labels', 'contact_labels']
 let directory: TestDirectory
 let number: Awaited<ReturnType<typeof newNumber>>
 
@@ -26,18 +27,22 @@ beforeAll(async () => {
 }, 180_000)
 afterAll(() => directory.drop())
 
-type Number = Pick<typeof number, 'organizationId' | 'phoneNumberId'>
+type Number = Pick<typeof number, 'organizationId' | 'phoneNumberId' | 'state'>
 
-/** One conversation in 1,000 is pending, one in 10 has no message, and all are in no order. */
-async function fill(sql: Sql, { organizationId, phoneNumberId }: Number, count: number) {
+/**
+ * A contact in 20,000 is Zoë, one in two Ana, one in three has a label. One conversation in 1,000 is pending, one in 10 has
+ * no message, and all are in no order. A team has a label for 100 contacts.
+ */
+async function fill(sql: Sql, { organizationId, phoneNumberId, state }: Number, count: number) {
   await sql.begin(async (tx) => {
     await tx`set local statement_timeout = '60s'`
     const id = newId('ctc')
     const prefix = id.slice(4, 14)
     await tx`
-      insert into contacts (organization_id, id, phone_number_id, phone_number, created_at, updated_at)
+      insert into contacts (organization_id, id, phone_number_id, phone_number, name, created_at, updated_at)
       select ${organizationId}, 'ctc_' || ${prefix}::text || lpad(n::text, 16, '0'), ${phoneNumberId},
-        '+1' || (2000000000 + n), ${timeOf(id)}, ${timeOf(id)}
+        '+1' || (2000000000 + n), case when n % 20000 = 7 then 'Zoë Quill' when n % 2 = 0 then 'Ana Lima' end,
+        ${timeOf(id)}, ${timeOf(id)}
       from generate_series(1, ${count}::int) n
     `
     await tx`
@@ -46,12 +51,24 @@ async function fill(sql: Sql, { organizationId, phoneNumberId }: Number, count: 
       where organization_id = ${organizationId} and phone_number_id = ${phoneNumberId}
     `
     await tx`
-      insert into conversations (organization_id, id, phone_number_id, contact_id, status, last_message_at, created_at)
+      insert into conversations (organization_id, id, phone_number_id, contact_id, status, last_message_at, created_at,
+        updated_at)
       select organization_id, 'cnv_' || substr(id, 5), phone_number_id, id,
         case when substr(id, 28)::int % 1000 = 7 then 'pending' else 'open' end,
         case when substr(id, 28)::int % 10 > 0 then now() - substr(id, 26)::int * 7919 % 100003 * interval '1 minute' end,
-        created_at
+        created_at, now() - substr(id, 26)::int * 6007 % 100003 * interval '1 minute'
       from contacts where organization_id = ${organizationId} and phone_number_id = ${phoneNumberId}
+    `
+    await tx`
+      insert into labels (organization_id, id, team_id, name, created_at, updated_at)
+      select ${organizationId}, 'lbl_' || ${prefix}::text || lpad(n::text, 16, '0'), ${state.team_id}, n::text,
+        ${timeOf(id)}, ${timeOf(id)}
+      from generate_series(1, ${count / 100}::int) n
+    `
+    await tx`
+      insert into contact_labels (organization_id, contact_id, label_id, phone_number_id)
+      select organization_id, id, 'lbl_' || ${prefix}::text || lpad('1', 16, '0'), phone_number_id from contacts
+      where organization_id = ${organizationId} and phone_number_id = ${phoneNumberId} and substr(id, 28)::int % 3 = 0
     `
   })
 }
@@ -59,13 +76,19 @@ async function fill(sql: Sql, { organizationId, phoneNumberId }: Number, count: 
 /** The app, and the plan of the statement that it ran last. */
 function explaining({ app, sql }: TestDirectory) {
   let last: ReturnType<Sql> | undefined
-  const watched = new Proxy(sql, {
-    apply(target, self, given: unknown[]) {
-      const built: unknown = Reflect.apply(target, self, given)
-      last = built as typeof last
-      return built
-    },
-  })
+  const watch = <T extends object>(asker: T): T =>
+    new Proxy(asker, {
+      apply(target, self, given: unknown[]) {
+        const built: unknown = Reflect.apply(target as unknown as () => unknown, self, given)
+        last = built as typeof last
+        return built
+      },
+      get: (target, name) =>
+        name === 'begin'
+          ? (run: (tx: TransactionSql) => unknown) => sql.begin((tx) => run(watch(tx)))
+          : (Reflect.get(target, name) as unknown),
+    })
+  const watched = watch(sql)
   const watchedApp: App = { ...app, sql: watched }
   async function planOfLast() {
     return stepsOf(await sql<Record<string, unknown>[]>`explain (analyze, format json) ${last ?? sql``}`)
@@ -81,7 +104,7 @@ async function readBy(list: (watched: ReturnType<typeof asking>) => Promise<{ da
 }
 
 /** A cursor as the list itself gives it, at an item of our choice. */
-function cursorAt(kind: 'contacts' | 'conversations', query: { status?: 'open' | 'pending' }, position: string) {
+function cursorAt(kind: 'contacts' | 'conversations', query: Record<string, string>, position: string) {
   const { app } = directory
   const list = kind === 'contacts' ? listContacts : listConversations
   const { page } = openPage(app.cursorKeys, list, { organizationId: number.organizationId }, query, {
@@ -133,6 +156,60 @@ test("a contact's conversation is found without reading others", async () => {
   expect(await readBy(({ listConversations: list }) => list({ contact_id: id }))).toEqual({ items: 1, rows: 1 })
   const status = 'open' as const
   expect((await readBy(({ listConversations: list }) => list({ contact_id: id, status }))).rows).toBe(1)
+})
+
+test('what is rare is found without reading the others, and what is common without reading them all', async () => {
+  for (const search of ['zoë quill', 'Quill', 'Z', 'qu']) {
+    // And the one of the other organization that had the number.
+    expect(await readBy(({ listContacts: list }) => list({ search }))).toEqual({ items: 10, rows: 11 })
+  }
+  const nobody = await readBy(({ listContacts: list }) => list({ search: 'nobody at all' }))
+  expect([nobody.items, nobody.rows < 10]).toEqual([0, true])
+  // The pieces of a number are in some others, too.
+  const digits = await readBy(({ listContacts: list }) => list({ search: '2000187354' }))
+  expect([digits.items, digits.rows < 1_000]).toEqual([1, true])
+  for (const search of ['ana', 'An', 'a lim']) {
+    const { items, rows } = await readBy(({ listContacts: list }) => list({ search }))
+    expect(items).toBe(25)
+    expect(rows).toBeLessThanOrEqual(2_000)
+  }
+})
+
+test('the contacts with a label are found without reading the others', async () => {
+  const [row] = await directory.sql<{ id: string }[]>`
+    select label_id as id from contact_labels where phone_number_id = ${number.phoneNumberId}
+      and organization_id = ${number.organizationId} limit 1
+  `
+  const label_id = row?.id ?? ''
+  expect(await readBy(({ listContacts: list }) => list({ label_id }))).toEqual(page)
+  const cursor = cursorAt('contacts', { label_id }, await idInTheMiddle('contacts'))
+  expect(await readBy(({ listContacts: list }) => list({ label_id, cursor }))).toEqual(page)
+  const phone_number = '+12000100000'
+  expect((await readBy(({ listContacts: list }) => list({ label_id, phone_number }))).rows).toBe(2)
+})
+
+test('what changed is found without reading the others, of all statuses and of a rare one', async () => {
+  const updated_since = '2020-01-01T00:00:00Z'
+  const all = await readBy(({ listConversations: list }) => list({ updated_since }))
+  expect(all).toEqual({ items: 25, rows: 2 * 26 })
+  expect(await readBy(({ listConversations: list }) => list({ updated_since, status: 'pending' }))).toEqual(page)
+  const position = `${new Date(Date.now() - 30 * 24 * 3_600_000).toISOString()}|cnv_`
+  const cursor = cursorAt('conversations', { updated_since }, position)
+  expect(await readBy(({ listConversations: list }) => list({ updated_since, cursor }))).toEqual(all)
+  const lately = new Date(Date.now() - 60_000).toISOString()
+  expect((await readBy(({ listConversations: list }) => list({ updated_since: lately }))).rows).toBeLessThan(10)
+})
+
+test('a page of labels reads its rows alone, of all teams or of one', async () => {
+  const { app, planOfLast } = explaining(directory)
+  const { listLabels: list } = managing(app, { ...number, teamId: '' })
+  const [other] = await directory.sql<{ teamId: string }[]>`
+    select team_id from labels where organization_id = ${number.organizationId} and team_id <> ${number.state.team_id} limit 1
+  `
+  for (const query of [{}, { team_id: number.state.team_id }, { team_id: other?.teamId ?? '' }]) {
+    expect((await list(query)).data).toHaveLength(25)
+    expect(mostRows(await planOfLast())).toBe(26)
+  }
 })
 
 async function idInTheMiddle(table: 'contacts' | 'conversations') {

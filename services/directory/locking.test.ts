@@ -34,7 +34,7 @@ test('bulk labels, patches, messages, merges, deletions and a label that goes ne
     conversations.push(phone.conversation.id, bsuid.conversation.id)
   }
   const labels = [await one.label('VIP'), await one.label('Paid')].map(({ id }) => id)
-  const [dying = ''] = [(await one.label('Dying')).id]
+  const { id: dying } = await one.label('Dying')
   await one.bulk(contacts, dying, 'attach')
 
   const work: (() => Promise<unknown>)[] = []

@@ -58,6 +58,25 @@ describe('what passes through', () => {
     expect(answer.headers['content-length']).toBe(String(length))
   })
 
+  test('what a client has already is answered with 304, without a body and with what is left to spend', async () => {
+    const first = await gateway.ask('/v1/tagged?text=a', { key })
+    expect(first.headers['etag']).toMatch(/^W\/"/)
+    const headers = { 'if-none-match': String(first.headers['etag']) }
+    const second = await gateway.ask('/v1/tagged?text=a', { key, headers })
+    expect([second.status, second.bytes.length]).toEqual([304, 0])
+    expect(second.headers).toMatchObject({
+      etag: first.headers['etag'],
+      'x-request-id': expect.stringMatching(/^req_/),
+      'x-ratelimit-limit': first.headers['x-ratelimit-limit'],
+      ratelimit: expect.stringContaining('"read"'),
+    })
+    expect(second.headers['content-type']).toBeUndefined()
+    const other = await gateway.ask('/v1/tagged?text=b', { key, headers })
+    expect([other.status, other.json().data]).toEqual([200, { text: 'b' }])
+    const refused = await gateway.ask('/v1/tagged?text=', { key, headers: { 'if-none-match': '*' } })
+    expect([refused.status, refused.headers['etag']]).toEqual([400, undefined])
+  })
+
   test('a stored answer is marked as replayed, and has the request id of now in its header', async () => {
     const body = { data: 1, request_id: 'req_of_then' }
     const answer = await gateway.ask('/v1/bytes?status=201&replayed=true', { key, body })
@@ -238,10 +257,13 @@ describe('refusals wear the envelope', () => {
   })
 })
 
-test('answers are counted by status', async () => {
+test('answers are counted by route and status', async () => {
   const { metrics } = gateway.app.probes
   const count = async () =>
-    Number(/gateway_answers_total\{status="401"\} (\d+)/.exec(await metrics.metrics())?.[1] ?? 0)
+    Number(
+      /^svc_http_request_seconds_count\{.*route="\/v1\/me",status="401"\} (\d+)/m.exec(await metrics.metrics())?.[1] ??
+        0,
+    )
   const before = await count()
   await gateway.ask('/v1/me')
   expect(await count()).toBe(before + 1)

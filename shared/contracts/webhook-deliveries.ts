@@ -81,7 +81,13 @@ export const replayWebhookDelivery = rpc({
   summary: 'Replay a webhook delivery',
   description:
     'Makes a new delivery of the same event to the same subscription, at its present URL, beginning with attempt 1. The event keeps its id. Payloads are kept for 30 days.',
-  http: { method: 'POST', path: '/webhook_deliveries/{id}/replay', status: 202, tag: 'Webhook deliveries' },
+  http: {
+    method: 'POST',
+    path: '/webhook_deliveries/{id}/replay',
+    status: 202,
+    tag: 'Webhook deliveries',
+    feature: 'webhooks',
+  },
   params: z.object({ id: idOf('wbd') }),
   answer: WebhookDelivery.pick({ id: true, object: true, subscription_id: true, status: true }).extend({
     replayed_from: idOf('wbd'),

@@ -53,6 +53,7 @@ export const createWebhookReplay = rpc({
     status: 202,
     otherStatus: 200,
     tag: 'Webhook deliveries',
+    feature: 'webhooks',
   },
   body: z.object({
     subscription_id: idOf('wbs'),

@@ -129,7 +129,7 @@ export const updateWebhookSubscription = rpc({
   summary: 'Change, pause or resume a webhook subscription',
   description:
     'A paused subscription holds its deliveries, at most 100,000 of them and for seven days; when it is resumed they go out beside the new ones. `null` clears `description` and `phone_number_ids`. A new `url` is tried at once, whatever the old one waited for.',
-  http: { method: 'PATCH', path: '/webhook_subscriptions/{id}', tag: 'Webhook subscriptions' },
+  http: { method: 'PATCH', path: '/webhook_subscriptions/{id}', tag: 'Webhook subscriptions', feature: 'webhooks' },
   params: subscriptionParams,
   body: z
     .object(settings)
@@ -145,7 +145,12 @@ export const enableWebhookSubscription = rpc({
   summary: 'Enable a disabled webhook subscription',
   description:
     'Makes the subscription active and resets its counters, at another URL if one is given. `replayable_count` says how many dead deliveries can be replayed (`POST /webhook_deliveries/replays`). A subscription that is active stays as it is.',
-  http: { method: 'POST', path: '/webhook_subscriptions/{id}/enable', tag: 'Webhook subscriptions' },
+  http: {
+    method: 'POST',
+    path: '/webhook_subscriptions/{id}/enable',
+    tag: 'Webhook subscriptions',
+    feature: 'webhooks',
+  },
   params: subscriptionParams,
   body: z.object({ url: settings.url.optional() }),
   answer: WebhookSubscription.extend({ replayable_count: z.int().min(0) }),
@@ -166,7 +171,13 @@ export const testWebhookSubscription = rpc({
   subject: 'rpc.webhooks.test-webhook-subscription',
   summary: 'Send a test event',
   description: 'A `webhook.test` event to this subscription alone, whatever it selects. The answer names its delivery.',
-  http: { method: 'POST', path: '/webhook_subscriptions/{id}/test', status: 202, tag: 'Webhook subscriptions' },
+  http: {
+    method: 'POST',
+    path: '/webhook_subscriptions/{id}/test',
+    status: 202,
+    tag: 'Webhook subscriptions',
+    feature: 'webhooks',
+  },
   params: subscriptionParams,
   answer: WebhookDelivery.pick({
     id: true,
@@ -194,7 +205,13 @@ export const createWebhookSecret = rpc({
   summary: 'Add a signing secret',
   description:
     'Answers the secret in `secret`, this once. From now on every delivery carries a signature of each active secret: deploy it, then revoke the old one. At most five are active at a time.',
-  http: { method: 'POST', path: '/webhook_subscriptions/{id}/secrets', status: 201, tag: 'Webhook subscriptions' },
+  http: {
+    method: 'POST',
+    path: '/webhook_subscriptions/{id}/secrets',
+    status: 201,
+    tag: 'Webhook subscriptions',
+    feature: 'webhooks',
+  },
   params: subscriptionParams,
   body: z.object({ expires_in_hours: z.int().min(1).max(8760).optional() }),
   answer: z

@@ -7,11 +7,9 @@ let conversationId: string
 
 beforeAll(async () => {
   await inbound(customer, 'first')
-  await until(async () => {
-    const { body } = await api('GET', `/${phone}/contacts?phone_number=${encodeURIComponent(customer)}`)
-    expect(body.data).toHaveLength(1)
-  })
-  for (let n = 0; n < 12; n++) {
+  // The contact is there a moment before its window is open.
+  await until(async () => expect((await sendText('opened', { to: customer })).status).toBe(200))
+  for (let n = 0; n < 11; n++) {
     const answer = await sendText(`list ${n}`, { to: customer })
     expect(answer.status).toBe(200)
     conversationId = answer.body.data.conversation_id

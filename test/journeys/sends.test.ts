@@ -112,10 +112,11 @@ test.each([
   ['/gone.png', 'a 404'],
   ['/slow.png', 'no answer'],
 ])('a link to %s (%s) is refused, and nothing is sent', async (path) => {
-  const before = (await sent()).length
+  const mine = async () => (await sent()).filter(({ body }) => body.to === to).length
+  const before = await mine()
   const answer = await send('image', { link: `${files.url}${path}` })
   expect(answer).toMatchObject({ status: 422, body: { error: { code: 'media_upload_failed', param: 'image.link' } } })
-  expect((await sent()).length).toBe(before)
+  expect(await mine()).toBe(before)
 })
 
 test('the same file is sent twice by its id, and is brought to the platform once', async () => {

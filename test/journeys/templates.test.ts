@@ -4,7 +4,9 @@ import { afterAll, beforeAll, beforeEach, expect, test } from 'vitest'
 import { client, type Json, until } from './client.ts'
 
 const { api, phone, control } = client()
-const picture = Buffer.alloc(200_000, 7)
+/** The smallest beginning that is one of a PNG. */
+const head = Buffer.from('89504e470d0a1a0a0000000d49484452000000010000000108060000001f15c4890000001049444154', 'hex')
+const picture = Buffer.concat([head, Buffer.alloc(200_000, 7)])
 const server = createServer((_request, response) =>
   response.writeHead(200, { 'content-type': 'image/png' }).end(picture),
 )

@@ -36,6 +36,8 @@ export interface App {
   options: SimulatorOptions
   settings: SettingsStore
   numbers: Numbers
+  /** The business accounts whose callbacks the app wants. */
+  subscriptions: Set<string>
   people: People
   history: History
   limits: Limits

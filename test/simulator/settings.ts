@@ -20,6 +20,11 @@ const Settings = z.strictObject({
   pair_limit: z.boolean(),
   /** Refuse (130429) more than this many sends of one number in a second; null: as many as come. */
   throughput_per_second: z.int().min(1).nullable(),
+  /** Every callback but a raw one leaves so much later, and then up to `callback_jitter_ms`, so that they overtake each other. */
+  callback_delay_ms: z.int().min(0).max(600_000),
+  callback_jitter_ms: z.int().min(0).max(600_000),
+  /** Callbacks of a business account come only while the app is subscribed to it. */
+  require_subscription: z.boolean(),
   /** What comes of a template that is created or edited; `hold` leaves it to a script. */
   review: z.enum(['approve', 'reject', 'hold']),
   /** From the creation to the decision; 0: the creation answers it, and no callback comes. */
@@ -54,6 +59,9 @@ const defaults: Settings = {
   window_refusal: 'sync',
   pair_limit: false,
   throughput_per_second: null,
+  callback_delay_ms: 0,
+  callback_jitter_ms: 0,
+  require_subscription: false,
   review: 'approve',
   review_delay_ms: 500,
   templates_per_hour: 100,

@@ -56,6 +56,7 @@ async function createApp(options: SimulatorOptions, url: () => string): Promise<
   const known = await loadData(options.dataFile)
   const settings = createSettings(options.settings)
   const numbers = createNumbers(known.numbers)
+  const subscriptions = new Set(known.subscriptions)
   const people = createPeople(known.people)
   const files = createFiles(options.dataFile && join(dirname(options.dataFile), 'simulator-media'))
   const media = createMedia(known.media, files, settings)
@@ -65,12 +66,13 @@ async function createApp(options: SimulatorOptions, url: () => string): Promise<
     options,
     settings,
     numbers,
+    subscriptions,
     people,
     history: createHistory(),
     limits: createLimits(settings),
     faults: createFaults(),
     held: createHeld(),
-    schedule: createSchedule(settings, callbacks.push),
+    schedule: createSchedule(settings, subscriptions, callbacks.push),
     callbacks,
     codes: createCodes(settings),
     registrations: createRegistrations(),
@@ -78,6 +80,7 @@ async function createApp(options: SimulatorOptions, url: () => string): Promise<
     handshake: startHandshake(options.callbackUrl, options.verifyToken),
     dataFile: createDataFile(options.dataFile, () => ({
       numbers: numbers.all(),
+      subscriptions: [...subscriptions],
       people: people.newest(),
       media: media.all(),
       templates: templates.all(),

@@ -11,22 +11,24 @@ export const listContacts: Handler<App, typeof contract> = async ({ sql, cursorK
   const { organizationId } = caller
   const { phone_number_id: phoneNumberId } = params
   const { limit, after, page } = openPage(cursorKeys, contract, caller, query, params)
-  const asked = { organizationId, phoneNumberId, query, after, limit: limit + 1 }
+  const { first, second } = matchingContacts(sql, { organizationId, phoneNumberId, query, after, limit: limit + 1 })
   // The account's row stands alone when it has no contacts; no row means no such account.
-  const list = (tx: Sql | TransactionSql) => tx<(ContactRow | { id: null })[]>`
+  const list = (tx: Sql | TransactionSql, contacts: typeof first) => tx<(ContactRow | { id: null })[]>`
     select ${contactColumns(sql)}, ${accountColumns(sql)}
-    from accounts a left join (${matchingContacts(sql, asked)}) c on true
+    from accounts a left join (${contacts}) c on true
     where a.organization_id = ${organizationId} and a.phone_number_id = ${phoneNumberId}
     order by c.created_at desc, c.id desc
   `
-  const rows = await (query.search === undefined ? list(sql) : plannedAnew(sql, list))
+  const rows = await list(sql, first)
   if (rows.length === 0) throw notFound()
-  return page(rows.filter(isContact), toContact, ({ id }) => id)
+  const isFilled = second === undefined || rows.length > limit
+  const found = isFilled ? rows : await plannedAnew(sql, (tx) => list(tx, second))
+  return page(found.filter(isContact), toContact, ({ id }) => id)
 }
 
 const isContact = (row: ContactRow | { id: null }): row is ContactRow => row.id !== null
 
-/** What is rare and what is common are searched in different ways, so no plan is kept for all searches. */
+/** A search is planned for what it looks for, by the pieces that are rarest, so no plan is kept for all of them. */
 const plannedAnew = <T>(sql: Sql, list: (tx: TransactionSql) => Promise<T>) =>
   sql.begin(async (tx) => {
     await tx`set local plan_cache_mode = force_custom_plan`

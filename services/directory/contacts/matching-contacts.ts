@@ -16,29 +16,59 @@ interface Asked {
   limit: number
 }
 
-/** The query for a page of contacts c, newest first. Each way to ask for them has its index. */
+/**
+ * The queries for a page of contacts c, newest first. Each way to ask for them has its index. Where there is a second one,
+ * it is for when the first does not fill the page.
+ */
 export function matchingContacts(sql: Sql, asked: Asked) {
   const { query } = asked
-  const isNamed = query.phone_number !== undefined || query.bsuid !== undefined
-  return query.label_id === undefined || isNamed ? inOrder(sql, asked) : labelled(sql, asked, query.label_id)
+  if (query.phone_number !== undefined || query.bsuid !== undefined) return { first: inOrder(sql, asked) }
+  if (query.label_id !== undefined) return { first: labelled(sql, asked, query.label_id) }
+  if (query.search === undefined) return { first: inOrder(sql, asked) }
+  return { first: foundAmongNewest(sql, asked), second: found(sql, asked) }
 }
 
-function inOrder(sql: Sql, asked: Asked) {
-  const { organizationId, phoneNumberId, query, after, limit } = asked
-  const hasLabel =
-    query.label_id === undefined
-      ? sql``
-      : sql`and exists (${labelOn(sql, asked, query.label_id)} and l.contact_id = c.id)`
-  // By created_at too, though it is the id's own time: the primary key alone would do for an order by id, and lead past
-  // all the newer contacts of the organization's other numbers.
-  return sql`
+const inOrder = (sql: Sql, asked: Asked) => sql`
+  select ${contactColumns(sql)} from contacts c
+  where ${isListed(sql, asked)} ${isNamed(sql, asked)} ${isFound(sql, asked)} ${hasLabel(sql, asked)}
+  order by c.created_at desc, c.id desc limit ${asked.limit}
+`
+
+/** What is common is found here. */
+const amongNewest = 2_000
+
+const foundAmongNewest = (sql: Sql, asked: Asked) => sql`
+  select ${contactColumns(sql)}
+  from (
+    select ${contactColumns(sql)} from contacts c where ${isListed(sql, asked)}
+    order by c.created_at desc, c.id desc limit ${amongNewest}
+  ) c
+  where true ${isFound(sql, asked)}
+  order by c.created_at desc, c.id desc limit ${asked.limit}
+`
+
+/** What is rare is found by its pieces. Materialized, else the planner takes it for common and reads all contacts in order. */
+const found = (sql: Sql, asked: Asked) => sql`
+  with found as materialized (
     select ${contactColumns(sql)} from contacts c
-    where c.organization_id = ${organizationId} and c.phone_number_id = ${phoneNumberId} and c.deleted_at is null
-      ${after === null ? sql`` : sql`and (c.created_at, c.id) < (${timeOf(after)}, ${after})`}
-      ${isNamed(sql, asked)} ${isFound(sql, asked)} ${hasLabel}
-    order by c.created_at desc, c.id desc limit ${limit}
-  `
-}
+    where ${isListed(sql, asked)} ${isFound(sql, asked)}
+      and contact_grams(c.phone_number_id, contact_text(c.name, c.email, c.username, c.phone_number))
+        @> contact_grams(${asked.phoneNumberId}, ${wantedText(sql, asked.query.search ?? '')})
+  )
+  select ${contactColumns(sql)} from found c order by c.created_at desc, c.id desc limit ${asked.limit}
+`
+
+// By created_at too, though it is the id's own time: the primary key alone would do for an order by id, and lead past all
+// the newer contacts of the organization's other numbers.
+const isListed = (sql: Sql, { organizationId, phoneNumberId, after }: Asked) => sql`
+  c.organization_id = ${organizationId} and c.phone_number_id = ${phoneNumberId} and c.deleted_at is null
+  ${after === null ? sql`` : sql`and (c.created_at, c.id) < (${timeOf(after)}, ${after})`}
+`
+
+const hasLabel = (sql: Sql, asked: Asked) =>
+  asked.query.label_id === undefined
+    ? sql``
+    : sql`and exists (${labelOn(sql, asked, asked.query.label_id)} and l.contact_id = c.id)`
 
 /** In the order of the label's index, which is that of their ids and so of created_at. */
 function labelled(sql: Sql, asked: Asked, labelId: string) {
@@ -85,18 +115,18 @@ const namedBy = (sql: Sql, { organizationId, phoneNumberId }: Asked, identities:
   ) i
 `
 
+/** Whether a contact's text has the wanted one in it. */
+const isFound = (sql: Sql, { query: { search } }: Asked) =>
+  search === undefined
+    ? sql``
+    : sql`and strpos(contact_text(c.name, c.email, c.username, c.phone_number), ${wantedText(sql, search)}) > 0`
+
 /** One and two characters stand in too many texts to be found anywhere: they find words that begin with them. */
 const shortLength = 2
 
-/** The pieces of the text find candidates by the index; the text itself decides. */
-function isFound(sql: Sql, { phoneNumberId, query: { search } }: Asked) {
-  if (search === undefined) return sql``
+/** The text as `contact_text` would have it, for a short one with the space before a word. */
+function wantedText(sql: Sql, search: string) {
   const text = search.trim()
-  const begins = Array.from(text).length <= shortLength
-  const wanted = sql`substr(contact_text(${text}, null, null, null), ${begins ? 1 : 2}::int)`
-  return sql`
-    and contact_grams(c.phone_number_id, contact_text(c.name, c.email, c.username, c.phone_number))
-      @> contact_grams(${phoneNumberId}, ${wanted})
-    and strpos(contact_text(c.name, c.email, c.username, c.phone_number), ${wanted}) > 0
-  `
+  const isShort = Array.from(text).length <= shortLength
+  return sql`substr(contact_text(${text}, null, null, null), ${isShort ? 1 : 2}::int)`
 }

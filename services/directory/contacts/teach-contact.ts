@@ -1,4 +1,6 @@
+import type { Sql, TransactionSql } from '@app/shared/database.ts'
 import type { App } from '../app.ts'
+import { factColumns, type Facts, recordUpdated } from './contact-events.ts'
 import type { Identity } from './identities.ts'
 import { identityUpdated, isIdentityUpdate, type Origin } from './identity-updated.ts'
 import type { Profile } from './sender.ts'
@@ -12,22 +14,38 @@ export interface Lesson {
 }
 
 /**
- * Writes what a contact was taught, with the event if it is one. False when the contact is not any more what it was when
- * the lesson was made: look again. A name that another contact took meanwhile stays its own, and the next message that
- * has both merges them.
+ * Writes what a contact was taught, with the events of what changed. False when the contact is not any more what it was
+ * when the lesson was made: look again. A name that another contact took meanwhile stays its own, and the next message
+ * that has both merges them.
  */
 export async function teachContact({ sql, relay }: App, lesson: Lesson, origin: Origin): Promise<boolean> {
+  const { before, after } = lesson
+  // One statement, unless there is an event that shows the whole contact.
+  const taught =
+    before.name === after.name
+      ? await teach(sql, lesson, origin)
+      : await sql.begin(async (tx) => {
+          const contacts = await teach(tx, lesson, origin)
+          await recordUpdated(tx, contacts, ['name'], origin)
+          return contacts
+        })
+  if (taught.length === 0) return false
+  if (before.name !== after.name || isIdentityUpdate(before, after)) relay.wake()
+  return true
+}
+
+function teach(sql: Sql | TransactionSql, lesson: Lesson, origin: Origin) {
   const { id, before, after, identities } = lesson
   const { organizationId, phoneNumberId } = origin
   const events = isIdentityUpdate(before, after) ? [identityUpdated(id, before, after, origin)] : []
-  const taught = await sql`
+  return sql<Facts[]>`
     with taught as (
       update contacts set phone_number = ${after.phoneNumber}, wa_id = ${after.waId}, bsuid = ${after.bsuid},
         parent_bsuid = ${after.parentBsuid}, username = ${after.username}, name = ${after.name}, updated_at = now()
       where organization_id = ${organizationId} and id = ${id} and deleted_at is null
         and (phone_number, wa_id, bsuid, parent_bsuid, username, name) is not distinct from
           (${before.phoneNumber}, ${before.waId}, ${before.bsuid}, ${before.parentBsuid}, ${before.username}, ${before.name})
-      returning id
+      returning ${factColumns(sql)}
     ), named as (
       insert into identities (organization_id, phone_number_id, kind, value, contact_id)
       select ${organizationId}, ${phoneNumberId}, i.kind, i.value, taught.id
@@ -40,9 +58,6 @@ export async function teachContact({ sql, relay }: App, lesson: Lesson, origin: 
       from taught cross join json_to_recordset(${JSON.stringify(events)}::text::json)
         as e(id text, subject text, headers jsonb, payload text)
     )
-    select id from taught
+    select ${factColumns(sql)} from taught
   `
-  if (taught.length === 0) return false
-  if (events.length > 0) relay.wake()
-  return true
 }

@@ -9,7 +9,7 @@ return ' ' || lower(regexp_replace(trim(coalesce(name, '') || ' ' || coalesce(em
 create function grams(of_text text) returns text[]
 immutable parallel safe
 return (
-  select coalesce(array_agg(distinct substr(padded, n, 3)), '{}')
+  select coalesce(array_agg(substr(padded, n, 3)), '{}')
   from (select replace(of_text, ' ', '  ') as padded) t, generate_series(1, length(padded) - 2) n
   where substr(padded, n + 2, 1) <> ' '
 );

@@ -12,7 +12,7 @@ const always = {
 }
 
 /** Exactly the origins of the platform's script and dialog, where a page opens it. */
-export function policyOf(signup: Signup | null): string {
+function policyOf(signup: Signup | null): string {
   const script = signup ? ` ${new URL(signup.scriptUrl).origin}` : ''
   const dialog = signup ? ` ${signup.origins.join(' ')}` : ''
   const policy = [

@@ -15,6 +15,8 @@ import { createApp } from '../app.ts'
 import { contractModules } from '../contracts.ts'
 import { buildHttp } from '../http.ts'
 import { budgetsIn, connectRedis } from '../limits/rate-lease.ts'
+import { routeSetup } from '../onboarding/route-setup.ts'
+import type { Signup } from '../onboarding/signup-settings.ts'
 import { routeMedia } from '../media/serve-media.ts'
 import { routeUpstreamCallbacks, type UpstreamSecrets } from '../upstream-callback.ts'
 import { startTestPlatform } from './platform.ts'
@@ -22,6 +24,16 @@ import { startTestPlatform } from './platform.ts'
 const serviceEnv = { NATS_REPLICAS: 1, LOG_LEVEL: 'silent', PROBE_PORT: 0, PROBE_HOST: '127.0.0.1' }
 
 export const secrets: UpstreamSecrets = { appSecret: 'app-secret', verifyToken: 'verify-token' }
+
+const signup: Signup = {
+  appId: '1000',
+  configId: 'config-1',
+  scriptUrl: 'https://connect.example/sdk.js',
+  origins: ['https://dialog.example', 'https://web.dialog.example'],
+  extras: '{"version":"v4"}',
+  apiVersion: 'v23.0',
+  isSecure: true,
+}
 
 /** Endpoints that no service has. */
 const echoes = {
@@ -48,6 +60,13 @@ const echoes = {
     body: z.instanceof(Uint8Array),
     answer: z.unknown(),
   }),
+  echoTagged: rpc({
+    subject: 'rpc.echo.echo-tagged',
+    summary: 'Answers the text of its query, with an ETag',
+    http: { method: 'GET', path: '/tagged', tag: 'Echoes', etag: true },
+    query: z.object({ text: z.string().min(1) }),
+    answer: z.unknown(),
+  }),
   getNobody: rpc({
     subject: 'rpc.nobody.get-nobody',
     summary: 'Served by nobody',
@@ -64,7 +83,7 @@ interface Echoing {
 }
 
 async function serveEchoes(peer: Service): Promise<Echoing & Serving> {
-  const { echo, echoSync, echoBytes } = echoes
+  const { echo, echoSync, echoBytes, echoTagged } = echoes
   let gate = Promise.resolve()
   const passedOn: string[] = []
   const pass = (name: string) => {
@@ -73,10 +92,11 @@ async function serveEchoes(peer: Service): Promise<Echoing & Serving> {
   }
   const serving = await serve(
     { ...peer, name: 'platform' },
-    { echo, echoSync, echoBytes },
+    { echo, echoSync, echoBytes, echoTagged },
     {
       echo: (_app, input, caller) => pass('echo').then(() => ({ input, caller })),
       echoSync: (_app, input, caller) => pass('echoSync').then(() => ({ input, caller })),
+      echoTagged: (_app, { query }) => pass('echoTagged').then(() => ({ text: query.text })),
       echoBytes: (_app, { query, body }) => pass('echoBytes').then(() => ({ whole: true, ...query, body })),
     },
   )
@@ -105,6 +125,7 @@ export async function startTestGateway({ redisUrl = inject('redisUrl'), trustedP
   const http = await buildHttp(app, [...Object.values(contractModules), echoes], { openapi: '3.1.0' })
   routeMedia(http, app)
   routeUpstreamCallbacks(http, app, secrets)
+  routeSetup(http, app, signup)
   const url = await http.listen({ host: '127.0.0.1', port: 0 })
   const agent = new Agent({ connections: 64 })
   return {

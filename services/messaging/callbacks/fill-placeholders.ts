@@ -1,6 +1,8 @@
 import { z } from 'zod'
 import type { Core } from '../app.ts'
+import { beginCopies } from '../media/begin-copies.ts'
 import { contentsOf } from './contents.ts'
+import { mediaOf } from './insert-imported.ts'
 
 /** The word under which the platform tells of an old message before its file. */
 const placeholder = 'media_placeholder'
@@ -16,25 +18,38 @@ export async function fillPlaceholders(
   const rows = parts.flatMap((part) => {
     const named = Named.safeParse(part).data
     if (!named || named.type === placeholder) return []
-    return [{ upstream_id: named.id, ...contentsOf(part), body: part[named.type] ?? {} }]
+    const media = mediaOf(part)
+    return [
+      { upstream_id: named.id, ...contentsOf(part), body: part[named.type] ?? {}, media_id: media?.id ?? null, media },
+    ]
   })
   if (rows.length === 0) return true
-  const [answer] = await sql<{ areKnown: boolean }[]>`
-    with u as (
-      select * from json_to_recordset(${JSON.stringify(rows)}::text::json)
-        as u(upstream_id text, type text, content text, unsupported text, body jsonb)
-    ), found as (
-      select m.id, m.is_waiting, u.type, u.content, u.unsupported, u.body from u cross join lateral (
-        select id, unsupported is not distinct from ${placeholder} as is_waiting from messages
-        where organization_id = ${organizationId} and upstream_id = u.upstream_id and phone_number_id = ${phoneNumberId}
-        limit 1
-      ) m
-    ), filled as (
-      update messages m set type = f.type, content = f.content, unsupported = f.unsupported, body = f.body
-      from found f
-      where m.organization_id = ${organizationId} and m.phone_number_id = ${phoneNumberId} and m.id = f.id and f.is_waiting
+  return sql.begin(async (tx) => {
+    const found = await tx<{ n: number; isFilled: boolean }[]>`
+      with u as (
+        select * from json_to_recordset(${JSON.stringify(rows.map((row, n) => ({ n, ...row })))}::text::json)
+          as u(n int, upstream_id text, type text, content text, unsupported text, body jsonb, media_id text)
+      ), found as (
+        select m.id, m.is_waiting, u.n, u.type, u.content, u.unsupported, u.body, u.media_id from u cross join lateral (
+          select id, unsupported is not distinct from ${placeholder} as is_waiting from messages
+          where organization_id = ${organizationId} and upstream_id = u.upstream_id and phone_number_id = ${phoneNumberId}
+          limit 1
+        ) m
+      ), filled as (
+        update messages m set type = f.type, content = f.content, unsupported = f.unsupported, body = f.body,
+          media_id = f.media_id
+        from found f
+        where m.organization_id = ${organizationId} and m.phone_number_id = ${phoneNumberId} and m.id = f.id
+          and f.is_waiting and m.unsupported = ${placeholder}
+        returning f.n
+      )
+      select n, n in (select n from filled) as is_filled from found
+    `
+    const files = found.flatMap(({ n, isFilled }) => (isFilled ? (rows[n]?.media ?? []) : []))
+    await beginCopies(
+      tx,
+      files.map(({ id, file }) => ({ organizationId, phoneNumberId, mediaId: id, file, event: null })),
     )
-    select (select count(*) from found) = (select count(*) from u) as are_known
-  `
-  return answer?.areKnown ?? false
+    return found.length === rows.length
+  })
 }

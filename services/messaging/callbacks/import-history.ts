@@ -7,7 +7,7 @@ import type { Change } from './changes.ts'
 import { contentsOf } from './contents.ts'
 import { epoch } from './epoch.ts'
 import { fillPlaceholders } from './fill-placeholders.ts'
-import { type ImportedMessage, insertImported } from './insert-imported.ts'
+import { type ImportedMessage, insertImported, mediaOf } from './insert-imported.ts'
 
 const part = z.record(z.string(), z.unknown())
 
@@ -136,6 +136,8 @@ function rowOf(
     body: message[message.type],
     contextId: message.context?.id ?? null,
     source: isOwn ? 'app' : 'api',
+    media: mediaOf(message),
+    event: null,
     ...(isOwn ? state : inboundState(word)),
   }
 }

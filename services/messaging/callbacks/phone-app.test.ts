@@ -94,6 +94,41 @@ test('what the phone app takes back or edits is revised, without an event', asyn
   expect((await eventsOf('wamid.A3')).map(({ payload }) => payload['type'])).toEqual(['message.sent'])
 })
 
+const imageOf = (id: string) => {
+  app.files.sent.set(id, { bytes: Buffer.from(`picture ${id}`), mimeType: 'image/jpeg' })
+  return { type: 'image', image: { id, mime_type: 'image/jpeg', caption: 'Look' } }
+}
+const fileOf = async (upstreamId: string) =>
+  (
+    await app.sql<{ fileKey: string | null }[]>`
+      select f.file_key from messages m join media f on f.organization_id = m.organization_id and f.id = m.media_id
+      where m.upstream_id = ${upstreamId}
+    `
+  )[0]?.fileKey
+
+test('a picture from the phone app is told when it is stored, once', async () => {
+  await echoed(echo('wamid.A4', imageOf('80001')), echo('wamid.A4', imageOf('80001')))
+  await until(async () => expect(await eventsOf('wamid.A4')).toHaveLength(1))
+  const [event] = await eventsOf('wamid.A4')
+  const url = expect.stringMatching(/^https:\/\/chat\.example\.com\/media\//)
+  expect(event?.payload).toMatchObject({
+    type: 'message.sent',
+    data: {
+      message: {
+        type: 'image',
+        body: 'Look',
+        source: 'app',
+        media_url: url,
+        media_status: 'ready',
+        image: { link: url, caption: 'Look' },
+      },
+    },
+  })
+  await echoed(echo('wamid.A4', imageOf('80001')))
+  await settled()
+  expect(await eventsOf('wamid.A4')).toHaveLength(1)
+})
+
 const old = (id: string, from: string, n: number, status: string, more: object = {}) => ({
   from,
   id,
@@ -143,16 +178,18 @@ test('old messages are rows with their old times and states, in their threads, w
 test.each([
   ['before', ['media', 'thread']],
   ['after', ['thread', 'media']],
-])('an old message whose file is told %s its thread has its type and caption', async (name, order) => {
+])('an old message whose file is told %s its thread has its type, caption and file', async (name, order) => {
   const id = `wamid.HM.${name}`
-  const media = { from: customer, id, timestamp: `${seconds}`, type: 'image', image: { id: '1', caption: 'a cat' } }
+  const media = { from: customer, id, timestamp: `${seconds}`, ...imageOf(`8100${order.indexOf('media')}`) }
   for (const step of order) {
     if (step === 'media') await platform.numberChange('history', { messages: [media] })
     else await history({ id: customer, messages: [old(id, customer, 1, 'READ', { type: 'media_placeholder' })] })
     if (name === 'after') await settled()
   }
   await settled()
-  expect(await rowOf(id)).toMatchObject({ type: 'image', content: 'a cat' })
+  expect(await rowOf(id)).toMatchObject({ type: 'image', content: 'Look' })
+  await until(async () => expect(await fileOf(id)).toEqual(expect.any(String)))
+  expect(await eventsOf(id)).toEqual([])
 })
 
 test('the first time that a voice note was played stays, in every order', async () => {

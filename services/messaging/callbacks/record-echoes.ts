@@ -1,7 +1,6 @@
 import { call, systemCaller } from '@app/shared/ask.ts'
 import { openConversation } from '@app/shared/contracts/directory.ts'
 import { bsuid } from '@app/shared/contracts/fields.ts'
-import { record } from '@app/shared/events.ts'
 import { newId, newIdAt, timeOf } from '@app/shared/ids.ts'
 import { z } from 'zod'
 import type { Core } from '../app.ts'
@@ -9,7 +8,7 @@ import { messageSentEvent } from '../sends/message-sent.ts'
 import type { Change } from './changes.ts'
 import { contentsOf } from './contents.ts'
 import { epoch } from './epoch.ts'
-import { type ImportedMessage, insertImported } from './insert-imported.ts'
+import { type ImportedMessage, insertImported, mediaOf } from './insert-imported.ts'
 import { isRevision, reviseMessage } from './revise-message.ts'
 
 const Value = z.looseObject({ message_echoes: z.array(z.record(z.string(), z.unknown())) })
@@ -39,11 +38,8 @@ export async function recordEchoes(core: Core, change: Change): Promise<boolean>
   const messages = await Promise.all(
     echoes.filter((echo) => !isRevision(echo)).map((echo) => messageOf(core, { ...change, phoneNumberId }, echo)),
   )
-  await insertAll(
-    core,
-    change,
-    messages.flatMap((message) => message ?? []),
-  )
+  const named = messages.flatMap((message) => message ?? [])
+  await core.sql.begin((tx) => insertImported(tx, named))
   let areKnown = true
   for (const echo of echoes.filter(isRevision)) areKnown = (await reviseMessage(core, scope, echo)) && areKnown
   return areKnown
@@ -52,9 +48,10 @@ export async function recordEchoes(core: Core, change: Change): Promise<boolean>
 /** Null for an echo that names nobody, or has another shape: the others of its callback go on. */
 async function messageOf(
   core: Core,
-  { organizationId, phoneNumberId }: Change & { phoneNumberId: string },
+  change: Change & { phoneNumberId: string },
   part: Record<string, unknown>,
 ): Promise<ImportedMessage | null> {
+  const { organizationId, phoneNumberId } = change
   const echo = Echo.safeParse(part).data
   const recipient = echo?.to === undefined ? echo?.to_user_id : `+${echo.to.replace('+', '')}`
   if (!echo || recipient === undefined) {
@@ -74,7 +71,7 @@ async function messageOf(
     },
     systemCaller(organizationId, newId('req')),
   )
-  return {
+  return withEvent(core, change, {
     organizationId,
     phoneNumberId,
     id: newIdAt('msg', echo.timestamp),
@@ -88,21 +85,14 @@ async function messageOf(
     source: 'app',
     status: 'sent',
     rank: 3,
-  }
+    media: mediaOf(part),
+    event: null,
+  })
 }
 
-async function insertAll({ sql, relay, media }: Core, change: Change, messages: ImportedMessage[]) {
+function withEvent({ media }: Core, change: Change, message: ImportedMessage): ImportedMessage {
   const { senderPhone, businessAccountId } = change
-  await sql.begin(async (tx) => {
-    const fresh = await insertImported(tx, messages)
-    const events = messages
-      .filter(({ id }) => fresh.has(id))
-      .map((message) => {
-        const { type, content } = message.contents
-        const row = { ...message, type, content, traceparent: '', senderPhone, businessAccountId, mediaOpaque: null }
-        return messageSentEvent(row, message.upstreamId, timeOf(message.id), { media })
-      })
-    await record(tx, events)
-  })
-  relay.wake()
+  const { type, content } = message.contents
+  const row = { ...message, type, content, traceparent: '', senderPhone, businessAccountId, mediaOpaque: null }
+  return { ...message, event: messageSentEvent(row, message.upstreamId, timeOf(message.id), { media }) }
 }

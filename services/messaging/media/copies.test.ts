@@ -3,6 +3,7 @@ import { createServer } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import { getMessageMedia as contract } from '@app/shared/contracts/media.ts'
 import { newId } from '@app/shared/ids.ts'
+import type { Lane } from '@app/shared/lanes.ts'
 import { toProblem } from '@app/shared/problem.ts'
 import { afterAll, beforeAll, beforeEach, expect, test, vi } from 'vitest'
 import { getMessage } from '../messages/get-message.ts'
@@ -11,6 +12,7 @@ import { inboundValue, platformOf } from '../testing/callbacks.ts'
 import { json } from '../testing/media-platform.ts'
 import { findMedia } from './find-media.ts'
 import { getMessageMedia } from './get-message-media.ts'
+import { takeCopies } from './waiting-copies.ts'
 
 let app: TestMessaging
 beforeAll(async () => {
@@ -139,6 +141,20 @@ test('a slow file delays neither texts of the same number nor other organization
     await hurry()
     for (const { upstreamId } of slow) expect(await told(upstreamId)).toMatchObject([{ media_status: 'ready' }])
   })
+})
+
+test('what somebody waits to be told of goes before what was imported', async () => {
+  const lane = newId('org')
+  const lanes = [{ lane: { id: lane } as Lane, free: 2, fresh: true }]
+  await app.sql`
+    insert into media_copies (organization_id, phone_number_id, media_id, lane, upstream_media_id, due_at, event, event_due_at)
+    select ${lane}, ${phoneNumberId}, 'med_' || n, ${lane}, n, now() - (10 - n) * interval '1 second',
+      case when n = 5 then '{}'::jsonb end, now() + interval '1 hour' from generate_series(1, 5) n
+  `
+  const taken = async () =>
+    (await app.sql.begin((tx) => takeCopies(tx, lanes))).map(({ mediaId }) => mediaId).toSorted()
+  expect(await taken()).toEqual(['med_1', 'med_5'])
+  await app.sql`delete from media_copies where lane = ${lane}`
 })
 
 test('an address that is dead is looked up again', async () => {

@@ -1,3 +1,4 @@
+import { collecting } from '@app/shared/collecting.ts'
 import { failureOf } from '@app/shared/egress-error.ts'
 import { maxMediaBytes } from '@app/shared/media-kinds.ts'
 import { atMost } from '@app/shared/receive-file.ts'
@@ -59,7 +60,7 @@ async function fetchOnce(core: Ways, media: PlatformMedia, fileKey: string): Pro
   try {
     if (statusCode === 404) return 'dead'
     if (statusCode !== 200) return { kind: 'failed', details: `the address answered ${statusCode}` }
-    const kept = await core.media.store.put(fileKey, atMost(body, maxMediaBytes, tooLarge))
+    const kept = await core.media.store.put(fileKey, collecting(atMost(body, maxMediaBytes, tooLarge)))
     const isWhole = [media.sha256, found.sha256].every((said) => isSame(said, kept.sha256))
     if (!isWhole) return { kind: 'failed', details: 'the bytes have another hash' }
     return { kind: 'copied', file: { ...kept, mimeType: found.mime_type ?? null } }

@@ -1,5 +1,6 @@
 import { randomBytes } from 'node:crypto'
 import { Readable } from 'node:stream'
+import { collecting } from '@app/shared/collecting.ts'
 import { request } from 'undici'
 import { z } from 'zod'
 import type { Core } from '../app.ts'
@@ -48,7 +49,7 @@ export async function uploadToPlatform(
         'content-type': contentType,
         'content-length': String(head.length + file.size + tail.length),
       },
-      body: Readable.from(joined(head, bytes, tail), { objectMode: false }),
+      body: Readable.from(joined(head, collecting(bytes), tail), { objectMode: false }),
       headersTimeout: uploadTimeoutMs,
       signal: AbortSignal.any([AbortSignal.timeout(uploadTimeoutMs), media.stopping.signal]),
     })

@@ -22,15 +22,24 @@ export interface WaitingCopy {
 /** The platform keeps what a customer has sent for 7 days. */
 const triedDays = 7
 
-/** The longest due copies of each lane. One that was begun is begun again only by a holder that is not its own. */
+/**
+ * The longest due copies of each lane, those first that somebody waits to be told of: an import may bring thousands of
+ * others. One that was begun is begun again only by a holder that is not its own.
+ */
 export async function takeCopies(tx: TransactionSql, wants: Want[]): Promise<WaitingCopy[]> {
   const given = wants.map(({ lane, free, fresh }) => ({ lane: lane.id, free, fresh }))
   return tx<WaitingCopy[]>`
     with picked as (
       select c.seq from json_to_recordset(${JSON.stringify(given)}::text::json) as g(lane text, free int, fresh bool)
       cross join lateral (
-        select seq from media_copies where lane = g.lane and due_at <= now() and (begun_at is null or g.fresh)
-        order by due_at limit g.free
+        (select seq from media_copies
+          where lane = g.lane and event is not null and due_at <= now() and (begun_at is null or g.fresh)
+          order by event_due_at limit g.free)
+        union all
+        (select seq from media_copies
+          where lane = g.lane and event is null and due_at <= now() and (begun_at is null or g.fresh)
+          order by due_at limit g.free)
+        limit g.free
       ) c
     ), begun as (
       update media_copies c set attempts = c.attempts + 1, begun_at = now() from picked where c.seq = picked.seq

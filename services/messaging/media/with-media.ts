@@ -5,13 +5,15 @@ export type MediaStatus = 'ready' | 'pending' | 'failed'
 
 interface Payload {
   svc?: object
-  data?: { message?: object }
+  data?: { message?: { type: string; body: string | null } }
 }
 
-/** The same event with the address of its message's file: in `svc` of the platform's envelope, in `data.message` of ours. */
+/** The same event with the address of its message's file: in `svc` of the platform's envelope, in `data.message` of ours, there in the block of its type too. */
 export function withMedia(event: Recorded, mediaUrl: string | null, mediaStatus: MediaStatus): Recorded {
   const payload = JSON.parse(event.payload) as Payload
-  const told = payload.svc ?? payload.data?.message
+  const message = payload.data?.message
+  const told = payload.svc ?? message
   if (told) Object.assign(told, { media_url: mediaUrl, media_status: mediaStatus })
+  if (message) Object.assign(message, { [message.type]: { link: mediaUrl, caption: message.body } })
   return { ...event, payload: JSON.stringify(payload) }
 }

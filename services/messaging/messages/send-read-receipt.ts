@@ -33,7 +33,7 @@ export async function sendReadReceipt(
   }
   const note = { id: newId('evt'), read: 0 }
   const answer = await once(app, contract, caller, async (tx) => {
-    // Ids of inbound messages are of the platform's time, so that what came before has a smaller one.
+    // Ids of inbound messages are of the platform's time, so that what was written before has a smaller one.
     const read = await tx<{ type: string }[]>`
       update messages set status = 'read', rank = 5
       where organization_id = ${caller.organizationId} and phone_number_id = ${phoneNumberId}

@@ -1,3 +1,4 @@
+import { setTimeout as sleep } from 'node:timers/promises'
 import type { Handler } from '@app/shared/contract.ts'
 import type { putSender as contract } from '@app/shared/contracts/messaging.ts'
 import type { AccountState } from '@app/shared/contracts/platform.ts'
@@ -8,10 +9,32 @@ import type { App } from '../app.ts'
 /** 80 messages a second, what the platform takes from a number unless it says otherwise (its throughput documentation). */
 const defaultIntervalMs = 1000 / 80
 
-export const putSender: Handler<App, typeof contract> = async ({ sql, dispatcher }, { body }) => {
-  await sql.begin((tx) => storeSender(tx, body))
-  dispatcher.wake()
+/** Answers when the sends of a number that is refused now are at the platform or will not get there. */
+export const putSender: Handler<App, typeof contract> = async (app, { body }) => {
+  await app.sql.begin((tx) => storeSender(tx, body))
+  app.dispatcher.wake()
+  if (body.refusal !== null) await waitForBegun(app, body.phone_number_id)
   return { version: body.version }
+}
+
+/** By then the bytes of a call that has begun are written, however slow its answer is. */
+const maxWaitMs = 3_000
+const lookEveryMs = 20
+
+/** Waits for the calls that began before the refusal was committed. */
+async function waitForBegun({ sql, log }: App, phoneNumberId: string) {
+  const until = performance.now() + maxWaitMs
+  while (performance.now() < until) {
+    const [{ begun } = { begun: false }] = await sql<{ begun: boolean }[]>`
+      select exists (
+        select from send_lanes l join sends s on s.lane = l.id
+        where l.grp = ${phoneNumberId} and l.held_until > now() and s.begun_at is not null
+      ) as begun
+    `
+    if (!begun) return
+    await sleep(lookEveryMs)
+  }
+  log.warn({ phoneNumberId }, 'sends that began before a refusal have no answer yet')
 }
 
 /** Takes over an account's state; an older version than the stored one changes nothing. */
@@ -47,7 +70,9 @@ export async function storeSender(tx: TransactionSql, account: z.output<typeof A
       retention_days = excluded.retention_days, updated_at = now()
   `
   await tx`insert into pace (grp, interval_ms) values (${phoneNumberId}, ${defaultIntervalMs}) on conflict do nothing`
-  // Queued sends of a number that is refused now end at once: their lanes are due, wherever they waited.
-  if (account.refusal !== null)
-    await tx`update send_lanes set due_at = now() where grp = ${phoneNumberId} and due_at > now()`
+  if (account.refusal === null) return
+  // A claim holds the number's pace until it commits: after this no send begins that has not seen the refusal.
+  await tx`select 1 from pace where grp = ${phoneNumberId} for update`
+  // Queued sends end at once: their lanes are due, wherever they waited.
+  await tx`update send_lanes set due_at = now() where grp = ${phoneNumberId} and due_at > now()`
 }

@@ -2,12 +2,12 @@ import type { Send } from '@app/shared/contracts/send.ts'
 import type { z } from 'zod'
 
 export type SendBody = z.output<typeof Send>
-export type TemplateBlock = Extract<SendBody, { type: 'template' }>['template']
+type TemplateBlock = Extract<SendBody, { type: 'template' }>['template']
 
-export type MediaKind = 'image' | 'video' | 'document' | 'audio'
+type MediaKind = 'image' | 'video' | 'document' | 'audio'
 
 /** A file that a message carries; a message carries one at most. */
-export interface MediaSlot {
+interface MediaSlot {
   kind: MediaKind
   media: { link?: string | undefined; id?: string | undefined }
   /** Where it stands in the block. */

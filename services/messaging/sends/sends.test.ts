@@ -22,7 +22,7 @@ async function passTime(id: string, lane: string) {
 test('an accepted send reaches the platform once, and message.sent tells of it once', async () => {
   const { id } = await app.send('hello')
   await eventually(id, 'sent')
-  expect(app.calls.filter((call) => call.messageId === id)).toEqual([
+  expect(app.calls.filter((call) => call.messageId === id)).toMatchObject([
     { to: '+15550123456', text: 'hello', messageId: id },
   ])
   const [event, ...more] = await eventsOf(id)
@@ -163,4 +163,25 @@ test('the pair limit is kept: 45 messages at once to a recipient, then one every
     expect(lane?.waitMs).toBeLessThan(7_500)
   })
   expect(app.calls.filter((call) => call.to === to)).toHaveLength(45)
+})
+
+test('a refusal is taken over only when the calls that had begun are done, and none begins afterwards', async () => {
+  const answers: (() => void)[] = []
+  app.respondWith((call, response, n) => answers.push(() => accept(call, response, n)))
+  const recipients = Array.from({ length: 20 }, (_, n) => `+1555012${String(n).padStart(4, '0')}`)
+  await Promise.all(recipients.map((to) => app.send('under way', { to })))
+  await until(async () => expect(answers.length).toBeGreaterThan(0))
+  const number = app.number.phoneNumberId
+  let isDone = false
+  const refused = app.putSender({ refusal: 'customer_suspended' }).then(() => (isDone = true))
+  await new Promise((resolve) => setTimeout(resolve, 200))
+  expect(isDone).toBe(false)
+  const begun = answers.length
+  for (const answer of answers) answer()
+  await refused
+  expect(answers).toHaveLength(begun)
+  const [open] =
+    await app.sql`select count(*)::int from sends where phone_number_id = ${number} and begun_at is not null`
+  expect(open?.['count']).toBe(0)
+  await app.setSender({ refusal: null })
 })

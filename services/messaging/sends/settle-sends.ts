@@ -1,6 +1,8 @@
 import type { TransactionSql } from '@app/shared/database.ts'
 import { record, type Recorded } from '@app/shared/events.ts'
 import type { Directive, Done } from '@app/shared/mailbox.ts'
+import { z } from 'zod'
+import { noteRefusedTemplates, tellsOfTemplate } from '../templates/note-refused-templates.ts'
 import { followUps } from './follow-ups.ts'
 import { messageFailedEvent } from './message-failed.ts'
 import { type FileAddresses, messageSentEvent } from './message-sent.ts'
@@ -27,6 +29,7 @@ export async function settleSends(tx: TransactionSql, done: DoneSend[], media: F
       done.flatMap(({ item, outcome }) => eventsOf(item, outcome, { isRaised: raised.has(item.id), at, media })),
     ),
     slowNumbers(tx, done),
+    noteRefusedTemplates(tx, done.flatMap(refusedTemplateOf)),
   ])
   return done.map(({ item, lane, outcome }) => directiveOf(item, lane.pacedMs, outcome, lanesWithMore))
 }
@@ -66,6 +69,16 @@ function eventsOf(item: OpenSend, outcome: Outcome | null, { isRaised, at, media
   if (outcome?.kind !== 'failed') return []
   const followed = followUps(item, outcome.failure.providerCode, at)
   return isRaised ? [messageFailedEvent(item, outcome.failure, at), ...followed] : followed
+}
+
+const TemplateBlock = z.object({ name: z.string(), language: z.object({ code: z.string() }) })
+
+function refusedTemplateOf({ item, outcome }: DoneSend) {
+  const code = outcome?.kind === 'failed' ? outcome.failure.providerCode : null
+  if (code === null || item.type !== 'template' || !tellsOfTemplate(code)) return []
+  const { organizationId, businessAccountId } = item
+  const { name, language } = TemplateBlock.parse(item.body)
+  return [{ organizationId, businessAccountId, name, language: language.code, code }]
 }
 
 async function slowNumbers(tx: TransactionSql, done: DoneSend[]) {

@@ -1,5 +1,5 @@
 import { newId } from '@app/shared/ids.ts'
-import { afterAll, beforeAll, beforeEach, expect, test } from 'vitest'
+import { afterAll, beforeAll, beforeEach, expect, test, vi } from 'vitest'
 import { order, type TestTemplates, testTemplates } from '../testing/templates.ts'
 import { businessAccountId } from '../testing/callbacks.ts'
 import { applyTemplateChange } from './apply-template-change.ts'
@@ -67,8 +67,37 @@ test('in any order, and again, the newest stands', async () => {
     ['PAUSED', 20],
     ['REINSTATED', 30],
   ]
-  for (const [event, seconds] of [...events.toReversed(), ...events]) await status(event, seconds)
+  for (const [event, seconds] of [...events, ...events.toReversed()]) await status(event, seconds)
   expect(await shown()).toMatchObject({ status: 'approved', upstreamStatus: 'REINSTATED' })
+})
+
+test('callbacks count by the platform’s time: those of one second in the order in which they came', async () => {
+  const second = Math.floor(Date.now() / 1000)
+  const post = (event: string, time?: number) =>
+    it.callbacks.post({
+      object: 'whatsapp_business_account',
+      entry: [
+        {
+          id: businessAccountId,
+          ...(time !== undefined && { time }),
+          changes: [
+            {
+              field: 'message_template_status_update',
+              value: { event, message_template_name: 't', message_template_language: 'en_US' },
+            },
+          ],
+        },
+      ],
+    })
+  const until = (word: string) => vi.waitFor(async () => expect(await shown()).toMatchObject({ upstreamStatus: word }))
+  await post('PAUSED', second)
+  await until('PAUSED')
+  await post('APPROVED', second)
+  await until('APPROVED')
+  await post('DISABLED', second - 20)
+  await post('FLAGGED')
+  await until('FLAGGED')
+  expect(await shown()).toMatchObject({ status: 'approved' })
 })
 
 test('a callback from before the template was submitted, or read, changes nothing', async () => {

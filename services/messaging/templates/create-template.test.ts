@@ -1,6 +1,7 @@
 import { setTimeout as sleep } from 'node:timers/promises'
 import { newId } from '@app/shared/ids.ts'
 import { afterAll, beforeAll, beforeEach, expect, test, vi } from 'vitest'
+import { phoneNumberId } from '../testing/app.ts'
 import { businessAccountId } from '../testing/callbacks.ts'
 import { json, refuse, unheard } from '../testing/template-platform.ts'
 import { order, type TestTemplates, testTemplates } from '../testing/templates.ts'
@@ -93,6 +94,18 @@ test.each([
   },
 )
 
+test('a token that is taken no more is reported, so that platform looks at the account', async () => {
+  it.platform.once(refuse(190, undefined, { status: 401 }))
+  await it.create(order('no_token')).catch(() => {})
+  const reports = (await it.base.events()).filter(({ subject }) => subject === 'event.messaging.account-reported')
+  expect(reports.at(-1)?.payload).toEqual({
+    phone_number_id: phoneNumberId,
+    business_account_id: businessAccountId,
+    code: 190,
+    change: null,
+  })
+})
+
 test('a platform that is busy is a 502 and leaves nothing', async () => {
   it.platform.once(refuse(80007))
   await expect(it.create(order('busy'))).rejects.toMatchObject({ failure: 'upstream_unavailable', status: 502 })
@@ -150,6 +163,24 @@ test('a process that dies between the call and its record: the retry adopts the 
     expect(await died).toBe('died')
     expect(await it.get(name)).toMatchObject({ provider_template_id: expect.any(String) })
   }
+})
+
+test('a try that died, and that a callback settled since: its key is answered, another creation of the name refused', async () => {
+  it.platform.once(async (request, response) => {
+    it.platform.answer(request, unheard)
+    response.destroy()
+  })
+  await it.create(order('settled'), { key: 'k7' }).catch(() => {})
+  await it.callbacks.change('message_template_status_update', {
+    event: 'APPROVED',
+    message_template_id: Number(it.platform.templates[0]?.id),
+    message_template_name: 'settled',
+    message_template_language: 'en_US',
+  })
+  await vi.waitFor(async () => expect(await it.get('settled')).toMatchObject({ status: 'approved' }))
+  await expect(it.create(order('settled'))).rejects.toMatchObject({ failure: 'template_already_exists' })
+  expect(await it.create(order('settled'), { key: 'k7' })).toMatchObject({ status: 201, data: { status: 'approved' } })
+  expect(submitted()).toHaveLength(1)
 })
 
 test('a process that dies before the call: the retry submits', async () => {

@@ -6,13 +6,14 @@ import { Problem } from '@app/shared/problem.ts'
 import type { App } from '../app.ts'
 import { UpstreamRefusal } from '../upstream/ask-upstream.ts'
 import { type Asking, readTemplates, submitTemplate } from '../upstream/templates.ts'
+import { askAbout } from './ask-about.ts'
 import { checkComponents } from './check-components.ts'
 import { beginCreation, type Creation, finishCreation, leaveCreation, type Outcome, type Wanted } from './creations.ts'
-import { isTaken, refusalOf } from './refusals.ts'
+import { isTaken } from './refusals.ts'
 import { isSameContent } from './same-content.ts'
 import { goneWords } from './statuses.ts'
 import { categoryOf } from './store-templates.ts'
-import { deadlineOf, openAccount, toTemplate } from './templates.ts'
+import { deadlineOf, openAccount, type TemplateAccount, toTemplate } from './templates.ts'
 import { uploadHeader } from './upload-header.ts'
 
 export const createTemplate: Handler<App, typeof contract> = async (app, { params, body }, caller) => {
@@ -39,23 +40,25 @@ const wantedOf = (body: Input<typeof contract>['body']): Wanted => ({
   components: body.components,
 })
 
+/** Of the organization's own account. */
+type AskingOwn = Asking & Pick<TemplateAccount, 'organizationId'>
+
 async function submit(
   app: App,
-  account: { businessAccountId: string; token: string },
+  account: TemplateAccount & { token: string },
   wanted: Wanted,
   creation: Creation,
   caller: Caller,
 ): Promise<Outcome> {
-  const asking: Asking = { ...account, deadline: deadlineOf(caller) }
-  try {
+  const asking = { ...account, deadline: deadlineOf(caller) }
+  const send = async () => {
     const earlier = creation.isRetry ? await adopt(app, asking, wanted, creation) : null
     return earlier ?? (await submitNew(app, asking, wanted, creation))
-  } catch (err) {
-    throw refusalOf(err, wanted.components)
   }
+  return askAbout(app, account, send, wanted.components)
 }
 
-async function submitNew(app: App, asking: Asking, wanted: Wanted, creation: Creation): Promise<Outcome> {
+async function submitNew(app: App, asking: AskingOwn, wanted: Wanted, creation: Creation): Promise<Outcome> {
   const { name, language, category, format } = wanted
   const components = await uploadHeader(app, asking, wanted.components)
   creation.mayExist = true
@@ -79,7 +82,7 @@ async function adopt(app: App, asking: Asking, wanted: Wanted, creation: Creatio
   creation.mayExist = false
   const found = named.find((one) => one.language === language && !goneWords.includes(one.status))
   if (!found) return null
-  if (!isSameContent(found.components, components)) throw new Problem('template_already_exists', { param: 'name' })
+  if (!isSameContent(components, found.components)) throw new Problem('template_already_exists', { param: 'name' })
   return {
     providerTemplateId: found.id,
     upstreamStatus: found.status,

@@ -66,7 +66,7 @@ export async function beginCreation(
     select id, known_at::text as known_at, components from templates where ${isOfName} and provider_template_id is not null
   `
   // A callback or a sync told of the earlier try's template before we came back.
-  if (isRetry && settled && isSameContent(settled.components, components))
+  if (isRetry && settled && isSameContent(components, settled.components))
     return { id: settled.id, knownAt: settled.knownAt, isRetry, mayExist: true, isSettled: true }
   throw new Problem('template_already_exists', { param: 'name' })
 }

@@ -4,8 +4,8 @@ import type { Sql } from '@app/shared/database.ts'
 import { invalidField, notFound, Problem } from '@app/shared/problem.ts'
 import type { App } from '../app.ts'
 import { resubmitTemplate } from '../upstream/templates.ts'
+import { askAbout } from './ask-about.ts'
 import { checkComponents, type Component } from './check-components.ts'
-import { refusalOf } from './refusals.ts'
 import { editableWords } from './statuses.ts'
 import { clockSlackMs } from './store-templates.ts'
 import {
@@ -32,15 +32,15 @@ export const editTemplate: Handler<App, typeof contract> = async (app, { params,
     throw new Problem('template_not_editable')
   if (components) checkComponents({ category: category ?? row.category, format: row.parameterFormat, components })
 
-  const asking = { token: account.token, deadline: deadlineOf(caller) }
-  let uploaded: Component[] | undefined
-  try {
-    uploaded = components && (await uploadHeader(app, asking, components))
+  const asking = { ...account, deadline: deadlineOf(caller) }
+  const { providerTemplateId } = row
+  const send = async () => {
+    const uploaded = components && (await uploadHeader(app, asking, components))
     const change = { ...(uploaded && { components: uploaded }), ...(category !== undefined && { category }) }
-    await resubmitTemplate(app.upstream, asking, row.providerTemplateId, change)
-  } catch (err) {
-    throw refusalOf(err, components)
+    await resubmitTemplate(app.upstream, asking, providerTemplateId, change)
+    return uploaded
   }
+  const uploaded = await askAbout(app, account, send, components)
   return toTemplate(await storeEdit(app.sql, account, row, { components: uploaded, category }), account)
 }
 

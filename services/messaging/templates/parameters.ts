@@ -15,7 +15,7 @@ export interface Shape {
   buttons: Array<number | null>
 }
 
-export interface SentParameter {
+interface SentParameter {
   type: string
   parameter_name?: string | undefined
   text?: string | undefined

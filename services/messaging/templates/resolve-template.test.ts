@@ -1,6 +1,6 @@
 import { newId } from '@app/shared/ids.ts'
 import { afterAll, beforeAll, beforeEach, expect, test, vi } from 'vitest'
-import { refuse } from '../testing/template-platform.ts'
+import { json, refuse } from '../testing/template-platform.ts'
 import { order, type TestTemplates, testTemplates } from '../testing/templates.ts'
 import { createSpending } from './spending.ts'
 import type { TemplateToSend } from './resolve-template.ts'
@@ -179,4 +179,17 @@ test('buttons take what their type takes, by index', async () => {
   await expect(send(name, [button('url', 1, 2), ...needed.slice(1)])).rejects.toMatchObject(
     mismatch('template.components[0].parameters'),
   )
+})
+
+test('a template for codes takes the code, in its body and its button, before the platform’s own text is known', async () => {
+  const components = [
+    { type: 'BODY', add_security_recommendation: true },
+    { type: 'BUTTONS', buttons: [{ type: 'OTP', otp_type: 'COPY_CODE' }] },
+  ]
+  it.platform.once((_request, response) => json(response, { id: '31', status: 'APPROVED' }))
+  const { data } = await it.create(order('code', { category: 'AUTHENTICATION', components }))
+  expect(data).toMatchObject({ status: 'approved', content: '{{1}}', variables: ['1'] })
+  const button = { type: 'button', sub_type: 'url', index: '0', parameters: text('4711') }
+  expect(await send('code', [...body('4711'), button])).toMatchObject({ category: 'AUTHENTICATION', content: '4711' })
+  await expect(send('code', body('4711'))).rejects.toMatchObject(mismatch('template.components'))
 })

@@ -2,9 +2,9 @@ import type { Caller } from '@app/shared/contract.ts'
 import { notFound, Problem } from '@app/shared/problem.ts'
 import type { Core } from '../app.ts'
 import { readTemplates } from '../upstream/templates.ts'
+import { askAbout } from './ask-about.ts'
 import type { Standing } from './known-templates.ts'
 import { fit, type SentComponent } from './parameters.ts'
-import { refusalOf } from './refusals.ts'
 import { goneWords } from './statuses.ts'
 import { storeTemplates } from './store-templates.ts'
 import { deadlineOf, findAccount, tokenOf } from './templates.ts'
@@ -76,9 +76,7 @@ async function lookUp(
   await core.templates.spending.lookUp(`${sender.organizationId} ${businessAccountId}`, name, async () => {
     const account = await findAccount(core.sql, sender)
     const asking = { businessAccountId, token: tokenOf(core, standing), deadline: deadlineOf(caller) }
-    const found = await readTemplates(core.upstream, asking, name).catch((err: unknown) => {
-      throw refusalOf(err)
-    })
+    const found = await askAbout(core, account, () => readTemplates(core.upstream, asking, name))
     await core.sql.begin((tx) => storeTemplates(tx, { ...account, businessAccountId }, found))
   })
 }

@@ -5,7 +5,7 @@ import { storedAnswer } from '@app/shared/idempotency.ts'
 import { onceInline } from '@app/shared/once-inline.ts'
 import type { App } from '../app.ts'
 import { readTemplates, type UpstreamTemplate } from '../upstream/templates.ts'
-import { refusalOf } from './refusals.ts'
+import { askAbout } from './ask-about.ts'
 import { goneWords, vanished } from './statuses.ts'
 import { storeTemplates } from './store-templates.ts'
 import { deadlineOf, openAccount, type TemplateAccount } from './templates.ts'
@@ -18,10 +18,7 @@ export const syncTemplates: Handler<App, typeof contract> = async (app, { params
   const account = await openAccount(app, { organizationId, phoneNumberId: params.phone_number_id })
   return onceInline(app, contract, caller, {
     begin: async () => undefined,
-    call: () =>
-      readTemplates(app.upstream, { ...account, deadline: deadlineOf(caller) }).catch((err: unknown) => {
-        throw refusalOf(err)
-      }),
+    call: () => askAbout(app, account, () => readTemplates(app.upstream, { ...account, deadline: deadlineOf(caller) })),
     finish: async (tx, _begun, found) => {
       const { created, updated } = await storeTemplates(tx, account, found)
       return { created, updated: updated + (await rejectVanished(tx, account, found)), synced: found.length }

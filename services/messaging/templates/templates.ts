@@ -44,10 +44,11 @@ export const isShown = (sql: Sql | TransactionSql) => sql`(held_until is null or
 export const componentOf = (components: readonly Component[], type: string): Component | undefined =>
   components.find((component) => String(component.type).toUpperCase() === type)
 
-/** The text of the body; a template for codes may have none of its own. */
+/** The text of the body. That of a template for codes is the platform's own, and shows the code. */
 export function bodyOf(components: readonly Component[]): string {
-  const text = componentOf(components, 'BODY')?.['text']
-  return typeof text === 'string' ? text : ''
+  const body = componentOf(components, 'BODY')
+  const text = body?.['text']
+  return typeof text === 'string' ? text : body ? '{{1}}' : ''
 }
 
 export const toTemplate = (row: TemplateRow, { phoneNumber }: TemplateAccount): z.input<typeof Template> => ({
@@ -69,6 +70,7 @@ export const toTemplate = (row: TemplateRow, { phoneNumber }: TemplateAccount): 
 /** The number of the path and the business account behind it, whose templates are meant. */
 export interface TemplateAccount {
   organizationId: string
+  phoneNumberId: string
   businessAccountId: string
   phoneNumber: string | null
   accountId: string
@@ -90,7 +92,7 @@ export async function findAccount(
   { organizationId, phoneNumberId }: Number,
 ): Promise<TemplateAccount> {
   const [account] = await sql<TemplateAccount[]>`
-    select organization_id, business_account_id, phone_number, account_id, sealed_token, refusal, attached,
+    select organization_id, phone_number_id, business_account_id, phone_number, account_id, sealed_token, refusal, attached,
       clock_timestamp()::text as asked_at
     from senders where organization_id = ${organizationId} and phone_number_id = ${phoneNumberId}
   `

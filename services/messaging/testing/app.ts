@@ -21,12 +21,14 @@ import { startCallbacks } from '../callbacks/process-callbacks.ts'
 import { startCopier } from '../media/copy-media.ts'
 import { createMediaWays } from '../media/media.ts'
 import { startLateTelling } from '../media/tell-late.ts'
+import { createMeters } from '../metrics.ts'
 import { acceptSends } from '../sends/accept-send.ts'
 import { startDispatcher } from '../sends/dispatch.ts'
 import { createRefusalOf } from '../senders/refusal-of.ts'
 import { createKnownConversations } from '../sends/known-conversations.ts'
+import type { SendBody } from '../sends/draft.ts'
 import { sendMessage } from '../sends/send-message.ts'
-import { storeSender } from '../senders/put-sender.ts'
+import { putSender, storeSender } from '../senders/put-sender.ts'
 import { createKnownTemplates } from '../templates/known-templates.ts'
 import { createMediaPlatform, type MediaPlatform } from './media-platform.ts'
 
@@ -40,6 +42,7 @@ interface UpstreamCall {
   to: string
   text: string
   messageId: string
+  body: Record<string, unknown>
 }
 
 type Respond = (call: UpstreamCall, response: ServerResponse, n: number) => void
@@ -53,10 +56,14 @@ export interface TestMessaging extends App {
   /** How the upstream answers from now on. */
   respondWith: (respond: Respond) => void
   send: (body: string, options?: { key?: string; to?: string }) => Promise<{ id: string; conversationId: string }>
+  /** A send of any type. */
+  sendBody: (body: SendBody, key?: string) => Promise<{ id: string; conversationId: string }>
   number: { organizationId: string; phoneNumberId: string }
   /** Recipients whose window is closed. */
   closedWindows: Set<string>
   setSender: (changes: Partial<z.output<typeof AccountState>>) => Promise<void>
+  /** The same, as platform asks it. */
+  putSender: (changes: Partial<z.output<typeof AccountState>>) => Promise<unknown>
   events: () => Promise<Array<{ id: string; subject: string; payload: Record<string, unknown> }>>
   statusOf: (id: string) => Promise<string>
   close: () => Promise<void>
@@ -96,6 +103,7 @@ export async function testMessaging(): Promise<TestMessaging> {
       UPSTREAM_BASE_URL: upstream.url,
       UPSTREAM_MEDIA_ORIGINS: [],
     }),
+    meters: createMeters(service),
     upstream: createUpstream({
       UPSTREAM_BASE_URL: upstream.url,
       UPSTREAM_API_VERSION: 'v23.0',
@@ -133,9 +141,12 @@ export async function testMessaging(): Promise<TestMessaging> {
     files: upstream.files,
     mediaDir,
     respondWith: upstream.respondWith,
+    sendBody: (body, key) => sendAny(app, body, callerOf(key)),
     number: { organizationId, phoneNumberId },
     closedWindows,
     setSender,
+    putSender: (changes) =>
+      putSender(app, { params: {}, query: {}, body: { ...sender(), version: ++version, ...changes } }, callerOf()),
     send: (body, options) => sendText(app, body, options),
     events: () => eventsOf(app),
     statusOf: async (id) =>
@@ -162,13 +173,11 @@ const callerOf = (key?: string, fingerprint = 'same'): Caller => ({
   idempotency: key === undefined ? undefined : { key, fingerprint },
 })
 
-async function sendText(app: App, body: string, { key, to = '+15550123456' }: { key?: string; to?: string } = {}) {
-  const input = {
-    params: { phone_number_id: phoneNumberId },
-    query: {},
-    body: { messaging_product: 'chat', to, type: 'text', text: { body } } as const,
-  }
-  const answer = await sendMessage(app, input, callerOf(key, body))
+const sendText = (app: App, body: string, { key, to = '+15550123456' }: { key?: string; to?: string } = {}) =>
+  sendAny(app, { messaging_product: 'chat', to, type: 'text', text: { body } }, callerOf(key, body))
+
+async function sendAny(app: App, body: SendBody, caller: Caller) {
+  const answer = await sendMessage(app, { params: { phone_number_id: phoneNumberId }, query: {}, body }, caller)
   const text = 'whole' in answer ? Buffer.from(answer.body).toString() : ''
   const { data } = JSON.parse(text) as { data: { id: string; conversation_id: string } }
   return { id: data.id, conversationId: data.conversation_id }
@@ -238,7 +247,7 @@ async function startUpstream() {
   const server = createServer((request, response) => {
     if (!request.url?.endsWith('/messages')) return files.answer(request, response)
     void bodyOf(request).then((body) => {
-      const call = { to: body.to, text: body.text.body, messageId: body.biz_opaque_callback_data }
+      const call = { to: body.to, text: body.text?.body ?? '', messageId: body.biz_opaque_callback_data, body }
       respond(call, response, calls.push(call))
     })
   })
@@ -260,7 +269,7 @@ async function bodyOf(request: IncomingMessage) {
   for await (const chunk of request as AsyncIterable<Uint8Array>) chunks.push(chunk)
   return JSON.parse(Buffer.concat(chunks).toString()) as {
     to: string
-    text: { body: string }
+    text?: { body: string }
     biz_opaque_callback_data: string
   }
 }

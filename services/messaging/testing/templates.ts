@@ -14,7 +14,7 @@ import { platformOf } from './callbacks.ts'
 import { startTemplatePlatform } from './template-platform.ts'
 
 /** A template of our API, or a whole sync's counts. */
-export interface Shown {
+interface Shown {
   id: string
   name: string
   language: string

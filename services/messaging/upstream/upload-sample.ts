@@ -1,10 +1,10 @@
-import { createReadStream } from 'node:fs'
+import type { Readable } from 'node:stream'
 import type { Upstream } from '@app/shared/upstream.ts'
 import { z } from 'zod'
 import { askUpstream } from './ask-upstream.ts'
 
 export interface SampleFile {
-  path: string
+  body: Readable
   bytes: number
   mimeType: string
   name: string
@@ -18,7 +18,7 @@ const Uploaded = z.object({ h: z.string().min(1) })
 export async function uploadSample(
   upstream: Upstream,
   { token, deadline }: { token: string; deadline: number },
-  { path, bytes, mimeType, name }: SampleFile,
+  { body, bytes, mimeType, name }: SampleFile,
 ): Promise<string> {
   const query = new URLSearchParams({ file_name: name, file_length: String(bytes), file_type: mimeType })
   const session = await askUpstream(
@@ -32,7 +32,7 @@ export async function uploadSample(
     'content-type': 'application/octet-stream',
     'content-length': String(bytes),
   }
-  const file = { headers, body: createReadStream(path) }
+  const file = { headers, body }
   const uploaded = await askUpstream(
     upstream,
     { method: 'POST', path: `/${session.id}`, token, file, answer: Uploaded },

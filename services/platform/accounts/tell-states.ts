@@ -1,4 +1,3 @@
-import { setTimeout as sleep } from 'node:timers/promises'
 import { call } from '@app/shared/ask.ts'
 import type { Caller } from '@app/shared/contract.ts'
 import { putAccount } from '@app/shared/contracts/directory.ts'
@@ -11,15 +10,9 @@ import type { AccountState } from './account-states.ts'
 const atOnce = 32
 
 /**
- * A call to the platform that began just before its number was refused is out by then: between the claim that read the
- * old state and the call's bytes lie some milliseconds, or tens of them on a busy machine.
- */
-const underWayMs = 250
-
-/**
  * Hands states to the services that decide by them, after the commit and before our own answer: what they refuse then, they
- * refuse at once, and what they had begun is done. When one does not take them over, `service_unavailable`: asked again, we tell again; and the events tell
- * them in any case.
+ * refuse at once, and what they had begun is done. When one does not take them over, `service_unavailable`: asked again, we
+ * tell again; and the events tell them in any case.
  */
 export async function tellStates(app: App, states: AccountState[], caller: Caller): Promise<void> {
   const waiting = states.values()
@@ -27,7 +20,6 @@ export async function tellStates(app: App, states: AccountState[], caller: Calle
     for (const state of waiting) await tell(app, state, caller)
   }
   await Promise.all(Array.from({ length: atOnce }, tellNext))
-  if (states.some(({ refusal }) => refusal !== null)) await sleep(underWayMs)
 }
 
 async function tell(app: App, state: AccountState, caller: Caller) {

@@ -15,6 +15,8 @@ type Report = z.output<typeof accountReported.data>
 
 /** For that long at least a report stands, whatever the platform shows of the number meanwhile. */
 const standsMs = 60_000
+/** Errors come with every send that fails: the budget of calls is not theirs to use up. Callbacks are rare. */
+const quietAfterPollMs = 60_000
 
 /** Settles what messaging hears of accounts, and has the platform asked how they are now. */
 export const consumeAccountReports = (app: App, polling: Loop): Consuming =>
@@ -39,7 +41,7 @@ async function settleReport(tx: TransactionSql, organizationId: string, report: 
   const states: AccountState[] = []
   for (const { id } of accounts) {
     const account = { organizationId, id }
-    const write = () => apply(tx, account, effect)
+    const write = () => apply(tx, account, effect, report.code === null ? 0 : quietAfterPollMs)
     states.push(...(await changeAccount(tx, account, write, systemCaller(organizationId))))
   }
   return states
@@ -49,11 +51,12 @@ async function apply(
   tx: TransactionSql,
   { organizationId, id }: { organizationId: string; id: string },
   effect: Effect,
+  quietMs: number,
 ) {
   const reportedUntil = new Date(Math.max(Date.now() + standsMs, effect.kind === 'degrade' ? Number(effect.until) : 0))
   const stands = effect.kind === 'degrade' || effect.kind === 'disconnect'
   await tx`
-    update accounts set poll_at = now(),
+    update accounts set poll_at = least(poll_at, greatest(now(), polled_at + ${quietMs} * interval '1 ms')),
       status = case ${effect.kind}
         when 'degrade' then case when status = 'disconnected' then status else 'degraded' end
         when 'disconnect' then 'disconnected' when 'remove' then 'disconnected' else status end,

@@ -19,12 +19,13 @@ export interface DueAccount {
   businessAccountId: string
   sealedToken: string
   version: string
+  pollFailures: number
   /** The claim's mark, in the database's own words. */
   heldUntil: string
 }
 
 /** Asks for one number and takes over what the platform says. */
-export async function pollAccount(app: App, account: DueAccount): Promise<void> {
+export async function pollAccount(app: App, account: DueAccount, signal: AbortSignal): Promise<void> {
   const token = unseal(app.sealKeys, account.sealedToken, `account:${account.id}`)
   const { phoneNumberId } = account
   if (phoneNumberId === null) {
@@ -33,31 +34,37 @@ export async function pollAccount(app: App, account: DueAccount): Promise<void> 
     )
     return release(app, account)
   }
-  const number = await ask(app, phoneNumberId, token)
+  const number = await ask(app, { phoneNumberId, token, signal })
   if (number === null) return release(app, account)
+  if (number === 'throttled') return release(app, account, throttledFailures)
   await settle(app, account, number)
 }
 
 /** What the platform says of the number; without its fields where it is gone, null when it did not say. */
-async function ask({ upstream, log }: App, phoneNumberId: string, token: string) {
+async function ask({ upstream, log }: App, question: { phoneNumberId: string; token: string; signal: AbortSignal }) {
   try {
-    return await readNumber(upstream, { phoneNumberId, token }, performance.now() + budgetMs)
+    return await readNumber(upstream, question, performance.now() + budgetMs)
   } catch (err) {
     const refusal = upstreamErrorOf(err)
-    log.info({ err, phoneNumberId, code: refusal?.code }, 'poll')
-    return refusal && isGone(refusal) ? 'gone' : null
+    log.info({ err, phoneNumberId: question.phoneNumberId, code: refusal?.code }, 'poll')
+    if (!refusal) return null
+    return isGone(refusal) ? 'gone' : throttling.has(refusal.code) ? 'throttled' : null
   }
 }
+
+/** The budget of calls of the app, and of the business account: asking sooner would keep it used up. */
+const throttling = new Set([4, 80007])
+const throttledFailures = 4
 
 /** The token is void, or the number is not there: also for one that the platform does not show any more. */
 const isGone = ({ code, subcode }: { code: number; subcode: number | undefined }) =>
   code === 0 || code === 190 || code === 33 || (code === 100 && subcode === 33)
 
-async function release({ sql }: App, account: DueAccount) {
+/** Asked without an answer: it is asked again, later each time. */
+async function release({ sql }: App, account: DueAccount, failures = account.pollFailures) {
   await sql`
-    update accounts set poll_held_until = '-infinity', poll_failures = poll_failures + 1,
-      poll_at = now() + (case poll_failures when 0 then ${pollAgainMs(0)} when 1 then ${pollAgainMs(1)}
-        when 2 then ${pollAgainMs(2)} when 3 then ${pollAgainMs(3)} else ${pollAgainMs(4)} end)::int * interval '1 ms'
+    update accounts set poll_held_until = '-infinity', poll_failures = ${failures + 1}, polled_at = now(),
+      poll_at = now() + ${pollAgainMs(failures)} * interval '1 ms'
     where organization_id = ${account.organizationId} and id = ${account.id}
       and poll_held_until = ${account.heldUntil}::timestamptz
   `
@@ -97,7 +104,7 @@ async function write(tx: TransactionSql, account: DueAccount, answer: UpstreamNu
   await tx`
     update accounts set status = ${status}, upstream_status = ${told?.status ?? known.upstreamStatus},
       phone_number = ${told?.phoneNumber ?? known.phoneNumber}, name = ${told?.name ?? known.name},
-      poll_held_until = '-infinity', poll_failures = 0,
+      poll_held_until = '-infinity', poll_failures = 0, polled_at = now(),
       poll_at = now() + ${pollAfterMs({ status, reportedUntil: known.reportedUntil }, now)} * interval '1 ms'
     where organization_id = ${organizationId} and id = ${id}
   `

@@ -16,6 +16,7 @@ const spacingMs = 50
  */
 export function startPolling(app: App): Loop {
   const asking = new Set<Promise<void>>()
+  const stopping = new AbortController()
 
   async function turn() {
     const free = places - asking.size
@@ -23,7 +24,7 @@ export function startPolling(app: App): Loop {
     if (free === 0) return Infinity
     const due = await claim(app, free)
     for (const account of due) {
-      const job = pollAccount(app, account)
+      const job = pollAccount(app, account, stopping.signal)
         .catch((err: unknown) => app.log.warn({ err, account: account.id }, 'poll'))
         .finally(() => {
           asking.delete(job)
@@ -39,6 +40,7 @@ export function startPolling(app: App): Loop {
   return {
     wake: loop.wake,
     async stop() {
+      stopping.abort()
       await loop.stop()
       await Promise.all(asking)
     },
@@ -53,6 +55,6 @@ const claim = ({ sql }: App, count: number) => sql<DueAccount[]>`
     order by poll_at limit ${count} for update skip locked
   ) d
   where a.organization_id = d.organization_id and a.id = d.id
-  returning a.organization_id, a.id, a.phone_number_id, a.business_account_id, a.sealed_token, a.version,
+  returning a.organization_id, a.id, a.phone_number_id, a.business_account_id, a.sealed_token, a.version, a.poll_failures,
     a.poll_held_until::text as held_until
 `

@@ -1,6 +1,6 @@
 -- When a number's state is asked for next, and who asks: one instance at a time, until its lease ends.
 alter table accounts
-  add column poll_at timestamptz(3) not null default now(),
+  add column poll_at timestamptz(3) not null default now() + interval '1 minute',
   add column poll_held_until timestamptz(3) not null default '-infinity',
   add column poll_failures int not null default 0,
   -- The platform reported it worse than it shows it: until then no answer lifts the status.

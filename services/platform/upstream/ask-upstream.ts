@@ -12,6 +12,8 @@ export interface Question<A extends z.ZodType> extends Place {
   token: string | null
   /** Sent as JSON. */
   body?: object
+  /** Ends the question early. */
+  signal?: AbortSignal | undefined
   /** What a fit answer looks like. */
   answer: A
 }
@@ -38,7 +40,7 @@ export async function askUpstream<A extends z.ZodType>(
 
 async function exchange(
   { url, agent }: Upstream,
-  { method, path, token, body: content }: Question<z.ZodType>,
+  { method, path, token, body: content, signal }: Question<z.ZodType>,
   deadline: number,
 ) {
   const timeoutMs = Math.max(1, Math.floor(deadline - performance.now()))
@@ -51,7 +53,7 @@ async function exchange(
         ...(content && { 'content-type': 'application/json' }),
       },
       body: content ? JSON.stringify(content) : null,
-      signal: AbortSignal.timeout(timeoutMs),
+      signal: AbortSignal.any([AbortSignal.timeout(timeoutMs), ...(signal ? [signal] : [])]),
     })
     return { statusCode, value: parse(await body.text()) }
   } catch (cause) {

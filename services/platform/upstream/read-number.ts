@@ -21,12 +21,13 @@ const Answer = z.object({
 
 export async function readNumber(
   upstream: Upstream,
-  { phoneNumberId, token }: { phoneNumberId: string; token: string },
+  { phoneNumberId, token, signal }: { phoneNumberId: string; token: string; signal?: AbortSignal },
   deadline: number,
 ): Promise<UpstreamNumber> {
   const path = `/${phoneNumberId}?fields=id,display_phone_number,verified_name,status`
   const answer = Answer.extend({ id: z.literal(phoneNumberId) })
-  const number = await askUpstream(upstream, { method: 'GET', path, token, answer, param: 'phone_number_id' }, deadline)
+  const question = { method: 'GET', path, token, signal, answer, param: 'phone_number_id' } as const
+  const number = await askUpstream(upstream, question, deadline)
   return {
     phoneNumber: toE164(number.display_phone_number ?? ''),
     name: number.verified_name || null,

@@ -1,6 +1,6 @@
 import { createHmac } from 'node:crypto'
 import { until } from '../testing/until.ts'
-import { sweepExpired } from './give-up.ts'
+import { sweepExpired, sweepOverflow } from './give-up.ts'
 import { createSecret } from '../subscriptions/secrets.ts'
 import { afterAll, beforeAll, beforeEach, expect, test, vi } from 'vitest'
 import { type TestWebhooks, testWebhooks } from '../testing/app.ts'
@@ -128,8 +128,10 @@ test('the twelfth try is the last', async () => {
     await until(() => expect(receiver.got.length).toBe(n), { timeout: 5_000 })
     if (n === 12) break
     await until(async () => {
-      const [delivery] = await webhooks.deliveries({ status: 'failed' })
-      expect(delivery).toMatchObject({ attempt_count: n })
+      const rows = await webhooks.sql`
+        select d.attempts, d.begun_at, l.held_until::text from due_deliveries d join lanes l on l.id = d.subscription_id
+      `
+      expect(rows).toEqual([{ attempts: n, begunAt: null, heldUntil: '-infinity' }])
     })
     // Without this the fifth failure would open the breaker, whose probes are no tries.
     await webhooks.sql`update lanes set failures = 0`
@@ -317,4 +319,21 @@ test('what waited for seven days is dead, and says why', async () => {
   await until(async () => expect(await webhooks.deliveries({ status: 'pending' })).toHaveLength(2))
   expect(await sweepExpired(webhooks.sql)).toBe(1)
   expect(await theDelivery({ status: 'dead' })).toMatchObject({ error_code: 'expired', attempt_count: 0 })
+})
+
+test('what a subscription holds beyond 100,000 is dead, the oldest first', async () => {
+  const { id } = await webhooks.subscribe({ url: receiver.url })
+  await webhooks.sql`update subscriptions set status = 'paused'`
+  await webhooks.sql.begin(async (tx) => {
+    await tx`set local statement_timeout = 0`
+    await tx`
+      insert into due_deliveries (id, organization_id, subscription_id, event_at, event_id, due_at)
+      select 'wbd_7' || lpad(n::text, 25, '0'), ${webhooks.organizationId}, ${id}, now(), 'evt_' || n, now()
+      from generate_series(1, 100003) n
+    `
+  })
+  expect(await sweepOverflow(webhooks.sql)).toBe(3)
+  expect(await sweepOverflow(webhooks.sql)).toBe(0)
+  const dead = await webhooks.sql`select right(id, 1) as n, error_code from dead_deliveries order by id`
+  expect(dead.map(({ n, errorCode }) => [n, errorCode])).toEqual(['1', '2', '3'].map((n) => [n, 'expired']))
 })

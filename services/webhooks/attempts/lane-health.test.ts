@@ -23,10 +23,10 @@ function trial() {
   return {
     health,
     after: (...ends: Ended[]) => {
-      const { failures, waitMs } = health.after(lane, ends)
+      const told = health.after(lane, ends)
       health.commit()
-      lane = laneOf(failures)
-      return { failures, waitMs }
+      lane = laneOf(told.failures)
+      return told
     },
     capacity: () => health.capacity(lane),
     pass: (ms: number) => (nowMs += ms),
@@ -47,7 +47,7 @@ test('ten at a time; one after a failure, then two, four, eight, ten', () => {
 
 test('four failures wait for nothing, the fifth opens the breaker', () => {
   const { after } = trial()
-  expect(after(failure, failure, failure, failure)).toEqual({ failures: 4, waitMs: null })
+  expect(after(failure, failure, failure, failure)).toMatchObject({ failures: 4, waitMs: null })
   const opened = after(failure)
   expect(opened.failures).toBe(5)
   expect(opened.waitMs).toBeGreaterThanOrEqual(24_000)
@@ -71,18 +71,60 @@ test('attempts that were under way when it opened do not put the first probe off
   expect(after(...Array.from({ length: 10 }, () => failure)).waitMs).toBeLessThanOrEqual(36_000)
 })
 
+test('a subscription that pauses itself is probed after five minutes, whatever was under way; then ever more rarely', () => {
+  const { health, after, pass } = trial()
+  after(failure, failure, failure, failure, failure)
+  const waits = [health.pause('wbs_1')]
+  health.commit()
+  const late = after(failure).waitMs ?? 0
+  expect(Math.abs(late - (waits[0] ?? 0))).toBeLessThan(1)
+  for (let n = 0; n < 5; n++) {
+    pass(5_000_000)
+    waits.push(after({ as: 'failure', isProbe: true, isPaused: true }).waitMs ?? 0)
+  }
+  for (const [n, minutes] of [5, 10, 20, 40, 60, 60].entries()) {
+    expect(Math.abs((waits[n] ?? 0) / 60_000 - minutes)).toBeLessThanOrEqual(minutes * 0.2)
+  }
+})
+
+test('while too many calls are silent, an endpoint gets two at a time until it answers', () => {
+  let nowMs = 0
+  const health = createLaneHealth(() => nowMs, 20)
+  const lane = laneOf()
+  const hanging = Array.from({ length: 20 }, (_, n) => health.begun(`wbs_hanging_${n}`))
+  expect(health.capacity(lane)).toBe(10)
+  hanging.push(health.begun('wbs_hanging_20'))
+  expect(health.capacity(lane)).toBe(2)
+  const [first, second] = [health.begun(lane.id), health.begun(lane.id)]
+  expect(health.capacity(lane)).toBe(2)
+  nowMs += 5
+  first?.(true)
+  expect(health.capacity(lane)).toBe(10)
+  second?.(true)
+  hanging.forEach((end) => end(false))
+  expect(health.capacity(lane)).toBe(10)
+})
+
+test('a failure tells whether it begins a row of failures', () => {
+  const { after } = trial()
+  const seen = [[failure], [failure], [success, failure], [failure, success], [success], [failure]].map(
+    (ends) => after(...ends).isNewStreak,
+  )
+  expect(seen).toEqual([true, false, true, false, false, true])
+})
+
 test('one success closes the breaker', () => {
   const { after, pass } = trial()
   after(failure, failure, failure, failure, failure)
   pass(40_000)
-  expect(after(success)).toEqual({ failures: 0, waitMs: null })
+  expect(after(success)).toMatchObject({ failures: 0, waitMs: null })
 })
 
 test('a Retry-After holds, whatever else comes back meanwhile, and is no failure', () => {
   const { after, pass } = trial()
-  expect(after({ as: 'wait', waitMs: 60_000 })).toEqual({ failures: 0, waitMs: 60_000 })
+  expect(after({ as: 'wait', waitMs: 60_000 })).toMatchObject({ failures: 0, waitMs: 60_000 })
   pass(10_000)
-  expect(after(success)).toEqual({ failures: 0, waitMs: 50_000 })
+  expect(after(success)).toMatchObject({ failures: 0, waitMs: 50_000 })
 })
 
 test('a lane that is claimed anew has waited', () => {

@@ -1,13 +1,16 @@
 import type { SettingsStore } from '../settings.ts'
-import type { Update } from './update.ts'
+import { accountOf, type Update } from './update.ts'
 
 /** Updates that fall due together share a timer: thousands of sends a second make some hundred timers. */
 const tickMs = 5
 
 export type Schedule = ReturnType<typeof createSchedule>
 
-/** Hands updates on when they are due, and again as often as the setting `duplicates` says. */
-export function createSchedule(settings: SettingsStore, push: (update: Update) => void) {
+/**
+ * Hands updates on when they are due, later and again as the settings say. `subscriptions` are the business accounts that
+ * the app wants to hear of.
+ */
+export function createSchedule(settings: SettingsStore, subscriptions: Set<string>, push: (update: Update) => void) {
   const due = new Map<number, Array<() => void>>()
   const timers = new Set<NodeJS.Timeout>()
   let waiting = 0
@@ -34,9 +37,17 @@ export function createSchedule(settings: SettingsStore, push: (update: Update) =
   }
 
   function now(update: Update) {
-    push(update)
-    const { duplicates, status_delay_ms: delayMs } = settings.current
-    for (let copy = 1; copy <= duplicates; copy++) at(delayMs * copy, () => push(update))
+    const { duplicates, status_delay_ms: delayMs, require_subscription: mustBeWanted } = settings.current
+    if (mustBeWanted && !subscriptions.has(accountOf(update))) return
+    leave(update, 0)
+    for (let copy = 1; copy <= duplicates; copy++) leave(update, delayMs * copy)
+  }
+
+  function leave(update: Update, afterMs: number) {
+    const { callback_delay_ms: delayMs, callback_jitter_ms: jitterMs } = settings.current
+    const waitMs = afterMs + delayMs + Math.random() * jitterMs
+    if (waitMs === 0) push(update)
+    else at(waitMs, () => push(update))
   }
 
   return {

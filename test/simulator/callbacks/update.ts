@@ -37,12 +37,16 @@ export function callbackBody(updates: Update[], words: Words) {
       ),
     )
     const others = fields.map(({ field, value }) => `{"value":${value},"field":"${field}"}`)
-    return `{"id":${JSON.stringify(id)},"changes":[${[...changes.flat(), ...others].join()}]}`
+    // Only what is told of the account itself says when.
+    const time = others.length > 0 ? `"time":${Math.floor(Date.now() / 1_000)},` : ''
+    return `{"id":${JSON.stringify(id)},${time}"changes":[${[...changes.flat(), ...others].join()}]}`
   })
   return `{"object":"${words.object}","entry":[${entries.join()}]}`
 }
 
-const accountOf = (update: Update) => (isItem(update) ? update.number.businessAccountId : update.businessAccountId)
+/** The business account that an update is about. */
+export const accountOf = (update: Update) =>
+  isItem(update) ? update.number.businessAccountId : update.businessAccountId
 
 const metadataOf = ({ number }: ItemUpdate) =>
   JSON.stringify({ display_phone_number: number.displayDigits, phone_number_id: number.phoneNumberId })

@@ -11,9 +11,9 @@ export interface Post {
   notBefore: number
 }
 
-/** The platform's own bounds of one POST: 1,000 updates, 3 MB; a character is at most 3 bytes. */
+/** The platform's own bounds of one POST: 1,000 updates, 3 MB; a character is a byte. */
 const maxUpdates = 1_000
-const maxCharacters = 900_000
+const maxCharacters = 2_900_000
 /** About 300 MB of statuses: two minutes of a receiver's absence at 1,400 sends a second. */
 const maxWaitingUpdates = 500_000
 const maxWaitingPosts = 1_000

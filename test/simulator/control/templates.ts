@@ -61,7 +61,7 @@ export function controlTemplates(app: App, http: FastifyInstance) {
   })
   http.delete<Route>('/control/templates/:id', (request) => {
     const template = find(request.params.id)
-    templates.forget(template.id)
+    templates.forget(template)
     app.dataFile.saveSoon()
     return show(template)
   })

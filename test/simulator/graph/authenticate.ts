@@ -21,6 +21,14 @@ export function mustOwn(caller: Caller, number: PhoneNumber) {
   throw new GraphError(10, { message: '(#10) Application does not have permission for this action' })
 }
 
+/** The business account of a path, if there is one and the caller may use it. */
+export function ownAccount({ numbers }: App, caller: Caller, businessAccountId: string, method: string) {
+  const first = numbers.all().find((number) => number.businessAccountId === businessAccountId)
+  if (!first) throw unknownObject(method, businessAccountId)
+  if (caller.number.businessAccountId !== businessAccountId) mustOwn(caller, first)
+  return businessAccountId
+}
+
 /** The number of a path, if there is one and it is the caller's. */
 export function ownNumber({ numbers }: App, caller: Caller, id: string, method: string) {
   const number = numbers.find(id)

@@ -3,13 +3,12 @@ import type { App } from '../app.ts'
 import { deleteMedia } from '../media/delete-media.ts'
 import { serveDownloads } from '../media/download-media.ts'
 import { sendMessage } from '../messages/send-message.ts'
-import { subscribeApp } from '../numbers/subscribe-app.ts'
-import { ownAccount } from '../templates/account.ts'
+import { listSubscribedApps, subscribeApp, unsubscribeApp } from '../numbers/subscribed-apps.ts'
 import { createTemplate } from '../templates/create-template.ts'
 import { deleteTemplate } from '../templates/delete-template.ts'
 import { listTemplates } from '../templates/list-templates.ts'
 import { serveOnboarding } from '../onboarding/serve-onboarding.ts'
-import { authenticate, ownNumber } from './authenticate.ts'
+import { authenticate, ownAccount, ownNumber } from './authenticate.ts'
 import { answerErrors } from './answer-errors.ts'
 import { applyFaults } from './apply-faults.ts'
 import { unknownObject } from './graph-error.ts'
@@ -27,10 +26,6 @@ export function serveGraph(app: App, http: FastifyInstance) {
     const input = graphRequest(request)
     const caller = authenticate(app, request.headers.authorization)
     return sendMessage(app, ownNumber(app, caller, request.params.id, 'post'), input)
-  })
-  http.post<GraphRoute>('/:version/:id/subscribed_apps', (request) => {
-    versionOf(request)
-    return subscribeApp(app, authenticate(app, request.headers.authorization), request.params.id)
   })
   serveOnboarding(app, http)
   http.get<GraphRoute>('/:version/:id', (request) => {
@@ -50,16 +45,22 @@ export function serveGraph(app: App, http: FastifyInstance) {
     if (!answer) throw unknownObject('delete', id)
     return answer
   })
-  serveTemplates(app, http)
+  serveAccounts(app, http)
   serveDownloads(app, http)
   http.register(async (scope) => serveUploads(app, scope))
 }
 
-function serveTemplates(app: App, http: FastifyInstance) {
+/** What hangs under a business account. */
+function serveAccounts(app: App, http: FastifyInstance) {
   const account = (request: FastifyRequest<GraphRoute>, method: string) => {
     versionOf(request)
     return ownAccount(app, authenticate(app, request.headers.authorization), request.params.id, method)
   }
+  http.get<GraphRoute>('/:version/:id/subscribed_apps', (request) => listSubscribedApps(app, account(request, 'get')))
+  http.post<GraphRoute>('/:version/:id/subscribed_apps', (request) =>
+    subscribeApp(app, account(request, 'post'), graphRequest(request).message),
+  )
+  http.delete<GraphRoute>('/:version/:id/subscribed_apps', (request) => unsubscribeApp(app, account(request, 'delete')))
   http.post<GraphRoute>('/:version/:id/message_templates', (request) =>
     createTemplate(app, account(request, 'post'), graphRequest(request).message),
   )

@@ -21,7 +21,8 @@ export function serveUploads(app: App, http: FastifyInstance) {
     versionOf(request)
     const caller = authenticate(app, request.headers.authorization)
     const number = ownNumber(app, caller, request.params.id, 'post')
-    return uploadMedia(app, number, request.headers, request.body ?? request.raw)
+    const { headers, query, body = request.raw } = request
+    return uploadMedia(app, number, { headers, query, body })
   })
   http.post<UploadRoute>('/:version/:id/uploads', (request) => {
     versionOf(request)

@@ -1,4 +1,5 @@
 import type { App } from '../app.ts'
+import { asciiJson } from '../callbacks/ascii-json.ts'
 import { BadField } from '../control/parse.ts'
 import { failedStatusError } from '../graph/graph-error.ts'
 import { isFields } from '../graph/params.ts'
@@ -26,7 +27,7 @@ export function tellStatusOf(app: App, number: PhoneNumber, told: Told) {
   app.schedule.now({
     number,
     kind: 'statuses',
-    item: JSON.stringify({
+    item: asciiJson({
       id,
       status,
       timestamp,
@@ -35,7 +36,7 @@ export function tellStatusOf(app: App, number: PhoneNumber, told: Told) {
       biz_opaque_callback_data: opaque,
       ...(failed && { errors: [failedStatusError({ code, details: 'Told through the control API.' })] }),
     }),
-    contact: failed ? undefined : JSON.stringify({ [personId]: recipient.waId, user_id: recipient.userId }),
+    contact: failed ? undefined : asciiJson({ [personId]: recipient.waId, user_id: recipient.userId }),
   })
   return { id }
 }

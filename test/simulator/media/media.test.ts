@@ -193,3 +193,16 @@ test('accepts a file of the wrong kind and fails it afterwards', async () => {
   await trial.settled()
   expect(trial.receiver.statuses()).toMatchObject([{ status: 'failed', errors: [{ code: 131053 }] }])
 })
+
+test('meets the faults that were laid for uploads, however large the file', async () => {
+  const { upload, control, number } = await startTrial()
+  const file = { type: 'application/pdf', bytes: Buffer.alloc(20_000_000) }
+  const lay = (fault: object) => control('POST', 'faults', { match: { path: '/media' }, fault })
+  await lay({ kind: 'error', code: 131016 })
+  expect(await upload(number, file)).toMatchObject({ status: 500, body: { error: { code: 131016 } } })
+  await lay({ kind: 'reset' })
+  await expect(upload(number, file)).rejects.toThrow()
+  await lay({ kind: 'timeout_after_accept', ms: 10 })
+  await expect(upload(number, file)).rejects.toThrow()
+  expect(await upload(number, file)).toMatchObject({ status: 200 })
+})

@@ -2,16 +2,24 @@ import type { IncomingHttpHeaders } from 'node:http'
 import type { Readable } from 'node:stream'
 import type { App } from '../app.ts'
 import { badParameter, GraphError } from '../graph/graph-error.ts'
+import type { Query } from '../graph/nodes.ts'
 import { optionalText, type Param } from '../graph/params.ts'
 import { mustNameProduct } from '../messages/send-message.ts'
 import type { PhoneNumber } from '../numbers/numbers.ts'
 import { acceptedTypes, bareType, maxBytesOf } from './media-types.ts'
 import { receiveForm, type ReceivedFile } from './multipart.ts'
 
+interface Upload {
+  headers: IncomingHttpHeaders
+  query: Query
+  body: Readable
+}
+
 /** `POST /{v}/{phone_number_id}/media`: a form with the product and the file, whose type its part or a field `type` names. */
-export async function uploadMedia(app: App, number: PhoneNumber, headers: IncomingHttpHeaders, body: Readable) {
+export async function uploadMedia(app: App, number: PhoneNumber, { headers, query, body }: Upload) {
   const { fields, file } = await receiveForm(app.files, headers, body)
-  const form = { path: '', fields }
+  // To the platform a field may as well stand in the query.
+  const form = { path: '', fields: { ...query, ...fields } }
   try {
     mustNameProduct(app, form)
     if (!file) throw badParameter('The parameter file is required.')

@@ -1,4 +1,5 @@
 import type { App } from '../app.ts'
+import { asciiJson } from '../callbacks/ascii-json.ts'
 import { type Fields, isFields } from '../graph/params.ts'
 import type { PhoneNumber } from '../numbers/numbers.ts'
 import { renamePersonIds, wordsOf } from '../words.ts'
@@ -35,7 +36,7 @@ export function receiveMessage(app: App, number: PhoneNumber, message: InboundMe
 
   const words = wordsOf(app.settings.current)
   const { phoneNumberId } = number
-  const jsonOf = (value: unknown) => JSON.stringify(renamePersonIds(value, words))
+  const jsonOf = (value: unknown) => asciiJson(renamePersonIds(value, words))
   const isFromPerson = message.type !== 'system'
   if (isFromPerson)
     app.people.remember(number.phoneNumberId, { ...person, profile, wroteAt: Number(timestamp) * 1_000 })

@@ -1,5 +1,6 @@
 import { hash } from 'node:crypto'
 import type { App } from '../app.ts'
+import { asciiJson } from '../callbacks/ascii-json.ts'
 import type { Update } from '../callbacks/update.ts'
 import { failedStatusError, type StatusFailure } from '../graph/graph-error.ts'
 import type { PhoneNumber } from '../numbers/numbers.ts'
@@ -62,8 +63,8 @@ function statusUpdate(app: App, send: AcceptedSend, status: Status | 'failed', p
   return {
     number,
     kind: 'statuses',
-    item: JSON.stringify(item),
-    contact: failure ? undefined : JSON.stringify(contact),
+    item: asciiJson(item),
+    contact: failure ? undefined : asciiJson(contact),
   }
 }
 

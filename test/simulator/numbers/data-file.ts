@@ -10,6 +10,8 @@ import { PhoneNumber } from './numbers.ts'
 /** What outlives a restart: the numbers with their tokens, who wrote when, so that windows stay open, whose the files are, and templates. */
 const Data = z.strictObject({
   numbers: z.array(PhoneNumber),
+  /** Business accounts. */
+  subscriptions: z.array(z.string()).default([]),
   people: z.array(PersonEntry),
   media: z.array(Medium).default([]),
   templates: z.array(Template).default([]),
@@ -22,7 +24,7 @@ const gatherMs = 1_000
 /** @throws when the file is there and is not one of ours: better than to forget the tokens that others hold. */
 export async function loadData(path: string | undefined): Promise<Data> {
   const text = path === undefined ? undefined : await readFile(path, 'utf8').catch(ifMissing)
-  if (text === undefined) return { numbers: [], people: [], media: [], templates: [], deletions: [] }
+  if (text === undefined) return Data.parse({ numbers: [], people: [] })
   try {
     return Data.parse(JSON.parse(text))
   } catch (err) {

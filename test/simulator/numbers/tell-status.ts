@@ -1,5 +1,5 @@
 import type { App } from '../app.ts'
-import { wordsOf } from '../words.ts'
+import { tellField } from '../callbacks/tell-field.ts'
 import type { PhoneNumber } from './numbers.ts'
 
 /** The callback that follows a status, for those that have one: its field and what its value says. */
@@ -18,12 +18,11 @@ const changes: Partial<Record<PhoneNumber['status'], readonly [field: string, va
   DELETED: ['account_update', { event: 'ACCOUNT_DELETED' }],
 }
 
-export function tellStatus({ callbacks, settings }: App, number: PhoneNumber) {
+/** Sends the callback that follows a number's status, if there is one. */
+export function tellStatus(app: App, number: PhoneNumber) {
   const change = changes[number.status]
   if (!change) return
   const [field, about] = change
   const shown = field === 'account_update' ? 'phone_number' : 'display_phone_number'
-  const value = { ...about, [shown]: number.displayDigits }
-  const entry = [{ id: number.businessAccountId, time: Math.floor(Date.now() / 1000), changes: [{ field, value }] }]
-  callbacks.pushBytes(Buffer.from(JSON.stringify({ object: wordsOf(settings.current).object, entry })))
+  tellField(app, number.businessAccountId, field, { ...about, [shown]: number.displayDigits })
 }

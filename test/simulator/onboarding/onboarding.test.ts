@@ -3,7 +3,7 @@ import { startTrial, type Trial } from '../trial.ts'
 
 const exchange = (trial: Trial, code: string, more = {}) => {
   const query = new URLSearchParams({ client_id: '1000', client_secret: 'app-secret', code, ...more })
-  return trial.graph({ access_token: '' }, 'GET', `/v23.0/oauth/access_token?${query}`)
+  return trial.graph({ access_token: '' }, 'GET', `/v23.0/oauth/access_token?${query.toString()}`)
 }
 
 async function walk(trial: Trial, body: object = { choice: 'number' }) {

@@ -2,12 +2,11 @@ import type { App } from '../app.ts'
 import { badParameter, GraphError } from '../graph/graph-error.ts'
 import { optionalText, type Param, requiredList, requiredText } from '../graph/params.ts'
 import { checkComponents } from './check-components.ts'
+import { languages } from './languages.ts'
 import { requiredWordOf } from './required-word-of.ts'
 import { review } from './review.ts'
 import { Category, ParameterFormat, type Template } from './template.ts'
 import { subcodes, templateError } from './template-error.ts'
-
-const languages = /^[a-z]{2,3}(_[A-Z]{2,3})?$/
 
 /** `POST /{v}/{business_account_id}/message_templates`: checked, then reviewed as the settings say. */
 export function createTemplate(app: App, businessAccountId: string, definition: Param) {
@@ -36,7 +35,7 @@ function checkName(definition: Param) {
 
 function checkLanguage(definition: Param) {
   const language = requiredText(definition, 'language')
-  if (languages.test(language)) return language
+  if (languages.has(language)) return language
   throw badParameter(`Param language must be one of the supported languages - got "${language}".`)
 }
 

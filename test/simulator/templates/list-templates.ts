@@ -37,17 +37,28 @@ function limitOf({ limit }: Query) {
 }
 
 /** `name` finds parts of names too, so that a client must look twice. */
-function matches(template: Template, { name, language, status, category, name_or_content: text }: Query) {
-  const inSome = (value: string, list: string | undefined) =>
-    list === undefined || list.toUpperCase().split(',').includes(value.toUpperCase())
+function matches(
+  template: Template,
+  { name, language, status, category, name_or_content: text, quality_score: quality }: Query,
+) {
   return (
     (name === undefined || template.name.includes(name)) &&
     (text === undefined || template.name.includes(text) || JSON.stringify(template.components).includes(text)) &&
     inSome(template.language, language) &&
+    inSome(template.quality, quality) &&
     inSome(template.status, status) &&
     inSome(template.category, category)
   )
 }
+
+/** One word, or several: after commas, or in a JSON list, as clients write them. */
+const inSome = (value: string, list: string | undefined) =>
+  list === undefined ||
+  list
+    .replaceAll(/["[\]\s]/g, '')
+    .toUpperCase()
+    .split(',')
+    .includes(value.toUpperCase())
 
 function startOf(matching: Template[], { before, after }: Query, limit: number) {
   if (after !== undefined) return countUntil(matching, sequenceOf(after) - 1)

@@ -19,7 +19,7 @@ const statusOf = async ({ graph, number }: Trial, id: unknown) =>
   (await graph(number, 'GET', `/v23.0/${String(id)}?fields=status`)).body['status']
 
 test('creates a template, approves it later, and tells so', async () => {
-  const trial = await startTrial({ settings: { review_delay_ms: 50 } })
+  const trial = await startTrial({ settings: { review_delay_ms: 700 } })
   const { status, body: created } = await create(trial)
   expect({ status, created }).toEqual({
     status: 200,
@@ -214,7 +214,7 @@ test('lets an account create a hundred in an hour, and have as many as its quota
 })
 
 test('decides nothing that a script has decided, or that is gone', async () => {
-  const trial = await startTrial({ settings: { review_delay_ms: 100 } })
+  const trial = await startTrial({ settings: { review_delay_ms: 1_000 } })
   const scripted = String((await create(trial, { name: 'a' })).body['id'])
   await create(trial, { name: 'b' })
   await trial.control('POST', `templates/${scripted}`, { status: 'REJECTED' })

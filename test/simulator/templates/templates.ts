@@ -12,6 +12,8 @@ type NewTemplate = Pick<
   'businessAccountId' | 'name' | 'language' | 'category' | 'parameterFormat' | 'components' | 'status'
 >
 
+const keyOf = ({ businessAccountId, name, language }: Key) => `${businessAccountId} ${name} ${language}`
+
 export type Templates = ReturnType<typeof createTemplates>
 
 /** The templates of all business accounts, and the names that are held after a deletion. */
@@ -21,12 +23,17 @@ export function createTemplates(known: { templates: Template[]; deletions: Delet
   let sequence = known.templates.reduce((highest, template) => Math.max(highest, template.sequence), 0)
   const creations: Array<{ businessAccountId: string; at: number }> = []
 
-  const isSame = (a: Key, b: Key) =>
-    a.businessAccountId === b.businessAccountId && a.name === b.name && a.language === b.language
+  const byKey = new Map(known.templates.map((template) => [keyOf(template), template.id]))
 
   function put(template: Template) {
     byId.set(template.id, template)
+    byKey.set(keyOf(template), template.id)
     return template
+  }
+
+  function forget(template: Template) {
+    byId.delete(template.id)
+    byKey.delete(keyOf(template))
   }
 
   return {
@@ -41,22 +48,23 @@ export function createTemplates(known: { templates: Template[]; deletions: Delet
         ...template,
       }),
     find: (id: string) => byId.get(id),
-    of: (key: Key) => [...byId.values()].find((template) => isSame(template, key)),
+    /** Each template send asks this. */
+    of: (key: Key) => byId.get(byKey.get(keyOf(key)) ?? ''),
     /** Newest first. */
     ofAccount: (businessAccountId: string) =>
       [...byId.values()].filter((template) => template.businessAccountId === businessAccountId).toReversed(),
     all: () => [...byId.values()],
-    forget: (id: string) => void byId.delete(id),
+    forget,
     /** Takes it away and holds its name. */
     remove: (template: Template, now = Date.now()) => {
-      byId.delete(template.id)
+      forget(template)
       const { businessAccountId, name, language, status } = template
       const until = now + (status === 'APPROVED' ? heldMs.approved : heldMs.other)
       deletions.push({ businessAccountId, name, language, until })
     },
     isHeld: (key: Key, now = Date.now()) => {
       deletions = deletions.filter(({ until }) => until > now)
-      return deletions.some((deletion) => isSame(deletion, key))
+      return deletions.some((deletion) => keyOf(deletion) === keyOf(key))
     },
     deletions: () => deletions,
     /** Counts a creation; how many an account made within an hour, this one among them. */

@@ -1,7 +1,8 @@
 import { element, partsOf, summaryOf } from './bubble.js'
+import { tell, write } from './customer.js'
 
 const byId = (id) => document.getElementById(id)
-const [numbers, chats, thread, title, trouble] = ['number', 'chats', 'thread', 'title', 'trouble'].map(byId)
+const [numbers, chats, thread, title] = ['number', 'chats', 'thread', 'title'].map(byId)
 
 /** Chats by number and person; the newest last. Each has its entries by message id. */
 const known = new Map()
@@ -53,23 +54,8 @@ async function listNumbers() {
 
 const newestChat = () => [...known.values()].findLast((chat) => chat.number === numbers.value)
 
-async function control(path, body) {
-  const response = await fetch(`/control/${path}`, { method: 'POST', body: JSON.stringify(body) })
-  const answer = await response.json()
-  trouble.value = response.ok ? '' : `${answer.error.field}: ${answer.error.message}`
-}
-
 /** The current chat's person writes. */
-function write(message) {
-  if (!current) return undefined
-  const name = byId('name').value.trim()
-  const contact = name ? { contact: { profile: { name } } } : {}
-  const from = /^\d+$/.test(current.person) ? { from: current.person } : { from_user_id: current.person }
-  return control('inbound', { phone_number_id: current.number, message: { ...from, ...message }, ...contact })
-}
-
-const tell = (entry, status) =>
-  control('callbacks', { kind: 'status', phone_number_id: entry.number, message_id: entry.id, status })
+const writeNow = (message) => current && write(current, message, byId('name').value.trim())
 
 /** Once in a frame, however much has come. */
 let drawing = false
@@ -126,7 +112,7 @@ function bubble(entry, key) {
     const other = current.entries.get(id)
     return other ? summaryOf(other.message) : id.slice(-12)
   }
-  const tap = (message) => write({ ...message, context: { id: entry.id } })
+  const tap = (message) => writeNow({ ...message, context: { id: entry.id } })
   const item = element(
     'li',
     { className: entry.type },
@@ -140,7 +126,10 @@ function bubble(entry, key) {
 
 function metaOf(entry) {
   const time = element('small', { textContent: new Date(entry.at).toLocaleTimeString() })
-  if (entry.type === 'inbound') return element('div', { className: 'meta' }, time)
+  if (entry.type === 'inbound') {
+    const seen = entry.status ? element('small', { className: 'status-read', textContent: entry.status }) : undefined
+    return element('div', { className: 'meta' }, time, seen)
+  }
   const status = element('small', { className: `status-${entry.status}`, textContent: entry.status || 'accepted' })
   const action = (textContent, onclick) => element('button', { type: 'button', textContent, onclick })
   const isRead = entry.status === 'read' || entry.status === 'played'
@@ -152,7 +141,7 @@ function metaOf(entry) {
     status,
     isRead ? undefined : action('mark read', () => tell(entry, 'read')),
     isAudio && entry.status !== 'played' ? action('mark played', () => tell(entry, 'played')) : undefined,
-    action('👍', () => write({ type: 'reaction', reaction: { message_id: entry.id, emoji: '👍' } })),
+    action('👍', () => writeNow({ type: 'reaction', reaction: { message_id: entry.id, emoji: '👍' } })),
   )
 }
 
@@ -171,7 +160,7 @@ byId('write').addEventListener('submit', (event) => {
   event.preventDefault()
   const { value } = byId('text')
   byId('text').value = ''
-  void write({ type: 'text', text: { body: value } })
+  void writeNow({ type: 'text', text: { body: value } })
 })
 
 await listNumbers()

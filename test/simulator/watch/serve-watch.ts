@@ -12,6 +12,7 @@ const files = [
   ['/', 'page.html', 'text/html; charset=utf-8'],
   ['/watch/page.css', 'page.css', 'text/css; charset=utf-8'],
   ['/watch/page.js', 'page.js', 'text/javascript; charset=utf-8'],
+  ['/watch/customer.js', 'customer.js', 'text/javascript; charset=utf-8'],
   ['/watch/bubble.js', 'bubble.js', 'text/javascript; charset=utf-8'],
 ] as const
 

@@ -20,10 +20,13 @@ const buttons = {
 test.skipIf(!chromiumPath)('shows sends as they come, and plays the customer', async () => {
   const trial = await startTrial({ settings: { statuses: ['sent', 'delivered'], status_delay_ms: 5 } })
   const { receive, receiver, send, upload, number, url } = trial
-  await receive(number, { text: { body: '<b>hello</b>' } })
+  const hello = await receive(number, { text: { body: '<b>hello</b>' } })
   const { page, complaints } = await openPage(url)
   const thread = page.locator('#thread li')
   await expect.poll(() => thread.allInnerTexts()).toEqual([expect.stringContaining('<b>hello</b>')])
+
+  await send(number, { status: 'read', message_id: hello, typing_indicator: { type: 'text' } })
+  await thread.getByText('read, and typing').waitFor()
 
   const { body: sent } = await send(number, buttons)
   const bubble = thread.filter({ hasText: 'Shall we keep it?' })

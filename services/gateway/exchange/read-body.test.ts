@@ -1,0 +1,44 @@
+import type { IncomingMessage } from 'node:http'
+import { PassThrough } from 'node:stream'
+import { toProblem } from '@app/shared/problem.ts'
+import { afterEach, beforeEach, expect, test, vi } from 'vitest'
+import { createInFlight } from '../limits/in-flight.ts'
+import { bodyTimeoutMs, readBody } from './read-body.ts'
+
+beforeEach(() => void vi.useFakeTimers({ toFake: ['setTimeout', 'clearTimeout'] }))
+afterEach(() => void vi.useRealTimers())
+
+/** A request whose body is written by the test. */
+const incoming = () => Object.assign(new PassThrough(), { headers: {} })
+const read = (raw: PassThrough & { headers: object }, inFlight = createInFlight()) =>
+  readBody(raw as unknown as IncomingMessage, 1_000, inFlight).catch(toProblem)
+
+test('a body that does not arrive in time is refused, and holds nothing any more', async () => {
+  const raw = incoming()
+  const inFlight = createInFlight()
+  const body = read(raw, inFlight)
+  raw.write('{"a"')
+  await vi.waitFor(() => expect(inFlight.bytes).toBe(4))
+  vi.advanceTimersByTime(bodyTimeoutMs)
+  expect(await body).toMatchObject({ failure: 'invalid_field_value', message: 'The request did not arrive in time.' })
+  expect(inFlight.bytes).toBe(0)
+  // What comes now is thrown away.
+  raw.end(':1}')
+  expect(inFlight.bytes).toBe(0)
+})
+
+test('a body in time is read, and no timer stays', async () => {
+  const raw = incoming()
+  const body = read(raw)
+  raw.end('{"a":1}')
+  expect(String(await body)).toBe('{"a":1}')
+  expect(vi.getTimerCount()).toBe(0)
+})
+
+test('a body that is too large is refused, and no timer stays', async () => {
+  const raw = incoming()
+  const body = read(raw)
+  raw.end('x'.repeat(1_001))
+  expect(await body).toMatchObject({ failure: 'payload_too_large' })
+  expect(vi.getTimerCount()).toBe(0)
+})

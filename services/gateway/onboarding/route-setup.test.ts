@@ -1,0 +1,199 @@
+import type { Answer, Input } from '@app/shared/contract.ts'
+import { beginSetup, completeSetup, getSetup } from '@app/shared/contracts/onboarding.ts'
+import { newId } from '@app/shared/ids.ts'
+import { notFound, Problem } from '@app/shared/problem.ts'
+import { serve, type Serving } from '@app/shared/rpc.ts'
+import { afterAll, beforeAll, beforeEach, expect, test } from 'vitest'
+import { startTestGateway, type TestGateway } from '../testing/gateway.ts'
+
+const token = 'Zp0mJbHc1S5rKq0e3oZkq0G5w5m8n2x7c9v1b3nx7Qk'
+const linkId = newId('csl')
+let gateway: TestGateway
+let platform: Serving
+let setup: Answer<typeof getSetup>
+let completed: Array<Input<typeof completeSetup>['body']>
+let complete: () => Promise<Answer<typeof completeSetup>>
+
+const number = {
+  phone_number_id: '106540352242922',
+  phone_number: '+1 555 078 3881',
+  name: 'Bakery',
+  registered: false,
+}
+
+beforeAll(async () => {
+  gateway = await startTestGateway()
+  platform = await serve(
+    { ...gateway.peer, name: 'platform' },
+    { getSetup, beginSetup, completeSetup },
+    {
+      getSetup: (_app, { body }) => (body.token === token ? Promise.resolve(setup) : Promise.reject(notFound())),
+      beginSetup: () => Promise.resolve({ state: 'state-1' }),
+      completeSetup: (_app, { body }) => {
+        completed.push(body)
+        return complete()
+      },
+    },
+  )
+})
+beforeEach(() => {
+  setup = {
+    setup_link_id: linkId,
+    state: 'active',
+    organization_name: 'Acme <b>"Inc"</b>',
+    customer_name: "Bruno's & Söhne",
+    expires_at: '2026-03-08T12:00:00.000Z',
+    success_url: null,
+    cancelled_url: 'https://app.example/failed?status=cancelled',
+    failed_url: null,
+    number: null,
+  }
+  completed = []
+  complete = () => Promise.resolve({ number, success_url: null })
+})
+afterAll(async () => {
+  await platform.stop()
+  await gateway.close()
+})
+
+const cookie = `other=1; svc_setup=${token}`
+const load = (headers: Record<string, string> = { cookie }) => gateway.ask('/setup', { headers })
+
+const dialog = {
+  state: 'state-1',
+  code: 'AQ',
+  event: 'number',
+  business_account_id: '900900',
+  phone_number_id: '106540352242922',
+}
+const own = { cookie, origin: 'https://setup.example', host: 'setup.example', 'content-type': 'application/json' }
+const post = (path: string, body: object, headers: Record<string, string> = own) => gateway.ask(path, { body, headers })
+
+test('the link keeps its token in a cookie that no script and no other site gets, and leads to the page', async () => {
+  const answer = await gateway.ask(`/setup/${token}`)
+  expect(answer.status).toBe(303)
+  expect(answer.headers).toMatchObject({
+    location: '/setup',
+    'set-cookie': `svc_setup=${token}; Path=/setup; HttpOnly; SameSite=Lax; Secure`,
+    'referrer-policy': 'no-referrer',
+    'cache-control': 'no-store',
+  })
+  expect((await gateway.ask('/setup/short')).status).toBe(404)
+  expect((await gateway.ask('/setup/a%0d%0aSet-Cookie:x')).headers).not.toHaveProperty('set-cookie')
+})
+
+test('the page says who asks whom, and holds no text of theirs as markup, nor the token', async () => {
+  const answer = await load()
+  const page = answer.bytes.toString()
+  expect(answer.status).toBe(200)
+  expect(page).toContain('Connect your number to Acme &lt;b&gt;&quot;Inc&quot;&lt;/b&gt;')
+  expect(page).toContain('For Bruno&#39;s &amp; Söhne')
+  expect(page).toContain('8 March 2026')
+  expect(page).not.toContain(token)
+  expect(page).not.toMatch(/<script(?![^>]* src=)|<style|\son\w+=|\{\{/)
+})
+
+test("the policy allows our own files and the platform's script and dialog, exactly, and nobody's frame", async () => {
+  const policy = (await load()).headers['content-security-policy']
+  const dialogs = 'https://dialog.example https://web.dialog.example'
+  expect(String(policy).split('; ')).toEqual([
+    "default-src 'none'",
+    "script-src 'self' https://connect.example",
+    "style-src 'self'",
+    'img-src data:',
+    `connect-src 'self' ${dialogs}`,
+    `frame-src ${dialogs}`,
+    "base-uri 'none'",
+    "form-action 'none'",
+    "frame-ancestors 'none'",
+  ])
+  setup = { ...setup, state: 'expired' }
+  expect((await load()).headers['content-security-policy']).not.toContain('example')
+})
+
+test.each([
+  ['expired', 410, 'This link has expired'],
+  ['revoked', 410, 'This link was withdrawn'],
+  ['refused', 403, 'No number can be connected at the moment'],
+] as const)('a link that is %s says so', async (state, status, words) => {
+  setup = { ...setup, state }
+  const answer = await load()
+  expect([answer.status, answer.bytes.toString()]).toEqual([status, expect.stringContaining(words)])
+  expect(answer.bytes.toString()).not.toContain('page.js')
+})
+
+test('a used link tells the end of its number alone, and leads back', async () => {
+  setup = { ...setup, state: 'consumed', number, success_url: 'https://app.example/ok?a=1&status=success' }
+  const page = (await load()).bytes.toString()
+  expect(page).toContain('The number that ends in 3881 was connected')
+  expect(page).not.toContain('555 078')
+  expect(page).toContain('href="https://app.example/ok?a=1&amp;status=success"')
+})
+
+test('without a cookie, with a strange one and with an unknown token it asks for the link', async () => {
+  const words = async (headers: Record<string, string>) => {
+    const { status, bytes } = await load(headers)
+    return [status, /<h1>(.*)<\/h1>/.exec(bytes.toString())?.[1]]
+  }
+  expect(await words({})).toEqual([404, 'Please open your link again'])
+  expect(await words({ cookie: 'svc_setup=<script>' })).toEqual([404, 'Please open your link again'])
+  expect(await words({ cookie: `svc_setup=${'x'.repeat(43)}` })).toEqual([404, 'This link does not work'])
+})
+
+test('its files come with their types and may be kept for a while', async () => {
+  for (const [path, type] of [
+    ['/setup/page.css', 'text/css; charset=utf-8'],
+    ['/setup/page.js', 'text/javascript; charset=utf-8'],
+  ]) {
+    const { status, headers } = await gateway.ask(path ?? '')
+    expect([status, headers['content-type'], headers['cache-control']]).toEqual([200, type, 'public, max-age=300'])
+    expect(headers['x-content-type-options']).toBe('nosniff')
+  }
+})
+
+test("the script's questions carry the cookie's token, whatever their body says", async () => {
+  const begun = await post('/setup/begin', { setup_link_id: linkId })
+  expect([begun.status, begun.json().data]).toEqual([200, { state: 'state-1' }])
+  const answer = await post('/setup/complete', { ...dialog, token: 'another-token-another-token-another' })
+  expect([answer.status, answer.json().data]).toEqual([200, { number, success_url: null }])
+  expect(completed).toEqual([{ ...dialog, token }])
+})
+
+test('another site’s page, a form and a request without the cookie change nothing', async () => {
+  const { cookie: _, ...without } = own
+  for (const [headers, status] of [
+    [{ ...own, origin: 'https://evil.example' }, 400],
+    [{ ...own, origin: 'null' }, 400],
+    [{ ...own, 'content-type': 'text/plain' }, 400],
+    [without, 404],
+  ] as const) {
+    expect((await post('/setup/complete', dialog, headers)).status).toBe(status)
+  }
+  expect(completed).toEqual([])
+})
+
+test('what fails is told by its code, and a body that is none is refused', async () => {
+  complete = () => Promise.reject(new Problem('setup_in_progress'))
+  const busy = await post('/setup/complete', dialog)
+  expect([busy.status, busy.json().error.code]).toEqual([409, 'setup_in_progress'])
+  for (const body of ['', '[', '[]', '{}', 'null']) {
+    const answer = await gateway.ask('/setup/complete', { body, headers: own })
+    expect([answer.status, answer.json().error.code]).toEqual([400, 'invalid_field_value'])
+  }
+  const large = await gateway.ask('/setup/complete', { body: JSON.stringify({ x: 'x'.repeat(20_000) }), headers: own })
+  expect(large.status).toBe(413)
+  expect(gateway.app.inFlight).toMatchObject({ bytes: 0, count: 0 })
+})
+
+test('a network that asks too often waits', async () => {
+  const headers = { cookie, 'x-forwarded-for': '198.51.100.7' }
+  const statuses = await Promise.all(
+    Array.from({ length: 150 }, async () => (await gateway.ask('/setup', { headers })).status),
+  )
+  // The budget refills while they come in.
+  const admitted = statuses.filter((status) => status === 200).length
+  expect(admitted).toBeGreaterThanOrEqual(120)
+  expect(admitted).toBeLessThan(140)
+  const answer = await gateway.ask('/setup/begin', { body: { setup_link_id: linkId }, headers: { ...own, ...headers } })
+  expect(answer.status).toBe(429)
+})

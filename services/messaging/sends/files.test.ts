@@ -1,0 +1,98 @@
+import { createServer } from 'node:http'
+import type { AddressInfo } from 'node:net'
+import { afterAll, beforeAll, beforeEach, expect, test, vi } from 'vitest'
+import { accept, type TestMessaging, testMessaging } from '../testing/app.ts'
+import { json } from '../testing/media-platform.ts'
+
+const png = Buffer.from(
+  'iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5ErkJggg==',
+  'base64',
+)
+let app: TestMessaging
+const server = createServer((_request, response) => response.writeHead(200, { 'content-type': 'image/png' }).end(png))
+let link: string
+
+beforeAll(async () => {
+  app = await testMessaging()
+  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve))
+  link = `http://127.0.0.1:${(server.address() as AddressInfo).port}/a.png`
+})
+afterAll(async () => {
+  server.close().closeAllConnections()
+  await app.close()
+})
+beforeEach(() => {
+  app.respondWith(accept)
+  app.files.answerWith(null)
+  app.files.calls.length = 0
+})
+
+const until = (check: () => Promise<unknown>) => vi.waitFor(check, { timeout: 10_000, interval: 20 })
+const image = (to: string, more: object = {}) =>
+  app.sendBody({ messaging_product: 'chat', to, type: 'image', image: { link, ...more } })
+const attempts = (id: string) =>
+  app.sql<{ attempt: number; outcome: string; detail: string }[]>`
+    select attempt, outcome, detail from send_attempts where message_id = ${id} order by attempt
+  `
+
+test('a file is brought to the platform before the attempt, which sends it by the id it has there', async () => {
+  const { id } = await image('+15550300001', { caption: 'a dot' })
+  await until(async () => expect(await app.statusOf(id)).toBe('sent'))
+  const [upload] = app.files.calls
+  expect(upload).toMatchObject({ method: 'POST', path: `/v23.0/${app.number.phoneNumberId}/media` })
+  expect(app.calls.find((call) => call.messageId === id)?.body).toMatchObject({
+    type: 'image',
+    image: { id: '101', caption: 'a dot' },
+  })
+  expect(await attempts(id)).toEqual([{ attempt: 1, outcome: 'sent', detail: null }])
+  const event = (await app.events()).find((one) => one.id === `${id}:sent`)
+  const url = expect.stringMatching(/^https:\/\/chat\.example\.com\/media\/[\w-]{32}$/)
+  expect(event?.payload).toMatchObject({
+    data: { message: { media_url: url, media_status: 'ready', image: { link: url, caption: 'a dot' } } },
+  })
+})
+
+test('while a long upload goes on, other conversations are sent, and nothing is begun', async () => {
+  let finish = () => {}
+  app.files.answerWith((_call, response) => {
+    finish = () => json(response, { id: '777' })
+  })
+  const slow = await image('+15550300002')
+  await until(async () => expect(app.files.calls).toHaveLength(1))
+  const { id: other } = await app.send('beside it', { to: '+15550300003' })
+  await until(async () => expect(await app.statusOf(other)).toBe('sent'))
+  const [open] = await app.sql`select attempts, begun_at from sends where message_id = ${slow.id}`
+  expect(open).toEqual({ attempts: 0, begunAt: null })
+  finish()
+  await until(async () => expect(await app.statusOf(slow.id)).toBe('sent'))
+  expect(app.files.calls).toHaveLength(1)
+})
+
+test('a file that the platform refuses fails its message with that, and no send is tried', async () => {
+  app.files.answerWith((_call, response) =>
+    json(response, { error: { code: 100, message: 'no', error_data: { details: 'Unsupported file' } } }, 400),
+  )
+  const { id } = await image('+15550300004')
+  await until(async () => expect(await app.statusOf(id)).toBe('failed'))
+  const [row] = await app.sql`select error from messages where id = ${id}`
+  expect(row?.['error']).toMatchObject({ code: 'media_upload_failed', provider_code: 100 })
+  expect(app.calls.filter((call) => call.messageId === id)).toEqual([])
+  expect(await attempts(id)).toEqual([{ attempt: 1, outcome: 'refused', detail: expect.stringContaining('upload: ') }])
+})
+
+test('a platform that is away for an upload is tried again on the schedule of sends', async () => {
+  app.files.answerWith((_call, response) => response.destroy())
+  const { id, conversationId } = await image('+15550300005')
+  await until(async () => expect(await attempts(id)).toHaveLength(1))
+  expect(await app.statusOf(id)).toBe('queued')
+  const [lane] = await app.sql<{ waitMs: number }[]>`
+    select extract(epoch from due_at - now())::float8 * 1000 as wait_ms from send_lanes where id = ${conversationId}
+  `
+  expect(lane?.waitMs).toBeGreaterThan(2_000)
+  app.files.answerWith(null)
+  await app.sql`update media_uploads set expires_at = now()`
+  await app.sql`update send_lanes set due_at = now() where id = ${conversationId}`
+  app.dispatcher.wake()
+  await until(async () => expect(await app.statusOf(id)).toBe('sent'))
+  expect(await attempts(id)).toMatchObject([{ outcome: 'unreachable' }, { attempt: 2, outcome: 'sent' }])
+})

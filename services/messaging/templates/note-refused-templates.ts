@@ -1,0 +1,33 @@
+import type { TransactionSql } from '@app/shared/database.ts'
+import { statusOf } from './statuses.ts'
+
+/** A template send that the platform refused. */
+interface RefusedTemplate {
+  organizationId: string
+  businessAccountId: string
+  name: string
+  language: string
+  /** The platform's code. */
+  code: number
+}
+
+/** The platform's codes that tell of the template itself (its error reference). */
+const words: ReadonlyMap<number, string> = new Map([
+  [132015, 'PAUSED'],
+  [132016, 'DISABLED'],
+])
+
+export const tellsOfTemplate = (code: number): boolean => words.has(code)
+
+/** A refusal may tell of a pause before its callback does: the sends that follow are refused here. */
+export async function noteRefusedTemplates(tx: TransactionSql, refused: RefusedTemplate[]): Promise<void> {
+  for (const { organizationId, businessAccountId, name, language, code } of refused) {
+    const word = words.get(code)
+    if (word === undefined) continue
+    await tx`
+      update templates set upstream_status = ${word}, status = ${statusOf(word)}, known_at = now(), updated_at = now()
+      where organization_id = ${organizationId} and business_account_id = ${businessAccountId} and name = ${name}
+        and language = ${language} and upstream_status <> ${word}
+    `
+  }
+}

@@ -1,0 +1,229 @@
+import { accountReported } from '@app/shared/contracts/messaging.ts'
+import { emit } from '@app/shared/events.ts'
+import type { Loop } from '@app/shared/loop.ts'
+import { provision } from '@app/shared/provision.ts'
+import { afterAll, beforeAll, beforeEach, describe, expect, test, vi } from 'vitest'
+import {
+  connect,
+  knowNumber,
+  newOrganization,
+  newPhoneNumberId,
+  startPeers,
+  startTestApp,
+  type TestApp,
+} from '../testing/app.ts'
+import { consumeAccountReports } from './account-reports.ts'
+import { startPolling } from './poll-accounts.ts'
+
+let it: TestApp
+let peers: Awaited<ReturnType<typeof startPeers>>
+let polling: Loop
+let reports: ReturnType<typeof consumeAccountReports>
+beforeAll(async () => {
+  it = await startTestApp()
+  await provision(it.app.nc)
+  peers = await startPeers(it.app)
+  polling = startPolling(it.app)
+  reports = consumeAccountReports(it.app, polling)
+})
+afterAll(async () => {
+  await Promise.all([reports.stop(), polling.stop()])
+  await peers.stop()
+  await it.close()
+})
+beforeEach(() => {
+  it.upstream.asked.length = 0
+})
+
+async function connected(fields = {}) {
+  const organizationId = await newOrganization(it.app)
+  const phoneNumberId = newPhoneNumberId()
+  await connect(it, organizationId, phoneNumberId, fields)
+  return { organizationId, phoneNumberId }
+}
+
+const due = async (...phoneNumberIds: string[]) => {
+  await it.app.sql`update accounts set poll_at = now() where phone_number_id in ${it.app.sql(phoneNumberIds)}`
+  polling.wake()
+}
+
+interface Row {
+  status: string
+  upstreamStatus: string | null
+  name: string
+  minutes: number
+  isHeld: boolean
+}
+
+async function account(phoneNumberId: string) {
+  const [row] = await it.app.sql<Row[]>`
+    select status, upstream_status, name, extract(epoch from poll_at - now())::float8 / 60 as minutes,
+      poll_held_until > now() as is_held
+    from accounts where phone_number_id = ${phoneNumberId}
+  `
+  return row
+}
+
+const until = (check: () => unknown) => vi.waitFor(check, { timeout: 5_000, interval: 20 })
+const settled = (phoneNumberId: string, expected: Partial<Row>) =>
+  until(async () => expect(await account(phoneNumberId)).toMatchObject({ ...expected, isHeld: false }))
+const told = (phoneNumberId: string) => peers.told.messaging.filter((state) => state.phone_number_id === phoneNumberId)
+
+describe('polling', () => {
+  test('a number follows what the platform shows, messaging is told, and it is asked again each minute while degraded', async () => {
+    const { phoneNumberId } = await connected()
+    knowNumber(it, phoneNumberId, { status: 'RESTRICTED', verified_name: 'New Name' })
+    await due(phoneNumberId)
+    await settled(phoneNumberId, { status: 'degraded', upstreamStatus: 'RESTRICTED', name: 'New Name' })
+    await until(() => expect(told(phoneNumberId).at(-1)).toMatchObject({ refusal: 'account_restricted', version: 2 }))
+    const degraded = await account(phoneNumberId)
+    expect(Math.round(degraded?.minutes ?? 0)).toBe(1)
+    knowNumber(it, phoneNumberId)
+    await due(phoneNumberId)
+    await settled(phoneNumberId, { status: 'connected' })
+    expect((await account(phoneNumberId))?.minutes).toBeGreaterThan(8.5)
+  })
+
+  test('what has not changed is told to nobody', async () => {
+    const { phoneNumberId } = await connected()
+    await due(phoneNumberId)
+    await until(async () => expect((await account(phoneNumberId))?.minutes).toBeGreaterThan(8))
+    expect(told(phoneNumberId)).toHaveLength(1)
+  })
+
+  test.each([
+    ['a token that is void', { status: 401, body: { error: { code: 190, message: 'No.' } } }],
+    ['a number that is gone', { status: 400, body: { error: { code: 100, error_subcode: 33, message: 'No.' } } }],
+  ])('%s disconnects it', async (_, answer) => {
+    const { phoneNumberId } = await connected()
+    it.upstream.answers.set(`/${phoneNumberId}`, answer)
+    await due(phoneNumberId)
+    await settled(phoneNumberId, { status: 'disconnected' })
+  })
+
+  test('an answer that is none changes nothing, and it is asked again soon, then less often', async () => {
+    const { phoneNumberId } = await connected()
+    it.upstream.answers.set(`/${phoneNumberId}`, { status: 503, body: '<html>' })
+    for (const minutes of [1, 2, 4]) {
+      await due(phoneNumberId)
+      await until(async () => expect((await account(phoneNumberId))?.minutes).toBeGreaterThan(0.5))
+      const row = await account(phoneNumberId)
+      expect(row).toMatchObject({ status: 'connected', isHeld: false })
+      expect(Math.abs((row?.minutes ?? 0) - minutes)).toBeLessThanOrEqual(0.1 * minutes + 0.1)
+    }
+  })
+
+  test('a budget of calls that is used up is left alone for ten minutes', async () => {
+    const { phoneNumberId } = await connected()
+    it.upstream.answers.set(`/${phoneNumberId}`, { status: 400, body: { error: { code: 80007, message: 'No.' } } })
+    await due(phoneNumberId)
+    await until(async () => expect((await account(phoneNumberId))?.minutes).toBeGreaterThan(8))
+    expect(await account(phoneNumberId)).toMatchObject({ status: 'connected', isHeld: false })
+  })
+
+  test('a number that does not answer delays no other', async () => {
+    const silent = await connected()
+    const others = await Promise.all([connected(), connected(), connected()])
+    it.upstream.answers.set(`/${silent.phoneNumberId}`, 'silence')
+    for (const { phoneNumberId } of others) knowNumber(it, phoneNumberId, { status: 'BANNED' })
+    await due(silent.phoneNumberId, ...others.map(({ phoneNumberId }) => phoneNumberId))
+    for (const { phoneNumberId } of others) await settled(phoneNumberId, { status: 'disconnected' })
+    expect(await account(silent.phoneNumberId)).toMatchObject({ status: 'connected', isHeld: true })
+    it.upstream.answers.set(`/${silent.phoneNumberId}`, 'hang up')
+  })
+
+  test('of two instances one asks', async () => {
+    const other = startPolling(it.app)
+    const numbers = await Promise.all(Array.from({ length: 8 }, () => connected()))
+    it.upstream.asked.length = 0
+    await due(...numbers.map(({ phoneNumberId }) => phoneNumberId))
+    other.wake()
+    for (const { phoneNumberId } of numbers)
+      await until(async () => expect((await account(phoneNumberId))?.minutes).toBeGreaterThan(8))
+    await other.stop()
+    for (const { phoneNumberId } of numbers)
+      expect(it.upstream.asked.filter(({ line }) => line.includes(`/${phoneNumberId}?`))).toHaveLength(1)
+  })
+
+  test('a detached number is not asked for', async () => {
+    const { phoneNumberId } = await connected()
+    await it.app.sql`update accounts set attached = false where phone_number_id = ${phoneNumberId}`
+    it.upstream.asked.length = 0
+    const { phoneNumberId: another } = await connected()
+    await due(phoneNumberId, another)
+    await until(async () => expect((await account(another))?.minutes).toBeGreaterThan(8))
+    expect(it.upstream.asked.filter(({ line }) => line.includes(phoneNumberId))).toEqual([])
+  })
+})
+
+type Report = { code: number } | { event: string }
+
+async function report(organizationId: string, phoneNumberId: string | null, what: Report, id?: string) {
+  const { sql, relay } = it.app
+  const change = 'event' in what ? { field: 'account_update', value: what } : null
+  const data = {
+    phone_number_id: phoneNumberId,
+    business_account_id: '900900',
+    code: 'code' in what ? what.code : null,
+    change,
+  }
+  const origin = { organizationId, ...(id !== undefined && { id }) }
+  await sql.begin((tx) => emit(tx, accountReported, data, origin))
+  relay.wake()
+}
+
+describe('a report', () => {
+  test('of a restriction degrades at once, though the platform shows the number connected, until it has stood a minute', async () => {
+    const { organizationId, phoneNumberId } = await connected()
+    await report(organizationId, phoneNumberId, { code: 131_031 })
+    await until(() => expect(told(phoneNumberId).at(-1)).toMatchObject({ refusal: 'account_restricted' }))
+    await until(async () => expect((await account(phoneNumberId))?.minutes).toBeGreaterThan(0.5))
+    await settled(phoneNumberId, { status: 'degraded', upstreamStatus: 'CONNECTED' })
+    await it.app.sql`update accounts set reported_until = now() where phone_number_id = ${phoneNumberId}`
+    await due(phoneNumberId)
+    await settled(phoneNumberId, { status: 'connected' })
+  })
+
+  test('of a removal holds until the number comes back', async () => {
+    const { organizationId, phoneNumberId } = await connected()
+    await report(organizationId, null, { event: 'PARTNER_REMOVED' })
+    await settled(phoneNumberId, { status: 'disconnected' })
+    await due(phoneNumberId)
+    await until(async () => expect((await account(phoneNumberId))?.minutes).toBeGreaterThan(8))
+    await settled(phoneNumberId, { status: 'disconnected' })
+    await report(organizationId, null, { event: 'PARTNER_ADDED' })
+    await settled(phoneNumberId, { status: 'connected' })
+  })
+
+  test('that comes twice is settled once, and touches no other organization', async () => {
+    const { organizationId, phoneNumberId } = await connected()
+    const other = await connected()
+    await report(organizationId, null, { code: 190 }, 'report-1')
+    await report(organizationId, null, { code: 190 }, 'report-1')
+    await settled(phoneNumberId, { status: 'disconnected' })
+    await until(() => expect(told(phoneNumberId)).toHaveLength(2))
+    expect(await account(other.phoneNumberId)).toMatchObject({ status: 'connected' })
+  })
+
+  test('that says nothing of the status has the number asked for', async () => {
+    const { organizationId, phoneNumberId } = await connected()
+    knowNumber(it, phoneNumberId, { status: 'FLAGGED' })
+    await report(organizationId, phoneNumberId, { event: 'ACCOUNT_VIOLATION' })
+    await settled(phoneNumberId, { status: 'connected', upstreamStatus: 'FLAGGED' })
+  })
+
+  test('of every send that fails has the platform asked once a minute', async () => {
+    const { organizationId, phoneNumberId } = await connected()
+    const asked = () => it.upstream.asked.filter(({ line }) => line.includes(`/${phoneNumberId}?`)).length
+    it.upstream.asked.length = 0
+    for (let n = 1; n <= 3; n++) {
+      await report(organizationId, phoneNumberId, { code: 131_037 }, `failed-${n}`)
+      await until(async () => {
+        const handled = await it.app.sql`select from handled_events where event_id = ${`${organizationId}:failed-${n}`}`
+        expect(handled).toHaveLength(1)
+      })
+      await until(() => expect(asked()).toBe(1))
+    }
+    expect((await account(phoneNumberId))?.minutes).toBeLessThanOrEqual(1)
+  })
+})

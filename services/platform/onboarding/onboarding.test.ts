@@ -1,0 +1,285 @@
+import { systemCaller } from '@app/shared/ask.ts'
+import { unseal } from '@app/shared/seal.ts'
+import { afterAll, afterEach, beforeAll, beforeEach, expect, test, vi } from 'vitest'
+import { startPolling } from '../health/poll-accounts.ts'
+import { archiveCustomer } from '../customers/archive-customer.ts'
+import { getCustomer } from '../customers/get-customer.ts'
+import { updateCustomer } from '../customers/update-customer.ts'
+import { revokeSetupLink } from '../setup-links/revoke-setup-link.ts'
+import { ask, eventsOf, startPeers, startTestApp, type TestApp } from '../testing/app.ts'
+import { beginAt, dialogOf, haveNumber, openSetup, showNumbers } from '../testing/onboarding.ts'
+import { beginSetup } from './begin-setup.ts'
+import { completeSetup } from './complete-setup.ts'
+import { getSetup } from './get-setup.ts'
+import { startResuming } from './resume-onboardings.ts'
+
+let it: TestApp
+let peers: Awaited<ReturnType<typeof startPeers>>
+beforeAll(async () => {
+  it = await startTestApp()
+})
+afterAll(() => it.close())
+beforeEach(async () => {
+  it.upstream.asked.length = 0
+  peers = await startPeers(it.app)
+})
+afterEach(() => peers.stop())
+
+const asked = (path: string) => it.upstream.asked.filter(({ line }) => line.includes(path)).length
+const setupOf = (token: string) => ask(it.app, getSetup, { token })
+
+test('the dialog done: the number is the customer’s, the link is used, the customer active, and each is told in order', async () => {
+  const opened = await openSetup(it, { success_redirect_url: 'https://app.example/ok?a=1' })
+  const { organizationId, customerId, linkId, token, phoneNumberId } = opened
+  expect(await setupOf(token)).toMatchObject({
+    state: 'active',
+    organization_name: 'Acme',
+    customer_name: 'Bakery',
+    success_url: null,
+  })
+  const answer = await ask(it.app, completeSetup, dialogOf(opened, await beginAt(it, opened)))
+  expect(answer).toEqual({
+    number: {
+      phone_number_id: phoneNumberId,
+      phone_number: '+1 555 078 3881',
+      name: 'Bakery Bruno',
+      registered: false,
+    },
+    success_url: `https://app.example/ok?a=1&customer_id=${customerId}&setup_link_id=${linkId}&status=success&phone_number_id=${phoneNumberId}`,
+  })
+  expect(await ask(it.app, getCustomer, undefined, opened.asOwner)).toMatchObject({
+    status: 'active',
+    accounts: [
+      { phone_number_id: phoneNumberId, status: 'onboarding', upstream_status: 'PENDING', customer_id: customerId },
+    ],
+  })
+  expect((await eventsOf(it.app, organizationId)).map(({ type }) => type)).toEqual([
+    'customer.created',
+    'customer.setup_link.created',
+    'customer.onboarded',
+    'customer.setup_link.consumed',
+  ])
+  expect(peers.told.messaging).toMatchObject([
+    { phone_number_id: phoneNumberId, customer: { id: customerId }, refusal: 'chat_number_not_verified' },
+  ])
+  expect(await setupOf(token)).toMatchObject({
+    state: 'consumed',
+    number: answer.number,
+    success_url: answer.success_url,
+  })
+})
+
+test('the code is spent with our secret, the token is kept sealed, and the app subscribed with it', async () => {
+  const opened = await openSetup(it)
+  await ask(it.app, completeSetup, dialogOf(opened, await beginAt(it, opened)))
+  expect(it.upstream.asked).toEqual([
+    {
+      line: 'GET /v23.0/oauth/access_token?client_id=1234567890&client_secret=app-secret&code=AQcode',
+      authorization: undefined,
+    },
+    { line: `POST /v23.0/${opened.businessAccountId}/subscribed_apps`, authorization: 'Bearer EAAbought' },
+    { line: expect.stringContaining('/phone_numbers?fields='), authorization: 'Bearer EAAbought' },
+  ])
+  const [account] = await it.app.sql<{ id: string; sealedToken: string }[]>`
+    select id, sealed_token from accounts where phone_number_id = ${opened.phoneNumberId}
+  `
+  expect(unseal(it.app.sealKeys, account?.sealedToken ?? '', `account:${account?.id}`)).toBe('EAAbought')
+  const [onboarding] = await it.app
+    .sql`select step, sealed_token from onboardings where setup_link_id = ${opened.linkId}`
+  expect(onboarding).toEqual({ step: 'done', sealedToken: null })
+})
+
+test('the same result again, also after the answer was lost, is answered alike and spends nothing', async () => {
+  const opened = await openSetup(it)
+  const dialog = dialogOf(opened, await beginAt(it, opened))
+  const first = await ask(it.app, completeSetup, dialog)
+  const count = it.upstream.asked.length
+  expect(await ask(it.app, completeSetup, dialog)).toEqual(first)
+  expect(it.upstream.asked).toHaveLength(count)
+})
+
+test('a double click: one works, the other hears that it is at work', async () => {
+  const opened = await openSetup(it)
+  const dialog = dialogOf(opened, await beginAt(it, opened))
+  const results = await Promise.allSettled([ask(it.app, completeSetup, dialog), ask(it.app, completeSetup, dialog)])
+  expect(results.map(({ status }) => status).toSorted()).toEqual(['fulfilled', 'rejected'])
+  const failed = results.find((result) => result.status === 'rejected')
+  expect(failed?.reason).toMatchObject({ failure: 'setup_in_progress' })
+  expect(asked('/oauth/')).toBe(1)
+})
+
+test('two tabs: the second number does not go through a used link', async () => {
+  const opened = await openSetup(it)
+  const states = [await beginAt(it, opened), await beginAt(it, opened)]
+  await ask(it.app, completeSetup, dialogOf(opened, states[0] ?? ''))
+  await expect(ask(it.app, completeSetup, dialogOf(opened, states[1] ?? ''))).rejects.toMatchObject({
+    failure: 'setup_link_inactive',
+  })
+})
+
+test('the platform fails after the code is spent: the same result again goes on with what it bought', async () => {
+  const opened = await openSetup(it)
+  const dialog = dialogOf(opened, await beginAt(it, opened))
+  it.upstream.answers.set(`/${opened.businessAccountId}/phone_numbers`, 'hang up')
+  await expect(ask(it.app, completeSetup, dialog)).rejects.toMatchObject({ failure: 'upstream_unavailable' })
+  expect(await setupOf(opened.token)).toMatchObject({ state: 'active' })
+  showNumbers(it.upstream, opened.businessAccountId, [{ phoneNumberId: opened.phoneNumberId }])
+  expect(await ask(it.app, completeSetup, dialog)).toMatchObject({ number: { phone_number_id: opened.phoneNumberId } })
+  expect(asked('/oauth/')).toBe(1)
+})
+
+test('the process dies and the browser is gone: it goes on by itself', async () => {
+  const opened = await openSetup(it)
+  const dialog = dialogOf(opened, await beginAt(it, opened))
+  it.upstream.answers.set(`/${opened.businessAccountId}/phone_numbers`, 'hang up')
+  await ask(it.app, completeSetup, dialog).catch(() => {})
+  showNumbers(it.upstream, opened.businessAccountId, [{ phoneNumberId: opened.phoneNumberId }])
+  // As after a kill: the lease has lapsed, and nobody noted anything.
+  await it.app.sql`
+    update onboardings set step = 'exchanged', held_until = now() - interval '1 second', due_at = now()
+    where setup_link_id = ${opened.linkId}
+  `
+  const resuming = startResuming(it.app)
+  await vi.waitFor(async () => expect(await setupOf(opened.token)).toMatchObject({ state: 'consumed' }), 5_000)
+  await resuming.stop()
+  expect(asked('/oauth/')).toBe(1)
+})
+
+test('a code that is refused ends the walk, and the next one may succeed', async () => {
+  const opened = await openSetup(it)
+  const refusal = { status: 400, body: { error: { message: 'This authorization code has expired.', code: 100 } } }
+  it.upstream.answers.set('/oauth/access_token', refusal)
+  const dialog = dialogOf(opened, await beginAt(it, opened))
+  for (let n = 0; n < 2; n++) {
+    await expect(ask(it.app, completeSetup, dialog)).rejects.toMatchObject({ failure: 'upstream_refused' })
+  }
+  expect(asked('/oauth/')).toBe(1)
+  haveNumber(it)
+  expect(await ask(it.app, completeSetup, dialogOf(opened, await beginAt(it, opened)))).toHaveProperty('number')
+})
+
+test('while the platform is away, the code is tried again within its life', async () => {
+  const opened = await openSetup(it)
+  it.upstream.answers.set('/oauth/access_token', 'hang up')
+  const done = ask(it.app, completeSetup, dialogOf(opened, await beginAt(it, opened)))
+  await vi.waitFor(() => expect(asked('/oauth/')).toBeGreaterThan(0))
+  it.upstream.answers.set('/oauth/access_token', { body: { access_token: 'EAAbought' } })
+  expect(await done).toHaveProperty('number')
+})
+
+test('a number that is not of the business account is refused', async () => {
+  const opened = await openSetup(it)
+  const dialog = dialogOf(opened, await beginAt(it, opened), { phone_number_id: '1234567890' })
+  await expect(ask(it.app, completeSetup, dialog)).rejects.toMatchObject({ failure: 'upstream_refused' })
+  expect(await setupOf(opened.token)).toMatchObject({ state: 'active' })
+})
+
+test('a number of another customer, or of another organization, stays theirs', async () => {
+  const first = await openSetup(it)
+  await ask(it.app, completeSetup, dialogOf(first, await beginAt(it, first)))
+  const { businessAccountId, phoneNumberId, organizationId } = first
+  for (const known of [{ organizationId }, {}]) {
+    const opened = { ...(await openSetup(it, {}, known)), businessAccountId, phoneNumberId }
+    const done = ask(it.app, completeSetup, dialogOf(opened, await beginAt(it, opened)))
+    await expect(done).rejects.toMatchObject({ failure: 'number_taken' })
+    expect(await setupOf(opened.token)).toMatchObject({ state: 'active' })
+  }
+})
+
+test('a link that expired, was revoked, or whose customer is suspended or archived, begins and completes nothing', async () => {
+  const expired = await openSetup(it)
+  const revoked = await openSetup(it)
+  const suspended = await openSetup(it)
+  const archived = await openSetup(it)
+  const all = [expired, revoked, suspended, archived]
+  const states = await Promise.all(all.map((opened) => beginAt(it, opened)))
+  await it.app.sql`update setup_links set expires_at = now() where id = ${expired.linkId}`
+  const { caller, params } = revoked.asOwner
+  await ask(it.app, revokeSetupLink, undefined, { caller, params: { ...params, link_id: revoked.linkId } })
+  await ask(it.app, updateCustomer, { status: 'suspended' }, suspended.asOwner)
+  await ask(it.app, archiveCustomer, undefined, archived.asOwner)
+  const seen = await Promise.all(all.map(({ token }) => setupOf(token)))
+  expect(seen.map(({ state }) => state)).toEqual(['expired', 'revoked', 'refused', 'revoked'])
+  for (const [n, opened] of all.entries()) {
+    const failure = opened === suspended ? 'customer_suspended' : 'setup_link_inactive'
+    await expect(beginAt(it, opened)).rejects.toMatchObject({ failure })
+    await expect(ask(it.app, completeSetup, dialogOf(opened, states[n] ?? ''))).rejects.toMatchObject({ failure })
+  }
+  expect(asked('/oauth/')).toBe(0)
+})
+
+test.each(['number', 'account_only'] as const)(
+  'a link that is revoked while the code is spent attaches no %s',
+  async (event) => {
+    const opened = await openSetup(it)
+    const told = { event, phone_number_id: event === 'number' ? opened.phoneNumberId : null }
+    const dialog = dialogOf(opened, await beginAt(it, opened), told)
+    it.upstream.answers.set(`/${opened.businessAccountId}/phone_numbers`, 'hang up')
+    await ask(it.app, completeSetup, dialog).catch(() => {})
+    const { caller, params } = opened.asOwner
+    await ask(it.app, revokeSetupLink, undefined, { caller, params: { ...params, link_id: opened.linkId } })
+    const numbers = event === 'number' ? [{ phoneNumberId: opened.phoneNumberId }] : []
+    showNumbers(it.upstream, opened.businessAccountId, numbers)
+    await it.app.sql`update onboardings set due_at = now() where setup_link_id = ${opened.linkId}`
+    const resuming = startResuming(it.app)
+    await vi.waitFor(async () => {
+      const [row] = await it.app.sql`select step, sealed_token from onboardings where setup_link_id = ${opened.linkId}`
+      expect(row).toEqual({ step: 'failed', sealedToken: null })
+    }, 5_000)
+    await resuming.stop()
+    expect(await it.app.sql`select id from accounts where organization_id = ${opened.organizationId}`).toEqual([])
+  },
+)
+
+test('a state is good for its own link, and a page for the browser’s newest', async () => {
+  const one = await openSetup(it)
+  const other = await openSetup(it)
+  const stolen = dialogOf(one, await beginAt(it, other))
+  await expect(ask(it.app, completeSetup, stolen)).rejects.toMatchObject({ failure: 'resource_not_found' })
+  const mixed = { token: one.token, setup_link_id: other.linkId }
+  await expect(ask(it.app, beginSetup, mixed)).rejects.toMatchObject({ failure: 'setup_link_inactive' })
+  await expect(setupOf('x'.repeat(43))).rejects.toMatchObject({ failure: 'resource_not_found' })
+})
+
+test('a business account without a number waits for it; when it has one, the link is used', async () => {
+  const opened = await openSetup(it)
+  const { businessAccountId, phoneNumberId, customerId, token } = opened
+  showNumbers(it.upstream, businessAccountId, [])
+  const dialog = dialogOf(opened, await beginAt(it, opened), { event: 'account_only', phone_number_id: null })
+  expect(await ask(it.app, completeSetup, dialog)).toMatchObject({
+    number: { phone_number_id: null, registered: false },
+  })
+  expect(await setupOf(token)).toMatchObject({ state: 'active' })
+  expect(await ask(it.app, getCustomer, undefined, opened.asOwner)).toMatchObject({
+    status: 'pending',
+    accounts: [{ phone_number_id: null, status: 'onboarding', customer_id: customerId }],
+  })
+  showNumbers(it.upstream, businessAccountId, [{ phoneNumberId }])
+  await it.app.sql`update accounts set poll_at = now() where customer_id = ${customerId}`
+  const polling = startPolling(it.app)
+  await vi.waitFor(async () => expect(await setupOf(token)).toMatchObject({ state: 'consumed' }), 5_000)
+  await polling.stop()
+  const { accounts, status } = await ask(it.app, getCustomer, undefined, opened.asOwner)
+  expect(status).toBe('active')
+  expect(accounts).toMatchObject([{ phone_number_id: phoneNumberId, status: 'onboarding' }])
+})
+
+test("the number of the phone's app is found without being told, is connected as it is, and its data asked for", async () => {
+  const opened = await openSetup(it)
+  const phone = { phoneNumberId: opened.phoneNumberId, status: 'CONNECTED', is_on_biz_app: true }
+  showNumbers(it.upstream, opened.businessAccountId, [{ phoneNumberId: '1999999999' }, phone])
+  it.upstream.answers.set(`/${opened.phoneNumberId}/smb_app_data`, { body: { request_id: '1' } })
+  const dialog = dialogOf(opened, await beginAt(it, opened), { event: 'business_app', phone_number_id: null })
+  expect(await ask(it.app, completeSetup, dialog)).toMatchObject({
+    number: { phone_number_id: opened.phoneNumberId, registered: true },
+  })
+  expect([asked('/smb_app_data'), asked('/register')]).toEqual([2, 0])
+})
+
+test('while messaging is away the number is connected all the same, and the event tells it', async () => {
+  const opened = await openSetup(it)
+  const dialog = dialogOf(opened, await beginAt(it, opened))
+  await peers.stop()
+  expect(await ask(it.app, completeSetup, dialog, { caller: systemCaller() })).toHaveProperty('number')
+  peers = await startPeers(it.app)
+})

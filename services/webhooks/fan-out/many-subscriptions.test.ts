@@ -1,0 +1,39 @@
+import { newId } from '@app/shared/ids.ts'
+import { afterAll, beforeAll, expect, test } from 'vitest'
+import { type TestWebhooks, testWebhooks } from '../testing/app.ts'
+import { until } from '../testing/until.ts'
+
+let webhooks: TestWebhooks
+const count = 10_000
+const bigOrganization = newId('org')
+
+beforeAll(async () => {
+  webhooks = await testWebhooks()
+  await webhooks.sql`
+    insert into subscriptions (id, organization_id, url, events, status, created_at, updated_at)
+    select 'wbs_' || lpad(n::text, 26, '0'), ${bigOrganization}, 'https://example.com/', '{message.received}', 'paused', now(), now()
+    from generate_series(1, ${count}::int) n
+  `
+})
+afterAll(() => webhooks.close())
+
+const counts = async () => {
+  const [row] = await webhooks.sql`
+    select (select count(*)::int from events) as events, (select count(*)::int from deliveries) as deliveries,
+      (select count(*)::int from due_deliveries) as due, (select count(*)::int from lanes) as lanes
+  `
+  return row
+}
+
+test('an event that none of ten thousand subscriptions selects costs no row; one that all select is a delivery to each', async () => {
+  await webhooks.emit(
+    { organizationId: bigOrganization, type: 'contact.created' },
+    { type: 'message.received' },
+    { organizationId: bigOrganization, type: 'message.received' },
+  )
+  await until(async () => expect(await counts()).toEqual({ events: 1, deliveries: count, due: count, lanes: count }), {
+    timeout: 20_000,
+  })
+  const [row] = await webhooks.sql`select count(distinct subscription_id)::int as subscriptions from due_deliveries`
+  expect(row).toEqual({ subscriptions: count })
+})

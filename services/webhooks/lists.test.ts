@@ -1,0 +1,102 @@
+import type { Caller } from '@app/shared/contract.ts'
+import type { Sql } from '@app/shared/database.ts'
+import { firstIdAt, newId } from '@app/shared/ids.ts'
+import { afterAll, beforeAll, expect, test } from 'vitest'
+import type { App } from './app.ts'
+import { listWebhookDeliveries } from './deliveries/list-webhook-deliveries.ts'
+import { listWebhookReplays } from './replays/list-webhook-replays.ts'
+import { listWebhookSubscriptions } from './subscriptions/list-webhook-subscriptions.ts'
+import { type TestWebhooks, testWebhooks } from './testing/app.ts'
+
+let webhooks: TestWebhooks
+const rows = 50_000
+const [mine, rare] = [newId('wbs'), newId('wbs')]
+const now = Date.now()
+
+/** 50,000 of each kind to one organization, a second apart; one in 1,000 is rare: paused, of another subscription. */
+beforeAll(async () => {
+  webhooks = await testWebhooks()
+  const { sql, organizationId } = webhooks
+  const times = Array.from({ length: rows }, (_, n) => firstIdAt('wbd', new Date(now - (rows - n) * 1_000)).slice(4))
+  await sql.begin(async (tx) => {
+    await tx`set local statement_timeout = 0`
+    await tx`create temp table n on commit drop as select id, n::int from unnest(${times}::text[]) with ordinality t(id, n)`
+    await tx`
+      insert into subscriptions (id, organization_id, url, events, status, created_at, updated_at)
+      select 'wbs_' || id, ${organizationId}, 'https://example.com/', '{message.received}',
+        case when n % 1000 = 0 then 'paused' else 'active' end, now(), now() from n
+    `
+    await tx`
+      insert into replays (id, organization_id, subscription_id, source, position, end_id, matched, status, created_at, finished_at)
+      select 'rpl_' || id, ${organizationId}, case when n % 1000 = 0 then ${rare} else ${mine} end, 'dead', '', '', 0,
+        'completed', now(), now() from n
+    `
+    await tx`
+      insert into deliveries (id, organization_id, subscription_id, event_type, event_id)
+      select 'wbd_' || id, ${organizationId}, case when n % 1000 = 0 then ${rare} else ${mine} end, 'message.received',
+        'evt_' || n from n
+    `
+    await tx`
+      insert into dead_deliveries (id, organization_id, subscription_id)
+      select 'wbd_' || id, ${organizationId}, case when n % 1000 = 0 then ${rare} else ${mine} end from n where n % 2 = 0
+    `
+    await tx`
+      insert into due_deliveries (id, organization_id, subscription_id, event_at, event_id, tried, due_at)
+      select 'wbd_' || id, ${organizationId}, ${mine}, now(), 'evt_' || n, n % 4 = 1, now() + interval '1 day' from n
+      where n % 2 = 1
+    `
+    await tx`insert into delivered_types values (${organizationId}, 'message.received')`
+  })
+  await sql`analyze`
+}, 120_000)
+afterAll(() => webhooks.close())
+
+type List = (app: App, input: never, caller: Caller) => Promise<object>
+
+/** How many rows a list read, by scans of whole tables and by index, for its second page. */
+async function readsOf(list: List, query: object) {
+  const [firstPage, read] = await webhooks.sql.begin(async (tx) => {
+    const app = { ...webhooks, sql: tx as unknown as Sql }
+    const ask = async (more: object) => {
+      const input = { params: {}, query: { limit: '20', ...query, ...more }, body: undefined }
+      return (await list(app, input as never, webhooks.caller)) as { data: object[]; next_cursor: string }
+    }
+    const first = await ask({})
+    const before = await readSoFar(tx as unknown as Sql)
+    await ask({ cursor: first.next_cursor })
+    const after = await readSoFar(tx as unknown as Sql)
+    return [first, { whole: after.whole - before.whole, byIndex: after.byIndex - before.byIndex }] as const
+  })
+  expect(firstPage.data).toHaveLength(20)
+  return read
+}
+
+async function readSoFar(sql: Sql) {
+  const [row] = await sql<[{ whole: number; byIndex: number }]>`
+    select sum(seq_tup_read)::int as whole, coalesce(sum(idx_tup_fetch), 0)::int as by_index from pg_stat_xact_user_tables
+    where relname ~ '^(subscriptions|secrets|lanes|replays|deliveries|dead_deliveries|due_deliveries|attempts)'
+  `
+  return row
+}
+
+const lists: [string, List, object][] = [
+  ['subscriptions', listWebhookSubscriptions, {}],
+  ['paused subscriptions', listWebhookSubscriptions, { status: 'paused' }],
+  ['replays', listWebhookReplays, {}],
+  ['replays of a rare subscription', listWebhookReplays, { subscription_id: rare }],
+  ['deliveries', listWebhookDeliveries, {}],
+  ['deliveries of a subscription', listWebhookDeliveries, { subscription_id: mine }],
+  ['dead deliveries', listWebhookDeliveries, { status: 'dead' }],
+  ['dead deliveries of a rare subscription', listWebhookDeliveries, { status: 'dead', subscription_id: rare }],
+  ['pending deliveries', listWebhookDeliveries, { status: 'pending' }],
+  ['failed deliveries of a subscription', listWebhookDeliveries, { status: 'failed', subscription_id: mine }],
+  ['dead deliveries of a type', listWebhookDeliveries, { status: 'dead', event_type: 'message.received' }],
+  ['deliveries before a moment', listWebhookDeliveries, { created_before: new Date(now - 40_000_000).toISOString() }],
+]
+
+test.each(lists)('a page of %s reads the rows of a page, however many there are', async (_, list, query) => {
+  const { whole, byIndex } = await readsOf(list, query)
+  expect(whole).toBeLessThan(100)
+  expect(byIndex).toBeGreaterThan(19)
+  expect(byIndex).toBeLessThan(400)
+})

@@ -1,0 +1,50 @@
+import { expect, test } from 'vitest'
+import { headBytes, plainType, settleType } from './settle-type.ts'
+
+const office = 'application/vnd.openxmlformats-officedocument'
+const word = `${office}.wordprocessingml.document`
+const mp4 = (brand: string) => `\0\0\0\x20ftyp${brand}\0\0\x02\0isomiso2mp41`
+
+/** A zip with one stored file, of which the name tells what it is. */
+const zip = (name: string) =>
+  `PK\x03\x04\x14${'\0'.repeat(13)}\x04\0\0\0\x04\0\0\0${String.fromCharCode(name.length)}\0\0\0${name}text`
+
+test.each([
+  ['JPEG', '\xff\xd8\xff\xe0\0\x10JFIF\0', 'image/jpeg', 'image/jpeg'],
+  ['JPEG without a word', '\xff\xd8\xff\xe0\0\x10JFIF\0', '', 'image/jpeg'],
+  ['JPEG as PNG', '\xff\xd8\xff\xe0\0\x10JFIF\0', 'image/png', null],
+  ['GIF', 'GIF89a', 'image/gif', null],
+  ['PDF', '%PDF-1.7\n', 'application/pdf', 'application/pdf'],
+  ['PDF as text', '%PDF-1.7\n', 'text/plain', null],
+  ['text', 'Hello', 'text/plain', 'text/plain'],
+  ['text that begins as a bitmap does', 'BMW is a maker of cars.', 'text/plain', 'text/plain'],
+  ['text without a word', 'Hello', '', null],
+  ['bytes as text', 'He\0llo', 'text/plain', null],
+  ['a page', '<html></html>', 'text/html', null],
+  ['old Word', '\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1', 'application/msword', 'application/msword'],
+  ['old Office without a word', '\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1', '', null],
+  ['new Word', zip('word/x.xml'), word, word],
+  ['a zip', zip('a.txt'), 'application/zip', null],
+  ['a zip as JPEG', zip('a.txt'), 'image/jpeg', null],
+  ['MP4', mp4('isom'), 'video/mp4', 'video/mp4'],
+  ['MP4 as audio', mp4('isom'), 'audio/mp4', 'audio/mp4'],
+  ['M4A', mp4('M4A '), 'audio/mp4', 'audio/mp4'],
+  ['QuickTime', mp4('qt  '), 'video/mp4', null],
+  ['AMR', '#!AMR\n', 'audio/amr', 'audio/amr'],
+  ['Opus', `OggS\0\x02${'\0'.repeat(20)}\x01\x13OpusHead`, 'audio/ogg', 'audio/ogg'],
+  ['Vorbis', `OggS\0\x02${'\0'.repeat(20)}\x01\x1e\x01vorbis`, 'audio/ogg', null],
+])('%s: %j as %j is %j', async (_name, bytes, declared, expected) => {
+  // Files are longer than what is looked at.
+  const head = Buffer.concat([Buffer.from(bytes, 'latin1'), Buffer.alloc(declared === 'text/plain' ? 0 : headBytes)])
+  expect(await settleType(head.subarray(0, headBytes), declared)).toBe(expected)
+})
+
+test.each([
+  ['image/JPG; q=1', 'image/jpeg'],
+  ['audio/ogg; codecs=opus', 'audio/ogg'],
+  ['Text/Plain; charset=utf-8', 'text/plain'],
+  ['application/octet-stream', ''],
+  [undefined, ''],
+])('%j says %j', (contentType, expected) => {
+  expect(plainType(contentType)).toBe(expected)
+})
