@@ -48,7 +48,7 @@ async function ask({ method }: Operation, path: string, key: string, body: Json)
 }
 
 /** A body that would do, were the path right. */
-const bodyOf = ({ body, example }: Operation) =>
+const bodyOf = ({ body, example }: Operation): Json =>
   body ? fc.sample(exampleOf(example, body, knownOf(own)), { seed, numRuns: 1 })[0] : undefined
 
 const notFound = bare(
