@@ -155,10 +155,14 @@ function acts(app: App, caller: Caller): Acts {
       return 'whole' in answer ? JSON.parse(Buffer.from((answer as WholeAnswer).body).toString()).data : answer
     },
     async clear() {
-      await app.sql`
-        truncate subscriptions, secrets, lanes, events, delivered_types, deliveries, due_deliveries, dead_deliveries,
-          attempts, replays, outbox
-      `
+      await app.sql.begin(async (tx) => {
+        // What works beside the test may hold the tables for a while.
+        await tx`set local lock_timeout = '20s'`
+        await tx`
+          truncate subscriptions, secrets, lanes, events, delivered_types, deliveries, due_deliveries, dead_deliveries,
+            attempts, replays, outbox
+        `
+      })
     },
     async hurry() {
       await app.sql`update due_deliveries set due_at = now() where due_at is not null`
