@@ -153,7 +153,7 @@ test('only the gateway is reached from outside, and the servers reach nobody', (
 describe('no service is told what it has no use for', () => {
   const told = (name: string) => Object.values(file.services[name]?.environment ?? {}).join(' ')
   const secretsOf = (name: string) =>
-    [...told(name).matchAll(/\$\{(\w*(?:PASSWORD|SEED|KEYS|SECRET|TOKEN)\w*):/g)].map(([, secret]) => secret)
+    [...told(name).matchAll(/\$\{(\w*(?:PASSWORD|SEED|KEYS|SECRET|TOKEN)\w*):/g)].map(([, secret = '']) => secret)
   const expected: Record<ServiceName, string[]> = {
     gateway: ['NATS_SEED_GATEWAY', 'UPSTREAM_APP_SECRET', 'UPSTREAM_VERIFY_TOKEN'],
     messaging: ['NATS_SEED_MESSAGING', 'MESSAGING_PASSWORD', 'SEAL_KEYS', 'CURSOR_KEYS'],
@@ -173,7 +173,7 @@ test('the image is installed from every package of the workspace', () => {
   const folders = packages.flatMap((each) =>
     each === 'services/*' ? serviceNames.map((name) => `services/${name}`) : [each],
   )
-  const copied = [...dockerfile.matchAll(/^COPY (\S+)\/package\.json (\S+)\/$/gm)].map(([, from]) => from)
+  const copied = [...dockerfile.matchAll(/^COPY (\S+)\/package\.json (\S+)\/$/gm)].map(([, from = '']) => from)
   expect(copied.toSorted()).toEqual(folders.toSorted())
 })
 

@@ -69,7 +69,10 @@ async function startStack(options: Options, ending: Ending, progress: Progress) 
   ])
   const bus = { natsUrl: servers.natsUrl, natsSeed: natsSeedOf(secrets, 'deploy') }
   await progress.step('Database schemas and event stream', () =>
-    Promise.all([migrate(servers.postgresUrl, { passwords: passwordsOf(secrets) }), provisionAt(bus)]),
+    Promise.all([
+      migrate(servers.postgresUrl, { passwords: passwordsOf(secrets) }),
+      provisionAt(bus, options.natsReplicas),
+    ]),
   )
   const services = await startServices({ ...outline, servers }, ending, serviceWatcher)
   await progress.step('Services and simulator', () => untilAllReady(services, simulator, simulatorUrl))

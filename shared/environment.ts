@@ -33,6 +33,10 @@ const common = {
   PROBE_HOST: z.string().default('127.0.0.1'),
   /** Copies of the event stream: 3 in a cluster of three nats-servers. */
   NATS_REPLICAS: z.coerce.number().int().min(1).max(5).default(1),
+  /** Where traces go (OTLP over HTTP), such as `http://localhost:4318`; without it none are made. */
+  OTEL_EXPORTER_OTLP_ENDPOINT: z.url().optional(),
+  /** The share of requests that are traced. One whose client asks for it (W3C `traceparent`) always is. */
+  OTEL_TRACES_SAMPLER_ARG: z.coerce.number().min(0).max(1).default(1),
 }
 
 export interface CommonEnv {
@@ -42,6 +46,8 @@ export interface CommonEnv {
   PROBE_PORT: number
   PROBE_HOST: string
   NATS_REPLICAS: number
+  OTEL_EXPORTER_OTLP_ENDPOINT?: string | undefined
+  OTEL_TRACES_SAMPLER_ARG?: number
 }
 
 /** Reads and checks the environment once, before any connection; nothing else reads process.env. Ends the process with a list of what is wrong. */

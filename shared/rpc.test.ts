@@ -43,6 +43,22 @@ beforeAll(async () => {
     },
   })
 })
+test('nobody can tell from one question where the answer to another is awaited', async () => {
+  const replies: string[] = []
+  const heard = app.nc.subscribe('rpc.messaging.listened', {
+    callback: (_err, { reply }) => void replies.push(reply ?? ''),
+  })
+  const listened = rpc({ subject: 'rpc.messaging.listened', summary: 'Listened', answer: z.object({}) })
+  const asked = [1, 2].map(() => call(app, listened, {}, systemCaller(), { timeoutMs: 300 }).catch(() => 'no answer'))
+  await expect.poll(() => replies).toHaveLength(2)
+  const [one = '', other = ''] = replies.map((reply) => reply.split('.').at(-1))
+  expect([one.length, other.length]).toEqual([16, 16])
+  expect(one.slice(0, 4)).not.toBe(other.slice(0, 4))
+  app.nc.publish(replies[0]?.replace(one, `${one.slice(0, -1)}!`) ?? '', '{"data":{}}')
+  expect(await Promise.all(asked)).toEqual(['no answer', 'no answer'])
+  heard.unsubscribe()
+})
+
 test('takes no event for a question, though it was led to its subject', async () => {
   const { nc } = app
   await provision(nc)

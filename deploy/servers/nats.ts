@@ -22,10 +22,16 @@ export const nats: ServerKind = {
   startContainer: startNatsContainer,
 }
 
+/** Any of a cluster will do: the services, too, go on without one of them. */
+async function checkNats(urls: string) {
+  const checks = urls.split(',').map(checkServer)
+  const [first] = checks
+  await Promise.any(checks).catch(() => first)
+}
+
 /** A server introduces itself, before any login and any TLS, with `INFO {…}`. */
-async function checkNats(url: string) {
-  const [first = url] = url.split(',')
-  const greeting = await firstWords(first, 4222)
+async function checkServer(url: string) {
+  const greeting = await firstWords(url, 4222)
   if (!greeting.startsWith('INFO ')) throw new Error('the server does not speak the NATS protocol')
   if (!greeting.includes('"jetstream":true')) throw new Error('the server runs without JetStream (nats-server -js)')
 }

@@ -38,9 +38,18 @@ export const passwordsOf = (secrets: Secrets): Record<DataServiceName, string> =
   webhooks: secrets.webhooksPassword,
 })
 
-/** What a user of our own nats-server logs in with. At one given by an address it is `NATS_NKEY_SEED`, if that has users. */
-export const natsSeedOf = (secrets: Secrets, user: NatsUser): string | undefined =>
-  process.env['NATS_URL'] ? process.env['NATS_NKEY_SEED'] || undefined : secrets[`${user}NatsSeed`]
+/** Where the environment holds what a user logs in with, for servers with users of their own. */
+export const seedVariableOf = (user: NatsUser): string => `NATS_SEED_${user.toUpperCase()}`
+
+/**
+ * What a user of our own nats-server logs in with. At one given by an address it is `NATS_SEED_<USER>`, else
+ * `NATS_NKEY_SEED`, if that has users.
+ */
+export function natsSeedOf(secrets: Secrets, user: NatsUser): string | undefined {
+  const { env } = process
+  if (!env['NATS_URL']) return secrets[`${user}NatsSeed`]
+  return env[seedVariableOf(user)] || env['NATS_NKEY_SEED'] || undefined
+}
 
 export const newSecrets = (): Secrets => secretsFile.parse({})
 

@@ -105,7 +105,7 @@ const upstreamEnvironment = (secrets: Secrets) => ({
 
 /** Our own environment, so that a service's other settings can be given to `npm start`, without what is meant for us alone. */
 function passedOn(): NodeJS.ProcessEnv {
-  const ours = /^(DATABASE_URL|REDIS_URL|NATS_URL|NATS_NKEY_SEED|PORT|SVC_.*|npm_.*|INIT_CWD)$/
+  const ours = /^(DATABASE_URL|REDIS_URL|NATS_URL|NATS_NKEY_SEED|NATS_SEED_.*|PORT|SVC_.*|npm_.*|INIT_CWD)$/
   return Object.fromEntries(Object.entries(process.env).filter(([name]) => !ours.test(name)))
 }
 

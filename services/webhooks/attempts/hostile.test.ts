@@ -267,7 +267,8 @@ describe('without networks that are allowed', () => {
         url,
         secrets: 'sec_1 sealed',
         eventId: 'evt_1',
-        payload: { type: 'message.received', source: 'svc', body: Buffer.from('{}') },
+        payload: { type: 'message.received', source: 'svc', body: Buffer.from('{}'), trace: null },
+        organizationId: webhooks.organizationId,
       }
       const { attempt: made } = await makeAttempt({ ...webhooks, egress }, attempt, () => [key])
       expect(made).toMatchObject({ status: null, snippet: null, error: { code: 'blocked_address' } })

@@ -4,6 +4,7 @@ import { recorded } from '@app/shared/events.ts'
 import { eventHeader } from '@app/shared/stream.ts'
 import { connect, headers, type JetStreamClient } from 'nats'
 import { answerParent } from '../child.ts'
+import { epochMs } from './clock.ts'
 import { pace } from './pace.ts'
 
 // Puts events on the stream, as the relay of messaging does, without the sends that they tell of.
@@ -79,7 +80,7 @@ const commands = {
     const js = nc.jetstream()
     const events: PublishedEvent[] = []
     await pace(input.ratePerSecond, input.seconds, async (n) => {
-      const at = Date.now()
+      const at = epochMs()
       events.push({ eventId: await publish(js, input, n), at })
     })
     await nc.close()
