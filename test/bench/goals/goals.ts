@@ -5,6 +5,7 @@ import { measureHanging } from './hanging.ts'
 import { measureLatency } from './latency.ts'
 import { measureList } from './list.ts'
 import { measureListDepth } from './list-depth.ts'
+import { measureLists } from './lists.ts'
 import { measureMe } from './me.ts'
 import { measureMemory } from './memory.ts'
 import { measureRetention } from './retention.ts'
@@ -25,6 +26,7 @@ export const goals = {
   callbacks: measureCallbacks,
   retention: measureRetention,
   'list-depth': measureListDepth,
+  lists: measureLists,
   memory: measureMemory,
 } as const satisfies Record<string, Goal>
 
