@@ -69,6 +69,16 @@ export const figureKinds = {
     gate: 1.1,
     aim: 1.02,
   },
+  deliveryLists: { title: 'worst list of many deliveries, p95', unit: 'ms', better: 'less', gate: 50, aim: 20 },
+  deliveryScans: { title: '  of them read a whole table', unit: 'lists', better: 'less', gate: 0, aim: 0 },
+  backlogBeside: {
+    title: 'event → at the subscriber, 200/s, a backlog draining, p95',
+    unit: 'ms',
+    better: 'less',
+    gate: 150,
+    aim: 50,
+  },
+  backlogDrain: { title: '  of the backlog is delivered', unit: '/s', better: 'more' },
   memoryAtRest: { title: 'memory of the five services at rest', unit: 'MiB', better: 'less', gate: 500, aim: 350 },
   memoryLoaded: {
     title: 'memory of the five services, most under load',

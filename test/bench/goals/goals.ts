@@ -1,4 +1,5 @@
 import { measureCallbacks } from './callbacks.ts'
+import { measureDeliveries } from './deliveries.ts'
 import { measureFanOut } from './fan-out.ts'
 import type { Goal } from './goal.ts'
 import { measureHanging } from './hanging.ts'
@@ -27,6 +28,7 @@ export const goals = {
   retention: measureRetention,
   'list-depth': measureListDepth,
   lists: measureLists,
+  deliveries: measureDeliveries,
   memory: measureMemory,
 } as const satisfies Record<string, Goal>
 
