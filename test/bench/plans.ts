@@ -23,6 +23,8 @@ export interface Plan {
   role: string
   statement: string
   steps: Step[]
+  /** As the server told it. */
+  whole: unknown
 }
 
 const entry = /^\S+ \S+ \S+ \[\d+\] (\S+) LOG: {2}duration: [\d.]+ ms {2}plan:\n((?:\t.*(?:\n|$))+)/gm
@@ -31,7 +33,7 @@ const entry = /^\S+ \S+ \S+ \[\d+\] (\S+) LOG: {2}duration: [\d.]+ ms {2}plan:\n
 export function plansIn(log: string): Plan[] {
   return Array.from(log.matchAll(entry), ([, role = '', json = '']) => {
     const { 'Query Text': statement, Plan: plan } = JSON.parse(json) as { 'Query Text': string; Plan: Node }
-    return { role, statement, steps: stepsFrom(plan) }
+    return { role, statement, steps: stepsFrom(plan), whole: plan }
   })
 }
 
