@@ -4,7 +4,7 @@ import type { z } from 'zod'
 import type { Event } from './contract.ts'
 import { isDatabaseAway, type TransactionSql } from './database.ts'
 import type { EventHeaders } from './events.ts'
-import { ackWaitMs, restoreConsumer } from './provision.ts'
+import { ackWaitMs, askAgainMs, restoreConsumer } from './provision.ts'
 import type { DataService } from './service.ts'
 import { eventHeader, streamName } from './stream.ts'
 
@@ -58,7 +58,7 @@ export function consumeBatches(
   }
 
   async function pull() {
-    const source = await app.nc.jetstream().consumers.get(streamName, consumer)
+    const source = await app.nc.jetstream({ timeout: askAgainMs }).consumers.get(streamName, consumer)
     messages = await source.consume({
       max_messages: 512,
       // A pull that is answered by nobody (the store is lost) is noticed after half of it.
