@@ -1,9 +1,9 @@
 import { mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { setTimeout as sleep } from 'node:timers/promises'
 import { headers } from 'nats'
 import { afterAll, expect, test } from 'vitest'
+import { provision } from '@app/shared/provision.ts'
 import { streamName } from '@app/shared/stream.ts'
 import { environmentOf } from '../new-secrets.ts'
 import { provisionAt } from '../provision.ts'
@@ -28,8 +28,8 @@ test('three servers, of which one comes late, keep each event three times, and g
   }
   const urls = await Promise.all(clusterNames.map(servers.urlOf))
   const bus = { natsUrl: urls.join(','), natsSeed: secrets['NATS_SEED_DEPLOY'] }
+  await expect(withBus(bus, ({ nc }) => provision(nc, { replicas: 3 }))).rejects.toThrow('no suitable peers')
   const provisioned = provisionAt(bus, 3)
-  await sleep(1_000)
   await servers.start(last, 'cluster.conf')
   await provisioned
   await withBus(bus, async ({ nc, request }) => {

@@ -62,7 +62,8 @@ test('any process is killed with -9 under load: nothing lost, nothing twice, no 
   const playing = play({ stack, history, client, hasCome, isOver: () => isOver }, people, written)
   const hasCaughtUp = () => {
     const came = arrivals()
-    return history.accepted.every(({ id, acceptedAt }) => acceptedAt > Date.now() - 1_000 || came.has(`${id}:sent`))
+    const hasEnded = (id: string) => came.has(`${id}:sent`) || came.has(`${id}:failed`)
+    return history.accepted.every(({ id, acceptedAt }) => acceptedAt > Date.now() - 1_000 || hasEnded(id))
   }
 
   await untilTrue(() => history.accepted.length > 0 && hasCaughtUp(), caughtUpWithinMs, 'The events do not come')
