@@ -62,7 +62,7 @@ async function converse(
     history.accepted.push({ id, ...place, conversation, startedAt, acceptedAt })
     if (n % 3 === 0) await write(number, `${text} answered`)
     if (n % 3 === 1) await read(history, client, `${path}/${id}`)
-    if (n % burst === burst - 1) await sleep(restMs)
+    if (n % burst === burst - 1) await sleep(restMs * (0.5 + Math.random()))
   }
 }
 
