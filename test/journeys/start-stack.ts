@@ -34,10 +34,16 @@ export interface StartedStack {
 const root = join(import.meta.dirname, '../..')
 const readyWithinMs = 100_000
 
-/** Runs the program behind `npm start`, with a data folder and a port of its own. */
-export async function startStack(args: string[] = [], dataDir = newFolder()): Promise<StartedStack> {
-  const env = { ...process.env, SVC_DATA_DIR: dataDir, PORT: String(await freePort()) }
-  for (const name of ['DATABASE_URL', 'REDIS_URL', 'NATS_URL']) delete env[name as keyof typeof env]
+type Servers = Record<'DATABASE_URL' | 'REDIS_URL' | 'NATS_URL', string>
+
+/** Runs the program behind `npm start`, with a data folder and a port of its own, and its own servers unless some are given. */
+export async function startStack(
+  args: string[] = [],
+  dataDir = newFolder(),
+  servers: Partial<Servers> = {},
+): Promise<StartedStack> {
+  const { DATABASE_URL: _database, REDIS_URL: _redis, NATS_URL: _nats, ...own } = process.env
+  const env = { ...own, ...servers, SVC_DATA_DIR: dataDir, PORT: String(await freePort()) }
   const child = spawn(process.execPath, ['deploy/start.ts', '--quiet', ...args], {
     cwd: root,
     env,
@@ -77,7 +83,8 @@ async function untilReadable(read: () => Stack, hasEnded: () => boolean, output:
   throw new Error(`The stack did not get ready:\n${output.join('')}`)
 }
 
-function newFolder() {
+/** For a stack's data. */
+export function newFolder() {
   const folder = mkdtempSync(join(tmpdir(), 'messaging-service-stack-'))
   // So that the user whom Postgres runs as may enter it.
   chmodSync(folder, 0o711)

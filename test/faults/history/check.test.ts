@@ -51,7 +51,12 @@ function lawful(): History {
   ]
   history.calls = [call, { ...call, startedAt: 12 }, { ...call, key: null, status: 503, retryAfter: '1' }]
   history.accepted = [send('msg_1', 10), send('msg_2', 20), send('msg_3', 30)]
-  history.upstream = ['msg_1', 'msg_3'].map((messageId) => ({ id: `wamid.${messageId}`, messageId, phone: '111' }))
+  history.upstream = ['msg_1', 'msg_3'].map((messageId) => ({
+    id: `wamid.${messageId}`,
+    messageId,
+    phone: '111',
+    at: 0,
+  }))
   history.readings = [reading('msg_1', 'pending', 11), reading('msg_1', 'sent', 14)]
   history.endings = new Map([
     ['msg_1', reading('msg_1', 'read', 90)],
@@ -87,7 +92,7 @@ test('finds nothing in a history in which every law holds', () => {
 const breaches: Array<[string, (history: History) => unknown, string[]]> = [
   [
     'a send that went out twice',
-    ({ upstream }) => upstream.push({ id: 'wamid.again', messageId: 'msg_1', phone: '111' }),
+    ({ upstream }) => upstream.push({ id: 'wamid.again', messageId: 'msg_1', phone: '111', at: 0 }),
     [
       'one ending: msg_1 went out 2 times',
       'in order: msg_1 after msg_3 in cnv_1',
@@ -96,7 +101,7 @@ const breaches: Array<[string, (history: History) => unknown, string[]]> = [
   ],
   [
     'a send that nobody accepted',
-    ({ upstream }) => upstream.push({ id: 'wamid.x', messageId: 'msg_x', phone: '222' }),
+    ({ upstream }) => upstream.push({ id: 'wamid.x', messageId: 'msg_x', phone: '222', at: 0 }),
     ['one ending: msg_x went out, and nobody sent it'],
   ],
   [

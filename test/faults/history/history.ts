@@ -30,6 +30,7 @@ export interface UpstreamSend {
   id: string
   messageId: string
   phone: string
+  at: number
 }
 
 /** A message as a GET showed it. */
