@@ -13,7 +13,7 @@ export default defineConfig({
           include: [
             '{shared,services,deploy}/**/*.test.ts',
             'test/*.test.ts',
-            'test/{simulator,bench}/**/*.test.ts',
+            'test/{simulator,bench,docs}/**/*.test.ts',
             'test/faults/*/*.test.ts',
           ],
           // Each file has its own database and its own nats-server, so that files do not meet.
@@ -28,7 +28,7 @@ export default defineConfig({
         test: {
           name: 'whole',
           // Over HTTP alone, against a stack that `npm start` made.
-          include: ['test/journeys/**/*.test.ts'],
+          include: ['test/{journeys,fuzz}/**/*.test.ts'],
           globalSetup: 'test/journeys/setup.ts',
           testTimeout: 60_000,
           retry,

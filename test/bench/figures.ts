@@ -47,6 +47,20 @@ export const figureKinds = {
     gate: 1.1,
     aim: 1.02,
   },
+  throttled: {
+    title: 'healthy p95 to the upstream, one number throttled / none',
+    unit: 'times',
+    better: 'less',
+    gate: 1.1,
+    aim: 1.02,
+  },
+  retention: {
+    title: 'p95 of a send, old messages being deleted / none',
+    unit: 'times',
+    better: 'less',
+    gate: 1.1,
+    aim: 1.02,
+  },
   memoryAtRest: { title: 'memory of the five services at rest', unit: 'MiB', better: 'less', gate: 500, aim: 350 },
   memoryLoaded: {
     title: 'memory of the five services, most under load',

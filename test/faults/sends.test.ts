@@ -26,7 +26,7 @@ const until = <T>(check: () => Promise<T> | T, timeout = 20_000) => vi.waitFor(c
 async function newScene(numbers: number) {
   history = newHistory()
   subscriber = await startSubscriber(history)
-  const tenants = await makeTenants({ stack: stack.read(), history, platform, subscriber }, 1, numbers)
+  const tenants = await makeTenants({ stack, history, platform, subscriber }, 1, numbers)
   const [tenant] = tenants
   if (!tenant) throw new Error('There is no tenant.')
   const scene: Scene = { seed: Math.random(), history, platform, tenants, isOver: () => true }

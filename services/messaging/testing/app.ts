@@ -21,6 +21,7 @@ import { startCallbacks } from '../callbacks/process-callbacks.ts'
 import { startCopier } from '../media/copy-media.ts'
 import { createMediaWays } from '../media/media.ts'
 import { startLateTelling } from '../media/tell-late.ts'
+import { createMeters } from '../metrics.ts'
 import { acceptSends } from '../sends/accept-send.ts'
 import { startDispatcher } from '../sends/dispatch.ts'
 import { createRefusalOf } from '../senders/refusal-of.ts'
@@ -102,6 +103,7 @@ export async function testMessaging(): Promise<TestMessaging> {
       UPSTREAM_BASE_URL: upstream.url,
       UPSTREAM_MEDIA_ORIGINS: [],
     }),
+    meters: createMeters(service),
     upstream: createUpstream({
       UPSTREAM_BASE_URL: upstream.url,
       UPSTREAM_API_VERSION: 'v23.0',

@@ -1,3 +1,4 @@
+import { busPlaceOf } from '@app/deploy/stack/stack-file.ts'
 import { type Child, startChild } from '../child.ts'
 import type { PublishEvents } from '../load/publish-events.ts'
 import type { Receiver } from '../load/receiver.ts'
@@ -45,7 +46,8 @@ interface Cast {
 
 /** With new subscriptions each time, so that none bears the marks of an earlier round. The same endpoints count in both cases. */
 async function healthyP95({ project, fixture, receiver, publisher, url }: Cast, hanging: number, seconds: number) {
-  const { nats_url: natsUrl, organization_id: organizationId } = project.stack()
+  const { organization_id: organizationId, ...stack } = project.stack()
+  const bus = busPlaceOf(stack)
   const phoneNumberIds = fixture.numbers.slice(0, endpoints).map(({ phoneNumberId }) => phoneNumberId)
   const pathOf = (n: number) => `/${n}`
   const isHealthy = (n: number) => n >= hangingEndpoints
@@ -62,7 +64,7 @@ async function healthyP95({ project, fixture, receiver, publisher, url }: Cast, 
     )
     const prefix = `hanging-${++runs}`
     const events = await publisher.ask('paced', {
-      natsUrl,
+      bus,
       organizationId,
       phoneNumberIds,
       prefix,

@@ -1,7 +1,8 @@
 import { call, systemCaller } from '@app/shared/ask.ts'
 import { connectAccount, createKey, createOrganization } from '@app/shared/contracts/platform.ts'
 import { type Bus, withBus } from '@app/deploy/stack/bus.ts'
-import type { Stack } from '../../journeys/start-stack.ts'
+import { readBusPlace } from '@app/deploy/stack/stack-file.ts'
+import type { Stack, StartedStack } from '../../journeys/start-stack.ts'
 import type { History } from '../history/history.ts'
 import { randomOf } from '../random.ts'
 import { type Client, createClient } from './client.ts'
@@ -27,7 +28,7 @@ const told = [
 ]
 
 interface Ground {
-  stack: Stack
+  stack: StartedStack
   history: History
   platform: Platform
   subscriber: Subscriber
@@ -37,7 +38,7 @@ const gatewaysOf = ({ services }: Stack) => (services['gateway'] ?? []).map(({ p
 
 /** Organizations with a key, numbers and subscriptions: two to everything, one to the sends of the first number. */
 export function makeTenants(ground: Ground, count: number, numbers: number): Promise<LoadTenant[]> {
-  return withBus(ground.stack.nats_url, async (bus) => {
+  return withBus(readBusPlace(ground.stack.dataDir) ?? { natsUrl: '' }, async (bus) => {
     const tenants: LoadTenant[] = []
     for (const word of words.slice(0, count)) tenants.push(await makeTenant(bus, ground, word, numbers))
     return tenants
@@ -55,7 +56,7 @@ async function makeTenant(bus: Bus, { stack, history, platform, subscriber }: Gr
     phones.push(phone_number_id)
   }
   history.tenants.push({ id, own: [id, key, word, ...phones] })
-  const client = createClient(history, gatewaysOf(stack), id, key)
+  const client = createClient(history, gatewaysOf(stack.read()), id, key)
   const tenant = { id, word, phones, client }
   await subscribe({ history, subscriber }, tenant, 'all', { activeFrom: 0 })
   await subscribe({ history, subscriber }, tenant, 'twin', { activeFrom: 0 })
