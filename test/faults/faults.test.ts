@@ -41,8 +41,8 @@ test(
   `every law holds through ${seconds} s of faults (FAULTS_SEED=${seed})`,
   { timeout: seconds * 1_000 + 420_000, retry: 0 },
   async () => {
-    const stack = arena.stack.read()
-    const platform = createPlatform(stack.simulator_url)
+    const { stack } = arena
+    const platform = createPlatform(stack.read().simulator_url)
     const tenants = await makeTenants({ stack, history, platform, subscriber }, 2, 2)
     const endsAt = Date.now() + seconds * 1_000
     const scene: Scene = { seed, history, platform, tenants, isOver: () => Date.now() > endsAt }
