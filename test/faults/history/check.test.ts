@@ -211,6 +211,7 @@ const breaches: Array<[string, (history: History) => unknown, string[]]> = [
     ({ calls }) => calls.push({ ...call, key: null, text: '{}', misfit: 'no data' }),
     ['plain answers: POST /111/messages: 200 {} (no data)'],
   ],
+  ['a complaint of a client', ({ complaints }) => complaints.push('no answer'), ['no complaints: no answer']],
   [
     'a key with two answers',
     ({ calls }) => calls.push({ ...call, text: '{"data":{"id":"msg_2"}}' }),

@@ -104,4 +104,6 @@ export const newHistory = () => ({
   deliveries: [] as Delivery[],
   expected: [] as ExpectedEvent[],
   ledgers: [] as Ledger[],
+  /** What a client found that no client should: a refusal without a reason, no answer at all. */
+  complaints: [] as string[],
 })

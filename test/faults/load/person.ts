@@ -35,7 +35,7 @@ export async function playPerson(scene: Scene, tenant: LoadTenant, phone: string
   const person = await meetPerson(scene, tenant, phone, n)
   while (!scene.isOver()) {
     const act = oneOf(person.random, deck)
-    await act(person)
+    await act(person).catch((err: Error) => scene.history.complaints.push(`${person.name}: ${err.message}`))
     await sleep(between(person.random, 200, 1_400))
   }
   return person
