@@ -32,9 +32,10 @@ export type Client = ReturnType<typeof createClient>
 export function createClient(history: History, gateways: string[], tenant: string, key: string) {
   const agent = new Agent({ connections: 64, keepAliveTimeout: 2_000 })
 
-  async function once(random: Random, method: Method, path: string, ask: Ask): Promise<Call> {
+  /** One request, whatever comes of it. */
+  async function once(random: Random, method: Method, path: string, ask: Ask = {}): Promise<Call> {
     const startedAt = Date.now()
-    const call = { tenant, method, path, key: ask.key ?? null, startedAt, misfit: null }
+    const call = { tenant, method, path, key: ask.key ?? null, startedAt }
     try {
       const answer = await request(`${oneOf(random, gateways)}${path}`, {
         dispatcher: agent,
@@ -52,7 +53,7 @@ export function createClient(history: History, gateways: string[], tenant: strin
       const misfit = misfitOf(method, path, answer.statusCode, text)
       return { ...call, endedAt: Date.now(), status: answer.statusCode, text, retryAfter, misfit }
     } catch {
-      return { ...call, endedAt: Date.now(), status: null, text: '', retryAfter: null }
+      return { ...call, endedAt: Date.now(), status: null, text: '', retryAfter: null, misfit: null }
     }
   }
 
@@ -93,7 +94,7 @@ export function createClient(history: History, gateways: string[], tenant: strin
     return items
   }
 
-  return { tenant, surely, data, everything, close: () => agent.destroy() }
+  return { once, surely, data, everything, close: () => agent.destroy() }
 }
 
 function misfitOf(method: string, path: string, status: number, text: string) {
