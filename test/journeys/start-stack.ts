@@ -84,6 +84,7 @@ async function untilReadable(read: () => Stack, hasEnded: () => boolean, output:
   throw new Error(`The stack did not get ready:\n${output.join('')}`)
 }
 
+/** For a stack's data. */
 export function newFolder() {
   const folder = mkdtempSync(join(tmpdir(), 'messaging-service-stack-'))
   // So that the user whom Postgres runs as may enter it.
