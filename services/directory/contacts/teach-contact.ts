@@ -1,4 +1,7 @@
+import type { Sql, TransactionSql } from '@app/shared/database.ts'
 import type { App } from '../app.ts'
+import { touchConversations } from '../conversations/touch-conversations.ts'
+import { factColumns, type Facts, recordUpdated } from './contact-events.ts'
 import type { Identity } from './identities.ts'
 import { identityUpdated, isIdentityUpdate, type Origin } from './identity-updated.ts'
 import type { Profile } from './sender.ts'
@@ -12,22 +15,39 @@ export interface Lesson {
 }
 
 /**
- * Writes what a contact was taught, with the event if it is one. False when the contact is not any more what it was when
+ * Writes what a contact was taught, with the events that tell it. False when the contact is not any more what it was when
  * the lesson was made: look again. A name that another contact took meanwhile stays its own, and the next message that
  * has both merges them.
  */
 export async function teachContact({ sql, relay }: App, lesson: Lesson, origin: Origin): Promise<boolean> {
-  const { id, before, after, identities } = lesson
+  const isNamed = lesson.after.name !== lesson.before.name
+  const taught = isNamed
+    ? await sql.begin((tx) => teachName(tx, lesson, origin))
+    : (await teach(sql, lesson, origin)) !== undefined
+  if (taught) relay.wake()
+  return taught
+}
+
+async function teachName(tx: TransactionSql, lesson: Lesson, origin: Origin): Promise<boolean> {
+  const contact = await teach(tx, lesson, origin)
+  if (!contact) return false
+  await recordUpdated(tx, [contact], ['name'], origin)
+  await touchConversations(tx, origin.organizationId, lesson.id)
+  return true
+}
+
+/** One statement, since most lessons are one of many. */
+async function teach(sql: Sql | TransactionSql, { id, before, after, identities }: Lesson, origin: Origin) {
   const { organizationId, phoneNumberId } = origin
   const events = isIdentityUpdate(before, after) ? [identityUpdated(id, before, after, origin)] : []
-  const taught = await sql`
+  const [contact] = await sql<Facts[]>`
     with taught as (
       update contacts set phone_number = ${after.phoneNumber}, wa_id = ${after.waId}, bsuid = ${after.bsuid},
         parent_bsuid = ${after.parentBsuid}, username = ${after.username}, name = ${after.name}, updated_at = now()
       where organization_id = ${organizationId} and id = ${id} and deleted_at is null
         and (phone_number, wa_id, bsuid, parent_bsuid, username, name) is not distinct from
           (${before.phoneNumber}, ${before.waId}, ${before.bsuid}, ${before.parentBsuid}, ${before.username}, ${before.name})
-      returning id
+      returning ${factColumns(sql)}
     ), named as (
       insert into identities (organization_id, phone_number_id, kind, value, contact_id)
       select ${organizationId}, ${phoneNumberId}, i.kind, i.value, taught.id
@@ -40,9 +60,7 @@ export async function teachContact({ sql, relay }: App, lesson: Lesson, origin: 
       from taught cross join json_to_recordset(${JSON.stringify(events)}::text::json)
         as e(id text, subject text, headers jsonb, payload text)
     )
-    select id from taught
+    select ${factColumns(sql)} from taught
   `
-  if (taught.length === 0) return false
-  if (events.length > 0) relay.wake()
-  return true
+  return contact
 }
