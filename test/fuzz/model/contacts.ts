@@ -87,5 +87,5 @@ async function remove(model: Model, real: Real, n: number) {
     expectAnswer(await real.tenant.call('GET', `/${real.phone}/conversations/${shown.id}`), 200, nobody)
   }
   // Whoever writes again is somebody new.
-  Object.assign(person, { contact: null, conversation: null, labelIds: new Set() })
+  Object.assign(person, { contact: null, conversation: null, labelIds: new Set(), deletedAt: Date.now() })
 }

@@ -2,7 +2,17 @@ import fc from 'fast-check'
 import { expect } from 'vitest'
 import { type Json, until } from '../../journeys/client.ts'
 import { personOf, setContact } from './contacts.ts'
-import { command, type Command, contactFacts, expectAnswer, type Model, type Real, shownOf, told } from './model.ts'
+import {
+  command,
+  type Command,
+  contactFacts,
+  expectAnswer,
+  inOrder,
+  type Model,
+  type Real,
+  shownOf,
+  told,
+} from './model.ts'
 
 const person = fc.nat({ max: 3 })
 const status = fc.constantFrom('open', 'resolved', 'pending')
@@ -22,8 +32,6 @@ export const conversationCommands: fc.Arbitrary<Command>[] = [
 
 let texts = 0
 const pathOf = (real: Real, { id }: Json) => `/${real.phone}/conversations/${id}`
-/** The times move with every message. */
-const timeless = ({ last_message_at: _, last_inbound_at: _in, ...rest }: Json): Json => shownOf(rest)
 
 async function writeIn(model: Model, real: Real, n: number) {
   const { tenant, phone } = real
@@ -40,7 +48,7 @@ async function writeIn(model: Model, real: Real, n: number) {
   model.events.push(told('message.received', { id: upstreamId }))
   const shown = await tenant.ok('GET', pathOf(real, { id: (message as Json).conversation_id }))
   await meet(model, real, n, shown.contact.id, profileName)
-  const conversation = person.conversation ?? { shown: { ...timeless(shown), status: 'open', unread_count: 0 }, inbound: [], read: 0, texts: [] }
+  const conversation = person.conversation ?? { shown: { ...shownOf(shown), status: 'open', unread_count: 0 }, inbound: [], read: 0, texts: [] }
   person.conversation = conversation
   conversation.inbound.push(upstreamId)
   conversation.texts.push(text)
@@ -48,7 +56,7 @@ async function writeIn(model: Model, real: Real, n: number) {
   const reopened = before.status === 'resolved' ? 'open' : before.status
   conversation.shown = { ...before, status: reopened, unread_count: conversation.inbound.length - conversation.read }
   setContact(model, n, person.contact)
-  expect(timeless(shown)).toEqual(conversation.shown)
+  expect(shownOf(shown)).toEqual(conversation.shown)
 } // prettier-ignore
 
 /** Who writes is known from then on, by the name of the profile when there was none. */
@@ -69,7 +77,7 @@ async function patch(model: Model, real: Real, n: number, changes: Json) {
   if (Object.keys(changes).length === 0) return expectAnswer(answer, 400, 'invalid_field_value')
   const { status: next = before.status, assigned_to: user = before.assignee?.id ?? null } = changes
   const after = { ...before, status: next, assignee: user === null ? null : { id: user, name: null, email: null } }
-  expect([answer.status, timeless(answer.body.data)]).toEqual([200, after])
+  expect([answer.status, shownOf(answer.body.data)]).toEqual([200, after])
   conversation.shown = after
   const { id } = before
   const previous = before.assignee?.id ?? null
@@ -89,8 +97,12 @@ async function readOne(model: Model, { tenant, phone }: Real, n: number, m: numb
   await read(model, { tenant, phone } as Real, n)
 } // prettier-ignore
 
+/** A send may take a deleted contact for there so long (services/messaging/sends/known-conversations.ts): nothing is foretold. */
+const trustMs = 11_000
+
 async function send(model: Model, { tenant, phone }: Real, n: number) {
   const person = personOf(model, n)
+  if (Date.now() - person.deletedAt < trustMs) return
   const body = `out ${texts++}`
   const answer = await tenant.call('POST', `/${phone}/messages`, {
     messaging_product: 'chat',
@@ -116,7 +128,7 @@ async function read(model: Model, real: Real, n: number) {
   const { conversation } = personOf(model, n)
   if (!conversation) return
   const { body } = await real.tenant.call('GET', pathOf(real, conversation.shown))
-  expect(timeless(body.data)).toEqual(conversation.shown)
+  expect(shownOf(body.data)).toEqual(conversation.shown)
   const messages = await real.tenant.ok('GET', `/${real.phone}/messages?limit=100&conversation_id=${conversation.shown.id}`)
-  expect(messages.map(({ content }: Json) => content).toSorted()).toEqual(conversation.texts.toSorted())
+  expect(inOrder(messages.map(({ content }: Json) => content))).toEqual(inOrder(conversation.texts))
 } // prettier-ignore

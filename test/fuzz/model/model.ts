@@ -4,10 +4,11 @@ import type { Answer, Json } from '../../journeys/client.ts'
 import type { Receiver } from '../../journeys/receiver.ts'
 import type { Tenant } from '../../journeys/tenant.ts'
 
-/** What we believe the API to hold. Resources are as they are shown, without `updated_at`. */
+/** What we believe the API to hold. Resources are as they are shown, without their times. */
 export interface Model {
   people: Person[]
-  labels: (Json | null)[]
+  /** By slot; null where there is none. */
+  labels: Json[]
   customers: Customer[]
   /** Events that must have been told, each once: type and facts. */
   events: string[]
@@ -18,14 +19,17 @@ export interface Model {
 }
 
 /** Somebody who has a phone, whether we know of it or not. */
-export interface Person {
+interface Person {
   phone: string
-  contact: Json | null
+  /** Null while we know of none. */
+  contact: Json
   labelIds: Set<string>
+  /** When a contact of theirs was deleted last, in epoch milliseconds. */
+  deletedAt: number
   conversation: Conversation | null
 }
 
-export interface Conversation {
+interface Conversation {
   shown: Json
   /** The platform's ids of what came in, oldest first, and how many of them were read. */
   inbound: string[]
@@ -35,7 +39,8 @@ export interface Conversation {
 }
 
 export interface Customer {
-  shown: Json | null
+  /** Null while there is none. */
+  shown: Json
   links: Json[]
 }
 
@@ -56,10 +61,13 @@ export const command = (
   check: (model: Readonly<Model>) => boolean = () => true,
 ): Command => ({ check: (model) => check(model), run, toString: () => name })
 
-/** The resource without the time of its last change. */
-export function shownOf({ updated_at: _, ...rest }: Json): Json {
-  return rest
-}
+const times = new Set(['updated_at', 'last_message_at', 'last_inbound_at'])
+
+/** The resource without the times that move with what happens. */
+export const shownOf = (resource: Json): Json =>
+  Object.fromEntries(Object.entries(resource as object).filter(([name]) => !times.has(name)))
+
+export const inOrder = (texts: string[]): string[] => texts.toSorted()
 
 /** What an answer must be: the status, and the resource, or the code of the failure. */
 export function expectAnswer({ status, body }: Answer, expectedStatus: number, expected: Json): void {
