@@ -1,4 +1,3 @@
-import { busPlaceOf } from '@app/deploy/stack/stack-file.ts'
 import { type Child, startChild } from '../child.ts'
 import type { PublishEvents } from '../load/publish-events.ts'
 import type { Receiver } from '../load/receiver.ts'
