@@ -2,7 +2,7 @@ import { spawn } from 'node:child_process'
 import { randomUUID } from 'node:crypto'
 import { dirname } from 'node:path'
 
-export interface Ran {
+interface Ran {
   output: string
   /** Of the last command that failed, 0 when none did. */
   status: number

@@ -45,13 +45,18 @@ function lawful(): History {
     { id: 'org_b', own: ['org_b', 'banana'] },
   ]
   history.subscriptions = [
-    { ...subscription, id: 'whs_1' },
-    { ...subscription, id: 'whs_2' },
-    { ...subscription, id: 'whs_3', events: ['message.sent'], activeFrom: 25 },
+    { ...subscription, id: 'wbs_1' },
+    { ...subscription, id: 'wbs_2' },
+    { ...subscription, id: 'wbs_3', events: ['message.sent'], activeFrom: 25 },
   ]
   history.calls = [call, { ...call, startedAt: 12 }, { ...call, key: null, status: 503, retryAfter: '1' }]
   history.accepted = [send('msg_1', 10), send('msg_2', 20), send('msg_3', 30)]
-  history.upstream = ['msg_1', 'msg_3'].map((messageId) => ({ id: `wamid.${messageId}`, messageId, phone: '111' }))
+  history.upstream = ['msg_1', 'msg_3'].map((messageId) => ({
+    id: `wamid.${messageId}`,
+    messageId,
+    phone: '111',
+    at: 0,
+  }))
   history.readings = [reading('msg_1', 'pending', 11), reading('msg_1', 'sent', 14)]
   history.endings = new Map([
     ['msg_1', reading('msg_1', 'read', 90)],
@@ -60,9 +65,9 @@ function lawful(): History {
   ])
   const updated = { eventId: 'evt_1', type: 'contact.updated', raw: '{"name":"apple 7"}' }
   history.deliveries = [
-    ...['whs_1', 'whs_2'].flatMap((id) => [sentOf(id, 'msg_1'), sentOf(id, 'msg_3'), { ...updated, subscription: id }]),
-    sentOf('whs_3', 'msg_3'),
-    sentOf('whs_1', 'msg_1'),
+    ...['wbs_1', 'wbs_2'].flatMap((id) => [sentOf(id, 'msg_1'), sentOf(id, 'msg_3'), { ...updated, subscription: id }]),
+    sentOf('wbs_3', 'msg_3'),
+    sentOf('wbs_1', 'msg_1'),
   ]
   const expected = { tenant: 'org_a', phone: '111' }
   history.expected = [
@@ -87,7 +92,7 @@ test('finds nothing in a history in which every law holds', () => {
 const breaches: Array<[string, (history: History) => unknown, string[]]> = [
   [
     'a send that went out twice',
-    ({ upstream }) => upstream.push({ id: 'wamid.again', messageId: 'msg_1', phone: '111' }),
+    ({ upstream }) => upstream.push({ id: 'wamid.again', messageId: 'msg_1', phone: '111', at: 0 }),
     [
       'one ending: msg_1 went out 2 times',
       'in order: msg_1 after msg_3 in cnv_1',
@@ -96,7 +101,7 @@ const breaches: Array<[string, (history: History) => unknown, string[]]> = [
   ],
   [
     'a send that nobody accepted',
-    ({ upstream }) => upstream.push({ id: 'wamid.x', messageId: 'msg_x', phone: '222' }),
+    ({ upstream }) => upstream.push({ id: 'wamid.x', messageId: 'msg_x', phone: '222', at: 0 }),
     ['one ending: msg_x went out, and nobody sent it'],
   ],
   [
@@ -132,29 +137,34 @@ const breaches: Array<[string, (history: History) => unknown, string[]]> = [
   [
     'an event that never came',
     (history) => void (history.deliveries = history.deliveries.filter(({ eventId }) => eventId !== 'evt_1')),
-    ['whs_1', 'whs_2'].map((id) => `every event: contact.updated apple 7 never came to ${id}`),
+    ['wbs_1', 'wbs_2'].map((id) => `every event: contact.updated apple 7 never came to ${id}`),
   ],
   [
     'an event that came to one subscription alone',
     ({ deliveries }) =>
-      deliveries.push({ subscription: 'whs_1', eventId: 'evt_2', type: 'contact.updated', raw: '{}' }),
-    ['every event: evt_2 came to whs_1 and not to whs_2'],
+      deliveries.push({ subscription: 'wbs_1', eventId: 'evt_2', type: 'contact.updated', raw: '{}' }),
+    ['every event: evt_2 came to wbs_1 and not to wbs_2'],
   ],
   [
     'an event that nobody asked for',
     ({ deliveries }) =>
-      deliveries.push({ subscription: 'whs_3', eventId: 'evt_3', type: 'contact.created', raw: '{}' }),
-    ['every event: contact.created evt_3 came to whs_3, which did not ask for it'],
+      deliveries.push({ subscription: 'wbs_3', eventId: 'evt_3', type: 'contact.created', raw: '{}' }),
+    ['every event: contact.created evt_3 came to wbs_3, which did not ask for it'],
+  ],
+  [
+    'an event of a number that was not asked for',
+    ({ subscriptions }) => subscriptions.push({ ...subscription, id: 'wbs_3', phones: ['222'] }),
+    ['every event: message.sent msg_3:sent came to wbs_3, which did not ask for it'],
   ],
   [
     'an event whose repeat says something else',
-    ({ deliveries }) => deliveries.push({ ...sentOf('whs_1', 'msg_1'), raw: '{"other":1}' }),
+    ({ deliveries }) => deliveries.push({ ...sentOf('wbs_1', 'msg_1'), raw: '{"other":1}' }),
     ['one event id: msg_1:sent came with different contents'],
   ],
   [
     'an event whose repeat has another id',
     ({ deliveries }) => {
-      for (const id of ['whs_1', 'whs_2']) {
+      for (const id of ['wbs_1', 'wbs_2']) {
         deliveries.push({ subscription: id, eventId: 'evt_9', type: 'contact.updated', raw: '{"name":"apple 7"}' })
       }
     },
@@ -172,7 +182,7 @@ const breaches: Array<[string, (history: History) => unknown, string[]]> = [
   ],
   [
     "another's word in a delivery",
-    ({ deliveries }) => deliveries.push({ subscription: 'whs_3', eventId: 'e', type: 'message.sent', raw: 'banana' }),
+    ({ deliveries }) => deliveries.push({ subscription: 'wbs_3', eventId: 'e', type: 'message.sent', raw: 'banana' }),
     ['own bytes: message.sent shows banana to org_a'],
   ],
   ['a message in no list', ({ ledgers }) => ledgers[0]?.outbound.splice(0, 1), ['counters: 111 lists no msg_1']],
@@ -206,6 +216,7 @@ const breaches: Array<[string, (history: History) => unknown, string[]]> = [
     ({ calls }) => calls.push({ ...call, key: null, text: '{}', misfit: 'no data' }),
     ['plain answers: POST /111/messages: 200 {} (no data)'],
   ],
+  ['a complaint of a client', ({ complaints }) => complaints.push('no answer'), ['no complaints: no answer']],
   [
     'a key with two answers',
     ({ calls }) => calls.push({ ...call, text: '{"data":{"id":"msg_2"}}' }),

@@ -18,6 +18,7 @@ const laws: Record<string, Law> = {
   'own bytes': ownBytes,
   counters,
   'plain answers': plainAnswers,
+  'no complaints': ({ complaints }) => complaints,
 }
 
 /** Enough to see what is wrong. */

@@ -30,6 +30,7 @@ export interface UpstreamSend {
   id: string
   messageId: string
   phone: string
+  at: number
 }
 
 /** A message as a GET showed it. */
@@ -103,4 +104,6 @@ export const newHistory = () => ({
   deliveries: [] as Delivery[],
   expected: [] as ExpectedEvent[],
   ledgers: [] as Ledger[],
+  /** What a client found that no client should: a refusal without a reason, no answer at all. */
+  complaints: [] as string[],
 })

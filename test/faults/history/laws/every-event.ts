@@ -29,9 +29,13 @@ function missingOf(subscription: Subscription, deliveries: Delivery[], expected:
 }
 
 function unasked({ deliveries, subscriptions }: History) {
-  const asked = new Map(subscriptions.map(({ id, events }) => [id, new Set(events)]))
+  const asked = new Map(subscriptions.map((one) => [one.id, one]))
+  const isUnasked = ({ subscription, type, raw }: Delivery) => {
+    const { events = [], phones = null } = asked.get(subscription) ?? {}
+    return !events.includes(type) || (phones !== null && !phones.some((phone) => raw.includes(`"${phone}"`)))
+  }
   return deliveries
-    .filter(({ subscription, type }) => asked.get(subscription)?.has(type) === false)
+    .filter((delivery) => asked.has(delivery.subscription) && isUnasked(delivery))
     .map(({ subscription, type, eventId }) => `${type} ${eventId} came to ${subscription}, which did not ask for it`)
 }
 
