@@ -15,6 +15,7 @@ let secrets: string[]
 
 /** Words that may stand in no log: what customers write, who they are, and what opens doors. */
 const canary = 'canary-7f3a-body'
+const secretWord = 'canary-in-a-path'
 const stranger = '+15550107777'
 
 beforeAll(async () => {
@@ -133,6 +134,8 @@ test('the log has a line for each request, question, event, attempt and part of 
   await api('GET', `/contacts?search=${encodeURIComponent(stranger)}`)
   await api('POST', `/${phone}/messages`, { body: `{"to":"${stranger}","text":"${canary}` })
   await api('GET', '/me', { key: `${stack.read().api_key}x` })
+  const { public_url: gateway = '' } = stack.read().services['gateway']?.[0] ?? {}
+  for (const path of ['/setup/', '/media/', '/v1/no/']) await request(`${gateway}${path}${secretWord}`)
   receiver.respondWith((response) => response.writeHead(500).end(canary))
   await control('/control/faults', { match: {}, fault: { kind: 'error', code: 131026 }, times: 1 })
   await sendText(`${canary} fails`)
@@ -152,8 +155,16 @@ test('the log has a line for each request, question, event, attempt and part of 
   const text = globSync(join(stack.dataDir, 'logs/{gateway,messaging,directory,platform,webhooks}.log'))
     .map((file) => readFileSync(file, 'utf8'))
     .join('')
-  const private_ = [canary, stranger.slice(1), contact.phone_number.slice(1), 'trace me', receiver.url, ...secrets]
-  expect(private_.filter((word) => text.includes(word))).toEqual([])
+  const unsaid = [
+    canary,
+    secretWord,
+    stranger.slice(1),
+    contact.phone_number.slice(1),
+    'trace me',
+    receiver.url,
+    ...secrets,
+  ]
+  expect(unsaid.filter((word) => text.includes(word))).toEqual([])
 
   const lines: Json[] = text
     .split('\n')
