@@ -41,6 +41,8 @@ test('what is not run says why, and is counted', () => {
     'README.md sh',
     'docs/deploying.md sh',
     'docs/deploying.md sh',
+    'docs/deploying.md sh',
+    'docs/deploying.md sh',
     'docs/onboarding.md sh',
     'docs/real-platform.md sh',
     'docs/real-platform.md sh',
