@@ -48,6 +48,8 @@ test('what is not run says why, and is counted', () => {
     'docs/real-platform.md sh',
     'docs/webhooks.md sh',
     'docs/webhooks.md js',
+    'docs/operations/backup-and-restore.md sh',
+    'docs/operations/backup-and-restore.md sh',
     'docs/operations/upgrading.md sh',
   ])
 })
