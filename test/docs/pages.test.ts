@@ -41,11 +41,15 @@ test('what is not run says why, and is counted', () => {
     'README.md sh',
     'docs/deploying.md sh',
     'docs/deploying.md sh',
+    'docs/deploying.md sh',
+    'docs/deploying.md sh',
     'docs/onboarding.md sh',
     'docs/real-platform.md sh',
     'docs/real-platform.md sh',
     'docs/webhooks.md sh',
     'docs/webhooks.md js',
+    'docs/operations/backup-and-restore.md sh',
+    'docs/operations/backup-and-restore.md sh',
     'docs/operations/upgrading.md sh',
   ])
 })

@@ -54,7 +54,7 @@ describe.each(pages().filter(({ snippets }) => snippets.some(isRun)))('$path', (
 
   /** `org_…` stands for the last such id that was printed, as it does for a reader, who pastes such commands one by one. */
   async function paste(code: string) {
-    const commands = /[a-z]_…/.test(code) ? code.split(/\n(?=\S)/) : [code]
+    const commands = /[a-z]_…/.test(code) ? code.split(/\n(?=[^\s#])/) : [code]
     for (const command of commands) {
       const named = command.replaceAll(/\b([a-z]+)_…/g, (words, kind: string) => printed.get(kind) ?? words)
       const { output, status } = await shell.run(named)
