@@ -2,6 +2,7 @@ import type { Sql, TransactionSql } from './database.ts'
 import { claimLanes, type Lane, type Pace, type Release, renewLanes } from './lanes.ts'
 import { type Loop, startLoop } from './loop.ts'
 import { type Active, type Finished, recordTurn } from './mailbox-turn.ts'
+import { watchMailbox } from './metrics/mailbox-readings.ts'
 import type { DataService } from './service.ts'
 
 /**
@@ -80,7 +81,7 @@ export interface Mailbox {
 
 /** Everything a running mailbox knows. */
 interface Box<Item extends { laneId: string }, Outcome> {
-  app: Pick<DataService, 'sql' | 'log'>
+  app: Pick<DataService, 'sql' | 'log' | 'probes'>
   options: MailboxOptions<Item, Outcome>
   leaseMs: number
   active: Map<string, Active>
@@ -95,6 +96,7 @@ interface Box<Item extends { laneId: string }, Outcome> {
   afterGroup: string
   claiming: Loop
   settling: Loop
+  watch: ReturnType<typeof watchMailbox>
 }
 
 const claimLimit = 128
@@ -107,7 +109,7 @@ const idlePollMs = 1_000
 const pacePollMs = 25
 
 export function startMailbox<Item extends { laneId: string }, Outcome>(
-  app: Pick<DataService, 'sql' | 'log'>,
+  app: Pick<DataService, 'sql' | 'log' | 'probes'>,
   options: MailboxOptions<Item, Outcome>,
 ): Mailbox {
   const { leaseMs = 30_000 } = options
@@ -124,6 +126,7 @@ export function startMailbox<Item extends { laneId: string }, Outcome>(
     afterGroup: '',
     claiming: startLoop(app.log, `${options.lanes} claim`, () => claim(box), { spacingMs }),
     settling: startLoop(app.log, `${options.lanes} settle`, () => settle(box), { spacingMs }),
+    watch: watchMailbox(app, options.lanes, () => ({ items: box.busy, lanes: box.active.size })),
   }
   const wakeSettling = () => {
     box.arrived = options.refill
@@ -228,6 +231,7 @@ async function settle<Item extends { laneId: string }, Outcome>(box: Box<Item, O
   box.done.splice(0, batch.length)
   box.emptied.splice(0, empty.length)
   box.busy -= batch.length
+  box.watch.settled(batch.length)
   for (const { owner } of batch) owner.inWork--
   for (const [owner, { waitMs: _, ...lane }] of recorded.releases) Object.assign(owner.lane, lane)
   for (const [owner, release] of recorded.releases) owner.release = release
@@ -265,9 +269,10 @@ async function renew<Item extends { laneId: string }, Outcome>(box: Box<Item, Ou
   }
 }
 
-async function rescueLanes<Item extends { laneId: string }, Outcome>({ app, options }: Box<Item, Outcome>) {
+async function rescueLanes<Item extends { laneId: string }, Outcome>({ app, options, watch }: Box<Item, Outcome>) {
   try {
     const count = (await options.rescue?.(app.sql)) ?? 0
+    watch.rescued(count)
     if (count > 0) app.log.error({ count, lanes: options.lanes }, 'lanes slept beside open items')
   } catch (err) {
     app.log.warn({ err, lanes: options.lanes }, 'rescue')

@@ -1,6 +1,7 @@
 import { createServer, type Server } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import { collectDefaultMetrics, Registry } from 'prom-client'
+import { gauge } from './metrics/registered.ts'
 
 type Check = () => boolean | Promise<boolean>
 
@@ -17,6 +18,12 @@ export async function startProbes(port: number, host: string): Promise<Probes> {
   const checks = new Map<string, Check>()
   const metrics = new Registry()
   collectDefaultMetrics({ register: metrics })
+
+  gauge(
+    metrics,
+    { name: 'svc_ready', help: 'Whether this process answers: 1 when every check of /readyz passes.' },
+    async () => ((await failedOf(checks)).length === 0 ? 1 : 0),
+  )
 
   const server = createServer((request, response) => {
     void answer(request.url ?? '').then(({ status, type, body }) =>

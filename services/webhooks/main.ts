@@ -19,6 +19,7 @@ import { listWebhookDeliveries } from './deliveries/list-webhook-deliveries.ts'
 import { partitions, sweepDead, sweepLanes, sweepReplays } from './deliveries/retention.ts'
 import { explainDelivery, explainEvents } from './explain/explain-deliveries.ts'
 import { startFanOut } from './fan-out/fan-out.ts'
+import { createMeters, readStanding } from './metrics.ts'
 import { replayWebhookDelivery } from './deliveries/replay-webhook-delivery.ts'
 import { cancelWebhookReplay } from './replays/cancel-webhook-replay.ts'
 import { createWebhookReplay } from './replays/create-webhook-replay.ts'
@@ -54,7 +55,9 @@ const core: Core = {
   sealKeys: env.SEAL_KEYS,
   egress,
   payloads: createPayloads(),
+  meters: createMeters(service),
 }
+readStanding(service)
 const housekeeping = await startHousekeeping(core, {
   partitions,
   sweeps: [sweepExpired, sweepDead, sweepLanes, sweepReplays, sweepSecrets],

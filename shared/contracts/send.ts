@@ -236,7 +236,7 @@ export const Send = z
     z.object({
       ...recipient,
       type: z.literal('reaction'),
-      context: z.undefined('must not stand beside a reaction').optional(),
+      context: z.never('must not stand beside a reaction').optional(),
       reaction: Reaction,
     }),
   ])

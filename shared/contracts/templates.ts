@@ -2,7 +2,7 @@ import { z } from 'zod'
 import { rpc } from '../contract.ts'
 import { idOf } from '../ids.ts'
 import { pageQuery } from '../page.ts'
-import { chatAccount, phoneParams, time } from './fields.ts'
+import { chatAccount, phoneParams, text, time } from './fields.ts'
 
 const category = z.enum(['MARKETING', 'UTILITY', 'AUTHENTICATION'])
 
@@ -64,7 +64,7 @@ const EditTemplate = z
   .object({ components: components.optional(), category: category.optional() })
   .meta({ id: 'EditTemplate' })
 
-const byName = phoneParams.extend({ name: z.string().min(1).max(512) })
+const byName = phoneParams.extend({ name: text(1, 512) })
 
 // Without variables: the linters of API descriptions take their `example` for one of their own.
 const exampleComponents = [{ type: 'BODY', text: 'Your order has shipped.' }]

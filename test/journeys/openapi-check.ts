@@ -34,20 +34,23 @@ export function checkAnswer(method: string, path: string, status: number, body: 
     if (status !== 404 && status !== 401) throw new Error(`${method} ${path} is no operation and answered ${status}`)
     return
   }
-  const response = document.paths[template]?.[method.toLowerCase()]?.responses[String(status)]
-  if (!response) throw new Error(`${method} ${template} answered ${status}, which its OpenAPI does not list`)
-  const place = response.$ref?.slice('#/'.length).split('/') ?? pointerOf(template, method, status)
+  const responses = document.paths[template]?.[method.toLowerCase()]?.responses ?? {}
+  const listed = [String(status), `${Math.floor(status / 100)}XX`].find((one) => one in responses)
+  const response = listed === undefined ? undefined : responses[listed]
+  if (listed === undefined || !response)
+    throw new Error(`${method} ${template} answered ${status}, which its OpenAPI does not list`)
+  const place = response.$ref?.slice('#/'.length).split('/') ?? pointerOf(template, method, listed)
   const validate = validatorAt([...place, 'content', 'application/json', 'schema'])
   if (!validate(body))
     throw new Error(`${method} ${template} ${status}: ${ajv.errorsText(validate.errors)}\n${JSON.stringify(body)}`)
 }
 
-const pointerOf = (template: string, method: string, status: number) => [
+const pointerOf = (template: string, method: string, listed: string) => [
   'paths',
   template,
   method.toLowerCase(),
   'responses',
-  String(status),
+  listed,
 ]
 
 function validatorAt(pointer: string[]): ValidateFunction {

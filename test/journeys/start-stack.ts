@@ -35,8 +35,8 @@ const root = join(import.meta.dirname, '../..')
 const readyWithinMs = 100_000
 
 /** Runs the program behind `npm start`, with a data folder and a port of its own. */
-export async function startStack(args: string[] = [], dataDir = newFolder()): Promise<StartedStack> {
-  const env = { ...process.env, SVC_DATA_DIR: dataDir, PORT: String(await freePort()) }
+export async function startStack(args: string[] = [], dataDir = newFolder(), more = {}): Promise<StartedStack> {
+  const env = { ...process.env, ...more, SVC_DATA_DIR: dataDir, PORT: String(await freePort()) }
   for (const name of ['DATABASE_URL', 'REDIS_URL', 'NATS_URL']) delete env[name as keyof typeof env]
   const child = spawn(process.execPath, ['deploy/start.ts', '--quiet', ...args], {
     cwd: root,

@@ -70,6 +70,21 @@ test('fifty healthy endpoints do not notice one that hangs', async () => {
   expect(hanging.got.length).toBeLessThanOrEqual(10)
 })
 
+test('a hundred endpoints that begin to hang at the same moment leave slots to others', async () => {
+  const hanging = await receiverOf()
+  hanging.respondWith(() => {})
+  const healthy = await receiverOf()
+  for (let n = 0; n < 110; n++) await webhooks.subscribe({ url: `${hanging.url}/${n}` })
+  await webhooks.subscribe({ url: healthy.url, events: ['contact.created'] })
+  await webhooks.emit(...Array.from({ length: 10 }, () => ({})))
+  await until(() => expect(hanging.got.length).toBeGreaterThan(300))
+  const at = performance.now()
+  const events = await webhooks.emit(...Array.from({ length: 20 }, () => ({ type: 'contact.created' })))
+  await until(() => expect(new Set(idsOf(healthy))).toEqual(new Set(events)))
+  expect(performance.now() - at).toBeLessThan(5_000)
+  expect(hanging.got.length).toBeLessThan(700)
+})
+
 test('endpoints that are down and come back lose nothing', async () => {
   const ports = await Promise.all(
     Array.from({ length: 10 }, async () => {
@@ -252,7 +267,8 @@ describe('without networks that are allowed', () => {
         url,
         secrets: 'sec_1 sealed',
         eventId: 'evt_1',
-        payload: { type: 'message.received', source: 'svc', body: Buffer.from('{}') },
+        payload: { type: 'message.received', source: 'svc', body: Buffer.from('{}'), trace: null },
+        organizationId: webhooks.organizationId,
       }
       const { attempt: made } = await makeAttempt({ ...webhooks, egress }, attempt, () => [key])
       expect(made).toMatchObject({ status: null, snippet: null, error: { code: 'blocked_address' } })

@@ -1,3 +1,4 @@
+import { busPlaceOf } from '@app/deploy/stack/stack-file.ts'
 import type { Child } from '../child.ts'
 import type { PublishEvents } from '../load/publish-events.ts'
 import type { Receiver } from '../load/receiver.ts'
@@ -24,10 +25,10 @@ export async function eventDelays(
   seconds: number,
   counts: (number: number) => boolean = () => true,
 ): Promise<number[]> {
-  const { nats_url: natsUrl, organization_id: organizationId } = project.stack()
+  const { organization_id: organizationId, ...stack } = project.stack()
   await receiver.ask('record', { keep: true })
   const prefix = `delays-${++runs}`
-  const stream = { natsUrl, organizationId, phoneNumberIds, prefix, ratePerSecond, seconds }
+  const stream = { bus: busPlaceOf(stack), organizationId, phoneNumberIds, prefix, ratePerSecond, seconds }
   const events = (await publisher.ask('paced', stream)).filter(({ eventId }) =>
     counts(Number(eventId.split(':')[1]) % phoneNumberIds.length),
   )

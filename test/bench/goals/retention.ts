@@ -1,6 +1,7 @@
 import { call, systemCaller } from '@app/shared/ask.ts'
 import { updateOrganization } from '@app/shared/contracts/platform.ts'
 import { withBus } from '@app/deploy/stack/bus.ts'
+import { busPlaceOf } from '@app/deploy/stack/stack-file.ts'
 import type { Bench } from '../bench.ts'
 import { type Child, startChild } from '../child.ts'
 import type { PacedSends } from '../load/paced-sends.ts'
@@ -71,9 +72,11 @@ async function afresh<T>(bench: Bench, sender: Child<PacedSends>, days: number |
 }
 
 async function keepFor(project: Project, days: number | null) {
-  const { nats_url: natsUrl, organization_id } = project.stack()
+  const { organization_id, ...stack } = project.stack()
   const body = { organization_id, retention_days: days }
-  await withBus(natsUrl, (bus) => call(bus, updateOrganization, { body }, systemCaller(), { timeoutMs: 20_000 }))
+  await withBus(busPlaceOf(stack), (bus) =>
+    call(bus, updateOrganization, { body }, systemCaller(), { timeoutMs: 20_000 }),
+  )
 }
 
 async function answerP95(bench: Bench, sender: Child<PacedSends>, seconds: number) {

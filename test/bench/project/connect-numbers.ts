@@ -1,6 +1,7 @@
 import { call, systemCaller } from '@app/shared/ask.ts'
 import { connectAccount } from '@app/shared/contracts/platform.ts'
 import { withBus } from '@app/deploy/stack/bus.ts'
+import { busPlaceOf } from '@app/deploy/stack/stack-file.ts'
 import { z } from 'zod'
 import { control } from './control.ts'
 import type { Project } from './project.ts'
@@ -20,8 +21,8 @@ const connected = z.object({
 
 /** Makes so many numbers at the platform, and connects them to the demo organization. */
 export async function connectNumbers(project: Project, count: number): Promise<ConnectedNumber[]> {
-  const { organization_id, simulator_url: simulatorUrl, nats_url: natsUrl } = project.stack()
-  return withBus(natsUrl, async (bus) => {
+  const { organization_id, simulator_url: simulatorUrl, ...stack } = project.stack()
+  return withBus(busPlaceOf(stack), async (bus) => {
     const numbers: ConnectedNumber[] = []
     for (let n = 0; n < count; n++) {
       const number = connected.parse(await control(simulatorUrl, 'POST', 'numbers', {}))

@@ -4,6 +4,8 @@ import { setTimeout as sleep } from 'node:timers/promises'
 import { logFileOf } from '@app/deploy/processes/log-file.ts'
 import { portFor } from '@app/deploy/processes/ports.ts'
 import { findRecorded } from '@app/deploy/processes/records.ts'
+import { operatorOptions } from '@app/deploy/stack/bus.ts'
+import { busPlaceOf } from '@app/deploy/stack/stack-file.ts'
 import type { CursorKeys } from '@app/shared/page.ts'
 import { connect, type NatsConnection } from 'nats'
 import postgres, { type Sql } from 'postgres'
@@ -97,7 +99,7 @@ export async function openProject(folder: string, { profile }: Options): Promise
 
 async function connectTo({ file }: RunningStack) {
   await control(file.simulator_url, 'POST', 'settings', { statuses: [] })
-  const nc = await connect({ servers: file.nats_url, name: 'bench', noAsyncTraces: true })
+  const nc = await connect({ ...operatorOptions(busPlaceOf(file)), noAsyncTraces: true })
   return { nc, sql: postgres(file.postgres_url, { max: 2, onnotice: () => {} }) }
 }
 
