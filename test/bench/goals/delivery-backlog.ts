@@ -12,8 +12,10 @@ import { addStatements, costsOfOne, spentBetween } from '../statements.ts'
 import { type EventStream, eventDelays } from './event-delays.ts'
 import type { Result } from './goal.ts'
 
-/** Endpoints that were away and are back, and those that were there all the time. */
-const backlogged = 10
+/** Endpoints that were away and are back: each has at most as much as a subscription may hold. */
+const fewestBehind = 10
+const mostHeld = 100_000
+/** And those that were there all the time. */
 const healthy = 10
 
 /** A backlog drains, and new events go to others at 200 a second meanwhile: their p95, and what is delivered of the backlog in a second. */
@@ -30,8 +32,13 @@ export async function measureDeliveryBacklog(bench: Bench): Promise<Result> {
     const alone: number[] = []
     for (let round = 0; round < options.rounds; round++) alone.push(await p95())
 
-    const behind = await subscribeBehind(bench, other, subscriptions)
     const { many } = sizesOf(options)
+    const behind = await subscribeBehind(
+      bench,
+      Math.max(fewestBehind, Math.ceil(many / mostHeld)),
+      other,
+      subscriptions,
+    )
     say(`deliveries: writing ${many} due deliveries …`)
     const statementsBefore = await bench.statements()
     const count = await fillBacklog(stream.project, behind, many)
@@ -74,11 +81,11 @@ async function openStream(bench: Bench, ends: Ends, subscriptions: Subscription[
   return { project, ...ends, phoneNumberIds }
 }
 
-async function subscribeBehind(bench: Bench, receiver: Child<Receiver>, subscriptions: Subscription[]) {
+async function subscribeBehind(bench: Bench, count: number, receiver: Child<Receiver>, subscriptions: Subscription[]) {
   const { url } = await receiver.ask('start', undefined)
   await receiver.ask('record', { keep: false })
   const ids: string[] = []
-  for (let n = 0; n < backlogged; n++) {
+  for (let n = 0; n < count; n++) {
     const body = { url: `${url}/${n}`, events: ['message.revoked'] }
     const subscription = await subscribe(await bench.project(), body)
     subscriptions.push(subscription)

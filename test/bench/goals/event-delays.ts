@@ -25,10 +25,10 @@ export async function eventDelays(
   seconds: number,
   counts: (number: number) => boolean = () => true,
 ): Promise<number[]> {
-  const { organization_id: organizationId, ...place } = project.stack()
+  const { organization_id: organizationId, ...stack } = project.stack()
   await receiver.ask('record', { keep: true })
   const prefix = `delays-${++runs}`
-  const stream = { bus: busPlaceOf(place), organizationId, phoneNumberIds, prefix, ratePerSecond, seconds }
+  const stream = { bus: busPlaceOf(stack), organizationId, phoneNumberIds, prefix, ratePerSecond, seconds }
   const events = (await publisher.ask('paced', stream)).filter(({ eventId }) =>
     counts(Number(eventId.split(':')[1]) % phoneNumberIds.length),
   )
