@@ -24,7 +24,12 @@ export async function listMessages({ api, phone }: Client, direction: 'inbound' 
 export async function gather(client: Client, history: History, inboundPosted: string[]): Promise<boolean> {
   const { phone } = client
   const sent = await client.sent()
-  history.upstream = sent.map(({ id, body }) => ({ id, messageId: body.biz_opaque_callback_data, phone }))
+  history.upstream = sent.map(({ id, at, body }) => ({
+    id,
+    at: Date.parse(at),
+    messageId: body.biz_opaque_callback_data,
+    phone,
+  }))
   const startedAt = Date.now()
   const [outbound, inbound] = [await listMessages(client, 'outbound'), await listMessages(client, 'inbound')]
   const endedAt = Date.now()
