@@ -26,9 +26,9 @@ export async function gather(client: Client, history: History, inboundPosted: st
   const sent = await client.sent()
   history.upstream = sent.map(({ id, at, body }) => ({
     id,
+    at: Date.parse(at),
     messageId: body.biz_opaque_callback_data,
     phone,
-    at: Date.parse(at),
   }))
   const startedAt = Date.now()
   const [outbound, inbound] = [await listMessages(client, 'outbound'), await listMessages(client, 'inbound')]
