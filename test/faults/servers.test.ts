@@ -1,5 +1,5 @@
 import { setTimeout as sleep } from 'node:timers/promises'
-import { afterAll, afterEach, beforeAll, expect, test } from 'vitest'
+import { afterAll, afterEach, beforeAll, beforeEach, expect, test } from 'vitest'
 import { type Call, type History, newHistory } from './history/history.ts'
 import { type Person, playPerson, type Scene } from './load/person.ts'
 import { createPlatform } from './load/platform.ts'
@@ -10,11 +10,12 @@ import { type Arena, openArena } from './nemesis/arena.ts'
 import { type Aim, faults } from './nemesis/faults.ts'
 import { randomOf } from './random.ts'
 
-let arena: Arena
+let arena: Arena | undefined
 let subscriber: Awaited<ReturnType<typeof startSubscriber>>
 beforeAll(async () => {
   arena = await openArena('gateway=2')
 }, 180_000)
+beforeEach(({ skip }) => skip(!arena, 'The servers run in containers.'))
 afterEach(() => subscriber?.close())
 afterAll(() => arena?.remove(), 60_000)
 
@@ -27,14 +28,16 @@ async function live(
 ) {
   const history = newHistory()
   subscriber = await startSubscriber(history)
-  const { stack } = arena
+  if (!arena) throw new Error('There is nothing to break.')
+  const place = arena
+  const { stack } = place
   const platform = createPlatform(stack.read().simulator_url)
   const tenants = await makeTenants({ stack, history, platform, subscriber }, 2, 1)
   const [tenant] = tenants
   if (!tenant) throw new Error('There is no tenant.')
   const endsAt = Date.now() + seconds * 1_000
   const scene: Scene = { seed: 1, history, platform, tenants, isOver: () => Date.now() > endsAt }
-  const fault = async (name: string) => faults[name]?.({ arena, platform, subscriber }, aim)
+  const fault = async (name: string) => faults[name]?.({ arena: place, platform, subscriber }, aim)
   const playing = tenants.flatMap((one) => [0, 1, 2].map((n) => playPerson(scene, one, one.phones[0] ?? '', n)))
   const [people] = await Promise.all([Promise.all(playing), sleep(2_000).then(() => harm(fault, tenant))])
   return { scene, history, people }

@@ -13,7 +13,14 @@ export async function gather(scene: Scene, people: Person[]) {
   const upstream = await Promise.all(numbers.map(({ phone }) => platform.sent(phone)))
   history.upstream = upstream.flat()
   history.ledgers = await Promise.all(
-    numbers.map(({ tenant, phone }) => readLedger(scene, tenant, phone, people.filter((one) => one.phone === phone))), // prettier-ignore
+    numbers.map(({ tenant, phone }) =>
+      readLedger(
+        scene,
+        tenant,
+        phone,
+        people.filter((one) => one.phone === phone),
+      ),
+    ),
   )
   expectOutcomes(scene)
 }

@@ -162,7 +162,10 @@ async function look(person: Person) {
 
 /** Tries what is another's: the message, the number, or both. */
 async function pry({ scene, tenant, phone, random }: Person) {
-  const stranger = oneOf(random, scene.tenants.filter((one) => one !== tenant)) // prettier-ignore
+  const stranger = oneOf(
+    random,
+    scene.tenants.filter((one) => one !== tenant),
+  )
   const theirs = scene.history.accepted.findLast((send) => send.tenant === stranger.id)
   if (!theirs) return
   const path = random() < 0.5 ? `/${phone}/messages/${theirs.id}` : `/${theirs.phone}/messages/${theirs.id}`

@@ -17,20 +17,23 @@ export interface Arena {
   remove: () => Promise<void>
 }
 
-export async function openArena(replicas: string): Promise<Arena> {
+/** Undefined where the servers run in containers: what is no process of this machine is not ours to kill. */
+export async function openArena(replicas: string): Promise<Arena | undefined> {
   const folder = newFolder()
   const serversFolder = join(folder, 'servers')
   const running = await startPrivateServers(serversFolder)
-  const behindProxy = async (name: ServerName, url: string) => {
-    const process = running.processes.find((one) => one.name === name)
-    if (!process)
-      throw new Error(`${name} is no process of ours: the faults need the server's program on this machine.`)
-    return { process, url, proxy: await startProxy(url) }
+  const processOf = (name: ServerName) => running.processes.find((one) => one.name === name)
+  const processes = { postgres: processOf('postgres'), redis: processOf('redis'), nats: processOf('nats') }
+  if (!processes.postgres || !processes.redis || !processes.nats) {
+    await running.stop()
+    rmSync(folder, { recursive: true, force: true })
+    return undefined
   }
+  const behindProxy = async (process: Supervised, url: string) => ({ process, url, proxy: await startProxy(url) })
   const [postgres, redis, nats] = await Promise.all([
-    behindProxy('postgres', running.postgresUrl),
-    behindProxy('redis', running.redisUrl),
-    behindProxy('nats', running.natsUrl),
+    behindProxy(processes.postgres, running.postgresUrl),
+    behindProxy(processes.redis, running.redisUrl),
+    behindProxy(processes.nats, running.natsUrl),
   ])
   const servers = { postgres, redis, nats }
   mkdirSync(join(folder, 'stack'))

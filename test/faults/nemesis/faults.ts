@@ -68,9 +68,17 @@ export const faults: Record<string, Fault> = {
     platform.layFault(texts, { kind: 'timeout_after_accept', ms: 2_000 }, 3),
   'platform: callbacks late, doubled and in disorder': disorderCallbacks,
   'subscriber: errors': ({ subscriber: { trouble } }, { forMs }) =>
-    during(forMs, () => trouble.failing.add('amber-twin'), () => trouble.failing.delete('amber-twin')), // prettier-ignore
+    during(
+      forMs,
+      () => trouble.failing.add('amber-twin'),
+      () => trouble.failing.delete('amber-twin'),
+    ),
   'subscriber: slow': ({ subscriber: { trouble } }, { forMs }) =>
-    during(forMs, () => (trouble.delayMs = 2_000), () => (trouble.delayMs = 0)), // prettier-ignore
+    during(
+      forMs,
+      () => (trouble.delayMs = 2_000),
+      () => (trouble.delayMs = 0),
+    ),
 }
 
 const texts = { type: 'text' }
@@ -97,7 +105,11 @@ async function during(forMs: number, begin: () => unknown, end: () => unknown) {
 }
 
 const freeze = (pid: number | undefined, forMs: number) =>
-  during(forMs, () => signal(pid, 'SIGSTOP'), () => signal(pid, 'SIGCONT')) // prettier-ignore
+  during(
+    forMs,
+    () => signal(pid, 'SIGSTOP'),
+    () => signal(pid, 'SIGCONT'),
+  )
 
 function withProxy(
   { arena }: Ground,
@@ -111,7 +123,11 @@ function withProxy(
 async function slowEverything({ arena, platform }: Ground, { forMs }: Aim) {
   const proxies = Object.values(arena.servers).map(({ proxy }) => proxy)
   await platform.layFault(texts, { kind: 'delay', ms: 500 }, 10)
-  await during(forMs, () => proxies.forEach(({ delay }) => delay(100)), () => proxies.forEach(({ heal }) => heal())) // prettier-ignore
+  await during(
+    forMs,
+    () => proxies.forEach(({ delay }) => delay(100)),
+    () => proxies.forEach(({ heal }) => heal()),
+  )
 }
 
 async function deleteStreams({ arena }: Ground) {
@@ -138,5 +154,9 @@ async function endSessions({ arena }: Ground) {
 function disorderCallbacks({ platform }: Ground, { forMs }: Aim) {
   const disorder = { reorder: true, duplicates: 1, callback_jitter_ms: 1_500 }
   const order = { reorder: false, duplicates: 0, callback_jitter_ms: 0 }
-  return during(forMs, () => platform.set(disorder), () => platform.set(order)) // prettier-ignore
+  return during(
+    forMs,
+    () => platform.set(disorder),
+    () => platform.set(order),
+  )
 }

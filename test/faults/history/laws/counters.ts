@@ -15,7 +15,11 @@ function breaches({ phone, outbound, inboundPosted, inboundListed, unread }: Led
   ] as const
   return [
     ...sums.filter(([, holds]) => !holds).map(([sentence]) => sentence),
-    ...differences(`${phone} lists`, ids, outbound.map(({ id }) => id)), // prettier-ignore
+    ...differences(
+      `${phone} lists`,
+      ids,
+      outbound.map(({ id }) => id),
+    ),
     ...differences(`${phone} lists as received`, inboundPosted, inboundListed),
     ...unread
       .filter(({ shown, written }) => shown !== written)
