@@ -135,9 +135,15 @@ test('the log has a line for each request, question, event, attempt and part of 
   await api('POST', `/${phone}/messages`, { body: `{"to":"${stranger}","text":"${canary}` })
   await api('GET', '/me', { key: `${stack.read().api_key}x` })
   const { public_url: gateway = '' } = stack.read().services['gateway']?.[0] ?? {}
-  for (const path of ['/setup/', '/media/', '/v1/no/']) await request(`${gateway}${path}${secretWord}`)
+  for (const path of ['/setup/', '/media/', '/v1/no/']) {
+    await (await request(`${gateway}${path}${secretWord}`)).body.dump()
+  }
   receiver.respondWith((response) => response.writeHead(500).end(canary))
-  await control('/control/faults', { match: {}, fault: { kind: 'error', code: 131026 }, times: 1 })
+  await control('/control/faults', {
+    match: { to: contact.phone_number },
+    fault: { kind: 'error', code: 131026 },
+    times: 1,
+  })
   await sendText(`${canary} fails`)
   await until(() => Promise.resolve(expect(sentEvents(`${canary}"`).length).toBeGreaterThan(0)))
   await until(() => Promise.resolve(expect(receiver.of('message.received').length).toBeGreaterThan(0)))
@@ -168,7 +174,7 @@ test('the log has a line for each request, question, event, attempt and part of 
 
   const lines: Json[] = text
     .split('\n')
-    .filter(Boolean)
+    .filter((line) => line.startsWith('{'))
     .map((line) => JSON.parse(line))
   const all = expect.any(Number)
   const word = expect.any(String)
