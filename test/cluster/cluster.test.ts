@@ -23,7 +23,7 @@ afterAll(async () => {
   receiver?.close()
 }, 60_000)
 
-const people = 50
+const people = 20
 /** Between the end of the trouble and the next kill. */
 const calmMs = 4_000
 const caughtUpWithinMs = 40_000
