@@ -198,7 +198,7 @@ test('lanes with failures hold no more than their share of the slots', async () 
   await app.sql`update trial_lanes set failures = 1`
   for (let n = 0; n < 20; n++) await add(`good${n}`, 'group', 1)
   start(work, { slots: 10, failingShare: 0.2, perGroup: 100 })
-  await vi.waitFor(() => expect(seen.filter((lane) => lane.startsWith('good'))).toHaveLength(20), { timeout: 2_000 })
+  await vi.waitFor(() => expect(seen.filter((lane) => lane.startsWith('good'))).toHaveLength(20), { timeout: 15_000 })
   await untilEmpty()
   await stopAll()
   expect(most).toBe(2)

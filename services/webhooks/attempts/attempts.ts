@@ -14,6 +14,8 @@ import { createKeysOf } from './sign.ts'
 const slots = 1_000
 /** Lanes with failures hold at most so many of the slots, so that a wave of dead endpoints delays nobody. */
 const failingShare = 0.2
+/** How long the subscriptions of a holder that died wait; longer attempts renew it. */
+const leaseMs = 15_000
 
 /**
  * Delivers what fan-out recorded. A lane is a subscription, its group the organization; whoever holds the lane knows what
@@ -24,6 +26,7 @@ export function startAttempts(core: Core): Mailbox {
   const health = createLaneHealth(undefined, slots * failingShare)
   return startMailbox<Attempt, Outcome>(core, {
     lanes: 'lanes',
+    leaseMs,
     slots,
     failingShare,
     refill: true,
