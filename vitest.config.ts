@@ -10,7 +10,12 @@ export default defineConfig({
       {
         test: {
           name: 'parts',
-          include: ['{shared,services,deploy}/**/*.test.ts', 'test/*.test.ts', 'test/{simulator,bench}/**/*.test.ts'],
+          include: [
+            '{shared,services,deploy}/**/*.test.ts',
+            'test/*.test.ts',
+            'test/{simulator,bench,docs}/**/*.test.ts',
+            'test/faults/*/*.test.ts',
+          ],
           // Each file has its own database and its own nats-server, so that files do not meet.
           globalSetup: 'test/setup.ts',
           expect: { poll: { timeout: 10_000 } },
@@ -23,9 +28,19 @@ export default defineConfig({
         test: {
           name: 'whole',
           // Over HTTP alone, against a stack that `npm start` made.
-          include: ['test/{journeys,faults,fuzz}/**/*.test.ts'],
+          include: ['test/{journeys,fuzz}/**/*.test.ts'],
           globalSetup: 'test/journeys/setup.ts',
           testTimeout: 60_000,
+          retry,
+          hookTimeout: 120_000,
+        },
+      },
+      {
+        test: {
+          name: 'faults',
+          // Each file has a stack of its own, which it breaks.
+          include: ['test/faults/*.test.ts'],
+          testTimeout: 240_000,
           retry,
           hookTimeout: 120_000,
         },

@@ -7,7 +7,7 @@ import { sentenceOf } from './command.ts'
 import { explain } from './explain.ts'
 import { type Bus, withBus } from './stack/bus.ts'
 import { dataDirOf } from './stack/options.ts'
-import { readNatsUrl } from './stack/stack-file.ts'
+import { readBusPlace } from './stack/stack-file.ts'
 
 // What the public API leaves to an operator: `npm run admin -- organization create --name Acme`. One JSON object out.
 
@@ -37,13 +37,14 @@ const run = ({ contract, others, body }: AdminCall, requestId: string) =>
 
 function onBus(work: (bus: Bus) => Promise<unknown>) {
   const dataDir = dataDirOf(process.env)
-  const natsUrl = process.env['NATS_URL'] || readNatsUrl(dataDir)
-  if (!natsUrl) {
+  const { NATS_URL: natsUrl, NATS_NKEY_SEED: natsSeed } = process.env
+  const place = natsUrl ? { natsUrl, natsSeed: natsSeed || undefined } : readBusPlace(dataDir)
+  if (!place) {
     throw new Error(
       `No stack runs in ${dataDir}. Start it (npm start), or set SVC_DATA_DIR or NATS_URL to another one.`,
     )
   }
-  return withBus(natsUrl, work)
+  return withBus(place, work)
 }
 
 function errorOf(err: unknown, requestId: string) {

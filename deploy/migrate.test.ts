@@ -67,13 +67,22 @@ test('gives every service a schema of its own that no other service reaches', as
   await migrate(url, { passwords })
   for (const service of dataServices) {
     const login = urlOfService(url, service, passwords[service])
-    const other = dataServices.find((name) => name !== service)
     expect(await runSql(login, `select from ${service}.outbox`)).toHaveLength(0)
-    await expect(runSql(login, `select from ${other}.outbox`)).rejects.toThrow('permission denied for schema')
-    await expect(runSql(login, `create table ${other}.mine ()`)).rejects.toThrow('permission denied for schema')
+    for (const other of dataServices.filter((name) => name !== service)) {
+      await expect(runSql(login, `select from ${other}.outbox`)).rejects.toThrow('permission denied for schema')
+      await expect(runSql(login, `create table ${other}.mine ()`)).rejects.toThrow('permission denied for schema')
+      await expect(runSql(login, `set role svc_${other}`)).rejects.toThrow('permission denied')
+    }
+    await expect(runSql(login, 'create schema mine')).rejects.toThrow('permission denied for database')
+    const reached = await runSql(
+      login,
+      `select nspname from pg_namespace where has_schema_privilege(oid, 'usage') and nspname !~ '^pg_|^information_schema$'`,
+    )
+    expect(reached.map(({ nspname }) => String(nspname)).toSorted()).toEqual(
+      ['idempotency', 'public', service].toSorted(),
+    )
     await expect(runSql(login, 'create table public.mine ()')).rejects.toThrow('permission denied for schema public')
     await expect(runSql(login, 'select from public.migrations')).rejects.toThrow('permission denied for table')
-    await expect(runSql(login, `set role svc_${other}`)).rejects.toThrow('permission denied')
   }
 })
 

@@ -6,6 +6,8 @@ import { migrate } from './migrate.ts'
 import { claimFolder, releaseFolder } from './processes/claim.ts'
 import { isFree, keepPort, portFor } from './processes/ports.ts'
 import { supervise, type Watcher } from './processes/supervise.ts'
+import { authorizationOf } from './nats/authorization.ts'
+import { publicKeyOf } from './nats/keys.ts'
 import { provisionAt } from './provision.ts'
 import { startServers } from './servers/start-servers.ts'
 import { keepDemo } from './stack/demo.ts'
@@ -13,7 +15,7 @@ import { createEnding, type Ending } from './stack/ending.ts'
 import { stopLeftovers } from './stack/leftovers.ts'
 import { type Options, readOptions } from './stack/options.ts'
 import { createProgress, type Progress, secondsSince } from './progress.ts'
-import { keepSecrets, passwordsOf } from './stack/secrets.ts'
+import { keepSecrets, natsSeedOf, passwordsOf } from './stack/secrets.ts'
 import { simulatorProgram } from './stack/service-programs.ts'
 import { removeStackFile, type RunningStack, writeStackFile } from './stack/stack-file.ts'
 import { startServices, untilAllReady } from './stack/start-services.ts'
@@ -57,21 +59,26 @@ async function startStack(options: Options, ending: Ending, progress: Progress) 
   const serviceWatcher: Watcher = { ...watcher, isEnding: ending.isStopping }
   const publicUrl = `http://127.0.0.1:${options.port}`
   const simulatorUrl = `http://127.0.0.1:${await portFor(dataDir, 'simulator')}`
-  const outline = { options, secrets: keepSecrets(dataDir), publicUrl, simulatorUrl }
+  const secrets = keepSecrets(dataDir)
+  const outline = { options, secrets, publicUrl, simulatorUrl }
+  const natsAuthorization = authorizationOf((user) => publicKeyOf(secrets[`${user}NatsSeed`]))
 
   const [servers, simulator] = await Promise.all([
-    ending.begin(() => startServers({ dataDir, log: progress.say, watcher })),
+    ending.begin(() => startServers({ dataDir, log: progress.say, watcher, natsAuthorization })),
     ending.begin(() => supervise(dataDir, simulatorProgram(outline), serviceWatcher)),
   ])
-  const { postgresUrl, natsUrl } = servers
+  const bus = { natsUrl: servers.natsUrl, natsSeed: natsSeedOf(secrets, 'deploy') }
   await progress.step('Database schemas and event stream', () =>
-    Promise.all([migrate(postgresUrl, { passwords: passwordsOf(outline.secrets) }), provisionAt(natsUrl)]),
+    Promise.all([
+      migrate(servers.postgresUrl, { passwords: passwordsOf(secrets) }),
+      provisionAt(bus, options.natsReplicas),
+    ]),
   )
   const services = await startServices({ ...outline, servers }, ending, serviceWatcher)
   await progress.step('Services and simulator', () => untilAllReady(services, simulator, simulatorUrl))
-  const demo = await progress.step('Demo organization', () => keepDemo({ dataDir, natsUrl, simulatorUrl }))
+  const demo = await progress.step('Demo organization', () => keepDemo({ dataDir, bus, simulatorUrl }))
 
-  ready = { publicUrl, simulatorUrl, servers, demo, services }
+  ready = { publicUrl, simulatorUrl, servers, bus, demo, services }
   writeStackFile(dataDir, ready)
   progress.say(`Ready in ${secondsSince(startedAt)} s.\n${summaryOf(publicUrl, simulatorUrl, dataDir, demo)}`)
 }

@@ -18,21 +18,29 @@ export interface Reply {
   location: string | null
 }
 
+/** What asking needs of a service. */
+type Asking = Pick<Service, 'request' | 'isConnected' | 'tracer'>
+
 /**
  * Asks with bytes and answers bytes. Throws `service_unavailable` when nobody serves the subject or the bus is away (then
  * surely nobody got it), and when no answer came in time (then nobody knows).
  */
 export async function ask(
-  { request, isConnected }: Pick<Service, 'request' | 'isConnected'>,
+  { request, isConnected, tracer }: Asking,
   { subject }: Pick<Rpc, 'subject'>,
   call: CallHeader,
   body: Uint8Array,
 ): Promise<Reply> {
   if (!isConnected()) throw new Problem('service_unavailable')
-  const message = await request(subject, body, writeCall(call), call.remainingMs).catch((err: unknown) => {
+  const span = tracer?.begin(subject, { kind: 'client', parent: call.trace })
+  const header = span ? { ...call, trace: span.traceparent } : call
+  const message = await request(subject, body, writeCall(header), call.remainingMs).catch((err: unknown) => {
+    span?.end('unanswered')
     throw unanswered(subject, err)
   })
-  return read(message)
+  const reply = read(message)
+  span?.end(reply.failure ?? undefined)
+  return reply
 }
 
 function unanswered(subject: string, cause: unknown) {
@@ -86,7 +94,7 @@ type Answered<C extends Rpc> =
 
 /** Asks another service and gives its answer's data; its failure is thrown as the same `Problem`. At most 5 s, and never longer than the caller waits. */
 export async function call<C extends Rpc>(
-  app: Pick<Service, 'request' | 'isConnected'>,
+  app: Asking,
   contract: C,
   { params, query, body }: CallInput<C>,
   caller: Caller,

@@ -1,4 +1,4 @@
-import { connect, type ConnectionOptions, Events, type NatsConnection } from 'nats'
+import { connect, type ConnectionOptions, Events, type NatsConnection, nkeyAuthenticator } from 'nats'
 import type { Logger } from 'pino'
 import { createRequests, type Request } from './requests.ts'
 
@@ -14,18 +14,24 @@ export interface Bus {
   onReconnect: (task: () => void) => void
 }
 
+/** What a user of the bus proves itself by, and where its answers come: nobody else may listen there. */
+export const identityOf = (name: string, nkeySeed: string | undefined) => ({
+  name,
+  inboxPrefix: `_INBOX_${name}`,
+  ...(nkeySeed !== undefined && { authenticator: nkeyAuthenticator(Buffer.from(nkeySeed)) }),
+})
+
 /** Connects for ever: waits for the first server, reconnects to any. The process ends when the connection is closed for good. */
 export async function connectBus(
   name: string,
   url: string,
   log: Logger,
-  options: ConnectionOptions = {},
+  { nkeySeed, ...options }: ConnectionOptions & { nkeySeed?: string | undefined } = {},
 ): Promise<Bus> {
-  const inboxPrefix = `_INBOX_${name}`
+  const identity = identityOf(name, nkeySeed)
   const nc = await connect({
-    name,
+    ...identity,
     servers: url.split(','),
-    inboxPrefix,
     waitOnFirstConnect: true,
     maxReconnectAttempts: -1,
     reconnectTimeWait: 200,
@@ -38,7 +44,7 @@ export async function connectBus(
   if (payload < maxPayloadBytes) {
     throw new Error(`nats-server allows ${payload} bytes a message: set max_payload to ${maxPayloadBytes} or more`)
   }
-  const { request, abandon } = createRequests(nc, inboxPrefix)
+  const { request, abandon } = createRequests(nc, identity.inboxPrefix)
   let connected = true
   const tasks: Array<() => void> = []
   void (async () => {

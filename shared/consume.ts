@@ -4,7 +4,9 @@ import type { z } from 'zod'
 import type { Event } from './contract.ts'
 import { isDatabaseAway, type TransactionSql } from './database.ts'
 import type { EventHeaders } from './events.ts'
-import { ackWaitMs, provision } from './provision.ts'
+import { beginBatch, lineOf } from './metrics/batches.ts'
+import { readConsumerLag } from './metrics/consumer-lag.ts'
+import { ackWaitMs, askAgainMs, restoreConsumer } from './provision.ts'
 import type { DataService } from './service.ts'
 import { eventHeader, streamName } from './stream.ts'
 
@@ -44,6 +46,7 @@ export function consumeBatches(
   let stopped = false
   let pumping: Promise<void> | undefined
   let messages: ConsumerMessages | undefined
+  readConsumerLag(app, consumer)
 
   const pump = () => {
     pumping ??= (async () => {
@@ -58,7 +61,7 @@ export function consumeBatches(
   }
 
   async function pull() {
-    const source = await app.nc.jetstream().consumers.get(streamName, consumer)
+    const source = await app.nc.jetstream({ timeout: askAgainMs }).consumers.get(streamName, consumer)
     messages = await source.consume({
       max_messages: 512,
       // A pull that is answered by nobody (the store is lost) is noticed after half of it.
@@ -81,7 +84,7 @@ export function consumeBatches(
       if (stopped) return
       await new Promise((resolve) => setTimeout(resolve, 250))
       // The consumer or its stream is gone (a lost store): make it anew; the relays publish again.
-      if (app.isConnected()) await provision(app.nc, { replicas: app.streamReplicas }).catch(() => {})
+      if (app.isConnected()) await restoreConsumer(app.nc, consumer, app.streamReplicas).catch(() => {})
     }
   })()
 
@@ -116,11 +119,14 @@ async function handleAll(
   const keepAlive = setInterval(() => batch.forEach((message) => message.working()), ackWaitMs / 3)
   try {
     for (let attempt = 0; !stopped(); attempt++) {
+      const begun = beginBatch(app, consumer, batch.map(read))
       try {
-        await handle(batch.map(read))
+        await handle(begun.events)
         for (const message of batch) message.ack()
+        begun.end('handled')
         return
       } catch (err) {
+        begun.end(isDatabaseAway(err) ? 'waited' : batch.length === 1 ? 'failed' : 'split')
         if (isDatabaseAway(err)) {
           if (attempt % 20 === 0) app.log.warn({ err, consumer }, 'events wait for the database')
           await new Promise((resolve) => setTimeout(resolve, Math.min(100 * 2 ** attempt, 1_000)))
@@ -159,7 +165,8 @@ async function fail({ sql, log }: DataService, consumer: string, message: JsMsg,
     returning failures, dead
   `
   const { failures = 1, dead = false } = row ?? {}
-  log[dead ? 'error' : 'warn']({ err, consumer, eventId, subject: message.subject, failures, dead }, 'event')
+  const line = { consumer, ...lineOf(read(message)), failures, dead }
+  log[dead ? 'error' : 'warn']({ err, ...line }, 'event')
   if (dead) message.term()
   else message.nak(Math.min(1_000 * 2 ** (failures - 1), 30_000))
 }

@@ -22,20 +22,32 @@ export const keyRing = z.string().transform((text, context): KeyRing => {
 
 const common = {
   NATS_URL: z.string().min(1),
+  /** The secret of the service's own user at the nats-server; without it the service logs in as nobody. */
+  NATS_NKEY_SEED: z
+    .string()
+    .regex(/^SU[A-Z2-7]{56}$/, 'must be the seed of a user (SU…)')
+    .optional(),
   LOG_LEVEL: z.enum(['trace', 'debug', 'info', 'warn', 'error', 'silent']).default('info'),
   /** Port of /livez, /readyz and /metrics; 0 takes a free one. */
   PROBE_PORT: z.coerce.number().int().min(0).max(65_535).default(0),
   PROBE_HOST: z.string().default('127.0.0.1'),
   /** Copies of the event stream: 3 in a cluster of three nats-servers. */
   NATS_REPLICAS: z.coerce.number().int().min(1).max(5).default(1),
+  /** Where traces go (OTLP over HTTP), such as `http://localhost:4318`; without it none are made. */
+  OTEL_EXPORTER_OTLP_ENDPOINT: z.url().optional(),
+  /** The share of requests that are traced. One whose client asks for it (W3C `traceparent`) always is. */
+  OTEL_TRACES_SAMPLER_ARG: z.coerce.number().min(0).max(1).default(1),
 }
 
 export interface CommonEnv {
   NATS_URL: string
+  NATS_NKEY_SEED?: string | undefined
   LOG_LEVEL: string
   PROBE_PORT: number
   PROBE_HOST: string
   NATS_REPLICAS: number
+  OTEL_EXPORTER_OTLP_ENDPOINT?: string | undefined
+  OTEL_TRACES_SAMPLER_ARG?: number
 }
 
 /** Reads and checks the environment once, before any connection; nothing else reads process.env. Ends the process with a list of what is wrong. */

@@ -1,6 +1,8 @@
 import type { Sql, TransactionSql } from './database.ts'
-import { claimLanes, type Lane, type Pace, type Release, releaseLanes, renewLanes } from './lanes.ts'
+import { claimLanes, type Lane, type Pace, type Release, renewLanes } from './lanes.ts'
 import { type Loop, startLoop } from './loop.ts'
+import { type Active, type Finished, recordTurn } from './mailbox-turn.ts'
+import { watchMailbox } from './metrics/mailbox-readings.ts'
 import type { DataService } from './service.ts'
 
 /**
@@ -77,22 +79,9 @@ export interface Mailbox {
   stop: () => Promise<void>
 }
 
-interface Active {
-  lane: Lane
-  inWork: number
-  /** Monotonic time of the claim or renewal; the fence counts from here. */
-  heldSince: number
-  /** What directives said so far of its release. */
-  release: Omit<Release, 'lane'>
-}
-
-interface Finished<Item, Outcome> extends Done<Item, Outcome> {
-  owner: Active
-}
-
 /** Everything a running mailbox knows. */
 interface Box<Item extends { laneId: string }, Outcome> {
-  app: Pick<DataService, 'sql' | 'log'>
+  app: Pick<DataService, 'sql' | 'log' | 'probes'>
   options: MailboxOptions<Item, Outcome>
   leaseMs: number
   active: Map<string, Active>
@@ -107,6 +96,7 @@ interface Box<Item extends { laneId: string }, Outcome> {
   afterGroup: string
   claiming: Loop
   settling: Loop
+  watch: ReturnType<typeof watchMailbox>
 }
 
 const claimLimit = 128
@@ -119,7 +109,7 @@ const idlePollMs = 1_000
 const pacePollMs = 25
 
 export function startMailbox<Item extends { laneId: string }, Outcome>(
-  app: Pick<DataService, 'sql' | 'log'>,
+  app: Pick<DataService, 'sql' | 'log' | 'probes'>,
   options: MailboxOptions<Item, Outcome>,
 ): Mailbox {
   const { leaseMs = 30_000 } = options
@@ -136,6 +126,7 @@ export function startMailbox<Item extends { laneId: string }, Outcome>(
     afterGroup: '',
     claiming: startLoop(app.log, `${options.lanes} claim`, () => claim(box), { spacingMs }),
     settling: startLoop(app.log, `${options.lanes} settle`, () => settle(box), { spacingMs }),
+    watch: watchMailbox(app, options.lanes, () => ({ items: box.busy, lanes: box.active.size })),
   }
   const wakeSettling = () => {
     box.arrived = options.refill
@@ -234,10 +225,13 @@ async function settle<Item extends { laneId: string }, Outcome>(box: Box<Item, O
   const roomy = box.arrived && !box.stopped ? [...box.active.values()].filter((owner) => hasRoom(box, owner)) : []
   box.arrived = false
   if (batch.length === 0 && empty.length === 0 && roomy.length === 0) return Infinity
-  const recorded = await box.app.sql.begin((tx) => record(tx, box, { batch, empty, roomy }))
+  const turn = { batch, empty, roomy, options: box.options, freeSlots: box.options.slots - box.busy + batch.length }
+  const mayGoOn = (owner: Active) => !box.stopped && box.active.get(owner.lane.id) === owner
+  const recorded = await box.app.sql.begin((tx) => recordTurn(tx, turn, mayGoOn))
   box.done.splice(0, batch.length)
   box.emptied.splice(0, empty.length)
   box.busy -= batch.length
+  box.watch.settled(batch.length)
   for (const { owner } of batch) owner.inWork--
   for (const [owner, { waitMs: _, ...lane }] of recorded.releases) Object.assign(owner.lane, lane)
   for (const [owner, release] of recorded.releases) owner.release = release
@@ -252,87 +246,6 @@ async function settle<Item extends { laneId: string }, Outcome>(box: Box<Item, O
 
 const hasRoom = <Item extends { laneId: string }, Outcome>({ options }: Box<Item, Outcome>, owner: Active) =>
   owner.release.waitMs === null && owner.inWork > 0 && owner.inWork < options.capacity(owner.lane)
-
-interface Turn<Item, Outcome> {
-  batch: Finished<Item, Outcome>[]
-  empty: Active[]
-  /** Held lanes with room, into which something may have come. */
-  roomy: Active[]
-}
-
-/** The transaction of a settlement; changes nothing in memory, since it may be rolled back and run again. */
-async function record<Item extends { laneId: string }, Outcome>(
-  tx: TransactionSql,
-  box: Box<Item, Outcome>,
-  { batch, empty, roomy }: Turn<Item, Outcome>,
-) {
-  const { options } = box
-  const releases = batch.length > 0 ? releasesOf(batch, await options.settle(tx, batch)) : new Map<Active, Given>()
-  const arrivals = await arrivalsOf(tx, options.lanes, roomy)
-  const finished = Map.groupBy(batch, ({ owner }) => owner)
-  const stillIn = (owner: Active) => owner.inWork - (finished.get(owner)?.length ?? 0)
-  const candidates = [...new Set([...finished.keys(), ...arrivals.keys()])]
-  // Slots bound refills as they bound claims; a lane with nothing in work keeps at least the slot that it has freed.
-  const share = Math.floor(Math.max(0, options.slots - box.busy + batch.length) / Math.max(1, candidates.length))
-  const wants = candidates.flatMap((owner) => {
-    const release = releases.get(owner) ?? owner.release
-    const lane = { ...owner.lane, ...release }
-    const most = stillIn(owner) === 0 ? Math.max(1, share) : share
-    const free = Math.min(options.capacity(lane) - stillIn(owner), most)
-    const goesOn = options.refill && !box.stopped && release.waitMs === null && box.active.get(lane.id) === owner
-    return goesOn && free > 0 ? [{ lane, free, fresh: false }] : []
-  })
-  const items = wants.length > 0 ? await options.next(tx, wants) : []
-  const refilled = new Set(items.map((item) => item.laneId))
-  const released = [...finished.keys(), ...empty].filter(
-    (owner) => stillIn(owner) === 0 && !refilled.has(owner.lane.id),
-  )
-  const given = released.map((owner) => ({ lane: owner.lane, ...(releases.get(owner) ?? owner.release) }))
-  await releaseLanes(tx, options.lanes, await withNextDue(tx, options, given))
-  return { items, released, releases, arrivals }
-}
-
-type Given = Omit<Release, 'lane'>
-
-/** What the directives say of each owner; what one leaves out stays as an earlier one of the same hold said. */
-function releasesOf<Item extends { laneId: string }, Outcome>(
-  batch: Finished<Item, Outcome>[],
-  directives: Directive[],
-): Map<Active, Given> {
-  const owners = new Map(batch.map(({ item, owner }) => [item.laneId, owner]))
-  const releases = new Map<Active, Given>()
-  for (const { laneId, ...said } of directives) {
-    const owner = owners.get(laneId)
-    if (owner) releases.set(owner, { ...(releases.get(owner) ?? owner.release), ...said })
-  }
-  return releases
-}
-
-/** The held lanes into which something came since they were looked at, with their new count. */
-async function arrivalsOf(tx: TransactionSql, table: string, roomy: Active[]): Promise<Map<Active, string>> {
-  if (roomy.length === 0) return new Map()
-  const seen = roomy.map(({ lane }) => ({ id: lane.id, arrivals: lane.arrivals }))
-  const rows = await tx<{ id: string; arrivals: string }[]>`
-    select l.id, l.arrivals from json_to_recordset(${JSON.stringify(seen)}::text::json) as s(id text, arrivals bigint)
-    join ${tx(table)} l on l.id = s.id where l.arrivals <> s.arrivals
-  `
-  const owners = new Map(roomy.map((owner) => [owner.lane.id, owner]))
-  return new Map(rows.flatMap(({ id, arrivals }) => [[owners.get(id), arrivals] as const]).filter(isOwned))
-}
-
-const isOwned = (entry: readonly [Active | undefined, string]): entry is readonly [Active, string] =>
-  entry[0] !== undefined
-
-async function withNextDue<Item extends { laneId: string }, Outcome>(
-  tx: TransactionSql,
-  { nextDue }: MailboxOptions<Item, Outcome>,
-  given: Release[],
-): Promise<Release[]> {
-  const open = given.filter(({ waitMs }) => waitMs === null).map(({ lane }) => lane.id)
-  if (!nextDue || open.length === 0) return given
-  const next = new Map((await nextDue(tx, open)).map(({ laneId, waitMs }) => [laneId, waitMs]))
-  return given.map((release) => ({ ...release, nextMs: next.get(release.lane.id) ?? null }))
-}
 
 /** Lanes with long work keep their lease; those that another holder took meanwhile are given up. */
 async function renew<Item extends { laneId: string }, Outcome>(box: Box<Item, Outcome>) {
@@ -356,9 +269,10 @@ async function renew<Item extends { laneId: string }, Outcome>(box: Box<Item, Ou
   }
 }
 
-async function rescueLanes<Item extends { laneId: string }, Outcome>({ app, options }: Box<Item, Outcome>) {
+async function rescueLanes<Item extends { laneId: string }, Outcome>({ app, options, watch }: Box<Item, Outcome>) {
   try {
     const count = (await options.rescue?.(app.sql)) ?? 0
+    watch.rescued(count)
     if (count > 0) app.log.error({ count, lanes: options.lanes }, 'lanes slept beside open items')
   } catch (err) {
     app.log.warn({ err, lanes: options.lanes }, 'rescue')

@@ -1,8 +1,17 @@
-import { AckPolicy, DeliverPolicy, DiscardPolicy, type NatsConnection, RetentionPolicy, StorageType } from 'nats'
+import {
+  AckPolicy,
+  DeliverPolicy,
+  DiscardPolicy,
+  type NatsConnection,
+  NatsError,
+  RetentionPolicy,
+  StorageType,
+  type StreamInfo,
+} from 'nats'
 import { streamConfig, streamName } from './stream.ts'
 
 /** A durable pull consumer, shared by all instances of the service that it is named after. */
-interface Consumer {
+export interface Consumer {
   name: string
   subject: string
   /** 1: strict order over all instances, for rare events. */
@@ -27,32 +36,75 @@ export const consumers = {
 /** How long a consumer may keep a message without a word; handlers that wait say `working` before. */
 export const ackWaitMs = 30_000
 
-/** Declares the stream and its consumers, as often as it is called, and checks that the server has what was declared. */
+/**
+ * Declares the stream and its consumers, as often as it is called, and checks that the server has what was declared. It is
+ * the operator's: a service may make anew what is lost (`restoreStream`, `restoreConsumer`), and change nothing.
+ */
 export async function provision(nc: NatsConnection, { replicas = 1 } = {}): Promise<void> {
-  const jsm = await nc.jetstreamManager()
-  const stream = {
-    ...streamConfig(replicas),
-    retention: RetentionPolicy.Limits,
-    storage: StorageType.File,
-    discard: DiscardPolicy.Old,
-  }
-  const there = await jsm.streams.info(streamName).catch(() => null)
+  const jsm = await managerOf(nc)
+  const stream = declaredStream(replicas)
+  const there = await orNull(jsm.streams.info(streamName))
   const { config } = there ? await jsm.streams.update(streamName, stream) : await jsm.streams.add(stream)
   assertDeclared(`stream ${streamName}`, stream, config)
-  for (const { name, subject, maxAckPending = 4096 } of Object.values<Consumer>(consumers)) {
-    const consumer = {
-      durable_name: name,
-      filter_subject: subject,
-      ack_policy: AckPolicy.Explicit,
-      deliver_policy: DeliverPolicy.All,
-      ack_wait: ackWaitMs * 1e6,
-      max_deliver: -1,
-      max_ack_pending: maxAckPending,
-    }
-    const info = await jsm.consumers.add(streamName, consumer)
-    assertDeclared(`consumer ${name}`, consumer, info.config)
+  for (const each of Object.values<Consumer>(consumers)) {
+    const consumer = declaredConsumer(each)
+    const isThere = await orNull(jsm.consumers.info(streamName, each.name))
+    const info = isThere
+      ? await jsm.consumers.update(streamName, each.name, consumer)
+      : await jsm.consumers.add(streamName, consumer)
+    assertDeclared(`consumer ${each.name}`, consumer, info.config)
   }
 }
+
+/**
+ * While a cluster of nats-servers elects who leads, nobody answers, and then at once: whoever asks again soon loses no
+ * seconds of it.
+ */
+export const askAgainMs = 1_000
+
+/** The stream as it is; made anew when the server has none. */
+export async function restoreStream(nc: NatsConnection, replicas: number): Promise<StreamInfo> {
+  const { streams } = await managerOf(nc, askAgainMs)
+  return (await orNull(streams.info(streamName))) ?? streams.add(declaredStream(replicas))
+}
+
+/** Makes the consumer anew when the server has none of this name, and its stream too. */
+export async function restoreConsumer(nc: NatsConnection, name: string, replicas: number): Promise<void> {
+  await restoreStream(nc, replicas)
+  const jsm = await managerOf(nc, askAgainMs)
+  const declared = Object.values<Consumer>(consumers).find((each) => each.name === name)
+  if (!declared || (await orNull(jsm.consumers.info(streamName, name)))) return
+  await jsm.consumers.add(streamName, declaredConsumer(declared))
+}
+
+/** Without the client's question for the whole account, which no service may ask. */
+const managerOf = (nc: NatsConnection, timeout = 5_000) => nc.jetstreamManager({ checkAPI: false, timeout })
+
+async function orNull<T>(info: Promise<T>): Promise<T | null> {
+  try {
+    return await info
+  } catch (err) {
+    if (err instanceof NatsError && err.api_error?.code === 404) return null
+    throw err
+  }
+}
+
+const declaredStream = (replicas: number) => ({
+  ...streamConfig(replicas),
+  retention: RetentionPolicy.Limits,
+  storage: StorageType.File,
+  discard: DiscardPolicy.Old,
+})
+
+const declaredConsumer = ({ name, subject, maxAckPending = 4096 }: Consumer) => ({
+  durable_name: name,
+  filter_subject: subject,
+  ack_policy: AckPolicy.Explicit,
+  deliver_policy: DeliverPolicy.All,
+  ack_wait: ackWaitMs * 1e6,
+  max_deliver: -1,
+  max_ack_pending: maxAckPending,
+})
 
 function assertDeclared(what: string, declared: Record<string, unknown>, there: object) {
   for (const [field, value] of Object.entries(declared)) {

@@ -2,8 +2,10 @@ import { ErrorCode, headers, NatsError } from 'nats'
 import { z } from 'zod'
 import type { TransactionSql } from './database.ts'
 import { startLoop } from './loop.ts'
-import { provision } from './provision.ts'
+import { restoreStream } from './provision.ts'
 import type { DataService } from './service.ts'
+import type { EventHeaders } from './events.ts'
+import { counts } from './metrics/registered.ts'
 import { eventHeader, streamName } from './stream.ts'
 
 /** Rows a pass: 256 outstanding publishes are four times as fast as one by one. */
@@ -29,7 +31,7 @@ interface Row {
   seq: string
   id: string
   subject: string
-  headers: object
+  headers: EventHeaders
   payload: Uint8Array
 }
 
@@ -44,11 +46,18 @@ export function startRelay(app: DataService): Relay {
 
   async function turn() {
     if (!app.isConnected()) return pollMs
-    if (!checked) await checkStream(app)
-    checked = true
+    checked ||= await checkStream(app).then(() => true, waitsForLeader)
+    if (!checked) return failureRetryMs
     const { more, retryMs } = await app.sql.begin((tx) => pass(tx, app))
     if (retryMs >= failureRetryMs) checked = false
     return retryMs || (more ? 0 : pollMs)
+  }
+
+  /** The servers are electing, or starting: that passes. */
+  function waitsForLeader(err: unknown) {
+    if (!(err instanceof NatsError)) throw err
+    app.log.warn({ err }, 'relay')
+    return false
   }
 
   const loop = startLoop(app.log, 'relay', turn, { spacingMs })
@@ -90,6 +99,9 @@ async function pass(tx: TransactionSql, app: DataService) {
   const refused = results.flatMap((result) => ('refused' in result ? [result] : []))
   const failed = results.find((result) => 'failed' in result)
   if (published.length > 0) await markPublished(tx, published)
+  countOf(app).inc({ outcome: 'published' }, published.length)
+  countOf(app).inc({ outcome: 'refused' }, refused.length)
+  if (failed) countOf(app).inc({ outcome: 'failed' }, results.length - published.length - refused.length)
   for (const row of refused) {
     log.error(row, 'an event cannot be published and was set aside')
     await tx`update outbox set refused = ${row.refused} where seq = ${row.seq}`
@@ -97,6 +109,14 @@ async function pass(tx: TransactionSql, app: DataService) {
   if (failed && 'failed' in failed) log.warn({ err: failed.failed, waiting: rows.length - published.length }, 'relay')
   return { more: failed !== undefined || rows.length === batchRows, retryMs: failed ? failureRetryMs : 0 }
 }
+
+const countOf = ({ probes }: DataService) =>
+  counts(probes.metrics, {
+    name: 'svc_outbox_events_total',
+    help: 'Publishes of committed events: published, failed (tried again), or refused by the client for good and set aside.',
+    labelNames: ['outcome'],
+    from: [['published'], ['failed'], ['refused']],
+  })
 
 async function markPublished(tx: TransactionSql, published: { seq: string; published: number }[]) {
   const seqs = published.map(({ seq }) => seq)
@@ -108,7 +128,15 @@ async function markPublished(tx: TransactionSql, published: { seq: string; publi
   await tx`update relay_position set last_seq = greatest(last_seq, ${last})`
 }
 
-async function publish({ request }: DataService, row: Row): Promise<Result> {
+async function publish(app: DataService, row: Row): Promise<Result> {
+  const { trace = '' } = row.headers
+  const span = app.tracer?.begin(row.subject, { kind: 'producer', parent: trace })
+  const result = await put(app, span ? { ...row, headers: { ...row.headers, trace: span.traceparent } } : row)
+  span?.end('published' in result ? undefined : 'not published')
+  return result
+}
+
+async function put({ request }: DataService, row: Row): Promise<Result> {
   const carrier = headers()
   carrier.set('Nats-Msg-Id', row.id)
   carrier.set('Nats-Expected-Stream', streamName)
@@ -133,11 +161,7 @@ const PublishAck = z.union([
 ])
 
 async function checkStream({ nc, sql, log, streamReplicas }: DataService) {
-  const jsm = await nc.jetstreamManager()
-  const info = await jsm.streams.info(streamName).catch(async () => {
-    await provision(nc, { replicas: streamReplicas })
-    return jsm.streams.info(streamName)
-  })
+  const info = await restoreStream(nc, streamReplicas)
   const created = info.created
   await sql.begin(async (tx) => {
     const [before] = await tx<{ streamCreated: string; lastSeq: string }[]>`

@@ -1,4 +1,5 @@
-import { createInbox, ErrorCode, type Msg, type MsgHdrs, type NatsConnection, NatsError } from 'nats'
+import { randomBytes, randomFillSync } from 'node:crypto'
+import { ErrorCode, type Msg, type MsgHdrs, type NatsConnection, NatsError } from 'nats'
 import { createSoon } from './soon.ts'
 
 /** Sends a question and waits for its answer. Rejects when nobody serves the subject, when the time is up, or when the bus is lost meanwhile. */
@@ -12,6 +13,23 @@ interface Waiting {
 }
 
 const sweepMs = 50
+const tokenBytes = 12
+
+/**
+ * Words that nobody guesses. Every service may write into the inboxes of those that ask it, so an answer counts by the
+ * token of its question, which only the one that was asked has seen. The random bytes are drawn many at a time.
+ */
+function createTokens() {
+  const pool = Buffer.alloc(tokenBytes * 512)
+  let next = pool.length
+  return () => {
+    if (next === pool.length) {
+      randomFillSync(pool)
+      next = 0
+    }
+    return pool.toString('base64url', next, (next += tokenBytes))
+  }
+}
 
 /**
  * Questions over one inbox. The client's own `request` makes an error with a stack for every answer that it gets (nats 2.29,
@@ -19,10 +37,11 @@ const sweepMs = 50
  * questions of one turn of the event loop leave in one write.
  */
 export function createRequests(nc: NatsConnection, inboxPrefix: string) {
-  const inbox = createInbox(inboxPrefix)
+  // Not the client's own ids: who has seen one of those can tell the next, where the events come.
+  const inbox = `${inboxPrefix}.${randomBytes(16).toString('base64url')}`
   const waiting = new Map<string, Waiting>()
   const soon = createSoon()
-  let count = 0
+  const newToken = createTokens()
 
   function take(token: string) {
     const one = waiting.get(token)
@@ -48,7 +67,7 @@ export function createRequests(nc: NatsConnection, inboxPrefix: string) {
 
   const request: Request = (subject, body, headers, timeoutMs) =>
     new Promise((resolve, reject) => {
-      const token = (count++).toString(36)
+      const token = newToken()
       waiting.set(token, { resolve, reject, giveUpAt: performance.now() + timeoutMs })
       soon(() => {
         try {

@@ -2,9 +2,12 @@ import { testService, type TestService } from '@app/test/service.ts'
 import { afterAll, beforeAll, expect, test } from 'vitest'
 import { z } from 'zod'
 import { ask, call, systemCaller } from './ask.ts'
+import { writeCall } from './call-header.ts'
 import { rpc } from './contract.ts'
 import { Problem } from './problem.ts'
+import { consumers, provision } from './provision.ts'
 import { serve, type Serving } from './rpc.ts'
+import { streamName } from './stream.ts'
 
 const body = z.object({ text: z.string().max(10), count: z.int().default(1) })
 const echo = rpc({ subject: 'rpc.messaging.echo', summary: 'Echo', body, answer: z.object({ text: z.string() }) })
@@ -16,6 +19,9 @@ const fail = rpc({
 })
 const nobody = rpc({ subject: 'rpc.messaging.nobody', summary: 'Nobody serves it', answer: z.object({}) })
 const contracts = { echo, fail }
+const header = { organization: '', key: '', request: 'req_1', remainingMs: 1_000, trace: '', params: {}, query: {} }
+/** The words that were asked to be echoed. */
+const heard: string[] = []
 
 let app: TestService
 let serving: Serving
@@ -24,7 +30,10 @@ let release: () => void = () => {}
 beforeAll(async () => {
   app = await testService('messaging')
   serving = await serve(app, contracts, {
-    echo: async (_app, { body: { text, count } }) => ({ text: text.repeat(count), secret: 'column' }),
+    echo: async (_app, { body: { text, count } }) => {
+      heard.push(text)
+      return { text: text.repeat(count), secret: 'column' }
+    },
     fail: async ({ sql }, { body: { how } }) => {
       if (how === 'problem') throw new Problem('name_taken', { param: 'name', message: 'Taken.' })
       if (how === 'slow') await new Promise<void>((resolve) => (release = resolve))
@@ -34,6 +43,39 @@ beforeAll(async () => {
     },
   })
 })
+test('nobody can tell from one question where the answer to another is awaited', async () => {
+  const replies: string[] = []
+  const heard = app.nc.subscribe('rpc.messaging.listened', {
+    callback: (_err, { reply }) => void replies.push(reply ?? ''),
+  })
+  const listened = rpc({ subject: 'rpc.messaging.listened', summary: 'Listened', answer: z.object({}) })
+  const asked = [1, 2].map(() => call(app, listened, {}, systemCaller(), { timeoutMs: 300 }).catch(() => 'no answer'))
+  await expect.poll(() => replies).toHaveLength(2)
+  const [one = '', other = ''] = replies.map((reply) => reply.split('.').at(-1))
+  expect([one.length, other.length]).toEqual([16, 16])
+  expect(one.slice(0, 4)).not.toBe(other.slice(0, 4))
+  app.nc.publish(replies[0]?.replace(one, `${one.slice(0, -1)}!`) ?? '', '{"data":{}}')
+  expect(await Promise.all(asked)).toEqual(['no answer', 'no answer'])
+  heard.unsubscribe()
+})
+
+test('takes no event for a question, though it was led to its subject', async () => {
+  const { nc } = app
+  await provision(nc)
+  const carrier = writeCall({ ...header, organization: 'org_1' })
+  const { seq } = await nc
+    .jetstream()
+    .publish('event.messaging.led', JSON.stringify({ text: 'led' }), { headers: carrier })
+  heard.length = 0
+  const { name } = consumers.webhooksFanOut
+  nc.publish(`$JS.API.CONSUMER.MSG.NEXT.${streamName}.${name}`, '{"batch":1}', { reply: echo.subject })
+  const jsm = await nc.jetstreamManager()
+  const delivered = async () => (await jsm.consumers.info(streamName, name)).delivered.stream_seq
+  await expect.poll(delivered).toBe(seq)
+  await call(app, echo, { body: { text: 'asked' } }, systemCaller())
+  expect(heard).toEqual(['asked'])
+})
+
 afterAll(async () => {
   await serving.stop()
   await app.close()

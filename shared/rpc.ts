@@ -5,9 +5,12 @@ import { isDatabaseAway } from './database.ts'
 import { envelopeOf } from './envelope.ts'
 import { faultOf } from './faults.ts'
 import { fingerprintOf, parseJson, refuseBrokenText } from './json.ts'
+import { rounded } from './log.ts'
+import { durations } from './metrics/registered.ts'
 import { Problem, toProblem } from './problem.ts'
 import type { Service } from './service.ts'
 import { createSoon } from './soon.ts'
+import { type Span, traceIdOf } from './tracing.ts'
 
 /** Questions in work at a time, by count and by bytes; more are answered `service_unavailable`. */
 const limits = { count: 4096, bytes: 256 * 1024 * 1024 }
@@ -27,19 +30,28 @@ export async function serve<App extends Service, M extends object>(
 ): Promise<Serving> {
   const service = await app.nc.services.add({ name: app.name, version: '1.0.0', queue: app.name })
   const soon = createSoon()
+  const served = timesOf(app)
   const work = new Set<Promise<void>>()
   let bytes = 0
 
   for (const [name, contract] of Object.entries(contracts)) {
     if (!isRpc(contract)) continue
     const handler = handlers[name as keyof typeof handlers] as unknown as AnyHandler
-    const run = (message: ServiceMsg) => answer(app, contract, handler, message, soon)
+    const run = (message: ServiceMsg) =>
+      answer(app, contract, handler, message, soon).then((took) => {
+        served.observe({ subject: contract.subject, outcome: took.outcome }, took.durationMs / 1_000)
+      })
     service.addEndpoint(contract.subject.slice('rpc.'.length).replaceAll('.', '_'), {
       subject: contract.subject,
       handler: (err, message) => {
         if (err) return app.log.error({ err, subject: contract.subject }, 'rpc')
+        // The stream hands an event to whatever address asks for it; one that was led here is no question.
+        if (message.subject !== contract.subject) return
         const size = message.data.length
-        if (work.size >= limits.count || bytes + size > limits.bytes) return refuse(message)
+        if (work.size >= limits.count || bytes + size > limits.bytes) {
+          served.observe({ subject: contract.subject, outcome: 'overloaded' }, 0)
+          return refuse(message)
+        }
         bytes += size
         const job = run(message).finally(() => {
           bytes -= size
@@ -58,6 +70,13 @@ export async function serve<App extends Service, M extends object>(
   }
 }
 
+const timesOf = ({ probes }: Service) =>
+  durations(probes.metrics, {
+    name: 'svc_rpc_served_seconds',
+    help: "Questions that this process answered, by subject and outcome: ok, or the failure's name.",
+    labelNames: ['subject', 'outcome'],
+  })
+
 function refuse(message: ServiceMsg) {
   respondProblem(message, new Problem('service_unavailable'), readCall(message.headers).request)
 }
@@ -72,9 +91,15 @@ async function answer(
   const startedAt = performance.now()
   let call: CallHeader | undefined
   let problem: Problem | undefined
+  let span: Span | null | undefined
   try {
     call = readCall(message.headers)
-    const { input, caller } = open(contract, call, message.data)
+    span = app.tracer?.begin(contract.subject, {
+      kind: 'server',
+      parent: call.trace,
+      attributes: { organization: call.organization, request: call.request },
+    })
+    const { input, caller } = open(contract, span ? { ...call, trace: span.traceparent } : call, message.data)
     const result = await handler(app, input, caller)
     const whole = isWhole(result) ? result : undefined
     const body = whole ? whole.body : envelopeOf(contract, result, call.request)
@@ -85,17 +110,21 @@ async function answer(
     problem = isDatabaseAway(err) ? new Problem('service_unavailable', { cause: err }) : toProblem(err)
     respondProblem(message, problem, call?.request ?? '')
   }
-  logLine(app, contract, call, startedAt, problem)
+  span?.end(problem?.failure)
+  const durationMs = performance.now() - startedAt
+  logLine(app, contract, call, durationMs, problem)
+  return { outcome: problem?.failure ?? 'ok', durationMs }
 }
 
-function logLine({ log }: Service, contract: Rpc, call: CallHeader | undefined, startedAt: number, problem?: Problem) {
+function logLine({ log }: Service, contract: Rpc, call: CallHeader | undefined, durationMs: number, problem?: Problem) {
   const level = problem ? (problem.status >= 500 ? 'error' : 'info') : 'debug'
   if (!log.isLevelEnabled(level)) return
   const line = {
     subject: contract.subject,
     organization: call?.organization,
     request: call?.request,
-    durationMs: Math.round((performance.now() - startedAt) * 10) / 10,
+    trace: traceIdOf(call?.trace),
+    durationMs: rounded(durationMs),
     ...(problem && { problem: problem.failure, param: problem.param }),
     ...(problem && problem.status >= 500 && { err: problem.cause ?? problem }),
   }

@@ -4,7 +4,10 @@ import { type Bus, connectBus } from './bus.ts'
 import { isDatabaseAway, openDatabase, type Sql } from './database.ts'
 import type { CommonEnv } from './environment.ts'
 import { createLog } from './log.ts'
+import { readDatabase } from './metrics/database-readings.ts'
+import { timeQuestions } from './metrics/questions.ts'
 import { type Probes, startProbes } from './probes.ts'
+import { createTracer, type Tracer } from './tracing.ts'
 
 export type ServiceName = 'gateway' | 'messaging' | 'directory' | 'platform' | 'webhooks'
 
@@ -14,6 +17,8 @@ export interface Service extends Bus {
   log: Logger
   nc: NatsConnection
   probes: Probes
+  /** Undefined unless traces are wanted. */
+  tracer?: Tracer | undefined
   /** Copies of the event stream in a cluster of nats-servers. */
   streamReplicas: number
 }
@@ -27,11 +32,14 @@ export interface DataService extends Service {
 export async function start(name: ServiceName, env: CommonEnv): Promise<Service> {
   const log = createLog(name, env.LOG_LEVEL)
   const probes = await startProbes(env.PROBE_PORT, env.PROBE_HOST)
+  probes.metrics.setDefaultLabels({ service: name })
   probes.addCheck('starting', () => false)
-  const bus = await connectBus(name, env.NATS_URL, log)
+  const tracer = await createTracer(name, env)
+  const bus = await connectBus(name, env.NATS_URL, log, { nkeySeed: env.NATS_NKEY_SEED })
   probes.addCheck('nats', bus.isConnected)
   exitWhenClosed(bus.nc, log)
-  return { name, log, probes, streamReplicas: env.NATS_REPLICAS, ...bus }
+  const request = timeQuestions(bus.request, probes.metrics)
+  return { name, log, probes, tracer, streamReplicas: env.NATS_REPLICAS, ...bus, request }
 }
 
 /** As `start`, and the service's schema, for which it waits too. */
@@ -44,6 +52,7 @@ export async function startWithDatabase(
   outliveLostLogins(service.log)
   service.probes.addCheck('postgres', async () => (await sql`select 1`).length === 1)
   await waitForSchema(sql, service)
+  readDatabase({ ...service, sql })
   return { ...service, sql }
 }
 
@@ -96,7 +105,7 @@ const stopWithinMs = 24_000
  * On SIGTERM or SIGINT closes each in the order given: first what brings work in, last what the work needs. A step that
  * fails is logged and does not hold the next; after 24 s the process ends as it is.
  */
-export function stopInOrder({ log, probes }: Service, steps: Array<() => unknown>) {
+export function stopInOrder({ log, probes, tracer }: Service, steps: Array<() => unknown>) {
   let stopping = false
   async function stop(signal: string) {
     if (stopping) return
@@ -104,7 +113,7 @@ export function stopInOrder({ log, probes }: Service, steps: Array<() => unknown
     log.info({ signal }, 'stopping')
     setTimeout(() => exit(log, 1, 'not stopped in time'), stopWithinMs).unref()
     probes.addCheck('starting', () => false)
-    for (const [n, step] of steps.entries()) {
+    for (const [n, step] of [...steps, () => tracer?.stop()].entries()) {
       try {
         await step()
       } catch (err) {

@@ -17,6 +17,8 @@ export interface Running {
 export interface Place {
   dataDir: string
   watcher: Watcher
+  /** The users of a nats-server that we start, as its configuration names them; without it everybody may do everything. */
+  natsAuthorization?: string | undefined
 }
 
 /** What there is to know of one of the servers that the stack needs. */

@@ -22,19 +22,25 @@ export const nats: ServerKind = {
   startContainer: startNatsContainer,
 }
 
+/** Any of a cluster will do: the services, too, go on without one of them. */
+async function checkNats(urls: string) {
+  const checks = urls.split(',').map(checkServer)
+  const [first] = checks
+  await Promise.any(checks).catch(() => first)
+}
+
 /** A server introduces itself, before any login and any TLS, with `INFO {…}`. */
-async function checkNats(url: string) {
-  const [first = url] = url.split(',')
-  const greeting = await firstWords(first, 4222)
+async function checkServer(url: string) {
+  const greeting = await firstWords(url, 4222)
   if (!greeting.startsWith('INFO ')) throw new Error('the server does not speak the NATS protocol')
   if (!greeting.includes('"jetstream":true')) throw new Error('the server runs without JetStream (nats-server -js)')
 }
 
-async function startNats(program: string, { dataDir, watcher }: Place): Promise<Running> {
+async function startNats(program: string, { dataDir, watcher, natsAuthorization }: Place): Promise<Running> {
   const version = versionOf(program)
   const port = await portFor(dataDir, 'nats')
   const monitorPort = await portFor(dataDir, 'nats-monitor')
-  const file = writeConfiguration(dataDir, { port, monitorPort, version })
+  const file = writeConfiguration(dataDir, { port, monitorPort, version, natsAuthorization })
   const server = await supervise(
     dataDir,
     {
@@ -53,13 +59,13 @@ async function startNats(program: string, { dataDir, watcher }: Place): Promise<
   return { url, what: `NATS ${version} on port ${port}`, process: server, stop: server.stop }
 }
 
-interface Listening {
+interface Listening extends Pick<Place, 'natsAuthorization'> {
   port: number
   monitorPort: number
   version: string
 }
 
-function writeConfiguration(dataDir: string, { port, monitorPort, version }: Listening) {
+function writeConfiguration(dataDir: string, { port, monitorPort, version, natsAuthorization = '' }: Listening) {
   const folder = join(dataDir, 'nats')
   mkdirSync(folder, { recursive: true, mode: 0o700 })
   const file = join(folder, 'nats.conf')
@@ -77,7 +83,8 @@ jetstream {
   max_mem: 256MB
   max_file: 20GB
 ${syncInterval(version)}}
-`,
+${natsAuthorization}`,
+    { mode: 0o600 },
   )
   return file
 }
@@ -91,12 +98,12 @@ function syncInterval(version: string) {
   return major > 2 || minor >= 10 ? '  sync_interval: "10s"\n' : ''
 }
 
-function startNatsContainer({ dataDir, watcher }: Place): Promise<Running> {
+function startNatsContainer({ dataDir, watcher, natsAuthorization = '' }: Place): Promise<Running> {
   const inside = '/data/nats.conf'
   const configuration = `server_name: local
 max_payload: ${maxPayloadBytes}
 jetstream { store_dir: /data, sync_interval: "10s" }
-`
+${natsAuthorization}`
   return startContainer(dataDir, watcher, {
     name: 'nats',
     image: 'nats:2.12-alpine',

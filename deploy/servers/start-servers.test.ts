@@ -71,3 +71,13 @@ test('leaves a server that was named alone', async () => {
   expect(await firstWords(own.redisUrl, 0, 'PING\r\n')).toBe('+PONG\r\n')
   await own.stop()
 })
+
+test('a cluster of nats-servers is there when one of them answers', async () => {
+  const own = await startServers({ dataDir: join(dataDir, 'own-nats'), log, only: ['nats'] })
+  const urls = `nats://127.0.0.1:1,${own.natsUrl}`
+  vi.stubEnv('NATS_URL', urls)
+  const given = await startServers({ dataDir: join(dataDir, 'given-nats'), log, only: ['nats'] })
+  expect(given.natsUrl).toBe(urls)
+  await given.stop()
+  await own.stop()
+})

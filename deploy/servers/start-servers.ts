@@ -30,6 +30,7 @@ export interface ServersWanted {
   /** Deletes at `stop` also what had to be put outside the data folder, for one that will be deleted. */
   temporary?: boolean | undefined
   watcher?: Watcher | undefined
+  natsAuthorization?: string | undefined
 }
 
 const kinds = [postgres, redis, nats]
@@ -39,10 +40,11 @@ const kinds = [postgres, redis, nats]
  * this machine, on a free port of the loopback address; else a container; else, as root on Debian, a package is
  * installed. Rejects with a sentence that says what to install.
  */
-export async function startServers({ dataDir, log, only, temporary, watcher = {} }: ServersWanted): Promise<Servers> {
+export async function startServers(wishes: ServersWanted): Promise<Servers> {
+  const { dataDir, log, only, temporary, watcher = {}, natsAuthorization } = wishes
   claimFolder(dataDir)
   const wanted = kinds.filter(({ name }) => only?.includes(name) ?? true)
-  const place = { dataDir, watcher }
+  const place = { dataDir, watcher, natsAuthorization }
   const starts = await waysToStart(wanted, place, log)
   const results = await Promise.allSettled(starts.map((start) => withLine(start, log)))
   const running = new Map<ServerName, Running>()

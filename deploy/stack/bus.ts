@@ -1,3 +1,4 @@
+import { identityOf } from '@app/shared/bus.ts'
 import { createRequests } from '@app/shared/requests.ts'
 import type { Service } from '@app/shared/service.ts'
 import { connect } from 'nats'
@@ -6,13 +7,27 @@ import { sentenceOf } from '../command.ts'
 /** What a question to a service needs. */
 export type Bus = Pick<Service, 'nc' | 'request' | 'isConnected'>
 
+/** Where the bus is, and the secret of its operator; a server without users asks for none. */
+export interface BusPlace {
+  natsUrl: string
+  natsSeed?: string | undefined
+}
+
+/** How the operator connects. */
+export const operatorOptions = ({ natsUrl, natsSeed }: BusPlace) => ({
+  servers: natsUrl.split(','),
+  ...identityOf('deploy', natsSeed),
+})
+
 /** Connects for as long as the work takes. */
-export async function withBus<T>(natsUrl: string, work: (bus: Bus) => Promise<T>): Promise<T> {
-  const nc = await connect({ servers: natsUrl.split(','), name: 'deploy' }).catch((err) => {
+export async function withBus<T>(place: BusPlace, work: (bus: Bus) => Promise<T>): Promise<T> {
+  const { natsUrl } = place
+  const options = operatorOptions(place)
+  const nc = await connect(options).catch((err) => {
     throw new Error(`The nats-server at ${natsUrl} cannot be reached: ${sentenceOf(err)}`, { cause: err })
   })
   try {
-    const { request } = createRequests(nc, '_INBOX')
+    const { request } = createRequests(nc, options.inboxPrefix)
     return await work({ nc, request, isConnected: () => !nc.isClosed() })
   } finally {
     await nc.close()

@@ -5,7 +5,7 @@ import { call, systemCaller } from '@app/shared/ask.ts'
 import { listConversations } from '@app/shared/contracts/conversations.ts'
 import { authenticateKey, connectAccount, createKey, createOrganization } from '@app/shared/contracts/platform.ts'
 import { z } from 'zod'
-import { type Bus, withBus } from './bus.ts'
+import { type Bus, type BusPlace, withBus } from './bus.ts'
 import { readJson, writeJson } from './json-file.ts'
 
 const demoFile = z.object({
@@ -25,14 +25,14 @@ const inboundTimeoutMs = 15_000
 
 export interface DemoPlace {
   dataDir: string
-  natsUrl: string
+  bus: BusPlace
   simulatorUrl: string
 }
 
 /** An organization with an API key, a connected number, and a contact who has just written in: made once, kept in `demo.json`. */
-export async function keepDemo({ dataDir, natsUrl, simulatorUrl }: DemoPlace): Promise<Demo> {
+export async function keepDemo({ dataDir, bus: place, simulatorUrl }: DemoPlace): Promise<Demo> {
   const file = join(dataDir, 'demo.json')
-  return withBus(natsUrl, async (bus) => {
+  return withBus(place, async (bus) => {
     const known = demoFile.safeParse(readJson(file)).data
     const isKnown = known !== undefined && (await isValid(bus, known.api_key))
     if (isKnown && Date.now() - known.window_opened_at < windowMs) return known

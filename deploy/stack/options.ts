@@ -13,6 +13,8 @@ export interface Options {
   dataDir: string
   port: number
   replicas: Record<ServiceName, number>
+  /** Copies of the event stream; more than one needs a cluster of nats-servers. */
+  natsReplicas: number
   quiet: boolean
 }
 
@@ -26,6 +28,7 @@ export function readOptions(args: string[], env: NodeJS.ProcessEnv): Options {
     dataDir: dataDirOf(env),
     port: readPort(env['PORT'] || '8080'),
     replicas: readReplicas(values.replicas),
+    natsReplicas: Number(env['NATS_REPLICAS'] || 1),
     quiet: values.quiet,
   }
 }

@@ -2,6 +2,8 @@ import { randomBytes } from 'node:crypto'
 import { join } from 'node:path'
 import { z } from 'zod'
 import type { DataServiceName } from '../migration-files.ts'
+import { newSeed } from '../nats/keys.ts'
+import type { NatsUser } from '../nats/permissions.ts'
 import { readJson, writeJson } from './json-file.ts'
 
 const random = (bytes: number) => randomBytes(bytes).toString('base64url')
@@ -19,6 +21,12 @@ const secretsFile = z.object({
   upstreamAppId: text(() => String(randomBytes(6).readUIntBE(0, 6))),
   upstreamAppSecret: text(() => randomBytes(16).toString('hex')),
   upstreamVerifyToken: text(() => random(24)),
+  gatewayNatsSeed: text(newSeed),
+  messagingNatsSeed: text(newSeed),
+  directoryNatsSeed: text(newSeed),
+  platformNatsSeed: text(newSeed),
+  webhooksNatsSeed: text(newSeed),
+  deployNatsSeed: text(newSeed),
 })
 export type Secrets = z.infer<typeof secretsFile>
 
@@ -29,6 +37,21 @@ export const passwordsOf = (secrets: Secrets): Record<DataServiceName, string> =
   platform: secrets.platformPassword,
   webhooks: secrets.webhooksPassword,
 })
+
+/** Where the environment holds what a user logs in with, for servers with users of their own. */
+export const seedVariableOf = (user: NatsUser): string => `NATS_SEED_${user.toUpperCase()}`
+
+/**
+ * What a user of our own nats-server logs in with. At one given by an address it is `NATS_SEED_<USER>`, else
+ * `NATS_NKEY_SEED`, if that has users.
+ */
+export function natsSeedOf(secrets: Secrets, user: NatsUser): string | undefined {
+  const { env } = process
+  if (!env['NATS_URL']) return secrets[`${user}NatsSeed`]
+  return env[seedVariableOf(user)] || env['NATS_NKEY_SEED'] || undefined
+}
+
+export const newSecrets = (): Secrets => secretsFile.parse({})
 
 /** This data folder's secrets, made at its first start and kept in `secrets.json`, which nobody else may read. */
 export function keepSecrets(dataDir: string): Secrets {

@@ -4,7 +4,7 @@ import type { Program } from '../processes/supervise.ts'
 import { urlOfService } from '../roles.ts'
 import type { Servers } from '../servers/start-servers.ts'
 import { type Options, repository, type ServiceName, serviceNames } from './options.ts'
-import { passwordsOf, type Secrets } from './secrets.ts'
+import { natsSeedOf, passwordsOf, type Secrets } from './secrets.ts'
 
 /** What every program of the stack is told. */
 export interface Setup {
@@ -47,13 +47,15 @@ async function instanceOf(setup: Setup, service: ServiceName, n: number, count: 
     service === 'gateway'
       ? { PORT: String(port), REDIS_URL: servers.redisUrl }
       : { DATABASE_URL: urlOfService(servers.postgresUrl, service, passwordsOf(setup.secrets)[service]) }
+  const seed = natsSeedOf(setup.secrets, service)
+  const natsSeed = seed === undefined ? {} : { NATS_NKEY_SEED: seed }
   return {
     service,
     url: `http://127.0.0.1:${probePort}`,
     ...(service === 'gateway' && { publicUrl: `http://127.0.0.1:${port}` }),
     program: {
       ...nodeProgram(name, `services/${service}/main.ts`),
-      env: { ...environmentOf(setup), ...own, PROBE_PORT: String(probePort) },
+      env: { ...environmentOf(setup), ...natsSeed, ...own, PROBE_PORT: String(probePort) },
       stopMs: service === 'gateway' ? stopMs.gateway : stopMs.service,
     },
   }
@@ -103,7 +105,7 @@ const upstreamEnvironment = (secrets: Secrets) => ({
 
 /** Our own environment, so that a service's other settings can be given to `npm start`, without what is meant for us alone. */
 function passedOn(): NodeJS.ProcessEnv {
-  const ours = /^(DATABASE_URL|REDIS_URL|NATS_URL|PORT|SVC_.*|npm_.*|INIT_CWD)$/
+  const ours = /^(DATABASE_URL|REDIS_URL|NATS_URL|NATS_NKEY_SEED|NATS_SEED_.*|PORT|SVC_.*|npm_.*|INIT_CWD)$/
   return Object.fromEntries(Object.entries(process.env).filter(([name]) => !ours.test(name)))
 }
 

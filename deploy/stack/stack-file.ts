@@ -1,6 +1,7 @@
 import { rmSync } from 'node:fs'
 import { join } from 'node:path'
 import { z } from 'zod'
+import type { BusPlace } from './bus.ts'
 import type { Servers } from '../servers/start-servers.ts'
 import type { Demo } from './demo.ts'
 import { readJson, writeJson } from './json-file.ts'
@@ -11,13 +12,15 @@ export interface RunningStack {
   publicUrl: string
   simulatorUrl: string
   servers: Servers
+  bus: BusPlace
   demo: Demo
   services: RunningInstance[]
 }
 
 const fileOf = (dataDir: string) => join(dataDir, 'stack.json')
 
-export function writeStackFile(dataDir: string, { publicUrl, simulatorUrl, servers, demo, services }: RunningStack) {
+export function writeStackFile(dataDir: string, stack: RunningStack) {
+  const { publicUrl, simulatorUrl, servers, bus, demo, services } = stack
   const instances = services.map(({ service, process, url, publicUrl: gatewayUrl }) => ({
     service,
     instance: { pid: process.pid() ?? null, url, ...(gatewayUrl !== undefined && { public_url: gatewayUrl }) },
@@ -32,7 +35,9 @@ export function writeStackFile(dataDir: string, { publicUrl, simulatorUrl, serve
     simulator_url: simulatorUrl,
     postgres_url: servers.postgresUrl,
     redis_url: servers.redisUrl,
-    nats_url: servers.natsUrl,
+    nats_url: bus.natsUrl,
+    // Of the operator, who may do what an administrator does, and not what a service does.
+    nats_nkey_seed: bus.natsSeed ?? null,
     services: Object.fromEntries([...byName].map(([name, all]) => [name, all.map(({ instance }) => instance)])),
     servers: Object.fromEntries(servers.processes.map((server) => [server.name, { pid: server.pid() ?? null }])),
   })
@@ -43,7 +48,15 @@ export function removeStackFile(dataDir: string): void {
 }
 
 /** Where the stack of this data folder has its bus; undefined when none runs. */
-export function readNatsUrl(dataDir: string): string | undefined {
-  const stack = z.object({ nats_url: z.string() }).safeParse(readJson(fileOf(dataDir)))
-  return stack.data?.nats_url
+export function readBusPlace(dataDir: string): BusPlace | undefined {
+  const { data } = busPart.safeParse(readJson(fileOf(dataDir)))
+  return data && busPlaceOf(data)
 }
+
+const busPart = z.object({ nats_url: z.string(), nats_nkey_seed: z.string().nullable() })
+
+/** Where the bus is, as the file says. */
+export const busPlaceOf = ({ nats_url: natsUrl, nats_nkey_seed: seed }: z.infer<typeof busPart>): BusPlace => ({
+  natsUrl,
+  natsSeed: seed ?? undefined,
+})

@@ -70,5 +70,5 @@ test('what is more than a minute of calls is dropped and counted', async () => {
   const record = () => gateway.app.apiLog.record(exchange as never, 200, 1)
   for (let n = 0; n < 60_010; n++) record()
   const metrics = await gateway.app.probes.metrics.metrics()
-  expect(metrics).toContain('gateway_api_log_dropped_total 10')
+  expect(metrics).toContain('svc_api_log_dropped_total{service="gateway"} 10')
 })

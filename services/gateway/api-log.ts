@@ -29,7 +29,7 @@ export interface ApiLog {
 /** The log of every call under /v1, written in batches, one at a time. A gateway that is killed loses its last milliseconds of it. */
 export function startApiLog(service: Pick<Service, 'request' | 'isConnected' | 'log' | 'probes'>): ApiLog {
   const dropped = new Counter({
-    name: 'gateway_api_log_dropped_total',
+    name: 'svc_api_log_dropped_total',
     help: 'Calls that the API log lost because the platform service was away for too long.',
     registers: [service.probes.metrics],
   })

@@ -1,3 +1,4 @@
+import { counts } from '@app/shared/metrics/registered.ts'
 import type { Service } from '@app/shared/service.ts'
 import type { Store } from '@app/shared/store/store.ts'
 import { createTurns, type Turns } from '@app/shared/turns.ts'
@@ -8,7 +9,7 @@ import { createRunOnce, type RunOnce } from './idempotency.ts'
 import { createInFlight, type InFlight } from './limits/in-flight.ts'
 import { createRateLimiter, type RateLimiter } from './limits/rate-limit.ts'
 import type { SharedBudgets } from './limits/rate-lease.ts'
-import { type Answers, exposeMetrics } from './metrics.ts'
+import { createMeters, exposeStanding, type Meters } from './metrics.ts'
 
 /** What the gateway's parts may use. */
 export interface App extends Service {
@@ -18,7 +19,7 @@ export interface App extends Service {
   inFlight: InFlight
   runOnce: RunOnce
   apiLog: ApiLog
-  answers: Answers
+  meters: Meters
   /** Where files lie. */
   store: Store
   /** Uploads at a time, of each organization too: each may hold some megabytes, and takes as long as its client does. */
@@ -37,10 +38,13 @@ interface Given {
 }
 
 export function createApp(service: Service, { budgets, store, trustedProxies }: Given): App {
-  const limiter = createRateLimiter(budgets, service.log)
+  const fallbacks = counts(service.probes.metrics, {
+    name: 'svc_limiter_fallbacks_total',
+    help: 'Requests whose rate was limited by this gateway alone, since Redis did not answer.',
+  })
+  const limiter = createRateLimiter(budgets, service.log, () => fallbacks.inc())
   const inFlight = createInFlight()
-  const answers: Answers = new Map()
-  exposeMetrics(service.probes.metrics, answers, inFlight)
+  exposeStanding(service, inFlight, limiter)
   let stopping = false
   return {
     ...service,
@@ -50,7 +54,7 @@ export function createApp(service: Service, { budgets, store, trustedProxies }: 
     inFlight,
     runOnce: createRunOnce(),
     apiLog: startApiLog(service),
-    answers,
+    meters: createMeters(service),
     store,
     uploads: createTurns({ inAll: 32, ofOne: 8 }),
     trustedProxies,

@@ -257,10 +257,13 @@ describe('refusals wear the envelope', () => {
   })
 })
 
-test('answers are counted by status', async () => {
+test('answers are counted by route and status', async () => {
   const { metrics } = gateway.app.probes
   const count = async () =>
-    Number(/gateway_answers_total\{status="401"\} (\d+)/.exec(await metrics.metrics())?.[1] ?? 0)
+    Number(
+      /^svc_http_request_seconds_count\{.*route="\/v1\/me",status="401"\} (\d+)/m.exec(await metrics.metrics())?.[1] ??
+        0,
+    )
   const before = await count()
   await gateway.ask('/v1/me')
   expect(await count()).toBe(before + 1)

@@ -2,7 +2,7 @@ import underPressure from '@fastify/under-pressure'
 import { type Http, isRpc, type Rpc } from '@app/shared/contract.ts'
 import { getMe } from '@app/shared/contracts/platform.ts'
 import { notFound, Problem } from '@app/shared/problem.ts'
-import fastify, { type FastifyInstance, type RouteOptions } from 'fastify'
+import fastify, { type FastifyInstance, type FastifyRequest, type RouteOptions } from 'fastify'
 import type { App } from './app.ts'
 import { answer, answerProblem } from './exchange/answer.ts'
 import { answerMe } from './exchange/answer-me.ts'
@@ -11,6 +11,7 @@ import { openExchange, serve, type Work } from './exchange/exchange.ts'
 import { passOn } from './exchange/pass-on.ts'
 import { takeOver, type Take } from './exchange/take-over.ts'
 import { takeUpload } from './media/take-upload.ts'
+import { noRoute, type Route } from './metrics.ts'
 
 /** Some 20 KB each while they are idle. */
 const maxConnections = 20_000
@@ -51,7 +52,7 @@ export async function buildHttp(app: App, modules: object[], openapi: object): P
   const turnAway =
     (problem: Problem): Take =>
     (request, reply) =>
-      void serve(app, request, reply, () => {
+      void serve(app, noRoute, request, reply, () => {
         throw problem
       })
   const http = fastify({
@@ -66,15 +67,16 @@ export async function buildHttp(app: App, modules: object[], openapi: object): P
   await http.register(underPressure, {
     maxEventLoopDelay: maxEventLoopDelayMs,
     pressureHandler: (request, reply) =>
-      answerProblem(app, openExchange(app, request, reply), new Problem('service_unavailable')),
+      answerProblem(app, openExchange(app, request, reply, routeOf(request)), new Problem('service_unavailable')),
   })
   routeMeta(http, app, openapi)
   for (const contract of modules.flatMap((module) => Object.values(module)).filter(isRpc)) {
     if (!contract.http) continue
     const { method, path } = contract.http
     const work = workOf(contract, contract.http)
-    const url = `/v1${path.replaceAll(/\{(\w+)\}/g, ':$1')}`
-    http.route(takeOver(method, url, (request, reply) => void serve(app, request, reply, work)))
+    const pattern = `/v1${path.replaceAll(/\{(\w+)\}/g, ':$1')}`
+    const route = { method, pattern }
+    http.route(takeOver(method, pattern, (request, reply) => void serve(app, route, request, reply, work)))
   }
   await http.register((unknown, _options, done) => {
     unknown.addHook('onRequest', (request, reply, _next) => turnAway(notFound())(request, reply))
@@ -89,18 +91,21 @@ function workOf(contract: Rpc, http: Http): Work {
   return http.takesFile ? takeUpload : passOn(contract, http)
 }
 
+const routeOf = ({ method, routeOptions: { url } }: FastifyRequest): Route =>
+  url === undefined ? noRoute : { method, pattern: url }
+
 /** The two answers that need no key. */
 function routeMeta(http: FastifyInstance, app: App, openapi: object) {
   const description = Buffer.from(JSON.stringify(openapi))
   const health: RouteOptions = takeOver('GET', '/v1/health', (request, reply) => {
-    const exchange = openExchange(app, request, reply)
+    const exchange = openExchange(app, request, reply, routeOf(request))
     answer(app, exchange, 200, Buffer.from(JSON.stringify({ status: 'ok', request_id: exchange.requestId })))
   })
   // Liveness: it answers under pressure too.
   http.route({ ...health, config: { pressureHandler: () => undefined } })
   http.route(
     takeOver('GET', '/v1/openapi.json', (request, reply) => {
-      answer(app, openExchange(app, request, reply), 200, description)
+      answer(app, openExchange(app, request, reply, routeOf(request)), 200, description)
     }),
   )
 }

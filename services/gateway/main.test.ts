@@ -1,5 +1,6 @@
 import { type ChildProcess, type ChildProcessByStdio, spawn } from 'node:child_process'
 import { once } from 'node:events'
+import { tmpdir } from 'node:os'
 import { createInterface } from 'node:readline'
 import type { Readable } from 'node:stream'
 import { start } from '@app/shared/service.ts'
@@ -33,6 +34,7 @@ const settings = {
   UPSTREAM_APP_SECRET: 'app-secret',
   UPSTREAM_VERIFY_TOKEN: 'verify-token',
   UPSTREAM_APP_ID: '1000',
+  MEDIA_DIR: tmpdir(),
   PORT: '0',
   LOG_LEVEL: 'info',
 }

@@ -7,7 +7,7 @@ import { Problem } from '@app/shared/problem.ts'
 import type { FastifyInstance, FastifyRequest } from 'fastify'
 import type { App } from './app.ts'
 import { readBody } from './exchange/read-body.ts'
-import { takeOver } from './exchange/take-over.ts'
+import { takeOverWatched } from './exchange/watched.ts'
 import { traceparentOf } from './exchange/trace.ts'
 
 /** The platform's callbacks have at most 3 MB; the bus takes 8 MiB. */
@@ -24,7 +24,7 @@ export interface UpstreamSecrets {
 /** `GET` and `POST /upstream/callbacks`: outside the envelope, proven by the platform's signature, 200 once it is stored. */
 export function routeUpstreamCallbacks(http: FastifyInstance, app: App, secrets: UpstreamSecrets): void {
   http.route(
-    takeOver('GET', '/upstream/callbacks', (request, reply) => {
+    takeOverWatched(app, 'GET', '/upstream/callbacks', (request, reply) => {
       reply.hijack()
       const { 'hub.mode': mode, 'hub.verify_token': token, 'hub.challenge': challenge } = request.query as Query
       const isOurs = mode === 'subscribe' && isSame(token, secrets.verifyToken)
@@ -33,7 +33,7 @@ export function routeUpstreamCallbacks(http: FastifyInstance, app: App, secrets:
     }),
   )
   http.route(
-    takeOver('POST', '/upstream/callbacks', (request, reply) => {
+    takeOverWatched(app, 'POST', '/upstream/callbacks', (request, reply) => {
       reply.hijack()
       void accept(app, request, secrets.appSecret)
         .catch((err: unknown) => failureOf(app, err))

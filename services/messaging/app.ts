@@ -5,6 +5,7 @@ import type { Relay } from '@app/shared/relay.ts'
 import type { DataService } from '@app/shared/service.ts'
 import type { Upstream } from '@app/shared/upstream.ts'
 import type { acceptCallbacks } from './callbacks/accept-callback.ts'
+import type { Meters } from './metrics.ts'
 import type { MediaWays } from './media/media.ts'
 import type { KnownConversations } from './sends/known-conversations.ts'
 import type { createRefusalOf } from './senders/refusal-of.ts'
@@ -20,6 +21,7 @@ export interface Core extends DataService {
   known: KnownConversations
   templates: KnownTemplates
   media: MediaWays
+  meters: Meters
 }
 
 /** What a messaging handler may use. */

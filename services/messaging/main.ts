@@ -31,6 +31,7 @@ import { uploadMedia } from './media/upload-media.ts'
 import { redriveCallbacks } from './callbacks/redrive-callbacks.ts'
 import { sweepCallbackItems } from './callbacks/sweep-items.ts'
 import { oldMessagesSweep } from './messages/delete-old-messages.ts'
+import { createMeters, readStanding } from './metrics.ts'
 import { getMessage } from './messages/get-message.ts'
 import { listMessages } from './messages/list-messages.ts'
 import { acceptSends } from './sends/accept-send.ts'
@@ -64,7 +65,9 @@ const core: Core = {
   known: createKnownConversations(),
   templates: createKnownTemplates(service.sql),
   media: createMediaWays(env),
+  meters: createMeters(service),
 }
+readStanding(service)
 const dispatcher = startDispatcher(core)
 const copier = startCopier(core)
 const lateTelling = startLateTelling(core)

@@ -4,6 +4,7 @@ import type { Mailbox } from '@app/shared/mailbox.ts'
 import type { Relay } from '@app/shared/relay.ts'
 import type { DataService } from '@app/shared/service.ts'
 import type { Payloads } from './attempts/payloads.ts'
+import type { Meters } from './metrics.ts'
 import type { Replays } from './replays/enqueue-replays.ts'
 
 /** What the parts of webhooks have in common. */
@@ -14,6 +15,7 @@ export interface Core extends DataService {
   sealKeys: KeyRing
   egress: Egress
   payloads: Payloads
+  meters: Meters
 }
 
 /** What a handler may use. */

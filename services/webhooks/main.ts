@@ -19,6 +19,7 @@ import { listWebhookDeliveries } from './deliveries/list-webhook-deliveries.ts'
 import { partitions, sweepDead, sweepLanes, sweepReplays } from './deliveries/retention.ts'
 import { explainDelivery, explainEvents } from './explain/explain-deliveries.ts'
 import { startFanOut } from './fan-out/fan-out.ts'
+import { createMeters, readStanding } from './metrics.ts'
 import { replayWebhookDelivery } from './deliveries/replay-webhook-delivery.ts'
 import { cancelWebhookReplay } from './replays/cancel-webhook-replay.ts'
 import { createWebhookReplay } from './replays/create-webhook-replay.ts'
@@ -29,6 +30,7 @@ import { createWebhookSecret } from './subscriptions/create-webhook-secret.ts'
 import { deleteWebhookSecret } from './subscriptions/delete-webhook-secret.ts'
 import { disableWebhookSubscription, sweepFailing } from './subscriptions/disable-webhook-subscription.ts'
 import { enableWebhookSubscription } from './subscriptions/enable-webhook-subscription.ts'
+import { sweepSecrets } from './subscriptions/secrets.ts'
 import { testWebhookSubscription } from './subscriptions/test-webhook-subscription.ts'
 import { updateWebhookSubscription } from './subscriptions/update-webhook-subscription.ts'
 import { createWebhookSubscription } from './subscriptions/create-webhook-subscription.ts'
@@ -53,10 +55,12 @@ const core: Core = {
   sealKeys: env.SEAL_KEYS,
   egress,
   payloads: createPayloads(),
+  meters: createMeters(service),
 }
+readStanding(service)
 const housekeeping = await startHousekeeping(core, {
   partitions,
-  sweeps: [sweepExpired, sweepDead, sweepLanes, sweepReplays],
+  sweeps: [sweepExpired, sweepDead, sweepLanes, sweepReplays, sweepSecrets],
   minutely: [sweepOverflow, sweepFailing],
 })
 const attempts = startAttempts(core)

@@ -16,6 +16,7 @@ export interface S3Options {
 
 /** The least size of a part but the last; a file in the making holds one of them in memory. */
 const partBytes = 5 * 1024 * 1024
+const firstBytes = 128 * 1024
 const connectTimeoutMs = 3_000
 const answerTimeoutMs = 30_000
 
@@ -102,23 +103,32 @@ async function put(ask: Ask, fileKey: string, bytes: AsyncIterable<Uint8Array>):
   return { size, sha256: hash.digest('hex') }
 }
 
-/** The same bytes in buffers of one size, but the last. */
+/**
+ * The same bytes in parts of one size, but the last. All of them lie in one buffer, so each must be done with before the
+ * next is asked for; it grows with the first one, since most files are small.
+ */
 async function* parts(bytes: AsyncIterable<Uint8Array>): AsyncGenerator<Buffer> {
-  let part = Buffer.allocUnsafe(partBytes)
+  let buffer = Buffer.allocUnsafe(firstBytes)
   let length = 0
   for await (const chunk of bytes) {
     for (let from = 0; from < chunk.length;) {
       const taken = Math.min(chunk.length - from, partBytes - length)
-      part.set(chunk.subarray(from, from + taken), length)
+      if (length + taken > buffer.length) buffer = grown(buffer, length + taken)
+      buffer.set(chunk.subarray(from, from + taken), length)
       from += taken
       length += taken
       if (length < partBytes) continue
-      yield part
-      part = Buffer.allocUnsafe(partBytes)
+      yield buffer
       length = 0
     }
   }
-  if (length > 0) yield part.subarray(0, length)
+  if (length > 0) yield buffer.subarray(0, length)
+}
+
+function grown(buffer: Buffer, neededBytes: number) {
+  const larger = Buffer.allocUnsafe(Math.min(partBytes, Math.max(neededBytes, 2 * buffer.length)))
+  buffer.copy(larger)
+  return larger
 }
 
 async function putWhole(ask: Ask, fileKey: string, body: Buffer) {

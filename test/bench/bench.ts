@@ -6,6 +6,9 @@ import { stopChildren } from './child.ts'
 import type { Options } from './options.ts'
 import { makeFixture, type Fixture } from './project/fixture.ts'
 import { openProject, type Project } from './project/project.ts'
+import { readStatements, watchStatements } from './project/statements.ts'
+import { openPlans, type WatchPlans } from './project/watch-plans.ts'
+import type { Statement } from './statements.ts'
 import { temporaryFolder } from './temporary-folder.ts'
 
 /** What a measurement may use; each part is started when it is first asked for. */
@@ -19,6 +22,10 @@ export interface Bench {
   fixture: () => Promise<Fixture>
   /** Postgres and Redis of the floors' own, set as the project's are. */
   floorServers: () => Promise<Servers>
+  /** What each SQL statement has cost so far; none unless it was asked for, and the server can tell. */
+  statements: () => Promise<Statement[]>
+  /** Tells the plans of statements as they ran; undefined where the server cannot. The project is started anew for it. */
+  plans: () => Promise<WatchPlans | undefined>
   /** Ends all that was started. The folder, which holds the logs, is kept on request. */
   stop: (how?: { keepFolder: boolean }) => Promise<void>
   isStopping: () => boolean
@@ -27,8 +34,14 @@ export interface Bench {
 export function openBench(options: Options): Bench {
   const folder = temporaryFolder()
   let stopping = false
-  const project = once(() => openProject(folder, options))
+  let isWatched = false
+  const project = once(async () => {
+    const opened = await openProject(folder, options)
+    if (options.statements) isWatched = await watchStatements(opened)
+    return opened
+  })
   const fixture = once(async () => makeFixture(await project.get(), options))
+  const plans = once(async () => openPlans(await project.get()))
   const floorServers = once(() => startPrivateServers(join(folder, 'floors'), ['postgres', 'redis']))
   return {
     options,
@@ -37,6 +50,11 @@ export function openBench(options: Options): Bench {
     project: project.get,
     fixture: fixture.get,
     floorServers: floorServers.get,
+    async statements() {
+      const { sql } = await project.get()
+      return isWatched ? readStatements(sql()) : []
+    },
+    plans: plans.get,
     isStopping: () => stopping,
     async stop({ keepFolder } = { keepFolder: false }) {
       stopping = true

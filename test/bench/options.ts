@@ -10,14 +10,18 @@ export interface Options {
   quick: boolean
   /** Which job queues the fan-out is measured against. */
   peers: Peer[]
-  /** Take CPU profiles of the services, and print what costs most in each. */
+  /** Rows of the large side, where lists and backlogs are measured. */
+  rows: number
+  /** Take CPU profiles of the services, and print what costs most in each; statements too. */
   profile: boolean
+  /** Print what each SQL statement costs. */
+  statements: boolean
 }
 
 export const peers = ['bullmq', 'pg-boss', 'graphile-worker'] as const
 export type Peer = (typeof peers)[number]
 
-export const usage = `npm run bench -- [--only ${goalNames.slice(0, 3).join(',')},…] [--rounds 5] [--seconds 4] [--peers all] [--profile] [--quick]
+export const usage = `npm run bench -- [--only ${goalNames.slice(0, 3).join(',')},…] [--rounds 5] [--seconds 4] [--peers all] [--rows 1000000] [--profile] [--statements] [--quick]
 Goals: ${goalNames.join(', ')}`
 
 /** Throws a sentence about what is wrong. */
@@ -26,11 +30,13 @@ export function readOptions(args: string[]): Options {
   const quick = values.quick
   return {
     goals: readGoals(values.only),
-    rounds: readCount('--rounds', values.rounds ?? (quick ? '1' : '5')),
-    seconds: readCount('--seconds', values.seconds ?? (quick ? '1' : '4')),
+    rounds: readCount('--rounds', values.rounds ?? (quick ? '1' : '5'), { least: 1, most: 3600 }),
+    seconds: readCount('--seconds', values.seconds ?? (quick ? '1' : '4'), { least: 1, most: 3600 }),
+    rows: readCount('--rows', values.rows ?? (quick ? '10000' : '1000000'), { least: 10_000, most: 100_000_000 }),
     quick,
     peers: values.peers === 'all' ? [...peers] : readPeers(values.peers),
     profile: values.profile,
+    statements: values.statements || values.profile,
   }
 }
 
@@ -43,7 +49,9 @@ function parse(args: string[]) {
         rounds: { type: 'string' },
         seconds: { type: 'string' },
         peers: { type: 'string', default: 'bullmq' },
+        rows: { type: 'string' },
         profile: { type: 'boolean', default: false },
+        statements: { type: 'boolean', default: false },
         quick: { type: 'boolean', default: false },
       },
     })
@@ -68,9 +76,9 @@ function readPeers(text: string): Peer[] {
   })
 }
 
-function readCount(option: string, text: string) {
+function readCount(option: string, text: string, { least, most }: { least: number; most: number }) {
   const count = Number(text)
-  if (!Number.isInteger(count) || count < 1 || count > 3600)
-    throw new Error(`${option} must be a whole number from 1.\n${usage}`)
+  if (!Number.isInteger(count) || count < least || count > most)
+    throw new Error(`${option} must be a whole number from ${least} to ${most}.\n${usage}`)
   return count
 }

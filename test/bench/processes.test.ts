@@ -2,7 +2,7 @@ import { spawn } from 'node:child_process'
 import { once } from 'node:events'
 import { availableParallelism } from 'node:os'
 import { expect, onTestFinished, test } from 'vitest'
-import { cpuBetween, cpuMsOf, memoryMibOf, sumOf, watchOthers } from './processes.ts'
+import { allMemory, cpuBetween, cpuMsOf, memoryMibOf, sumOf, watchOthers } from './processes.ts'
 
 /** Uses 300 ms of CPU, however long that takes. */
 const burn = `
@@ -24,11 +24,23 @@ test('counts the CPU of a whole tree, also of a child that has ended since', asy
 
 test('reads nothing of a process that is not there', () => {
   expect(cpuMsOf({ gone: [2 ** 22 + 1] })).toEqual({ gone: 0 })
-  expect(memoryMibOf({ gone: [2 ** 22 + 1] })).toEqual({ gone: 0 })
+  expect(memoryMibOf({ gone: [2 ** 22 + 1] })).toEqual({ gone: { pss: 0, rss: 0 } })
 })
 
-test('reads the memory of a process', () => {
-  expect(memoryMibOf({ self: [process.pid] })['self']).toBeGreaterThan(20)
+test('splits the pages that processes have in common between them, and counts them in full in their resident sets', async () => {
+  const child = spawn(process.execPath, ['-e', "console.log('up'); setInterval(() => {}, 1000)"], {
+    stdio: ['ignore', 'pipe', 'inherit'],
+  })
+  onTestFinished(() => void child.kill('SIGKILL'))
+  await once(child.stdout, 'data')
+  const memory = memoryMibOf({ self: [process.pid], child: [child.pid ?? 0] })
+  for (const { pss, rss } of Object.values(memory)) {
+    expect(pss).toBeGreaterThan(5)
+    // Both run the pages of one node.
+    expect(rss - pss).toBeGreaterThan(5)
+  }
+  const { self, child: other } = memory
+  expect(allMemory(memory).pss).toBe((self?.pss ?? NaN) + (other?.pss ?? NaN))
 })
 
 test('does not take what its own tree uses for the work of others', async () => {

@@ -55,10 +55,32 @@ function machineBusyMs() {
   return ticks.reduce<number>((sum, some = 0) => sum + some, 0) * tickMs()
 }
 
-/** MiB of memory that each name's root processes hold (their resident sets). */
-export function memoryMibOf(roots: Roots): Record<string, number> {
-  const residentKib = (pid: number) => Number(/^VmRSS:\s*(\d+)/m.exec(read(`/proc/${pid}/status`))?.[1] ?? 0)
-  return mapRoots(roots, (pids) => pids.reduce((sum, pid) => sum + residentKib(pid), 0) / 1024)
+/** MiB that processes hold. */
+export interface Memory {
+  /** Proportional: a page that several processes have in common, such as those of one program, is split between them. */
+  pss: number
+  /** Resident: such a page counts in full for each. */
+  rss: number
+}
+
+/** What each name's root processes hold. */
+export function memoryMibOf(roots: Roots): Record<string, Memory> {
+  return mapRoots(roots, (pids) => {
+    const rollups = pids.map((pid) => read(`/proc/${pid}/smaps_rollup`))
+    return { pss: mibIn(rollups, 'Pss'), rss: mibIn(rollups, 'Rss') }
+  })
+}
+
+const mibIn = (rollups: string[], field: 'Pss' | 'Rss') =>
+  rollups.reduce((sum, text) => sum + Number(new RegExp(`^${field}:\\s*(\\d+) kB`, 'm').exec(text)?.[1] ?? 0), 0) / 1024
+
+/** Of all names together. */
+export const allMemory = (parts: Record<string, Memory>): Memory => {
+  const all = Object.values(parts)
+  return {
+    pss: all.reduce((sum, { pss }) => sum + pss, 0),
+    rss: all.reduce((sum, { rss }) => sum + rss, 0),
+  }
 }
 
 function mapRoots<T, U>(record: Record<string, T>, map: (value: T, name: string) => U): Record<string, U> {

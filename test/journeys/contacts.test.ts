@@ -195,7 +195,7 @@ test('a list pages to its end, each contact once, while others are added', async
 
 test('labels are attached, detached and shown to whoever listens; each change is told once', async () => {
   const from = newPhone()
-  const { id } = await newContact({ phone_number: from })
+  const { id } = await newContact({ phone_number: from, name: 'Ana' })
   const path = `/${phone}/contacts/${id}/labels`
   for (let n = 0; n < 2; n++) {
     const attached = await api('POST', path, { body: { label_id: labelId } })

@@ -1,4 +1,5 @@
 import { afterAll, beforeAll, expect, test } from 'vitest'
+import { admin } from './admin.ts'
 import { client, type Json, newPhone, until } from './client.ts'
 import { connectNumber, everyPage, getRaw, newOrganization } from './organization.ts'
 import { type Receiver, startReceiver } from './receiver.ts'
@@ -76,6 +77,21 @@ test('1,000 parallel patches: one event for each real change', async () => {
   await patch(id, { assigned_to: 'last' })
   await until(() => expect(told(id)).toHaveLength(3))
 }, 120_000)
+
+test('an assignee who is a member is shown with name and e-mail', async () => {
+  const { id } = await newConversation()
+  const { body: me } = await api('GET', '/me')
+  const member = { name: 'Eva', email: 'eva@example.com' }
+  const { id: userId } = await admin(
+    'member', 'create', '--organization', me.data.organization.id, '--team', me.data.teams[0].id,
+    '--name', member.name, '--email', member.email,
+  ) // prettier-ignore
+  await patch(id, { assigned_to: userId })
+  await until(async () => {
+    const { body } = await api('GET', `/${phone}/conversations/${id}`)
+    expect(body.data.assignee).toEqual({ id: userId, ...member })
+  })
+})
 
 test('a customer who writes reopens what was resolved, and is counted as unread', async () => {
   const from = newPhone()

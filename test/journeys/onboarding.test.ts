@@ -250,6 +250,7 @@ test('a restriction that the platform reports stops sends, and its end lets them
     api('POST', `/${phone}/messages`, {
       body: { messaging_product: 'chat', to: newPhone(), type: 'text', text: { body: 'Hello' } },
     })
+  // Nobody waited for the report: messaging has it some milliseconds after platform.
   await until(async () => expect((await send()).body.error.code).toBe('account_restricted'))
   await control('/control/numbers', { phone_number_id: phone, status: 'CONNECTED', tell: true })
   await until(async () => expect(await account(customer.id)).toMatchObject({ status: 'connected' }))

@@ -18,6 +18,8 @@ export const Stack = z.object({
   postgres_url: z.string(),
   nats_url: z.string(),
   services: z.record(z.string(), z.array(Instance)),
+  /** Those that the stack started itself. */
+  servers: z.record(z.string(), z.object({ pid: z.number().nullable() })),
 })
 export type Stack = z.output<typeof Stack>
 
@@ -34,10 +36,15 @@ export interface StartedStack {
 const root = join(import.meta.dirname, '../..')
 const readyWithinMs = 100_000
 
-/** Runs the program behind `npm start`, with a data folder and a port of its own. */
-export async function startStack(args: string[] = [], dataDir = newFolder()): Promise<StartedStack> {
-  const env = { ...process.env, SVC_DATA_DIR: dataDir, PORT: String(await freePort()) }
-  for (const name of ['DATABASE_URL', 'REDIS_URL', 'NATS_URL']) delete env[name as keyof typeof env]
+/** Runs the program behind `npm start`, with a data folder, a port and servers of its own, but for those that are given. */
+export async function startStack(
+  args: string[] = [],
+  dataDir = newFolder(),
+  given: Record<string, string> = {},
+): Promise<StartedStack> {
+  const env: NodeJS.ProcessEnv = { ...process.env, SVC_DATA_DIR: dataDir, PORT: String(await freePort()) }
+  for (const name of ['DATABASE_URL', 'REDIS_URL', 'NATS_URL']) delete env[name]
+  Object.assign(env, given)
   const child = spawn(process.execPath, ['deploy/start.ts', '--quiet', ...args], {
     cwd: root,
     env,
@@ -77,7 +84,8 @@ async function untilReadable(read: () => Stack, hasEnded: () => boolean, output:
   throw new Error(`The stack did not get ready:\n${output.join('')}`)
 }
 
-function newFolder() {
+/** For a stack's data. */
+export function newFolder() {
   const folder = mkdtempSync(join(tmpdir(), 'messaging-service-stack-'))
   // So that the user whom Postgres runs as may enter it.
   chmodSync(folder, 0o711)

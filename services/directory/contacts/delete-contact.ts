@@ -2,12 +2,14 @@ import type { Handler } from '@app/shared/contract.ts'
 import type { deleteContact as contract } from '@app/shared/contracts/contacts.ts'
 import { notFound } from '@app/shared/problem.ts'
 import type { App } from '../app.ts'
+import { rememberStop } from './remembered-stops.ts'
 import { touchConversations } from '../conversations/touch-conversations.ts'
 
-/** Its names are free again, and nothing personal is kept; its conversations stay. */
+/** Its names are free again, and nothing personal is kept but, as hashes, that it wanted no marketing; its conversations stay. */
 export const deleteContact: Handler<App, typeof contract> = async ({ sql }, { params }, { organizationId }) => {
   const { phone_number_id: phoneNumberId, id } = params
   await sql.begin(async (tx) => {
+    await rememberStop(tx, organizationId, id)
     const deleted = await tx`
       update contacts set deleted_at = now(), updated_at = now(), phone_number = null, wa_id = null, bsuid = null,
         parent_bsuid = null, username = null, name = null, email = null, metadata = null

@@ -25,6 +25,11 @@ export const importContacts: Handler<App, typeof contract> = async ({ sql }, { p
     if (!account) throw notFound()
     const fresh = new Set(await takeWords(tx, [...newest.values()], origin))
     const entries = [...newest.values()].filter((entry) => fresh.has(entry.wa_id))
+    await lockKnown(
+      tx,
+      entries.map((entry) => entry.wa_id),
+      origin,
+    )
     const added = entries.filter(({ action }) => action === 'add')
     await makeUnknown(tx, added, origin)
     await nameUnnamed(tx, added, origin)
@@ -50,6 +55,21 @@ async function takeWords(tx: TransactionSql, entries: Entry[], { organizationId,
   `
   return rows.map(({ waId }) => waId)
 }
+
+/** The contacts that may be named or go, in the order of their keys, as whoever locks more than one does. */
+const lockKnown = (tx: TransactionSql, waIds: string[], { organizationId, phoneNumberId }: Origin) => tx`
+  select c.id from contacts c
+  where c.organization_id = ${organizationId} and c.id in (
+    select contact_id from identities
+    where organization_id = ${organizationId} and phone_number_id = ${phoneNumberId}
+      and (kind = 'phone' and value = any(${waIds.map((waId) => `+${waId}`)}::text[])
+        or kind = 'wa_id' and value = any(${waIds}::text[]))
+    union all
+    select contact_id from synced_contacts
+    where organization_id = ${organizationId} and phone_number_id = ${phoneNumberId} and wa_id = any(${waIds}::text[])
+  )
+  order by c.id for no key update
+`
 
 async function makeUnknown(tx: TransactionSql, added: Entry[], origin: Origin) {
   const { organizationId, phoneNumberId } = origin

@@ -4,6 +4,7 @@ import { recorded } from '@app/shared/events.ts'
 import { newId, timeOf } from '@app/shared/ids.ts'
 import type { Identity } from './identities.ts'
 import type { Origin } from './identity-updated.ts'
+import { rememberedStop } from './remembered-stops.ts'
 import type { Profile } from './sender.ts'
 
 /** A contact to be made together with its conversation. */
@@ -61,10 +62,10 @@ async function insertAll(sql: Sql | TransactionSql, contacts: NewContact[]): Pro
       where json_array_length(u.identities) = (select count(*) from claimed where claimed.contact_id = u.id)
     ), made as (
       insert into contacts (organization_id, id, phone_number_id, phone_number, wa_id, bsuid, parent_bsuid, username, name,
-        created_at, updated_at)
-      select organization_id, id, phone_number_id, phone_number, wa_id, bsuid, parent_bsuid, username, name, created_at,
-        created_at
-      from winners
+        marketing_preference, marketing_preference_at, created_at, updated_at)
+      select organization_id, id, phone_number_id, phone_number, wa_id, bsuid, parent_bsuid, username, name,
+        case when s.at is not null then 'stop' end, s.at, created_at, created_at
+      from winners u left join lateral (${rememberedStop(sql)}) s on true
     ), opened as (
       insert into conversations (organization_id, id, phone_number_id, contact_id, created_at)
       select organization_id, conversation_id, phone_number_id, id, conversation_created_at from winners

@@ -48,6 +48,15 @@ test('one event tells of the merge', async () => {
   ])
 })
 
+test('what the survivor learned by it is told as a change of the contact', async () => {
+  const { number, phone } = await twoContacts()
+  await number.inbound(both)
+  const events = await eventsOf(directory, number.organizationId)
+  expect(events.filter(({ type }) => type === 'contact.updated')).toMatchObject([
+    { data: { contact: { id: phone.contact.id, name: 'Ana', changed_fields: ['name'] } } },
+  ])
+})
+
 test('of two conversations one goes on with the window and the unread messages; the other stays readable', async () => {
   const { number, phone, bsuid } = await twoContacts()
   const sentAt = ago(1)

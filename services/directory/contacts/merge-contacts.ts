@@ -2,6 +2,7 @@ import type { TransactionSql } from '@app/shared/database.ts'
 import { record } from '@app/shared/events.ts'
 import type { App } from '../app.ts'
 import { mergeConversations } from '../conversations/merge-conversations.ts'
+import { factColumns, type Facts, recordUpdated } from './contact-events.ts'
 import { identitiesOf } from './identities.ts'
 import { identityUpdated, type Origin } from './identity-updated.ts'
 import { learn, type Profile, type Sender } from './sender.ts'
@@ -36,14 +37,17 @@ export async function mergeContacts(
     const filled = others.reduce(fill, survivor)
     const after = { ...filled, ...learned(filled, lastInboundAt) }
     await moveNames(tx, origin, survivorId, goneIds)
-    await moveLabels(tx, origin, survivorId, goneIds)
+    const hasMoreLabels = await moveLabels(tx, origin, survivorId, goneIds)
     await tx`
       update contacts set deleted_at = now(), updated_at = now(), merged_into = ${survivorId}
       where organization_id = ${origin.organizationId} and id = any(${goneIds}::text[])
     `
-    await update(tx, origin, after)
+    const contacts = await update(tx, origin, after)
     await addNames(tx, origin, survivorId, sender)
     await record(tx, [identityUpdated(survivorId, survivor, after, origin)])
+    const changed = (['name', 'email', 'metadata'] as const).filter((field) => survivor[field] !== after[field])
+    const fields = hasMoreLabels ? [...changed, 'labels' as const] : changed
+    if (fields.length > 0) await recordUpdated(tx, contacts, fields, origin)
   })
   app.relay.wake()
 }
@@ -81,8 +85,9 @@ const moveNames = (tx: TransactionSql, { organizationId }: Origin, survivorId: s
   where organization_id = ${organizationId} and contact_id = any(${goneIds}::text[])
 `
 
+/** True when the survivor has labels now that it had not. */
 async function moveLabels(tx: TransactionSql, { organizationId }: Origin, survivorId: string, goneIds: string[]) {
-  await tx`
+  const { count } = await tx`
     insert into contact_labels (organization_id, contact_id, label_id, phone_number_id)
     select distinct a.organization_id, ${survivorId}, a.label_id, a.phone_number_id
     from contact_labels a join labels l on l.organization_id = a.organization_id and l.id = a.label_id
@@ -92,15 +97,17 @@ async function moveLabels(tx: TransactionSql, { organizationId }: Origin, surviv
   await tx`
     delete from contact_labels where organization_id = ${organizationId} and contact_id = any(${goneIds}::text[])
   `
+  return count > 0
 }
 
-const update = (tx: TransactionSql, { organizationId }: Origin, contact: Row) => tx`
+const update = (tx: TransactionSql, { organizationId }: Origin, contact: Row) => tx<Facts[]>`
   update contacts set phone_number = ${contact.phoneNumber}, wa_id = ${contact.waId}, bsuid = ${contact.bsuid},
     parent_bsuid = ${contact.parentBsuid}, username = ${contact.username}, name = ${contact.name},
     email = ${contact.email}, metadata = ${contact.metadata && JSON.stringify(contact.metadata)}::text::jsonb,
     marketing_preference = ${contact.marketingPreference},
     marketing_preference_at = ${contact.marketingPreferenceAt}, updated_at = now()
   where organization_id = ${organizationId} and id = ${contact.id}
+  returning ${factColumns(tx)}
 `
 
 const addNames = (tx: TransactionSql, origin: Origin, survivorId: string, sender: Sender) => tx`

@@ -15,32 +15,32 @@ export interface Lesson {
 }
 
 /**
- * Writes what a contact was taught, with the events that tell it. False when the contact is not any more what it was when
- * the lesson was made: look again. A name that another contact took meanwhile stays its own, and the next message that
- * has both merges them.
+ * Writes what a contact was taught, with the events of what changed. False when the contact is not any more what it was
+ * when the lesson was made: look again. A name that another contact took meanwhile stays its own, and the next message
+ * that has both merges them.
  */
 export async function teachContact({ sql, relay }: App, lesson: Lesson, origin: Origin): Promise<boolean> {
-  const isNamed = lesson.after.name !== lesson.before.name
-  const taught = isNamed
-    ? await sql.begin((tx) => teachName(tx, lesson, origin))
-    : (await teach(sql, lesson, origin)) !== undefined
-  if (taught) relay.wake()
-  return taught
-}
-
-async function teachName(tx: TransactionSql, lesson: Lesson, origin: Origin): Promise<boolean> {
-  const contact = await teach(tx, lesson, origin)
-  if (!contact) return false
-  await recordUpdated(tx, [contact], ['name'], origin)
-  await touchConversations(tx, origin.organizationId, lesson.id)
+  const { before, after } = lesson
+  // One statement, unless there is an event that shows the whole contact.
+  const taught =
+    before.name === after.name
+      ? await teach(sql, lesson, origin)
+      : await sql.begin(async (tx) => {
+          const contacts = await teach(tx, lesson, origin)
+          await recordUpdated(tx, contacts, ['name'], origin)
+          await touchConversations(tx, origin.organizationId, lesson.id)
+          return contacts
+        })
+  if (taught.length === 0) return false
+  if (before.name !== after.name || isIdentityUpdate(before, after)) relay.wake()
   return true
 }
 
-/** One statement, since most lessons are one of many. */
-async function teach(sql: Sql | TransactionSql, { id, before, after, identities }: Lesson, origin: Origin) {
+function teach(sql: Sql | TransactionSql, lesson: Lesson, origin: Origin) {
+  const { id, before, after, identities } = lesson
   const { organizationId, phoneNumberId } = origin
   const events = isIdentityUpdate(before, after) ? [identityUpdated(id, before, after, origin)] : []
-  const [contact] = await sql<Facts[]>`
+  return sql<Facts[]>`
     with taught as (
       update contacts set phone_number = ${after.phoneNumber}, wa_id = ${after.waId}, bsuid = ${after.bsuid},
         parent_bsuid = ${after.parentBsuid}, username = ${after.username}, name = ${after.name}, updated_at = now()
@@ -62,5 +62,4 @@ async function teach(sql: Sql | TransactionSql, { id, before, after, identities 
     )
     select ${factColumns(sql)} from taught
   `
-  return contact
 }

@@ -59,6 +59,15 @@ test('null clears name and metadata', async () => {
   expect(await number.update(id, { name: null, metadata: null })).toMatchObject({ name: null, metadata: null })
 })
 
+test('a name that a message brings is a change, once', async () => {
+  const number = await newNumber(directory.app)
+  const { contact } = await number.open({ phone_number: '+15550123456' })
+  for (let n = 0; n < 2; n++) await number.inbound({ wa_id: '15550123456', profile_name: 'Ana' })
+  const events = await eventsOf(directory, number.organizationId)
+  expect(events.map(({ type }) => type)).toEqual(['contact.created', 'contact.updated'])
+  expect(events[1]).toMatchObject({ data: { contact: { id: contact.id, name: 'Ana', changed_fields: ['name'] } } })
+})
+
 test('of many parallel changes to one value only one is a change', async () => {
   const { number, id } = await newContact()
   await Promise.all(Array.from({ length: 50 }, () => number.update(id, { name: 'Eva' })))
@@ -76,7 +85,7 @@ test.each([
   [{ metadata: [] }, 'metadata'],
   [{ metadata: Object.fromEntries(Array.from({ length: 65 }, (_, n) => [n, n])) }, 'metadata'],
   [{ metadata: { text: 'x'.repeat(16 * 1024) } }, 'metadata'],
-])('refuses %j', (body, param) => {
+])('refuses body %#', (body, param) => {
   expect(updateContact.body.safeParse(body).error?.issues[0]?.path).toEqual([param])
 })
 
@@ -124,4 +133,23 @@ test('deleting leaves nothing personal behind', async () => {
   await number.remove(id)
   const [row] = await directory.sql<{ text: string }[]>`select contacts::text as text from contacts where id = ${id}`
   expect(row?.text).not.toMatch(/Ana|ana@|15550123456|gold/)
+})
+
+test('who wanted no marketing is still not sent any after the contact was deleted, until the person resumes', async () => {
+  const { number } = await newContact()
+  const ana = { phone_number: '+15550188001' }
+  const marketing = { marketing: true, window: 'any' } as const
+  const { contact } = await number.open(ana)
+  await directory.sql`update contacts set marketing_preference = 'stop', marketing_preference_at = now() where id = ${contact.id}`
+  await number.remove(contact.id)
+  await expect(number.open(ana, marketing)).rejects.toMatchObject({ failure: 'marketing_opted_out' })
+  const again = await number.open(ana, { window: 'any' })
+  expect(again.contact.id).not.toBe(contact.id)
+  await expect(number.open(ana, marketing)).rejects.toMatchObject({ failure: 'marketing_opted_out' })
+  await directory.sql`update contacts set marketing_preference = 'resume', marketing_preference_at = now() where id = ${again.contact.id}`
+  await number.open(ana, marketing)
+  await number.remove(again.contact.id)
+  await number.open(ana, marketing)
+  const kept = await directory.sql`select * from remembered_stops where organization_id = ${number.organizationId}`
+  expect(kept).toEqual([])
 })

@@ -89,10 +89,10 @@ test('a client that goes on from the newest change it saw misses none, beside sl
   let since = start
   let isDone = false
   const writer = async (n: number) => {
-    for (let i = 0; i < 25; i++) {
+    for (let i = 0; i < 15; i++) {
       const id = made[(n * 7 + i) % made.length] ?? ''
       await directory.sql.begin(async (tx) => {
-        await tx`select pg_sleep(random() * 0.02)`
+        await tx`select pg_sleep(random() * 0.2)`
         const [row] = await tx<{ updatedAt: Date }[]>`
           update conversations set unread_count = unread_count + 1, updated_at = now() where id = ${id}
           returning updated_at

@@ -4,6 +4,7 @@ import { notFound, Problem } from '@app/shared/problem.ts'
 import type { z } from 'zod'
 import type { App } from '../app.ts'
 import { type Identity, identitiesOfPhone } from '../contacts/identities.ts'
+import { hasStopped } from '../contacts/remembered-stops.ts'
 import { newContactIds, unknownContact } from '../contacts/insert-contacts.ts'
 import { windowUntil } from './conversations.ts'
 import { insertConversation } from './insert-conversation.ts'
@@ -25,6 +26,8 @@ export const openConversation: Handler<App, typeof contract> = async (app, { par
     const [contact] = contacts
     refuse(account, contact, body)
     if (!contact) {
+      if (body.marketing && (await hasStopped(app.sql, { organizationId, phoneNumberId, identities })))
+        throw new Problem('marketing_opted_out')
       const made = newRecipient(body)
       const isMade = await app.insertContact({ ...made, organizationId, phoneNumberId, traceparent })
       if (!isMade) continue

@@ -1,5 +1,7 @@
 import type { IncomingMessage } from 'node:http'
 import type { Problem } from '@app/shared/problem.ts'
+import { rounded } from '@app/shared/log.ts'
+import { traceIdOf } from '@app/shared/tracing.ts'
 import type { App } from '../app.ts'
 import { pushRateHeaders } from '../limits/rate-headers.ts'
 import type { Exchange } from './exchange.ts'
@@ -47,16 +49,29 @@ function write(app: App, exchange: Exchange, status: number, body: Bytes, more: 
 const latin1 = (body: Bytes) =>
   typeof body === 'string' ? body : Buffer.from(body.buffer, body.byteOffset, body.byteLength).toString('latin1')
 
-function close({ apiLog, answers, log }: App, exchange: Exchange, status: number, problem?: Problem) {
+function close({ apiLog, meters, log }: App, exchange: Exchange, status: number, problem?: Problem) {
   const durationMs = performance.now() - exchange.startedAt
   apiLog.record(exchange, status, durationMs)
-  answers.set(status, (answers.get(status) ?? 0) + 1)
+  meters.answered(exchange.route, status, durationMs)
+  if (problem) meters.refused(problem.failure)
+  exchange.span?.end(status < 500 ? undefined : String(status))
   const level = status < 500 ? 'debug' : status === 503 ? 'warn' : 'error'
   if (!log.isLevelEnabled(level)) return
-  const { request, requestId } = exchange
-  const { method, url = '' } = request.raw
-  log[level]({ request: requestId, method, path: pathOf(url), status, durationMs, ...causeOf(problem) }, 'http')
+  log[level](
+    { ...lineOf(exchange), status, durationMs: rounded(durationMs), problem: problem?.failure, ...causeOf(problem) },
+    'http',
+  )
 }
+
+/** The route, and not the path: a client may write anything there, and the API log has it. */
+const lineOf = ({ requestId, request, route, identity, traceparent }: Exchange) => ({
+  request: requestId,
+  organization: identity?.value.organizationId,
+  key: identity?.value.keyId,
+  trace: traceIdOf(traceparent),
+  method: request.method,
+  route: route.pattern,
+})
 
 /** A 503 tells why in a word, for there may be thousands of them; a 500 with its stack. */
 function causeOf(problem: Problem | undefined) {

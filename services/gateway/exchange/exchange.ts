@@ -1,6 +1,7 @@
 import type { ServerResponse } from 'node:http'
 import { newId } from '@app/shared/ids.ts'
 import { Problem, toProblem } from '@app/shared/problem.ts'
+import type { Span } from '@app/shared/tracing.ts'
 import type { FastifyReply, FastifyRequest } from 'fastify'
 import { authenticate, type Identity } from '../access/authenticate.ts'
 import { clientIp } from '../access/client-ip.ts'
@@ -8,7 +9,8 @@ import type { Known } from '../access/look-up.ts'
 import type { App } from '../app.ts'
 import { type Budget, standingOf } from '../limits/budget.ts'
 import { answerProblem } from './answer.ts'
-import { traceparentOf } from './trace.ts'
+import type { Route } from '../metrics.ts'
+import { traceRequest } from './trace.ts'
 
 /** How long a client waits for its answer. */
 const deadlineMs = 25_000
@@ -25,8 +27,10 @@ export interface Exchange {
   /** performance.now of the moment after which nobody waits for the answer. */
   deadline: number
   ip: string
+  route: Route
   /** W3C trace context. */
   traceparent: string
+  span: Span | null | undefined
   /** Who asks, once that is known. */
   identity: Known<Identity> | null
   /** What it spends of. */
@@ -41,7 +45,7 @@ export interface Admitted extends Exchange {
 /** What is done for an admitted request: it answers, or throws what is answered. */
 export type Work = (app: App, exchange: Admitted) => void | Promise<void>
 
-export function openExchange({ trustedProxies }: App, request: FastifyRequest, reply: FastifyReply): Exchange {
+export function openExchange(app: App, request: FastifyRequest, reply: FastifyReply, route: Route): Exchange {
   // The answer is written by us, as the bytes that it came in.
   reply.hijack()
   const startedAt = performance.now()
@@ -51,8 +55,9 @@ export function openExchange({ trustedProxies }: App, request: FastifyRequest, r
     requestId: newId('req'),
     startedAt,
     deadline: startedAt + deadlineMs,
-    ip: clientIp(request.raw, trustedProxies),
-    traceparent: traceparentOf(request.headers.traceparent),
+    ip: clientIp(request.raw, app.trustedProxies),
+    route,
+    ...traceRequest(app, request.headers.traceparent, route),
     identity: null,
     budget: null,
   }
@@ -62,8 +67,14 @@ export function openExchange({ trustedProxies }: App, request: FastifyRequest, r
  * Everything that needs a key goes this way: who is it, may it ask again so soon, then the work. Never throws. Nothing is
  * awaited that is known already.
  */
-export async function serve(app: App, request: FastifyRequest, reply: FastifyReply, work: Work): Promise<void> {
-  const exchange = openExchange(app, request, reply)
+export async function serve(
+  app: App,
+  route: Route,
+  request: FastifyRequest,
+  reply: FastifyReply,
+  work: Work,
+): Promise<void> {
+  const exchange = openExchange(app, request, reply, route)
   try {
     const found = authenticate(app, exchange)
     exchange.identity = found instanceof Promise ? await found : found

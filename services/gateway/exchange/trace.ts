@@ -1,4 +1,7 @@
 import { randomBytes } from 'node:crypto'
+import type { Service } from '@app/shared/service.ts'
+import type { Span } from '@app/shared/tracing.ts'
+import type { Route } from '../metrics.ts'
 
 const given = /^00-(?!0{32})[0-9a-f]{32}-(?!0{16})[0-9a-f]{16}-[0-9a-f]{2}$/
 
@@ -9,8 +12,30 @@ const spanLength = 16
 
 /** The W3C trace context of a request: the client's own, when it is well-formed, or a new one. */
 export function traceparentOf(header: string | string[] | undefined): string {
-  if (typeof header === 'string' && given.test(header)) return header
+  if (isGiven(header)) return header
   return `00-${randomHex(traceLength)}-${randomHex(spanLength)}-00`
+}
+
+const isGiven = (header: string | string[] | undefined): header is string =>
+  typeof header === 'string' && given.test(header)
+
+interface Traced {
+  span: Span | null | undefined
+  /** Of the span, or as `traceparentOf` says. */
+  traceparent: string
+}
+
+/** The span of a request: below its client's, where that has one. */
+export function traceRequest(
+  { tracer }: Pick<Service, 'tracer'>,
+  header: string | string[] | undefined,
+  route: Route,
+): Traced {
+  const name = `${route.method} ${route.pattern}`
+  const span = isGiven(header)
+    ? tracer?.begin(name, { kind: 'server', parent: header })
+    : tracer?.beginTrace(name, { kind: 'server' })
+  return { span, traceparent: span?.traceparent ?? traceparentOf(header) }
 }
 
 /** From a pool, since a call to the system's generator costs more than the whole rest. */

@@ -11,6 +11,8 @@ export interface RateLimiter {
   budget: (name: string, perMinute: number) => Budget
   /** Takes one token; false when there is none. Answers at once unless a new lease is needed. */
   take: (budget: Budget) => boolean | Promise<boolean>
+  /** Whether it goes on without the shared budgets. */
+  isAlone: () => boolean
 }
 
 /** The question that is out for a budget, and how many requests wait for its answer. */
@@ -23,7 +25,7 @@ interface Asking {
  * Budgets of a minute, spent in bursts, shared by all gateways through leases from Redis, whose sum never exceeds the
  * budget. The process's own count is kept beside it, so that it goes on alone when Redis is slow, gone or flushed.
  */
-export function createRateLimiter(shared: SharedBudgets, log: Logger): RateLimiter {
+export function createRateLimiter(shared: SharedBudgets, log: Logger, noteFallback = () => {}): RateLimiter {
   const budgets = new LRUCache<string, Budget>({ max: maxBudgets })
   const asking = new Map<Budget, Asking>()
   const redis = watch(shared, log)
@@ -31,7 +33,9 @@ export function createRateLimiter(shared: SharedBudgets, log: Logger): RateLimit
   function take(budget: Budget): boolean | Promise<boolean> {
     const now = performance.now()
     if (now < budget.emptyUntil || !hasOwn(budget, now)) return false
-    if (!redis.answers(now) || usable(budget, now) > 0) {
+    const isAlone = !redis.answers(now)
+    if (isAlone) noteFallback()
+    if (isAlone || usable(budget, now) > 0) {
       spend(budget, now)
       return true
     }
@@ -63,6 +67,7 @@ export function createRateLimiter(shared: SharedBudgets, log: Logger): RateLimit
 
   return {
     take,
+    isAlone: redis.isAway,
     budget(name, perMinute) {
       const budget = budgets.get(name) ?? newBudget(name, perMinute)
       setRate(budget, perMinute)
@@ -77,6 +82,7 @@ function watch({ ping }: SharedBudgets, log: Logger) {
   let isAway = false
   let askAt = 0
   return {
+    isAway: () => isAway,
     answers(now: number) {
       if (isAway && now >= askAt) {
         askAt = now + retryMs

@@ -7,7 +7,7 @@ import { toProblem } from '@app/shared/problem.ts'
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify'
 import type { z } from 'zod'
 import type { App } from '../app.ts'
-import { takeOver } from '../exchange/take-over.ts'
+import { takeOverWatched } from '../exchange/watched.ts'
 import { traceparentOf } from '../exchange/trace.ts'
 import { rangeOf } from './range.ts'
 
@@ -19,7 +19,7 @@ type File = z.output<typeof findMedia.answer>
 export function routeMedia(http: FastifyInstance, app: App): void {
   for (const method of ['GET', 'HEAD'] as const) {
     http.route(
-      takeOver(method, '/media/:opaque', (request, reply) => {
+      takeOverWatched(app, method, '/media/:opaque', (request, reply) => {
         reply.hijack()
         void serveFile(app, request, reply).catch((err: unknown) => fail(app, reply.raw, err))
       }),

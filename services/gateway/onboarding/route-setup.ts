@@ -9,7 +9,7 @@ import { notFound, Problem, toProblem } from '@app/shared/problem.ts'
 import type { FastifyInstance, FastifyRequest } from 'fastify'
 import type { App } from '../app.ts'
 import { readBody } from '../exchange/read-body.ts'
-import { takeOver } from '../exchange/take-over.ts'
+import { takeOverWatched } from '../exchange/watched.ts'
 import { traceparentOf } from '../exchange/trace.ts'
 import { admitVisitor } from './admit-visitor.ts'
 import { headersOf } from './page-headers.ts'
@@ -32,14 +32,14 @@ export function routeSetup(http: FastifyInstance, app: App, signup: Signup): voi
   ] as const) {
     const body = pageFile(name)
     http.route(
-      takeOver('GET', `/setup/${name}`, (_request, reply) => {
+      takeOverWatched(app, 'GET', `/setup/${name}`, (_request, reply) => {
         reply.hijack()
         write(app, reply.raw, 200, { ...headersOf(null, type), 'Cache-Control': 'public, max-age=300' }, body)
       }),
     )
   }
   http.route(
-    takeOver('GET', '/setup/:token', (request, reply) => {
+    takeOverWatched(app, 'GET', '/setup/:token', (request, reply) => {
       reply.hijack()
       const { token = '' } = request.params as { token?: string }
       if (!isToken(token)) return show(app, reply.raw, signup, unknownLink())
@@ -48,7 +48,7 @@ export function routeSetup(http: FastifyInstance, app: App, signup: Signup): voi
     }),
   )
   http.route(
-    takeOver('GET', '/setup', (request, reply) => {
+    takeOverWatched(app, 'GET', '/setup', (request, reply) => {
       reply.hijack()
       void findPage(app, request, signup)
         .catch((err: unknown) => failedPage(app, err))
@@ -60,7 +60,7 @@ export function routeSetup(http: FastifyInstance, app: App, signup: Signup): voi
     ['/setup/complete', completeSetup],
   ] as const) {
     http.route(
-      takeOver('POST', path, (request, reply) => {
+      takeOverWatched(app, 'POST', path, (request, reply) => {
         reply.hijack()
         void passOn(app, request, contract)
           .catch((err: unknown) => refusalOf(app, err))

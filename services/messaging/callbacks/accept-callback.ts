@@ -8,6 +8,7 @@ import { type CallbackItem, type Split, splitCallback } from './split.ts'
 /** Keeps a callback's bytes, and its parts in the lanes of their numbers, in one statement; the platform is answered after the commit. */
 export const acceptCallback: Handler<App, typeof contract> = async (app, { body }) => {
   await app.acceptCallback({ body, split: splitCallback(body) })
+  app.meters.callbacks.inc()
   app.callbacks.wake()
   return { accepted: true }
 }

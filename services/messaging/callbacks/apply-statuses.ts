@@ -56,7 +56,12 @@ export function applyStatuses(core: Core): (item: WaitingItem) => Promise<boolea
     inFlight: 1,
     rows: 256,
   })
-  return (item) => apply({ item, status: Status.parse(item.part) })
+  return async (item) => {
+    const status = Status.parse(item.part)
+    const known = await apply({ item, status })
+    if (known) core.meters.statuses.inc({ status: status.status })
+    return known
+  }
 }
 
 async function applyAll(tx: TransactionSql, batch: Reported[], media: FileAddresses): Promise<boolean[]> {

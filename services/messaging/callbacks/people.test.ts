@@ -33,6 +33,7 @@ test('wishes about marketing messages go to directory; others, and broken ones, 
     user_preferences: [
       { ...wish, value: 'stop' },
       { ...wish, value: 'perhaps' },
+      { ...wish, wa_id: undefined, user_id: 'no user id', value: 'stop' },
       { wa_id: undefined, user_id: 'US.1', category: 'marketing_messages', value: 'resume', timestamp: `${seconds}` },
     ],
   })

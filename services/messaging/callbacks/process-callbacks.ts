@@ -1,6 +1,7 @@
 import type { TransactionSql } from '@app/shared/database.ts'
 import { type Directive, type Done, type Mailbox, startMailbox } from '@app/shared/mailbox.ts'
 import { isDatabaseAway } from '@app/shared/database.ts'
+import { rounded } from '@app/shared/log.ts'
 import { Problem } from '@app/shared/problem.ts'
 import { z } from 'zod'
 import type { Core } from '../app.ts'
@@ -42,19 +43,22 @@ export function startCallbacks(core: Core, wakeDispatcher: () => void): Mailbox 
     next: takeItems,
     work: async ({ items }) => {
       const outcome: Outcome = { handled: [], parked: [], failed: [], away: false }
+      const note = noteItems(core)
       await Promise.all(
         items.map(async (item) => {
           try {
             const known = await handlers[item.kind](item)
+            note(item, known ? 'handled' : 'parked')
             if (known) outcome.handled.push(item.seq)
             else outcome.parked.push(item)
           } catch (err) {
             const away = isAway(err)
-            const line = { err, kind: item.kind, field: item.part['field'], phoneNumberId: item.phoneNumberId }
-            core.log[away ? 'warn' : 'error'](line, 'callback item')
+            const isUnfit = err instanceof z.ZodError
+            note(item, away ? 'away' : isUnfit ? 'unfit' : 'failed')
+            core.log[away ? 'warn' : 'error']({ err, ...lineOf(item) }, 'callback item')
             if (away) outcome.away = true
             // Of another shape than the platform's: it will never fit. The raw callback is kept.
-            else if (err instanceof z.ZodError) outcome.handled.push(item.seq)
+            else if (isUnfit) outcome.handled.push(item.seq)
             else outcome.failed.push(item)
           }
         }),
@@ -69,6 +73,27 @@ export function startCallbacks(core: Core, wakeDispatcher: () => void): Mailbox 
     rescue: wakeSleepers,
   })
 }
+
+function noteItems({ meters, log }: Core) {
+  const startedAt = performance.now()
+  return (item: WaitingItem, outcome: 'handled' | 'parked' | 'failed' | 'unfit' | 'away') => {
+    const { kind, attempts, receivedAt } = item
+    const isLast = attempts >= parkAttempts && (outcome === 'parked' || outcome === 'failed')
+    meters.items.inc({ kind, outcome: isLast ? 'given_up' : outcome })
+    if (outcome !== 'handled') return
+    meters.itemDelay.observe({ kind }, Math.max(0, Date.now() - receivedAt.getTime()) / 1_000)
+    if (!log.isLevelEnabled('debug')) return
+    log.debug({ ...lineOf(item), durationMs: rounded(performance.now() - startedAt), outcome }, 'callback item')
+  }
+}
+
+const lineOf = ({ organizationId, phoneNumberId, kind, part, attempts }: WaitingItem) => ({
+  organization: organizationId,
+  number: phoneNumberId,
+  kind,
+  field: part['field'],
+  attempt: attempts + 1,
+})
 
 const isAway = (err: unknown) => isDatabaseAway(err) || (err instanceof Problem && err.status >= 500)
 

@@ -1,5 +1,6 @@
 import { call, systemCaller } from '@app/shared/ask.ts'
 import { changeIdentity } from '@app/shared/contracts/directory-changes.ts'
+import { bsuid } from '@app/shared/contracts/fields.ts'
 import { newId, newIdAt } from '@app/shared/ids.ts'
 import { z } from 'zod'
 import type { Core } from '../app.ts'
@@ -17,12 +18,12 @@ const SystemMessage = z.looseObject({
   id: z.string().min(1),
   timestamp: epoch,
   from: digits,
-  from_user_id: z.string().nullish(),
+  from_user_id: bsuid.nullish().catch(null),
   system: z
     .looseObject({
       wa_id: digits,
       new_wa_id: digits,
-      user_id: z.string().nullish(),
+      user_id: bsuid.nullish().catch(null),
       parent_user_id: z.string().nullish(),
     })
     .catch({}),
@@ -33,7 +34,7 @@ const SystemMessage = z.looseObject({
  * conversation, without an event, unread count or window. One about somebody whom nobody knows changes nothing.
  */
 export async function recordSystem(core: Core, item: WaitingItem): Promise<boolean> {
-  const { id: upstreamId, timestamp, from = null, from_user_id: bsuid = null, system } = SystemMessage.parse(item.part)
+  const { id: upstreamId, timestamp, from = null, from_user_id: userId = null, system } = SystemMessage.parse(item.part)
   const { conversation, contact } = await call(
     core,
     changeIdentity,
@@ -41,7 +42,7 @@ export async function recordSystem(core: Core, item: WaitingItem): Promise<boole
       params: { phone_number_id: item.phoneNumberId },
       body: {
         id: upstreamId,
-        previous: { wa_id: from, bsuid },
+        previous: { wa_id: from, bsuid: userId },
         current: {
           wa_id: system.wa_id ?? system.new_wa_id ?? null,
           bsuid: system.user_id ?? null,

@@ -2,6 +2,7 @@ import { parseJson } from '@app/shared/json.ts'
 import { z } from 'zod'
 import { theirEnvelope } from '../upstream/words.ts'
 import { isKnownField, numberErrors } from './changes.ts'
+import { piecesOf } from './pieces.ts'
 
 /** One message, one status or one other change of a callback, with what stood around it. */
 export interface CallbackItem {
@@ -106,14 +107,16 @@ function splitChange(split: Split, entryId: string, time: number | undefined, fi
     return
   }
   const { metadata } = parsed.data
-  split.items.push({
-    kind: 'change',
-    entryId,
-    phoneNumberId: metadata?.phone_number_id ?? null,
-    metadata: metadata ?? {},
-    contacts: [],
-    part: { field, value: parsed.data, time },
-  })
+  for (const piece of piecesOf(field, parsed.data)) {
+    split.items.push({
+      kind: 'change',
+      entryId,
+      phoneNumberId: metadata?.phone_number_id ?? null,
+      metadata: metadata ?? {},
+      contacts: [],
+      part: { field, value: piece, time },
+    })
+  }
 }
 
 /** Those of a change's contacts that the part names; all of them when it names none. */

@@ -1,5 +1,6 @@
 import { call, systemCaller } from '@app/shared/ask.ts'
 import { recordPreferences } from '@app/shared/contracts/directory-changes.ts'
+import { bsuid } from '@app/shared/contracts/fields.ts'
 import { newId } from '@app/shared/ids.ts'
 import { z } from 'zod'
 import type { Core } from '../app.ts'
@@ -14,7 +15,7 @@ const Value = z.looseObject({
         .regex(/^\d{5,20}$/)
         .nullish()
         .catch(null),
-      user_id: z.string().nullish(),
+      user_id: bsuid.nullish().catch(null),
       category: z.string(),
       value: z.string(),
       timestamp: epoch,
@@ -30,9 +31,9 @@ export async function tellPreferences(core: Core, change: Change): Promise<boole
   if (phoneNumberId === null) return true
   const preferences = Value.parse(value).user_preferences.flatMap((preference) => {
     const wish = Preference.safeParse(preference.value)
-    const { wa_id: waId = null, user_id: bsuid = null, category, timestamp } = preference
-    if (category !== 'marketing_messages' || !wish.success || (waId === null && bsuid === null)) return []
-    return [{ wa_id: waId, bsuid, value: wish.data, at: timestamp.toISOString() }]
+    const { wa_id: waId = null, user_id: userId = null, category, timestamp } = preference
+    if (category !== 'marketing_messages' || !wish.success || (waId === null && userId === null)) return []
+    return [{ wa_id: waId, bsuid: userId, value: wish.data, at: timestamp.toISOString() }]
   })
   if (preferences.length === 0) return true
   await call(

@@ -26,7 +26,11 @@ export const startCopier = (core: Core): Mailbox =>
     refill: true,
     next: takeCopies,
     nextDue: nextCopies,
-    work: (item) => copy(core, item),
+    work: async (item) => {
+      const outcome = await copy(core, item)
+      core.meters.copies.inc({ outcome: outcome.kind })
+      return outcome
+    },
     settle: (tx, done) => settleCopies(tx, core.media, done),
     settled: core.relay.wake,
     rescue: wakeSleepers,
@@ -48,7 +52,7 @@ async function copy(core: Core, item: WaitingCopy): Promise<CopyOutcome> {
     await discardFile(core, fileKey)
     return result.kind === 'gone' && attempts >= goneAttempts ? { kind: 'failed' } : again
   } catch (err) {
-    core.log.warn({ err, mediaId: item.mediaId }, 'copy')
+    core.log.warn({ err, organization: item.organizationId, media: item.mediaId }, 'copy')
     return again
   }
 }
@@ -58,7 +62,15 @@ function note({ log }: Core, item: WaitingCopy, result: { kind: string; details?
   const durationMs = Math.round(performance.now() - startedAt)
   const { kind, details } = result
   log[kind === 'copied' ? 'debug' : 'warn'](
-    { organizationId, phoneNumberId, mediaId, attempts, durationMs, result: kind, details },
+    {
+      organization: organizationId,
+      number: phoneNumberId,
+      media: mediaId,
+      attempt: attempts,
+      durationMs,
+      outcome: kind,
+      details,
+    },
     'copy',
   )
 }

@@ -20,7 +20,7 @@ interface PlatformFile {
 
 export type UpstreamMedia = UploadResult | { kind: 'uploading' }
 
-type Ways = Pick<Core, 'sql' | 'upstream' | 'media' | 'log'>
+type Ways = Pick<Core, 'sql' | 'upstream' | 'media' | 'log' | 'meters'>
 
 /**
  * The platform's id of a file for one number: remembered from an earlier upload, or from one that is begun here. After
@@ -40,7 +40,7 @@ function begin(core: Ways, file: PlatformFile, key: string): Promise<UpstreamMed
   const upload = recall(core, file)
     .then((known) => known ?? uploadOnce(core, file))
     .catch((err: unknown) => {
-      core.log.warn({ err, mediaId: file.mediaId }, 'upload')
+      core.log.warn({ err, media: file.mediaId }, 'upload')
       return { kind: 'unreachable', details: 'Something of ours was away.' } as const
     })
     .finally(() => core.media.uploading.delete(key))
@@ -71,7 +71,7 @@ async function recall({ sql }: Pick<Core, 'sql'>, file: PlatformFile): Promise<U
 }
 
 async function uploadOnce(core: Ways, file: PlatformFile): Promise<UploadResult> {
-  const { sql, log } = core
+  const { sql, log, meters } = core
   const { organizationId, phoneNumberId, mediaId } = file
   const renewal = setInterval(() => void renew(core, file), (leaseSeconds * 1000) / 3)
   const startedAt = performance.now()
@@ -84,8 +84,9 @@ async function uploadOnce(core: Ways, file: PlatformFile): Promise<UploadResult>
       where organization_id = ${organizationId} and phone_number_id = ${phoneNumberId} and media_id = ${mediaId}
     `
     const durationMs = Math.round(performance.now() - startedAt)
+    meters.uploads.inc({ outcome: result.kind })
     log[result.kind === 'ready' ? 'debug' : 'warn'](
-      { organizationId, phoneNumberId, mediaId, durationMs, result },
+      { organization: organizationId, number: phoneNumberId, media: mediaId, durationMs, outcome: result.kind },
       'upload',
     )
     return result

@@ -1,8 +1,12 @@
+import { rounded } from '@app/shared/log.ts'
 import { type Mailbox, startMailbox } from '@app/shared/mailbox.ts'
+import { timeOf } from '@app/shared/ids.ts'
 import { unseal } from '@app/shared/seal.ts'
+import { traceIdOf } from '@app/shared/tracing.ts'
 import { LRUCache } from 'lru-cache'
 import type { Core } from '../app.ts'
-import { send } from '../upstream/send.ts'
+import { behaviourOf } from '../upstream/errors.ts'
+import { send, type SendResult } from '../upstream/send.ts'
 import { type Outcome, ourFailure, outcomeOf } from './outcome.ts'
 import { type OpenSend, takeHeads } from './open-send.ts'
 import { bringFile } from './bring-file.ts'
@@ -40,11 +44,22 @@ export function startDispatcher(core: Core): Mailbox {
     capacity: () => 1,
     refill: false,
     next: takeHeads,
-    work: (item) => workOn(core, item, tokenOf),
+    work: async (item) => noted(core, item, await workOn(core, item, tokenOf)),
     settle: (tx, done) => settleSends(tx, done, core.media),
     settled: core.relay.wake,
     rescue: wakeSleepers,
   })
+}
+
+/** Counts what became of a send. */
+function noted({ meters }: Core, { id }: OpenSend, outcome: Outcome): Outcome {
+  if (outcome.kind === 'sent') {
+    meters.ended.inc({ outcome: 'sent', code: '' })
+    meters.delay.observe(Math.max(0, Date.now() - timeOf(id).getTime()) / 1_000)
+  }
+  if (outcome.kind === 'failed') meters.ended.inc({ outcome: 'failed', code: outcome.failure.code })
+  if (outcome.kind === 'park') meters.parked.inc()
+  return outcome
 }
 
 async function workOn(core: Core, item: OpenSend, tokenOf: (item: OpenSend) => string): Promise<Outcome> {
@@ -77,6 +92,12 @@ async function workOn(core: Core, item: OpenSend, tokenOf: (item: OpenSend) => s
 
 async function attempt(core: Core, item: OpenSend, token: string) {
   const startedAt = performance.now()
+  // The platform is told nothing of our traces.
+  const span = core.tracer?.begin('send to the platform', {
+    kind: 'client',
+    parent: item.traceparent,
+    attributes: { organization: item.organizationId, message: item.id, attempt: item.attempts },
+  })
   const result = await send(core.upstream, {
     phoneNumberId: item.phoneNumberId,
     token,
@@ -86,19 +107,35 @@ async function attempt(core: Core, item: OpenSend, token: string) {
     body: bodyOf(item),
     contextId: item.contextId,
   })
+  const durationMs = performance.now() - startedAt
+  span?.end(result.kind === 'accepted' ? undefined : result.kind)
+  core.meters.calls.observe({ outcome: result.kind }, durationMs / 1_000)
+  if (result.kind === 'refused') core.meters.refusals.inc({ code: behaviourOf(result.code).code })
   const outcome = outcomeOf(item, result)
   const level = result.kind === 'accepted' ? 'debug' : 'warn'
   if (core.log.isLevelEnabled(level)) {
-    const { organizationId, phoneNumberId, id, attempts } = item
-    const durationMs = Math.round(performance.now() - startedAt)
-    const code = result.kind === 'refused' ? result.code : undefined
     core.log[level](
-      { organizationId, phoneNumberId, id, attempts, durationMs, result: result.kind, code, next: outcome.kind },
+      { ...lineOf(item), durationMs: rounded(durationMs), ...wordsOf(result), next: outcome.kind },
       'attempt',
     )
   }
   return outcome
 }
+
+const lineOf = ({ organizationId, phoneNumberId, id, attempts, traceparent }: OpenSend) => ({
+  organization: organizationId,
+  number: phoneNumberId,
+  message: id,
+  attempt: attempts,
+  trace: traceIdOf(traceparent),
+})
+
+/** The platform's own sentences may hold what a customer wrote: its code is enough. */
+const wordsOf = (result: SendResult) => ({
+  outcome: result.kind,
+  code: result.kind === 'refused' ? result.code : undefined,
+  status: result.kind === 'unreachable' ? undefined : result.httpStatus,
+})
 
 /** The block, with the platform's id of its file. */
 const bodyOf = ({ body, media, upstreamMediaId }: OpenSend) =>

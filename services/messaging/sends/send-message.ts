@@ -152,6 +152,7 @@ async function accept(app: App, ready: Ready, caller: Caller): Promise<WholeAnsw
     answer: caller.idempotency ? answer.toString() : null,
   })
   if (verdict === 'accepted') {
+    app.meters.accepted.inc({ type: body.type })
     app.dispatcher.wake()
     return { whole: true, status: 200, body: answer, replayed: false }
   }

@@ -21,6 +21,7 @@ import { startCallbacks } from '../callbacks/process-callbacks.ts'
 import { startCopier } from '../media/copy-media.ts'
 import { createMediaWays } from '../media/media.ts'
 import { startLateTelling } from '../media/tell-late.ts'
+import { createMeters } from '../metrics.ts'
 import { acceptSends } from '../sends/accept-send.ts'
 import { startDispatcher } from '../sends/dispatch.ts'
 import { createRefusalOf } from '../senders/refusal-of.ts'
@@ -58,6 +59,7 @@ export interface TestMessaging extends App {
   /** A send of any type. */
   sendBody: (body: SendBody, key?: string) => Promise<{ id: string; conversationId: string }>
   number: { organizationId: string; phoneNumberId: string }
+  settings: z.output<typeof AccountState>['settings']
   /** Recipients whose window is closed. */
   closedWindows: Set<string>
   setSender: (changes: Partial<z.output<typeof AccountState>>) => Promise<void>
@@ -102,6 +104,7 @@ export async function testMessaging(): Promise<TestMessaging> {
       UPSTREAM_BASE_URL: upstream.url,
       UPSTREAM_MEDIA_ORIGINS: [],
     }),
+    meters: createMeters(service),
     upstream: createUpstream({
       UPSTREAM_BASE_URL: upstream.url,
       UPSTREAM_API_VERSION: 'v23.0',
@@ -141,6 +144,7 @@ export async function testMessaging(): Promise<TestMessaging> {
     respondWith: upstream.respondWith,
     sendBody: (body, key) => sendAny(app, body, callerOf(key)),
     number: { organizationId, phoneNumberId },
+    settings: sender().settings,
     closedWindows,
     setSender,
     putSender: (changes) =>

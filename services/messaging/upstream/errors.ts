@@ -26,7 +26,8 @@ const account = (code: string): Behaviour => ({ action: 'fail', code, reportsAcc
 /** How long a number rests whose messages the platform finds too many, or too unwelcome: its limits are of hours. */
 const limitedMs = 10_000
 
-const table: ReadonlyMap<number, Behaviour> = new Map<number, Behaviour>([
+/** By the platform's code. */
+export const behaviours: ReadonlyMap<number, Behaviour> = new Map<number, Behaviour>([
   // Token and permission; 3 is as final as the others, though it comes with a 500.
   [0, account('upstream_auth_failed')],
   [190, account('upstream_auth_failed')],
@@ -93,5 +94,5 @@ const table: ReadonlyMap<number, Behaviour> = new Map<number, Behaviour>([
 /** The behaviour for a code; 200 to 299 are permissions, a code that nobody knows fails for good. */
 export function behaviourOf(code: number): Behaviour {
   if (code >= 200 && code <= 299) return fail('upstream_auth_failed')
-  return table.get(code) ?? fail('upstream_error')
+  return behaviours.get(code) ?? fail('upstream_error')
 }

@@ -3,6 +3,7 @@ import { type Mailbox, startMailbox } from '@app/shared/mailbox.ts'
 import type { Core } from '../app.ts'
 import { createLaneHealth } from './lane-health.ts'
 import { makeAttempt } from './make-attempt.ts'
+import { noteAttempt } from './note-attempt.ts'
 import { type Attempt, nextDue, openAttempts } from './open-attempts.ts'
 import type { Outcome } from './outcome.ts'
 import { pausedByHand } from './paused.ts'
@@ -20,7 +21,7 @@ const failingShare = 0.2
  */
 export function startAttempts(core: Core): Mailbox {
   const keysOf = createKeysOf(core.sealKeys)
-  const health = createLaneHealth()
+  const health = createLaneHealth(undefined, slots * failingShare)
   return startMailbox<Attempt, Outcome>(core, {
     lanes: 'lanes',
     slots,
@@ -36,6 +37,7 @@ export function startAttempts(core: Core): Mailbox {
       const ended = health.begun(attempt.laneId)
       const outcome = await makeAttempt(core, attempt, keysOf)
       ended(outcome.kind === 'succeeded')
+      noteAttempt(core.meters, attempt, outcome)
       return outcome
     },
     settle(tx, done) {

@@ -11,13 +11,13 @@ const keepOpenRows = 100_000
 
 export type GivenUp = 'subscription_deleted' | 'subscription_disabled' | 'expired'
 
-/** Makes the open deliveries of a subscription dead, but for those in a call; answers how many. */
+/** Makes the open deliveries of a subscription dead, but for those in a call or just being recorded; answers how many. */
 export async function giveUp(tx: TransactionSql, subscriptionId: string, why: GivenUp): Promise<number> {
   const { count } = await tx`
     with over as (
       delete from due_deliveries where id in (
         select id from due_deliveries where subscription_id = ${subscriptionId} and ${notInCall(tx)}
-        limit ${mostAtOnce}
+        limit ${mostAtOnce} for update skip locked
       ) returning id, organization_id, subscription_id, replay_id, 'dead' as verdict
     ), ${countReplayed(tx)}
     insert into dead_deliveries (id, organization_id, subscription_id, error_code)

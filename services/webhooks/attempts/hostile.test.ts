@@ -70,6 +70,21 @@ test('fifty healthy endpoints do not notice one that hangs', async () => {
   expect(hanging.got.length).toBeLessThanOrEqual(10)
 })
 
+test('a hundred endpoints that begin to hang at the same moment leave slots to others', async () => {
+  const hanging = await receiverOf()
+  hanging.respondWith(() => {})
+  const healthy = await receiverOf()
+  for (let n = 0; n < 110; n++) await webhooks.subscribe({ url: `${hanging.url}/${n}` })
+  await webhooks.subscribe({ url: healthy.url, events: ['contact.created'] })
+  await webhooks.emit(...Array.from({ length: 10 }, () => ({})))
+  await until(() => expect(hanging.got.length).toBeGreaterThan(300))
+  const at = performance.now()
+  const events = await webhooks.emit(...Array.from({ length: 20 }, () => ({ type: 'contact.created' })))
+  await until(() => expect(new Set(idsOf(healthy))).toEqual(new Set(events)))
+  expect(performance.now() - at).toBeLessThan(5_000)
+  expect(hanging.got.length).toBeLessThan(700)
+})
+
 test('endpoints that are down and come back lose nothing', async () => {
   const ports = await Promise.all(
     Array.from({ length: 10 }, async () => {
@@ -168,18 +183,25 @@ describe('an answer that is meant to harm is bounded', () => {
     expect(inside.got).toEqual([])
   })
 
-  test('one byte a second, without an end: 15 s, and the 2xx counts', { timeout: 40_000 }, async () => {
-    const server = createServer((_, response) => {
-      response.writeHead(200)
-      const timer = setInterval(() => response.write('a'), 1_000)
-      response.on('close', () => clearInterval(timer))
-    })
-    const at = performance.now()
-    const delivery = await afterFirst(`http://127.0.0.1:${await portOf(server)}/`)
-    expect(performance.now() - at).toBeLessThan(20_000)
-    expect(delivery).toMatchObject({ status: 'succeeded', response_status: 200 })
-    expect(delivery.response_body_snippet).toMatch(/^a+$/)
-  })
+  test(
+    'one byte a second, without an end: 15 s, and the 2xx counts; silence is a timeout',
+    { timeout: 40_000 },
+    async () => {
+      const silent = createTcpServer(() => {})
+      const silence = afterFirst(`http://127.0.0.1:${await portOf(silent)}/`)
+      const server = createServer((_, response) => {
+        response.writeHead(200)
+        const timer = setInterval(() => response.write('a'), 1_000)
+        response.on('close', () => clearInterval(timer))
+      })
+      const at = performance.now()
+      const delivery = await afterFirst(`http://127.0.0.1:${await portOf(server)}/`)
+      expect(performance.now() - at).toBeLessThan(20_000)
+      expect(delivery).toMatchObject({ status: 'succeeded', response_status: 200 })
+      expect(delivery.response_body_snippet).toMatch(/^a+$/)
+      expect(await silence).toMatchObject({ status: 'failed', error_code: 'timeout', response_status: null })
+    },
+  )
 })
 
 describe('without networks that are allowed', () => {
@@ -245,7 +267,8 @@ describe('without networks that are allowed', () => {
         url,
         secrets: 'sec_1 sealed',
         eventId: 'evt_1',
-        payload: { type: 'message.received', source: 'svc', body: Buffer.from('{}') },
+        payload: { type: 'message.received', source: 'svc', body: Buffer.from('{}'), trace: null },
+        organizationId: webhooks.organizationId,
       }
       const { attempt: made } = await makeAttempt({ ...webhooks, egress }, attempt, () => [key])
       expect(made).toMatchObject({ status: null, snippet: null, error: { code: 'blocked_address' } })

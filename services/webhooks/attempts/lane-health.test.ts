@@ -87,6 +87,24 @@ test('a subscription that pauses itself is probed after five minutes, whatever w
   }
 })
 
+test('while too many calls are silent, an endpoint gets two at a time until it answers', () => {
+  let nowMs = 0
+  const health = createLaneHealth(() => nowMs, 20)
+  const lane = laneOf()
+  const hanging = Array.from({ length: 20 }, (_, n) => health.begun(`wbs_hanging_${n}`))
+  expect(health.capacity(lane)).toBe(10)
+  hanging.push(health.begun('wbs_hanging_20'))
+  expect(health.capacity(lane)).toBe(2)
+  const [first, second] = [health.begun(lane.id), health.begun(lane.id)]
+  expect(health.capacity(lane)).toBe(2)
+  nowMs += 5
+  first?.(true)
+  expect(health.capacity(lane)).toBe(10)
+  second?.(true)
+  hanging.forEach((end) => end(false))
+  expect(health.capacity(lane)).toBe(10)
+})
+
 test('a failure tells whether it begins a row of failures', () => {
   const { after } = trial()
   const seen = [[failure], [failure], [success, failure], [failure, success], [success], [failure]].map(

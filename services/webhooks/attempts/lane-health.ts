@@ -12,6 +12,8 @@ export const pauseFailures = 20
 const healingProbesMs = { first: 300_000, longest: 3_600_000 }
 /** An endpoint that is silent for so long gets nothing more until it answers, so that it does not fill the slots. */
 const hangingMs = 1_000
+/** Attempts at a time at an endpoint of which nothing is heard, while too many are silent. */
+const fewAtOnce = 2
 
 /** How an attempt ended, in the eyes of the endpoint's lane. */
 export type Ended =
@@ -54,17 +56,24 @@ interface After {
 
 const healthy: Health = { atOnce: mostAtOnce, probeMs: 0, openUntil: 0, askedUntil: 0 }
 
-export function createLaneHealth(now: () => number = () => performance.now()): LaneHealth {
+/**
+ * Endpoints that were healthy and hang from one moment to the next have no failures yet. While calls at silent ones take
+ * more than `mostSilent` of the slots, an endpoint gets few until it answers, so that a hundred of them do not fill all.
+ */
+export function createLaneHealth(
+  now: () => number = () => performance.now(),
+  mostSilent: number = Infinity,
+): LaneHealth {
   const known = new LRUCache<string, Health>({ max: 20_000 })
   let drafts = new Map<string, Health>()
-  const calls = new Map<string, Calls>()
+  const underWay = createCalls(now)
   const healthOf = (id: string) => drafts.get(id) ?? known.get(id) ?? healthy
 
   return {
     capacity(lane) {
-      const underWay = calls.get(lane.id)
-      if (lane.failures > 0 || (underWay && isHanging(underWay, now()))) return 1
-      return healthOf(lane.id).atOnce
+      if (lane.failures > 0 || underWay.isHanging(lane.id)) return 1
+      const { atOnce } = healthOf(lane.id)
+      return underWay.silent() > mostSilent && !underWay.answers(lane.id) ? Math.min(atOnce, fewAtOnce) : atOnce
     },
     claimed(lanes) {
       for (const { id } of lanes) {
@@ -72,7 +81,7 @@ export function createLaneHealth(now: () => number = () => performance.now()): L
         if (health) known.set(id, { ...health, openUntil: 0, askedUntil: 0 })
       }
     },
-    begun: (laneId) => begin(calls, laneId, now),
+    begun: (laneId) => underWay.begin(laneId),
     after(lane, ends) {
       const start = { failures: lane.failures, health: healthOf(lane.id) }
       const { failures, health } = ends.reduce((before, end) => step(before, end, now()), start)
@@ -130,19 +139,46 @@ interface Calls {
   succeededAt: number
 }
 
-function begin(calls: Map<string, Calls>, laneId: string, now: () => number) {
-  const lane = calls.get(laneId) ?? { starts: new Set(), succeededAt: -Infinity }
-  calls.set(laneId, lane)
-  const start = { at: now() }
-  lane.starts.add(start)
-  return (isSuccess: boolean) => {
-    lane.starts.delete(start)
-    if (isSuccess) lane.succeededAt = now()
-    if (lane.starts.size === 0) calls.delete(laneId)
+/** The calls under way, by lane. Those of a lane are silent until one succeeds that ends after the oldest of them began. */
+function createCalls(now: () => number) {
+  const byLane = new Map<string, Calls>()
+  let silent = 0
+  const silentOf = (lane: Calls) => (hasAnswered(lane) ? 0 : lane.starts.size)
+
+  function change(lane: Calls, act: () => void) {
+    const before = silentOf(lane)
+    act()
+    silent += silentOf(lane) - before
+  }
+
+  return {
+    silent: () => silent,
+    answers(laneId: string) {
+      const lane = byLane.get(laneId)
+      return lane !== undefined && hasAnswered(lane)
+    },
+    isHanging(laneId: string) {
+      const lane = byLane.get(laneId)
+      const [oldest] = lane?.starts ?? []
+      return lane !== undefined && oldest !== undefined && now() - oldest.at > hangingMs && !hasAnswered(lane)
+    },
+    begin(laneId: string) {
+      const lane = byLane.get(laneId) ?? { starts: new Set(), succeededAt: -Infinity }
+      byLane.set(laneId, lane)
+      const start = { at: now() }
+      change(lane, () => lane.starts.add(start))
+      return (isSuccess: boolean) => {
+        change(lane, () => {
+          lane.starts.delete(start)
+          if (isSuccess) lane.succeededAt = now()
+        })
+        if (lane.starts.size === 0) byLane.delete(laneId)
+      }
+    },
   }
 }
 
-function isHanging({ starts, succeededAt }: Calls, now: number) {
+function hasAnswered({ starts, succeededAt }: Calls) {
   const [oldest] = starts
-  return oldest !== undefined && now - oldest.at > hangingMs && succeededAt < oldest.at
+  return oldest === undefined || succeededAt >= oldest.at
 }

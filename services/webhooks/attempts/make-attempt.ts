@@ -1,3 +1,4 @@
+import { traceIdOf, type Span } from '@app/shared/tracing.ts'
 import type { Core } from '../app.ts'
 import type { Attempt } from './open-attempts.ts'
 import { type Outcome, ourFailure, outcomeOf, payloadGone } from './outcome.ts'
@@ -5,27 +6,42 @@ import type { Payload } from './payloads.ts'
 import { post } from './post.ts'
 import { type KeysOf, signatureOf } from './sign.ts'
 
-/** Signs and posts. Never throws. */
-export async function makeAttempt({ egress, log }: Core, attempt: Attempt, keysOf: KeysOf): Promise<Outcome> {
+/** Signs and posts, and tells of it. Never throws. */
+export async function makeAttempt(core: Core, attempt: Attempt, keysOf: KeysOf): Promise<Outcome> {
+  const { log, tracer } = core
   const startedAtMs = Date.now()
-  const startedAt = performance.now()
-  const outcome = await attemptOf(attempt).catch((err: unknown) => {
+  const span = tracer?.begin('deliver', {
+    kind: 'client',
+    parent: attempt.payload?.trace ?? '',
+    attributes: { organization: attempt.organizationId, delivery: attempt.id, attempt: attempt.number },
+  })
+  const outcome = await attemptOf(core, attempt, keysOf, { startedAtMs, span }).catch((err: unknown) => {
     log.error({ err, delivery: attempt.id }, 'attempt')
     return ourFailure(startedAtMs)
   })
   const isGood = outcome.kind === 'succeeded'
+  span?.end(isGood ? undefined : outcome.kind)
   const level = isGood ? 'debug' : 'info'
   if (log.isLevelEnabled(level)) log[level](lineOf(attempt, outcome), 'attempt')
   return outcome
+}
 
-  async function attemptOf({ url, payload, secrets }: Attempt) {
-    if (payload === null) return payloadGone(startedAtMs)
-    const keys = keysOf(secrets)
-    if (keys.length === 0) throw new Error(`${attempt.laneId} has no secret to sign with`)
-    const headers = headersOf(attempt, payload, signatureOf(keys, payload.body, startedAtMs))
-    const answer = await post(egress.dispatcher, { url, headers, body: payload.body })
-    return outcomeOf(answer, startedAtMs, performance.now() - startedAt)
-  }
+interface Beginning {
+  startedAtMs: number
+  span: Span | null | undefined
+}
+
+async function attemptOf({ egress }: Core, attempt: Attempt, keysOf: KeysOf, { startedAtMs, span }: Beginning) {
+  const { url, payload, secrets } = attempt
+  if (payload === null) return payloadGone(startedAtMs)
+  const startedAt = performance.now()
+  const keys = keysOf(secrets)
+  if (keys.length === 0) throw new Error(`${attempt.laneId} has no secret to sign with`)
+  const headers = headersOf(attempt, payload, signatureOf(keys, payload.body, startedAtMs))
+  // Says nothing but two random numbers, and lets who receives it go on with the trace.
+  if (span) headers.push('traceparent', span.traceparent)
+  const answer = await post(egress.dispatcher, { url, headers, body: payload.body })
+  return outcomeOf(answer, startedAtMs, performance.now() - startedAt)
 }
 
 const headersOf = ({ id, number, eventId }: Attempt, { type, source }: Payload, signature: string) => [
@@ -54,14 +70,19 @@ const headersOf = ({ id, number, eventId }: Attempt, { type, source }: Payload, 
 /** Ids of the upstream are printable ASCII; another one must not break the header. */
 const headerText = (text: string) => (/^[!-~]*$/.test(text) ? text : encodeURIComponent(text))
 
-const lineOf = ({ laneId, id, number, payload, isProbe }: Attempt, { kind, attempt }: Outcome) => ({
+const lineOf = (
+  { organizationId, laneId, id, number, payload, isProbe }: Attempt,
+  { kind, attempt: { status, error, durationMs } }: Outcome,
+) => ({
+  organization: organizationId,
   subscription: laneId,
   delivery: id,
   attempt: number,
   event: payload?.type,
+  trace: traceIdOf(payload?.trace ?? undefined),
   outcome: kind,
   isProbe,
-  status: attempt.status,
-  error: attempt.error?.code,
-  durationMs: attempt.durationMs,
+  status,
+  error: error?.code,
+  durationMs,
 })

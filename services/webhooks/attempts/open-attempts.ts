@@ -10,6 +10,7 @@ import type { SealedSecrets } from './sign.ts'
 /** An attempt that may be made: its number is in its row. */
 export interface Attempt {
   laneId: string
+  organizationId: string
   /** The delivery. */
   id: string
   number: number

@@ -6,6 +6,8 @@ export interface Payload {
   type: string
   source: string
   body: Buffer
+  /** W3C trace context, of an event that is traced. */
+  trace: string | null
 }
 
 /** Where an event stands in `events`. */
@@ -45,16 +47,21 @@ export function createPayloads(): Payloads {
 const nameOf = ({ organizationId, eventId }: Omit<EventKey, 'eventAt'>) => `${organizationId} ${eventId}`
 
 async function read(tx: TransactionSql, keys: EventKey[]): Promise<Map<string, Payload>> {
-  const rows = await tx<{ organizationId: string; eventId: string; type: string; source: string; payload: string }[]>`
-    select k."organizationId" as organization_id, k."eventId" as event_id, e.type, e.source, e.payload
+  const rows = await tx<
+    { organizationId: string; eventId: string; type: string; source: string; payload: string; trace: string | null }[]
+  >`
+    select k."organizationId" as organization_id, k."eventId" as event_id, e.type, e.source, e.payload, e.trace
     from json_to_recordset(${JSON.stringify(keys)}::text::json)
       as k("organizationId" text, "eventId" text, "eventAt" timestamptz)
     cross join lateral (
-      select type, source, payload from events
+      select type, source, payload, trace from events
       where at = k."eventAt" and organization_id = k."organizationId" and event_id = k."eventId" limit 1
     ) e
   `
   return new Map(
-    rows.map(({ type, source, payload, ...key }) => [nameOf(key), { type, source, body: Buffer.from(payload) }]),
+    rows.map(({ type, source, payload, trace, ...key }) => [
+      nameOf(key),
+      { type, source, body: Buffer.from(payload), trace },
+    ]),
   )
 }

@@ -145,6 +145,7 @@ test('batches that hold the same events, at the same time, make each delivery on
       line: null,
       except: null,
       at,
+      trace: null,
       id_time: 'wbd_01KAAAAAAA',
     },
     payload: Buffer.from('{}'),

@@ -55,10 +55,13 @@ function createFanOut({ sql, attempts, payloads }: App) {
 }
 
 /** In bytes of its own: those of the bus are a part of all that came with it. */
-const remember = (payloads: Payloads, { head: { organization_id, event_id, type, source }, payload }: EventRow) =>
+const remember = (
+  payloads: Payloads,
+  { head: { organization_id, event_id, type, source, trace }, payload }: EventRow,
+) =>
   payloads.remember(
     { organizationId: organization_id, eventId: event_id },
-    { type, source, body: Buffer.from(payload) },
+    { type, source, body: Buffer.from(payload), trace },
   )
 
 const isCancelled = (err: unknown) => err instanceof Error && 'code' in err && err.code === '57014'

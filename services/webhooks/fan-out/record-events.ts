@@ -1,6 +1,7 @@
 import type { Delivered } from '@app/shared/consume.ts'
 import type { Sql, TransactionSql } from '@app/shared/database.ts'
 import { firstIdAt } from '@app/shared/ids.ts'
+import { isSampled } from '@app/shared/tracing.ts'
 import { lockLines } from '../attempts/lines.ts'
 import { pausedItself } from '../attempts/paused.ts'
 
@@ -16,6 +17,8 @@ export interface EventRow {
     /** A subscription that does not get it. */
     except: string | null
     at: string
+    /** W3C trace context; null for an event that is not traced. */
+    trace: string | null
     /** A delivery's id up to its time. */
     id_time: string
   }
@@ -24,11 +27,32 @@ export interface EventRow {
 
 /** Null for an event without a type: it is internal. */
 export function toRow({ headers, payload }: Delivered): EventRow | null {
-  const { organization, event, type, source = 'svc', phone = null, line = null, except = null, at } = headers
+  const {
+    organization,
+    event,
+    type,
+    source = 'svc',
+    phone = null,
+    line = null,
+    except = null,
+    at,
+    trace = '',
+  } = headers
   if (type === undefined) return null
   const id_time = firstIdAt('wbd', new Date(at)).slice(0, -16)
   return {
-    head: { organization_id: organization, event_id: event, type, source, phone, line, except, at, id_time },
+    head: {
+      organization_id: organization,
+      event_id: event,
+      type,
+      source,
+      phone,
+      line,
+      except,
+      at,
+      trace: isSampled(trace) ? trace : null,
+      id_time,
+    },
     payload,
   }
 }
@@ -75,7 +99,7 @@ async function insert(sql: Sql | TransactionSql, rows: EventRow[]): Promise<numb
     with e as materialized (
       select * from json_to_recordset(${JSON.stringify(events)}::text::json)
         as e(n int, k int, organization_id text, event_id text, type text, source text, line text,
-          "except" text, at timestamptz, id_time text)
+          "except" text, at timestamptz, trace text, id_time text)
     ), m as materialized (
       select a.k, s.id as subscription_id, s.status, s.created_at, s.status = 'active' or ${pausedItself(sql)} as is_tried
       from json_to_recordset(${JSON.stringify(audiences)}::text::json) as a(k int, organization_id text, type text, phone text)
@@ -87,8 +111,8 @@ async function insert(sql: Sql | TransactionSql, rows: EventRow[]): Promise<numb
       select e.n, m.subscription_id, m.status, m.is_tried from m join e on e.k = m.k
         and m.created_at <= e.at + interval '200 ms' and m.subscription_id is distinct from e."except"
     ), fresh as (
-      insert into events (at, organization_id, event_id, type, source, payload)
-      select at, organization_id, event_id, type, source, payload
+      insert into events (at, organization_id, event_id, type, source, payload, trace)
+      select at, organization_id, event_id, type, source, payload, trace
       from e join unnest(string_to_array(${rows.map(textOf).join(separator)}, ${separator})) with ordinality p(payload, n) using (n)
       where n in (select n from x) order by at, organization_id, event_id on conflict do nothing
       returning at, organization_id, event_id

@@ -199,15 +199,22 @@ describe('a replay of many', () => {
   })
 
   test('never replays what died after it began, nor its own', async () => {
-    await die(3)
+    await die(8)
     await pause('paused')
     const made = await replayMany()
-    await until(async () => expect(await replay(made.id)).toMatchObject({ enqueued: 3 }))
-    await die(3, { ageMs: 90_000 })
+    await until(async () => expect(await replay(made.id)).toMatchObject({ status: 'running', enqueued: 5 }))
+    await die(3, { ageMs: 30_000 })
     await pause('active')
+    await webhooks.hurry()
+    await until(async () => expect(await replay(made.id)).toMatchObject({ status: 'completed', succeeded: 8 }))
+    expect(receiver.got).toHaveLength(8)
+  })
+
+  test('counts as failed what is given up', async () => {
+    await die(3)
     receiver.respondWith(answer(410))
-    await until(() => expect(receiver.got.length).toBeGreaterThan(0))
-    await until(async () => expect(await replay(made.id)).toMatchObject({ enqueued: 3, failed: 3 }))
+    const made = await replayMany()
+    await until(async () => expect(await replay(made.id)).toMatchObject({ enqueued: 3, succeeded: 0, failed: 3 }))
   })
 
   test('runs alone for its subscription, and can be cancelled', async () => {

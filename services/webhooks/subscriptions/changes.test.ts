@@ -9,6 +9,7 @@ import { createWebhookSecret } from './create-webhook-secret.ts'
 import { deleteWebhookSecret } from './delete-webhook-secret.ts'
 import { disableWebhookSubscription } from './disable-webhook-subscription.ts'
 import { enableWebhookSubscription } from './enable-webhook-subscription.ts'
+import { sweepSecrets } from './secrets.ts'
 import { testWebhookSubscription } from './test-webhook-subscription.ts'
 import { updateWebhookSubscription } from './update-webhook-subscription.ts'
 
@@ -236,6 +237,9 @@ describe('secrets', () => {
     expect(await failureOf(addSecret())).toMatchObject({ failure: 'too_many_secrets' })
     await webhooks.sql`update secrets set expires_at = now() where id = ${made.id}`
     expect(await addSecret()).toMatchObject({ expires_at: null })
+    expect(await sweepSecrets(webhooks.sql)).toBe(0)
+    await webhooks.sql`update secrets set expires_at = now() - interval '31 days' where id = ${made.id}`
+    expect(await sweepSecrets(webhooks.sql)).toBe(1)
   })
 
   test('one without an expiry remains, when all are revoked at the same time', async () => {

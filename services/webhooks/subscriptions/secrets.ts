@@ -1,5 +1,5 @@
 import { randomBytes } from 'node:crypto'
-import type { TransactionSql } from '@app/shared/database.ts'
+import type { Sql, TransactionSql } from '@app/shared/database.ts'
 import type { KeyRing } from '@app/shared/environment.ts'
 import { newId, timeOf } from '@app/shared/ids.ts'
 import { seal, unseal } from '@app/shared/seal.ts'
@@ -32,3 +32,11 @@ export const openSecret = (sealKeys: KeyRing, id: string, sealed: string): strin
   unseal(sealKeys, sealed, bindingOf(id))
 
 const bindingOf = (id: string) => `webhook_secret:${id}`
+
+/** A sweep: secrets that expired a month ago. */
+export async function sweepSecrets(sql: Sql): Promise<number> {
+  const { count } = await sql`
+    delete from secrets where id in (select id from secrets where expires_at < now() - interval '30 days' limit 1000)
+  `
+  return count
+}

@@ -22,6 +22,7 @@ import { createPayloads } from '../attempts/payloads.ts'
 import { getWebhookDelivery } from '../deliveries/get-webhook-delivery.ts'
 import { listWebhookDeliveries } from '../deliveries/list-webhook-deliveries.ts'
 import { partitions } from '../deliveries/retention.ts'
+import { createMeters } from '../metrics.ts'
 import { startReplays } from '../replays/enqueue-replays.ts'
 import { startFanOut } from '../fan-out/fan-out.ts'
 import { getWebhookSubscription } from '../subscriptions/get-webhook-subscription.ts'
@@ -75,6 +76,7 @@ export async function testWebhooks(): Promise<TestWebhooks> {
     sealKeys: keys,
     egress: createEgress({ allowCidrs: '127.0.0.0/8' }),
     payloads: createPayloads(),
+    meters: createMeters(service),
   }
   const housekeeping = await startHousekeeping(core, { partitions })
   const platform = await serve({ ...core, name: 'platform' } as const, { listAccounts }, { listAccounts: ownNumbers })
@@ -153,10 +155,14 @@ function acts(app: App, caller: Caller): Acts {
       return 'whole' in answer ? JSON.parse(Buffer.from((answer as WholeAnswer).body).toString()).data : answer
     },
     async clear() {
-      await app.sql`
-        truncate subscriptions, secrets, lanes, events, delivered_types, deliveries, due_deliveries, dead_deliveries,
-          attempts, replays, outbox
-      `
+      await app.sql.begin(async (tx) => {
+        // What works beside the test may hold the tables for a while.
+        await tx`set local lock_timeout = '20s'`
+        await tx`
+          truncate subscriptions, secrets, lanes, events, delivered_types, deliveries, due_deliveries, dead_deliveries,
+            attempts, replays, outbox
+        `
+      })
     },
     async hurry() {
       await app.sql`update due_deliveries set due_at = now() where due_at is not null`

@@ -36,7 +36,8 @@ async function start({ postgresUrl, organizationId }: Settings) {
     { schema: { response: { 200: { type: 'object', properties: { data: { type: 'array', items: message } } } } } },
     async ({ params, query }) => {
       const rows = await sql`
-        select id, conversation_id, recipient, direction, type, content, status, upstream_id, error, unsupported, played_at, created_at
+        select id, conversation_id, recipient, direction, type, content, status, upstream_id, error, unsupported, played_at, media_id,
+          created_at
         from messaging.messages
         where organization_id = ${organizationId} and phone_number_id = ${params.number}
         order by id desc limit ${Number(query.limit)}

@@ -1,3 +1,4 @@
+import { busPlaceOf } from '@app/deploy/stack/stack-file.ts'
 import type { Bench } from '../bench.ts'
 import { type Child, startChild } from '../child.ts'
 import type { FigureName } from '../figures.ts'
@@ -78,7 +79,8 @@ async function rateOf(receiver: Child<Receiver>, fanOut: FanOut, count: number) 
 async function openProjectSide(bench: Bench, url: string) {
   const project = await bench.project()
   const { numbers } = await bench.fixture()
-  const { nats_url: natsUrl, organization_id: organizationId } = project.stack()
+  const { organization_id: organizationId, ...stack } = project.stack()
+  const bus = busPlaceOf(stack)
   const publisher = startChild<PublishEvents>('load/publish-events.ts')
   const subscriptions: Subscription[] = []
   for (const [n, { phoneNumberId }] of numbers.entries()) {
@@ -88,7 +90,7 @@ async function openProjectSide(bench: Bench, url: string) {
   const phoneNumberIds = numbers.map(({ phoneNumberId }) => phoneNumberId)
   return {
     fanOut: (count: number, prefix: string) =>
-      publisher.ask('burst', { natsUrl, organizationId, phoneNumberIds, prefix, count }),
+      publisher.ask('burst', { bus, organizationId, phoneNumberIds, prefix, count }),
     async close() {
       for (const subscription of subscriptions) await subscription.delete()
       await publisher.stop()

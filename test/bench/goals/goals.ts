@@ -1,26 +1,34 @@
 import { measureCallbacks } from './callbacks.ts'
+import { measureDeliveries } from './deliveries.ts'
 import { measureFanOut } from './fan-out.ts'
 import type { Goal } from './goal.ts'
 import { measureHanging } from './hanging.ts'
 import { measureLatency } from './latency.ts'
 import { measureList } from './list.ts'
 import { measureListDepth } from './list-depth.ts'
+import { measureLists } from './lists.ts'
 import { measureMe } from './me.ts'
 import { measureMemory } from './memory.ts'
+import { measureRetention } from './retention.ts'
 import { measureSend } from './send.ts'
 import { measureStart } from './start.ts'
+import { measureThrottled } from './throttled.ts'
 
 /** Every measurement, in the order in which they run: what fills the database late, what looks at all of it last. */
 export const goals = {
   start: measureStart,
   me: measureMe,
   latency: measureLatency,
+  throttled: measureThrottled,
   hanging: measureHanging,
   'fan-out': measureFanOut,
   send: measureSend,
   list: measureList,
   callbacks: measureCallbacks,
+  retention: measureRetention,
   'list-depth': measureListDepth,
+  lists: measureLists,
+  deliveries: measureDeliveries,
   memory: measureMemory,
 } as const satisfies Record<string, Goal>
 

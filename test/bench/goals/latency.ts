@@ -1,14 +1,13 @@
-import { z } from 'zod'
 import { startChild } from '../child.ts'
 import type { FigureName } from '../figures.ts'
-import type { PacedSend, PacedSends } from '../load/paced-sends.ts'
+import type { PacedSends } from '../load/paced-sends.ts'
 import type { Arrival, Receiver } from '../load/receiver.ts'
 import { quantile } from '../median.ts'
-import { control } from '../project/control.ts'
 import { drain } from '../project/backlog.ts'
 import type { Fixture } from '../project/fixture.ts'
 import type { Project } from '../project/project.ts'
 import { subscribe } from '../project/subscriptions.ts'
+import { takenByUpstream } from '../project/taken-by-upstream.ts'
 import { until } from '../project/until.ts'
 import { msText, oneAlone } from '../rounds.ts'
 import type { Goal } from './goal.ts'
@@ -74,7 +73,10 @@ async function pass(
   const haveArrived = async () => (await receiver.ask('count', undefined)).events >= sends.length
   await until('every message.sent has arrived', haveArrived, arriveTimeoutMs)
   await drain(project)
-  const takenAt = await takenByUpstream(project, recipients.slice(0, sends.length))
+  const takenAt = await takenByUpstream(
+    project,
+    recipients.slice(0, sends.length).map(({ phoneNumberId }) => phoneNumberId),
+  )
   return {
     toUpstreamMs: sends.map((send) => takenAt(send) - send.askedAt),
     toSubscriberMs: (await receiver.ask('arrivals', undefined)).map(delayOf),
@@ -82,22 +84,3 @@ async function pass(
 }
 
 const delayOf = ({ at, createdAt }: Arrival) => at - (createdAt ?? NaN)
-
-const sent = z.object({
-  data: z.array(z.object({ at: z.iso.datetime(), body: z.object({ biz_opaque_callback_data: z.string() }) })),
-})
-
-/** When the platform took a message, which it knows by our id. */
-async function takenByUpstream(project: Project, recipients: Fixture['recipients']) {
-  const { simulator_url: simulatorUrl } = project.stack()
-  const at = new Map<string, number>()
-  for (const number of new Set(recipients.map(({ phoneNumberId }) => phoneNumberId))) {
-    const { data } = sent.parse(await control(simulatorUrl, 'GET', `sent?phone_number_id=${number}`))
-    for (const { at: time, body } of data) at.set(body.biz_opaque_callback_data, Date.parse(time))
-  }
-  return ({ id }: PacedSend) => {
-    const time = at.get(id)
-    if (time === undefined) throw new Error(`${id} never came to the platform`)
-    return time
-  }
-}

@@ -1,14 +1,14 @@
 import { load, type RequestToSend, writeRequests } from '../load/wrk.ts'
-import type { ConnectedNumber } from '../project/fixture.ts'
+import type { ConnectedNumber } from '../project/connect-numbers.ts'
 import { fillMessages } from '../project/fill-messages.ts'
 import { untilIdle } from '../project/idle.ts'
 import type { Project } from '../project/project.ts'
+import { dayMs } from '../project/ulid-sql.ts'
 import { alternate, compare, msText } from '../rounds.ts'
+import { sizesOf } from '../sizes.ts'
 import type { Goal } from './goal.ts'
 
 const connections = 16
-const whole = { few: 10_000, many: 1_000_000 }
-const little = { few: 2_000, many: 20_000 }
 const days = 30
 
 /** Pages of a number with many messages against those of one with few: the newest, pages far down, and filtered ones. */
@@ -17,10 +17,10 @@ export const measureListDepth: Goal = async (bench) => {
   const project = await bench.project()
   const [shallow, deep] = (await bench.fixture()).numbers
   if (!shallow || !deep) throw new Error('this needs two numbers')
-  const { few, many } = options.quick ? little : whole
+  const { few, many } = sizesOf(options)
   say(`list-depth: writing ${few + many} messages …`)
-  await fillMessages(project, shallow, few, days)
-  await fillMessages(project, deep, many, days)
+  await fillMessages(project, shallow, { count: few, days })
+  await fillMessages(project, deep, { count: many, days })
   const side = (name: string, number: ConnectedNumber) => {
     const requests = writeRequests(
       folder,
@@ -43,7 +43,7 @@ function pagesOf(project: Project, { phoneNumberId }: ConnectedNumber): RequestT
   const { api_key: key } = project.stack()
   const now = Date.now()
   const farDown = Array.from({ length: 12 }, (_, n) => {
-    const before = new Date(now - ((n + 1) / 13) * days * 24 * 3600 * 1000)
+    const before = new Date(now - ((n + 1) / 13) * days * dayMs)
     return `created_before=${before.toISOString()}`
   })
   const queries = ['', ...farDown, 'direction=outbound', 'status=delivered', 'status=failed', 'status=pending']

@@ -1,22 +1,29 @@
-import { sumOf } from '../processes.ts'
-import { oneAlone } from '../rounds.ts'
+import type { Figure } from '../figures.ts'
+import { allMemory, type Memory } from '../processes.ts'
 import type { Goal } from './goal.ts'
 
-/** What the five services hold: before anything was asked of them, and at most, through all that was measured before. */
+/**
+ * What the five services hold, before anything was asked of them, and at most, through all that was measured before: their
+ * proportional sets, since they share the pages of one node; resident sets beside them.
+ */
 export const measureMemory: Goal = async (bench) => {
   const project = await bench.project()
   const [atRest, most] = [project.atRestMib, project.mostMib()]
-  const show = (mib: number) => `${mib.toFixed(0)} MiB`
-  const byService = (mib: Record<string, number>) =>
-    Object.entries(mib)
-      .map(([name, value]) => `${name} ${value.toFixed(0)}`)
-      .join(' + ')
+  const figure = (name: 'memoryAtRest' | 'memoryLoaded', memory: Record<string, Memory>): Figure => {
+    const { pss, rss } = allMemory(memory)
+    return { name, rounds: [pss], from: `resident ${rss.toFixed(0)} MiB` }
+  }
   return {
-    figures: [oneAlone('memoryAtRest', [sumOf(atRest)], show), oneAlone('memoryLoaded', [sumOf(most)], show)],
+    figures: [figure('memoryAtRest', atRest), figure('memoryLoaded', most)],
     notes: [
-      `memory at rest: ${byService(atRest)} MiB`,
+      `memory at rest, proportional/resident: ${byService(atRest)} MiB`,
       `  when it was most in this run (${bench.options.goals.join(', ')}): ${byService(most)} MiB`,
     ],
     details: { atRest, most },
   }
 }
+
+const byService = (memory: Record<string, Memory>) =>
+  Object.entries(memory)
+    .map(([name, { pss, rss }]) => `${name} ${pss.toFixed(0)}/${rss.toFixed(0)}`)
+    .join(' + ')

@@ -1,3 +1,4 @@
+import type { Bench } from '../bench.ts'
 import { allRoots, type Burst, burst, compareCpu, cpuNote } from '../burst.ts'
 import { startChild } from '../child.ts'
 import type { Monolith } from '../floors/monolith.ts'
@@ -5,8 +6,8 @@ import { type Requests, writeRequests } from '../load/wrk.ts'
 import { median } from '../median.ts'
 import { cpuBetween, cpuMsOf } from '../processes.ts'
 import { type Backlog, backlogOf, drain } from '../project/backlog.ts'
-import type { Project } from '../project/project.ts'
 import { sendRequests } from '../project/send-requests.ts'
+import { addStatements, costsOfOne, spentBetween, type Statement } from '../statements.ts'
 import { alternate, compare, msText, throughput } from '../rounds.ts'
 import { postgresOf } from './floor-roots.ts'
 import type { Goal } from './goal.ts'
@@ -15,6 +16,8 @@ interface Send extends Burst {
   /** CPU by process until all was done that the burst began; absent for the floor, which has nothing left to do. */
   wholeCpuMs?: Record<string, number>
   backlog?: Backlog
+  /** What the project's SQL cost until then, where it was watched. */
+  statements?: Statement[]
 }
 
 /** Sends of the whole product, the dispatcher on, against one INSERT a request. */
@@ -38,7 +41,7 @@ export const measureSend: Goal = async (bench) => {
       (seconds: number): Promise<Send> =>
         burst(toFloor, connections, seconds, floorRoots)
     const whole = (requests: Requests, connections: number) => (seconds: number) =>
-      burstWhole(project, requests, connections, seconds)
+      burstWhole(bench, requests, connections, seconds)
 
     const at64 = await alternate(options, { floor: floor(64), project: whole(toProject, 64), keyed: whole(keyed, 64) })
     const at256 = await alternate(options, { floor: floor(256), project: whole(toProject, 256) })
@@ -59,6 +62,7 @@ export const measureSend: Goal = async (bench) => {
         coldNote('c=64', at64.project, recipients.length),
         backlogNote('c=64', at64.project),
         backlogNote('c=256', at256.project),
+        ...statementNotes('a send, c=64, until it is at the platform', at64.project),
       ],
       details: { at64, at256, at1 },
     }
@@ -68,13 +72,16 @@ export const measureSend: Goal = async (bench) => {
 }
 
 /** The burst, and the time in which the project does what it has accepted. */
-async function burstWhole(project: Project, requests: Requests, connections: number, seconds: number): Promise<Send> {
+async function burstWhole(bench: Bench, requests: Requests, connections: number, seconds: number): Promise<Send> {
+  const project = await bench.project()
+  const statementsBefore = await bench.statements()
   const roots = allRoots(project)
   const before = cpuMsOf(roots)
   const result = await burst(requests, connections, seconds, roots)
   const backlog = await backlogOf(project)
   await drain(project)
-  return { ...result, backlog, wholeCpuMs: cpuBetween(before, cpuMsOf(roots)) }
+  const wholeCpuMs = cpuBetween(before, cpuMsOf(roots))
+  return { ...result, backlog, wholeCpuMs, statements: spentBetween(statementsBefore, await bench.statements()) }
 }
 
 const wholeCpu = ({ cpuMs, wholeCpuMs }: Send) => wholeCpuMs ?? cpuMs
@@ -91,4 +98,13 @@ function backlogNote(title: string, bursts: Send[]) {
   const most = median(bursts.map(({ backlog }) => backlog?.sends ?? 0))
   const accepted = median(bursts.map(({ requests }) => requests))
   return `backlog at the end of a send measurement, ${title}: ${most} of ${accepted} sends queued`
+}
+
+function statementNotes(title: string, sends: Send[]) {
+  const statements = addStatements(sends.map((send) => send.statements ?? []))
+  return costsOfOne(
+    title,
+    statements,
+    sends.reduce((sum, { requests }) => sum + requests, 0),
+  )
 }

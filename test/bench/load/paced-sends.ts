@@ -1,7 +1,8 @@
 import { Pool } from 'undici'
 import { z } from 'zod'
 import { answerParent } from '../child.ts'
-import type { Recipient } from '../project/fixture.ts'
+import type { Recipient } from '../project/write-in.ts'
+import { epochMs } from './clock.ts'
 import { pace } from './pace.ts'
 
 export interface PacedSend {
@@ -35,12 +36,12 @@ async function run({ origin, key, recipients, ratePerSecond, seconds }: Settings
       type: 'text',
       text: { body: `Message ${n}` },
     })
-    const askedAt = Date.now()
+    const askedAt = epochMs()
     const path = `/v1/${recipient.phoneNumberId}/messages`
     const response = await pool.request({ method: 'POST', path, headers, body })
     const text = await response.body.text()
     if (response.statusCode !== 200) throw new Error(`a send is answered ${response.statusCode} ${text.slice(0, 300)}`)
-    sends.push({ id: answer.parse(JSON.parse(text)).data.id, askedAt, answeredAt: Date.now() })
+    sends.push({ id: answer.parse(JSON.parse(text)).data.id, askedAt, answeredAt: epochMs() })
   })
   await pool.close()
   return sends

@@ -1,14 +1,16 @@
+import { type BusPlace, operatorOptions } from '@app/deploy/stack/bus.ts'
 import { messageSent } from '@app/shared/contracts/messaging.ts'
 import { recorded } from '@app/shared/events.ts'
 import { eventHeader } from '@app/shared/stream.ts'
 import { connect, headers, type JetStreamClient } from 'nats'
 import { answerParent } from '../child.ts'
+import { epochMs } from './clock.ts'
 import { pace } from './pace.ts'
 
 // Puts events on the stream, as the relay of messaging does, without the sends that they tell of.
 
 interface Events {
-  natsUrl: string
+  bus: BusPlace
   organizationId: string
   /** The numbers take turns. */
   phoneNumberIds: string[]
@@ -60,7 +62,7 @@ const dataOf = (phoneNumberId: string) => ({
 const commands = {
   /** So many as fast as the stream takes them; answers when the first was begun. */
   async burst(input: Events & { count: number }) {
-    const nc = await connect({ servers: input.natsUrl, noAsyncTraces: true })
+    const nc = await connect({ ...operatorOptions(input.bus), noAsyncTraces: true })
     const js = nc.jetstream()
     const startedAt = Date.now()
     let next = 0
@@ -74,11 +76,11 @@ const commands = {
   },
   /** So many a second for so long. */
   async paced(input: Events & { ratePerSecond: number; seconds: number }) {
-    const nc = await connect({ servers: input.natsUrl, noAsyncTraces: true })
+    const nc = await connect({ ...operatorOptions(input.bus), noAsyncTraces: true })
     const js = nc.jetstream()
     const events: PublishedEvent[] = []
     await pace(input.ratePerSecond, input.seconds, async (n) => {
-      const at = Date.now()
+      const at = epochMs()
       events.push({ eventId: await publish(js, input, n), at })
     })
     await nc.close()

@@ -1,28 +1,37 @@
 import { mkdirSync } from 'node:fs'
 import { join } from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
+import { logFileOf } from '@app/deploy/processes/log-file.ts'
 import { portFor } from '@app/deploy/processes/ports.ts'
 import { findRecorded } from '@app/deploy/processes/records.ts'
+import { operatorOptions } from '@app/deploy/stack/bus.ts'
+import { busPlaceOf } from '@app/deploy/stack/stack-file.ts'
+import type { CursorKeys } from '@app/shared/page.ts'
 import { connect, type NatsConnection } from 'nats'
 import postgres, { type Sql } from 'postgres'
 import type { Options } from '../options.ts'
-import { memoryMibOf, type Roots, sumOf } from '../processes.ts'
+import { allMemory, type Memory, memoryMibOf, type Roots } from '../processes.ts'
+import { control } from './control.ts'
 import { type RunningStack, type StackFile, type StackPlace, startStack } from './stack.ts'
-import { readAppSecret } from './secrets.ts'
+import { readSecrets } from './secrets.ts'
 
-/** The project, running as `npm start` runs it, with whatever its own settings are. */
+/** The project, running as `npm start` runs it, with whatever its own settings are; the platform tells no statuses. */
 export interface Project {
   stack: () => StackFile
   appSecret: () => string
+  /** What the cursors of lists are signed with. */
+  cursorKeys: () => CursorKeys
   /** The database of the stack, as its superuser. */
   sql: () => Sql
   nc: () => NatsConnection
+  /** Where the server of the database writes its log, when it runs on this machine. */
+  postgresLog: string
   /** The five services and the three servers; the simulator is the outside world's. */
   roots: () => { services: Roots; servers: Roots; simulator: Roots }
-  /** MiB that each service held when all had been ready for a moment; nothing had been asked of them. */
-  atRestMib: Record<string, number>
+  /** What each service held when all had been ready for a moment; nothing had been asked of them. */
+  atRestMib: Record<string, Memory>
   /** The same of the moment at which they together held most. */
-  mostMib: () => Record<string, number>
+  mostMib: () => Record<string, Memory>
   /** Services and servers that ended by themselves. */
   died: () => string[]
   /** Stops the stack and starts it as `npm start` does, with the data that it has; answers how long it took to be ready. */
@@ -33,7 +42,8 @@ export interface Project {
 }
 
 const restMs = 3_000
-const lookEveryMs = 250
+/** The system counts each page of the five for a look. */
+const lookEveryMs = 1_000
 
 export async function openProject(folder: string, { profile }: Options): Promise<Project> {
   const dataDir = join(folder, 'stack')
@@ -49,7 +59,7 @@ export async function openProject(folder: string, { profile }: Options): Promise
   let mostMib = atRestMib
   const watch = setInterval(() => {
     const nowMib = memoryMibOf(services())
-    if (sumOf(nowMib) > sumOf(mostMib)) mostMib = nowMib
+    if (allMemory(nowMib).pss > allMemory(mostMib).pss) mostMib = nowMib
   }, lookEveryMs)
 
   let ended: Promise<void> | undefined
@@ -59,9 +69,11 @@ export async function openProject(folder: string, { profile }: Options): Promise
   }
   return {
     stack: () => running.file,
-    appSecret: () => readAppSecret(dataDir),
+    appSecret: () => readSecrets(dataDir).upstreamAppSecret,
+    cursorKeys: () => readSecrets(dataDir).cursorKeys,
     sql: () => sql,
     nc: () => nc,
+    postgresLog: logFileOf(dataDir, 'postgres'),
     roots: () => ({
       services: services(),
       servers: rootsOf(Object.entries(running.file.servers).map(([name, server]) => [name, [server]])),
@@ -86,7 +98,8 @@ export async function openProject(folder: string, { profile }: Options): Promise
 }
 
 async function connectTo({ file }: RunningStack) {
-  const nc = await connect({ servers: file.nats_url, name: 'bench', noAsyncTraces: true })
+  await control(file.simulator_url, 'POST', 'settings', { statuses: [] })
+  const nc = await connect({ ...operatorOptions(busPlaceOf(file)), noAsyncTraces: true })
   return { nc, sql: postgres(file.postgres_url, { max: 2, onnotice: () => {} }) }
 }
 

@@ -1,5 +1,5 @@
 import { type RequestToSend, uniqueDigits } from '../load/wrk.ts'
-import type { Recipient } from './fixture.ts'
+import type { Recipient } from './write-in.ts'
 
 /** A text message to each recipient; no two bodies are the same. */
 export const sendRequests = (recipients: Recipient[], key: string, keyed: boolean): RequestToSend[] =>

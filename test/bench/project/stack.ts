@@ -21,6 +21,7 @@ const stackFile = z.object({
   simulator_url: z.string(),
   postgres_url: z.string(),
   nats_url: z.string(),
+  nats_nkey_seed: z.string().nullable(),
   services: z.record(z.string(), z.array(z.object({ pid }))),
   servers: z.record(z.string(), z.object({ pid })),
 })

@@ -13,6 +13,7 @@ const numberOf = (phoneNumberId: string, businessAccountId: string): PhoneNumber
   accessToken: 'EAA',
   pin: null,
   isInBusinessApp: false,
+  throughputPerSecond: null,
 })
 
 const update = (number: PhoneNumber, kind: ItemUpdate['kind'], id: number, contact?: string): Update => ({

@@ -10,6 +10,8 @@ const Body = z.strictObject({
   phone_number_id: GraphId.optional(),
   business_account_id: GraphId.optional(),
   status: NumberStatus.optional(),
+  /** Of this number alone, in place of the setting; null: as the setting says. */
+  throughput_per_second: z.int().min(1).nullable().optional(),
   /** Whether the platform tells the change by a callback, where it has one for it. */
   tell: z.boolean().optional(),
 })
@@ -24,6 +26,7 @@ export function controlNumbers(app: App, http: FastifyInstance) {
       phoneNumberId: body.phone_number_id,
       businessAccountId: body.business_account_id,
       status: body.status,
+      throughputPerSecond: body.throughput_per_second,
     })
     await dataFile.save()
     if (body.tell) tellStatus(app, number)

@@ -3,10 +3,10 @@ import { createSettings } from '../settings.ts'
 import { createLimits } from './limits.ts'
 
 /** How many of `count` sends at the moment `now` pass. */
-function passing(limits: ReturnType<typeof createLimits>, count: number, now: number, recipient = 'ana') {
+function passing(limits: ReturnType<typeof createLimits>, count: number, now: number, recipient = 'ana', own?: number) {
   const passes = () => {
     try {
-      limits.charge('1', recipient, now)
+      limits.charge({ phoneNumberId: String(own ?? 1), throughputPerSecond: own ?? null }, recipient, now)
       return true
     } catch {
       return false
@@ -29,6 +29,13 @@ test('lets a number send as many messages in a second as the setting says', () =
   expect(passing(limits, 100, 1_000)).toBe(80)
   expect(passing(limits, 100, 1_999)).toBe(0)
   expect(passing(limits, 100, 2_000)).toBe(80)
+})
+
+test('lets a number that has a throughput of its own send as many', () => {
+  const limits = createLimits(createSettings({ throughput_per_second: 80 }))
+  expect(passing(limits, 100, 1_000, 'ana', 3)).toBe(3)
+  expect(passing(limits, 100, 1_000)).toBe(80)
+  expect(passing(createLimits(createSettings()), 100, 1_000, 'ana', 3)).toBe(3)
 })
 
 test('limits nothing by default', () => {

@@ -1,5 +1,6 @@
 import { createBoundedMap } from '../bounded-map.ts'
 import { GraphError } from '../graph/graph-error.ts'
+import type { PhoneNumber } from '../numbers/numbers.ts'
 import type { SettingsStore } from '../settings.ts'
 
 const pairIntervalMs = 6_000
@@ -8,16 +9,18 @@ const remembered = 200_000
 
 const tooMany = 'Message failed to send because there were too many messages sent from this phone number'
 
+type Sender = Pick<PhoneNumber, 'phoneNumberId' | 'throughputPerSecond'>
+
 export type Limits = ReturnType<typeof createLimits>
 
-/** The platform's two paces, each kept only while its setting is on. */
+/** The platform's two paces, each kept only while its setting is on; a number may have a throughput of its own. */
 export function createLimits(settings: SettingsStore) {
   /** When a pair has paid back all that it sent. */
   const paidAt = createBoundedMap<number>(remembered)
   const seconds = new Map<string, { second: number; sends: number }>()
 
-  function chargeThroughput(phoneNumberId: string, now: number) {
-    const limit = settings.current.throughput_per_second
+  function chargeThroughput({ phoneNumberId, throughputPerSecond }: Sender, now: number) {
+    const limit = throughputPerSecond ?? settings.current.throughput_per_second
     if (limit === null) return
     const second = Math.floor(now / 1_000)
     const known = seconds.get(phoneNumberId)
@@ -37,9 +40,9 @@ export function createLimits(settings: SettingsStore) {
 
   return {
     /** @throws 130429 or 131056 */
-    charge: (phoneNumberId: string, recipient: string, now: number) => {
-      chargeThroughput(phoneNumberId, now)
-      chargePair(phoneNumberId, recipient, now)
+    charge: (number: Sender, recipient: string, now: number) => {
+      chargeThroughput(number, now)
+      chargePair(number.phoneNumberId, recipient, now)
     },
   }
 }

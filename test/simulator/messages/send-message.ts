@@ -34,7 +34,7 @@ export function sendMessage(app: App, number: PhoneNumber, { version, message, r
   const failure = whyItFails(app, number, recipient, type, message) ?? misfit
   if (failure === outsideWindow && app.settings.current.window_refusal === 'sync')
     throw new GraphError(failure.code, failure)
-  app.limits.charge(number.phoneNumberId, recipientKey(recipient), at)
+  app.limits.charge(number, recipientKey(recipient), at)
 
   const id = mintWamid('outbound', recipientKey(recipient))
   const { phoneNumberId } = number

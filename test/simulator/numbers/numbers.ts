@@ -28,6 +28,8 @@ export const PhoneNumber = z.strictObject({
   pin: z.string().nullable().default(null),
   /** Also in use in the phone's app: then it is never registered. */
   isInBusinessApp: z.boolean().default(false),
+  /** Sends in a second, in place of the setting for all numbers; null: as that says. */
+  throughputPerSecond: z.int().min(1).nullable().default(null),
 })
 export type PhoneNumber = z.output<typeof PhoneNumber>
 
@@ -35,6 +37,7 @@ interface Wanted {
   phoneNumberId?: string | undefined
   businessAccountId?: string | undefined
   status?: PhoneNumber['status'] | undefined
+  throughputPerSecond?: number | null | undefined
 }
 
 export type Numbers = ReturnType<typeof createNumbers>
@@ -51,12 +54,13 @@ export function createNumbers(known: PhoneNumber[]) {
   }
 
   /** The number of this id, changed where something is wanted; a new one when the id is new or absent. */
-  function put({ phoneNumberId = randomId(), businessAccountId, status }: Wanted) {
+  function put({ phoneNumberId = randomId(), businessAccountId, status, throughputPerSecond }: Wanted) {
     const number = byId.get(phoneNumberId) ?? newNumber(phoneNumberId)
     return keep({
       ...number,
       businessAccountId: businessAccountId ?? number.businessAccountId,
       status: status ?? number.status,
+      throughputPerSecond: throughputPerSecond === undefined ? number.throughputPerSecond : throughputPerSecond,
     })
   }
 
@@ -89,6 +93,7 @@ const newNumber = (phoneNumberId: string): PhoneNumber => ({
   accessToken: `EAA${randomBytes(48).toString('base64url')}`,
   pin: null,
   isInBusinessApp: false,
+  throughputPerSecond: null,
 })
 
 /** `+1 555-078-3881`, as the platform shows a number where people read it. */

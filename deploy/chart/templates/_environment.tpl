@@ -1,0 +1,36 @@
+{{- /* What a service is told beside its secret. */}}
+{{- define "messaging.environment" -}}
+{{- $values := .root.Values }}
+NATS_URL: {{ $values.nats.url | quote }}
+NATS_REPLICAS: {{ $values.nats.replicas | quote }}
+LOG_LEVEL: {{ $values.logLevel | quote }}
+{{- if has .name (list "gateway" "messaging" "platform") }}
+PUBLIC_URL: {{ required "publicUrl must be set" $values.publicUrl | quote }}
+UPSTREAM_API_VERSION: {{ $values.upstream.apiVersion | quote }}
+UPSTREAM_APP_ID: {{ required "upstream.appId must be set" $values.upstream.appId | quote }}
+{{- end }}
+{{- if eq .name "gateway" }}
+TRUST_PROXY: {{ $values.trustProxy | quote }}
+{{- with $values.upstream.signupConfigId }}
+UPSTREAM_SIGNUP_CONFIG_ID: {{ . | quote }}
+{{- end }}
+{{- end }}
+{{- if has .name (list "messaging" "platform") }}
+UPSTREAM_BASE_URL: {{ $values.upstream.baseUrl | quote }}
+{{- end }}
+{{- if has .name (list "messaging" "webhooks") }}
+EGRESS_ALLOW_CIDRS: {{ $values.egressAllowCidrs | quote }}
+{{- end }}
+{{- if has .name (list "gateway" "messaging") }}
+MEDIA_STORE: {{ $values.media.store | quote }}
+{{- if eq $values.media.store "s3" }}
+S3_BUCKET: {{ required "media.s3.bucket must be set" $values.media.s3.bucket | quote }}
+S3_REGION: {{ $values.media.s3.region | quote }}
+{{- with $values.media.s3.endpoint }}
+S3_ENDPOINT: {{ . | quote }}
+{{- end }}
+{{- else }}
+MEDIA_DIR: /media
+{{- end }}
+{{- end }}
+{{- end }}

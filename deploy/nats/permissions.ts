@@ -1,0 +1,104 @@
+import { contractModules } from '@app/gateway/contracts.ts'
+import { type Event, isEvent, isRpc, type Rpc } from '@app/shared/contract.ts'
+import { noteRead, openConversation, putAccount, recordInbound } from '@app/shared/contracts/directory.ts'
+import {
+  changeIdentity,
+  importContacts,
+  importThreads,
+  recordPreferences,
+} from '@app/shared/contracts/directory-changes.ts'
+import { findMedia, openUpload } from '@app/shared/contracts/media.ts'
+import { acceptCallback, putSender } from '@app/shared/contracts/messaging.ts'
+import { beginSetup, completeSetup, getSetup } from '@app/shared/contracts/onboarding.ts'
+import {
+  authenticateKey,
+  findAccount,
+  listAccounts,
+  listTeams,
+  recordApiCalls,
+} from '@app/shared/contracts/platform.ts'
+import { consumers, type Consumer } from '@app/shared/provision.ts'
+import { streamName } from '@app/shared/stream.ts'
+import { type ServiceName, serviceNames } from '../stack/options.ts'
+
+/** The services, and the operator: who provisions, administers and looks. */
+export const natsUsers = [...serviceNames, 'deploy'] as const
+export type NatsUser = (typeof natsUsers)[number]
+
+/** Subjects that a user may publish to and subscribe to; it may do nothing else. */
+export interface Permissions {
+  publish: string[]
+  subscribe: string[]
+}
+
+const contracts: unknown[] = Object.values(contractModules).flatMap((module) => Object.values(module))
+const endpoints = contracts.filter((contract): contract is Rpc => isRpc(contract) && contract.http !== undefined)
+const events = contracts.filter((contract): contract is Event => isEvent(contract))
+
+/** What each service asks of others. A test holds it against the services' code. */
+export const asks: Record<ServiceName, Rpc[]> = {
+  gateway: [
+    ...endpoints,
+    authenticateKey,
+    findAccount,
+    recordApiCalls,
+    acceptCallback,
+    openUpload,
+    findMedia,
+    getSetup,
+    beginSetup,
+    completeSetup,
+  ],
+  messaging: [
+    openConversation,
+    recordInbound,
+    noteRead,
+    recordPreferences,
+    changeIdentity,
+    importContacts,
+    importThreads,
+  ],
+  directory: [listTeams],
+  platform: [putSender, putAccount],
+  webhooks: [listAccounts],
+}
+
+/**
+ * A service answers its own questions and tells its own events, hears its own consumers, and asks what it needs. It may
+ * write to the inboxes of those that ask it, where an answer counts only with the token of a question that it was asked.
+ */
+export function permissionsOf(user: NatsUser): Permissions {
+  if (user === 'deploy') {
+    return {
+      publish: ['$JS.API.>', '$SRV.>', 'event.*.*', 'rpc.*.*'],
+      subscribe: ['_INBOX_deploy.>'],
+    }
+  }
+  const own = Object.values<Consumer>(consumers).filter(({ name }) => name.startsWith(`${user}-`))
+  const asked = asks[user].map(({ subject }) => subject)
+  const askers = serviceNames.filter((name) => asks[name].some(({ subject }) => isOf(user, subject)))
+  const tells = events.some(({ subject }) => isOf(user, subject))
+  return {
+    publish: [
+      ...new Set(asked),
+      ...(tells ? [`event.${user}.*`] : []),
+      ...(user === 'gateway' ? [] : [...askers, 'deploy']).map((name) => `_INBOX_${name}.>`),
+      ...(tells ? [`$JS.API.STREAM.INFO.${streamName}`, `$JS.API.STREAM.CREATE.${streamName}`] : []),
+      ...own.flatMap(subjectsOf),
+    ].toSorted(),
+    subscribe: [
+      `_INBOX_${user}.>`,
+      ...(user === 'gateway' ? [] : [`rpc.${user}.*`, '$SRV.*', `$SRV.*.${user}`, `$SRV.*.${user}.*`]),
+    ],
+  }
+}
+
+const isOf = (service: string, subject: string) => subject.split('.')[1] === service
+
+/** A consumer is looked at, pulled from, acknowledged, and made anew when the store was lost. */
+const subjectsOf = ({ name, subject }: Consumer) => [
+  `$JS.API.CONSUMER.INFO.${streamName}.${name}`,
+  `$JS.API.CONSUMER.MSG.NEXT.${streamName}.${name}`,
+  `$JS.API.CONSUMER.CREATE.${streamName}.${name}.${subject}`,
+  `$JS.ACK.${streamName}.${name}.>`,
+]

@@ -1,0 +1,19 @@
+import { afterEach, expect, test, vi } from 'vitest'
+import { natsSeedOf, newSecrets } from './secrets.ts'
+
+const secrets = newSecrets()
+afterEach(() => vi.unstubAllEnvs())
+
+test('at our own nats-server each user has a secret of its own, whatever the environment says', () => {
+  vi.stubEnv('NATS_SEED_GATEWAY', 'given')
+  expect(natsSeedOf(secrets, 'gateway')).toBe(secrets.gatewayNatsSeed)
+})
+
+test('at a nats-server given by an address each user has the secret that is given, its own before the common one', () => {
+  vi.stubEnv('NATS_URL', 'nats://127.0.0.1:1')
+  expect(natsSeedOf(secrets, 'gateway')).toBeUndefined()
+  vi.stubEnv('NATS_NKEY_SEED', 'common')
+  vi.stubEnv('NATS_SEED_GATEWAY', 'own')
+  expect(natsSeedOf(secrets, 'gateway')).toBe('own')
+  expect(natsSeedOf(secrets, 'webhooks')).toBe('common')
+})

@@ -1,0 +1,49 @@
+import type { Sql, TransactionSql } from '@app/shared/database.ts'
+import type { Identity } from './identities.ts'
+
+/** A name as it is remembered, of a row with `kind` and `value`. */
+const hash = (sql: Sql | TransactionSql) => sql`sha256(convert_to(i.kind || ':' || i.value, 'UTF8'))`
+
+/** Remembers, of a contact that is about to be deleted, that it wanted no marketing messages; or that it wanted them again. */
+export const rememberStop = (tx: TransactionSql, organizationId: string, contactId: string) => tx`
+  with names as (
+    select i.organization_id, i.phone_number_id, ${hash(tx)} as name_hash, c.marketing_preference,
+      coalesce(c.marketing_preference_at, now()) as at
+    from contacts c join identities i on i.organization_id = c.organization_id and i.contact_id = c.id
+    where c.organization_id = ${organizationId} and c.id = ${contactId}
+  ), resumed as (
+    delete from remembered_stops r using names n
+    where n.marketing_preference is distinct from 'stop' and r.organization_id = n.organization_id
+      and r.phone_number_id = n.phone_number_id and r.name_hash = n.name_hash
+  )
+  insert into remembered_stops (organization_id, phone_number_id, name_hash, at)
+  select organization_id, phone_number_id, name_hash, at from names where marketing_preference = 'stop' order by 1, 2, 3
+  on conflict (organization_id, phone_number_id, name_hash) do update set at = greatest(remembered_stops.at, excluded.at)
+`
+
+/** When one of the names of a row `u` (organization, number, `identities`) was remembered to have stopped, as `at`. */
+export const rememberedStop = (sql: Sql | TransactionSql) => sql`
+  select max(r.at) as at
+  from json_to_recordset(u.identities) as i(kind text, value text)
+  cross join lateral (
+    select at from remembered_stops
+    where organization_id = u.organization_id and phone_number_id = u.phone_number_id and name_hash = ${hash(sql)} limit 1
+  ) r
+`
+
+interface Person {
+  organizationId: string
+  phoneNumberId: string
+  identities: Identity[]
+}
+
+/** Whether somebody who is no contact (any more) wanted no marketing messages. */
+export async function hasStopped(sql: Sql, { organizationId, phoneNumberId, identities }: Person): Promise<boolean> {
+  const person = { organization_id: organizationId, phone_number_id: phoneNumberId, identities }
+  const [row] = await sql<{ at: Date | null }[]>`
+    select s.at from json_to_record(${JSON.stringify(person)}::text::json) as u(
+      organization_id text, phone_number_id text, identities json)
+    cross join lateral (${rememberedStop(sql)}) s
+  `
+  return (row?.at ?? null) !== null
+}

@@ -1,0 +1,39 @@
+import type { ServerResponse } from 'node:http'
+import { rounded } from '@app/shared/log.ts'
+import { traceIdOf } from '@app/shared/tracing.ts'
+import type { FastifyRequest, RouteOptions } from 'fastify'
+import type { App } from '../app.ts'
+import type { Route } from '../metrics.ts'
+import { type Take, takeOver } from './take-over.ts'
+import { traceRequest } from './trace.ts'
+
+/** A client that went away before its answer began. */
+const clientLeft = 499
+
+/** A route outside `/v1`: measured, traced and told of as those inside are. */
+export const takeOverWatched = (app: App, method: 'GET' | 'HEAD' | 'POST', pattern: string, take: Take): RouteOptions =>
+  takeOver(method, pattern, (request, reply) => {
+    watch(app, { method, pattern }, request, reply.raw)
+    take(request, reply)
+  })
+
+function watch({ meters, log, tracer }: App, route: Route, { headers }: FastifyRequest, response: ServerResponse) {
+  const startedAt = performance.now()
+  const { span, traceparent } = traceRequest({ tracer }, headers.traceparent, route)
+  // Whoever reads the trace context from here on is below our span.
+  headers.traceparent = traceparent
+  response.once('close', () => {
+    const durationMs = performance.now() - startedAt
+    const status = response.headersSent ? response.statusCode : clientLeft
+    meters.answered(route, status, durationMs)
+    span?.end(status < 500 ? undefined : String(status))
+    const level = status < 500 ? 'debug' : 'warn'
+    if (!log.isLevelEnabled(level)) return
+    // A path holds tokens: those of setup links, and of files.
+    const { method, pattern } = route
+    log[level](
+      { trace: traceIdOf(traceparent), method, route: pattern, status, durationMs: rounded(durationMs) },
+      'http',
+    )
+  })
+}

@@ -1,0 +1,50 @@
+import { expect, test } from 'vitest'
+import { piecesOf } from './pieces.ts'
+
+const list = (count: number) => Array.from({ length: count }, (_, n) => ({ n }))
+
+test('a value of another shape stays whole, or is nothing', () => {
+  expect(piecesOf('weather', { a: 1 })).toEqual([{ a: 1 }])
+  expect(piecesOf('smb_message_echoes', { message_echoes: 'x' })).toEqual([{ message_echoes: 'x' }])
+  expect(piecesOf('smb_app_state_sync', { state_sync: [] })).toEqual([])
+  expect(piecesOf('history', { metadata: 1 })).toEqual([])
+  expect(piecesOf('history', { history: [null, 'x', { threads: 'x' }] })).toEqual([{ history: [{}] }])
+})
+
+test('each echo is a piece of its own, with what stood around it', () => {
+  expect(piecesOf('smb_message_echoes', { metadata: 1, message_echoes: list(2) })).toEqual([
+    { metadata: 1, message_echoes: [{ n: 0 }] },
+    { metadata: 1, message_echoes: [{ n: 1 }] },
+  ])
+})
+
+test('an address book and history go in pieces of some hundred, and nothing is lost of them', () => {
+  expect(piecesOf('smb_app_state_sync', { state_sync: list(1_001) }).map((piece) => piece['state_sync'])).toEqual([
+    list(500),
+    list(1_000).slice(500),
+    [{ n: 1_000 }],
+  ])
+  const history = [
+    {
+      phase: 0,
+      threads: [
+        { id: 'a', messages: list(401) },
+        { id: 'b', messages: list(1) },
+      ],
+    },
+  ]
+  const pieces = piecesOf('history', {
+    metadata: 1,
+    history: [...history, { errors: ['declined'] }],
+    messages: list(3),
+  })
+  expect(pieces).toEqual([
+    ...[list(200), list(400).slice(200), [{ n: 400 }]].map((messages) => ({
+      metadata: 1,
+      history: [{ phase: 0, threads: [{ id: 'a', messages }] }],
+    })),
+    { metadata: 1, history: [{ phase: 0, threads: [{ id: 'b', messages: [{ n: 0 }] }] }] },
+    { metadata: 1, history: [{ errors: ['declined'] }] },
+    { metadata: 1, messages: list(3) },
+  ])
+})

@@ -1,0 +1,44 @@
+type Value = Record<string, unknown>
+
+/** Echoes wait one by one (a revoke waits for its message); the rest goes in pieces that are small in memory. */
+const mostEntries = 500
+const mostMessages = 200
+
+/** A change's value in pieces that are worked through by themselves; their order does not matter. */
+export function piecesOf(field: string, value: Value): Value[] {
+  switch (field) {
+    case 'smb_message_echoes':
+      return listPieces(value, 'message_echoes', 1)
+    case 'smb_app_state_sync':
+      return listPieces(value, 'state_sync', mostEntries)
+    case 'history':
+      return historyPieces(value)
+    default:
+      return [value]
+  }
+}
+
+function listPieces(value: Value, key: string, most: number): Value[] {
+  const list = value[key]
+  return Array.isArray(list) ? slicesOf(list, most).map((slice) => ({ ...value, [key]: slice })) : [value]
+}
+
+/** Old messages come in chunks of threads, up to 3 MB a callback: a piece is some messages of one thread. */
+function historyPieces({ history, messages, ...around }: Value): Value[] {
+  const chunks = Array.isArray(history) ? (history as unknown[]) : []
+  return [
+    ...chunks.filter(isValue).flatMap((chunk) => chunkPieces(chunk).map((piece) => ({ ...around, history: [piece] }))),
+    ...(messages === undefined ? [] : listPieces({ ...around, messages }, 'messages', mostMessages)),
+  ]
+}
+
+function chunkPieces({ threads, ...chunk }: Value): Value[] {
+  const list = Array.isArray(threads) ? (threads as unknown[]) : []
+  const pieces = list.filter(isValue).flatMap((thread) => listPieces(thread, 'messages', mostMessages))
+  return pieces.length === 0 ? [chunk] : pieces.map((thread) => ({ ...chunk, threads: [thread] }))
+}
+
+const isValue = (value: unknown): value is Value => typeof value === 'object' && value !== null && !Array.isArray(value)
+
+const slicesOf = (list: unknown[], most: number): unknown[][] =>
+  Array.from({ length: Math.ceil(list.length / most) }, (_, n) => list.slice(n * most, (n + 1) * most))

@@ -1,0 +1,69 @@
+import { type Counted, mostCounted, readingOf } from '@app/shared/metrics/database-readings.ts'
+import { type Gauges, readings } from '@app/shared/metrics/readings.ts'
+import { counts, durations } from '@app/shared/metrics/registered.ts'
+import type { DataService } from '@app/shared/service.ts'
+
+export type Meters = ReturnType<typeof createMeters>
+
+/** What webhooks counts while it works. */
+export function createMeters({ probes: { metrics } }: Pick<DataService, 'probes'>) {
+  return {
+    attempts: durations(metrics, {
+      name: 'svc_webhook_attempt_seconds',
+      help: 'Attempts to deliver, by outcome: succeeded, failed, wait (the endpoint asks for it), gone or expired.',
+      labelNames: ['outcome'],
+    }),
+    failures: counts(metrics, {
+      name: 'svc_webhook_attempt_failures_total',
+      help: "Attempts in vain, by reason: the class of the answer's status, or why there was none.",
+      labelNames: ['reason'],
+    }),
+    dead: counts(metrics, {
+      name: 'svc_webhook_dead_letters_total',
+      help: 'Deliveries that were given up after an attempt, by reason: exhausted (twelve tries), gone or expired.',
+      labelNames: ['reason'],
+      from: [['exhausted'], ['gone'], ['expired']],
+    }),
+    delay: durations(metrics, {
+      name: 'svc_webhook_delay_seconds',
+      help: 'From an event to the end of the first attempt to deliver it.',
+    }),
+  }
+}
+
+/** Paused subscriptions whose deliveries are counted. */
+const mostPaused = 100
+
+const gauges: Gauges = {
+  svc_webhook_subscriptions: { help: 'Subscriptions that are not active, by status.', labelNames: ['status'] },
+  svc_webhook_open_deliveries: { help: `Deliveries that wait or are tried again; counted up to ${mostCounted}.` },
+  svc_webhook_held_deliveries: {
+    help: `Of them, those of paused subscriptions; counted up to ${mostCounted} in ${mostPaused} subscriptions.`,
+  },
+}
+
+/** What stands in the tables, by indexes alone. */
+export function readStanding({ sql, probes }: Pick<DataService, 'sql' | 'probes'>): void {
+  readings(probes.metrics, 'webhooks', gauges, async () => {
+    const [row] = await sql<{ subscriptions: Counted[]; open: number; held: number }[]>`
+      select
+        (select json_agg(s) from (
+          select l.status as label, count(s.id) as count
+          from (values ('paused'), ('disabled')) l(status) left join subscriptions s on s.status = l.status and s.status <> 'active'
+          group by 1
+        ) s) as subscriptions,
+        (select count(*)::int from (select from due_deliveries limit ${mostCounted}) d) as open,
+        (select count(*)::int from (
+          select from (select id from subscriptions where status = 'paused' and status <> 'active' limit ${mostPaused}) s
+          cross join lateral (select from due_deliveries where subscription_id = s.id limit ${mostCounted}) d
+          limit ${mostCounted}
+        ) h) as held
+    `
+    if (!row) return []
+    return [
+      ...row.subscriptions.map(readingOf('svc_webhook_subscriptions', 'status')),
+      { gauge: 'svc_webhook_open_deliveries', value: row.open },
+      { gauge: 'svc_webhook_held_deliveries', value: row.held },
+    ]
+  })
+}

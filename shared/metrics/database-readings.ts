@@ -1,0 +1,65 @@
+import type { DataService } from '../service.ts'
+import { type Gauges, type Reading, readings } from './readings.ts'
+
+/** Counting ends there: a gauge costs the same however much waits. */
+export const mostCounted = 10_000
+
+const gauges: Gauges = {
+  svc_outbox_waiting_events: {
+    help: `Committed events that JetStream does not have yet; counted up to ${mostCounted}.`,
+  },
+  svc_outbox_oldest_seconds: { help: 'Age of the oldest of them; 0 when none waits.' },
+  svc_dead_events: {
+    help: 'Events that failed eight times and are worked on no more, by consumer.',
+    labelNames: ['consumer'],
+  },
+  svc_database_connections: {
+    help: 'Connections of all instances of the service to Postgres, by what they do.',
+    labelNames: ['state'],
+  },
+  svc_database_reading_seconds: {
+    help: 'How long this service waited for the reading of these gauges: pool and Postgres.',
+  },
+}
+
+/** What stands in the tables that every data service has. */
+export function readDatabase({ sql, name, probes }: Pick<DataService, 'sql' | 'name' | 'probes'>): void {
+  readings(probes.metrics, 'database', gauges, async () => {
+    const startedAt = performance.now()
+    const [row] = await sql<{ waiting: number; oldestSeconds: number; dead: Counted[]; connections: Counted[] }[]>`
+      select
+        (select count(*)::int from (
+          select from outbox where published_at is null and refused is null limit ${mostCounted}
+        ) o) as waiting,
+        coalesce((
+          select extract(epoch from now() - created_at) from outbox
+          where published_at is null and refused is null order by seq limit 1
+        ), 0)::float8 as oldest_seconds,
+        (select coalesce(json_agg(d), '[]') from (
+          select consumer as label, count(*) as count from dead_events where dead group by 1
+        ) d) as dead,
+        (select coalesce(json_agg(c), '[]') from (
+          select coalesce(state, 'unknown') as label, count(*) as count from pg_stat_activity
+          where application_name = ${name} and usename = current_user group by 1
+        ) c) as connections
+    `
+    if (!row) return []
+    return [
+      { gauge: 'svc_outbox_waiting_events', value: row.waiting },
+      { gauge: 'svc_outbox_oldest_seconds', value: row.oldestSeconds },
+      ...row.dead.map(readingOf('svc_dead_events', 'consumer')),
+      ...row.connections.map(readingOf('svc_database_connections', 'state')),
+      { gauge: 'svc_database_reading_seconds', value: (performance.now() - startedAt) / 1_000 },
+    ]
+  })
+}
+
+/** A row of a count by one word. */
+export interface Counted {
+  label: string
+  count: number
+}
+
+export const readingOf =
+  (gauge: string, labelName: string) =>
+  ({ label, count }: Counted): Reading => ({ gauge, labels: { [labelName]: label }, value: count })

@@ -1,0 +1,51 @@
+/** What a statement has cost so far. */
+export interface Statement {
+  /** Role and text: what it is told by. */
+  name: string
+  calls: number
+  /** In which the server was at it: work, and waits for locks and for the disk. */
+  totalMs: number
+  rows: number
+}
+
+/** Shown of the costliest. */
+const shown = 25
+
+/** What was spent between two readings, costliest first. */
+export function spentBetween(before: Statement[], after: Statement[]): Statement[] {
+  const known = new Map(before.map((statement) => [statement.name, statement]))
+  const spent = after.map(({ name, calls, totalMs, rows }) => {
+    const { calls: oldCalls = 0, totalMs: oldMs = 0, rows: oldRows = 0 } = known.get(name) ?? {}
+    return { name, calls: calls - oldCalls, totalMs: totalMs - oldMs, rows: rows - oldRows }
+  })
+  return byCost(spent.filter(({ calls }) => calls > 0))
+}
+
+/** Several times together. */
+export function addStatements(times: Statement[][]): Statement[] {
+  const sums = new Map<string, Statement>()
+  for (const { name, calls, totalMs, rows } of times.flat()) {
+    const sum = sums.get(name) ?? { name, calls: 0, totalMs: 0, rows: 0 }
+    sums.set(name, { name, calls: sum.calls + calls, totalMs: sum.totalMs + totalMs, rows: sum.rows + rows })
+  }
+  return byCost([...sums.values()])
+}
+
+const byCost = (statements: Statement[]) => statements.toSorted((a, b) => b.totalMs - a.totalMs)
+
+/** A line for each statement: what it adds to one of what was done `count` times. None when none were watched. */
+export function costsOfOne(title: string, statements: Statement[], count: number): string[] {
+  if (statements.length === 0) return []
+  const micros = (ms: number) => (ms * 1000) / count
+  const all = micros(statements.reduce((sum, { totalMs }) => sum + totalMs, 0))
+  const lines = statements.slice(0, shown).map(({ name, calls, totalMs, rows }) => {
+    const numbers = [
+      `${micros(totalMs).toFixed(1)} µs`.padStart(12),
+      `${((100 * micros(totalMs)) / all).toFixed(0)} %`.padStart(5),
+      `${(calls / count).toFixed(2)} calls`.padStart(12),
+      `${(rows / calls).toFixed(1)} rows each`.padStart(16),
+    ]
+    return `${numbers.join('')}  ${name}`
+  })
+  return [`SQL of ${title}: ${all.toFixed(0)} µs in statements`, ...lines]
+}

@@ -1,0 +1,61 @@
+import { dirname, join, normalize } from 'node:path'
+import { eventType } from '@app/shared/contracts/webhooks.ts'
+import { expect, test } from 'vitest'
+import { anchorsOf, isThere, pages, readPage } from './pages.ts'
+
+const all = pages()
+
+/** Links of Markdown, and files that are named as `docs/…` or `test/…`. */
+const targetsOf = (text: string) => {
+  const prose = text.replaceAll(/^ *```.*?^ *```$/gms, '')
+  const links = [...prose.matchAll(/\]\(([^)\s]+)\)/g)].map(([, target = '']) => target)
+  return links.filter((target) => !/^https?:/.test(target))
+}
+
+test.each(all)('the links of $path lead somewhere', ({ path, text }) => {
+  const broken = targetsOf(text).filter((target) => {
+    const [file = '', anchor] = target.split('#')
+    const to = file === '' ? path : normalize(join(dirname(path), file))
+    if (!isThere(to)) return true
+    return anchor !== undefined && !anchorsOf(readPage(to).text).includes(anchor)
+  })
+  expect(broken).toEqual([])
+})
+
+test.each(all)('the files that $path names are there', ({ text }) => {
+  const named = [...text.matchAll(/`((?:docs|test|shared|services|deploy)\/[\w./-]+)`/g)].map(([, file = '']) => file)
+  expect(named.filter((file) => !isThere(file))).toEqual([])
+})
+
+test('every page is in the index', () => {
+  const index = targetsOf(readPage('docs/README.md').text)
+  const names = all.map(({ path }) => path.replace(/^docs\//, '')).filter((name) => !name.endsWith('README.md'))
+  expect(names.filter((name) => !index.includes(name))).toEqual([])
+})
+
+test('what is not run says why, and is counted', () => {
+  const skipped = all.flatMap(({ path, snippets }) =>
+    snippets.filter(({ notRun }) => notRun !== null).map(({ language }) => `${path} ${language}`),
+  )
+  expect(skipped).toEqual([
+    'README.md sh',
+    'docs/deploying.md sh',
+    'docs/deploying.md sh',
+    'docs/deploying.md sh',
+    'docs/deploying.md sh',
+    'docs/onboarding.md sh',
+    'docs/real-platform.md sh',
+    'docs/real-platform.md sh',
+    'docs/webhooks.md sh',
+    'docs/webhooks.md js',
+    'docs/operations/backup-and-restore.md sh',
+    'docs/operations/backup-and-restore.md sh',
+    'docs/operations/upgrading.md sh',
+  ])
+})
+
+test('the list of events is that of the interface', () => {
+  const { text } = readPage('docs/receiving.md')
+  const [, list = ''] = text.split('## Every event')
+  expect([...list.matchAll(/^\| `([\w.]+)` \|/gm)].map(([, type]) => type)).toEqual(eventType.options)
+})

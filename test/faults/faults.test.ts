@@ -1,0 +1,89 @@
+import { randomInt } from 'node:crypto'
+import { writeFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { setTimeout as sleep } from 'node:timers/promises'
+import { afterAll, beforeAll, expect, test } from 'vitest'
+import { newHistory } from './history/history.ts'
+import { settle } from './load/settle.ts'
+import { playPerson, type Scene } from './load/person.ts'
+import { createPlatform } from './load/platform.ts'
+import { startSubscriber } from './load/subscriber.ts'
+import { makeTenants, subscribe } from './load/tenants.ts'
+import { type Arena, openArena } from './nemesis/arena.ts'
+import { haunt } from './nemesis/haunt.ts'
+
+/** The whole of what the nemesis does, and all that is chosen at random, follows from the seed. */
+const seed = Number(process.env['FAULTS_SEED'] || randomInt(1_000_000))
+const seconds = Number(process.env['FAULTS_SECONDS'] || 60)
+/** An unknown send is parked for 60 s, a failing endpoint probed after 30 s, and late retries come after 45 s. */
+const settleMs = 180_000
+const peopleOfNumber = 4
+
+const replicas = ['gateway', 'messaging', 'directory', 'platform', 'webhooks'].map((name) => `${name}=2`).join(',')
+const say = (line: string) => console.log(line)
+const history = newHistory()
+let arena: Arena | undefined
+let subscriber: Awaited<ReturnType<typeof startSubscriber>>
+let isLawful = false
+
+beforeAll(async () => {
+  arena = await openArena(replicas)
+  subscriber = await startSubscriber(history)
+}, 180_000)
+afterAll(async () => {
+  subscriber?.close()
+  if (isLawful) return arena?.remove()
+  await arena?.stop()
+  const again = `npm run test:faults -- --seed ${seed} --seconds ${seconds}`
+  if (arena) say(`Logs and the history are in ${arena.folder}. The same again: ${again}`)
+}, 60_000)
+
+test(
+  `every law holds through ${seconds} s of faults (FAULTS_SEED=${seed})`,
+  { timeout: seconds * 1_000 + 420_000, retry: 0 },
+  async ({ skip }) => {
+    if (!arena) return skip('The servers run in containers.')
+    const { folder, stack } = arena
+    const platform = createPlatform(stack.read().simulator_url)
+    const tenants = await makeTenants({ stack, history, platform, subscriber }, 2, 2)
+    const endsAt = Date.now() + seconds * 1_000
+    const scene: Scene = { seed, history, platform, tenants, isOver: () => Date.now() > endsAt }
+    say(`Faults: seed ${seed}, ${seconds} s`)
+
+    const playing = tenants.flatMap((tenant) =>
+      tenant.phones.flatMap((phone) =>
+        Array.from({ length: peopleOfNumber }, (_, n) => playPerson(scene, tenant, phone, n)),
+      ),
+    )
+    const late = Promise.all(
+      tenants.map(async (tenant) => {
+        await sleep(seconds * 300)
+        await subscribe({ history, subscriber }, tenant, 'late', {})
+      }),
+    )
+    const [people] = await Promise.all([
+      Promise.all(playing),
+      haunt({ arena, platform, subscriber }, seed, seconds, say),
+      late,
+    ])
+    const breaches = await settle(scene, people, settleMs)
+    say(summary())
+    if (breaches.length > 0) writeFileSync(join(folder, 'history.json'), dump())
+    await Promise.all(tenants.map(({ client }) => client.close()))
+    expect(breaches, `FAULTS_SEED=${seed}`).toEqual([])
+    isLawful = true
+  },
+)
+
+function summary() {
+  const { calls, accepted, upstream, deliveries, expected, readings, endings } = history
+  const unknown = [...endings.values()].filter(({ code }) => code === 'delivery_unknown').length
+  const statuses = Object.entries(Object.groupBy(calls, ({ status }) => String(status)))
+  const answers = statuses.map(([status, some]) => `${status}: ${some?.length}`).join(', ')
+  return (
+    `${calls.length} calls (${answers}), ${accepted.length} sends accepted, ${upstream.length} upstream, ${unknown} unknown, ` +
+    `${expected.length} events told in ${deliveries.length} deliveries, ${readings.length} readings`
+  )
+}
+
+const dump = () => JSON.stringify(history, (_key, value: unknown) => (value instanceof Map ? [...value] : value), 1)

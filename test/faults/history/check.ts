@@ -1,0 +1,33 @@
+import type { History } from './history.ts'
+import type { Law } from './law.ts'
+import { counters } from './laws/counters.ts'
+import { everyEvent } from './laws/every-event.ts'
+import { inOrder } from './laws/in-order.ts'
+import { oneEnding } from './laws/one-ending.ts'
+import { oneEventId } from './laws/one-event-id.ts'
+import { ownBytes } from './laws/own-bytes.ts'
+import { plainAnswers } from './laws/plain-answers.ts'
+import { risingStatuses } from './laws/rising-statuses.ts'
+
+const laws: Record<string, Law> = {
+  'one ending': oneEnding,
+  'in order': inOrder,
+  'every event': everyEvent,
+  'one event id': oneEventId,
+  'rising statuses': risingStatuses,
+  'own bytes': ownBytes,
+  counters,
+  'plain answers': plainAnswers,
+  'no complaints': ({ complaints }) => complaints,
+}
+
+/** Enough to see what is wrong. */
+const shown = 20
+
+/** Every breach of every law, as `law: sentence`. */
+export const check = (history: History): string[] =>
+  Object.entries(laws).flatMap(([name, law]) => {
+    const breaches = law(history).map((sentence) => `${name}: ${sentence}`)
+    const more = breaches.length - shown
+    return more > 0 ? [...breaches.slice(0, shown), `${name}: and ${more} more`] : breaches
+  })

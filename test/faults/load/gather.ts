@@ -1,0 +1,80 @@
+import type { Json } from '../../journeys/client.ts'
+import type { Ledger } from '../history/history.ts'
+import { randomOf } from '../random.ts'
+import type { Person, Scene } from './person.ts'
+import type { LoadTenant } from './tenants.ts'
+
+const told = ['sent', 'delivered', 'read']
+
+/** Brings into the history what the platform took, what the lists say now, and which events must have come of it. */
+export async function gather(scene: Scene, people: Person[]) {
+  const { history, tenants, platform } = scene
+  const numbers = tenants.flatMap((tenant) => tenant.phones.map((phone) => ({ tenant, phone })))
+  const upstream = await Promise.all(numbers.map(({ phone }) => platform.sent(phone)))
+  history.upstream = upstream.flat()
+  history.ledgers = await Promise.all(
+    numbers.map(({ tenant, phone }) =>
+      readLedger(
+        scene,
+        tenant,
+        phone,
+        people.filter((one) => one.phone === phone),
+      ),
+    ),
+  )
+  expectOutcomes(scene)
+}
+
+async function readLedger(
+  { history, seed }: Scene,
+  { client }: LoadTenant,
+  phone: string,
+  people: Person[],
+): Promise<Ledger> {
+  const random = randomOf(seed, `ledger ${phone}`)
+  const startedAt = Date.now()
+  const [outbound, inbound] = await Promise.all(
+    ['outbound', 'inbound'].map((way) => client.everything(random, `/${phone}/messages?direction=${way}`)),
+  )
+  const endedAt = Date.now()
+  for (const { id: messageId, status, error } of outbound ?? []) {
+    history.endings.set(messageId, { messageId, startedAt, endedAt, status, code: error?.code ?? null })
+  }
+  const conversations = await client.everything(random, `/${phone}/conversations?`)
+  const shownTo = (person: Person) =>
+    conversations
+      .filter(({ id, contact }: Json) => id === person.conversationId || contact.phone_number === person.number)
+      .map(({ unread_count: unread }: Json) => unread as number)
+  return {
+    phone,
+    outbound: (outbound ?? []).map(({ id, status }: Json) => ({ id, status })),
+    inboundPosted: people.flatMap(({ written }) => written),
+    inboundListed: (inbound ?? []).map(({ message_id: id }: Json) => id),
+    unread: people.map((person) => {
+      const [shown = -1, ...more] = shownTo(person)
+      // A second conversation of one person is none that ought to be.
+      return { person: person.number, shown: more.length > 0 ? -1 : shown, written: person.written.length }
+    }),
+  }
+}
+
+/** What must be told of each send, by what became of it. */
+function expectOutcomes({ history }: Scene) {
+  history.expected = history.expected.filter(
+    ({ eventId, type }) => type === 'message.received' || eventId === undefined,
+  )
+  const accepted = new Map(history.accepted.map((send) => [send.id, send]))
+  for (const { id: wamid, messageId, phone } of history.upstream) {
+    const send = accepted.get(messageId)
+    if (!send) continue
+    const event = { tenant: send.tenant, phone, notBefore: send.startedAt }
+    history.expected.push({ ...event, type: 'message.sent', eventId: `${messageId}:sent` })
+    for (const status of told)
+      history.expected.push({ ...event, type: 'message.status', eventId: `${wamid}:${status}` })
+  }
+  const went = new Set(history.upstream.map(({ messageId }) => messageId))
+  for (const { id, tenant, phone, startedAt } of history.accepted) {
+    if (went.has(id)) continue
+    history.expected.push({ tenant, phone, type: 'message.status', eventId: `${id}:failed`, notBefore: startedAt })
+  }
+}

@@ -1,0 +1,185 @@
+import { setTimeout as sleep } from 'node:timers/promises'
+import type { ExpectedEvent, History } from '../history/history.ts'
+import { between, oneOf, type Random, randomOf } from '../random.ts'
+import type { Platform } from './platform.ts'
+import type { LoadTenant } from './tenants.ts'
+
+export interface Scene {
+  seed: number
+  history: History
+  platform: Platform
+  tenants: LoadTenant[]
+  /** Whether the load ends. */
+  isOver: () => boolean
+}
+
+export interface Person {
+  scene: Scene
+  tenant: LoadTenant
+  phone: string
+  number: string
+  /** Unique, for words in texts: a word, then a dot, so that none holds another. */
+  name: string
+  random: Random
+  startedAt: number
+  turn: number
+  /** The platform's ids of what the person wrote. */
+  written: string[]
+  sent: string[]
+  contactId: string
+  conversationId: string
+}
+
+/** A customer of a number, with the business that answers: each does one thing after the other, at random. */
+export async function playPerson(scene: Scene, tenant: LoadTenant, phone: string, n: number): Promise<Person> {
+  const person = await meetPerson(scene, tenant, phone, n)
+  while (!scene.isOver()) {
+    const act = oneOf(person.random, deck)
+    await act(person).catch((err: Error) => scene.history.complaints.push(`${person.name}: ${err.message}`))
+    await sleep(between(person.random, 200, 1_400))
+  }
+  return person
+}
+
+/** Somebody new, who has written to the number, so that it may answer. */
+export async function meetPerson(scene: Scene, tenant: LoadTenant, phone: string, n: number): Promise<Person> {
+  const place = tenant.phones.indexOf(phone)
+  const random = randomOf(scene.seed, `person ${tenant.word} ${place} ${n}`)
+  const person: Person = {
+    scene,
+    tenant,
+    phone,
+    number: `+1555${String(2_000_000 + Math.floor(random() * 7_999_999))}`,
+    name: `${tenant.word}-${place}-${n}`,
+    random,
+    startedAt: Date.now(),
+    turn: 0,
+    written: [],
+    sent: [],
+    contactId: '',
+    conversationId: '',
+  }
+  const word = `"phone_number":"${person.number}"`
+  expectEvent(person, { type: 'contact.created', word, notBefore: Date.now() })
+  await write(person)
+  await findConversation(person)
+  return person
+}
+
+const wordOf = (person: Person) => `${person.name}-${(person.turn += 1)}.`
+
+function expectEvent({ tenant, phone, scene }: Person, event: Omit<ExpectedEvent, 'tenant' | 'phone'>) {
+  scene.history.expected.push({ tenant: tenant.id, phone, ...event })
+}
+
+async function write(person: Person) {
+  const { scene, phone, number } = person
+  const notBefore = Date.now()
+  const eventId = await scene.platform.write(phone, number, wordOf(person))
+  person.written.push(eventId)
+  expectEvent(person, { type: 'message.received', eventId, notBefore })
+}
+
+/** Waits until the person's first message has gone all the way. */
+async function findConversation(person: Person) {
+  const { tenant, phone, number, random } = person
+  for (;;) {
+    const [contact] = await tenant.client.data(
+      random,
+      'GET',
+      `/${phone}/contacts?phone_number=${encodeURIComponent(number)}`,
+    )
+    const found =
+      contact && (await tenant.client.data(random, 'GET', `/${phone}/conversations?contact_id=${contact.id}`))
+    if (found?.[0]) {
+      person.contactId = contact.id
+      person.conversationId = found[0].id
+      return
+    }
+    await sleep(250)
+  }
+}
+
+/** The platform takes 45 messages at once to one person, then one in 6 s: more would wait longer than we look. */
+const mayWaitFor = ({ startedAt, sent }: Person) => sent.length < 40 + (Date.now() - startedAt) / 7_000
+
+/** Sends a text with a key, as often as it takes; answers its id. */
+export async function send(person: Person): Promise<string> {
+  const { scene, tenant, phone, number, random } = person
+  const word = wordOf(person)
+  const body = { messaging_product: 'chat', to: number, type: 'text', text: { body: word } }
+  const ask = { body, key: word }
+  const answer = await tenant.client.surely(random, 'POST', `/${phone}/messages`, ask)
+  if (answer.status !== 200) throw new Error(`${word} was refused: ${JSON.stringify(answer.body)}`)
+  const { id, conversation_id: conversation } = answer.body.data
+  const { startedAt, answeredAt: acceptedAt } = answer
+  scene.history.accepted.push({ id, tenant: tenant.id, phone, conversation, startedAt, acceptedAt })
+  person.sent.push(id)
+  // One in five is not sure of it.
+  if (random() < 0.2) await tenant.client.surely(random, 'POST', `/${phone}/messages`, ask)
+  return id
+}
+
+const sendSome = async (person: Person) => mayWaitFor(person) && send(person)
+
+const sendThree = (person: Person) => Promise.all([sendSome(person), sendSome(person), sendSome(person)])
+
+async function rename(person: Person) {
+  const { tenant, phone, contactId, random } = person
+  const name = wordOf(person)
+  expectEvent(person, { type: 'contact.updated', word: `"name":"${name}"`, notBefore: Date.now() })
+  await tenant.client.data(random, 'PATCH', `/${phone}/contacts/${contactId}`, { body: { name } })
+}
+
+async function assign(person: Person) {
+  const { tenant, phone, conversationId, random } = person
+  const user = wordOf(person)
+  expectEvent(person, { type: 'conversation.assigned', word: `"user_id":"${user}"`, notBefore: Date.now() })
+  await tenant.client.data(random, 'PATCH', `/${phone}/conversations/${conversationId}`, {
+    body: { assigned_to: user },
+  })
+}
+
+async function look(person: Person) {
+  const { scene, tenant, phone, random, sent } = person
+  if (sent.length === 0) return
+  const messageId = oneOf(random, sent.slice(-5))
+  const {
+    status,
+    body,
+    startedAt,
+    answeredAt: endedAt,
+  } = await tenant.client.surely(random, 'GET', `/${phone}/messages/${messageId}`)
+  if (status !== 200) throw new Error(`${messageId} cannot be read: ${JSON.stringify(body)}`)
+  scene.history.readings.push({
+    messageId,
+    startedAt,
+    endedAt,
+    status: body.data.status,
+    code: body.data.error?.code ?? null,
+  })
+}
+
+/** Tries what is another's: the message, the number, or both. */
+async function pry({ scene, tenant, phone, random }: Person) {
+  const stranger = oneOf(
+    random,
+    scene.tenants.filter((one) => one !== tenant),
+  )
+  const theirs = scene.history.accepted.findLast((send) => send.tenant === stranger.id)
+  if (!theirs) return
+  const path = random() < 0.5 ? `/${phone}/messages/${theirs.id}` : `/${theirs.phone}/messages/${theirs.id}`
+  const { status } = await tenant.client.surely(random, 'GET', path)
+  if (status !== 404) throw new Error(`${path} answered ${status} to a stranger`)
+}
+
+const shares: Array<[number, (person: Person) => Promise<unknown>]> = [
+  [7, sendSome],
+  [1, sendThree],
+  [3, write],
+  [2, rename],
+  [2, assign],
+  [3, look],
+  [1, pry],
+]
+const deck = shares.flatMap(([share, act]) => Array.from({ length: share }, () => act))

@@ -1,0 +1,31 @@
+import { createServer } from 'node:http'
+import type { AddressInfo } from 'node:net'
+import type { History } from '../history/history.ts'
+
+export type Subscriber = Awaited<ReturnType<typeof startSubscriber>>
+
+/** The endpoints of all subscriptions: the last part of the path is the subscription's name. */
+export async function startSubscriber(history: History) {
+  const trouble = { failing: new Set<string>(), delayMs: 0 }
+  const server = createServer((request, response) => {
+    const chunks: Buffer[] = []
+    request.on('error', () => {})
+    request.on('data', (chunk: Buffer) => chunks.push(chunk))
+    request.on('end', () => {
+      const subscription = request.url?.split('/').at(-1) ?? ''
+      const { 'x-svc-event': type, 'x-svc-event-id': eventId } = request.headers
+      const raw = Buffer.concat(chunks).toString()
+      // One that is about to fail has seen it all the same.
+      history.deliveries.push({ subscription, type: String(type), eventId: String(eventId), raw })
+      const status = trouble.failing.has(subscription) ? 500 : 200
+      setTimeout(() => response.writeHead(status).end(), trouble.delayMs)
+    })
+  })
+  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve))
+  const { port } = server.address() as AddressInfo
+  return {
+    urlOf: (name: string) => `http://127.0.0.1:${port}/${name}`,
+    trouble,
+    close: () => server.close().closeAllConnections(),
+  }
+}

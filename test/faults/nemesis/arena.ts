@@ -1,0 +1,63 @@
+import { mkdirSync, rmSync } from 'node:fs'
+import { join } from 'node:path'
+import type { Supervised } from '@app/deploy/processes/supervise.ts'
+import type { ServerName } from '@app/deploy/servers/kind.ts'
+import { newFolder, type StartedStack, startStack } from '../../journeys/start-stack.ts'
+import { startPrivateServers } from '../../servers.ts'
+import { type Proxy, startProxy } from './proxy.ts'
+
+/** A stack whose servers are ours to break, and stand behind proxies that are. */
+export interface Arena {
+  folder: string
+  stack: StartedStack
+  servers: Record<ServerName, { process: Supervised; url: string; proxy: Proxy }>
+  /** Where nats-server keeps its streams. */
+  streamsFolder: string
+  stop: () => Promise<void>
+  remove: () => Promise<void>
+}
+
+/** Undefined where the servers run in containers: what is no process of this machine is not ours to kill. */
+export async function openArena(replicas: string): Promise<Arena | undefined> {
+  const folder = newFolder()
+  const serversFolder = join(folder, 'servers')
+  const running = await startPrivateServers(serversFolder)
+  const processOf = (name: ServerName) => running.processes.find((one) => one.name === name)
+  const processes = { postgres: processOf('postgres'), redis: processOf('redis'), nats: processOf('nats') }
+  if (!processes.postgres || !processes.redis || !processes.nats) {
+    await running.stop()
+    rmSync(folder, { recursive: true, force: true })
+    return undefined
+  }
+  const behindProxy = async (process: Supervised, url: string) => ({ process, url, proxy: await startProxy(url) })
+  const [postgres, redis, nats] = await Promise.all([
+    behindProxy(processes.postgres, running.postgresUrl),
+    behindProxy(processes.redis, running.redisUrl),
+    behindProxy(processes.nats, running.natsUrl),
+  ])
+  const servers = { postgres, redis, nats }
+  mkdirSync(join(folder, 'stack'))
+  const closeServers = async () => {
+    for (const { proxy } of Object.values(servers)) proxy.close()
+    await running.stop()
+  }
+  try {
+    const stack = await startStack(['--replicas', replicas], join(folder, 'stack'), {
+      DATABASE_URL: postgres.proxy.url,
+      REDIS_URL: redis.proxy.url,
+      NATS_URL: nats.proxy.url,
+    })
+    const stop = async () => {
+      await stack.stop()
+      await closeServers()
+    }
+    const remove = async () => {
+      await stop()
+      rmSync(folder, { recursive: true, force: true })
+    }
+    return { folder, stack, servers, streamsFolder: join(serversFolder, 'nats/jetstream'), stop, remove }
+  } catch (err) {
+    await closeServers()
+    throw err
+  }
+}

@@ -1,0 +1,85 @@
+import { readFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { runInNewContext } from 'node:vm'
+import { type MediaKind, mediaLimits } from '@app/shared/media-kinds.ts'
+import { expect, test } from 'vitest'
+import { rateTiers } from '../services/platform/organizations/rate-tiers.ts'
+
+const root = join(import.meta.dirname, '..')
+const page = readFileSync(join(root, 'docs/limits.md'), 'utf8')
+
+/** What the page says of something: the cells beside it. */
+const said = (thing: string) =>
+  page
+    .split('\n')
+    .find((line) => line.startsWith(`| ${thing} |`))
+    ?.split('|')
+    .slice(2, -1)
+    .map((cell) => cell.trim())
+    .join(' ')
+
+/** A number that stands in the code as `const name = 256 * 1024`, or as `name: 30`. */
+function inCode(file: string, name: string): number {
+  const text = readFileSync(join(root, file), 'utf8')
+  const [, value] = new RegExp(`\\b${name}(?:: [\\w.]+)?(?: =|:) ([\\d_* ]+)`).exec(text) ?? []
+  if (value === undefined) throw new Error(`${file} has no ${name}`)
+  return runInNewContext(value) as number
+}
+
+const words = (count: number) => count.toLocaleString('en-US')
+const gateway = 'services/gateway'
+const messaging = 'services/messaging'
+
+test.each([
+  ['a JSON body', `${inCode(`${gateway}/exchange/pass-on.ts`, 'bodyLimitBytes') / 1024} KiB`],
+  ['a JSON body', `${inCode('shared/json.ts', 'maxDepth')} deep`],
+  ['a path with its query', words(inCode(`${gateway}/exchange/exchange.ts`, 'maxUrlLength'))],
+  ['headers', `${inCode(`${gateway}/http.ts`, 'maxHeaderSize') / 1024} KiB`],
+  ['to send a body', `${inCode(`${gateway}/exchange/read-body.ts`, 'bodyTimeoutMs') / 1000} seconds`],
+  ['to send a body', `${inCode(`${gateway}/http.ts`, 'requestTimeout') / 60_000} minutes`],
+  ['to get the answer', `${inCode(`${gateway}/exchange/exchange.ts`, 'deadlineMs') / 1000} seconds`],
+  ['an unknown outcome waits for a status', `${inCode(`${messaging}/sends/outcome.ts`, 'parkMs') / 1000} seconds`],
+  [
+    'the webhook of a message waits for its file',
+    `${inCode(`${messaging}/media/begin-copies.ts`, 'eventWaitMs') / 1000} seconds`,
+  ],
+  [
+    'a message waits to be attempted',
+    `${inCode('services/platform/organizations/settings.ts', 'message_ttl_hours')} hours`,
+  ],
+  ['deliveries and attempts', `${inCode('services/webhooks/deliveries/retention.ts', 'keepDays')} days`],
+  ['payloads of webhooks', `${inCode('services/webhooks/deliveries/retention.ts', 'keepPayloadDays')} days`],
+  [
+    'the log of API calls (method, path, status, time, address)',
+    `${inCode('services/platform/api-log/record-api-calls.ts', 'keepDays')} days`,
+  ],
+  ["the platform's callbacks as they came", `${inCode(`${messaging}/main.ts`, 'keepDays')} days`],
+  ['uploaded files that no message has', `${inCode(`${messaging}/media/media.ts`, 'upload') + 1} days`],
+])('%s: %s', (thing, value) => expect(said(thing)).toContain(value))
+
+test.each(Object.entries(rateTiers.parse(undefined)))('the tier %s', (name, rates) =>
+  expect(said(`\`${name}\``)).toBe(`${words(rates.write_per_minute)} ${words(rates.read_per_minute)}`),
+)
+
+test.each(Object.keys(mediaLimits) as MediaKind[])('files of the kind %s', (kind) => {
+  const { types, maxBytes } = mediaLimits[kind]
+  expect(said(kind)).toMatch(new RegExp(` ${maxBytes / 1024 / 1024} MB$`))
+  for (const type of types.filter((one) => kind !== 'document' || one === 'text/plain'))
+    expect(said(kind)).toContain(`\`${type}\``)
+})
+
+/** Lengths that the API's description has, by the schema that has them. */
+const { components } = JSON.parse(readFileSync(join(root, 'docs/openapi.json'), 'utf8')) as {
+  components: { schemas: Record<string, object> }
+}
+const lengthsIn = (schema: string) =>
+  [...JSON.stringify(components.schemas[schema]).matchAll(/"maxLength":(\d+)/g)].map(([, length]) => Number(length))
+
+test.each([
+  ['text', 4096],
+  ['caption', 1024],
+  ["a document's file name", 240],
+])('the length of a %s', (thing, length) => {
+  expect(said(thing)).toContain(words(length))
+  expect(lengthsIn('Send')).toContain(length)
+})
