@@ -116,7 +116,7 @@ test('without a callback it ends `failed`, `delivery_unknown`, with -1 in the ev
       status: 'failed',
       error: { code: 'delivery_unknown', provider_code: null },
     })
-  }, 90_000)
+  }, 25_000)
   await platform.set({ statuses: ['sent', 'delivered', 'read'] })
   await until(() => expect(toldOf(`${id}:failed`).length).toBeGreaterThan(0))
   const [status] = JSON.parse(toldOf(`${id}:failed`)[0]?.raw ?? '').entry[0].changes[0].value.statuses
@@ -141,7 +141,7 @@ test('order within a conversation holds through retries, with three messaging in
     if (pid) process.kill(pid, 'SIGKILL')
   }
   await Promise.all(sending)
-  expect(await settle(scene.scene, people, 150_000)).toEqual([])
+  expect(await settle(scene.scene, people, 30_000)).toEqual([])
   expect(history.accepted).toHaveLength(64)
   expect(history.upstream.length).toBeGreaterThan(32)
 })
