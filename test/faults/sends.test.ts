@@ -1,5 +1,5 @@
 import { setTimeout as sleep } from 'node:timers/promises'
-import { afterAll, afterEach, beforeAll, expect, test, vi } from 'vitest'
+import { afterAll, afterEach, beforeAll, expect, onTestFinished, test, vi } from 'vitest'
 import { type StartedStack, startStack } from '../journeys/start-stack.ts'
 import { newHistory } from './history/history.ts'
 import { meetPerson, type Person, type Scene, send } from './load/person.ts'
@@ -110,14 +110,14 @@ test('without a callback it ends `failed`, `delivery_unknown`, with -1 in the ev
   if (!person) throw new Error('There is nobody.')
   await platform.layFault({ to: person.number }, silence, 1)
   await platform.set({ statuses: [] })
+  onTestFinished(() => platform.set({ statuses: ['sent', 'delivered', 'read'] }))
   const id = await send(person)
   await until(async () => {
     expect(await read(person, id)).toMatchObject({
       status: 'failed',
       error: { code: 'delivery_unknown', provider_code: null },
     })
-  }, 25_000)
-  await platform.set({ statuses: ['sent', 'delivered', 'read'] })
+  }, 90_000)
   await until(() => expect(toldOf(`${id}:failed`).length).toBeGreaterThan(0))
   const [status] = JSON.parse(toldOf(`${id}:failed`)[0]?.raw ?? '').entry[0].changes[0].value.statuses
   expect(status).toMatchObject({ id, status: 'failed', errors: [{ code: -1 }] })
@@ -141,7 +141,7 @@ test('order within a conversation holds through retries, with three messaging in
     if (pid) process.kill(pid, 'SIGKILL')
   }
   await Promise.all(sending)
-  expect(await settle(scene.scene, people, 30_000)).toEqual([])
+  expect(await settle(scene.scene, people, 150_000)).toEqual([])
   expect(history.accepted).toHaveLength(64)
   expect(history.upstream.length).toBeGreaterThan(32)
 })
