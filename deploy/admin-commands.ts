@@ -48,6 +48,7 @@ const organizationOptions = {
   'unknown-outcome': { field: 'settings.unknown_outcome' },
   ordering: { field: 'settings.ordering' },
   'message-ttl-hours': { field: 'settings.message_ttl_hours', kind: 'number' },
+  'messages-per-month': { field: 'settings.messages_per_month', kind: 'number' },
 } as const
 
 /** Every command, by its words. The service that answers checks the values. */

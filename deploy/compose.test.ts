@@ -156,7 +156,7 @@ describe('no service is told what it has no use for', () => {
     [...told(name).matchAll(/\$\{(\w*(?:PASSWORD|SEED|KEYS|SECRET|TOKEN)\w*):/g)].map(([, secret = '']) => secret)
   const expected: Record<ServiceName, string[]> = {
     gateway: ['NATS_SEED_GATEWAY', 'UPSTREAM_APP_SECRET', 'UPSTREAM_VERIFY_TOKEN'],
-    messaging: ['NATS_SEED_MESSAGING', 'MESSAGING_PASSWORD', 'SEAL_KEYS', 'CURSOR_KEYS'],
+    messaging: ['NATS_SEED_MESSAGING', 'MESSAGING_PASSWORD', 'SEAL_KEYS', 'CURSOR_KEYS', 'UPSTREAM_APP_SECRET'],
     directory: ['NATS_SEED_DIRECTORY', 'DIRECTORY_PASSWORD', 'CURSOR_KEYS'],
     platform: ['NATS_SEED_PLATFORM', 'PLATFORM_PASSWORD', 'SEAL_KEYS', 'CURSOR_KEYS', 'UPSTREAM_APP_SECRET'],
     webhooks: ['NATS_SEED_WEBHOOKS', 'WEBHOOKS_PASSWORD', 'SEAL_KEYS', 'CURSOR_KEYS'],

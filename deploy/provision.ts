@@ -1,10 +1,36 @@
+import { setTimeout as sleep } from 'node:timers/promises'
 import { provision } from '@app/shared/provision.ts'
+import { ErrorCode, NatsError } from 'nats'
 import { runCommand } from './command.ts'
 import { type BusPlace, withBus } from './stack/bus.ts'
 
-/** Declares the streams and consumers on the server at this address. */
+/** A cluster that lost a server elects for ten seconds; one that starts waits for its third. */
+const patienceMs = 30_000
+const againMs = 500
+
+/** Declares the streams and consumers on the servers at this address; waits for a cluster that is not whole just now. */
 export const provisionAt = (place: BusPlace, replicas = 1): Promise<void> =>
-  withBus(place, ({ nc }) => provision(nc, { replicas }))
+  withBus(place, async ({ nc }) => {
+    const endsAt = performance.now() + patienceMs
+    for (;;) {
+      try {
+        return await provision(nc, { replicas })
+      } catch (err) {
+        if (!mayPass(err) || performance.now() > endsAt) throw err
+      }
+      await sleep(againMs)
+    }
+  })
+
+/** The server's own code for "no suitable peers for placement". */
+const tooFewServers = 10_005
+
+function mayPass(err: unknown) {
+  if (!(err instanceof NatsError)) return false
+  const { code, api_error: error } = err
+  if (error) return error.code === 503 || error.err_code === tooFewServers
+  return code === ErrorCode.Timeout || code === ErrorCode.NoResponders
+}
 
 async function main() {
   const { NATS_URL: natsUrl, NATS_NKEY_SEED: natsSeed, NATS_REPLICAS: replicas = '1' } = process.env

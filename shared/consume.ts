@@ -6,7 +6,7 @@ import { isDatabaseAway, type TransactionSql } from './database.ts'
 import type { EventHeaders } from './events.ts'
 import { beginBatch, lineOf } from './metrics/batches.ts'
 import { readConsumerLag } from './metrics/consumer-lag.ts'
-import { ackWaitMs, restoreConsumer } from './provision.ts'
+import { ackWaitMs, askAgainMs, restoreConsumer } from './provision.ts'
 import type { DataService } from './service.ts'
 import { eventHeader, streamName } from './stream.ts'
 
@@ -61,7 +61,7 @@ export function consumeBatches(
   }
 
   async function pull() {
-    const source = await app.nc.jetstream().consumers.get(streamName, consumer)
+    const source = await app.nc.jetstream({ timeout: askAgainMs }).consumers.get(streamName, consumer)
     messages = await source.consume({
       max_messages: 512,
       // A pull that is answered by nobody (the store is lost) is noticed after half of it.

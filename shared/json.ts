@@ -19,10 +19,25 @@ export function parseJson(bytes: Uint8Array, { brokenText = 'refuse' }: ParseOpt
   const text = decode(bytes)
   const value = parse(text)
   // Only an escape can smuggle in U+0000 or a lone surrogate: raw ones are no JSON or no UTF-8.
-  if (!text.includes('\\u')) return value
-  if (brokenText === 'drop') return mendText(value)
-  refuseBrokenText(value, '')
-  return value
+  const mayBeBroken = text.includes('\\u')
+  if (brokenText === 'drop') return mayBeBroken ? mendText(value) : value
+  if (mayBeBroken) refuseBrokenText(value, '')
+  return oddNumber.test(text) ? settleNumbers(value, '') : value
+}
+
+/** How a number looks that may be beyond all (`1e400`), or a zero with a sign. */
+const oddNumber = /-0|\d[eE]\+?\d|(?<!\d)\d{309}/
+
+/** The value as it is read back after it was stored: zero has no sign there. Throws for a number that would become null. */
+function settleNumbers(value: unknown, path: string): unknown {
+  if (typeof value === 'number') {
+    if (!Number.isFinite(value)) throw invalidField(path, `${path || 'body'} is too large a number.`)
+    return value === 0 ? 0 : value
+  }
+  if (Array.isArray(value)) return value.map((item, n) => settleNumbers(item, `${path}[${n}]`))
+  if (typeof value !== 'object' || value === null) return value
+  const below = (key: string) => (path === '' ? key : `${path}.${key}`)
+  return Object.fromEntries(Object.entries(value).map(([key, item]) => [key, settleNumbers(item, below(key))]))
 }
 
 function mendText(value: unknown): unknown {

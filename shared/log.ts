@@ -10,6 +10,9 @@ export const createLog = (name: string, level: string): Logger =>
     pino.destination({ sync: false, minLength: 4096, periodicFlush: 1_000 }),
   )
 
+/** A duration as lines have it: in tenths of a millisecond. */
+export const rounded = (durationMs: number): number => Math.round(durationMs * 10) / 10
+
 interface LoggedError {
   type: string
   message: string

@@ -131,13 +131,30 @@ test('a try whose process died is taken over when its lease has lapsed, and cann
 test('of two that find a lapsed try, one takes it over', async () => {
   await run(() => Promise.reject(new Error('reset'))).catch(() => {})
   let calls = 0
+  let finish = () => {}
+  const finished = new Promise<void>((resolve) => {
+    finish = resolve
+  })
   const slow = async () => {
     calls++
-    await new Promise((resolve) => setTimeout(resolve, 100))
+    await finished
     return 'made'
   }
-  const both = await Promise.allSettled([run(slow), run(slow)])
-  expect(both.map(({ status }) => status).toSorted()).toEqual(['fulfilled', 'rejected'])
+  const both = [run(slow), run(slow)]
+  // One is refused while the other runs.
+  await expect(
+    Promise.any(
+      both.map((one) =>
+        one.then(
+          () => Promise.reject(new Error('answered')),
+          () => 'refused',
+        ),
+      ),
+    ),
+  ).resolves.toBe('refused')
+  finish()
+  const outcomes = await Promise.allSettled(both)
+  expect(outcomes.map(({ status }) => status).toSorted()).toEqual(['fulfilled', 'rejected'])
   expect(calls).toBe(1)
 })
 

@@ -87,6 +87,7 @@ export const failures = {
     'outside_24h_window',
     'The recipient has not written in the last 24 hours: send a template.',
   ),
+  quota_used_up: invalid(422, 'invalid_request', 'The messages that the plan allows this month are used up.'),
   subscription_inactive: invalid(422, 'subscription_inactive', 'The subscription of the organization is not active.'),
   template_not_found: invalid(422, 'template_not_found', 'There is no such template in this language.'),
   template_not_approved: invalid(422, 'template_not_approved', 'The template is not approved.'),

@@ -56,23 +56,29 @@ export async function provision(nc: NatsConnection, { replicas = 1 } = {}): Prom
   }
 }
 
+/**
+ * While a cluster of nats-servers elects who leads, nobody answers, and then at once: whoever asks again soon loses no
+ * seconds of it.
+ */
+export const askAgainMs = 1_000
+
 /** The stream as it is; made anew when the server has none. */
 export async function restoreStream(nc: NatsConnection, replicas: number): Promise<StreamInfo> {
-  const { streams } = await managerOf(nc)
+  const { streams } = await managerOf(nc, askAgainMs)
   return (await orNull(streams.info(streamName))) ?? streams.add(declaredStream(replicas))
 }
 
 /** Makes the consumer anew when the server has none of this name, and its stream too. */
 export async function restoreConsumer(nc: NatsConnection, name: string, replicas: number): Promise<void> {
   await restoreStream(nc, replicas)
-  const jsm = await managerOf(nc)
+  const jsm = await managerOf(nc, askAgainMs)
   const declared = Object.values<Consumer>(consumers).find((each) => each.name === name)
   if (!declared || (await orNull(jsm.consumers.info(streamName, name)))) return
   await jsm.consumers.add(streamName, declaredConsumer(declared))
 }
 
 /** Without the client's question for the whole account, which no service may ask. */
-const managerOf = (nc: NatsConnection) => nc.jetstreamManager({ checkAPI: false })
+const managerOf = (nc: NatsConnection, timeout = 5_000) => nc.jetstreamManager({ checkAPI: false, timeout })
 
 async function orNull<T>(info: Promise<T>): Promise<T | null> {
   try {

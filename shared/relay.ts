@@ -46,11 +46,18 @@ export function startRelay(app: DataService): Relay {
 
   async function turn() {
     if (!app.isConnected()) return pollMs
-    if (!checked) await checkStream(app)
-    checked = true
+    checked ||= await checkStream(app).then(() => true, waitsForLeader)
+    if (!checked) return failureRetryMs
     const { more, retryMs } = await app.sql.begin((tx) => pass(tx, app))
     if (retryMs >= failureRetryMs) checked = false
     return retryMs || (more ? 0 : pollMs)
+  }
+
+  /** The servers are electing, or starting: that passes. */
+  function waitsForLeader(err: unknown) {
+    if (!(err instanceof NatsError)) throw err
+    app.log.warn({ err }, 'relay')
+    return false
   }
 
   const loop = startLoop(app.log, 'relay', turn, { spacingMs })

@@ -5,6 +5,7 @@ import { isDatabaseAway } from './database.ts'
 import { envelopeOf } from './envelope.ts'
 import { faultOf } from './faults.ts'
 import { fingerprintOf, parseJson, refuseBrokenText } from './json.ts'
+import { rounded } from './log.ts'
 import { durations } from './metrics/registered.ts'
 import { Problem, toProblem } from './problem.ts'
 import type { Service } from './service.ts'
@@ -123,7 +124,7 @@ function logLine({ log }: Service, contract: Rpc, call: CallHeader | undefined, 
     organization: call?.organization,
     request: call?.request,
     trace: traceIdOf(call?.trace),
-    durationMs: Math.round(durationMs * 10) / 10,
+    durationMs: rounded(durationMs),
     ...(problem && { problem: problem.failure, param: problem.param }),
     ...(problem && problem.status >= 500 && { err: problem.cause ?? problem }),
   }

@@ -3,6 +3,7 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { headers } from 'nats'
 import { afterAll, expect, test } from 'vitest'
+import { provision } from '@app/shared/provision.ts'
 import { streamName } from '@app/shared/stream.ts'
 import { environmentOf } from '../new-secrets.ts'
 import { provisionAt } from '../provision.ts'
@@ -19,14 +20,18 @@ afterAll(async () => {
   rmSync(folder, { recursive: true, force: true })
 })
 
-test('three servers keep each event three times, and go on without one of them', async () => {
-  for (const name of clusterNames) await servers.start(name, 'cluster.conf')
-  for (const name of clusterNames) {
+test('three servers, of which one comes late, keep each event three times, and go on without one of them', async () => {
+  const [last, ...first] = clusterNames
+  for (const name of first) await servers.start(name, 'cluster.conf')
+  for (const name of first) {
     await expect.poll(() => servers.isHealthy(name), { timeout: 20_000, message: name }).toBe(true)
   }
   const urls = await Promise.all(clusterNames.map(servers.urlOf))
   const bus = { natsUrl: urls.join(','), natsSeed: secrets['NATS_SEED_DEPLOY'] }
-  await provisionAt(bus, 3)
+  await expect(withBus(bus, ({ nc }) => provision(nc, { replicas: 3 }))).rejects.toThrow('no suitable peers')
+  const provisioned = provisionAt(bus, 3)
+  await servers.start(last, 'cluster.conf')
+  await provisioned
   await withBus(bus, async ({ nc, request }) => {
     const jsm = await nc.jetstreamManager()
     const { config, cluster } = await jsm.streams.info(streamName)
@@ -37,9 +42,11 @@ test('three servers keep each event three times, and go on without one of them',
         (answer) => answer.string(),
         (err: unknown) => String(err),
       )
+    // While they elect.
+    await provisionAt(bus, 3)
     await expect.poll(publish, { timeout: 20_000, interval: 200 }).toContain('"seq":')
   })
-})
+}, 60_000)
 
 test('one server takes its users from the same file', async () => {
   await servers.start('single', 'single.conf')

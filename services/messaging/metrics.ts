@@ -29,6 +29,7 @@ function sendMeters(metrics: Probes['metrics']) {
       name: 'svc_upstream_refusals_total',
       help: "Sends that the platform refused, by the code that we make of its own (a message's error.code).",
       labelNames: ['code'],
+      from: [['upstream_auth_failed'], ['account_restricted'], ['billing_problem']],
     }),
     ended: counts(metrics, {
       name: 'svc_sends_ended_total',
@@ -63,6 +64,9 @@ function callbackMeters(metrics: Probes['metrics']) {
       name: 'svc_callback_items_total',
       help: 'Parts of callbacks that were worked on, by kind and outcome: handled; parked (its message is not known yet); failed (comes again); given_up after a day; unfit; away (something of ours did not answer).',
       labelNames: ['kind', 'outcome'],
+      from: ['message', 'status', 'change'].flatMap((kind) =>
+        ['failed', 'given_up', 'unfit'].map((outcome) => [kind, outcome]),
+      ),
     }),
     itemDelay: durations(metrics, {
       name: 'svc_callback_delay_seconds',

@@ -54,8 +54,8 @@ const env = readEnv({
   SEAL_KEYS: keyRing,
   RATE_TIERS: rateTiers,
   PUBLIC_URL: z.url(),
-  UPSTREAM_APP_SECRET: z.string().min(1),
   ...upstreamSettings,
+  UPSTREAM_APP_SECRET: z.string().min(1),
 })
 const service = await startWithDatabase('platform', env)
 const app: App = {

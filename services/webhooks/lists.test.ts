@@ -13,7 +13,7 @@ const rows = 50_000
 const [mine, rare] = [newId('wbs'), newId('wbs')]
 const now = Date.now()
 
-/** 50,000 of each kind to one organization, a second apart; one in 1,000 is rare: paused, of another subscription. */
+/** 50,000 of each kind to one organization, a second apart; one in 1,000 is rare: paused, of another subscription, or five of another type. */
 beforeAll(async () => {
   webhooks = await testWebhooks()
   const { sql, organizationId } = webhooks
@@ -33,8 +33,8 @@ beforeAll(async () => {
     `
     await tx`
       insert into deliveries (id, organization_id, subscription_id, event_type, event_id)
-      select 'wbd_' || id, ${organizationId}, case when n % 1000 = 0 then ${rare} else ${mine} end, 'message.received',
-        'evt_' || n from n
+      select 'wbd_' || id, ${organizationId}, case when n % 1000 = 0 then ${rare} else ${mine} end,
+        case when n % 10000 = 2 then 'message.revoked' else 'message.received' end, 'evt_' || n from n
     `
     await tx`
       insert into dead_deliveries (id, organization_id, subscription_id)
@@ -45,7 +45,7 @@ beforeAll(async () => {
       select 'wbd_' || id, ${organizationId}, ${mine}, now(), 'evt_' || n, n % 4 = 1, now() + interval '1 day' from n
       where n % 2 = 1
     `
-    await tx`insert into delivered_types values (${organizationId}, 'message.received')`
+    await tx`insert into delivered_types values (${organizationId}, 'message.received'), (${organizationId}, 'message.revoked')`
   })
   await sql`analyze`
 }, 120_000)
@@ -91,6 +91,14 @@ const lists: [string, List, object][] = [
   ['pending deliveries', listWebhookDeliveries, { status: 'pending' }],
   ['failed deliveries of a subscription', listWebhookDeliveries, { status: 'failed', subscription_id: mine }],
   ['dead deliveries of a type', listWebhookDeliveries, { status: 'dead', event_type: 'message.received' }],
+  ['deliveries of a type', listWebhookDeliveries, { event_type: 'message.received' }],
+  ['deliveries of a rare subscription', listWebhookDeliveries, { subscription_id: rare }],
+  [
+    'deliveries of a rare subscription and a type',
+    listWebhookDeliveries,
+    { subscription_id: rare, event_type: 'message.received' },
+  ],
+  ['deliveries after a moment', listWebhookDeliveries, { created_after: new Date(now - 40_000_000).toISOString() }],
   ['deliveries before a moment', listWebhookDeliveries, { created_before: new Date(now - 40_000_000).toISOString() }],
 ]
 
@@ -99,4 +107,27 @@ test.each(lists)('a page of %s reads the rows of a page, however many there are'
   expect(whole).toBeLessThan(100)
   expect(byIndex).toBeGreaterThan(19)
   expect(byIndex).toBeLessThan(400)
+})
+
+const few: [string, number, object][] = [
+  ['a rare type', 5, { event_type: 'message.revoked' }],
+  ['an event', 1, { event_id: 'evt_40000' }],
+  ['an event, dead', 1, { event_id: 'evt_40000', status: 'dead' }],
+  ['an event, failed', 1, { event_id: 'evt_40001', status: 'failed' }],
+  ['an event, pending', 1, { event_id: 'evt_40003', status: 'pending' }],
+  ['an event, of another status', 0, { event_id: 'evt_40003', status: 'failed' }],
+  ['an event of another type', 0, { event_id: 'evt_40003', event_type: 'message.revoked' }],
+]
+
+test.each(few)('deliveries of %s are found without reading the others', async (_, count, query) => {
+  const { found, read } = await webhooks.sql.begin(async (tx) => {
+    const app = { ...webhooks, sql: tx as unknown as Sql }
+    const before = await readSoFar(app.sql)
+    const input = { params: {}, query, body: undefined }
+    const { data } = (await listWebhookDeliveries(app, input as never, webhooks.caller)) as { data: object[] }
+    const after = await readSoFar(app.sql)
+    return { found: data.length, read: after.whole - before.whole + after.byIndex - before.byIndex }
+  })
+  expect(found).toBe(count)
+  expect(read).toBeLessThan(100)
 })

@@ -78,6 +78,7 @@ export const sendMessage = rpc({
     'account_restricted',
     'customer_suspended',
     'subscription_inactive',
+    'quota_used_up',
     'feature_not_entitled',
   ],
   example: {

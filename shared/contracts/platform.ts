@@ -121,6 +121,8 @@ const settings = z.object({
   unknown_outcome: z.enum(['fail', 'resend']),
   ordering: z.enum(['strict', 'relaxed']),
   message_ttl_hours: z.int().min(1).max(720),
+  /** Null: as many as it likes. */
+  messages_per_month: z.int().min(0).nullable().optional(),
 })
 
 export const Organization = z.object({

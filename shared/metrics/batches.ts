@@ -1,5 +1,6 @@
 import type { Registry } from 'prom-client'
 import type { Delivered } from '../consume.ts'
+import { rounded } from '../log.ts'
 import type { Service } from '../service.ts'
 import { type Span, traceIdOf } from '../tracing.ts'
 import { counts, durations } from './registered.ts'
@@ -33,7 +34,8 @@ export function beginBatch({ log, probes, tracer }: Service, consumer: string, d
       took.observe({ consumer, outcome }, durationMs / 1_000)
       count.inc({ consumer, outcome }, events.length)
       if (outcome !== 'handled' || !log.isLevelEnabled('debug')) return
-      for (const event of events) log.debug({ consumer, ...lineOf(event), batch: events.length, durationMs }, 'event')
+      const line = { consumer, batch: events.length, durationMs: rounded(durationMs) }
+      for (const event of events) log.debug({ ...lineOf(event), ...line }, 'event')
     },
   }
 }

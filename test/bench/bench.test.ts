@@ -15,7 +15,7 @@ interface Results {
 
 const figuresOfOtherPeers: FigureName[] = ['fanOutPgBoss', 'fanOutGraphile']
 
-test('the quick slice measures every goal, and its figures are sane', { timeout: 300_000 }, async () => {
+test('the quick slice measures every goal, and its figures are sane', { timeout: 900_000 }, async () => {
   const folder = mkdtempSync(join(tmpdir(), 'bench-test-'))
   onTestFinished(() => rm(folder, { recursive: true }))
   const bench = spawn(process.execPath, [join(import.meta.dirname, 'main.ts'), '--quick'], {
@@ -31,8 +31,9 @@ test('the quick slice measures every goal, and its figures are sane', { timeout:
   const names = Object.keys(figureKinds).filter((name) => !figuresOfOtherPeers.some((other) => other === name))
   expect(figures.map(({ name }) => name).toSorted()).toEqual(names.toSorted())
   for (const { name, rounds } of figures) {
-    expect(rounds, name).toHaveLength(1)
-    expect(rounds[0], name).toBeGreaterThan(0)
+    // Of a backlog it is measured until it is drained.
+    if (name !== 'backlogBeside') expect(rounds, name).toHaveLength(1)
+    expect(rounds[0], name).toBeGreaterThanOrEqual(name.endsWith('Scans') ? 0 : Number.MIN_VALUE)
     expect(rounds[0], name).toBeLessThan(Infinity)
   }
   const value = (name: FigureName) => figures.find((figure) => figure.name === name)?.rounds[0] ?? NaN
@@ -40,6 +41,8 @@ test('the quick slice measures every goal, and its figures are sane', { timeout:
   expect(value('eventP99')).toBeGreaterThanOrEqual(value('eventP50'))
   expect(value('sendCpuWhole')).toBeGreaterThanOrEqual(value('sendCpu'))
   expect(value('memoryLoaded')).toBeGreaterThanOrEqual(value('memoryAtRest'))
+  // Lists are read by index, however busy the machine.
+  expect([value('listScans'), value('deliveryScans')]).toEqual([0, 0])
   // Whatever the machine: nobody serves, with its network and its database, fifty times as fast as what does a part of it.
   for (const name of ['me', 'send64', 'send256', 'callbacks', 'list'] as const)
     expect(value(name), name).toBeLessThan(50)

@@ -7,6 +7,7 @@ import type { Options } from './options.ts'
 import { makeFixture, type Fixture } from './project/fixture.ts'
 import { openProject, type Project } from './project/project.ts'
 import { readStatements, watchStatements } from './project/statements.ts'
+import { openPlans, type WatchPlans } from './project/watch-plans.ts'
 import type { Statement } from './statements.ts'
 import { temporaryFolder } from './temporary-folder.ts'
 
@@ -23,6 +24,8 @@ export interface Bench {
   floorServers: () => Promise<Servers>
   /** What each SQL statement has cost so far; none unless it was asked for, and the server can tell. */
   statements: () => Promise<Statement[]>
+  /** Tells the plans of statements as they ran; undefined where the server cannot. The project is started anew for it. */
+  plans: () => Promise<WatchPlans | undefined>
   /** Ends all that was started. The folder, which holds the logs, is kept on request. */
   stop: (how?: { keepFolder: boolean }) => Promise<void>
   isStopping: () => boolean
@@ -38,6 +41,7 @@ export function openBench(options: Options): Bench {
     return opened
   })
   const fixture = once(async () => makeFixture(await project.get(), options))
+  const plans = once(async () => openPlans(await project.get()))
   const floorServers = once(() => startPrivateServers(join(folder, 'floors'), ['postgres', 'redis']))
   return {
     options,
@@ -50,6 +54,7 @@ export function openBench(options: Options): Bench {
       const { sql } = await project.get()
       return isWatched ? readStatements(sql()) : []
     },
+    plans: plans.get,
     isStopping: () => stopping,
     async stop({ keepFolder } = { keepFolder: false }) {
       stopping = true

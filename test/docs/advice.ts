@@ -41,6 +41,7 @@ export const advice: Record<FailureName, string> = {
   consent_required: 'Ask for consent first ([Contacts](contacts-and-conversations.md#contacts)).',
   customer_suspended: 'Make the customer active again.',
   outside_24h_window: 'Send a template.',
+  quota_used_up: 'Wait for the next month (UTC), or raise the plan. Reads go on.',
   subscription_inactive: 'Ask the operator.',
   template_not_found: 'Look at name and language; `POST …/templates/sync` takes over what the platform has.',
   template_not_approved: 'Wait for the review, or edit what was rejected.',

@@ -24,9 +24,9 @@ export interface Page {
 
 /** Pages that people read to use or to run the service. */
 export const pages = (): Page[] =>
-  ['README.md', ...readdirSync(join(root, 'docs')).map((name) => `docs/${name}`)]
-    .filter((path) => path.endsWith('.md'))
-    .map(readPage)
+  ['README.md', ...['docs', 'docs/operations'].flatMap(filesIn)].filter((path) => path.endsWith('.md')).map(readPage)
+
+const filesIn = (folder: string) => readdirSync(join(root, folder)).map((name) => `${folder}/${name}`)
 
 export function readPage(path: string): Page {
   const text = readFileSync(join(root, path), 'utf8')

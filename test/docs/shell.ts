@@ -2,7 +2,7 @@ import { spawn } from 'node:child_process'
 import { randomUUID } from 'node:crypto'
 import { dirname } from 'node:path'
 
-export interface Ran {
+interface Ran {
   output: string
   /** Of the last command that failed, 0 when none did. */
   status: number
@@ -15,7 +15,7 @@ export interface Shell {
   close: () => void
 }
 
-const timeoutMs = 60_000
+const timeoutMs = 50_000
 
 /** One terminal, in which the snippets of a page are pasted one after the other. */
 export function openShell(cwd: string, env: Record<string, string>): Shell {
@@ -42,11 +42,15 @@ export function openShell(cwd: string, env: Record<string, string>): Shell {
       const end = `end-${randomUUID()}`
       bash.stdin.write(`{\n${code}\n} < /dev/null\nprintf '\\n%s %s\\n' ${end} "$failed"; failed=0\n`)
       return new Promise((resolve, reject) => {
-        const timer = setTimeout(() => reject(new Error(`no end of:\n${code}\n${output}`)), timeoutMs)
+        const fail = () => reject(new Error(`no end of:\n${code}\n${output}`))
+        const timer = setTimeout(fail, timeoutMs)
+        // What it cannot read ends it.
+        bash.once('exit', fail)
         onOutput = () => {
           const [, before = '', status] = new RegExp(`^(.*)\\n${end} (\\d+)\\n`, 's').exec(output) ?? []
           if (status === undefined) return
           clearTimeout(timer)
+          bash.off('exit', fail)
           resolve({ output: before, status: Number(status) })
         }
       })

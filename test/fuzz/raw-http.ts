@@ -67,3 +67,18 @@ export function untilEnd(socket: Socket, withinMs: number): Promise<string | nul
     })
   })
 }
+
+/** The first answer, in one piece, or nothing when the peer ends the connection without one; `null` when neither comes within the time. */
+export function firstAnswer(socket: Socket, withinMs: number): Promise<string | null> {
+  return new Promise((resolve) => {
+    const timer = setTimeout(() => resolve(null), withinMs)
+    const settle = (text: string) => {
+      clearTimeout(timer)
+      socket.destroy()
+      resolve(text)
+    }
+    socket.on('data', (chunk: Buffer) => settle(chunk.toString()))
+    socket.on('error', () => {})
+    socket.on('close', () => settle(''))
+  })
+}

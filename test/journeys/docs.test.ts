@@ -14,6 +14,8 @@ const beginning = readPage('docs/quick-start.md')
 
 let folder: string
 let receiver: Receiver
+/** Subscriptions whose endpoints end with the test. */
+const subscriptions = new Set<string>()
 
 beforeAll(async () => {
   // The repository as it is after `npm start`: its files, and beside them the data of the stack.
@@ -22,9 +24,12 @@ beforeAll(async () => {
   symlinkSync(inject('stackDir'), join(folder, '.local'))
   receiver = await startReceiver()
   const body = { url: receiver.url, events: eventType.options }
-  expect((await client().api('POST', '/webhook_subscriptions', { body })).status).toBe(201)
+  const created = await client().api('POST', '/webhook_subscriptions', { body })
+  expect(created.status).toBe(201)
+  subscriptions.add(created.body.data.id)
 })
-afterAll(() => {
+afterAll(async () => {
+  for (const id of subscriptions) await client().api('DELETE', `/webhook_subscriptions/${id}`)
   receiver.close()
   rmSync(folder, { recursive: true })
 })
@@ -41,28 +46,43 @@ describe.each(pages().filter(({ snippets }) => snippets.some(isRun)))('$path', (
     const [first] = beginning.snippets.filter(isRun)
     if (![beginning.path, 'README.md'].includes(page.path)) await paste(first?.code ?? '')
   })
-  afterAll(() => shell.close())
+  afterAll(() => {
+    const subscription = printed.get('wbs')
+    if (subscription !== undefined) subscriptions.add(subscription)
+    shell.close()
+  })
 
+  /** `org_…` stands for the last such id that was printed, as it does for a reader, who pastes such commands one by one. */
   async function paste(code: string) {
-    const named = code.replaceAll(/\b([a-z]+)_…/g, (words, kind: string) => printed.get(kind) ?? words)
-    const { output, status } = await shell.run(named)
-    for (const [id, kind = ''] of output.matchAll(/\b([a-z]+)_[0-9A-HJKMNP-TV-Z]{26}\b/g)) printed.set(kind, id)
-    expect(status, `${named}\n${output}`).toBe(0)
-    last = { code: named, output }
+    const commands = /[a-z]_…/.test(code) ? code.split(/\n(?=[^\s#])/) : [code]
+    for (const command of commands) {
+      const named = command.replaceAll(/\b([a-z]+)_…/g, (words, kind: string) => printed.get(kind) ?? words)
+      const { output, status } = await shell.run(named)
+      for (const [id, kind = ''] of output.matchAll(/\b([a-z]+)_[0-9A-HJKMNP-TV-Z]{26}\b/g)) printed.set(kind, id)
+      expect(status, `${named}\n${output}`).toBe(0)
+      last = { code: named, output }
+    }
   }
 
+  /** A question is asked again for a while, since what it shows may take a moment. */
   async function holdAnswer(shown: unknown) {
+    const hold = () => expect(differences(shown, answerIn(last.output)), last.output).toEqual([])
+    if (!isQuestion(last.code)) return hold()
     await until(async () => {
-      if (isQuestion(last.code) && differences(shown, answerIn(last.output)).length > 0) await paste(last.code)
-      expect(differences(shown, answerIn(last.output)), last.output).toEqual([])
+      if (differences(shown, answerIn(last.output)).length > 0) await paste(last.code)
+      hold()
     }, 15_000)
   }
 
-  for (const snippet of page.snippets.filter(isRun)) {
+  const snippets = page.snippets.filter(isRun)
+  for (const [n, snippet] of snippets.entries()) {
     test(`line ${snippet.line}: ${titleOf(snippet)}`, async () => {
       const { language, code, webhook } = snippet
-      if (language === 'sh') await paste(code)
-      else if (language === 'js') await paste(`node --input-type=module - <<'END'\n${code}\nEND`)
+      if (language === 'sh') {
+        await paste(code)
+        // What is refused is shown: everything else that is asked on the pages has to be answered.
+        if (!isRefusal(snippets[n + 1])) expect(last.output).not.toMatch(/^\{"error"/m)
+      } else if (language === 'js') await paste(`node --input-type=module - <<'END'\n${code}\nEND`)
       else if (webhook === null) await holdAnswer(JSON.parse(code))
       else await until(() => expectDelivery(receiver, webhook, JSON.parse(code)), 30_000)
     })
@@ -72,8 +92,9 @@ describe.each(pages().filter(({ snippets }) => snippets.some(isRun)))('$path', (
 const titleOf = ({ language, code, webhook }: Snippet) =>
   webhook ?? (language === 'json' ? 'the answer' : (code.split('\n')[0] ?? '').slice(0, 80))
 
-/** Something that may be asked again, for what it shows may take a moment. */
-const isQuestion = (code: string) => !/ -(d|F|X|sSi) |^writes|^play/m.test(code)
+const isRefusal = (next: Snippet | undefined) => next?.language === 'json' && /^ {2}"error"/m.test(next.code)
+
+const isQuestion = (code: string) => !/ -(d|F|X) |^play|^for |^node/m.test(code)
 
 function answerIn(output: string): Json {
   const line = output.split('\n').findLast((one) => one.startsWith('{') || one.startsWith('['))

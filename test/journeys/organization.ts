@@ -2,6 +2,7 @@ import { request } from 'undici'
 import { inject } from 'vitest'
 import { admin } from './admin.ts'
 import { client, type Json } from './client.ts'
+import { checkAnswer } from './openapi-check.ts'
 
 /** Another organization with a key and a number of its own, and the API as it sees it. */
 export async function newOrganization() {
@@ -41,5 +42,8 @@ export async function getRaw(path: string, headers: Record<string, string> = {})
   const answer = await request(`${stack.base_url}${path}`, {
     headers: { authorization: `Bearer ${stack.api_key}`, ...headers },
   })
-  return { status: answer.statusCode, headers: answer.headers, text: await answer.body.text() }
+  const text = await answer.body.text()
+  const [bare = ''] = path.split('?')
+  if (answer.statusCode !== 304) checkAnswer('GET', bare, answer.statusCode, JSON.parse(text))
+  return { status: answer.statusCode, headers: answer.headers, text }
 }

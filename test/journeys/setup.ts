@@ -1,4 +1,5 @@
 import type { TestProject } from 'vitest/node'
+import { secretsIn } from '../fuzz/log-secrets.ts'
 import { type Stack, startStack } from './start-stack.ts'
 
 declare module 'vitest' {
@@ -14,5 +15,10 @@ export default async function setup(project: TestProject) {
   const stack = await startStack(['--replicas', services.map((name) => `${name}=2`).join(',')])
   project.provide('stack', stack.read())
   project.provide('stackDir', stack.dataDir)
-  return stack.remove
+  return async () => {
+    await stack.stop()
+    const found = secretsIn(stack.dataDir)
+    await stack.remove()
+    if (found.length > 0) throw new Error(`Secrets in the logs of the run:\n${found.slice(0, 20).join('\n')}`)
+  }
 }

@@ -18,6 +18,8 @@ export const Stack = z.object({
   postgres_url: z.string(),
   nats_url: z.string(),
   services: z.record(z.string(), z.array(Instance)),
+  /** Those that the stack started itself. */
+  servers: z.record(z.string(), z.object({ pid: z.number().nullable() })),
 })
 export type Stack = z.output<typeof Stack>
 
@@ -34,16 +36,15 @@ export interface StartedStack {
 const root = join(import.meta.dirname, '../..')
 const readyWithinMs = 100_000
 
-type Servers = Record<'DATABASE_URL' | 'REDIS_URL' | 'NATS_URL', string>
-
-/** Runs the program behind `npm start`, with a data folder and a port of its own, and its own servers unless some are given. */
+/** Runs the program behind `npm start`, with a data folder, a port and servers of its own, but for those that are given. */
 export async function startStack(
   args: string[] = [],
   dataDir = newFolder(),
-  servers: Partial<Servers> = {},
+  given: Record<string, string> = {},
 ): Promise<StartedStack> {
-  const { DATABASE_URL: _database, REDIS_URL: _redis, NATS_URL: _nats, ...own } = process.env
-  const env = { ...own, ...servers, SVC_DATA_DIR: dataDir, PORT: String(await freePort()) }
+  const env: NodeJS.ProcessEnv = { ...process.env, SVC_DATA_DIR: dataDir, PORT: String(await freePort()) }
+  for (const name of ['DATABASE_URL', 'REDIS_URL', 'NATS_URL']) delete env[name]
+  Object.assign(env, given)
   const child = spawn(process.execPath, ['deploy/start.ts', '--quiet', ...args], {
     cwd: root,
     env,

@@ -25,6 +25,7 @@ const Settings = z.strictObject({
   callback_jitter_ms: z.int().min(0).max(600_000),
   /** Callbacks of a business account come only while the app is subscribed to it. */
   require_subscription: z.boolean(),
+  require_proof: z.boolean(),
   /** What comes of a template that is created or edited; `hold` leaves it to a script. */
   review: z.enum(['approve', 'reject', 'hold']),
   /** From the creation to the decision; 0: the creation answers it, and no callback comes. */
@@ -62,6 +63,7 @@ const defaults: Settings = {
   callback_delay_ms: 0,
   callback_jitter_ms: 0,
   require_subscription: false,
+  require_proof: false,
   review: 'approve',
   review_delay_ms: 500,
   templates_per_hour: 100,

@@ -1,5 +1,6 @@
 import type { Sql, TransactionSql } from '@app/shared/database.ts'
 import type { App } from '../app.ts'
+import { touchConversations } from '../conversations/touch-conversations.ts'
 import { factColumns, type Facts, recordUpdated } from './contact-events.ts'
 import type { Identity } from './identities.ts'
 import { identityUpdated, isIdentityUpdate, type Origin } from './identity-updated.ts'
@@ -27,6 +28,7 @@ export async function teachContact({ sql, relay }: App, lesson: Lesson, origin: 
       : await sql.begin(async (tx) => {
           const contacts = await teach(tx, lesson, origin)
           await recordUpdated(tx, contacts, ['name'], origin)
+          await touchConversations(tx, origin.organizationId, lesson.id)
           return contacts
         })
   if (taught.length === 0) return false

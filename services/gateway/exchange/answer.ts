@@ -1,5 +1,6 @@
 import type { IncomingMessage } from 'node:http'
 import type { Problem } from '@app/shared/problem.ts'
+import { rounded } from '@app/shared/log.ts'
 import { traceIdOf } from '@app/shared/tracing.ts'
 import type { App } from '../app.ts'
 import { pushRateHeaders } from '../limits/rate-headers.ts'
@@ -56,7 +57,10 @@ function close({ apiLog, meters, log }: App, exchange: Exchange, status: number,
   exchange.span?.end(status < 500 ? undefined : String(status))
   const level = status < 500 ? 'debug' : status === 503 ? 'warn' : 'error'
   if (!log.isLevelEnabled(level)) return
-  log[level]({ ...lineOf(exchange), status, durationMs, problem: problem?.failure, ...causeOf(problem) }, 'http')
+  log[level](
+    { ...lineOf(exchange), status, durationMs: rounded(durationMs), problem: problem?.failure, ...causeOf(problem) },
+    'http',
+  )
 }
 
 /** The route, and not the path: a client may write anything there, and the API log has it. */

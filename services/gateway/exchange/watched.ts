@@ -1,4 +1,5 @@
 import type { ServerResponse } from 'node:http'
+import { rounded } from '@app/shared/log.ts'
 import { traceIdOf } from '@app/shared/tracing.ts'
 import type { FastifyRequest, RouteOptions } from 'fastify'
 import type { App } from '../app.ts'
@@ -30,6 +31,9 @@ function watch({ meters, log, tracer }: App, route: Route, { headers }: FastifyR
     if (!log.isLevelEnabled(level)) return
     // A path holds tokens: those of setup links, and of files.
     const { method, pattern } = route
-    log[level]({ trace: traceIdOf(traceparent), method, route: pattern, status, durationMs }, 'http')
+    log[level](
+      { trace: traceIdOf(traceparent), method, route: pattern, status, durationMs: rounded(durationMs) },
+      'http',
+    )
   })
 }

@@ -139,8 +139,10 @@ describe('with Redis', () => {
 describe('without Redis', () => {
   test('a gateway that never reached it limits by itself', async () => {
     const redis = connectRedis('redis://127.0.0.1:1', log)
-    const limiter = createRateLimiter(budgetsIn(redis), log)
+    let alone = 0
+    const limiter = createRateLimiter(budgetsIn(redis), log, () => alone++)
     expect(await take(limiter, limiter.budget(newId('key'), 60), 100)).toBe(60)
+    expect([limiter.isAlone(), alone]).toEqual([true, 60])
     redis.disconnect()
   })
 

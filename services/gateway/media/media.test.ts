@@ -155,6 +155,16 @@ describe('an upload', () => {
     expect(uploads).toEqual([])
   })
 
+  test.each([0, 100, 70_000, 1_000_000])('whose form ends after %i bytes of its file is refused', async (size) => {
+    const before = stored().length
+    const { body, headers } = formOf({ bytes: png(size) })
+    const cut = body.subarray(0, body.lastIndexOf('--xxBOUNDARYxx') - 2)
+    const { status, json } = await gateway.ask(`/v1/${phone}/media`, { key, body: cut, headers })
+    expect([status, json().error?.code]).toEqual([400, 'invalid_field_value'])
+    await expect.poll(() => stored().length).toBe(before)
+    expect(uploads).toEqual([])
+  })
+
   test('needs a key and a number of the organization, as everything does', async () => {
     const { body, headers } = formOf({ bytes: png(10) })
     expect((await gateway.ask(`/v1/${phone}/media`, { body, headers })).status).toBe(401)

@@ -40,7 +40,7 @@ export function openForm(raw: IncomingMessage): Promise<Form> {
       // Whoever reads it learns of its failure there.
       stream.on('error', () => {})
       resolve({
-        bytes: stream,
+        bytes: chunksOf(stream),
         contentType: isSaid(mimeType) ? mimeType : fields.get('type'),
         filename: tidyName(filename),
         end: () => ended.promise,
@@ -66,6 +66,15 @@ export function openForm(raw: IncomingMessage): Promise<Form> {
     raw.on('error', () => {})
     raw.pipe(busboy)
   })
+}
+
+/** The parser tells the reader of a part first that the form breaks off, in an error of its own. */
+async function* chunksOf(stream: Readable): AsyncIterable<Uint8Array> {
+  try {
+    yield* stream as AsyncIterable<Uint8Array>
+  } catch (err) {
+    throw err instanceof Problem ? err : endedEarly()
+  }
 }
 
 function createParser(raw: IncomingMessage) {

@@ -11,10 +11,13 @@ import { type ImportedMessage, insertImported, mediaOf } from './insert-imported
 
 const part = z.record(z.string(), z.unknown())
 
+/** Their sentences are the platform's; the codes are enough. */
+const Errors = z.array(z.looseObject({ code: z.number() })).catch([])
+
 const Value = z.looseObject({
   metadata: z.looseObject({ display_phone_number: z.string().catch('') }),
   history: z
-    .array(z.looseObject({ threads: z.array(z.unknown()).catch([]).default([]), errors: z.unknown().optional() }))
+    .array(z.looseObject({ threads: z.array(z.unknown()).catch([]).default([]), errors: Errors.optional() }))
     .optional(),
   /** Messages whose files were not there yet when their thread was told. */
   messages: z.array(part).optional(),
@@ -59,7 +62,7 @@ export async function importHistory(core: Core, change: Change): Promise<boolean
   const value = Value.parse(change.value)
   const threads = (value.history ?? []).flatMap((chunk) => chunk.threads).flatMap(threadOf)
   for (const { errors } of value.history ?? []) {
-    if (errors !== undefined) core.log.info({ phoneNumberId, errors }, 'history')
+    if (errors !== undefined) core.log.info({ number: phoneNumberId, codes: errors.map(({ code }) => code) }, 'history')
   }
   const ownDigits = value.metadata.display_phone_number.replaceAll(/\D/g, '')
   for (let n = 0; n < threads.length; n += threadBatch) {

@@ -4,7 +4,10 @@ import type { Change } from './changes.ts'
 /** The account fields are rare, and what an operator looks for when a number stops working. */
 export function logChange({ log }: Pick<Core, 'log'>, change: Change): void {
   const { organizationId, businessAccountId, phoneNumberId, field, value } = change
-  log.info({ organizationId, businessAccountId, phoneNumberId, field, event: value['event'] }, 'platform change')
+  log.info(
+    { organization: organizationId, businessAccountId, number: phoneNumberId, field, event: value['event'] },
+    'platform change',
+  )
 }
 
 /** A change that is for people to know: it is logged and counted, and nothing is made of it. */

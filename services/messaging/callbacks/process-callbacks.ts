@@ -1,6 +1,7 @@
 import type { TransactionSql } from '@app/shared/database.ts'
 import { type Directive, type Done, type Mailbox, startMailbox } from '@app/shared/mailbox.ts'
 import { isDatabaseAway } from '@app/shared/database.ts'
+import { rounded } from '@app/shared/log.ts'
 import { Problem } from '@app/shared/problem.ts'
 import { z } from 'zod'
 import type { Core } from '../app.ts'
@@ -82,7 +83,7 @@ function noteItems({ meters, log }: Core) {
     if (outcome !== 'handled') return
     meters.itemDelay.observe({ kind }, Math.max(0, Date.now() - receivedAt.getTime()) / 1_000)
     if (!log.isLevelEnabled('debug')) return
-    log.debug({ ...lineOf(item), durationMs: performance.now() - startedAt, outcome }, 'callback item')
+    log.debug({ ...lineOf(item), durationMs: rounded(performance.now() - startedAt), outcome }, 'callback item')
   }
 }
 

@@ -55,7 +55,7 @@ async function messageOf(
   const echo = Echo.safeParse(part).data
   const recipient = echo?.to === undefined ? echo?.to_user_id : `+${echo.to.replace('+', '')}`
   if (!echo || recipient === undefined) {
-    core.log.warn({ phoneNumberId, type: part['type'] }, 'an echo that names nobody')
+    core.log.warn({ number: phoneNumberId, type: part['type'] }, 'an echo that names nobody')
     return null
   }
   const { conversation, contact } = await call(

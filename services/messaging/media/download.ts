@@ -3,6 +3,7 @@ import { failureOf } from '@app/shared/egress-error.ts'
 import { maxMediaBytes } from '@app/shared/media-kinds.ts'
 import { atMost } from '@app/shared/receive-file.ts'
 import type { Kept } from '@app/shared/store/store.ts'
+import { jsonOf, refusalIn } from '@app/shared/upstream-exchange.ts'
 import { type Dispatcher, request } from 'undici'
 import { z } from 'zod'
 import type { Core } from '../app.ts'
@@ -33,7 +34,6 @@ const Found = z.object({
   sha256: z.string().optional().catch(undefined),
   file_size: z.coerce.number().optional().catch(undefined),
 })
-const Refused = z.object({ error: z.object({ code: z.number(), message: z.string().catch('') }) })
 
 /** Copies a file of the platform's into the store: looks its address up, fetches it, checks its hash. Never throws. */
 export async function download(core: Ways, media: PlatformMedia, fileKey: string): Promise<Download> {
@@ -78,19 +78,19 @@ class TooLarge extends Error {
 const tooLarge = () => new TooLarge(`more than ${maxMediaBytes} bytes`)
 
 async function lookUp({ upstream, media }: Ways, { phoneNumberId, token, upstreamMediaId }: PlatformMedia) {
-  const url = `${upstream.url}/${encodeURIComponent(upstreamMediaId)}?phone_number_id=${phoneNumberId}`
+  const url = upstream.urlOf(`/${encodeURIComponent(upstreamMediaId)}?phone_number_id=${phoneNumberId}`, token)
   const { statusCode, body } = await request(url, {
     dispatcher: upstream.agent,
     headers: { authorization: `Bearer ${token}` },
     signal: AbortSignal.any([AbortSignal.timeout(lookUpTimeoutMs), media.stopping.signal]),
   })
-  const value = parse(await body.text())
+  const value = jsonOf(await body.text())
   const found = Found.safeParse(value)
   if (statusCode === 200 && found.success) return found.data
-  const refused = Refused.safeParse(value)
-  const details = refused.success ? `(#${refused.data.error.code}) ${refused.data.error.message}` : ''
+  const refusal = refusalIn(value)
+  const details = refusal ? `(#${refusal.code}) ${refusal.message}` : ''
   // The platform has no such file, or not any more.
-  const isGone = refused.success && [100, 131052].includes(refused.data.error.code)
+  const isGone = refusal !== undefined && [100, 131052].includes(refusal.code)
   return { kind: isGone ? 'gone' : 'failed', details: `the look-up answered ${statusCode} ${details}` } as const
 }
 
@@ -108,12 +108,4 @@ function isSame(said: string | null | undefined, sha256: string) {
   if (/^[0-9a-f]{64}$/i.test(said)) return said.toLowerCase() === sha256
   const bytes = Buffer.from(said, 'base64')
   return bytes.length !== 32 || bytes.toString('hex') === sha256
-}
-
-function parse(text: string): unknown {
-  try {
-    return JSON.parse(text)
-  } catch {
-    return undefined
-  }
 }

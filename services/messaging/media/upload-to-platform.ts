@@ -1,6 +1,7 @@
 import { randomBytes } from 'node:crypto'
 import { Readable } from 'node:stream'
 import { collecting } from '@app/shared/collecting.ts'
+import { jsonOf, refusalIn } from '@app/shared/upstream-exchange.ts'
 import { request } from 'undici'
 import { z } from 'zod'
 import type { Core } from '../app.ts'
@@ -23,13 +24,6 @@ export interface StoredFile {
 }
 
 const Uploaded = z.object({ id: z.string().min(1) })
-const Refused = z.object({
-  error: z.object({
-    code: z.number(),
-    message: z.string().catch(''),
-    error_data: z.object({ details: z.string() }).partial().catch({}).optional(),
-  }),
-})
 
 /** Streams a file from the store to the platform, as a multipart form. Never throws. */
 export async function uploadToPlatform(
@@ -41,7 +35,7 @@ export async function uploadToPlatform(
     const bytes = await media.store.open(file.fileKey)
     if (!bytes) return { kind: 'refused', code: 131053, details: 'The file is not stored any more.' }
     const { head, tail, contentType } = formOf(file)
-    const { statusCode, body } = await request(`${upstream.url}/${phoneNumberId}/media`, {
+    const { statusCode, body } = await request(upstream.urlOf(`/${phoneNumberId}/media`, token), {
       method: 'POST',
       dispatcher: upstream.agent,
       headers: {
@@ -60,21 +54,12 @@ export async function uploadToPlatform(
 }
 
 function read(status: number, text: string): UploadResult {
-  const value = parse(text)
+  const value = jsonOf(text)
   const uploaded = Uploaded.safeParse(value)
   if (status < 300 && uploaded.success) return { kind: 'ready', id: uploaded.data.id }
-  const refused = Refused.safeParse(value)
-  if (!refused.success) return { kind: 'unreachable', details: `an answer ${status} that is not the platform's` }
-  const { code, message, error_data } = refused.data.error
-  return { kind: 'refused', code, details: error_data?.details ?? message }
-}
-
-function parse(text: string): unknown {
-  try {
-    return JSON.parse(text)
-  } catch {
-    return undefined
-  }
+  const refusal = refusalIn(value)
+  if (!refusal) return { kind: 'unreachable', details: `an answer ${status} that is not the platform's` }
+  return { kind: 'refused', code: refusal.code, details: refusal.details }
 }
 
 /** What stands before and after the file's bytes. */

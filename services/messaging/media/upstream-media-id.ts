@@ -40,7 +40,7 @@ function begin(core: Ways, file: PlatformFile, key: string): Promise<UpstreamMed
   const upload = recall(core, file)
     .then((known) => known ?? uploadOnce(core, file))
     .catch((err: unknown) => {
-      core.log.warn({ err, mediaId: file.mediaId }, 'upload')
+      core.log.warn({ err, media: file.mediaId }, 'upload')
       return { kind: 'unreachable', details: 'Something of ours was away.' } as const
     })
     .finally(() => core.media.uploading.delete(key))

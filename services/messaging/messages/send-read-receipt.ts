@@ -81,6 +81,6 @@ async function inboundMessage({ sql }: App, phoneNumberId: string, upstreamId: s
 async function tellDirectory(app: App, conversationId: string, note: { id: string; read: number }, caller: Caller) {
   const body = { event_id: note.id, conversation_id: conversationId, read: note.read }
   await call(app, noteRead, { body }, systemCaller(caller.organizationId, caller.requestId)).catch((err: unknown) => {
-    app.log.warn({ err, conversationId }, 'note read')
+    app.log.warn({ err, conversation: conversationId }, 'note read')
   })
 }

@@ -34,7 +34,7 @@ async function waitForBegun({ sql, log }: App, phoneNumberId: string) {
     if (!begun) return
     await sleep(lookEveryMs)
   }
-  log.warn({ phoneNumberId }, 'sends that began before a refusal have no answer yet')
+  log.warn({ number: phoneNumberId }, 'sends that began before a refusal have no answer yet')
 }
 
 /** Takes over an account's state; an older version than the stored one changes nothing. */

@@ -1,6 +1,7 @@
 import { batched } from '@app/shared/batched.ts'
 import type { Sql } from '@app/shared/database.ts'
 import type { FailureName } from '@app/shared/problem.ts'
+import { quotaRest } from './quota.ts'
 
 interface Number {
   organizationId: string
@@ -17,11 +18,14 @@ export function createRefusalOf(sql: Sql): (number: Number) => Promise<FailureNa
     }))
     const found = await sql<{ refusal: FailureName | null }[]>`
       select case when s.account_id is null then 'resource_not_found'
-        when s.refusal is null and not s.attached then 'account_not_connected' else s.refusal end as refusal
+        when s.refusal is null and not s.attached then 'account_not_connected'
+        when s.refusal is null and q.rest <= 0 then 'quota_used_up' else s.refusal end as refusal
       from json_to_recordset(${JSON.stringify(rows)}::text::json) as u(n int, org text, number text)
       left join lateral (
-        select account_id, refusal, attached from senders where organization_id = u.org and phone_number_id = u.number limit 1
+        select organization_id, account_id, refusal, attached, settings from senders
+        where organization_id = u.org and phone_number_id = u.number limit 1
       ) s on true
+      left join lateral (${quotaRest(sql)}) q on true
       order by u.n
     `
     return found.map(({ refusal }) => refusal)

@@ -1,6 +1,7 @@
 import { batched } from '@app/shared/batched.ts'
 import type { Sql } from '@app/shared/database.ts'
 import type { FailureName } from '@app/shared/problem.ts'
+import { quotaRest, thisMonth } from '../senders/quota.ts'
 
 /** A send on its way into the tables, in the statement's words. */
 export interface AcceptableSend {
@@ -67,10 +68,15 @@ async function insert(sql: Sql, sends: AcceptableSend[]): Promise<Verdict[]> {
         media jsonb, media_id text, parties jsonb,
         context_id text, request_id text, traceparent text, created_at timestamptz, key text, fingerprint text, answer text)
     ), g as (
-      select u.*, s.account_id is not null as known, s.refusal,
+      select u.*, s.account_id is not null as known, q.rest is not null as counts,
+        case when s.refusal is null and q.rest < row_number() over (partition by u.organization_id order by u.n)
+          then 'quota_used_up' else s.refusal end as refusal,
         (s.settings ->> 'message_ttl_hours')::int * interval '1 hour' as ttl
-      from u left join senders s
-        on s.organization_id = u.organization_id and s.phone_number_id = u.phone_number_id
+      from u left join lateral (
+        select organization_id, account_id, refusal, settings from senders
+        where organization_id = u.organization_id and phone_number_id = u.phone_number_id limit 1
+      ) s on true
+      left join lateral (${quotaRest(sql)}) q on true
     ), fresh as (
       insert into idempotency.keys as k (organization_id, key, fingerprint, status, answer)
       select organization_id, key, fingerprint, 200, convert_to(answer, 'UTF8') from g
@@ -95,6 +101,10 @@ async function insert(sql: Sql, sends: AcceptableSend[]): Promise<Verdict[]> {
       insert into send_lanes as l (id, grp, due_at, arrivals)
       select conversation_id, min(phone_number_id), now(), 1 from g join m using (id) group by 1 order by 1
       on conflict (id) do update set due_at = coalesce(l.due_at, excluded.due_at), arrivals = l.arrivals + 1
+    ), counted as (
+      insert into monthly_sends as c (organization_id, month, count)
+      select organization_id, ${thisMonth(sql)}, count(*) from g join m using (id) where counts group by 1 order by 1
+      on conflict (organization_id, month) do update set count = c.count + excluded.count
     )
     select g.known, g.refusal, m.id is not null as accepted from g left join m on m.id = g.id order by g.n
   `

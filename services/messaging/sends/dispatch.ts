@@ -1,3 +1,4 @@
+import { rounded } from '@app/shared/log.ts'
 import { type Mailbox, startMailbox } from '@app/shared/mailbox.ts'
 import { timeOf } from '@app/shared/ids.ts'
 import { unseal } from '@app/shared/seal.ts'
@@ -113,7 +114,10 @@ async function attempt(core: Core, item: OpenSend, token: string) {
   const outcome = outcomeOf(item, result)
   const level = result.kind === 'accepted' ? 'debug' : 'warn'
   if (core.log.isLevelEnabled(level)) {
-    core.log[level]({ ...lineOf(item), durationMs, ...wordsOf(result), next: outcome.kind }, 'attempt')
+    core.log[level](
+      { ...lineOf(item), durationMs: rounded(durationMs), ...wordsOf(result), next: outcome.kind },
+      'attempt',
+    )
   }
   return outcome
 }

@@ -144,6 +144,25 @@ test('a number that may not send is refused before directory is asked, so that n
   await app.setSender({ refusal: null })
 })
 
+test('a month that is used up refuses sends, whatever number they come from, until the quota is raised', async () => {
+  await app.sql`insert into monthly_sends values (${app.number.organizationId}, date_trunc('month', now() at time zone 'UTC'), 3)`
+  const quota = (messages_per_month: number | null) =>
+    app.setSender({ settings: { ...app.settings, messages_per_month } })
+  await quota(5)
+  const sends = Array.from({ length: 8 }, (_, n) => app.send('counted', { to: `+155501601${n}0` }))
+  const outcomes = await Promise.allSettled(sends)
+  expect(outcomes.filter(({ status }) => status === 'fulfilled')).toHaveLength(2)
+  for (const outcome of outcomes) {
+    if (outcome.status === 'rejected')
+      expect(outcome.reason).toMatchObject({ failure: 'quota_used_up', code: 'invalid_request' })
+  }
+  await quota(6)
+  await app.send('one more', { to: '+15550160200' })
+  await expect(app.send('not one more', { to: '+15550160300' })).rejects.toMatchObject({ failure: 'quota_used_up' })
+  await quota(null)
+  await app.send('as many as it likes', { to: '+15550160300' })
+})
+
 test('an older state of the account changes nothing', async () => {
   await app.setSender({ refusal: 'account_restricted', version: 0 })
   const { id } = await app.send('fine', { to: '+15550100006' })

@@ -59,6 +59,7 @@ export interface TestMessaging extends App {
   /** A send of any type. */
   sendBody: (body: SendBody, key?: string) => Promise<{ id: string; conversationId: string }>
   number: { organizationId: string; phoneNumberId: string }
+  settings: z.output<typeof AccountState>['settings']
   /** Recipients whose window is closed. */
   closedWindows: Set<string>
   setSender: (changes: Partial<z.output<typeof AccountState>>) => Promise<void>
@@ -143,6 +144,7 @@ export async function testMessaging(): Promise<TestMessaging> {
     respondWith: upstream.respondWith,
     sendBody: (body, key) => sendAny(app, body, callerOf(key)),
     number: { organizationId, phoneNumberId },
+    settings: sender().settings,
     closedWindows,
     setSender,
     putSender: (changes) =>

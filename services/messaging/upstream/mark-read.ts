@@ -29,6 +29,7 @@ export async function markRead(upstream: Upstream, receipt: Receipt, deadline: n
     )
   } catch (err) {
     if (!(err instanceof UpstreamRefusal)) throw err
+    if (err.isPassing) throw new Problem('upstream_unavailable', { cause: err })
     throw new Problem('upstream_refused', {
       message: `The upstream platform refused the read receipt: ${err.sentence}`,
       cause: err,

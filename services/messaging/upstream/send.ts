@@ -1,3 +1,4 @@
+import { jsonOf, refusalIn } from '@app/shared/upstream-exchange.ts'
 import type { Upstream } from '@app/shared/upstream.ts'
 import { request } from 'undici'
 import { z } from 'zod'
@@ -42,18 +43,10 @@ const Accepted = z.object({
     .default([]),
 })
 
-const Refused = z.object({
-  error: z.object({
-    code: z.number(),
-    message: z.string().catch(''),
-    error_data: z.object({ details: z.string() }).partial().catch({}).optional(),
-  }),
-})
-
 /** Sends a message to the platform. Never throws: whatever happens is a result. */
 export async function send(upstream: Upstream, message: OutgoingMessage): Promise<SendResult> {
   try {
-    const { statusCode, body } = await request(`${upstream.url}/${message.phoneNumberId}/messages`, {
+    const { statusCode, body } = await request(upstream.urlOf(`/${message.phoneNumberId}/messages`, message.token), {
       method: 'POST',
       dispatcher: upstream.agent,
       headers: { authorization: `Bearer ${message.token}`, 'content-type': 'application/json' },
@@ -83,11 +76,11 @@ function payloadOf({ messageId, recipient, type, body, contextId }: OutgoingMess
 
 /** An error body in the platform's own shape is its word that it did not accept; nothing else is. */
 function read(httpStatus: number, text: string): SendResult {
-  const value = parse(text)
-  const refused = Refused.safeParse(value)
-  if (refused.success) {
-    const { code, message, error_data } = refused.data.error
-    return { kind: 'refused', code, message, details: error_data?.details ?? message, httpStatus }
+  const value = jsonOf(text)
+  const refusal = refusalIn(value)
+  if (refusal) {
+    const { code, message, details } = refusal
+    return { kind: 'refused', code, message, details, httpStatus }
   }
   const accepted = Accepted.safeParse(value)
   if (httpStatus < 300 && accepted.success) {
@@ -95,14 +88,6 @@ function read(httpStatus: number, text: string): SendResult {
     return { kind: 'accepted', upstreamId: messages[0].id, waId: contacts[0]?.wa_id ?? null, httpStatus }
   }
   return { kind: 'unknown', details: `an answer ${httpStatus} that is not the platform's`, httpStatus }
-}
-
-function parse(text: string): unknown {
-  try {
-    return JSON.parse(text)
-  } catch {
-    return undefined
-  }
 }
 
 /** Failures to find, reach or trust the host: not a byte of the request was written. */

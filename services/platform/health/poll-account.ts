@@ -46,7 +46,7 @@ async function ask({ upstream, log }: App, question: { phoneNumberId: string; to
     return await readNumber(upstream, question, performance.now() + budgetMs)
   } catch (err) {
     const refusal = upstreamErrorOf(err)
-    log.info({ err, phoneNumberId: question.phoneNumberId, code: refusal?.code }, 'poll')
+    log.info({ err, number: question.phoneNumberId, code: refusal?.code }, 'poll')
     if (!refusal) return null
     return isGone(refusal) ? 'gone' : throttling.has(refusal.code) ? 'throttled' : null
   }

@@ -40,7 +40,9 @@ async function connect(app: App, row: OnboardingRow, caller: Caller): Promise<On
   const number = chosenOf(row, numbers)
   const { accountId, states } = await attachAccount(app, row, { number, token }, caller)
   // The event tells them too, should one of them be away now.
-  await tellStates(app, states, caller).catch((err: unknown) => app.log.warn({ err, accountId }, 'tell states'))
+  await tellStates(app, states, caller).catch((err: unknown) =>
+    app.log.warn({ err, account: accountId }, 'tell states'),
+  )
   return { ...row, step: 'connected', accountId, phoneNumberId: number?.phoneNumberId ?? null }
 }
 

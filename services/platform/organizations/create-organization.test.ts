@@ -23,6 +23,7 @@ test('has every feature, the tier pro and the default settings unless told other
       unknown_outcome: 'fail',
       ordering: 'strict',
       message_ttl_hours: 24,
+      messages_per_month: null,
     },
   })
   const teams = await it.app.sql`select name from teams where organization_id = ${organization.id}`

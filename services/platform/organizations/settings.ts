@@ -9,6 +9,7 @@ const defaults: Settings = {
   unknown_outcome: 'fail',
   ordering: 'strict',
   message_ttl_hours: 24,
+  messages_per_month: null,
 }
 
 /** All switches of an organization; a row holds only those that were set, so that one added later has its default everywhere. */

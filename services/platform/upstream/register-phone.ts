@@ -35,7 +35,7 @@ export async function registerPhone(
   const answer = z.object({ success: z.literal(true) })
   const path = `/${phoneNumberId}/register`
   try {
-    await askUpstream(upstream, { method: 'POST', path, token, body, answer, param: 'phone_number_id' }, deadline)
+    await askUpstream(upstream, { method: 'POST', path, token, json: body, answer, param: 'phone_number_id' }, deadline)
   } catch (err) {
     throw registrationProblem(err)
   }

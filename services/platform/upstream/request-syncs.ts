@@ -16,7 +16,7 @@ export async function requestSyncs(
   const path = `/${phoneNumberId}/smb_app_data`
   for (const sync_type of ['smb_app_state_sync', 'history']) {
     const body = { messaging_product: 'whatsapp', sync_type }
-    const question = { method: 'POST', path, token, body, answer: Answer, param: 'phone_number_id' } as const
+    const question = { method: 'POST', path, token, json: body, answer: Answer, param: 'phone_number_id' } as const
     await askUpstream(upstream, question, deadline).catch((err: unknown) => {
       if (!settled.has(upstreamErrorOf(err)?.code ?? 0)) throw err
     })

@@ -1,10 +1,12 @@
 import { measureCallbacks } from './callbacks.ts'
+import { measureDeliveries } from './deliveries.ts'
 import { measureFanOut } from './fan-out.ts'
 import type { Goal } from './goal.ts'
 import { measureHanging } from './hanging.ts'
 import { measureLatency } from './latency.ts'
 import { measureList } from './list.ts'
 import { measureListDepth } from './list-depth.ts'
+import { measureLists } from './lists.ts'
 import { measureMe } from './me.ts'
 import { measureMemory } from './memory.ts'
 import { measureRetention } from './retention.ts'
@@ -25,6 +27,8 @@ export const goals = {
   callbacks: measureCallbacks,
   retention: measureRetention,
   'list-depth': measureListDepth,
+  lists: measureLists,
+  deliveries: measureDeliveries,
   memory: measureMemory,
 } as const satisfies Record<string, Goal>
 

@@ -1,25 +1,31 @@
 import { mkdirSync } from 'node:fs'
 import { join } from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
+import { logFileOf } from '@app/deploy/processes/log-file.ts'
 import { portFor } from '@app/deploy/processes/ports.ts'
 import { findRecorded } from '@app/deploy/processes/records.ts'
 import { operatorOptions } from '@app/deploy/stack/bus.ts'
 import { busPlaceOf } from '@app/deploy/stack/stack-file.ts'
+import type { CursorKeys } from '@app/shared/page.ts'
 import { connect, type NatsConnection } from 'nats'
 import postgres, { type Sql } from 'postgres'
 import type { Options } from '../options.ts'
 import { allMemory, type Memory, memoryMibOf, type Roots } from '../processes.ts'
 import { control } from './control.ts'
 import { type RunningStack, type StackFile, type StackPlace, startStack } from './stack.ts'
-import { readAppSecret } from './secrets.ts'
+import { readSecrets } from './secrets.ts'
 
 /** The project, running as `npm start` runs it, with whatever its own settings are; the platform tells no statuses. */
 export interface Project {
   stack: () => StackFile
   appSecret: () => string
+  /** What the cursors of lists are signed with. */
+  cursorKeys: () => CursorKeys
   /** The database of the stack, as its superuser. */
   sql: () => Sql
   nc: () => NatsConnection
+  /** Where the server of the database writes its log, when it runs on this machine. */
+  postgresLog: string
   /** The five services and the three servers; the simulator is the outside world's. */
   roots: () => { services: Roots; servers: Roots; simulator: Roots }
   /** What each service held when all had been ready for a moment; nothing had been asked of them. */
@@ -63,9 +69,11 @@ export async function openProject(folder: string, { profile }: Options): Promise
   }
   return {
     stack: () => running.file,
-    appSecret: () => readAppSecret(dataDir),
+    appSecret: () => readSecrets(dataDir).upstreamAppSecret,
+    cursorKeys: () => readSecrets(dataDir).cursorKeys,
     sql: () => sql,
     nc: () => nc,
+    postgresLog: logFileOf(dataDir, 'postgres'),
     roots: () => ({
       services: services(),
       servers: rootsOf(Object.entries(running.file.servers).map(([name, server]) => [name, [server]])),

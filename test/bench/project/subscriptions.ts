@@ -9,6 +9,8 @@ export interface NewSubscription {
 
 export interface Subscription {
   id: string
+  /** Keeps what comes, and delivers nothing. */
+  pause: () => Promise<void>
   delete: () => Promise<void>
 }
 
@@ -17,18 +19,21 @@ const created = z.object({ data: z.object({ id: z.string() }) })
 /** Subscribes through the public API. */
 export async function subscribe(project: Project, body: NewSubscription): Promise<Subscription> {
   const { base_url: baseUrl, api_key: key } = project.stack()
-  const authorization = `Bearer ${key}`
-  const answer = await fetch(`${baseUrl}/webhook_subscriptions`, {
-    method: 'POST',
-    headers: { authorization, 'content-type': 'application/json' },
-    body: JSON.stringify(body),
-  })
-  if (answer.status !== 201) throw new Error(`A subscription is answered ${answer.status} ${await answer.text()}`)
-  const { id } = created.parse(await answer.json()).data
+  const ask = async (method: string, path: string, asked?: object) => {
+    const headers = { authorization: `Bearer ${key}`, ...(asked && { 'content-type': 'application/json' }) }
+    const init = { method, headers, ...(asked && { body: JSON.stringify(asked) }) }
+    const answer = await fetch(`${baseUrl}/webhook_subscriptions${path}`, init)
+    if (!answer.ok) throw new Error(`A subscription is answered ${answer.status} ${await answer.text()}`)
+    return answer.json()
+  }
+  const { id } = created.parse(await ask('POST', '', body)).data
   return {
     id,
+    async pause() {
+      await ask('PATCH', `/${id}`, { status: 'paused' })
+    },
     async delete() {
-      await fetch(`${baseUrl}/webhook_subscriptions/${id}`, { method: 'DELETE', headers: { authorization } })
+      await ask('DELETE', `/${id}`)
     },
   }
 }

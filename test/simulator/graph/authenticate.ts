@@ -1,3 +1,4 @@
+import { createHmac } from 'node:crypto'
 import type { App } from '../app.ts'
 import type { PhoneNumber } from '../numbers/numbers.ts'
 import { GraphError, unknownObject } from './graph-error.ts'
@@ -7,12 +8,29 @@ export interface Caller {
   number: PhoneNumber
 }
 
-export function authenticate({ numbers }: App, authorization: string | undefined): Caller {
+interface Called {
+  headers: { authorization?: string | undefined }
+  query: unknown
+}
+
+export function authenticate(app: App, { headers: { authorization }, query }: Called): Caller {
   if (!authorization) throw new GraphError(190, { message: 'Authentication Error' })
   const [scheme, token = ''] = authorization.split(' ')
-  const number = /^(bearer|oauth)$/i.test(scheme ?? '') ? numbers.ofToken(token) : undefined
+  const number = /^(bearer|oauth)$/i.test(scheme ?? '') ? app.numbers.ofToken(token) : undefined
   if (!number) throw new GraphError(190, { message: 'Invalid OAuth access token - Cannot parse access token' })
+  checkProof(app, token, query)
   return { number }
+}
+
+/** The proof that the call is the app's: wrong ones are always refused, a missing one where the app demands it. */
+function checkProof({ options: { appSecret }, settings }: App, token: string, query: unknown) {
+  const { appsecret_proof: proof } = (query ?? {}) as { appsecret_proof?: unknown }
+  if (proof === undefined) {
+    if (!settings.current.require_proof) return
+    throw new GraphError(100, { message: 'API calls from the server require an appsecret_proof argument' })
+  }
+  const expected = createHmac('sha256', appSecret).update(token).digest('hex')
+  if (proof !== expected) throw new GraphError(100, { message: 'Invalid appsecret_proof provided in the API argument' })
 }
 
 /** @throws 10, HTTP 403, for the token of another number */

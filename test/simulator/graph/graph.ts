@@ -24,23 +24,23 @@ export function serveGraph(app: App, http: FastifyInstance) {
 
   http.post<GraphRoute>('/:version/:id/messages', (request) => {
     const input = graphRequest(request)
-    const caller = authenticate(app, request.headers.authorization)
+    const caller = authenticate(app, request)
     return sendMessage(app, ownNumber(app, caller, request.params.id, 'post'), input)
   })
   serveOnboarding(app, http)
   http.get<GraphRoute>('/:version/:id', (request) => {
     versionOf(request)
-    const caller = authenticate(app, request.headers.authorization)
+    const caller = authenticate(app, request)
     return readNode(app, request.params.id, caller, request.query)
   })
   http.post<GraphRoute>('/:version/:id', (request) => {
     const { message } = graphRequest(request)
-    return writeNode(app, request.params.id, authenticate(app, request.headers.authorization), message)
+    return writeNode(app, request.params.id, authenticate(app, request), message)
   })
   http.delete<GraphRoute>('/:version/:id', async (request) => {
     versionOf(request)
     const { id } = request.params
-    const caller = authenticate(app, request.headers.authorization)
+    const caller = authenticate(app, request)
     const answer = await deleteMedia(app, id, caller, request.query)
     if (!answer) throw unknownObject('delete', id)
     return answer
@@ -54,7 +54,7 @@ export function serveGraph(app: App, http: FastifyInstance) {
 function serveAccounts(app: App, http: FastifyInstance) {
   const account = (request: FastifyRequest<GraphRoute>, method: string) => {
     versionOf(request)
-    return ownAccount(app, authenticate(app, request.headers.authorization), request.params.id, method)
+    return ownAccount(app, authenticate(app, request), request.params.id, method)
   }
   http.get<GraphRoute>('/:version/:id/subscribed_apps', (request) => listSubscribedApps(app, account(request, 'get')))
   http.post<GraphRoute>('/:version/:id/subscribed_apps', (request) =>

@@ -19,26 +19,26 @@ export function serveUploads(app: App, http: FastifyInstance) {
 
   http.post<UploadRoute>('/:version/:id/media', (request) => {
     versionOf(request)
-    const caller = authenticate(app, request.headers.authorization)
+    const caller = authenticate(app, request)
     const number = ownNumber(app, caller, request.params.id, 'post')
     const { headers, query, body = request.raw } = request
     return uploadMedia(app, number, { headers, query, body })
   })
   http.post<UploadRoute>('/:version/:id/uploads', (request) => {
     versionOf(request)
-    authenticate(app, request.headers.authorization)
+    authenticate(app, request)
     return openUpload(app, request.params.id, request.query)
   })
   // Two colons are one that is meant: `upload:` and then the id.
   http.post<UploadRoute>('/:version/upload:::id', (request) => {
     versionOf(request)
-    authenticate(app, request.headers.authorization)
+    authenticate(app, request)
     const { file_offset: offset } = request.headers
     return receiveUpload(app, `upload:${request.params.id}`, offset, request.body ?? request.raw)
   })
   http.get<UploadRoute>('/:version/upload:::id', (request) => {
     versionOf(request)
-    authenticate(app, request.headers.authorization)
+    authenticate(app, request)
     return readUpload(app, `upload:${request.params.id}`)
   })
   http.get<UploadRoute>('/samples/:id', async (request, reply) => {

@@ -15,12 +15,12 @@ export function serveOnboarding(app: App, http: FastifyInstance) {
   })
   http.get<GraphRoute>('/:version/:id/phone_numbers', (request) => {
     versionOf(request)
-    return listNumbers(app, authenticate(app, request.headers.authorization), request.params.id, request.query)
+    return listNumbers(app, authenticate(app, request), request.params.id, request.query)
   })
   for (const [name, act] of Object.entries({ register, deregister, smb_app_data: requestSync })) {
     http.post<GraphRoute>(`/:version/:id/${name}`, (request) => {
       const input = graphRequest(request)
-      const caller = authenticate(app, request.headers.authorization)
+      const caller = authenticate(app, request)
       return act(app, ownNumber(app, caller, request.params.id, 'post'), input)
     })
   }
