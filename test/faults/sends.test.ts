@@ -1,5 +1,5 @@
 import { setTimeout as sleep } from 'node:timers/promises'
-import { afterAll, afterEach, beforeAll, expect, test, vi } from 'vitest'
+import { afterAll, afterEach, beforeAll, expect, onTestFinished, test, vi } from 'vitest'
 import { type StartedStack, startStack } from '../journeys/start-stack.ts'
 import { newHistory } from './history/history.ts'
 import { meetPerson, type Person, type Scene, send } from './load/person.ts'
@@ -110,6 +110,7 @@ test('without a callback it ends `failed`, `delivery_unknown`, with -1 in the ev
   if (!person) throw new Error('There is nobody.')
   await platform.layFault({ to: person.number }, silence, 1)
   await platform.set({ statuses: [] })
+  onTestFinished(() => platform.set({ statuses: ['sent', 'delivered', 'read'] }))
   const id = await send(person)
   await until(async () => {
     expect(await read(person, id)).toMatchObject({
@@ -117,7 +118,6 @@ test('without a callback it ends `failed`, `delivery_unknown`, with -1 in the ev
       error: { code: 'delivery_unknown', provider_code: null },
     })
   }, 90_000)
-  await platform.set({ statuses: ['sent', 'delivered', 'read'] })
   await until(() => expect(toldOf(`${id}:failed`).length).toBeGreaterThan(0))
   const [status] = JSON.parse(toldOf(`${id}:failed`)[0]?.raw ?? '').entry[0].changes[0].value.statuses
   expect(status).toMatchObject({ id, status: 'failed', errors: [{ code: -1 }] })

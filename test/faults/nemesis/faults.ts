@@ -1,12 +1,12 @@
 import { rmSync } from 'node:fs'
-import { setTimeout as sleep } from 'node:timers/promises'
 import type { ServerName } from '@app/deploy/servers/kind.ts'
 import { firstWords } from '@app/deploy/servers/probe.ts'
-import postgres from 'postgres'
 import type { Platform } from '../load/platform.ts'
 import type { Subscriber } from '../load/subscriber.ts'
 import { between, oneOf, type Random } from '../random.ts'
 import type { Arena } from './arena.ts'
+import { during } from './during.ts'
+import { endSessions, makeReadOnly } from './superuser.ts'
 
 export interface Ground {
   arena: Arena
@@ -38,6 +38,8 @@ export const faults: Record<string, Fault> = {
   'kill an instance': async ({ arena }, { service, instance }) => signal(pidsOf(arena, service)[instance], 'SIGKILL'),
   'kill a whole service': async ({ arena }, { service }) =>
     pidsOf(arena, service).forEach((pid) => signal(pid, 'SIGKILL')),
+  'end an instance in order': async ({ arena }, { service, instance }) =>
+    signal(pidsOf(arena, service)[instance], 'SIGTERM'),
   'freeze an instance': ({ arena }, { service, instance, forMs }) => freeze(pidsOf(arena, service)[instance], forMs),
   // Longer than the leases: it wakes, and what it held is another's.
   'freeze an instance past its leases': ({ arena }, { service, instance }) =>
@@ -48,7 +50,8 @@ export const faults: Record<string, Fault> = {
   'delete the event stream': deleteStreams,
   // What an `immediate` stop is: no checkpoint, and a recovery at the start.
   'restart postgres': async ({ arena }) => signal(arena.servers.postgres.process.pid(), 'SIGQUIT'),
-  'end all sessions': endSessions,
+  'end all sessions': ({ arena }) => endSessions(arena.servers.postgres.url),
+  'make postgres read-only': ({ arena }, { forMs }) => makeReadOnly(arena.servers.postgres.url, forMs),
   'kill redis': async ({ arena }) => signal(arena.servers.redis.process.pid(), 'SIGKILL'),
   'freeze redis': ({ arena }, { forMs }) => freeze(arena.servers.redis.process.pid(), forMs),
   'flush redis': ({ arena }) => firstWords(arena.servers.redis.url, 6379, 'FLUSHALL\r\n').catch(() => {}),
@@ -95,15 +98,6 @@ function signal(pid: number | undefined, name: NodeJS.Signals) {
   }
 }
 
-async function during(forMs: number, begin: () => unknown, end: () => unknown) {
-  await begin()
-  try {
-    await sleep(forMs)
-  } finally {
-    await end()
-  }
-}
-
 const freeze = (pid: number | undefined, forMs: number) =>
   during(
     forMs,
@@ -135,20 +129,6 @@ async function deleteStreams({ arena }: Ground) {
   await process.stop()
   rmSync(arena.streamsFolder, { recursive: true, force: true })
   process.start()
-}
-
-async function endSessions({ arena }: Ground) {
-  const sql = postgres(arena.servers.postgres.url, { max: 1, connect_timeout: 2, onnotice: () => {} })
-  try {
-    await sql`
-      select pg_terminate_backend(pid) from pg_stat_activity
-      where backend_type = 'client backend' and pid <> pg_backend_pid()
-    `
-  } catch {
-    // It is away for another reason.
-  } finally {
-    await sql.end({ timeout: 1 })
-  }
 }
 
 function disorderCallbacks({ platform }: Ground, { forMs }: Aim) {
