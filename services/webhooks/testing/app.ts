@@ -157,7 +157,7 @@ function acts(app: App, caller: Caller): Acts {
     async clear() {
       await app.sql.begin(async (tx) => {
         // What works beside the test may hold the tables for a while.
-        await tx`set local lock_timeout = '20s'`
+        await tx`select set_config('lock_timeout', '20s', true), set_config('statement_timeout', '20s', true)`
         await tx`
           truncate subscriptions, secrets, lanes, events, delivered_types, deliveries, due_deliveries, dead_deliveries,
             attempts, replays, outbox
