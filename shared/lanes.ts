@@ -103,15 +103,17 @@ const laneColumns = (tx: TransactionSql) => tx`
 
 async function claimPlain(tx: TransactionSql, claim: Claim, groups: string[], limit: number, only: Fragment) {
   const { table, leaseMs, perGroup } = claim
+  // Materialized: as a subquery it may be run again for each row that is updated, each time skipping those before, and then
+  // claims all there are.
   return tx<Lane[]>`
-    update ${tx(table)} as lane set held_until = now() + ${leaseMs} * interval '1 ms'
-    from (
+    with due as materialized (
       select d.id as due_id from unnest(${groups}::text[]) g cross join lateral (
         select id from ${tx(table)} where grp = g and due_at <= now() and held_until < now() ${only}
         order by due_at limit ${perGroup} for update skip locked
       ) d limit ${limit}
-    ) due
-    where lane.id = due.due_id returning ${laneColumns(tx)}
+    )
+    update ${tx(table)} as lane set held_until = now() + ${leaseMs} * interval '1 ms'
+    from due where lane.id = due.due_id returning ${laneColumns(tx)}
   `
 }
 
@@ -125,7 +127,7 @@ async function claimPaced(tx: TransactionSql, claim: Claim, pace: Pace, groups: 
   const paced = open.length < groups.length
   if (open.length === 0) return { lanes: [], paced }
   const lanes = await tx<Lane[]>`
-    with due as (
+    with due as materialized (
       select d.id as due_id
       from json_to_recordset(${JSON.stringify(open)}::text::json) as g(grp text, tokens int) cross join lateral (
         select id from ${tx(table)} where grp = g.grp and due_at <= now() and held_until < now()

@@ -204,6 +204,24 @@ test('lanes with failures hold no more than their share of the slots', async () 
   expect(most).toBe(2)
 })
 
+test('a claim takes no more than its share, also with the plan of a table that was almost empty', async () => {
+  await app.sql`vacuum full trial_lanes`
+  await add('lane', 'group', 1)
+  await app.sql`vacuum analyze trial_lanes`
+  for (let n = 0; n < 39; n++) await add(`lane${n}`, 'group', 1)
+  let inWork = 0
+  let most = 0
+  const work = async () => {
+    most = Math.max(most, ++inWork)
+    await sleep(20)
+    inWork--
+  }
+  start(work, { slots: 4, perGroup: 100 })
+  await untilEmpty()
+  await stopAll()
+  expect(most).toBe(4)
+})
+
 test('slots bound what is in work, also when lanes take more', async () => {
   let inWork = 0
   let most = 0

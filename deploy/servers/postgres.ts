@@ -121,6 +121,8 @@ function settingsFor(port: number, socketFolder: string) {
     'jit=off',
     'log_lock_waits=on',
     'log_checkpoints=off',
+    // Else the detail of an error shows the row, and with it what people wrote.
+    'log_error_verbosity=terse',
     'log_line_prefix=%m [%p] %u ',
   ]
 }
@@ -136,7 +138,9 @@ function socketFolder({ home, account }: PostgresData) {
 
 async function startPostgresContainer({ dataDir, watcher }: Place): Promise<Running> {
   const { password } = locateData(dataDir)
-  const settings = ['max_connections=200', 'shared_buffers=256MB', 'jit=off'].flatMap((setting) => ['-c', setting])
+  const settings = ['max_connections=200', 'shared_buffers=256MB', 'jit=off', 'log_error_verbosity=terse'].flatMap(
+    (setting) => ['-c', setting],
+  )
   return startContainer(dataDir, watcher, {
     name: 'postgres',
     image: 'postgres:17-alpine',

@@ -37,10 +37,11 @@ export async function deleteMediaOf(
 export const sweepMedia = (sql: Sql): Promise<number> =>
   sql.begin(async (tx) => {
     const swept = await tx<{ organizationId: string; mediaId: string }[]>`
-      update media set sweep_at = null where (organization_id, id) in (
+      with due as materialized (
         select organization_id, id from media where sweep_at < now() order by sweep_at limit 1000 for update skip locked
       )
-      returning organization_id, id as media_id
+      update media m set sweep_at = null from due where m.organization_id = due.organization_id and m.id = due.id
+      returning m.organization_id, m.id as media_id
     `
     await deleteMediaOf(tx, swept)
     return swept.length

@@ -48,13 +48,13 @@ export function startPolling(app: App): Loop {
 }
 
 const claim = ({ sql }: App, count: number) => sql<DueAccount[]>`
-  update accounts a set poll_held_until = now() + ${leaseMs} * interval '1 ms'
-  from (
+  with d as materialized (
     select organization_id, id from accounts
     where attached and sealed_token is not null and poll_at <= now() and poll_held_until < now()
     order by poll_at limit ${count} for update skip locked
-  ) d
-  where a.organization_id = d.organization_id and a.id = d.id
+  )
+  update accounts a set poll_held_until = now() + ${leaseMs} * interval '1 ms'
+  from d where a.organization_id = d.organization_id and a.id = d.id
   returning a.organization_id, a.id, a.phone_number_id, a.business_account_id, a.sealed_token, a.version, a.poll_failures,
     a.poll_held_until::text as held_until
 `

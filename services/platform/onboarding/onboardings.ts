@@ -78,12 +78,12 @@ export async function findOnboarding(
 
 /** Claims those that their browsers have left, or that died with their process. */
 export const claimAbandoned = (sql: Sql, count: number) => sql<OnboardingRow[]>`
-  update onboardings o set held_until = now() + ${leaseMs} * interval '1 ms', attempts = attempts + 1, updated_at = now()
-  from (
+  with d as materialized (
     select organization_id, id from onboardings where due_at <= now() and held_until < now()
     order by due_at limit ${count} for update skip locked
-  ) d
-  where o.organization_id = d.organization_id and o.id = d.id
+  )
+  update onboardings o set held_until = now() + ${leaseMs} * interval '1 ms', attempts = attempts + 1, updated_at = now()
+  from d where o.organization_id = d.organization_id and o.id = d.id
   returning o.organization_id, o.id, o.setup_link_id, o.step, o.event, o.business_account_id, o.phone_number_id,
     o.sealed_token, o.account_id, o.attempts, o.last_error
 `

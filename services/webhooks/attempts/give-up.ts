@@ -15,10 +15,10 @@ export type GivenUp = 'subscription_deleted' | 'subscription_disabled' | 'expire
 export async function giveUp(tx: TransactionSql, subscriptionId: string, why: GivenUp): Promise<number> {
   const { count } = await tx`
     with over as (
-      delete from due_deliveries where id in (
+      delete from due_deliveries where id = any(array(
         select id from due_deliveries where subscription_id = ${subscriptionId} and ${notInCall(tx)}
         limit ${mostAtOnce} for update skip locked
-      ) returning id, organization_id, subscription_id, replay_id, 'dead' as verdict
+      )) returning id, organization_id, subscription_id, replay_id, 'dead' as verdict
     ), ${countReplayed(tx)}
     insert into dead_deliveries (id, organization_id, subscription_id, error_code)
     select id, organization_id, subscription_id, ${why} from over on conflict (id) do nothing

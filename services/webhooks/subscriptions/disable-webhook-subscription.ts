@@ -40,11 +40,11 @@ export function sweepFailing(sql: Sql): Promise<number> {
     const disabled = await tx<{ id: string }[]>`
       update subscriptions set status = 'disabled', disabled_reason = 'failing_too_long', disabled_at = now(),
         paused_at = null, updated_at = now()
-      where id in (
+      where id = any(array(
         select id from subscriptions
         where disabled_reason = 'consecutive_failures' and paused_at < now() - ${failingHours} * interval '1 hour'
         order by paused_at limit 100 for no key update skip locked
-      ) returning id
+      )) returning id
     `
     for (const { id } of disabled) await wakeLane(tx, id)
     await tellOf(tx, subscriptionDisabled, disabled, 'failing_too_long')

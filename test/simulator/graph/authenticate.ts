@@ -13,12 +13,19 @@ interface Called {
   query: unknown
 }
 
-export function authenticate(app: App, { headers: { authorization }, query }: Called): Caller {
+/** Of a call of the Graph API. */
+export function authenticate(app: App, called: Called): Caller {
+  const caller = bearerOf(app, called)
+  checkProof(app, caller.number.accessToken, called.query)
+  return caller
+}
+
+/** Of a request that is none of the Graph API's, such as for the bytes of a file. */
+export function bearerOf(app: App, { headers: { authorization } }: Called): Caller {
   if (!authorization) throw new GraphError(190, { message: 'Authentication Error' })
   const [scheme, token = ''] = authorization.split(' ')
   const number = /^(bearer|oauth)$/i.test(scheme ?? '') ? app.numbers.ofToken(token) : undefined
   if (!number) throw new GraphError(190, { message: 'Invalid OAuth access token - Cannot parse access token' })
-  checkProof(app, token, query)
   return { number }
 }
 

@@ -1,6 +1,6 @@
 import type { FastifyInstance } from 'fastify'
 import type { App } from '../app.ts'
-import { authenticate } from '../graph/authenticate.ts'
+import { bearerOf } from '../graph/authenticate.ts'
 
 interface Route {
   Querystring: Partial<Record<string, string>>
@@ -9,7 +9,7 @@ interface Route {
 /** Serves the bytes of a file where `readMedia` said: for a while, and to a bearer alone. Everything else is a bare 401 or 404. */
 export function serveDownloads(app: App, http: FastifyInstance) {
   http.get<Route>('/whatsapp_business/attachments/', async (request, reply) => {
-    const { number } = authenticate(app, request)
+    const { number } = bearerOf(app, request)
     const medium = app.media.ofPath(request.query)
     if (!medium || (medium.phoneNumberId !== null && medium.phoneNumberId !== number.phoneNumberId))
       return reply.code(404).send()
