@@ -24,16 +24,18 @@ export function requestOf(world: World, operations: Operation[]): fc.Arbitrary<R
   })
 }
 
+/** Of JSON under `/v1`. */
+const bodyLimitBytes = 256 * 1024
+
 /** One field that is wrong, or a body that is no object of the kind at all. */
 export const spoiltOf = (valid: fc.Arbitrary<Valid>, schema: Schema): fc.Arbitrary<Request> =>
   valid.chain((request) => {
     const mutations = mutationsOf(schema, request.value)
-    const fields = mutations.map(({ what, body, param, union }) => ({
-      ...request,
-      what,
-      body: Buffer.from(toJsonText(body)),
-      expected: { status: 400, param, union },
-    }))
+    const fields = mutations.map(({ what, body: value, param, union }) => {
+      const body = Buffer.from(toJsonText(value))
+      const expected = body.length > bodyLimitBytes ? { status: 413 } : { status: 400, param, union }
+      return { ...request, what, body, expected }
+    })
     const whole = brokenBodies(request.value).map(([what, body, status]) => ({
       ...request,
       what,
