@@ -47,38 +47,44 @@ interface Claim {
   /** Lanes with failures that may be claimed; null: as any other. */
   failingLimit: number | null
   pace: Pace | undefined
-  /** Groups take turns: the claim begins behind this one. */
-  afterGroup: string
+  groups: string[]
 }
 
 interface Claimed {
   lanes: Lane[]
   /** Whether a group had more due lanes than its pace allows now. */
   paced: boolean
-  /** The group to begin behind next time. */
-  last: string
 }
 
 const groupsAClaim = 64
 
-/** Claims due lanes: a few of each group, in the groups' turn. */
+/** Groups whose turn it is. */
+export interface DueGroups {
+  groups: string[]
+  /** The group to begin behind next time; empty: at the first. */
+  last: string
+}
+
+/** Groups with due lanes, in their turn: it begins behind `after`. */
+export async function findDueGroups(sql: Sql, table: string, after: string): Promise<DueGroups> {
+  const behind = await dueGroups(sql, table, after)
+  if (behind.length === groupsAClaim) return { groups: behind, last: behind.at(-1) ?? '' }
+  const first = after === '' ? [] : await dueGroups(sql, table, '')
+  return { groups: [...new Set([...behind, ...first])], last: '' }
+}
+
+/** Claims due lanes, a few of each group. */
 export async function claimLanes(tx: TransactionSql, claim: Claim): Promise<Claimed> {
-  const behind = await dueGroups(tx, claim.table, claim.afterGroup)
-  const wrapped = behind.length < groupsAClaim && claim.afterGroup !== ''
-  const groups = wrapped ? [...new Set([...behind, ...(await dueGroups(tx, claim.table, ''))])] : behind
-  if (groups.length === 0) return { lanes: [], paced: false, last: '' }
-  const last = behind.length < groupsAClaim ? '' : (behind.at(-1) ?? '')
-  if (claim.pace) return { ...(await claimPaced(tx, claim, claim.pace, groups)), last }
-  if (claim.failingLimit === null)
-    return { lanes: await claimPlain(tx, claim, groups, claim.limit, tx``), paced: false, last }
-  const healthy = await claimPlain(tx, claim, groups, claim.limit, tx`and failures = 0`)
+  if (claim.pace) return claimPaced(tx, claim, claim.pace)
+  if (claim.failingLimit === null) return { lanes: await claimPlain(tx, claim, claim.limit, tx``), paced: false }
+  const healthy = await claimPlain(tx, claim, claim.limit, tx`and failures = 0`)
   const room = Math.min(claim.failingLimit, claim.limit - healthy.length)
-  const failing = room > 0 ? await claimPlain(tx, claim, groups, room, tx`and failures > 0`) : []
-  return { lanes: [...healthy, ...failing], paced: false, last }
+  const failing = room > 0 ? await claimPlain(tx, claim, room, tx`and failures > 0`) : []
+  return { lanes: [...healthy, ...failing], paced: false }
 }
 
 /** Groups with a due lane that nobody holds, by name, found by skipping from group to group in the index. */
-async function dueGroups(tx: TransactionSql, table: string, after: string): Promise<string[]> {
+async function dueGroups(tx: Sql, table: string, after: string): Promise<string[]> {
   const rows = await tx<{ grp: string }[]>`
     with recursive g as (
       (select grp, due_at from ${tx(table)} where due_at is not null and held_until < now() and grp > ${after}
@@ -101,8 +107,8 @@ const laneColumns = (tx: TransactionSql) => tx`
   (extract(epoch from greatest(paced_until, now()) - now()) * 1000)::float8 as paced_ms
 `
 
-async function claimPlain(tx: TransactionSql, claim: Claim, groups: string[], limit: number, only: Fragment) {
-  const { table, leaseMs, perGroup } = claim
+async function claimPlain(tx: TransactionSql, claim: Claim, limit: number, only: Fragment) {
+  const { table, leaseMs, perGroup, groups } = claim
   // Materialized: as a subquery it may be run again for each row that is updated, each time skipping those before, and then
   // claims all there are.
   return tx<Lane[]>`
@@ -117,8 +123,8 @@ async function claimPlain(tx: TransactionSql, claim: Claim, groups: string[], li
   `
 }
 
-async function claimPaced(tx: TransactionSql, claim: Claim, pace: Pace, groups: string[]) {
-  const { table, leaseMs, perGroup, limit } = claim
+async function claimPaced(tx: TransactionSql, claim: Claim, pace: Pace) {
+  const { table, leaseMs, perGroup, limit, groups } = claim
   const allowed = await tx<{ grp: string; tokens: number }[]>`
     select grp, floor((${pace.burstMs} - extract(epoch from greatest(tat, now()) - now()) * 1000) / interval_ms)::int as tokens
     from ${tx(pace.table)} where grp = any(${groups}::text[]) order by grp for update skip locked
@@ -146,9 +152,9 @@ async function claimPaced(tx: TransactionSql, claim: Claim, pace: Pace, groups: 
   return { lanes, paced }
 }
 
-/** Gives lanes back, unless another holder has them by now. */
-export async function releaseLanes(tx: TransactionSql, table: string, releases: Release[]): Promise<void> {
-  if (releases.length === 0) return
+/** Gives lanes back, unless another holder has them by now; answers whether one of them is due at once. */
+export async function releaseLanes(tx: TransactionSql, table: string, releases: Release[]): Promise<boolean> {
+  if (releases.length === 0) return false
   const rows = releases.map(({ lane, waitMs, nextMs, failures, pacedMs }) => ({
     id: lane.id,
     arrivals: lane.arrivals,
@@ -158,22 +164,26 @@ export async function releaseLanes(tx: TransactionSql, table: string, releases: 
     failures: failures ?? null,
     paced_ms: pacedMs ?? null,
   }))
-  await tx`
+  const released = await tx<{ due: boolean }[]>`
     with given as (
       select * from json_to_recordset(${JSON.stringify(rows)}::text::json)
         as g(id text, arrivals bigint, held_until timestamptz, wait_ms float8, next_ms float8, failures int, paced_ms float8)
     ), mine as (
-      select l.id, g.arrivals as seen, g.wait_ms, g.next_ms, g.failures as failed, g.paced_ms
-      from ${tx(table)} l join given g on l.id = g.id and l.held_until = g.held_until
-      order by l.id for update of l
+      select g.id, g.arrivals as seen, g.wait_ms, g.next_ms, g.failures as failed, g.paced_ms
+      from (select * from given order by id) g
+      -- One look-up each: joined, a table that was small when it was analysed is read whole.
+      cross join lateral (
+        select id from ${tx(table)} where id = g.id and held_until = g.held_until limit 1 for update
+      ) l
     )
     update ${tx(table)} as lane set held_until = '-infinity',
       failures = coalesce(failed, lane.failures),
       paced_until = case when paced_ms is null then lane.paced_until else now() + paced_ms * interval '1 ms' end,
       due_at = case when wait_ms is not null then now() + wait_ms * interval '1 ms' when lane.arrivals <> seen then now()
         when next_ms is not null then now() + next_ms * interval '1 ms' end
-    from mine where lane.id = mine.id
+    from mine where lane.id = mine.id returning lane.due_at is not null and lane.due_at <= now() as due
   `
+  return released.some(({ due }) => due)
 }
 
 /** Holds lanes for another lease; answers the new lease of those that were still held. */

@@ -57,10 +57,10 @@ export async function recordTurn<Item extends { laneId: string }, Outcome>(
     (owner) => stillIn(owner) === 0 && !refilled.has(owner.lane.id),
   )
   const given = released.map((owner) => ({ lane: owner.lane, ...(releases.get(owner) ?? owner.release) }))
-  await releaseLanes(tx, options.lanes, await withNextDue(tx, options, given))
+  const isDue = await releaseLanes(tx, options.lanes, await withNextDue(tx, options, given))
   // An arrival is noted only for lanes that could take it: the others are looked at again.
   const offered = new Set(offers.map(({ owner }) => owner))
-  return { items, released, releases, arrivals: [...news].filter(([owner]) => offered.has(owner)) }
+  return { items, released, releases, isDue, arrivals: [...news].filter(([owner]) => offered.has(owner)) }
 }
 
 type Given = Omit<Release, 'lane'>

@@ -1,5 +1,5 @@
 import type { Sql, TransactionSql } from './database.ts'
-import { claimLanes, type Lane, type Pace, type Release, renewLanes } from './lanes.ts'
+import { claimLanes, findDueGroups, type Lane, type Pace, type Release, renewLanes } from './lanes.ts'
 import { type Loop, startLoop } from './loop.ts'
 import { type Active, type Finished, recordTurn } from './mailbox-turn.ts'
 import { watchMailbox } from './metrics/mailbox-readings.ts'
@@ -70,13 +70,25 @@ export interface Directive extends Partial<Omit<Release, 'lane'>> {
   laneId: string
 }
 
-export interface Mailbox {
+export interface Mailbox<Item = never> {
   /** Looks for due lanes now; call it after every commit that made one due. */
   wake: () => void
+  /** Takes free slots, at most `most`, for items that are claimed and begun by the statement that adds them; answers how many. */
+  reserve: (most: number) => number
+  /** Works on what such a statement has begun, and gives its slots back: call it whatever came of the statement. */
+  adopt: (reserved: number, begun: Begun<Item>[]) => void
   /** Items in work. */
   busy: () => number
   /** Claims no more, waits for what is in work, and records it. */
   stop: () => Promise<void>
+}
+
+/** An item and its lane, claimed and begun by the statement that added the item. */
+export interface Begun<Item> {
+  item: Item
+  lane: Lane
+  /** Monotonic time from before that statement: the lease is not older. */
+  heldSince: number
 }
 
 /** Everything a running mailbox knows. */
@@ -91,6 +103,8 @@ interface Box<Item extends { laneId: string }, Outcome> {
   emptied: Active[]
   busy: number
   stopped: boolean
+  /** The last claim had no room for all, or for none: the next one has to wait for a settlement. */
+  full: boolean
   /** Something may have come into a lane that is held here. */
   arrived: boolean
   afterGroup: string
@@ -111,7 +125,7 @@ const pacePollMs = 25
 export function startMailbox<Item extends { laneId: string }, Outcome>(
   app: Pick<DataService, 'sql' | 'log' | 'probes'>,
   options: MailboxOptions<Item, Outcome>,
-): Mailbox {
+): Mailbox<Item> {
   const { leaseMs = 30_000 } = options
   const box: Box<Item, Outcome> = {
     app,
@@ -122,6 +136,7 @@ export function startMailbox<Item extends { laneId: string }, Outcome>(
     emptied: [],
     busy: 0,
     stopped: false,
+    full: false,
     arrived: false,
     afterGroup: '',
     claiming: startLoop(app.log, `${options.lanes} claim`, () => claim(box), { spacingMs }),
@@ -141,6 +156,20 @@ export function startMailbox<Item extends { laneId: string }, Outcome>(
       if (options.refill) wakeSettling()
     },
     busy: () => box.busy,
+    reserve(most) {
+      const free = box.stopped || box.done.length > settleLimit ? 0 : options.slots - box.busy
+      const reserved = Math.max(0, Math.min(most, free))
+      box.busy += reserved
+      return reserved
+    },
+    adopt(reserved, begun) {
+      box.busy -= reserved
+      for (const { lane, heldSince } of begun) hold(box, lane, heldSince)
+      begin(
+        box,
+        begun.map(({ item }) => item),
+      )
+    },
     async stop() {
       box.stopped = true
       clearInterval(rescue)
@@ -157,26 +186,31 @@ async function claim<Item extends { laneId: string }, Outcome>(box: Box<Item, Ou
   const { app, options, leaseMs, active } = box
   const free = options.slots - box.busy
   if (box.stopped) return Infinity
-  if (free <= 0 || box.done.length > settleLimit) return busyPollMs
+  box.full = free <= 0 || box.done.length > settleLimit
+  if (box.full) return busyPollMs
   const startedAt = performance.now()
   const failing = [...active.values()].filter(({ lane }) => lane.failures > 0).length
   const { failingShare } = options
-  const { lanes, items, paced, last } = await app.sql.begin(async (tx) => {
+  const failingLimit = failingShare === undefined ? null : Math.floor(options.slots * failingShare) - failing
+  const { groups, last } = await findDueGroups(app.sql, options.lanes, box.afterGroup)
+  box.afterGroup = last
+  box.full = failingLimit !== null && failingLimit <= 0
+  if (groups.length === 0) return box.busy > 0 ? busyPollMs : idlePollMs
+  const { lanes, items, paced } = await app.sql.begin(async (tx) => {
     const claimed = await claimLanes(tx, {
       table: options.lanes,
       leaseMs,
       perGroup: options.perGroup ?? 16,
       limit: Math.min(free, claimLimit),
-      failingLimit: failingShare === undefined ? null : Math.floor(options.slots * failingShare) - failing,
+      failingLimit,
       pace: options.pace,
-      afterGroup: box.afterGroup,
+      groups,
     })
     const share = Math.max(1, Math.floor(free / Math.max(1, claimed.lanes.length)))
     const wants = claimed.lanes.map((lane) => ({ lane, free: Math.min(options.capacity(lane), share), fresh: true }))
     return { ...claimed, items: wants.length > 0 ? await options.next(tx, wants) : [] }
   })
-  box.afterGroup = last
-  for (const lane of lanes) active.set(lane.id, { lane, inWork: 0, heldSince: startedAt, release: { waitMs: null } })
+  for (const lane of lanes) hold(box, lane, startedAt)
   begin(box, items)
   const empty = lanes.flatMap(({ id }) => active.get(id) ?? []).filter(({ inWork }) => inWork === 0)
   box.emptied.push(...empty)
@@ -186,6 +220,12 @@ async function claim<Item extends { laneId: string }, Outcome>(box: Box<Item, Ou
   if (paced) return pacePollMs
   return box.busy > 0 ? busyPollMs : idlePollMs
 }
+
+const hold = <Item extends { laneId: string }, Outcome>(
+  { active }: Box<Item, Outcome>,
+  lane: Lane,
+  heldSince: number,
+) => active.set(lane.id, { lane, inWork: 0, heldSince, release: { waitMs: null } })
 
 function begin<Item extends { laneId: string }, Outcome>(box: Box<Item, Outcome>, items: Item[]) {
   for (const item of items) {
@@ -239,7 +279,7 @@ async function settle<Item extends { laneId: string }, Outcome>(box: Box<Item, O
   for (const owner of recorded.released) drop(box, owner)
   begin(box, recorded.items)
   if (batch.length > 0) box.options.settled?.()
-  box.claiming.wake()
+  if (recorded.isDue || box.full) box.claiming.wake()
   // What was done meanwhile has woken this loop again.
   return box.done.length >= settleLimit ? 0 : Infinity
 }

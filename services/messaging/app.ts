@@ -9,6 +9,7 @@ import type { Meters } from './metrics.ts'
 import type { MediaWays } from './media/media.ts'
 import type { KnownConversations } from './sends/known-conversations.ts'
 import type { createRefusalOf } from './senders/refusal-of.ts'
+import type { OpenSend } from './sends/open-send.ts'
 import type { acceptSends } from './sends/accept-send.ts'
 import type { KnownTemplates } from './templates/known-templates.ts'
 
@@ -29,6 +30,6 @@ export interface App extends Core {
   acceptSend: ReturnType<typeof acceptSends>
   refusalOf: ReturnType<typeof createRefusalOf>
   acceptCallback: ReturnType<typeof acceptCallbacks>
-  dispatcher: Mailbox
+  dispatcher: Mailbox<OpenSend>
   callbacks: Mailbox
 }

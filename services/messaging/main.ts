@@ -78,7 +78,7 @@ const callbacks = startCallbacks(core, () => {
 })
 const app: App = {
   ...core,
-  acceptSend: acceptSends(core.sql),
+  acceptSend: acceptSends(core, dispatcher),
   refusalOf: createRefusalOf(core.sql),
   acceptCallback: acceptCallbacks(core.sql),
   dispatcher,

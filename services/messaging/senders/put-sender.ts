@@ -69,10 +69,15 @@ export async function storeSender(tx: TransactionSql, account: z.output<typeof A
       sealed_token = excluded.sealed_token, settings = excluded.settings,
       retention_days = excluded.retention_days, updated_at = now()
   `
-  await tx`insert into pace (grp, interval_ms) values (${phoneNumberId}, ${defaultIntervalMs}) on conflict do nothing`
+  // Who begins sends holds the number's pace until it commits: after this none begins that has not seen the refusal.
+  await tx`
+    insert into pace as p (grp, interval_ms, open_for)
+    select ${phoneNumberId}, ${defaultIntervalMs}, (
+      select organization_id from senders where phone_number_id = ${phoneNumberId} and attached and refusal is null limit 1
+    )
+    on conflict (grp) do update set open_for = excluded.open_for
+  `
   if (account.refusal === null) return
-  // A claim holds the number's pace until it commits: after this no send begins that has not seen the refusal.
-  await tx`select 1 from pace where grp = ${phoneNumberId} for update`
   // Queued sends end at once: their lanes are due, wherever they waited.
   await tx`update send_lanes set due_at = now() where grp = ${phoneNumberId} and due_at > now()`
 }

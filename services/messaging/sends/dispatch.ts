@@ -11,22 +11,17 @@ import { type Outcome, ourFailure, outcomeOf } from './outcome.ts'
 import { type OpenSend, takeHeads } from './open-send.ts'
 import { bringFile } from './bring-file.ts'
 import { withMediaId } from './draft.ts'
+import { burstMs, leaseMs } from './pace.ts'
 import { settleSends } from './settle-sends.ts'
 
 /** Calls to the platform at a time, in this process. */
 const slots = 256
 
-/** How long the conversations of a dispatcher that died wait; longer calls renew it. */
-const leaseMs = 15_000
-
-/** How far a number may run ahead of its 80 a second. */
-const burstMs = 250
-
 /**
  * Sends what was accepted: one message of a conversation at a time, in their order, at each number's pace. The begun
  * attempt is committed before the call; an attempt found begun belongs to a holder that died, and its outcome is unknown.
  */
-export function startDispatcher(core: Core): Mailbox {
+export function startDispatcher(core: Core): Mailbox<OpenSend> {
   const tokens = new LRUCache<string, string>({ max: 10_000 })
   const tokenOf = ({ sealedToken, accountId }: OpenSend) => {
     const known = tokens.get(sealedToken)

@@ -153,7 +153,6 @@ async function accept(app: App, ready: Ready, caller: Caller): Promise<WholeAnsw
   })
   if (verdict === 'accepted') {
     app.meters.accepted.inc({ type: body.type })
-    app.dispatcher.wake()
     return { whole: true, status: 200, body: answer, replayed: false }
   }
   if (verdict !== 'key_taken') throw new Problem(verdict)

@@ -126,7 +126,7 @@ export async function testMessaging(): Promise<TestMessaging> {
     ...core,
     dispatcher,
     callbacks: startCallbacks(core, wake),
-    acceptSend: acceptSends(core.sql),
+    acceptSend: acceptSends(core, dispatcher),
     refusalOf: createRefusalOf(core.sql),
     acceptCallback: acceptCallbacks(core.sql),
   }

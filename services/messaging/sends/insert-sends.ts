@@ -1,0 +1,179 @@
+import type { Sql } from '@app/shared/database.ts'
+import type { Lane } from '@app/shared/lanes.ts'
+import type { FailureName } from '@app/shared/problem.ts'
+import type { KnownConversation } from './known-conversations.ts'
+import { quotaRest, thisMonth } from '../senders/quota.ts'
+
+/** A send on its way into the tables, in the statement's words. */
+export interface AcceptableSend {
+  id: string
+  organization_id: string
+  phone_number_id: string
+  conversation_id: string
+  contact_id: string
+  type: string
+  /** `+E164` or a bsuid. */
+  recipient: string
+  content: string | null
+  body: unknown
+  /** A file of ours that the platform must have first: its id, and where it stands in the block. */
+  media: { id: string; path: (string | number)[] } | null
+  media_id: string | null
+  parties: KnownConversation['parties']
+  context_id: string | null
+  request_id: string
+  traceparent: string
+  created_at: string
+  /** Idempotency key with its fingerprint and the answer to store, all null without one. */
+  key: string | null
+  fingerprint: string | null
+  answer: string | null
+}
+
+/** Who claims lanes in the statement that fills them. */
+export interface Holder {
+  /** How many sends may begin. */
+  slots: number
+  leaseMs: number
+  /** How far a number may run ahead of its pace. */
+  burstMs: number
+  /** A number of this statement's own, by which it knows the lanes that it has claimed. */
+  holder: number
+}
+
+/** What became of a send. */
+export interface Inserted {
+  /** Whether the organization has the number. */
+  known: boolean
+  refusal: FailureName | null
+  accepted: boolean
+  /** Whether its lane waits for a claim. */
+  due: boolean
+  /** Set when its attempt has begun: its lane is held, and its sender's data are here. */
+  begun: { seq: string; at: Date; lane: Lane; sender: Sender } | null
+}
+
+interface Sender {
+  accountId: string
+  businessAccountId: string
+  phoneNumber: string | null
+  sealedToken: string
+  resendUnknown: boolean
+  relaxed: boolean
+}
+
+/**
+ * Idempotency key, message, open send and lane of each send, or none of them, in one statement. The first send of a lane
+ * that sleeps is claimed and begun with it when a slot is free, its number is within its pace and nothing of the number
+ * waits for a claim already: who has waited goes first.
+ */
+export async function insertSends(sql: Sql, sends: AcceptableSend[], of: Holder): Promise<Inserted[]> {
+  const rows = JSON.stringify(sends.map((send, n) => ({ n, ...send })))
+  const isAsleep = sql`l.due_at is null and l.held_until < now()`
+  const inserted = await sql<Row[]>`
+    with u as (
+      select * from json_to_recordset(${rows}::text::json) as u(n int, id text, organization_id text, phone_number_id text,
+        conversation_id text, contact_id text, type text, recipient text, content text, body jsonb,
+        media jsonb, media_id text, parties jsonb,
+        context_id text, request_id text, traceparent text, created_at timestamptz, key text, fingerprint text, answer text)
+    ), g as (
+      select u.*, s.account_id, s.business_account_id, s.phone_number, s.sealed_token, s.settings, q.rest is not null as counts,
+        case when s.refusal is null and q.rest < row_number() over (partition by u.organization_id order by u.n)
+          then 'quota_used_up' else s.refusal end as refusal
+      from u left join lateral (
+        select * from senders
+        where organization_id = u.organization_id and phone_number_id = u.phone_number_id limit 1
+      ) s on true
+      left join lateral (${quotaRest(sql)}) q on true
+    ), fresh as (
+      insert into idempotency.keys as k (organization_id, key, fingerprint, status, answer)
+      select organization_id, key, fingerprint, 200, convert_to(answer, 'UTF8') from g
+      where key is not null and account_id is not null and refusal is null order by organization_id, key
+      on conflict (organization_id, key) do update set fingerprint = excluded.fingerprint, status = excluded.status,
+        answer = excluded.answer, sealed = false, held_until = null, created_at = now()
+        where k.created_at < now() - interval '24 hours'
+      returning organization_id, key
+    ), m as (
+      insert into messages (organization_id, phone_number_id, id, conversation_id, contact_id, direction, type, recipient,
+        content, body, media_id, parties, context_id, status, rank, request_id, traceparent, created_at)
+      select organization_id, phone_number_id, id, conversation_id, contact_id, 'outbound', type, recipient,
+        content, body, media_id, parties, context_id, 'queued', 0, request_id, traceparent, created_at
+      from g where account_id is not null and refusal is null
+        and (key is null or exists (select from fresh f where f.organization_id = g.organization_id and f.key = g.key))
+      order by n
+      returning id
+    ), w as (
+      select n, id, organization_id, phone_number_id, conversation_id, media, counts,
+        now() + (settings ->> 'message_ttl_hours')::int * interval '1 hour' as expires_at,
+        row_number() over (partition by conversation_id order by n) = 1 as leads
+      from g join m using (id)
+    ), free as (
+      -- Locked until the end: who takes a number's leave to send waits for what begins here.
+      select p.* from (select distinct phone_number_id as grp from w where ${of.slots}::int > 0) n cross join lateral (
+        select grp, open_for,
+          floor((${of.burstMs} - extract(epoch from greatest(tat, now()) - now()) * 1000) / interval_ms)::int as tokens
+        from pace where grp = n.grp and not exists (
+          select from send_lanes where grp = n.grp and due_at <= now() and held_until < now()
+        )
+        limit 1 for update skip locked
+      ) p
+    ), ready as (
+      select n, conversation_id, row_number() over (partition by phone_number_id order by n) <= tokens as in_pace
+      from w join free on grp = phone_number_id and open_for = organization_id where leads and media is null
+    ), l as (
+      insert into send_lanes as l (id, grp, due_at, arrivals, held_until, holder)
+      select conversation_id, phone_number_id, now(), 1,
+        case when r.n is null then '-infinity' else now() + ${of.leaseMs} * interval '1 ms' end,
+        case when r.n is null then null else ${of.holder}::bigint end
+      from w left join (select n from ready where in_pace order by n limit ${of.slots}::int) r using (n)
+      where leads order by 1
+      on conflict (id) do update set due_at = coalesce(l.due_at, excluded.due_at), arrivals = l.arrivals + 1,
+        held_until = case when ${isAsleep} then excluded.held_until else l.held_until end,
+        holder = case when ${isAsleep} then excluded.holder else l.holder end
+      returning id, grp, arrivals, held_until, failures, paced_until, holder is not distinct from ${of.holder}::bigint as mine
+    ), charged as (
+      update pace p set tat = greatest(p.tat, now()) + c.count * p.interval_ms * interval '1 ms'
+      from (select grp, count(*) from l where mine group by 1) c where p.grp = c.grp
+    ), s as (
+      insert into sends (organization_id, phone_number_id, message_id, lane, media, expires_at, attempts, begun_at)
+      select w.organization_id, w.phone_number_id, w.id, w.conversation_id, w.media, w.expires_at,
+        case when l.mine then 1 else 0 end, case when l.mine then clock_timestamp() end
+      from w left join l on l.id = w.conversation_id and w.leads order by w.n
+      returning seq, message_id, begun_at
+    ), counted as (
+      insert into monthly_sends as c (organization_id, month, count)
+      select organization_id, ${thisMonth(sql)}, count(*) from w where counts group by 1 order by 1
+      on conflict (organization_id, month) do update set count = c.count + excluded.count
+    )
+    select g.account_id is not null as known, g.refusal, s.seq is not null as accepted, s.seq, s.begun_at,
+      coalesce(l.held_until < now(), false) as due,
+      l.grp, l.arrivals, l.held_until::text, l.failures,
+      (extract(epoch from greatest(l.paced_until, now()) - now()) * 1000)::float8 as paced_ms,
+      g.account_id, g.business_account_id, g.phone_number, case when s.begun_at is not null then g.sealed_token end as sealed_token,
+      g.settings ->> 'unknown_outcome' = 'resend' as resend_unknown, g.settings ->> 'ordering' = 'relaxed' as relaxed
+    from g left join s on s.message_id = g.id left join l on s.seq is not null and l.id = g.conversation_id
+    order by g.n
+  `
+  return inserted.map((row, n) => read(row, sends[n]?.conversation_id ?? ''))
+}
+
+interface Row extends Sender {
+  known: boolean
+  refusal: FailureName | null
+  accepted: boolean
+  due: boolean
+  seq: string | null
+  begunAt: Date | null
+  grp: string
+  arrivals: string
+  heldUntil: string
+  failures: number
+  pacedMs: number
+}
+
+function read(row: Row, laneId: string): Inserted {
+  const { known, refusal, accepted, due, seq, begunAt, grp: group, arrivals, heldUntil, failures, pacedMs } = row
+  const lane = { id: laneId, group, arrivals, heldUntil, failures, pacedMs }
+  const begun = seq !== null && begunAt !== null ? { seq, at: begunAt, lane, sender: row } : null
+  return { known, refusal, accepted, due, begun }
+}
