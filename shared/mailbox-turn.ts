@@ -1,6 +1,6 @@
 import type { TransactionSql } from './database.ts'
 import { type Lane, type Release, releaseLanes } from './lanes.ts'
-import type { Directive, Done, MailboxOptions } from './mailbox.ts'
+import type { Directive, Done, TurningOptions } from './mailbox.ts'
 
 /** A lane that is held here. */
 export interface Active {
@@ -17,9 +17,20 @@ export interface Finished<Item, Outcome> extends Done<Item, Outcome> {
   owner: Active
 }
 
+/** What a settlement has recorded. */
+export interface Recorded<Item> {
+  /** That lanes took at once. */
+  items: Item[]
+  released: Active[]
+  releases: Map<Active, Given>
+  /** Whether a lane that was given back is due at once. */
+  isDue: boolean
+  arrivals: Array<[Active, string]>
+}
+
 /** What one settlement records. */
 interface Turn<Item extends { laneId: string }, Outcome> {
-  options: MailboxOptions<Item, Outcome>
+  options: TurningOptions<Item, Outcome>
   /** Slots that are free once the batch is recorded. */
   freeSlots: number
   batch: Finished<Item, Outcome>[]
@@ -33,7 +44,7 @@ export async function recordTurn<Item extends { laneId: string }, Outcome>(
   tx: TransactionSql,
   turn: Turn<Item, Outcome>,
   mayGoOn: (owner: Active) => boolean,
-) {
+): Promise<Recorded<Item>> {
   const { options, batch, empty, roomy } = turn
   const releases = batch.length > 0 ? releasesOf(batch, await options.settle(tx, batch)) : new Map<Active, Given>()
   const news = await arrivalsOf(tx, options.lanes, roomy)
@@ -96,7 +107,7 @@ const isOwned = (entry: readonly [Active | undefined, string]): entry is readonl
 
 async function withNextDue<Item extends { laneId: string }, Outcome>(
   tx: TransactionSql,
-  { nextDue }: MailboxOptions<Item, Outcome>,
+  { nextDue }: TurningOptions<Item, Outcome>,
   given: Release[],
 ): Promise<Release[]> {
   const open = given.filter(({ waitMs }) => waitMs === null).map(({ lane }) => lane.id)

@@ -2,7 +2,7 @@ import { setTimeout as sleep } from 'node:timers/promises'
 import { testService, type TestService } from '@app/test/service.ts'
 import { afterAll, beforeAll, beforeEach, expect, test, vi } from 'vitest'
 import type { TransactionSql } from './database.ts'
-import { type Mailbox, type MailboxOptions, startMailbox, type Want } from './mailbox.ts'
+import { type Mailbox, startMailbox, type TurningOptions, type Want } from './mailbox.ts'
 
 let app: TestService
 const mailboxes: Mailbox[] = []
@@ -50,7 +50,7 @@ async function take(tx: TransactionSql, wants: Want[]): Promise<Item[]> {
   return taken
 }
 
-function start(work: (item: Item) => Promise<void>, options: Partial<MailboxOptions<Item, true>> = {}) {
+function start(work: (item: Item) => Promise<void>, options: Partial<TurningOptions<Item, true>> = {}) {
   const mailbox = startMailbox<Item, true>(app, {
     lanes: 'trial_lanes',
     slots: 50,
@@ -93,7 +93,7 @@ test.each([true, false])('three holders work each lane in order and one at a tim
     busy.set(laneId, (busy.get(laneId) ?? 0) - 1)
   }
   // Without refill a lane that has more says so at its release.
-  const settle: MailboxOptions<Item, true>['settle'] = async (tx, done) => {
+  const settle: TurningOptions<Item, true>['settle'] = async (tx, done) => {
     await tx`delete from trial_items where seq = any(${done.map(({ item }) => item.seq)}::bigint[])`
     return done.map(({ item }) => ({ laneId: item.laneId, waitMs: refill ? null : 0 }))
   }

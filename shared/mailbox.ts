@@ -1,7 +1,7 @@
 import type { Sql, TransactionSql } from './database.ts'
 import { claimLanes, findDueGroups, type Lane, type Pace, type Release, renewLanes } from './lanes.ts'
 import { type Loop, startLoop } from './loop.ts'
-import { type Active, type Finished, recordTurn } from './mailbox-turn.ts'
+import { type Active, type Finished, type Recorded, recordTurn } from './mailbox-turn.ts'
 import { watchMailbox } from './metrics/mailbox-readings.ts'
 import type { DataService } from './service.ts'
 
@@ -16,7 +16,7 @@ import type { DataService } from './service.ts'
  * What an item needs is written before its work begins (`next`) and what came of it after (`settle`), each in one
  * transaction for many items. A crash in between is found by the next holder: `next` sees an item that was begun.
  */
-export interface MailboxOptions<Item extends { laneId: string }, Outcome> {
+interface CommonOptions<Item extends { laneId: string }, Outcome> {
   /** The table of lanes, shaped as lanes.ts says. */
   lanes: string
   /** How long a lane is held without a renewal; work never starts later than half of it. */
@@ -31,21 +31,38 @@ export interface MailboxOptions<Item extends { laneId: string }, Outcome> {
   failingShare?: number
   /** Items that a lane may have in work at a time. */
   capacity: (lane: Lane) => number
-  /** Whether a lane that is held takes its next items at once, or is released after each item and claimed again. */
-  refill: boolean
   /** Picks at most `free` items of each lane and records that their work begins. */
   next: (tx: TransactionSql, wants: Want[]) => Promise<Item[]>
   /** The work. Must not throw: what it throws is handled as if the process had died. */
   work: (item: Item, lane: Lane) => Promise<Outcome>
-  /** When the next item of a lane is due that has none due now: asked for lanes that are given back without a `waitMs`. An arrival is earlier. */
-  nextDue?: (tx: TransactionSql, laneIds: string[]) => Promise<Array<{ laneId: string; waitMs: number }>>
-  /** Records outcomes, and says what the lanes do next. An `outcome` of null: the work was not started (too late in the lease). */
-  settle: (tx: TransactionSql, done: Done<Item, Outcome>[]) => Promise<Directive[]>
   /** Runs after each commit of `settle`: wake the relay. */
   settled?: () => void
   /** Wakes lanes that sleep beside an open item; expected to find none. Runs once a minute. */
   rescue?: (sql: Sql) => Promise<number>
 }
+
+/** How outcomes are recorded, in a transaction with whatever the lanes do next. */
+interface TurnOptions<Item extends { laneId: string }, Outcome> {
+  /** Whether a lane that is held takes its next items at once, or is released after each item and claimed again. */
+  refill: boolean
+  /** When the next item of a lane is due that has none due now: asked for lanes that are given back without a `waitMs`. An arrival is earlier. */
+  nextDue?: (tx: TransactionSql, laneIds: string[]) => Promise<Array<{ laneId: string; waitMs: number }>>
+  /** Records outcomes, and says what the lanes do next. An `outcome` of null: the work was not started (too late in the lease). */
+  settle: (tx: TransactionSql, done: Done<Item, Outcome>[]) => Promise<Directive[]>
+}
+
+/** For lanes with one item at a time that are given back after each: outcomes and lanes in a statement of the owner's own. */
+interface FinishOptions<Item extends { laneId: string }, Outcome> {
+  /** Records outcomes, and gives back their lanes and those that were found `empty`; answers whether one is due at once. */
+  finish: (ended: { done: Done<Item, Outcome>[]; empty: Lane[] }) => Promise<{ isDue: boolean }>
+}
+
+export type MailboxOptions<Item extends { laneId: string }, Outcome> = CommonOptions<Item, Outcome> &
+  (TurnOptions<Item, Outcome> | FinishOptions<Item, Outcome>)
+
+/** A mailbox that records in turns. */
+export type TurningOptions<Item extends { laneId: string }, Outcome> = CommonOptions<Item, Outcome> &
+  TurnOptions<Item, Outcome>
 
 /** A lane that may take items. Its `failures` and `pacedMs` are what directives of this hold said last. */
 export interface Want {
@@ -127,6 +144,7 @@ export function startMailbox<Item extends { laneId: string }, Outcome>(
   options: MailboxOptions<Item, Outcome>,
 ): Mailbox<Item> {
   const { leaseMs = 30_000 } = options
+  const refill = 'refill' in options && options.refill
   const box: Box<Item, Outcome> = {
     app,
     options,
@@ -144,7 +162,7 @@ export function startMailbox<Item extends { laneId: string }, Outcome>(
     watch: watchMailbox(app, options.lanes, () => ({ items: box.busy, lanes: box.active.size })),
   }
   const wakeSettling = () => {
-    box.arrived = options.refill
+    box.arrived = refill
     if (box.active.size > 0) box.settling.wake()
   }
   const renewal = setInterval(wakeSettling, Math.min(idlePollMs, leaseMs / 6))
@@ -153,7 +171,7 @@ export function startMailbox<Item extends { laneId: string }, Outcome>(
   return {
     wake() {
       box.claiming.wake()
-      if (options.refill) wakeSettling()
+      if (refill) wakeSettling()
     },
     busy: () => box.busy,
     reserve(most) {
@@ -265,9 +283,7 @@ async function settle<Item extends { laneId: string }, Outcome>(box: Box<Item, O
   const roomy = box.arrived && !box.stopped ? [...box.active.values()].filter((owner) => hasRoom(box, owner)) : []
   box.arrived = false
   if (batch.length === 0 && empty.length === 0 && roomy.length === 0) return Infinity
-  const turn = { batch, empty, roomy, options: box.options, freeSlots: box.options.slots - box.busy + batch.length }
-  const mayGoOn = (owner: Active) => !box.stopped && box.active.get(owner.lane.id) === owner
-  const recorded = await box.app.sql.begin((tx) => recordTurn(tx, turn, mayGoOn))
+  const recorded = await recordBatch(box, batch, empty, roomy)
   box.done.splice(0, batch.length)
   box.emptied.splice(0, empty.length)
   box.busy -= batch.length
@@ -282,6 +298,28 @@ async function settle<Item extends { laneId: string }, Outcome>(box: Box<Item, O
   if (recorded.isDue || box.full) box.claiming.wake()
   // What was done meanwhile has woken this loop again.
   return box.done.length >= settleLimit ? 0 : Infinity
+}
+
+async function recordBatch<Item extends { laneId: string }, Outcome>(
+  box: Box<Item, Outcome>,
+  batch: Finished<Item, Outcome>[],
+  empty: Active[],
+  roomy: Active[],
+): Promise<Recorded<Item>> {
+  const { options, app } = box
+  if ('finish' in options) {
+    const { isDue } = await options.finish({ done: batch, empty: empty.map(({ lane }) => lane) })
+    return {
+      items: [],
+      released: [...batch.map(({ owner }) => owner), ...empty],
+      releases: new Map(),
+      isDue,
+      arrivals: [],
+    }
+  }
+  const turn = { batch, empty, roomy, options, freeSlots: options.slots - box.busy + batch.length }
+  const mayGoOn = (owner: Active) => !box.stopped && box.active.get(owner.lane.id) === owner
+  return app.sql.begin((tx) => recordTurn(tx, turn, mayGoOn))
 }
 
 const hasRoom = <Item extends { laneId: string }, Outcome>({ options }: Box<Item, Outcome>, owner: Active) =>

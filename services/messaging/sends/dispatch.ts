@@ -37,10 +37,9 @@ export function startDispatcher(core: Core): Mailbox<OpenSend> {
     perGroup: 32,
     pace: { table: 'pace', burstMs },
     capacity: () => 1,
-    refill: false,
     next: takeHeads,
     work: async (item) => noted(core, item, await workOn(core, item, tokenOf)),
-    settle: (tx, done) => settleSends(tx, done, core.media),
+    finish: (ended) => settleSends(core.sql, ended, core.media),
     settled: core.relay.wake,
     rescue: wakeSleepers,
   })

@@ -1,4 +1,6 @@
+import { newId } from '@app/shared/ids.ts'
 import { afterAll, beforeAll, beforeEach, expect, test, vi } from 'vitest'
+import { acceptSends } from './accept-send.ts'
 import { accept, refuse, type TestMessaging, testMessaging } from '../testing/app.ts'
 
 let app: TestMessaging
@@ -203,4 +205,50 @@ test('a refusal is taken over only when the calls that had begun are done, and n
     await app.sql`select count(*)::int from sends where phone_number_id = ${number} and begun_at is not null`
   expect(open?.['count']).toBe(0)
   await app.setSender({ refusal: null })
+})
+
+test('an accept whose answer was lost is sent all the same, once', async () => {
+  const losing = new Proxy(app.sql, {
+    apply(target, self, args: unknown[]) {
+      const query = Reflect.apply(target as never, self, args) as Promise<unknown>
+      if (!(args[0] as string[]).join('').includes('insert into sends')) return query
+      return query.then(() => {
+        throw Object.assign(new Error('the connection was lost'), { code: 'CONNECTION_CLOSED' })
+      })
+    },
+  })
+  const [conversation, contact] = [newId('cnv'), newId('ctc')]
+  const accepting = acceptSends(
+    { sql: losing, log: app.log },
+    app.dispatcher,
+  )({
+    id: newId('msg'),
+    organization_id: app.number.organizationId,
+    phone_number_id: app.number.phoneNumberId,
+    conversation_id: conversation,
+    contact_id: contact,
+    type: 'text',
+    recipient: '+15550100077',
+    content: 'lost answer',
+    body: { body: 'lost answer' },
+    media: null,
+    media_id: null,
+    parties: {
+      conversation: { id: conversation, status: 'open', assigned_to: null },
+      contact: { id: contact, phone_number: '+15550100077', name: null },
+    },
+    context_id: null,
+    request_id: newId('req'),
+    traceparent: '',
+    created_at: new Date().toISOString(),
+    key: null,
+    fingerprint: null,
+    answer: null,
+  })
+  await expect(accepting).rejects.toThrow('the connection was lost')
+  await until(async () => {
+    const rows = await app.sql`select id, status from messages where recipient = '+15550100077'`
+    expect(rows).toMatchObject([{ status: 'sent' }])
+  })
+  expect(app.calls.filter(({ text }) => text === 'lost answer')).toHaveLength(1)
 })

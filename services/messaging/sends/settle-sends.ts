@@ -1,6 +1,6 @@
-import type { TransactionSql } from '@app/shared/database.ts'
-import { record, type Recorded } from '@app/shared/events.ts'
-import type { Directive, Done } from '@app/shared/mailbox.ts'
+import type { Sql, TransactionSql } from '@app/shared/database.ts'
+import type { Lane } from '@app/shared/lanes.ts'
+import type { Done } from '@app/shared/mailbox.ts'
 import { z } from 'zod'
 import { noteRefusedTemplates, tellsOfTemplate } from '../templates/note-refused-templates.ts'
 import { followUps } from './follow-ups.ts'
@@ -8,7 +8,7 @@ import { messageFailedEvent } from './message-failed.ts'
 import { type FileAddresses, messageSentEvent } from './message-sent.ts'
 import type { OpenSend } from './open-send.ts'
 import { type Outcome, parkMs } from './outcome.ts'
-import { writeOutcomes } from './write-outcomes.ts'
+import { type GivenBack, type Told, writeOutcomes } from './write-outcomes.ts'
 
 type DoneSend = Done<OpenSend, Outcome>
 
@@ -17,58 +17,58 @@ const pairIntervalMs = 6_000
 const pairBurstMs = 44 * pairIntervalMs
 
 /**
- * Writes what became of open sends: the message, its open row, the attempt, the events. The message's rank only rises, so
- * an outcome that a callback was faster than changes nothing; who raises it records the event.
+ * Writes what became of open sends, and gives their lanes back with those that were `empty`: the message, its open row, the
+ * attempt, the events. The message's rank only rises, so an outcome that a callback was faster than changes nothing; who
+ * raises it records the event. Answers whether a lane is due at once.
  */
-export async function settleSends(tx: TransactionSql, done: DoneSend[], media: FileAddresses): Promise<Directive[]> {
+export async function settleSends(
+  sql: Sql,
+  { done, empty }: { done: DoneSend[]; empty: Lane[] },
+  media: FileAddresses,
+): Promise<{ isDue: boolean }> {
   const at = new Date()
-  const { raised, lanesWithMore } = await writeOutcomes(tx, done, at)
-  await Promise.all([
-    record(
-      tx,
-      done.flatMap(({ item, outcome }) => eventsOf(item, outcome, { isRaised: raised.has(item.id), at, media })),
-    ),
-    slowNumbers(tx, done),
-    noteRefusedTemplates(tx, done.flatMap(refusedTemplateOf)),
-  ])
-  return done.map(({ item, lane, outcome }) => directiveOf(item, lane.pacedMs, outcome, lanesWithMore))
+  const told = done.flatMap(({ item, outcome }) => eventsOf(item, outcome, at, media))
+  const lanes = [...done.map(givenBack), ...empty.map((lane) => ({ lane, waitMs: null }))]
+  const slow = done.flatMap(slowNumberOf)
+  const refused = done.flatMap(refusedTemplateOf)
+  if (slow.length === 0 && refused.length === 0) return writeOutcomes(sql, done, { at, told, lanes })
+  return sql.begin(async (tx) => {
+    const written = await writeOutcomes(tx, done, { at, told, lanes })
+    for (const number of slow) await slowDown(tx, number)
+    await noteRefusedTemplates(tx, refused)
+    return written
+  })
 }
 
-function directiveOf(item: OpenSend, pacedMs: number, outcome: Outcome | null, more: Set<string>): Directive {
-  const { laneId } = item
-  const next = more.has(laneId) ? 0 : null
+function givenBack({ lane, outcome }: DoneSend): GivenBack {
   switch (outcome?.kind) {
     case 'sent': {
-      const ahead = pacedMs + pairIntervalMs
-      return { laneId, pacedMs: ahead, waitMs: ahead > pairBurstMs ? ahead - pairBurstMs : next }
+      const ahead = lane.pacedMs + pairIntervalMs
+      return { lane, pacedMs: ahead, waitMs: ahead > pairBurstMs ? ahead - pairBurstMs : null }
     }
     case 'failed':
-      return { laneId, waitMs: next }
+      return { lane, waitMs: null }
     case 'again':
-      return { laneId, waitMs: outcome.letOut ? 0 : outcome.waitMs }
+      return { lane, waitMs: outcome.letOut ? 0 : outcome.waitMs }
     case 'park':
-      return { laneId, waitMs: parkMs }
+      return { lane, waitMs: parkMs }
     case 'parked':
     case 'uploading':
-      return { laneId, waitMs: outcome.waitMs }
+      return { lane, waitMs: outcome.waitMs }
     case 'uploaded':
     case undefined:
-      return { laneId, waitMs: 0 }
+      return { lane, waitMs: 0 }
   }
 }
 
-interface Circumstances {
-  isRaised: boolean
-  at: Date
-  media: FileAddresses
-}
-
-function eventsOf(item: OpenSend, outcome: Outcome | null, { isRaised, at, media }: Circumstances): Recorded[] {
+function eventsOf(item: OpenSend, outcome: Outcome | null, at: Date, media: FileAddresses): Told[] {
   if (outcome?.kind === 'sent')
-    return isRaised ? [messageSentEvent(item, outcome.upstreamId, at, { media, waId: outcome.waId })] : []
+    return [{ event: messageSentEvent(item, outcome.upstreamId, at, { media, waId: outcome.waId }), ifRaised: item.id }]
   if (outcome?.kind !== 'failed') return []
-  const followed = followUps(item, outcome.failure.providerCode, at)
-  return isRaised ? [messageFailedEvent(item, outcome.failure, at), ...followed] : followed
+  return [
+    { event: messageFailedEvent(item, outcome.failure, at), ifRaised: item.id },
+    ...followUps(item, outcome.failure.providerCode, at).map((event) => ({ event, ifRaised: null })),
+  ]
 }
 
 const TemplateBlock = z.object({ name: z.string(), language: z.object({ code: z.string() }) })
@@ -81,12 +81,11 @@ function refusedTemplateOf({ item, outcome }: DoneSend) {
   return [{ organizationId, businessAccountId, name, language: language.code, code }]
 }
 
-async function slowNumbers(tx: TransactionSql, done: DoneSend[]) {
-  for (const { item, outcome } of done) {
-    const slowMs = (outcome && 'slowNumberMs' in outcome && outcome.slowNumberMs) || 0
-    if (slowMs === 0) continue
-    await tx`
-      update pace set tat = greatest(tat, now()) + ${slowMs} * interval '1 ms' where grp = ${item.phoneNumberId}
-    `
-  }
+function slowNumberOf({ item, outcome }: DoneSend) {
+  const slowMs = (outcome && 'slowNumberMs' in outcome && outcome.slowNumberMs) || 0
+  return slowMs === 0 ? [] : [{ phoneNumberId: item.phoneNumberId, slowMs }]
 }
+
+const slowDown = (tx: TransactionSql, { phoneNumberId, slowMs }: { phoneNumberId: string; slowMs: number }) => tx`
+  update pace set tat = greatest(tat, now()) + ${slowMs} * interval '1 ms' where grp = ${phoneNumberId}
+`

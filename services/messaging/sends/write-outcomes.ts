@@ -1,28 +1,45 @@
-import type { TransactionSql } from '@app/shared/database.ts'
+import type { Sql, TransactionSql } from '@app/shared/database.ts'
+import type { Recorded } from '@app/shared/events.ts'
+import type { Lane } from '@app/shared/lanes.ts'
 import type { Done } from '@app/shared/mailbox.ts'
 import type { OpenSend } from './open-send.ts'
 import { type Outcome, parkMs } from './outcome.ts'
 
 type DoneSend = Done<OpenSend, Outcome>
 
-interface Written {
-  /** The messages whose rank rose. */
-  raised: Set<string>
-  /** The lanes in which another send is open. */
-  lanesWithMore: Set<string>
+/** An event that an outcome tells. */
+export interface Told {
+  event: Recorded
+  /** Recorded only if the rank of this message rises; null: in any case. */
+  ifRaised: string | null
+}
+
+/** How a lane is given back. */
+export interface GivenBack {
+  lane: Lane
+  /** Due again after that long; null: at once if another send is open in it, else asleep. */
+  waitMs: number | null
+  /** How far its pace stands in the future now; undefined: as it was. */
+  pacedMs?: number
 }
 
 /**
- * Writes outcomes in one statement: messages that are sent or failed with their open rows, open rows that stay, attempts.
- * Messages are locked in the order of their ids, each before its open row, as the statuses of callbacks lock them.
+ * Writes outcomes in one statement: messages that are sent or failed with their open rows and events, open rows that stay,
+ * attempts; and gives the lanes back. Answers whether a lane is due at once. Messages are locked in the order of their ids,
+ * each before its open row, as the statuses of callbacks lock them, and lanes after all messages.
  */
-export async function writeOutcomes(tx: TransactionSql, done: DoneSend[], at: Date): Promise<Written> {
+export async function writeOutcomes(
+  sql: Sql | TransactionSql,
+  done: DoneSend[],
+  { at, told, lanes }: { at: Date; told: Told[]; lanes: GivenBack[] },
+): Promise<{ isDue: boolean }> {
   const closed = done.flatMap(closedRow)
   const open = done.flatMap(openRow)
   const attempts = done.flatMap((send) => attemptRow(send, at))
-  const [written] = await tx<{ raised: string[]; lanes: string[] }[]>`
+  const seqs = new Map(done.map(({ item }) => [item.laneId, item.seq]))
+  const [written] = await sql<{ isDue: boolean }[]>`
     with c as (
-      select * from json_to_recordset(${JSON.stringify(closed)}::text::json) as u(seq bigint, lane text, organization_id text,
+      select * from json_to_recordset(${JSON.stringify(closed)}::text::json) as u(seq bigint, organization_id text,
         phone_number_id text, id text, status text, rank smallint, upstream_id text, error jsonb)
     ), locked as (
       select c.*, m.rank as old_rank from (select * from c order by id) c
@@ -55,17 +72,49 @@ export async function writeOutcomes(tx: TransactionSql, done: DoneSend[], at: Da
       from json_to_recordset(${JSON.stringify(attempts)}::text::json) as a(organization_id text, message_id text,
         attempt int, begun_at timestamptz, ended_at timestamptz, outcome text, http_status int, upstream_code int, detail text)
       on conflict (organization_id, message_id, attempt) do nothing
+    ), events as (
+      insert into outbox (id, subject, headers, payload)
+      select id, subject, headers, convert_to(payload, 'UTF8')
+      from json_to_recordset(${JSON.stringify(told.map(eventRow))}::text::json)
+        as e(n int, if_raised text, id text, subject text, headers jsonb, payload text)
+      where if_raised is null or if_raised in (select id from raised)
+      order by n
+    ), mine as (
+      select g.id, g.seq, g.arrivals as seen, g.wait_ms, g.paced_ms from (
+        select * from json_to_recordset(${JSON.stringify(lanes.map((given) => laneRow(given, seqs)))}::text::json)
+          as g(id text, seq bigint, arrivals bigint, held_until timestamptz, wait_ms float8, paced_ms float8)
+        where (select count(*) from raised) >= 0
+        order by id
+      ) g cross join lateral (
+        select from send_lanes where id = g.id and held_until = g.held_until limit 1 for update
+      ) l
+    ), given_back as (
+      update send_lanes l set held_until = '-infinity',
+        paced_until = case when paced_ms is null then l.paced_until else now() + paced_ms * interval '1 ms' end,
+        due_at = case when wait_ms is not null then now() + wait_ms * interval '1 ms' when l.arrivals <> seen then now()
+          when exists (select from sends s where s.lane = l.id and s.seq <> mine.seq) then now() end
+      from mine where l.id = mine.id
+      returning l.due_at is not null and l.due_at <= now() as is_due
     )
-    select (select coalesce(json_agg(id), '[]') from raised) as raised,
-      (select coalesce(json_agg(lane), '[]') from c
-        where exists (select from sends s where s.lane = c.lane and s.seq <> c.seq)) as lanes
+    select coalesce(bool_or(is_due), false) as is_due from given_back
   `
-  return { raised: new Set(written?.raised), lanesWithMore: new Set(written?.lanes) }
+  return { isDue: written?.isDue ?? false }
 }
+
+const eventRow = ({ event, ifRaised }: Told, n: number) => ({ n, if_raised: ifRaised, ...event })
+
+const laneRow = ({ lane, waitMs, pacedMs }: GivenBack, seqs: Map<string, string>) => ({
+  id: lane.id,
+  // Of a lane that was found empty: no send has it.
+  seq: seqs.get(lane.id) ?? '0',
+  arrivals: lane.arrivals,
+  held_until: lane.heldUntil,
+  wait_ms: waitMs,
+  paced_ms: pacedMs ?? null,
+})
 
 interface ClosedRow {
   seq: string
-  lane: string
   organization_id: string
   phone_number_id: string
   id: string
@@ -78,7 +127,6 @@ interface ClosedRow {
 function closedRow({ item, outcome }: DoneSend): ClosedRow[] {
   const row = {
     seq: item.seq,
-    lane: item.laneId,
     organization_id: item.organizationId,
     phone_number_id: item.phoneNumberId,
     id: item.id,

@@ -1,0 +1,188 @@
+import type { Sql } from '@app/shared/database.ts'
+import { newId } from '@app/shared/ids.ts'
+import { createTestDatabase, type TestDatabase } from '@app/test/database.ts'
+import { afterAll, beforeAll, beforeEach, expect, test, vi } from 'vitest'
+import { storeSender } from '../senders/put-sender.ts'
+import { type AcceptableSend, type Inserted, insertSends } from './insert-sends.ts'
+import { letGo } from './let-go.ts'
+
+const organizationId = newId('org')
+const log = { warn: () => {}, error: () => {} } as never
+let database: TestDatabase
+let sql: Sql
+let phone = 106540352240000
+let holder = 0
+
+beforeAll(async () => {
+  database = await createTestDatabase('messaging')
+  sql = database.sql
+})
+afterAll(() => database.drop())
+beforeEach(async () => {
+  phone++
+  await setSender()
+})
+
+let version = 0
+const setSender = (refusal: 'customer_suspended' | null = null) =>
+  sql.begin((tx) =>
+    storeSender(tx, {
+      account_id: newId('acc'),
+      organization_id: organizationId,
+      phone_number_id: String(phone),
+      business_account_id: '1029384756',
+      version: ++version,
+      phone_number: '+15550001111',
+      name: 'Acme',
+      team_id: newId('team'),
+      customer: null,
+      refusal,
+      attached: true,
+      sealed_token: 'sealed',
+      settings: { message_ttl_hours: 24, unknown_outcome: 'fail', ordering: 'strict' } as never,
+    }),
+  )
+
+const sendTo = (conversation: string, changes: Partial<AcceptableSend> = {}): AcceptableSend => ({
+  id: newId('msg'),
+  organization_id: organizationId,
+  phone_number_id: String(phone),
+  conversation_id: conversation,
+  contact_id: newId('ctc'),
+  type: 'text',
+  recipient: '+15550123456',
+  content: 'hello',
+  body: { body: 'hello' },
+  media: null,
+  media_id: null,
+  parties: { conversation: { id: conversation, status: 'open', assigned_to: null }, contact: {} as never },
+  context_id: null,
+  request_id: newId('req'),
+  traceparent: '',
+  created_at: new Date().toISOString(),
+  key: null,
+  fingerprint: null,
+  answer: null,
+  ...changes,
+})
+
+const insert = (sends: AcceptableSend[], slots = 100) =>
+  insertSends(sql, sends, { slots, leaseMs: 15_000, burstMs: 250, holder: ++holder })
+
+const isBegun = (inserted: Inserted[]) => inserted.map(({ begun }) => begun !== null)
+const openSends = (lane: string) => sql<{ attempts: number; begun: boolean }[]>`
+  select attempts, begun_at is not null as begun from sends where lane = ${lane} order by seq
+`
+const laneOf = async (id: string) => {
+  const [lane] = await sql<{ isHeld: boolean; isDue: boolean; arrivals: string }[]>`
+    select held_until > now() as is_held, due_at <= now() as is_due, arrivals from send_lanes where id = ${id}
+  `
+  return lane
+}
+test('the first send of each lane begins in the statement that accepts it; what is behind it waits', async () => {
+  const [one, other] = [newId('cnv'), newId('cnv')]
+  const inserted = await insert([sendTo(one), sendTo(one), sendTo(other)])
+  expect(inserted.map(({ accepted }) => accepted)).toEqual([true, true, true])
+  expect(isBegun(inserted)).toEqual([true, false, true])
+  expect(inserted[0]?.begun).toMatchObject({
+    lane: { id: one, group: String(phone), arrivals: '1', failures: 0, pacedMs: 0 },
+    sender: { sealedToken: 'sealed', phoneNumber: '+15550001111', resendUnknown: false, relaxed: false },
+  })
+  expect(await openSends(one)).toEqual([
+    { attempts: 1, begun: true },
+    { attempts: 0, begun: false },
+  ])
+  expect(await laneOf(one)).toMatchObject({ isHeld: true, isDue: true })
+})
+
+test('what begins is charged to the pace of its number', async () => {
+  await sql`update pace set tat = now() + interval '100 ms' where grp = ${String(phone)}`
+  const [before] = await sql<{ tat: Date }[]>`select tat from pace where grp = ${String(phone)}`
+  await insert([sendTo(newId('cnv')), sendTo(newId('cnv'))], 1)
+  const [after] = await sql<{ isLater: boolean }[]>`
+    select tat - ${before?.tat ?? null} >= interval '12 ms' as is_later from pace where grp = ${String(phone)}
+  `
+  expect(after).toEqual({ isLater: true })
+})
+
+test('no more begin than slots are free, and than the number may send', async () => {
+  const few = await insert([sendTo(newId('cnv')), sendTo(newId('cnv'))], 1)
+  expect(isBegun(few)).toEqual([true, false])
+  expect(few.map(({ due }) => due)).toEqual([false, true])
+  await sql`update send_lanes set due_at = null where grp = ${String(phone)}`
+  await sql`update pace set tat = now() + interval '225 ms' where grp = ${String(phone)}`
+  const paced = await insert(Array.from({ length: 5 }, () => sendTo(newId('cnv'))))
+  expect(isBegun(paced).filter(Boolean).length).toBeLessThanOrEqual(3)
+  expect(isBegun(paced)).toContain(false)
+  expect(await insert([sendTo(newId('cnv'))], 0)).toMatchObject([{ accepted: true, due: true, begun: null }])
+})
+
+test('a lane that is held, or that waits, takes its sends in their order', async () => {
+  const lane = newId('cnv')
+  expect(isBegun(await insert([sendTo(lane)]))).toEqual([true])
+  expect(await insert([sendTo(lane)])).toMatchObject([{ accepted: true, due: false, begun: null }])
+  expect(await laneOf(lane)).toMatchObject({ arrivals: '2', isHeld: true })
+  await sql`update send_lanes set held_until = '-infinity', due_at = now() + interval '1 hour' where id = ${lane}`
+  expect(await insert([sendTo(lane)])).toMatchObject([{ accepted: true, begun: null }])
+})
+
+test('what has waited for a claim goes first: nothing of its number begins before it', async () => {
+  await insert([sendTo(newId('cnv'))], 0)
+  expect(isBegun(await insert([sendTo(newId('cnv'))]))).toEqual([false])
+  phone++
+  await setSender()
+  expect(isBegun(await insert([sendTo(newId('cnv'))]))).toEqual([true])
+})
+
+test('a send with a file, and one whose number is being claimed elsewhere, wait for their claim', async () => {
+  const file = sendTo(newId('cnv'), { media: { id: newId('med'), path: [] } })
+  expect(await insert([file])).toMatchObject([{ accepted: true, due: true, begun: null }])
+  phone++
+  await setSender()
+  await sql.begin(async (tx) => {
+    await tx`select from pace where grp = ${String(phone)} for update`
+    expect(await insert([sendTo(newId('cnv'))])).toMatchObject([{ accepted: true, due: true, begun: null }])
+  })
+})
+
+test('a send that was read before its number was refused does not begin after', async () => {
+  const key = newId('req')
+  const holdsKey = await sql.reserve()
+  await holdsKey`begin`
+  await holdsKey`
+    insert into idempotency.keys (organization_id, key, fingerprint, status, answer)
+    values (${organizationId}, ${key}, '', 200, '')
+  `
+  const lane = newId('cnv')
+  // Waits for the key, and has read by then that nothing stands against the number.
+  const inserting = insert([sendTo(lane, { key, fingerprint: 'f', answer: '{}' })])
+  await vi.waitFor(async () => {
+    expect(
+      await sql`select from pg_stat_activity where wait_event_type = 'Lock' and query like '%json_to_recordset%'`,
+    ).toHaveLength(1)
+  })
+  await setSender('customer_suspended')
+  await holdsKey`rollback`
+  holdsKey.release()
+  expect(await inserting).toMatchObject([{ refusal: null, accepted: true, begun: null }])
+  expect(await openSends(lane)).toEqual([{ attempts: 0, begun: false }])
+})
+
+test('a number that has moved begins no send for the organization that had it', async () => {
+  await sql`update pace set open_for = ${newId('org')} where grp = ${String(phone)}`
+  expect(isBegun(await insert([sendTo(newId('cnv'))]))).toEqual([false])
+})
+
+test('what began in a statement whose answer was lost is given back by its holder, and by nobody else', async () => {
+  const lane = newId('cnv')
+  const sends = [sendTo(lane), sendTo(lane)]
+  await insert(sends)
+  await letGo({ sql, log }, sends, holder + 1, performance.now())
+  expect(await openSends(lane)).toMatchObject([{ begun: true }, { begun: false }])
+  await letGo({ sql, log }, sends, holder, performance.now())
+  expect(await openSends(lane)).toEqual([
+    { attempts: 0, begun: false },
+    { attempts: 0, begun: false },
+  ])
+  expect(await laneOf(lane)).toMatchObject({ isHeld: false, isDue: true })
+})
