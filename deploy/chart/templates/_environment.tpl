@@ -4,6 +4,10 @@
 NATS_URL: {{ $values.nats.url | quote }}
 NATS_REPLICAS: {{ $values.nats.replicas | quote }}
 LOG_LEVEL: {{ $values.logLevel | quote }}
+{{- with $values.tracing.endpoint }}
+OTEL_EXPORTER_OTLP_ENDPOINT: {{ . | quote }}
+OTEL_TRACES_SAMPLER_ARG: {{ $values.tracing.ratio | quote }}
+{{- end }}
 {{- if has .name (list "gateway" "messaging" "platform") }}
 PUBLIC_URL: {{ required "publicUrl must be set" $values.publicUrl | quote }}
 UPSTREAM_API_VERSION: {{ $values.upstream.apiVersion | quote }}
@@ -20,6 +24,9 @@ UPSTREAM_BASE_URL: {{ $values.upstream.baseUrl | quote }}
 {{- end }}
 {{- if has .name (list "messaging" "webhooks") }}
 EGRESS_ALLOW_CIDRS: {{ $values.egressAllowCidrs | quote }}
+{{- with $values.egressProxyUrl }}
+EGRESS_PROXY_URL: {{ . | quote }}
+{{- end }}
 {{- end }}
 {{- if has .name (list "gateway" "messaging") }}
 MEDIA_STORE: {{ $values.media.store | quote }}
