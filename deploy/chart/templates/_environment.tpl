@@ -1,6 +1,11 @@
 {{- /* What a service is told beside its secret. */}}
 {{- define "messaging.environment" -}}
 {{- $values := .root.Values }}
+{{- range $name := list "appId" "signupConfigId" }}
+{{- if not (kindIs "string" (get $values.upstream $name)) }}
+{{- fail (printf "upstream.%s must stand in quotes: a long number would be rounded" $name) }}
+{{- end }}
+{{- end }}
 NATS_URL: {{ $values.nats.url | quote }}
 NATS_REPLICAS: {{ $values.nats.replicas | quote }}
 LOG_LEVEL: {{ $values.logLevel | quote }}
