@@ -49,7 +49,11 @@ function report(startedAt: Date, options: Options, seen: Seen) {
   writeFileSync(resultsFile, JSON.stringify(file, null, 2))
   console.log(`\nEverything that was seen: ${resultsFile}`)
   if (options.capacity !== undefined) {
-    writeFigures(options.capacity, results.capacity?.details, { machine: readMachine(), takenAt: startedAt })
+    writeFigures(options.capacity, results.capacity?.details, {
+      machine: readMachine(),
+      takenAt: startedAt,
+      others: seen.others.capacity ?? 0,
+    })
     console.log(`Figures written: ${options.capacity}`)
   }
   if (failures.length > 0) process.exitCode = 1

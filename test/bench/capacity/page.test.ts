@@ -22,7 +22,11 @@ const details = {
   costs: Object.fromEntries(kinds.map((kind) => [kind, cost])),
   memory: { atRest: memory, most: memory },
 }
-const of = { machine: { cores: 2, model: 'some', node: 'v24' }, takenAt: new Date('2026-01-31T00:00:00Z') }
+const of = {
+  machine: { cores: 2, model: 'some', node: 'v24' },
+  takenAt: new Date('2026-01-31T00:00:00Z'),
+  others: 0.123,
+}
 
 function newPage() {
   const folder = mkdtempSync(join(tmpdir(), 'capacity-'))
@@ -40,6 +44,7 @@ test('the figures of a run replace the old ones, and nothing else', () => {
   expect(figures).not.toContain('obsolete')
   expect(figures).toContain('| postgres, µs | 210 | 210 | 210 | 210 | 210 |')
   expect(figures).not.toContain('999')
+  expect(figures).toContain('Other programs used 12 % of the machine meanwhile.')
   // A send, three callbacks and four deliveries at 210 µs each: 1.68 s of a second, of cores that are 70 % busy.
   expect(figures).toContain('| postgres, cores | 2.4 | 24 | 240 |')
   expect(figures).toContain('| write-ahead log, MB/s | 24 | 240 | 2,400 |')

@@ -26,17 +26,19 @@ export const marks = { begin: '<!-- figures: begin -->', end: '<!-- figures: end
 export interface Measured {
   machine: { cores: number; model: string | undefined; node: string }
   takenAt: Date
+  /** The share of the machine that other programs used meanwhile. */
+  others: number
   costs: Record<Kind, Cost>
   memory: { atRest: Record<string, Memory>; most: Record<string, Memory> }
 }
 
 /** Everything between the marks. */
-export function figuresOf({ machine, takenAt, costs, memory }: Measured): string {
+export function figuresOf({ machine, takenAt, others, costs, memory }: Measured): string {
   const ofOne = byKind((kind) => roundedOf(costs[kind]))
   const day = takenAt.toISOString().slice(0, 10)
   const operations = kinds.map((kind) => `${costs[kind].operations} ${titles[kind]}`).join(', ')
   return [
-    `Measured ${day} on ${machine.cores} cores (${machine.model ?? 'unknown'}, Node ${machine.node}), everything on them: ${operations}.`,
+    `Measured ${day} on ${machine.cores} cores (${machine.model ?? 'unknown'}, Node ${machine.node}), everything on them: ${operations}. Other programs used ${Math.round(100 * others)} % of the machine meanwhile.`,
     costTable(ofOne),
     memoryTable(memory),
     ...scaleTables(ofOne),
@@ -104,7 +106,7 @@ export function partsOf(page: string): { before: string; figures: string; after:
 const Details = z.object({ costs: z.record(z.string(), z.unknown()), memory: z.unknown() })
 
 /** Puts the figures of a run into the page. */
-export function writeFigures(file: string, details: unknown, of: Pick<Measured, 'machine' | 'takenAt'>): void {
+export function writeFigures(file: string, details: unknown, of: Omit<Measured, 'costs' | 'memory'>): void {
   const { success } = Details.safeParse(details)
   if (!success) throw new Error('--capacity: this run has not measured the goal "capacity"')
   const { before, after } = partsOf(readFileSync(file, 'utf8'))
