@@ -1,11 +1,12 @@
 import { type ChildProcess, spawn } from 'node:child_process'
 import { once } from 'node:events'
-import { existsSync, mkdirSync, mkdtempSync, readFileSync, rmSync } from 'node:fs'
+import { chmodSync, existsSync, mkdtempSync, readFileSync, readdirSync, rmSync, statSync } from 'node:fs'
 import { tmpdir } from 'node:os'
-import { join } from 'node:path'
+import { join, relative } from 'node:path'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { parse } from 'yaml'
 import { z } from 'zod'
+import { buildImage, entriesBelow, type Image } from './image/build.ts'
 import { authorizationOf, keyVariableOf } from './nats/authorization.ts'
 import { environmentOf } from './new-secrets.ts'
 import { portFor } from './processes/ports.ts'
@@ -31,6 +32,7 @@ const dockerfile = readFileSync(join(repository, 'deploy/image/Dockerfile'), 'ut
 const servers = ['postgres', 'redis', 'nats']
 const programs = Object.entries(file.services).filter(([name]) => !servers.includes(name))
 
+const isRoot = process.getuid?.() === 0
 const dataDir = mkdtempSync(join(tmpdir(), 'compose-'))
 const secrets: Record<string, string> = {
   ...environmentOf(newSecrets()),
@@ -40,12 +42,15 @@ const secrets: Record<string, string> = {
 }
 const running: ChildProcess[] = []
 let started: Servers
+let image: Image
 
 beforeAll(async () => {
   const natsAuthorization = authorizationOf((user) => secrets[keyVariableOf(user)] ?? '')
-  mkdirSync(join(dataDir, 'media'))
+  // The image is read by another user.
+  chmodSync(dataDir, 0o755)
+  image = buildImage(join(dataDir, 'image'))
   started = await startServers({ dataDir, log: () => {}, temporary: true, natsAuthorization })
-}, 60_000)
+}, 180_000)
 
 afterAll(async () => {
   for (const child of running) child.kill('SIGKILL')
@@ -63,17 +68,14 @@ const filledIn = (text: string) =>
 
 /** The environment of the image and of the file, and nothing else; the servers' names lead to ours. */
 function environmentIn(name: string, more: Record<string, string> = {}) {
-  const ofImage = Object.fromEntries(
-    (/^ENV (.*)$/m.exec(dockerfile)?.[1] ?? '').split(' ').map((pair) => pair.split('=')),
-  )
   const ofFile = Object.entries(file.services[name]?.environment ?? {}).flatMap(([variable, value]) =>
     value === null ? [] : [[variable, ours(filledIn(value))]],
   )
-  return { ...ofImage, ...Object.fromEntries(ofFile), ...more }
+  return { ...image.environment, ...Object.fromEntries(ofFile), ...more }
 }
 
 function ours(value: string) {
-  if (value === '/media') return join(dataDir, 'media')
+  if (value === '/media') return join(image.root, 'media')
   if (value === 'nats://nats:4222') return started.natsUrl
   if (value === 'redis://redis:6379') return started.redisUrl
   if (!value.startsWith('postgres://')) return value
@@ -84,10 +86,14 @@ function ours(value: string) {
 }
 
 function run(name: string, more: Record<string, string> = {}) {
-  const child = spawn(process.execPath, file.services[name]?.command ?? [], {
-    cwd: repository,
+  const { entrypoint = image.entrypoint, command = image.command } = file.services[name] ?? {}
+  const [program = '', ...args] = [...entrypoint, ...command]
+  const child = spawn(join(image.root, 'usr/local/bin', program), args, {
+    cwd: join(image.root, image.workdir),
     env: environmentIn(name, more),
     stdio: ['ignore', 'pipe', 'pipe'],
+    // Only root can become another.
+    ...(isRoot && image.user),
   })
   running.push(child)
   const said: string[] = []
@@ -130,12 +136,11 @@ test('the schemas, the stream and every service come up with what the file sets,
 
 test.each(programs)('%s runs without rights, on a file system that it cannot write', (_name, program) => {
   expect(program).toMatchObject({ read_only: true, cap_drop: ['ALL'] })
-  expect(dockerfile).toMatch(/^USER 1000:1000$/m)
 })
 
 test.each(programs)('%s runs a file that is there', (_name, { command = [], entrypoint = [] }) => {
   const [script] = [...entrypoint, ...command].filter((word) => word.endsWith('.ts'))
-  expect(existsSync(join(repository, script ?? 'none'))).toBe(true)
+  expect(existsSync(join(image.root, image.workdir, script ?? 'none'))).toBe(true)
 })
 
 test.each(Object.entries(file.services))('%s has an image of one version', (name, { image }) => {
@@ -163,6 +168,31 @@ describe('no service is told what it has no use for', () => {
   }
   test.each(serviceNames)('%s', (name) => {
     expect(secretsOf(name).toSorted()).toEqual(expected[name].toSorted())
+  })
+})
+
+describe('the image', () => {
+  const entries = () => entriesBelow(join(image.root, image.workdir))
+
+  test('is read by everybody, and changed by nobody', () => {
+    const [readable, writable] = [0o004, 0o022]
+    const unfit = entries().filter((path) => {
+      const { mode, uid } = statSync(path)
+      return (mode & readable) === 0 || (mode & writable) !== 0 || (isRoot && uid === image.user.uid)
+    })
+    expect(unfit).toEqual([])
+    expect(image.user).toEqual({ uid: 1000, gid: 1000 })
+  })
+
+  test('holds no test, no secret, no data, and nothing that only developers need', () => {
+    const own = entries()
+      .map((path) => relative(join(image.root, image.workdir), path))
+      .filter((path) => !path.includes('node_modules/'))
+    expect(own).toContain('services/gateway/main.ts')
+    expect(own.filter((path) => /\.test\.ts$|\.env$|\.local|\.git|^test|testing|chart|\.pem$/.test(path))).toEqual([])
+    const installed = readdirSync(join(image.root, image.workdir, 'node_modules/.pnpm'))
+    for (const name of ['vitest', 'typescript', 'oxlint', 'testcontainers', 'kubernetes-models', 'bullmq'])
+      expect(installed.filter((one) => one.startsWith(`${name}@`))).toEqual([])
   })
 })
 

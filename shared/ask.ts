@@ -23,18 +23,23 @@ type Asking = Pick<Service, 'request' | 'isConnected' | 'tracer'>
 
 /**
  * Asks with bytes and answers bytes. Throws `service_unavailable` when nobody serves the subject or the bus is away (then
- * surely nobody got it), and when no answer came in time (then nobody knows).
+ * surely nobody got it), when no answer came in time, and when the question or its answer were lost on a dying process (then
+ * nobody knows; where repeating does no harm it is asked once more before that).
  */
 export async function ask(
   { request, isConnected, tracer }: Asking,
-  { subject }: Pick<Rpc, 'subject'>,
+  contract: Pick<Rpc, 'subject' | 'http' | 'repeatable'>,
   call: CallHeader,
   body: Uint8Array,
 ): Promise<Reply> {
+  const { subject } = contract
   if (!isConnected()) throw new Problem('service_unavailable')
   const span = tracer?.begin(subject, { kind: 'client', parent: call.trace })
   const header = span ? { ...call, trace: span.traceparent } : call
-  const message = await request(subject, body, writeCall(header), call.remainingMs).catch((err: unknown) => {
+  const repeat = isRepeatable(contract, call)
+    ? (remainingMs: number) => writeCall({ ...header, remainingMs })
+    : undefined
+  const message = await request(subject, body, writeCall(header), call.remainingMs, repeat).catch((err: unknown) => {
     span?.end('unanswered')
     throw unanswered(subject, err)
   })
@@ -42,6 +47,10 @@ export async function ask(
   span?.end(reply.failure ?? undefined)
   return reply
 }
+
+/** What may be asked again by ourselves, since nobody can tell whether it was done: reads, and what has a key of its own. */
+const isRepeatable = ({ http, repeatable }: Pick<Rpc, 'http' | 'repeatable'>, { idempotency }: CallHeader) =>
+  repeatable ?? (http?.method === 'GET' || idempotency !== undefined)
 
 function unanswered(subject: string, cause: unknown) {
   const why = cause instanceof NatsError && cause.code === ErrorCode.NoResponders ? 'nobody serves' : 'no answer from'

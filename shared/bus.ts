@@ -44,17 +44,18 @@ export async function connectBus(
   if (payload < maxPayloadBytes) {
     throw new Error(`nats-server allows ${payload} bytes a message: set max_payload to ${maxPayloadBytes} or more`)
   }
-  const { request, abandon } = createRequests(nc, identity.inboxPrefix)
+  const { request, cut, resume } = createRequests(nc, identity.inboxPrefix)
   let connected = true
   const tasks: Array<() => void> = []
   void (async () => {
     for await (const { type } of nc.status()) {
       if (type === Events.Disconnect) {
         connected = false
-        abandon()
+        cut()
       }
       if (type === Events.Reconnect) {
         connected = true
+        resume()
         for (const task of tasks) task()
       }
       if (type === Events.Disconnect || type === Events.Reconnect) log.warn({ event: type }, 'bus')

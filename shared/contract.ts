@@ -33,6 +33,8 @@ export interface Rpc<
   summary: string
   description?: string | undefined
   http?: Http | undefined
+  /** Asked twice, it does and answers the same. Every GET and what comes with an idempotency key is, without saying so. */
+  repeatable?: true | undefined
   params: P
   query: Q
   body: B
@@ -118,6 +120,7 @@ interface Declared<P, Q, B, A, L> {
   summary: string
   description?: string
   http?: Http
+  repeatable?: true
   params?: P
   query?: Q
   body?: B

@@ -1,18 +1,38 @@
 import { randomBytes, randomFillSync } from 'node:crypto'
-import { ErrorCode, type Msg, type MsgHdrs, type NatsConnection, NatsError } from 'nats'
+import { ErrorCode, headers as noHeaders, type Msg, type MsgHdrs, type NatsConnection, NatsError } from 'nats'
+import { type AskInWork, findLost, hear, isInWorkNote, type Unanswered } from './lost-questions.ts'
 import { createSoon } from './soon.ts'
 
-/** Sends a question and waits for its answer. Rejects when nobody serves the subject, when the time is up, or when the bus is lost meanwhile. */
-export type Request = (subject: string, body: Uint8Array, headers: MsgHdrs, timeoutMs: number) => Promise<Msg>
+/**
+ * Sends a question and waits for its answer. Rejects when nobody serves the subject, when the time is up, or when question
+ * or answer were lost. One that may be repeated is then asked once more instead, with the headers that it gives.
+ */
+export type Request = (
+  subject: string,
+  body: Uint8Array,
+  headers: MsgHdrs,
+  timeoutMs: number,
+  headersOfRepeat?: (remainingMs: number) => MsgHdrs,
+) => Promise<Msg>
 
-interface Waiting {
+interface Question extends Unanswered {
+  token: string
   resolve: (message: Msg) => void
   reject: (err: unknown) => void
   /** performance.now */
   giveUpAt: number
+  /** Asks once more; absent where that might do a thing twice, and once it was done. */
+  repeat: (() => void) | undefined
+  /** Its connection is gone; when its time is up, once there is another one. */
+  cutUntil?: number | undefined
 }
 
+/** Questions without an answer, by token. */
+type Waiting = Map<string, Question>
+
 const sweepMs = 50
+/** How long those that may be repeated wait for another connection. */
+const reconnectWithinMs = 2_000
 const tokenBytes = 12
 
 /**
@@ -39,49 +59,82 @@ function createTokens() {
 export function createRequests(nc: NatsConnection, inboxPrefix: string) {
   // Not the client's own ids: who has seen one of those can tell the next, where the events come.
   const inbox = `${inboxPrefix}.${randomBytes(16).toString('base64url')}`
-  const waiting = new Map<string, Waiting>()
+  const waiting: Waiting = new Map()
   const soon = createSoon()
   const newToken = createTokens()
 
-  function take(token: string) {
-    const one = waiting.get(token)
-    waiting.delete(token)
-    return one
-  }
-
   nc.subscribe(`${inbox}.*`, {
     callback: (_err, message) => {
-      const one = take(message.subject.slice(inbox.length + 1))
+      const token = message.subject.slice(inbox.length + 1)
+      if (message.data.length === 0 && isInWorkNote(message)) return hear(waiting.get(token), performance.now())
+      const one = take(waiting, token)
       if (message.data.length === 0 && message.headers?.code === 503)
         one?.reject(NatsError.errorForCode(ErrorCode.NoResponders))
       else one?.resolve(message)
     },
   })
-  const sweep = setInterval(() => {
-    const now = performance.now()
-    for (const [token, { giveUpAt }] of waiting) {
-      if (giveUpAt <= now) take(token)?.reject(NatsError.errorForCode(ErrorCode.Timeout))
-    }
-  }, sweepMs)
-  sweep.unref()
 
-  const request: Request = (subject, body, headers, timeoutMs) =>
+  const request: Request = (subject, body, headers, timeoutMs, headersOfRepeat) =>
     new Promise((resolve, reject) => {
       const token = newToken()
-      waiting.set(token, { resolve, reject, giveUpAt: performance.now() + timeoutMs })
-      soon(() => {
-        try {
-          nc.publish(subject, body, { headers, reply: `${inbox}.${token}` })
-        } catch (err) {
-          take(token)?.reject(err)
-        }
-      })
+      const reply = `${inbox}.${token}`
+      const heardAt = performance.now()
+      const giveUpAt = heardAt + timeoutMs
+      const publish = (carrier: MsgHdrs) =>
+        soon(() => {
+          try {
+            nc.publish(subject, body, { headers: carrier, reply })
+          } catch (err) {
+            take(waiting, token)?.reject(err)
+          }
+        })
+      const repeat = headersOfRepeat && (() => publish(headersOfRepeat(Math.floor(giveUpAt - performance.now()))))
+      waiting.set(token, { token, subject, reply, resolve, reject, heardAt, giveUpAt, repeat })
+      publish(headers)
     })
 
-  /** The answers to what is out will not come any more. */
-  function abandon() {
-    for (const token of waiting.keys()) take(token)?.reject(NatsError.errorForCode(ErrorCode.Disconnect))
-  }
+  const askInWork: AskInWork = (subject, replies, timeoutMs) =>
+    request(subject, Buffer.from(JSON.stringify(replies)), noHeaders(), timeoutMs)
+  setInterval(() => sweep(waiting, askInWork), sweepMs).unref()
+  return { request, cut: () => cut(waiting), resume: () => resume(waiting) }
+}
 
-  return { request, abandon }
+function take(waiting: Waiting, token: string) {
+  const one = waiting.get(token)
+  waiting.delete(token)
+  return one
+}
+
+function sweep(waiting: Waiting, askInWork: AskInWork) {
+  const now = performance.now()
+  for (const [token, { giveUpAt, cutUntil = giveUpAt }] of waiting) {
+    if (Math.min(giveUpAt, cutUntil) <= now) take(waiting, token)?.reject(NatsError.errorForCode(ErrorCode.Timeout))
+  }
+  for (const one of findLost(waiting.values(), askInWork, now)) repeatOrReject(waiting, one)
+}
+
+/** Their connection is gone: the answers to what is out will not come any more. */
+function cut(waiting: Waiting) {
+  const cutUntil = performance.now() + reconnectWithinMs
+  for (const one of waiting.values()) {
+    if (one.repeat) one.cutUntil = cutUntil
+    else take(waiting, one.token)?.reject(NatsError.errorForCode(ErrorCode.Disconnect))
+  }
+}
+
+/** There is a connection again. */
+function resume(waiting: Waiting) {
+  for (const one of waiting.values()) {
+    if (one.cutUntil === undefined) continue
+    one.cutUntil = undefined
+    repeatOrReject(waiting, one)
+  }
+}
+
+function repeatOrReject(waiting: Waiting, one: Question) {
+  const { repeat, token } = one
+  if (!repeat) return take(waiting, token)?.reject(new NatsError('nobody has the question any more', 'LOST'))
+  one.repeat = undefined
+  hear(one, performance.now())
+  repeat()
 }

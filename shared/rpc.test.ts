@@ -112,6 +112,12 @@ test('nobody who serves is a 503 at once, and an answer that does not come one w
   release()
 })
 
+test('a question that is in work for long is not taken for lost', async () => {
+  const asked = failing('slow')
+  setTimeout(() => release(), 2_700)
+  expect(await asked).toEqual({})
+})
+
 test.each(['{', '[1', '\u{1F600}'.slice(0, 1), `{"text":"${'['.repeat(5)}"`, `${'['.repeat(40_000)}`])(
   '%j is refused, not thrown at',
   async (text) => {

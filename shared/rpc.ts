@@ -6,6 +6,7 @@ import { envelopeOf } from './envelope.ts'
 import { faultOf } from './faults.ts'
 import { fingerprintOf, parseJson, refuseBrokenText } from './json.ts'
 import { rounded } from './log.ts'
+import { tellInWork } from './lost-questions.ts'
 import { durations } from './metrics/registered.ts'
 import { Problem, toProblem } from './problem.ts'
 import type { Service } from './service.ts'
@@ -32,6 +33,8 @@ export async function serve<App extends Service, M extends object>(
   const soon = createSoon()
   const served = timesOf(app)
   const work = new Set<Promise<void>>()
+  const replies = new Set<string>()
+  const stopTelling = tellInWork(app.nc, app.name, (reply) => replies.has(reply))
   let bytes = 0
 
   for (const [name, contract] of Object.entries(contracts)) {
@@ -52,9 +55,12 @@ export async function serve<App extends Service, M extends object>(
           served.observe({ subject: contract.subject, outcome: 'overloaded' }, 0)
           return refuse(message)
         }
+        const { reply = '' } = message
         bytes += size
+        replies.add(reply)
         const job = run(message).finally(() => {
           bytes -= size
+          replies.delete(reply)
           work.delete(job)
         })
         work.add(job)
@@ -65,6 +71,7 @@ export async function serve<App extends Service, M extends object>(
     async stop() {
       await service.stop()
       await Promise.all(work)
+      stopTelling()
       await app.nc.flush()
     },
   }

@@ -1,10 +1,11 @@
-import { globSync, readFileSync } from 'node:fs'
+import { readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { expect, test } from 'vitest'
 import { parse } from 'yaml'
 import { z } from 'zod'
 import { commands } from '../admin-commands.ts'
-import { repository } from '../stack/options.ts'
+import { repository, serviceNames } from '../stack/options.ts'
+import { settingsByReader, sources } from '../testing/settings.ts'
 
 const read = (path: string) => readFileSync(join(repository, path), 'utf8')
 
@@ -20,11 +21,6 @@ const { groups } = z
   .parse(parse(read('deploy/monitoring/rules.yaml')))
 const alerts = groups.flatMap(({ rules }) => rules)
 const page = read('docs/running.md')
-
-/** Every file of the services and of what they share. */
-const sources = globSync('{shared,services}/**/*.ts', { cwd: repository, exclude: ['**/node_modules'] })
-  .filter((file) => !file.includes('.test.'))
-  .map(read)
 
 /** Names that the code gives to metrics: `name: '…'`, and the keys of those that are read together. */
 const declared = new Set(
@@ -84,35 +80,11 @@ test('the page names commands that there are', () => {
   expect(named.filter((command) => !known.has(command) && !known.has(command.split(' ')[0] ?? ''))).toEqual([])
 })
 
-/** The block of a shape of settings: the names in it, and the shapes that it takes in. */
-function settingsIn(block: string): string[] {
-  const own = [...block.matchAll(/^[{ ]*([A-Z][A-Z0-9_]+): *(?:z\b|keyRing|rateTiers|origins)/gm)].map(
-    ([, name = '']) => name,
-  )
-  const others = [...block.matchAll(/\.\.\.(\w+Settings)/g)].map(([, name = '']) => name)
-  return [...own, ...others.flatMap((name) => settingsIn(shapeOf(name)))]
-}
-
-function shapeOf(name: string): string {
-  for (const text of sources) {
-    const shape = new RegExp(`^(?:export )?const ${name} = \\{$(.*?)^\\}$`, 'ms').exec(text)?.[1]
-    if (shape !== undefined) return shape
-  }
-  throw new Error(`no shape ${name}`)
-}
-
-const services = ['gateway', 'messaging', 'directory', 'platform', 'webhooks']
-
 test('the table of settings has what the services read, and which of them', () => {
-  const common = settingsIn(shapeOf('common'))
-  const readers = new Map<string, Set<string>>()
-  for (const service of services) {
-    const own = /readEnv\(\{(.*?)\}\)/s.exec(read(`services/${service}/main.ts`))?.[1] ?? ''
-    for (const name of [...common, ...settingsIn(own.replaceAll(', ', ',\n'))]) {
-      readers.set(name, (readers.get(name) ?? new Set()).add(service))
-    }
-  }
-  const expected = [...readers].map(([name, who]) => [name, who.size === services.length ? 'all' : [...who].join(', ')])
+  const expected = [...settingsByReader()].map(([name, readers]) => [
+    name,
+    readers.length === serviceNames.length ? 'all' : readers.join(', '),
+  ])
   const [, table = ''] = page.split(/^## Settings$/m)
   const rows = [...table.matchAll(/^\| `([A-Z0-9_]+)` \| ([a-z, ]+) \|/gm)].map(([, name = '', who = '']) => [
     name,

@@ -17,6 +17,7 @@ import {
   listTeams,
   recordApiCalls,
 } from '@app/shared/contracts/platform.ts'
+import { inWorkSubject } from '@app/shared/lost-questions.ts'
 import { consumers, type Consumer } from '@app/shared/provision.ts'
 import { streamName } from '@app/shared/stream.ts'
 import { type ServiceName, serviceNames } from '../stack/options.ts'
@@ -81,6 +82,7 @@ export function permissionsOf(user: NatsUser): Permissions {
   return {
     publish: [
       ...new Set(asked),
+      ...new Set(asked.map((subject) => inWorkSubject(subject.split('.')[1] ?? ''))),
       ...(tells ? [`event.${user}.*`] : []),
       ...(user === 'gateway' ? [] : [...askers, 'deploy']).map((name) => `_INBOX_${name}.>`),
       ...(tells ? [`$JS.API.STREAM.INFO.${streamName}`, `$JS.API.STREAM.CREATE.${streamName}`] : []),

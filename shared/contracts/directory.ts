@@ -18,6 +18,7 @@ export const Parties = z.object({
  */
 export const openConversation = rpc({
   subject: 'rpc.directory.open-conversation',
+  repeatable: true,
   summary: 'Find or open the conversation with a recipient',
   params: phoneParams,
   body: z.object({

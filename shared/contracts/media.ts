@@ -79,6 +79,7 @@ export const getMessageMedia = rpc({
 /** The file behind an address that we handed out. */
 export const findMedia = rpc({
   subject: 'rpc.messaging.find-media',
+  repeatable: true,
   summary: 'Find a stored file by its address',
   params: z.object({ opaque: z.string().regex(/^[\w-]{32}$/) }),
   answer: z.object({

@@ -60,6 +60,7 @@ const connectedNumber = z.object({
 /** What the hosted page behind a setup link shows. */
 export const getSetup = rpc({
   subject: 'rpc.platform.get-setup',
+  repeatable: true,
   summary: 'Look a setup link up by its token',
   body: z.object({ token: z.string().max(200) }),
   answer: z.object({

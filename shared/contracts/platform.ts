@@ -72,6 +72,7 @@ export const listAccounts = rpc({
 /** What the gateway knows of a key while it authenticates a request. */
 export const authenticateKey = rpc({
   subject: 'rpc.platform.authenticate-key',
+  repeatable: true,
   summary: 'Look an API key up by its hash',
   body: z.object({ key_hash: z.string().length(64).meta({ description: 'sha256 of the key, hex.' }) }),
   answer: z.object({
@@ -89,6 +90,7 @@ export const authenticateKey = rpc({
 /** The number of the path, if it belongs to the caller's organization; else `resource_not_found`. */
 export const findAccount = rpc({
   subject: 'rpc.platform.find-account',
+  repeatable: true,
   summary: "Find an organization's number",
   params: phoneParams,
   answer: z.object({ account_id: idOf('acc'), phone_number_id: phoneNumberId, customer_id: idOf('cus').nullable() }),
@@ -172,6 +174,7 @@ export const createTeam = rpc({
 /** The caller's teams, for a service that was not told of one yet: events are some milliseconds late. */
 export const listTeams = rpc({
   subject: 'rpc.platform.list-teams',
+  repeatable: true,
   summary: 'List the teams of an organization',
   answer: z.object({ teams: z.array(z.object({ id: idOf('team'), name: z.string() })) }),
 })

@@ -49,6 +49,23 @@ test('the quick slice measures every goal, and its figures are sane', { timeout:
   expect(output).toMatch(/GET \/me against fastify hello, c=64 +\d/)
 })
 
+test('a soak tells what memory did, and what waits at the end', { timeout: 300_000 }, async () => {
+  const folder = mkdtempSync(join(tmpdir(), 'bench-test-'))
+  onTestFinished(() => rm(folder, { recursive: true }))
+  const main = join(import.meta.dirname, 'main.ts')
+  const bench = spawn(process.execPath, [main, '--quick', '--only', 'soak'], {
+    cwd: folder,
+    stdio: ['ignore', 'pipe', 'inherit'],
+  })
+  onTestFinished(() => void bench.kill('SIGTERM'))
+  const [output, [code]] = await Promise.all([text(bench.stdout), once(bench, 'exit')])
+  expect(code, output).toBe(0)
+  for (const service of ['gateway', 'messaging', 'directory', 'platform', 'webhooks'])
+    expect(output).toMatch(new RegExp(`${service}: \\d+ → \\d+ MiB resident, -?[\\d.]+ MiB an hour: too short`))
+  expect(output).toMatch(/120 sends in 0.1 minutes, 480 events delivered: all/)
+  expect(output).toMatch(/waiting at the end: sends \d+, callbacks \d+, events \d+, deliveries \d+; done/)
+})
+
 test('says what it does not understand', async () => {
   const bench = spawn(process.execPath, [join(import.meta.dirname, 'main.ts'), '--only', 'me,nothing'], {
     stdio: ['ignore', 'ignore', 'pipe'],

@@ -1,5 +1,6 @@
 import { writeFileSync } from 'node:fs'
 import { openBench, type Bench } from './bench.ts'
+import { writeFigures } from './capacity/page.ts'
 import type { Result } from './goals/goal.ts'
 import { type GoalName, goals } from './goals/goals.ts'
 import { readMachine } from './machine.ts'
@@ -37,11 +38,24 @@ function report(startedAt: Date, options: Options, seen: Seen) {
   const figures = Object.values(results).flatMap((result) => result.figures)
   const rows = rowsOf(figures)
   const notes = [...Object.values(results).flatMap((result) => result.notes ?? []), ...disturbances(seen)]
-  const parts = [tableOf(rows), notes.join('\n'), costs.join('\n'), failures.map((one) => `FAILED ${one}`).join('\n')]
+  const parts = [
+    rows.length > 0 ? tableOf(rows) : '',
+    notes.join('\n'),
+    costs.join('\n'),
+    failures.map((one) => `FAILED ${one}`).join('\n'),
+  ]
   console.log(`\n${parts.filter(Boolean).join('\n\n')}`)
   const file = { started_at: startedAt, options, machine: readMachine(), rows, figures, ...seen }
   writeFileSync(resultsFile, JSON.stringify(file, null, 2))
   console.log(`\nEverything that was seen: ${resultsFile}`)
+  if (options.capacity !== undefined) {
+    writeFigures(options.capacity, results.capacity?.details, {
+      machine: readMachine(),
+      takenAt: startedAt,
+      others: seen.others.capacity ?? 0,
+    })
+    console.log(`Figures written: ${options.capacity}`)
+  }
   if (failures.length > 0) process.exitCode = 1
 }
 

@@ -1,5 +1,5 @@
 import { parseArgs } from 'node:util'
-import { type GoalName, goalNames } from './goals/goals.ts'
+import { type GoalName, goalNames, usualGoals } from './goals/goals.ts'
 
 export interface Options {
   goals: GoalName[]
@@ -16,12 +16,17 @@ export interface Options {
   profile: boolean
   /** Print what each SQL statement costs. */
   statements: boolean
+  /** How long the soak lasts. */
+  minutes: number
+  /** The page whose figures are written anew from what `capacity` measured. */
+  capacity: string | undefined
 }
 
 export const peers = ['bullmq', 'pg-boss', 'graphile-worker'] as const
 export type Peer = (typeof peers)[number]
 
-export const usage = `npm run bench -- [--only ${goalNames.slice(0, 3).join(',')},…] [--rounds 5] [--seconds 4] [--peers all] [--rows 1000000] [--profile] [--statements] [--quick]
+export const usage = `npm run bench -- [--only ${goalNames.slice(0, 3).join(',')},…] [--rounds 5] [--seconds 4] [--peers all] [--rows 1000000] [--profile] [--statements] [--quick] [--capacity docs/capacity.md]
+npm run bench -- --only soak [--minutes 30]
 Goals: ${goalNames.join(', ')}`
 
 /** Throws a sentence about what is wrong. */
@@ -37,6 +42,8 @@ export function readOptions(args: string[]): Options {
     peers: values.peers === 'all' ? [...peers] : readPeers(values.peers),
     profile: values.profile,
     statements: values.statements || values.profile,
+    minutes: readMinutes(values.minutes ?? (quick ? '0.1' : '30')),
+    capacity: values.capacity,
   }
 }
 
@@ -52,6 +59,8 @@ function parse(args: string[]) {
         rows: { type: 'string' },
         profile: { type: 'boolean', default: false },
         statements: { type: 'boolean', default: false },
+        minutes: { type: 'string' },
+        capacity: { type: 'string' },
         quick: { type: 'boolean', default: false },
       },
     })
@@ -61,7 +70,7 @@ function parse(args: string[]) {
 }
 
 function readGoals(text: string | undefined): GoalName[] {
-  if (text === undefined) return [...goalNames]
+  if (text === undefined) return usualGoals
   const asked = text.split(',')
   const unknown = asked.find((name) => !goalNames.some((known) => known === name))
   if (unknown !== undefined) throw new Error(`--only: there is no goal "${unknown}".\n${usage}`)
@@ -74,6 +83,12 @@ function readPeers(text: string): Peer[] {
     if (!peer) throw new Error(`--peers: "${name}" is none of ${peers.join(', ')}, all.\n${usage}`)
     return peer
   })
+}
+
+function readMinutes(text: string) {
+  const minutes = Number(text)
+  if (!(minutes >= 0.1 && minutes <= 10_000)) throw new Error(`--minutes must be a number from 0.1 to 10000.\n${usage}`)
+  return minutes
 }
 
 function readCount(option: string, text: string, { least, most }: { least: number; most: number }) {

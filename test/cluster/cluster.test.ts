@@ -3,14 +3,16 @@ import { clusterNames } from '@app/deploy/nats/nats-servers.ts'
 import { afterAll, beforeAll, expect, test } from 'vitest'
 import { check } from '../faults/history/check.ts'
 import { newHistory } from '../faults/history/history.ts'
+import { between, randomOf } from '../faults/random.ts'
 import { clientOf } from '../journeys/client.ts'
 import { type Receiver, startReceiver } from '../journeys/receiver.ts'
 import { type Cluster, startCluster, untilTrue } from './cluster.ts'
 import { gather, gatherEvents, listMessages } from './gather.ts'
 import { createHonestClient } from './honest-client.ts'
-import { instanceOf, killAndWait, natsServerOf, redisOf, type Target } from './kills.ts'
+import { instanceOf, killAndWait, natsServerOf, serverOf, type Target } from './kills.ts'
 import { play, type Written } from './people.ts'
-import { type Episode, reportOf } from './report.ts'
+import { countsOf, type Episode, reportOf } from './report.ts'
+import { seed } from './seed.ts'
 
 let cluster: Cluster
 let receiver: Receiver
@@ -31,6 +33,7 @@ const caughtUpWithinMs = 40_000
 const events = ['message.received', 'message.sent', 'message.status']
 
 async function* targets(): AsyncGenerator<Target> {
+  const random = randomOf(seed, 'targets')
   const left = [...clusterNames]
   while (left.length > 0) {
     const server = await natsServerOf(cluster, left)
@@ -38,8 +41,9 @@ async function* targets(): AsyncGenerator<Target> {
     yield server
   }
   for (const service of ['gateway', 'messaging', 'directory', 'platform', 'webhooks'])
-    yield instanceOf(cluster, service)
-  yield redisOf(cluster)
+    yield instanceOf(cluster, service, between(random, 0, 2))
+  yield serverOf(cluster, 'redis')
+  yield serverOf(cluster, 'postgres')
 }
 
 test('any process is killed with -9 under load: nothing lost, nothing twice, no error past a few tries', async () => {
@@ -85,7 +89,8 @@ test('any process is killed with -9 under load: nothing lost, nothing twice, no 
   const isComplete = async () =>
     (await gather(plain, history, [...before, ...received])) && gatherEvents(history, receiver, received)
   await untilTrue(isComplete, caughtUpWithinMs, 'Not everything has ended').catch(console.warn)
-  console.log(reportOf(episodes, { asked: client.asked, accepted: history.accepted, arrivals: arrivals() }))
+  const seen = { asked: client.asked, accepted: history.accepted, arrivals: arrivals() }
+  console.log(`seed ${seed}\n${reportOf(episodes, seen)}\n${countsOf(history, seen)}`)
   expect(check(history)).toEqual([])
   await client.close()
 }, 600_000)

@@ -20,7 +20,7 @@ export interface Asked {
 /** Before the second to the tenth try: together 10 s. */
 const waitsMs = [100, 200, 400, 800, 1_000, 1_500, 2_000, 2_000, 2_000]
 /** Whoever answers later is not waited for. */
-const tryTimeoutMs = 5_000
+export const tryTimeoutMs = 5_000
 
 export type HonestClient = ReturnType<typeof createHonestClient>
 

@@ -25,12 +25,12 @@ export async function killAndWait({ what, kill, isBack }: Target): Promise<numbe
   return (Date.now() - killedAt) / 1000
 }
 
-/** The first of a service's instances: of the gateways the one that the platform calls. */
-export function instanceOf({ stack }: Cluster, service: string): Target {
-  const now = () => stack.read().services[service]?.[0]
+/** One of a service's instances; the first of the gateways is the one that the platform calls. */
+export function instanceOf({ stack }: Cluster, service: string, index: number): Target {
+  const now = () => stack.read().services[service]?.[index]
   const before = now()
   return {
-    what: service,
+    what: `${service} ${index + 1}`,
     kill: async () => kill9(before?.pid),
     isBack: async () => {
       const { pid, url } = now() ?? { pid: null, url: '' }
@@ -39,11 +39,12 @@ export function instanceOf({ stack }: Cluster, service: string): Target {
   }
 }
 
-export function redisOf({ stack }: Cluster): Target {
-  const now = () => stack.read().servers['redis']?.pid ?? null
+/** A server of which there is one. */
+export function serverOf({ stack }: Cluster, name: 'postgres' | 'redis'): Target {
+  const now = () => stack.read().servers[name]?.pid ?? null
   const before = now()
   return {
-    what: 'redis',
+    what: name,
     kill: async () => kill9(before),
     isBack: async () => now() !== null && now() !== before,
   }

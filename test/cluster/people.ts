@@ -1,8 +1,10 @@
 import { setTimeout as sleep } from 'node:timers/promises'
 import type { History } from '../faults/history/history.ts'
+import { type Random, randomOf } from '../faults/random.ts'
 import { clientOf, newPhone } from '../journeys/client.ts'
 import { untilTrue } from './cluster.ts'
 import type { HonestClient } from './honest-client.ts'
+import { seed } from './seed.ts'
 import type { Stack } from '../journeys/start-stack.ts'
 
 export interface Scene {
@@ -42,7 +44,7 @@ export async function play(scene: Scene, people: number, written: Written[]): Pr
     const id = await write(number, 'hello')
     // Whoever has not written may not be written to.
     await untilTrue(() => scene.hasCome(id), 30_000, 'The first message does not come')
-    await converse(scene, number, write)
+    await converse(scene, number, write, randomOf(seed, `person ${n}`))
   })
   return (await Promise.allSettled(played)).flatMap((end) => (end.status === 'rejected' ? [String(end.reason)] : []))
 }
@@ -51,6 +53,7 @@ async function converse(
   { stack, history, client, isOver }: Scene,
   number: string,
   write: (number: string, text: string) => Promise<string>,
+  random: Random,
 ) {
   const path = `/${stack.phone_number_id}/messages`
   for (let n = 0; !isOver(); n++) {
@@ -62,7 +65,7 @@ async function converse(
     history.accepted.push({ id, ...place, conversation, startedAt, acceptedAt })
     if (n % 3 === 0) await write(number, `${text} answered`)
     if (n % 3 === 1) await read(history, client, `${path}/${id}`)
-    if (n % burst === burst - 1) await sleep(restMs * (0.5 + Math.random()))
+    if (n % burst === burst - 1) await sleep(restMs * (0.5 + random()))
   }
 }
 

@@ -1,5 +1,5 @@
-import type { AcceptedSend } from '../faults/history/history.ts'
-import { type Asked, mayPass } from './honest-client.ts'
+import type { AcceptedSend, History } from '../faults/history/history.ts'
+import { type Asked, mayPass, tryTimeoutMs } from './honest-client.ts'
 
 /** A kill, and the time until the next one. */
 export interface Episode {
@@ -16,6 +16,20 @@ export interface Seen {
   accepted: AcceptedSend[]
   /** When the first delivery of each event came, by the event's id. */
   arrivals: Map<string, number>
+}
+
+/** How much of everything there was. */
+export function countsOf({ accepted, expected, deliveries, upstream }: History, { asked }: Seen): string {
+  const tries = asked.flatMap((one) => one.tries)
+  const inVain = tries.filter(
+    ({ status, startedAt, endedAt }) => status === null && endedAt - startedAt >= tryTimeoutMs,
+  )
+  return [
+    `${asked.length} requests in ${tries.length} tries, ${tries.filter(mayPass).length} of them failed`,
+    `${inVain.length} waited ${tryTimeoutMs / 1000} s in vain`,
+    `${accepted.length} sends accepted, ${upstream.length} taken by the platform`,
+    `${expected.length} events to deliver, ${deliveries.length} deliveries`,
+  ].join('; ')
 }
 
 /** An event that comes later than this after its cause is late. */

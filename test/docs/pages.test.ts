@@ -1,6 +1,8 @@
 import { dirname, join, normalize } from 'node:path'
 import { eventType } from '@app/shared/contracts/webhooks.ts'
 import { expect, test } from 'vitest'
+import { z } from 'zod'
+import { readOptions } from '../bench/options.ts'
 import { anchorsOf, isThere, pages, readPage } from './pages.ts'
 
 const all = pages()
@@ -25,6 +27,17 @@ test.each(all)('the links of $path lead somewhere', ({ path, text }) => {
 test.each(all)('the files that $path names are there', ({ text }) => {
   const named = [...text.matchAll(/`((?:docs|test|shared|services|deploy)\/[\w./-]+)`/g)].map(([, file = '']) => file)
   expect(named.filter((file) => !isThere(file))).toEqual([])
+})
+
+const { scripts } = z
+  .object({ scripts: z.record(z.string(), z.string()) })
+  .parse(JSON.parse(readPage('package.json').text))
+
+test.each(all)('the npm commands that $path names are there, and understand what they are told', ({ text }) => {
+  for (const [, name = '', args = ''] of text.matchAll(/npm run ([a-z:]+)(?: -- ([^`#\n]+))?/g)) {
+    expect(Object.keys(scripts)).toContain(name)
+    if (name === 'bench' && args !== '') expect(() => readOptions(args.trim().split(' '))).not.toThrow()
+  }
 })
 
 test('every page is in the index', () => {

@@ -1,9 +1,18 @@
 {{- /* What a service is told beside its secret. */}}
 {{- define "messaging.environment" -}}
 {{- $values := .root.Values }}
+{{- range $name := list "appId" "signupConfigId" }}
+{{- if not (kindIs "string" (get $values.upstream $name)) }}
+{{- fail (printf "upstream.%s must stand in quotes: a long number would be rounded" $name) }}
+{{- end }}
+{{- end }}
 NATS_URL: {{ $values.nats.url | quote }}
 NATS_REPLICAS: {{ $values.nats.replicas | quote }}
 LOG_LEVEL: {{ $values.logLevel | quote }}
+{{- with $values.tracing.endpoint }}
+OTEL_EXPORTER_OTLP_ENDPOINT: {{ . | quote }}
+OTEL_TRACES_SAMPLER_ARG: {{ $values.tracing.ratio | quote }}
+{{- end }}
 {{- if has .name (list "gateway" "messaging" "platform") }}
 PUBLIC_URL: {{ required "publicUrl must be set" $values.publicUrl | quote }}
 UPSTREAM_API_VERSION: {{ $values.upstream.apiVersion | quote }}
@@ -20,6 +29,9 @@ UPSTREAM_BASE_URL: {{ $values.upstream.baseUrl | quote }}
 {{- end }}
 {{- if has .name (list "messaging" "webhooks") }}
 EGRESS_ALLOW_CIDRS: {{ $values.egressAllowCidrs | quote }}
+{{- with $values.egressProxyUrl }}
+EGRESS_PROXY_URL: {{ . | quote }}
+{{- end }}
 {{- end }}
 {{- if has .name (list "gateway" "messaging") }}
 MEDIA_STORE: {{ $values.media.store | quote }}

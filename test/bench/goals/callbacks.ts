@@ -54,7 +54,7 @@ export const measureCallbacks: Goal = async (bench) => {
   }
 }
 
-function signed(body: string, appSecret: string): RequestToSend {
+export function signed(body: string, appSecret: string): RequestToSend {
   const signature = createHmac('sha256', appSecret).update(body).digest('hex')
   const headers = { 'content-type': 'application/json', 'x-hub-signature-256': `sha256=${signature}` }
   return { method: 'POST', path: '/upstream/callbacks', headers, body }

@@ -66,7 +66,7 @@ export const measureFanOut: Goal = async (bench) => {
 let prefixes = 0
 const nextPrefix = () => `bench-${++prefixes}`
 
-async function rateOf(receiver: Child<Receiver>, fanOut: FanOut, count: number) {
+export async function rateOf(receiver: Child<Receiver>, fanOut: FanOut, count: number) {
   await receiver.ask('record', { keep: false })
   const { startedAt } = await fanOut(count, nextPrefix())
   const haveArrived = async () => (await receiver.ask('count', undefined)).events >= count
@@ -76,7 +76,7 @@ async function rateOf(receiver: Child<Receiver>, fanOut: FanOut, count: number) 
 }
 
 /** A subscription for each number, so that no lane's ten at a time hold it back; each event has one subscriber, as a job has. */
-async function openProjectSide(bench: Bench, url: string) {
+export async function openProjectSide(bench: Bench, url: string) {
   const project = await bench.project()
   const { numbers } = await bench.fixture()
   const { organization_id: organizationId, ...stack } = project.stack()

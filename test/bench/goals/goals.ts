@@ -1,4 +1,5 @@
 import { measureCallbacks } from './callbacks.ts'
+import { measureCapacity } from './capacity.ts'
 import { measureDeliveries } from './deliveries.ts'
 import { measureFanOut } from './fan-out.ts'
 import type { Goal } from './goal.ts'
@@ -11,6 +12,7 @@ import { measureMe } from './me.ts'
 import { measureMemory } from './memory.ts'
 import { measureRetention } from './retention.ts'
 import { measureSend } from './send.ts'
+import { measureSoak } from './soak.ts'
 import { measureStart } from './start.ts'
 import { measureThrottled } from './throttled.ts'
 
@@ -24,13 +26,18 @@ export const goals = {
   'fan-out': measureFanOut,
   send: measureSend,
   list: measureList,
+  // Before the callbacks, which tell every status that there is: told twice it costs less.
+  capacity: measureCapacity,
   callbacks: measureCallbacks,
   retention: measureRetention,
   'list-depth': measureListDepth,
   lists: measureLists,
   deliveries: measureDeliveries,
   memory: measureMemory,
+  soak: measureSoak,
 } as const satisfies Record<string, Goal>
 
 export type GoalName = keyof typeof goals
 export const goalNames = Object.keys(goals) as GoalName[]
+/** What runs unless it is told otherwise: a soak takes as long as the rest together, and must be asked for. */
+export const usualGoals = goalNames.filter((name) => name !== 'soak')

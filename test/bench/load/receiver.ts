@@ -94,6 +94,12 @@ const commands = {
     lastAt = 0
   },
   count: () => ({ events: seen.size, lastAt }),
+  /** How many events have come, which are forgotten: those of the next time are counted apart. */
+  take() {
+    const events = seen.size
+    seen = new Set()
+    return events
+  },
   arrivals: () => arrivals,
   hang(paths: string[]) {
     hanging = new Set(paths)

@@ -21,6 +21,8 @@ const laws: Record<string, Law> = {
   'no complaints': ({ complaints }) => complaints,
 }
 
+export const lawNames: string[] = Object.keys(laws)
+
 /** Enough to see what is wrong. */
 const shown = 20
 

@@ -1,0 +1,148 @@
+import type { Bench } from '../bench.ts'
+import { startChild } from '../child.ts'
+import type { PacedSends } from '../load/paced-sends.ts'
+import type { Receiver } from '../load/receiver.ts'
+import { load, writeRequests } from '../load/wrk.ts'
+import { memoryMibOf } from '../processes.ts'
+import { backlogOf, drain } from '../project/backlog.ts'
+import { control } from '../project/control.ts'
+import type { Project } from '../project/project.ts'
+import { sendRequests } from '../project/send-requests.ts'
+import { subscribe } from '../project/subscriptions.ts'
+import { type Sample, slopeOf } from '../slope.ts'
+import type { Goal } from './goal.ts'
+
+/** Of what the machine carries. */
+const share = 0.7
+const connections = 64
+/** In the quick slice, whose few recipients may not be written to more often. */
+const quickRate = 20
+/** `message.sent`, and three of `message.status`. */
+const eventsOfOne = 4
+/** The sender and the receiver begin afresh so often, so that they do not remember a soak of hours. */
+const sliceSeconds = 20
+const lookEveryMs = 2_000
+/** The first third fills caches and heaps. */
+const warmUpShare = 1 / 3
+/** A slope over less says nothing of a leak. */
+const tellingMinutes = 10
+/** More than this in an hour, of what it holds, is growth. */
+const growthAnHour = 0.1
+
+/**
+ * The whole life of messages (sent, three statuses, each told to a subscriber) at 70 % of what the machine carries, for
+ * long: does memory grow, does anything pile up?
+ */
+export const measureSoak: Goal = async (bench) => {
+  const project = await bench.project()
+  const { simulator_url: simulatorUrl } = project.stack()
+  await bench.fixture()
+  const [sender, receiver] = [startChild<PacedSends>('load/paced-sends.ts'), startChild<Receiver>('load/receiver.ts')]
+  const { url } = await receiver.ask('start', undefined)
+  await control(simulatorUrl, 'POST', 'settings', { statuses: ['sent', 'delivered', 'read'] })
+  const subscription = await subscribe(project, { url: `${url}/soak`, events: ['message.sent', 'message.status'] })
+  try {
+    const most = await sustained(bench, project)
+    await receiver.ask('take', undefined)
+    const rate = bench.options.quick ? quickRate : Math.max(1, Math.floor(most * share))
+    const soaked = await soak(bench, project, rate, { sender, receiver })
+    return { figures: [], notes: [rateNote(most, rate), ...notesOf(soaked, bench.options.minutes)], details: soaked }
+  } finally {
+    await subscription.delete()
+    await control(simulatorUrl, 'POST', 'settings', { statuses: [] })
+    await Promise.all([sender.stop(), receiver.stop()])
+  }
+}
+
+/** Sends a second, counted until the last delivery of what was accepted has been made. */
+async function sustained({ options, folder, fixture }: Bench, project: Project) {
+  const { base_url: baseUrl, api_key: key } = project.stack()
+  const { recipients } = await fixture()
+  const requests = writeRequests(folder, 'soak', new URL(baseUrl).origin, sendRequests(recipients, key, true))
+  if (!options.quick) {
+    await load(requests, connections, 2)
+    await drain(project)
+  }
+  const startedAt = performance.now()
+  const { requests: sent } = await load(requests, connections, options.quick ? 1 : 2 * options.seconds)
+  await drain(project)
+  return sent / ((performance.now() - startedAt) / 1000)
+}
+
+interface Soaked {
+  sends: number
+  deliveries: number
+  /** MiB resident of each service, by hours. */
+  rss: Record<string, Sample[]>
+  backlogAtEnd: Record<string, number>
+  drainedMs: number
+}
+
+interface Outside {
+  sender: ReturnType<typeof startChild<PacedSends>>
+  receiver: ReturnType<typeof startChild<Receiver>>
+}
+
+async function soak(
+  { options, fixture, say }: Bench,
+  project: Project,
+  ratePerSecond: number,
+  { sender, receiver }: Outside,
+): Promise<Soaked> {
+  const { base_url: baseUrl, api_key: key } = project.stack()
+  const { recipients } = await fixture()
+  const startedAt = performance.now()
+  const rss: Record<string, Sample[]> = {}
+  const look = () => {
+    const at = (performance.now() - startedAt) / 3_600_000
+    for (const [name, memory] of Object.entries(memoryMibOf(project.roots().services)))
+      (rss[name] ??= []).push({ at, value: memory.rss })
+  }
+  const looking = setInterval(look, lookEveryMs)
+  let [sends, deliveries] = [0, 0]
+  try {
+    for (let left = options.minutes * 60; left > 0.5; left -= sliceSeconds) {
+      const seconds = Math.min(left, sliceSeconds)
+      // A slice begins where the last one ended, so that everybody is written to in turn.
+      const begin = sends % recipients.length
+      const turned = [...recipients.slice(begin), ...recipients.slice(0, begin)]
+      const settings = { origin: new URL(baseUrl).origin, key, recipients: turned, ratePerSecond, seconds }
+      sends += (await sender.ask('run', settings)).length
+      deliveries += await receiver.ask('take', undefined)
+      say(`  ${((performance.now() - startedAt) / 60_000).toFixed(1)} minutes, ${sends} sends`)
+    }
+  } finally {
+    clearInterval(looking)
+  }
+  look()
+  const backlogAtEnd = { ...(await backlogOf(project)) }
+  const endedAt = performance.now()
+  await drain(project)
+  deliveries += await receiver.ask('take', undefined)
+  return { sends, deliveries, rss, backlogAtEnd, drainedMs: performance.now() - endedAt }
+}
+
+const rateNote = (most: number, rate: number) =>
+  `soak: the machine carries ${most.toFixed(0)} sends a second until all is delivered; ${rate} a second were sent`
+
+function notesOf({ sends, deliveries, rss, backlogAtEnd, drainedMs }: Soaked, minutes: number): string[] {
+  const waiting = Object.entries(backlogAtEnd).map(([name, count]) => `${name} ${count}`)
+  return [
+    `  ${sends} sends in ${minutes} minutes, ${deliveries} events delivered: ${deliveries < sends * eventsOfOne ? 'SOME ARE MISSING' : 'all'}`,
+    ...Object.entries(rss).map(([name, samples]) => memoryNote(name, samples, minutes)),
+    `  waiting at the end: ${waiting.join(', ')}; done ${(drainedMs / 1000).toFixed(1)} s later`,
+  ]
+}
+
+/** Of the time after the warm-up. */
+function memoryNote(name: string, samples: Sample[], minutes: number) {
+  const warm = samples.slice(Math.floor(samples.length * warmUpShare))
+  const [first = NaN, last = NaN] = [warm[0]?.value, warm.at(-1)?.value]
+  const slope = slopeOf(warm)
+  return `  ${name}: ${first.toFixed(0)} → ${last.toFixed(0)} MiB resident, ${slope.toFixed(1)} MiB an hour: ${verdictOf(slope, last, minutes)}`
+}
+
+function verdictOf(slope: number, holds: number, minutes: number) {
+  if (minutes < tellingMinutes) return `too short to tell (${tellingMinutes} minutes would)`
+  return slope > holds * growthAnHour ? 'GROWS' : 'steady'
+}
