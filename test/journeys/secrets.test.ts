@@ -130,6 +130,11 @@ async function upload(phone: string, key: string, bytes: Buffer) {
   await answer.body.dump()
 }
 
+/** What is nobody's secret, and nobody's to find in a log, a trace or Redis either. */
+const person = '+15550108888'
+const words = { written: 'canary-in-a-message', answered: 'canary-in-an-answer', name: 'canary-of-a-name' }
+const personal = { ...words, 'a phone number': person.slice(1) }
+
 /** Does with every kind of secret what can be done; answers the secrets. */
 async function live(): Promise<Record<string, string>> {
   const { api, control } = clientOf(stack.read())
@@ -146,20 +151,20 @@ async function live(): Promise<Record<string, string>> {
   const subscription = await post('/webhook_subscriptions', body, 'the same')
   expect((await post('/webhook_subscriptions', body, 'the same')).initial_secret).toBe(subscription.initial_secret)
   const another = await post(`/webhook_subscriptions/${subscription.id}/secrets`, {})
-  const customer = await post('/customers', { name: 'Bakery' })
+  const customer = await post('/customers', { name: words.name })
   const link = await post(`/customers/${customer.id}/setup_links`, {})
   const { state, code, phone } = await walkThroughSetup(link.setup_url, link.id)
   const pin = '739154'
   await post(`/${phone}/register`, { pin })
 
-  const message = { from: '15550108888', type: 'text', text: { body: 'hello' } }
+  const message = { from: person.slice(1), type: 'text', text: { body: words.written } }
   await control('/control/inbound', { phone_number_id: phone, message })
   await until(() => expect(receiver.of('message.received')).toHaveLength(1))
   await post(`/${phone}/messages`, {
     messaging_product: 'chat',
-    to: '+15550108888',
+    to: person,
     type: 'text',
-    text: { body: 'and hello' },
+    text: { body: words.answered },
   })
   await until(() => expect(receiver.of('message.sent')).toHaveLength(1))
   const file = `canary-in-a-file-${randomBytes(12).toString('hex')}`
@@ -247,9 +252,12 @@ test(
       ),
     ).toEqual({})
     expect(redis.text()).toContain('evalsha')
-    expect(whereIs(secrets, [{ name: 'redis', text: redis.text() }])).toEqual({})
-    expect(whereIs(secrets, [{ name: 'traces', text: collector.text() }])).toEqual({})
-    expect(secretsIn(stack.dataDir, secrets)).toEqual([])
+    const unsaid = { ...secrets, ...personal }
+    expect(whereIs(unsaid, [{ name: 'redis', text: redis.text() }])).toEqual({})
+    expect(collector.text()).toContain('rpc.messaging.send-message')
+    expect(whereIs(unsaid, [{ name: 'traces', text: collector.text() }])).toEqual({})
+    expect(secretsIn(stack.dataDir, unsaid)).toEqual([])
+    expect(Object.keys(whereIs(personal, rows))).toEqual(Object.keys(personal))
 
     // docs/decisions/0008: what passes over the bus in the clear, from whom it has to whom it is for.
     expect(
