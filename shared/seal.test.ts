@@ -39,4 +39,6 @@ test('renewing seals under the current key what an older one sealed, and leaves 
   expect(renewed(keys, again, 'row')).toBe(again)
   const foreign = seal(ring('k9'), 'secret', 'row')
   expect(renewed(keys, foreign, 'row')).toBe(foreign)
+  const moved = seal(old, 'secret', 'another row')
+  expect(renewed(keys, moved, 'row')).toBe(moved)
 })

@@ -31,7 +31,11 @@ export function unseal(keys: KeyRing, sealed: string, boundTo: string): string {
 export function renewed(keys: KeyRing, sealed: string, boundTo: string): string {
   const keyId = keyIdOf(sealed)
   if (keyId === keys.current || !keys.byId.has(keyId)) return sealed
-  return seal(keys, unseal(keys, sealed, boundTo), boundTo)
+  try {
+    return seal(keys, unseal(keys, sealed, boundTo), boundTo)
+  } catch {
+    return sealed
+  }
 }
 
 /** Which key sealed it. */
