@@ -73,7 +73,7 @@ test('messages of a conversation keep their order through a retry', async () => 
 })
 
 test('a send whose token nothing opens has surely not been sent: it is tried again, and goes out when the token opens', async () => {
-  const to = '+15550100077'
+  const to = '+15550100088'
   await app.setSender({ sealed_token: 'k0.AAAAAAAAAAAAAAAA.AAAAAAAAAAAAAAAAAAAAAAAA' })
   const { id, conversationId } = await app.send('sealed', { to })
   await until(async () => {
