@@ -13,7 +13,7 @@ export default defineConfig({
           include: [
             '{shared,services,deploy}/**/*.test.ts',
             'test/*.test.ts',
-            'test/{simulator,bench,docs}/**/*.test.ts',
+            'test/{audit,simulator,bench,docs}/**/*.test.ts',
             'test/faults/*/*.test.ts',
           ],
           // Each file has its own database and its own nats-server, so that files do not meet.

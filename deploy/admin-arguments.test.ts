@@ -33,7 +33,9 @@ test('names an option that it does not know', () => {
 })
 
 test('refuses a command that it does not know, and lists those that it does', () => {
-  expect(() => read('key delete key_1')).toThrow(/Unknown command "key delete"(.|\n)*key revoke ID/)
+  expect(() => read('key delete key_1')).toThrow(
+    /Unknown command "key delete"(.|\n)*key revoke ID(.|\n)*secrets reseal/,
+  )
   expect(() => readArguments([])).toThrow('Unknown command ""')
 })
 

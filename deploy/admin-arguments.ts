@@ -14,7 +14,10 @@ export function readArguments(args: string[]): AdminCall {
   const [noun = '', verb = '', ...rest] = args
   const words = `${noun} ${verb}`
   const command = commands[words]
-  if (!command) throw new Error(`Unknown command "${words.trim()}". Commands:\n${usageOfAll()}\n  explain ID`)
+  if (!command)
+    throw new Error(
+      `Unknown command "${words.trim()}". Commands:\n${usageOfAll()}\n  explain ID\n  secrets count\n  secrets reseal`,
+    )
   const usage = `Usage: ${usageOf(words, command)}`
   const { values, positionals } = parse(rest, command, usage)
   const missing = Object.entries(command.options).filter(([name, { required }]) => required && !values[name])

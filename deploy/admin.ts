@@ -5,6 +5,7 @@ import { Problem } from '@app/shared/problem.ts'
 import { type AdminCall, readArguments } from './admin-arguments.ts'
 import { sentenceOf } from './command.ts'
 import { explain } from './explain.ts'
+import { countSecrets, resealSecrets } from './secrets.ts'
 import { type Bus, withBus } from './stack/bus.ts'
 import { dataDirOf } from './stack/options.ts'
 import { readBusPlace } from './stack/stack-file.ts'
@@ -17,14 +18,26 @@ const timeoutMs = 25_000
 async function main(args: string[]) {
   const requestId = newId('req')
   try {
-    const [word, id, ...excess] = args
-    const answer = await (word === 'explain' && id !== undefined && excess.length === 0
-      ? onBus((bus) => explain(bus, id, systemCaller('', requestId)))
-      : run(readArguments(args), requestId))
-    console.log(JSON.stringify(answer))
+    console.log(JSON.stringify(await answerTo(args, requestId)))
   } catch (err) {
     console.log(JSON.stringify({ error: errorOf(err, requestId) }))
     process.exitCode = 1
+  }
+}
+
+/** Commands of more than one question, and all others. */
+function answerTo(args: string[], requestId: string): Promise<unknown> {
+  const [word, id] = args
+  if (word === 'explain' && id !== undefined && args.length === 2) {
+    return onBus((bus) => explain(bus, id, systemCaller('', requestId)))
+  }
+  switch (args.join(' ')) {
+    case 'secrets count':
+      return onBus((bus) => countSecrets(bus, requestId))
+    case 'secrets reseal':
+      return onBus((bus) => resealSecrets(bus, requestId, (line) => console.error(line)))
+    default:
+      return run(readArguments(args), requestId)
   }
 }
 

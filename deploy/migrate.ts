@@ -3,7 +3,7 @@ import postgres, { type Sql } from 'postgres'
 import { runCommand, sentenceOf } from './command.ts'
 import { dataServices, readMigrations } from './migration-files.ts'
 import { type Applied, planMigrations, type Step } from './migration-plan.ts'
-import { ensureRoles, grantIdempotency, type Passwords, roleOf } from './roles.ts'
+import { ensureRoles, grantIdempotency, grantMigrations, type Passwords, roleOf } from './roles.ts'
 
 const repository = fileURLToPath(new URL('..', import.meta.url))
 /** Any number that nothing else on the server uses. */
@@ -34,6 +34,7 @@ export async function migrate(
     const steps = planMigrations(all, await readApplied(sql))
     for (const step of steps) await apply(sql, step)
     await grantIdempotency(sql)
+    await grantMigrations(sql)
     return steps.map(({ schema, migration }) => `${schema}: ${migration.name}`)
   } finally {
     await sql.end({ timeout: 5 })

@@ -58,6 +58,11 @@ export async function grantIdempotency(sql: Sql): Promise<void> {
   await sql.unsafe(`grant select, insert, update, delete on all tables in schema idempotency to ${roles}`)
 }
 
+/** A service waits for the migrations that it knows (shared/wait-for-migrations.ts). */
+export async function grantMigrations(sql: Sql): Promise<void> {
+  await sql.unsafe(`grant select on public.migrations to ${dataServices.map(roleOf).join(', ')}`)
+}
+
 /** Roles belong to the whole server: another of its databases may be migrated at the same moment, out of reach of our lock. */
 async function onWholeServer(change: () => Promise<void>, attempts = 5): Promise<void> {
   try {

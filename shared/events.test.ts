@@ -76,3 +76,39 @@ test('an event that does not fit its contract is set aside, and the next is hand
 test('two that provision at once on what is there make no error', async () => {
   await Promise.all([provision(app.nc), provision(app.nc)])
 })
+
+test('an event at which the handler always fails is set aside after eight tries and counted, and the others flow meanwhile', async () => {
+  const { name } = consumers.directoryAccounts
+  const seen: number[] = []
+  let tries = 0
+  consuming.push(
+    consume(app, name, changed, async (_tx, { n }) => {
+      if (n === 3_000) throw new Error(`try ${++tries}`)
+      seen.push(n)
+    }),
+  )
+  await emitNumber(3_000)
+  await emitNumber(3_001)
+  await until(() => expect(seen).toContain(3_001))
+  const poison = () => app.sql<{ failures: number; dead: boolean; lastError: string }[]>`
+    select failures, dead, last_error from dead_events where consumer = ${name} and last_error like 'try %'
+  `
+  await until(async () => expect((await poison())[0]?.failures).toBeGreaterThan(0))
+  expect((await poison())[0]?.dead).toBe(false)
+  // The waits between the tries double, a minute and a half in all: the next one is made the eighth.
+  await app.sql`update dead_events set failures = 7 where consumer = ${name} and last_error like 'try %'`
+  await until(async () => expect(await poison()).toMatchObject([{ failures: 8, dead: true }]))
+  const last = tries
+  await emitNumber(3_002)
+  await until(() => expect(seen).toContain(3_002))
+  const jsm = await app.nc.jetstreamManager()
+  await until(async () => {
+    const { num_ack_pending: pending, num_pending: waiting } = await jsm.consumers.info(streamName, name)
+    expect([pending, waiting]).toEqual([0, 0])
+  })
+  expect(tries).toBe(last)
+  expect((await poison())[0]?.lastError).toBe(`try ${last}`)
+  const metrics = await app.probes.metrics.metrics()
+  expect(metrics).toMatch(new RegExp(`svc_dead_events\\{[^}]*consumer="${name}"[^}]*\\} [1-9]`))
+  expect(seen.filter((n) => n > 2_999)).toEqual([3_001, 3_002])
+})

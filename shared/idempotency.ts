@@ -5,6 +5,7 @@ import type { KeyRing } from './environment.ts'
 import { Problem } from './problem.ts'
 import type { Relay } from './relay.ts'
 import { seal, unseal } from './seal.ts'
+import type { SealedColumn } from './sealed-secrets.ts'
 
 /** What `once` needs of a service. */
 export interface Once {
@@ -85,6 +86,17 @@ type Key = NonNullable<Caller['idempotency']>
 const isLockTimeout = (err: unknown) => err instanceof Error && 'code' in err && err.code === '55P03'
 
 const bindingOf = (organizationId: string, key: string) => `idempotency:${organizationId}:${key}`
+
+/** The answers that hold a secret, of all services. */
+export const sealedAnswers: SealedColumn = {
+  table: 'idempotency.keys',
+  rowKey: ['organization_id', 'key'],
+  text: "encode(answer, 'escape')",
+  where: 'sealed',
+  set: "answer = convert_to(mine.after, 'UTF8')",
+  boundBy: ['organization_id', 'key'],
+  boundTo: ([organizationId = '', key = '']) => bindingOf(organizationId, key),
+}
 
 /** The answer that is stored for the caller's key: null when there is none, or when the request may be tried again; thrown when the key belongs to another request or is running. */
 export async function storedAnswer(sql: Sql, sealKeys: KeyRing, caller: Caller): Promise<WholeAnswer | null> {

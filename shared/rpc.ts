@@ -2,6 +2,7 @@ import { type MsgHdrs, headers, type ServiceMsg } from 'nats'
 import { type CallHeader, readCall } from './call-header.ts'
 import { type Caller, type Handlers, type Input, isRpc, type Rpc, type WholeAnswer } from './contract.ts'
 import { isDatabaseAway } from './database.ts'
+import type { KeyRing } from './environment.ts'
 import { envelopeOf } from './envelope.ts'
 import { faultOf } from './faults.ts'
 import { fingerprintOf, parseJson, refuseBrokenText } from './json.ts'
@@ -23,13 +24,21 @@ export interface Serving {
 
 type AnyHandler = (app: unknown, input: Input<Rpc>, caller: Caller) => Promise<object>
 
-/** Answers every Rpc of a contract module, through the NATS services API: all instances of a service share the questions. */
-export async function serve<App extends Service, M extends object>(
+/**
+ * Answers every Rpc of a contract module, through the NATS services API: all instances of a service share the questions.
+ * Each tells whoever looks (`nats micro info`) the ids of its keys, since all should have the same.
+ */
+export async function serve<App extends Service & { sealKeys?: KeyRing }, M extends object>(
   app: App,
   contracts: M,
   handlers: Handlers<App, M>,
 ): Promise<Serving> {
-  const service = await app.nc.services.add({ name: app.name, version: '1.0.0', queue: app.name })
+  const service = await app.nc.services.add({
+    name: app.name,
+    version: '1.0.0',
+    queue: app.name,
+    metadata: { seal_keys: [...(app.sealKeys?.byId.keys() ?? [])].join(',') },
+  })
   const soon = createSoon()
   const served = timesOf(app)
   const work = new Set<Promise<void>>()

@@ -1,6 +1,6 @@
 import { randomBytes } from 'node:crypto'
 import { expect, test } from 'vitest'
-import { seal, unseal } from './seal.ts'
+import { renewed, seal, unseal } from './seal.ts'
 
 const ring = (...ids: string[]) => ({ current: ids[0] ?? '', byId: new Map(ids.map((id) => [id, randomBytes(32)])) })
 
@@ -26,5 +26,19 @@ test('an older key opens what it sealed; without it nothing does', () => {
   const sealed = seal(keys, 'secret', 'row')
   const rotated = { current: 'k2', byId: new Map([['k2', randomBytes(32)], ...keys.byId]) }
   expect(unseal(rotated, sealed, 'row')).toBe('secret')
-  expect(() => unseal(ring('k2'), sealed, 'row')).toThrow('no key "k1"')
+  const refusal = { failure: 'service_unavailable', cause: new Error('no key "k1" in SEAL_KEYS') }
+  expect(() => unseal(ring('k2'), sealed, 'row')).toThrow(expect.objectContaining(refusal))
+})
+
+test('renewing seals under the current key what an older one sealed, and leaves the rest', () => {
+  const old = ring('k1')
+  const keys = { current: 'k2', byId: new Map([['k2', randomBytes(32)], ...old.byId]) }
+  const again = renewed(keys, seal(old, 'secret', 'row'), 'row')
+  expect(again).toMatch(/^k2\./)
+  expect(unseal(keys, again, 'row')).toBe('secret')
+  expect(renewed(keys, again, 'row')).toBe(again)
+  const foreign = seal(ring('k9'), 'secret', 'row')
+  expect(renewed(keys, foreign, 'row')).toBe(foreign)
+  const moved = seal(old, 'secret', 'another row')
+  expect(renewed(keys, moved, 'row')).toBe(moved)
 })

@@ -1,13 +1,14 @@
 import type { NatsConnection } from 'nats'
 import type { Logger } from 'pino'
 import { type Bus, connectBus } from './bus.ts'
-import { isDatabaseAway, openDatabase, type Sql } from './database.ts'
+import { openDatabase, type Sql } from './database.ts'
 import type { CommonEnv } from './environment.ts'
 import { createLog } from './log.ts'
 import { readDatabase } from './metrics/database-readings.ts'
 import { timeQuestions } from './metrics/questions.ts'
 import { type Probes, startProbes } from './probes.ts'
 import { createTracer, type Tracer } from './tracing.ts'
+import { waitForMigrations } from './wait-for-migrations.ts'
 
 export type ServiceName = 'gateway' | 'messaging' | 'directory' | 'platform' | 'webhooks'
 
@@ -51,7 +52,7 @@ export async function startWithDatabase(
   const sql = openDatabase(env.DATABASE_URL, name)
   outliveLostLogins(service.log)
   service.probes.addCheck('postgres', async () => (await sql`select 1`).length === 1)
-  await waitForSchema(sql, service)
+  await waitForMigrations(sql, service)
   readDatabase({ ...service, sql })
   return { ...service, sql }
 }
@@ -73,21 +74,6 @@ function outliveLostLogins(log: Logger) {
     if (!/^CONNECTION_(CLOSED|DESTROYED|ENDED)$/.test(code)) throw err
     log.warn({ err }, 'a login was lost')
   })
-}
-
-/** Migrations run apart from the services: the outbox is there when they have. */
-async function waitForSchema(sql: Sql, { log, name }: Service) {
-  for (let attempt = 0; ; attempt++) {
-    try {
-      const [row] = await sql<{ there: boolean }[]>`select to_regclass(${`${name}.outbox`}) is not null as there`
-      if (row?.there) return
-      if (attempt % 20 === 0) log.warn('waiting for the migrations')
-    } catch (err) {
-      if (!isDatabaseAway(err)) log.error({ err }, 'postgres')
-      else if (attempt % 20 === 0) log.warn({ err }, 'waiting for postgres')
-    }
-    await new Promise((resolve) => setTimeout(resolve, 250))
-  }
 }
 
 function exitWhenClosed(nc: NatsConnection, log: Logger) {

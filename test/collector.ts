@@ -43,6 +43,8 @@ export interface Collector {
   url: string
   /** The spans of a trace. */
   of: (traceId: string) => SpanSeen[]
+  /** All that was taken, as JSON. */
+  text: () => string
   close: () => void
 }
 
@@ -65,6 +67,7 @@ export async function startCollector(): Promise<Collector> {
   return {
     url: `http://127.0.0.1:${port}`,
     of: (traceId) => traces.get(traceId) ?? [],
+    text: () => JSON.stringify([...traces]),
     close: () => server.close().closeAllConnections(),
   }
 }

@@ -10,6 +10,8 @@ export interface TestDatabase {
   url: string
   /** The same as the service opens it. */
   sql: Sql
+  /** As who migrates. */
+  admin: Sql
   /** Ends `sql` and whoever else is connected. */
   drop: () => Promise<void>
 }
@@ -22,11 +24,13 @@ export async function createTestDatabase(service: DataServiceName): Promise<Test
   admin.pathname = `/${name}`
   const url = urlOfService(admin.href, service, inject('passwords')[service])
   const sql = openDatabase(url, service)
+  const owner = postgres(admin.href, { max: 1, onnotice: () => {} })
   return {
     url,
     sql,
+    admin: owner,
     async drop() {
-      await sql.end({ timeout: 1 })
+      await Promise.all([sql.end({ timeout: 1 }), owner.end({ timeout: 1 })])
       await asAdmin((admin) => admin`drop database if exists ${admin(name)} with (force)`)
     },
   }

@@ -11,6 +11,7 @@ import { consumers } from '@app/shared/provision.ts'
 import { redriveEvents } from '@app/shared/redrive.ts'
 import { startRelay } from '@app/shared/relay.ts'
 import { serve } from '@app/shared/rpc.ts'
+import { watchSecrets } from '@app/shared/sealed-secrets.ts'
 import { markReady, startWithDatabase, stopInOrder } from '@app/shared/service.ts'
 import { createUpstream, upstreamSettings } from '@app/shared/upstream.ts'
 import { z } from 'zod'
@@ -39,7 +40,7 @@ import { startDispatcher } from './sends/dispatch.ts'
 import { createRefusalOf } from './senders/refusal-of.ts'
 import { createKnownConversations } from './sends/known-conversations.ts'
 import { sendMessage } from './sends/send-message.ts'
-import { putSender, storeSender } from './senders/put-sender.ts'
+import { putSender, sealedTokens, storeSender } from './senders/put-sender.ts'
 import { createTemplate } from './templates/create-template.ts'
 import { editTemplate } from './templates/edit-template.ts'
 import { getTemplate } from './templates/get-template.ts'
@@ -89,7 +90,9 @@ const housekeeping = await startHousekeeping(app, {
   sweeps: [sweepMedia, sweepMediaUploads, sweepCallbackItems, oldMessagesSweep()],
 })
 
-const accounts = consume(app, consumers.messagingAccounts.name, accountChanged, storeSender)
+const accounts = consume(app, consumers.messagingAccounts.name, accountChanged, (tx, account) =>
+  storeSender(tx, app.sealKeys, account),
+)
 const serving = await serve(
   app,
   { ...contracts, ...changes, ...templateContracts, ...mediaContracts, ...explains.messaging },
@@ -102,6 +105,7 @@ const serving = await serve(
     explainMessage,
     findRequestedMessages,
     redriveEvents,
+    ...watchSecrets(app, [sealedTokens]),
     listTemplates,
     getTemplate,
     createTemplate,

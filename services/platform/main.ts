@@ -4,12 +4,14 @@ import * as platform from '@app/shared/contracts/platform.ts'
 import * as onboarding from '@app/shared/contracts/onboarding.ts'
 import { keyRing, readEnv } from '@app/shared/environment.ts'
 import { startHousekeeping } from '@app/shared/housekeeping.ts'
-import { sweepKeys } from '@app/shared/idempotency.ts'
+import { sealedAnswers, sweepKeys } from '@app/shared/idempotency.ts'
 import { redriveEvents } from '@app/shared/redrive.ts'
 import { startRelay } from '@app/shared/relay.ts'
 import { serve } from '@app/shared/rpc.ts'
+import { watchSecrets } from '@app/shared/sealed-secrets.ts'
 import { markReady, startWithDatabase, stopInOrder } from '@app/shared/service.ts'
 import { z } from 'zod'
+import { sealedTokens } from './accounts/accounts.ts'
 import { connectAccount } from './accounts/connect-account.ts'
 import { findAccount } from './accounts/find-account.ts'
 import { listAccounts } from './accounts/list-accounts.ts'
@@ -32,7 +34,7 @@ import { revokeKey } from './keys/revoke-key.ts'
 import { beginSetup } from './onboarding/begin-setup.ts'
 import { completeSetup } from './onboarding/complete-setup.ts'
 import { getSetup } from './onboarding/get-setup.ts'
-import { sweepOnboardings } from './onboarding/onboardings.ts'
+import { sealedCodes, sweepOnboardings } from './onboarding/onboardings.ts'
 import { startResuming } from './onboarding/resume-onboardings.ts'
 import { createOrganization } from './organizations/create-organization.ts'
 import { getMe } from './organizations/get-me.ts'
@@ -107,6 +109,7 @@ const serving = await serve(app, contracts, {
   completeSetup,
   explainRequest,
   redriveEvents,
+  ...watchSecrets(app, [sealedTokens, sealedCodes, sealedAnswers]),
 })
 
 stopInOrder(app, [

@@ -8,6 +8,7 @@ import { startHousekeeping } from '@app/shared/housekeeping.ts'
 import { startRelay } from '@app/shared/relay.ts'
 import { redriveEvents } from '@app/shared/redrive.ts'
 import { serve } from '@app/shared/rpc.ts'
+import { watchSecrets } from '@app/shared/sealed-secrets.ts'
 import { markReady, startWithDatabase, stopInOrder } from '@app/shared/service.ts'
 import { z } from 'zod'
 import type { App, Core } from './app.ts'
@@ -30,7 +31,7 @@ import { createWebhookSecret } from './subscriptions/create-webhook-secret.ts'
 import { deleteWebhookSecret } from './subscriptions/delete-webhook-secret.ts'
 import { disableWebhookSubscription, sweepFailing } from './subscriptions/disable-webhook-subscription.ts'
 import { enableWebhookSubscription } from './subscriptions/enable-webhook-subscription.ts'
-import { sweepSecrets } from './subscriptions/secrets.ts'
+import { sealedSecrets, sweepSecrets } from './subscriptions/secrets.ts'
 import { testWebhookSubscription } from './subscriptions/test-webhook-subscription.ts'
 import { updateWebhookSubscription } from './subscriptions/update-webhook-subscription.ts'
 import { createWebhookSubscription } from './subscriptions/create-webhook-subscription.ts'
@@ -90,6 +91,7 @@ const serving = await serve(
     getWebhookReplay,
     cancelWebhookReplay,
     redriveEvents,
+    ...watchSecrets(app, [sealedSecrets]),
   },
 )
 markReady(app)

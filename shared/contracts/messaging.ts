@@ -4,6 +4,7 @@ import { idOf } from '../ids.ts'
 import { invalidField } from '../problem.ts'
 import { pageQuery } from '../page.ts'
 import { redriveEventsOf } from '../redrive.ts'
+import { countSecretsOf, resealSecretsOf } from '../sealed-secrets.ts'
 import { messageError, phoneParams, time, timeInput } from './fields.ts'
 import { AccountState } from './platform.ts'
 import { ReadReceipt, Send } from './send.ts'
@@ -150,6 +151,10 @@ const Passthrough = z.looseObject({
 })
 
 export const redriveEvents = redriveEventsOf('messaging')
+
+export const countSecrets = countSecretsOf('messaging')
+
+export const resealSecrets = resealSecretsOf('messaging')
 
 export const messagesRead = event({
   subject: 'event.messaging.messages-read',

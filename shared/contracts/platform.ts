@@ -2,6 +2,7 @@ import { z } from 'zod'
 import { event, rpc } from '../contract.ts'
 import { idOf } from '../ids.ts'
 import { redriveEventsOf } from '../redrive.ts'
+import { countSecretsOf, resealSecretsOf } from '../sealed-secrets.ts'
 import { phoneNumberId, phoneParams, text, time, timeInput } from './fields.ts'
 
 export const Team = z.object({ id: idOf('team'), object: z.literal('team'), name: z.string() }).meta({ id: 'Team' })
@@ -281,6 +282,10 @@ export const AccountState = z.object({
 })
 
 export const redriveEvents = redriveEventsOf('platform')
+
+export const countSecrets = countSecretsOf('platform')
+
+export const resealSecrets = resealSecretsOf('platform')
 
 export const accountChanged = event({
   subject: 'event.platform.account-changed',

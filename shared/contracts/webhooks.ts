@@ -3,6 +3,7 @@ import { rpc } from '../contract.ts'
 import { idOf } from '../ids.ts'
 import { pageQuery } from '../page.ts'
 import { redriveEventsOf } from '../redrive.ts'
+import { countSecretsOf, resealSecretsOf } from '../sealed-secrets.ts'
 import { phoneNumberId, text, time } from './fields.ts'
 import { exampleDelivery, WebhookDelivery } from './webhook-deliveries.ts'
 
@@ -263,3 +264,7 @@ export const deleteWebhookSubscription = rpc({
 })
 
 export const redriveEvents = redriveEventsOf('webhooks')
+
+export const countSecrets = countSecretsOf('webhooks')
+
+export const resealSecrets = resealSecretsOf('webhooks')

@@ -3,6 +3,9 @@ import type { Handler } from '@app/shared/contract.ts'
 import type { putSender as contract } from '@app/shared/contracts/messaging.ts'
 import type { AccountState } from '@app/shared/contracts/platform.ts'
 import type { TransactionSql } from '@app/shared/database.ts'
+import type { KeyRing } from '@app/shared/environment.ts'
+import { renewed } from '@app/shared/seal.ts'
+import { sealedColumn } from '@app/shared/sealed-secrets.ts'
 import type { z } from 'zod'
 import type { App } from '../app.ts'
 
@@ -11,7 +14,7 @@ const defaultIntervalMs = 1000 / 80
 
 /** Answers when the sends of a number that is refused now are at the platform or will not get there. */
 export const putSender: Handler<App, typeof contract> = async (app, { body }) => {
-  await app.sql.begin((tx) => storeSender(tx, body))
+  await app.sql.begin((tx) => storeSender(tx, app.sealKeys, body))
   app.dispatcher.wake()
   if (body.refusal !== null) await waitForBegun(app, body.phone_number_id)
   return { version: body.version }
@@ -37,8 +40,22 @@ async function waitForBegun({ sql, log }: App, phoneNumberId: string) {
   log.warn({ number: phoneNumberId }, 'sends that began before a refusal have no answer yet')
 }
 
+const bindingOf = (accountId: string) => `account:${accountId}`
+
+/** The tokens of numbers, as platform has sealed them for their accounts. */
+export const sealedTokens = sealedColumn('sealed_token', {
+  table: 'senders',
+  rowKey: ['organization_id', 'phone_number_id'],
+  boundBy: 'account_id',
+  boundTo: ([accountId = '']) => bindingOf(accountId),
+})
+
 /** Takes over an account's state; an older version than the stored one changes nothing. */
-export async function storeSender(tx: TransactionSql, account: z.output<typeof AccountState>): Promise<void> {
+export async function storeSender(
+  tx: TransactionSql,
+  sealKeys: KeyRing,
+  account: z.output<typeof AccountState>,
+): Promise<void> {
   const { organization_id: organizationId, phone_number_id: phoneNumberId } = account
   // The rpc and the event of one change come at once, and a number may move between organizations meanwhile.
   await tx`select pg_advisory_xact_lock(hashtextextended(${`sender ${phoneNumberId}`}, 0))`
@@ -55,13 +72,15 @@ export async function storeSender(tx: TransactionSql, account: z.output<typeof A
       where phone_number_id = ${phoneNumberId} and organization_id <> ${organizationId} and attached
     `
   }
+  // What was on its way while the keys were rotated does not bring an old one back.
+  const sealedToken = renewed(sealKeys, account.sealed_token, bindingOf(account.account_id))
   await tx`
     insert into senders as s (organization_id, phone_number_id, account_id, business_account_id, version, phone_number, name,
       team_id, customer_id, refusal, attached, sealed_token, settings,
       retention_days)
     values (${organizationId}, ${phoneNumberId}, ${account.account_id}, ${account.business_account_id}, ${account.version},
       ${account.phone_number}, ${account.name}, ${account.team_id}, ${account.customer?.id ?? null}, ${account.refusal},
-      ${account.attached}, ${account.sealed_token}, ${JSON.stringify(account.settings)}::text::jsonb, ${account.retention_days ?? null})
+      ${account.attached}, ${sealedToken}, ${JSON.stringify(account.settings)}::text::jsonb, ${account.retention_days ?? null})
     on conflict (organization_id, phone_number_id) do update set
       account_id = excluded.account_id, business_account_id = excluded.business_account_id, version = excluded.version,
       phone_number = excluded.phone_number, name = excluded.name, team_id = excluded.team_id,

@@ -7,7 +7,7 @@ import { LRUCache } from 'lru-cache'
 import type { Core } from '../app.ts'
 import { behaviourOf } from '../upstream/errors.ts'
 import { send, type SendResult } from '../upstream/send.ts'
-import { type Outcome, ourFailure, outcomeOf } from './outcome.ts'
+import { type Outcome, ourFailure, outcomeOf, unreachableOutcome } from './outcome.ts'
 import { type OpenSend, takeHeads } from './open-send.ts'
 import { bringFile } from './bring-file.ts'
 import { withMediaId } from './draft.ts'
@@ -78,9 +78,22 @@ async function workOn(core: Core, item: OpenSend, tokenOf: (item: OpenSend) => s
     case 'expired':
       return ourFailure('expired')
     case 'upload':
-      return bringFile(core, item, tokenOf(item))
-    case 'send':
-      return attempt(core, item, tokenOf(item))
+    case 'send': {
+      const token = tokenOr(core, item, tokenOf)
+      if (typeof token !== 'string') return token
+      return item.step === 'upload' ? bringFile(core, item, token) : attempt(core, item, token)
+    }
+  }
+}
+
+/** A token that does not open: the platform was surely told nothing, so the send is tried again as one that did not reach it. */
+function tokenOr({ log }: Core, item: OpenSend, tokenOf: (item: OpenSend) => string): string | Outcome {
+  try {
+    return tokenOf(item)
+  } catch (err) {
+    log.error({ err, ...lineOf(item) }, 'the token of a number does not open')
+    const detail = 'The stored token of the number does not open.'
+    return unreachableOutcome(item, { outcome: 'unreachable', httpStatus: null, upstreamCode: null, detail })
   }
 }
 

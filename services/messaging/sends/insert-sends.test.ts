@@ -7,6 +7,7 @@ import { type AcceptableSend, type Inserted, insertSends } from './insert-sends.
 import { letGo } from './let-go.ts'
 
 const organizationId = newId('org')
+const noKeys = { current: '', byId: new Map() }
 const log = { warn: () => {}, error: () => {} } as never
 let database: TestDatabase
 let sql: Sql
@@ -26,7 +27,7 @@ beforeEach(async () => {
 let version = 0
 const setSender = (refusal: 'customer_suspended' | null = null) =>
   sql.begin((tx) =>
-    storeSender(tx, {
+    storeSender(tx, noKeys, {
       account_id: newId('acc'),
       organization_id: organizationId,
       phone_number_id: String(phone),

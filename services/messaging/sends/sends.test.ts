@@ -72,6 +72,21 @@ test('messages of a conversation keep their order through a retry', async () => 
   expect(calls).toEqual(['first', 'first', 'second', 'third'])
 })
 
+test('a send whose token nothing opens has surely not been sent: it is tried again, and goes out when the token opens', async () => {
+  const to = '+15550100088'
+  await app.setSender({ sealed_token: 'k0.AAAAAAAAAAAAAAAA.AAAAAAAAAAAAAAAAAAAAAAAA' })
+  const { id, conversationId } = await app.send('sealed', { to })
+  await until(async () => {
+    const attempts = await app.sql`select outcome, detail from send_attempts where message_id = ${id}`
+    expect(attempts).toEqual([{ outcome: 'unreachable', detail: 'The stored token of the number does not open.' }])
+  })
+  expect(await app.sql`select attempts from sends where message_id = ${id}`).toEqual([{ attempts: 1 }])
+  await app.setSender({})
+  await passTime(id, conversationId)
+  await eventually(id, 'sent')
+  expect(app.calls.filter((call) => call.to === to)).toHaveLength(1)
+})
+
 test('a permanent refusal fails the message with its code and tells it with the code of the platform', async () => {
   app.respondWith(refuse(131026))
   const { id } = await app.send('nobody', { to: '+15550100002' })

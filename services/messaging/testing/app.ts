@@ -132,7 +132,7 @@ export async function testMessaging(): Promise<TestMessaging> {
   }
   let version = 0
   const setSender = async (changes: Partial<z.output<typeof AccountState>> = {}) => {
-    await app.sql.begin((tx) => storeSender(tx, { ...sender(), version: ++version, ...changes }))
+    await app.sql.begin((tx) => storeSender(tx, sealKeys, { ...sender(), version: ++version, ...changes }))
     dispatcher.wake()
   }
   await setSender()

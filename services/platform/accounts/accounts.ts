@@ -1,4 +1,5 @@
 import type { Account } from '@app/shared/contracts/platform.ts'
+import { sealedColumn } from '@app/shared/sealed-secrets.ts'
 import type { z } from 'zod'
 import type { AccountStatus } from './status.ts'
 
@@ -30,4 +31,12 @@ export const toAccount = (row: AccountRow): z.output<typeof Account> => ({
   status: row.status,
   upstream_status: row.upstreamStatus,
   customer_id: row.customerId,
+})
+
+/** The tokens that numbers are used with. */
+export const sealedTokens = sealedColumn('sealed_token', {
+  table: 'accounts',
+  rowKey: ['organization_id', 'id'],
+  boundBy: 'id',
+  boundTo: ([id = '']) => `account:${id}`,
 })

@@ -1,6 +1,7 @@
 import { hash } from 'node:crypto'
 import type { completeSetup } from '@app/shared/contracts/onboarding.ts'
 import type { Sql } from '@app/shared/database.ts'
+import { sealedColumn } from '@app/shared/sealed-secrets.ts'
 import type { z } from 'zod'
 
 type Dialog = z.output<typeof completeSetup.body>
@@ -42,6 +43,14 @@ export const onboardingColumns = [
 export const onboardingIdOf = (state: string): string => hash('sha256', state)
 
 export const bindingOf = ({ id }: Pick<OnboardingRow, 'id'>): string => `onboarding:${id}`
+
+/** What the codes of the dialog bought, until the account has it. */
+export const sealedCodes = sealedColumn('sealed_token', {
+  table: 'onboardings',
+  rowKey: ['organization_id', 'id'],
+  boundBy: 'id',
+  boundTo: ([id = '']) => bindingOf({ id }),
+})
 
 /** Longer than one request works on it. */
 const leaseMs = 40_000

@@ -3,6 +3,7 @@ import type { Sql, TransactionSql } from '@app/shared/database.ts'
 import type { KeyRing } from '@app/shared/environment.ts'
 import { newId, timeOf } from '@app/shared/ids.ts'
 import { seal, unseal } from '@app/shared/seal.ts'
+import { sealedColumn } from '@app/shared/sealed-secrets.ts'
 
 /** A secret as its owner sees it once. */
 export interface NewSecret {
@@ -32,6 +33,13 @@ export const openSecret = (sealKeys: KeyRing, id: string, sealed: string): strin
   unseal(sealKeys, sealed, bindingOf(id))
 
 const bindingOf = (id: string) => `webhook_secret:${id}`
+
+export const sealedSecrets = sealedColumn('sealed', {
+  table: 'secrets',
+  rowKey: ['id'],
+  boundBy: 'id',
+  boundTo: ([id = '']) => bindingOf(id),
+})
 
 /** A sweep: secrets that expired a month ago. */
 export async function sweepSecrets(sql: Sql): Promise<number> {
