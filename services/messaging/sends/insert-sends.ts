@@ -69,8 +69,26 @@ interface Sender {
  */
 export async function insertSends(sql: Sql, sends: AcceptableSend[], of: Holder): Promise<Inserted[]> {
   const rows = JSON.stringify(sends.map((send, n) => ({ n, ...send })))
-  const isAsleep = sql`l.due_at is null and l.held_until < now()`
   const inserted = await sql<Row[]>`
+    ${taken(sql, rows)}, ${begun(sql, of)}, counted as (
+      insert into monthly_sends as c (organization_id, month, count)
+      select organization_id, ${thisMonth(sql)}, count(*) from w where counts group by 1 order by 1
+      on conflict (organization_id, month) do update set count = c.count + excluded.count
+    )
+    select g.account_id is not null as known, g.refusal, s.seq is not null as accepted, s.seq, s.begun_at,
+      coalesce(l.held_until < now(), false) as due,
+      l.grp, l.arrivals, l.held_until::text, l.failures,
+      (extract(epoch from greatest(l.paced_until, now()) - now()) * 1000)::float8 as paced_ms,
+      g.account_id, g.business_account_id, g.phone_number, case when s.begun_at is not null then g.sealed_token end as sealed_token,
+      g.settings ->> 'unknown_outcome' = 'resend' as resend_unknown, g.settings ->> 'ordering' = 'relaxed' as relaxed
+    from g left join s on s.message_id = g.id left join l on s.seq is not null and l.id = g.conversation_id
+    order by g.n
+  `
+  return inserted.map((row, n) => read(row, sends[n]?.conversation_id ?? ''))
+}
+
+/** Keys and messages, as `w` those that were taken; `g` has them all, with their senders. */
+const taken = (sql: Sql, rows: string) => sql`
     with u as (
       select * from json_to_recordset(${rows}::text::json) as u(n int, id text, organization_id text, phone_number_id text,
         conversation_id text, contact_id text, type text, recipient text, content text, body jsonb,
@@ -107,8 +125,17 @@ export async function insertSends(sql: Sql, sends: AcceptableSend[], of: Holder)
         now() + (settings ->> 'message_ttl_hours')::int * interval '1 hour' as expires_at,
         row_number() over (partition by conversation_id order by n) = 1 as leads
       from g join m using (id)
-    ), free as (
-      -- Locked until the end: who takes a number's leave to send waits for what begins here.
+    )
+`
+
+/**
+ * Lanes, as `l`, and open sends, as `s`, with those that begin. The pace of a number is locked until the end: who takes the
+ * number's leave to send waits for what begins here.
+ */
+function begun(sql: Sql, of: Holder) {
+  const isAsleep = sql`l.due_at is null and l.held_until < now()`
+  return sql`
+    free as (
       select p.* from (select distinct phone_number_id as grp from w where ${of.slots}::int > 0) n cross join lateral (
         select grp, open_for,
           floor((${of.burstMs} - extract(epoch from greatest(tat, now()) - now()) * 1000) / interval_ms)::int as tokens
@@ -140,21 +167,8 @@ export async function insertSends(sql: Sql, sends: AcceptableSend[], of: Holder)
         case when l.mine then 1 else 0 end, case when l.mine then clock_timestamp() end
       from w left join l on l.id = w.conversation_id and w.leads order by w.n
       returning seq, message_id, begun_at
-    ), counted as (
-      insert into monthly_sends as c (organization_id, month, count)
-      select organization_id, ${thisMonth(sql)}, count(*) from w where counts group by 1 order by 1
-      on conflict (organization_id, month) do update set count = c.count + excluded.count
     )
-    select g.account_id is not null as known, g.refusal, s.seq is not null as accepted, s.seq, s.begun_at,
-      coalesce(l.held_until < now(), false) as due,
-      l.grp, l.arrivals, l.held_until::text, l.failures,
-      (extract(epoch from greatest(l.paced_until, now()) - now()) * 1000)::float8 as paced_ms,
-      g.account_id, g.business_account_id, g.phone_number, case when s.begun_at is not null then g.sealed_token end as sealed_token,
-      g.settings ->> 'unknown_outcome' = 'resend' as resend_unknown, g.settings ->> 'ordering' = 'relaxed' as relaxed
-    from g left join s on s.message_id = g.id left join l on s.seq is not null and l.id = g.conversation_id
-    order by g.n
   `
-  return inserted.map((row, n) => read(row, sends[n]?.conversation_id ?? ''))
 }
 
 interface Row extends Sender {

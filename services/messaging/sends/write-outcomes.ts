@@ -33,11 +33,26 @@ export async function writeOutcomes(
   done: DoneSend[],
   { at, told, lanes }: { at: Date; told: Told[]; lanes: GivenBack[] },
 ): Promise<{ isDue: boolean }> {
+  const [written] = await sql<{ isDue: boolean }[]>`
+    ${outcomes(sql, done, at)}, events as (
+      insert into outbox (id, subject, headers, payload)
+      select id, subject, headers, convert_to(payload, 'UTF8')
+      from json_to_recordset(${JSON.stringify(told.map(eventRow))}::text::json)
+        as e(n int, if_raised text, id text, subject text, headers jsonb, payload text)
+      where if_raised is null or if_raised in (select id from raised)
+      order by n
+    ), ${givingBack(sql, done, lanes)}
+    select coalesce(bool_or(is_due), false) as is_due from given_back
+  `
+  return { isDue: written?.isDue ?? false }
+}
+
+/** Messages that are sent or failed, as `raised` those whose rank rises; open rows; attempts. */
+function outcomes(sql: Sql | TransactionSql, done: DoneSend[], at: Date) {
   const closed = done.flatMap(closedRow)
   const open = done.flatMap(openRow)
   const attempts = done.flatMap((send) => attemptRow(send, at))
-  const seqs = new Map(done.map(({ item }) => [item.laneId, item.seq]))
-  const [written] = await sql<{ isDue: boolean }[]>`
+  return sql`
     with c as (
       select * from json_to_recordset(${JSON.stringify(closed)}::text::json) as u(seq bigint, organization_id text,
         phone_number_id text, id text, status text, rank smallint, upstream_id text, error jsonb)
@@ -72,16 +87,18 @@ export async function writeOutcomes(
       from json_to_recordset(${JSON.stringify(attempts)}::text::json) as a(organization_id text, message_id text,
         attempt int, begun_at timestamptz, ended_at timestamptz, outcome text, http_status int, upstream_code int, detail text)
       on conflict (organization_id, message_id, attempt) do nothing
-    ), events as (
-      insert into outbox (id, subject, headers, payload)
-      select id, subject, headers, convert_to(payload, 'UTF8')
-      from json_to_recordset(${JSON.stringify(told.map(eventRow))}::text::json)
-        as e(n int, if_raised text, id text, subject text, headers jsonb, payload text)
-      where if_raised is null or if_raised in (select id from raised)
-      order by n
-    ), mine as (
+    )
+  `
+}
+
+/** Lanes that are still held by who gives them back, as `given_back`; after all messages. */
+function givingBack(sql: Sql | TransactionSql, done: DoneSend[], lanes: GivenBack[]) {
+  const seqs = new Map(done.map(({ item }) => [item.laneId, item.seq]))
+  const rows = JSON.stringify(lanes.map((given) => laneRow(given, seqs)))
+  return sql`
+    mine as (
       select g.id, g.seq, g.arrivals as seen, g.wait_ms, g.paced_ms from (
-        select * from json_to_recordset(${JSON.stringify(lanes.map((given) => laneRow(given, seqs)))}::text::json)
+        select * from json_to_recordset(${rows}::text::json)
           as g(id text, seq bigint, arrivals bigint, held_until timestamptz, wait_ms float8, paced_ms float8)
         where (select count(*) from raised) >= 0
         order by id
@@ -96,9 +113,7 @@ export async function writeOutcomes(
       from mine where l.id = mine.id
       returning l.due_at is not null and l.due_at <= now() as is_due
     )
-    select coalesce(bool_or(is_due), false) as is_due from given_back
   `
-  return { isDue: written?.isDue ?? false }
 }
 
 const eventRow = ({ event, ifRaised }: Told, n: number) => ({ n, if_raised: ifRaised, ...event })
