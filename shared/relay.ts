@@ -1,11 +1,11 @@
 import { ErrorCode, headers, NatsError } from 'nats'
 import { z } from 'zod'
-import type { TransactionSql } from './database.ts'
+import type { EventHeaders } from './events.ts'
 import { startLoop } from './loop.ts'
+import { counts } from './metrics/registered.ts'
+import { openOutbox, type Outbox, type Published, type WaitingEvent } from './outbox.ts'
 import { restoreStream } from './provision.ts'
 import type { DataService } from './service.ts'
-import type { EventHeaders } from './events.ts'
-import { counts } from './metrics/registered.ts'
 import { eventHeader, streamName } from './stream.ts'
 
 /** Rows a pass: 256 outstanding publishes are four times as fast as one by one. */
@@ -27,28 +27,21 @@ export interface Relay {
   stop: () => Promise<void>
 }
 
-interface Row {
-  seq: string
-  id: string
-  subject: string
-  headers: EventHeaders
-  payload: Uint8Array
-}
-
-type Result = { seq: string; published: number } | { seq: string; refused: string } | { seq: string; failed: unknown }
+type Result = { published: number } | { refused: string } | { failed: unknown }
 
 /**
  * Carries the outbox to JetStream, in order; one instance of a service at a time. A crash repeats publishes with the same
  * id. A stream that is younger or shorter than the one remembered lost events: the last 72 h are published again.
  */
 export function startRelay(app: DataService): Relay {
+  const outbox = openOutbox(app)
   let checked = false
 
   async function turn() {
     if (!app.isConnected()) return pollMs
     checked ||= await checkStream(app).then(() => true, waitsForLeader)
     if (!checked) return failureRetryMs
-    const { more, retryMs } = await app.sql.begin((tx) => pass(tx, app))
+    const { more, retryMs } = await pass(app, outbox)
     if (retryMs >= failureRetryMs) checked = false
     return retryMs || (more ? 0 : pollMs)
   }
@@ -73,6 +66,7 @@ export function startRelay(app: DataService): Relay {
       await loop.stop()
       // What was committed last goes out now; if it cannot, another instance or the next start publishes it.
       await turn().catch((err: unknown) => app.log.warn({ err }, 'relay'))
+      await outbox.close()
     },
   }
 }
@@ -85,29 +79,42 @@ async function redrive({ sql, log }: DataService, since: Date) {
   return count
 }
 
-async function pass(tx: TransactionSql, app: DataService) {
-  const { log, name } = app
-  const [lock] = await tx<{ mine: boolean }[]>`select pg_try_advisory_xact_lock(hashtext(${`relay ${name}`})) as mine`
-  if (!lock?.mine) return { more: true, retryMs: lockRetryMs }
-  const rows = await tx<Row[]>`
-    select seq, id, subject, headers, payload from outbox
-    where published_at is null and refused is null order by seq limit ${batchRows}
-  `
-  if (rows.length === 0) return { more: false, retryMs: 0 }
-  const results = await Promise.all(rows.map((row) => publish(app, row)))
-  const published = results.flatMap((result) => ('published' in result ? [result] : []))
-  const refused = results.flatMap((result) => ('refused' in result ? [result] : []))
-  const failed = results.find((result) => 'failed' in result)
-  if (published.length > 0) await markPublished(tx, published)
+async function pass(app: DataService, outbox: Outbox) {
+  let hasFailed = false
+  const count = await outbox.turn(batchRows, async (events) => {
+    const results = await Promise.all(events.map((event) => publish(app, event)))
+    const { failures, ...published } = tell(app, events, results)
+    hasFailed = failures > 0
+    return published
+  })
+  if (count === null) return { more: true, retryMs: lockRetryMs }
+  return { more: hasFailed || count === batchRows, retryMs: hasFailed ? failureRetryMs : 0 }
+}
+
+/** Counts and logs what became of the events. */
+function tell(app: DataService, events: WaitingEvent[], results: Result[]): Published & { failures: number } {
+  const published: string[] = []
+  const refused: Published['refused'] = []
+  let lastSeq = 0
+  let failure: { failed: unknown } | undefined
+  for (const [n, event] of events.entries()) {
+    const result = results[n]
+    if (!result) throw new Error('an event without a result')
+    if ('published' in result) {
+      published.push(event.seq)
+      lastSeq = Math.max(lastSeq, result.published)
+    } else if ('refused' in result) {
+      app.log.error({ ...event, refused: result.refused }, 'an event cannot be published and was set aside')
+      refused.push({ seq: event.seq, why: result.refused })
+    } else failure ??= result
+  }
+  const waiting = events.length - published.length
+  const failures = waiting - refused.length
   countOf(app).inc({ outcome: 'published' }, published.length)
   countOf(app).inc({ outcome: 'refused' }, refused.length)
-  if (failed) countOf(app).inc({ outcome: 'failed' }, results.length - published.length - refused.length)
-  for (const row of refused) {
-    log.error(row, 'an event cannot be published and was set aside')
-    await tx`update outbox set refused = ${row.refused} where seq = ${row.seq}`
-  }
-  if (failed && 'failed' in failed) log.warn({ err: failed.failed, waiting: rows.length - published.length }, 'relay')
-  return { more: failed !== undefined || rows.length === batchRows, retryMs: failed ? failureRetryMs : 0 }
+  countOf(app).inc({ outcome: 'failed' }, failures)
+  if (failure) app.log.warn({ err: failure.failed, waiting }, 'relay')
+  return { published, refused, lastSeq, failures }
 }
 
 const countOf = ({ probes }: DataService) =>
@@ -118,47 +125,40 @@ const countOf = ({ probes }: DataService) =>
     from: [['published'], ['failed'], ['refused']],
   })
 
-async function markPublished(tx: TransactionSql, published: { seq: string; published: number }[]) {
-  const seqs = published.map(({ seq }) => seq)
-  await tx`
-    update outbox set published_at = now()
-    where published_at is null and refused is null and seq = any(${seqs}::bigint[])
-  `
-  const last = published.reduce((max, { published: seq }) => Math.max(max, seq), 0)
-  await tx`update relay_position set last_seq = greatest(last_seq, ${last})`
-}
-
-async function publish(app: DataService, row: Row): Promise<Result> {
-  const { trace = '' } = row.headers
-  const span = app.tracer?.begin(row.subject, { kind: 'producer', parent: trace })
-  const result = await put(app, span ? { ...row, headers: { ...row.headers, trace: span.traceparent } } : row)
+async function publish(app: DataService, event: WaitingEvent): Promise<Result> {
+  if (!app.tracer) return put(app, event, event.headers)
+  const headers = JSON.parse(event.headers) as EventHeaders
+  const span = app.tracer.begin(event.subject, { kind: 'producer', parent: headers.trace ?? '' })
+  const result = await put(app, event, span ? JSON.stringify({ ...headers, trace: span.traceparent }) : event.headers)
   span?.end('published' in result ? undefined : 'not published')
   return result
 }
 
-async function put({ request }: DataService, row: Row): Promise<Result> {
+async function put(
+  { request }: DataService,
+  { id, subject, payload }: WaitingEvent,
+  eventHeaders: string,
+): Promise<Result> {
   const carrier = headers()
-  carrier.set('Nats-Msg-Id', row.id)
+  carrier.set('Nats-Msg-Id', id)
   carrier.set('Nats-Expected-Stream', streamName)
-  carrier.set(eventHeader, JSON.stringify(row.headers))
+  carrier.set(eventHeader, eventHeaders)
   try {
-    const { data } = await request(row.subject, row.payload, carrier, ackTimeoutMs)
-    const ack = PublishAck.parse(JSON.parse(Buffer.from(data).toString()))
-    return 'seq' in ack
-      ? { seq: row.seq, published: ack.seq }
-      : { seq: row.seq, failed: new Error(ack.error.description) }
+    const { data } = await request(subject, Buffer.from(payload), carrier, ackTimeoutMs)
+    const { seq, error } = PublishAck.parse(JSON.parse(Buffer.from(data).toString()))
+    return seq === undefined ? { failed: new Error(error?.description ?? 'refused') } : { published: seq }
   } catch (err) {
     const code = err instanceof NatsError ? err.code : ''
     const never = code === ErrorCode.MaxPayloadExceeded || code === ErrorCode.BadSubject || code === ErrorCode.BadHeader
-    return never ? { seq: row.seq, refused: code } : { seq: row.seq, failed: err }
+    return never ? { refused: code } : { failed: err }
   }
 }
 
-/** What JetStream says of a publish. */
-const PublishAck = z.union([
-  z.object({ seq: z.number() }),
-  z.object({ error: z.object({ description: z.string().default('refused') }) }),
-])
+/** What JetStream says of a publish: where in the stream it is, or why it is not. */
+const PublishAck = z.object({
+  seq: z.number().optional(),
+  error: z.object({ description: z.string().optional() }).optional(),
+})
 
 async function checkStream({ nc, sql, log, streamReplicas }: DataService) {
   const info = await restoreStream(nc, streamReplicas)
