@@ -1,7 +1,7 @@
 import { testService, type TestService } from '@app/test/service.ts'
 import { afterAll, beforeAll, expect, test, vi } from 'vitest'
 import { z } from 'zod'
-import { consume, consumeBatches, type Consuming } from './consume.ts'
+import { consume, consumeBatches, type Consuming, type Delivered } from './consume.ts'
 import { event } from './contract.ts'
 import { record, recorded } from './events.ts'
 import { newId } from './ids.ts'
@@ -71,6 +71,22 @@ test('an event that does not fit its contract is set aside, and the next is hand
     const dead = await app.sql`select consumer, dead from dead_events`
     expect(dead).toEqual([{ consumer: consumers.messagingAccounts.name, dead: true }])
   })
+})
+
+test('a consumer that has time takes together what comes in it', async () => {
+  const begun: number[] = []
+  const seen: number[] = []
+  const { name } = consumers.directoryAccounts
+  const handle = async (events: Delivered[]) => {
+    begun.push(performance.now())
+    seen.push(...events.map(({ payload }) => (JSON.parse(Buffer.from(payload).toString()) as { n: number }).n))
+  }
+  consuming.push(consumeBatches(app, name, handle, { spacingMs: 200 }))
+  for (let n = 3_000; n < 3_020; n++) await emitNumber(n)
+  await until(() => expect(seen).toContain(3_019))
+  const gaps = begun.slice(1).map((at, n) => at - (begun[n] ?? 0))
+  // Node's timers may be a millisecond early; 301 and more events wait from before, which are more than a batch.
+  expect(gaps.slice(1).every((gap) => gap > 198)).toBe(true)
 })
 
 test('two that provision at once on what is there make no error', async () => {
