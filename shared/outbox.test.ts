@@ -1,5 +1,6 @@
 import { createTestDatabase, type TestDatabase } from '@app/test/database.ts'
 import { afterAll, afterEach, beforeAll, beforeEach, expect, test, vi } from 'vitest'
+import { keepPartitions } from './partitions.ts'
 import { openOutbox, type Outbox, type Published, type WaitingEvent } from './outbox.ts'
 
 let database: TestDatabase
@@ -98,6 +99,20 @@ test('who hangs loses the turn after 10 s', { timeout: 20_000 }, async () => {
   await vi.waitFor(async () => expect(await waiting()).toHaveLength(6), { timeout: 15_000, interval: 250 })
   expect(await finish()).toBeNull()
   expect(await waiting()).toHaveLength(6)
+})
+
+test('events of two days are recorded, each in its partition', async () => {
+  const { sql } = database
+  await keepPartitions(sql, { table: 'outbox', by: 'time', keepDays: 1 })
+  await sql`
+    insert into outbox (id, subject, headers, payload, created_at) values
+      ('yesterday', 'event.a', '{}', '', now() - interval '1 day'), ('today', 'event.a', '{}', '', now())
+  `
+  const partitions = await sql`select distinct tableoid from outbox`
+  expect(partitions).toHaveLength(2)
+  expect(await one.turn(256, (events) => Promise.resolve(all(events)))).toBe(8)
+  expect(await waiting()).toEqual([])
+  expect(await sql`select from outbox where published_at is null`).toEqual([])
 })
 
 test('a turn that fails leaves all as it was', async () => {

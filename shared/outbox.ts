@@ -20,7 +20,8 @@ export interface Published {
 }
 
 interface Waiting extends WaitingEvent {
-  createdAt: string
+  /** The partition that it stands in. */
+  partition: string
 }
 
 interface Taken {
@@ -58,8 +59,7 @@ export function openOutbox({ sql, name }: { sql: Sql; name: string }): Outbox {
     }
     const outcome = await publish(taken.waiting)
     for (const { seq, why } of outcome.refused) await session`update outbox set refused = ${why} where seq = ${seq}`
-    const [recorded] = await Promise.all([record(session, taken, outcome), session`commit`])
-    return recorded.count === 0 ? null : taken.waiting.length
+    return (await recordAndEnd(session, taken, outcome)) ? taken.waiting.length : null
   }
 
   return {
@@ -80,9 +80,10 @@ async function take(session: Sql, name: string, rows: number): Promise<Taken> {
     session`begin`,
     session<TakenRow[]>`
       with lock as materialized (select pg_try_advisory_xact_lock(hashtext(${`relay ${name}`})) as mine)
-      select lock.mine, now()::text as begun, o.seq, o.id, o.subject, o.headers, o.payload, o.created_at
+      select lock.mine, now()::text as begun, o.seq, o.id, o.subject, o.headers, o.payload, o.partition
       from lock left join lateral (
-        select seq, id, subject, headers::text, convert_from(payload, 'UTF8') as payload, created_at::text
+        select seq, id, subject, headers::text, convert_from(payload, 'UTF8') as payload,
+          tableoid::regclass::text as partition
         from outbox where lock.mine and published_at is null and refused is null order by seq limit ${rows}
       ) o on true
       order by o.seq
@@ -94,19 +95,23 @@ async function take(session: Sql, name: string, rows: number): Promise<Taken> {
 }
 
 /**
- * In the transaction that took them alone, which its time tells: after it was lost another instance may have taken them,
- * and may have to publish them again into a stream that was lost meanwhile.
+ * Answers false when the turn was lost: nothing is recorded outside of its transaction, which its time tells. For then
+ * another instance may have taken the events, and may have to publish them again into a stream that was lost meanwhile.
  */
-function record(session: Sql, { begun, waiting }: Taken, { published, lastSeq }: Published) {
-  // Texts of this form are ordered as their times. They tell the partitions, of which there are a dozen.
-  const times = waiting.map(({ createdAt }) => createdAt).toSorted()
-  return session`
-    with recorded as (
-      update outbox set published_at = now()
-      where now()::text = ${begun} and published_at is null and refused is null
-        and seq = any(${`{${published.join()}}`}::text::bigint[])
-        and created_at between ${times.at(0) ?? begun}::text::timestamptz and ${times.at(-1) ?? begun}::text::timestamptz
-    )
-    update relay_position set last_seq = greatest(last_seq, ${lastSeq}) where now()::text = ${begun}
-  `
+async function recordAndEnd(session: Sql, { begun, waiting }: Taken, { published, lastSeq }: Published) {
+  const ofSeq = new Map(waiting.map(({ seq, partition }) => [seq, partition]))
+  const parts = [...Map.groupBy(published, (seq) => ofSeq.get(seq) ?? 'outbox')]
+  // Each in its partition, mostly one: an update of the table itself opens all of its dozen, for 0.1 ms.
+  const records = parts.map(
+    ([partition, seqs]) => session`
+      with recorded as (
+        update ${session(partition)} set published_at = now()
+        where now()::text = ${begun} and published_at is null and refused is null
+          and seq = any(${`{${seqs.join()}}`}::text::bigint[])
+      )
+      update relay_position set last_seq = greatest(last_seq, ${lastSeq}) where now()::text = ${begun}
+    `,
+  )
+  const answers = await Promise.all([...records, session`commit`])
+  return answers.slice(0, records.length).every(({ count }) => count > 0)
 }
