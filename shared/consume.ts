@@ -44,21 +44,16 @@ export function consumeBatches(
 ): Consuming {
   const waiting: JsMsg[] = []
   let stopped = false
-  let pumping: Promise<void> | undefined
   let messages: ConsumerMessages | undefined
   readConsumerLag(app, consumer)
 
-  const pump = () => {
-    pumping ??= (async () => {
-      while (waiting.length > 0 && !stopped) {
-        const spaced = sleep(spacingMs)
-        await handleAll(app, consumer, handle, waiting.splice(0, batchRows), () => stopped)
-        if (waiting.length < batchRows) await spaced
-      }
-    })().finally(() => {
-      pumping = undefined
-    })
-  }
+  const pump = createPump(async () => {
+    while (waiting.length > 0 && !stopped) {
+      const spaced = sleep(spacingMs)
+      await handleAll(app, consumer, handle, waiting.splice(0, batchRows), () => stopped)
+      if (waiting.length < batchRows) await spaced
+    }
+  })
 
   async function pull() {
     const source = await app.nc.jetstream({ timeout: askAgainMs }).consumers.get(streamName, consumer)
@@ -68,7 +63,7 @@ export function consumeBatches(
       expires: pullMs,
       callback: (message) => {
         waiting.push(message)
-        setImmediate(pump)
+        setImmediate(pump.wake)
       },
     })
     await lost(messages)
@@ -92,9 +87,22 @@ export function consumeBatches(
     async stop() {
       stopped = true
       await messages?.close()
-      await pumping
+      await pump.idle()
       await loop
     },
+  }
+}
+
+/** Runs the work, one run at a time. */
+function createPump(work: () => Promise<void>) {
+  let pumping: Promise<void> | undefined
+  return {
+    wake: () => {
+      pumping ??= work().finally(() => {
+        pumping = undefined
+      })
+    },
+    idle: () => pumping,
   }
 }
 
