@@ -33,7 +33,7 @@ export function createApp(service: DataService, parts: Parts): App {
     ...service,
     ...parts,
     sealKeys: { current: '', byId: new Map() },
-    lookUp: batched((questions: Question[]) => lookUp(sql, questions)),
+    lookUp: batched((questions: Question[]) => lookUp(sql, questions), { inFlight: 1 }),
     insertContact: batched((contacts: NewContact[]) => insertContacts(sql, contacts)),
     insertInbound: batched((inbounds: Inbound[]) => insertInbounds(sql, inbounds)),
   }
