@@ -37,8 +37,9 @@ beforeAll(async () => {
         case when n % 10000 = 2 then 'message.revoked' else 'message.received' end, 'evt_' || n from n
     `
     await tx`
-      insert into dead_deliveries (id, organization_id, subscription_id)
-      select 'wbd_' || id, ${organizationId}, case when n % 1000 = 0 then ${rare} else ${mine} end from n where n % 2 = 0
+      insert into dead_deliveries (id, organization_id, subscription_id, event_type)
+      select 'wbd_' || id, ${organizationId}, case when n % 1000 = 0 then ${rare} else ${mine} end,
+        case when n % 10000 = 2 then 'message.revoked' else 'message.received' end from n where n % 2 = 0
     `
     await tx`
       insert into due_deliveries (id, organization_id, subscription_id, event_at, event_id, tried, due_at)
@@ -112,6 +113,7 @@ test.each(lists)('a page of %s reads the rows of a page, however many there are'
 const few: [string, number, object][] = [
   ['a rare type', 5, { event_type: 'message.revoked' }],
   ['an event', 1, { event_id: 'evt_40000' }],
+  ['a rare type, dead', 5, { event_type: 'message.revoked', status: 'dead' }],
   ['an event, dead', 1, { event_id: 'evt_40000', status: 'dead' }],
   ['an event, failed', 1, { event_id: 'evt_40001', status: 'failed' }],
   ['an event, pending', 1, { event_id: 'evt_40003', status: 'pending' }],

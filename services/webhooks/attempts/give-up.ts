@@ -1,5 +1,6 @@
 import type { Sql, TransactionSql } from '@app/shared/database.ts'
 import { firstIdAt } from '@app/shared/ids.ts'
+import { typeOf } from '../deliveries/type-of.ts'
 import { countReplayed } from '../replays/count-replayed.ts'
 import { notInCall } from './in-call.ts'
 import { type InLine, lockLines, promoteLines } from './lines.ts'
@@ -20,8 +21,8 @@ export async function giveUp(tx: TransactionSql, subscriptionId: string, why: Gi
         limit ${mostAtOnce} for update skip locked
       )) returning id, organization_id, subscription_id, replay_id, 'dead' as verdict
     ), ${countReplayed(tx)}
-    insert into dead_deliveries (id, organization_id, subscription_id, error_code)
-    select id, organization_id, subscription_id, ${why} from over on conflict (id) do nothing
+    insert into dead_deliveries (id, organization_id, subscription_id, event_type, error_code)
+    select id, organization_id, subscription_id, ${typeOf(tx)}, ${why} from over on conflict (id) do nothing
   `
   return count
 }
@@ -60,8 +61,8 @@ async function expire(tx: TransactionSql, which: ReturnType<TransactionSql>) {
       delete from due_deliveries where id = any(${rows.map(({ id }) => id)}) and ${notInCall(tx)}
       returning id, organization_id, subscription_id, line, replay_id, 'dead' as verdict
     ), ${countReplayed(tx)}, dead as (
-      insert into dead_deliveries (id, organization_id, subscription_id, error_code)
-      select id, organization_id, subscription_id, 'expired' from over on conflict (id) do nothing
+      insert into dead_deliveries (id, organization_id, subscription_id, event_type, error_code)
+      select id, organization_id, subscription_id, ${typeOf(tx)}, 'expired' from over on conflict (id) do nothing
     )
     select subscription_id, line from over
   `

@@ -65,8 +65,8 @@ async function fillRows(tx: TransactionSql, organizationId: string) {
     select distinct ${organizationId}, event_type from filled on conflict do nothing
   `
   await tx`
-    insert into webhooks.dead_deliveries (id, organization_id, subscription_id)
-    select 'wbd_' || characters, ${organizationId}, subscription_id from filled where n % 100 = 1
+    insert into webhooks.dead_deliveries (id, organization_id, subscription_id, event_type)
+    select 'wbd_' || characters, ${organizationId}, subscription_id, event_type from filled where n % 100 = 1
   `
   await tx`
     insert into webhooks.due_deliveries (id, organization_id, subscription_id, event_at, event_id, attempts, tries, tried, due_at)
