@@ -45,10 +45,12 @@ export function consumeBatches(
   const waiting: JsMsg[] = []
   let stopped = false
   let pumping: Promise<void> | undefined
+  let woken: NodeJS.Immediate | undefined
   let messages: ConsumerMessages | undefined
   readConsumerLag(app, consumer)
 
   const pump = () => {
+    woken = undefined
     pumping ??= (async () => {
       while (waiting.length > 0 && !stopped) {
         const spaced = sleep(spacingMs)
@@ -68,7 +70,8 @@ export function consumeBatches(
       expires: pullMs,
       callback: (message) => {
         waiting.push(message)
-        setImmediate(pump)
+        // Once for all that comes in one turn of the event loop; a pump that runs takes it without being told.
+        if (!woken && !pumping) woken = setImmediate(pump)
       },
     })
     await lost(messages)
