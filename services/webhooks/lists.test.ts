@@ -42,8 +42,9 @@ beforeAll(async () => {
         case when n % 10000 = 2 then 'message.revoked' else 'message.received' end from n where n % 2 = 0
     `
     await tx`
-      insert into due_deliveries (id, organization_id, subscription_id, event_at, event_id, tried, due_at)
-      select 'wbd_' || id, ${organizationId}, ${mine}, now(), 'evt_' || n, n % 4 = 1, now() + interval '1 day' from n
+      insert into due_deliveries (id, organization_id, subscription_id, event_at, event_id, event_type, tried, due_at)
+      select 'wbd_' || id, ${organizationId}, ${mine}, now(), 'evt_' || n, 'message.received', n % 4 = 1,
+        now() + interval '1 day' from n
       where n % 2 = 1
     `
     await tx`insert into delivered_types values (${organizationId}, 'message.received'), (${organizationId}, 'message.revoked')`

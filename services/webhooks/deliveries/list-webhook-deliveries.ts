@@ -110,18 +110,22 @@ function byType(sql: Sql, asked: Asked) {
   `
 }
 
-/** Open and dead deliveries stand in tables of their own; those that are open are few, or of few types. */
+/** Open and dead deliveries stand in tables of their own. Those of other types are not looked up. */
 function byStatus(sql: Sql, asked: Asked) {
   const { organizationId, query, rows } = asked
   const { status, subscription_id, event_type } = query
   const isDead = status === 'dead'
   return sql`
     select d.* from ${isDead ? sql`dead_deliveries` : sql`due_deliveries`} k
-    join lateral (select * from deliveries where id = k.id limit 1) d on true
+    join lateral (
+      select * from deliveries where id = k.id
+        ${event_type ? sql`and coalesce(k.event_type, ${event_type}) = ${event_type} and event_type = ${event_type}` : sql``}
+      limit 1
+    ) d on true
     where k.organization_id = ${organizationId}
       ${isDead ? sql`` : sql`and k.tried = ${status === 'failed'}`}
       ${subscription_id ? sql`and k.subscription_id = ${subscription_id}` : sql``}
-      ${event_type ? sql`and ${isDead ? sql`k` : sql`d`}.event_type = ${event_type}` : sql``}
+      ${event_type && isDead ? sql`and k.event_type = ${event_type}` : sql``}
       ${within(sql, sql`k.id collate "POSIX"`, asked)}
     order by k.id collate "POSIX" desc limit ${rows}
   `

@@ -137,8 +137,8 @@ async function insert(sql: Sql | TransactionSql, rows: EventRow[]): Promise<numb
       insert into deliveries (id, organization_id, subscription_id, event_type, event_id)
       select id, organization_id, subscription_id, type, event_id from d order by id
     ), due as (
-      insert into due_deliveries (id, organization_id, subscription_id, event_at, event_id, line, due_at)
-      select id, organization_id, subscription_id, at, event_id, line,
+      insert into due_deliveries (id, organization_id, subscription_id, event_at, event_id, event_type, line, due_at)
+      select id, organization_id, subscription_id, at, event_id, type, line,
         case when line is null then now() when n > min(n) over (partition by subscription_id, line) then null
           when exists (select from due_deliveries o where o.subscription_id = d.subscription_id and o.line = d.line) then null
           else now() end

@@ -47,8 +47,8 @@ async function fillDue(tx: TransactionSql, organizationId: string, subscriptionI
     select id, ${organizationId}, subscription_id, ${type}, event_id from due
   `
   await tx`
-    insert into webhooks.due_deliveries (id, organization_id, subscription_id, event_at, event_id, due_at)
-    select id, ${organizationId}, subscription_id, at, event_id, now() from due
+    insert into webhooks.due_deliveries (id, organization_id, subscription_id, event_at, event_id, event_type, due_at)
+    select id, ${organizationId}, subscription_id, at, event_id, ${type}, now() from due
   `
   await tx`
     insert into webhooks.lanes as l (id, grp, due_at, arrivals)

@@ -66,8 +66,9 @@ async function fillRows(tx: TransactionSql, organizationId: string, { subscripti
     select 'wbd_' || characters, ${organizationId}, ${subscriptionId}, ${eventType} from filled where n % 100 = 1
   `
   await tx`
-    insert into webhooks.due_deliveries (id, organization_id, subscription_id, event_at, event_id, attempts, tries, tried, due_at)
-    select 'wbd_' || characters, ${organizationId}, ${subscriptionId}, at, 'filled:' || n, 3 - n % 100, 3 - n % 100, n % 100 = 2,
+    insert into webhooks.due_deliveries (id, organization_id, subscription_id, event_at, event_id, event_type, attempts, tries,
+      tried, due_at)
+    select 'wbd_' || characters, ${organizationId}, ${subscriptionId}, at, 'filled:' || n, ${eventType}, 3 - n % 100, 3 - n % 100, n % 100 = 2,
       now() + interval '1 day'
     from filled where n % 100 in (2, 3)
   `
