@@ -67,6 +67,14 @@ test.each([
   expect(scanned(plan)).toEqual([])
 })
 
+/** Whatever the planner expects of a table: without its key, which no test needs any more, no other index is taken for one. */
+test.each(['due_deliveries', 'dead_deliveries'])('in %s no index but the key leads to an id', async (table) => {
+  await sql.unsafe(`alter table ${table} drop constraint ${table}_pkey`)
+  const plan = JSON.stringify(await sql.unsafe(`explain (format json) select from ${table} where id = 'wbd_1'`))
+  expect(plan).toContain('"Filter":"(id = ')
+  expect(plan).not.toContain('Index Cond')
+})
+
 /** Tables that a plan reads in sequence. */
 const scanned = (plan: string) =>
   [...plan.matchAll(/"Seq Scan"[^{}]*?"Relation Name":"(\w+)"/g)].map(([, table]) => table)
