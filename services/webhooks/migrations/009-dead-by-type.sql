@@ -12,7 +12,7 @@ $$;
 create trigger type_dead_delivery before insert on dead_deliveries for each row
   when (new.event_type is null) execute function type_dead_delivery();
 
--- In the collation of 009: a look-up by id takes the primary key alone.
+-- In the collation of 008: a look-up by id takes the primary key alone.
 drop index dead_deliveries_list;
 drop index dead_deliveries_by_subscription;
 create index dead_deliveries_list on dead_deliveries (organization_id, id collate "POSIX");
