@@ -63,7 +63,7 @@ export function consumeBatches(
       expires: pullMs,
       callback: (message) => {
         waiting.push(message)
-        setImmediate(pump.wake)
+        pump.wake()
       },
     })
     await lost(messages)
@@ -93,14 +93,20 @@ export function consumeBatches(
   }
 }
 
-/** Runs the work, one run at a time. */
+/** Runs the work, one run at a time: woken once for all that comes in one turn of the event loop. */
 function createPump(work: () => Promise<void>) {
+  let woken: NodeJS.Immediate | undefined
   let pumping: Promise<void> | undefined
+  const pump = () => {
+    woken = undefined
+    pumping = work().finally(() => {
+      pumping = undefined
+    })
+  }
   return {
     wake: () => {
-      pumping ??= work().finally(() => {
-        pumping = undefined
-      })
+      // Work that runs takes what comes without being told.
+      if (!woken && !pumping) woken = setImmediate(pump)
     },
     idle: () => pumping,
   }

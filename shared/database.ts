@@ -5,6 +5,9 @@ export type { Fragment, Sql, TransactionSql } from 'postgres'
 /**
  * The service's own schema. Column names are camelCase in code; the keys inside json values stay as they are (the
  * driver's `postgres.camel` would change those too). A statement ends after 3 s, a lock wait after 1 s.
+ *
+ * Every statement has its index. A queue that was empty when it was vacuumed counts as empty, though, and the plan that is
+ * made then, to read all of it, is kept while it fills: so a table is read whole only where nothing else will do.
  */
 export function openDatabase(url: string, schema: string, { max = 10 } = {}): Sql {
   return postgres(url, {
@@ -19,6 +22,7 @@ export function openDatabase(url: string, schema: string, { max = 10 } = {}): Sq
       statement_timeout: 3_000,
       lock_timeout: 1_000,
       idle_in_transaction_session_timeout: 10_000,
+      enable_seqscan: 'off',
       TimeZone: 'UTC',
     },
     onnotice: () => {},

@@ -37,12 +37,14 @@ beforeAll(async () => {
         case when n % 10000 = 2 then 'message.revoked' else 'message.received' end, 'evt_' || n from n
     `
     await tx`
-      insert into dead_deliveries (id, organization_id, subscription_id)
-      select 'wbd_' || id, ${organizationId}, case when n % 1000 = 0 then ${rare} else ${mine} end from n where n % 2 = 0
+      insert into dead_deliveries (id, organization_id, subscription_id, event_type)
+      select 'wbd_' || id, ${organizationId}, case when n % 1000 = 0 then ${rare} else ${mine} end,
+        case when n % 10000 = 2 then 'message.revoked' else 'message.received' end from n where n % 2 = 0
     `
     await tx`
-      insert into due_deliveries (id, organization_id, subscription_id, event_at, event_id, tried, due_at)
-      select 'wbd_' || id, ${organizationId}, ${mine}, now(), 'evt_' || n, n % 4 = 1, now() + interval '1 day' from n
+      insert into due_deliveries (id, organization_id, subscription_id, event_at, event_id, event_type, tried, due_at)
+      select 'wbd_' || id, ${organizationId}, ${mine}, now(), 'evt_' || n, 'message.received', n % 4 = 1,
+        now() + interval '1 day' from n
       where n % 2 = 1
     `
     await tx`insert into delivered_types values (${organizationId}, 'message.received'), (${organizationId}, 'message.revoked')`
@@ -112,6 +114,7 @@ test.each(lists)('a page of %s reads the rows of a page, however many there are'
 const few: [string, number, object][] = [
   ['a rare type', 5, { event_type: 'message.revoked' }],
   ['an event', 1, { event_id: 'evt_40000' }],
+  ['a rare type, dead', 5, { event_type: 'message.revoked', status: 'dead' }],
   ['an event, dead', 1, { event_id: 'evt_40000', status: 'dead' }],
   ['an event, failed', 1, { event_id: 'evt_40001', status: 'failed' }],
   ['an event, pending', 1, { event_id: 'evt_40003', status: 'pending' }],

@@ -11,11 +11,14 @@ export interface Burst extends Load {
   cpuMs: Record<string, number>
 }
 
+/** As much of a burst as its cost is divided by. */
+type Many = Pick<Burst, 'requests'>
+
 /** Reads a burst's cost. */
-export type Cpu<B extends Burst> = (burst: B) => Record<string, number>
+export type Cpu<B extends Many> = (burst: B) => Record<string, number>
 
 /** Processes that belong to the outside world and not to the price of a request. */
-const outside = ['simulator', 'generator']
+const outside = ['simulator', 'generator', 'publisher', 'receiver']
 
 export const allRoots = (project: Project): Roots => Object.assign({}, ...Object.values(project.roots())) as Roots
 
@@ -30,14 +33,14 @@ export async function burst(requests: Requests, connections: number, seconds: nu
 export const compareCpu = <B extends Burst>(name: FigureName, of: B[], by: B[], cpuMs: Cpu<B>): Figure =>
   compare(name, microsOf(of, cpuMs), microsOf(by, cpuMs), microsText)
 
-const microsOf = <B extends Burst>(bursts: B[], cpuMs: Cpu<B>) =>
+const microsOf = <B extends Many>(bursts: B[], cpuMs: Cpu<B>) =>
   bursts.map((burst) => {
     const inside = Object.entries(cpuMs(burst)).filter(([name]) => !outside.includes(name))
     return (sumOf(Object.fromEntries(inside)) * 1000) / burst.requests
   })
 
 /** `CPU of a send, c=64: 201 µs = gateway 41 + messaging 30 + …; beside it simulator 12, generator 9`, by medians. */
-export function cpuNote<B extends Burst>(title: string, bursts: B[], cpuMs: Cpu<B>): string {
+export function cpuNote<B extends Many>(title: string, bursts: B[], cpuMs: Cpu<B>): string {
   const names = Object.keys(bursts[0] ? cpuMs(bursts[0]) : {})
   const shareOf = (name: string) =>
     `${name} ${median(bursts.map((burst) => ((cpuMs(burst)[name] ?? 0) * 1000) / burst.requests)).toFixed(0)}`

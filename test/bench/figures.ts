@@ -70,6 +70,13 @@ export const figureKinds = {
     aim: 1.02,
   },
   deliveryLists: { title: 'worst list of many deliveries, p95', unit: 'ms', better: 'less', gate: 50, aim: 20 },
+  deliveryListsDepth: {
+    title: 'worst list p95, many deliveries / few',
+    unit: 'times',
+    better: 'less',
+    gate: 1.5,
+    aim: 1.1,
+  },
   deliveryScans: { title: '  of them read a whole table', unit: 'lists', better: 'less', gate: 0, aim: 0 },
   backlogBeside: {
     title: 'event → at the subscriber, 200/s, a backlog draining, p95',

@@ -1,5 +1,6 @@
 import type { Sql, TransactionSql } from '@app/shared/database.ts'
 import { firstIdAt } from '@app/shared/ids.ts'
+import { typeOf } from '../deliveries/type-of.ts'
 import { countReplayed } from '../replays/count-replayed.ts'
 import { notInCall } from './in-call.ts'
 import { type InLine, lockLines, promoteLines } from './lines.ts'
@@ -20,8 +21,8 @@ export async function giveUp(tx: TransactionSql, subscriptionId: string, why: Gi
         limit ${mostAtOnce} for update skip locked
       )) returning id, organization_id, subscription_id, replay_id, 'dead' as verdict
     ), ${countReplayed(tx)}
-    insert into dead_deliveries (id, organization_id, subscription_id, error_code)
-    select id, organization_id, subscription_id, ${why} from over on conflict (id) do nothing
+    insert into dead_deliveries (id, organization_id, subscription_id, event_type, error_code)
+    select id, organization_id, subscription_id, ${typeOf(tx)}, ${why} from over on conflict (id) do nothing
   `
   return count
 }
@@ -34,19 +35,26 @@ export function sweepExpired(sql: Sql): Promise<number> {
 
 /** A sweep: a subscription holds 100,000 open deliveries; beyond that its oldest are given up. */
 export function sweepOverflow(sql: Sql): Promise<number> {
-  return sql.begin((tx) =>
-    expire(
+  return sql.begin(async (tx) => {
+    const [full] = await fullest(tx)
+    if (!full) return 0
+    const { subscriptionId, beyond } = full
+    return expire(
       tx,
-      tx`
-        select d.id from (
-          select subscription_id, count(*) - ${keepOpenRows} as beyond from due_deliveries
-          group by 1 having count(*) > ${keepOpenRows} limit 1
-        ) s cross join lateral (
-          select id from due_deliveries where subscription_id = s.subscription_id order by id limit least(s.beyond, 5000)
-        ) d
-      `,
-    ),
-  )
+      tx`select id from due_deliveries where subscription_id = ${subscriptionId} order by id limit least(${beyond}::int, 5000)`,
+    )
+  })
+}
+
+/** All rows are counted, so they are read as they lie: a million by index took 3 s, longer than a statement may. */
+async function fullest(tx: TransactionSql) {
+  await tx`set local enable_seqscan = on`
+  const rows = await tx<{ subscriptionId: string; beyond: number }[]>`
+    select subscription_id, (count(*) - ${keepOpenRows})::int as beyond from due_deliveries
+    group by 1 having count(*) > ${keepOpenRows} limit 1
+  `
+  await tx`set local enable_seqscan = off`
+  return rows
 }
 
 async function expire(tx: TransactionSql, which: ReturnType<TransactionSql>) {
@@ -60,8 +68,8 @@ async function expire(tx: TransactionSql, which: ReturnType<TransactionSql>) {
       delete from due_deliveries where id = any(${rows.map(({ id }) => id)}) and ${notInCall(tx)}
       returning id, organization_id, subscription_id, line, replay_id, 'dead' as verdict
     ), ${countReplayed(tx)}, dead as (
-      insert into dead_deliveries (id, organization_id, subscription_id, error_code)
-      select id, organization_id, subscription_id, 'expired' from over on conflict (id) do nothing
+      insert into dead_deliveries (id, organization_id, subscription_id, event_type, error_code)
+      select id, organization_id, subscription_id, ${typeOf(tx)}, 'expired' from over on conflict (id) do nothing
     )
     select subscription_id, line from over
   `

@@ -79,7 +79,7 @@ const begin = (tx: TransactionSql, given: { lane: string; free: number; probe: s
         where subscription_id = g.lane and due_at is not null order by due_at limit 1
       ) as is_behind
     from json_to_recordset(${JSON.stringify(given)}::text::json) as g(lane text, free int, probe text)
-    left join subscriptions s on s.id = g.lane
+    left join lateral (select url, status, disabled_reason from subscriptions where id = g.lane limit 1) s on true
   ), picked as materialized (
     select p.id, p.attempts, p.begun_at from s cross join lateral (
       (select id, attempts, begun_at from due_deliveries

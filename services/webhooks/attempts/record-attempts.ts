@@ -1,6 +1,7 @@
 import { subscriptionDisabled } from '@app/shared/contracts/webhook-events.ts'
 import type { TransactionSql } from '@app/shared/database.ts'
 import type { Directive, Done } from '@app/shared/mailbox.ts'
+import { typeOf } from '../deliveries/type-of.ts'
 import { countReplayed } from '../replays/count-replayed.ts'
 import { isOperational, tellOf } from '../subscriptions/tell-of.ts'
 import { lockLines, promoteLines } from './lines.ts'
@@ -85,7 +86,7 @@ const write = (tx: TransactionSql, rows: object[]) => tx<{ id: string }[]>`
       case when u.verdict = 'again' and (s.id is null or s.status = 'disabled') then 'dead' else u.verdict end as verdict,
       case when u.verdict <> 'again' then u.code when s.id is null then 'subscription_deleted'
         when s.status = 'disabled' then 'subscription_disabled' end as code
-    from u left join subscriptions s on s.id = u.lane
+    from u left join lateral (select id, status from subscriptions where id = u.lane and u.verdict = 'again' limit 1) s on true
   ), made as (
     insert into attempts (delivery_id, number, started_at, duration_ms, response_status, response_body_snippet,
       error_code, error_message)
@@ -96,8 +97,8 @@ const write = (tx: TransactionSql, rows: object[]) => tx<{ id: string }[]>`
     where d.id = o.id and d.attempts = o.number and o.verdict in ('succeeded', 'dead')
     returning d.id, d.organization_id, d.subscription_id, d.replay_id, o.verdict, o.code
   ), dead as (
-    insert into dead_deliveries (id, organization_id, subscription_id, error_code)
-    select id, organization_id, subscription_id, code from over where verdict = 'dead' on conflict (id) do nothing
+    insert into dead_deliveries (id, organization_id, subscription_id, event_type, error_code)
+    select id, organization_id, subscription_id, ${typeOf(tx)}, code from over where verdict = 'dead' on conflict (id) do nothing
   ), ${countReplayed(tx)}, again as (
     update due_deliveries d set begun_at = null, tried = true, tries = o.tries,
       due_at = case when o.wait_ms is null then d.due_at else now() + o.wait_ms * interval '1 ms' end

@@ -39,8 +39,9 @@ beforeAll(async () => {
         select id, ${organizationId}, case when n % 1000 = 0 then ${rare} else ${mine} end, now(), 'evt-' || n,
           n % 500 = 2, (n % 500 = 2)::int, now() + interval '1 day' from n where n % 500 in (1, 2)
       ), x as (
-        insert into dead_deliveries (id, organization_id, subscription_id)
-        select id, ${organizationId}, case when n % 1000 = 0 then ${rare} else ${mine} end from n where n % 500 = 3
+        insert into dead_deliveries (id, organization_id, subscription_id, event_type)
+        select id, ${organizationId}, case when n % 1000 = 0 then ${rare} else ${mine} end, 'message.status'
+        from n where n % 500 = 3
       )
       insert into attempts (delivery_id, number, started_at, duration_ms, response_status)
       select id, 1, now(), 5, case when n % 500 in (2, 3) then 500 else 200 end from n where n % 500 <> 1

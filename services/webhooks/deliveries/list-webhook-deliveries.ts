@@ -67,7 +67,7 @@ function ofEvent(sql: Sql, asked: Asked, eventId: string) {
     where d.organization_id = ${organizationId} and d.event_id = ${eventId}
       ${event_type ? sql`and d.event_type = ${event_type}` : sql``}
       ${subscription_id ? sql`and d.subscription_id = ${subscription_id}` : sql``}
-      ${hasStatus(sql, query)} ${within(sql, sql`d`, asked)}
+      ${hasStatus(sql, query)} ${within(sql, sql`d.id`, asked)}
     order by d.id desc limit ${rows}
   `
 }
@@ -102,7 +102,7 @@ function byType(sql: Sql, asked: Asked) {
       where d.organization_id = ${organizationId}
         and (d.event_type, d.id) >= (t.event_type, ${from}) and (d.event_type, d.id) < (t.event_type, ${below})
         ${subscription_id ? sql`and d.subscription_id = ${subscription_id}` : sql``}
-        ${hasStatus(sql, query)} ${within(sql, sql`d`, asked)}
+        ${hasStatus(sql, query)} ${within(sql, sql`d.id`, asked)}
       order by d.event_type desc, d.id desc limit ${rows}
     ) d
     where t.organization_id = ${organizationId} ${event_type ? sql`and t.event_type = ${event_type}` : sql``}
@@ -110,24 +110,29 @@ function byType(sql: Sql, asked: Asked) {
   `
 }
 
-/** Open and dead deliveries stand in tables of their own. */
+/** Open and dead deliveries stand in tables of their own. Those of other types are not looked up. */
 function byStatus(sql: Sql, asked: Asked) {
   const { organizationId, query, rows } = asked
   const { status, subscription_id, event_type } = query
+  const isDead = status === 'dead'
   return sql`
-    select d.* from ${status === 'dead' ? sql`dead_deliveries` : sql`due_deliveries`} k
-    join lateral (select * from deliveries where id = k.id limit 1) d on true
+    select d.* from ${isDead ? sql`dead_deliveries` : sql`due_deliveries`} k
+    join lateral (
+      select * from deliveries where id = k.id
+        ${event_type ? sql`and coalesce(k.event_type, ${event_type}) = ${event_type} and event_type = ${event_type}` : sql``}
+      limit 1
+    ) d on true
     where k.organization_id = ${organizationId}
-      ${status === 'dead' ? sql`` : sql`and k.tried = ${status === 'failed'}`}
+      ${isDead ? sql`` : sql`and k.tried = ${status === 'failed'}`}
       ${subscription_id ? sql`and k.subscription_id = ${subscription_id}` : sql``}
-      ${event_type ? sql`and d.event_type = ${event_type}` : sql``}
-      ${within(sql, sql`k`, asked)}
-    order by k.id desc limit ${rows}
+      ${event_type && isDead ? sql`and k.event_type = ${event_type}` : sql``}
+      ${within(sql, sql`k.id collate "POSIX"`, asked)}
+    order by k.id collate "POSIX" desc limit ${rows}
   `
 }
 
 /** A range of ids: partitions out of it are not looked at. */
-const within = (sql: Sql, table: ReturnType<Sql>, { from, below }: Asked) => sql`
-  ${from === firstId ? sql`` : sql`and ${table}.id >= ${from}`}
-  ${below === lastId ? sql`` : sql`and ${table}.id < ${below}`}
+const within = (sql: Sql, id: ReturnType<Sql>, { from, below }: Asked) => sql`
+  ${from === firstId ? sql`` : sql`and ${id} >= ${from}`}
+  ${below === lastId ? sql`` : sql`and ${id} < ${below}`}
 `

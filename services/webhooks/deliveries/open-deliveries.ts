@@ -27,8 +27,8 @@ export const openDeliveries = (tx: TransactionSql, deliveries: NewDelivery[]) =>
     insert into deliveries (id, organization_id, subscription_id, event_type, event_id, event_at, replayed_from)
     select id, "organizationId", "subscriptionId", "eventType", "eventId", "eventAt", "replayedFrom" from d
   ), due as (
-    insert into due_deliveries (id, organization_id, subscription_id, event_at, event_id, due_at, replay_id)
-    select id, "organizationId", "subscriptionId", "eventAt", "eventId", now(), "replayId" from d order by id
+    insert into due_deliveries (id, organization_id, subscription_id, event_at, event_id, event_type, due_at, replay_id)
+    select id, "organizationId", "subscriptionId", "eventAt", "eventId", "eventType", now(), "replayId" from d order by id
   )
   insert into lanes as l (id, grp, due_at, arrivals)
   select d."subscriptionId", min(d."organizationId"),

@@ -32,18 +32,20 @@ export const before = (at: Date): string => firstIdAt('wbd', at).slice(0, timeLe
 /** Ids of dead or failed deliveries in the scope, oldest first. */
 export const idsIn = (sql: Sql | TransactionSql, scope: Scope, limit: number) => sql`
   select k.id from ${scope.source === 'dead' ? sql`dead_deliveries` : sql`due_deliveries`} k
-  where k.subscription_id = ${scope.subscriptionId} and k.id > ${scope.position} and k.id < ${scope.endId}
+  where k.subscription_id = ${scope.subscriptionId}
+    and k.id collate "POSIX" > ${scope.position} and k.id collate "POSIX" < ${scope.endId}
     ${scope.source === 'dead' ? diedBefore(sql, scope) : sql`and k.organization_id = ${scope.organizationId} and k.tried`}
-    ${scope.eventTypes === null ? sql`` : ofTypes(sql, scope.eventTypes)}
-  order by k.id limit ${limit}
+    ${scope.eventTypes === null ? sql`` : ofTypes(sql, scope.source, scope.eventTypes)}
+  order by k.id collate "POSIX" limit ${limit}
 `
 
 const diedBefore = (sql: Sql | TransactionSql, { matchedAt }: Scope) =>
   matchedAt === null ? sql`` : sql`and k.died_at <= ${matchedAt}::text::timestamptz`
 
-const ofTypes = (sql: Sql | TransactionSql, types: string[]) => sql`
-  and exists (select from deliveries d where d.id = k.id and d.event_type = any(${types}) limit 1)
-`
+const ofTypes = (sql: Sql | TransactionSql, source: Scope['source'], types: string[]) =>
+  source === 'dead'
+    ? sql`and k.event_type = any(${types})`
+    : sql`and exists (select from deliveries d where d.id = k.id and d.event_type = any(${types}) limit 1)`
 
 /** Counts what a job would replay, at most 100,000: beyond that it ends before the moment of the next one. */
 export async function matchDeliveries(sql: Sql | TransactionSql, scope: Scope): Promise<Matched> {

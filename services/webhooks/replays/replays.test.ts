@@ -69,7 +69,8 @@ async function die(count: number, { type = 'message.received', ageMs = 60_000, s
       insert into deliveries (id, organization_id, subscription_id, event_type, event_id)
       select id, ${organizationId}, ${subscription}, ${type}, event from r
     )
-    insert into dead_deliveries (id, organization_id, subscription_id) select id, ${organizationId}, ${subscription} from r
+    insert into dead_deliveries (id, organization_id, subscription_id, event_type)
+    select id, ${organizationId}, ${subscription}, ${type} from r
   `
   return rows
 }
@@ -279,8 +280,8 @@ test('beyond 100,000 a replay says where the next one begins', async () => {
   await sql.begin(async (tx) => {
     await tx`set local statement_timeout = 0`
     await tx`
-      insert into dead_deliveries (id, organization_id, subscription_id)
-      select t || lpad(n::text, 16, '0'), ${organizationId}, ${id} from unnest(${times}::text[]) t, generate_series(1, 100) n
+      insert into dead_deliveries (id, organization_id, subscription_id, event_type)
+      select t || lpad(n::text, 16, '0'), ${organizationId}, ${id}, 'message.received' from unnest(${times}::text[]) t, generate_series(1, 100) n
     `
   })
   const first = await replayMany({ dry_run: true })

@@ -40,7 +40,7 @@ async function enable(tx: TransactionSql, id: string, url: string) {
 async function replayable(tx: TransactionSql, id: string) {
   const [row] = await tx<{ count: number }[]>`
     select count(*)::int as count from dead_deliveries
-    where subscription_id = ${id} and id >= ${firstIdAt('wbd', payloadsSince())}
+    where subscription_id = ${id} and id collate "POSIX" >= ${firstIdAt('wbd', payloadsSince())}
   `
   return row?.count ?? 0
 }

@@ -18,31 +18,46 @@ import { type Page, p95OfPages, readsOfPages, readsText, scanFigure } from './me
 
 const subscribers = 5
 
-/** Every list of deliveries, with each of its filters, in a table of many: the worst p95. */
+/** There are many pages. */
+const mostRounds = 2
+
+/** Every list of deliveries, with each of its filters, in a table of many: the worst p95, and the worst against the same of few. */
 export async function measureDeliveryLists(bench: Bench): Promise<Result> {
   const project = await bench.project()
-  const { many } = sizesOf(bench.options)
+  const { few, many } = sizesOf(bench.options)
   const made = await subscribePaused(project)
   const [rareId = '', ...subscriptionIds] = made.map(({ id }) => id)
   try {
-    bench.say(`deliveries: writing ${many} deliveries …`)
-    const who = { rareId, subscriptionIds }
-    const pages = pagesOf(project, who, await fillDeliveries(project, who, many))
     await bench.plans()
-    const { lists } = await alternate(bench.options, { lists: (seconds) => p95OfPages(bench, pages, seconds) })
+    const who = { rareId, subscriptionIds }
+    const fewPages = pagesOf(project, who, await fillDeliveries(project, who, few))
+    const ofFew = await p95sOf(bench, fewPages)
+    bench.say(`deliveries: writing ${many} deliveries …`)
+    const pages = pagesOf(project, who, await fillDeliveries(project, who, many - few))
+    const ofMany = await p95sOf(bench, pages)
     const reads = await readsOfPages(bench, pages, /as attempt_count/)
     const p95s = pages
-      .map(({ name }) => ({ name, p95: median(lists.map((round) => round[name] ?? NaN)) }))
+      .map(({ name }) => ({ name, p95: ofMany[name] ?? NaN, few: ofFew[name] ?? NaN }))
       .toSorted((a, b) => b.p95 - a.p95)
     const [worst] = p95s
+    const [deepest] = p95s.toSorted((a, b) => b.p95 / b.few - a.p95 / a.few)
+    if (!worst || !deepest) throw new Error('no pages')
     return {
       figures: [
-        { name: 'deliveryLists', rounds: [worst?.p95 ?? NaN], from: worst?.name ?? '' },
+        { name: 'deliveryLists', rounds: [worst.p95], from: worst.name },
+        {
+          name: 'deliveryListsDepth',
+          rounds: [deepest.p95 / deepest.few],
+          from: `${deepest.name}, ${msText(deepest.p95)} : ${msText(deepest.few)}`,
+        },
         ...scanFigure('deliveryScans', reads),
       ],
       notes: [
-        `lists of ${many} deliveries, p95`,
-        ...p95s.map(({ name, p95 }) => `${msText(p95).padStart(12)}  ${name}${readsText(reads?.[name])}`),
+        `lists of ${many} deliveries : of ${few}, p95`,
+        ...p95s.map(
+          ({ name, p95, few: fewP95 }) =>
+            `${msText(p95).padStart(12)} : ${msText(fewP95).padEnd(9)}  ${name}${readsText(reads?.[name])}`,
+        ),
       ],
       details: { p95s, reads },
     }
@@ -50,6 +65,13 @@ export async function measureDeliveryLists(bench: Bench): Promise<Result> {
     await forgetOpenDeliveries(project)
     for (const subscription of made) await subscription.delete()
   }
+}
+
+/** Of each page the median over the rounds. */
+async function p95sOf(bench: Bench, pages: Page[]): Promise<Record<string, number>> {
+  const options = { ...bench.options, quick: true, rounds: Math.min(bench.options.rounds, mostRounds) }
+  const { lists } = await alternate(options, { lists: (seconds) => p95OfPages(bench, pages, seconds) })
+  return Object.fromEntries(pages.map(({ name }) => [name, median(lists.map((round) => round[name] ?? NaN))]))
 }
 
 /** Nobody is to be delivered to. */

@@ -1,5 +1,6 @@
 import { busPlaceOf } from '@app/deploy/stack/stack-file.ts'
 import type { Bench } from '../bench.ts'
+import { allRoots, cpuNote } from '../burst.ts'
 import { type Child, startChild } from '../child.ts'
 import type { FigureName } from '../figures.ts'
 import type { DeliveryLimit } from '../floors/delivery-limit.ts'
@@ -7,10 +8,12 @@ import type { QueuePeer } from '../floors/queue-peer.ts'
 import type { PublishEvents } from '../load/publish-events.ts'
 import type { Receiver } from '../load/receiver.ts'
 import type { Peer } from '../options.ts'
+import { cpuBetween, cpuMsOf } from '../processes.ts'
 import { drain } from '../project/backlog.ts'
 import { subscribe, type Subscription } from '../project/subscriptions.ts'
 import { until } from '../project/until.ts'
 import { alternate, compare, perSecondText } from '../rounds.ts'
+import { addStatements, costsOfOne, spentBetween, type Statement } from '../statements.ts'
 import type { Goal } from './goal.ts'
 
 /** About what is delivered in a second, so that a round takes about as long as was asked for. */
@@ -26,6 +29,13 @@ const figureOf: Record<Peer, FigureName> = {
 /** Whoever turns so many events into deliveries; answers the moment at which the first was begun. */
 type FanOut = (count: number, prefix: string) => Promise<{ startedAt: number }>
 
+/** What deliveries of the project have cost, until nothing was left of them. */
+interface Cost {
+  requests: number
+  cpuMs: Record<string, number>
+  statements: Statement[]
+}
+
 /** Deliveries a second, enqueue included: from the first event to the last new arrival at the subscriber. */
 export const measureFanOut: Goal = async (bench) => {
   const { options } = bench
@@ -36,6 +46,7 @@ export const measureFanOut: Goal = async (bench) => {
   const peers = await openPeers(bench, url)
   try {
     const { [options.quick ? 'quick' : 'whole']: aSecond } = deliveriesASecond
+    const costs: Cost[] = []
     const measure = (fanOut: FanOut) => (seconds: number) => rateOf(receiver, fanOut, seconds * aSecond)
     const rates = await alternate<string, number>(options, {
       limit: async (seconds) => {
@@ -43,9 +54,14 @@ export const measureFanOut: Goal = async (bench) => {
         return (await limit.ask('run', { receiverUrl: url, seconds, prefix: nextPrefix() })).perSecond
       },
       project: async (seconds) => {
-        const rate = await measure(project.fanOut)(seconds)
-        await drain(await bench.project())
-        return rate
+        const { cost, result } = await costOf(
+          bench,
+          seconds * aSecond,
+          { receiver, publisher: project.publisher },
+          () => measure(project.fanOut)(seconds),
+        )
+        costs.push(cost)
+        return result
       },
       ...Object.fromEntries(
         peers.map(({ name, child }) => [name, measure((count, prefix) => child.ask('burst', { count, prefix }))]),
@@ -55,12 +71,37 @@ export const measureFanOut: Goal = async (bench) => {
       compare(name, rates['project'] ?? [], rates[by] ?? [], perSecondText)
     return {
       figures: [against('fanOutLimit', 'limit'), ...peers.map(({ name }) => against(figureOf[name], name))],
-      details: rates,
+      notes: notesOf(costs),
+      details: { rates, costs },
     }
   } finally {
     await project.close()
     await Promise.all([receiver.stop(), limit.stop(), ...peers.map(({ child }) => child.stop())])
   }
+}
+
+async function costOf<T>(
+  bench: Bench,
+  requests: number,
+  beside: { receiver: { pid: number }; publisher: { pid: number } },
+  act: () => Promise<T>,
+): Promise<{ cost: Cost; result: T }> {
+  const project = await bench.project()
+  const roots = { ...allRoots(project), receiver: [beside.receiver.pid], publisher: [beside.publisher.pid] }
+  const [statementsBefore, before] = [await bench.statements(), cpuMsOf(roots)]
+  const result = await act()
+  await drain(project)
+  const cpuMs = cpuBetween(before, cpuMsOf(roots))
+  return { result, cost: { requests, cpuMs, statements: spentBetween(statementsBefore, await bench.statements()) } }
+}
+
+function notesOf(costs: Cost[]) {
+  const statements = addStatements(costs.map((cost) => cost.statements))
+  const count = costs.reduce((sum, { requests }) => sum + requests, 0)
+  return [
+    cpuNote('CPU of a delivery, the event’s fan-out included', costs, ({ cpuMs }) => cpuMs),
+    ...costsOfOne('a delivery', statements, count),
+  ]
 }
 
 let prefixes = 0
@@ -89,6 +130,7 @@ export async function openProjectSide(bench: Bench, url: string) {
   }
   const phoneNumberIds = numbers.map(({ phoneNumberId }) => phoneNumberId)
   return {
+    publisher,
     fanOut: (count: number, prefix: string) =>
       publisher.ask('burst', { bus, organizationId, phoneNumberIds, prefix, count }),
     async close() {

@@ -28,14 +28,16 @@ export interface PublishedEvent {
 const outstanding = 256
 const contact = { id: 'ctc_01JQ8Z6V0A7XJ2N5T9WQ3RBKCD', phone_number: '+15550123456', name: 'Ana' }
 
-async function publish(js: JetStreamClient, { organizationId, phoneNumberIds, prefix }: Events, n: number) {
+/** As it stands in an outbox. */
+function eventOf({ organizationId, phoneNumberIds, prefix }: Events, n: number) {
   const phoneNumberId = phoneNumberIds[n % phoneNumberIds.length] ?? ''
-  const eventId = `${prefix}:${n}`
-  const event = recorded(messageSent, dataOf(phoneNumberId), { organizationId, id: eventId, phoneNumberId })
+  return recorded(messageSent, dataOf(phoneNumberId), { organizationId, id: `${prefix}:${n}`, phoneNumberId })
+}
+
+async function publish(js: JetStreamClient, event: ReturnType<typeof eventOf>) {
   const carrier = headers()
   carrier.set(eventHeader, JSON.stringify(event.headers))
   await js.publish(event.subject, event.payload, { msgID: event.id, headers: carrier })
-  return eventId
 }
 
 const dataOf = (phoneNumberId: string) => ({
@@ -60,15 +62,16 @@ const dataOf = (phoneNumberId: string) => ({
 })
 
 const commands = {
-  /** So many as fast as the stream takes them; answers when the first was begun. */
+  /** So many as fast as the stream takes them; answers when the first was begun. They are there before, as the jobs of other queues are. */
   async burst(input: Events & { count: number }) {
+    const events = Array.from({ length: input.count }, (_, n) => eventOf(input, n))
     const nc = await connect({ ...operatorOptions(input.bus), noAsyncTraces: true })
     const js = nc.jetstream()
     const startedAt = Date.now()
-    let next = 0
+    const waiting = events.values()
     await Promise.all(
       Array.from({ length: outstanding }, async () => {
-        while (next < input.count) await publish(js, input, next++)
+        for (const event of waiting) await publish(js, event)
       }),
     )
     await nc.close()
@@ -81,7 +84,9 @@ const commands = {
     const events: PublishedEvent[] = []
     await pace(input.ratePerSecond, input.seconds, async (n) => {
       const at = epochMs()
-      events.push({ eventId: await publish(js, input, n), at })
+      const event = eventOf(input, n)
+      await publish(js, event)
+      events.push({ eventId: event.headers.event, at })
     })
     await nc.close()
     return events

@@ -14,7 +14,7 @@ export async function fillBacklog(project: Project, subscriptionIds: string[], c
     await numberRows(tx, events, days)
     await tx`update filled set at = date_trunc('milliseconds', at)`
     await fillEvents(tx, organizationId)
-    for (const [n, subscriptionId] of subscriptionIds.entries()) await fillDue(tx, organizationId, subscriptionId, n)
+    await fillDue(tx, organizationId, subscriptionIds)
   })
   for (const table of ['events', 'deliveries', 'due_deliveries'])
     await project.sql().unsafe(`analyze webhooks.${table}`)
@@ -35,19 +35,24 @@ async function fillEvents(tx: TransactionSql, organizationId: string) {
 }
 
 /** The id's time is the event's; its last characters tell the subscription, too. */
-async function fillDue(tx: TransactionSql, organizationId: string, subscriptionId: string, place: number) {
-  await tx`alter table filled add column if not exists id text`
-  await tx`update filled set id = 'wbd_' || left(characters, 10) || lpad(${String(place)}, 4, '0') || right(characters, 12)`
+async function fillDue(tx: TransactionSql, organizationId: string, subscriptionIds: string[]) {
+  await tx`
+    create temporary table due on commit drop as
+    select 'wbd_' || left(characters, 10) || lpad(place::text, 4, '0') || right(characters, 12) as id,
+      subscription_id, at, 'backlog:' || characters as event_id
+    from filled cross join unnest(${subscriptionIds}::text[]) with ordinality s(subscription_id, place) order by at
+  `
   await tx`
     insert into webhooks.deliveries (id, organization_id, subscription_id, event_type, event_id)
-    select id, ${organizationId}, ${subscriptionId}, ${type}, 'backlog:' || characters from filled
+    select id, ${organizationId}, subscription_id, ${type}, event_id from due
   `
   await tx`
-    insert into webhooks.due_deliveries (id, organization_id, subscription_id, event_at, event_id, due_at)
-    select id, ${organizationId}, ${subscriptionId}, at, 'backlog:' || characters, now() from filled order by at
+    insert into webhooks.due_deliveries (id, organization_id, subscription_id, event_at, event_id, event_type, due_at)
+    select id, ${organizationId}, subscription_id, at, event_id, ${type}, now() from due
   `
   await tx`
-    insert into webhooks.lanes as l (id, grp, due_at, arrivals) values (${subscriptionId}, ${organizationId}, now(), 1)
+    insert into webhooks.lanes as l (id, grp, due_at, arrivals)
+    select id, ${organizationId}, now(), 1 from unnest(${subscriptionIds}::text[]) id order by id
     on conflict (id) do update set due_at = now(), arrivals = l.arrivals + 1
   `
 }
@@ -58,4 +63,9 @@ export async function backlogLeft(project: Project, subscriptionIds: string[]): 
     select count(*)::int as count from webhooks.due_deliveries where subscription_id = any(${subscriptionIds})
   `
   return row?.count ?? 0
+}
+
+/** Takes away what is left of them. */
+export async function forgetBacklog(project: Project, subscriptionIds: string[]): Promise<void> {
+  await project.sql()`delete from webhooks.due_deliveries where subscription_id = any(${subscriptionIds})`
 }

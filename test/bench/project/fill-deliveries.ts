@@ -35,14 +35,7 @@ export async function fillDeliveries(
   await makePastPartitions(project, days)
   await sql.begin(async (tx) => {
     await numberRows(tx, count, days)
-    await tx`alter table filled add column subscription_id text, add column event_type text`
-    const { subscriptionIds, rareId } = subscribers
-    await tx`
-      update filled set
-        subscription_id = case when n % 1000 < 4 then ${rareId} else (${subscriptionIds}::text[])[1 + n % ${subscriptionIds.length}::int] end,
-        event_type = case when n % 10000 = 101 then ${rareType} else (${types}::text[])[1 + n % ${types.length}::int] end
-    `
-    await fillRows(tx, organizationId)
+    await fillRows(tx, organizationId, subscribers)
   })
   for (const table of tables) await sql.unsafe(`vacuum (analyze) webhooks.${table}`)
   const [middle] = await sql<{ deliveryId: string; eventId: string }[]>`
@@ -55,22 +48,27 @@ export async function fillDeliveries(
 
 const tables = ['deliveries', 'due_deliveries', 'dead_deliveries', 'attempts']
 
-async function fillRows(tx: TransactionSql, organizationId: string) {
+async function fillRows(tx: TransactionSql, organizationId: string, { subscriptionIds, rareId }: Subscribers) {
+  const subscriptionId = tx`case when n % 1000 < 4 then ${rareId}
+    else (${subscriptionIds}::text[])[1 + n % ${subscriptionIds.length}::int] end`
+  const eventType = tx`case when n % 10000 = 101 then ${rareType}
+    else (${types}::text[])[1 + n % ${types.length}::int] end`
   await tx`
     insert into webhooks.deliveries (id, organization_id, subscription_id, event_type, event_id)
-    select 'wbd_' || characters, ${organizationId}, subscription_id, event_type, 'filled:' || n from filled
+    select 'wbd_' || characters, ${organizationId}, ${subscriptionId}, ${eventType}, 'filled:' || n from filled
   `
   await tx`
     insert into webhooks.delivered_types (organization_id, event_type)
-    select distinct ${organizationId}, event_type from filled on conflict do nothing
+    select ${organizationId}, unnest(${[...types, rareType]}::text[]) on conflict do nothing
   `
   await tx`
-    insert into webhooks.dead_deliveries (id, organization_id, subscription_id)
-    select 'wbd_' || characters, ${organizationId}, subscription_id from filled where n % 100 = 1
+    insert into webhooks.dead_deliveries (id, organization_id, subscription_id, event_type)
+    select 'wbd_' || characters, ${organizationId}, ${subscriptionId}, ${eventType} from filled where n % 100 = 1
   `
   await tx`
-    insert into webhooks.due_deliveries (id, organization_id, subscription_id, event_at, event_id, attempts, tries, tried, due_at)
-    select 'wbd_' || characters, ${organizationId}, subscription_id, at, 'filled:' || n, 3 - n % 100, 3 - n % 100, n % 100 = 2,
+    insert into webhooks.due_deliveries (id, organization_id, subscription_id, event_at, event_id, event_type, attempts, tries,
+      tried, due_at)
+    select 'wbd_' || characters, ${organizationId}, ${subscriptionId}, at, 'filled:' || n, ${eventType}, 3 - n % 100, 3 - n % 100, n % 100 = 2,
       now() + interval '1 day'
     from filled where n % 100 in (2, 3)
   `

@@ -1,0 +1,80 @@
+import { openDatabase, type Sql } from '@app/shared/database.ts'
+import type { Lane } from '@app/shared/lanes.ts'
+import { createTestDatabase } from '@app/test/database.ts'
+import { newId } from '@app/shared/ids.ts'
+import { afterAll, beforeAll, expect, test } from 'vitest'
+import { recordEvents, toRow } from '../fan-out/record-events.ts'
+import { createLaneHealth } from './lane-health.ts'
+import { openAttempts } from './open-attempts.ts'
+import { createPayloads } from './payloads.ts'
+import { recordAttempts } from './record-attempts.ts'
+
+/**
+ * A queue is empty most of the time, and is vacuumed then. What Postgres plans for it afterwards it keeps while it fills,
+ * perhaps for a minute: a delivery must be looked up by its key all the same.
+ */
+let database: Awaited<ReturnType<typeof createTestDatabase>>
+let sql: Sql
+const [organizationId, laneId] = [newId('org'), newId('wbs')]
+
+beforeAll(async () => {
+  database = await createTestDatabase('webhooks')
+  // One connection, whose statements can be asked for.
+  sql = openDatabase(database.url, 'webhooks', { max: 1 })
+  await sql`
+    insert into subscriptions (id, organization_id, url, events, created_at, updated_at)
+    values (${laneId}, ${organizationId}, 'https://example.com/', '{message.sent}', now() - interval '1 hour', now())
+  `
+  await deliver()
+  await sql`vacuum (analyze) due_deliveries`
+  for (let n = 0; n < 12; n++) await deliver()
+})
+afterAll(async () => {
+  await sql.end()
+  await database.drop()
+})
+
+/** One event, from its fan-out to the record of its delivery. */
+async function deliver() {
+  const headers = {
+    organization: organizationId,
+    event: newId('evt'),
+    type: 'message.sent',
+    at: new Date().toISOString(),
+  }
+  const row = toRow({ subject: 'event.messaging.message-sent', headers, payload: Buffer.from('{}') })
+  await recordEvents(sql, row ? [row] : [])
+  const lane: Lane = { id: laneId, group: organizationId, arrivals: '0', heldUntil: '', failures: 0, pacedMs: 0 }
+  const items = await sql.begin((tx) => openAttempts(tx, createPayloads(), [{ lane, free: 10, fresh: true }]))
+  expect(items).toHaveLength(1)
+  const attempt = { startedAtMs: Date.now(), durationMs: 1, status: 200, snippet: '', error: null }
+  const done = items.map((item) => ({ item, lane, outcome: { kind: 'succeeded', attempt } as const }))
+  await sql.begin((tx) => recordAttempts(tx, done, createLaneHealth()))
+}
+
+test.each([
+  ['begins', 'update due_deliveries d set attempts'],
+  ['is recorded', 'delete from due_deliveries d using o'],
+])('an attempt %s by the key of its delivery, although the table was empty', async (_, text) => {
+  const [kept] = await sql<{ name: string; genericPlans: string; parameters: number }[]>`
+    select name, generic_plans, cardinality(parameter_types) as parameters from pg_prepared_statements where strpos(statement, ${text}) > 0
+  `
+  expect(Number(kept?.genericPlans)).toBeGreaterThan(0)
+  const given = ["'[]'", ...Array.from({ length: (kept?.parameters ?? 1) - 1 }, () => '25')].join()
+  const plan = JSON.stringify(await sql.unsafe(`explain (format json) execute "${kept?.name}" (${given})`))
+  expect(plan).toContain('due_deliveries_pkey')
+  expect(plan).not.toContain('due_deliveries_list')
+  expect(scanned(plan)).toEqual([])
+})
+
+/** Whatever the planner expects of a table: without its key, which no test needs any more, no other index is taken for one. */
+test.each(['due_deliveries', 'dead_deliveries'])('in %s no index but the key leads to an id', async (table) => {
+  await sql.unsafe(`alter table ${table} drop constraint ${table}_pkey`)
+  const plan = JSON.stringify(await sql.unsafe(`explain (format json) select from ${table} where id = 'wbd_1'`))
+  expect(plan).toContain('"Filter":"(id = ')
+  expect(plan).not.toContain('Index Cond')
+})
+
+/** Tables that a plan reads in sequence. */
+const scanned = (plan: string) =>
+  [...plan.matchAll(/"Seq Scan"[^{}]*?"Relation Name":"(\w+)"/g)].map(([, table]) => table)
