@@ -1,4 +1,5 @@
 import postgres, { type Sql } from 'postgres'
+import { composePromises } from './query-promise.ts'
 
 export type { Fragment, Sql, TransactionSql } from 'postgres'
 
@@ -7,7 +8,7 @@ export type { Fragment, Sql, TransactionSql } from 'postgres'
  * driver's `postgres.camel` would change those too). A statement ends after 3 s, a lock wait after 1 s.
  */
 export function openDatabase(url: string, schema: string, { max = 10 } = {}): Sql {
-  return postgres(url, {
+  const sql = postgres(url, {
     max,
     connect_timeout: 5,
     // In seconds. The driver's own grows to 20 s: measured after a restart of 0.7 s, an insert waited for 15 s.
@@ -23,6 +24,8 @@ export function openDatabase(url: string, schema: string, { max = 10 } = {}): Sq
     },
     onnotice: () => {},
   })
+  composePromises(sql)
+  return sql
 }
 
 /** Whether the database itself failed (away, restarting, full, read-only, cancelled), not the statement. Then nothing is held against the work. */
