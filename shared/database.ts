@@ -1,4 +1,5 @@
 import postgres, { type Sql } from 'postgres'
+import { composePromises } from './query-promise.ts'
 
 export type { Fragment, Sql, TransactionSql } from 'postgres'
 
@@ -10,7 +11,7 @@ export type { Fragment, Sql, TransactionSql } from 'postgres'
  * made then, to read all of it, is kept while it fills: so a table is read whole only where nothing else will do.
  */
 export function openDatabase(url: string, schema: string, { max = 10 } = {}): Sql {
-  return postgres(url, {
+  const sql = postgres(url, {
     max,
     connect_timeout: 5,
     // In seconds. The driver's own grows to 20 s: measured after a restart of 0.7 s, an insert waited for 15 s.
@@ -27,6 +28,8 @@ export function openDatabase(url: string, schema: string, { max = 10 } = {}): Sq
     },
     onnotice: () => {},
   })
+  composePromises(sql)
+  return sql
 }
 
 /** Whether the database itself failed (away, restarting, full, read-only, cancelled), not the statement. Then nothing is held against the work. */

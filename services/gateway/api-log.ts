@@ -1,15 +1,15 @@
+import { randomUUID } from 'node:crypto'
 import { setTimeout } from 'node:timers/promises'
 import { call, systemCaller } from '@app/shared/ask.ts'
-import { type ApiCall, recordApiCalls } from '@app/shared/contracts/platform.ts'
+import type { Input } from '@app/shared/contract.ts'
+import { recordApiCalls } from '@app/shared/contracts/platform.ts'
 import type { Service } from '@app/shared/service.ts'
 import { Counter } from 'prom-client'
-import type { z } from 'zod'
 import { pathOf } from './exchange/answer.ts'
 import type { Exchange } from './exchange/exchange.ts'
 
 const flushEveryMs = 200
 const flushAtCalls = 500
-/** The contract's own bound. */
 const maxBatch = 2_000
 /** Half a minute of 2,000 requests a second, some 25 MB; what comes beyond that while the platform service is away is dropped. */
 const maxWaiting = 60_000
@@ -18,7 +18,15 @@ const stopWithinMs = 2_000
 const maxPathLength = 1_024
 const isPublic = /^\/v1(\/|\?|$)/
 
-type Entry = z.input<typeof ApiCall>
+type Batch = Input<typeof recordApiCalls>['body']
+/** A call, as the columns of the log have it. */
+type Entry = Record<Exclude<keyof Batch, 'batch'>, string | number | null>
+
+/** A batch on its way. */
+interface Sent {
+  body: Batch
+  calls: number
+}
 
 export interface ApiLog {
   record: (exchange: Exchange, status: number, durationMs: number) => void
@@ -34,18 +42,20 @@ export function startApiLog(service: Pick<Service, 'request' | 'isConnected' | '
     registers: [service.probes.metrics],
   })
   const waiting: Entry[] = []
+  /** What goes again, as it is, until it is known to be recorded: the receiver knows it by its name. */
+  let sent: Sent | null = null
   let sending: Promise<void> | null = null
   let failing = false
   let retryAt = 0
   const timer = setInterval(() => void flush(), flushEveryMs)
 
-  /** A batch of which nobody knows whether it arrived goes again: the receiver knows the request ids. */
   function flush(): Promise<void> {
-    if (sending || waiting.length === 0 || performance.now() < retryAt) return sending ?? Promise.resolve()
-    const calls = waiting.slice(0, maxBatch)
-    sending = call(service, recordApiCalls, { body: { calls } }, systemCaller())
+    if (sending || performance.now() < retryAt) return sending ?? Promise.resolve()
+    if (!sent && waiting.length === 0) return Promise.resolve()
+    sent ??= batchOf(waiting.splice(0, maxBatch))
+    sending = call(service, recordApiCalls, { body: sent.body }, systemCaller())
       .then(() => {
-        waiting.splice(0, calls.length)
+        sent = null
         note(false)
       })
       .catch((err: unknown) => {
@@ -64,20 +74,38 @@ export function startApiLog(service: Pick<Service, 'request' | 'isConnected' | '
   return {
     record(exchange, status, durationMs) {
       if (!isPublic.test(exchange.request.raw.url ?? '')) return
-      if (waiting.length >= maxWaiting) return dropped.inc()
+      if (waiting.length + (sent?.calls ?? 0) >= maxWaiting) return dropped.inc()
       waiting.push(entryOf(exchange, status, durationMs))
       if (waiting.length >= flushAtCalls) void flush()
     },
     async stop() {
       clearInterval(timer)
       const giveUpAt = performance.now() + stopWithinMs
-      while (waiting.length > 0 && performance.now() < giveUpAt) {
+      while ((sent || waiting.length > 0) && performance.now() < giveUpAt) {
         retryAt = 0
         await flush()
         if (failing) await setTimeout(flushEveryMs)
       }
     },
   }
+}
+
+/** Column by column, a line for each call: none of the values can hold a line break, they come from a request line. */
+function batchOf(calls: Entry[]): Sent {
+  const lines = (column: keyof Entry) => calls.map((one) => one[column]).join('\n')
+  const body = {
+    batch: randomUUID(),
+    at: lines('at'),
+    organization_id: lines('organization_id'),
+    key_id: lines('key_id'),
+    request_id: lines('request_id'),
+    method: lines('method'),
+    path: lines('path'),
+    status: lines('status'),
+    duration_ms: lines('duration_ms'),
+    ip: lines('ip'),
+  }
+  return { body, calls: calls.length }
 }
 
 function entryOf({ request, requestId, identity, ip }: Exchange, status: number, durationMs: number): Entry {

@@ -1,4 +1,4 @@
-import { createHash, createHmac, timingSafeEqual } from 'node:crypto'
+import { createHmac, hash, timingSafeEqual } from 'node:crypto'
 import type { ServerResponse } from 'node:http'
 import { ask } from '@app/shared/ask.ts'
 import { acceptCallback } from '@app/shared/contracts/messaging.ts'
@@ -80,11 +80,10 @@ const isSigned = (body: Uint8Array, signature: string, appSecret: string) =>
   isSame(signature, `sha256=${createHmac('sha256', appSecret).update(body).digest('hex')}`)
 
 /** Compares in constant time, whatever the lengths. */
-function isSame(given: unknown, expected: string) {
-  return typeof given === 'string' && timingSafeEqual(digest(given), digest(expected))
-}
+const isSame = (given: unknown, expected: string) =>
+  typeof given === 'string' && timingSafeEqual(digest(given), digest(expected))
 
-const digest = (text: string) => createHash('sha256').update(text).digest()
+const digest = (text: string) => hash('sha256', text, 'buffer')
 
 function say(app: App, response: ServerResponse, status: number, text: string) {
   const headers = ['Content-Type', 'text/plain; charset=utf-8', 'X-Content-Type-Options', 'nosniff']

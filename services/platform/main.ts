@@ -16,7 +16,7 @@ import { connectAccount } from './accounts/connect-account.ts'
 import { findAccount } from './accounts/find-account.ts'
 import { listAccounts } from './accounts/list-accounts.ts'
 import { explainRequest } from './api-log/explain-request.ts'
-import { apiLog, recordApiCalls } from './api-log/record-api-calls.ts'
+import { apiLog, recordApiCalls, sweepBatches } from './api-log/record-api-calls.ts'
 import type { App } from './app.ts'
 import { archiveCustomer } from './customers/archive-customer.ts'
 import { createCustomer } from './customers/create-customer.ts'
@@ -70,7 +70,10 @@ const app: App = {
   upstreamAppSecret: env.UPSTREAM_APP_SECRET,
   publicUrl: env.PUBLIC_URL,
 }
-const housekeeping = await startHousekeeping(app, { partitions: [apiLog], sweeps: [sweepKeys, sweepOnboardings] })
+const housekeeping = await startHousekeeping(app, {
+  partitions: [apiLog],
+  sweeps: [sweepKeys, sweepOnboardings, sweepBatches],
+})
 const polling = startPolling(app)
 const resuming = startResuming(app)
 const reports = consumeAccountReports(app, polling)

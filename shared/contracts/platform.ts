@@ -99,22 +99,26 @@ export const findAccount = rpc({
 })
 
 /** One call of the public API, as the API log keeps it (30 days). */
-export const ApiCall = z.object({
-  at: time,
-  organization_id: z.string().nullable(),
-  key_id: z.string().nullable(),
-  request_id: z.string(),
-  method: z.string(),
-  path: z.string().meta({ description: 'Without the query string.' }),
-  status: z.int(),
-  duration_ms: z.number(),
-  ip: z.string(),
-})
+/** The values of many calls, a line for each; none of them holds a line break, and an empty one is none. */
+const lines = z.string()
 
 export const recordApiCalls = rpc({
   subject: 'rpc.platform.record-api-calls',
   summary: 'Keep a batch of API calls in the log',
-  body: z.object({ calls: z.array(ApiCall).max(2000) }),
+  description:
+    'Column by column, as Postgres takes them: as objects, a call cost platform and Postgres 14 µs instead of 4, half of a GET /me.',
+  body: z.object({
+    batch: z.string().meta({ description: 'Its own name, by which it is known when it comes again.' }),
+    at: lines,
+    organization_id: lines,
+    key_id: lines,
+    request_id: lines,
+    method: lines,
+    path: lines.meta({ description: 'Without the query string.' }),
+    status: lines,
+    duration_ms: lines,
+    ip: lines,
+  }),
   answer: z.object({ recorded: z.int() }),
 })
 

@@ -16,7 +16,8 @@ interface IssuedKey {
   features: Array<'messaging' | 'platform' | 'webhooks'>
 }
 
-type ApiCalls = Input<typeof recordApiCalls>['body']['calls']
+type Batch = Input<typeof recordApiCalls>['body']
+type ApiCall = Record<Exclude<keyof Batch, 'batch'>, string>
 
 /** The platform service, as far as the gateway knows it, with keys and numbers that tests make. */
 export interface TestPlatform {
@@ -25,7 +26,11 @@ export interface TestPlatform {
   accounts: Set<string>
   /** How often a key or a number was looked up. */
   lookUps: { keys: number; accounts: number }
-  apiCalls: ApiCalls
+  apiCalls: ApiCall[]
+  /** Names of the batches that they came in. */
+  batches: string[]
+  /** What happens between the recording of a batch and the answer. */
+  afterRecording: () => void
   /** Each look-up waits for it before it answers, having read before. */
   delay: () => Promise<unknown>
   stop: () => Promise<void>
@@ -42,6 +47,8 @@ export async function startTestPlatform(service: Service): Promise<TestPlatform>
     accounts: new Set(),
     lookUps: { keys: 0, accounts: 0 },
     apiCalls: [],
+    batches: [],
+    afterRecording: () => {},
     delay: () => Promise.resolve(),
     stop: () => serving.stop(),
   }
@@ -59,11 +66,23 @@ export async function startTestPlatform(service: Service): Promise<TestPlatform>
       return Promise.resolve({ account_id: newId('acc'), phone_number_id: params.phone_number_id, customer_id: null })
     },
     recordApiCalls(_app, { body }) {
-      platform.apiCalls.push(...body.calls)
-      return Promise.resolve({ recorded: body.calls.length })
+      const calls = callsOf(body)
+      platform.apiCalls.push(...calls)
+      platform.batches.push(body.batch)
+      platform.afterRecording()
+      return Promise.resolve({ recorded: calls.length })
     },
   })
   return platform
+}
+
+/** The lines of the columns, call by call. */
+function callsOf(batch: Batch): ApiCall[] {
+  const names = Object.keys(batch).filter((name): name is keyof ApiCall => name !== 'batch')
+  const columns = names.map((name) => batch[name].split('\n'))
+  return batch.request_id
+    .split('\n')
+    .map((_id, row) => Object.fromEntries(names.map((name, n) => [name, columns[n]?.[row]])) as ApiCall)
 }
 
 const newKey = (): IssuedKey => ({

@@ -1,8 +1,10 @@
+import { randomUUID } from 'node:crypto'
 import { startHousekeeping } from '@app/shared/housekeeping.ts'
 import { newId } from '@app/shared/ids.ts'
 import { afterAll, beforeAll, expect, test } from 'vitest'
 import { ask, startTestApp, type TestApp } from '../testing/app.ts'
-import { apiLog, recordApiCalls } from './record-api-calls.ts'
+import { explainRequest } from './explain-request.ts'
+import { apiLog, recordApiCalls, sweepBatches } from './record-api-calls.ts'
 
 let it: TestApp
 beforeAll(async () => {
@@ -19,56 +21,92 @@ const callAt = (at: string) => ({
   request_id: newId('req'),
   method: 'GET',
   path: '/v1/me',
-  status: 200,
-  duration_ms: 1.5,
+  status: '200',
+  duration_ms: '1.5',
   ip: '127.0.0.1',
 })
 
+type Call = ReturnType<typeof callAt>
+
+/** The calls as a batch of that name. */
+function batchOf(calls: Call[], batch: string = randomUUID()) {
+  const lines = (column: keyof Call) => calls.map((one) => one[column]).join('\n')
+  const columns = Object.keys(callAt('')) as (keyof Call)[]
+  return { batch, ...(Object.fromEntries(columns.map((column) => [column, lines(column)])) as Call) }
+}
+
 const logged = (requestIds: string[]) => it.app.sql`
   select at, organization_id, key_id, request_id, method, path, status, duration_ms, ip, tableoid::regclass::text as place
-  from api_log where request_id = any(${requestIds})
+  from api_log where request_id = any(${requestIds}) order by request_id
 `
 
 test('keeps every call of a batch, with and without a key, in the partition of its day', async () => {
   const now = new Date()
   const first = callAt(now.toISOString())
-  const second = { ...callAt(now.toISOString()), organization_id: null, key_id: null, status: 401 }
-  expect(await ask(it.app, recordApiCalls, { calls: [first, second] })).toEqual({ recorded: 2 })
-  const rows = await logged([first.request_id, second.request_id])
+  // One of its columns differs from all others' in each row, so that no two can be mixed up.
+  const second = { ...callAt(now.toISOString()), organization_id: '', key_id: '', status: '401', path: '/v1/a,{"}\\' }
+  const third = { ...callAt(now.toISOString()), duration_ms: '12.25', method: 'POST', ip: '' }
+  expect(await ask(it.app, recordApiCalls, batchOf([first, second, third]))).toEqual({ recorded: 3 })
   const place = `api_log_${now.toISOString().slice(0, 10).replaceAll('-', '')}`
-  expect(rows).toEqual(
-    expect.arrayContaining(
-      [first, second].map((call) => ({
-        at: now,
-        organizationId: call.organization_id,
-        keyId: call.key_id,
-        requestId: call.request_id,
-        method: 'GET',
-        path: '/v1/me',
-        status: call.status,
-        durationMs: 1.5,
-        ip: '127.0.0.1',
-        place,
-      })),
-    ),
+  expect([...(await logged([first, second, third].map((one) => one.request_id)))]).toEqual(
+    [first, second, third].map((call) => ({
+      at: now,
+      organizationId: call.organization_id || null,
+      keyId: call.key_id || null,
+      requestId: call.request_id,
+      method: call.method,
+      path: call.path,
+      status: Number(call.status),
+      durationMs: Number(call.duration_ms),
+      ip: call.ip,
+      place,
+    })),
   )
 })
 
-test('a batch that comes again is recorded once', async () => {
-  const calls = [callAt(new Date().toISOString()), callAt(new Date().toISOString())]
-  await ask(it.app, recordApiCalls, { calls })
-  const late = callAt(new Date().toISOString())
-  expect(await ask(it.app, recordApiCalls, { calls: [...calls, late] })).toEqual({ recorded: 1 })
+test('a call without a key and without an address may be alone in its batch', async () => {
+  const call = { ...callAt(new Date().toISOString()), organization_id: '', key_id: '', ip: '' }
+  expect(await ask(it.app, recordApiCalls, batchOf([call]))).toEqual({ recorded: 1 })
+  expect(await logged([call.request_id])).toMatchObject([{ organizationId: null, keyId: null, ip: '' }])
 })
 
-test('an empty batch records nothing', async () => {
-  expect(await ask(it.app, recordApiCalls, { calls: [] })).toEqual({ recorded: 0 })
+test('a batch that comes again is recorded once, also while it is being recorded', async () => {
+  const batch = batchOf([callAt(new Date().toISOString()), callAt(new Date().toISOString())])
+  const times = await Promise.all([1, 2, 3].map(() => ask(it.app, recordApiCalls, batch)))
+  expect(times.map(({ recorded }) => recorded).toSorted((a, b) => a - b)).toEqual([0, 0, 2])
+  expect(await ask(it.app, recordApiCalls, batch)).toEqual({ recorded: 0 })
+  expect(await logged(batch.request_id.split('\n'))).toHaveLength(2)
+})
+
+test('a batch that cannot be recorded leaves nothing, so that its repetition is recorded', async () => {
+  const call = callAt(new Date().toISOString())
+  const name = randomUUID()
+  await expect(ask(it.app, recordApiCalls, batchOf([{ ...call, status: 'none' }], name))).rejects.toThrow('integer')
+  expect(await ask(it.app, recordApiCalls, batchOf([call], name))).toEqual({ recorded: 1 })
+})
+
+test('the names of batches are forgotten after a day', async () => {
+  const [old, young] = [randomUUID(), randomUUID()]
+  for (const name of [old, young]) await ask(it.app, recordApiCalls, batchOf([callAt(new Date().toISOString())], name))
+  await it.app.sql`update api_log_batches set recorded_at = now() - interval '25 hours' where id = ${old}`
+  expect(await sweepBatches(it.app.sql)).toBe(1)
+  const left = await it.app.sql`select id from api_log_batches where id in (${old}, ${young})`
+  expect([...left]).toEqual([{ id: young }])
 })
 
 test('a gateway with a wrong clock does not fill days that have no partition', async () => {
   const calls = [callAt('2001-01-01T00:00:00.000Z'), callAt('2999-01-01T00:00:00.000Z')]
-  await ask(it.app, recordApiCalls, { calls })
+  await ask(it.app, recordApiCalls, batchOf(calls))
   const rows = await logged(calls.map(({ request_id }) => request_id))
   expect(rows).toHaveLength(2)
   for (const row of rows) expect(row['place']).toMatch(/^api_log_\d{8}$/)
+})
+
+test('a call is found by its request id among many', async () => {
+  const calls = Array.from({ length: 2_000 }, () => callAt(new Date().toISOString()))
+  await ask(it.app, recordApiCalls, batchOf(calls))
+  const { request_id: id = '', key_id: keyId } = calls[1_234] ?? {}
+  const { history } = await ask(it.app, explainRequest, { id })
+  expect(history).toMatchObject([{ what: 'GET /v1/me: 200', details: { key_id: keyId, duration_ms: 1.5 } }])
+  await expect(ask(it.app, explainRequest, { id: newId('req') })).rejects.toThrow('No such resource')
 })
