@@ -117,10 +117,13 @@ test('while a peer is away it is unavailable; the same call again tells it, with
 test('a change that waited for another one keeps it', async () => {
   const { id } = await organizationWithNumbers()
   const { promise: held, resolve: release } = Promise.withResolvers<void>()
+  const { promise: begun, resolve: noteBegun } = Promise.withResolvers<void>()
   const other = it.app.sql.begin(async (tx) => {
     await tx`update organizations set settings = '{"ordering":"relaxed"}' where id = ${id}`
+    noteBegun()
     await held
   })
+  await begun
   const change = ask(it.app, updateOrganization, { organization_id: id, subscription: 'lapsed' })
   await untilSomebodyWaits()
   release()
