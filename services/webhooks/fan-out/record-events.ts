@@ -83,7 +83,7 @@ const textOf = ({ payload }: EventRow) =>
 /** Events of a batch that agree in what decides who gets them are matched as one: an audience. */
 function numberAudiences(rows: EventRow[]) {
   const numbers = new Map<string, number>()
-  const audiences: { k: number; organization_id: string; type: string; phone: string | null }[] = []
+  const audiences: Audience[] = []
   const events = rows.map(({ head }, n) => {
     const { organization_id, type, phone, ...rest } = head
     const name = `${organization_id} ${type} ${phone ?? ''}`
@@ -95,6 +95,24 @@ function numberAudiences(rows: EventRow[]) {
   return { events, audiences }
 }
 
+interface Audience {
+  k: number
+  organization_id: string
+  type: string
+  phone: string | null
+}
+
+/** A part of the statement, `m`: the subscriptions that select an audience. */
+const subscribers = (sql: Sql | TransactionSql, audiences: Audience[]) => sql`
+  m as materialized (
+    select a.k, s.id as subscription_id, s.status, s.created_at, s.status = 'active' or ${pausedItself(sql)} as is_tried
+    from json_to_recordset(${JSON.stringify(audiences)}::text::json) as a(k int, organization_id text, type text, phone text)
+    join subscriptions s on s.organization_id = a.organization_id and a.type = any(s.events)
+      and (s.status <> 'disabled' or s.disabled_at > now() - interval '30 days')
+      and (a.phone is null or s.phone_number_ids is null or s.phone_number_ids = '{}' or a.phone = any(s.phone_number_ids))
+  )
+`
+
 async function insert(sql: Sql | TransactionSql, rows: EventRow[]): Promise<number> {
   const { events, audiences } = numberAudiences(rows)
   const [made] = await sql<{ count: number }[]>`
@@ -102,13 +120,7 @@ async function insert(sql: Sql | TransactionSql, rows: EventRow[]): Promise<numb
       select * from json_to_recordset(${JSON.stringify(events)}::text::json)
         as e(n int, k int, organization_id text, event_id text, type text, source text, line text,
           "except" text, at timestamptz, trace text, id_time text)
-    ), m as materialized (
-      select a.k, s.id as subscription_id, s.status, s.created_at, s.status = 'active' or ${pausedItself(sql)} as is_tried
-      from json_to_recordset(${JSON.stringify(audiences)}::text::json) as a(k int, organization_id text, type text, phone text)
-      join subscriptions s on s.organization_id = a.organization_id and a.type = any(s.events)
-        and (s.status <> 'disabled' or s.disabled_at > now() - interval '30 days')
-        and (a.phone is null or s.phone_number_ids is null or s.phone_number_ids = '{}' or a.phone = any(s.phone_number_ids))
-    ), x as materialized (
+    ), ${subscribers(sql, audiences)}, x as materialized (
       -- An event that comes again after days is nothing to a younger subscription. The clocks of two hosts differ.
       select e.n, m.subscription_id, m.status, m.is_tried from m join e on e.k = m.k
         and m.created_at <= e.at + interval '200 ms' and m.subscription_id is distinct from e."except"
