@@ -13,7 +13,7 @@ const rows = 50_000
 const [mine, rare] = [newId('wbs'), newId('wbs')]
 const now = Date.now()
 
-/** 50,000 of each kind to one organization, a second apart; one in 1,000 is rare: paused, of another subscription, or five of another type. */
+/** 50,000 of each kind to one organization, a second apart; one in 1,000 is rare: paused, of another subscription, or five of each of two other types. */
 beforeAll(async () => {
   webhooks = await testWebhooks()
   const { sql, organizationId } = webhooks
@@ -34,7 +34,7 @@ beforeAll(async () => {
     await tx`
       insert into deliveries (id, organization_id, subscription_id, event_type, event_id)
       select 'wbd_' || id, ${organizationId}, case when n % 1000 = 0 then ${rare} else ${mine} end,
-        case when n % 10000 = 2 then 'message.revoked' else 'message.received' end, 'evt_' || n from n
+        case n % 10000 when 1 then 'message.status' when 2 then 'message.revoked' else 'message.received' end, 'evt_' || n from n
     `
     await tx`
       insert into dead_deliveries (id, organization_id, subscription_id, event_type)
@@ -43,8 +43,8 @@ beforeAll(async () => {
     `
     await tx`
       insert into due_deliveries (id, organization_id, subscription_id, event_at, event_id, event_type, tried, due_at)
-      select 'wbd_' || id, ${organizationId}, ${mine}, now(), 'evt_' || n, 'message.received', n % 4 = 1,
-        now() + interval '1 day' from n
+      select 'wbd_' || id, ${organizationId}, ${mine}, now(), 'evt_' || n,
+        case n % 10000 when 1 then 'message.status' else 'message.received' end, n % 4 = 1, now() + interval '1 day' from n
       where n % 2 = 1
     `
     await tx`insert into delivered_types values (${organizationId}, 'message.received'), (${organizationId}, 'message.revoked')`
@@ -115,6 +115,7 @@ const few: [string, number, object][] = [
   ['a rare type', 5, { event_type: 'message.revoked' }],
   ['an event', 1, { event_id: 'evt_40000' }],
   ['a rare type, dead', 5, { event_type: 'message.revoked', status: 'dead' }],
+  ['a rare type, failed', 5, { event_type: 'message.status', status: 'failed' }],
   ['an event, dead', 1, { event_id: 'evt_40000', status: 'dead' }],
   ['an event, failed', 1, { event_id: 'evt_40001', status: 'failed' }],
   ['an event, pending', 1, { event_id: 'evt_40003', status: 'pending' }],
