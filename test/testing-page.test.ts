@@ -34,6 +34,7 @@ test('the page names every way to run tests', () => {
 
 test('each folder of tests is one that the page tells of', () => {
   const told: Record<string, string> = {
+    audit: '`npm run audit`',
     bench: '| Speed |',
     cluster: '| Cluster |',
     docs: '| These pages |',

@@ -15,7 +15,7 @@ import {
   findAccount,
   listAccounts,
   listTeams,
-  recordApiCalls,
+  recordCallBatch,
 } from '@app/shared/contracts/platform.ts'
 import { inWorkSubject } from '@app/shared/lost-questions.ts'
 import { consumers, type Consumer } from '@app/shared/provision.ts'
@@ -42,7 +42,7 @@ export const asks: Record<ServiceName, Rpc[]> = {
     ...endpoints,
     authenticateKey,
     findAccount,
-    recordApiCalls,
+    recordCallBatch,
     acceptCallback,
     openUpload,
     findMedia,

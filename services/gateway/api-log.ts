@@ -2,7 +2,7 @@ import { randomUUID } from 'node:crypto'
 import { setTimeout } from 'node:timers/promises'
 import { call, systemCaller } from '@app/shared/ask.ts'
 import type { Input } from '@app/shared/contract.ts'
-import { recordApiCalls } from '@app/shared/contracts/platform.ts'
+import { recordCallBatch } from '@app/shared/contracts/platform.ts'
 import type { Service } from '@app/shared/service.ts'
 import { Counter } from 'prom-client'
 import { pathOf } from './exchange/answer.ts'
@@ -18,7 +18,7 @@ const stopWithinMs = 2_000
 const maxPathLength = 1_024
 const isPublic = /^\/v1(\/|\?|$)/
 
-type Batch = Input<typeof recordApiCalls>['body']
+type Batch = Input<typeof recordCallBatch>['body']
 /** A call, as the columns of the log have it. */
 type Entry = Record<Exclude<keyof Batch, 'batch'>, string | number | null>
 
@@ -53,7 +53,7 @@ export function startApiLog(service: Pick<Service, 'request' | 'isConnected' | '
     if (sending || performance.now() < retryAt) return sending ?? Promise.resolve()
     if (!sent && waiting.length === 0) return Promise.resolve()
     sent ??= batchOf(waiting.splice(0, maxBatch))
-    sending = call(service, recordApiCalls, { body: sent.body }, systemCaller())
+    sending = call(service, recordCallBatch, { body: sent.body }, systemCaller())
       .then(() => {
         sent = null
         note(false)

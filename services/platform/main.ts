@@ -16,7 +16,8 @@ import { connectAccount } from './accounts/connect-account.ts'
 import { findAccount } from './accounts/find-account.ts'
 import { listAccounts } from './accounts/list-accounts.ts'
 import { explainRequest } from './api-log/explain-request.ts'
-import { apiLog, recordApiCalls, sweepBatches } from './api-log/record-api-calls.ts'
+import { recordApiCalls } from './api-log/record-api-calls.ts'
+import { apiLog, recordCallBatch, sweepBatches } from './api-log/record-call-batch.ts'
 import type { App } from './app.ts'
 import { archiveCustomer } from './customers/archive-customer.ts'
 import { createCustomer } from './customers/create-customer.ts'
@@ -85,6 +86,7 @@ const serving = await serve(app, contracts, {
   authenticateKey,
   findAccount,
   recordApiCalls,
+  recordCallBatch,
   createOrganization,
   updateOrganization,
   createTeam,

@@ -98,12 +98,11 @@ export const findAccount = rpc({
   errors: ['resource_not_found'],
 })
 
-/** One call of the public API, as the API log keeps it (30 days). */
 /** The values of many calls, a line for each; none of them holds a line break, and an empty one is none. */
 const lines = z.string()
 
-export const recordApiCalls = rpc({
-  subject: 'rpc.platform.record-api-calls',
+export const recordCallBatch = rpc({
+  subject: 'rpc.platform.record-call-batch',
   summary: 'Keep a batch of API calls in the log',
   description:
     'Column by column, as Postgres takes them: as objects, a call cost platform and Postgres 14 µs instead of 4, half of a GET /me.',
@@ -119,6 +118,27 @@ export const recordApiCalls = rpc({
     duration_ms: lines,
     ip: lines,
   }),
+  answer: z.object({ recorded: z.int() }),
+})
+
+/** One call of the public API, as gateways of the version before send it. */
+const ApiCall = z.object({
+  at: time,
+  organization_id: z.string().nullable(),
+  key_id: z.string().nullable(),
+  request_id: z.string(),
+  method: z.string(),
+  path: z.string().meta({ description: 'Without the query string.' }),
+  status: z.int(),
+  duration_ms: z.number(),
+  ip: z.string(),
+})
+
+export const recordApiCalls = rpc({
+  subject: 'rpc.platform.record-api-calls',
+  summary: 'Keep API calls in the log, one by one',
+  description: 'Only for gateways of the version before: `record-call-batch` costs a third.',
+  body: z.object({ calls: z.array(ApiCall).max(2000) }),
   answer: z.object({ recorded: z.int() }),
 })
 

@@ -1,6 +1,6 @@
 import { hash, randomBytes } from 'node:crypto'
 import type { Input } from '@app/shared/contract.ts'
-import { authenticateKey, findAccount, recordApiCalls } from '@app/shared/contracts/platform.ts'
+import { authenticateKey, findAccount, recordCallBatch } from '@app/shared/contracts/platform.ts'
 import { newId } from '@app/shared/ids.ts'
 import { notFound } from '@app/shared/problem.ts'
 import { serve } from '@app/shared/rpc.ts'
@@ -16,7 +16,7 @@ interface IssuedKey {
   features: Array<'messaging' | 'platform' | 'webhooks'>
 }
 
-type Batch = Input<typeof recordApiCalls>['body']
+type Batch = Input<typeof recordCallBatch>['body']
 type ApiCall = Record<Exclude<keyof Batch, 'batch'>, string>
 
 /** The platform service, as far as the gateway knows it, with keys and numbers that tests make. */
@@ -52,7 +52,7 @@ export async function startTestPlatform(service: Service): Promise<TestPlatform>
     delay: () => Promise.resolve(),
     stop: () => serving.stop(),
   }
-  const contracts = { authenticateKey, findAccount, recordApiCalls }
+  const contracts = { authenticateKey, findAccount, recordCallBatch }
   const serving = await serve({ ...service, name: 'platform' }, contracts, {
     async authenticateKey(_app, { body }) {
       platform.lookUps.keys++
@@ -65,7 +65,7 @@ export async function startTestPlatform(service: Service): Promise<TestPlatform>
       if (!platform.accounts.has(`${organizationId}:${params.phone_number_id}`)) throw notFound()
       return Promise.resolve({ account_id: newId('acc'), phone_number_id: params.phone_number_id, customer_id: null })
     },
-    recordApiCalls(_app, { body }) {
+    recordCallBatch(_app, { body }) {
       const calls = callsOf(body)
       platform.apiCalls.push(...calls)
       platform.batches.push(body.batch)

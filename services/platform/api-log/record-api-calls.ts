@@ -1,38 +1,15 @@
 import type { Handler } from '@app/shared/contract.ts'
 import type { recordApiCalls as contract } from '@app/shared/contracts/platform.ts'
-import type { Sql } from '@app/shared/database.ts'
-import type { DailyPartitions } from '@app/shared/partitions.ts'
 import type { App } from '../app.ts'
 
-/** Public API, section 5: retained 30 days. */
-export const apiLog: DailyPartitions = { table: 'api_log', by: 'time', keepDays: 30 }
-
-/** A batch that comes twice is recorded once. */
+/** What gateways of the version before send while they are replaced. A batch of theirs that comes twice is recorded twice. */
 export const recordApiCalls: Handler<App, typeof contract> = async ({ sql }, { body }) => {
-  const values = (lines: string) => sql`string_to_array(${lines}, chr(10), '')`
-  // A gateway whose clock is far off must not fill days that have no partition.
   const { count } = await sql`
-    with fresh as (
-      insert into api_log_batches (id) values (${body.batch}) on conflict do nothing returning id
-    )
     insert into api_log (at, organization_id, key_id, request_id, method, path, status, duration_ms, ip)
     select least(greatest(at, now() - interval '1 day'), now() + interval '1 day'),
-      organization_id, key_id, request_id, method, path, status, duration_ms, coalesce(ip, '')
-    from fresh, unnest(
-      ${values(body.at)}::timestamptz(3)[], ${values(body.organization_id)}, ${values(body.key_id)},
-      ${values(body.request_id)}, ${values(body.method)}, ${values(body.path)}, ${values(body.status)}::int[],
-      ${values(body.duration_ms)}::real[], ${values(body.ip)}
-    ) as c(at, organization_id, key_id, request_id, method, path, status, duration_ms, ip)
+      organization_id, key_id, request_id, method, path, status, duration_ms, ip
+    from json_to_recordset(${JSON.stringify(body.calls)}::text::json) as c(at timestamptz(3), organization_id text,
+      key_id text, request_id text, method text, path text, status int, duration_ms real, ip text)
   `
   return { recorded: count }
-}
-
-/** A gateway repeats a batch for as long as it runs, each second: one that is a day old will not come again. */
-export async function sweepBatches(sql: Sql): Promise<number> {
-  const { count } = await sql`
-    delete from api_log_batches where id in (
-      select id from api_log_batches where recorded_at < now() - interval '1 day' limit 5000
-    )
-  `
-  return count
 }

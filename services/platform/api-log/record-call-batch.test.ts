@@ -4,7 +4,8 @@ import { newId } from '@app/shared/ids.ts'
 import { afterAll, beforeAll, expect, test } from 'vitest'
 import { ask, startTestApp, type TestApp } from '../testing/app.ts'
 import { explainRequest } from './explain-request.ts'
-import { apiLog, recordApiCalls, sweepBatches } from './record-api-calls.ts'
+import { recordApiCalls } from './record-api-calls.ts'
+import { apiLog, recordCallBatch, sweepBatches } from './record-call-batch.ts'
 
 let it: TestApp
 beforeAll(async () => {
@@ -46,7 +47,7 @@ test('keeps every call of a batch, with and without a key, in the partition of i
   // One of its columns differs from all others' in each row, so that no two can be mixed up.
   const second = { ...callAt(now.toISOString()), organization_id: '', key_id: '', status: '401', path: '/v1/a,{"}\\' }
   const third = { ...callAt(now.toISOString()), duration_ms: '12.25', method: 'POST', ip: '' }
-  expect(await ask(it.app, recordApiCalls, batchOf([first, second, third]))).toEqual({ recorded: 3 })
+  expect(await ask(it.app, recordCallBatch, batchOf([first, second, third]))).toEqual({ recorded: 3 })
   const place = `api_log_${now.toISOString().slice(0, 10).replaceAll('-', '')}`
   expect([...(await logged([first, second, third].map((one) => one.request_id)))]).toEqual(
     [first, second, third].map((call) => ({
@@ -66,28 +67,28 @@ test('keeps every call of a batch, with and without a key, in the partition of i
 
 test('a call without a key and without an address may be alone in its batch', async () => {
   const call = { ...callAt(new Date().toISOString()), organization_id: '', key_id: '', ip: '' }
-  expect(await ask(it.app, recordApiCalls, batchOf([call]))).toEqual({ recorded: 1 })
+  expect(await ask(it.app, recordCallBatch, batchOf([call]))).toEqual({ recorded: 1 })
   expect(await logged([call.request_id])).toMatchObject([{ organizationId: null, keyId: null, ip: '' }])
 })
 
 test('a batch that comes again is recorded once, also while it is being recorded', async () => {
   const batch = batchOf([callAt(new Date().toISOString()), callAt(new Date().toISOString())])
-  const times = await Promise.all([1, 2, 3].map(() => ask(it.app, recordApiCalls, batch)))
+  const times = await Promise.all([1, 2, 3].map(() => ask(it.app, recordCallBatch, batch)))
   expect(times.map(({ recorded }) => recorded).toSorted((a, b) => a - b)).toEqual([0, 0, 2])
-  expect(await ask(it.app, recordApiCalls, batch)).toEqual({ recorded: 0 })
+  expect(await ask(it.app, recordCallBatch, batch)).toEqual({ recorded: 0 })
   expect(await logged(batch.request_id.split('\n'))).toHaveLength(2)
 })
 
 test('a batch that cannot be recorded leaves nothing, so that its repetition is recorded', async () => {
   const call = callAt(new Date().toISOString())
   const name = randomUUID()
-  await expect(ask(it.app, recordApiCalls, batchOf([{ ...call, status: 'none' }], name))).rejects.toThrow('integer')
-  expect(await ask(it.app, recordApiCalls, batchOf([call], name))).toEqual({ recorded: 1 })
+  await expect(ask(it.app, recordCallBatch, batchOf([{ ...call, status: 'none' }], name))).rejects.toThrow('integer')
+  expect(await ask(it.app, recordCallBatch, batchOf([call], name))).toEqual({ recorded: 1 })
 })
 
 test('the names of batches are forgotten after a day', async () => {
   const [old, young] = [randomUUID(), randomUUID()]
-  for (const name of [old, young]) await ask(it.app, recordApiCalls, batchOf([callAt(new Date().toISOString())], name))
+  for (const name of [old, young]) await ask(it.app, recordCallBatch, batchOf([callAt(new Date().toISOString())], name))
   await it.app.sql`update api_log_batches set recorded_at = now() - interval '25 hours' where id = ${old}`
   expect(await sweepBatches(it.app.sql)).toBe(1)
   const left = await it.app.sql`select id from api_log_batches where id in (${old}, ${young})`
@@ -96,7 +97,7 @@ test('the names of batches are forgotten after a day', async () => {
 
 test('a gateway with a wrong clock does not fill days that have no partition', async () => {
   const calls = [callAt('2001-01-01T00:00:00.000Z'), callAt('2999-01-01T00:00:00.000Z')]
-  await ask(it.app, recordApiCalls, batchOf(calls))
+  await ask(it.app, recordCallBatch, batchOf(calls))
   const rows = await logged(calls.map(({ request_id }) => request_id))
   expect(rows).toHaveLength(2)
   for (const row of rows) expect(row['place']).toMatch(/^api_log_\d{8}$/)
@@ -104,9 +105,16 @@ test('a gateway with a wrong clock does not fill days that have no partition', a
 
 test('a call is found by its request id among many', async () => {
   const calls = Array.from({ length: 2_000 }, () => callAt(new Date().toISOString()))
-  await ask(it.app, recordApiCalls, batchOf(calls))
+  await ask(it.app, recordCallBatch, batchOf(calls))
   const { request_id: id = '', key_id: keyId } = calls[1_234] ?? {}
   const { history } = await ask(it.app, explainRequest, { id })
   expect(history).toMatchObject([{ what: 'GET /v1/me: 200', details: { key_id: keyId, duration_ms: 1.5 } }])
   await expect(ask(it.app, explainRequest, { id: newId('req') })).rejects.toThrow('No such resource')
+})
+
+test('a gateway of the version before is understood', async () => {
+  const now = new Date()
+  const call = { ...callAt(now.toISOString()), status: 200, duration_ms: 1.5 }
+  expect(await ask(it.app, recordApiCalls, { calls: [call] })).toEqual({ recorded: 1 })
+  expect(await logged([call.request_id])).toMatchObject([{ at: now, status: 200, durationMs: 1.5, path: '/v1/me' }])
 })
