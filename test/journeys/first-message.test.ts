@@ -6,6 +6,7 @@ import { type Receiver, startReceiver } from './receiver.ts'
 const { api, phone, sendText, inbound, sent } = client()
 let receiver: Receiver
 let secret: string
+let subscription: string
 
 beforeAll(async () => {
   receiver = await startReceiver()
@@ -14,6 +15,7 @@ beforeAll(async () => {
   })
   expect(created.status).toBe(201)
   secret = created.body.data.initial_secret
+  subscription = created.body.data.id
 })
 afterAll(() => receiver.close())
 
@@ -163,7 +165,8 @@ test('a delivery can be found and read with its payload', async () => {
   const { id } = (await sendText('Look me up')).body.data
   await until(() => expect(receiver.of('message.sent').some(({ body }) => body.id === `${id}:sent`)).toBe(true))
   await until(async () => {
-    const found = await api('GET', `/webhook_deliveries?event_id=${encodeURIComponent(`${id}:sent`)}&status=succeeded`)
+    const filters = new URLSearchParams({ event_id: `${id}:sent`, status: 'succeeded', subscription_id: subscription })
+    const found = await api('GET', `/webhook_deliveries?${filters.toString()}`)
     expect(found.body.data).toMatchObject([{ event_type: 'message.sent', attempt_count: 1, response_status: 200 }])
     const read = await api('GET', `/webhook_deliveries/${found.body.data[0].id}`)
     expect(read.body.data.payload).toMatchObject({ id: `${id}:sent` })

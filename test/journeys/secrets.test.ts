@@ -5,7 +5,7 @@ import { join } from 'node:path'
 import { withBus } from '@app/deploy/stack/bus.ts'
 import { streamName } from '@app/shared/stream.ts'
 import { FormData, request } from 'undici'
-import { afterAll, beforeAll, expect, test } from 'vitest'
+import { afterAll, beforeAll, expect, test, vi } from 'vitest'
 import { type Collector, startCollector } from '../collector.ts'
 import { dumpDatabase } from '../database-dump.ts'
 import { isLogged, secretsIn } from '../fuzz/log-secrets.ts'
@@ -254,7 +254,10 @@ test(
     expect(redis.text()).toContain('evalsha')
     const unsaid = { ...secrets, ...personal }
     expect(whereIs(unsaid, [{ name: 'redis', text: redis.text() }])).toEqual({})
-    expect(collector.text()).toContain('rpc.messaging.send-message')
+    await vi.waitFor(() => expect(collector.text()).toContain('rpc.messaging.send-message'), {
+      timeout: 20_000,
+      interval: 100,
+    })
     expect(whereIs(unsaid, [{ name: 'traces', text: collector.text() }])).toEqual({})
     expect(secretsIn(stack.dataDir, unsaid)).toEqual([])
     expect(Object.keys(whereIs(personal, rows))).toEqual(Object.keys(personal))

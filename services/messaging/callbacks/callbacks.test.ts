@@ -158,7 +158,7 @@ test('one callback with many entries, changes, messages and statuses makes as ma
   })
   await platform.post({ object: 'whatsapp_business_account', entry: [entry(0), entry(1)] })
   await until(async () => expect((await app.events()).filter(({ id }) => id.startsWith('wamid.MANY'))).toHaveLength(6))
-  expect(await told(upstreamId)).toEqual(['delivered'])
+  await until(async () => expect(await told(upstreamId)).toEqual(['delivered']))
   await until(async () => expect(await app.sql`select 1 from callback_items`).toHaveLength(0))
   const unhandled = await app.sql`select field, reason, count from unhandled_changes order by field, reason`
   expect(unhandled).toEqual([
