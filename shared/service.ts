@@ -3,6 +3,7 @@ import type { Logger } from 'pino'
 import { type Bus, connectBus } from './bus.ts'
 import { openDatabase, type Sql } from './database.ts'
 import type { CommonEnv } from './environment.ts'
+import { keepHeapSmall } from './heap.ts'
 import { createLog } from './log.ts'
 import { readDatabase } from './metrics/database-readings.ts'
 import { timeQuestions } from './metrics/questions.ts'
@@ -31,6 +32,7 @@ export interface DataService extends Service {
 
 /** Probes first (alive, not ready), then the bus, for which it waits as long as it takes. */
 export async function start(name: ServiceName, env: CommonEnv): Promise<Service> {
+  keepHeapSmall()
   const log = createLog(name, env.LOG_LEVEL)
   const probes = await startProbes(env.PROBE_PORT, env.PROBE_HOST)
   probes.metrics.setDefaultLabels({ service: name })

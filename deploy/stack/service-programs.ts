@@ -82,6 +82,8 @@ function environmentOf({ options, secrets, servers, publicUrl, simulatorUrl }: S
     // A receiver of webhooks is often next door; a self-hoster may name another network.
     EGRESS_ALLOW_CIDRS: '127.0.0.0/8,::1/128',
     LOG_LEVEL: 'info',
+    // As in the image.
+    MALLOC_ARENA_MAX: '1',
     ...passedOn(),
     ...upstreamEnvironment(secrets),
     NATS_URL: servers.natsUrl,
