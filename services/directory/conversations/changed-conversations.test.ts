@@ -41,7 +41,11 @@ async function someConversations(number: Number, count: number) {
 test('what changed is shown newest first, of all statuses or of one, each once', async () => {
   const number = await newNumber(directory.app)
   const made = await someConversations(number, 8)
+  // What changes in one millisecond is shown by its ids.
+  const nextMoment = () => directory.sql`select pg_sleep(0.002)`
+  await nextMoment()
   await directory.sql`update conversations set status = 'pending', updated_at = now() where id = ${made[2] ?? ''}`
+  await nextMoment()
   await directory.sql`update conversations set status = 'resolved', updated_at = now() where id = ${made[0] ?? ''}`
   await settle()
   const [a, b, c, ...rest] = made

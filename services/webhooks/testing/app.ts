@@ -7,6 +7,7 @@ import type {
   createWebhookSubscription as createContract,
   WebhookSubscription,
 } from '@app/shared/contracts/webhooks.ts'
+import type { Sql } from '@app/shared/database.ts'
 import { createEgress } from '@app/shared/egress.ts'
 import { record } from '@app/shared/events.ts'
 import { newId } from '@app/shared/ids.ts'
@@ -155,14 +156,14 @@ function acts(app: App, caller: Caller): Acts {
       return 'whole' in answer ? JSON.parse(Buffer.from((answer as WholeAnswer).body).toString()).data : answer
     },
     async clear() {
-      await app.sql.begin(async (tx) => {
-        // What works beside the test may hold the tables for a while.
-        await tx`select set_config('lock_timeout', '20s', true), set_config('statement_timeout', '20s', true)`
-        await tx`
-          truncate subscriptions, secrets, lanes, events, delivered_types, deliveries, due_deliveries, dead_deliveries,
-            attempts, replays, outbox
-        `
-      })
+      // What works beside the test may hold the tables for a while, in another order.
+      for (let attempt = 1; ; attempt++) {
+        try {
+          return await clearTables(app.sql)
+        } catch (err) {
+          if (attempt === 5 || !isDeadlock(err)) throw err
+        }
+      }
     },
     async hurry() {
       await app.sql`update due_deliveries set due_at = now() where due_at is not null`
@@ -201,3 +202,14 @@ function rowOf(event: TestEvent, organization: string) {
     payload: payload ?? JSON.stringify({ id: eventId, type, created_at: at.toISOString(), data: {} }),
   }
 }
+
+const clearTables = (sql: Sql) =>
+  sql.begin(async (tx) => {
+    await tx`select set_config('lock_timeout', '20s', true), set_config('statement_timeout', '20s', true)`
+    await tx`
+      truncate subscriptions, secrets, lanes, events, delivered_types, deliveries, due_deliveries, dead_deliveries,
+        attempts, replays, outbox
+    `
+  })
+
+const isDeadlock = (err: unknown) => err instanceof Error && 'code' in err && err.code === '40P01'
