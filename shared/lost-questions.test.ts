@@ -72,10 +72,9 @@ test.concurrent('it is given up when it is lost again', async () => {
   expect(copies).toHaveLength(2)
 })
 
-test.concurrent('one that might do a thing twice is not repeated, and fails before its time is up', async () => {
-  const { asked, copies, tookMs } = asking('rpc.messaging.unkeyed', lose, answer)
-  await expect(asked()).rejects.toMatchObject(unavailable)
-  expect(tookMs()).toBeLessThan(4_000)
+test.concurrent('one that might do a thing twice is not repeated: a frozen instance may still do it, and answer', async () => {
+  const { asked, copies } = asking('rpc.messaging.unkeyed', (message) => void sleep(4_000).then(() => answer(message)))
+  expect(await asked()).toBe('answered')
   expect(copies).toHaveLength(1)
 })
 

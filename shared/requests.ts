@@ -4,8 +4,8 @@ import { type AskInWork, findLost, hear, isInWorkNote, type Unanswered } from '.
 import { createSoon } from './soon.ts'
 
 /**
- * Sends a question and waits for its answer. Rejects when nobody serves the subject, when the time is up, or when question
- * or answer were lost. One that may be repeated is then asked once more instead, with the headers that it gives.
+ * Sends a question and waits for its answer. Rejects when nobody serves the subject, or when the time is up. When question or
+ * answer were lost, one that may be repeated is asked once more, with the headers that it gives.
  */
 export type Request = (
   subject: string,
@@ -23,6 +23,8 @@ interface Question extends Unanswered {
   giveUpAt: number
   /** Asks once more; absent where that might do a thing twice, and once it was done. */
   repeat: (() => void) | undefined
+  /** Asking again does no harm. */
+  isHarmless: boolean
   /** Its connection is gone; when its time is up, once there is another one. */
   cutUntil?: number | undefined
 }
@@ -89,7 +91,17 @@ export function createRequests(nc: NatsConnection, inboxPrefix: string) {
           }
         })
       const repeat = headersOfRepeat && (() => publish(headersOfRepeat(Math.floor(giveUpAt - performance.now()))))
-      waiting.set(token, { token, subject, reply, resolve, reject, heardAt, giveUpAt, repeat })
+      waiting.set(token, {
+        token,
+        subject,
+        reply,
+        resolve,
+        reject,
+        heardAt,
+        giveUpAt,
+        repeat,
+        isHarmless: repeat !== undefined,
+      })
       publish(headers)
     })
 
@@ -110,7 +122,7 @@ function sweep(waiting: Waiting, askInWork: AskInWork) {
   for (const [token, { giveUpAt, cutUntil = giveUpAt }] of waiting) {
     if (Math.min(giveUpAt, cutUntil) <= now) take(waiting, token)?.reject(NatsError.errorForCode(ErrorCode.Timeout))
   }
-  for (const one of findLost(waiting.values(), askInWork, now)) repeatOrReject(waiting, one)
+  for (const one of findLost(waiting.values().filter(isKnownToBeHarmless), askInWork, now)) repeatOrReject(waiting, one)
 }
 
 /** Their connection is gone: the answers to what is out will not come any more. */
@@ -130,6 +142,12 @@ function resume(waiting: Waiting) {
     repeatOrReject(waiting, one)
   }
 }
+
+/**
+ * Others wait for their whole time: an instance that is frozen has not lost them. Told that they were lost, the caller would
+ * ask again, and the instance would still do what it was asked when it goes on.
+ */
+const isKnownToBeHarmless = ({ isHarmless }: Question) => isHarmless
 
 function repeatOrReject(waiting: Waiting, one: Question) {
   const { repeat, token } = one
