@@ -65,8 +65,10 @@ export const sendMessage = rpc({
   params: phoneParams,
   body: z.union([Send, ReadReceipt]),
   variant: (body) => {
-    if ('type' in body === 'status' in body)
-      throw invalidField('type', 'Either `type`, for a send, or `status`, for a read receipt, is required.')
+    if ('type' in body === 'status' in body) {
+      const missing = 'message_id' in body && !('to' in body) ? 'status' : 'type'
+      throw invalidField(missing, 'Either `type`, for a send, or `status`, for a read receipt, is required.')
+    }
     return 'type' in body ? Send : ReadReceipt
   },
   answer: SentMessage,
