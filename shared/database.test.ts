@@ -1,5 +1,7 @@
 import { afterAll, beforeAll, expect, test } from 'vitest'
+import { startProxy } from '@app/test/faults/nemesis/proxy.ts'
 import { testService, type TestService } from '@app/test/service.ts'
+import { openDatabase, type Sql, type TransactionSql } from './database.ts'
 
 let it: TestService
 beforeAll(async () => (it = await testService('messaging')))
@@ -25,4 +27,54 @@ test('a query that fails rejects, is caught, and ends its transaction', async ()
   await expect(sql`select 1 / 0`.finally(() => (ended = true))).rejects.toThrow('division by zero')
   expect(ended).toBe(true)
   await expect(sql.begin((tx) => [tx`select 1`, tx`select 1 / 0`])).rejects.toThrow('division by zero')
+})
+
+test('what is asked in the moment in which its connection breaks fails, or is done: it neither waits for ever nor is told as done without', async () => {
+  const { sql: direct, databaseUrl } = it
+  const proxy = await startProxy(databaseUrl)
+  const sql = openDatabase(proxy.url, 'messaging', { max: 1 })
+  try {
+    for (let n = 0; n < 20; n++) {
+      const id = `asked ${n}`
+      await sql`select 1`
+      const broken = sql`select pg_sleep(10)`.catch((err: Error) => err)
+      const asked = broken.then(() => sql`insert into handled_events (consumer, event_id) values ('test', ${id})`)
+      const outcome = asked.then(
+        () => 'done',
+        () => 'failed',
+      )
+      setTimeout(() => proxy.reset(), 20)
+      expect(await broken).toBeInstanceOf(Error)
+      // The next one opens the connection anew.
+      await expect.poll(() => sql`select 1`.catch(() => null)).not.toBeNull()
+      const rows = await direct`select from handled_events where event_id = ${id}`
+      expect(await outcome).toBe(rows.length === 1 ? 'done' : 'failed')
+    }
+  } finally {
+    await sql.end({ timeout: 1 })
+    proxy.close()
+  }
+})
+
+test('a transaction that lost its connection does nothing more', async () => {
+  const { sql: direct, databaseUrl } = it
+  const proxy = await startProxy(databaseUrl)
+  const sql = openDatabase(proxy.url, 'messaging', { max: 1 })
+  const put = (tx: Sql | TransactionSql, id: string) =>
+    tx`insert into handled_events (consumer, event_id) values ('tx', ${id})`
+  const late = Promise.withResolvers<unknown>()
+  try {
+    const transaction = sql.begin(async (tx) => {
+      await put(tx, 'before')
+      proxy.reset()
+      await expect.poll(() => sql`select 1`.catch(() => null)).not.toBeNull()
+      late.resolve(await put(tx, 'after').catch((err: Error) => err))
+    })
+    await expect(transaction).rejects.toThrow()
+    expect(await late.promise).toBeInstanceOf(Error)
+    expect(await direct`select from handled_events where consumer = 'tx'`).toHaveLength(0)
+  } finally {
+    await sql.end({ timeout: 1 })
+    proxy.close()
+  }
 })

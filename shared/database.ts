@@ -32,6 +32,10 @@ export function openDatabase(url: string, schema: string, { max = 10 } = {}): Sq
   return sql
 }
 
+/** Whether the server refused a statement, so that nothing of it is there. A session that was ended (57P01) may have committed before. */
+export const isUndone = (err: unknown): boolean =>
+  err instanceof postgres.PostgresError && /^(25|40|53|55|57014)/.test(err.code)
+
 /** Whether the database itself failed (away, restarting, full, read-only, cancelled), not the statement. Then nothing is held against the work. */
 export function isDatabaseAway(err: unknown): boolean {
   if (!(err instanceof Error) || !('code' in err)) return false

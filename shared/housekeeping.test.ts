@@ -110,3 +110,18 @@ test('an instance that starts while another is at it waits, and finds the partit
   other.release()
   await (await starting).stop()
 })
+
+test('an instance that loses the session of its lock goes on, and again the next time', async () => {
+  const endOthers = () =>
+    database.admin`
+    select pg_terminate_backend(pid) from pg_locks
+    where locktype = 'advisory' and database = (select oid from pg_database where datname = current_database())
+  `.then(({ count }) => count)
+  const counts: number[] = []
+  for (let n = 0; n < 2; n++)
+    await keepHouse(async () => {
+      if (counts.length === n) return counts.push(await endOthers())
+      return 0
+    })
+  expect(counts).toEqual([1, 1])
+})

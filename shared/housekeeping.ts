@@ -1,5 +1,6 @@
 import { setTimeout as sleep } from 'node:timers/promises'
 import { isDatabaseAway, type Sql } from './database.ts'
+import { ownSession } from './own-session.ts'
 import { type DailyPartitions, keepPartitions } from './partitions.ts'
 import type { DataService } from './service.ts'
 
@@ -90,19 +91,17 @@ async function keepAll(app: App, tables: DailyPartitions[]) {
 
 /** Does the work unless another instance is at it, which is answered by false. The lock is a session's: the work is many transactions. */
 async function alone({ sql, name }: App, work: () => Promise<void>) {
-  const session = await sql.reserve()
-  const key = `housekeeping ${name}`
+  const session = ownSession(sql)
   try {
-    const [lock] = await session<{ mine: boolean }[]>`select pg_try_advisory_lock(hashtext(${key})) as mine`
+    const [lock] = await session<{ mine: boolean }[]>`
+      select pg_try_advisory_lock(hashtext(${`housekeeping ${name}`})) as mine
+    `
     if (!lock?.mine) return false
-    try {
-      await work()
-    } finally {
-      await session`select pg_advisory_unlock(hashtext(${key}))`
-    }
+    await work()
     return true
   } finally {
-    session.release()
+    // And with it the lock.
+    await session.end({ timeout: 1 })
   }
 }
 

@@ -1,6 +1,6 @@
 import { randomInt } from 'node:crypto'
 import { batched } from '@app/shared/batched.ts'
-import { isDatabaseAway } from '@app/shared/database.ts'
+import { isDatabaseAway, isUndone } from '@app/shared/database.ts'
 import type { Begun, Mailbox } from '@app/shared/mailbox.ts'
 import type { FailureName } from '@app/shared/problem.ts'
 import type { Core } from '../app.ts'
@@ -59,7 +59,8 @@ async function insert(
     return inserted.map(verdictOf)
   } catch (err) {
     // It may have been committed all the same.
-    if (slots > 0 && isDatabaseAway(err)) void letGo(core, sends, holder, heldSince).finally(dispatcher.wake)
+    if (slots > 0 && isDatabaseAway(err) && !isUndone(err))
+      void letGo(core, sends, holder, heldSince).finally(dispatcher.wake)
     throw err
   } finally {
     dispatcher.adopt(slots, begun)
