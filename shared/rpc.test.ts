@@ -1,3 +1,5 @@
+import { once } from 'node:events'
+import { Worker } from 'node:worker_threads'
 import { testService, type TestService } from '@app/test/service.ts'
 import { afterAll, beforeAll, expect, test } from 'vitest'
 import { z } from 'zod'
@@ -57,6 +59,44 @@ test('nobody can tell from one question where the answer to another is awaited',
   app.nc.publish(replies[0]?.replace(one, `${one.slice(0, -1)}!`) ?? '', '{"data":{}}')
   expect(await Promise.all(asked)).toEqual(['no answer', 'no answer'])
   heard.unsubscribe()
+})
+
+test('what came while the process was away, and nobody waits for any more, is not done', async () => {
+  const { natsUrl } = app
+  const ofOther = (text: string, remainingMs: number) => ({
+    subject: echo.subject,
+    body: JSON.stringify({ text }),
+    call: writeCall({ ...header, remainingMs }).get('Svc-Call'),
+  })
+  const asker = new Worker(
+    `const { parentPort, workerData } = require('node:worker_threads')
+    const { connect, headers } = require('node:module').createRequire(workerData.home)('nats')
+    connect({ servers: workerData.natsUrl }).then((nc) => {
+      parentPort.postMessage('connected')
+      setTimeout(() => {
+        for (const { subject, body, call } of workerData.questions) {
+          const carrier = headers()
+          carrier.set('Svc-Call', call)
+          nc.publish(subject, body, { headers: carrier, reply: 'nobody.waits' })
+        }
+        nc.drain()
+      }, 300)
+    })`,
+    {
+      eval: true,
+      workerData: {
+        natsUrl,
+        home: import.meta.filename,
+        questions: [ofOther('stale', 2_000), ofOther('in time', 60_000)],
+      },
+    },
+  )
+  await once(asker, 'message')
+  heard.length = 0
+  Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0, 3_000)
+  await expect.poll(() => heard).toContain('in time')
+  await call(app, echo, { body: { text: 'after' } }, systemCaller(), { timeoutMs: 2_000 })
+  expect(heard).toEqual(['in time', 'after'])
 })
 
 test('takes no event for a question, though it was led to its subject', async () => {

@@ -1,4 +1,5 @@
 import { type MsgHdrs, headers, type ServiceMsg } from 'nats'
+import { watchAbsence } from './absence.ts'
 import { type CallHeader, readCall } from './call-header.ts'
 import { type Caller, type Handlers, type Input, isRpc, type Rpc, type WholeAnswer } from './contract.ts'
 import { isDatabaseAway } from './database.ts'
@@ -43,6 +44,7 @@ export async function serve<App extends Service & { sealKeys?: KeyRing }, M exte
   const served = timesOf(app)
   const work = new Set<Promise<void>>()
   const replies = new Set<string>()
+  const absence = watchAbsence(app.nc)
   const stopTelling = tellInWork(app.nc, app.name, (reply) => replies.has(reply))
   let bytes = 0
 
@@ -50,7 +52,7 @@ export async function serve<App extends Service & { sealKeys?: KeyRing }, M exte
     if (!isRpc(contract)) continue
     const handler = handlers[name as keyof typeof handlers] as unknown as AnyHandler
     const run = (message: ServiceMsg) =>
-      answer(app, contract, handler, message, soon).then((took) => {
+      answer(app, contract, handler, { message, lateMs: absence.lateMs() }, soon).then((took) => {
         served.observe({ subject: contract.subject, outcome: took.outcome }, took.durationMs / 1_000)
       })
     service.addEndpoint(contract.subject.slice('rpc.'.length).replaceAll('.', '_'), {
@@ -81,6 +83,7 @@ export async function serve<App extends Service & { sealKeys?: KeyRing }, M exte
       await service.stop()
       await Promise.all(work)
       stopTelling()
+      absence.stop()
       await app.nc.flush()
     },
   }
@@ -101,7 +104,7 @@ async function answer(
   app: Service,
   contract: Rpc,
   handler: AnyHandler,
-  message: ServiceMsg,
+  { message, lateMs }: { message: ServiceMsg; lateMs: number },
   soon: (task: () => void) => void,
 ) {
   const startedAt = performance.now()
@@ -115,7 +118,10 @@ async function answer(
       parent: call.trace,
       attributes: { organization: call.organization, request: call.request },
     })
-    const { input, caller } = open(contract, span ? { ...call, trace: span.traceparent } : call, message.data)
+    const remainingMs = call.remainingMs - lateMs
+    if (remainingMs <= 0) throw new Problem('service_unavailable', { message: 'The question came too late.' })
+    const trace = span?.traceparent ?? call.trace
+    const { input, caller } = open(contract, { ...call, remainingMs, trace }, message.data)
     const result = await handler(app, input, caller)
     const whole = isWhole(result) ? result : undefined
     const body = whole ? whole.body : envelopeOf(contract, result, call.request)
