@@ -21,11 +21,10 @@ interface Question extends Unanswered {
   reject: (err: unknown) => void
   /** performance.now */
   giveUpAt: number
-  /** Asks once more; absent where that might do a thing twice, and once it was done. */
+  /** Asks again; absent where that might do a thing twice. */
   repeat: (() => void) | undefined
-  /** Asking again does no harm. */
-  isHarmless: boolean
-  /** Its connection is gone; when its time is up, once there is another one. */
+  isRepeated: boolean
+  /** Its connection is gone; how long it waits for another one. */
   cutUntil?: number | undefined
 }
 
@@ -91,17 +90,7 @@ export function createRequests(nc: NatsConnection, inboxPrefix: string) {
           }
         })
       const repeat = headersOfRepeat && (() => publish(headersOfRepeat(Math.floor(giveUpAt - performance.now()))))
-      waiting.set(token, {
-        token,
-        subject,
-        reply,
-        resolve,
-        reject,
-        heardAt,
-        giveUpAt,
-        repeat,
-        isHarmless: repeat !== undefined,
-      })
+      waiting.set(token, { token, subject, reply, resolve, reject, heardAt, giveUpAt, repeat, isRepeated: false })
       publish(headers)
     })
 
@@ -122,14 +111,20 @@ function sweep(waiting: Waiting, askInWork: AskInWork) {
   for (const [token, { giveUpAt, cutUntil = giveUpAt }] of waiting) {
     if (Math.min(giveUpAt, cutUntil) <= now) take(waiting, token)?.reject(NatsError.errorForCode(ErrorCode.Timeout))
   }
-  for (const one of findLost(waiting.values().filter(isKnownToBeHarmless), askInWork, now)) repeatOrReject(waiting, one)
+  // What has no repeat waits for its whole time: an instance that is frozen has not lost it. Told that it was lost, the
+  // caller would ask again, and the instance would still do what it was asked when it goes on.
+  const harmless = waiting.values().filter(({ repeat }) => repeat)
+  for (const one of findLost(harmless, askInWork, now)) {
+    if (one.isRepeated) take(waiting, one.token)?.reject(new NatsError('nobody has the question any more', 'LOST'))
+    else repeatOnce(one)
+  }
 }
 
 /** Their connection is gone: the answers to what is out will not come any more. */
 function cut(waiting: Waiting) {
   const cutUntil = performance.now() + reconnectWithinMs
   for (const one of waiting.values()) {
-    if (one.repeat) one.cutUntil = cutUntil
+    if (one.repeat && !one.isRepeated) one.cutUntil = cutUntil
     else take(waiting, one.token)?.reject(NatsError.errorForCode(ErrorCode.Disconnect))
   }
 }
@@ -139,20 +134,12 @@ function resume(waiting: Waiting) {
   for (const one of waiting.values()) {
     if (one.cutUntil === undefined) continue
     one.cutUntil = undefined
-    repeatOrReject(waiting, one)
+    repeatOnce(one)
   }
 }
 
-/**
- * Others wait for their whole time: an instance that is frozen has not lost them. Told that they were lost, the caller would
- * ask again, and the instance would still do what it was asked when it goes on.
- */
-const isKnownToBeHarmless = ({ isHarmless }: Question) => isHarmless
-
-function repeatOrReject(waiting: Waiting, one: Question) {
-  const { repeat, token } = one
-  if (!repeat) return take(waiting, token)?.reject(new NatsError('nobody has the question any more', 'LOST'))
-  one.repeat = undefined
+function repeatOnce(one: Question) {
+  one.isRepeated = true
   hear(one, performance.now())
-  repeat()
+  one.repeat?.()
 }
