@@ -1,6 +1,6 @@
 import type { z } from 'zod'
 import type { Event } from './contract.ts'
-import type { TransactionSql } from './database.ts'
+import type { Fragment, Sql, TransactionSql } from './database.ts'
 import { newId } from './ids.ts'
 
 /** An event over this size is refused in its writer's transaction, not on the bus. */
@@ -83,10 +83,23 @@ export const emit = <E extends Event>(tx: TransactionSql, contract: E, data: z.i
 
 /** Records many events, in their order, in one statement. */
 export async function record(tx: TransactionSql, events: Recorded[]): Promise<void> {
-  if (events.length === 0) return
-  await tx`
-    insert into outbox (id, subject, headers, payload)
-    select id, subject, headers, convert_to(payload, 'UTF8')
-    from json_to_recordset(${JSON.stringify(events)}::text::json) as e(id text, subject text, headers jsonb, payload text)
-  `
+  if (events.length > 0) await recording(tx, events)
 }
+
+/** An event of a statement that finds out itself whether it is true: `given` says of what. */
+export interface Conditional extends Recorded {
+  given?: string
+}
+
+/** Part of a statement: records those of the events, in their order, whose row fulfils the condition. */
+export const recording = (
+  sql: Sql | TransactionSql,
+  events: Conditional[],
+  condition: Fragment = sql`true`,
+): Fragment => sql`
+  insert into outbox (id, subject, headers, payload)
+  select id, subject, headers, convert_to(payload, 'UTF8')
+  from json_to_recordset(${JSON.stringify(events)}::text::json)
+    as e(id text, subject text, headers jsonb, payload text, given text)
+  where ${condition}
+`

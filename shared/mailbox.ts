@@ -1,8 +1,10 @@
 import type { Sql, TransactionSql } from './database.ts'
-import { claimLanes, findDueGroups, type Lane, type Pace, type Release, renewLanes } from './lanes.ts'
+import { claimLanes, findDueGroups } from './claim-lanes.ts'
+import { type Lane, type Release, renewLanes } from './lanes.ts'
 import { type Loop, startLoop } from './loop.ts'
 import { type Active, type Finished, type Recorded, recordTurn } from './mailbox-turn.ts'
 import { watchMailbox } from './metrics/mailbox-readings.ts'
+import type { Pace } from './pace.ts'
 import type { DataService } from './service.ts'
 
 /**

@@ -1,6 +1,6 @@
 import { contactCreated } from '@app/shared/contracts/contacts.ts'
 import type { Sql, TransactionSql } from '@app/shared/database.ts'
-import { recorded } from '@app/shared/events.ts'
+import { type Conditional, recorded, recording } from '@app/shared/events.ts'
 import { newId, timeOf } from '@app/shared/ids.ts'
 import type { Identity } from './identities.ts'
 import type { Origin } from './identity-updated.ts'
@@ -49,7 +49,7 @@ async function insertAll(sql: Sql | TransactionSql, contacts: NewContact[]): Pro
       select * from json_to_recordset(${JSON.stringify(contacts.map(toRecord))}::text::json) as u(
         organization_id text, phone_number_id text, id text, phone_number text, wa_id text, bsuid text, parent_bsuid text,
         username text, name text, identities json, conversation_id text, created_at timestamptz,
-        conversation_created_at timestamptz, event json)
+        conversation_created_at timestamptz)
     ), claimed as (
       insert into identities (organization_id, phone_number_id, kind, value, contact_id)
       select u.organization_id, u.phone_number_id, i.kind, i.value, u.id
@@ -70,10 +70,7 @@ async function insertAll(sql: Sql | TransactionSql, contacts: NewContact[]): Pro
       insert into conversations (organization_id, id, phone_number_id, contact_id, created_at)
       select organization_id, conversation_id, phone_number_id, id, conversation_created_at from winners
     ), told as (
-      insert into outbox (id, subject, headers, payload)
-      select e.id, e.subject, e.headers, convert_to(e.payload, 'UTF8')
-      from winners w cross join lateral json_to_record(w.event) as e(id text, subject text, headers jsonb, payload text)
-      where w.event is not null
+      ${recording(sql, contacts.flatMap(eventOf), sql`given in (select id from winners)`)}
     )
     select id as contact_id from winners
   `
@@ -94,10 +91,11 @@ const toRecord = (contact: NewContact) => ({
   conversation_id: contact.conversationId,
   created_at: timeOf(contact.id),
   conversation_created_at: timeOf(contact.conversationId),
-  event: contact.isTold === false ? null : eventOf(contact),
 })
 
-function eventOf({ organizationId, phoneNumberId, id, phoneNumber, name, traceparent }: NewContact) {
+function eventOf(made: NewContact): Conditional[] {
+  const { organizationId, phoneNumberId, id, phoneNumber, name, traceparent, isTold = true } = made
+  if (!isTold) return []
   const createdAt = timeOf(id).toISOString()
   const contact = {
     id,
@@ -110,5 +108,5 @@ function eventOf({ organizationId, phoneNumberId, id, phoneNumber, name, tracepa
     created_at: createdAt,
     updated_at: createdAt,
   }
-  return recorded(contactCreated, { contact }, { organizationId, phoneNumberId, traceparent })
+  return [{ ...recorded(contactCreated, { contact }, { organizationId, phoneNumberId, traceparent }), given: id }]
 }

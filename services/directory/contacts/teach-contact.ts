@@ -1,4 +1,5 @@
 import type { Sql, TransactionSql } from '@app/shared/database.ts'
+import { recording } from '@app/shared/events.ts'
 import type { App } from '../app.ts'
 import { touchConversations } from '../conversations/touch-conversations.ts'
 import { factColumns, type Facts, recordUpdated } from './contact-events.ts'
@@ -55,10 +56,7 @@ function teach(sql: Sql | TransactionSql, lesson: Lesson, origin: Origin) {
       order by i.kind, i.value
       on conflict do nothing
     ), told as (
-      insert into outbox (id, subject, headers, payload)
-      select e.id, e.subject, e.headers, convert_to(e.payload, 'UTF8')
-      from taught cross join json_to_recordset(${JSON.stringify(events)}::text::json)
-        as e(id text, subject text, headers jsonb, payload text)
+      ${recording(sql, events, sql`exists (select from taught)`)}
     )
     select ${factColumns(sql)} from taught
   `

@@ -1,5 +1,6 @@
 import type { Sql } from '@app/shared/database.ts'
-import type { Lane } from '@app/shared/lanes.ts'
+import { type Lane, laneColumns } from '@app/shared/lanes.ts'
+import { charging, tokensOf } from '@app/shared/pace.ts'
 import type { FailureName } from '@app/shared/problem.ts'
 import type { KnownConversation } from './known-conversations.ts'
 import { quotaRest, thisMonth } from '../senders/quota.ts'
@@ -77,14 +78,13 @@ export async function insertSends(sql: Sql, sends: AcceptableSend[], of: Holder)
     )
     select g.account_id is not null as known, g.refusal, s.seq is not null as accepted, s.seq, s.begun_at,
       coalesce(l.held_until < now(), false) as due,
-      l.grp, l.arrivals, l.held_until::text, l.failures,
-      (extract(epoch from greatest(l.paced_until, now()) - now()) * 1000)::float8 as paced_ms,
+      ${laneColumns(sql, 'l')},
       g.account_id, g.business_account_id, g.phone_number, case when s.begun_at is not null then g.sealed_token end as sealed_token,
       g.settings ->> 'unknown_outcome' = 'resend' as resend_unknown, g.settings ->> 'ordering' = 'relaxed' as relaxed
     from g left join s on s.message_id = g.id left join l on s.seq is not null and l.id = g.conversation_id
     order by g.n
   `
-  return inserted.map((row, n) => read(row, sends[n]?.conversation_id ?? ''))
+  return inserted.map(read)
 }
 
 /** Keys and messages, as `w` those that were taken; `g` has them all, with their senders. */
@@ -137,8 +137,7 @@ function begun(sql: Sql, of: Holder) {
   return sql`
     free as (
       select p.* from (select distinct phone_number_id as grp from w where ${of.slots}::int > 0) n cross join lateral (
-        select grp, open_for,
-          floor((${of.burstMs} - extract(epoch from greatest(tat, now()) - now()) * 1000) / interval_ms)::int as tokens
+        select grp, open_for, ${tokensOf(sql, of.burstMs)} as tokens
         from pace where grp = n.grp and not exists (
           select from send_lanes where grp = n.grp and due_at <= now() and held_until < now()
         )
@@ -159,8 +158,7 @@ function begun(sql: Sql, of: Holder) {
         holder = case when ${isAsleep} then excluded.holder else l.holder end
       returning id, grp, arrivals, held_until, failures, paced_until, holder is not distinct from ${of.holder}::bigint as mine
     ), charged as (
-      update pace p set tat = greatest(p.tat, now()) + c.count * p.interval_ms * interval '1 ms'
-      from (select grp, count(*) from l where mine group by 1) c where p.grp = c.grp
+      ${charging(sql, 'pace', sql`select grp, count(*) from l where mine group by 1`)}
     ), s as (
       insert into sends (organization_id, phone_number_id, message_id, lane, media, expires_at, attempts, begun_at)
       select w.organization_id, w.phone_number_id, w.id, w.conversation_id, w.media, w.expires_at,
@@ -171,23 +169,18 @@ function begun(sql: Sql, of: Holder) {
   `
 }
 
-interface Row extends Sender {
+interface Row extends Sender, Lane {
   known: boolean
   refusal: FailureName | null
   accepted: boolean
   due: boolean
   seq: string | null
   begunAt: Date | null
-  grp: string
-  arrivals: string
-  heldUntil: string
-  failures: number
-  pacedMs: number
 }
 
-function read(row: Row, laneId: string): Inserted {
-  const { known, refusal, accepted, due, seq, begunAt, grp: group, arrivals, heldUntil, failures, pacedMs } = row
-  const lane = { id: laneId, group, arrivals, heldUntil, failures, pacedMs }
+function read(row: Row): Inserted {
+  const { known, refusal, accepted, due, seq, begunAt, id, group, arrivals, heldUntil, failures, pacedMs } = row
+  const lane = { id, group, arrivals, heldUntil, failures, pacedMs }
   const begun = seq !== null && begunAt !== null ? { seq, at: begunAt, lane, sender: row } : null
   return { known, refusal, accepted, due, begun }
 }

@@ -1,5 +1,6 @@
 import type { Sql, TransactionSql } from '@app/shared/database.ts'
-import type { Lane } from '@app/shared/lanes.ts'
+import type { Conditional } from '@app/shared/events.ts'
+import type { Lane, Release } from '@app/shared/lanes.ts'
 import type { Done } from '@app/shared/mailbox.ts'
 import { z } from 'zod'
 import { noteRefusedTemplates, tellsOfTemplate } from '../templates/note-refused-templates.ts'
@@ -8,7 +9,7 @@ import { messageFailedEvent } from './message-failed.ts'
 import { type FileAddresses, messageSentEvent } from './message-sent.ts'
 import type { OpenSend } from './open-send.ts'
 import { type Outcome, parkMs } from './outcome.ts'
-import { type GivenBack, type Told, writeOutcomes } from './write-outcomes.ts'
+import { writeOutcomes } from './write-outcomes.ts'
 
 type DoneSend = Done<OpenSend, Outcome>
 
@@ -40,7 +41,7 @@ export async function settleSends(
   })
 }
 
-function givenBack({ lane, outcome }: DoneSend): GivenBack {
+function givenBack({ lane, outcome }: DoneSend): Release {
   switch (outcome?.kind) {
     case 'sent': {
       const ahead = lane.pacedMs + pairIntervalMs
@@ -61,13 +62,13 @@ function givenBack({ lane, outcome }: DoneSend): GivenBack {
   }
 }
 
-function eventsOf(item: OpenSend, outcome: Outcome | null, at: Date, media: FileAddresses): Told[] {
+function eventsOf(item: OpenSend, outcome: Outcome | null, at: Date, media: FileAddresses): Conditional[] {
   if (outcome?.kind === 'sent')
-    return [{ event: messageSentEvent(item, outcome.upstreamId, at, { media, waId: outcome.waId }), ifRaised: item.id }]
+    return [{ ...messageSentEvent(item, outcome.upstreamId, at, { media, waId: outcome.waId }), given: item.id }]
   if (outcome?.kind !== 'failed') return []
   return [
-    { event: messageFailedEvent(item, outcome.failure, at), ifRaised: item.id },
-    ...followUps(item, outcome.failure.providerCode, at).map((event) => ({ event, ifRaised: null })),
+    { ...messageFailedEvent(item, outcome.failure, at), given: item.id },
+    ...followUps(item, outcome.failure.providerCode, at),
   ]
 }
 

@@ -1,53 +1,36 @@
 import type { Sql, TransactionSql } from '@app/shared/database.ts'
-import type { Recorded } from '@app/shared/events.ts'
-import type { Lane } from '@app/shared/lanes.ts'
+import { type Conditional, recording } from '@app/shared/events.ts'
+import { givingBack, type Release } from '@app/shared/lanes.ts'
 import type { Done } from '@app/shared/mailbox.ts'
 import type { OpenSend } from './open-send.ts'
 import { type Outcome, parkMs } from './outcome.ts'
 
 type DoneSend = Done<OpenSend, Outcome>
 
-/** An event that an outcome tells. */
-export interface Told {
-  event: Recorded
-  /** Recorded only if the rank of this message rises; null: in any case. */
-  ifRaised: string | null
-}
-
-/** How a lane is given back. */
-export interface GivenBack {
-  lane: Lane
-  /** Due again after that long; null: at once if another send is open in it, else asleep. */
-  waitMs: number | null
-  /** How far its pace stands in the future now; undefined: as it was. */
-  pacedMs?: number
-}
-
 /**
  * Writes outcomes in one statement: messages that are sent or failed with their open rows and events, open rows that stay,
  * attempts; and gives the lanes back. Answers whether a lane is due at once. Messages are locked in the order of their ids,
  * each before its open row, as the statuses of callbacks lock them, and lanes after all messages.
+ * An event that is `given` a message is recorded only if the rank of that message rises.
  */
 export async function writeOutcomes(
   sql: Sql | TransactionSql,
   done: DoneSend[],
-  { at, told, lanes }: { at: Date; told: Told[]; lanes: GivenBack[] },
+  { at, told, lanes }: { at: Date; told: Conditional[]; lanes: Release[] },
 ): Promise<{ isDue: boolean }> {
+  const afterMessages = sql`(select count(*) from raised) >= 0`
+  // A look-up for each lane: an `exists` may be planned as one reading of all open sends.
+  const hasNext = sql`(select true from sends s where s.lane = lane.id and s.seq not in (select seq from c) limit 1)`
   const [written] = await sql<{ isDue: boolean }[]>`
     ${outcomes(sql, done, at)}, events as (
-      insert into outbox (id, subject, headers, payload)
-      select id, subject, headers, convert_to(payload, 'UTF8')
-      from json_to_recordset(${JSON.stringify(told.map(eventRow))}::text::json)
-        as e(n int, if_raised text, id text, subject text, headers jsonb, payload text)
-      where if_raised is null or if_raised in (select id from raised)
-      order by n
-    ), ${givingBack(sql, done, lanes)}
+      ${recording(sql, told, sql`given is null or given in (select id from raised)`)}
+    ), ${givingBack(sql, 'send_lanes', lanes, { after: afterMessages, isDue: hasNext })}
     select coalesce(bool_or(is_due), false) as is_due from given_back
   `
   return { isDue: written?.isDue ?? false }
 }
 
-/** Messages that are sent or failed, as `raised` those whose rank rises; open rows; attempts. */
+/** Messages that are sent or failed, as `c`, as `raised` those whose rank rises; open rows; attempts. */
 function outcomes(sql: Sql | TransactionSql, done: DoneSend[], at: Date) {
   const closed = done.flatMap(closedRow)
   const open = done.flatMap(openRow)
@@ -90,43 +73,6 @@ function outcomes(sql: Sql | TransactionSql, done: DoneSend[], at: Date) {
     )
   `
 }
-
-/** Lanes that are still held by who gives them back, as `given_back`; after all messages. */
-function givingBack(sql: Sql | TransactionSql, done: DoneSend[], lanes: GivenBack[]) {
-  const seqs = new Map(done.map(({ item }) => [item.laneId, item.seq]))
-  const rows = JSON.stringify(lanes.map((given) => laneRow(given, seqs)))
-  return sql`
-    mine as (
-      select g.id, g.seq, g.arrivals as seen, g.wait_ms, g.paced_ms from (
-        select * from json_to_recordset(${rows}::text::json)
-          as g(id text, seq bigint, arrivals bigint, held_until timestamptz, wait_ms float8, paced_ms float8)
-        where (select count(*) from raised) >= 0
-        order by id
-      ) g cross join lateral (
-        select from send_lanes where id = g.id and held_until = g.held_until limit 1 for update
-      ) l
-    ), given_back as (
-      update send_lanes l set held_until = '-infinity',
-        paced_until = case when paced_ms is null then l.paced_until else now() + paced_ms * interval '1 ms' end,
-        due_at = case when wait_ms is not null then now() + wait_ms * interval '1 ms' when l.arrivals <> seen then now()
-          when exists (select from sends s where s.lane = l.id and s.seq <> mine.seq) then now() end
-      from mine where l.id = mine.id
-      returning l.due_at is not null and l.due_at <= now() as is_due
-    )
-  `
-}
-
-const eventRow = ({ event, ifRaised }: Told, n: number) => ({ n, if_raised: ifRaised, ...event })
-
-const laneRow = ({ lane, waitMs, pacedMs }: GivenBack, seqs: Map<string, string>) => ({
-  id: lane.id,
-  // Of a lane that was found empty: no send has it.
-  seq: seqs.get(lane.id) ?? '0',
-  arrivals: lane.arrivals,
-  held_until: lane.heldUntil,
-  wait_ms: waitMs,
-  paced_ms: pacedMs ?? null,
-})
 
 interface ClosedRow {
   seq: string
