@@ -62,7 +62,9 @@ function start(work: (item: Item) => Promise<void>, options: Partial<TurningOpti
       return true
     },
     settle: async (tx, done) => {
-      await tx`delete from trial_items where seq = any(${done.map(({ item }) => item.seq)}::bigint[])`
+      const [worked, late] = [done.filter(({ outcome }) => outcome), done.filter(({ outcome }) => !outcome)]
+      await tx`delete from trial_items where seq = any(${worked.map(({ item }) => item.seq)}::bigint[])`
+      await tx`update trial_items set begun = false where seq = any(${late.map(({ item }) => item.seq)}::bigint[])`
       return []
     },
     ...options,
