@@ -1,8 +1,9 @@
 import type { Sql, TransactionSql } from './database.ts'
-import { claimLanes, findDueGroups } from './claim-lanes.ts'
-import { type Lane, type Release, renewLanes } from './lanes.ts'
-import { type Loop, startLoop } from './loop.ts'
-import { type Active, type Finished, type Recorded, recordTurn } from './mailbox-turn.ts'
+import type { Lane, Release } from './lanes.ts'
+import { startLoop } from './loop.ts'
+import { begin, type Box, freeSlots, hold } from './mailbox-box.ts'
+import { claim } from './mailbox-claim.ts'
+import { settle } from './mailbox-settle.ts'
 import { watchMailbox } from './metrics/mailbox-readings.ts'
 import type { Pace } from './pace.ts'
 import type { DataService } from './service.ts'
@@ -110,36 +111,10 @@ export interface Begun<Item> {
   heldSince: number
 }
 
-/** Everything a running mailbox knows. */
-interface Box<Item extends { laneId: string }, Outcome> {
-  app: Pick<DataService, 'sql' | 'log' | 'probes'>
-  options: MailboxOptions<Item, Outcome>
-  leaseMs: number
-  active: Map<string, Active>
-  /** Worked on, not recorded yet. */
-  done: Finished<Item, Outcome>[]
-  /** Claimed, and found to hold nothing. */
-  emptied: Active[]
-  busy: number
-  stopped: boolean
-  /** The last claim had no room for all, or for none: the next one has to wait for a settlement. */
-  full: boolean
-  /** Something may have come into a lane that is held here. */
-  arrived: boolean
-  afterGroup: string
-  claiming: Loop
-  settling: Loop
-  watch: ReturnType<typeof watchMailbox>
-}
-
-const claimLimit = 128
-const settleLimit = 256
 /** Claims and settlements gather for that long under load. */
 const spacingMs = 5
-const busyPollMs = 250
-const idlePollMs = 1_000
-/** A group whose pace is used up has its next token soon. */
-const pacePollMs = 25
+/** Held lanes are looked at that often: for leases to renew, and for what came in unheard. */
+const lookMs = 1_000
 
 export function startMailbox<Item extends { laneId: string }, Outcome>(
   app: Pick<DataService, 'sql' | 'log' | 'probes'>,
@@ -167,7 +142,7 @@ export function startMailbox<Item extends { laneId: string }, Outcome>(
     box.arrived = refill
     if (box.active.size > 0) box.settling.wake()
   }
-  const renewal = setInterval(wakeSettling, Math.min(idlePollMs, leaseMs / 6))
+  const renewal = setInterval(wakeSettling, Math.min(lookMs, leaseMs / 6))
   const rescue = setInterval(() => void rescueLanes(box), 60_000)
   box.claiming.wake()
   return {
@@ -177,8 +152,7 @@ export function startMailbox<Item extends { laneId: string }, Outcome>(
     },
     busy: () => box.busy,
     reserve(most) {
-      const free = box.stopped || box.done.length > settleLimit ? 0 : options.slots - box.busy
-      const reserved = Math.max(0, Math.min(most, free))
+      const reserved = Math.min(most, freeSlots(box))
       box.busy += reserved
       return reserved
     },
@@ -198,154 +172,6 @@ export function startMailbox<Item extends { laneId: string }, Outcome>(
       clearInterval(renewal)
       await box.settling.stop()
     },
-  }
-}
-
-/** One claim; answers after how many ms to look again. */
-async function claim<Item extends { laneId: string }, Outcome>(box: Box<Item, Outcome>): Promise<number> {
-  const { app, options, leaseMs, active } = box
-  const free = options.slots - box.busy
-  if (box.stopped) return Infinity
-  box.full = free <= 0 || box.done.length > settleLimit
-  if (box.full) return busyPollMs
-  const startedAt = performance.now()
-  const failing = [...active.values()].filter(({ lane }) => lane.failures > 0).length
-  const { failingShare } = options
-  const failingLimit = failingShare === undefined ? null : Math.floor(options.slots * failingShare) - failing
-  const { groups, last } = await findDueGroups(app.sql, options.lanes, box.afterGroup)
-  box.afterGroup = last
-  box.full = failingLimit !== null && failingLimit <= 0
-  if (groups.length === 0) return box.busy > 0 ? busyPollMs : idlePollMs
-  const { lanes, items, paced } = await app.sql.begin(async (tx) => {
-    const claimed = await claimLanes(tx, {
-      table: options.lanes,
-      leaseMs,
-      perGroup: options.perGroup ?? 16,
-      limit: Math.min(free, claimLimit),
-      failingLimit,
-      pace: options.pace,
-      groups,
-    })
-    const share = Math.max(1, Math.floor(free / Math.max(1, claimed.lanes.length)))
-    const wants = claimed.lanes.map((lane) => ({ lane, free: Math.min(options.capacity(lane), share), fresh: true }))
-    return { ...claimed, items: wants.length > 0 ? await options.next(tx, wants) : [] }
-  })
-  for (const lane of lanes) hold(box, lane, startedAt)
-  begin(box, items)
-  const empty = lanes.flatMap(({ id }) => active.get(id) ?? []).filter(({ inWork }) => inWork === 0)
-  box.emptied.push(...empty)
-  if (empty.length > 0) box.settling.wake()
-  // More lanes, or more groups behind these, may be due.
-  if (lanes.length >= Math.min(free, claimLimit) || last !== '') return 0
-  if (paced) return pacePollMs
-  return box.busy > 0 ? busyPollMs : idlePollMs
-}
-
-const hold = <Item extends { laneId: string }, Outcome>(
-  { active }: Box<Item, Outcome>,
-  lane: Lane,
-  heldSince: number,
-) => active.set(lane.id, { lane, inWork: 0, heldSince, release: { waitMs: null } })
-
-function begin<Item extends { laneId: string }, Outcome>(box: Box<Item, Outcome>, items: Item[]) {
-  for (const item of items) {
-    const owner = box.active.get(item.laneId)
-    if (!owner) continue
-    owner.inWork++
-    box.busy++
-    void run(box, item, owner)
-  }
-}
-
-async function run<Item extends { laneId: string }, Outcome>(box: Box<Item, Outcome>, item: Item, owner: Active) {
-  const { lane } = owner
-  try {
-    // A process that was frozen meanwhile may have lost the lane: past half the lease nothing begins.
-    const late = performance.now() - owner.heldSince > box.leaseMs / 2
-    const outcome = late ? null : await box.options.work(item, lane)
-    box.done.push({ item, lane, owner, outcome })
-  } catch (err) {
-    // As after a crash: the lane is left to its lease, and the next holder finds the item begun.
-    box.app.log.error({ err, lane: lane.id }, 'work threw')
-    drop(box, owner)
-    box.busy--
-  }
-  box.settling.wake()
-}
-
-function drop<Item extends { laneId: string }, Outcome>({ active }: Box<Item, Outcome>, owner: Active) {
-  if (active.get(owner.lane.id) === owner) active.delete(owner.lane.id)
-}
-
-/** Records what is done, in one transaction with the release or refill of its lanes, and tops up lanes that have room. */
-async function settle<Item extends { laneId: string }, Outcome>(box: Box<Item, Outcome>): Promise<number> {
-  await renew(box)
-  const batch = box.done.slice(0, settleLimit)
-  const empty = [...box.emptied]
-  const roomy = box.arrived && !box.stopped ? [...box.active.values()].filter((owner) => hasRoom(box, owner)) : []
-  box.arrived = false
-  if (batch.length === 0 && empty.length === 0 && roomy.length === 0) return Infinity
-  const recorded = await recordBatch(box, batch, empty, roomy)
-  box.done.splice(0, batch.length)
-  box.emptied.splice(0, empty.length)
-  box.busy -= batch.length
-  box.watch.settled(batch.length)
-  for (const { owner } of batch) owner.inWork--
-  for (const [owner, { waitMs: _, ...lane }] of recorded.releases) Object.assign(owner.lane, lane)
-  for (const [owner, release] of recorded.releases) owner.release = release
-  for (const [owner, arrivals] of recorded.arrivals) owner.lane.arrivals = arrivals
-  for (const owner of recorded.released) drop(box, owner)
-  begin(box, recorded.items)
-  if (batch.length > 0) box.options.settled?.()
-  if (recorded.isDue || box.full) box.claiming.wake()
-  // What was done meanwhile has woken this loop again.
-  return box.done.length >= settleLimit ? 0 : Infinity
-}
-
-async function recordBatch<Item extends { laneId: string }, Outcome>(
-  box: Box<Item, Outcome>,
-  batch: Finished<Item, Outcome>[],
-  empty: Active[],
-  roomy: Active[],
-): Promise<Recorded<Item>> {
-  const { options, app } = box
-  if ('finish' in options) {
-    const { isDue } = await options.finish({ done: batch, empty: empty.map(({ lane }) => lane) })
-    return {
-      items: [],
-      released: [...batch.map(({ owner }) => owner), ...empty],
-      releases: new Map(),
-      isDue,
-      arrivals: [],
-    }
-  }
-  const turn = { batch, empty, roomy, options, freeSlots: options.slots - box.busy + batch.length }
-  const mayGoOn = (owner: Active) => !box.stopped && box.active.get(owner.lane.id) === owner
-  return app.sql.begin((tx) => recordTurn(tx, turn, mayGoOn))
-}
-
-const hasRoom = <Item extends { laneId: string }, Outcome>({ options }: Box<Item, Outcome>, owner: Active) =>
-  owner.release.waitMs === null && owner.inWork > 0 && owner.inWork < options.capacity(owner.lane)
-
-/** Lanes with long work keep their lease; those that another holder took meanwhile are given up. */
-async function renew<Item extends { laneId: string }, Outcome>(box: Box<Item, Outcome>) {
-  const { app, options, leaseMs } = box
-  const now = performance.now()
-  const aging = [...box.active.values()].filter(({ heldSince }) => now - heldSince > leaseMs / 3)
-  if (aging.length === 0) return
-  const held = await renewLanes(
-    app.sql,
-    options.lanes,
-    leaseMs,
-    aging.map(({ lane }) => lane),
-  )
-  for (const owner of aging) {
-    const heldUntil = held.get(owner.lane.id)
-    if (heldUntil === undefined) drop(box, owner)
-    else {
-      owner.lane.heldUntil = heldUntil
-      owner.heldSince = now
-    }
   }
 }
 
