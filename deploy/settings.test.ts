@@ -56,15 +56,18 @@ const told: Record<string, (service: ServiceName) => string[]> = {
 }
 
 const ofThePlatform = 'the default is what the platform itself has'
+const upstream = {
+  UPSTREAM_KEEPALIVE_MS: ofThePlatform,
+  UPSTREAM_MEDIA_ORIGINS: ofThePlatform,
+  UPSTREAM_DIALOG_URL: ofThePlatform,
+  UPSTREAM_DIALOG_ORIGINS: ofThePlatform,
+  UPSTREAM_SIGNUP_EXTRAS: ofThePlatform,
+  UPSTREAM_SUBSCRIBE_APPS: 'connecting a number subscribes the app to it',
+}
 /** Deliberately left at their defaults, and why. */
 const left: Record<string, Record<string, string>> = {
   'the compose file': {
-    UPSTREAM_KEEPALIVE_MS: ofThePlatform,
-    UPSTREAM_MEDIA_ORIGINS: ofThePlatform,
-    UPSTREAM_DIALOG_URL: ofThePlatform,
-    UPSTREAM_DIALOG_ORIGINS: ofThePlatform,
-    UPSTREAM_SIGNUP_EXTRAS: ofThePlatform,
-    UPSTREAM_SUBSCRIBE_APPS: 'connecting a number subscribes the app to it',
+    ...upstream,
     NATS_REPLICAS: 'there is one nats-server',
     MEDIA_STORE: 'files lie in a volume of the machine',
     S3_BUCKET: 'as MEDIA_STORE',
@@ -75,12 +78,7 @@ const left: Record<string, Record<string, string>> = {
     S3_SESSION_TOKEN: 'as MEDIA_STORE',
   },
   'the chart': {
-    UPSTREAM_KEEPALIVE_MS: ofThePlatform,
-    UPSTREAM_MEDIA_ORIGINS: ofThePlatform,
-    UPSTREAM_DIALOG_URL: ofThePlatform,
-    UPSTREAM_DIALOG_ORIGINS: ofThePlatform,
-    UPSTREAM_SIGNUP_EXTRAS: ofThePlatform,
-    UPSTREAM_SUBSCRIBE_APPS: 'connecting a number subscribes the app to it',
+    ...upstream,
     S3_ENDPOINT: 'Amazon’s own, unless media.s3.endpoint is set',
     S3_SESSION_TOKEN: 'keys of a secret do not end',
   },

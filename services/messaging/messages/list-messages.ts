@@ -4,16 +4,14 @@ import { firstIdAt } from '@app/shared/ids.ts'
 import { openPage } from '@app/shared/page.ts'
 import type { App } from '../app.ts'
 import { mediaUrls } from '../media/media.ts'
-import { type MessageRow, toMessage } from './messages.ts'
+import { messageColumns, type MessageRow, toMessage } from './messages.ts'
 
 export const listMessages: Handler<App, typeof contract> = async (app, { params, query }, caller) => {
   const { sql, cursorKeys } = app
   const { limit, after, page } = openPage(cursorKeys, contract, caller, query, params)
   const { conversation_id: conversationId, direction, status } = query
   const rows = await sql<MessageRow[]>`
-    select id, conversation_id, recipient, direction, type, content, status, upstream_id, error, unsupported, played_at, media_id,
-      created_at
-    from messages
+    select ${messageColumns(sql)} from messages
     where organization_id = ${caller.organizationId} and phone_number_id = ${params.phone_number_id}
       ${conversationId === undefined ? sql`` : sql`and conversation_id = ${conversationId}`}
       ${direction === undefined ? sql`` : direction === 'inbound' ? sql`and direction = 'inbound'` : sql`and direction = 'outbound'`}

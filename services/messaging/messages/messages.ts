@@ -1,4 +1,5 @@
 import type { Message } from '@app/shared/contracts/messaging.ts'
+import type { Sql } from '@app/shared/database.ts'
 import type { z } from 'zod'
 
 export interface MessageRow {
@@ -16,6 +17,11 @@ export interface MessageRow {
   mediaId: string | null
   createdAt: Date
 }
+
+export const messageColumns = (sql: Sql) => sql`
+  id, conversation_id, recipient, direction, type, content, status, upstream_id, error, unsupported, played_at, media_id,
+  created_at
+`
 
 /** What is queued shows as `pending`. `mediaUrls`: the addresses of stored files, by their ids. */
 export const toMessage = (row: MessageRow, mediaUrls: ReadonlyMap<string | null, string>): z.input<typeof Message> => ({
