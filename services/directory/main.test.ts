@@ -9,9 +9,10 @@ import { accountChanged } from '@app/shared/contracts/platform.ts'
 import { emit } from '@app/shared/events.ts'
 import { newId } from '@app/shared/ids.ts'
 import { streamName } from '@app/shared/stream.ts'
+import { newAccountState } from '@app/test/account-state.ts'
 import { testService, type TestService } from '@app/test/service.ts'
 import { afterAll, beforeAll, expect, test } from 'vitest'
-import { newAccountState, newInbound } from './testing/app.ts'
+import { newInbound } from './testing/app.ts'
 
 const settings = { CURSOR_KEYS: `k1:${Buffer.alloc(32, 1).toString('base64')}` }
 let beside: TestService

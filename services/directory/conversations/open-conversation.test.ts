@@ -1,14 +1,7 @@
 import { timeOf } from '@app/shared/ids.ts'
+import { newAccountState } from '@app/test/account-state.ts'
 import { afterAll, beforeAll, expect, test } from 'vitest'
-import {
-  asking,
-  eventsOf,
-  everywhere,
-  newAccountState,
-  newNumber,
-  testDirectory,
-  type TestDirectory,
-} from '../testing/app.ts'
+import { asking, eventsOf, everywhere, newNumber, testDirectory, type TestDirectory } from '../testing/app.ts'
 
 let directory: TestDirectory
 beforeAll(async () => {

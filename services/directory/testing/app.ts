@@ -1,13 +1,13 @@
-import { randomBytes, randomInt } from 'node:crypto'
+import { randomBytes } from 'node:crypto'
 import { systemCaller } from '@app/shared/ask.ts'
 import * as contactContracts from '@app/shared/contracts/contacts.ts'
 import * as conversationContracts from '@app/shared/contracts/conversations.ts'
 import * as directoryContracts from '@app/shared/contracts/directory.ts'
-import type { AccountState } from '@app/shared/contracts/platform.ts'
 import { newId } from '@app/shared/ids.ts'
 import type { Loop } from '@app/shared/loop.ts'
 import type { Relay } from '@app/shared/relay.ts'
 import type { DataService } from '@app/shared/service.ts'
+import { type Account, newAccountState } from '@app/test/account-state.ts'
 import { createTestDatabase } from '@app/test/database.ts'
 import { z } from 'zod'
 import { putAccount } from '../accounts/put-account.ts'
@@ -21,7 +21,6 @@ import { recordInbound } from '../conversations/record-inbound.ts'
 
 const contracts = { ...directoryContracts, ...contactContracts, ...conversationContracts }
 
-type Account = z.output<typeof AccountState>
 type InboundBody = z.output<(typeof contracts.recordInbound)['body']>
 type OpenBody = z.output<(typeof contracts.openConversation)['body']>
 
@@ -38,30 +37,6 @@ export async function testDirectory() {
 }
 
 export type TestDirectory = Awaited<ReturnType<typeof testDirectory>>
-
-/** What platform tells of a number of a new organization. */
-export const newAccountState = (changes: Partial<Account> = {}): Account => ({
-  account_id: newId('acc'),
-  organization_id: newId('org'),
-  phone_number_id: String(randomInt(1e11, 1e12)),
-  business_account_id: '102290129340398',
-  version: 1,
-  phone_number: '+15550001111',
-  name: 'Acme Support',
-  team_id: newId('team'),
-  customer: null,
-  refusal: null,
-  attached: true,
-  sealed_token: 'sealed',
-  settings: {
-    window_check: 'strict',
-    require_marketing_consent: false,
-    unknown_outcome: 'fail',
-    ordering: 'strict',
-    message_ttl_hours: 24,
-  },
-  ...changes,
-})
 
 /** A number that the directory knows of. */
 export async function newNumber(app: App, changes: Partial<Account> = {}) {

@@ -1,8 +1,10 @@
 import type { Sql } from '@app/shared/database.ts'
 import { newId } from '@app/shared/ids.ts'
+import { newAccountState } from '@app/test/account-state.ts'
 import { createTestDatabase, type TestDatabase } from '@app/test/database.ts'
 import { afterAll, beforeAll, beforeEach, expect, test, vi } from 'vitest'
 import { storeSender } from '../senders/put-sender.ts'
+import { newSend } from '../testing/sends.ts'
 import { type AcceptableSend, type Inserted, insertSends } from './insert-sends.ts'
 import { letGo } from './let-go.ts'
 
@@ -25,47 +27,23 @@ beforeEach(async () => {
 })
 
 let version = 0
-const setSender = (refusal: 'customer_suspended' | null = null) =>
-  sql.begin((tx) =>
-    storeSender(tx, noKeys, {
-      account_id: newId('acc'),
-      organization_id: organizationId,
-      phone_number_id: String(phone),
-      business_account_id: '1029384756',
-      version: ++version,
-      phone_number: '+15550001111',
-      name: 'Acme',
-      team_id: newId('team'),
-      customer: null,
-      refusal,
-      attached: true,
-      sealed_token: 'sealed',
-      settings: { message_ttl_hours: 24, unknown_outcome: 'fail', ordering: 'strict' } as never,
-    }),
-  )
+const setSender = (refusal: 'customer_suspended' | null = null) => {
+  const state = newAccountState({
+    organization_id: organizationId,
+    phone_number_id: String(phone),
+    version: ++version,
+    refusal,
+  })
+  return sql.begin((tx) => storeSender(tx, noKeys, state))
+}
 
-const sendTo = (conversation: string, changes: Partial<AcceptableSend> = {}): AcceptableSend => ({
-  id: newId('msg'),
-  organization_id: organizationId,
-  phone_number_id: String(phone),
-  conversation_id: conversation,
-  contact_id: newId('ctc'),
-  type: 'text',
-  recipient: '+15550123456',
-  content: 'hello',
-  body: { body: 'hello' },
-  media: null,
-  media_id: null,
-  parties: { conversation: { id: conversation, status: 'open', assigned_to: null }, contact: {} as never },
-  context_id: null,
-  request_id: newId('req'),
-  traceparent: '',
-  created_at: new Date().toISOString(),
-  key: null,
-  fingerprint: null,
-  answer: null,
-  ...changes,
-})
+const sendTo = (conversation: string, changes: Partial<AcceptableSend> = {}) =>
+  newSend('hello', '+15550123456', {
+    organization_id: organizationId,
+    phone_number_id: String(phone),
+    conversation_id: conversation,
+    ...changes,
+  })
 
 const insert = (sends: AcceptableSend[], slots = 100) =>
   insertSends(sql, sends, { slots, leaseMs: 15_000, burstMs: 250, holder: ++holder })

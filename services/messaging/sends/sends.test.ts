@@ -1,7 +1,7 @@
-import { newId } from '@app/shared/ids.ts'
 import { afterAll, beforeAll, beforeEach, expect, test, vi } from 'vitest'
 import { acceptSends } from './accept-send.ts'
 import { accept, refuse, type TestMessaging, testMessaging } from '../testing/app.ts'
+import { newSend } from '../testing/sends.ts'
 
 let app: TestMessaging
 beforeAll(async () => {
@@ -232,34 +232,9 @@ test('an accept whose answer was lost is sent all the same, once', async () => {
       })
     },
   })
-  const [conversation, contact] = [newId('cnv'), newId('ctc')]
-  const accepting = acceptSends(
-    { sql: losing, log: app.log },
-    app.dispatcher,
-  )({
-    id: newId('msg'),
-    organization_id: app.number.organizationId,
-    phone_number_id: app.number.phoneNumberId,
-    conversation_id: conversation,
-    contact_id: contact,
-    type: 'text',
-    recipient: '+15550100077',
-    content: 'lost answer',
-    body: { body: 'lost answer' },
-    media: null,
-    media_id: null,
-    parties: {
-      conversation: { id: conversation, status: 'open', assigned_to: null },
-      contact: { id: contact, phone_number: '+15550100077', name: null },
-    },
-    context_id: null,
-    request_id: newId('req'),
-    traceparent: '',
-    created_at: new Date().toISOString(),
-    key: null,
-    fingerprint: null,
-    answer: null,
-  })
+  const acceptOne = acceptSends({ sql: losing, log: app.log }, app.dispatcher)
+  const { organizationId: organization_id, phoneNumberId: phone_number_id } = app.number
+  const accepting = acceptOne(newSend('lost answer', '+15550100077', { organization_id, phone_number_id }))
   await expect(accepting).rejects.toThrow('the connection was lost')
   await until(async () => {
     const rows = await app.sql`select id, status from messages where recipient = '+15550100077'`

@@ -13,6 +13,7 @@ import { startRelay } from '@app/shared/relay.ts'
 import { serve } from '@app/shared/rpc.ts'
 import { seal } from '@app/shared/seal.ts'
 import { createUpstream } from '@app/shared/upstream.ts'
+import { type Account, newAccountState } from '@app/test/account-state.ts'
 import { testService } from '@app/test/service.ts'
 import type { z } from 'zod'
 import type { App, Core } from '../app.ts'
@@ -132,7 +133,7 @@ export async function testMessaging(): Promise<TestMessaging> {
   }
   let version = 0
   const setSender = async (changes: Partial<z.output<typeof AccountState>> = {}) => {
-    await app.sql.begin((tx) => storeSender(tx, sealKeys, { ...sender(), version: ++version, ...changes }))
+    await app.sql.begin((tx) => storeSender(tx, sealKeys, senderState({ version: ++version, ...changes })))
     dispatcher.wake()
   }
   await setSender()
@@ -144,11 +145,11 @@ export async function testMessaging(): Promise<TestMessaging> {
     respondWith: upstream.respondWith,
     sendBody: (body, key) => sendAny(app, body, callerOf(key)),
     number: { organizationId, phoneNumberId },
-    settings: sender().settings,
+    settings: senderState().settings,
     closedWindows,
     setSender,
     putSender: (changes) =>
-      putSender(app, { params: {}, query: {}, body: { ...sender(), version: ++version, ...changes } }, callerOf()),
+      putSender(app, { params: {}, query: {}, body: senderState({ version: ++version, ...changes }) }, callerOf()),
     send: (body, options) => sendText(app, body, options),
     events: () => eventsOf(app),
     statusOf: async (id) =>
@@ -185,26 +186,14 @@ async function sendAny(app: App, body: SendBody, caller: Caller) {
   return { id: data.id, conversationId: data.conversation_id }
 }
 
-const sender = (): Omit<z.output<typeof AccountState>, 'version'> => ({
-  account_id: accountId,
-  organization_id: organizationId,
-  phone_number_id: phoneNumberId,
-  business_account_id: '102290129340398',
-  phone_number: '+15550001111',
-  name: 'Acme',
-  team_id: newId('team'),
-  customer: null,
-  refusal: null,
-  attached: true,
-  sealed_token: seal(sealKeys, 'token', `account:${accountId}`),
-  settings: {
-    window_check: 'strict',
-    require_marketing_consent: false,
-    unknown_outcome: 'fail',
-    ordering: 'strict',
-    message_ttl_hours: 24,
-  },
-})
+const senderState = (changes: Partial<Account> = {}) =>
+  newAccountState({
+    account_id: accountId,
+    organization_id: organizationId,
+    phone_number_id: phoneNumberId,
+    sealed_token: seal(sealKeys, 'token', `account:${accountId}`),
+    ...changes,
+  })
 
 async function serveDirectory(core: Core, closedWindows: Set<string>) {
   const parties = new Map<string, { conversation: string; contact: string }>()
