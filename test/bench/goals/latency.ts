@@ -6,6 +6,7 @@ import { quantile } from '../median.ts'
 import { drain } from '../project/backlog.ts'
 import type { Fixture } from '../project/fixture.ts'
 import type { Project } from '../project/project.ts'
+import { sendPaced } from '../project/send-paced.ts'
 import { subscribe } from '../project/subscriptions.ts'
 import { takenByUpstream } from '../project/taken-by-upstream.ts'
 import { until } from '../project/until.ts'
@@ -66,10 +67,8 @@ async function pass(
   receiver: Subscriber,
   seconds: number,
 ): Promise<Passage> {
-  const { base_url: baseUrl, api_key: key } = project.stack()
   await receiver.ask('record', { keep: true })
-  const settings = { origin: new URL(baseUrl).origin, key, recipients, ratePerSecond, seconds }
-  const sends = await sender.ask('run', settings)
+  const sends = await sendPaced(project, sender, { recipients, ratePerSecond, seconds })
   const haveArrived = async () => (await receiver.ask('count', undefined)).events >= sends.length
   await until('every message.sent has arrived', haveArrived, arriveTimeoutMs)
   await drain(project)

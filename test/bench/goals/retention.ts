@@ -10,6 +10,7 @@ import { drain } from '../project/backlog.ts'
 import type { ConnectedNumber } from '../project/connect-numbers.ts'
 import { fillAttempts, fillMessages } from '../project/fill-messages.ts'
 import type { Project } from '../project/project.ts'
+import { sendPaced } from '../project/send-paced.ts'
 import { until } from '../project/until.ts'
 import { alternate, compare, msText } from '../rounds.ts'
 import type { Goal } from './goal.ts'
@@ -84,9 +85,8 @@ async function keepFor(project: Project, days: number | null) {
 }
 
 async function answerP95(bench: Bench, sender: Child<PacedSends>, seconds: number) {
-  const { base_url: baseUrl, api_key: key } = (await bench.project()).stack()
   const { recipients } = await bench.fixture()
-  const sends = await sender.ask('run', { origin: new URL(baseUrl).origin, key, recipients, ratePerSecond, seconds })
+  const sends = await sendPaced(await bench.project(), sender, { recipients, ratePerSecond, seconds })
   const answerMs = sends.map(({ askedAt, answeredAt }) => answeredAt - askedAt)
   return quantile(answerMs, 0.95)
 }

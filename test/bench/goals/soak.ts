@@ -7,6 +7,7 @@ import { memoryMibOf } from '../processes.ts'
 import { backlogOf, drain } from '../project/backlog.ts'
 import { control } from '../project/control.ts'
 import type { Project } from '../project/project.ts'
+import { sendPaced } from '../project/send-paced.ts'
 import { sendRequests } from '../project/send-requests.ts'
 import { subscribe } from '../project/subscriptions.ts'
 import { type Sample, slopeOf } from '../slope.ts'
@@ -89,7 +90,6 @@ async function soak(
   ratePerSecond: number,
   { sender, receiver }: Outside,
 ): Promise<Soaked> {
-  const { base_url: baseUrl, api_key: key } = project.stack()
   const { recipients } = await fixture()
   const startedAt = performance.now()
   const rss: Record<string, Sample[]> = {}
@@ -106,8 +106,7 @@ async function soak(
       // A slice begins where the last one ended, so that everybody is written to in turn.
       const begin = sends % recipients.length
       const turned = [...recipients.slice(begin), ...recipients.slice(0, begin)]
-      const settings = { origin: new URL(baseUrl).origin, key, recipients: turned, ratePerSecond, seconds }
-      sends += (await sender.ask('run', settings)).length
+      sends += (await sendPaced(project, sender, { recipients: turned, ratePerSecond, seconds })).length
       deliveries += await receiver.ask('take', undefined)
       say(`  ${((performance.now() - startedAt) / 60_000).toFixed(1)} minutes, ${sends} sends`)
     }

@@ -6,6 +6,7 @@ import { connectNumbers } from '../project/connect-numbers.ts'
 import { control } from '../project/control.ts'
 import { type Fixture, phoneOf } from '../project/fixture.ts'
 import type { Project } from '../project/project.ts'
+import { sendPaced } from '../project/send-paced.ts'
 import { takenByUpstream } from '../project/taken-by-upstream.ts'
 import { until } from '../project/until.ts'
 import { type Recipient, writeIn } from '../project/write-in.ts'
@@ -71,14 +72,13 @@ const setThroughput = (project: Project, phoneNumberId: string, perSecond: numbe
     throughput_per_second: perSecond,
   })
 
-function sendAt(sender: Child<PacedSends>, project: Project, recipients: Recipient[], rate: number, seconds: number) {
-  const { base_url: baseUrl, api_key: key } = project.stack()
-  return sender.ask('run', { origin: new URL(baseUrl).origin, key, recipients, ratePerSecond: rate, seconds })
-}
-
 /** From the moment at which a send was asked for to that at which the platform took it. */
 async function healthyP95({ project, fixture, healthy }: Cast, seconds: number) {
-  const sends = await sendAt(healthy, project, fixture.recipients, healthyRate, seconds)
+  const sends = await sendPaced(project, healthy, {
+    recipients: fixture.recipients,
+    ratePerSecond: healthyRate,
+    seconds,
+  })
   const ids = fixture.numbers.map(({ phoneNumberId }) => phoneNumberId)
   await until('the healthy numbers have sent theirs', async () => (await waitingSends(project, ids)) === 0, timeoutMs)
   const takenAt = await takenByUpstream(project, ids)
@@ -90,7 +90,10 @@ async function healthyP95({ project, fixture, healthy }: Cast, seconds: number) 
 async function besideThrottled<T>({ project, throttled, beside }: Cast, work: () => Promise<T>, seconds: number) {
   const { phoneNumberId, recipients } = throttled
   await setThroughput(project, phoneNumberId, takenPerSecond)
-  const [result] = await Promise.all([work(), sendAt(beside, project, recipients, askedPerSecond, seconds)])
+  const [result] = await Promise.all([
+    work(),
+    sendPaced(project, beside, { recipients, ratePerSecond: askedPerSecond, seconds }),
+  ])
   if ((await waitingSends(project, [phoneNumberId])) === 0) throw new Error('the throttled number was not held back')
   await setThroughput(project, phoneNumberId, null)
   await hurry(project, phoneNumberId)
