@@ -1,28 +1,12 @@
 import { setTimeout as sleep } from 'node:timers/promises'
-import { afterAll, beforeAll, expect, test } from 'vitest'
+import { expect, test } from 'vitest'
 import { clientOf, type Json, newPhone, until } from '../journeys/client.ts'
-import { type Receiver, startReceiver } from '../journeys/receiver.ts'
-import { type StartedStack, startStack } from '../journeys/start-stack.ts'
+import { kill, ownStack } from './own-stack.ts'
 
-let stack: StartedStack
-let receiver: Receiver
-beforeAll(async () => {
-  stack = await startStack()
-  receiver = await startReceiver()
-})
-afterAll(async () => {
-  await stack.remove()
-  receiver.close()
-})
-
-async function kill(service: string) {
-  const pid = stack.read().services[service]?.[0]?.pid
-  if (pid) process.kill(pid, 'SIGKILL')
-  await until(() => expect(stack.read().services[service]?.[0]?.pid).not.toBe(pid))
-}
+const own = ownStack()
 
 const people = 40
-const own = '15550001111'
+const ownNumber = '15550001111'
 const at = () => `${Math.floor(Date.now() / 1000)}`
 
 /** What comes of one person: a message, its edit, its revoke, an answer by hand, another user id, a number given up. */
@@ -43,7 +27,7 @@ function partsOf(from: string, n: number) {
     part('in', 'text', { text: { body: 'first' }, from_user_id: `US.A${n}` }),
     part('system', 'system', { system, from_user_id: `US.A${n}` }),
   ]
-  const echo = { from: own, to: from, id: `${id}.echo`, timestamp: at(), type: 'text', text: { body: 'by hand' } }
+  const echo = { from: ownNumber, to: from, id: `${id}.echo`, timestamp: at(), type: 'text', text: { body: 'by hand' } }
   return { messages, echo }
 }
 
@@ -51,17 +35,17 @@ test(
   'kill -9 of messaging and directory under callbacks of every kind: each does what it does once',
   { timeout: 240_000 },
   async () => {
-    const client = clientOf(stack.read())
+    const client = clientOf(own.stack.read())
     const { api, phone, control } = client
     const events = ['message.received', 'message.sent', 'message.revoked', 'message.edited', 'contact.created']
-    const created = await api('POST', '/webhook_subscriptions', { body: { url: receiver.url, events } })
+    const created = await api('POST', '/webhook_subscriptions', { body: { url: own.receiver.url, events } })
     expect(created.status).toBe(201)
     const phones = Array.from({ length: people }, newPhone)
     const change = (field: string, value: object) => ({
       field,
       value: {
         messaging_product: 'whatsapp',
-        metadata: { display_phone_number: own, phone_number_id: phone },
+        metadata: { display_phone_number: ownNumber, phone_number_id: phone },
         ...value,
       },
     })
@@ -79,18 +63,18 @@ test(
     })
     for (const service of ['messaging', 'directory', 'messaging', 'directory', 'messaging']) {
       await sleep(300)
-      await kill(service)
+      await kill(own, service)
     }
     await Promise.all(posting)
 
-    const ids = (type: string, of: (body: Json) => string) => receiver.of(type).map(({ body }) => of(body))
+    const ids = (type: string, of: (body: Json) => string) => own.receiver.of(type).map(({ body }) => of(body))
     const providerId = (body: Json): string => body.data.message?.provider_id ?? body.data.provider_id
     const expected = (suffix: string) => phones.map((_, n) => `wamid.K${n}.${suffix}`).toSorted()
     await until(() => {
       expect(new Set(ids('message.sent', providerId))).toEqual(new Set(expected('echo')))
       expect(new Set(ids('message.revoked', providerId))).toEqual(new Set(expected('in')))
       expect(new Set(ids('message.edited', providerId))).toEqual(new Set(expected('in')))
-      expect(new Set(receiver.of('message.received').map(({ headers }) => headers['x-svc-event-id']))).toEqual(
+      expect(new Set(own.receiver.of('message.received').map(({ headers }) => headers['x-svc-event-id']))).toEqual(
         new Set(expected('in')),
       )
     }, 150_000)

@@ -1,19 +1,9 @@
 import { setTimeout as sleep } from 'node:timers/promises'
-import { afterAll, beforeAll, expect, test } from 'vitest'
+import { expect, test } from 'vitest'
 import { clientOf, newPhone, until } from '../journeys/client.ts'
-import { type Receiver, startReceiver } from '../journeys/receiver.ts'
-import { type StartedStack, startStack } from '../journeys/start-stack.ts'
+import { kill, ownStack } from './own-stack.ts'
 
-let stack: StartedStack
-let receiver: Receiver
-beforeAll(async () => {
-  stack = await startStack()
-  receiver = await startReceiver()
-})
-afterAll(async () => {
-  await stack.remove()
-  receiver.close()
-})
+const own = ownStack()
 
 interface Accepted {
   id: string
@@ -41,24 +31,18 @@ async function sendSurely(client: ReturnType<typeof clientOf>, to: string, text:
   throw new Error(`no answer for ${text}`)
 }
 
-async function kill(service: string) {
-  const pid = stack.read().services[service]?.[0]?.pid
-  if (pid) process.kill(pid, 'SIGKILL')
-  await until(() => expect(stack.read().services[service]?.[0]?.pid).not.toBe(pid))
-}
-
 test(
   'kill -9 of messaging, webhooks and gateway under 200 sends: nothing lost, nothing twice, order kept, all explained',
   { timeout: 240_000 },
   async () => {
-    const client = clientOf(stack.read())
+    const client = clientOf(own.stack.read())
     const created = await client.api('POST', '/webhook_subscriptions', {
-      body: { url: receiver.url, events: ['message.sent', 'message.status', 'message.received'] },
+      body: { url: own.receiver.url, events: ['message.sent', 'message.status', 'message.received'] },
     })
     expect(created.status).toBe(201)
     const phones = Array.from({ length: conversations }, newPhone)
     const inbounds = await Promise.all(phones.map((phone) => client.inbound(phone, 'hello')))
-    await until(() => expect(receiver.of('message.received')).toHaveLength(inbounds.length))
+    await until(() => expect(own.receiver.of('message.received')).toHaveLength(inbounds.length))
 
     const accepted: Accepted[] = []
     const sending = phones.map(async (to) => {
@@ -70,7 +54,7 @@ test(
     })
     for (const service of ['messaging', 'webhooks', 'gateway', 'messaging', 'webhooks']) {
       await sleep(250)
-      await kill(service)
+      await kill(own, service)
     }
     await Promise.all(sending)
     expect(new Set(accepted.map(({ id }) => id)).size).toBe(conversations * sendsEach)
@@ -105,9 +89,9 @@ test(
       outcomes.get(id)?.status === 'failed' ? [`${id}:failed`] : [`${id}:sent`],
     )
     await until(() => {
-      const got = new Set(receiver.deliveries.map(({ headers }) => headers['x-svc-event-id']))
+      const got = new Set(own.receiver.deliveries.map(({ headers }) => headers['x-svc-event-id']))
       expect(expected.filter((event) => !got.has(event))).toEqual([])
-      const delivered = receiver
+      const delivered = own.receiver
         .of('message.status')
         .filter(({ headers }) => headers['x-svc-event-id']?.endsWith(':read'))
       expect(new Set(delivered.map(({ headers }) => headers['x-svc-event-id'])).size).toBeGreaterThanOrEqual(

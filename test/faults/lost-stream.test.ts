@@ -2,32 +2,22 @@ import { withBus } from '@app/deploy/stack/bus.ts'
 import { readBusPlace } from '@app/deploy/stack/stack-file.ts'
 import { consumers } from '@app/shared/provision.ts'
 import { streamName } from '@app/shared/stream.ts'
-import { afterAll, beforeAll, expect, test } from 'vitest'
+import { expect, test } from 'vitest'
 import { clientOf, until } from '../journeys/client.ts'
-import { type Receiver, startReceiver } from '../journeys/receiver.ts'
-import { type StartedStack, startStack } from '../journeys/start-stack.ts'
+import { ownStack } from './own-stack.ts'
 
-let stack: StartedStack
-let receiver: Receiver
-beforeAll(async () => {
-  stack = await startStack()
-  receiver = await startReceiver()
-})
-afterAll(async () => {
-  await stack.remove()
-  receiver.close()
-})
+const own = ownStack()
 
 /** As the operator, who alone may do this. */
 const asOperator = <T>(work: Parameters<typeof withBus<T>>[1]) =>
-  withBus(readBusPlace(stack.dataDir) ?? { natsUrl: '' }, work)
+  withBus(readBusPlace(own.stack.dataDir) ?? { natsUrl: '' }, work)
 
 test('a stream that was deleted is made anew by the services, with all its consumers, and each event is delivered once', async () => {
-  const { api, sendText } = clientOf(stack.read())
-  const body = { url: receiver.url, events: ['message.sent'] }
+  const { api, sendText } = clientOf(own.stack.read())
+  const body = { url: own.receiver.url, events: ['message.sent'] }
   expect((await api('POST', '/webhook_subscriptions', { body })).status).toBe(201)
   const delivered = (id: string) =>
-    receiver.of('message.sent').filter((each) => each.body.data.message?.id === id || each.body.data.id === id)
+    own.receiver.of('message.sent').filter((each) => each.body.data.message?.id === id || each.body.data.id === id)
   const before = await sendText('before')
   await until(() => expect(delivered(before.body.data.id)).toHaveLength(1))
 
