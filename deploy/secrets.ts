@@ -3,7 +3,7 @@ import { call, systemCaller } from '@app/shared/ask.ts'
 import * as messaging from '@app/shared/contracts/messaging.ts'
 import * as platform from '@app/shared/contracts/platform.ts'
 import * as webhooks from '@app/shared/contracts/webhooks.ts'
-import type { Place, SealedCount } from '@app/shared/sealed-secrets.ts'
+import type { Place, SealedCount } from '@app/shared/contracts/secrets.ts'
 import { z } from 'zod'
 import type { Bus } from './stack/bus.ts'
 

@@ -5,7 +5,7 @@ import type { KeyRing } from './environment.ts'
 import { Problem } from './problem.ts'
 import type { Relay } from './relay.ts'
 import { seal, unseal } from './seal.ts'
-import type { SealedColumn } from './sealed-secrets.ts'
+import type { SealedColumn } from './sealed-columns.ts'
 
 /** What `once` needs of a service. */
 export interface Once {

@@ -7,7 +7,9 @@ import { sealedAnswers } from './idempotency.ts'
 import { openDatabase } from './database.ts'
 import { createLog } from './log.ts'
 import { seal, unseal } from './seal.ts'
-import { sealedColumn, type Place, watchSecrets } from './sealed-secrets.ts'
+import type { Place } from './contracts/secrets.ts'
+import { sealedColumn } from './sealed-columns.ts'
+import { watchSecrets } from './sealed-secrets.ts'
 
 const bytes = new Map(['k1', 'k2', 'k3'].map((id) => [id, randomBytes(32)]))
 const ring = (...ids: string[]) => ({

@@ -4,10 +4,10 @@ import { idOf } from '../ids.ts'
 import { invalidField } from '../problem.ts'
 import { pageQuery } from '../page.ts'
 import { redriveEventsOf } from '../redrive.ts'
-import { countSecretsOf, resealSecretsOf } from '../sealed-secrets.ts'
 import { messageError, phoneParams, time, timeInput } from './fields.ts'
 import { AccountState } from './platform.ts'
 import { ReadReceipt, Send } from './send.ts'
+import { countSecretsOf, resealSecretsOf } from './secrets.ts'
 
 export const SentMessage = z
   .object({

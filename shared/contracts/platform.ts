@@ -2,8 +2,8 @@ import { z } from 'zod'
 import { event, rpc } from '../contract.ts'
 import { idOf } from '../ids.ts'
 import { redriveEventsOf } from '../redrive.ts'
-import { countSecretsOf, resealSecretsOf } from '../sealed-secrets.ts'
 import { phoneNumberId, phoneParams, text, time, timeInput } from './fields.ts'
+import { countSecretsOf, resealSecretsOf } from './secrets.ts'
 
 export const Team = z.object({ id: idOf('team'), object: z.literal('team'), name: z.string() }).meta({ id: 'Team' })
 

@@ -3,9 +3,9 @@ import { rpc } from '../contract.ts'
 import { idOf } from '../ids.ts'
 import { pageQuery } from '../page.ts'
 import { redriveEventsOf } from '../redrive.ts'
-import { countSecretsOf, resealSecretsOf } from '../sealed-secrets.ts'
 import { phoneNumberId, text, time } from './fields.ts'
 import { exampleDelivery, WebhookDelivery } from './webhook-deliveries.ts'
+import { countSecretsOf, resealSecretsOf } from './secrets.ts'
 
 /** The events a subscription may select (public API, section 6.3). */
 export const eventType = z

@@ -5,7 +5,7 @@ import type { AccountState } from '@app/shared/contracts/platform.ts'
 import type { TransactionSql } from '@app/shared/database.ts'
 import type { KeyRing } from '@app/shared/environment.ts'
 import { renewed } from '@app/shared/seal.ts'
-import { sealedColumn } from '@app/shared/sealed-secrets.ts'
+import { sealedColumn } from '@app/shared/sealed-columns.ts'
 import type { z } from 'zod'
 import type { App } from '../app.ts'
 

@@ -3,7 +3,7 @@ import type { Sql, TransactionSql } from '@app/shared/database.ts'
 import type { KeyRing } from '@app/shared/environment.ts'
 import { newId, timeOf } from '@app/shared/ids.ts'
 import { seal, unseal } from '@app/shared/seal.ts'
-import { sealedColumn } from '@app/shared/sealed-secrets.ts'
+import { sealedColumn } from '@app/shared/sealed-columns.ts'
 
 /** A secret as its owner sees it once. */
 export interface NewSecret {
