@@ -77,7 +77,7 @@ export function consumeBatches(
         if (!stopped) app.log.warn({ err, consumer }, 'consumer')
       }
       if (stopped) return
-      await new Promise((resolve) => setTimeout(resolve, 250))
+      await sleep(250)
       // The consumer or its stream is gone (a lost store): make it anew; the relays publish again.
       if (app.isConnected()) await restoreConsumer(app.nc, consumer, app.streamReplicas).catch(() => {})
     }
@@ -143,7 +143,7 @@ async function handleAll(
         begun.end(isDatabaseAway(err) ? 'waited' : batch.length === 1 ? 'failed' : 'split')
         if (isDatabaseAway(err)) {
           if (attempt % 20 === 0) app.log.warn({ err, consumer }, 'events wait for the database')
-          await new Promise((resolve) => setTimeout(resolve, Math.min(100 * 2 ** attempt, 1_000)))
+          await sleep(Math.min(100 * 2 ** attempt, 1_000))
         } else if (batch.length === 1 && batch[0]) {
           await fail(app, consumer, batch[0], err)
           return

@@ -1,5 +1,5 @@
 import { randomUUID } from 'node:crypto'
-import { setTimeout } from 'node:timers/promises'
+import { setTimeout as sleep } from 'node:timers/promises'
 import { call, systemCaller } from '@app/shared/ask.ts'
 import type { Input } from '@app/shared/contract.ts'
 import { recordCallBatch } from '@app/shared/contracts/platform.ts'
@@ -84,7 +84,7 @@ export function startApiLog(service: Pick<Service, 'request' | 'isConnected' | '
       while ((sent || waiting.length > 0) && performance.now() < giveUpAt) {
         retryAt = 0
         await flush()
-        if (failing) await setTimeout(flushEveryMs)
+        if (failing) await sleep(flushEveryMs)
       }
     },
   }
