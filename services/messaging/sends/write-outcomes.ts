@@ -51,7 +51,8 @@ function outcomes(sql: Sql | TransactionSql, done: DoneSend[], at: Date) {
       where m.organization_id = l.organization_id and m.phone_number_id = l.phone_number_id and m.id = l.id and l.old_rank < l.rank
       returning m.id
     ), gone as (
-      delete from sends using locked l where sends.seq = l.seq
+      -- Not joined: while few sends are open a join would read all of them, and be kept.
+      delete from sends where seq = any(array(select seq from locked))
     ), o as (
       select * from json_to_recordset(${JSON.stringify(open)}::text::json) as u(seq bigint, attempts int, park_ms float8,
         lane text, let_out boolean, grp text, wait_ms float8, upstream_media_id text)
@@ -62,7 +63,7 @@ function outcomes(sql: Sql | TransactionSql, done: DoneSend[], at: Date) {
     ), kept as (
       update sends s set attempts = o.attempts, begun_at = null, parked_until = now() + o.park_ms * interval '1 ms',
         lane = o.lane, upstream_media_id = coalesce(o.upstream_media_id, s.upstream_media_id)
-      from o where s.seq = o.seq
+      from o where s.seq = o.seq and s.seq = any(array(select seq from o))
     ), tried as (
       insert into send_attempts (organization_id, message_id, attempt, begun_at, ended_at, outcome, http_status,
         upstream_code, detail)
