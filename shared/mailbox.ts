@@ -26,6 +26,8 @@ interface CommonOptions<Item extends { laneId: string }, Outcome> {
   leaseMs?: number
   /** Items in work at a time, in this process. */
   slots: number
+  /** How long claims, and settlements, gather under load: the longer, the fewer and the later. */
+  spacingMs?: number
   /** Lanes that one group may get in one claim; groups take turns. */
   perGroup?: number
   /** Charges each claimed lane to its group's pace. */
@@ -111,8 +113,6 @@ export interface Begun<Item> {
   heldSince: number
 }
 
-/** Claims and settlements gather for that long under load. */
-const spacingMs = 5
 /** Held lanes are looked at that often: for leases to renew, and for what came in unheard. */
 const lookMs = 1_000
 
@@ -120,7 +120,7 @@ export function startMailbox<Item extends { laneId: string }, Outcome>(
   app: Pick<DataService, 'sql' | 'log' | 'probes'>,
   options: MailboxOptions<Item, Outcome>,
 ): Mailbox<Item> {
-  const { leaseMs = 30_000 } = options
+  const { leaseMs = 30_000, spacingMs = 5 } = options
   const refill = 'refill' in options && options.refill
   const box: Box<Item, Outcome> = {
     app,
