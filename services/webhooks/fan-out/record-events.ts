@@ -121,9 +121,10 @@ async function insert(sql: Sql | TransactionSql, rows: EventRow[]): Promise<numb
     ), m as materialized (
       ${matching(sql, audiences)}
     ), x as materialized (
-      -- An event that comes again after days is nothing to a younger subscription. The clocks of two hosts differ.
+      -- An event that comes again after days is nothing to a younger subscription. Its time is that of another host's
+      -- clock, which may be behind; and what was under way when a subscription was made may come to it, or not.
       select e.n, m.subscription_id, m.status, m.is_tried from m join e on e.k = m.k
-        and m.created_at <= e.at + interval '200 ms' and m.subscription_id is distinct from e."except"
+        and m.created_at <= e.at + interval '5 minutes' and m.subscription_id is distinct from e."except"
     ), fresh as (
       insert into events (at, organization_id, event_id, type, source, payload, trace)
       select at, organization_id, event_id, type, source, payload, trace
