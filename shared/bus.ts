@@ -4,6 +4,11 @@ import { createRequests, type Request } from './requests.ts'
 
 /** What the answers and callbacks of the largest kind need (3 MB callbacks, pages of 100 maximal messages). */
 const maxPayloadBytes = 8 * 1024 * 1024
+/**
+ * A server that is frozen, or cut off without a word, is given up when it has left two of these unanswered: after 4 to 6 s.
+ * Until then whoever asks waits.
+ */
+const pingIntervalMs = 2_000
 
 export interface Bus {
   nc: NatsConnection
@@ -36,7 +41,7 @@ export async function connectBus(
     maxReconnectAttempts: -1,
     reconnectTimeWait: 200,
     reconnectJitter: 100,
-    pingInterval: 10_000,
+    pingInterval: pingIntervalMs,
     noAsyncTraces: true,
     ...options,
   })

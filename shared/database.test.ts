@@ -1,7 +1,9 @@
-import { afterAll, beforeAll, expect, test } from 'vitest'
+import { type AddressInfo, connect, createServer, type Socket } from 'node:net'
+import { setTimeout as sleep } from 'node:timers/promises'
+import { afterAll, beforeAll, expect, onTestFinished, test } from 'vitest'
 import { startProxy } from '@app/test/faults/nemesis/proxy.ts'
 import { testService, type TestService } from '@app/test/service.ts'
-import { openDatabase, type Sql, type TransactionSql } from './database.ts'
+import { isDatabaseAway, openDatabase, type Sql, type TransactionSql } from './database.ts'
 
 let it: TestService
 beforeAll(async () => (it = await testService('messaging')))
@@ -77,4 +79,60 @@ test('a transaction that lost its connection does nothing more', async () => {
     await sql.end({ timeout: 1 })
     proxy.close()
   }
+})
+
+test.each([
+  ['53100', 'could not extend file "base/5/16403": No space left on device', true],
+  ['58030', 'could not write to file "base/5/16403": Input/output error', true],
+  ['25006', 'cannot execute INSERT in a read-only transaction', true],
+  ['XX000', 'could not write init file', true],
+  ['XX000', 'cache lookup failed for type 0', false],
+  ['23505', 'duplicate key value violates unique constraint', false],
+])('an error %s, "%s", is of the database itself: %s', (code, message, isAway) => {
+  expect(isDatabaseAway(Object.assign(new Error(message), { code }))).toBe(isAway)
+})
+
+/** A way to the test's Postgres that can be ended as a server ends its sessions: in order, and without an error. */
+async function endableWay(url: string) {
+  const { hostname, port } = new URL(url)
+  const sockets = new Set<Socket>()
+  const server = createServer((near) => {
+    const far = connect(Number(port), hostname)
+    near.pipe(far).pipe(near)
+    for (const socket of [near, far]) socket.on('error', () => {})
+    sockets.add(near)
+  })
+  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve))
+  const way = new URL(url)
+  way.host = `127.0.0.1:${(server.address() as AddressInfo).port}`
+  return {
+    url: way.href,
+    end: () => sockets.forEach((socket) => socket.end()),
+    close: () => {
+      sockets.forEach((socket) => socket.destroy())
+      server.close()
+    },
+  }
+}
+
+test('a transaction whose session the server ends rejects, whenever that is, and the pool goes on', async () => {
+  const way = await endableWay(it.databaseUrl)
+  const sql = openDatabase(way.url, 'messaging', { max: 2 })
+  onTestFinished(async () => {
+    await sql.end({ timeout: 1 })
+    way.close()
+  })
+  const isLost = { code: 'CONNECTION_CLOSED' }
+  const inQuery = sql.begin((tx) => tx`select pg_sleep(5)`)
+  const between = sql.begin(async (tx) => {
+    await tx`select 1`
+    await sleep(300)
+    await tx`select 2`
+  })
+  const both = Promise.allSettled([inQuery, between])
+  await sleep(150)
+  way.end()
+  expect(await both).toMatchObject([{ reason: isLost }, { reason: isLost }])
+  await sleep(300)
+  expect(await sql.begin((tx) => tx`select 3 as n`)).toMatchObject([{ n: 3 }])
 })

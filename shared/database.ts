@@ -45,6 +45,8 @@ export function isDatabaseAway(err: unknown): boolean {
   const code = String(err.code)
   return (
     /^(08|40|53|55P03|57|58|25006)/.test(code) ||
+    // What a login is told on a full disk, before there is any statement.
+    (code === 'XX000' && err.message.startsWith('could not write ')) ||
     /^(CONNECTION_|CONNECT_TIMEOUT|ECONNREFUSED|ECONNRESET|EPIPE|ETIMEDOUT|ENOENT)/.test(code)
   )
 }
