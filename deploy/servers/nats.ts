@@ -1,10 +1,11 @@
 import { mkdirSync, writeFileSync } from 'node:fs'
-import { join } from 'node:path'
+import { dirname, join } from 'node:path'
 import { portFor } from '../processes/ports.ts'
 import { supervise } from '../processes/supervise.ts'
 import { untilReady } from '../processes/until-ready.ts'
 import { startContainer } from './container.ts'
 import { findPrograms, versionOf } from './find-program.ts'
+import { keepJetStream } from './jetstream-guard.ts'
 import type { Place, Running, ServerKind } from './kind.ts'
 import { firstWords } from './probe.ts'
 
@@ -53,10 +54,13 @@ async function startNats(program: string, { dataDir, watcher, natsAuthorization 
     },
     watcher,
   )
-  const isHealthy = async () => (await fetch(`http://127.0.0.1:${monitorPort}/healthz`)).ok
+  const monitorUrl = `http://127.0.0.1:${monitorPort}`
+  const isHealthy = async () => (await fetch(`${monitorUrl}/healthz`)).ok
   await untilReady(server, isHealthy, readyTimeoutMs)
-  const url = `nats://127.0.0.1:${port}`
-  return { url, what: `NATS ${version} on port ${port}`, process: server, stop: server.stop }
+  const say = (sentence: string) => watcher.onDeath?.(sentence)
+  const guard = keepJetStream({ server, monitorUrl, storeFolder: dirname(file), say })
+  const stop = () => guard.stop().then(server.stop)
+  return { url: `nats://127.0.0.1:${port}`, what: `NATS ${version} on port ${port}`, process: server, stop }
 }
 
 interface Listening extends Pick<Place, 'natsAuthorization'> {
