@@ -14,7 +14,7 @@ export default defineConfig({
             '{shared,services,deploy}/**/*.test.ts',
             'test/*.test.ts',
             'test/{audit,simulator,bench,docs}/**/*.test.ts',
-            'test/faults/*/*.test.ts',
+            'test/faults/{history,nemesis}/*.test.ts',
           ],
           // Each file has its own database and its own nats-server, so that files do not meet.
           globalSetup: 'test/setup.ts',

@@ -34,7 +34,7 @@ afterAll(async () => {
   subscriber?.close()
   if (isLawful) return arena?.remove()
   await arena?.stop()
-  const again = `npm run test:faults -- --seed ${seed} --seconds ${seconds}`
+  const again = `npm run test:faults -- --only nemesis --seed ${seed} --seconds ${seconds}`
   if (arena) say(`Logs and the history are in ${arena.folder}. The same again: ${again}`)
 }, 60_000)
 
@@ -49,6 +49,8 @@ test(
     const endsAt = Date.now() + seconds * 1_000
     const scene: Scene = { seed, history, platform, tenants, isOver: () => Date.now() > endsAt }
     say(`Faults: seed ${seed}, ${seconds} s`)
+    if (!arena.postgresClock)
+      say('The clock of Postgres stays right: libfaketime (apt-get install faketime) is missing.')
 
     const playing = tenants.flatMap((tenant) =>
       tenant.phones.flatMap((phone) =>

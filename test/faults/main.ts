@@ -4,20 +4,45 @@ import { join } from 'node:path'
 import { parseArgs } from 'node:util'
 
 /**
- * `npm run test:faults -- [--seed 7] [--seconds 600]`: the nemesis for ten minutes. `FAULTS_SEED` and `FAULTS_SECONDS` say
- * the same; a failing run prints its seed.
+ * `npm run test:faults -- [--only nemesis|stories] [--seed 7] [--seconds 600]`: the nemesis for ten minutes, then the long
+ * stories. `FAULTS_SEED` and `FAULTS_SECONDS` say the same of the nemesis; a failing run prints its seed.
  */
 const { values } = parseArgs({
   options: {
+    only: { type: 'string' },
     seed: { type: 'string', default: process.env['FAULTS_SEED'] || String(randomInt(1_000_000)) },
     seconds: { type: 'string', default: process.env['FAULTS_SECONDS'] || '600' },
   },
 })
+
+interface Part {
+  part: 'nemesis' | 'stories'
+  args: string[]
+  env?: NodeJS.ProcessEnv
+}
+
+const ofProject = (file: string) => ['--project', 'faults', `test/faults/${file}`]
+const parts: Part[] = [
+  {
+    part: 'nemesis',
+    args: ofProject('faults.test.ts'),
+    env: { FAULTS_SEED: values.seed, FAULTS_SECONDS: values.seconds },
+  },
+  { part: 'stories', args: ['--config', 'test/faults/long/vitest.config.ts'] },
+  // As in `npm test`, with as many requests as a busy service has.
+  { part: 'stories', args: ofProject('rolling-restart.test.ts'), env: { ROLLING_PACE: '500' } },
+]
+const wanted = parts.filter(({ part }) => values.only === undefined || part === values.only)
+if (wanted.length === 0) throw new Error('--only names the nemesis or the stories.')
+
 const root = join(import.meta.dirname, '../..')
 const vitest = join(root, 'node_modules/vitest/vitest.mjs')
-const { status } = spawnSync(process.execPath, [vitest, 'run', '--project', 'faults', 'test/faults/faults.test.ts'], {
-  cwd: root,
-  env: { ...process.env, FAULTS_SEED: values.seed, FAULTS_SECONDS: values.seconds },
-  stdio: 'inherit',
-})
-process.exit(status ?? 1)
+// A part that fails does not hide what the others find.
+const results = wanted.map(({ args, env }) =>
+  spawnSync(process.execPath, [vitest, 'run', ...args], {
+    cwd: root,
+    env: { ...process.env, ...env },
+    stdio: 'inherit',
+  }),
+)
+process.exit(results.every(({ status }) => status === 0) ? 0 : 1)

@@ -1,8 +1,10 @@
 import { setTimeout as sleep } from 'node:timers/promises'
-import { Agent, request } from 'undici'
+import { request } from 'undici'
 import { afterAll, beforeAll, expect, test } from 'vitest'
-import { clientOf, newPhone, until } from '../journeys/client.ts'
+import { until } from '../journeys/client.ts'
 import { type StartedStack, startStack } from '../journeys/start-stack.ts'
+import { openWindows } from './load/open-windows.ts'
+import { startSteadyLoad } from './load/steady.ts'
 
 const services = ['gateway', 'messaging', 'directory', 'platform', 'webhooks']
 let stack: StartedStack
@@ -15,65 +17,6 @@ afterAll(() => stack.remove())
 const pace = Number(process.env['ROLLING_PACE'] ?? 100)
 /** A service that is told to end has so long. */
 const exitWithinMs = 25_000
-
-interface Load {
-  /** Ends it; answers what was accepted, and what failed. */
-  stop: () => Promise<{ asked: number; accepted: string[]; failures: string[] }>
-}
-
-/**
- * Asks as clients behind a balancer do: where nobody listens, or a connection is ended before it was answered, the other
- * gateway is asked the same. Nothing else is tried again.
- */
-function startLoad(phones: string[]): Load {
-  const { api_key: key, phone_number_id: number, services: running } = stack.read()
-  const gateways = (running['gateway'] ?? []).map(({ public_url: url = '' }) => url)
-  const agents = gateways.map(() => new Agent({ connections: 64 }))
-  const accepted: string[] = []
-  const failures: string[] = []
-  const asking: Promise<void>[] = []
-
-  async function ask(n: number, path: string, body?: object) {
-    for (const turn of [n, n + 1]) {
-      const place = turn % gateways.length
-      try {
-        const answer = await request(`${gateways[place]}/v1${path}`, {
-          ...(agents[place] && { dispatcher: agents[place] }),
-          method: body ? 'POST' : 'GET',
-          headers: {
-            authorization: `Bearer ${key}`,
-            ...(body && { 'content-type': 'application/json', 'idempotency-key': `rolling ${n}` }),
-          },
-          body: body ? JSON.stringify(body) : null,
-        })
-        const text = await answer.body.text()
-        if (answer.statusCode !== 200) failures.push(`${path}: ${answer.statusCode} ${text}`)
-        else if (body) accepted.push((JSON.parse(text) as { data: { id: string } }).data.id)
-        return
-      } catch (err) {
-        if (turn === n + 1) failures.push(`${path}: ${String(err)}`)
-      }
-    }
-  }
-
-  const one = (n: number) => {
-    if (n % 4 === 0) return ask(n, `/${number}/contacts?limit=5`)
-    if (n % 4 === 1) return ask(n, '/webhook_subscriptions')
-    if (n % 4 === 2) return ask(n, '/customers')
-    const to = phones[Math.floor(n / 4) % phones.length]
-    return ask(n, `/${number}/messages`, { messaging_product: 'chat', to, type: 'text', text: { body: `n${n}` } })
-  }
-  let n = 0
-  const timer = setInterval(() => asking.push(one(n++)), 1_000 / pace)
-  return {
-    async stop() {
-      clearInterval(timer)
-      await Promise.all(asking)
-      await Promise.all(agents.map((agent) => agent.destroy()))
-      return { asked: asking.length, accepted, failures }
-    },
-  }
-}
 
 const isThere = (pid: number) => {
   try {
@@ -105,22 +48,29 @@ test(
   'every process is ended in order, one after the other, under load: no request fails, each ends in time, and every send arrives once',
   { timeout: 240_000 },
   async () => {
-    const client = clientOf(stack.read())
     // The platform takes 45 at once to one person, then one in 6 s.
-    const phones = Array.from({ length: Math.ceil(pace * 0.6) }, newPhone)
-    await Promise.all(phones.map((phone) => client.inbound(phone, 'hello')))
-    await until(async () => {
-      const { body } = await client.api('GET', `/${client.phone}/conversations?limit=100`)
-      expect(body.data.length).toBeGreaterThanOrEqual(Math.min(100, phones.length))
-    })
-    const load = startLoad(phones)
+    const { client, phones } = await openWindows(stack.read(), Math.ceil(pace * 0.6))
+    const load = startSteadyLoad(stack.read(), phones, pace)
     const times: number[] = []
     await sleep(500)
-    for (const service of services) for (const n of [0, 1]) times.push(await restart(service, n))
+    for (const service of services) {
+      for (const n of [0, 1]) {
+        times.push(await restart(service, n))
+        // Who was refused by the one may be about to ask the other.
+        await load.settled()
+      }
+    }
     await sleep(500)
-    const { asked, accepted, failures } = await load.stop()
-    console.log(`${asked} requests; the ends took ${times.map((ms) => Math.round(ms)).join(', ')} ms`)
-    expect(failures.slice(0, 20)).toEqual([])
+    const { answers, accepted } = await load.stop()
+    const failures = answers
+      .filter(({ status }) => status !== 200)
+      .map(({ status, path, text }) => `${status} ${path}: ${text}`)
+    const took = answers.map(({ tookMs }) => tookMs).toSorted((a, b) => a - b)
+    const shown = [0.5, 0.99, 0.9999].map((share) => Math.round(took[Math.floor(took.length * share)] ?? 0)).join(', ')
+    console.log(
+      `${answers.length} requests, p50, p99, max ${shown} ms; the ends took ${times.map((ms) => Math.round(ms)).join(', ')} ms`,
+    )
+    expect(failures.slice(0, 20), `${failures.length} failed`).toEqual([])
     expect(Math.max(...times)).toBeLessThan(exitWithinMs)
     expect(accepted.length).toBeGreaterThan(50)
     await until(async () => {

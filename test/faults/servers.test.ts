@@ -1,17 +1,17 @@
 import { setTimeout as sleep } from 'node:timers/promises'
 import { afterAll, afterEach, beforeAll, beforeEach, expect, test } from 'vitest'
-import { type Call, type History, newHistory } from './history/history.ts'
-import { type Person, playPerson, type Scene } from './load/person.ts'
-import { createPlatform } from './load/platform.ts'
+import type { Call, History } from './history/history.ts'
+import { live, type Lived } from './load/live.ts'
 import { settle } from './load/settle.ts'
-import { startSubscriber } from './load/subscriber.ts'
-import { type LoadTenant, makeTenants } from './load/tenants.ts'
+import type { Subscriber } from './load/subscriber.ts'
+import type { LoadTenant } from './load/tenants.ts'
+import { untilBack } from './load/until-back.ts'
 import { type Arena, openArena } from './nemesis/arena.ts'
 import { type Aim, faults } from './nemesis/faults.ts'
 import { randomOf } from './random.ts'
 
 let arena: Arena | undefined
-let subscriber: Awaited<ReturnType<typeof startSubscriber>>
+let subscriber: Subscriber | undefined
 beforeAll(async () => {
   arena = await openArena('gateway=2')
 }, 180_000)
@@ -19,62 +19,42 @@ beforeEach(({ skip }) => skip(!arena, 'The servers run in containers.'))
 afterEach(() => subscriber?.close())
 afterAll(() => arena?.remove(), 60_000)
 
-const aim: Aim = { service: 'directory', instance: 0, server: 'nats', forMs: 3_000 }
+const aim: Aim = { service: 'directory', instance: 0, server: 'nats', forMs: 3_000, skewMs: 90_000 }
 
 /** Two organizations at work, while something is done to them; answers what came of it. */
-async function live(
+async function lived(
   seconds: number,
   harm: (fault: (name: string) => Promise<unknown>, tenant: LoadTenant) => Promise<void>,
 ) {
-  const history = newHistory()
-  subscriber = await startSubscriber(history)
-  if (!arena) throw new Error('There is nothing to break.')
   const place = arena
-  const { stack } = place
-  const platform = createPlatform(stack.read().simulator_url)
-  const tenants = await makeTenants({ stack, history, platform, subscriber }, 2, 1)
-  const [tenant] = tenants
-  if (!tenant) throw new Error('There is no tenant.')
-  const endsAt = Date.now() + seconds * 1_000
-  const scene: Scene = { seed: 1, history, platform, tenants, isOver: () => Date.now() > endsAt }
-  const fault = async (name: string) => faults[name]?.({ arena: place, platform, subscriber }, aim)
-  const playing = tenants.flatMap((one) => [0, 1, 2].map((n) => playPerson(scene, one, one.phones[0] ?? '', n)))
-  const [people] = await Promise.all([Promise.all(playing), sleep(2_000).then(() => harm(fault, tenant))])
-  return { scene, history, people }
+  if (!place) throw new Error('There is nothing to break.')
+  const life = await live(place, { seconds }, async ({ platform, tenant, subscriber: listening }) => {
+    await sleep(2_000)
+    await harm(async (name) => faults[name]?.({ arena: place, platform, subscriber: listening }, aim), tenant)
+  })
+  subscriber = life.subscriber
+  return life
 }
 
-const expectLawful = async ({ scene, people }: { scene: Scene; people: Person[] }) =>
-  expect(await settle(scene, people, 120_000)).toEqual([])
+const expectLawful = async ({ scene, people }: Lived) => expect(await settle(scene, people, 120_000)).toEqual([])
 
 const troubled = ({ calls }: History) => calls.filter(({ status }) => status === null || status >= 500)
 
 test('without Redis, or with an empty or a silent one, every request is answered', async () => {
-  const lived = await live(14, async (fault) => {
+  const life = await lived(14, async (fault) => {
     for (const name of ['flush redis', 'kill redis', 'freeze redis']) {
       await fault(name)
       await sleep(2_000)
     }
   })
-  expect(troubled(lived.history)).toEqual([])
-  await expectLawful(lived)
+  expect(troubled(life.scene.history)).toEqual([])
+  await expectLawful(life)
 })
-
-/** Asks for contacts until the answer is a success; answers the requests that were none, and when the success came. */
-async function untilBack({ client, phones }: LoadTenant) {
-  const random = randomOf(0, 'back')
-  const failed: Call[] = []
-  for (;;) {
-    const call = await client.once(random, 'GET', `/${phones[0]}/contacts`)
-    if (call.status === 200) return { failed, at: call.endedAt }
-    failed.push(call)
-    await sleep(20)
-  }
-}
 
 test('nats-server killed again and again: 503 with Retry-After meanwhile, back within 3 s, nothing lost', async () => {
   const pauses: number[] = []
   const failed: Call[] = []
-  const lived = await live(20, async (fault, tenant) => {
+  const life = await lived(20, async (fault, tenant) => {
     for (let turn = 0; turn < 3; turn++) {
       const killedAt = Date.now()
       await fault('kill nats')
@@ -92,11 +72,11 @@ test('nats-server killed again and again: 503 with Retry-After meanwhile, back w
     failed.map(() => '503 true'),
   )
   expect(Math.max(...pauses)).toBeLessThan(3_000)
-  await expectLawful(lived)
+  await expectLawful(life)
 })
 
 test('a service of which nothing runs: 503 at once for its routes, the others go on', async () => {
-  const lived = await live(10, async (fault, { client, phones }) => {
+  const life = await lived(10, async (fault, { client, phones }) => {
     const random = randomOf(0, 'alone')
     await fault('kill a whole service')
     await sleep(100)
@@ -108,9 +88,9 @@ test('a service of which nothing runs: 503 at once for its routes, the others go
     expect((contacts?.endedAt ?? 0) - (contacts?.startedAt ?? 0)).toBeLessThan(500)
     expect(messages).toMatchObject({ status: 200 })
   })
-  await expectLawful(lived)
+  await expectLawful(life)
 })
 
 test('the event stream deleted under load: it is made anew, and every event is delivered', async () => {
-  await expectLawful(await live(12, async (fault) => void (await fault('delete the event stream'))))
+  await expectLawful(await lived(12, async (fault) => void (await fault('delete the event stream'))))
 })

@@ -4,6 +4,8 @@ import type { Supervised } from '@app/deploy/processes/supervise.ts'
 import type { ServerName } from '@app/deploy/servers/kind.ts'
 import { newFolder, type StartedStack, startStack } from '../../journeys/start-stack.ts'
 import { startPrivateServers } from '../../servers.ts'
+import { type Clocks, makeClocks } from './clocks.ts'
+import { offerPostgresClock, type PostgresClock } from './postgres-clock.ts'
 import { type Proxy, startProxy } from './proxy.ts'
 
 /** A stack whose servers are ours to break, and stand behind proxies that are. */
@@ -13,19 +15,33 @@ export interface Arena {
   servers: Record<ServerName, { process: Supervised; url: string; proxy: Proxy }>
   /** Where nats-server keeps its streams. */
   streamsFolder: string
+  /** Those of the services. */
+  clocks: Clocks
+  /** Undefined where libfaketime is not installed. */
+  postgresClock: PostgresClock | undefined
   stop: () => Promise<void>
   remove: () => Promise<void>
 }
 
-/** Undefined where the servers run in containers: what is no process of this machine is not ours to kill. */
-export async function openArena(replicas: string): Promise<Arena | undefined> {
+/**
+ * Undefined where the servers run in containers: what is no process of this machine is not ours to kill. `prepare` makes the
+ * folder of the servers ready for them, and answers what undoes that when they have stopped.
+ */
+export async function openArena(
+  replicas: string,
+  prepare: (serversFolder: string) => () => void = () => () => {},
+): Promise<Arena | undefined> {
   const folder = newFolder()
   const serversFolder = join(folder, 'servers')
+  const undo = prepare(serversFolder)
+  const clocks = makeClocks(join(folder, 'clocks'))
+  const postgresClock = offerPostgresClock(join(folder, 'postgres-clock'), serversFolder)
   const running = await startPrivateServers(serversFolder)
   const processOf = (name: ServerName) => running.processes.find((one) => one.name === name)
   const processes = { postgres: processOf('postgres'), redis: processOf('redis'), nats: processOf('nats') }
   if (!processes.postgres || !processes.redis || !processes.nats) {
     await running.stop()
+    undo()
     rmSync(folder, { recursive: true, force: true })
     return undefined
   }
@@ -40,12 +56,14 @@ export async function openArena(replicas: string): Promise<Arena | undefined> {
   const closeServers = async () => {
     for (const { proxy } of Object.values(servers)) proxy.close()
     await running.stop()
+    undo()
   }
   try {
     const stack = await startStack(['--replicas', replicas], join(folder, 'stack'), {
       DATABASE_URL: postgres.proxy.url,
       REDIS_URL: redis.proxy.url,
       NATS_URL: nats.proxy.url,
+      ...clocks.env,
     })
     const stop = async () => {
       await stack.stop()
@@ -55,7 +73,8 @@ export async function openArena(replicas: string): Promise<Arena | undefined> {
       await stop()
       rmSync(folder, { recursive: true, force: true })
     }
-    return { folder, stack, servers, streamsFolder: join(serversFolder, 'nats/jetstream'), stop, remove }
+    const streamsFolder = join(serversFolder, 'nats/jetstream')
+    return { folder, stack, servers, streamsFolder, clocks, postgresClock, stop, remove }
   } catch (err) {
     await closeServers()
     throw err

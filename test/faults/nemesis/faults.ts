@@ -20,6 +20,8 @@ export interface Aim {
   instance: number
   server: ServerName
   forMs: number
+  /** How far a clock is ahead, or behind. */
+  skewMs: number
 }
 
 type Fault = (ground: Ground, aim: Aim) => Promise<unknown>
@@ -31,6 +33,7 @@ export const aimOf = (random: Random): Aim => ({
   instance: between(random, 0, 1),
   server: oneOf(random, ['nats', 'postgres', 'redis']),
   forMs: between(random, 1_500, 5_000),
+  skewMs: oneOf(random, [-90_000, 90_000]),
 })
 
 /** Everything that the nemesis does. Each is over, and undone, when it resolves. */
@@ -44,6 +47,15 @@ export const faults: Record<string, Fault> = {
   // Longer than the leases: it wakes, and what it held is another's.
   'freeze an instance past its leases': ({ arena }, { service, instance }) =>
     freeze(pidsOf(arena, service)[instance], 18_000),
+  'put the clock of an instance wrong': ({ arena }, { service, instance, skewMs, forMs }) =>
+    skewClocks(arena, pidsOf(arena, service).slice(instance, instance + 1), skewMs, 4 * forMs),
+  'put the clocks of all services wrong': ({ arena }, { skewMs, forMs }) =>
+    skewClocks(
+      arena,
+      Object.keys(arena.stack.read().services).flatMap((name) => pidsOf(arena, name)),
+      skewMs,
+      4 * forMs,
+    ),
 
   'kill nats': async ({ arena }) => signal(arena.servers.nats.process.pid(), 'SIGKILL'),
   'freeze nats': ({ arena }, { forMs }) => freeze(arena.servers.nats.process.pid(), forMs),
@@ -51,6 +63,12 @@ export const faults: Record<string, Fault> = {
   // What an `immediate` stop is: no checkpoint, and a recovery at the start.
   'restart postgres': async ({ arena }) => signal(arena.servers.postgres.process.pid(), 'SIGQUIT'),
   'end all sessions': ({ arena }) => endSessions(arena.servers.postgres.url),
+  'put the clock of postgres wrong': ({ arena: { postgresClock } }, { skewMs, forMs }) =>
+    during(
+      forMs,
+      () => postgresClock?.skew(skewMs),
+      () => postgresClock?.skew(0),
+    ),
   'make postgres read-only': ({ arena }, { forMs }) => makeReadOnly(arena.servers.postgres.url, forMs),
   'kill redis': async ({ arena }) => signal(arena.servers.redis.process.pid(), 'SIGKILL'),
   'freeze redis': ({ arena }, { forMs }) => freeze(arena.servers.redis.process.pid(), forMs),
@@ -103,6 +121,14 @@ const freeze = (pid: number | undefined, forMs: number) =>
     forMs,
     () => signal(pid, 'SIGSTOP'),
     () => signal(pid, 'SIGCONT'),
+  )
+
+/** Who is started meanwhile has the right time. */
+const skewClocks = ({ clocks }: Arena, pids: number[], skewMs: number, forMs: number) =>
+  during(
+    forMs,
+    () => pids.forEach((pid) => clocks.skew(pid, skewMs)),
+    () => pids.forEach((pid) => clocks.skew(pid, 0)),
   )
 
 function withProxy(

@@ -27,6 +27,9 @@ export const endSessions = (url: string) =>
 `,
   ).catch(() => {})
 
+/** The log goes on in its next file: one that must be made, when none is left of those that were made before. */
+export const switchLog = (url: string) => asSuperuser(url, (sql) => sql`select pg_switch_wal()`).catch(() => {})
+
 /** As a server is that was made a standby, or whose disk is full. It may be restarted meanwhile, so both are tried again. */
 export function makeReadOnly(url: string, forMs: number) {
   const set = (value: 'on' | 'off') =>
