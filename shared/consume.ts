@@ -56,7 +56,7 @@ export function consumeBatches(
   })
 
   async function pull() {
-    const source = await app.nc.jetstream({ timeout: askAgainMs }).consumers.get(streamName, consumer)
+    const source = await app.eventBus.nc.jetstream({ timeout: askAgainMs }).consumers.get(streamName, consumer)
     messages = await source.consume({
       max_messages: 512,
       // A pull that is answered by nobody (the store is lost) is noticed after half of it.
@@ -79,7 +79,8 @@ export function consumeBatches(
       if (stopped) return
       await sleep(250)
       // The consumer or its stream is gone (a lost store): make it anew; the relays publish again.
-      if (app.isConnected()) await restoreConsumer(app.nc, consumer, app.streamReplicas).catch(() => {})
+      if (app.eventBus.isConnected())
+        await restoreConsumer(app.eventBus.nc, consumer, app.streamReplicas).catch(() => {})
     }
   })()
 

@@ -38,7 +38,7 @@ export function startRelay(app: DataService): Relay {
   let checked = false
 
   async function turn() {
-    if (!app.isConnected()) return pollMs
+    if (!app.eventBus.isConnected()) return pollMs
     checked ||= await checkStream(app).then(() => true, waitsForLeader)
     if (!checked) return failureRetryMs
     const { more, retryMs } = await pass(app, outbox)
@@ -54,7 +54,7 @@ export function startRelay(app: DataService): Relay {
   }
 
   const loop = startLoop(app.log, 'relay', turn, { spacingMs })
-  app.onReconnect(() => {
+  app.eventBus.onReconnect(() => {
     checked = false
     loop.wake()
   })
@@ -135,7 +135,7 @@ async function publish(app: DataService, event: WaitingEvent): Promise<Result> {
 }
 
 async function put(
-  { request }: DataService,
+  { eventBus: { request } }: DataService,
   { id, subject, payload }: WaitingEvent,
   eventHeaders: string,
 ): Promise<Result> {
@@ -160,8 +160,8 @@ const PublishAck = z.object({
   error: z.object({ description: z.string().optional() }).optional(),
 })
 
-async function checkStream({ nc, sql, log, streamReplicas }: DataService) {
-  const info = await restoreStream(nc, streamReplicas)
+async function checkStream({ eventBus, sql, log, streamReplicas }: DataService) {
+  const info = await restoreStream(eventBus.nc, streamReplicas)
   const created = info.created
   await sql.begin(async (tx) => {
     const [before] = await tx<{ streamCreated: string; lastSeq: string }[]>`

@@ -28,6 +28,11 @@ export interface Service extends Bus {
 /** A service that owns a Postgres schema of its name. */
 export interface DataService extends Service {
   sql: Sql
+  /**
+   * A connection of their own for the events that it publishes and consumes. A nats-server of 2.9 whose disk was full reads no
+   * more of what comes from a connection that has asked JetStream something: questions and answers must not wait behind it.
+   */
+  eventBus: Bus
 }
 
 /** Probes first (alive, not ready), then the bus, for which it waits as long as it takes. */
@@ -51,12 +56,14 @@ export async function startWithDatabase(
   env: CommonEnv & { DATABASE_URL: string },
 ): Promise<DataService> {
   const service = await start(name, env)
+  const eventBus = await connectBus(name, env.NATS_URL, service.log, { nkeySeed: env.NATS_NKEY_SEED })
+  exitWhenClosed(eventBus.nc, service.log)
   const sql = openDatabase(env.DATABASE_URL, name)
   outliveLostLogins(service.log)
   service.probes.addCheck('postgres', async () => (await sql`select 1`).length === 1)
   await waitForMigrations(sql, service)
   readDatabase({ ...service, sql })
-  return { ...service, sql }
+  return { ...service, sql, eventBus }
 }
 
 /** The service answers from now on. */

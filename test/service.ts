@@ -26,7 +26,7 @@ export async function testService(name: DataServiceName): Promise<TestService> {
     databaseUrl: database.url,
     natsUrl: nats.url,
     async close() {
-      await service.nc.close()
+      await Promise.all([service.nc.close(), service.eventBus.nc.close()])
       await service.sql.end({ timeout: 1 })
       await service.probes.close()
       await Promise.all([database.drop(), nats.stop()])

@@ -99,7 +99,7 @@ stopInOrder(app, [
   detaching.stop,
   housekeeping.stop,
   relay.stop,
-  () => app.nc.drain(),
+  () => Promise.all([app.nc.drain(), app.eventBus.nc.drain()]),
   () => app.sql.end(),
   app.probes.close,
 ])

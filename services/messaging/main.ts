@@ -127,7 +127,7 @@ stopInOrder(app, [
   () => Promise.all([dispatcher.stop(), callbacks.stop(), copier.stop(), lateTelling.stop(), fileSweep.stop()]),
   housekeeping.stop,
   relay.stop,
-  () => app.nc.drain(),
+  () => Promise.all([app.nc.drain(), app.eventBus.nc.drain()]),
   () => app.sql.end({ timeout: 5 }),
   () => app.upstream.agent.close(),
   app.media.close,

@@ -125,7 +125,7 @@ stopInOrder(app, [
   housekeeping.stop,
   app.relay.stop,
   () => app.upstream.agent.close(),
-  () => app.nc.drain(),
+  () => Promise.all([app.nc.drain(), app.eventBus.nc.drain()]),
   () => app.sql.end(),
   app.probes.close,
 ])

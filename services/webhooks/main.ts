@@ -103,7 +103,7 @@ stopInOrder(app, [
   app.attempts.stop,
   housekeeping.stop,
   app.relay.stop,
-  () => app.nc.drain(),
+  () => Promise.all([app.nc.drain(), app.eventBus.nc.drain()]),
   () => app.sql.end({ timeout: 5 }),
   app.egress.close,
   app.probes.close,

@@ -1,10 +1,10 @@
-import type { Service } from '../service.ts'
+import type { DataService } from '../service.ts'
 import { streamName } from '../stream.ts'
 import { readings } from './readings.ts'
 
 /** How far a durable consumer is behind the stream. All instances of a service share it, and all say the same. */
 export function readConsumerLag(
-  { nc, probes, isConnected }: Pick<Service, 'nc' | 'probes' | 'isConnected'>,
+  { eventBus: { nc, isConnected }, probes }: Pick<DataService, 'eventBus' | 'probes'>,
   consumer: string,
 ): void {
   const labels = { consumer }
