@@ -73,10 +73,11 @@ test(
     expect(failures.slice(0, 20), `${failures.length} failed`).toEqual([])
     expect(Math.max(...times)).toBeLessThan(exitWithinMs)
     expect(accepted.length).toBeGreaterThan(50)
+    // The number sends 80 a second, and a quarter of the pace was sends: what waits may be as many as a minute takes.
     await until(async () => {
       const sent: string[] = (await client.sent()).map(({ body }) => body.biz_opaque_callback_data)
       expect(accepted.filter((id) => !sent.includes(id))).toEqual([])
       expect(new Set(sent).size).toBe(sent.length)
-    }, 60_000)
+    }, 150_000)
   },
 )
