@@ -16,6 +16,8 @@ export interface Http {
   tag: string
   /** The organization must be entitled to it, else `feature_not_entitled`. */
   feature?: 'platform' | 'webhooks' | undefined
+  /** The platform, or the host of a file, is asked before the answer: its client waits longer for it. */
+  asksOutside?: true | undefined
   /** The client sends a multipart form with one file; the gateway stores it, and the body tells the service where. */
   takesFile?: boolean | undefined
 }

@@ -37,7 +37,11 @@ test.each([
   ['headers', `${inCode(`${gateway}/http.ts`, 'maxHeaderSize') / 1024} KiB`],
   ['to send a body', `${inCode(`${gateway}/exchange/read-body.ts`, 'bodyTimeoutMs') / 1000} seconds`],
   ['to send a body', `${inCode(`${gateway}/http.ts`, 'requestTimeout') / 60_000} minutes`],
-  ['to get the answer', `${inCode(`${gateway}/exchange/exchange.ts`, 'deadlineMs') / 1000} seconds`],
+  ['to get the answer, from the body on', `${inCode(`${gateway}/exchange/exchange.ts`, 'deadlineMs') / 1000} seconds`],
+  [
+    'to get the answer, from the body on',
+    `${inCode(`${gateway}/exchange/pass-on.ts`, 'outsideDeadlineMs') / 1000} seconds`,
+  ],
   ['an unknown outcome waits for a status', `${inCode(`${messaging}/sends/outcome.ts`, 'parkMs') / 1000} seconds`],
   [
     'the webhook of a message waits for its file',

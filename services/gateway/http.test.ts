@@ -28,7 +28,7 @@ const bodyOf = (response: string) => JSON.parse(response.slice(response.indexOf(
 const withoutId = (bytes: Buffer) => bytes.toString().replaceAll(/req_\w{26}/g, 'req_')
 
 describe('what passes through', () => {
-  test('a request reaches its service with path, query, body, caller and what is left of 25 s', async () => {
+  test('a request reaches its service with path, query, body and caller', async () => {
     const answer = await gateway.ask('/v1/echoes/a%2Fb%20%C3%A9?q=1&q=2&unknown=3', { key, body: { a: ['ü'] } })
     const { data, request_id: requestId } = answer.json()
     expect(answer.status).toBe(201)
@@ -40,6 +40,16 @@ describe('what passes through', () => {
       'x-request-id': requestId,
       connection: 'keep-alive',
     })
+  })
+
+  test.each([
+    ['/v1/echoes/a', 10_000],
+    ['/v1/echoes/sync', 25_000],
+  ])('%s has %d ms for its answer', async (path, waitMs) => {
+    const before = performance.now()
+    const { deadline } = (await gateway.ask(path, { key, body: {} })).json().data.caller
+    expect(deadline).toBeGreaterThan(before + waitMs - 10)
+    expect(deadline).toBeLessThan(performance.now() + waitMs)
   })
 
   test("the client's own trace goes on, a malformed one does not", async () => {

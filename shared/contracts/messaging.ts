@@ -61,7 +61,7 @@ export const sendMessage = rpc({
   summary: 'Send a message, or a read receipt',
   description:
     'A body with `type` is a send, one with `status` a read receipt for an inbound message. Accepted messages are stored before the answer and reach the platform in the order of acceptance within a conversation. The outcome arrives as `message.sent` and `message.status`.',
-  http: { method: 'POST', path: '/{phone_number_id}/messages', tag: 'Messages' },
+  http: { method: 'POST', path: '/{phone_number_id}/messages', tag: 'Messages', asksOutside: true },
   params: phoneParams,
   body: z.union([Send, ReadReceipt]),
   variant: (body) => {

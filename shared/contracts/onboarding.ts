@@ -9,7 +9,7 @@ export const registerNumber = rpc({
   summary: 'Register a number',
   description:
     'Finishes the onboarding of a number with its two-step verification PIN; where it has none yet, this PIN becomes it. A number that is connected already is answered as it is. The platform takes 10 attempts in 72 hours.',
-  http: { method: 'POST', path: '/{phone_number_id}/register', tag: 'Accounts' },
+  http: { method: 'POST', path: '/{phone_number_id}/register', tag: 'Accounts', asksOutside: true },
   params: phoneParams,
   body: z.object({
     pin: z

@@ -120,7 +120,7 @@ export const createTemplate = rpc({
   summary: 'Submit a template for review',
   description:
     'The rules of names, variables, buttons and lengths are checked here; what the platform itself refuses is answered with its own words.',
-  http: { method: 'POST', path: '/{phone_number_id}/templates', status: 201, tag: 'Templates' },
+  http: { method: 'POST', path: '/{phone_number_id}/templates', status: 201, tag: 'Templates', asksOutside: true },
   params: phoneParams,
   body: CreateTemplate,
   answer: Template,
@@ -143,7 +143,7 @@ export const editTemplate = rpc({
   summary: 'Edit a template and submit it for review again',
   description:
     'The components are replaced as a whole. `language` is needed when the name exists in several. A template whose review is pending cannot be edited.',
-  http: { method: 'PATCH', path: '/{phone_number_id}/templates/{name}', tag: 'Templates' },
+  http: { method: 'PATCH', path: '/{phone_number_id}/templates/{name}', tag: 'Templates', asksOutside: true },
   params: byName,
   query: z.object({ language: language.optional() }),
   body: EditTemplate,
@@ -164,7 +164,7 @@ export const syncTemplates = rpc({
   summary: 'Take over the templates that the platform has',
   description:
     'Reads all of them. `created` were not known here, `updated` were known otherwise, `synced` is how many the platform has. What it has no more becomes `rejected`.',
-  http: { method: 'POST', path: '/{phone_number_id}/templates/sync', tag: 'Templates' },
+  http: { method: 'POST', path: '/{phone_number_id}/templates/sync', tag: 'Templates', asksOutside: true },
   params: phoneParams,
   body: z.object({}),
   answer: z.object({ created: z.int(), updated: z.int(), synced: z.int() }).meta({ id: 'TemplateSync' }),

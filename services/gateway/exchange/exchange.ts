@@ -12,8 +12,11 @@ import { answerProblem } from './answer.ts'
 import type { Route } from '../metrics.ts'
 import { traceRequest } from './trace.ts'
 
-/** How long a client waits for its answer. */
-const deadlineMs = 25_000
+/**
+ * How long a client waits for its answer. No more, since what lies in a frozen instance is done when that goes on, after a
+ * client without patience has asked again.
+ */
+export const deadlineMs = 10_000
 /** Longer paths are refused; the longest that the API needs is a template name of 512 characters, each of them `%xx`. */
 const maxUrlLength = 8_192
 

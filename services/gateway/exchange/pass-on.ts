@@ -8,14 +8,18 @@ import type { App } from '../app.ts'
 import { idempotencyKeyOf } from '../idempotency.ts'
 import { answer } from './answer.ts'
 import { hasTag, weakTagOf } from './etag.ts'
-import type { Admitted, Work } from './exchange.ts'
+import { type Admitted, deadlineMs, type Work } from './exchange.ts'
 import { hasBody, readBody } from './read-body.ts'
 
 const bodyLimitBytes = 256 * 1024
 const noBody = new Uint8Array()
+/** Where the platform or the host of a file is asked before the answer. */
+const outsideDeadlineMs = 25_000
 
 /** What an endpoint does: pass the request on to the service that owns it, and its answer back, both as bytes. */
-export function passOn(contract: Rpc, { method, path, feature, etag, status: successStatus = 200 }: Http): Work {
+export function passOn(contract: Rpc, http: Http): Work {
+  const { method, path, feature, etag, asksOutside, status: successStatus = 200 } = http
+  const waitMs = asksOutside ? outsideDeadlineMs : deadlineMs
   const hasAccount = path.startsWith('/{phone_number_id}/')
   const takesBody = contract.body.type !== 'undefined'
   const takesKey = method === 'POST'
@@ -31,6 +35,7 @@ export function passOn(contract: Rpc, { method, path, feature, etag, status: suc
     try {
       // What is known of the key may have grown too old meanwhile: while the body came, or in a frozen process.
       if (!isFresh(exchange.identity)) exchange.identity = await authenticate(app, exchange)
+      exchange.deadline = performance.now() + waitMs
       const header = headerOf(exchange, params, key)
       const reply = await app.inFlight.during(() =>
         key === undefined

@@ -48,8 +48,8 @@ const echoes = {
   }),
   echoSync: rpc({
     subject: 'rpc.echo.echo-sync',
-    summary: 'The same, without a body',
-    http: { method: 'POST', path: '/echoes/sync', tag: 'Echoes' },
+    summary: 'Without a body, and as if it asked the platform',
+    http: { method: 'POST', path: '/echoes/sync', tag: 'Echoes', asksOutside: true },
     answer: z.unknown(),
   }),
   echoBytes: rpc({
