@@ -1,11 +1,14 @@
 import { defineConfig } from 'vitest/config'
+import { LongestFirst } from './test/longest-first.ts'
 
 /** Some guarantees are about time, and a machine of CI may be busy with other things; at home a failure is a failure. */
 const retry = process.env['CI'] ? 2 : 0
 
 export default defineConfig({
   test: {
-    maxWorkers: 2,
+    // One more than the cores of a small machine: many files wait for most of their time.
+    maxWorkers: 3,
+    sequence: { sequencer: LongestFirst },
     projects: [
       {
         test: {
