@@ -9,7 +9,7 @@ import { dayMs } from '../project/ulid-sql.ts'
 import { alternate, msText } from '../rounds.ts'
 import { sizesOf } from '../sizes.ts'
 import type { Goal } from './goal.ts'
-import { type Page, p95OfPages, readsOfPages, readsText, scanFigure } from './measure-lists.ts'
+import { type Page, p95OfPages, pagesToLoad, readsOfPages, readsText, scanFigure } from './measure-lists.ts'
 
 /** Each list and filter of a number with many contacts and conversations against the same of one with few: the worst ratio of p95s. */
 export const measureLists: Goal = async (bench) => {
@@ -23,11 +23,13 @@ export const measureLists: Goal = async (bench) => {
   const pagesOfMany = pagesOf(project, many, await fillDirectory(project, many, sizes.many))
   await bench.plans()
   const p95s = await alternate(options, {
-    few: (seconds) => p95OfPages(bench, pagesOfFew, seconds),
-    many: (seconds) => p95OfPages(bench, pagesOfMany, seconds),
+    few: (seconds) => p95OfPages(bench, pagesToLoad(options, pagesOfFew), seconds),
+    many: (seconds) => p95OfPages(bench, pagesToLoad(options, pagesOfMany), seconds),
   })
   const reads = await readsOfPages(bench, pagesOfMany, /from accounts a/)
-  const ratios = pagesOfMany.map(({ name }) => ratioOf(name, p95s)).toSorted((a, b) => b.ratio - a.ratio)
+  const ratios = pagesToLoad(options, pagesOfMany)
+    .map(({ name }) => ratioOf(name, p95s))
+    .toSorted((a, b) => b.ratio - a.ratio)
   const [worst] = ratios
   if (!worst) throw new Error('no pages')
   return {

@@ -1,3 +1,4 @@
+import { setTimeout as sleep } from 'node:timers/promises'
 import type { Bench } from '../bench.ts'
 import { startChild } from '../child.ts'
 import type { PacedSends } from '../load/paced-sends.ts'
@@ -23,6 +24,7 @@ const eventsOfOne = 4
 /** The sender and the receiver begin afresh so often, so that they do not remember a soak of hours. */
 const sliceSeconds = 20
 const lookEveryMs = 2_000
+const quietMs = 1_000
 /** The first third fills caches and heaps. */
 const warmUpShare = 1 / 3
 /** A slope over less says nothing of a leak. */
@@ -44,7 +46,7 @@ export const measureSoak: Goal = async (bench) => {
   const subscription = await subscribe(project, { url: `${url}/soak`, events: ['message.sent', 'message.status'] })
   try {
     const most = await sustained(bench, project)
-    await receiver.ask('take', undefined)
+    await takeAll(project, receiver)
     const rate = bench.options.quick ? quickRate : Math.max(1, Math.floor(most * share))
     const soaked = await soak(bench, project, rate, { sender, receiver })
     return { figures: [], notes: [rateNote(most, rate), ...notesOf(soaked, bench.options.minutes)], details: soaked }
@@ -117,8 +119,21 @@ async function soak(
   const backlogAtEnd = { ...(await backlogOf(project)) }
   const endedAt = performance.now()
   await drain(project)
-  deliveries += await receiver.ask('take', undefined)
-  return { sends, deliveries, rss, backlogAtEnd, drainedMs: performance.now() - endedAt }
+  const drainedMs = performance.now() - endedAt
+  deliveries += await takeAll(project, receiver)
+  return { sends, deliveries, rss, backlogAtEnd, drainedMs }
+}
+
+/** Until a second brings nothing more: the platform tells statuses a while after a send, and before that nothing waits here. */
+async function takeAll(project: Project, receiver: Outside['receiver']) {
+  let taken = 0
+  for (;;) {
+    await sleep(quietMs)
+    await drain(project)
+    const more = await receiver.ask('take', undefined)
+    if (more === 0) return taken
+    taken += more
+  }
 }
 
 const rateNote = (most: number, rate: number) =>
