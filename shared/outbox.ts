@@ -49,7 +49,7 @@ export interface Outbox {
  * again with the same ids, as when the relay dies before it records.
  */
 export function openOutbox({ sql, name }: { sql: Sql; name: string }): Outbox {
-  const session = ownSession(sql, { synchronous_commit: 'off' })
+  const session = ownSession(sql, { synchronous_commit: 'off', plan_cache_mode: 'force_generic_plan' })
 
   async function turn(rows: number, publish: (events: WaitingEvent[]) => Promise<Published>) {
     const taken = await take(session, name, rows)
