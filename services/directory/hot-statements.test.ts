@@ -51,14 +51,15 @@ const sentIn = (conversationId: string) => ({
   sent_at: new Date().toISOString(),
 })
 
-/** Runs the plan that was kept for the statement with this text in it. */
+/** Runs the plan that was kept for the statement with this text in it; what it takes beside the rows (events) is empty. */
 async function rowsReadBy(text: string, rows: object[]) {
-  const [kept] = await sql<{ name: string; genericPlans: string }[]>`
-    select name, generic_plans from pg_prepared_statements where strpos(statement, ${text}) > 0
+  const [kept] = await sql<{ name: string; genericPlans: string; parameters: number }[]>`
+    select name, generic_plans, cardinality(parameter_types) as parameters from pg_prepared_statements where strpos(statement, ${text}) > 0
   `
   expect(Number(kept?.genericPlans)).toBeGreaterThan(0)
   const json = JSON.stringify(rows).replaceAll("'", "''")
-  return mostRows(stepsOf(await sql.unsafe(`explain (analyze, format json) execute "${kept?.name}" ('${json}')`)))
+  const given = [json, ...Array.from({ length: (kept?.parameters ?? 1) - 1 }, () => '[]')].map((each) => `'${each}'`)
+  return mostRows(stepsOf(await sql.unsafe(`explain (analyze, format json) execute "${kept?.name}" (${given.join()})`)))
 }
 
 const somebody = () => number.inbound({ wa_id: waIdOf(2_000) })
