@@ -64,6 +64,7 @@ test.each([
   const plan = JSON.stringify(await sql.unsafe(`explain (format json) execute "${kept?.name}" (${given})`))
   expect(plan).toContain('due_deliveries_pkey')
   expect(plan).not.toContain('due_deliveries_list')
+  expect(readWhole(plan)).toEqual([])
   expect(scanned(plan)).toEqual([])
 })
 
@@ -74,6 +75,12 @@ test.each(['due_deliveries', 'dead_deliveries'])('in %s no index but the key lea
   expect(plan).toContain('"Filter":"(id = ')
   expect(plan).not.toContain('Index Cond')
 })
+
+/** Indexes that a plan reads from end to end. */
+const readWhole = (plan: string) =>
+  [...plan.matchAll(/"Index Name":"(\w+)"([^{}]*)/g)].flatMap(([, index, rest = '']) =>
+    rest.includes('"Index Cond"') ? [] : index,
+  )
 
 /** Tables that a plan reads in sequence. */
 const scanned = (plan: string) =>

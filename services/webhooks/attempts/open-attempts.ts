@@ -104,7 +104,7 @@ const begin = (tx: TransactionSql, given: { lane: string; free: number; probe: s
     from picked where begun_at is not null on conflict (delivery_id, number) do nothing
   ), begun as (
     update due_deliveries d set attempts = d.attempts + 1, begun_at = now() from picked
-    where d.id = picked.id and ${notInCall(tx, tx`d.`)}
+    where d.id = picked.id and d.id = any(array(select id from picked)) and ${notInCall(tx, tx`d.`)}
     returning d.id, d.seq, d.organization_id, d.subscription_id, d.attempts as number, d.tries, d.line, d.event_at, d.event_id, d.replay_id
   )
   select s.lane as lane_id, s.status, s.url, coalesce(s.secrets, '') as secrets, b.id, b.number, b.tries, b.line, b.replay_id,
