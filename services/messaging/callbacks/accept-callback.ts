@@ -27,7 +27,9 @@ interface Splitted {
 
 export function acceptCallbacks(sql: Sql) {
   return batched<Acceptable, void>((callbacks) => insertCallbacks(sql, callbacks.map(asNew)), {
-    rows: 64,
+    // A second one would wait for the first, which has the lanes of the same numbers.
+    inFlight: 1,
+    rows: 128,
     bytes: 4 << 20,
     sizeOf: ({ body }) => body.length,
   })
