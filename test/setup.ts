@@ -27,7 +27,7 @@ const template = 'template_of_tests'
 /** Before the first test: the servers, and a migrated database to copy. Answers what undoes it. */
 export default async function setup(project: TestProject) {
   const runFolder = await makeRunFolder()
-  const servers = await startPrivateServers(join(runFolder, 'servers'))
+  const servers = await startPrivateServers(join(runFolder, 'servers'), undefined, { isDurable: false })
   async function undo() {
     await servers.stop()
     await removeRunFolder(runFolder)

@@ -19,6 +19,8 @@ export interface Place {
   watcher: Watcher
   /** The users of a nats-server that we start, as its configuration names them; without it everybody may do everything. */
   natsAuthorization?: string | undefined
+  /** Whether what was committed outlives the machine's end; so it is unless told otherwise. */
+  isDurable?: boolean | undefined
 }
 
 /** What there is to know of one of the servers that the stack needs. */

@@ -64,13 +64,13 @@ function findPostgres(dataDir: string) {
   return match?.program
 }
 
-async function startPostgres(program: string, { dataDir, watcher }: Place): Promise<Running> {
+async function startPostgres(program: string, { dataDir, watcher, isDurable = true }: Place): Promise<Running> {
   const data = locateData(dataDir)
   if (versionOfData(data) === undefined) initialize(data, program)
   const version = versionOf(program)
   const port = await portFor(dataDir, 'postgres')
   const url = `postgres://postgres:${data.password}@127.0.0.1:${port}/postgres`
-  const settings = settingsFor(port, socketFolder(data)).flatMap((setting) => ['-c', setting])
+  const settings = settingsFor(port, socketFolder(data), isDurable).flatMap((setting) => ['-c', setting])
   const server = await supervise(
     dataDir,
     {
@@ -96,7 +96,7 @@ async function startPostgres(program: string, { dataDir, watcher }: Place): Prom
   }
 }
 
-function settingsFor(port: number, socketFolder: string) {
+function settingsFor(port: number, socketFolder: string, isDurable: boolean) {
   return [
     'listen_addresses=127.0.0.1',
     `port=${port}`,
@@ -104,7 +104,7 @@ function settingsFor(port: number, socketFolder: string) {
     'max_connections=200',
     'shared_buffers=256MB',
     // An answer is given after its commit, so a commit must be on the disk.
-    'fsync=on',
+    `fsync=${isDurable ? 'on' : 'off'}`,
     'synchronous_commit=on',
     'full_page_writes=on',
     // No replicas here: the least write-ahead log, and at most this much of it to read again after a crash.

@@ -31,6 +31,8 @@ export interface ServersWanted {
   temporary?: boolean | undefined
   watcher?: Watcher | undefined
   natsAuthorization?: string | undefined
+  /** False for tests, which end no machine: databases are made and dropped for each of their files. */
+  isDurable?: boolean | undefined
 }
 
 const kinds = [postgres, redis, nats]
@@ -41,10 +43,10 @@ const kinds = [postgres, redis, nats]
  * installed. Rejects with a sentence that says what to install.
  */
 export async function startServers(wishes: ServersWanted): Promise<Servers> {
-  const { dataDir, log, only, temporary, watcher = {}, natsAuthorization } = wishes
+  const { dataDir, log, only, temporary, watcher = {}, natsAuthorization, isDurable } = wishes
   claimFolder(dataDir)
   const wanted = kinds.filter(({ name }) => only?.includes(name) ?? true)
-  const place = { dataDir, watcher, natsAuthorization }
+  const place = { dataDir, watcher, natsAuthorization, isDurable }
   const starts = await waysToStart(wanted, place, log)
   const results = await Promise.allSettled(starts.map((start) => withLine(start, log)))
   const running = new Map<ServerName, Running>()
