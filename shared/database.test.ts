@@ -1,4 +1,3 @@
-import { type AddressInfo, connect, createServer, type Socket } from 'node:net'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { afterAll, beforeAll, expect, onTestFinished, test } from 'vitest'
 import { startProxy } from '@app/test/faults/nemesis/proxy.ts'
@@ -92,35 +91,12 @@ test.each([
   expect(isDatabaseAway(Object.assign(new Error(message), { code }))).toBe(isAway)
 })
 
-/** A way to the test's Postgres that can be ended as a server ends its sessions: in order, and without an error. */
-async function endableWay(url: string) {
-  const { hostname, port } = new URL(url)
-  const sockets = new Set<Socket>()
-  const server = createServer((near) => {
-    const far = connect(Number(port), hostname)
-    near.pipe(far).pipe(near)
-    for (const socket of [near, far]) socket.on('error', () => {})
-    sockets.add(near)
-  })
-  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve))
-  const way = new URL(url)
-  way.host = `127.0.0.1:${(server.address() as AddressInfo).port}`
-  return {
-    url: way.href,
-    end: () => sockets.forEach((socket) => socket.end()),
-    close: () => {
-      sockets.forEach((socket) => socket.destroy())
-      server.close()
-    },
-  }
-}
-
 test('a transaction whose session the server ends rejects, whenever that is, and the pool goes on', async () => {
-  const way = await endableWay(it.databaseUrl)
-  const sql = openDatabase(way.url, 'messaging', { max: 2 })
+  const proxy = await startProxy(it.databaseUrl)
+  const sql = openDatabase(proxy.url, 'messaging', { max: 2 })
   onTestFinished(async () => {
     await sql.end({ timeout: 1 })
-    way.close()
+    proxy.close()
   })
   const isLost = { code: 'CONNECTION_CLOSED' }
   const inQuery = sql.begin((tx) => tx`select pg_sleep(5)`)
@@ -131,7 +107,7 @@ test('a transaction whose session the server ends rejects, whenever that is, and
   })
   const both = Promise.allSettled([inQuery, between])
   await sleep(150)
-  way.end()
+  proxy.end()
   expect(await both).toMatchObject([{ reason: isLost }, { reason: isLost }])
   await sleep(300)
   expect(await sql.begin((tx) => tx`select 3 as n`)).toMatchObject([{ n: 3 }])

@@ -66,6 +66,9 @@ export async function startWithDatabase(
   return { ...service, sql, eventBus }
 }
 
+/** Both connections to the bus say what they have left to say, and close. */
+export const drainBus = ({ nc, eventBus }: DataService) => Promise.all([nc.drain(), eventBus.nc.drain()])
+
 /** The service answers from now on. */
 export function markReady({ probes, log }: Service) {
   probes.addCheck('starting', () => true)

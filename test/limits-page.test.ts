@@ -40,7 +40,7 @@ test.each([
   ['to get the answer, from the body on', `${inCode(`${gateway}/exchange/exchange.ts`, 'deadlineMs') / 1000} seconds`],
   [
     'to get the answer, from the body on',
-    `${inCode(`${gateway}/exchange/pass-on.ts`, 'outsideDeadlineMs') / 1000} seconds`,
+    `${inCode(`${gateway}/exchange/exchange.ts`, 'outsideDeadlineMs') / 1000} seconds`,
   ],
   ['an unknown outcome waits for a status', `${inCode(`${messaging}/sends/outcome.ts`, 'parkMs') / 1000} seconds`],
   [

@@ -8,7 +8,7 @@ import { startHousekeeping } from '@app/shared/housekeeping.ts'
 import { redriveEvents } from '@app/shared/redrive.ts'
 import { startRelay } from '@app/shared/relay.ts'
 import { serve } from '@app/shared/rpc.ts'
-import { markReady, startWithDatabase, stopInOrder } from '@app/shared/service.ts'
+import { drainBus, markReady, startWithDatabase, stopInOrder } from '@app/shared/service.ts'
 import { z } from 'zod'
 import { consumeAccounts } from './accounts/consume-accounts.ts'
 import { putAccount } from './accounts/put-account.ts'
@@ -99,7 +99,7 @@ stopInOrder(app, [
   detaching.stop,
   housekeeping.stop,
   relay.stop,
-  () => Promise.all([app.nc.drain(), app.eventBus.nc.drain()]),
+  () => drainBus(app),
   () => app.sql.end(),
   app.probes.close,
 ])

@@ -12,7 +12,7 @@ import { redriveEvents } from '@app/shared/redrive.ts'
 import { startRelay } from '@app/shared/relay.ts'
 import { serve } from '@app/shared/rpc.ts'
 import { watchSecrets } from '@app/shared/sealed-secrets.ts'
-import { markReady, startWithDatabase, stopInOrder } from '@app/shared/service.ts'
+import { drainBus, markReady, startWithDatabase, stopInOrder } from '@app/shared/service.ts'
 import { createUpstream, upstreamSettings } from '@app/shared/upstream.ts'
 import { z } from 'zod'
 import type { App, Core } from './app.ts'
@@ -127,7 +127,7 @@ stopInOrder(app, [
   () => Promise.all([dispatcher.stop(), callbacks.stop(), copier.stop(), lateTelling.stop(), fileSweep.stop()]),
   housekeeping.stop,
   relay.stop,
-  () => Promise.all([app.nc.drain(), app.eventBus.nc.drain()]),
+  () => drainBus(app),
   () => app.sql.end({ timeout: 5 }),
   () => app.upstream.agent.close(),
   app.media.close,

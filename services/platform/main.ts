@@ -9,7 +9,7 @@ import { redriveEvents } from '@app/shared/redrive.ts'
 import { startRelay } from '@app/shared/relay.ts'
 import { serve } from '@app/shared/rpc.ts'
 import { watchSecrets } from '@app/shared/sealed-secrets.ts'
-import { markReady, startWithDatabase, stopInOrder } from '@app/shared/service.ts'
+import { drainBus, markReady, startWithDatabase, stopInOrder } from '@app/shared/service.ts'
 import { z } from 'zod'
 import { sealedTokens } from './accounts/accounts.ts'
 import { connectAccount } from './accounts/connect-account.ts'
@@ -125,7 +125,7 @@ stopInOrder(app, [
   housekeeping.stop,
   app.relay.stop,
   () => app.upstream.agent.close(),
-  () => Promise.all([app.nc.drain(), app.eventBus.nc.drain()]),
+  () => drainBus(app),
   () => app.sql.end(),
   app.probes.close,
 ])

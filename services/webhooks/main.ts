@@ -9,7 +9,7 @@ import { startRelay } from '@app/shared/relay.ts'
 import { redriveEvents } from '@app/shared/redrive.ts'
 import { serve } from '@app/shared/rpc.ts'
 import { watchSecrets } from '@app/shared/sealed-secrets.ts'
-import { markReady, startWithDatabase, stopInOrder } from '@app/shared/service.ts'
+import { drainBus, markReady, startWithDatabase, stopInOrder } from '@app/shared/service.ts'
 import { z } from 'zod'
 import type { App, Core } from './app.ts'
 import { startAttempts } from './attempts/attempts.ts'
@@ -103,7 +103,7 @@ stopInOrder(app, [
   app.attempts.stop,
   housekeeping.stop,
   app.relay.stop,
-  () => Promise.all([app.nc.drain(), app.eventBus.nc.drain()]),
+  () => drainBus(app),
   () => app.sql.end({ timeout: 5 }),
   app.egress.close,
   app.probes.close,

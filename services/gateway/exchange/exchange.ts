@@ -17,6 +17,8 @@ import { traceRequest } from './trace.ts'
  * client without patience has asked again.
  */
 export const deadlineMs = 10_000
+/** Where the platform or the host of a file is asked before the answer. */
+export const outsideDeadlineMs = 25_000
 /** Longer paths are refused; the longest that the API needs is a template name of 512 characters, each of them `%xx`. */
 const maxUrlLength = 8_192
 

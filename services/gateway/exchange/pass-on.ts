@@ -8,13 +8,11 @@ import type { App } from '../app.ts'
 import { idempotencyKeyOf } from '../idempotency.ts'
 import { answer } from './answer.ts'
 import { hasTag, weakTagOf } from './etag.ts'
-import { type Admitted, deadlineMs, type Work } from './exchange.ts'
+import { type Admitted, deadlineMs, outsideDeadlineMs, type Work } from './exchange.ts'
 import { hasBody, readBody } from './read-body.ts'
 
 const bodyLimitBytes = 256 * 1024
 const noBody = new Uint8Array()
-/** Where the platform or the host of a file is asked before the answer. */
-const outsideDeadlineMs = 25_000
 
 /** What an endpoint does: pass the request on to the service that owns it, and its answer back, both as bytes. */
 export function passOn(contract: Rpc, http: Http): Work {

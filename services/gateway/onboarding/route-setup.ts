@@ -8,6 +8,7 @@ import { parseJson } from '@app/shared/json.ts'
 import { notFound, Problem, toProblem } from '@app/shared/problem.ts'
 import type { FastifyInstance, FastifyRequest } from 'fastify'
 import type { App } from '../app.ts'
+import { outsideDeadlineMs } from '../exchange/exchange.ts'
 import { readBody } from '../exchange/read-body.ts'
 import { takeOverWatched } from '../exchange/watched.ts'
 import { traceparentOf } from '../exchange/trace.ts'
@@ -19,7 +20,6 @@ import { noCookie, type Page, setupPage, unavailable, unknownLink } from './setu
 import type { Signup } from './signup-settings.ts'
 
 const bodyLimitBytes = 16 * 1024
-const deadlineMs = 25_000
 
 /**
  * The hosted page behind a setup link, outside `/v1`: `/setup/{token}` keeps the token in a cookie and leads to `/setup`,
@@ -116,7 +116,7 @@ const headerOf = ({ headers }: FastifyRequest): CallHeader => ({
   organization: '',
   key: '',
   request: newId('req'),
-  remainingMs: deadlineMs,
+  remainingMs: outsideDeadlineMs,
   trace: traceparentOf(headers.traceparent),
   params: {},
   query: {},

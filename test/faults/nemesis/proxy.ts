@@ -10,6 +10,8 @@ export interface Proxy {
   swallow: () => void
   /** Every connection is reset; new ones are let through. */
   reset: () => void
+  /** Every connection is ended in order, as a server ends its sessions; new ones are let through. */
+  end: () => void
   /** New connections, too, are reset, until `heal`. */
   refuse: () => void
   heal: () => void
@@ -54,6 +56,7 @@ export async function startProxy(target: string): Promise<Proxy> {
     delay: (ms) => void (trouble.delayMs = ms),
     swallow: () => void (trouble.isSwallowing = true),
     reset: resetAll,
+    end: () => [...pipes].forEach(({ end }) => end()),
     refuse() {
       trouble.isRefusing = true
       resetAll()
@@ -72,6 +75,7 @@ export async function startProxy(target: string): Promise<Proxy> {
 interface Pipe {
   flow: () => void
   reset: () => void
+  end: () => void
 }
 
 /** Carries one direction; every piece leaves after the one before it, however the delay changes. */
@@ -99,5 +103,5 @@ function createPipe(from: Socket, to: Socket, trouble: Trouble): Pipe {
   from.on('data', (piece: Buffer) => take(piece))
   from.on('end', () => take(null))
   from.on('close', () => clearTimeout(timer))
-  return { flow, reset: () => from.resetAndDestroy() }
+  return { flow, reset: () => from.resetAndDestroy(), end: () => void from.end() }
 }
