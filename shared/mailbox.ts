@@ -38,8 +38,8 @@ interface CommonOptions<Item extends { laneId: string }, Outcome> {
   capacity: (lane: Lane) => number
   /** Picks at most `free` items of each lane and records that their work begins. */
   next: (tx: TransactionSql, wants: Want[]) => Promise<Item[]>
-  /** The work. Must not throw: what it throws is handled as if the process had died. */
-  work: (item: Item, lane: Lane) => Promise<Outcome>
+  /** The work; null: it was not begun after all. Must not throw: what it throws is handled as if the process had died. */
+  work: (item: Item, lane: Lane) => Promise<Outcome | null>
   /** Runs after each commit of `settle`: wake the relay. */
   settled?: () => void
   /** Wakes lanes that sleep beside an open item; expected to find none. Runs once a minute. */
@@ -52,7 +52,7 @@ interface TurnOptions<Item extends { laneId: string }, Outcome> {
   refill: boolean
   /** When the next item of a lane is due that has none due now: asked for lanes that are given back without a `waitMs`. An arrival is earlier. */
   nextDue?: (tx: TransactionSql, laneIds: string[]) => Promise<Array<{ laneId: string; waitMs: number }>>
-  /** Records outcomes, and says what the lanes do next. An `outcome` of null: the work was not started (too late in the lease). */
+  /** Records outcomes, and says what the lanes do next. An `outcome` of null: the work was not begun (or it was too late in the lease). */
   settle: (tx: TransactionSql, done: Done<Item, Outcome>[]) => Promise<Directive[]>
 }
 

@@ -1,10 +1,11 @@
 import { createHmac } from 'node:crypto'
+import type { ServerResponse } from 'node:http'
 import { until } from '../testing/until.ts'
 import { sweepExpired, sweepOverflow } from './give-up.ts'
 import { createSecret } from '../subscriptions/secrets.ts'
 import { afterAll, beforeAll, beforeEach, expect, test, vi } from 'vitest'
 import { type TestWebhooks, testWebhooks } from '../testing/app.ts'
-import { answer, type Receiver, startReceiver } from '../testing/receiver.ts'
+import { answer, type Receiver, type Respond, startReceiver } from '../testing/receiver.ts'
 
 let webhooks: TestWebhooks
 let receiver: Receiver
@@ -269,6 +270,52 @@ test('ten at a time to one endpoint, and no more', async () => {
   receiver.respondWith(answer(200))
   held.forEach((release) => release())
   await until(async () => expect(await webhooks.deliveries({ status: 'succeeded' })).toHaveLength(25))
+})
+
+/** How many attempts are begun, and how many are counted at deliveries of which none is. */
+async function attemptsInRows() {
+  const [row] = await webhooks.sql<{ begun: number; before: number }[]>`
+    select count(begun_at)::int as begun, coalesce(sum(attempts) filter (where begun_at is null), 0)::int as before
+    from due_deliveries
+  `
+  return row ?? { begun: 0, before: 0 }
+}
+
+/** An endpoint that has just answered at once, and answers otherwise from now on; 60 events are on their way. */
+async function quickEndpoint(next: Respond) {
+  await webhooks.subscribe({ url: receiver.url })
+  await webhooks.emit({})
+  await theDelivery({ status: 'succeeded' })
+  receiver.respondWith(next)
+  await webhooks.emit(...Array.from({ length: 60 }, () => ({})))
+}
+
+test('a quick endpoint has attempts begun ahead, which go back when it is quick no more; ten at a time go out all the same', async () => {
+  const held: ServerResponse[] = []
+  await quickEndpoint((response) => void held.push(response))
+  let most = 0
+  await until(async () => {
+    most = Math.max(most, (await attemptsInRows()).begun)
+    expect(most).toBeGreaterThan(10)
+  })
+  await until(async () => expect(await attemptsInRows()).toEqual({ begun: 10, before: 0 }))
+  expect(held).toHaveLength(10)
+  receiver.respondWith(answer(200))
+  held.forEach((response) => response.end())
+  await until(async () => expect(await webhooks.deliveries({ status: 'succeeded' })).toHaveLength(61))
+  const counts = await webhooks.sql`select delivery_id from attempts group by 1 having count(*) > 1 or max(number) > 1`
+  expect([receiver.got.length, counts.length]).toEqual([61, 0])
+})
+
+test('what was begun ahead does not go out behind a failure, and is not counted', async () => {
+  await quickEndpoint(answer(500))
+  await until(async () => {
+    const [lane] = await webhooks.sql`select held_until = '-infinity' as is_free, failures >= 5 as is_open from lanes`
+    expect(lane).toEqual({ isFree: true, isOpen: true })
+  })
+  const failed = receiver.got.length - 1
+  expect(failed).toBeLessThan(25)
+  expect(await attemptsInRows()).toEqual({ begun: 0, before: failed })
 })
 
 test('a call that hangs holds up neither the endpoint’s next events nor another endpoint', async () => {

@@ -2,7 +2,7 @@ import type { Lane } from '@app/shared/lanes.ts'
 import { expect, test } from 'vitest'
 import { createLaneHealth, type Ended } from './lane-health.ts'
 
-const success: Ended = { as: 'success' }
+const success: Ended = { as: 'success', tookMs: 10 }
 const failure: Ended = { as: 'failure', isProbe: false, isPaused: false }
 const failedProbe: Ended = { as: 'failure', isProbe: true, isPaused: false }
 
@@ -29,6 +29,7 @@ function trial() {
       return told
     },
     capacity: () => health.capacity(lane),
+    isQuick: () => health.isQuick(lane),
     pass: (ms: number) => (nowMs += ms),
   }
 }
@@ -43,6 +44,24 @@ test('ten at a time; one after a failure, then two, four, eight, ten', () => {
     seen.push(capacity())
   }
   expect(seen).toEqual([1, 2, 4, 8, 10, 10])
+})
+
+test('an endpoint is quick after a success that came soon, while it gets ten at a time', () => {
+  const { after, isQuick } = trial()
+  const slow: Ended = { as: 'success', tookMs: 51 }
+  const seen = [
+    [success],
+    [slow],
+    [success],
+    [failure],
+    [success],
+    [success, success, success],
+    [{ as: 'unbegun' as const }],
+  ].map((ends) => {
+    after(...ends)
+    return isQuick()
+  })
+  expect(seen).toEqual([true, false, true, false, false, true, false])
 })
 
 test('four failures wait for nothing, the fifth opens the breaker', () => {

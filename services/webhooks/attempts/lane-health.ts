@@ -3,7 +3,9 @@ import { LRUCache } from 'lru-cache'
 import { spread } from './schedule.ts'
 
 /** Attempts at a time at a healthy endpoint; after a failure 1, doubling with each success. */
-const mostAtOnce = 10
+export const mostAtOnce = 10
+/** An endpoint that answers so soon is quick: while it is well, attempts for it are begun ahead. */
+const quickMs = 50
 /** So many failures in a row open the breaker: one probe at a time, further and further apart. */
 export const breakerFailures = 5
 const probesMs = { first: 30_000, longest: 300_000 }
@@ -17,14 +19,18 @@ const fewAtOnce = 2
 
 /** How an attempt ended, in the eyes of the endpoint's lane. */
 export type Ended =
-  | { as: 'success' }
+  | { as: 'success'; tookMs: number }
   | { as: 'failure'; isProbe: boolean; isPaused: boolean }
   /** It asked us to wait, or something of ours is away: nobody's failure. */
   | { as: 'wait'; waitMs: number }
+  /** It did not go out: the endpoint was no longer as well as when it was begun. */
+  | { as: 'unbegun' }
 
 /** What this process knows of a lane; `failures` stands in Postgres. */
 interface Health {
   atOnce: number
+  /** Its last success came soon. */
+  isQuick: boolean
   /** The wait before the last probe; 0: none was made. */
   probeMs: number
   /** Monotonic times: of the breaker's next probe, and of what a `Retry-After` asked for. */
@@ -34,6 +40,8 @@ interface Health {
 
 export interface LaneHealth {
   capacity: (lane: Lane) => number
+  /** Whether it gets as many at a time as there are, and answers each of them soon. */
+  isQuick: (lane: Lane) => boolean
   /** Lanes that were claimed just now: whoever held them before, their waits are over. */
   claimed: (lanes: Lane[]) => void
   /** An attempt begins; the answer is to be called when it ends. */
@@ -54,7 +62,7 @@ interface After {
   isNewStreak: boolean
 }
 
-const healthy: Health = { atOnce: mostAtOnce, probeMs: 0, openUntil: 0, askedUntil: 0 }
+const healthy: Health = { atOnce: mostAtOnce, isQuick: false, probeMs: 0, openUntil: 0, askedUntil: 0 }
 
 /**
  * Endpoints that were healthy and hang from one moment to the next have no failures yet. While calls at silent ones take
@@ -69,12 +77,15 @@ export function createLaneHealth(
   const underWay = createCalls(now)
   const healthOf = (id: string) => drafts.get(id) ?? known.get(id) ?? healthy
 
+  function capacity(lane: Lane) {
+    if (lane.failures > 0 || underWay.isHanging(lane.id)) return 1
+    const { atOnce } = healthOf(lane.id)
+    return underWay.silent() > mostSilent && !underWay.answers(lane.id) ? Math.min(atOnce, fewAtOnce) : atOnce
+  }
+
   return {
-    capacity(lane) {
-      if (lane.failures > 0 || underWay.isHanging(lane.id)) return 1
-      const { atOnce } = healthOf(lane.id)
-      return underWay.silent() > mostSilent && !underWay.answers(lane.id) ? Math.min(atOnce, fewAtOnce) : atOnce
-    },
+    capacity,
+    isQuick: (lane) => capacity(lane) === mostAtOnce && healthOf(lane.id).isQuick,
     claimed(lanes) {
       for (const { id } of lanes) {
         const health = known.get(id)
@@ -118,8 +129,9 @@ interface State {
 function step({ failures: before, health }: State, end: Ended, now: number): State {
   if (end.as === 'success') {
     const atOnce = Math.min(before > 0 ? 2 : health.atOnce * 2, mostAtOnce)
-    return { failures: 0, health: { ...health, atOnce, probeMs: 0, openUntil: 0 } }
+    return { failures: 0, health: { ...health, atOnce, isQuick: end.tookMs <= quickMs, probeMs: 0, openUntil: 0 } }
   }
+  if (end.as === 'unbegun') return { failures: before, health: { ...health, isQuick: false } }
   if (end.as === 'wait') {
     const askedUntil = Math.max(health.askedUntil, now + end.waitMs)
     return { failures: before, health: { ...health, atOnce: 1, askedUntil } }

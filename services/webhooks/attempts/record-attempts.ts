@@ -143,14 +143,15 @@ const whoEnded = (done: DoneAttempt[]) => ({
 function endOf({ isProbe, isPaused }: Attempt, outcome: Outcome | null): Ended[] {
   switch (outcome?.kind) {
     case 'succeeded':
-      return [{ as: 'success' }]
+      return [{ as: 'success', tookMs: outcome.attempt.durationMs }]
     case 'failed':
       return [{ as: 'failure', isProbe, isPaused }]
     case 'wait':
       return [{ as: 'wait', waitMs: outcome.waitMs }]
     case 'gone':
     case 'expired':
-    case undefined:
       return []
+    case undefined:
+      return [{ as: 'unbegun' }]
   }
 }

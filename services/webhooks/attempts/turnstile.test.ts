@@ -1,0 +1,71 @@
+import { setTimeout as sleep } from 'node:timers/promises'
+import { expect, test } from 'vitest'
+import { createTurnstile } from './turnstile.ts'
+
+/** Enters attempts of a lane by number, and notes what became of them. */
+function trial(patienceMs = 10_000) {
+  const turnstile = createTurnstile({ atOnce: 2, patienceMs })
+  const out: number[] = []
+  const back: number[] = []
+  const leaves = new Map<number, (goesOn: boolean) => void>()
+  return {
+    turnstile,
+    out,
+    back,
+    enter: (numbers: number[], lane = 'wbs_1') => {
+      for (const number of numbers) {
+        void turnstile.enter(lane).then((leave) => {
+          if (!leave) return back.push(number)
+          leaves.set(number, leave)
+          return out.push(number)
+        })
+      }
+      return sleep(1)
+    },
+    leave: async (number: number, goesOn = true) => {
+      leaves.get(number)?.(goesOn)
+      await sleep(1)
+    },
+  }
+}
+
+test('so many are outside, and the next goes out when one ends, in their order', async () => {
+  const { turnstile, out, back, enter, leave } = trial()
+  await enter([1, 2, 3, 4, 5])
+  expect([out, turnstile.waiting()]).toEqual([[1, 2], 3])
+  await leave(2)
+  expect([out, turnstile.waiting()]).toEqual([[1, 2, 3], 2])
+  await leave(1)
+  await leave(3)
+  expect([out, turnstile.waiting(), back]).toEqual([[1, 2, 3, 4, 5], 0, []])
+})
+
+test('a failure sends back those that wait, and later ones may go out again', async () => {
+  const { turnstile, out, back, enter, leave } = trial()
+  await enter([1, 2, 3, 4])
+  await leave(1, false)
+  expect([out, back, turnstile.waiting()]).toEqual([[1, 2], [3, 4], 0])
+  await enter([5, 6])
+  expect([out, turnstile.waiting()]).toEqual([[1, 2, 5], 1])
+  await leave(2)
+  expect(out).toEqual([1, 2, 5, 6])
+})
+
+test('one that has waited too long goes back, with those behind it, and one that got out in time does not', async () => {
+  const { out, back, enter, leave } = trial(40)
+  await enter([1, 2, 3])
+  await leave(1)
+  await enter([4, 5])
+  await sleep(60)
+  expect([out, back]).toEqual([
+    [1, 2, 3],
+    [4, 5],
+  ])
+})
+
+test('lanes do not wait for each other', async () => {
+  const { out, enter } = trial()
+  await enter([1, 2, 3])
+  await enter([11, 12, 13], 'wbs_2')
+  expect(out).toEqual([1, 2, 11, 12])
+})
