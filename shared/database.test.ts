@@ -30,6 +30,20 @@ test('a query that fails rejects, is caught, and ends its transaction', async ()
   await expect(sql.begin((tx) => [tx`select 1`, tx`select 1 / 0`])).rejects.toThrow('division by zero')
 })
 
+test('a query goes to the session that was busy last, so that few are used, whose plans are made', async () => {
+  const { sql } = it
+  const pidOf = async (seconds: number) => {
+    const [row] = await sql<{ pid: number }[]>`select pg_backend_pid() as pid from pg_sleep(${seconds})`
+    return row?.pid
+  }
+  const together = await Promise.all([0.3, 0.1, 0.2].map(pidOf))
+  expect(new Set(together).size).toBe(3)
+  const oneByOne = []
+  for (let n = 0; n < 10; n++) oneByOne.push(await pidOf(0))
+  expect(new Set(oneByOne)).toEqual(new Set([together[0]]))
+  expect(new Set(await Promise.all([pidOf(0.1), pidOf(0.1), pidOf(0.1)])).size).toBe(3)
+})
+
 test('what is asked in the moment in which its connection breaks fails, or is done: it neither waits for ever nor is told as done without', async () => {
   const { sql: direct, databaseUrl } = it
   const proxy = await startProxy(databaseUrl)

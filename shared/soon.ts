@@ -13,3 +13,6 @@ export function createSoon() {
     if (waiting.push(task) === 1) setImmediate(run)
   }
 }
+
+/** Runs `task` in the next turn of the event loop, when what this one resolves has been answered: nobody waits for it. */
+export const nextTurn = (task: () => void): void => void setImmediate(() => setImmediate(task))

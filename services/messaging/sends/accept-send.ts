@@ -6,6 +6,7 @@ import type { FailureName } from '@app/shared/problem.ts'
 import type { Core } from '../app.ts'
 import { type AcceptableSend, type Inserted, insertSends } from './insert-sends.ts'
 import { letGo } from './let-go.ts'
+import { nextTurn } from '@app/shared/soon.ts'
 import type { OpenSend } from './open-send.ts'
 import { burstMs, leaseMs } from './pace.ts'
 
@@ -63,7 +64,7 @@ async function insert(
       void letGo(core, sends, holder, heldSince).finally(dispatcher.wake)
     throw err
   } finally {
-    dispatcher.adopt(slots, begun)
+    nextTurn(() => dispatcher.adopt(slots, begun))
   }
 }
 
