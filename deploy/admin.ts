@@ -14,6 +14,8 @@ import { readBusPlace } from './stack/stack-file.ts'
 
 /** Connecting a number asks the upstream platform, which may take its 15 s. */
 const timeoutMs = 25_000
+/** What all services are asked: to publish the events of days again. */
+const redriveTimeoutMs = 600_000
 
 async function main(args: string[]) {
   const requestId = newId('req')
@@ -43,9 +45,10 @@ function answerTo(args: string[], requestId: string): Promise<unknown> {
 
 const run = ({ contract, others, body }: AdminCall, requestId: string) =>
   onBus(async (bus) => {
-    const ask = (asked: Rpc) => call(bus, asked, { body }, systemCaller('', requestId), { timeoutMs })
-    if (others.length === 0) return ask(contract)
-    return { data: await Promise.all([contract, ...others].map(ask)) }
+    const ask = (asked: Rpc, waitMs: number) =>
+      call(bus, asked, { body }, systemCaller('', requestId), { timeoutMs: waitMs })
+    if (others.length === 0) return ask(contract, timeoutMs)
+    return { data: await Promise.all([contract, ...others].map((asked) => ask(asked, redriveTimeoutMs))) }
   })
 
 function onBus(work: (bus: Bus) => Promise<unknown>) {

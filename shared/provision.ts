@@ -8,7 +8,7 @@ import {
   StorageType,
   type StreamInfo,
 } from 'nats'
-import { streamConfig, streamName } from './stream.ts'
+import { streamBytes, streamConfig, streamName } from './stream.ts'
 
 /** A durable pull consumer, shared by all instances of the service that it is named after. */
 export interface Consumer {
@@ -40,9 +40,9 @@ export const ackWaitMs = 30_000
  * Declares the stream and its consumers, as often as it is called, and checks that the server has what was declared. It is
  * the operator's: a service may make anew what is lost (`restoreStream`, `restoreConsumer`), and change nothing.
  */
-export async function provision(nc: NatsConnection, { replicas = 1 } = {}): Promise<void> {
+export async function provision(nc: NatsConnection, { replicas = 1, maxBytes = streamBytes } = {}): Promise<void> {
   const jsm = await managerOf(nc)
-  const stream = declaredStream(replicas)
+  const stream = { ...declaredStream(replicas), max_bytes: maxBytes }
   const there = await orNull(jsm.streams.info(streamName))
   const { config } = there ? await jsm.streams.update(streamName, stream) : await jsm.streams.add(stream)
   assertDeclared(`stream ${streamName}`, stream, config)

@@ -4,8 +4,9 @@ import type { EventHeaders } from './events.ts'
 import { startLoop } from './loop.ts'
 import { counts } from './metrics/registered.ts'
 import { openOutbox, type Outbox, type Published, type WaitingEvent } from './outbox.ts'
-import { restoreStream } from './provision.ts'
+import { redrive, refillLostStream } from './refill.ts'
 import type { DataService } from './service.ts'
+import { type StreamRoom, watchStreamRoom } from './stream-room.ts'
 import { eventHeader, streamName } from './stream.ts'
 
 /** Rows a pass: 256 outstanding publishes are four times as fast as one by one. */
@@ -16,8 +17,8 @@ const spacingMs = 5
 const lockRetryMs = 10
 const failureRetryMs = 250
 const ackTimeoutMs = 2_000
-/** How far back a lost or restored stream is filled again; the stream itself keeps as long. */
-const redriveHours = 72
+/** A stream that has no room is asked again so soon. */
+const heldMs = 1_000
 
 export interface Relay {
   /** Publishes what has been committed; call it after every commit that emitted. */
@@ -35,13 +36,15 @@ type Result = { published: number } | { refused: string } | { failed: unknown }
  */
 export function startRelay(app: DataService): Relay {
   const outbox = openOutbox(app)
+  const room = watchStreamRoom(app)
   let checked = false
 
   async function turn() {
     if (!app.eventBus.isConnected()) return pollMs
-    checked ||= await checkStream(app).then(() => true, waitsForLeader)
+    checked ||= await refillLostStream(app).then(() => true, waitsForLeader)
     if (!checked) return failureRetryMs
-    const { more, retryMs } = await pass(app, outbox)
+    if ((await room.heldBy()) !== null) return heldMs
+    const { more, retryMs } = await pass(app, outbox, room)
     if (retryMs >= failureRetryMs) checked = false
     return retryMs || (more ? 0 : pollMs)
   }
@@ -71,18 +74,11 @@ export function startRelay(app: DataService): Relay {
   }
 }
 
-async function redrive({ sql, log }: DataService, since: Date) {
-  const { count } = await sql`
-    update outbox set published_at = null where created_at >= ${since} and published_at is not null
-  `
-  log.warn({ count, since }, 'events are published again')
-  return count
-}
-
-async function pass(app: DataService, outbox: Outbox) {
+async function pass(app: DataService, outbox: Outbox, room: StreamRoom) {
   let hasFailed = false
   const count = await outbox.turn(batchRows, async (events) => {
     const results = await Promise.all(events.map((event) => publish(app, event)))
+    room.filled(events.reduce((sum, { payload, headers: about }) => sum + payload.length + about.length, 0))
     const { failures, ...published } = tell(app, events, results)
     hasFailed = failures > 0
     return published
@@ -159,30 +155,3 @@ const PublishAck = z.object({
   seq: z.number().optional(),
   error: z.object({ description: z.string().optional() }).optional(),
 })
-
-async function checkStream({ eventBus, sql, log, streamReplicas }: DataService) {
-  const info = await restoreStream(eventBus.nc, streamReplicas)
-  const created = info.created
-  await sql.begin(async (tx) => {
-    const [before] = await tx<{ streamCreated: string; lastSeq: string }[]>`
-      select stream_created, last_seq from relay_position for update
-    `
-    if (!before) {
-      await tx`
-        insert into relay_position (stream_created, last_seq) values (${created}, ${info.state.last_seq})
-        on conflict (one) do nothing
-      `
-      return
-    }
-    if (before.streamCreated === created && Number(before.lastSeq) <= info.state.last_seq) return
-    const { count } = await tx`
-      update outbox set published_at = null
-      where created_at > now() - ${redriveHours} * interval '1 hour' and published_at is not null
-    `
-    await tx`update relay_position set stream_created = ${created}, last_seq = ${info.state.last_seq}`
-    log.warn(
-      { count, before, created, lastSeq: info.state.last_seq },
-      'the stream lost events: they are published again',
-    )
-  })
-}

@@ -6,12 +6,15 @@ export const eventHeader = 'Svc-Event'
 
 const day = 24 * 60 * 60 * 1e9
 
+/** More is dropped, the oldest first (stream-room.ts sees to it that it was handled). */
+export const streamBytes = 8 * 1024 ** 3
+
 /** Fields that nats-server 2.9 knows and 2.12 accepts; newer ones are silently ignored by the older. Durations in ns. */
 export const streamConfig = (replicas: number) => ({
   name: streamName,
   subjects: ['event.>'],
   max_age: 3 * day,
-  max_bytes: 8 * 1024 ** 3,
+  max_bytes: streamBytes,
   duplicate_window: 120 * 1e9,
   num_replicas: replicas,
 })

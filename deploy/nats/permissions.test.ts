@@ -143,6 +143,15 @@ test.each(dataServices)('%s makes the stream and its consumers anew when they ar
 
 const ownConsumers = (service: string) => Object.values(consumers).filter(({ name }) => name.startsWith(`${service}-`))
 
+test.each(dataServices)(
+  '%s sees what the consumers have handled, before it publishes into a full stream',
+  async (service) => {
+    const jsm = await buses[service].nc.jetstreamManager({ checkAPI: false })
+    const names = (await jsm.consumers.list(streamName).next()).map(({ name }) => name)
+    expect(names).toEqual(expect.arrayContaining(Object.values(consumers).map(({ name }) => name)))
+  },
+)
+
 test.each(dataServices)('%s hears and acknowledges its events, and tells its own', async (service) => {
   const { nc, request } = buses[service]
   for (const { name } of ownConsumers(service)) {

@@ -85,7 +85,7 @@ export function permissionsOf(user: NatsUser): Permissions {
       ...new Set(asked.map((subject) => inWorkSubject(subject.split('.')[1] ?? ''))),
       ...(tells ? [`event.${user}.*`] : []),
       ...(user === 'gateway' ? [] : [...askers, 'deploy']).map((name) => `_INBOX_${name}.>`),
-      ...(tells ? [`$JS.API.STREAM.INFO.${streamName}`, `$JS.API.STREAM.CREATE.${streamName}`] : []),
+      ...(tells ? streamSubjects : []),
       ...own.flatMap(subjectsOf),
     ].toSorted(),
     subscribe: [
@@ -96,6 +96,9 @@ export function permissionsOf(user: NatsUser): Permissions {
 }
 
 const isOf = (service: string, subject: string) => subject.split('.')[1] === service
+
+/** Who publishes makes a lost stream anew, and looks whether it has room: what its consumers have not handled. */
+const streamSubjects = ['STREAM.INFO', 'STREAM.CREATE', 'CONSUMER.LIST'].map((ask) => `$JS.API.${ask}.${streamName}`)
 
 /** A consumer is looked at, pulled from, acknowledged, and made anew when the store was lost. */
 const subjectsOf = ({ name, subject }: Consumer) => [

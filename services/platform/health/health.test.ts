@@ -13,7 +13,9 @@ import {
   type TestApp,
 } from '../testing/app.ts'
 import { consumeAccountReports } from './account-reports.ts'
+import type { DueAccount } from './poll-account.ts'
 import { startPolling } from './poll-accounts.ts'
+import { confirmAccount, takeOver } from './take-over.ts'
 
 let it: TestApp
 let peers: Awaited<ReturnType<typeof startPeers>>
@@ -89,6 +91,35 @@ describe('polling', () => {
     await due(phoneNumberId)
     await until(async () => expect((await account(phoneNumberId))?.minutes).toBeGreaterThan(8))
     expect(told(phoneNumberId)).toHaveLength(1)
+  })
+
+  test('what has not changed is noted while the organization’s row is locked', async () => {
+    const { organizationId, phoneNumberId } = await connected()
+    await it.app.sql.begin(async (tx) => {
+      await tx`select id from organizations where id = ${organizationId} for no key update`
+      await due(phoneNumberId)
+      await until(async () => expect((await account(phoneNumberId))?.minutes).toBeGreaterThan(8))
+    })
+    expect(await account(phoneNumberId)).toMatchObject({ status: 'connected', isHeld: false })
+  })
+
+  test('a change that came while the platform was asked is newer than its answer', async () => {
+    const { phoneNumberId } = await connected()
+    const { sql } = it.app
+    const [asked] = await sql<DueAccount[]>`
+      update accounts set poll_held_until = now() + interval '1 minute', poll_at = now() where phone_number_id = ${phoneNumberId}
+      returning organization_id, id, phone_number_id, business_account_id, sealed_token, version, poll_failures,
+        poll_held_until::text as held_until
+    `
+    if (!asked) throw new Error('no account')
+    await sql`update accounts set name = 'Newer', version = version + 1 where phone_number_id = ${phoneNumberId}`
+    const answer = { phoneNumber: null, name: 'Older', status: 'BANNED' }
+    expect(await confirmAccount(sql, asked, answer)).toBe(false)
+    expect(await account(phoneNumberId)).toMatchObject({ isHeld: true })
+    await sql.begin((tx) => takeOver(tx, asked, answer))
+    const row = await account(phoneNumberId)
+    expect(row).toMatchObject({ isHeld: false, name: 'Newer', status: 'connected' })
+    expect(row?.minutes).toBeLessThan(1)
   })
 
   test.each([

@@ -1,5 +1,4 @@
 import { systemCaller } from '@app/shared/ask.ts'
-import type { TransactionSql } from '@app/shared/database.ts'
 import { unseal } from '@app/shared/seal.ts'
 import { changeAccount } from '../accounts/change-account.ts'
 import { tellStates } from '../accounts/tell-states.ts'
@@ -7,7 +6,8 @@ import type { App } from '../app.ts'
 import { adoptNumber } from '../onboarding/adopt-number.ts'
 import { readNumber, type UpstreamNumber } from '../upstream/read-number.ts'
 import { upstreamErrorOf } from '../upstream/refusals.ts'
-import { pollAfterMs, pollAgainMs, type Standing, statusAfter } from './standing.ts'
+import { pollAgainMs } from './standing.ts'
+import { confirmAccount, takeOver } from './take-over.ts'
 
 const budgetMs = 15_000
 
@@ -70,42 +70,12 @@ async function release({ sql }: App, account: DueAccount, failures = account.pol
   `
 }
 
-type Known = Standing &
-  Pick<UpstreamNumber, 'name' | 'phoneNumber'> & { upstreamStatus: string | null; version: string }
-
 async function settle(app: App, account: DueAccount, answer: UpstreamNumber | 'gone') {
+  if (await confirmAccount(app.sql, account, answer)) return
   const caller = systemCaller(account.organizationId)
-  const states = await app.sql.begin((tx) => changeAccount(tx, account, () => write(tx, account, answer), caller))
+  const states = await app.sql.begin((tx) => changeAccount(tx, account, () => takeOver(tx, account, answer), caller))
   const changed = states.filter(({ version }) => version > Number(account.version))
   if (changed.length === 0) return
   app.relay.wake()
   await tellStates(app, changed, caller)
-}
-
-async function write(tx: TransactionSql, account: DueAccount, answer: UpstreamNumber | 'gone') {
-  const { organizationId, id } = account
-  const [known] = await tx<Known[]>`
-    select status, reported_until, removed, name, phone_number, upstream_status, version from accounts
-    where organization_id = ${organizationId} and id = ${id} and attached
-      and poll_held_until = ${account.heldUntil}::timestamptz
-  `
-  if (!known) return
-  // What changed after the question was asked is newer than its answer.
-  if (known.version !== account.version) {
-    await tx`
-      update accounts set poll_held_until = '-infinity', poll_at = now()
-      where organization_id = ${organizationId} and id = ${id}
-    `
-    return
-  }
-  const now = new Date()
-  const told = answer === 'gone' ? null : answer
-  const status = answer === 'gone' ? 'disconnected' : statusAfter(known, answer.status, now)
-  await tx`
-    update accounts set status = ${status}, upstream_status = ${told?.status ?? known.upstreamStatus},
-      phone_number = ${told?.phoneNumber ?? known.phoneNumber}, name = ${told?.name ?? known.name},
-      poll_held_until = '-infinity', poll_failures = 0, polled_at = now(),
-      poll_at = now() + ${pollAfterMs({ status, reportedUntil: known.reportedUntil }, now)} * interval '1 ms'
-    where organization_id = ${organizationId} and id = ${id}
-  `
 }

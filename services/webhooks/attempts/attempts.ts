@@ -1,7 +1,8 @@
 import type { Sql } from '@app/shared/database.ts'
 import { type Mailbox, startMailbox } from '@app/shared/mailbox.ts'
 import type { Core } from '../app.ts'
-import { createLaneHealth, mostAtOnce } from './lane-health.ts'
+import { createBegunAhead } from './begun-ahead.ts'
+import { createLaneHealth } from './lane-health.ts'
 import { makeAttempt } from './make-attempt.ts'
 import { noteAttempt } from './note-attempt.ts'
 import { type Attempt, nextDue, openAttempts } from './open-attempts.ts'
@@ -9,21 +10,13 @@ import type { Outcome } from './outcome.ts'
 import { pausedByHand } from './paused.ts'
 import { recordAttempts } from './record-attempts.ts'
 import { createKeysOf } from './sign.ts'
-import { createTurnstile } from './turnstile.ts'
 
 /** Attempts under way at a time, in this process. Most of them wait for an endpoint. */
 const slots = 1_000
 /** Lanes with failures hold at most so many of the slots, so that a wave of dead endpoints delays nobody. */
 const failingShare = 0.2
-/**
- * Attempts that are begun ahead for a quick endpoint: what ends is recorded, and what follows picked, some dozens together, so
- * that the endpoint need not wait for Postgres after every ten. They go out as the others, ten at a time.
- */
-const begunAhead = 30
-/** All that wait hold at most this share of the slots, so that no other endpoint's attempts have to wait for one. */
+/** Share of the slots that attempts may hold which are begun ahead and wait. */
 const waitingShare = 0.3
-/** An attempt goes out with the address, the secrets and the status that its subscription had so long ago at most. */
-const patienceMs = 250
 /** How long the subscriptions of a holder that died wait; longer attempts renew it. */
 const leaseMs = 15_000
 
@@ -34,24 +27,22 @@ const leaseMs = 15_000
 export function startAttempts(core: Core): Mailbox {
   const keysOf = createKeysOf(core.sealKeys)
   const health = createLaneHealth(undefined, slots * failingShare)
-  const turnstile = createTurnstile({ atOnce: mostAtOnce, patienceMs })
+  const ahead = createBegunAhead(health, slots * waitingShare)
   return startMailbox<Attempt, Outcome>(core, {
     lanes: 'lanes',
     leaseMs,
     slots,
     failingShare,
     refill: true,
-    capacity(lane) {
-      const isAhead = health.isQuick(lane) && turnstile.waiting() < slots * waitingShare
-      return health.capacity(lane) + (isAhead ? begunAhead : 0)
-    },
-    next(tx, wants) {
-      health.claimed(wants.flatMap(({ lane, fresh }) => (fresh ? [lane] : [])))
-      return openAttempts(tx, core.payloads, wants)
-    },
+    capacity: ahead.capacity,
+    next: (tx, wants) =>
+      ahead.beginning(() => {
+        health.claimed(wants.flatMap(({ lane, fresh }) => (fresh ? [lane] : [])))
+        return openAttempts(tx, core.payloads, wants)
+      }),
     nextDue,
-    async work(attempt) {
-      const leave = await turnstile.enter(attempt.laneId)
+    async work(attempt, hold) {
+      const leave = await ahead.enter(hold)
       if (!leave) return null
       const ended = health.begun(attempt.laneId)
       const outcome = await makeAttempt(core, attempt, keysOf)

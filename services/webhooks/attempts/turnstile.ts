@@ -2,9 +2,10 @@
 export interface Turnstile {
   /**
    * Lets an attempt out: at once, or when its turn comes; the answer is to be called when it ends. Null: it stays inside and
-   * goes back unbegun, since one before it failed, or none ended in time.
+   * goes back unbegun, since one before it failed, or none ended in time. `hold` is whatever stands for this hold of its lane:
+   * calls that an earlier hold left behind are nothing to a new one.
    */
-  enter: (laneId: string) => Promise<Leave | null>
+  enter: (hold: object) => Promise<Leave | null>
   /** How many wait, of all lanes. */
   waiting: () => number
 }
@@ -12,46 +13,58 @@ export interface Turnstile {
 /** Says whether the next one may go out: an endpoint that failed gets nothing that was begun while it was well. */
 type Leave = (goesOn: boolean) => void
 
-interface Lane {
-  outside: number
-  inside: Array<(leave: Leave | null) => void>
+interface Inside {
+  /** Monotonic. */
+  since: number
+  resolve: (leave: Leave | null) => void
 }
 
-/** At most `atOnce` attempts of a lane are outside; one that waited for `patienceMs` goes back, and all behind it. */
+interface Lane {
+  outside: number
+  inside: Inside[]
+}
+
+/**
+ * At most `atOnce` attempts of a lane are outside; one that waited for `patienceMs` goes back, and all behind it. Nobody goes
+ * out later than that, also when a process that was frozen hears of an end before it hears of the time.
+ */
 export function createTurnstile({ atOnce, patienceMs }: { atOnce: number; patienceMs: number }): Turnstile {
-  const lanes = new Map<string, Lane>()
+  const lanes = new Map<object, Lane>()
   let waiting = 0
 
-  function letOut(laneId: string, lane: Lane): Leave {
+  function letOut(hold: object, lane: Lane): Leave {
     lane.outside++
     return (goesOn) => {
       lane.outside--
-      if (!goesOn) sendBack(lane)
-      const [next] = lane.inside.splice(0, 1)
+      if (!goesOn || isLate(lane.inside[0])) sendBack(lane)
+      const next = lane.inside.shift()
       if (next) {
         waiting--
-        next(letOut(laneId, lane))
-      } else if (lane.outside === 0) lanes.delete(laneId)
+        next.resolve(letOut(hold, lane))
+      } else if (lane.outside === 0) lanes.delete(hold)
     }
   }
+
+  const isLate = (first: Inside | undefined) => first !== undefined && performance.now() - first.since > patienceMs
 
   function sendBack(lane: Lane) {
     const all = lane.inside.splice(0)
     waiting -= all.length
-    for (const one of all) one(null)
+    for (const { resolve } of all) resolve(null)
   }
 
   return {
     waiting: () => waiting,
-    async enter(laneId) {
-      const lane = lanes.get(laneId) ?? { outside: 0, inside: [] }
-      lanes.set(laneId, lane)
-      if (lane.outside < atOnce) return letOut(laneId, lane)
+    async enter(hold) {
+      const lane = lanes.get(hold) ?? { outside: 0, inside: [] }
+      lanes.set(hold, lane)
+      if (lane.outside < atOnce) return letOut(hold, lane)
       const { promise, resolve } = Promise.withResolvers<Leave | null>()
-      lane.inside.push(resolve)
+      const one = { since: performance.now(), resolve }
+      lane.inside.push(one)
       waiting++
       const timer = setTimeout(() => {
-        if (lane.inside.includes(resolve)) sendBack(lane)
+        if (lane.inside.includes(one)) sendBack(lane)
       }, patienceMs)
       const leave = await promise
       clearTimeout(timer)

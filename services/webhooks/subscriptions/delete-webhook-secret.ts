@@ -1,10 +1,15 @@
+import { setTimeout as sleep } from 'node:timers/promises'
 import type { Handler } from '@app/shared/contract.ts'
 import type { deleteWebhookSecret as contract } from '@app/shared/contracts/webhooks.ts'
 import { notFound, Problem } from '@app/shared/problem.ts'
 import type { App } from '../app.ts'
+import { patienceMs } from '../attempts/begun-ahead.ts'
 import { lockSubscription, refuseDisabled } from './subscriptions.ts'
 
-/** From the commit on nothing is signed with it: the secrets that sign are read with each claim. */
+/** Attempts that were begun before the commit have the secret, and have gone out by then, or go out never. */
+const lastSignedMs = patienceMs + 150
+
+/** Once it is answered nothing is signed with it: the secrets that sign are read with each claim. */
 export const deleteWebhookSecret: Handler<App, typeof contract> = async ({ sql }, { params }, caller) => {
   const { id, secret_id: secretId } = params
   await sql.begin(async (tx) => {
@@ -15,5 +20,6 @@ export const deleteWebhookSecret: Handler<App, typeof contract> = async ({ sql }
     if (!secrets.some((secret) => secret.id !== secretId && secret.expires === null)) throw new Problem('last_secret')
     await tx`delete from secrets where subscription_id = ${id} and id = ${secretId}`
   })
+  await sleep(lastSignedMs)
   return { id: secretId, object: 'webhook_signing_secret', deleted: true }
 }

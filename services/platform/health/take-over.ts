@@ -1,0 +1,72 @@
+import type { Sql, TransactionSql } from '@app/shared/database.ts'
+import type { UpstreamNumber } from '../upstream/read-number.ts'
+import type { DueAccount } from './poll-account.ts'
+import { pollAfterMs, type Standing, statusAfter } from './standing.ts'
+
+/** What the platform said of a number; `gone`: it does not know it, or not our token. */
+type Answer = UpstreamNumber | 'gone'
+
+/** Of an account that is still ours to ask for. */
+interface Known extends Standing, Pick<UpstreamNumber, 'name' | 'phoneNumber'> {
+  upstreamStatus: string | null
+  version: string
+}
+
+/**
+ * Notes an answer that changes nothing, as nearly all do; false: it changes something. Without the organization's row, for
+ * which the thousand numbers of one would wait in line, each with a session that others need.
+ */
+export async function confirmAccount(sql: Sql, account: DueAccount, answer: Answer): Promise<boolean> {
+  const known = await knownOf(sql, account)
+  if (known?.version !== account.version) return false
+  const next = stateAfter(known, answer, new Date())
+  const isSame =
+    next.status === known.status &&
+    next.upstreamStatus === known.upstreamStatus &&
+    next.phoneNumber === known.phoneNumber &&
+    next.name === known.name
+  return isSame && (await write(sql, account, next))
+}
+
+/** Takes over what an answer changes, with the organization's row locked. What changed after the question was asked is newer. */
+export async function takeOver(tx: TransactionSql, account: DueAccount, answer: Answer): Promise<void> {
+  const known = await knownOf(tx, account)
+  if (known?.version === account.version) await write(tx, account, stateAfter(known, answer, new Date()))
+  else if (known) {
+    await tx`
+      update accounts set poll_held_until = '-infinity', poll_at = now()
+      where organization_id = ${account.organizationId} and id = ${account.id}
+    `
+  }
+}
+
+async function knownOf(sql: Sql | TransactionSql, { organizationId, id, heldUntil }: DueAccount) {
+  const [known] = await sql<Known[]>`
+    select status, reported_until, removed, name, phone_number, upstream_status, version from accounts
+    where organization_id = ${organizationId} and id = ${id} and attached and poll_held_until = ${heldUntil}::timestamptz
+  `
+  return known
+}
+
+function stateAfter(known: Known, answer: Answer, now: Date) {
+  const told = answer === 'gone' ? null : answer
+  const status = told ? statusAfter(known, told.status, now) : 'disconnected'
+  return {
+    status,
+    upstreamStatus: told?.status ?? known.upstreamStatus,
+    phoneNumber: told?.phoneNumber ?? known.phoneNumber,
+    name: told?.name ?? known.name,
+    pollMs: pollAfterMs({ status, reportedUntil: known.reportedUntil }, now),
+  }
+}
+
+async function write(sql: Sql | TransactionSql, account: DueAccount, next: ReturnType<typeof stateAfter>) {
+  const { count } = await sql`
+    update accounts set status = ${next.status}, upstream_status = ${next.upstreamStatus},
+      phone_number = ${next.phoneNumber}, name = ${next.name}, poll_held_until = '-infinity', poll_failures = 0,
+      polled_at = now(), poll_at = now() + ${next.pollMs} * interval '1 ms'
+    where organization_id = ${account.organizationId} and id = ${account.id} and attached
+      and poll_held_until = ${account.heldUntil}::timestamptz and version = ${account.version}
+  `
+  return count > 0
+}
