@@ -1,6 +1,7 @@
 import { randomFillSync } from 'node:crypto'
 import { decodeTime, monotonicFactory } from 'ulid'
 import { z } from 'zod'
+import { lastMs } from './moments.ts'
 
 /** The prefixes of the public API (section 2.1) and those of `docs/decisions`. */
 export type Prefix =
@@ -46,8 +47,8 @@ function timeCharacters(timeMs: number) {
   return out
 }
 
-/** The time in an identifier. */
-export const timeOf = (id: string): Date => new Date(decodeTime(id.slice(id.indexOf('_') + 1)))
+/** The time in an identifier. One that was never minted may have a later one than there is. */
+export const timeOf = (id: string): Date => new Date(Math.min(decodeTime(id.slice(id.indexOf('_') + 1)), lastMs))
 
 /** The smallest identifier of that prefix minted at the given time: bounds of a range over ids. */
 export const firstIdAt = (prefix: Prefix, at: Date): string =>

@@ -1,6 +1,7 @@
 import { afterAll, beforeAll, expect, test } from 'vitest'
 import { detachDeletedLabels } from './labels/detach-deleted-labels.ts'
 import { asking, eventsOf, newNumber, testDirectory, type TestDirectory } from './testing/app.ts'
+import { telling } from './testing/changes.ts'
 import { managing, tellTeam } from './testing/managing.ts'
 
 /** Contacts are locked before conversations, several of one kind in the order of their ids: so nobody waits in a circle. */
@@ -13,13 +14,18 @@ afterAll(() => directory.drop())
 const people = 60
 const phoneOf = (n: number) => `1555${1_000_000 + n}`
 
-test('bulk labels, patches, messages, merges, deletions and a label that goes never lock each other out', async () => {
+test('bulk labels, patches, messages, merges, deletions, address books and a label that goes never lock each other out', async () => {
   const number = await newNumber(directory.app)
   await tellTeam(directory, number.organizationId, number.state.team_id)
   const asker = { ...number, teamId: number.state.team_id }
   const instances = [1, 2, 3].map(() => {
     const app = directory.newInstance()
-    return { app, ...asking(app, number.organizationId, number.phoneNumberId), ...managing(app, asker) }
+    return {
+      app,
+      ...asking(app, number.organizationId, number.phoneNumberId),
+      ...managing(app, asker),
+      ...telling(app, number),
+    }
   })
   const at = (n: number) => instances[n % 3] ?? Promise.reject(new Error('no instance'))
   const one = instances[0]
@@ -53,6 +59,18 @@ test('bulk labels, patches, messages, merges, deletions and a label that goes ne
   for (let n = 0; n < people; n++) {
     work.push(async () => (await at(n)).inbound({ wa_id: phoneOf(n), bsuid: `US.${n}` }))
     if (n % 10 === 0) work.push(async () => (await at(n)).remove(contacts[2 * n] ?? '').catch(unlessGone))
+  }
+  // Half of these are no contacts yet; what one book adds the next removes.
+  const known = Array.from({ length: 2 * people }, (_, n) => phoneOf(n))
+  for (let n = 0; n < 12; n++) {
+    const action = n % 2 ? ('remove' as const) : ('add' as const)
+    const time = new Date(Date.UTC(2026, 2, 1, 12, 0, n)).toISOString()
+    const book = known.map((wa_id) => ({ wa_id, name: `book ${n}`, action, at: time }))
+    work.push(async () => (await at(n)).contacts(n % 3 ? book : book.toReversed()))
+  }
+  for (let n = 0; n < people; n += 3) {
+    const [before, after] = [{ wa_id: phoneOf(n) }, { wa_id: `1666${1_000_000 + n}` }]
+    work.push(async () => (await at(n)).change(`change ${n}`, before, after))
   }
   work.push(async () => {
     await one.deleteLabel(dying)

@@ -1,12 +1,13 @@
 import { z } from 'zod'
+import { bounded } from '../moments.ts'
 
 /** Fields that several contracts share. */
 
 /** A moment as the API shows it: UTC, milliseconds, `Z`. */
 export const time = z.iso.datetime({ precision: 3 }).meta({ example: '2026-03-01T12:00:00.000Z' })
 
-/** A moment as the API takes it: any ISO 8601 date-time with an offset. */
-export const timeInput = z.iso.datetime({ offset: true })
+/** A moment as the API takes it: any ISO 8601 date-time with an offset. Services get one that Postgres reads. */
+export const timeInput = z.iso.datetime({ offset: true }).overwrite(bounded)
 
 export const phoneNumberId = z
   .string()

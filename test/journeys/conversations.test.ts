@@ -179,6 +179,8 @@ test('delta sync shows each change once to a client that passes the newest it sa
     status: 400,
     body: { error: { code: 'invalid_field_value', param: 'updated_since' } },
   })
+  const latest = await api('GET', `/${phone}/conversations?updated_since=9999-12-31T23:59:59-01:00`)
+  expect(latest).toMatchObject({ status: 200, body: { data: [] } })
   const { next_cursor: cursor } = (await api('GET', `/${phone}/conversations?limit=1`)).body
   const other = await api('GET', `/${phone}/conversations?updated_since=2026-01-01T00:00:00Z&cursor=${cursor}`)
   expect(other).toMatchObject({ status: 400, body: { error: { code: 'invalid_cursor' } } })

@@ -67,6 +67,7 @@ test.each([
   `/${phone}/conversations/cnv_01JQ8Z6V0A7XJ2N5T9WQ3RBKCD`,
   '/webhook_subscriptions/wbs_01JQ8Z6V0A7XJ2N5T9WQ3RBKCD',
   '/webhook_deliveries/wbd_01JQ8Z6V0A7XJ2N5T9WQ3RBKCD',
+  '/webhook_deliveries/wbd_7ZZZZZZZZZZZZZZZZZZZZZZZZZ',
   `/${phone}/templates/%00`,
   `/${phone}/templates/${'%F0%9D%92%B3'.repeat(513)}`,
   '/no/such/route',

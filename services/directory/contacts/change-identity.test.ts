@@ -90,6 +90,16 @@ test('a number that was given up is its next owner’s, also when the change is 
   expect(await updatesOf(number.organizationId)).toHaveLength(1)
 })
 
+test('a new number is a change of the conversation, which shows it', async () => {
+  const number = await newTold()
+  const { conversation } = await number.inbound({ wa_id: ana })
+  const before = await number.getConversation(conversation.id)
+  await number.change('1', { wa_id: ana }, { wa_id: '15550199999' })
+  const after = await number.getConversation(conversation.id)
+  expect(after.contact.phone_number).toBe('+15550199999')
+  expect(after.updated_at > before.updated_at).toBe(true)
+})
+
 test('changes are forgotten after 8 days', async () => {
   const number = await newTold()
   await number.inbound({ bsuid: 'US.1' })

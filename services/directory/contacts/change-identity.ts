@@ -6,6 +6,7 @@ import { notFound, Problem } from '@app/shared/problem.ts'
 import type { z } from 'zod'
 import type { App } from '../app.ts'
 import type { FoundContact } from '../conversations/look-up.ts'
+import { touchConversations } from '../conversations/touch-conversations.ts'
 import { contactParties, nobody } from './contact-parties.ts'
 import { identitiesOf, isSameIdentity } from './identities.ts'
 import { identityUpdated, isIdentityUpdate, type Origin } from './identity-updated.ts'
@@ -89,6 +90,7 @@ async function write(
       insert into identity_changes (organization_id, phone_number_id, id, contact_id)
       values (${organizationId}, ${phoneNumberId}, ${body.id}, ${contact.id}) on conflict do nothing
     `
+    if (contact.phoneNumber !== after.phoneNumber) await touchConversations(tx, organizationId, [contact.id])
     if (isIdentityUpdate(contact, after)) await record(tx, [identityUpdated(contact.id, contact, after, origin)])
     return true
   })

@@ -12,6 +12,7 @@ import { createdEvent } from './contact-events.ts'
 import { findContact, toContact } from './contacts.ts'
 import { type Identity, identitiesOfPhone } from './identities.ts'
 import type { Origin } from './identity-updated.ts'
+import { stopOf } from './remembered-stops.ts'
 
 interface NewContact extends Omit<z.output<(typeof contract)['body']>, 'phone_number'> {
   phoneNumber: string | null
@@ -57,8 +58,7 @@ async function requireAccount(tx: TransactionSql, { organizationId, phoneNumberI
 
 /** The contact that has the number or the bsuid; they must not be two. A number as given comes before one as the platform writes it. */
 async function whoHas(tx: TransactionSql, origin: Origin, { phoneNumber, bsuid }: NewContact): Promise<string | null> {
-  const phones = phoneNumber === null ? [] : identitiesOfPhone(phoneNumber)
-  const [byPhone = null] = await ownersOf(tx, origin, phones)
+  const [byPhone = null] = await ownersOf(tx, origin, phonesOf(phoneNumber))
   const [byBsuid = null] = await ownersOf(tx, origin, bsuidOf(bsuid))
   if (byPhone !== null && byBsuid !== null && byPhone !== byBsuid) throw new Problem('contact_identity_conflict')
   return byPhone ?? byBsuid
@@ -81,6 +81,9 @@ async function ownersOf(tx: TransactionSql, { organizationId, phoneNumberId }: O
 const bsuidOf = (bsuid: string | undefined): Identity[] =>
   bsuid === undefined ? [] : [{ kind: 'bsuid', value: bsuid }]
 
+const phonesOf = (phoneNumber: string | null): Identity[] =>
+  phoneNumber === null ? [] : identitiesOfPhone(phoneNumber)
+
 /** Null when another call took one of the names meanwhile: then nothing is left behind. */
 async function insert(tx: TransactionSql, origin: Origin, contact: NewContact): Promise<string | null> {
   const { organizationId, phoneNumberId } = origin
@@ -89,13 +92,16 @@ async function insert(tx: TransactionSql, origin: Origin, contact: NewContact): 
   const createdAt = timeOf(id)
   const names: Identity[] = phoneNumber === null ? [] : [{ kind: 'phone', value: phoneNumber }]
   const identities = [...bsuidOf(contact.bsuid), ...names]
+  const knownAs = [...bsuidOf(contact.bsuid), ...phonesOf(phoneNumber)]
   try {
     await tx.savepoint(async (attempt) => {
       await attempt`
         insert into contacts (organization_id, id, phone_number_id, phone_number, bsuid, username, name, email, metadata,
-          created_at, updated_at)
-        values (${organizationId}, ${id}, ${phoneNumberId}, ${phoneNumber}, ${bsuid}, ${username}, ${name}, ${email},
-          ${metadata && JSON.stringify(metadata)}::text::jsonb, ${createdAt}, ${createdAt})
+          marketing_preference, marketing_preference_at, created_at, updated_at)
+        select ${organizationId}, ${id}, ${phoneNumberId}, ${phoneNumber}, ${bsuid}, ${username}, ${name}, ${email},
+          ${metadata && JSON.stringify(metadata)}::text::jsonb, case when s.at is not null then 'stop' end, s.at,
+          ${createdAt}, ${createdAt}
+        from (${stopOf(attempt, { ...origin, identities: knownAs })}) s
       `
       const claimed = await attempt`
         insert into identities (organization_id, phone_number_id, kind, value, contact_id)

@@ -62,3 +62,26 @@ test('an addition that comes after a later removal changes nothing', async () =>
   expect(await number.contacts([entry(ana, 'Ana', 3)])).toEqual({ applied: 1 })
   expect((await number.listContacts()).data).toHaveLength(1)
 })
+
+test('a name that is filled and a contact that goes are changes of the conversations, which show them', async () => {
+  const number = await newTold()
+  const named = await number.open({ phone_number: `+${ana}` })
+  await number.contacts([entry(bo, 'Bo', 1)])
+  const gone = await number.open({ phone_number: `+${bo}` })
+  const show = () => Promise.all([named, gone].map(({ conversation }) => number.getConversation(conversation.id)))
+  const before = await show()
+  await number.contacts([entry(ana, 'Ana', 2), entry(bo, null, 2, 'remove')])
+  const after = await show()
+  expect(after.map(({ contact }) => contact.name)).toEqual(['Ana', null])
+  for (const [n, { updated_at }] of after.entries()) expect(updated_at > (before[n]?.updated_at ?? '')).toBe(true)
+})
+
+test('a contact that goes leaves nothing personal behind', async () => {
+  const number = await newTold()
+  await number.contacts([entry(ana, 'Ana', 1)])
+  await number.contacts([entry(ana, null, 2, 'remove')])
+  const [row] = await directory.sql<{ text: string }[]>`
+    select contacts::text as text from contacts where organization_id = ${number.organizationId}
+  `
+  expect(row?.text).not.toMatch(/Ana|15550123456/)
+})

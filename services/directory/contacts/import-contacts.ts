@@ -4,6 +4,8 @@ import type { TransactionSql } from '@app/shared/database.ts'
 import { notFound } from '@app/shared/problem.ts'
 import type { z } from 'zod'
 import type { App } from '../app.ts'
+import { touchConversations } from '../conversations/touch-conversations.ts'
+import { forgetContacts } from './forget-contacts.ts'
 import { identitiesOf } from './identities.ts'
 import type { Origin } from './identity-updated.ts'
 import { insertContacts, newContactIds } from './insert-contacts.ts'
@@ -32,12 +34,13 @@ export const importContacts: Handler<App, typeof contract> = async ({ sql }, { p
     )
     const added = entries.filter(({ action }) => action === 'add')
     await makeUnknown(tx, added, origin)
-    await nameUnnamed(tx, added, origin)
-    await removeSilent(
+    const named = await nameUnnamed(tx, added, origin)
+    const removed = await removeSilent(
       tx,
       entries.filter(({ action }) => action === 'remove').map((entry) => entry.wa_id),
       origin,
     )
+    await touchConversations(tx, organizationId, [...named, ...removed])
     return { applied: entries.length }
   })
 }
@@ -84,7 +87,7 @@ async function makeUnknown(tx: TransactionSql, added: Entry[], origin: Origin) {
   const contacts = added
     .filter((entry) => !knownIds.has(entry.wa_id))
     .map((entry) => {
-      const person = personOf({ wa_id: entry.wa_id, bsuid: null }, new Date(entry.at))
+      const person = { ...personOf({ wa_id: entry.wa_id, bsuid: null }, new Date(entry.at)), name: nameOf(entry.name) }
       return { ...person, ...newContactIds(), ...origin, identities: identitiesOf(person), isTold: false }
     })
   if (contacts.length === 0) return
@@ -97,13 +100,13 @@ async function makeUnknown(tx: TransactionSql, added: Entry[], origin: Origin) {
   `
 }
 
-/** A name in the address book is for who has none; those given here, or by the person, stay. */
+/** A name in the address book is for who has none; those given here, or by the person, stay. Answers who got one. */
 async function nameUnnamed(tx: TransactionSql, added: Entry[], { organizationId, phoneNumberId }: Origin) {
   const names = added.flatMap(({ wa_id: waId, name }) => {
     const cut = nameOf(name)
     return cut === null ? [] : [{ wa_id: waId, name: cut }]
   })
-  await tx`
+  const rows = await tx<{ id: string }[]>`
     with named as (
       select distinct on (c.id) c.id, u.name
       from json_to_recordset(${JSON.stringify(names)}::text::json) as u(wa_id text, name text)
@@ -120,25 +123,23 @@ async function nameUnnamed(tx: TransactionSql, added: Entry[], { organizationId,
     )
     update contacts c set name = named.name, updated_at = now()
     from named where c.organization_id = ${organizationId} and c.id = named.id
+    returning c.id
   `
+  return rows.map(({ id }) => id)
 }
 
-/** Contacts that the address book made go with their entry there, unless a message was exchanged. */
+/** Contacts that the address book made go with their entry there, unless a message was exchanged. Answers who went. */
 async function removeSilent(tx: TransactionSql, waIds: string[], { organizationId, phoneNumberId }: Origin) {
-  const gone = await tx<{ id: string }[]>`
-    update contacts c set deleted_at = now(), updated_at = now()
-    from synced_contacts s
+  const silent = await tx<{ id: string }[]>`
+    select c.id from synced_contacts s join contacts c on c.organization_id = s.organization_id and c.id = s.contact_id
     where s.organization_id = ${organizationId} and s.phone_number_id = ${phoneNumberId}
-      and s.wa_id = any(${waIds}::text[]) and c.organization_id = s.organization_id and c.id = s.contact_id
-      and c.deleted_at is null
+      and s.wa_id = any(${waIds}::text[]) and c.deleted_at is null
       and not exists (
         select from conversations v
         where v.organization_id = c.organization_id and v.contact_id = c.id and v.last_message_at is not null
       )
-    returning c.id
   `
-  await tx`
-    delete from identities
-    where organization_id = ${organizationId} and contact_id = any(${gone.map(({ id }) => id)}::text[])
-  `
+  const ids = silent.map(({ id }) => id)
+  await forgetContacts(tx, organizationId, ids)
+  return ids
 }

@@ -2,7 +2,7 @@ import { contactCreated } from '@app/shared/contracts/contacts.ts'
 import type { Sql, TransactionSql } from '@app/shared/database.ts'
 import { type Conditional, recorded, recording } from '@app/shared/events.ts'
 import { newId, timeOf } from '@app/shared/ids.ts'
-import type { Identity } from './identities.ts'
+import { identitiesOf, type Identity } from './identities.ts'
 import type { Origin } from './identity-updated.ts'
 import { rememberedStop } from './remembered-stops.ts'
 import type { Profile } from './sender.ts'
@@ -48,7 +48,7 @@ async function insertAll(sql: Sql | TransactionSql, contacts: NewContact[]): Pro
     with asked as (
       select * from json_to_recordset(${JSON.stringify(contacts.map(toRecord))}::text::json) as u(
         organization_id text, phone_number_id text, id text, phone_number text, wa_id text, bsuid text, parent_bsuid text,
-        username text, name text, identities json, conversation_id text, created_at timestamptz,
+        username text, name text, identities json, known_as json, conversation_id text, created_at timestamptz,
         conversation_created_at timestamptz)
     ), claimed as (
       insert into identities (organization_id, phone_number_id, kind, value, contact_id)
@@ -88,6 +88,7 @@ const toRecord = (contact: NewContact) => ({
   username: contact.username,
   name: contact.name,
   identities: contact.identities,
+  known_as: identitiesOf(contact),
   conversation_id: contact.conversationId,
   created_at: timeOf(contact.id),
   conversation_created_at: timeOf(contact.conversationId),

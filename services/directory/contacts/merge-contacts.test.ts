@@ -1,6 +1,7 @@
 import { newId } from '@app/shared/ids.ts'
 import { afterAll, beforeAll, expect, test } from 'vitest'
 import { eventsOf, everywhere, newNumber, testDirectory, type TestDirectory } from '../testing/app.ts'
+import { managing, tellTeam } from '../testing/managing.ts'
 
 let directory: TestDirectory
 beforeAll(async () => {
@@ -72,6 +73,65 @@ test('of two conversations one goes on with the window and the unread messages; 
   })
   const { data } = await number.listConversations({ contact_id: phone.contact.id })
   expect(data.map(({ id }) => id)).toEqual([phone.conversation.id, bsuid.conversation.id])
+})
+
+test('the conversation that goes on takes over the labels, each once, and the assignee, of whom is told', async () => {
+  const { number, phone, bsuid } = await twoContacts()
+  const managed = managing(directory.app, { ...number, teamId: number.state.team_id })
+  await tellTeam(directory, number.organizationId, number.state.team_id)
+  const [vip, paid, dead] = [await managed.label('VIP'), await managed.label('Paid'), await managed.label('Dead')]
+  for (const { id } of [vip, paid, dead]) await managed.attachToConversation(bsuid.conversation.id, id)
+  await managed.attachToConversation(phone.conversation.id, vip.id)
+  await managed.deleteLabel(dead.id)
+  await managed.updateConversation(bsuid.conversation.id, { assigned_to: 'ana' })
+  const { conversation, labels } = await number.inbound(both)
+  expect(conversation).toMatchObject({ id: phone.conversation.id, assigned_to: 'ana' })
+  expect(labels.map(({ name }) => name)).toEqual(['VIP', 'Paid'])
+  expect(await number.getConversation(conversation.id)).toMatchObject({ assignee: { id: 'ana' } })
+  const attached =
+    await directory.sql`select label_id from conversation_labels where conversation_id = ${conversation.id}`
+  expect(attached).toHaveLength(2)
+  const assigned = (await eventsOf(directory, number.organizationId)).filter(
+    ({ type }) => type === 'conversation.assigned',
+  )
+  expect(assigned).toHaveLength(2)
+  expect(assigned[1]).toMatchObject({
+    data: {
+      conversation: { id: conversation.id, object: 'conversation', phone_number_id: number.phoneNumberId },
+      assignee: { user_id: 'ana', team_id: number.state.team_id, previous_user_id: null },
+    },
+  })
+})
+
+test('who is assigned already stays', async () => {
+  const { number, phone, bsuid } = await twoContacts()
+  const { updateConversation } = managing(directory.app, { ...number, teamId: number.state.team_id })
+  await updateConversation(phone.conversation.id, { assigned_to: 'eva' })
+  await updateConversation(bsuid.conversation.id, { assigned_to: 'ana' })
+  expect((await number.inbound(both)).conversation.assigned_to).toBe('eva')
+})
+
+test('all conversations that show the survivor have changed', async () => {
+  const { number, phone, bsuid } = await twoContacts()
+  const ended = await number.inbound({ bsuid: 'US.0' })
+  await number.inbound({ ...both, bsuid: 'US.0' })
+  const show = () =>
+    Promise.all([phone, bsuid, ended].map(({ conversation }) => number.getConversation(conversation.id)))
+  const before = await show()
+  await number.inbound(both)
+  for (const [n, { contact, updated_at }] of (await show()).entries()) {
+    expect(contact.name).toBe('Ana')
+    expect(updated_at > (before[n]?.updated_at ?? '')).toBe(true)
+  }
+})
+
+test('a contact that is gone holds nothing personal', async () => {
+  const { number, bsuid } = await twoContacts()
+  await number.inbound(both)
+  const [row] = await directory.sql<{ text: string }[]>`
+    select contacts::text as text from contacts where id = ${bsuid.contact.id}
+  `
+  expect(row?.text).not.toMatch(/Ana|ana.p|US.1/)
 })
 
 test('a survivor without a conversation takes over the other one', async () => {

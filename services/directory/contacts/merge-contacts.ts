@@ -3,6 +3,7 @@ import { record } from '@app/shared/events.ts'
 import type { App } from '../app.ts'
 import { mergeConversations } from '../conversations/merge-conversations.ts'
 import { factColumns, type Facts, recordUpdated } from './contact-events.ts'
+import { forgotten } from './forget-contacts.ts'
 import { identitiesOf } from './identities.ts'
 import { identityUpdated, type Origin } from './identity-updated.ts'
 import { learn, type Profile, type Sender } from './sender.ts'
@@ -39,7 +40,7 @@ export async function mergeContacts(
     await moveNames(tx, origin, survivorId, goneIds)
     const hasMoreLabels = await moveLabels(tx, origin, survivorId, goneIds)
     await tx`
-      update contacts set deleted_at = now(), updated_at = now(), merged_into = ${survivorId}
+      update contacts set ${forgotten(tx)}, merged_into = ${survivorId}
       where organization_id = ${origin.organizationId} and id = any(${goneIds}::text[])
     `
     const contacts = await update(tx, origin, after)

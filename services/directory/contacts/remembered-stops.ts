@@ -4,13 +4,13 @@ import type { Identity } from './identities.ts'
 /** A name as it is remembered, of a row with `kind` and `value`. */
 const hash = (sql: Sql | TransactionSql) => sql`sha256(convert_to(i.kind || ':' || i.value, 'UTF8'))`
 
-/** Remembers, of a contact that is about to be deleted, that it wanted no marketing messages; or that it wanted them again. */
-export const rememberStop = (tx: TransactionSql, organizationId: string, contactId: string) => tx`
+/** Remembers, of contacts that are about to be deleted and are locked, who wanted no marketing messages, or wanted them again. */
+export const rememberStops = (tx: TransactionSql, organizationId: string, contactIds: string[]) => tx`
   with names as (
     select i.organization_id, i.phone_number_id, ${hash(tx)} as name_hash, c.marketing_preference,
       coalesce(c.marketing_preference_at, now()) as at
     from contacts c join identities i on i.organization_id = c.organization_id and i.contact_id = c.id
-    where c.organization_id = ${organizationId} and c.id = ${contactId}
+    where c.organization_id = ${organizationId} and c.id = any(${contactIds}::text[])
   ), resumed as (
     delete from remembered_stops r using names n
     where n.marketing_preference is distinct from 'stop' and r.organization_id = n.organization_id
@@ -21,10 +21,10 @@ export const rememberStop = (tx: TransactionSql, organizationId: string, contact
   on conflict (organization_id, phone_number_id, name_hash) do update set at = greatest(remembered_stops.at, excluded.at)
 `
 
-/** When one of the names of a row `u` (organization, number, `identities`) was remembered to have stopped, as `at`. */
+/** When one of the names of a row `u` (organization, number, `known_as`) was remembered to have stopped, as `at`, or null. */
 export const rememberedStop = (sql: Sql | TransactionSql) => sql`
   select max(r.at) as at
-  from json_to_recordset(u.identities) as i(kind text, value text)
+  from json_to_recordset(u.known_as) as i(kind text, value text)
   cross join lateral (
     select at from remembered_stops
     where organization_id = u.organization_id and phone_number_id = u.phone_number_id and name_hash = ${hash(sql)} limit 1
@@ -34,16 +34,22 @@ export const rememberedStop = (sql: Sql | TransactionSql) => sql`
 interface Person {
   organizationId: string
   phoneNumberId: string
+  /** All that it may have been known as. */
   identities: Identity[]
 }
 
-/** Whether somebody who is no contact (any more) wanted no marketing messages. */
-export async function hasStopped(sql: Sql, { organizationId, phoneNumberId, identities }: Person): Promise<boolean> {
-  const person = { organization_id: organizationId, phone_number_id: phoneNumberId, identities }
-  const [row] = await sql<{ at: Date | null }[]>`
+/** The same of one person, who is no contact (any more). */
+export function stopOf(sql: Sql | TransactionSql, { organizationId, phoneNumberId, identities }: Person) {
+  const person = { organization_id: organizationId, phone_number_id: phoneNumberId, known_as: identities }
+  return sql<{ at: Date | null }[]>`
     select s.at from json_to_record(${JSON.stringify(person)}::text::json) as u(
-      organization_id text, phone_number_id text, identities json)
+      organization_id text, phone_number_id text, known_as json)
     cross join lateral (${rememberedStop(sql)}) s
   `
+}
+
+/** Whether somebody who is no contact (any more) wanted no marketing messages. */
+export async function hasStopped(sql: Sql, person: Person): Promise<boolean> {
+  const [row] = await stopOf(sql, person)
   return (row?.at ?? null) !== null
 }

@@ -22,18 +22,23 @@ export interface Lesson {
  */
 export async function teachContact({ sql, relay }: App, lesson: Lesson, origin: Origin): Promise<boolean> {
   const { before, after } = lesson
-  // One statement, unless there is an event that shows the whole contact.
+  const isRenamed = before.name !== after.name
+  // One statement, unless conversations show what changed, or there is an event that shows the whole contact.
   const taught =
-    before.name === after.name
-      ? await teach(sql, lesson, origin)
-      : await sql.begin(async (tx) => {
+    isRenamed || before.phoneNumber !== after.phoneNumber
+      ? await sql.begin(async (tx) => {
           const contacts = await teach(tx, lesson, origin)
-          await recordUpdated(tx, contacts, ['name'], origin)
-          await touchConversations(tx, origin.organizationId, lesson.id)
+          if (isRenamed) await recordUpdated(tx, contacts, ['name'], origin)
+          await touchConversations(
+            tx,
+            origin.organizationId,
+            contacts.map(({ id }) => id),
+          )
           return contacts
         })
+      : await teach(sql, lesson, origin)
   if (taught.length === 0) return false
-  if (before.name !== after.name || isIdentityUpdate(before, after)) relay.wake()
+  if (isRenamed || isIdentityUpdate(before, after)) relay.wake()
   return true
 }
 

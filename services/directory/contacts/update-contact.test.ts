@@ -128,6 +128,18 @@ test('a new name is a change of the conversation, which shows it', async () => {
   expect(after.updated_at > before.updated_at).toBe(true)
 })
 
+test('a number that a message brings is a change of the conversations, which show it', async () => {
+  const number = await newNumber(directory.app)
+  const { contact, conversation } = await number.inbound({ bsuid: 'US.1' })
+  // The message itself changes only the conversation that goes on.
+  await directory.sql`update conversations set merged_into = id where id = ${conversation.id}`
+  const before = await number.getConversation(conversation.id)
+  await number.inbound({ bsuid: 'US.1', wa_id: '15550123456' })
+  const after = await number.getConversation(conversation.id)
+  expect(after.contact).toEqual({ id: contact.id, phone_number: '+15550123456', name: null })
+  expect(after.updated_at > before.updated_at).toBe(true)
+})
+
 test('deleting leaves nothing personal behind', async () => {
   const { number, id } = await newContact()
   await number.remove(id)

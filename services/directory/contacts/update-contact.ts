@@ -43,5 +43,5 @@ async function change(tx: TransactionSql, origin: Origin, id: string, body: Body
     returning ${factColumns(tx)}
   `
   await recordUpdated(tx, contacts, changed, origin)
-  if (changed.includes('name')) await touchConversations(tx, organizationId, id)
+  if (changed.includes('name')) await touchConversations(tx, organizationId, [id])
 }

@@ -30,8 +30,8 @@ export function changedConversations(sql: Sql, asked: Asked, { since, until }: C
   const { status, contact_id: contactId } = query
   const statuses = status === undefined ? conversationStatus.options : [status]
   const order = sql`v.updated_at desc, v.id desc`
-  // Before 1970 is for Postgres not always a time.
-  const from = new Date(Math.max(Date.parse(since), 0)).toISOString()
+  // Postgres knows fewer offsets from UTC.
+  const from = new Date(since).toISOString()
   // Each status is a range of the index, and its newest are the newest of all.
   const conversations = sql`
     select ${conversationColumns(sql)}

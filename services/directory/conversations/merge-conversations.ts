@@ -1,55 +1,80 @@
 import type { TransactionSql } from '@app/shared/database.ts'
+import { record } from '@app/shared/events.ts'
+import { teamOfAccount } from '../accounts/team-of-account.ts'
 import type { Origin } from '../contacts/identity-updated.ts'
+import { assignedEvent } from './conversation-assigned.ts'
+import type { ConversationRow } from './conversations.ts'
 
-interface Row {
-  id: string
-  contactId: string
-  unreadCount: number
-  lastMessageAt: Date | null
-  lastInboundAt: Date | null
+interface Row extends Pick<
+  ConversationRow,
+  'id' | 'contactId' | 'status' | 'assignedTo' | 'unreadCount' | 'lastMessageAt' | 'lastInboundAt'
+> {
+  mergedInto: string | null
 }
 
 /**
  * Gives a contact the conversations of others that are found to be the same person. It goes on in its own one, or else in
- * the one with the newest message, which takes over the window and the unread messages; the rest stay readable, and
- * nothing more is written there. Answers the newest inbound message of them all.
+ * the one with the newest message, which takes over the window, the unread messages, the labels and, when it has none, the
+ * assignee; the rest stay readable, and nothing more is written there. Answers the newest inbound message of them all.
  */
 export async function mergeConversations(
   tx: TransactionSql,
-  { organizationId }: Pick<Origin, 'organizationId'>,
+  origin: Origin,
   survivorId: string,
   goneIds: string[],
 ): Promise<Date | null> {
-  const open = await tx<Row[]>`
-    select id, contact_id, unread_count, last_message_at, last_inbound_at from conversations
+  const { organizationId } = origin
+  // Also those that have ended before: they show the contact, and what is read in them counts where it goes on.
+  const all = await tx<Row[]>`
+    select id, contact_id, status, assigned_to, unread_count, last_message_at, last_inbound_at, merged_into
+    from conversations
     where organization_id = ${organizationId} and contact_id = any(${[survivorId, ...goneIds]}::text[])
-      and merged_into is null
     order by id for no key update
   `
-  const [live, ...over] = open.toSorted(
-    (a, b) =>
-      Number(b.contactId === survivorId) - Number(a.contactId === survivorId) ||
-      (b.lastMessageAt?.getTime() ?? 0) - (a.lastMessageAt?.getTime() ?? 0),
-  )
+  const open = all.filter(({ mergedInto }) => mergedInto === null).toSorted(byRank(survivorId))
+  const [live, ...over] = open
   if (!live) return null
-  const overIds = over.map(({ id }) => id)
   await tx`
-    update conversations set merged_into = ${live.id}, unread_count = 0, updated_at = now()
-    where organization_id = ${organizationId} and id = any(${overIds}::text[])
+    update conversations set contact_id = ${survivorId}, merged_into = ${live.id}, unread_count = 0, updated_at = now()
+    where organization_id = ${organizationId} and id = any(${all.map(({ id }) => id)}::text[]) and id <> ${live.id}
   `
-  await tx`
-    update conversations set contact_id = ${survivorId}, updated_at = now()
-    where organization_id = ${organizationId} and contact_id = any(${goneIds}::text[])
-  `
+  const assignedTo = open.find((row) => row.assignedTo !== null)?.assignedTo ?? null
   const lastInboundAt = latest(open.map((row) => row.lastInboundAt))
   const unread = open.reduce((sum, { unreadCount }) => sum + unreadCount, 0)
   await tx`
-    update conversations set unread_count = ${unread}, last_inbound_at = ${lastInboundAt},
-      last_message_at = ${latest(open.map((row) => row.lastMessageAt))}, updated_at = now()
+    update conversations set contact_id = ${survivorId}, assigned_to = ${assignedTo}, unread_count = ${unread},
+      last_inbound_at = ${lastInboundAt}, last_message_at = ${latest(open.map((row) => row.lastMessageAt))},
+      updated_at = now()
     where organization_id = ${organizationId} and id = ${live.id}
   `
+  const overIds = over.map(({ id }) => id)
+  await copyLabels(tx, origin, live.id, overIds)
+  if (assignedTo !== live.assignedTo) {
+    const teamId = await teamOfAccount(tx, origin)
+    await record(tx, [assignedEvent({ ...live, assignedTo, previous: live.assignedTo, teamId }, origin)])
+  }
   return lastInboundAt
 }
+
+/** The one that goes on comes first. */
+const byRank = (survivorId: string) => (a: Row, b: Row) =>
+  Number(b.contactId === survivorId) - Number(a.contactId === survivorId) ||
+  (b.lastMessageAt?.getTime() ?? 0) - (a.lastMessageAt?.getTime() ?? 0)
+
+/** The labels' rows are held: one that is being deleted would be gone when it is attached. */
+const copyLabels = (tx: TransactionSql, { organizationId }: Origin, liveId: string, overIds: string[]) => tx`
+  insert into conversation_labels (organization_id, conversation_id, label_id)
+  select l.organization_id, ${liveId}, l.id
+  from (
+    select organization_id, id from labels
+    where organization_id = ${organizationId} and deleted_at is null and id in (
+      select label_id from conversation_labels
+      where organization_id = ${organizationId} and conversation_id = any(${overIds}::text[])
+    )
+    order by id for key share
+  ) l
+  on conflict do nothing
+`
 
 const latest = (times: (Date | null)[]) =>
   times.reduce<Date | null>((newest, time) => (time && (!newest || time > newest) ? time : newest), null)

@@ -1,13 +1,18 @@
 import type { TransactionSql } from '@app/shared/database.ts'
 
 /**
- * What conversations show of their contact changed, so they did. Their contact is locked before them, and they in the
- * order of their keys, as everywhere.
+ * What conversations show of their contacts changed, so they did. Their contacts are locked before them, and they in the
+ * order of their keys, as everywhere: once in a transaction, with all contacts.
  */
-export async function touchConversations(tx: TransactionSql, organizationId: string, contactId: string): Promise<void> {
+export async function touchConversations(
+  tx: TransactionSql,
+  organizationId: string,
+  contactIds: string[],
+): Promise<void> {
   await tx`
     with locked as (
-      select id from conversations where organization_id = ${organizationId} and contact_id = ${contactId}
+      select id from conversations
+      where organization_id = ${organizationId} and contact_id = any(${contactIds}::text[])
       order by id for no key update
     )
     update conversations v set updated_at = now() from locked

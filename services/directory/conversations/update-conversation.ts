@@ -1,9 +1,5 @@
 import type { Handler } from '@app/shared/contract.ts'
-import {
-  conversationAssigned,
-  conversationClosed,
-  type updateConversation as contract,
-} from '@app/shared/contracts/conversations.ts'
+import { conversationClosed, type updateConversation as contract } from '@app/shared/contracts/conversations.ts'
 import type { TransactionSql } from '@app/shared/database.ts'
 import { record, recorded } from '@app/shared/events.ts'
 import { notFound } from '@app/shared/problem.ts'
@@ -11,6 +7,7 @@ import type { z } from 'zod'
 import { teamOfAccount } from '../accounts/team-of-account.ts'
 import type { App } from '../app.ts'
 import type { Origin } from '../contacts/identity-updated.ts'
+import { assignedEvent } from './conversation-assigned.ts'
 import { type ConversationRow, findConversation, toConversation } from './conversations.ts'
 
 type Body = z.output<(typeof contract)['body']>
@@ -46,16 +43,8 @@ async function change(tx: TransactionSql, origin: Origin, id: string, body: Body
 }
 
 function eventsOf(id: string, before: State, after: State, origin: Origin, teamId: string) {
+  const assigned = () => assignedEvent({ id, ...after, previous: before.assignedTo, teamId }, origin)
   const conversation = { id, object: 'conversation' as const, phone_number_id: origin.phoneNumberId }
-  const assigned = () =>
-    recorded(
-      conversationAssigned,
-      {
-        conversation: { ...conversation, status: after.status },
-        assignee: { user_id: after.assignedTo, team_id: teamId, previous_user_id: before.assignedTo },
-      },
-      origin,
-    )
   const closed = () =>
     recorded(
       conversationClosed,

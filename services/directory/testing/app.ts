@@ -73,7 +73,14 @@ export function asking(app: App, organizationId: string, phoneNumberId: string) 
     listContacts: (asked: z.input<(typeof contracts.listContacts)['query']> = {}) =>
       parsed(pageOf(contracts.Contact), listContacts(app, { params, query: asked, body: undefined }, caller)),
     listConversations: (asked: z.input<(typeof contracts.listConversations)['query']> = {}) =>
-      parsed(pageOf(contracts.Conversation), listConversations(app, { params, query: asked, body: undefined }, caller)),
+      parsed(
+        pageOf(contracts.Conversation),
+        listConversations(
+          app,
+          { params, query: contracts.listConversations.query.parse(asked), body: undefined },
+          caller,
+        ),
+      ),
   }
 }
 

@@ -42,6 +42,11 @@ test('a restriction lasts until the last of its ends; one that is not about send
   expect(update({ event: 'ACCOUNT_RESTRICTION', restriction_info: beside })).toEqual({ kind: 'poll' })
 })
 
+test('an end of a restriction that is no time counts as not told', () => {
+  const restriction_info = [{ restriction_type: 'RESTRICTED_BIZ_INITIATED_MESSAGING', expiration: 1_900_000_000_000 }]
+  expect(update({ event: 'ACCOUNT_RESTRICTION', restriction_info })).toEqual({ kind: 'degrade', until: null })
+})
+
 test('a ban disconnects, its end restores, its announcement only asks', () => {
   const ban = (waba_ban_state: string) => update({ event: 'DISABLED_UPDATE', ban_info: { waba_ban_state } }).kind
   expect(['DISABLE', 'REINSTATE', 'SCHEDULE_FOR_DISABLE'].map(ban)).toEqual(['disconnect', 'restore', 'poll'])

@@ -1,3 +1,4 @@
+import { lastMs } from '@app/shared/moments.ts'
 import { z } from 'zod'
 
 /** What a report does to a number: it is asked for in any case. */
@@ -22,7 +23,11 @@ const Update = z.looseObject({
     .array(
       z.looseObject({
         restriction_type: z.string().optional().catch(undefined),
-        expiration: z.coerce.number().optional().catch(undefined),
+        expiration: z.coerce
+          .number()
+          .max(lastMs / 1000)
+          .optional()
+          .catch(undefined),
       }),
     )
     .optional()

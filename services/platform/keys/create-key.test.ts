@@ -1,3 +1,4 @@
+import { createKey as contract } from '@app/shared/contracts/platform.ts'
 import { newId } from '@app/shared/ids.ts'
 import { afterAll, beforeAll, expect, test } from 'vitest'
 import { ask, newOrganization, startTestApp, type TestApp } from '../testing/app.ts'
@@ -24,6 +25,14 @@ test('a key that would be expired at once is refused', async () => {
     failure: 'invalid_field_value',
     param: 'expires_at',
   })
+})
+
+test('a key may last to the last moment that there is', async () => {
+  const organization_id = await newOrganization(it.app)
+  const { body } = contract
+  const given = body.parse({ organization_id, label: 'x', expires_at: '9999-12-31T23:59:59-01:00' })
+  const { expires_at } = await ask(it.app, createKey, given)
+  expect(expires_at).toBe('9999-12-31T23:59:59.999Z')
 })
 
 test('has 24 url-safe characters after its prefix, and the database holds of it a hash and the last four', async () => {

@@ -1,0 +1,76 @@
+import { afterAll, beforeAll, expect, test } from 'vitest'
+import { newNumber, testDirectory, type TestDirectory } from '../testing/app.ts'
+import { telling } from '../testing/changes.ts'
+import { managing } from '../testing/managing.ts'
+
+let directory: TestDirectory
+beforeAll(async () => {
+  directory = await testDirectory()
+})
+afterAll(() => directory.drop())
+
+const ana = '15550123456'
+const at = (second: number) => new Date(Date.UTC(2026, 2, 1, 12, 0, second)).toISOString()
+const marketing = { marketing: true, window: 'any' } as const
+const refused = { failure: 'marketing_opted_out' }
+
+async function newTold() {
+  const number = await newNumber(directory.app)
+  const managed = managing(directory.app, { ...number, teamId: number.state.team_id })
+  return { ...number, ...managed, ...telling(directory.app, number) }
+}
+
+type Told = Awaited<ReturnType<typeof newTold>>
+
+/** Somebody who wants no marketing messages. */
+async function stopped({ open, preferences }: Told, waId: string) {
+  const { contact } = await open({ phone_number: `+${waId}` })
+  await preferences([{ wa_id: waId, bsuid: null, value: 'stop', at: at(1) }])
+  return contact.id
+}
+
+test('a contact that is made again by hand is still sent no marketing, under any of its names', async () => {
+  const number = await newTold()
+  await number.remove(await stopped(number, ana))
+  const { status, data } = await number.create({ phone_number: `+${ana}`, bsuid: 'US.1', metadata: { plan: 'gold' } })
+  expect([status, data.metadata]).toEqual([201, { plan: 'gold' }])
+  for (const recipient of [{ phone_number: `+${ana}` }, { bsuid: 'US.1' }])
+    await expect(number.open(recipient, marketing)).rejects.toMatchObject(refused)
+  await number.preferences([{ wa_id: ana, bsuid: null, value: 'resume', at: at(2) }])
+  await number.open({ bsuid: 'US.1' }, marketing)
+})
+
+test('who is made by hand and did not stop is sent marketing', async () => {
+  const number = await newTold()
+  await number.remove(await stopped(number, ana))
+  await number.create({ phone_number: '+15550199999' })
+  await number.open({ phone_number: '+15550199999' }, marketing)
+})
+
+test.each(['a send', 'hand'])(
+  'the number as the platform writes it is the same person, made again by %s',
+  async (by) => {
+    const number = await newTold()
+    const id = await stopped(number, '5511987654321')
+    await directory.sql`
+    insert into identities (organization_id, phone_number_id, kind, value, contact_id)
+    values (${number.organizationId}, ${number.phoneNumberId}, 'wa_id', '551187654321', ${id})
+  `
+    await number.remove(id)
+    const written = { phone_number: '+551187654321' }
+    await (by === 'hand' ? number.create(written) : number.open(written))
+    await expect(number.open(written, marketing)).rejects.toMatchObject(refused)
+  },
+)
+
+test('a contact that the address book removes is remembered to have stopped', async () => {
+  const number = await newTold()
+  const entry = (action: 'add' | 'remove', second: number) => ({ wa_id: ana, name: 'Ana', action, at: at(second) })
+  await number.contacts([entry('add', 1)])
+  await stopped(number, ana)
+  await number.contacts([entry('remove', 2)])
+  expect((await number.listContacts()).data).toEqual([])
+  await expect(number.open({ phone_number: `+${ana}` }, marketing)).rejects.toMatchObject(refused)
+  await number.contacts([entry('add', 3)])
+  await expect(number.open({ phone_number: `+${ana}` }, marketing)).rejects.toMatchObject(refused)
+})

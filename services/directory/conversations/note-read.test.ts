@@ -1,0 +1,60 @@
+import { systemCaller } from '@app/shared/ask.ts'
+import { newId } from '@app/shared/ids.ts'
+import { afterAll, beforeAll, expect, test } from 'vitest'
+import { newNumber, testDirectory, type TestDirectory } from '../testing/app.ts'
+import { telling } from '../testing/changes.ts'
+import { noteRead } from './note-read.ts'
+
+let directory: TestDirectory
+beforeAll(async () => {
+  directory = await testDirectory()
+})
+afterAll(() => directory.drop())
+
+const ana = '15550123456'
+
+async function newReading() {
+  const number = await newNumber(directory.app)
+  const caller = systemCaller(number.organizationId)
+  return {
+    ...number,
+    read: (conversation_id: string, read: number) =>
+      noteRead(
+        directory.app,
+        { params: {}, query: {}, body: { event_id: newId('evt'), conversation_id, read } },
+        caller,
+      ),
+    unreadIn: async (conversationId: string) => (await number.getConversation(conversationId)).unread_count,
+  }
+}
+
+test('what is read in a conversation that ended counts where it goes on, also after another merge', async () => {
+  const number = await newReading()
+  const first = await number.inbound({ bsuid: 'US.1' })
+  const second = await number.inbound({ wa_id: ana })
+  await number.inbound({ wa_id: ana, bsuid: 'US.1' })
+  await number.read(first.conversation.id, 1)
+  expect(await number.unreadIn(second.conversation.id)).toBe(2)
+  const third = await number.inbound({ bsuid: 'US.9' })
+  await telling(directory.app, number).change('1', { bsuid: 'US.9' }, { bsuid: 'US.9', wa_id: ana })
+  expect(await number.unreadIn(third.conversation.id)).toBe(3)
+  await number.read(first.conversation.id, 1)
+  await number.read(second.conversation.id, 1)
+  expect(await number.unreadIn(third.conversation.id)).toBe(1)
+})
+
+test('what is read while the conversation is being merged counts where it goes on', async () => {
+  const number = await newReading()
+  const [ended, live] = [await number.inbound({ bsuid: 'US.1' }), await number.inbound({ wa_id: ana })]
+  let reading: Promise<unknown> = Promise.resolve()
+  await directory.sql.begin(async (tx) => {
+    await tx`
+      update conversations set merged_into = ${live.conversation.id}, unread_count = 0 where id = ${ended.conversation.id}
+    `
+    await tx`update conversations set unread_count = 2 where id = ${live.conversation.id}`
+    reading = number.read(ended.conversation.id, 1)
+    await tx`select pg_sleep(0.2)`
+  })
+  await reading
+  expect(await number.unreadIn(live.conversation.id)).toBe(1)
+})
