@@ -216,6 +216,30 @@ test.each([
   expect(receiver.got).toHaveLength(1)
 })
 
+test.each([
+  [429, '0'],
+  [503, 'Fri, 20 Nov 2020 10:00:00 GMT'],
+])('%i with Retry-After %j: the next attempt is seconds away, and further each time', async (status, asked) => {
+  const { id } = await webhooks.subscribe({ url: receiver.url })
+  receiver.respondWith(answer(status, { 'retry-after': asked }))
+  await webhooks.emit({})
+  for (const [waits, leastMs] of [3_900, 7_900, 15_900].entries()) {
+    const waitMs = await until(async () => {
+      const [row] = await webhooks.sql<{ attempts: number; waitMs: number }[]>`
+        select d.attempts, (extract(epoch from d.due_at - a.started_at) * 1000)::float8 as wait_ms
+        from due_deliveries d join attempts a on a.delivery_id = d.id and a.number = d.attempts
+        join lanes l on l.id = d.subscription_id and l.held_until = '-infinity'
+      `
+      expect(row?.attempts).toBe(waits + 1)
+      return row?.waitMs
+    })
+    expect(waitMs).toBeGreaterThan(leastMs)
+    expect(receiver.got).toHaveLength(waits + 1)
+    await webhooks.hurry()
+  }
+  expect(await webhooks.subscription(id)).toMatchObject({ consecutive_failures: 0 })
+})
+
 test('503 without Retry-After is a failure', async () => {
   const { id } = await webhooks.subscribe({ url: receiver.url })
   receiver.respondWith(answer(503))
