@@ -283,6 +283,26 @@ test('the fifth failure in a row opens the breaker; then one probe at a time, ol
   expect(await webhooks.subscription(id)).toMatchObject({ consecutive_failures: 0 })
 })
 
+test('failures in a row are told, and kept for whoever holds the lane next, while other calls are still out', async () => {
+  const { id } = await webhooks.subscribe({ url: receiver.url })
+  const held: ServerResponse[] = []
+  receiver.respondWith((response) => void held.push(response))
+  await webhooks.emit({}, {}, {})
+  await until(() => expect(held).toHaveLength(3))
+  for (const [n, status] of [500, 200].entries()) {
+    held[n]?.writeHead(status).end()
+    await until(async () => {
+      expect(await webhooks.subscription(id)).toMatchObject({ consecutive_failures: status === 500 ? 1 : 0 })
+      const [row] = await webhooks.sql`
+        select held_until > now() as is_held, (select count(*)::int from attempts) as ended from lanes
+      `
+      expect(row).toEqual({ isHeld: true, ended: n + 1 })
+    })
+  }
+  held[2]?.end()
+  await until(async () => expect(await webhooks.deliveries({ status: 'succeeded' })).toHaveLength(2))
+})
+
 test('ten at a time to one endpoint, and no more', async () => {
   await webhooks.subscribe({ url: receiver.url })
   const held: (() => void)[] = []
