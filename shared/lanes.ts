@@ -34,6 +34,12 @@ export interface Release {
   pacedMs?: number
 }
 
+/** Failures of a lane that stays held: who reads its row, or finds it after a crash, does not find older ones. */
+export interface Noted {
+  lane: Lane
+  failures: number
+}
+
 /** The columns of a Lane, of the table that is called `alias` in the statement. */
 export const laneColumns = (sql: Sql | TransactionSql, alias: string): Fragment => sql`
   ${sql(alias)}.id, ${sql(alias)}.grp as "group", ${sql(alias)}.arrivals, ${sql(alias)}.held_until::text, ${sql(alias)}.failures,
@@ -49,10 +55,15 @@ const stillHeld = (sql: Sql | TransactionSql, table: string) => sql`
 `
 
 /** Gives lanes back, unless another holder has them by now; answers whether one of them is due at once. */
-export async function releaseLanes(tx: TransactionSql, table: string, releases: Release[]): Promise<boolean> {
-  if (releases.length === 0) return false
+export async function releaseLanes(
+  tx: TransactionSql,
+  table: string,
+  releases: Release[],
+  noted: Noted[] = [],
+): Promise<boolean> {
+  if (releases.length === 0 && noted.length === 0) return false
   const [released] = await tx<{ isDue: boolean }[]>`
-    with ${givingBack(tx, table, releases)} select bool_or(is_due) as is_due from given_back
+    with ${givingBack(tx, table, releases, { noted })} select bool_or(is_due) as is_due from given_back
   `
   return released?.isDue ?? false
 }
@@ -63,6 +74,8 @@ interface GivingBack {
   after?: Fragment
   /** Whether a `lane` into which nothing came is due at once all the same. */
   isDue?: Fragment
+  /** Written with the others, so that all are locked in one order. */
+  noted?: Noted[]
 }
 
 /** Part of a statement: gives lanes back, unless another holder has them by now, as `given_back`. */
@@ -70,9 +83,9 @@ export function givingBack(
   sql: Sql | TransactionSql,
   table: string,
   releases: Release[],
-  { after = sql`true`, isDue = sql`false` }: GivingBack = {},
+  { after = sql`true`, isDue = sql`false`, noted = [] }: GivingBack = {},
 ): Fragment {
-  const rows = releases.map(({ lane, waitMs, nextMs, failures, pacedMs }) => ({
+  const given = releases.map(({ lane, waitMs, nextMs, failures, pacedMs }) => ({
     id: lane.id,
     seen: lane.arrivals,
     held_until: lane.heldUntil,
@@ -81,22 +94,28 @@ export function givingBack(
     failed: failures,
     paced_ms: pacedMs,
   }))
+  const kept = noted.map(({ lane, failures }) => ({
+    id: lane.id,
+    held_until: lane.heldUntil,
+    failed: failures,
+    is_kept: true,
+  }))
   return sql`
     mine as (
       select g.* from (
-        select * from json_to_recordset(${JSON.stringify(rows)}::text::json)
-          as g(id text, seen bigint, held_until timestamptz, wait_ms float8, next_ms float8, failed int, paced_ms float8)
+        select * from json_to_recordset(${JSON.stringify([...given, ...kept])}::text::json) as g(id text, seen bigint,
+          held_until timestamptz, wait_ms float8, next_ms float8, failed int, paced_ms float8, is_kept boolean)
         where ${after} order by id
       ) g ${stillHeld(sql, table)}
     ), given_back as (
-      update ${sql(table)} as lane set held_until = '-infinity',
+      update ${sql(table)} as lane set held_until = case when is_kept then lane.held_until else '-infinity' end,
         failures = coalesce(failed, lane.failures),
         paced_until = case when paced_ms is null then lane.paced_until else now() + paced_ms * interval '1 ms' end,
-        due_at = case when wait_ms is not null then now() + wait_ms * interval '1 ms'
+        due_at = case when is_kept then lane.due_at when wait_ms is not null then now() + wait_ms * interval '1 ms'
           when lane.arrivals <> seen or ${isDue} then now()
           when next_ms is not null then now() + next_ms * interval '1 ms' end
       from mine where lane.id = mine.id
-      returning lane.due_at is not null and lane.due_at <= now() as is_due
+      returning is_kept is not true and lane.due_at is not null and lane.due_at <= now() as is_due
     )
   `
 }

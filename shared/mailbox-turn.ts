@@ -1,5 +1,5 @@
 import type { TransactionSql } from './database.ts'
-import { type Lane, type Release, releaseLanes } from './lanes.ts'
+import { type Lane, type Noted, type Release, releaseLanes } from './lanes.ts'
 import type { Directive, Done, TurningOptions } from './mailbox.ts'
 
 /** A lane that is held here. */
@@ -68,7 +68,8 @@ export async function recordTurn<Item extends { laneId: string }, Outcome>(
     (owner) => stillIn(owner) === 0 && !refilled.has(owner.lane.id),
   )
   const given = released.map((owner) => ({ lane: owner.lane, ...(releases.get(owner) ?? owner.release) }))
-  const isDue = await releaseLanes(tx, options.lanes, await withNextDue(tx, options, given))
+  const noted = changedFailures(releases).filter(({ owner }) => !released.includes(owner))
+  const isDue = await releaseLanes(tx, options.lanes, await withNextDue(tx, options, given), noted)
   // An arrival is noted only for lanes that could take it: the others are looked at again.
   const offered = new Set(offers.map(({ owner }) => owner))
   return { items, released, releases, isDue, arrivals: [...news].filter(([owner]) => offered.has(owner)) }
@@ -89,6 +90,11 @@ function releasesOf<Item extends { laneId: string }, Outcome>(
   }
   return releases
 }
+
+const changedFailures = (releases: Map<Active, Given>): Array<Noted & { owner: Active }> =>
+  [...releases].flatMap(([owner, { failures }]) =>
+    failures === undefined || failures === owner.lane.failures ? [] : [{ owner, lane: owner.lane, failures }],
+  )
 
 /** The held lanes into which something came since they were looked at, with their new count. */
 async function arrivalsOf(tx: TransactionSql, table: string, roomy: Active[]): Promise<Map<Active, string>> {

@@ -155,6 +155,24 @@ test('the lane of a holder that died is taken over when its lease is over', asyn
   expect(seen).toHaveLength(2)
 })
 
+test('failures that a directive tells of stand in the row of a lane that stays held, and its lease stays as it is', async () => {
+  const hanging = Promise.withResolvers<void>()
+  let begun = 0
+  let failures = 0
+  const settle: TurningOptions<Item, true>['settle'] = async (tx, done) => {
+    await tx`delete from trial_items where seq = any(${done.map(({ item }) => item.seq)}::bigint[])`
+    return done.map(({ item }) => ({ laneId: item.laneId, failures: ++failures }))
+  }
+  start(() => (++begun === 1 ? hanging.promise : Promise.resolve()), { capacity: () => 2, settle })
+  await add('failing', 'group', 3)
+  const read = () => app.sql`select failures, held_until > now() as is_held from trial_lanes`
+  await vi.waitFor(async () => expect(await read()).toEqual([{ failures: 2, isHeld: true }]), { timeout: 5_000 })
+  hanging.resolve()
+  await untilEmpty()
+  await vi.waitFor(async () => expect(await read()).toEqual([{ failures: 3, isHeld: false }]), { timeout: 5_000 })
+  await stopAll()
+})
+
 test('a lane that works longer than its lease keeps it', async () => {
   let begun = 0
   const work = async () => {

@@ -86,7 +86,8 @@ export interface Done<Item, Outcome> {
 
 /**
  * What a lane does when its items in work are done. Without one, or with a `waitMs` of null, it takes the next item (with
- * `refill`) or sleeps until an arrival. What a directive leaves out stays as an earlier one of the same hold said.
+ * `refill`) or sleeps until an arrival. What a directive leaves out stays as an earlier one of the same hold said. `failures`
+ * stand in the lane's row from then on, the rest when it is given back.
  */
 export interface Directive extends Partial<Omit<Release, 'lane'>> {
   laneId: string

@@ -216,6 +216,30 @@ test.each([
   expect(receiver.got).toHaveLength(1)
 })
 
+test.each([
+  [429, '0'],
+  [503, 'Fri, 20 Nov 2020 10:00:00 GMT'],
+])('%i with Retry-After %j: the next attempt is seconds away, and further each time', async (status, asked) => {
+  const { id } = await webhooks.subscribe({ url: receiver.url })
+  receiver.respondWith(answer(status, { 'retry-after': asked }))
+  await webhooks.emit({})
+  for (const [waits, leastMs] of [3_900, 7_900, 15_900].entries()) {
+    const waitMs = await until(async () => {
+      const [row] = await webhooks.sql<{ attempts: number; waitMs: number }[]>`
+        select d.attempts, (extract(epoch from d.due_at - a.started_at) * 1000)::float8 as wait_ms
+        from due_deliveries d join attempts a on a.delivery_id = d.id and a.number = d.attempts
+        join lanes l on l.id = d.subscription_id and l.held_until = '-infinity'
+      `
+      expect(row?.attempts).toBe(waits + 1)
+      return row?.waitMs
+    })
+    expect(waitMs).toBeGreaterThan(leastMs)
+    expect(receiver.got).toHaveLength(waits + 1)
+    await webhooks.hurry()
+  }
+  expect(await webhooks.subscription(id)).toMatchObject({ consecutive_failures: 0 })
+})
+
 test('503 without Retry-After is a failure', async () => {
   const { id } = await webhooks.subscribe({ url: receiver.url })
   receiver.respondWith(answer(503))
@@ -257,6 +281,26 @@ test('the fifth failure in a row opens the breaker; then one probe at a time, ol
   await webhooks.hurry()
   await until(async () => expect(await webhooks.deliveries({ status: 'succeeded' })).toHaveLength(8))
   expect(await webhooks.subscription(id)).toMatchObject({ consecutive_failures: 0 })
+})
+
+test('failures in a row are told, and kept for whoever holds the lane next, while other calls are still out', async () => {
+  const { id } = await webhooks.subscribe({ url: receiver.url })
+  const held: ServerResponse[] = []
+  receiver.respondWith((response) => void held.push(response))
+  await webhooks.emit({}, {}, {})
+  await until(() => expect(held).toHaveLength(3))
+  for (const [n, status] of [500, 200].entries()) {
+    held[n]?.writeHead(status).end()
+    await until(async () => {
+      expect(await webhooks.subscription(id)).toMatchObject({ consecutive_failures: status === 500 ? 1 : 0 })
+      const [row] = await webhooks.sql`
+        select held_until > now() as is_held, (select count(*)::int from attempts) as ended from lanes
+      `
+      expect(row).toEqual({ isHeld: true, ended: n + 1 })
+    })
+  }
+  held[2]?.end()
+  await until(async () => expect(await webhooks.deliveries({ status: 'succeeded' })).toHaveLength(2))
 })
 
 test('ten at a time to one endpoint, and no more', async () => {

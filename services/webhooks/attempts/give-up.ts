@@ -12,13 +12,22 @@ const keepOpenRows = 100_000
 
 export type GivenUp = 'subscription_deleted' | 'subscription_disabled' | 'expired'
 
-/** Makes the open deliveries of a subscription dead, but for those in a call or just being recorded; answers how many. */
-export async function giveUp(tx: TransactionSql, subscriptionId: string, why: GivenUp): Promise<number> {
+/**
+ * Makes the open deliveries of a subscription dead, but for those in a call or just being recorded; answers how many. Those
+ * that have no time go first, the last of a line before the one in front of it: what is left can be found, and can be
+ * delivered if it comes to that.
+ */
+export async function giveUp(
+  tx: TransactionSql,
+  subscriptionId: string,
+  why: GivenUp,
+  limit = mostAtOnce,
+): Promise<number> {
   const { count } = await tx`
     with over as (
       delete from due_deliveries where id = any(array(
         select id from due_deliveries where subscription_id = ${subscriptionId} and ${notInCall(tx)}
-        limit ${mostAtOnce} for update skip locked
+        order by due_at desc nulls first, seq desc limit ${limit} for update skip locked
       )) returning id, organization_id, subscription_id, replay_id, 'dead' as verdict
     ), ${countReplayed(tx)}
     insert into dead_deliveries (id, organization_id, subscription_id, event_type, error_code)

@@ -41,7 +41,7 @@ async function attemptOf({ egress }: Core, attempt: Attempt, keysOf: KeysOf, { s
   // Says nothing but two random numbers, and lets who receives it go on with the trace.
   if (span) headers.push('traceparent', span.traceparent)
   const answer = await post(egress.dispatcher, { url, headers, body: payload.body })
-  return outcomeOf(answer, startedAtMs, performance.now() - startedAt)
+  return outcomeOf(answer, attempt, startedAtMs, performance.now() - startedAt)
 }
 
 const headersOf = ({ id, number, eventId }: Attempt, { type, source }: Payload, signature: string) => [

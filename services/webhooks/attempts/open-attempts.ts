@@ -113,14 +113,20 @@ const begin = (tx: TransactionSql, given: { lane: string; free: number; probe: s
   order by b.seq
 `
 
-/** When the lanes' next deliveries are due; those of a subscription that was paused by hand are not. */
+/**
+ * When the lanes' next deliveries are due; those of a subscription that was paused by hand are not, and those of one that is
+ * disabled or deleted are at once, to be given up.
+ */
 export const nextDue = (tx: TransactionSql, laneIds: string[]) => tx<{ laneId: string; waitMs: number }[]>`
   select l.id as lane_id, greatest(0, extract(epoch from d.at - now()) * 1000)::float8 as wait_ms
-  from unnest(${laneIds}::text[]) l(id) cross join lateral (
+  from unnest(${laneIds}::text[]) l(id)
+  left join lateral (select status, disabled_reason from subscriptions where id = l.id limit 1) s on true
+  cross join lateral (
     select min(${freeAt(tx)}) as at from (
-      select due_at, begun_at from due_deliveries where subscription_id = l.id and due_at is not null
-      order by due_at, seq limit 20
+      select case when s.status in ('active', 'paused') then o.due_at else now() end as due_at, o.begun_at
+      from due_deliveries o where o.subscription_id = l.id and o.due_at is not null
+      order by o.due_at, o.seq limit 20
     ) first
   ) d
-  where d.at is not null and not exists (select from subscriptions s where s.id = l.id and ${pausedByHand(tx)})
+  where d.at is not null and ${pausedByHand(tx)} is not true
 `

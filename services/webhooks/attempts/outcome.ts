@@ -1,6 +1,7 @@
 import type { EgressFailure } from '@app/shared/egress-error.ts'
+import type { Attempt } from './open-attempts.ts'
 import type { Answer } from './post.ts'
-import { retryAfterMs } from './schedule.ts'
+import { leastWaitMs, retryAfterMs } from './schedule.ts'
 
 /** What is kept of an attempt. */
 interface MadeAttempt {
@@ -28,7 +29,12 @@ export type Outcome = { attempt: MadeAttempt } & (
 const plainWaitMs = 60_000
 
 /** 2xx alone is success. */
-export function outcomeOf(answer: Answer, startedAtMs: number, durationMs: number): Outcome {
+export function outcomeOf(
+  answer: Answer,
+  { number, tries }: Pick<Attempt, 'number' | 'tries'>,
+  startedAtMs: number,
+  durationMs: number,
+): Outcome {
   const attempt = { startedAtMs, durationMs: Math.round(durationMs), status: answer.status, snippet: null, error: null }
   if (answer.status === null) {
     const { failure, message, isOurs } = answer.failure
@@ -45,8 +51,11 @@ export function outcomeOf(answer: Answer, startedAtMs: number, durationMs: numbe
     }
   }
   const askedMs = retryAfterMs(answer.retryAfter)
-  if (status === 429) return { kind: 'wait', waitMs: askedMs ?? plainWaitMs, attempt: told }
-  if (status === 503 && askedMs !== null) return { kind: 'wait', waitMs: askedMs, attempt: told }
+  if (status === 429 || (status === 503 && askedMs !== null)) {
+    // Attempts before this one that used no try: nearly all of them waits.
+    const waits = number - 1 - tries
+    return { kind: 'wait', waitMs: Math.max(askedMs ?? plainWaitMs, leastWaitMs(waits)), attempt: told }
+  }
   if (status >= 300 && status < 400) {
     const error = { code: 'redirect_not_followed', message: 'Redirects are not followed.' } as const
     return { kind: 'failed', attempt: { ...told, error } }

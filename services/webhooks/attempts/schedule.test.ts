@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest'
-import { retryAfterMs, retryDelayMs } from './schedule.ts'
+import { leastWaitMs, retryAfterMs, retryDelayMs } from './schedule.ts'
 
 const hour = 60 * 60 * 1000
 
@@ -15,6 +15,12 @@ test('the first two waits spread by half, the others by a fifth', () => {
   expect([retryDelayMs(1, 0), retryDelayMs(1, 1)]).toEqual([2_500, 7_500])
   expect([retryDelayMs(2, 0), retryDelayMs(2, 1)]).toEqual([15_000, 45_000])
   expect([retryDelayMs(3, 0), retryDelayMs(3, 1)]).toEqual([96_000, 144_000])
+})
+
+test('who asks for waits again and again gets 5 s at least, then twice as long each time, up to 5 minutes', () => {
+  const waits = [0, 1, 2, 5, 6, 7, 2_000].map((before) => leastWaitMs(before, 0.5))
+  expect(waits).toEqual([5_000, 10_000, 20_000, 160_000, 300_000, 300_000, 300_000])
+  expect([leastWaitMs(0, 0), leastWaitMs(0, 1)]).toEqual([4_000, 6_000])
 })
 
 test.each([

@@ -31,6 +31,13 @@ export const spread = (ms: number, share: number, random = Math.random()): numbe
 /** The longest that an endpoint may ask us to wait. */
 const longestRetryAfterMs = 24 * hour
 
+/**
+ * The least that an endpoint waits when it asks us to: one that says 0 would get the same delivery again at once, for ever.
+ * Doubles with each wait that the delivery had before.
+ */
+export const leastWaitMs = (waits: number, random = Math.random()): number =>
+  spread(Math.min(5 * second * 2 ** waits, 5 * minute), 0.2, random)
+
 /** Reads `Retry-After`, seconds or a date; null when there is none that makes sense. */
 export function retryAfterMs(header: string | undefined, nowMs = Date.now()): number | null {
   const text = header?.trim() ?? ''

@@ -1,0 +1,69 @@
+import { afterAll, beforeAll, beforeEach, expect, test } from 'vitest'
+import { disableWebhookSubscription } from '../subscriptions/disable-webhook-subscription.ts'
+import { type TestWebhooks, testWebhooks } from '../testing/app.ts'
+import { type Receiver, startReceiver } from '../testing/receiver.ts'
+import { until } from '../testing/until.ts'
+import { giveUp } from './give-up.ts'
+
+let webhooks: TestWebhooks
+let receiver: Receiver
+let id: string
+
+beforeAll(async () => {
+  webhooks = await testWebhooks()
+  receiver = await startReceiver()
+})
+afterAll(async () => {
+  await receiver.close()
+  await webhooks.close()
+})
+beforeEach(async () => {
+  await webhooks.clear()
+  receiver.got.length = 0
+  id = (await webhooks.subscribe({ url: receiver.url })).id
+  await webhooks.sql`update subscriptions set status = 'paused'`
+})
+
+const inOneLine = { line: 'line', firstDue: 'now()', othersDue: 'null' }
+const inAnHour = { line: null, firstDue: `now() + interval '1 hour'`, othersDue: `now() + interval '1 hour'` }
+
+/** More open deliveries than one round gives up. */
+async function holdMany({ line, firstDue, othersDue }: typeof inOneLine | typeof inAnHour) {
+  await webhooks.sql`insert into lanes (id, grp) values (${id}, ${webhooks.organizationId})`
+  await webhooks.sql`
+    insert into deliveries (id, organization_id, subscription_id, event_type, event_id)
+    select 'wbd_7' || lpad(n::text, 25, '0'), ${webhooks.organizationId}, ${id}, 'message.received', 'evt_' || n
+    from generate_series(1, 10050) n
+  `
+  await webhooks.sql`
+    insert into due_deliveries (id, organization_id, subscription_id, event_at, event_id, event_type, line, due_at)
+    select 'wbd_7' || lpad(n::text, 25, '0'), ${webhooks.organizationId}, ${id}, now(), 'evt_' || n, 'message.received',
+      ${line}, case when n = 1 then ${webhooks.sql.unsafe(firstDue)} else ${webhooks.sql.unsafe(othersDue)} end
+    from generate_series(1, 10050) n order by n
+  `
+}
+
+test.each([
+  ['wait in a customer’s line', inOneLine],
+  ['are to be tried again in an hour', inAnHour],
+])('a disabled subscription keeps none of 10,050 deliveries that %s', async (_, held) => {
+  await holdMany(held)
+  await webhooks.ask(disableWebhookSubscription, { body: { subscription_id: id } })
+  await until(async () => {
+    const [row] = await webhooks.sql`
+      select (select count(*)::int from due_deliveries) as open, (select count(*)::int from dead_deliveries) as dead
+    `
+    expect(row).toEqual({ open: 0, dead: 10_050 })
+  })
+})
+
+test('what a round has left of a customer’s line goes out, in its order, if the subscription is enabled then', async () => {
+  const events = await webhooks.emit(...Array.from({ length: 5 }, () => ({ line: 'line' })))
+  await until(async () => expect(await webhooks.deliveries({ status: 'pending' })).toHaveLength(5))
+  await webhooks.sql.begin((tx) => giveUp(tx, id, 'subscription_disabled', 3))
+  await webhooks.sql`update subscriptions set status = 'active'`
+  await webhooks.hurry()
+  await until(async () => expect(await webhooks.deliveries({ status: 'succeeded' })).toHaveLength(2))
+  expect(receiver.got.map(({ headers }) => headers['x-svc-event-id'])).toEqual(events.slice(0, 2))
+  expect(await webhooks.deliveries({ status: 'dead' })).toHaveLength(3)
+})
