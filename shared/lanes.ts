@@ -63,6 +63,8 @@ interface GivingBack {
   after?: Fragment
   /** Whether a `lane` into which nothing came is due at once all the same. */
   isDue?: Fragment
+  /** Whether what a `lane` was to wait for has come to pass: then its `waitMs` is none. */
+  waitIsOver?: Fragment
 }
 
 /** Part of a statement: gives lanes back, unless another holder has them by now, as `given_back`. */
@@ -70,7 +72,7 @@ export function givingBack(
   sql: Sql | TransactionSql,
   table: string,
   releases: Release[],
-  { after = sql`true`, isDue = sql`false` }: GivingBack = {},
+  { after = sql`true`, isDue = sql`false`, waitIsOver = sql`false` }: GivingBack = {},
 ): Fragment {
   const rows = releases.map(({ lane, waitMs, nextMs, failures, pacedMs }) => ({
     id: lane.id,
@@ -92,7 +94,7 @@ export function givingBack(
       update ${sql(table)} as lane set held_until = '-infinity',
         failures = coalesce(failed, lane.failures),
         paced_until = case when paced_ms is null then lane.paced_until else now() + paced_ms * interval '1 ms' end,
-        due_at = case when wait_ms is not null then now() + wait_ms * interval '1 ms'
+        due_at = case when wait_ms is not null and not ${waitIsOver} then now() + wait_ms * interval '1 ms'
           when lane.arrivals <> seen or ${isDue} then now()
           when next_ms is not null then now() + next_ms * interval '1 ms' end
       from mine where lane.id = mine.id
