@@ -76,6 +76,8 @@ interface GivingBack {
   isDue?: Fragment
   /** Written with the others, so that all are locked in one order. */
   noted?: Noted[]
+  /** Whether what a `lane` was to wait for has come to pass: then its `waitMs` is none. */
+  waitIsOver?: Fragment
 }
 
 /** Part of a statement: gives lanes back, unless another holder has them by now, as `given_back`. */
@@ -83,7 +85,7 @@ export function givingBack(
   sql: Sql | TransactionSql,
   table: string,
   releases: Release[],
-  { after = sql`true`, isDue = sql`false`, noted = [] }: GivingBack = {},
+  { after = sql`true`, isDue = sql`false`, waitIsOver = sql`false`, noted = [] }: GivingBack = {},
 ): Fragment {
   const given = releases.map(({ lane, waitMs, nextMs, failures, pacedMs }) => ({
     id: lane.id,
@@ -111,7 +113,8 @@ export function givingBack(
       update ${sql(table)} as lane set held_until = case when is_kept then lane.held_until else '-infinity' end,
         failures = coalesce(failed, lane.failures),
         paced_until = case when paced_ms is null then lane.paced_until else now() + paced_ms * interval '1 ms' end,
-        due_at = case when is_kept then lane.due_at when wait_ms is not null then now() + wait_ms * interval '1 ms'
+        due_at = case when is_kept then lane.due_at
+          when wait_ms is not null and not ${waitIsOver} then now() + wait_ms * interval '1 ms'
           when lane.arrivals <> seen or ${isDue} then now()
           when next_ms is not null then now() + next_ms * interval '1 ms' end
       from mine where lane.id = mine.id

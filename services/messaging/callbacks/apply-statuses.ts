@@ -6,6 +6,7 @@ import { z } from 'zod'
 import type { Core } from '../app.ts'
 import { followUps } from '../sends/follow-ups.ts'
 import { type FileAddresses, messageSentEvent } from '../sends/message-sent.ts'
+import { firstOf } from '../sends/open-send.ts'
 import { behaviourOf } from '../upstream/errors.ts'
 import { type Before, lockMessages } from './lock-messages.ts'
 import { passthroughOf } from './passthrough.ts'
@@ -79,7 +80,7 @@ async function applyAll(tx: TransactionSql, batch: Reported[], media: FileAddres
     tx,
     changes.map(({ row }) => row),
   )
-  await closeSends(tx, changes)
+  await endWaits(tx, changes)
   await record(
     tx,
     changes.flatMap(({ events }) => events),
@@ -160,18 +161,22 @@ async function writeMessages(tx: TransactionSql, rows: Change['row'][]) {
   `
 }
 
-/** A callback that carries our id ends the wait of a send whose outcome is unknown, and wakes its conversation. */
-async function closeSends(tx: TransactionSql, changes: Change[]) {
+/**
+ * A callback that carries our id ends the wait of its send, be it for this or for another attempt: its conversation is due,
+ * and the claim finds that the platform has the message. Of a call on its way the outcome finds it.
+ */
+async function endWaits(tx: TransactionSql, changes: Change[]) {
   const named = changes.filter((change) => change.named)
   if (named.length === 0) return
   const rows = named.map(({ before }) => ({ id: before.id, lane: before.parties.conversation.id }))
   await tx`
-    with u as (select * from json_to_recordset(${JSON.stringify(rows)}::text::json) as u(id text, lane text)),
-    closed as (
-      delete from sends s using u
-      where s.message_id = u.id and s.lane in (u.lane, u.lane || ':' || u.id) and s.parked_until is not null
-      returning s.lane
-    ), woken as (select distinct lane from closed order by 1)
-    update send_lanes l set due_at = now(), arrivals = arrivals + 1 from woken where l.id = woken.lane
+    with waiting as (
+      select h.lane from json_to_recordset(${JSON.stringify(rows)}::text::json) as u(id text, lane text)
+      cross join lateral unnest(array[u.lane, u.lane || ':' || u.id]) as l(id)
+      -- Who was ever called for is the first of its lane.
+      cross join lateral (${firstOf(tx, tx`l.id`)}) h
+      where h.message_id = u.id and h.begun_at is null
+    )
+    update send_lanes set due_at = now(), arrivals = arrivals + 1 where id = any(array(select lane from waiting order by 1))
   `
 }

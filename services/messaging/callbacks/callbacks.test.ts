@@ -189,3 +189,18 @@ test('a sticker is a row of type unsupported with its own word', async () => {
   const rows = await app.sql`select upstream_id, type, unsupported from messages where upstream_id = 'wamid.STICKER'`
   expect(rows).toEqual([{ upstreamId: 'wamid.STICKER', type: 'unsupported', unsupported: 'sticker' }])
 })
+
+test.each([
+  ['absent', {}],
+  ['empty', { emoji: '' }],
+])('a reaction that was taken back is told with an empty emoji: %s', async (how, emoji) => {
+  const id = `wamid.REACTION.${how}`
+  await callback(inboundValue(id, '', { type: 'reaction', reaction: { message_id: 'wamid.IN1', ...emoji } }))
+  const event = await vi.waitFor(async () => {
+    const found = (await app.events()).find((one) => one.id === id)
+    expect(found).toBeDefined()
+    return found
+  })
+  const messages = [{ id, type: 'reaction', reaction: { message_id: 'wamid.IN1', emoji: '' } }]
+  expect(event?.payload).toMatchObject({ entry: [{ changes: [{ value: { messages } }] }] })
+})

@@ -8,10 +8,17 @@ export function passthroughOf({ entryId, kind, metadata, contacts, part }: Waiti
     messaging_product: 'chat',
     metadata,
     ...(contacts.length > 0 && { contacts }),
-    [kind === 'status' ? 'statuses' : 'messages']: [rest],
+    [kind === 'status' ? 'statuses' : 'messages']: [withEmoji(rest)],
   }
   return {
     object: ourEnvelope,
     entry: [{ id: entryId, changes: [{ field: 'messages', value: toOurWords(value) as Record<string, unknown> }] }],
   }
+}
+
+/** A reaction that was taken back comes without an emoji, or with an empty one: it is told with an empty one. */
+function withEmoji(part: Record<string, unknown>) {
+  const { type, reaction } = part
+  if (type !== 'reaction' || typeof reaction !== 'object' || reaction === null) return part
+  return { ...part, reaction: { emoji: '', ...reaction } }
 }

@@ -1,7 +1,7 @@
 import { systemCaller } from '@app/shared/ask.ts'
 import { afterAll, beforeAll, expect, test, vi } from 'vitest'
 import { type TestMessaging, testMessaging } from '../testing/app.ts'
-import { inboundValue, platformOf, statusPart } from '../testing/callbacks.ts'
+import { businessAccountId, inboundValue, metadata, platformOf, statusPart } from '../testing/callbacks.ts'
 import { redriveCallbacks } from './redrive-callbacks.ts'
 
 let app: TestMessaging
@@ -55,6 +55,16 @@ test('what was lost on the way is made of the callbacks that are kept', async ()
   await app.sql`delete from messages where upstream_id = 'wamid.D2'`
   await redrive(hourAgo())
   await until(async () => expect(await app.sql`select 1 from messages where upstream_id = 'wamid.D2'`).toHaveLength(1))
+})
+
+test('a callback with a bad entry is worked through again like any other', async () => {
+  const value = { metadata, ...inboundValue('wamid.D3', 'beside a bad one') }
+  const entry = [{ id: businessAccountId }, { id: businessAccountId, changes: [{ field: 'messages', value }] }]
+  await platform.post({ object: 'whatsapp_business_account', entry })
+  await settled()
+  expect(await app.sql`delete from messages where upstream_id = 'wamid.D3' returning 1 as one`).toHaveLength(1)
+  await redrive(hourAgo())
+  await until(async () => expect(await app.sql`select 1 from messages where upstream_id = 'wamid.D3'`).toHaveLength(1))
 })
 
 test('callbacks of before are left alone', async () => {

@@ -18,8 +18,9 @@ export interface CallbackItem {
   part: Record<string, unknown>
 }
 
-/** A change of which nothing is made. */
+/** A change, or a part of one, of which nothing is made. */
 interface OtherChange {
+  /** `entry` or `changes` for one that has no field. */
   field: string
   reason: 'unknown_field' | 'shape'
 }
@@ -27,30 +28,37 @@ interface OtherChange {
 export interface Split {
   items: CallbackItem[]
   others: OtherChange[]
-  /** Why nothing could be made of the callback at all. */
+  /** Why it is no callback of the platform: it is kept, and never taken apart again. */
   fault: string | null
 }
 
 const record = z.record(z.string(), z.unknown())
 
-const Envelope = z.object({
-  object: z.literal(theirEnvelope),
-  entry: z.array(
-    z.object({
-      id: z.string(),
-      /** Epoch seconds. */
-      time: z.number().positive().max(1e11).optional().catch(undefined),
-      changes: z.array(z.object({ field: z.string(), value: z.unknown() })),
-    }),
-  ),
+const Envelope = z.object({ object: z.literal(theirEnvelope), entry: z.array(z.unknown()) })
+
+const Entry = z.object({
+  /** A text; a number would not be the platform's, but tells as much. */
+  id: z.union([z.string(), z.int().transform(String)]),
+  /** Epoch seconds. */
+  time: z.number().positive().max(1e11).optional().catch(undefined),
+  changes: z.array(z.unknown()),
 })
+
+const EntryChange = z.object({ field: z.string(), value: z.unknown() })
+
+/** What is no list is one bad part. */
+const parts = z
+  .array(z.unknown())
+  .nullish()
+  .transform((list) => list ?? [])
+  .catch([null])
 
 const MessagesValue = z.object({
   metadata: z.looseObject({ phone_number_id: z.string().regex(/^\d{6,20}$/) }),
   contacts: z.array(z.unknown()).catch([]).default([]),
-  messages: z.array(record).catch([]).default([]),
-  statuses: z.array(record).catch([]).default([]),
-  errors: z.array(record).catch([]).default([]),
+  messages: parts,
+  statuses: parts,
+  errors: parts,
 })
 
 const ChangeValue = z.looseObject({
@@ -60,13 +68,16 @@ const ChangeValue = z.looseObject({
     .catch(undefined),
 })
 
-/** Takes a callback apart, entry by entry, change by change: one bad part does not hold the others. */
+/**
+ * Takes a callback apart, entry by entry, change by change, message by message: a bad part is counted, and holds no other.
+ * Only what is no callback of the platform at all has a fault.
+ */
 export function splitCallback(body: Uint8Array): Split {
   const split: Split = { items: [], others: [], fault: null }
   const parsed = Envelope.safeParse(parse(body))
   if (!parsed.success) return { ...split, fault: z.prettifyError(parsed.error).slice(0, 500) }
-  for (const { id, time, changes } of parsed.data.entry) {
-    for (const { field, value } of changes) {
+  for (const { id, time, changes } of fitOf(split, Entry, parsed.data.entry, 'entry')) {
+    for (const { field, value } of fitOf(split, EntryChange, changes, 'changes')) {
       if (field === 'messages') splitMessages(split, id, value)
       else splitChange(split, id, time, field, value)
     }
@@ -74,13 +85,23 @@ export function splitCallback(body: Uint8Array): Split {
   return split
 }
 
+/** Those of a list that have the shape; each other one is counted under `field`. */
+function fitOf<S extends z.ZodType>(split: Split, shape: S, list: unknown[], field: string): z.output<S>[] {
+  return list.flatMap((one) => {
+    const parsed = shape.safeParse(one)
+    if (parsed.success) return [parsed.data]
+    split.others.push({ field, reason: 'shape' })
+    return []
+  })
+}
+
 function splitMessages(split: Split, entryId: string, value: unknown) {
-  const parsed = MessagesValue.safeParse(value)
-  if (!parsed.success) {
-    split.others.push({ field: 'messages', reason: 'shape' })
-    return
-  }
-  const { metadata, contacts, messages, statuses, errors } = parsed.data
+  const [parsed] = fitOf(split, MessagesValue, [value], 'messages')
+  if (!parsed) return
+  const { metadata, contacts } = parsed
+  const [messages = [], statuses = [], errors = []] = [parsed.messages, parsed.statuses, parsed.errors].map((list) =>
+    fitOf(split, record, list, 'messages'),
+  )
   const around = { entryId, phoneNumberId: metadata.phone_number_id, metadata }
   for (const part of messages) {
     split.items.push({ kind: 'message', ...around, part, contacts: contactsOf(contacts, part, 'from', 'from_user_id') })

@@ -7,10 +7,11 @@ import { emit } from '@app/shared/events.ts'
 import { once, storedAnswer } from '@app/shared/idempotency.ts'
 import { newId } from '@app/shared/ids.ts'
 import { invalidField, notFound } from '@app/shared/problem.ts'
-import { unseal } from '@app/shared/seal.ts'
 import type { z } from 'zod'
 import type { App } from '../app.ts'
-import { markRead } from '../upstream/mark-read.ts'
+import { askAs } from '../senders/report-account.ts'
+import { openAccount } from '../templates/templates.ts'
+import { markRead, receiptRefusalOf } from '../upstream/mark-read.ts'
 
 type Body = z.output<typeof ReadReceipt>
 
@@ -27,10 +28,7 @@ export async function sendReadReceipt(
   const replay = await storedAnswer(app.sql, app.sealKeys, caller)
   if (replay) return replay
   const message = await inboundMessage(app, phoneNumberId, body.message_id, caller)
-  if (message.status !== 'read' || body.typing_indicator) {
-    const token = unseal(app.sealKeys, message.sealedToken, `account:${message.accountId}`)
-    await markRead(app.upstream, { phoneNumberId, token, ...body }, caller.deadline)
-  }
+  if (message.status !== 'read' || body.typing_indicator) await tellPlatform(app, phoneNumberId, body, caller)
   const note = { id: newId('evt'), read: 0 }
   const answer = await once(app, contract, caller, async (tx) => {
     // Ids of inbound messages are of the platform's time, so that what was written before has a smaller one.
@@ -55,20 +53,26 @@ export async function sendReadReceipt(
   return answer
 }
 
+async function tellPlatform(app: App, phoneNumberId: string, body: Body, caller: Caller) {
+  const account = await openAccount(app, { organizationId: caller.organizationId, phoneNumberId })
+  try {
+    await askAs(app, account, () => markRead(app.upstream, { ...account, ...body }, caller.deadline))
+  } catch (err) {
+    throw receiptRefusalOf(err)
+  }
+}
+
 interface InboundMessage {
   id: string
   conversationId: string
   direction: 'inbound' | 'outbound'
   status: string
-  accountId: string
-  sealedToken: string
 }
 
 async function inboundMessage({ sql }: App, phoneNumberId: string, upstreamId: string, { organizationId }: Caller) {
   const [message] = await sql<InboundMessage[]>`
-    select m.id, m.conversation_id, m.direction, m.status, s.account_id, s.sealed_token
-    from messages m join senders s using (organization_id, phone_number_id)
-    where m.organization_id = ${organizationId} and m.phone_number_id = ${phoneNumberId} and m.upstream_id = ${upstreamId}
+    select id, conversation_id, direction, status from messages
+    where organization_id = ${organizationId} and phone_number_id = ${phoneNumberId} and upstream_id = ${upstreamId}
   `
   if (!message) throw notFound()
   if (message.direction === 'outbound') {

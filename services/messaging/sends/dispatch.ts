@@ -58,6 +58,8 @@ function noted({ meters }: Core, { id }: OpenSend, outcome: Outcome): Outcome {
 
 async function workOn(core: Core, item: OpenSend, tokenOf: (item: OpenSend) => string): Promise<Outcome> {
   switch (item.step) {
+    case 'known':
+      return { kind: 'known' }
     case 'orphaned':
       return {
         kind: 'park',

@@ -9,7 +9,11 @@ const png = Buffer.from(
   'base64',
 )
 let app: TestMessaging
-const server = createServer((_request, response) => response.writeHead(200, { 'content-type': 'image/png' }).end(png))
+let fetched = 0
+const server = createServer((_request, response) => {
+  fetched++
+  response.writeHead(200, { 'content-type': 'image/png' }).end(png)
+})
 let link: string
 
 beforeAll(async () => {
@@ -50,6 +54,15 @@ test('a file is brought to the platform before the attempt, which sends it by th
   expect(event?.payload).toMatchObject({
     data: { message: { media_url: url, media_status: 'ready', image: { link: url, caption: 'a dot' } } },
   })
+})
+
+test('a retry of a send by link is answered as the first, and its file is not fetched again', async () => {
+  const body = { messaging_product: 'chat' as const, to: '+15550300006', type: 'image' as const, image: { link } }
+  const first = await app.sendBody(body, 'by link')
+  await until(async () => expect(await app.statusOf(first.id)).toBe('sent'))
+  const before = fetched
+  expect(await app.sendBody(body, 'by link')).toEqual(first)
+  expect(fetched).toBe(before)
 })
 
 test('while a long upload goes on, other conversations are sent, and nothing is begun', async () => {

@@ -16,6 +16,8 @@ export type Outcome =
   | { kind: 'sent'; upstreamId: string; waId: string | null; attempt: AttemptRecord }
   /** Again after `waitMs`; `slowNumberMs` holds the whole number back. Let out: later ones of its conversation may pass. */
   | { kind: 'again'; waitMs: number; slowNumberMs: number; letOut: boolean; attempt: AttemptRecord | null }
+  /** A callback told already that the platform has it. */
+  | { kind: 'known' }
   /** Wait for a callback that may tell. */
   | { kind: 'park'; attempt: AttemptRecord }
   | { kind: 'parked'; waitMs: number }

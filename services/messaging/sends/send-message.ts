@@ -8,7 +8,7 @@ import { newId, timeOf } from '@app/shared/ids.ts'
 import { Problem } from '@app/shared/problem.ts'
 import type { App } from '../app.ts'
 import { sendReadReceipt } from '../messages/send-read-receipt.ts'
-import { draftOf, type SendBody } from './draft.ts'
+import { type Draft, draftOf, type SendBody } from './draft.ts'
 import type { KnownConversation, OwnNumber } from './known-conversations.ts'
 import { prepareFile, type PreparedFile } from './prepare-file.ts'
 import { resolveTemplate } from '../templates/resolve-template.ts'
@@ -20,6 +20,14 @@ export const sendMessage: Handler<App, typeof contract> = (app, { params, body }
   return 'status' in body
     ? sendReadReceipt(app, phoneNumberId, body, caller)
     : acceptMessage(app, phoneNumberId, body, caller)
+}
+
+/** A send as it was asked for. */
+interface Wanted {
+  number: OwnNumber
+  body: SendBody
+  recipient: string
+  draft: Draft
 }
 
 /** A send whose guards have passed. */
@@ -34,12 +42,17 @@ interface Ready {
 
 /**
  * Accepts a send: guards first, so that a refused one leaves nothing behind; then key, message and lane in one statement.
- * A key that was used is looked up when a guard refuses too: a retry gets its answer even when the window has closed since.
+ * A key that was used is looked up before anybody is asked, and when a guard refuses: a retry gets its answer though directory
+ * or the platform is away, or the window has closed since.
  */
 async function acceptMessage(app: App, phoneNumberId: string, body: SendBody, caller: Caller): Promise<WholeAnswer> {
-  const recipient = recipientOf(body.to)
+  const number = { organizationId: caller.organizationId, phoneNumberId }
+  const wanted = { number, body, recipient: recipientOf(body.to), draft: draftOf(body) }
+  const ready = readyAtOnce(app, wanted)
+  const stored = ready ? null : await storedAnswer(app.sql, app.sealKeys, caller)
+  if (stored) return stored
   try {
-    return await accept(app, await prepare(app, phoneNumberId, recipient, body, caller), caller)
+    return await accept(app, ready ?? (await prepare(app, wanted, caller)), caller)
   } catch (err) {
     if (!(err instanceof Problem) || err.status >= 500) throw err
     const replay = await storedAnswer(app.sql, app.sealKeys, caller)
@@ -48,28 +61,30 @@ async function acceptMessage(app: App, phoneNumberId: string, body: SendBody, ca
   }
 }
 
+/** A send about which nobody has to be asked: it takes one statement. */
+function readyAtOnce(app: App, wanted: Wanted): Ready | null {
+  if (!isPlain(wanted)) return null
+  const known = app.known.find(wanted.number, wanted.recipient, 'open')
+  return known ? plainSend(wanted, known) : null
+}
+
+/** Neither a template nor a message with a file. */
+const isPlain = ({ body, draft }: Wanted) => body.type !== 'template' && draft.slot === null
+
+const plainSend = ({ number, body, recipient, draft }: Wanted, { parties }: KnownConversation): Ready => ({
+  phoneNumberId: number.phoneNumberId,
+  body,
+  recipient,
+  content: draft.content,
+  file: { block: draft.block, media: null },
+  parties,
+})
+
 /** Asks everything that may refuse the send; what makes something (the conversation with a new contact) comes last. */
-async function prepare(
-  app: App,
-  phoneNumberId: string,
-  recipient: string,
-  body: SendBody,
-  caller: Caller,
-): Promise<Ready> {
-  const draft = draftOf(body)
-  const number = { organizationId: caller.organizationId, phoneNumberId }
-  if (body.type !== 'template' && draft.slot === null) {
-    const known = app.known.find(number, recipient, 'open')
-    const { parties } =
-      known ?? (await askDirectory(app, number, recipient, { marketing: false, window: 'open' }, caller))
-    return {
-      phoneNumberId,
-      body,
-      recipient,
-      content: draft.content,
-      file: { block: draft.block, media: null },
-      parties,
-    }
+async function prepare(app: App, wanted: Wanted, caller: Caller): Promise<Ready> {
+  const { number, body, recipient, draft } = wanted
+  if (isPlain(wanted)) {
+    return plainSend(wanted, await askDirectory(app, number, recipient, { marketing: false, window: 'open' }, caller))
   }
   await refuseNumber(app, number)
   const template = body.type === 'template' ? await resolveTemplate(app, number, body.template, caller) : null
@@ -78,7 +93,8 @@ async function prepare(
   const window = template === null ? 'open' : 'any'
   const known = marketing ? undefined : app.known.find(number, recipient, window)
   const { parties } = known ?? (await askDirectory(app, number, recipient, { marketing, window }, caller))
-  return { phoneNumberId, body, recipient, content: template?.content ?? draft.content, file, parties }
+  const content = template?.content ?? draft.content
+  return { phoneNumberId: number.phoneNumberId, body, recipient, content, file, parties }
 }
 
 /** A number that may not send is refused before anything is fetched, asked or made for it. */

@@ -1,5 +1,9 @@
+import { systemCaller } from '@app/shared/ask.ts'
+import type { WholeAnswer } from '@app/shared/contract.ts'
 import { afterAll, beforeAll, beforeEach, expect, test, vi } from 'vitest'
 import { acceptSends } from './accept-send.ts'
+import { createKnownConversations } from './known-conversations.ts'
+import { sendMessage } from './send-message.ts'
 import { accept, refuse, type TestMessaging, testMessaging } from '../testing/app.ts'
 import { newSend } from '../testing/sends.ts'
 
@@ -13,6 +17,8 @@ beforeEach(() => app.respondWith(accept))
 const until = (check: () => Promise<unknown>) => vi.waitFor(check, { timeout: 10_000, interval: 20 })
 const eventually = (id: string, status: string) => until(async () => expect(await app.statusOf(id)).toBe(status))
 const eventsOf = async (id: string) => (await app.events()).filter((event) => event.id.startsWith(id))
+
+const bytesOf = (answer: object) => ('whole' in answer ? Buffer.from((answer as WholeAnswer).body).toString() : '')
 
 /** Lets the time of a parked or waiting send pass. */
 async function passTime(id: string, lane: string) {
@@ -57,6 +63,25 @@ test('a refused send leaves nothing, not even its key; a retry of an accepted on
   app.closedWindows.add(to)
   app.known.remember(app.number, to, { parties: {} as never, windowUntilMs: 0 })
   expect(await app.send('no', { to, key: 'k2' })).toEqual(first)
+})
+
+test('a retry of an accepted send is answered though directory is away', async () => {
+  const { organizationId, phoneNumberId } = app.number
+  const body = { messaging_product: 'chat' as const, to: '+15550177002', type: 'text' as const, text: { body: 'away' } }
+  const key = { idempotency: { key: 'k3', fingerprint: 'away' } }
+  const ask = (changes: Partial<TestMessaging>) =>
+    sendMessage(
+      { ...app, known: createKnownConversations(), ...changes },
+      { params: { phone_number_id: phoneNumberId }, query: {}, body },
+      { ...systemCaller(organizationId), ...key },
+    )
+  const away = { isConnected: () => false }
+  await expect(ask(away)).rejects.toMatchObject({ failure: 'service_unavailable' })
+  const first = await ask({})
+  const again = await ask(away)
+  expect(first).toMatchObject({ status: 200, replayed: false })
+  expect(again).toMatchObject({ status: 200, replayed: true })
+  expect(bytesOf(again)).toEqual(bytesOf(first))
 })
 
 test('messages of a conversation keep their order through a retry', async () => {

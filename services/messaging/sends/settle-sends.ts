@@ -19,8 +19,8 @@ const pairBurstMs = 44 * pairIntervalMs
 
 /**
  * Writes what became of open sends, and gives their lanes back with those that were `empty`: the message, its open row, the
- * attempt, the events. The message's rank only rises, so an outcome that a callback was faster than changes nothing; who
- * raises it records the event. Answers whether a lane is due at once.
+ * attempt, the events. The message's rank only rises, so an outcome that a callback was faster than changes nothing, and is
+ * not waited for; who raises it records the event. Answers whether a lane is due at once.
  */
 export async function settleSends(
   sql: Sql,
@@ -48,6 +48,7 @@ function givenBack({ lane, outcome }: DoneSend): Release {
       return { lane, pacedMs: ahead, waitMs: ahead > pairBurstMs ? ahead - pairBurstMs : null }
     }
     case 'failed':
+    case 'known':
       return { lane, waitMs: null }
     case 'again':
       return { lane, waitMs: outcome.letOut ? 0 : outcome.waitMs }

@@ -1,6 +1,11 @@
 import { openDatabase, type Sql } from '@app/shared/database.ts'
+import { newAccountState } from '@app/test/account-state.ts'
 import { createTestDatabase, type TestDatabase } from '@app/test/database.ts'
 import { afterAll, beforeAll, expect, test } from 'vitest'
+import { storeSender } from '../senders/put-sender.ts'
+import { newSend } from '../testing/sends.ts'
+import { insertSends } from './insert-sends.ts'
+import { takeHeads } from './open-send.ts'
 import { writeOutcomes } from './write-outcomes.ts'
 
 let database: TestDatabase
@@ -15,19 +20,47 @@ afterAll(async () => {
   await database.drop()
 })
 
+/** The plan of the statement that holds these words. */
+async function planOf(words: string, values: string) {
+  const [kept] = await sql<{ name: string }[]>`
+    select name from pg_prepared_statements where strpos(statement, ${words}) > 0 and strpos(statement, 'pg_prepared') = 0
+  `
+  const lines = await sql.unsafe(`explain execute "${kept?.name}" ${values}`)
+  return lines.map((line) => String(line['QUERY PLAN'])).join('\n')
+}
+
+/** How a plan reads open sends; a reading that is no look-up is an error. */
+function looksOf(plan: string) {
+  const looks = [...plan.matchAll(/using (\w+) on sends\b.*\n *Index Cond: \(*(\w+) (?:=|>=)/g)]
+  expect(plan.match(/Scan.* on sends\b/g)).toHaveLength(looks.length)
+  return looks.map(([, index, column]) => `${index} by ${column}`)
+}
+
 test('open sends are looked up by their number or their lane, although few are open when the plan is made', async () => {
   await database.admin`vacuum (analyze) messaging.sends, messaging.messages, messaging.send_lanes`
   await writeOutcomes(sql, [], { at: new Date(), told: [], lanes: [] })
-  const [kept] = await sql<{ name: string }[]>`
-    select name from pg_prepared_statements where strpos(statement, 'given_back') > 0 and strpos(statement, 'pg_prepared') = 0
-  `
-  const lines = await sql.unsafe(`explain execute "${kept?.name}" ('[]', '[]', '[]', '[]', '[]')`)
-  const plan = lines.map((line) => String(line['QUERY PLAN'])).join('\n')
-  const scans = [...plan.matchAll(/using (\w+) on sends\b.*\n *Index Cond: \(*(\w+) =/g)]
-  expect(scans.map(([, index, column]) => `${index} by ${column}`)).toEqual([
-    'sends_pkey by seq',
-    'sends_pkey by seq',
-    'sends_head by lane',
-  ])
-  expect(plan.match(/Scan.* on sends\b/g)).toHaveLength(scans.length)
+  const plan = await planOf('given_back', "('[]', '[]', '[]', '[]')")
+  expect(looksOf(plan)).toEqual(['sends_pkey by seq', 'sends_pkey by seq', 'sends_head by lane'])
+})
+
+test('the first sends of lanes are looked up by lane, with a plan of the same time', async () => {
+  await sql.begin((tx) => takeHeads(tx, []))
+  const plan = await planOf('heads as', "('{}')")
+  expect(looksOf(plan)).toEqual(['sends_head by lane', 'sends_pkey by seq'])
+})
+
+test('of a send that was found begun nothing is forgotten by a holder that came too late to look at it', async () => {
+  const state = newAccountState()
+  await sql.begin((tx) => storeSender(tx, { current: '', byId: new Map() }, state))
+  const { organization_id, phone_number_id } = state
+  const send = newSend('begun', '+15550123456', { organization_id, phone_number_id })
+  const [inserted] = await insertSends(sql, [send], { slots: 1, leaseMs: 60_000, burstMs: 250, holder: 1 })
+  const lane = inserted?.begun?.lane
+  if (!lane) throw new Error('it did not begin')
+  const take = () => sql.begin((tx) => takeHeads(tx, [{ lane, free: 1, fresh: true }]))
+  const [item] = await take()
+  expect(item).toMatchObject({ id: send.id, step: 'orphaned', attempts: 1 })
+  const done = item ? [{ item, lane, outcome: null }] : []
+  await writeOutcomes(sql, done, { at: new Date(), told: [], lanes: [{ lane, waitMs: 0 }] })
+  expect(await take()).toMatchObject([{ step: 'orphaned', attempts: 1 }])
 })

@@ -2,7 +2,7 @@ import type { Sql, TransactionSql } from '@app/shared/database.ts'
 import { type Conditional, recording } from '@app/shared/events.ts'
 import { givingBack, type Release } from '@app/shared/lanes.ts'
 import type { Done } from '@app/shared/mailbox.ts'
-import type { OpenSend } from './open-send.ts'
+import { isKnown, type OpenSend } from './open-send.ts'
 import { type Outcome, parkMs } from './outcome.ts'
 
 type DoneSend = Done<OpenSend, Outcome>
@@ -10,55 +10,62 @@ type DoneSend = Done<OpenSend, Outcome>
 /**
  * Writes outcomes in one statement: messages that are sent or failed with their open rows and events, open rows that stay,
  * attempts; and gives the lanes back. Answers whether a lane is due at once. Messages are locked in the order of their ids,
- * each before its open row, as the statuses of callbacks lock them, and lanes after all messages.
- * An event that is `given` a message is recorded only if the rank of that message rises.
+ * as the statuses of callbacks lock them, and lanes after all messages. So a callback is either seen here, and then its
+ * send waits for nothing and is not tried again, or it comes after this and ends the wait itself.
+ * An event that is `given` a message is recorded only if the platform was not known to have that message, and its rank rises.
  */
 export async function writeOutcomes(
   sql: Sql | TransactionSql,
   done: DoneSend[],
   { at, told, lanes }: { at: Date; told: Conditional[]; lanes: Release[] },
 ): Promise<{ isDue: boolean }> {
-  const afterMessages = sql`(select count(*) from raised) >= 0`
+  const afterMessages = sql`(select count(*) from locked) >= 0`
   // A look-up for each lane: an `exists` may be planned as one reading of all open sends.
-  const hasNext = sql`(select true from sends s where s.lane = lane.id and s.seq not in (select seq from c) limit 1)`
+  const hasNext = sql`(select true from sends s where s.lane = lane.id and s.seq not in (select seq from ended) limit 1)`
+  const waitIsOver = sql`lane.id in (select lane from locked where status is null and known)`
+  const isNew = sql`given is null or given in (select id from locked where not known and old_rank < rank)`
   const [written] = await sql<{ isDue: boolean }[]>`
     ${outcomes(sql, done, at)}, events as (
-      ${recording(sql, told, sql`given is null or given in (select id from raised)`)}
-    ), ${givingBack(sql, 'send_lanes', lanes, { after: afterMessages, isDue: hasNext })}
+      ${recording(sql, told, isNew)}
+    ), ${givingBack(sql, 'send_lanes', lanes, { after: afterMessages, isDue: hasNext, waitIsOver })}
     select coalesce(bool_or(is_due), false) as is_due from given_back
   `
   return { isDue: written?.isDue ?? false }
 }
 
-/** Messages that are sent or failed, as `c`, as `raised` those whose rank rises; open rows; attempts. */
+/**
+ * Sends with their messages as they were, as `locked`, and as `ended` those that are open no more; attempts. What fails in a
+ * later attempt fails no message that the platform has of an earlier one.
+ */
 function outcomes(sql: Sql | TransactionSql, done: DoneSend[], at: Date) {
-  const closed = done.flatMap(closedRow)
-  const open = done.flatMap(openRow)
+  const sends = done.flatMap(sendRow)
   const attempts = done.flatMap((send) => attemptRow(send, at))
   return sql`
-    with c as (
-      select * from json_to_recordset(${JSON.stringify(closed)}::text::json) as u(seq bigint, organization_id text,
-        phone_number_id text, id text, status text, rank smallint, upstream_id text, error jsonb)
+    with u as (
+      select * from json_to_recordset(${JSON.stringify(sends)}::text::json) as u(seq bigint, organization_id text,
+        phone_number_id text, id text, lane text, status text, rank smallint, upstream_id text, error jsonb, attempts int,
+        park_ms float8, let_out boolean, wait_ms float8, upstream_media_id text)
     ), locked as (
-      select c.*, m.rank as old_rank from (select * from c order by id) c
+      select u.*, m.rank as old_rank, ${isKnown(sql)} as known from (select * from u order by id) u
       cross join lateral (
-        select rank from messages
-        where organization_id = c.organization_id and phone_number_id = c.phone_number_id and id = c.id limit 1 for update
+        select rank, upstream_id from messages
+        where organization_id = u.organization_id and phone_number_id = u.phone_number_id and id = u.id limit 1 for update
       ) m
     ), raised as (
       update messages m set status = l.status, rank = l.rank, upstream_id = coalesce(m.upstream_id, l.upstream_id), error = l.error
       from locked l
-      where m.organization_id = l.organization_id and m.phone_number_id = l.phone_number_id and m.id = l.id and l.old_rank < l.rank
-      returning m.id
+      where m.organization_id = l.organization_id and m.phone_number_id = l.phone_number_id and m.id = l.id
+        and l.old_rank < l.rank and (l.status = 'sent' or not l.known)
+    ), ended as (
+      select seq from locked where status is not null or known
     ), gone as (
       -- Not joined: while few sends are open a join would read all of them, and be kept.
-      delete from sends where seq = any(array(select seq from locked))
+      delete from sends where seq = any(array(select seq from ended))
     ), o as (
-      select * from json_to_recordset(${JSON.stringify(open)}::text::json) as u(seq bigint, attempts int, park_ms float8,
-        lane text, let_out boolean, grp text, wait_ms float8, upstream_media_id text)
+      select * from locked where status is null and not known
     ), moved as (
       insert into send_lanes (id, grp, due_at)
-      select lane, grp, now() + wait_ms * interval '1 ms' from o where let_out
+      select lane, phone_number_id, now() + wait_ms * interval '1 ms' from o where let_out
       on conflict (id) do update set due_at = excluded.due_at
     ), kept as (
       update sends s set attempts = o.attempts, begun_at = null, parked_until = now() + o.park_ms * interval '1 ms',
@@ -75,61 +82,59 @@ function outcomes(sql: Sql | TransactionSql, done: DoneSend[], at: Date) {
   `
 }
 
-interface ClosedRow {
+/** How a message ends, or else what its open row becomes; what is left out is null. */
+interface SendRow {
   seq: string
   organization_id: string
   phone_number_id: string
   id: string
-  status: 'sent' | 'failed'
-  rank: number
-  upstream_id: string | null
-  error: { code: string; message: string; provider_code: number | null } | null
+  lane: string
+  status?: 'sent' | 'failed'
+  rank?: number
+  upstream_id?: string
+  error?: { code: string; message: string; provider_code: number | null }
+  attempts?: number
+  park_ms?: number
+  let_out?: boolean
+  wait_ms?: number
+  upstream_media_id?: string
 }
 
-function closedRow({ item, outcome }: DoneSend): ClosedRow[] {
+function sendRow({ item, outcome }: DoneSend): SendRow[] {
   const row = {
     seq: item.seq,
     organization_id: item.organizationId,
     phone_number_id: item.phoneNumberId,
     id: item.id,
-  }
-  if (outcome?.kind === 'sent')
-    return [{ ...row, status: 'sent', rank: 3, upstream_id: outcome.upstreamId, error: null }]
-  if (outcome?.kind !== 'failed') return []
-  const { code, message, providerCode } = outcome.failure
-  const error = { code, message, provider_code: providerCode }
-  return [{ ...row, status: 'failed', rank: outcome.unknown ? 2 : 6, upstream_id: null, error }]
-}
-
-function openRow({ item, outcome }: DoneSend) {
-  const row = {
-    seq: item.seq,
-    attempts: item.attempts,
-    park_ms: null as number | null,
     lane: item.laneId,
-    let_out: false,
-    grp: item.phoneNumberId,
-    wait_ms: 0,
-    upstream_media_id: null as string | null,
   }
-  // The attempt that was counted did not happen: the lease was too old for it, or the file came first.
-  const uncounted = item.step === 'send' || item.step === 'upload' ? item.attempts - 1 : item.attempts
+  const { attempts } = item
   switch (outcome?.kind) {
-    case undefined:
-    case 'uploading':
-      return [{ ...row, attempts: uncounted }]
-    case 'uploaded':
-      return [{ ...row, attempts: uncounted, upstream_media_id: outcome.upstreamMediaId }]
+    case 'sent':
+      return [{ ...row, status: 'sent', rank: 3, upstream_id: outcome.upstreamId }]
+    case 'failed': {
+      const { code, message, providerCode } = outcome.failure
+      const error = { code, message, provider_code: providerCode }
+      return [{ ...row, status: 'failed', rank: outcome.unknown ? 2 : 6, error }]
+    }
     case 'again':
       return outcome.letOut
-        ? [{ ...row, lane: `${item.laneId}:${item.id}`, let_out: true, wait_ms: outcome.waitMs }]
-        : [row]
+        ? [{ ...row, attempts, lane: `${item.laneId}:${item.id}`, let_out: true, wait_ms: outcome.waitMs }]
+        : [{ ...row, attempts }]
     case 'park':
-      return [{ ...row, park_ms: parkMs }]
+      return [{ ...row, attempts, park_ms: parkMs }]
     case 'parked':
-    case 'sent':
-    case 'failed':
-      return []
+      return [{ ...row, attempts, park_ms: outcome.waitMs }]
+    case 'known':
+      return [{ ...row, attempts }]
+    // The attempt that was counted did not happen: the file came first, or the lease was too old for it.
+    case 'uploading':
+      return [{ ...row, attempts: attempts - 1 }]
+    case 'uploaded':
+      return [{ ...row, attempts: attempts - 1, upstream_media_id: outcome.upstreamMediaId }]
+    case undefined:
+      // Of what was found begun or parked nobody knows more than before.
+      return item.step === 'send' || item.step === 'upload' ? [{ ...row, attempts: attempts - 1 }] : []
   }
 }
 

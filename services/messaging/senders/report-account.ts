@@ -1,0 +1,33 @@
+import { accountReported } from '@app/shared/contracts/messaging.ts'
+import { emit } from '@app/shared/events.ts'
+import type { Core } from '../app.ts'
+import { UpstreamRefusal } from '../upstream/ask-upstream.ts'
+
+interface Account {
+  organizationId: string
+  phoneNumberId: string
+  businessAccountId: string
+}
+
+/** Codes that bear on the account: its token, its number, or its standing with the platform. */
+const aboutAccount = new Set([0, 33, 190, 368, 131031, 131042])
+
+/** Asks the platform with an account's token; of a refusal that bears on the account our platform service hears. */
+export async function askAs<T>(core: Core, account: Account, ask: () => Promise<T>): Promise<T> {
+  try {
+    return await ask()
+  } catch (err) {
+    if (err instanceof UpstreamRefusal && aboutAccount.has(err.code)) await report(core, account, err.code)
+    throw err
+  }
+}
+
+async function report({ sql, relay, log }: Core, account: Account, code: number) {
+  const { organizationId, phoneNumberId, businessAccountId } = account
+  const data = { phone_number_id: phoneNumberId, business_account_id: businessAccountId, code, change: null }
+  await sql
+    .begin((tx) => emit(tx, accountReported, data, { organizationId, phoneNumberId }))
+    .then(relay.wake)
+    // The refusal is told all the same, and the next one reports again.
+    .catch((err: unknown) => log.warn({ err, code }, 'account report'))
+}
