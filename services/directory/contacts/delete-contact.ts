@@ -6,9 +6,9 @@ import { rememberStop } from './remembered-stops.ts'
 import { touchConversations } from '../conversations/touch-conversations.ts'
 
 /** Its names are free again, and nothing personal is kept but, as hashes, that it wanted no marketing; its conversations stay. */
-export const deleteContact: Handler<App, typeof contract> = async ({ sql }, { params }, { organizationId }) => {
+export const deleteContact: Handler<App, typeof contract> = async (app, { params }, { organizationId }) => {
   const { phone_number_id: phoneNumberId, id } = params
-  await sql.begin(async (tx) => {
+  await app.sql.begin(async (tx) => {
     await rememberStop(tx, organizationId, id)
     const deleted = await tx`
       update contacts set deleted_at = now(), updated_at = now(), phone_number = null, wa_id = null, bsuid = null,
@@ -22,5 +22,6 @@ export const deleteContact: Handler<App, typeof contract> = async ({ sql }, { pa
     await tx`delete from contact_labels where organization_id = ${organizationId} and contact_id = ${id}`
     await touchConversations(tx, organizationId, id)
   })
+  app.tellChanged([id])
   return { id, object: 'contact', deleted: true }
 }

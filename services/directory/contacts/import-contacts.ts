@@ -11,13 +11,13 @@ import { nameOf, personOf } from './sender.ts'
 
 type Entry = z.output<(typeof contract)['body']>['contacts'][number]
 
-export const importContacts: Handler<App, typeof contract> = async ({ sql }, { params, body }, caller) => {
+export const importContacts: Handler<App, typeof contract> = async (app, { params, body }, caller) => {
   const { organizationId, traceparent } = caller
   const origin = { organizationId, traceparent, phoneNumberId: params.phone_number_id }
   const newest = new Map(
     body.contacts.toSorted((a, b) => Date.parse(a.at) - Date.parse(b.at)).map((entry) => [entry.wa_id, entry]),
   )
-  return sql.begin(async (tx) => {
+  const { applied, changed } = await app.sql.begin(async (tx) => {
     const [account] = await tx`
       select account_id from accounts
       where organization_id = ${organizationId} and phone_number_id = ${origin.phoneNumberId} and attached
@@ -32,14 +32,16 @@ export const importContacts: Handler<App, typeof contract> = async ({ sql }, { p
     )
     const added = entries.filter(({ action }) => action === 'add')
     await makeUnknown(tx, added, origin)
-    await nameUnnamed(tx, added, origin)
-    await removeSilent(
+    const named = await nameUnnamed(tx, added, origin)
+    const removed = await removeSilent(
       tx,
       entries.filter(({ action }) => action === 'remove').map((entry) => entry.wa_id),
       origin,
     )
-    return { applied: entries.length }
+    return { applied: entries.length, changed: [...named, ...removed] }
   })
+  if (changed.length > 0) app.tellChanged(changed)
+  return { applied }
 }
 
 /** The numbers of which this is the last word; their rows are locked, in the order of their keys. */
@@ -103,7 +105,7 @@ async function nameUnnamed(tx: TransactionSql, added: Entry[], { organizationId,
     const cut = nameOf(name)
     return cut === null ? [] : [{ wa_id: waId, name: cut }]
   })
-  await tx`
+  const rows = await tx<{ id: string }[]>`
     with named as (
       select distinct on (c.id) c.id, u.name
       from json_to_recordset(${JSON.stringify(names)}::text::json) as u(wa_id text, name text)
@@ -120,7 +122,9 @@ async function nameUnnamed(tx: TransactionSql, added: Entry[], { organizationId,
     )
     update contacts c set name = named.name, updated_at = now()
     from named where c.organization_id = ${organizationId} and c.id = named.id
+    returning c.id
   `
+  return rows.map(({ id }) => id)
 }
 
 /** Contacts that the address book made go with their entry there, unless a message was exchanged. */
@@ -137,8 +141,10 @@ async function removeSilent(tx: TransactionSql, waIds: string[], { organizationI
       )
     returning c.id
   `
+  const ids = gone.map(({ id }) => id)
   await tx`
     delete from identities
-    where organization_id = ${organizationId} and contact_id = any(${gone.map(({ id }) => id)}::text[])
+    where organization_id = ${organizationId} and contact_id = any(${ids}::text[])
   `
+  return ids
 }

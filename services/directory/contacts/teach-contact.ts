@@ -20,7 +20,7 @@ export interface Lesson {
  * when the lesson was made: look again. A name that another contact took meanwhile stays its own, and the next message
  * that has both merges them.
  */
-export async function teachContact({ sql, relay }: App, lesson: Lesson, origin: Origin): Promise<boolean> {
+export async function teachContact({ sql, relay, tellChanged }: App, lesson: Lesson, origin: Origin): Promise<boolean> {
   const { before, after } = lesson
   // One statement, unless there is an event that shows the whole contact.
   const taught =
@@ -33,6 +33,7 @@ export async function teachContact({ sql, relay }: App, lesson: Lesson, origin: 
           return contacts
         })
   if (taught.length === 0) return false
+  if (before.name !== after.name || before.phoneNumber !== after.phoneNumber) tellChanged([lesson.id])
   if (before.name !== after.name || isIdentityUpdate(before, after)) relay.wake()
   return true
 }
