@@ -1,4 +1,5 @@
 import { headers, type MsgHdrs } from 'nats'
+import type { FailureName } from './problem.ts'
 
 /** Everything beside the body that a question carries, in one header of JSON (JSON has no CR or LF, which a header refuses). */
 export interface CallHeader {
@@ -12,6 +13,8 @@ export interface CallHeader {
   query: Record<string, unknown>
   /** Idempotency key, and the method and URL that belong to its fingerprint. */
   idempotency?: { key: string; target: string } | undefined
+  /** A guard has refused it: nothing is done, and only the answer that its key may have is given. */
+  refusal?: FailureName | undefined
 }
 
 const name = 'Svc-Call'

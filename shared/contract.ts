@@ -61,6 +61,17 @@ export interface Event<D extends z.ZodType = z.ZodType> {
   data: D
 }
 
+/**
+ * What one service says to all instances of others at once. Nobody keeps it, and who is not connected just then does not hear
+ * it: it is for what a memory may forget before its time, and what must arrive is an event.
+ */
+export interface Notice<D extends z.ZodType = z.ZodType> {
+  kind: 'notice'
+  subject: `notice.${string}.${string}`
+  summary: string
+  data: D
+}
+
 /** Who is asking. Travels in message headers, never in the input, so that no body can claim another tenant. */
 export interface Caller {
   organizationId: string
@@ -156,7 +167,13 @@ export const event = <D extends z.ZodType>(declared: Omit<Event<D>, 'kind'>): Ev
   kind: 'event',
 })
 
+export const notice = <D extends z.ZodType>(declared: Omit<Notice<D>, 'kind'>): Notice<D> => ({
+  ...declared,
+  kind: 'notice',
+})
+
 const isKind = (value: unknown, kind: string) =>
   typeof value === 'object' && value !== null && 'kind' in value && value.kind === kind
 export const isRpc = (value: unknown): value is Rpc => isKind(value, 'rpc')
 export const isEvent = (value: unknown): value is Event => isKind(value, 'event')
+export const isNotice = (value: unknown): value is Notice => isKind(value, 'notice')

@@ -12,11 +12,17 @@ export function faultOf(error: z.ZodError, place: Place): Problem {
   if (place === 'params') return new Problem('resource_not_found', { cause: error })
   const [issue] = error.issues
   const param = paramOf(issue?.path ?? [])
-  const failure = failureOf(issue)
+  const failure = (place === 'query' && ofPages.get(param)) || failureOf(issue)
   if (failure !== 'invalid_field_value') return new Problem(failure, { param, cause: error })
   const message = `${param || 'The request body'}: ${issue?.message ?? 'is invalid'}.`
   return new Problem(failure, { param: param || undefined, message, cause: error })
 }
+
+/** What every list takes has a failure of its own, also when it is repeated and so comes as a list. */
+const ofPages: ReadonlyMap<string, FailureName> = new Map([
+  ['limit', 'invalid_limit'],
+  ['cursor', 'invalid_cursor'],
+])
 
 /** Schemas name another failure than `invalid_field_value` in a refinement's `params: { failure }`. */
 function failureOf(issue: z.core.$ZodIssue | undefined): FailureName {

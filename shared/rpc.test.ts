@@ -1,4 +1,4 @@
-import { once } from 'node:events'
+import { once as onceEmitted } from 'node:events'
 import { Worker } from 'node:worker_threads'
 import { testService, type TestService } from '@app/test/service.ts'
 import { afterAll, beforeAll, expect, test } from 'vitest'
@@ -6,8 +6,10 @@ import { z } from 'zod'
 import { ask, call, systemCaller } from './ask.ts'
 import { writeCall } from './call-header.ts'
 import { rpc } from './contract.ts'
+import { once } from './idempotency.ts'
 import { Problem } from './problem.ts'
 import { consumers, provision } from './provision.ts'
+import type { Relay } from './relay.ts'
 import { serve, type Serving } from './rpc.ts'
 import { streamName } from './stream.ts'
 
@@ -20,7 +22,14 @@ const fail = rpc({
   answer: z.object({}),
 })
 const nobody = rpc({ subject: 'rpc.messaging.nobody', summary: 'Nobody serves it', answer: z.object({}) })
-const contracts = { echo, fail }
+const keep = rpc({
+  subject: 'rpc.messaging.keep',
+  summary: 'Keep',
+  body: z.object({ text: z.string() }),
+  answer: z.object({ text: z.string() }),
+})
+const contracts = { echo, fail, keep }
+const sealKeys = { current: 'k', byId: new Map() }
 const header = { organization: '', key: '', request: 'req_1', remainingMs: 1_000, trace: '', params: {}, query: {} }
 /** The words that were asked to be echoed. */
 const heard: string[] = []
@@ -31,7 +40,13 @@ let release: () => void = () => {}
 
 beforeAll(async () => {
   app = await testService('messaging')
-  serving = await serve(app, contracts, {
+  const relay: Relay = { wake() {}, redrive: () => Promise.resolve(0), stop: () => Promise.resolve() }
+  serving = await serve({ ...app, sealKeys, relay }, contracts, {
+    keep: (served, { body: { text } }, caller) =>
+      once(served, keep, caller, async () => {
+        heard.push(text)
+        return { text }
+      }),
     echo: async (_app, { body: { text, count } }) => {
       heard.push(text)
       return { text: text.repeat(count), secret: 'column' }
@@ -91,7 +106,7 @@ test('what came while the process was away, and nobody waits for any more, is no
       },
     },
   )
-  await once(asker, 'message')
+  await onceEmitted(asker, 'message')
   heard.length = 0
   Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0, 3_000)
   await expect.poll(() => heard).toContain('in time')
@@ -142,6 +157,20 @@ test('a database that cancels is a 503; anything unexpected is a 500 that tells 
     failure: 'internal_error',
     message: expect.not.stringContaining('hunter'),
   })
+})
+
+test('what a guard refused is not done, and the retry of what was done before has its answer', async () => {
+  const asked = (key: string, refusal?: 'feature_not_entitled') =>
+    ask(app, keep, { ...header, organization: 'org_1', idempotency: { key, target: 'POST /keep' }, refusal }, body)
+  const body = Buffer.from('{"text":"kept"}')
+  heard.length = 0
+  const first = await asked('a')
+  const again = await asked('a', 'feature_not_entitled')
+  expect([again.replayed, Buffer.from(again.body).toString()]).toEqual([true, Buffer.from(first.body).toString()])
+  expect(await asked('b', 'feature_not_entitled')).toMatchObject({ status: 403, failure: 'feature_not_entitled' })
+  const refused = await ask(app, keep, { ...header, refusal: 'feature_not_entitled' }, body)
+  expect(refused).toMatchObject({ status: 403, failure: 'feature_not_entitled' })
+  expect(heard).toEqual(['kept'])
 })
 
 test('nobody who serves is a 503 at once, and an answer that does not come one when the time is up', async () => {

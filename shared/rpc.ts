@@ -3,14 +3,14 @@ import { watchAbsence } from './absence.ts'
 import { type CallHeader, readCall } from './call-header.ts'
 import { type Caller, type Handlers, type Input, isRpc, type Rpc, type WholeAnswer } from './contract.ts'
 import { isDatabaseAway } from './database.ts'
-import type { KeyRing } from './environment.ts'
 import { envelopeOf } from './envelope.ts'
+import { type Once, storedAnswer } from './idempotency.ts'
 import { faultOf } from './faults.ts'
 import { fingerprintOf, parseJson, refuseBrokenText } from './json.ts'
 import { rounded } from './log.ts'
 import { tellInWork } from './lost-questions.ts'
 import { durations } from './metrics/registered.ts'
-import { Problem, toProblem } from './problem.ts'
+import { type FailureName, Problem, toProblem } from './problem.ts'
 import type { Service } from './service.ts'
 import { createSoon } from './soon.ts'
 import { type Span, traceIdOf } from './tracing.ts'
@@ -23,13 +23,16 @@ export interface Serving {
   stop: () => Promise<void>
 }
 
+/** What stored answers are read with; who takes no keys has none. */
+type Served = Service & Partial<Pick<Once, 'sql' | 'sealKeys'>>
+
 type AnyHandler = (app: unknown, input: Input<Rpc>, caller: Caller) => Promise<object>
 
 /**
  * Answers every Rpc of a contract module, through the NATS services API: all instances of a service share the questions.
  * Each tells whoever looks (`nats micro info`) the ids of its keys, since all should have the same.
  */
-export async function serve<App extends Service & { sealKeys?: KeyRing }, M extends object>(
+export async function serve<App extends Served, M extends object>(
   app: App,
   contracts: M,
   handlers: Handlers<App, M>,
@@ -101,7 +104,7 @@ function refuse(message: ServiceMsg) {
 }
 
 async function answer(
-  app: Service,
+  app: Served,
   contract: Rpc,
   handler: AnyHandler,
   { message, lateMs }: { message: ServiceMsg; lateMs: number },
@@ -122,7 +125,8 @@ async function answer(
     if (remainingMs <= 0) throw new Problem('service_unavailable', { message: 'The question came too late.' })
     const trace = span?.traceparent ?? call.trace
     const { input, caller } = open(contract, { ...call, remainingMs, trace }, message.data)
-    const result = await handler(app, input, caller)
+    const { refusal } = call
+    const result = await (refusal ? storedOrRefused(app, caller, refusal) : handler(app, input, caller))
     const whole = isWhole(result) ? result : undefined
     const body = whole ? whole.body : envelopeOf(contract, result, call.request)
     const carrier = whole && wholeHeaders(whole)
@@ -136,6 +140,13 @@ async function answer(
   const durationMs = performance.now() - startedAt
   logLine(app, contract, call, durationMs, problem)
   return { outcome: problem?.failure ?? 'ok', durationMs }
+}
+
+/** The retry of what was accepted once has its answer, whatever stands in the way of it now. */
+async function storedOrRefused({ sql, sealKeys }: Served, caller: Caller, refusal: FailureName): Promise<WholeAnswer> {
+  const stored = sql && sealKeys ? await storedAnswer(sql, sealKeys, caller) : null
+  if (!stored) throw new Problem(refusal)
+  return stored
 }
 
 function logLine({ log }: Service, contract: Rpc, call: CallHeader | undefined, durationMs: number, problem?: Problem) {

@@ -1,10 +1,10 @@
 import { contractModules } from '@app/gateway/contracts.ts'
-import { type Http, isEvent, isRpc, type Rpc } from '@app/shared/contract.ts'
+import { type Http, isEvent, isNotice, isRpc, type Rpc } from '@app/shared/contract.ts'
 import { describe, expect, test } from 'vitest'
 
 const contracts = Object.entries(contractModules).flatMap(([service, module]) =>
   Object.entries(module).flatMap(([name, contract]: [string, unknown]) =>
-    isRpc(contract) || isEvent(contract) ? [{ service, name, contract }] : [],
+    isRpc(contract) || isEvent(contract) || isNotice(contract) ? [{ service, name, contract }] : [],
   ),
 )
 const endpoints = contracts.flatMap(({ name, contract }) =>

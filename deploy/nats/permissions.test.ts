@@ -13,7 +13,7 @@ import { type Servers, startServers } from '../servers/start-servers.ts'
 import { repository, serviceNames } from '../stack/options.ts'
 import { authorizationOf, keyVariableOf } from './authorization.ts'
 import { newSeed, publicKeyOf } from './keys.ts'
-import { asks, type NatsUser, natsUsers, permissionsOf } from './permissions.ts'
+import { asks, hears, type NatsUser, natsUsers, permissionsOf } from './permissions.ts'
 
 const dataDir = mkdtempSync(join(tmpdir(), 'permissions-'))
 const seeds = new Map(natsUsers.map((user) => [user, newSeed()]))
@@ -87,6 +87,15 @@ describe.each(serviceNames)('%s', (service) => {
   test.each(others)('does not serve or hear the questions to %s', async (other) => {
     expect(await maySubscribe(service, `rpc.${other}.*`)).toBe(false)
     expect(await maySubscribe(service, `rpc.${other}.list-accounts`)).toBe(false)
+  })
+
+  test('hears the notices that it should, and tells none but its own', async () => {
+    const heard = hears[service].map(({ subject }) => subject)
+    for (const subject of Object.values(hears).flatMap((some) => some.map((one) => one.subject))) {
+      expect([subject, await maySubscribe(service, subject)]).toEqual([subject, heard.includes(subject)])
+      expect([subject, await mayPublish(service, subject)]).toEqual([subject, subject.split('.')[1] === service])
+    }
+    expect(await maySubscribe(service, 'notice.>')).toBe(false)
   })
 
   test.each(others)('does not tell the events of %s', async (other) => {
@@ -199,6 +208,20 @@ test('every question in a service’s code is one that it may ask', () => {
     expect(asked.length, service).toBeGreaterThan(0)
     expect(allowed, service).toEqual(expect.arrayContaining(asked))
     if (service !== 'gateway') expect([...new Set(asked)].toSorted(), service).toEqual(allowed.toSorted())
+  }
+})
+
+test('every notice that a service’s code hears is one that it may hear', () => {
+  for (const service of serviceNames) {
+    const files = globSync(`services/${service}/**/*.ts`, {
+      cwd: repository,
+      exclude: ['**/testing/**', '**/*.test.ts', '**/node_modules/**'],
+    })
+    const heard = files.flatMap((file) => {
+      const code = readFileSync(join(repository, file), 'utf8')
+      return [...code.matchAll(/\bhear\(\w+, (\w+),/g)].map(([, name = '']) => kebab(name))
+    })
+    expect(heard, service).toEqual(hears[service].map(({ subject }) => subject.split('.')[2]))
   }
 })
 

@@ -1,6 +1,12 @@
 import { contractModules } from '@app/gateway/contracts.ts'
-import { type Event, isEvent, isRpc, type Rpc } from '@app/shared/contract.ts'
-import { noteRead, openConversation, putAccount, recordInbound } from '@app/shared/contracts/directory.ts'
+import { type Event, isEvent, isNotice, isRpc, type Notice, type Rpc } from '@app/shared/contract.ts'
+import {
+  noteRead,
+  openConversation,
+  partiesChanged,
+  putAccount,
+  recordInbound,
+} from '@app/shared/contracts/directory.ts'
 import {
   changeIdentity,
   importContacts,
@@ -35,6 +41,7 @@ export interface Permissions {
 const contracts: unknown[] = Object.values(contractModules).flatMap((module) => Object.values(module))
 const endpoints = contracts.filter((contract): contract is Rpc => isRpc(contract) && contract.http !== undefined)
 const events = contracts.filter((contract): contract is Event => isEvent(contract))
+const notices = contracts.filter((contract): contract is Notice => isNotice(contract))
 
 /** What each service asks of others. A test holds it against the services' code. */
 export const asks: Record<ServiceName, Rpc[]> = {
@@ -64,8 +71,17 @@ export const asks: Record<ServiceName, Rpc[]> = {
   webhooks: [listAccounts],
 }
 
+/** The notices that each service hears. A test holds it against the services' code. */
+export const hears: Record<ServiceName, Notice[]> = {
+  gateway: [],
+  messaging: [partiesChanged],
+  directory: [],
+  platform: [],
+  webhooks: [],
+}
+
 /**
- * A service answers its own questions and tells its own events, hears its own consumers, and asks what it needs. It may
+ * A service answers its own questions, tells its own events and notices, hears its own consumers, and asks what it needs. It may
  * write to the inboxes of those that ask it, where an answer counts only with the token of a question that it was asked.
  */
 export function permissionsOf(user: NatsUser): Permissions {
@@ -84,6 +100,7 @@ export function permissionsOf(user: NatsUser): Permissions {
       ...new Set(asked),
       ...new Set(asked.map((subject) => inWorkSubject(subject.split('.')[1] ?? ''))),
       ...(tells ? [`event.${user}.*`] : []),
+      ...notices.map(({ subject }) => subject).filter((subject) => isOf(user, subject)),
       ...(user === 'gateway' ? [] : [...askers, 'deploy']).map((name) => `_INBOX_${name}.>`),
       ...(tells ? streamSubjects : []),
       ...own.flatMap(subjectsOf),
@@ -91,6 +108,7 @@ export function permissionsOf(user: NatsUser): Permissions {
     subscribe: [
       `_INBOX_${user}.>`,
       ...(user === 'gateway' ? [] : [`rpc.${user}.*`, '$SRV.*', `$SRV.*.${user}`, `$SRV.*.${user}.*`]),
+      ...hears[user].map(({ subject }) => subject),
     ],
   }
 }

@@ -13,6 +13,8 @@ interface Parts {
   /** Detaches deleted labels; wake it after a deletion. */
   detaching: Loop
   cursorKeys: CursorKeys
+  /** To be called after the commit that changed what `Parties` shows of these contacts or conversations, or deleted them. */
+  tellChanged: (ids: string[]) => void
 }
 
 /** What a directory handler may use. */

@@ -5,6 +5,7 @@ import * as changes from '@app/shared/contracts/directory-changes.ts'
 import * as labels from '@app/shared/contracts/labels.ts'
 import { keyRing, readEnv } from '@app/shared/environment.ts'
 import { startHousekeeping } from '@app/shared/housekeeping.ts'
+import { tell } from '@app/shared/notices.ts'
 import { redriveEvents } from '@app/shared/redrive.ts'
 import { startRelay } from '@app/shared/relay.ts'
 import { serve } from '@app/shared/rpc.ts'
@@ -49,7 +50,8 @@ const service = await startWithDatabase('directory', env)
 const housekeeping = await startHousekeeping(service, { partitions: [], sweeps: [sweepInbounds, sweepIdentityChanges] })
 const relay = startRelay(service)
 const detaching = startDetaching(service, relay)
-const app = createApp(service, { relay, detaching, cursorKeys: env.CURSOR_KEYS })
+const tellChanged = (ids: string[]) => tell(service, directory.partiesChanged, { ids })
+const app = createApp(service, { relay, detaching, cursorKeys: env.CURSOR_KEYS, tellChanged })
 
 const accounts = consumeAccounts(app)
 const teams = consumeTeams(app)

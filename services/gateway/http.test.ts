@@ -1,3 +1,4 @@
+import { readCall } from '@app/shared/call-header.ts'
 import { isRpc } from '@app/shared/contract.ts'
 import { connect } from 'node:net'
 import { text } from 'node:stream/consumers'
@@ -135,6 +136,23 @@ test('an endpoint that needs a feature is a 403 without it', async () => {
     'feature_not_entitled',
   ])
   expect((await gateway.ask('/v1/webhook_subscriptions', { key: text })).status).toBe(503)
+})
+
+test('with an idempotency key its service is asked for the answer of before, and told of the refusal', async () => {
+  const { text: unentitled } = gateway.platform.issueKey({ features: ['messaging'] })
+  const refusals: unknown[] = []
+  const listening = gateway.peer.nc.subscribe('rpc.echo.echo-featured', {
+    callback: (_err, { headers }) => void refusals.push(readCall(headers).refusal),
+  })
+  const headers = { 'idempotency-key': 'entitled once' }
+  for (const asking of [{ key: unentitled }, { key: unentitled, headers }]) {
+    const refused = await gateway.ask('/v1/featured', { ...asking, method: 'POST' })
+    expect([refused.status, refused.json().error.code]).toEqual([403, 'feature_not_entitled'])
+  }
+  expect(gateway.passedOn).not.toContain('echoFeatured')
+  expect((await gateway.ask('/v1/featured', { key, method: 'POST', headers })).status).toBe(200)
+  expect(refusals).toEqual(['feature_not_entitled', undefined])
+  listening.unsubscribe()
 })
 
 describe('paths', () => {

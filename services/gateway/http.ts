@@ -41,7 +41,6 @@ const serverOptions = {
   connectionTimeout: 60_000,
   // The length of the URL is bounded as a whole.
   routerOptions: { maxParamLength: 32 * 1024 },
-  clientErrorHandler: answerClientError,
 } as const
 
 /**
@@ -57,6 +56,7 @@ export async function buildHttp(app: App, modules: object[], openapi: object): P
       })
   const http = fastify({
     ...serverOptions,
+    clientErrorHandler: (err, socket) => answerClientError(app.log, err, socket),
     // A path that does not decode is malformed, as any id that is not there.
     frameworkErrors: (_err, request, reply) => turnAway(notFound())(request, reply),
   })

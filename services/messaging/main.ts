@@ -4,9 +4,11 @@ import * as mediaContracts from '@app/shared/contracts/media.ts'
 import * as contracts from '@app/shared/contracts/messaging.ts'
 import * as templateContracts from '@app/shared/contracts/templates.ts'
 import * as changes from '@app/shared/contracts/messaging-changes.ts'
+import { partiesChanged } from '@app/shared/contracts/directory.ts'
 import { accountChanged } from '@app/shared/contracts/platform.ts'
 import { keyRing, readEnv } from '@app/shared/environment.ts'
 import { startHousekeeping } from '@app/shared/housekeeping.ts'
+import { hear } from '@app/shared/notices.ts'
 import { consumers } from '@app/shared/provision.ts'
 import { redriveEvents } from '@app/shared/redrive.ts'
 import { startRelay } from '@app/shared/relay.ts'
@@ -93,6 +95,7 @@ const housekeeping = await startHousekeeping(app, {
 const accounts = consume(app, consumers.messagingAccounts.name, accountChanged, (tx, account) =>
   storeSender(tx, app.sealKeys, account),
 )
+hear(app, partiesChanged, ({ ids }) => app.known.doubt(ids))
 const serving = await serve(
   app,
   { ...contracts, ...changes, ...templateContracts, ...mediaContracts, ...explains.messaging },

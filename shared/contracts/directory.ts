@@ -1,5 +1,5 @@
 import { z } from 'zod'
-import { rpc } from '../contract.ts'
+import { notice, rpc } from '../contract.ts'
 import { idOf } from '../ids.ts'
 import { redriveEventsOf } from '../redrive.ts'
 import { conversationStatus } from './conversations.ts'
@@ -75,6 +75,13 @@ export const putAccount = rpc({
   summary: "Take over an account's new state",
   body: AccountState,
   answer: z.object({ version: z.int() }),
+})
+
+/** Messaging, which remembers what openConversation answered, asks again from then on. */
+export const partiesChanged = notice({
+  subject: 'notice.directory.parties-changed',
+  summary: 'Contacts or conversations are gone, or are not what they were',
+  data: z.object({ ids: z.array(z.union([idOf('ctc'), idOf('cnv')])) }),
 })
 
 export const redriveEvents = redriveEventsOf('directory')

@@ -53,7 +53,7 @@ const Document = z.object({ ...source, caption, filename: text(1, 240).optional(
 const Audio = z
   .object({
     ...source,
-    voice: z.boolean().optional().meta({ description: 'Shown as a voice note.' }),
+    voice: z.boolean().optional().meta({ description: 'Shown as a voice note, which is Ogg Opus.' }),
     caption: caption.meta({ description: 'Accepted, and not sent on: the platform has none.' }),
   })
   .superRefine(exactlyOneSource)

@@ -3,7 +3,7 @@ import { client, type Json, newPhone, until } from './client.ts'
 import { connectNumber, everyPage, newOrganization } from './organization.ts'
 import { type Receiver, startReceiver } from './receiver.ts'
 
-const { api, phone, inbound } = client()
+const { api, phone, inbound, sendText } = client()
 const unknownId = 'ctc_01JQ8Z6V0A7XJ2N5T9WQ3RBKCD'
 let receiver: Receiver
 let stranger: Awaited<ReturnType<typeof newOrganization>>
@@ -101,6 +101,21 @@ test('a deleted contact keeps a readable conversation, and comes back as another
   expect((await found())[0].id).not.toBe(id)
 })
 
+test('a contact that was deleted a moment ago is not written to any more', async () => {
+  const from = newPhone()
+  const found = async () => (await api('GET', `/${phone}/contacts?phone_number=${encodeURIComponent(from)}`)).body.data
+  await inbound(from, 'Hello')
+  await until(async () => expect(await found()).toHaveLength(1))
+  const [{ id }] = await found()
+  const send = () => sendText('Hi', { to: from })
+  // Every instance knows the conversation by then.
+  const before = await Promise.all(Array.from({ length: 8 }, send))
+  expect(before.map(({ status }) => status)).toEqual(before.map(() => 200))
+  await api('DELETE', `/${phone}/contacts/${id}`)
+  const refused = { status: 422, body: { error: { code: 'outside_24h_window' } } }
+  for (const answer of await Promise.all(Array.from({ length: 8 }, send))) expect(answer).toMatchObject(refused)
+})
+
 test.each([
   [{}, 'invalid_field_value', 'phone_number'],
   [{ phone_number: 'Ana' }, 'invalid_phone_number', 'phone_number'],
@@ -177,7 +192,9 @@ test('filters find, add up, and name what is wrong with them', async () => {
     [`search=${'x'.repeat(201)}`, 'invalid_field_value', 'search'],
     ['label_id=VIP', 'invalid_field_value', 'label_id'],
     ['limit=0', 'invalid_limit', 'limit'],
+    ['limit=1&limit=2', 'invalid_limit', 'limit'],
     ['cursor=x', 'invalid_cursor', 'cursor'],
+    ['cursor=x&cursor=y', 'invalid_cursor', 'cursor'],
   ]) {
     const refused = await api('GET', `/${phone}/contacts?${query}`)
     expect(refused).toMatchObject({ status: 400, body: { error: { code, param } } })

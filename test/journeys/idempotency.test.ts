@@ -1,5 +1,7 @@
 import { expect, test } from 'vitest'
+import { admin } from './admin.ts'
 import { client, until } from './client.ts'
+import { newTenant } from './tenant.ts'
 
 const { api, phone, sendText, sent } = client()
 let keys = 0
@@ -53,6 +55,20 @@ test('a refused request leaves no trace of its key', async () => {
   const headers = { 'idempotency-key': newKey() }
   expect((await sendText('', { headers })).status).toBe(400)
   expect((await sendText('now right', { headers })).status).toBe(200)
+})
+
+test('a retry has its answer after the feature was withdrawn, and nothing new is accepted', async () => {
+  const { id, call } = await newTenant()
+  const body = { url: 'http://127.0.0.1:9/hook', events: ['message.sent'] }
+  const create = (key: string) => call('POST', '/webhook_subscriptions', body, { 'idempotency-key': key })
+  const key = newKey()
+  const first = await create(key)
+  expect(first.status).toBe(201)
+  await admin('organization', 'update', id, '--features', 'messaging')
+  const refused = { status: 403, body: { error: { type: 'permission_error', code: 'feature_not_entitled' } } }
+  await until(async () => expect(await call('POST', '/webhook_subscriptions', body)).toMatchObject(refused))
+  expect(await create(newKey())).toMatchObject(refused)
+  expect(await create(key)).toMatchObject({ status: 201, body: first.body, headers: { 'idempotent-replayed': 'true' } })
 })
 
 test('an answer with a secret is replayed with the secret', async () => {

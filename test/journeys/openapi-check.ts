@@ -3,12 +3,19 @@ import { join } from 'node:path'
 import { Ajv2020, type ValidateFunction } from 'ajv/dist/2020.js'
 import formats from 'ajv-formats'
 
-interface Operation {
-  responses: Record<string, { $ref?: string }>
+interface Response {
+  $ref?: string
+  content?: { 'application/json'?: { examples?: Record<string, { value: Failure }> } }
+}
+
+/** The envelope of a failure. */
+interface Failure {
+  error: { code: string }
 }
 
 interface Document {
-  paths: Record<string, Record<string, Operation>>
+  paths: Record<string, Record<string, { responses: Record<string, Response> }>>
+  components: { responses: Record<string, Response> }
 }
 
 const document = JSON.parse(readFileSync(join(import.meta.dirname, '../../docs/openapi.json'), 'utf8')) as Document
@@ -23,7 +30,10 @@ const templates = Object.keys(document.paths).map((template) => ({
   fixed: template.split('/').filter((segment) => !segment.startsWith('{')).length,
 }))
 
-/** Holds a JSON answer against our own OpenAPI: the operation exists, lists the status, and its schema fits the body. */
+/**
+ * Holds a JSON answer against our own OpenAPI: the operation exists, lists the status and, of a failure, the code, and its
+ * schema fits the body.
+ */
 export function checkAnswer(method: string, path: string, status: number, body: unknown): void {
   const template = templates
     .filter(({ pattern }) => pattern.test(path))
@@ -43,6 +53,19 @@ export function checkAnswer(method: string, path: string, status: number, body: 
   const validate = validatorAt([...place, 'content', 'application/json', 'schema'])
   if (!validate(body))
     throw new Error(`${method} ${template} ${status}: ${ajv.errorsText(validate.errors)}\n${JSON.stringify(body)}`)
+  const codes = codesOf(response)
+  const { code } = (body as Partial<Failure>).error ?? {}
+  if (codes !== null && !codes.includes(code ?? ''))
+    throw new Error(`${method} ${template} ${status}: its OpenAPI does not list ${code ?? 'an answer without a code'}`)
+}
+
+/** The codes that a refusal may have, which stand in its examples; null where it has none. */
+function codesOf(response: Response): string[] | null {
+  const { content } = response.$ref
+    ? (document.components.responses[response.$ref.split('/').at(-1) ?? ''] ?? {})
+    : response
+  const { examples } = content?.['application/json'] ?? {}
+  return examples ? Object.values(examples).map(({ value }) => value.error.code) : null
 }
 
 const pointerOf = (template: string, method: string, listed: string) => [

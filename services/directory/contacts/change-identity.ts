@@ -53,7 +53,7 @@ async function findDone({ sql }: App, { organizationId, phoneNumberId }: Origin,
 
 /** False when the contact is not what it was when it was found: look again. */
 async function write(
-  { sql, relay }: App,
+  { sql, relay, tellChanged }: App,
   contact: FoundContact,
   change: { body: Change; sender: Sender },
   origin: Origin,
@@ -94,6 +94,7 @@ async function write(
     if (isIdentityUpdate(contact, after)) await record(tx, [identityUpdated(contact.id, contact, after, origin)])
     return true
   })
+  if (isWritten) tellChanged([contact.id])
   relay.wake()
   return isWritten
 }

@@ -6,13 +6,14 @@ import { touchConversations } from '../conversations/touch-conversations.ts'
 import { forgetContacts } from './forget-contacts.ts'
 import { lockContacts } from './set-label.ts'
 
-export const deleteContact: Handler<App, typeof contract> = async ({ sql }, { params }, { organizationId }) => {
+export const deleteContact: Handler<App, typeof contract> = async (app, { params }, { organizationId }) => {
   const { phone_number_id: phoneNumberId, id } = params
-  await sql.begin(async (tx) => {
+  await app.sql.begin(async (tx) => {
     const ids = await lockContacts(tx, { organizationId, phoneNumberId }, [id])
     if (ids.length === 0) throw notFound()
     await forgetContacts(tx, organizationId, ids)
     await touchConversations(tx, organizationId, ids)
   })
+  app.tellChanged([id])
   return { id, object: 'contact', deleted: true }
 }

@@ -13,13 +13,13 @@ import { nameOf, personOf } from './sender.ts'
 
 type Entry = z.output<(typeof contract)['body']>['contacts'][number]
 
-export const importContacts: Handler<App, typeof contract> = async ({ sql }, { params, body }, caller) => {
+export const importContacts: Handler<App, typeof contract> = async (app, { params, body }, caller) => {
   const { organizationId, traceparent } = caller
   const origin = { organizationId, traceparent, phoneNumberId: params.phone_number_id }
   const newest = new Map(
     body.contacts.toSorted((a, b) => Date.parse(a.at) - Date.parse(b.at)).map((entry) => [entry.wa_id, entry]),
   )
-  return sql.begin(async (tx) => {
+  const { applied, changed } = await app.sql.begin(async (tx) => {
     const [account] = await tx`
       select account_id from accounts
       where organization_id = ${organizationId} and phone_number_id = ${origin.phoneNumberId} and attached
@@ -41,8 +41,10 @@ export const importContacts: Handler<App, typeof contract> = async ({ sql }, { p
       origin,
     )
     await touchConversations(tx, organizationId, [...named, ...removed])
-    return { applied: entries.length }
+    return { applied: entries.length, changed: [...named, ...removed] }
   })
+  if (changed.length > 0) app.tellChanged(changed)
+  return { applied }
 }
 
 /** The numbers of which this is the last word; their rows are locked, in the order of their keys. */

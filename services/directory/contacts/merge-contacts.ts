@@ -50,6 +50,7 @@ export async function mergeContacts(
     const fields = hasMoreLabels ? [...changed, 'labels' as const] : changed
     if (fields.length > 0) await recordUpdated(tx, contacts, fields, origin)
   })
+  app.tellChanged(ids)
   app.relay.wake()
 }
 

@@ -20,24 +20,25 @@ export interface Lesson {
  * when the lesson was made: look again. A name that another contact took meanwhile stays its own, and the next message
  * that has both merges them.
  */
-export async function teachContact({ sql, relay }: App, lesson: Lesson, origin: Origin): Promise<boolean> {
+export async function teachContact({ sql, relay, tellChanged }: App, lesson: Lesson, origin: Origin): Promise<boolean> {
   const { before, after } = lesson
   const isRenamed = before.name !== after.name
+  const isShown = isRenamed || before.phoneNumber !== after.phoneNumber
   // One statement, unless conversations show what changed, or there is an event that shows the whole contact.
-  const taught =
-    isRenamed || before.phoneNumber !== after.phoneNumber
-      ? await sql.begin(async (tx) => {
-          const contacts = await teach(tx, lesson, origin)
-          if (isRenamed) await recordUpdated(tx, contacts, ['name'], origin)
-          await touchConversations(
-            tx,
-            origin.organizationId,
-            contacts.map(({ id }) => id),
-          )
-          return contacts
-        })
-      : await teach(sql, lesson, origin)
+  const taught = isShown
+    ? await sql.begin(async (tx) => {
+        const contacts = await teach(tx, lesson, origin)
+        if (isRenamed) await recordUpdated(tx, contacts, ['name'], origin)
+        await touchConversations(
+          tx,
+          origin.organizationId,
+          contacts.map(({ id }) => id),
+        )
+        return contacts
+      })
+    : await teach(sql, lesson, origin)
   if (taught.length === 0) return false
+  if (isShown) tellChanged([lesson.id])
   if (isRenamed || isIdentityUpdate(before, after)) relay.wake()
   return true
 }

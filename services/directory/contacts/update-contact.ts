@@ -14,14 +14,15 @@ type Body = z.output<(typeof contract)['body']>
 
 const fields = ['name', 'email', 'metadata'] as const
 
-export const updateContact: Handler<App, typeof contract> = async ({ sql, relay }, { params, body }, caller) => {
+export const updateContact: Handler<App, typeof contract> = async (app, { params, body }, caller) => {
   const origin = { ...caller, phoneNumberId: params.phone_number_id }
-  const row = await sql.begin(async (tx) => {
+  const row = await app.sql.begin(async (tx) => {
     await change(tx, origin, params.id, body)
     return findContact(tx, origin, params.id)
   })
   if (!row) throw notFound()
-  relay.wake()
+  if (body.name !== undefined) app.tellChanged([row.id])
+  app.relay.wake()
   return toContact(row)
 }
 

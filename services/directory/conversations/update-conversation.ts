@@ -13,14 +13,15 @@ import { type ConversationRow, findConversation, toConversation } from './conver
 type Body = z.output<(typeof contract)['body']>
 type State = Pick<ConversationRow, 'status' | 'assignedTo'>
 
-export const updateConversation: Handler<App, typeof contract> = async ({ sql, relay }, { params, body }, caller) => {
+export const updateConversation: Handler<App, typeof contract> = async (app, { params, body }, caller) => {
   const origin = { ...caller, phoneNumberId: params.phone_number_id }
-  const row = await sql.begin(async (tx) => {
+  const row = await app.sql.begin(async (tx) => {
     await change(tx, origin, params.id, body)
     return findConversation(tx, origin, params.id)
   })
   if (!row) throw notFound()
-  relay.wake()
+  app.tellChanged([row.id])
+  app.relay.wake()
   return toConversation(row)
 }
 

@@ -24,7 +24,7 @@ beforeAll(async () => {
   service = await testService('directory')
   relay = startRelay(service)
   const detaching = startLoop(service.log, 'none', () => Promise.resolve(Infinity))
-  app = createApp(service, { relay, detaching, cursorKeys: { current: 'k', byId: new Map() } })
+  app = createApp(service, { relay, detaching, cursorKeys: { current: 'k', byId: new Map() }, tellChanged() {} })
   platform = await serve(
     { ...service, name: 'platform' },
     { listTeams },

@@ -30,10 +30,13 @@ export async function testDirectory() {
   const relay: Relay = { wake() {}, redrive: () => Promise.resolve(0), stop: () => Promise.resolve() }
   const cursorKeys = { current: 'k', byId: new Map([['k', randomBytes(32)]]) }
   const detaching: Loop = { wake() {}, stop: () => Promise.resolve() }
+  /** The ids that were told of as changed. */
+  const changed: string[] = []
+  const tellChanged = (ids: string[]) => void changed.push(...ids)
   /** Another instance of the service: its calls meet those of the others in the database alone, not in a batch. */
   const newInstance = (sql = database.sql) =>
-    createApp({ name: 'directory', sql } as DataService, { relay, detaching, cursorKeys })
-  return { app: newInstance(), newInstance, ...database }
+    createApp({ name: 'directory', sql } as DataService, { relay, detaching, cursorKeys, tellChanged })
+  return { app: newInstance(), newInstance, changed, ...database }
 }
 
 export type TestDirectory = Awaited<ReturnType<typeof testDirectory>>

@@ -1,13 +1,18 @@
 import { createServer } from 'node:http'
-import { type AddressInfo, connect } from 'node:net'
+import { type AddressInfo, connect, type Socket } from 'node:net'
 import { text } from 'node:stream/consumers'
 import { expect, test } from 'vitest'
+import { pino } from 'pino'
 import { answerClientError } from './client-errors.ts'
+
+/** What was logged. */
+const lines: Record<string, unknown>[] = []
+const log = pino({ level: 'info' }, { write: (line: string) => void lines.push(JSON.parse(line)) })
 
 /** What a server with short time limits answers to bytes after which nothing comes. */
 async function say(bytes: string, answer = 'late') {
   const server = createServer({ headersTimeout: 100, requestTimeout: 200, connectionsCheckingInterval: 20 })
-  server.on('clientError', answerClientError)
+  server.on('clientError', (err, socket) => answerClientError(log, err, socket as Socket))
   server.on('request', (request, response) => {
     if (answer === 'early') response.end('early')
     request.resume()
@@ -27,6 +32,13 @@ test('headers and bodies that do not arrive in time are answered in the envelope
     const { error } = JSON.parse(response.slice(response.indexOf('{')))
     expect(error).toMatchObject({ code: 'invalid_field_value', message: 'The request did not arrive in time.' })
     expect(response).toContain(`X-Request-Id: ${error.request_id}\r\n`)
+    expect(lines.at(-1)).toMatchObject({
+      msg: 'http',
+      request: error.request_id,
+      status: 400,
+      problem: 'invalid_field_value',
+      why: 'ERR_HTTP_REQUEST_TIMEOUT',
+    })
   }
 })
 

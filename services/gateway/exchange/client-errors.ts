@@ -1,10 +1,14 @@
+import { STATUS_CODES } from 'node:http'
 import type { Socket } from 'node:net'
 import { newId } from '@app/shared/ids.ts'
 import { type FailureName, failures, Problem } from '@app/shared/problem.ts'
-import { STATUS_CODES } from 'node:http'
+import type { Logger } from 'pino'
 
-/** What the parser of HTTP refused before there was a request: an envelope, when one can still be written, and the end of the connection. */
-export function answerClientError(err: Error & { code?: string }, socket: Socket): void {
+/**
+ * What the parser of HTTP refused before there was a request: an envelope, when one can still be written, and the end of the
+ * connection. Its path is not known, so it is told of in the log, and not in the API log.
+ */
+export function answerClientError(log: Logger, err: Error & { code?: string }, socket: Socket): void {
   // Its peer is gone, or an answer was written already, to a request whose body still hangs.
   const isAnswered = err.code === timedOut ? socket.bytesWritten > 0 : hasAnswer(socket)
   if (err.code === 'ECONNRESET' || !socket.writable || isAnswered) {
@@ -23,6 +27,7 @@ export function answerClientError(err: Error & { code?: string }, socket: Socket
     'Connection: close',
   ]
   socket.end(`${head.join('\r\n')}\r\n\r\n${body}`)
+  log.info({ request: requestId, status, problem: problem.failure, why: err.code }, 'http')
 }
 
 function problemOf(code = '') {

@@ -1,7 +1,7 @@
 import { ask, type Reply } from '@app/shared/ask.ts'
 import type { CallHeader } from '@app/shared/call-header.ts'
 import type { Http, Rpc } from '@app/shared/contract.ts'
-import { Problem } from '@app/shared/problem.ts'
+import { type FailureName, Problem } from '@app/shared/problem.ts'
 import { authenticate } from '../access/authenticate.ts'
 import { isFresh } from '../access/look-up.ts'
 import type { App } from '../app.ts'
@@ -25,8 +25,11 @@ export function passOn(contract: Rpc, http: Http): Work {
   return async (app, exchange) => {
     const { request } = exchange
     const { features } = exchange.identity.value
-    if (feature !== undefined && !features.includes(feature)) throw new Problem('feature_not_entitled')
     const key = takesKey ? idempotencyKeyOf(request.headers['idempotency-key']) : undefined
+    const isEntitled = feature === undefined || features.includes(feature)
+    const refusal: FailureName | undefined = isEntitled ? undefined : 'feature_not_entitled'
+    // With a key it may be the retry of what was accepted earlier: the service knows.
+    if (refusal !== undefined && key === undefined) throw new Problem(refusal)
     const params = request.params as Record<string, string>
     if (hasAccount) await app.accounts.require(exchange, params['phone_number_id'] ?? '')
     const body = takesBody ? await jsonBody(app, exchange) : noBody
@@ -34,7 +37,7 @@ export function passOn(contract: Rpc, http: Http): Work {
       // What is known of the key may have grown too old meanwhile: while the body came, or in a frozen process.
       if (!isFresh(exchange.identity)) exchange.identity = await authenticate(app, exchange)
       exchange.deadline = performance.now() + waitMs
-      const header = headerOf(exchange, params, key)
+      const header = { ...headerOf(exchange, params, key), refusal }
       const reply = await app.inFlight.during(() =>
         key === undefined
           ? ask(app, contract, header, body)

@@ -67,6 +67,12 @@ const echoes = {
     query: z.object({ text: z.string().min(1) }),
     answer: z.unknown(),
   }),
+  echoFeatured: rpc({
+    subject: 'rpc.echo.echo-featured',
+    summary: 'For who is entitled to it',
+    http: { method: 'POST', path: '/featured', tag: 'Echoes', feature: 'webhooks' },
+    answer: z.unknown(),
+  }),
   getNobody: rpc({
     subject: 'rpc.nobody.get-nobody',
     summary: 'Served by nobody',
@@ -83,7 +89,7 @@ interface Echoing {
 }
 
 async function serveEchoes(peer: Service): Promise<Echoing & Serving> {
-  const { echo, echoSync, echoBytes, echoTagged } = echoes
+  const { echo, echoSync, echoBytes, echoTagged, echoFeatured } = echoes
   let gate = Promise.resolve()
   const passedOn: string[] = []
   const pass = (name: string) => {
@@ -92,10 +98,11 @@ async function serveEchoes(peer: Service): Promise<Echoing & Serving> {
   }
   const serving = await serve(
     { ...peer, name: 'platform' },
-    { echo, echoSync, echoBytes, echoTagged },
+    { echo, echoSync, echoBytes, echoTagged, echoFeatured },
     {
       echo: (_app, input, caller) => pass('echo').then(() => ({ input, caller })),
       echoSync: (_app, input, caller) => pass('echoSync').then(() => ({ input, caller })),
+      echoFeatured: () => pass('echoFeatured').then(() => ({})),
       echoTagged: (_app, { query }) => pass('echoTagged').then(() => ({ text: query.text })),
       echoBytes: (_app, { query, body }) => pass('echoBytes').then(() => ({ whole: true, ...query, body })),
     },

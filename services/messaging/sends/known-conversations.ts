@@ -14,24 +14,39 @@ export interface OwnNumber {
   phoneNumberId: string
 }
 
-/** How long directory's word is taken without asking again: a contact deleted meanwhile is found gone by then. */
+/** How long directory's word is taken without asking again, should what directory tells of a change be lost. */
 const trustMs = 10_000
 
-/** Conversations that directory named a moment ago, so that a series of sends asks it once. Windows only ever grow. */
+/**
+ * How long nothing is taken without asking of what has changed: also an answer from before the change, that came after it,
+ * has had its time by then.
+ */
+const doubtMs = 2 * trustMs
+
+/** Conversations that directory named a moment ago, so that a series of sends asks it once. The window of one that stands only grows. */
 export interface KnownConversations {
   /** The conversation; with `open`, only while free-form messages may be sent. */
   find: (number: OwnNumber, recipient: string, window: 'open' | 'any') => KnownConversation | undefined
   remember: (number: OwnNumber, recipient: string, known: KnownConversation) => void
+  /** These contacts and conversations are not what they were. */
+  doubt: (ids: string[]) => void
 }
 
 export function createKnownConversations(): KnownConversations {
   const cache = new LRUCache<string, KnownConversation>({ max: 50_000, ttl: trustMs })
+  const doubted = new LRUCache<string, true>({ max: 50_000, ttl: doubtMs })
+  const isTrusted = ({ parties: { contact, conversation } }: KnownConversation) =>
+    !doubted.has(contact.id) && !doubted.has(conversation.id)
   return {
     find(number, recipient, window) {
       const known = cache.get(keyOf(number, recipient))
-      return known && (window === 'any' || known.windowUntilMs > Date.now()) ? known : undefined
+      const isFit = known && (window === 'any' || known.windowUntilMs > Date.now())
+      return isFit && isTrusted(known) ? known : undefined
     },
     remember: (number, recipient, known) => void cache.set(keyOf(number, recipient), known),
+    doubt(ids) {
+      for (const id of ids) doubted.set(id, true)
+    },
   }
 }
 

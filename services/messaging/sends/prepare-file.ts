@@ -1,3 +1,4 @@
+import { invalidField } from '@app/shared/problem.ts'
 import type { App } from '../app.ts'
 import { keepMedia } from '../media/keep-media.ts'
 import { type Draft, paramOf, withMediaId } from './draft.ts'
@@ -23,7 +24,15 @@ export async function prepareFile(
   const param = paramOf(type, [...path, 'link' in source ? 'link' : 'id'])
   const kept = await keepMedia(app, { ...number, deadline }, kind, source, param)
   if ('upstreamId' in kept) return { block: withMediaId(block, path, { id: kept.upstreamId }), media: null }
+  if (isVoice(block) && kept.mimeType !== voiceType)
+    throw invalidField('audio.voice', `audio.voice: a voice note is Ogg Opus, and the file is ${kept.mimeType}.`)
   // A document without a name shows as a number at the recipient's.
   const name = kind === 'document' && kept.filename !== null ? { filename: kept.filename } : {}
   return { block: withMediaId(block, path, { ...name, id: kept.mediaId }), media: { id: kept.mediaId, path } }
 }
+
+/** The one type that the platform shows as a voice note; of Ogg it takes Opus alone. */
+const voiceType = 'audio/ogg'
+
+/** Of the blocks, only that of an audio message has the field. */
+const isVoice = (block: object) => 'voice' in block && block.voice === true

@@ -1,0 +1,77 @@
+import { afterAll, beforeAll, beforeEach, expect, test } from 'vitest'
+import { newNumber, testDirectory, type TestDirectory } from '../testing/app.ts'
+import { telling } from '../testing/changes.ts'
+import { managing } from '../testing/managing.ts'
+
+// Messaging sends by what it remembers of contacts and conversations, until it is told.
+
+let directory: TestDirectory
+beforeAll(async () => {
+  directory = await testDirectory()
+})
+afterAll(() => directory.drop())
+
+const ana = '15550123456'
+let number: Awaited<ReturnType<typeof newTold>>
+async function newTold() {
+  const made = await newNumber(directory.app)
+  const asker = { ...made, teamId: made.state.team_id }
+  return { ...made, ...managing(directory.app, asker), ...telling(directory.app, made) }
+}
+beforeEach(async () => {
+  number = await newTold()
+  directory.changed.length = 0
+})
+
+test('a deletion is told', async () => {
+  const { contact } = await number.inbound({ wa_id: ana })
+  await number.remove(contact.id)
+  expect(directory.changed).toEqual([contact.id])
+})
+
+test('a merge is told of both contacts', async () => {
+  const phone = await number.open({ phone_number: `+${ana}` })
+  const bsuid = await number.inbound({ bsuid: 'US.1' })
+  await number.inbound({ wa_id: ana, bsuid: 'US.1' })
+  expect(directory.changed).toEqual(expect.arrayContaining([phone.contact.id, bsuid.contact.id]))
+})
+
+test('a name is told, whoever gave it, and what sends do not show is not', async () => {
+  const { contact } = await number.inbound({ wa_id: ana, profile_name: 'Ana' })
+  await number.update(contact.id, { email: 'ana@example.com' })
+  await number.inbound({ wa_id: ana, profile_name: 'Ana', bsuid: 'US.1' })
+  expect(directory.changed).toEqual([])
+  await number.update(contact.id, { name: 'Ana P.' })
+  await number.update(contact.id, { name: null })
+  await number.inbound({ wa_id: ana, profile_name: 'Eva' })
+  expect(directory.changed).toEqual([contact.id, contact.id, contact.id])
+})
+
+test('a new number is told', async () => {
+  const { contact } = await number.inbound({ wa_id: ana })
+  await number.change('1', { wa_id: ana }, { wa_id: '15550123457' })
+  expect(directory.changed).toEqual([contact.id])
+})
+
+test('a status and an assignee are told', async () => {
+  const { conversation } = await number.inbound({ wa_id: ana })
+  await number.updateConversation(conversation.id, { status: 'resolved' })
+  await number.updateConversation(conversation.id, { assigned_to: 'ana' })
+  expect(directory.changed).toEqual([conversation.id, conversation.id])
+})
+
+test('what an address book names and takes away is told', async () => {
+  const entry = (action: 'add' | 'remove', second: number, name: string | null) => ({
+    wa_id: ana,
+    name,
+    action,
+    at: new Date(Date.UTC(2026, 2, 1, 12, 0, second)).toISOString(),
+  })
+  await number.contacts([entry('add', 1, null)])
+  expect(directory.changed).toEqual([])
+  await number.contacts([entry('add', 2, 'Ana')])
+  await number.contacts([entry('remove', 3, null)])
+  const [id] = directory.changed
+  expect(id).toMatch(/^ctc_/)
+  expect(directory.changed).toEqual([id, id])
+})

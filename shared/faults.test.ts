@@ -1,0 +1,21 @@
+import { expect, test } from 'vitest'
+import { z } from 'zod'
+import { faultOf } from './faults.ts'
+import { pageQuery } from './page.ts'
+
+const query = z.object({ ...pageQuery, status: z.string().optional() })
+
+test.each([
+  [{ limit: '0' }, 'invalid_limit', 'limit'],
+  [{ limit: ['1', '2'] }, 'invalid_limit', 'limit'],
+  [{ cursor: ['a', 'b'] }, 'invalid_cursor', 'cursor'],
+  [{ status: ['a', 'b'] }, 'invalid_field_value', 'status'],
+])('a query of %j is %s', (given, failure, param) => {
+  const { error } = query.safeParse(given)
+  expect(error && faultOf(error, 'query')).toMatchObject({ failure, param })
+})
+
+test('a field of a body may be called as those of pages are', () => {
+  const { error } = z.object({ limit: z.string() }).safeParse({ limit: 7 })
+  expect(error && faultOf(error, 'body')).toMatchObject({ failure: 'invalid_field_value', param: 'limit' })
+})
