@@ -15,6 +15,7 @@ const first = [
   'test/faults/sends.test.ts',
   'services/webhooks/attempts/hostile.test.ts',
   'test/faults/rotate-keys.test.ts',
+  'test/faults/restore.test.ts',
   'test/journeys/docs.test.ts',
   'deploy/compose.test.ts',
   'test/faults/rolling-restart.test.ts',

@@ -3,7 +3,7 @@ import { eventType } from '@app/shared/contracts/webhooks.ts'
 import { expect, test } from 'vitest'
 import { z } from 'zod'
 import { readOptions } from '../bench/options.ts'
-import { anchorsOf, isThere, pages, readPage } from './pages.ts'
+import { anchorsOf, isRun, isThere, pages, readPage } from './pages.ts'
 
 const all = pages()
 
@@ -46,6 +46,15 @@ test('every page is in the index', () => {
   expect(names.filter((name) => !index.includes(name))).toEqual([])
 })
 
+test('what nobody can run is marked as not run, whatever its language', () => {
+  const unmarked = all.flatMap(({ path, snippets }) =>
+    snippets
+      .filter((one) => one.language !== '' && one.notRun === null && !isRun(one))
+      .map(({ line, language }) => `${path}:${line} ${language}`),
+  )
+  expect(unmarked).toEqual([])
+})
+
 test('what is not run says why, and is counted', () => {
   const skipped = all.flatMap(({ path, snippets }) =>
     snippets.filter(({ notRun }) => notRun !== null).map(({ language }) => `${path} ${language}`),
@@ -61,6 +70,12 @@ test('what is not run says why, and is counted', () => {
     'docs/real-platform.md sh',
     'docs/webhooks.md sh',
     'docs/webhooks.md js',
+    'docs/webhooks.md python',
+    'docs/webhooks.md go',
+    'docs/webhooks.md ruby',
+    'docs/webhooks.md php',
+    'docs/webhooks.md java',
+    'docs/operations/backup-and-restore.md sql',
     'docs/operations/backup-and-restore.md sh',
     'docs/operations/backup-and-restore.md sh',
     'docs/operations/upgrading.md sh',

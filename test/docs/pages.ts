@@ -4,7 +4,7 @@ import { join } from 'node:path'
 export const root = join(import.meta.dirname, '../..')
 
 export interface Snippet {
-  /** The word after the fence: `sh`, `js`, `json` … */
+  /** What stands behind the fence: `sh`, `js`, `json` …; nothing for a drawing. */
   language: string
   code: string
   /** Of its fence. */
@@ -22,6 +22,11 @@ export interface Page {
   snippets: Snippet[]
 }
 
+/** Languages that the tests of the pages can run, or compare with what is real. */
+const runLanguages = ['sh', 'js', 'json']
+
+export const isRun = ({ language, notRun }: Snippet): boolean => runLanguages.includes(language) && notRun === null
+
 /** Pages that people read to use or to run the service. */
 export const pages = (): Page[] =>
   ['README.md', ...['docs', 'docs/operations'].flatMap(filesIn)].filter((path) => path.endsWith('.md')).map(readPage)
@@ -33,7 +38,7 @@ export function readPage(path: string): Page {
   return { path, text, snippets: snippetsOf(text) }
 }
 
-const fence = /^( *)```(\w*)$/
+const fence = /^( *)```(.*)$/
 const note = /^<!-- (not run|webhook): (.+) -->$/
 
 function snippetsOf(text: string): Snippet[] {

@@ -1,6 +1,8 @@
 import { setTimeout as sleep } from 'node:timers/promises'
+import { request } from 'undici'
 import { expect, test } from 'vitest'
 import { clientOf, newPhone, until } from '../journeys/client.ts'
+import { openWindows } from './load/open-windows.ts'
 import { kill, ownStack } from './own-stack.ts'
 
 const own = ownStack()
@@ -20,8 +22,8 @@ async function sendSurely(client: ReturnType<typeof clientOf>, to: string, text:
   const headers = { 'idempotency-key': `kill ${to} ${text}` }
   for (let attempt = 0; attempt < 200; attempt++) {
     try {
-      const { status, body } = await client.sendText(text, { to, headers })
-      if (status === 200) return body.data
+      const { status, headers: answered, body } = await client.sendText(text, { to, headers })
+      if (status === 200) return { ...body.data, replayed: answered['idempotent-replayed'] === 'true' }
       if (status < 409) throw new Error(`refused: ${status} ${JSON.stringify(body)}`)
     } catch (err) {
       if (err instanceof Error && err.message.startsWith('refused')) throw err
@@ -100,3 +102,38 @@ test(
     }, 60_000)
   },
 )
+
+/** Requests that the gateway has handed on, and that are not answered. */
+async function unanswered(): Promise<number> {
+  const [gateway] = own.stack.read().services['gateway'] ?? []
+  const page = await (await request(`${gateway?.url}/metrics`)).body.text()
+  return Number(/^svc_http_requests_in_flight(?:\{[^}]*\})? (\d+)$/m.exec(page)?.[1])
+}
+
+const burst = 200
+
+test(`kill -9 of the gateway with ${burst} sends unanswered: repeated with their keys, each is one message and goes out once`, async () => {
+  const { client, phones } = await openWindows(own.stack.read(), conversations)
+  const messaging = own.stack.read().services['messaging']?.[0]?.pid ?? 0
+  // Frozen, it takes what it is asked and answers nobody.
+  process.kill(messaging, 'SIGSTOP')
+  const texts = Array.from({ length: burst }, (_, n) => `burst ${n}`)
+  const sending = texts.map((text, n) => sendSurely(client, phones[n % conversations] ?? '', text))
+  await until(async () => expect(await unanswered()).toBe(burst))
+  const killing = kill(own, 'gateway')
+  process.kill(messaging, 'SIGCONT')
+  await killing
+
+  const accepted = await Promise.all(sending)
+  const ids = new Set(accepted.map(({ id }) => id))
+  expect(ids.size).toBe(burst)
+  // They were done while nobody was there to hear of it.
+  expect(accepted.filter(({ replayed }) => !replayed)).toEqual([])
+  await until(async () => {
+    const { body } = await client.api('GET', `/${client.phone}/messages?status=pending`)
+    expect(body.data).toEqual([])
+  }, 60_000)
+  const sent = (await client.sent()).filter(({ body }) => texts.includes(body.text.body))
+  expect(sent).toHaveLength(burst)
+  expect(new Set(sent.map(({ body }) => body.biz_opaque_callback_data))).toEqual(ids)
+})

@@ -1,8 +1,8 @@
 import { setTimeout as sleep } from 'node:timers/promises'
-import postgres from 'postgres'
 import { afterAll, afterEach, beforeAll, expect, onTestFinished, test, vi } from 'vitest'
 import { type StartedStack, startStack } from '../journeys/start-stack.ts'
 import { newHistory } from './history/history.ts'
+import { passPark } from './load/pass-park.ts'
 import { meetPerson, type Person, type Scene, send } from './load/person.ts'
 import { createPlatform, type Platform } from './load/platform.ts'
 import { settle } from './load/settle.ts'
@@ -113,7 +113,7 @@ test('without a callback it ends `failed`, `delivery_unknown`, with -1 in the ev
   await platform.set({ statuses: [] })
   onTestFinished(() => platform.set({ statuses: ['sent', 'delivered', 'read'] }))
   const id = await send(person)
-  await passPark(id)
+  await passPark(stack.read().postgres_url, id)
   await until(async () => {
     expect(await read(person, id)).toMatchObject({
       status: 'failed',
@@ -126,26 +126,6 @@ test('without a callback it ends `failed`, `delivery_unknown`, with -1 in the ev
   expect(toldOf(`${id}:sent`)).toEqual([])
   expect(await upstreamOf(person, id)).toHaveLength(1)
 })
-
-/** Sees that the send waits a minute for its callback, and lets that pass but for a second. */
-async function passPark(id: string) {
-  const sql = postgres(stack.read().postgres_url, { max: 1 })
-  try {
-    const { lane } = await until(async () => {
-      const [parked] = await sql<{ lane: string; seconds: number }[]>`
-        select lane, extract(epoch from parked_until - now())::float8 as seconds from messaging.sends
-        where message_id = ${id} and parked_until is not null
-      `
-      expect(parked?.seconds).toBeGreaterThan(45)
-      expect(parked?.seconds).toBeLessThanOrEqual(60)
-      return parked ?? { lane: '' }
-    })
-    await sql`update messaging.sends set parked_until = now() + interval '1 s' where message_id = ${id}`
-    await sql`update messaging.send_lanes set due_at = now() + interval '1 s' where id = ${lane}`
-  } finally {
-    await sql.end({ timeout: 1 })
-  }
-}
 
 test('order within a conversation holds through retries, with three messaging instances killed in turn', async () => {
   const scene = await newScene(1)

@@ -40,6 +40,17 @@ const expectLawful = async ({ scene, people }: Lived) => expect(await settle(sce
 
 const troubled = ({ calls }: History) => calls.filter(({ status }) => status === null || status >= 500)
 
+/** Most within 50 ms. A busy machine is given more for one of them. */
+function expectRefusedAtOnce(calls: Call[]) {
+  const took = calls.map(({ startedAt, endedAt }) => endedAt - startedAt).toSorted((a, b) => a - b)
+  const [median = Infinity, worst = Infinity] = [took[Math.floor(took.length / 2)], took.at(-1)]
+  console.log(`${calls.length} refused: p50 ${median} ms, at most ${worst} ms`)
+  expect(calls.filter(({ status, retryAfter }) => status !== 503 || retryAfter === null)).toEqual([])
+  expect(calls.length).toBeGreaterThan(5)
+  expect(median).toBeLessThan(50)
+  expect(worst).toBeLessThan(500)
+}
+
 test('without Redis, or with an empty or a silent one, every request is answered', async () => {
   const life = await lived(14, async (fault) => {
     for (const name of ['flush redis', 'kill redis', 'freeze redis']) {
@@ -67,27 +78,27 @@ test('nats-server killed again and again: 503 with Retry-After meanwhile, back w
     }
   })
   console.log(`Back after ${pauses.join(', ')} ms`)
-  expect(failed.length).toBeGreaterThan(0)
-  expect(failed.map(({ status, retryAfter }) => `${status} ${retryAfter !== null}`)).toEqual(
-    failed.map(() => '503 true'),
-  )
+  expectRefusedAtOnce(failed)
   expect(Math.max(...pauses)).toBeLessThan(3_000)
   await expectLawful(life)
 })
 
 test('a service of which nothing runs: 503 at once for its routes, the others go on', async () => {
-  const life = await lived(10, async (fault, { client, phones }) => {
-    const random = randomOf(0, 'alone')
-    await fault('kill a whole service')
-    await sleep(100)
-    const [contacts, messages] = await Promise.all(
-      ['contacts', 'messages'].map((what) => client.once(random, 'GET', `/${phones[0]}/${what}`)),
-    )
-    expect(contacts).toMatchObject({ status: 503, retryAfter: expect.any(String) })
-    // 50 ms are promised; a busy machine is given more.
-    expect((contacts?.endedAt ?? 0) - (contacts?.startedAt ?? 0)).toBeLessThan(500)
-    expect(messages).toMatchObject({ status: 200 })
+  const refused: Call[] = []
+  const life = await lived(10, async (fault, tenant) => {
+    for (let turn = 0; turn < 2; turn++) {
+      await fault('kill a whole service')
+      await sleep(100)
+      const [{ failed }, messages] = await Promise.all([
+        untilBack(tenant),
+        tenant.client.once(randomOf(0, 'alone'), 'GET', `/${tenant.phones[0]}/messages`),
+      ])
+      refused.push(...failed)
+      expect(messages).toMatchObject({ status: 200 })
+      await sleep(2_000)
+    }
   })
+  expectRefusedAtOnce(refused)
   await expectLawful(life)
 })
 

@@ -4,6 +4,7 @@ import { afterAll, beforeAll, describe, expect, inject, test } from 'vitest'
 import { type Json, until } from '../journeys/client.ts'
 import { fill, type Operation, operations } from './document.ts'
 import { openSocket, untilEnd } from './raw-http.ts'
+import { newTenant } from '../journeys/tenant.ts'
 import { seed } from './seed.ts'
 import { exampleOf } from './valid-requests.ts'
 import { knownOf } from './valid-values.ts'
@@ -43,7 +44,7 @@ interface Answer {
 }
 
 async function post(
-  world: World,
+  world: Pick<World, 'tenant'>,
   { path, body }: { path: string; body: string | null },
   key: string,
   n = 0,
@@ -135,6 +136,25 @@ test('a key that met a refusal is as good as new: 400, 404, 409, 422', async () 
   })
 })
 
+test('a key that met a used-up budget is as good as new', async () => {
+  const tenant = await newTenant('--tier', 'starter')
+  // 60 a minute, in each gateway where Redis does not answer in time.
+  const asked = Array.from({ length: 60 * gateways.length + 20 }, (_, n) => ({
+    key: newKey(),
+    label: { path: '/labels', body: JSON.stringify({ name: `Budget ${n}` }) },
+  }))
+  const answers = await Promise.all(asked.map(({ key, label }, n) => post({ tenant }, label, key, n)))
+  const n = answers.findIndex(({ status }) => status === 429)
+  const [refused, first] = [answers[n], asked[n]]
+  if (!refused || !first) throw new Error('The budget was not used up.')
+  expect(code(refused)).toBe('rate_limit_exceeded')
+  const { key, label } = first
+  const again = () => untilDone(() => post({ tenant }, label, key))
+  const done = await again()
+  expect(done).toMatchObject({ status: 201, replayed: false })
+  expect(await again()).toEqual({ ...done, replayed: true })
+})
+
 const countOf = async (path: string, fits: (item: Json) => boolean): Promise<number> =>
   (await own.tenant.ok('GET', `${path}?limit=100`)).filter(fits).length
 
@@ -165,12 +185,12 @@ test('a client that goes away in the middle leaves nothing or the whole, and its
   )
 }) // prettier-ignore
 
-/** As a client does: again while the first one still runs. */
+/** As a client does: again while the first one still runs, or the budget is used up. */
 async function untilDone(ask: () => Promise<Answer>): Promise<Answer> {
   let answer = await ask()
   await until(async () => {
-    if (answer.status === 409) answer = await ask()
-    expect(answer.status).not.toBe(409)
+    if ([409, 429].includes(answer.status)) answer = await ask()
+    expect([409, 429]).not.toContain(answer.status)
   })
   return answer
 }

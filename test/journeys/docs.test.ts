@@ -3,7 +3,7 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { eventType } from '@app/shared/contracts/webhooks.ts'
 import { afterAll, beforeAll, describe, expect, inject, test } from 'vitest'
-import { pages, readPage, root, type Snippet } from '../docs/pages.ts'
+import { isRun, pages, readPage, root, type Snippet } from '../docs/pages.ts'
 import { differences } from '../docs/shape.ts'
 import { openShell, type Shell } from '../docs/shell.ts'
 import { client, type Json, until } from './client.ts'
@@ -33,8 +33,6 @@ afterAll(async () => {
   receiver.close()
   rmSync(folder, { recursive: true })
 })
-
-const isRun = ({ language, notRun }: Snippet) => ['sh', 'js', 'json'].includes(language) && notRun === null
 
 describe.each(pages().filter(({ snippets }) => snippets.some(isRun)))('$path', (page) => {
   let shell: Shell
