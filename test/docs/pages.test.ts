@@ -56,6 +56,7 @@ test('what is not run says why, and is counted', () => {
     'docs/deploying.md sh',
     'docs/deploying.md sh',
     'docs/deploying.md sh',
+    'docs/deploying.md sh',
     'docs/onboarding.md sh',
     'docs/real-platform.md sh',
     'docs/real-platform.md sh',
@@ -63,6 +64,9 @@ test('what is not run says why, and is counted', () => {
     'docs/webhooks.md js',
     'docs/operations/backup-and-restore.md sh',
     'docs/operations/backup-and-restore.md sh',
+    'docs/operations/upgrading.md sh',
+    'docs/operations/upgrading.md sh',
+    'docs/operations/upgrading.md sh',
     'docs/operations/upgrading.md sh',
   ])
 })
