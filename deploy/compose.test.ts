@@ -134,6 +134,15 @@ test('the schemas, the stream and every service come up with what the file sets,
   }
 }, 60_000)
 
+const checkedPathOf = (name: string) =>
+  /127\.0\.0\.1:9000(\/[^"]*)/.exec(file.services[name]?.healthcheck?.test.at(-1) ?? '')?.[1]
+
+test('a service is healthy when it is ready; the gateway is it without NATS, too', () => {
+  const paths = Object.fromEntries(serviceNames.map((name) => [name, checkedPathOf(name)]))
+  const others = { messaging: '/readyz', directory: '/readyz', platform: '/readyz', webhooks: '/readyz' }
+  expect(paths).toEqual({ gateway: '/readyz?exclude=nats', ...others })
+})
+
 test.each(programs)('%s runs without rights, on a file system that it cannot write', (_name, program) => {
   expect(program).toMatchObject({ read_only: true, cap_drop: ['ALL'] })
 })

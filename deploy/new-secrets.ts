@@ -8,7 +8,7 @@ import { newSecrets, seedVariableOf, type Secrets } from './stack/secrets.ts'
 
 // New secrets for an installation, as a file of the environment: `node deploy/run.mjs deploy/new-secrets.ts > deploy/secrets.env`.
 // or, as the secrets that the chart reads: `… deploy/new-secrets.ts --kubernetes > secrets.json`.
-// What the platform gave you (UPSTREAM_…) and PUBLIC_URL are yours to fill in.
+// What the platform gave you (UPSTREAM_…) and PUBLIC_URL are yours to fill in, and with --kubernetes where the servers are.
 
 /** The lines of the file. A seed is a user's secret; its public key is what the nats-server knows it by. */
 export function environmentOf(secrets: Secrets): Record<string, string> {
@@ -35,7 +35,7 @@ UPSTREAM_APP_ID=
 UPSTREAM_APP_SECRET=
 `
 
-/** What each secret of the chart holds. POSTGRES_HOST, REDIS_HOST and what is empty are to be filled in. */
+/** What each secret of the chart holds. POSTGRES_HOST, POSTGRES_PASSWORD, REDIS_HOST and what is empty are to be filled in. */
 export function kubernetesSecretsOf(all: Record<string, string>): Record<string, Record<string, string>> {
   const of = (...names: string[]) => Object.fromEntries(names.map((name) => [name, all[name] ?? '']))
   const bus = (user: NatsUser) => ({ NATS_NKEY_SEED: all[seedVariableOf(user)] ?? '' })
@@ -62,7 +62,11 @@ export function kubernetesSecretsOf(all: Record<string, string>): Record<string,
     'messaging-directory': { ...service('directory'), ...of('CURSOR_KEYS') },
     'messaging-platform': { ...service('platform'), ...of('SEAL_KEYS', 'CURSOR_KEYS', 'UPSTREAM_APP_SECRET') },
     'messaging-webhooks': { ...service('webhooks'), ...of('SEAL_KEYS', 'CURSOR_KEYS') },
-    'messaging-migrate': { ...database('postgres'), ...of(...dataServices.map(passwordVariableOf)) },
+    // The database's owner is made by whoever runs the server: nobody here knows the password.
+    'messaging-migrate': {
+      ...database('postgres', 'POSTGRES_PASSWORD'),
+      ...of(...dataServices.map(passwordVariableOf)),
+    },
     'messaging-deploy': bus('deploy'),
     'messaging-nats': of('NATS_CLUSTER_PASSWORD', ...natsUsers.map(keyVariableOf)),
   }

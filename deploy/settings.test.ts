@@ -79,7 +79,6 @@ const left: Record<string, Record<string, string>> = {
   },
   'the chart': {
     ...upstream,
-    S3_ENDPOINT: 'Amazon’s own, unless media.s3.endpoint is set',
     S3_SESSION_TOKEN: 'keys of a secret do not end',
   },
 }

@@ -17,7 +17,10 @@ export interface Probes {
   close: () => Promise<void>
 }
 
-/** GET /livez (the event loop turns), /readyz (every check passes) and /metrics (Prometheus), on a port of their own. */
+/**
+ * GET /livez (the event loop turns), /readyz (every check passes) and /metrics (Prometheus), on a port of their own.
+ * `/readyz?exclude=nats` leaves a check out, as Kubernetes' own servers do.
+ */
 export async function startProbes(port: number, host: string): Promise<Probes> {
   const checks = new Map<string, Check>()
   const metrics = new Registry()
@@ -30,16 +33,17 @@ export async function startProbes(port: number, host: string): Promise<Probes> {
   )
 
   const server = createServer((request, response) => {
-    void answer(request.url ?? '').then(({ status, type, body }) =>
+    const [path = '', query] = (request.url ?? '').split('?', 2)
+    void answer(path, new URLSearchParams(query)).then(({ status, type, body }) =>
       response.writeHead(status, { 'content-type': type }).end(body),
     )
   })
 
-  async function answer(path: string) {
+  async function answer(path: string, query: URLSearchParams) {
     if (path === '/livez') return { status: 200, type: 'text/plain', body: 'ok\n' }
     if (path === '/metrics') return { status: 200, type: metrics.contentType, body: await metrics.metrics() }
     if (path !== '/readyz') return { status: 404, type: 'text/plain', body: 'not found\n' }
-    const failed = await failedOf(checks)
+    const failed = await failedOf(checks, query.getAll('exclude'))
     return failed.length === 0
       ? { status: 200, type: 'text/plain', body: 'ok\n' }
       : { status: 503, type: 'text/plain', body: `not ready: ${failed.join(', ')}\n` }
@@ -55,8 +59,9 @@ export async function startProbes(port: number, host: string): Promise<Probes> {
   }
 }
 
-async function failedOf(checks: Map<string, Check>) {
-  const results = await Promise.all([...checks].map(async ([name, check]) => ((await passes(check)) ? [] : [name])))
+async function failedOf(checks: Map<string, Check>, excluded: string[] = []) {
+  const asked = [...checks].filter(([name]) => !excluded.includes(name))
+  const results = await Promise.all(asked.map(async ([name, check]) => ((await passes(check)) ? [] : [name])))
   return results.flat()
 }
 

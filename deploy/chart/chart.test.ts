@@ -1,18 +1,11 @@
 import { existsSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
-import { validate as deployment } from 'kubernetes-models/_schemas/IoK8sApiAppsV1Deployment'
-import { validate as horizontalPodAutoscaler } from 'kubernetes-models/_schemas/IoK8sApiAutoscalingV2HorizontalPodAutoscaler'
-import { validate as job } from 'kubernetes-models/_schemas/IoK8sApiBatchV1Job'
-import { validate as ingress } from 'kubernetes-models/_schemas/IoK8sApiNetworkingV1Ingress'
-import { validate as networkPolicy } from 'kubernetes-models/_schemas/IoK8sApiNetworkingV1NetworkPolicy'
-import { validate as persistentVolumeClaim } from 'kubernetes-models/_schemas/IoK8sApiCoreV1PersistentVolumeClaim'
-import { validate as podDisruptionBudget } from 'kubernetes-models/_schemas/IoK8sApiPolicyV1PodDisruptionBudget'
-import { validate as service } from 'kubernetes-models/_schemas/IoK8sApiCoreV1Service'
-import { validate as serviceAccount } from 'kubernetes-models/_schemas/IoK8sApiCoreV1ServiceAccount'
+import { maxMediaBytes } from '@app/shared/media-kinds.ts'
 import { describe, expect, test } from 'vitest'
 import { parse, parseAllDocuments } from 'yaml'
 import { kubernetesSecretsOf } from '../new-secrets.ts'
 import { repository, serviceNames } from '../stack/options.ts'
+import { faultsOf, schemas } from '../testing/kubernetes-schemas.ts'
 import { examples, headerOf, readRendered, render } from './render.ts'
 
 interface Selector {
@@ -20,69 +13,48 @@ interface Selector {
 }
 interface Container {
   name: string
-  args: string[]
+  command?: string[]
+  args?: string[]
   env?: Array<{ name: string; value: string }>
   envFrom: Array<{ secretRef: { name: string } }>
 }
-interface PodSpec {
-  serviceAccountName?: string
-  initContainers?: Container[]
-  containers: Container[]
+interface Pod {
+  metadata: { labels: Record<string, string> }
+  spec: { serviceAccountName?: string; initContainers?: Container[]; containers: Container[] }
 }
 interface Manifest {
   apiVersion: string
   kind: string
-  metadata: { name: string }
+  metadata: { name: string; annotations?: Record<string, string> }
   spec: {
     selector?: Selector
     podSelector?: Selector
+    egress?: unknown
     scaleTargetRef?: { name: string }
-    template: { metadata: { labels: Record<string, string> }; spec: PodSpec }
+    template?: Pod
+    jobTemplate?: { spec: { template: Pod } }
   }
 }
 
 const manifestsOf = (text: string) =>
   parseAllDocuments(text).flatMap((document) => (document.toJS() as Manifest | null) ?? [])
 const titleOf = ({ kind, metadata: { name } }: Manifest) => `${kind} ${name}`
-const containersOf = ({ spec }: Manifest) => [
-  ...(spec.template.spec.initContainers ?? []),
-  ...spec.template.spec.containers,
-]
-
-type Schema = ((data: unknown) => boolean) & { errors?: unknown }
-
-const schemas: Record<string, Schema> = {
-  'apps/v1 Deployment': deployment,
-  'autoscaling/v2 HorizontalPodAutoscaler': horizontalPodAutoscaler,
-  'batch/v1 Job': job,
-  'networking.k8s.io/v1 Ingress': ingress,
-  'networking.k8s.io/v1 NetworkPolicy': networkPolicy,
-  'policy/v1 PodDisruptionBudget': podDisruptionBudget,
-  'v1 PersistentVolumeClaim': persistentVolumeClaim,
-  'v1 Service': service,
-  'v1 ServiceAccount': serviceAccount,
+function podOf({ spec }: Manifest) {
+  const pod = spec.template ?? spec.jobTemplate?.spec.template
+  if (pod === undefined) throw new Error('it has no pod')
+  return pod
 }
-
-/** The schemas are functions, which read the fields that they know: what nobody has read is known to none. */
-function watched<T>(value: T, path: string, unread: Set<string>): T {
-  if (typeof value !== 'object' || value === null) return value
-  for (const [key, inner] of Object.entries(value)) {
-    unread.add(`${path}.${key}`)
-    Reflect.set(value, key, watched(inner, `${path}.${key}`, unread))
-  }
-  return new Proxy(value, {
-    get(target, key) {
-      unread.delete(`${path}.${String(key)}`)
-      return Reflect.get(target, key) as unknown
-    },
-  })
+function containersOf(manifest: Manifest) {
+  const { initContainers = [], containers } = podOf(manifest).spec
+  return [...initContainers, ...containers]
 }
 
 describe.each(examples)('the chart with $values', (example) => {
   const text = readRendered(example)
   const manifests = manifestsOf(text)
   const ofKind = (kind: string) => manifests.filter((manifest) => manifest.kind === kind)
-  const workloads = [...ofKind('Deployment'), ...ofKind('Job')]
+  const workloads = [...ofKind('Deployment'), ...ofKind('Job'), ...ofKind('CronJob')]
+  const mayHave = (kind: string) => !example.without.includes(kind)
 
   test(`${example.rendered} is what it makes now (node deploy/run.mjs deploy/chart/render.ts)`, () => {
     expect(text.startsWith(headerOf(example))).toBe(true)
@@ -93,22 +65,30 @@ describe.each(examples)('the chart with $values', (example) => {
     expect(byTitle(manifestsOf(render(example) ?? ''))).toEqual(byTitle(manifests))
   })
 
+  test('it has one of each kind at least, but for those that it is without', () => {
+    const kinds = [...new Set(manifests.map(({ apiVersion, kind }) => `${apiVersion} ${kind}`))]
+    const expected = [...schemas.keys()].filter((title) => mayHave(title.split(' ')[1] ?? ''))
+    expect(kinds.toSorted()).toEqual(expected.toSorted())
+  })
+
+  test.runIf(mayHave('Ingress'))('the ingress lets the largest file through', () => {
+    const [only] = ofKind('Ingress')
+    const size = only?.metadata.annotations?.['nginx.ingress.kubernetes.io/proxy-body-size']
+    expect(size).toMatch(/^\d+m$/)
+    expect(Number.parseInt(size ?? '', 10) * 1024 ** 2).toBeGreaterThan(maxMediaBytes + 1024 ** 2 / 2)
+  })
+
   test.each(manifests.map((manifest) => ({ title: titleOf(manifest), manifest })))(
     '$title fits its schema, and has no field that the schema does not know',
     ({ manifest }) => {
-      const unread = new Set<string>()
-      const { apiVersion, kind, ...fields } = manifest
-      const validate = schemas[`${apiVersion} ${kind}`]
-      validate?.(watched({ apiVersion, kind, ...structuredClone(fields) }, '', unread))
-      expect(validate?.errors).toBeNull()
-      expect([...unread]).toEqual([])
+      expect(faultsOf(manifest)).toEqual({ errors: null, unknown: [] })
     },
   )
 
   describe.each(workloads.map((manifest) => ({ name: manifest.metadata.name, manifest })))(
     '$name',
     ({ name, manifest }) => {
-      const { spec, metadata } = manifest.spec.template
+      const { spec, metadata } = podOf(manifest)
       const isSelected = (selector: Selector | undefined) =>
         selector !== undefined &&
         Object.entries(selector.matchLabels).every(([label, value]) => metadata.labels[label] === value)
@@ -127,15 +107,17 @@ describe.each(examples)('the chart with $values', (example) => {
             },
             resources: { requests: expect.anything(), limits: { memory: expect.anything() } },
           })
-          expect(existsSync(join(repository, container.args[0] ?? 'none'))).toBe(true)
+          // The pod of the commands waits for them.
+          const [script] = container.command?.[0] === 'sleep' ? ['deploy/admin.ts'] : (container.args ?? [])
+          expect(existsSync(join(repository, script ?? 'none'))).toBe(true)
         }
       })
 
-      test('has a network policy, and no other names it', () => {
+      test.runIf(mayHave('NetworkPolicy'))('has a network policy, and no other names it', () => {
         expect(ofKind('NetworkPolicy').filter((each) => isSelected(each.spec.podSelector))).toHaveLength(1)
       })
 
-      test.skipIf(manifest.kind === 'Job')('has probes, a budget, an autoscaler and an account', () => {
+      test.runIf(manifest.kind === 'Deployment')('has probes, a budget, an autoscaler and an account', () => {
         expect(isSelected(manifest.spec.selector)).toBe(true)
         expect(spec.containers[0]).toMatchObject({ livenessProbe: {}, readinessProbe: {}, startupProbe: {} })
         expect(ofKind('PodDisruptionBudget').filter((each) => isSelected(each.spec.selector))).toHaveLength(1)
@@ -149,7 +131,7 @@ describe.each(examples)('the chart with $values', (example) => {
 
   describe('the secrets', () => {
     const secrets = kubernetesSecretsOf({})
-    const mounted = workloads.flatMap((manifest) =>
+    const mounted = [...ofKind('Deployment'), ...ofKind('Job')].flatMap((manifest) =>
       containersOf(manifest).map((container) => ({ container, secret: container.envFrom[0]?.secretRef.name ?? '' })),
     )
 
@@ -170,5 +152,35 @@ describe.each(examples)('the chart with $values', (example) => {
       )
       expect(told).toEqual(expect.arrayContaining(needed))
     })
+  })
+})
+
+test('what lies in the cluster is reached by those who use it, and the world by nobody who need not', () => {
+  const [, everything] = examples
+  const policies = everything
+    ? manifestsOf(readRendered(everything)).filter(({ kind }) => kind === 'NetworkPolicy')
+    : []
+  const whoReaches = (what: string) =>
+    policies.filter(({ spec }) => JSON.stringify(spec.egress).includes(what)).map(({ metadata }) => metadata.name)
+  const named = (...names: string[]) => names.map((name) => `messaging-${name}`)
+  // The store of files, the proxy for calls out, the collector of traces.
+  expect(whoReaches('"port":9000')).toEqual(named('gateway', 'messaging'))
+  expect(whoReaches('"port":3128')).toEqual(named('messaging', 'webhooks'))
+  expect(whoReaches('"port":4318')).toEqual(named(...[...serviceNames].toSorted()))
+  expect(whoReaches('0.0.0.0/0')).toEqual(named('messaging', 'platform', 'webhooks'))
+  expect(whoReaches('"port":5432')).toEqual(named('directory', 'messaging', 'platform', 'webhooks', 'migrate'))
+})
+
+describe.skipIf(render({ values: 'example.yaml' }) === undefined)('helm refuses', () => {
+  const refusals: Array<[string, RegExp]> = [
+    ['publicUrl=', /publicUrl must be set/],
+    ['upstream.appId=', /upstream\.appId must be set/],
+    ['upstream.appId=1000', /upstream\.appId must stand in quotes/],
+    ['upstream.signupConfigId=2000', /upstream\.signupConfigId must stand in quotes/],
+    ['media.s3.bucket=', /media\.s3\.bucket must be set/],
+    ['ingress.host=', /ingress\.host must be set/],
+  ]
+  test.each(refusals)('%s, with words', (set, words) => {
+    expect(() => render({ values: 'example.yaml' }, [set])).toThrow(words)
   })
 })

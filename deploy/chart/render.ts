@@ -10,20 +10,35 @@ import { findPrograms } from '../servers/find-program.ts'
 
 const chart = import.meta.dirname
 
-/** An installation as most are, and one with every optional part. */
-export const examples = [
-  { values: 'example.yaml', rendered: 'rendered.yaml' },
-  { values: 'everything.yaml', rendered: 'rendered-everything.yaml' },
-] as const
-export type Example = (typeof examples)[number]
+export interface Example {
+  values: string
+  rendered: string
+  /** Kinds of manifests that it has none of. */
+  without: string[]
+}
+
+/** An installation as most are, one with every optional part, and one with none. */
+export const examples: Example[] = [
+  { values: 'example.yaml', rendered: 'rendered.yaml', without: ['PersistentVolumeClaim', 'PodMonitor'] },
+  { values: 'everything.yaml', rendered: 'rendered-everything.yaml', without: ['PersistentVolumeClaim'] },
+  { values: 'bare.yaml', rendered: 'rendered-bare.yaml', without: ['Ingress', 'NetworkPolicy', 'PodMonitor'] },
+]
 
 export const readRendered = ({ rendered }: Example): string => readFileSync(join(chart, rendered), 'utf8')
 
-/** What the chart makes of the example, by helm; undefined when this machine has none. */
-export function render({ values }: Pick<Example, 'values'>): string | undefined {
+/** What the chart makes of the example, with single values set otherwise, by helm; undefined when this machine has none. */
+export function render({ values }: Pick<Example, 'values'>, set: string[] = []): string | undefined {
   const [helm] = findPrograms(['helm'])
   if (helm === undefined) return undefined
-  const { status, stdout, stderr } = runProgram(helm, ['template', 'messaging', chart, '--values', join(chart, values)])
+  const sets = set.flatMap((one) => ['--set', one])
+  const { status, stdout, stderr } = runProgram(helm, [
+    'template',
+    'messaging',
+    chart,
+    '--values',
+    join(chart, values),
+    ...sets,
+  ])
   if (status !== 0) throw new Error(`helm: ${stderr}`)
   return stdout
 }

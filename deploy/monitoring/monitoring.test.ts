@@ -21,6 +21,7 @@ const { groups } = z
   .parse(parse(read('deploy/monitoring/rules.yaml')))
 const alerts = groups.flatMap(({ rules }) => rules)
 const page = read('docs/running.md')
+const exprOf = (name: string) => alerts.find(({ alert }) => alert === name)?.expr ?? ''
 
 /** Names that the code gives to metrics: `name: '…'`, and the keys of those that are read together. */
 const declared = new Set(
@@ -57,6 +58,41 @@ test('every metric of the rules and of the dashboard is one that the code has', 
       expr,
     ).toEqual([])
   }
+})
+
+test('Prometheus knows the processes by the name that the alerts know', () => {
+  const Scrape = z.object({ scrape_configs: z.array(z.object({ job_name: z.string() })) })
+  const jobsOf = (file: string) => Scrape.parse(parse(read(file))).scrape_configs.map(({ job_name }) => job_name)
+  expect(jobsOf('deploy/monitoring/scrape.yaml')).toEqual(['messaging-service'])
+  expect(jobsOf('deploy/monitoring/scrape-kubernetes.yaml')).toEqual(['messaging-service'])
+  expect(read('deploy/chart/templates/pod-monitor.yaml')).toMatch(
+    /targetLabel: job\n +replacement: messaging-service\n/,
+  )
+  const named = alerts.flatMap(({ expr }) => [...expr.matchAll(/job="([^"]*)"/g)].map(([, job]) => job))
+  expect(new Set(named)).toEqual(new Set(['messaging-service']))
+})
+
+test('every service is looked for and missed', () => {
+  for (const name of serviceNames)
+    expect(read('deploy/monitoring/scrape.yaml')).toMatch(new RegExp(`names: .*\\b${name}\\b`))
+  const missed = [...exprOf('ServiceMissing').matchAll(/absent\(svc_ready\{service="(\w+)"\}\)/g)]
+  expect(missed.map(([, name = '']) => name).toSorted()).toEqual([...serviceNames].toSorted())
+})
+
+test('MemoryHigh tells before Kubernetes ends a process for its memory', () => {
+  const { services } = z
+    .object({
+      services: z.record(
+        z.string(),
+        z.object({ resources: z.object({ limits: z.object({ memory: z.string().regex(/^\d+[GM]i$/) }) }) }),
+      ),
+    })
+    .parse(parse(read('deploy/chart/values.yaml')))
+  const bytesOf = (text: string) => Number.parseInt(text, 10) * (text.endsWith('Gi') ? 1024 ** 3 : 1024 ** 2)
+  const alarm = Number(/> (\S+)$/.exec(exprOf('MemoryHigh'))?.[1])
+  expect(alarm).toBeGreaterThan(0)
+  for (const { resources } of Object.values(services))
+    expect(alarm).toBeLessThan(0.8 * bytesOf(resources.limits.memory))
 })
 
 test('every metric of the code is on the dashboard', () => {

@@ -36,6 +36,15 @@ test('the outbox tells how much waits and since when, and nothing of what was pu
   expect(await value(`svc_outbox_oldest_seconds${labels}`)).toBeCloseTo(100, -1)
 })
 
+test('the server tells how many connections it has, and how many it takes', async () => {
+  const [connections, limit] = ['svc_database_server_connections', 'svc_database_server_connections_limit']
+  const before = (await value(`${connections}{service="messaging"}`)) ?? 0
+  expect(before).toBeGreaterThan(0)
+  const [row] = await service.sql<{ most: number }[]>`select current_setting('max_connections')::int as most`
+  expect(await value(`${limit}{service="messaging"}`)).toBeLessThan(row?.most ?? 0)
+  expect(await value(`${limit}{service="messaging"}`)).toBeGreaterThan(before)
+})
+
 test('events that are dead are counted by consumer, those that failed for a while are not', async () => {
   await service.sql`
     insert into dead_events (consumer, event_id, subject, headers, payload, failures, dead, last_error)

@@ -17,16 +17,31 @@ const gauges: Gauges = {
     help: 'Connections of all instances of the service to Postgres, by what they do.',
     labelNames: ['state'],
   },
+  svc_database_server_connections: {
+    help: 'Connections that the Postgres server has, of whoever to whatever database.',
+  },
+  svc_database_server_connections_limit: {
+    help: 'How many it takes but for those that it keeps for superusers.',
+  },
   svc_database_reading_seconds: {
     help: 'How long this service waited for the reading of these gauges: pool and Postgres.',
   },
+}
+
+interface Row {
+  waiting: number
+  oldestSeconds: number
+  dead: Counted[]
+  connections: Counted[]
+  serverConnections: number
+  serverConnectionsLimit: number
 }
 
 /** What stands in the tables that every data service has. */
 export function readDatabase({ sql, name, probes }: Pick<DataService, 'sql' | 'name' | 'probes'>): void {
   readings(probes.metrics, 'database', gauges, async () => {
     const startedAt = performance.now()
-    const [row] = await sql<{ waiting: number; oldestSeconds: number; dead: Counted[]; connections: Counted[] }[]>`
+    const [row] = await sql<Row[]>`
       select
         (select count(*)::int from (
           select from outbox where published_at is null and refused is null limit ${mostCounted}
@@ -41,7 +56,10 @@ export function readDatabase({ sql, name, probes }: Pick<DataService, 'sql' | 'n
         (select coalesce(json_agg(c), '[]') from (
           select coalesce(state, 'unknown') as label, count(*) as count from pg_stat_activity
           where application_name = ${name} and usename = current_user group by 1
-        ) c) as connections
+        ) c) as connections,
+        (select coalesce(sum(numbackends), 0)::int from pg_stat_database) as server_connections,
+        current_setting('max_connections')::int - current_setting('superuser_reserved_connections')::int
+          as server_connections_limit
     `
     if (!row) return []
     return [
@@ -49,6 +67,8 @@ export function readDatabase({ sql, name, probes }: Pick<DataService, 'sql' | 'n
       { gauge: 'svc_outbox_oldest_seconds', value: row.oldestSeconds },
       ...row.dead.map(readingOf('svc_dead_events', 'consumer')),
       ...row.connections.map(readingOf('svc_database_connections', 'state')),
+      { gauge: 'svc_database_server_connections', value: row.serverConnections },
+      { gauge: 'svc_database_server_connections_limit', value: row.serverConnectionsLimit },
       { gauge: 'svc_database_reading_seconds', value: (performance.now() - startedAt) / 1_000 },
     ]
   })

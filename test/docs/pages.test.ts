@@ -65,6 +65,7 @@ test('what is not run says why, and is counted', () => {
     'docs/deploying.md sh',
     'docs/deploying.md sh',
     'docs/deploying.md sh',
+    'docs/deploying.md sh',
     'docs/onboarding.md sh',
     'docs/real-platform.md sh',
     'docs/real-platform.md sh',
@@ -78,6 +79,9 @@ test('what is not run says why, and is counted', () => {
     'docs/operations/backup-and-restore.md sql',
     'docs/operations/backup-and-restore.md sh',
     'docs/operations/backup-and-restore.md sh',
+    'docs/operations/upgrading.md sh',
+    'docs/operations/upgrading.md sh',
+    'docs/operations/upgrading.md sh',
     'docs/operations/upgrading.md sh',
   ])
 })
