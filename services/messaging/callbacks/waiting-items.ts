@@ -45,7 +45,10 @@ export async function takeItems(tx: TransactionSql, wants: Want[]): Promise<Item
     select i.lane as lane_id, i.seq, i.kind, i.attempts, i.item, i.received_at, s.organization_id, s.phone_number_id, s.account_id,
       s.phone_number as sender_phone, s.business_account_id
     from unnest(${lanes}::text[]) l
-    cross join lateral (select * from callback_items where lane = l order by seq limit ${batchItems}) i
+    -- A range of one lane: by equality, in the order of \`seq\`, all of the queue may be read (see \`firstOf\` of sends).
+    cross join lateral (
+      select * from callback_items where lane >= l and lane <= l order by lane, seq limit ${batchItems}
+    ) i
     cross join lateral (
       select organization_id, phone_number_id, account_id, phone_number, business_account_id from senders
       where phone_number_id = i.item -> 'metadata' ->> 'phone_number_id' and attached
