@@ -63,6 +63,7 @@ test('what is not run says why, and is counted', () => {
     'README.md sh',
     'docs/deploying.md sh',
     'docs/deploying.md sh',
+    'docs/deploying.md sql',
     'docs/deploying.md sh',
     'docs/deploying.md sh',
     'docs/deploying.md sh',
