@@ -23,7 +23,10 @@ beforeAll(async () => {
   for (const table of tables) await directory.sql.unsafe(`alter table ${table} set (autovacuum_enabled = false)`)
   await fill(directory.sql, number, 200_000)
   for (const crowd of [second, other]) await fill(directory.sql, crowd, 20_000)
-  for (const table of tables) await directory.sql.unsafe(`analyze ${table}`)
+  await directory.sql.begin(async (tx) => {
+    await tx`set local statement_timeout = '60s'`
+    await tx.unsafe(`analyze ${tables.join(', ')}`)
+  })
 }, 180_000)
 afterAll(() => directory.drop())
 
