@@ -40,8 +40,9 @@ export const importContacts: Handler<App, typeof contract> = async (app, { param
       entries.filter(({ action }) => action === 'remove').map((entry) => entry.wa_id),
       origin,
     )
-    await touchConversations(tx, organizationId, [...named, ...removed])
-    return { applied: entries.length, changed: [...named, ...removed] }
+    const ids = [...named, ...removed]
+    await touchConversations(tx, organizationId, ids)
+    return { applied: entries.length, changed: ids }
   })
   if (changed.length > 0) app.tellChanged(changed)
   return { applied }

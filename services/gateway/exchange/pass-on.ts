@@ -37,7 +37,8 @@ export function passOn(contract: Rpc, http: Http): Work {
       // What is known of the key may have grown too old meanwhile: while the body came, or in a frozen process.
       if (!isFresh(exchange.identity)) exchange.identity = await authenticate(app, exchange)
       exchange.deadline = performance.now() + waitMs
-      const header = { ...headerOf(exchange, params, key), refusal }
+      const header = headerOf(exchange, params, key)
+      if (refusal !== undefined) header.refusal = refusal
       const reply = await app.inFlight.during(() =>
         key === undefined
           ? ask(app, contract, header, body)
