@@ -1,8 +1,14 @@
 import { defineConfig } from 'vitest/config'
+import { keepFoldersInMemory } from './test/folders-in-memory.ts'
 import { LongestFirst } from './test/longest-first.ts'
 
 /** Some guarantees are about time, and a machine of CI may be busy with other things; at home a failure is a failure. */
 const retry = process.env['CI'] ? 2 : 0
+
+/** Files of a worker share their modules: loading them anew for each takes two thirds again of the time of all tests. */
+const isolate = false
+
+keepFoldersInMemory()
 
 export default defineConfig({
   test: {
@@ -24,6 +30,7 @@ export default defineConfig({
           expect: { poll: { timeout: 10_000 } },
           testTimeout: 30_000,
           retry,
+          isolate,
           hookTimeout: 60_000,
         },
       },
@@ -35,6 +42,7 @@ export default defineConfig({
           globalSetup: 'test/journeys/setup.ts',
           testTimeout: 60_000,
           retry,
+          isolate,
           hookTimeout: 120_000,
         },
       },
@@ -45,6 +53,7 @@ export default defineConfig({
           include: ['test/faults/*.test.ts'],
           testTimeout: 240_000,
           retry,
+          isolate,
           hookTimeout: 120_000,
         },
       },

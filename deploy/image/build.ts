@@ -109,6 +109,9 @@ function copy(rest: string, { image, context, stages }: Place) {
   }
 }
 
+/** Where pnpm has the files of the packages that are installed here. */
+const storeOfPackages = () => (JSON.parse(read('node_modules/.modules.yaml')) as { storeDir: string }).storeDir
+
 /** By a shell of this machine. What the registry has is taken from what is here already, where it is. */
 function runIn({ root, workdir }: Image, command: string) {
   const isRoot = process.getuid?.() === 0
@@ -123,6 +126,8 @@ function runIn({ root, workdir }: Image, command: string) {
       CI: 'true',
       npm_config_prefix: join(root, 'usr/local'),
       npm_config_prefer_offline: 'true',
+      // Left to itself pnpm makes a new, empty one where the folder is on another disk.
+      npm_config_store_dir: storeOfPackages(),
       // A second name of a file in the machine's own store would share its mode.
       npm_config_package_import_method: 'copy',
     },

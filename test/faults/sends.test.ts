@@ -68,7 +68,7 @@ test('a number that is throttled to 1 a second does not move the latency of 50 h
   await until(async () => expect(await platform.sent(phone)).toHaveLength(queued.length), 60_000)
 })
 
-/** From the acceptance to the platform, in milliseconds: three sends of each, spread over some seconds. */
+/** From the request's begin to the platform, in milliseconds: three sends of each, spread over some seconds. */
 async function latenciesOf(people: Person[]) {
   const ids = await Promise.all(
     people.map(async (person, n) => {
@@ -80,13 +80,13 @@ async function latenciesOf(people: Person[]) {
       return own
     }),
   )
-  const acceptedAt = new Map(history.accepted.map((one) => [one.id, one.acceptedAt]))
+  const startedAt = new Map(history.accepted.map((one) => [one.id, one.startedAt]))
   return until(async () => {
     const sent = (await Promise.all(people.map(({ phone }) => platform.sent(phone)))).flat()
     const wanted = new Set(ids.flat())
     const arrived = sent.filter(({ messageId }) => wanted.has(messageId))
     expect(arrived).toHaveLength(wanted.size)
-    return arrived.map(({ messageId, at }) => at - (acceptedAt.get(messageId) ?? 0)).toSorted((a, b) => a - b)
+    return arrived.map(({ messageId, at }) => at - (startedAt.get(messageId) ?? 0)).toSorted((a, b) => a - b)
   })
 }
 

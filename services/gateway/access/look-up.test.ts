@@ -1,9 +1,10 @@
-import { afterEach, expect, test, vi } from 'vitest'
+import { afterAll, afterEach, expect, test, vi } from 'vitest'
 import { createLookUp } from './look-up.ts'
 
 let now = 1_000
-vi.spyOn(performance, 'now').mockImplementation(() => now)
+const clock = vi.spyOn(performance, 'now').mockImplementation(() => now)
 afterEach(() => (now += 1_000_000))
+afterAll(() => clock.mockRestore())
 
 function question() {
   const { promise, resolve, reject } = Promise.withResolvers<{ value: string; keptMs: number }>()
