@@ -5,6 +5,7 @@ import { traceIdOf } from '@app/shared/tracing.ts'
 import type { App } from '../app.ts'
 import { pushRateHeaders } from '../limits/rate-headers.ts'
 import type { Exchange } from './exchange.ts'
+import { leave } from './leave.ts'
 import { bodyTimeoutMs, hasBody } from './read-body.ts'
 
 /** The bytes of a body; as text, one character for each byte (Latin-1), whatever they mean. */
@@ -41,8 +42,8 @@ function write(app: App, exchange: Exchange, status: number, body: Bytes, more: 
   const { raw } = exchange.request
   if (!raw.complete && hasBody(raw)) cutOffLate(raw)
   response.writeHead(status, headers)
-  if (typeof body !== 'string' && body.length > oneWriteBytes) response.end(body)
-  else response.end(latin1(body), 'latin1')
+  if (typeof body !== 'string' && body.length > oneWriteBytes) leave(response, body)
+  else leave(response, latin1(body), 'latin1')
 }
 
 /** Text and headers are one string, one write; bytes would be a second one. */
