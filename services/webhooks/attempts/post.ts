@@ -1,6 +1,10 @@
 import type { IncomingHttpHeaders } from 'node:http'
 import { failureOf, type NamedFailure } from '@app/shared/egress-error.ts'
+import { createSoon } from '@app/shared/soon.ts'
 import type { Dispatcher } from 'undici'
+
+/** Attempts that begin in one turn of the event loop leave one right after the other: 1.1 to 1.4 times the deliveries. */
+const soon = createSoon()
 
 /** DNS, TCP, TLS, headers and snippet together. */
 const attemptTimeoutMs = 15_000
@@ -64,12 +68,14 @@ export function post(dispatcher: Dispatcher, { url, headers, body, timeoutMs = a
       onResponseEnd: () => end(),
       onResponseError: (_controller, err) => end(err),
     }
-    try {
-      const path = `${pathname}${search}`
-      dispatcher.dispatch({ origin, path, method: 'POST', headers, body, headersTimeout: 0, bodyTimeout: 0 }, handler)
-    } catch (err) {
-      end(err)
-    }
+    soon(() => {
+      try {
+        const path = `${pathname}${search}`
+        dispatcher.dispatch({ origin, path, method: 'POST', headers, body, headersTimeout: 0, bodyTimeout: 0 }, handler)
+      } catch (err) {
+        end(err)
+      }
+    })
   })
 }
 
