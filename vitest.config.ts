@@ -5,9 +5,6 @@ import { LongestFirst } from './test/longest-first.ts'
 /** Some guarantees are about time, and a machine of CI may be busy with other things; at home a failure is a failure. */
 const retry = process.env['CI'] ? 2 : 0
 
-/** Files of a worker share their modules: loading them anew for each takes two thirds again of the time of all tests. */
-const isolate = false
-
 keepFoldersInMemory()
 
 export default defineConfig({
@@ -30,7 +27,8 @@ export default defineConfig({
           expect: { poll: { timeout: 10_000 } },
           testTimeout: 30_000,
           retry,
-          isolate,
+          // Files of a worker share their modules: loading them anew for each takes two thirds again of the time of all.
+          isolate: false,
           hookTimeout: 60_000,
         },
       },
@@ -42,7 +40,6 @@ export default defineConfig({
           globalSetup: 'test/journeys/setup.ts',
           testTimeout: 60_000,
           retry,
-          isolate,
           hookTimeout: 120_000,
         },
       },
@@ -53,7 +50,6 @@ export default defineConfig({
           include: ['test/faults/*.test.ts'],
           testTimeout: 240_000,
           retry,
-          isolate,
           hookTimeout: 120_000,
         },
       },

@@ -130,9 +130,9 @@ test('the schemas, the stream and every service come up with what the file sets,
     )
   }
   for (const service of services) {
-    await expect.poll(() => state(service), { timeout: 20_000, message: service.name }).toBe('ok\n')
+    await expect.poll(() => state(service), { timeout: 60_000, message: service.name }).toBe('ok\n')
   }
-}, 60_000)
+}, 120_000)
 
 const checkedPathOf = (name: string) =>
   /127\.0\.0\.1:9000(\/[^"]*)/.exec(file.services[name]?.healthcheck?.test.at(-1) ?? '')?.[1]

@@ -1,9 +1,11 @@
 import { afterAll, beforeAll, beforeEach, expect, test } from 'vitest'
 import { admin } from './admin.ts'
 import { client, type Json, newPhone, until } from './client.ts'
+import { newOrganization } from './organization.ts'
 import { type Receiver, startReceiver } from './receiver.ts'
 
-const { api, inbound } = client()
+const shared = client()
+let own: Awaited<ReturnType<typeof newOrganization>>
 let receiver: Receiver
 let id: string
 let strangerKey: string
@@ -11,6 +13,7 @@ const since = new Date(Date.now() - 60_000).toISOString()
 
 beforeAll(async () => {
   receiver = await startReceiver()
+  own = await newOrganization()
   const { id: organization } = await admin('organization', 'create', '--name', 'Stranger')
   strangerKey = (await admin('key', 'create', '--organization', organization, '--label', 'test')).key
 })
@@ -23,16 +26,24 @@ beforeEach(async () => {
   return async () => void (await api('DELETE', `/webhook_subscriptions/${id}`))
 })
 
+const api: typeof shared.api = (method, path, options = {}) => shared.api(method, path, { key: own.key, ...options })
+
+/** Somebody writes; answers the event's id. */
+async function inbound(text: string): Promise<string> {
+  const message = { from: newPhone().replace('+', ''), type: 'text', text: { body: text } }
+  return (await shared.control('/control/inbound', { phone_number_id: own.phone, message })).id
+}
+
 const start = (body: object = {}, options = {}) =>
   api('POST', '/webhook_deliveries/replays', { body: { subscription_id: id, since, ...body }, ...options })
 const gotIds = () => receiver.deliveries.map(({ headers }) => headers['x-svc-event-id'])
 const deliveries = async (query: string): Promise<Json[]> =>
   (await api('GET', `/webhook_deliveries?subscription_id=${id}&limit=100${query}`)).body.data
 
-/** Events that come while the subscription is disabled: dead, and never tried. Those of other journeys are among them. */
+/** Events that come while the subscription is disabled: dead, and never tried. */
 async function missed(count: number) {
   await admin('webhook', 'disable', id)
-  const events = await Promise.all(Array.from({ length: count }, () => inbound(newPhone(), 'missed')))
+  const events = await Promise.all(Array.from({ length: count }, () => inbound('missed')))
   await until(async () => {
     const dead = await deliveries('&status=dead')
     expect(dead.map((one) => one.event_id)).toEqual(expect.arrayContaining(events))
@@ -97,7 +108,7 @@ test('a delivery is replayed by itself, and once for a repeated key', async () =
 test('a held delivery cannot be replayed, and only one replay runs at a time, which can be cancelled', async () => {
   await missed(8)
   await api('PATCH', `/webhook_subscriptions/${id}`, { body: { status: 'paused' } })
-  await inbound(newPhone(), 'held')
+  await inbound('held')
   await until(async () => expect((await deliveries('&status=pending')).length).toBeGreaterThan(0))
   const [pending] = await deliveries('&status=pending')
   expect(await api('POST', `/webhook_deliveries/${pending.id}/replay`)).toMatchObject({
