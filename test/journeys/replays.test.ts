@@ -26,7 +26,7 @@ beforeEach(async () => {
   return async () => void (await api('DELETE', `/webhook_subscriptions/${id}`))
 })
 
-const api: typeof shared.api = (method, path, options = {}) => shared.api(method, path, { key: own.key, ...options })
+const api: typeof shared.api = (method, path, options) => shared.api(method, path, { key: own.key, ...options })
 
 /** Somebody writes; answers the event's id. */
 async function inbound(text: string): Promise<string> {
