@@ -14,8 +14,8 @@ export function keepFoldersInMemory(): void {
   if (bavail * bsize >= leastFreeBytes) process.env['TMPDIR'] = memory
 }
 
-/** Container engines forbid to run what lies there, and a test runs the programs of an image. */
+/** Container engines forbid to run what lies there, and a test runs the programs of an image. The last mount is what is seen. */
 function isForDataAlone() {
-  const [, options = ''] = / \/dev\/shm \S+ (\S+)/.exec(readFileSync('/proc/mounts', 'utf8')) ?? []
-  return options.split(',').includes('noexec')
+  const mounts = readFileSync('/proc/mounts', 'utf8').matchAll(/ \/dev\/shm \S+ (\S+)/g)
+  return [...mounts].at(-1)?.[1]?.split(',').includes('noexec') ?? false
 }
