@@ -7,6 +7,7 @@ import { streamName } from '@app/shared/stream.ts'
 import postgres from 'postgres'
 import { afterAll, beforeAll, expect, test } from 'vitest'
 import { readPage } from '../docs/pages.ts'
+import { callbackOf } from '../journeys/callback-of.ts'
 import { adminOf } from '../journeys/admin.ts'
 import { clientOf, type Json, until } from '../journeys/client.ts'
 import { type Receiver, startReceiver } from '../journeys/receiver.ts'
@@ -87,33 +88,16 @@ const signalWebhooks = (signal: NodeJS.Signals) =>
   process.kill(stack?.read().services['webhooks']?.[0]?.pid ?? 0, signal)
 
 /** The platform's status of a send of before its own restart; it carries our id, as that of every send does. */
-const tellStatus = ({ control, phone }: Client, sent: Json, status: string) =>
-  control('/control/callbacks', {
-    object: 'whatsapp_business_account',
-    entry: [
-      {
-        id: '1',
-        changes: [
-          {
-            field: 'messages',
-            value: {
-              messaging_product: 'whatsapp',
-              metadata: { display_phone_number: '15550001111', phone_number_id: phone },
-              statuses: [
-                {
-                  id: sent.id,
-                  status,
-                  timestamp: `${Math.floor(Date.now() / 1000)}`,
-                  recipient_id: sent.body.to.replace('+', ''),
-                  biz_opaque_callback_data: sent.body.biz_opaque_callback_data,
-                },
-              ],
-            },
-          },
-        ],
-      },
-    ],
-  })
+const tellStatus = ({ control, phone }: Client, sent: Json, status: string) => {
+  const told = {
+    id: sent.id,
+    status,
+    timestamp: `${Math.floor(Date.now() / 1000)}`,
+    recipient_id: sent.body.to.replace('+', ''),
+    biz_opaque_callback_data: sent.body.biz_opaque_callback_data,
+  }
+  return control('/control/callbacks', callbackOf(phone, { statuses: [told] }))
+}
 
 /** What was there at the moment of the dump. */
 interface Moment {

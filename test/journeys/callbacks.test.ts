@@ -3,6 +3,7 @@ import { readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { request } from 'undici'
 import { expect, inject, test } from 'vitest'
+import { callbackOf } from './callback-of.ts'
 import { client, newPhone, until } from './client.ts'
 
 const { api, phone, control, inbound, sendText } = client()
@@ -32,25 +33,7 @@ const message = (from: string, id: string, body: string) => ({
 })
 
 const envelope = (from: string, messages: object[]) =>
-  JSON.stringify({
-    object: 'whatsapp_business_account',
-    entry: [
-      {
-        id: '1',
-        changes: [
-          {
-            field: 'messages',
-            value: {
-              messaging_product: 'whatsapp',
-              metadata: { display_phone_number: '15550001111', phone_number_id: phone },
-              contacts: [{ profile: { name: 'Many' }, wa_id: from.slice(1) }],
-              messages,
-            },
-          },
-        ],
-      },
-    ],
-  })
+  JSON.stringify(callbackOf(phone, { contacts: [{ profile: { name: 'Many' }, wa_id: from.slice(1) }], messages }))
 
 test('the verification handshake answers the challenge for the right token alone', async () => {
   const ask = async (token: string) => {
