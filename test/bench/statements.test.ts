@@ -1,7 +1,13 @@
 import { expect, test } from 'vitest'
 import { addStatements, costsOfOne, spentBetween } from './statements.ts'
 
-const statement = (name: string, calls: number, totalMs: number, rows = calls) => ({ name, calls, totalMs, rows })
+const statement = (name: string, calls: number, totalMs: number, rows = calls) => ({
+  name,
+  calls,
+  totalMs,
+  planMs: totalMs / 4,
+  rows,
+})
 
 test('tells what was spent between two readings, costliest first, of statements that ran', () => {
   const before = [statement('a', 10, 5), statement('b', 3, 3)]
@@ -21,7 +27,7 @@ test('shares them out between what was done', () => {
     1000,
   )
   expect(title).toBe('SQL of a send: 40 µs in statements')
-  expect(first).toMatch(/^ +30\.0 µs +75 % +0\.50 calls +2\.0 rows each  insert$/)
-  expect(second).toMatch(/^ +10\.0 µs +25 % +0\.25 calls +1\.0 rows each  commit$/)
+  expect(first).toMatch(/^ +30\.0 µs +75 % +7\.5 planned +0\.50 calls +2\.0 rows each  insert$/)
+  expect(second).toMatch(/^ +10\.0 µs +25 % +2\.5 planned +0\.25 calls +1\.0 rows each  commit$/)
   expect(costsOfOne('a send', [], 1000)).toEqual([])
 })

@@ -3,31 +3,39 @@ export interface Statement {
   /** Role and text: what it is told by. */
   name: string
   calls: number
-  /** In which the server was at it: work, and waits for locks and for the disk. */
+  /** In which the server was at it: plans, work, and waits for locks and for the disk. */
   totalMs: number
+  /** Of these, the making of its plan. */
+  planMs: number
   rows: number
 }
 
 /** Shown of the costliest. */
 const shown = 25
 
+const nothing = { calls: 0, totalMs: 0, planMs: 0, rows: 0 }
+
+/** `statement`, with `times` as much of `other`. */
+const plus = (statement: Statement, times: 1 | -1, other: Omit<Statement, 'name'>): Statement => ({
+  name: statement.name,
+  calls: statement.calls + times * other.calls,
+  totalMs: statement.totalMs + times * other.totalMs,
+  planMs: statement.planMs + times * other.planMs,
+  rows: statement.rows + times * other.rows,
+})
+
 /** What was spent between two readings, costliest first. */
 export function spentBetween(before: Statement[], after: Statement[]): Statement[] {
   const known = new Map(before.map((statement) => [statement.name, statement]))
-  const spent = after.map(({ name, calls, totalMs, rows }) => {
-    const { calls: oldCalls = 0, totalMs: oldMs = 0, rows: oldRows = 0 } = known.get(name) ?? {}
-    return { name, calls: calls - oldCalls, totalMs: totalMs - oldMs, rows: rows - oldRows }
-  })
+  const spent = after.map((statement) => plus(statement, -1, known.get(statement.name) ?? nothing))
   return byCost(spent.filter(({ calls }) => calls > 0))
 }
 
 /** Several times together. */
 export function addStatements(times: Statement[][]): Statement[] {
   const sums = new Map<string, Statement>()
-  for (const { name, calls, totalMs, rows } of times.flat()) {
-    const sum = sums.get(name) ?? { name, calls: 0, totalMs: 0, rows: 0 }
-    sums.set(name, { name, calls: sum.calls + calls, totalMs: sum.totalMs + totalMs, rows: sum.rows + rows })
-  }
+  for (const statement of times.flat())
+    sums.set(statement.name, plus(statement, 1, sums.get(statement.name) ?? nothing))
   return byCost([...sums.values()])
 }
 
@@ -38,10 +46,11 @@ export function costsOfOne(title: string, statements: Statement[], count: number
   if (statements.length === 0) return []
   const micros = (ms: number) => (ms * 1000) / count
   const all = micros(statements.reduce((sum, { totalMs }) => sum + totalMs, 0))
-  const lines = statements.slice(0, shown).map(({ name, calls, totalMs, rows }) => {
+  const lines = statements.slice(0, shown).map(({ name, calls, totalMs, planMs, rows }) => {
     const numbers = [
       `${micros(totalMs).toFixed(1)} µs`.padStart(12),
       `${((100 * micros(totalMs)) / all).toFixed(0)} %`.padStart(5),
+      `${micros(planMs).toFixed(1)} planned`.padStart(16),
       `${(calls / count).toFixed(2)} calls`.padStart(12),
       `${(rows / calls).toFixed(1)} rows each`.padStart(16),
     ]
