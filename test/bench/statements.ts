@@ -58,3 +58,11 @@ export function costsOfOne(title: string, statements: Statement[], count: number
   })
   return [`SQL of ${title}: ${all.toFixed(0)} µs in statements`, ...lines]
 }
+
+/** The same of bursts, each with what its statements cost. */
+export const costsOfBursts = (title: string, bursts: Array<{ requests: number; statements?: Statement[] }>): string[] =>
+  costsOfOne(
+    title,
+    addStatements(bursts.map(({ statements = [] }) => statements)),
+    bursts.reduce((sum, { requests }) => sum + requests, 0),
+  )

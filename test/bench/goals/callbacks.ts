@@ -6,6 +6,7 @@ import { type RequestToSend, writeRequests } from '../load/wrk.ts'
 import { drain } from '../project/backlog.ts'
 import { statusBodies } from '../project/statuses.ts'
 import { alternate, throughput } from '../rounds.ts'
+import { costsOfBursts, spentBetween } from '../statements.ts'
 import { postgresOf } from './floor-roots.ts'
 import type { Goal } from './goal.ts'
 
@@ -39,14 +40,18 @@ export const measureCallbacks: Goal = async (bench) => {
       floor: (seconds) => burst(toFloor, connections, seconds, floorRoots),
       project: async (seconds) => {
         const requests = writeRequests(folder, 'callbacks', origin, next(seconds))
+        const before = await bench.statements()
         const result = await burst(requests, connections, seconds, allRoots(project))
         await drain(project)
-        return result
+        return { ...result, statements: spentBetween(before, await bench.statements()) }
       },
     })
     return {
       figures: [throughput('callbacks', loads.project, loads.floor)],
-      notes: cpuNotes('an upstream callback', loads),
+      notes: [
+        ...cpuNotes('an upstream callback', loads),
+        ...costsOfBursts('a callback, until nothing is left to do', loads.project),
+      ],
       details: loads,
     }
   } finally {

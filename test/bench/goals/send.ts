@@ -7,7 +7,7 @@ import { median } from '../median.ts'
 import { cpuBetween, cpuMsOf } from '../processes.ts'
 import { type Backlog, backlogOf, drain } from '../project/backlog.ts'
 import { sendRequests } from '../project/send-requests.ts'
-import { addStatements, costsOfOne, spentBetween, type Statement } from '../statements.ts'
+import { costsOfBursts, spentBetween, type Statement } from '../statements.ts'
 import { alternate, compare, msText, throughput } from '../rounds.ts'
 import { postgresOf } from './floor-roots.ts'
 import type { Goal } from './goal.ts'
@@ -62,7 +62,7 @@ export const measureSend: Goal = async (bench) => {
         coldNote('c=64', at64.project, recipients.length),
         backlogNote('c=64', at64.project),
         backlogNote('c=256', at256.project),
-        ...statementNotes('a send, c=64, until it is at the platform', at64.project),
+        ...costsOfBursts('a send, c=64, until it is at the platform', at64.project),
       ],
       details: { at64, at256, at1 },
     }
@@ -98,13 +98,4 @@ function backlogNote(title: string, bursts: Send[]) {
   const most = median(bursts.map(({ backlog }) => backlog?.sends ?? 0))
   const accepted = median(bursts.map(({ requests }) => requests))
   return `backlog at the end of a send measurement, ${title}: ${most} of ${accepted} sends queued`
-}
-
-function statementNotes(title: string, sends: Send[]) {
-  const statements = addStatements(sends.map((send) => send.statements ?? []))
-  return costsOfOne(
-    title,
-    statements,
-    sends.reduce((sum, { requests }) => sum + requests, 0),
-  )
 }
