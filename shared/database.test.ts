@@ -1,5 +1,6 @@
 import { setTimeout as sleep } from 'node:timers/promises'
 import { afterAll, beforeAll, expect, onTestFinished, test } from 'vitest'
+import { createTestDatabase } from '@app/test/database.ts'
 import { startProxy } from '@app/test/faults/nemesis/proxy.ts'
 import { testService, type TestService } from '@app/test/service.ts'
 import { isDatabaseAway, openDatabase, type Sql, type TransactionSql } from './database.ts'
@@ -28,6 +29,15 @@ test('a query that fails rejects, is caught, and ends its transaction', async ()
   await expect(sql`select 1 / 0`.finally(() => (ended = true))).rejects.toThrow('division by zero')
   expect(ended).toBe(true)
   await expect(sql.begin((tx) => [tx`select 1`, tx`select 1 / 0`])).rejects.toThrow('division by zero')
+})
+
+test('nothing is compiled, whatever the server does for others', async () => {
+  const { sql, admin, drop } = await createTestDatabase('messaging')
+  onTestFinished(drop)
+  const [row] = await admin<{ name: string }[]>`select current_database() as name`
+  await admin`alter database ${admin(row?.name ?? '')} set jit = on`
+  // Its first session begins here.
+  expect([...(await sql`show jit`)]).toEqual([{ jit: 'off' }])
 })
 
 test('a query goes to the session that was busy last, so that few are used, whose plans are made', async () => {
