@@ -44,6 +44,11 @@ const refusalOf = (kept: Promise<unknown>) =>
 
 const stored = () =>
   readdirSync(app.mediaDir, { recursive: true, withFileTypes: true }).filter((entry) => entry.isFile()).length
+const isStored = async (fileKey: string) => {
+  const file = await app.media.store.open(fileKey)
+  file?.destroy()
+  return file !== null
+}
 const countOf = async (table: string) =>
   Number((await app.sql<{ count: string }[]>`select count(*) from ${app.sql(table)}`)[0]?.count)
 
@@ -168,10 +173,8 @@ describe('an id', () => {
     await sweepMedia(app.sql)
     expect(await named()).toEqual([used.id])
     const sweep = startFileSweep(app)
-    await expect.poll(() => app.media.store.open(unused.fileKey)).toBeNull()
-    const kept = await app.media.store.open(used.fileKey)
-    expect(kept).not.toBeNull()
-    kept?.destroy()
+    await expect.poll(() => isStored(unused.fileKey)).toBe(false)
+    expect(await isStored(used.fileKey)).toBe(true)
 
     await app.sql.begin(async (tx) => {
       await tx`delete from messages where media_id = ${used.id}`
@@ -179,7 +182,7 @@ describe('an id', () => {
     })
     expect(await named()).toEqual([])
     sweep.wake()
-    await expect.poll(() => app.media.store.open(used.fileKey)).toBeNull()
+    await expect.poll(() => isStored(used.fileKey)).toBe(false)
     await sweep.stop()
   })
 
@@ -197,10 +200,8 @@ describe('an id', () => {
     await app.media.store.put(other, (async function* () {})())
     await app.sql`update unclaimed_files set due_at = now() where file_key = ${other}`
     const sweep = startFileSweep(app)
-    await expect.poll(() => app.media.store.open(other)).toBeNull()
+    await expect.poll(() => isStored(other)).toBe(false)
     await sweep.stop()
-    const kept = await app.media.store.open(fileKey)
-    expect(kept).not.toBeNull()
-    kept?.destroy()
+    expect(await isStored(fileKey)).toBe(true)
   })
 })

@@ -31,8 +31,9 @@ export async function uploadToPlatform(
   { phoneNumberId, token }: { phoneNumberId: string; token: string },
   file: StoredFile,
 ): Promise<UploadResult> {
+  let bytes: Readable | null = null
   try {
-    const bytes = await media.store.open(file.fileKey)
+    bytes = await media.store.open(file.fileKey)
     if (!bytes) return { kind: 'refused', code: 131053, details: 'The file is not stored any more.' }
     const { head, tail, contentType } = formOf(file)
     const { statusCode, body } = await request(upstream.urlOf(`/${phoneNumberId}/media`, token), {
@@ -50,6 +51,9 @@ export async function uploadToPlatform(
     return read(statusCode, await body.text())
   } catch (err) {
     return { kind: 'unreachable', details: err instanceof Error ? err.message : String(err) }
+  } finally {
+    // Of an upload that failed before its bytes nobody has begun to read them, and nobody else would close them.
+    bytes?.on('error', () => {}).destroy()
   }
 }
 

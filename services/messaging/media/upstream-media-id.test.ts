@@ -1,11 +1,13 @@
 import { randomBytes } from 'node:crypto'
 import type { ServerResponse } from 'node:http'
+import { Readable } from 'node:stream'
 import { newId } from '@app/shared/ids.ts'
 import { afterAll, beforeAll, beforeEach, expect, test } from 'vitest'
 import { organizationId, phoneNumberId, type TestMessaging, testMessaging } from '../testing/app.ts'
 import { json } from '../testing/media-platform.ts'
 import { insertMedia } from './media.ts'
 import { claimFile, reserveFile } from './unclaimed-files.ts'
+import { uploadToPlatform } from './upload-to-platform.ts'
 import { upstreamMediaId } from './upstream-media-id.ts'
 
 let app: TestMessaging
@@ -112,4 +114,14 @@ test.each<[string, (response: ServerResponse) => unknown]>([
 
 test('a file that is gone is refused', async () => {
   expect(await ask(newId('med'))).toMatchObject({ kind: 'refused', code: 131053 })
+})
+
+test('a file whose upload never gets to its bytes is closed', async () => {
+  const bytes = Readable.from([randomBytes(10)])
+  const media = { ...app.media, store: { ...app.media.store, open: async () => bytes } }
+  const upstream = { ...app.upstream, urlOf: () => 'http://127.0.0.1:1/nobody-listens' }
+  const file = { fileKey: 'any', mimeType: 'image/png', size: 10, filename: null }
+  const result = await uploadToPlatform({ upstream, media }, { phoneNumberId, token: 'token' }, file)
+  expect(result).toMatchObject({ kind: 'unreachable' })
+  expect(bytes.destroyed).toBe(true)
 })
