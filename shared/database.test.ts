@@ -31,13 +31,15 @@ test('a query that fails rejects, is caught, and ends its transaction', async ()
   await expect(sql.begin((tx) => [tx`select 1`, tx`select 1 / 0`])).rejects.toThrow('division by zero')
 })
 
-test('nothing is compiled, whatever the server does for others', async () => {
+test('nothing is compiled, and an index is cheap, whatever the server does for others', async () => {
   const { sql, admin, drop } = await createTestDatabase('messaging')
   onTestFinished(drop)
   const [row] = await admin<{ name: string }[]>`select current_database() as name`
   await admin`alter database ${admin(row?.name ?? '')} set jit = on`
+  await admin`alter database ${admin(row?.name ?? '')} set random_page_cost = 4`
   // Its first session begins here.
   expect([...(await sql`show jit`)]).toEqual([{ jit: 'off' }])
+  expect([...(await sql`show random_page_cost`)]).toEqual([{ randomPageCost: '1.1' }])
 })
 
 test('a query goes to the session that was busy last, so that few are used, whose plans are made', async () => {
