@@ -1,5 +1,6 @@
 import { type ChildProcess, spawn } from 'node:child_process'
 import { once } from 'node:events'
+import { join } from 'node:path'
 import { call, systemCaller } from '@app/shared/ask.ts'
 import { contactCreated, listContacts } from '@app/shared/contracts/contacts.ts'
 import { getConversation } from '@app/shared/contracts/conversations.ts'
@@ -29,7 +30,7 @@ afterAll(async () => {
 })
 
 const run = (env: NodeJS.ProcessEnv) =>
-  spawn(process.execPath, [new URL('main.ts', import.meta.url).pathname], {
+  spawn(process.execPath, [join(import.meta.dirname, 'main.ts')], {
     env: { LOG_LEVEL: 'warn', ...env },
     stdio: ['ignore', 'inherit', 'pipe'],
   })

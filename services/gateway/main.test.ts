@@ -1,6 +1,7 @@
 import { type ChildProcess, type ChildProcessByStdio, spawn } from 'node:child_process'
 import { once } from 'node:events'
 import { tmpdir } from 'node:os'
+import { join } from 'node:path'
 import { createInterface } from 'node:readline'
 import type { Readable } from 'node:stream'
 import { start } from '@app/shared/service.ts'
@@ -40,7 +41,7 @@ const settings = {
 }
 
 function run(env: NodeJS.ProcessEnv) {
-  const child = spawn(process.execPath, [new URL('main.ts', import.meta.url).pathname], {
+  const child = spawn(process.execPath, [join(import.meta.dirname, 'main.ts')], {
     env,
     stdio: ['ignore', 'pipe', 'pipe'],
   }) as ChildProcessByStdio<null, Readable, Readable>

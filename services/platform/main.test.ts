@@ -1,5 +1,6 @@
 import { type ChildProcess, spawn } from 'node:child_process'
 import { once } from 'node:events'
+import { join } from 'node:path'
 import { call, systemCaller } from '@app/shared/ask.ts'
 import { authenticateKey, createKey, createOrganization, getMe, listAccounts } from '@app/shared/contracts/platform.ts'
 import { testService, type TestService } from '@app/test/service.ts'
@@ -28,7 +29,7 @@ afterAll(async () => {
 })
 
 const run = (env: NodeJS.ProcessEnv) =>
-  spawn(process.execPath, [new URL('main.ts', import.meta.url).pathname], {
+  spawn(process.execPath, [join(import.meta.dirname, 'main.ts')], {
     env: { LOG_LEVEL: 'warn', ...env },
     stdio: ['ignore', 'inherit', 'pipe'],
   })
