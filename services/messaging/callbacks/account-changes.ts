@@ -10,7 +10,8 @@ const AccountValue = z.looseObject({
   display_phone_number: z.string().optional().catch(undefined),
 })
 
-const Errors = z.object({ errors: z.array(z.looseObject({ code: z.int() })) })
+/** One without a code tells nothing, and holds up none beside it. */
+const Errors = z.object({ errors: z.array(z.looseObject({ code: z.int() }).nullable().catch(null)) })
 
 /** What bears on the state of an account goes to platform, which owns accounts and asks the upstream how it is now. */
 export async function reportAccount(core: Core, change: Change): Promise<boolean> {
@@ -23,7 +24,7 @@ export async function reportAccount(core: Core, change: Change): Promise<boolean
 
 /** Errors of a number that belong to no message, such as a token that is no longer taken. */
 export async function reportErrors(core: Core, change: Change): Promise<boolean> {
-  const codes = new Set(Errors.parse(change.value).errors.map(({ code }) => code))
+  const codes = new Set(Errors.parse(change.value).errors.flatMap((error) => error?.code ?? []))
   logChange(core, change)
   await tell(
     core,

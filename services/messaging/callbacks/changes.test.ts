@@ -59,8 +59,10 @@ test('a change of an account is reported for the number that it shows, else for 
   ])
 })
 
-test('errors of a number without a message are reported by their codes, once each', async () => {
-  await platform.numberChange('messages', { errors: [{ code: 131031 }, { code: 131031 }, { code: 190 }] })
+test('errors of a number without a message are reported by their codes, once each; one without a code holds up none', async () => {
+  await platform.numberChange('messages', {
+    errors: [{ code: 131031 }, { title: 'none' }, null, { code: 131031 }, { code: 190 }],
+  })
   const about = { phone_number_id: phoneNumberId, business_account_id: businessAccountId, change: null }
   expect(await reports()).toEqual([
     { ...about, code: 131031 },
