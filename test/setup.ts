@@ -58,9 +58,16 @@ const passwordsOf = () =>
     string
   >
 
+/** As the databases of others sort and compare, when it is named; else by bytes, as those that we make. */
+function localeOf(name: string | undefined) {
+  if (!name) return ''
+  if (!/^[\w-]+$/.test(name)) throw new Error(`TEST_ICU_LOCALE is no locale: ${name}`)
+  return `template template0 locale_provider icu icu_locale '${name}'`
+}
+
 async function createTemplate(adminUrl: string, passwords: Record<DataServiceName, string>) {
   const sql = postgres(adminUrl, { max: 1 })
-  await sql`create database ${sql(template)}`
+  await sql.unsafe(`create database ${template} ${localeOf(process.env['TEST_ICU_LOCALE'])}`)
   await sql.end()
   const url = new URL(adminUrl)
   url.pathname = `/${template}`
