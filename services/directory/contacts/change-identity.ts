@@ -65,7 +65,7 @@ async function write(
   const isWritten = await sql.begin(async (tx) => {
     const written = await tx`
       update contacts set phone_number = ${after.phoneNumber}, wa_id = ${after.waId}, bsuid = ${after.bsuid},
-        parent_bsuid = ${after.parentBsuid}, updated_at = now()
+        parent_bsuid = ${after.parentBsuid}, updated_at = clock_timestamp()
       where organization_id = ${organizationId} and id = ${contact.id} and deleted_at is null
         and (phone_number, wa_id, bsuid, parent_bsuid) is not distinct from
           (${contact.phoneNumber}, ${contact.waId}, ${contact.bsuid}, ${contact.parentBsuid})

@@ -35,7 +35,7 @@ export async function mergeConversations(
   const [live, ...over] = open
   if (!live) return null
   await tx`
-    update conversations set contact_id = ${survivorId}, merged_into = ${live.id}, unread_count = 0, updated_at = now()
+    update conversations set contact_id = ${survivorId}, merged_into = ${live.id}, unread_count = 0, updated_at = greatest(updated_at, now())
     where organization_id = ${organizationId} and id = any(${all.map(({ id }) => id)}::text[]) and id <> ${live.id}
   `
   const assignedTo = open.find((row) => row.assignedTo !== null)?.assignedTo ?? null
@@ -44,7 +44,7 @@ export async function mergeConversations(
   await tx`
     update conversations set contact_id = ${survivorId}, assigned_to = ${assignedTo}, unread_count = ${unread},
       last_inbound_at = ${lastInboundAt}, last_message_at = ${latest(open.map((row) => row.lastMessageAt))},
-      updated_at = now()
+      updated_at = greatest(updated_at, now())
     where organization_id = ${organizationId} and id = ${live.id}
   `
   const overIds = over.map(({ id }) => id)
