@@ -1,6 +1,7 @@
 import { afterAll, beforeAll, expect, test } from 'vitest'
 import { eventsOf, everywhere, newNumber, testDirectory, type TestDirectory } from '../testing/app.ts'
 import { telling } from '../testing/changes.ts'
+import { managing } from '../testing/managing.ts'
 import { sweepIdentityChanges } from './change-identity.ts'
 
 let directory: TestDirectory
@@ -51,6 +52,18 @@ test('a user id is replaced, told once, and the next message is of the same cont
     },
   ])
   expect((await number.inbound({ bsuid: 'US.2' })).contact.id).toBe(contact.id)
+})
+
+test('what the person wrote under the new number before is open in the conversation that goes on', async () => {
+  const number = await newTold()
+  const before = await number.inbound({ wa_id: ana })
+  const { updateConversation } = managing(directory.app, { ...number, teamId: number.state.team_id })
+  const eva = '15550654321'
+  await updateConversation(before.conversation.id, { status: 'resolved' })
+  await number.inbound({ wa_id: eva })
+  const { conversation } = await number.change('1', { wa_id: ana }, { wa_id: eva })
+  expect(conversation).toMatchObject({ id: before.conversation.id, status: 'open' })
+  expect(await number.getConversation(before.conversation.id)).toMatchObject({ status: 'open', unread_count: 2 })
 })
 
 test('two changes in the wrong order end at the newest', async () => {
