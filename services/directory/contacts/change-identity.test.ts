@@ -61,8 +61,8 @@ test('what the person wrote under the new number before is open in the conversat
   const eva = '15550654321'
   await updateConversation(before.conversation.id, { status: 'resolved' })
   await number.inbound({ wa_id: eva })
-  const { conversation } = await number.change('1', { wa_id: ana }, { wa_id: eva })
-  expect(conversation).toMatchObject({ id: before.conversation.id, status: 'open' })
+  const changed = await number.change('1', { wa_id: ana }, { wa_id: eva })
+  expect(changed).toMatchObject({ conversation: { id: before.conversation.id, status: 'open' } })
   expect(await number.getConversation(before.conversation.id)).toMatchObject({ status: 'open', unread_count: 2 })
 })
 
