@@ -4,7 +4,7 @@ import type { App } from '../app.ts'
 import { mergeConversations } from '../conversations/merge-conversations.ts'
 import { factColumns, type Facts, recordUpdated } from './contact-events.ts'
 import { forgotten } from './forget-contacts.ts'
-import { identitiesOf } from './identities.ts'
+import { freeNumber, identitiesOf } from './identities.ts'
 import { identityUpdated, type Origin } from './identity-updated.ts'
 import { learn, type Profile, type Sender } from './sender.ts'
 
@@ -44,6 +44,7 @@ export async function mergeContacts(
       where organization_id = ${origin.organizationId} and id = any(${goneIds}::text[])
     `
     const contacts = await update(tx, origin, after)
+    if (filled.phoneNumber !== after.phoneNumber) await freeNumber(tx, origin, survivorId, filled.phoneNumber)
     await addNames(tx, origin, survivorId, sender)
     await record(tx, [identityUpdated(survivorId, survivor, after, origin)])
     const changed = (['name', 'email', 'metadata'] as const).filter((field) => survivor[field] !== after[field])
