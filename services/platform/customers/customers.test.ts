@@ -107,6 +107,20 @@ test('a change that waited for another one keeps it', async () => {
   expect(await get(organizationId, id)).toMatchObject({ name: 'Renamed', email: 'a@b.example', metadata: { a: 1 } })
 })
 
+test("many changes at once leave connections to another organization's", async () => {
+  const organizationId = await newOrganization(it.app)
+  const other = await newOrganization(it.app)
+  const id = await newCustomer(it.app, organizationId)
+  let changes: Promise<unknown>[] = []
+  await it.app.sql.begin(async (tx) => {
+    await tx`select id from organizations where id = ${organizationId} for no key update`
+    changes = Array.from({ length: 30 }, (_, n) => update(organizationId, id, { name: `${n}` }))
+    changes.push(...Array.from({ length: 10 }, () => create(organizationId, { name: 'x' })))
+    expect((await list(other, {})).data).toEqual([])
+  })
+  expect(await Promise.all(changes)).toHaveLength(40)
+})
+
 test('messaging refuses and directory knows before a suspension, a rename or an archive answers', async () => {
   const organizationId = await newOrganization(it.app)
   const id = await newCustomer(it.app, organizationId)
