@@ -60,7 +60,12 @@ export function versionOfData({ cluster }: PostgresData): string | undefined {
   return existsSync(file) ? readFileSync(file, 'utf8').trim() : undefined
 }
 
-/** Makes an empty cluster, whole or not at all: text in UTF-8, sorted by bytes, so that ids sort by their time. */
+/** Text in UTF-8, sorted by bytes, so that ids sort by their time. */
+const byBytes = ['--encoding=UTF8', '--locale=C']
+/** And with the upper and lower case of all letters: `C` alone knows those of ASCII. */
+export const locale = [...byBytes, '--lc-ctype=C.UTF-8']
+
+/** Makes an empty cluster, whole or not at all. */
 export function initialize(data: PostgresData, postgres: string): void {
   const { cluster, account, password } = data
   const unfinished = `${cluster}.new`
@@ -72,11 +77,14 @@ export function initialize(data: PostgresData, postgres: string): void {
   if (account) for (const path of [unfinished, passwordFile]) chownSync(path, account.uid, account.gid)
 
   const login = ['--username=postgres', `--pwfile=${passwordFile}`, '--auth=scram-sha-256']
-  const initdb = runProgram(
-    join(dirname(postgres), 'initdb'),
-    [`--pgdata=${unfinished}`, '--encoding=UTF8', '--locale=C', ...login],
-    { cwd: dirname(cluster), ...account },
-  )
+  const make = (locale: string[]) =>
+    runProgram(join(dirname(postgres), 'initdb'), [`--pgdata=${unfinished}`, ...locale, ...login], {
+      cwd: dirname(cluster),
+      ...account,
+    })
+  const made = make(locale)
+  // An older system may not have it.
+  const initdb = made.status === 0 ? made : make(byBytes)
   rmSync(passwordFile)
   if (initdb.status !== 0) {
     throw new Error(`initdb could not make a database in ${unfinished}:\n${initdb.error?.message ?? initdb.stderr}`)

@@ -7,7 +7,7 @@ import { untilReady } from '../processes/until-ready.ts'
 import { startContainer } from './container.ts'
 import { findPrograms, isExecutable, majorOf, versionOf } from './find-program.ts'
 import type { Place, Running, ServerKind } from './kind.ts'
-import { initialize, locateData, type PostgresData, versionOfData } from './postgres-data.ts'
+import { initialize, locale, locateData, type PostgresData, versionOfData } from './postgres-data.ts'
 
 const oldestMajor = 14
 const readyTimeoutMs = 60_000
@@ -146,7 +146,7 @@ async function startPostgresContainer({ dataDir, watcher }: Place): Promise<Runn
     image: 'postgres:17-alpine',
     port: 5432,
     command: ['postgres', ...settings],
-    env: { POSTGRES_PASSWORD: password, POSTGRES_INITDB_ARGS: '--encoding=UTF8 --locale=C' },
+    env: { POSTGRES_PASSWORD: password, POSTGRES_INITDB_ARGS: locale.join(' ') },
     dataFolder: '/var/lib/postgresql/data',
     urlAt: (host, port) => `postgres://postgres:${password}@${host}:${port}/postgres`,
     check: checkPostgres,

@@ -1,3 +1,4 @@
+import { changesInTurn } from '@app/shared/changes-in-turn.ts'
 import * as contacts from '@app/shared/contracts/contacts.ts'
 import * as conversations from '@app/shared/contracts/conversations.ts'
 import * as directory from '@app/shared/contracts/directory.ts'
@@ -13,7 +14,7 @@ import { drainBus, markReady, startWithDatabase, stopInOrder } from '@app/shared
 import { z } from 'zod'
 import { consumeAccounts } from './accounts/consume-accounts.ts'
 import { putAccount } from './accounts/put-account.ts'
-import { createApp } from './app.ts'
+import { type App, createApp } from './app.ts'
 import { changeIdentity, sweepIdentityChanges } from './contacts/change-identity.ts'
 import { consumeMarketingStops } from './contacts/consume-marketing-stops.ts'
 import { attachContactLabel } from './contacts/attach-contact-label.ts'
@@ -60,7 +61,7 @@ const sentMessages = consumeSentMessages(app)
 const reads = consumeReads(app)
 const marketingStops = consumeMarketingStops(app)
 const contracts = { ...directory, ...contacts, ...conversations, ...labels, ...changes }
-const serving = await serve(app, contracts, {
+const handlers = changesInTurn<App, typeof contracts>(contracts, {
   listContacts,
   createContact,
   getContact,
@@ -89,6 +90,7 @@ const serving = await serve(app, contracts, {
   putAccount,
   redriveEvents,
 })
+const serving = await serve(app, contracts, handlers)
 
 stopInOrder(app, [
   serving.stop,

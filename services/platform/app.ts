@@ -1,3 +1,4 @@
+import type { InTurn } from '@app/shared/changes-in-turn.ts'
 import type { KeyRing } from '@app/shared/environment.ts'
 import type { CursorKeys } from '@app/shared/page.ts'
 import type { Relay } from '@app/shared/relay.ts'
@@ -8,6 +9,8 @@ import type { Upstream } from '@app/shared/upstream.ts'
 /** What a platform handler may use. */
 export interface App extends DataService {
   relay: Relay
+  /** For what clients change: while it waits for the organization's row, it holds a connection. */
+  inTurn: InTurn
   cursorKeys: CursorKeys
   /** Seals the upstream credentials, and stored answers that hold a secret. */
   sealKeys: KeyRing

@@ -1,3 +1,4 @@
+import { createInTurn } from '@app/shared/changes-in-turn.ts'
 import * as customers from '@app/shared/contracts/customers.ts'
 import { explains } from '@app/shared/contracts/explain.ts'
 import * as platform from '@app/shared/contracts/platform.ts'
@@ -64,6 +65,7 @@ const service = await startWithDatabase('platform', env)
 const app: App = {
   ...service,
   relay: startRelay(service),
+  inTurn: createInTurn(),
   cursorKeys: env.CURSOR_KEYS,
   sealKeys: env.SEAL_KEYS,
   rateTiers: env.RATE_TIERS,

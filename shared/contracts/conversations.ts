@@ -44,7 +44,7 @@ export const listConversations = rpc({
   subject: 'rpc.directory.list-conversations',
   summary: 'List the conversations of a number',
   description:
-    'By `last_message_at`, newest first, those without a message last. With `updated_since` only those that changed after that moment, by `updated_at`, newest first: pass the newest `updated_at` that you have seen, and no change is missed. A change shows there within a second.',
+    'By `last_message_at`, newest first, those without a message last. With `updated_since` only those that changed after that moment, by `updated_at`, newest first: begin with the first time of 1970, go on with the newest `updated_at` that this list has shown, and no change is missed. Here a change shows within a second, when no older one can come any more; other answers show it at once.',
   http: { method: 'GET', path: '/{phone_number_id}/conversations', tag: 'Conversations', etag: true },
   params: phoneParams,
   query: z.object({

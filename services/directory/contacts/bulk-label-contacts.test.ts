@@ -1,6 +1,6 @@
 import { newId } from '@app/shared/ids.ts'
 import { afterAll, beforeAll, expect, test } from 'vitest'
-import { eventsOf, newNumber, testDirectory, type TestDirectory } from '../testing/app.ts'
+import { eventsOf, newNumber, overtaken, testDirectory, type TestDirectory } from '../testing/app.ts'
 import { managing, tellTeam } from '../testing/managing.ts'
 
 let directory: TestDirectory
@@ -52,6 +52,26 @@ test('1,000 contacts at once: each is told of once, and a second time none', asy
   expect(told.toSorted()).toEqual(ids)
   expect(await number.bulk(ids.slice(0, 3), label.id, 'detach')).toMatchObject({ applied: 3 })
   expect(await updates(number.organizationId)).toHaveLength(1_003)
+})
+
+test('a change that waited for another one is the later of the two, in answers and events', async () => {
+  const number = await newManaged()
+  const [first = '', second = ''] = await number.many(2)
+  const label = await number.label('VIP')
+  const [, renamed] = await overtaken(
+    directory,
+    first,
+    () => number.bulk([first, second], label.id, 'attach'),
+    () => number.update(second, { name: 'Ana' }),
+  )
+  const contact = await number.getContact(second)
+  expect(contact.name).toBe('Ana')
+  expect(contact.updated_at > renamed.updated_at).toBe(true)
+  const told = (await updates(number.organizationId)).map(({ data }) => (data as { contact: typeof contact }).contact)
+  expect(told.filter(({ id }) => id === second).map((one) => one.updated_at)).toEqual([
+    renamed.updated_at,
+    contact.updated_at,
+  ])
 })
 
 test('the counts add up to the different ids', async () => {

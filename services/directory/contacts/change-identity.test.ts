@@ -1,7 +1,9 @@
 import { afterAll, beforeAll, expect, test } from 'vitest'
 import { eventsOf, everywhere, newNumber, testDirectory, type TestDirectory } from '../testing/app.ts'
 import { telling } from '../testing/changes.ts'
+import { managing } from '../testing/managing.ts'
 import { sweepIdentityChanges } from './change-identity.ts'
+import { learnRecipients } from './learn-recipients.ts'
 
 let directory: TestDirectory
 beforeAll(async () => {
@@ -53,6 +55,18 @@ test('a user id is replaced, told once, and the next message is of the same cont
   expect((await number.inbound({ bsuid: 'US.2' })).contact.id).toBe(contact.id)
 })
 
+test('what the person wrote under the new number before is open in the conversation that goes on', async () => {
+  const number = await newTold()
+  const before = await number.inbound({ wa_id: ana })
+  const { updateConversation } = managing(directory.app, { ...number, teamId: number.state.team_id })
+  const eva = '15550654321'
+  await updateConversation(before.conversation.id, { status: 'resolved' })
+  await number.inbound({ wa_id: eva })
+  const changed = await number.change('1', { wa_id: ana }, { wa_id: eva })
+  expect(changed).toMatchObject({ conversation: { id: before.conversation.id, status: 'open' } })
+  expect(await number.getConversation(before.conversation.id)).toMatchObject({ status: 'open', unread_count: 2 })
+})
+
 test('two changes in the wrong order end at the newest', async () => {
   const number = await newTold()
   const { contact } = await number.inbound({ wa_id: ana, bsuid: 'US.1' })
@@ -89,6 +103,24 @@ test('a number that was given up is its next owner’s, also when the change is 
   expect((await number.inbound({ wa_id: ana })).contact.id).toBe(next.contact.id)
   expect(await updatesOf(number.organizationId)).toHaveLength(1)
 })
+
+test.each([['nobody else'], ['a contact of its own']])(
+  'a number that was given up is free also as it was given, when the new one is of %s',
+  async (owner) => {
+    const number = await newTold()
+    const [given, written, next] = ['+5511987654321', '551187654321', '15550199999']
+    const { contact } = await number.open({ phone_number: given })
+    await learnRecipients(directory.app, [
+      { ...number, traceparent: '', phoneNumber: given, waId: written, sentAt: new Date() },
+    ])
+    if (owner !== 'nobody else') await number.inbound({ wa_id: next })
+    const moved = await number.change('1', { wa_id: written }, { wa_id: next })
+    expect(moved).toMatchObject({ contact: { id: contact.id, phone_number: `+${next}` } })
+    expect((await number.listContacts({ phone_number: given })).data).toEqual([])
+    expect((await number.open({ phone_number: given })).contact.id).not.toBe(contact.id)
+    expect((await number.open({ phone_number: `+${next}` })).contact.id).toBe(contact.id)
+  },
+)
 
 test('a new number is a change of the conversation, which shows it', async () => {
   const number = await newTold()

@@ -8,7 +8,7 @@ import type { App } from '../app.ts'
 import type { FoundContact } from '../conversations/look-up.ts'
 import { touchConversations } from '../conversations/touch-conversations.ts'
 import { contactParties, nobody } from './contact-parties.ts'
-import { identitiesOf, isSameIdentity } from './identities.ts'
+import { freeNumber, identitiesOf, isSameIdentity } from './identities.ts'
 import { identityUpdated, isIdentityUpdate, type Origin } from './identity-updated.ts'
 import { mergeContacts } from './merge-contacts.ts'
 import { rename } from './rename.ts'
@@ -65,20 +65,15 @@ async function write(
   const isWritten = await sql.begin(async (tx) => {
     const written = await tx`
       update contacts set phone_number = ${after.phoneNumber}, wa_id = ${after.waId}, bsuid = ${after.bsuid},
-        parent_bsuid = ${after.parentBsuid}, updated_at = now()
+        parent_bsuid = ${after.parentBsuid}, updated_at = clock_timestamp()
       where organization_id = ${organizationId} and id = ${contact.id} and deleted_at is null
         and (phone_number, wa_id, bsuid, parent_bsuid) is not distinct from
           (${contact.phoneNumber}, ${contact.waId}, ${contact.bsuid}, ${contact.parentBsuid})
     `
     if (written.count === 0) return false
-    // The number that was given up may be another person's tomorrow.
-    if (left !== null) {
-      await tx`
-        delete from identities
-        where organization_id = ${organizationId} and phone_number_id = ${phoneNumberId} and contact_id = ${contact.id}
-          and (kind = 'phone' and value = ${`+${left}`} or kind = 'wa_id' and value = ${left})
-      `
-    }
+    await freeNumber(tx, origin, contact.id, left && `+${left}`)
+    // As it was given, which the platform may write in another way.
+    if (contact.phoneNumber !== after.phoneNumber) await freeNumber(tx, origin, contact.id, contact.phoneNumber)
     await tx`
       insert into identities (organization_id, phone_number_id, kind, value, contact_id)
       select ${organizationId}, ${phoneNumberId}, i.kind, i.value, ${contact.id}

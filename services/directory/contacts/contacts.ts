@@ -14,6 +14,7 @@ export interface ContactRow {
   email: string | null
   metadata: Record<string, unknown> | null
   createdAt: Date
+  /** When it was written, not when the transaction began, which may have waited for another change: events are put in order by it. */
   updatedAt: Date
   phoneNumberId: string
   accountPhoneNumber: string | null

@@ -1,3 +1,6 @@
+import type { TransactionSql } from '@app/shared/database.ts'
+import type { Origin } from './identity-updated.ts'
+
 /** One of the names that a contact is known by on a number. */
 export interface Identity {
   kind: 'phone' | 'wa_id' | 'bsuid'
@@ -24,3 +27,18 @@ export const identitiesOf = ({ phoneNumber, waId, bsuid }: Names): Identity[] =>
 ]
 
 export const isSameIdentity = (a: Identity, b: Identity): boolean => a.kind === b.kind && a.value === b.value
+
+/** A number that a contact gave up may be another person's tomorrow. Null: it gave up none. */
+export async function freeNumber(
+  tx: TransactionSql,
+  { organizationId, phoneNumberId }: Origin,
+  contactId: string,
+  phoneNumber: string | null,
+): Promise<void> {
+  if (phoneNumber === null) return
+  await tx`
+    delete from identities
+    where organization_id = ${organizationId} and phone_number_id = ${phoneNumberId} and contact_id = ${contactId}
+      and (kind = 'phone' and value = ${phoneNumber} or kind = 'wa_id' and value = ${phoneNumber.slice(1)})
+  `
+}

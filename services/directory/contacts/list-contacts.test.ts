@@ -47,6 +47,15 @@ test('a phone number is found as given and as the platform writes it, however it
   await expect(found('Ana')).rejects.toMatchObject({ failure: 'invalid_phone_number', param: 'phone_number' })
 })
 
+test('a search minds the case of no letter', async () => {
+  const number = await newNumber(directory.app)
+  const { contact } = await number.inbound({ wa_id: '15550123456', profile_name: 'Zoë ЖАННА Ünal' })
+  await number.inbound({ wa_id: '15550123457', profile_name: 'Zoe' })
+  for (const search of ['ZOË', 'жанна', 'ünal', 'Ü']) {
+    expect((await number.listContacts({ search })).data.map(({ id }) => id)).toEqual([contact.id])
+  }
+})
+
 test('a cursor holds for its organization, number and filters alone', async () => {
   const number = await newNumber(directory.app)
   const other = await newNumber(directory.app, { phone_number_id: number.phoneNumberId })

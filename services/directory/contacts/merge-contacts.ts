@@ -4,7 +4,7 @@ import type { App } from '../app.ts'
 import { mergeConversations } from '../conversations/merge-conversations.ts'
 import { factColumns, type Facts, recordUpdated } from './contact-events.ts'
 import { forgotten } from './forget-contacts.ts'
-import { identitiesOf } from './identities.ts'
+import { freeNumber, identitiesOf } from './identities.ts'
 import { identityUpdated, type Origin } from './identity-updated.ts'
 import { learn, type Profile, type Sender } from './sender.ts'
 
@@ -44,6 +44,7 @@ export async function mergeContacts(
       where organization_id = ${origin.organizationId} and id = any(${goneIds}::text[])
     `
     const contacts = await update(tx, origin, after)
+    if (filled.phoneNumber !== after.phoneNumber) await freeNumber(tx, origin, survivorId, filled.phoneNumber)
     await addNames(tx, origin, survivorId, sender)
     await record(tx, [identityUpdated(survivorId, survivor, after, origin)])
     const changed = (['name', 'email', 'metadata'] as const).filter((field) => survivor[field] !== after[field])
@@ -107,7 +108,7 @@ const update = (tx: TransactionSql, { organizationId }: Origin, contact: Row) =>
     parent_bsuid = ${contact.parentBsuid}, username = ${contact.username}, name = ${contact.name},
     email = ${contact.email}, metadata = ${contact.metadata && JSON.stringify(contact.metadata)}::text::jsonb,
     marketing_preference = ${contact.marketingPreference},
-    marketing_preference_at = ${contact.marketingPreferenceAt}, updated_at = now()
+    marketing_preference_at = ${contact.marketingPreferenceAt}, updated_at = clock_timestamp()
   where organization_id = ${organizationId} and id = ${contact.id}
   returning ${factColumns(tx)}
 `

@@ -50,7 +50,7 @@ function teach(sql: Sql | TransactionSql, lesson: Lesson, origin: Origin) {
   return sql<Facts[]>`
     with taught as (
       update contacts set phone_number = ${after.phoneNumber}, wa_id = ${after.waId}, bsuid = ${after.bsuid},
-        parent_bsuid = ${after.parentBsuid}, username = ${after.username}, name = ${after.name}, updated_at = now()
+        parent_bsuid = ${after.parentBsuid}, username = ${after.username}, name = ${after.name}, updated_at = clock_timestamp()
       where organization_id = ${organizationId} and id = ${id} and deleted_at is null
         and (phone_number, wa_id, bsuid, parent_bsuid, username, name) is not distinct from
           (${before.phoneNumber}, ${before.waId}, ${before.bsuid}, ${before.parentBsuid}, ${before.username}, ${before.name})

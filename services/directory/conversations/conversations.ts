@@ -15,6 +15,7 @@ export interface ConversationRow {
   lastMessageAt: Date | null
   lastInboundAt: Date | null
   createdAt: Date
+  /** The start of the transaction that changed it last, which delta sync goes by; never earlier than it was. */
   updatedAt: Date
   contactId: string
   contactPhoneNumber: string | null

@@ -80,7 +80,7 @@ export async function insertInbounds(sql: Sql, inbounds: Inbound[]): Promise<(In
         unread_count = v.unread_count + g.unread,
         last_inbound_at = greatest(v.last_inbound_at, g.newest),
         last_message_at = greatest(v.last_message_at, g.newest),
-        updated_at = now()
+        updated_at = greatest(v.updated_at, now())
       from (
         select organization_id, conversation_id, max(m.at) as newest, count(*) filter (where m.counts_unread) as unread
         from fresh join mine m using (organization_id, phone_number_id, upstream_id, conversation_id)

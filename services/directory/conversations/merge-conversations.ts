@@ -14,8 +14,9 @@ interface Row extends Pick<
 
 /**
  * Gives a contact the conversations of others that are found to be the same person. It goes on in its own one, or else in
- * the one with the newest message, which takes over the window, the unread messages, the labels and, when it has none, the
- * assignee; the rest stay readable, and nothing more is written there. Answers the newest inbound message of them all.
+ * the one with the newest message, which takes over the window, the unread messages, the labels, when it has none the assignee,
+ * and when it is resolved the status; the rest stay readable, and nothing more is written there. Answers the newest inbound
+ * message of them all.
  */
 export async function mergeConversations(
   tx: TransactionSql,
@@ -35,23 +36,25 @@ export async function mergeConversations(
   const [live, ...over] = open
   if (!live) return null
   await tx`
-    update conversations set contact_id = ${survivorId}, merged_into = ${live.id}, unread_count = 0, updated_at = now()
+    update conversations set contact_id = ${survivorId}, merged_into = ${live.id}, unread_count = 0, updated_at = greatest(updated_at, now())
     where organization_id = ${organizationId} and id = any(${all.map(({ id }) => id)}::text[]) and id <> ${live.id}
   `
   const assignedTo = open.find((row) => row.assignedTo !== null)?.assignedTo ?? null
+  // What is unread in one that is not resolved must not hide in one that is.
+  const status = open.find((row) => row.status !== 'resolved')?.status ?? live.status
   const lastInboundAt = latest(open.map((row) => row.lastInboundAt))
   const unread = open.reduce((sum, { unreadCount }) => sum + unreadCount, 0)
   await tx`
-    update conversations set contact_id = ${survivorId}, assigned_to = ${assignedTo}, unread_count = ${unread},
+    update conversations set contact_id = ${survivorId}, status = ${status}, assigned_to = ${assignedTo}, unread_count = ${unread},
       last_inbound_at = ${lastInboundAt}, last_message_at = ${latest(open.map((row) => row.lastMessageAt))},
-      updated_at = now()
+      updated_at = greatest(updated_at, now())
     where organization_id = ${organizationId} and id = ${live.id}
   `
   const overIds = over.map(({ id }) => id)
   await copyLabels(tx, origin, live.id, overIds)
   if (assignedTo !== live.assignedTo) {
     const teamId = await teamOfAccount(tx, origin)
-    await record(tx, [assignedEvent({ ...live, assignedTo, previous: live.assignedTo, teamId }, origin)])
+    await record(tx, [assignedEvent({ ...live, status, assignedTo, previous: live.assignedTo, teamId }, origin)])
   }
   return lastInboundAt
 }

@@ -33,7 +33,7 @@ interface Read {
 /** A conversation that was merged into another took its count along; one that is being merged is waited for, and asked again. */
 async function takeOff(tx: TransactionSql, organizationId: string, { conversation_id: id, read }: Read) {
   const update = () => tx`
-    update conversations set unread_count = greatest(0, unread_count - ${read}), updated_at = now()
+    update conversations set unread_count = greatest(0, unread_count - ${read}), updated_at = greatest(updated_at, now())
     where organization_id = ${organizationId} and merged_into is null and id = (
       select coalesce(merged_into, id) from conversations where organization_id = ${organizationId} and id = ${id}
     )

@@ -76,7 +76,7 @@ export async function noteSentMessages(sql: Sql, sent: SentMessage[]): Promise<n
         limit 1 for no key update
       ) v
     )
-    update conversations v set last_message_at = greatest(v.last_message_at, sent.sent_at), updated_at = now()
+    update conversations v set last_message_at = greatest(v.last_message_at, sent.sent_at), updated_at = greatest(v.updated_at, now())
     from locked join sent on sent.organization_id = locked.organization_id and sent.conversation_id = locked.id
     where v.organization_id = locked.organization_id and v.id = locked.id
   `

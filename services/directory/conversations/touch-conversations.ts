@@ -15,7 +15,7 @@ export async function touchConversations(
       where organization_id = ${organizationId} and contact_id = any(${contactIds}::text[])
       order by id for no key update
     )
-    update conversations v set updated_at = now() from locked
+    update conversations v set updated_at = greatest(v.updated_at, now()) from locked
     where v.organization_id = ${organizationId} and v.id = locked.id
   `
 }

@@ -1,7 +1,7 @@
 import { updateConversation } from '@app/shared/contracts/conversations.ts'
 import { newId } from '@app/shared/ids.ts'
 import { afterAll, beforeAll, expect, test } from 'vitest'
-import { eventsOf, newNumber, testDirectory, type TestDirectory } from '../testing/app.ts'
+import { eventsOf, newNumber, overtaken, testDirectory, type TestDirectory } from '../testing/app.ts'
 import { managing } from '../testing/managing.ts'
 
 let directory: TestDirectory
@@ -51,6 +51,20 @@ test('each real change is told of as it was, and nothing else is', async () => {
     assigned('pending', 'eva', 'ana'),
     assigned('pending', null, 'eva'),
   ])
+})
+
+test('a change that began earlier and ended later does not take the conversation back in time', async () => {
+  const { number, id } = await newConversation()
+  const { contact } = await number.getConversation(id)
+  const [, assigned] = await overtaken(
+    directory,
+    contact.id,
+    () => number.update(contact.id, { name: 'Ana' }),
+    () => number.updateConversation(id, { assigned_to: 'ana' }),
+  )
+  const after = await number.getConversation(id)
+  expect(after).toMatchObject({ contact: { name: 'Ana' }, assignee: { id: 'ana' } })
+  expect(after.updated_at >= assigned.updated_at).toBe(true)
 })
 
 test('1,000 parallel patches over three instances: one event for each real change', async () => {

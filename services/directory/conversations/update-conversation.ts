@@ -37,7 +37,7 @@ async function change(tx: TransactionSql, origin: Origin, id: string, body: Body
   const after = { status, assignedTo }
   if (after.status === before.status && after.assignedTo === before.assignedTo) return
   await tx`
-    update conversations set status = ${status}, assigned_to = ${assignedTo}, updated_at = now()
+    update conversations set status = ${status}, assigned_to = ${assignedTo}, updated_at = greatest(updated_at, now())
     where organization_id = ${organizationId} and id = ${id}
   `
   await record(tx, eventsOf(id, before, after, origin, await teamOfAccount(tx, origin)))

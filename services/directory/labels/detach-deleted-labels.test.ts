@@ -30,6 +30,10 @@ const attachments = async (labelId: string) => {
   return row?.count
 }
 
+async function detachAll(app = directory.app) {
+  while ((await detachDeletedLabels(app)) > 0);
+}
+
 /** 1,200 contacts and a conversation with a label, which is then deleted. */
 async function deletedLabel() {
   const number = await newManaged()
@@ -49,7 +53,7 @@ test('at once nobody finds by the label, and then each contact is told of once',
   const { number, ids, label, other } = await deletedLabel()
   expect((await number.listContacts({ label_id: label.id })).data).toEqual([])
   await expect(number.attach(ids[0] ?? '', label.id)).rejects.toMatchObject({ failure: 'resource_not_found' })
-  await detachDeletedLabels(directory.app)
+  await detachAll()
   expect((await updatedIds(number.organizationId)).toSorted()).toEqual(ids)
   expect(await attachments(label.id)).toBe(0)
   expect(await attachments(other.id)).toBe(10)
@@ -65,9 +69,29 @@ test('a crash in the middle loses no event and repeats none; two at once share t
   const half = await updatedIds(number.organizationId)
   expect(half.length).toBeGreaterThan(0)
   expect(await attachments(label.id)).toBe(1_201 - half.length)
-  await Promise.all([detachDeletedLabels(directory.app), detachDeletedLabels(directory.newInstance())])
+  await Promise.all([detachAll(), detachAll(directory.newInstance())])
   expect((await updatedIds(number.organizationId)).toSorted()).toEqual(ids)
   expect(await attachments(label.id)).toBe(0)
+})
+
+test("a label on many contacts does not hold up another organization's", async () => {
+  const [many, few] = [await newManaged(), await newManaged()]
+  for (const [number, count] of [
+    [many, 600],
+    [few, 1],
+  ] as const) {
+    const label = await number.label('VIP')
+    await number.bulk(await number.many(count), label.id, 'attach')
+    await directory.sql`delete from outbox where headers ->> 'organization' = ${number.organizationId}`
+    await number.deleteLabel(label.id)
+  }
+  await detachAll()
+  const told = await directory.sql<{ organization: string }[]>`
+    select headers ->> 'organization' as organization from outbox
+    where headers ->> 'organization' in (${many.organizationId}, ${few.organizationId}) order by seq
+  `
+  expect(told).toHaveLength(601)
+  expect(told.at(-1)).toEqual({ organization: many.organizationId })
 })
 
 function crashAt(batch: number) {

@@ -30,23 +30,26 @@ export function startDetaching({ sql, log }: DataService, relay: Relay): Loop {
 }
 
 /**
- * Detaches deleted labels from what they are attached to, in batches, each with the events of the contacts that it
- * changed; then their rows go. What a crash leaves behind is there for the next run, and two runs at once take nothing from
- * each other twice. Answers how many labels went.
+ * Detaches deleted labels from what they are attached to: a batch for each organization that has some, so that none waits for
+ * another's, with the events of the contacts that it changed; from what nothing is attached to any more the row goes. What a
+ * crash leaves behind is there for the next run, and two runs at once take nothing from each other twice. Answers for how
+ * many organizations there was something to do: none are left when it is 0.
  */
 export async function detachDeletedLabels(app: Detaching): Promise<number> {
   const labels = await app.sql<Deleted[]>`
-    select organization_id, id from labels where deleted_at is not null order by deleted_at limit 100
+    select distinct on (organization_id) organization_id, id from labels where deleted_at is not null
+    order by organization_id, deleted_at, id
   `
-  for (const label of labels) {
-    while ((await detachContacts(app, label)) > 0);
-    while ((await detachConversations(app, label)) > 0);
-    // Whoever attaches holds the label (holdLabel), and a merge the contact that it takes the label from, so nothing comes after.
-    await app.sql`
-      delete from labels where organization_id = ${label.organizationId} and id = ${label.id} and deleted_at is not null
-    `
-  }
+  for (const label of labels) await detachSome(app, label)
   return labels.length
+}
+
+async function detachSome(app: Detaching, label: Deleted) {
+  if ((await detachContacts(app, label)) > 0 || (await detachConversations(app, label)) > 0) return
+  // Whoever attaches holds the label (holdLabel), and a merge the contact that it takes the label from, so nothing comes after.
+  await app.sql`
+    delete from labels where organization_id = ${label.organizationId} and id = ${label.id} and deleted_at is not null
+  `
 }
 
 async function detachContacts({ sql, relay }: Detaching, { organizationId, id }: Deleted): Promise<number> {

@@ -3,6 +3,7 @@ import { systemCaller } from '@app/shared/ask.ts'
 import * as contactContracts from '@app/shared/contracts/contacts.ts'
 import * as conversationContracts from '@app/shared/contracts/conversations.ts'
 import * as directoryContracts from '@app/shared/contracts/directory.ts'
+import type { Sql } from '@app/shared/database.ts'
 import { newId } from '@app/shared/ids.ts'
 import type { Loop } from '@app/shared/loop.ts'
 import type { Relay } from '@app/shared/relay.ts'
@@ -93,6 +94,31 @@ export const everywhere = (
   { organizationId, phoneNumberId }: { organizationId: string; phoneNumberId: string },
   instances: number,
 ) => Array.from({ length: instances }, () => asking(newInstance(), organizationId, phoneNumberId))
+
+/** Runs a change that has to wait for a contact, which somebody else has locked, and does something else meanwhile. */
+export async function overtaken<R, M>(
+  { sql }: TestDirectory,
+  contactId: string,
+  change: () => Promise<R>,
+  meanwhile: () => Promise<M>,
+): Promise<[R, M]> {
+  let changed: Promise<R> | undefined
+  let done: M | undefined
+  await sql.begin(async (tx) => {
+    await tx`select id from contacts where id = ${contactId} for no key update`
+    changed = change()
+    await untilSomebodyWaits(sql)
+    done = await meanwhile()
+  })
+  return [(await changed) as R, done as M]
+}
+
+async function untilSomebodyWaits(sql: Sql): Promise<void> {
+  const waiting = await sql`
+    select pid from pg_stat_activity where datname = current_database() and wait_event_type = 'Lock'
+  `
+  if (waiting.length === 0) await untilSomebodyWaits(sql)
+}
 
 /** The events recorded for an organization, in their order. */
 export async function eventsOf({ sql }: Pick<App, 'sql'>, organizationId: string) {

@@ -23,7 +23,7 @@ export async function changeCustomer(
   change: (tx: TransactionSql, before: CustomerRow) => Promise<CustomerRow>,
 ): Promise<Changed> {
   const { organizationId } = caller
-  const changed = await app.sql.begin(async (tx) => {
+  const run = async (tx: TransactionSql) => {
     await lockOrganization(tx, organizationId)
     const before = await lockCustomer(tx, organizationId, id)
     if (!before) throw notFound()
@@ -31,7 +31,8 @@ export async function changeCustomer(
     const customer = await change(tx, before)
     const states = await recordChanges(tx, statesBefore, await statesOfCustomer(tx, organizationId, id), caller)
     return { customer, states }
-  })
+  }
+  const changed = await app.inTurn(caller, () => app.sql.begin(run))
   app.relay.wake()
   return changed
 }

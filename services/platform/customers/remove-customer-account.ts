@@ -1,5 +1,6 @@
 import type { Handler } from '@app/shared/contract.ts'
 import type { removeCustomerAccount as contract } from '@app/shared/contracts/customers.ts'
+import type { TransactionSql } from '@app/shared/database.ts'
 import { notFound } from '@app/shared/problem.ts'
 import { recordChanges, statesOf } from '../accounts/account-states.ts'
 import { tellStates } from '../accounts/tell-states.ts'
@@ -11,7 +12,7 @@ import { lockOrganization } from '../organizations/lock-organization.ts'
 export const removeCustomerAccount: Handler<App, typeof contract> = async (app, { params }, caller) => {
   const { organizationId } = caller
   const { id: customerId, phone_number_id: phoneNumberId } = params
-  const states = await app.sql.begin(async (tx) => {
+  const detach = async (tx: TransactionSql) => {
     await lockOrganization(tx, organizationId)
     await refuseBarred(tx, organizationId)
     const [account] = await tx<{ id: string }[]>`
@@ -25,7 +26,8 @@ export const removeCustomerAccount: Handler<App, typeof contract> = async (app, 
       where organization_id = ${organizationId} and id = ${account.id} and attached
     `
     return recordChanges(tx, before, await statesOf(tx, organizationId, account.id), caller)
-  })
+  }
+  const states = await app.inTurn(caller, () => app.sql.begin(detach))
   app.relay.wake()
   await tellStates(app, states, caller)
   return { customer_id: customerId, phone_number_id: phoneNumberId, removed: true }

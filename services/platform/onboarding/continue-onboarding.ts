@@ -11,18 +11,22 @@ import { bindingOf, fail, type OnboardingRow, putOff } from './onboardings.ts'
 
 /**
  * Takes a claimed onboarding, whose token is there, to its end. What passes puts it off, and it goes on by itself; what the
- * platform or a rule of ours refuses ends it. Both are thrown.
+ * platform or a rule of ours refuses ends it. Both are thrown until the number is connected, which it stays from then on.
  */
 export async function continueOnboarding(app: App, row: OnboardingRow, caller: Caller): Promise<void> {
+  const connected = row.step === 'connected' ? row : await connectOrLeave(app, row, caller)
+  if (connected.event === 'business_app' && !(await syncBusinessApp(app, connected, caller))) return
+  await app.sql`
+    update onboardings set step = 'done', due_at = null, held_until = '-infinity', updated_at = now()
+    where organization_id = ${row.organizationId} and id = ${row.id}
+  `
+}
+
+async function connectOrLeave(app: App, row: OnboardingRow, caller: Caller) {
   try {
-    const connected = row.step === 'connected' ? row : await connect(app, row, caller)
-    if (connected.event === 'business_app') await syncBusinessApp(app, connected, caller)
-    await app.sql`
-      update onboardings set step = 'done', due_at = null, held_until = '-infinity', updated_at = now()
-      where organization_id = ${row.organizationId} and id = ${row.id}
-    `
+    return await connect(app, row, caller)
   } catch (err) {
-    await (isFinal(err) || row.attempts >= maxAttempts ? fail : putOff)(app.sql, row, err)
+    await (isOver(err, row) ? fail : putOff)(app.sql, row, err)
     throw err
   }
 }
@@ -30,7 +34,8 @@ export async function continueOnboarding(app: App, row: OnboardingRow, caller: C
 /** Some two days. */
 const maxAttempts = 300
 
-const isFinal = (err: unknown) => err instanceof Problem && err.status < 500
+const isOver = (err: unknown, { attempts }: OnboardingRow) =>
+  attempts >= maxAttempts || (err instanceof Problem && err.status < 500)
 
 async function connect(app: App, row: OnboardingRow, caller: Caller): Promise<OnboardingRow> {
   const token = unseal(app.sealKeys, row.sealedToken ?? '', bindingOf(row))
@@ -60,7 +65,20 @@ export function chosenOf(
   return candidates.length === 1 ? (candidates[0] ?? null) : null
 }
 
-async function syncBusinessApp(app: App, { organizationId, accountId }: OnboardingRow, caller: Caller) {
+/** Asks for what the phone's app has. False when it is put off; what the platform refuses for good is not to be had. */
+async function syncBusinessApp(app: App, row: OnboardingRow, caller: Caller): Promise<boolean> {
+  try {
+    await askForData(app, row, caller)
+    return true
+  } catch (err) {
+    app.log.warn({ err, account: row.accountId, attempts: row.attempts }, 'sync business app')
+    if (isOver(err, row)) return true
+    await putOff(app.sql, row, err)
+    return false
+  }
+}
+
+async function askForData(app: App, { organizationId, accountId }: OnboardingRow, caller: Caller) {
   const [account] = await app.sql<{ phoneNumberId: string; sealedToken: string; id: string }[]>`
     select id, phone_number_id, sealed_token from accounts
     where organization_id = ${organizationId} and id = ${accountId} and phone_number_id is not null

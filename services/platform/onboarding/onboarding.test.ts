@@ -8,6 +8,7 @@ import { updateCustomer } from '../customers/update-customer.ts'
 import { revokeSetupLink } from '../setup-links/revoke-setup-link.ts'
 import { ask, eventsOf, startPeers, startTestApp, type TestApp } from '../testing/app.ts'
 import { beginAt, dialogOf, haveNumber, openSetup, showNumbers } from '../testing/onboarding.ts'
+import type { UpstreamAnswer } from '../testing/upstream.ts'
 import { beginSetup } from './begin-setup.ts'
 import { completeSetup } from './complete-setup.ts'
 import { getSetup } from './get-setup.ts'
@@ -275,6 +276,32 @@ test("the number of the phone's app is found without being told, is connected as
   })
   expect([asked('/smb_app_data'), asked('/register')]).toEqual([2, 0])
 })
+
+test.each<[string, UpstreamAnswer, number]>([
+  ['is not available', 'hang up', 3],
+  ['refuses', { status: 400, body: { error: { message: 'No.', code: 100 } } }, 1],
+])(
+  "a number of the phone's app is connected also where the platform %s to give its data, which is asked for again if that may help",
+  async (_how, answer, times) => {
+    const opened = await openSetup(it)
+    const { phoneNumberId, linkId } = opened
+    showNumbers(it.upstream, opened.businessAccountId, [{ phoneNumberId, status: 'CONNECTED', is_on_biz_app: true }])
+    it.upstream.answers.set(`/${phoneNumberId}/smb_app_data`, answer)
+    const dialog = dialogOf(opened, await beginAt(it, opened), { event: 'business_app' })
+    for (let n = 0; n < 2; n++) {
+      expect(await ask(it.app, completeSetup, dialog)).toMatchObject({ number: { phone_number_id: phoneNumberId } })
+    }
+    it.upstream.answers.set(`/${phoneNumberId}/smb_app_data`, { body: { request_id: '1' } })
+    await it.app.sql`update onboardings set due_at = now() where setup_link_id = ${linkId} and due_at is not null`
+    const resuming = startResuming(it.app)
+    await vi.waitFor(async () => {
+      const rows = await it.app.sql`select step, due_at from onboardings where setup_link_id = ${linkId}`
+      expect(rows).toEqual([{ step: 'done', dueAt: null }])
+    }, 5_000)
+    await resuming.stop()
+    expect(asked('/smb_app_data')).toBe(times)
+  },
+)
 
 test('while messaging is away the number is connected all the same, and the event tells it', async () => {
   const opened = await openSetup(it)

@@ -105,7 +105,7 @@ export async function putOff(sql: Sql, row: OnboardingRow, err: unknown): Promis
   await sql`
     update onboardings set held_until = '-infinity', last_error = ${wordsOf(err)}, updated_at = now(),
       step = case step when 'exchanging' then 'begun' else step end,
-      due_at = case when sealed_token is null then null else now() + ${againMs(row.attempts)} * interval '1 ms' end
+      due_at = case when step = 'exchanging' then null else now() + ${againMs(row.attempts)} * interval '1 ms' end
     where organization_id = ${row.organizationId} and id = ${row.id}
   `
 }

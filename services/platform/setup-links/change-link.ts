@@ -7,12 +7,13 @@ import { linkColumns, type LinkRow } from './setup-links.ts'
 
 /** Changes an active link under its lock; throws `setup_link_inactive` for another one. */
 export function changeLink(
-  { sql }: App,
+  { sql, inTurn }: App,
   { id: customerId, link_id: id }: { id: string; link_id: string },
-  { organizationId }: Caller,
+  caller: Caller,
   change: (tx: TransactionSql, before: LinkRow) => Promise<LinkRow>,
 ): Promise<LinkRow> {
-  return sql.begin(async (tx) => {
+  const { organizationId } = caller
+  const run = async (tx: TransactionSql) => {
     await refuseBarred(tx, organizationId)
     const [link] = await tx<LinkRow[]>`
       select ${linkColumns(tx)} from setup_links l
@@ -22,5 +23,6 @@ export function changeLink(
     if (!link) throw notFound()
     if (link.status !== 'active') throw new Problem('setup_link_inactive')
     return change(tx, link)
-  })
+  }
+  return inTurn(caller, () => sql.begin(run))
 }

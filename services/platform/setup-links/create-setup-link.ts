@@ -18,26 +18,28 @@ const weekHours = 168
 const hourMs = 60 * 60 * 1000
 
 export const createSetupLink: Handler<App, typeof contract> = (app, { params, body }, caller) =>
-  once(
-    app,
-    contract,
-    caller,
-    async (tx) => {
-      await refuseBarred(tx, caller.organizationId)
-      const customer = await lockCustomer(tx, caller.organizationId, params.id)
-      if (!customer) throw notFound()
-      if (customer.status === 'suspended' || customer.status === 'archived') throw new Problem('customer_suspended')
-      const token = randomBytes(32).toString('base64url')
-      const link = toSetupLink(await insertLink(tx, customer, token, body))
-      await emit(
-        tx,
-        customerSetupLinkCreated,
-        { customer_id: customer.id, setup_link: link },
-        originOf(customer, caller),
-      )
-      return { ...link, setup_url: new URL(`/setup/${token}`, app.publicUrl).href }
-    },
-    { secret: true },
+  app.inTurn(caller, () =>
+    once(
+      app,
+      contract,
+      caller,
+      async (tx) => {
+        await refuseBarred(tx, caller.organizationId)
+        const customer = await lockCustomer(tx, caller.organizationId, params.id)
+        if (!customer) throw notFound()
+        if (customer.status === 'suspended' || customer.status === 'archived') throw new Problem('customer_suspended')
+        const token = randomBytes(32).toString('base64url')
+        const link = toSetupLink(await insertLink(tx, customer, token, body))
+        await emit(
+          tx,
+          customerSetupLinkCreated,
+          { customer_id: customer.id, setup_link: link },
+          originOf(customer, caller),
+        )
+        return { ...link, setup_url: new URL(`/setup/${token}`, app.publicUrl).href }
+      },
+      { secret: true },
+    ),
   )
 
 const originOf = ({ organizationId, id }: CustomerRow, { traceparent }: Caller) => ({

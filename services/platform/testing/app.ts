@@ -1,5 +1,6 @@
 import { randomBytes, randomInt } from 'node:crypto'
 import { systemCaller } from '@app/shared/ask.ts'
+import { createInTurn } from '@app/shared/changes-in-turn.ts'
 import type { Answer, Caller, Handler, Input, Rpc, WholeAnswer } from '@app/shared/contract.ts'
 import type { createCustomer as Customer } from '@app/shared/contracts/customers.ts'
 import { putAccount } from '@app/shared/contracts/directory.ts'
@@ -25,6 +26,7 @@ export async function startTestApp() {
   const app: App = {
     ...service,
     relay: startRelay(service),
+    inTurn: createInTurn(),
     sealKeys: { current: 'k1', byId: new Map([['k1', randomBytes(32)]]) },
     cursorKeys: { current: 'k1', byId: new Map([['k1', randomBytes(32)]]) },
     publicUrl: 'https://messaging.example',
