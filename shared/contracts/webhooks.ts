@@ -98,7 +98,7 @@ export const createWebhookSubscription = rpc({
   },
   body: z.object(settings),
   answer: WebhookSubscription.extend({ initial_secret: z.string() }),
-  errors: ['feature_not_entitled'],
+  errors: ['feature_not_entitled', 'too_many_webhook_subscriptions'],
   example: {
     body: { url: 'https://example.com/webhooks', events: ['message.received', 'message.status'] },
     answer: { ...exampleSubscription, initial_secret: 'whsec_Zp0mJbHc1S5rKq0e3oZkq0G5w5m8n2x7c9v1b3n5m7Q' },
