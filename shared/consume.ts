@@ -89,10 +89,14 @@ export function consumeBatches(
       stopped = true
       await messages?.close()
       await pump.idle()
+      giveBack(waiting)
       await loop
     },
   }
 }
+
+/** Another instance gets them at once, and not when the time for an ack is over. */
+const giveBack = (messages: JsMsg[]) => messages.splice(0).forEach((message) => message.nak())
 
 /** Runs the work, one run at a time: woken once for all that comes in one turn of the event loop. */
 function createPump(work: () => Promise<void>) {
@@ -154,6 +158,7 @@ async function handleAll(
         }
       }
     }
+    giveBack(batch)
   } finally {
     clearInterval(keepAlive)
   }
