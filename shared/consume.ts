@@ -150,7 +150,7 @@ async function handleAll(
           if (attempt % 20 === 0) app.log.warn({ err, consumer }, 'events wait for the database')
           await sleep(Math.min(100 * 2 ** attempt, 1_000))
         } else if (batch.length === 1 && batch[0]) {
-          await fail(app, consumer, batch[0], err)
+          await noteFailure(app, consumer, batch[0], err)
           return
         } else {
           for (const message of batch) await handleAll(app, consumer, handle, [message], stopped)
@@ -169,6 +169,16 @@ function read(message: JsMsg): Delivered {
     subject: message.subject,
     headers: JSON.parse(message.headers?.get(eventHeader) ?? '{}') as EventHeaders,
     payload: message.data,
+  }
+}
+
+/** A failure that cannot be noted, since the database went away just now, does not count. */
+async function noteFailure(app: DataService, consumer: string, message: JsMsg, err: unknown) {
+  try {
+    await fail(app, consumer, message, err)
+  } catch (cause) {
+    app.log.error({ err, cause, consumer }, 'the failure of an event cannot be noted')
+    message.nak(1_000)
   }
 }
 

@@ -131,6 +131,23 @@ test('what an instance that stops has not begun goes to another one at once', as
   expect(first).toEqual([0])
 })
 
+test('an event at which the handler fails while its failure cannot be noted, comes again, and ends nothing', async () => {
+  const { name } = consumers.directoryMembers
+  let tries = 0
+  await app.sql`alter table dead_events rename to dead_events_away`
+  consuming.push(
+    consumeBatches(app, name, async () => {
+      if (++tries === 1) throw new Error('once')
+    }),
+  )
+  const row = recorded({ ...changed, subject: 'event.platform.member-changed' }, { n: 1 }, { organizationId })
+  await app.sql.begin((tx) => record(tx, [row]))
+  relay.wake()
+  await until(() => expect(tries).toBe(1))
+  await app.sql`alter table dead_events_away rename to dead_events`
+  await until(() => expect(tries).toBe(2))
+})
+
 test('an event at which the handler always fails is set aside after eight tries and counted, and the others flow meanwhile', async () => {
   const { name } = consumers.directoryAccounts
   const seen: number[] = []
