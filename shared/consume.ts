@@ -66,6 +66,8 @@ export function consumeBatches(
         pump.wake()
       },
     })
+    // Told to stop meanwhile: nobody else closes it.
+    if (stopped) await messages.close()
     await lost(messages)
   }
 
@@ -89,8 +91,8 @@ export function consumeBatches(
       stopped = true
       await messages?.close()
       await pump.idle()
-      giveBack(waiting)
       await loop
+      giveBack(waiting)
     },
   }
 }

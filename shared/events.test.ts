@@ -1,3 +1,4 @@
+import { setTimeout as sleep } from 'node:timers/promises'
 import { testService, type TestService } from '@app/test/service.ts'
 import { afterAll, beforeAll, expect, test, vi } from 'vitest'
 import { z } from 'zod'
@@ -94,6 +95,12 @@ test('a consumer that has time takes together what comes in it', async () => {
 
 test('two that provision at once on what is there make no error', async () => {
   await Promise.all([provision(app.nc), provision(app.nc)])
+})
+
+test('one that is told to stop while it asks for its consumer stops', async () => {
+  const one = consumeBatches(app, consumers.directoryTeams.name, () => Promise.resolve())
+  const stopped = one.stop().then(() => 'stopped')
+  expect(await Promise.race([stopped, sleep(5_000, 'still there')])).toBe('stopped')
 })
 
 test('what an instance that stops has not begun goes to another one at once', async () => {
