@@ -66,6 +66,8 @@ export function consumeBatches(
         pump.wake()
       },
     })
+    // Told to stop meanwhile: nobody else closes it.
+    if (stopped) await messages.close()
     await lost(messages)
   }
 
@@ -90,9 +92,13 @@ export function consumeBatches(
       await messages?.close()
       await pump.idle()
       await loop
+      giveBack(waiting)
     },
   }
 }
+
+/** Another instance gets them at once, and not when the time for an ack is over. */
+const giveBack = (messages: JsMsg[]) => messages.splice(0).forEach((message) => message.nak())
 
 /** Runs the work, one run at a time: woken once for all that comes in one turn of the event loop. */
 function createPump(work: () => Promise<void>) {
@@ -146,7 +152,7 @@ async function handleAll(
           if (attempt % 20 === 0) app.log.warn({ err, consumer }, 'events wait for the database')
           await sleep(Math.min(100 * 2 ** attempt, 1_000))
         } else if (batch.length === 1 && batch[0]) {
-          await fail(app, consumer, batch[0], err)
+          await noteFailure(app, consumer, batch[0], err)
           return
         } else {
           for (const message of batch) await handleAll(app, consumer, handle, [message], stopped)
@@ -154,6 +160,7 @@ async function handleAll(
         }
       }
     }
+    giveBack(batch)
   } finally {
     clearInterval(keepAlive)
   }
@@ -164,6 +171,16 @@ function read(message: JsMsg): Delivered {
     subject: message.subject,
     headers: JSON.parse(message.headers?.get(eventHeader) ?? '{}') as EventHeaders,
     payload: message.data,
+  }
+}
+
+/** A failure that cannot be noted, since the database went away just now, does not count. */
+async function noteFailure(app: DataService, consumer: string, message: JsMsg, err: unknown) {
+  try {
+    await fail(app, consumer, message, err)
+  } catch (cause) {
+    app.log.error({ err, cause, consumer }, 'the failure of an event cannot be noted')
+    message.nak(1_000)
   }
 }
 

@@ -111,10 +111,19 @@ test.each([
   ['58030', 'could not write to file "base/5/16403": Input/output error', true],
   ['25006', 'cannot execute INSERT in a read-only transaction', true],
   ['XX000', 'could not write init file', true],
+  ['EHOSTUNREACH', 'connect EHOSTUNREACH 10.0.0.7:5432', true],
+  ['EAI_AGAIN', 'getaddrinfo EAI_AGAIN postgres', true],
   ['XX000', 'cache lookup failed for type 0', false],
   ['23505', 'duplicate key value violates unique constraint', false],
 ])('an error %s, "%s", is of the database itself: %s', (code, message, isAway) => {
   expect(isDatabaseAway(Object.assign(new Error(message), { code }))).toBe(isAway)
+})
+
+test('a host whose name is not there is a database that is away', async () => {
+  const sql = openDatabase('postgres://user:word@database.invalid/test', 'messaging', { max: 1 })
+  onTestFinished(() => sql.end({ timeout: 1 }))
+  const failure: unknown = await sql`select 1`.catch((err: unknown) => err)
+  expect(isDatabaseAway(failure), String(failure)).toBe(true)
 })
 
 test('a transaction whose session the server ends rejects, whenever that is, and the pool goes on', async () => {

@@ -49,6 +49,8 @@ export function isDatabaseAway(err: unknown): boolean {
     /^(08|40|53|55P03|57|58|25006)/.test(code) ||
     // What a login is told on a full disk, before there is any statement.
     (code === 'XX000' && err.message.startsWith('could not write ')) ||
-    /^(CONNECTION_|CONNECT_TIMEOUT|ECONNREFUSED|ECONNRESET|EPIPE|ETIMEDOUT|ENOENT)/.test(code)
+    /^(CONNECTION_|CONNECT_TIMEOUT|ECONNREFUSED|ECONNRESET|ECONNABORTED|EPIPE|ETIMEDOUT|ENOENT)/.test(code) ||
+    // Its name, or the way to its host, is not there while it moves from one host to another.
+    /^(ENOTFOUND|EAI_AGAIN|EAI_FAIL|EHOSTUNREACH|EHOSTDOWN|ENETUNREACH|ENETDOWN)$/.test(code)
   )
 }

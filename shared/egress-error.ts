@@ -10,14 +10,21 @@ export type EgressFailure =
   | 'timeout'
   | 'invalid_response'
 
+interface EgressErrorOptions extends ErrorOptions {
+  /** As in `NamedFailure`. */
+  isOurs?: boolean
+}
+
 /** A refusal or a failure of ours on the way out. */
 export class EgressError extends Error {
   override readonly name = 'EgressError'
   readonly failure: EgressFailure
+  readonly isOurs: boolean
 
-  constructor(failure: EgressFailure, message: string) {
-    super(message)
+  constructor(failure: EgressFailure, message: string, { isOurs = false, ...options }: EgressErrorOptions = {}) {
+    super(message, options)
     this.failure = failure
+    this.isOurs = isOurs
   }
 }
 
@@ -25,7 +32,7 @@ export interface NamedFailure {
   failure: EgressFailure
   /** For the owner of the address; says nothing about our own network. */
   message: string
-  /** Our name server did not answer: nothing is held against the address. */
+  /** Our name server, or our proxy, did not answer: nothing is held against the address. */
   isOurs: boolean
 }
 
@@ -67,7 +74,8 @@ const resolverIsAway = new Set(['ETIMEOUT', 'EAI_AGAIN'])
 export function failureOf(err: unknown): NamedFailure {
   const cause = err instanceof AggregateError ? (err.errors[0] as unknown) : err
   const failure = kindOf(cause)
-  return { failure, message: messages[failure], isOurs: resolverIsAway.has(codeOf(cause)) }
+  const isOurs = cause instanceof EgressError ? cause.isOurs : resolverIsAway.has(codeOf(cause))
+  return { failure, message: messages[failure], isOurs }
 }
 
 function kindOf(err: unknown): EgressFailure {

@@ -307,6 +307,18 @@ describe('through a proxy', () => {
     expect(await callOf(egress, 'https://private.example.com/')).toBe('connection_failed')
     expect(asked).toEqual(['http://10.0.0.1/', 'private.example.com:443'])
   })
+  test.each(['https://private.example.com/', 'http://10.0.0.1/'])(
+    'one that is away is a failure of ours, not of %s',
+    async (url) => {
+      const closed = createServer()
+      const closedPort = await listen(closed, '127.0.0.1', 0)
+      await new Promise((resolve) => closed.close(resolve))
+      const away = createEgress({ allowCidrs: '10.0.0.0/8', proxyUrl: `http://127.0.0.1:${closedPort}`, resolve })
+      const failure: unknown = await request(url, { dispatcher: away.dispatcher }).catch((err: unknown) => err)
+      expect(failureOf(failure)).toMatchObject({ failure: 'connection_failed', isOurs: true })
+      await away.close()
+    },
+  )
   test('what can be told from the URL never reaches it', async () => {
     for (const host of ['127.0.0.1', '[::1]', '2130706433', 'localhost', 'vault.internal']) {
       expect(await callOf(egress, `https://${host}/`)).toBe('blocked_address')

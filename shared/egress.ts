@@ -1,6 +1,6 @@
 import type { LookupAddress } from 'node:dns'
 import { isIP, type LookupFunction } from 'node:net'
-import { Agent, buildConnector, type Dispatcher, ProxyAgent } from 'undici'
+import { Agent, buildConnector, type Dispatcher, Pool, ProxyAgent } from 'undici'
 import { isPublicUnicast, type Networks, parseNetworks } from './addresses.ts'
 import { EgressError } from './egress-error.ts'
 import { Problem } from './problem.ts'
@@ -152,9 +152,31 @@ async function vetted(networks: Networks, resolve: Resolve, protocol: Protocol, 
   return [first, ...rest]
 }
 
+/** That the proxy cannot be reached is held against nobody's address. */
+const ourFault =
+  (connect: Pool.Options['connect']): buildConnector.connector =>
+  (options, callback) => {
+    if (typeof connect !== 'function') throw new TypeError('a proxy without a connector')
+    connect(options, (...[err, socket]) => {
+      if (err) callback(new EgressError('connection_failed', 'The proxy is away.', { isOurs: true, cause: err }), null)
+      else callback(null, socket)
+    })
+  }
+
 /** The proxy resolves names and decides on them; what can be told from the URL is refused here. */
 function throughProxy(networks: Networks, proxyUrl: string) {
-  const agent = new ProxyAgent({ uri: proxyUrl, allowH2: false, connectTimeout: connectTimeoutMs })
+  const toProxy = (origin: string | URL, options: Pool.Options) =>
+    new Pool(origin, { ...options, connect: ourFault(options.connect) })
+  const proxy = new URL(proxyUrl)
+  const agent = new ProxyAgent({
+    uri: proxyUrl,
+    allowH2: false,
+    connectTimeout: connectTimeoutMs,
+    clientFactory: toProxy,
+    // What is not tunnelled is asked of the proxy itself.
+    factory: (origin, options) =>
+      String(origin) === proxy.href ? toProxy(origin, options) : new Pool(origin, options),
+  })
   return agent.compose((dispatch) => (options, handler) => {
     const { protocol, hostname } = new URL(String(options.origin))
     if (!mayName(networks, protocol as Protocol, hostOf(hostname))) throw blocked()

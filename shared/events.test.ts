@@ -1,3 +1,4 @@
+import { setTimeout as sleep } from 'node:timers/promises'
 import { testService, type TestService } from '@app/test/service.ts'
 import { afterAll, beforeAll, expect, test, vi } from 'vitest'
 import { z } from 'zod'
@@ -94,6 +95,64 @@ test('a consumer that has time takes together what comes in it', async () => {
 
 test('two that provision at once on what is there make no error', async () => {
   await Promise.all([provision(app.nc), provision(app.nc)])
+})
+
+test('one that is told to stop while it asks for its consumer stops', async () => {
+  const one = consumeBatches(app, consumers.directoryTeams.name, () => Promise.resolve())
+  const stopped = one.stop().then(() => 'stopped')
+  expect(await Promise.race([stopped, sleep(5_000, 'still there')])).toBe('stopped')
+})
+
+test('what an instance that stops has not begun goes to another one at once', async () => {
+  const { name } = consumers.directoryTeams
+  const emitTeams = (from: number, to: number) => {
+    const numbers = Array.from({ length: to - from }, (_, n) => from + n)
+    const rows = numbers.map((n) =>
+      recorded({ ...changed, subject: 'event.platform.team-changed' }, { n }, { organizationId }),
+    )
+    return app.sql.begin((tx) => record(tx, rows)).then(relay.wake)
+  }
+  const numbersOf = (events: Delivered[]) =>
+    events.map(({ payload }) => (JSON.parse(Buffer.from(payload).toString()) as { n: number }).n)
+  const begun = Promise.withResolvers<void>()
+  const goOn = Promise.withResolvers<void>()
+  const [first, second]: [number[], number[]] = [[], []]
+  const stopping = consumeBatches(app, name, async (events) => {
+    begun.resolve()
+    await goOn.promise
+    first.push(...numbersOf(events))
+  })
+  await emitTeams(0, 1)
+  await begun.promise
+  await emitTeams(1, 50)
+  const jsm = await app.nc.jetstreamManager()
+  await until(async () => expect((await jsm.consumers.info(streamName, name)).num_ack_pending).toBe(50))
+  consuming.push(consumeBatches(app, name, async (events) => void second.push(...numbersOf(events))))
+  await until(async () => expect((await jsm.consumers.info(streamName, name)).num_waiting).toBeGreaterThan(1))
+  const startedAt = performance.now()
+  const stopped = stopping.stop()
+  goOn.resolve()
+  await stopped
+  await until(() => expect(new Set([...first, ...second]).size).toBe(50))
+  expect(performance.now() - startedAt).toBeLessThan(10_000)
+  expect(first).toEqual([0])
+})
+
+test('an event at which the handler fails while its failure cannot be noted, comes again, and ends nothing', async () => {
+  const { name } = consumers.directoryMembers
+  let tries = 0
+  await app.sql`alter table dead_events rename to dead_events_away`
+  consuming.push(
+    consumeBatches(app, name, async () => {
+      if (++tries === 1) throw new Error('once')
+    }),
+  )
+  const row = recorded({ ...changed, subject: 'event.platform.member-changed' }, { n: 1 }, { organizationId })
+  await app.sql.begin((tx) => record(tx, [row]))
+  relay.wake()
+  await until(() => expect(tries).toBe(1))
+  await app.sql`alter table dead_events_away rename to dead_events`
+  await until(() => expect(tries).toBe(2))
 })
 
 test('an event at which the handler always fails is set aside after eight tries and counted, and the others flow meanwhile', async () => {

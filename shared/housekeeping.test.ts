@@ -76,11 +76,14 @@ test('a partition past its days is dropped', async () => {
   expect(await partitionsOf('visits')).not.toContain(old)
 })
 
-test('handled events are forgotten after four days, and no earlier', async () => {
+test('handled events are forgotten after six days, and none that the outbox has, from where it could be published again', async () => {
+  const oldest = new Date((Math.floor(Date.now() / dayMs) - 4) * dayMs)
+  await keepHouse()
+  expect(await partitionsOf('outbox')).not.toContain(nameOf('outbox', oldest.getTime() - dayMs))
   await database.sql`
     insert into handled_events (consumer, event_id, handled_at)
-    select 'c', 'old ' || n, now() - interval '97 hours' from generate_series(1, 6000) n
-    union all select 'c', 'young', now() - interval '95 hours'
+    select 'c', 'old ' || n, now() - interval '145 hours' from generate_series(1, 6000) n
+    union all select 'c', 'young', ${oldest}
   `
   await keepHouse()
   const left = await database.sql<{ eventId: string }[]>`select event_id from handled_events`

@@ -115,11 +115,11 @@ async function guarded({ log }: App, what: string, work: () => Promise<void>) {
   }
 }
 
-/** Forgets events a day after the stream has forgotten them; 5,000 at a time. */
+/** Forgets events a day after the outbox, whose oldest are of five days: what is published again is known. 5,000 at a time. */
 async function sweepHandledEvents(sql: Sql) {
   const { count } = await sql`
     delete from handled_events where (consumer, event_id) in (
-      select consumer, event_id from handled_events where handled_at < now() - interval '4 days' limit 5000
+      select consumer, event_id from handled_events where handled_at < now() - interval '6 days' limit 5000
     )
   `
   return count

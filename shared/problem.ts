@@ -68,6 +68,10 @@ export const failures = {
   webhook_subscription_disabled: conflict('webhook_subscription_disabled', 'The webhook subscription is disabled.'),
   last_secret: conflict('last_secret', 'One signing secret without an expiry must remain: create another one first.'),
   too_many_secrets: conflict('too_many_secrets', 'A subscription has at most five active signing secrets.'),
+  too_many_webhook_subscriptions: conflict(
+    'too_many_webhook_subscriptions',
+    'An organization has at most 10,000 webhook subscriptions.',
+  ),
   delivery_pending: conflict('delivery_pending', 'The delivery is still waiting for its first attempt.'),
   payload_expired: conflict('payload_expired', 'The payload is no longer kept, so that it cannot be sent again.'),
   replay_in_progress: conflict('replay_in_progress', 'A replay of this subscription is still running.'),

@@ -151,6 +151,15 @@ test('a problem arrives as the same problem', async () => {
   await expect(failing('problem')).rejects.toMatchObject({ failure: 'name_taken', param: 'name', message: 'Taken.' })
 })
 
+test('an answer that is larger than the bus takes is a 500 at once, and those beside it arrive', async () => {
+  const [large, small] = await Promise.allSettled([
+    call(app, echo, { body: { text: '0123456789', count: 1_000_000 } }, systemCaller(), { timeoutMs: 3_000 }),
+    call(app, echo, { body: { text: 'small' } }, systemCaller(), { timeoutMs: 3_000 }),
+  ])
+  expect(large).toMatchObject({ status: 'rejected', reason: { failure: 'internal_error' } })
+  expect(small).toEqual({ status: 'fulfilled', value: { text: 'small' } })
+})
+
 test('a database that cancels is a 503; anything unexpected is a 500 that tells nothing', async () => {
   await expect(failing('cancelled')).rejects.toMatchObject({ failure: 'service_unavailable', status: 503 })
   await expect(failing('bug')).rejects.toMatchObject({

@@ -130,6 +130,7 @@ async function answer(
     const whole = isWhole(result) ? result : undefined
     const body = whole ? whole.body : envelopeOf(contract, result, call.request)
     const carrier = whole && wholeHeaders(whole)
+    refuseTooLarge(app, contract, body)
     soon(() => void message.respond(body, carrier ? { headers: carrier } : undefined))
   } catch (err) {
     // The database away, restarting, full or too slow is nobody's mistake, and passes.
@@ -140,6 +141,19 @@ async function answer(
   const durationMs = performance.now() - startedAt
   logLine(app, contract, call, durationMs, problem)
   return { outcome: problem?.failure ?? 'ok', durationMs }
+}
+
+/** Of the headers of an answer. */
+const headerBytes = 4 * 1024
+
+/** The client would throw where nobody catches it. */
+function refuseTooLarge({ nc }: Service, { list }: Rpc, { length }: Uint8Array) {
+  const most = nc.info?.max_payload ?? Infinity
+  if (length + headerBytes <= most) return
+  throw new Problem('internal_error', {
+    message: list ? 'The page is too large: ask for fewer items with `limit`.' : undefined,
+    cause: new Error(`an answer of ${length} bytes, and the bus takes ${most}`),
+  })
 }
 
 /** The retry of what was accepted once has its answer, whatever stands in the way of it now. */

@@ -51,6 +51,10 @@ test.each([
     'a message waits to be attempted',
     `${inCode('services/platform/organizations/settings.ts', 'message_ttl_hours')} hours`,
   ],
+  [
+    'subscriptions',
+    words(inCode('services/webhooks/subscriptions/create-webhook-subscription.ts', 'mostSubscriptions')),
+  ],
   ['deliveries and attempts', `${inCode('services/webhooks/deliveries/retention.ts', 'keepDays')} days`],
   ['payloads of webhooks', `${inCode('services/webhooks/deliveries/retention.ts', 'keepPayloadDays')} days`],
   [

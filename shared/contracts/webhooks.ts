@@ -98,7 +98,7 @@ export const createWebhookSubscription = rpc({
   },
   body: z.object(settings),
   answer: WebhookSubscription.extend({ initial_secret: z.string() }),
-  errors: ['feature_not_entitled'],
+  errors: ['feature_not_entitled', 'too_many_webhook_subscriptions'],
   example: {
     body: { url: 'https://example.com/webhooks', events: ['message.received', 'message.status'] },
     answer: { ...exampleSubscription, initial_secret: 'whsec_Zp0mJbHc1S5rKq0e3oZkq0G5w5m8n2x7c9v1b3n5m7Q' },
@@ -145,7 +145,7 @@ export const enableWebhookSubscription = rpc({
   subject: 'rpc.webhooks.enable-webhook-subscription',
   summary: 'Enable a disabled webhook subscription',
   description:
-    'Makes the subscription active and resets its counters, at another URL if one is given. `replayable_count` says how many dead deliveries can be replayed (`POST /webhook_deliveries/replays`). A subscription that is active stays as it is.',
+    'Makes the subscription active and resets its counters, at another URL if one is given. `replayable_count` says how many dead deliveries can be replayed (`POST /webhook_deliveries/replays`), counted up to the 100,000 of one replay. A subscription that is active stays as it is.',
   http: {
     method: 'POST',
     path: '/webhook_subscriptions/{id}/enable',

@@ -26,6 +26,7 @@ export const advice: Record<FailureName, string> = {
   webhook_subscription_disabled: 'Enable it: `POST /webhook_subscriptions/{id}/enable`.',
   last_secret: 'Create another secret first.',
   too_many_secrets: 'Revoke one first.',
+  too_many_webhook_subscriptions: 'Delete those that you need no more, or have one of them get more events.',
   delivery_pending: 'Wait for its first attempt.',
   payload_expired: 'It cannot be replayed; read the resource instead.',
   replay_in_progress: 'Wait for it, or cancel it.',

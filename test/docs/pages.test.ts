@@ -40,6 +40,23 @@ test.each(all)('the npm commands that $path names are there, and understand what
   }
 })
 
+const { paths } = z
+  .object({ paths: z.record(z.string(), z.record(z.string(), z.unknown())) })
+  .parse(JSON.parse(readPage('docs/openapi.json').text))
+const nameless = (path: string) => path.replaceAll(/{[^}]+}/g, '{}')
+const operations = Object.entries(paths).flatMap(([path, methods]) =>
+  Object.keys(methods).map((method) => `${method.toUpperCase()} ${nameless(path)}`),
+)
+/** Of the nats-server, and what the platform calls. */
+const elsewhere = new Set(['GET /jsz', 'GET /healthz', 'POST /upstream/callbacks'])
+
+test.each(all)('the operations that $path names are there', ({ text }) => {
+  const named = [...text.matchAll(/`((?:GET|POST|PATCH|DELETE) \/[^\s`?…]*)/g)].map(([, name = '']) =>
+    nameless(name.replace(' /v1/', ' /')),
+  )
+  expect(named.filter((name) => !operations.includes(name) && !elsewhere.has(name))).toEqual([])
+})
+
 test('every page is in the index', () => {
   const index = targetsOf(readPage('docs/README.md').text)
   const names = all.map(({ path }) => path.replace(/^docs\//, '')).filter((name) => !name.endsWith('README.md'))

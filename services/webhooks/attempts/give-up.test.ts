@@ -1,3 +1,4 @@
+import { newId } from '@app/shared/ids.ts'
 import { afterAll, beforeAll, beforeEach, expect, test } from 'vitest'
 import { disableWebhookSubscription } from '../subscriptions/disable-webhook-subscription.ts'
 import { type TestWebhooks, testWebhooks } from '../testing/app.ts'
@@ -56,6 +57,35 @@ test.each([
     expect(row).toEqual({ open: 0, dead: 10_050 })
   })
 })
+
+test('what sixteen subscriptions of one organization leave behind holds up nobody else', async () => {
+  const { sql } = webhooks
+  const organization = newId('org')
+  const lost = Array.from({ length: 16 }, () => newId('wbs'))
+  for (const [k, subscription] of lost.entries()) {
+    await sql.begin(async (tx) => {
+      await tx`set local statement_timeout = 0`
+      await tx`insert into lanes (id, grp) values (${subscription}, ${organization})`
+      await tx`
+        insert into due_deliveries (id, organization_id, subscription_id, event_at, event_id, event_type, due_at)
+        select 'wbd_7' || lpad(${k}::text, 9, '0') || lpad(n::text, 16, '0'), ${organization}, ${subscription}, now(), 'evt_' || n,
+          'message.received', now()
+        from generate_series(1, 10000) n
+      `
+    })
+  }
+  await sql`update subscriptions set status = 'active'`
+  await sql`update lanes set due_at = now(), arrivals = arrivals + 1 where grp = ${organization}`
+  webhooks.attempts.wake()
+  const delays: number[] = []
+  for (let n = 0; n < 5; n++) {
+    const startedAt = performance.now()
+    await webhooks.emit({})
+    await until(() => expect(receiver.got).toHaveLength(n + 1))
+    delays.push(performance.now() - startedAt)
+  }
+  expect(Math.max(...delays)).toBeLessThan(2_000)
+}, 60_000)
 
 test('what a round has left of a customer’s line goes out, in its order, if the subscription is enabled then', async () => {
   const events = await webhooks.emit(...Array.from({ length: 5 }, () => ({ line: 'line' })))

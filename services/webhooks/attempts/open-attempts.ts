@@ -1,6 +1,6 @@
 import type { TransactionSql } from '@app/shared/database.ts'
 import type { Want } from '@app/shared/mailbox.ts'
-import { giveUp } from './give-up.ts'
+import { type GivenUp, giveUp } from './give-up.ts'
 import { freeAt, notInCall } from './in-call.ts'
 import { breakerFailures } from './lane-health.ts'
 import type { EventKey, Payload, Payloads } from './payloads.ts'
@@ -37,6 +37,9 @@ interface Row extends Omit<Attempt, 'isProbe' | 'isPaused' | 'id' | 'payload'>, 
   status: string | null
 }
 
+/** Open deliveries of subscriptions that are gone that go with one claim, some 0.1 s: all others that it begins wait for them. */
+const mostGivenUp = 2_000
+
 /**
  * Begins attempts of held lanes. Url, status and secrets are read here, so that what was changed or deleted before is never
  * used. A lane with an open breaker gives its oldest or its newest delivery, in turn, whatever its time, so that one payload
@@ -50,12 +53,8 @@ export async function openAttempts(tx: TransactionSql, payloads: Payloads, wants
     return { lane: lane.id, free: 1, probe: lane.failures % 2 === 0 ? 'newest' : 'oldest' }
   })
   const rows = await begin(tx, given)
-  for (const lane of new Set(rows.flatMap(({ laneId, status }) => (status === null ? [laneId] : [])))) {
-    await giveUp(tx, lane, 'subscription_deleted')
-  }
-  for (const lane of new Set(rows.flatMap(({ laneId, status }) => (status === 'disabled' ? [laneId] : [])))) {
-    await giveUp(tx, lane, 'subscription_disabled')
-  }
+  const over = new Map(rows.flatMap(({ laneId, status }) => endOf(laneId, status)))
+  for (const [lane, why] of over) await giveUp(tx, lane, why, Math.ceil(mostGivenUp / over.size))
   const begun = rows.filter(isBegun)
   const found = await payloads.find(tx, begun)
   return begun.map((row, n) => ({
@@ -65,6 +64,13 @@ export async function openAttempts(tx: TransactionSql, payloads: Payloads, wants
     isPaused: row.status === 'paused',
   }))
 }
+
+const endOf = (laneId: string, status: string | null): [string, GivenUp][] =>
+  status === null
+    ? [[laneId, 'subscription_deleted']]
+    : status === 'disabled'
+      ? [[laneId, 'subscription_disabled']]
+      : []
 
 const isBegun = (row: Row): row is Row & { id: string } => row.id !== null
 

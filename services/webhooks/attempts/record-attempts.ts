@@ -4,21 +4,24 @@ import type { Directive, Done } from '@app/shared/mailbox.ts'
 import { typeOf } from '../deliveries/type-of.ts'
 import { countReplayed } from '../replays/count-replayed.ts'
 import { isOperational, tellOf } from '../subscriptions/tell-of.ts'
+import { excuseElsewhere } from './elsewhere.ts'
 import { lockLines, promoteLines } from './lines.ts'
 import type { Ended, LaneHealth } from './lane-health.ts'
 import type { Attempt } from './open-attempts.ts'
 import type { Outcome } from './outcome.ts'
 import { retryDelayMs } from './schedule.ts'
 import { switchSubscriptions } from './switch-subscriptions.ts'
+import { wakeWithin } from './wake-lane.ts'
 
 type DoneAttempt = Done<Attempt, Outcome>
 
 /** Records what attempts came to, and says what their lanes do next. */
 export async function recordAttempts(
   tx: TransactionSql,
-  done: DoneAttempt[],
+  ended: DoneAttempt[],
   health: LaneHealth,
 ): Promise<Directive[]> {
+  const { done, excused } = await excuseElsewhere(tx, ended)
   const inLine = done.map(({ item }) => ({ subscriptionId: item.laneId, line: item.line }))
   await lockLines(tx, inLine)
   await lockReplays(tx, done)
@@ -30,7 +33,9 @@ export async function recordAttempts(
     gone.map(({ id }) => ({ id })),
     'gone',
   )
-  return directives(tx, done, health)
+  const next = await directives(tx, done, health)
+  if (excused.length > 0) await wakeWithin(tx, excused)
+  return next
 }
 
 /** Their counts change with the outcomes; in one order, so that two settlements do not wait for each other. */

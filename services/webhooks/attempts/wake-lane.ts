@@ -5,6 +5,18 @@ export const wakeLane = (tx: TransactionSql, subscriptionId: string) => tx`
   update lanes set due_at = now(), paced_until = '-infinity', arrivals = arrivals + 1 where id = ${subscriptionId}
 `
 
+/** The lanes are due, as an arrival makes them: not before what they wait for. */
+export const wakeWithin = (tx: TransactionSql, subscriptionIds: string[]) => tx`
+  update lanes set due_at = greatest(least(due_at, now()), paced_until), arrivals = arrivals + 1
+  where id = any(array(select id from lanes where id = any(${subscriptionIds}) order by id for update))
+`
+
+/** As `wakeLane`, also for whoever holds it: he loses it, so that what he learned of the address before does not come back. */
+export const retakeLane = (tx: TransactionSql, subscriptionId: string) => tx`
+  update lanes set due_at = now(), paced_until = '-infinity', arrivals = arrivals + 1, held_until = '-infinity'
+  where id = ${subscriptionId}
+`
+
 /**
  * The lane begins anew, without failures. Whoever holds it loses it, so that what he counted does not come back. Wake the
  * mailbox after the commit.

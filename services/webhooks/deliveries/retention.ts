@@ -15,9 +15,13 @@ export const partitions: DailyPartitions[] = [
 /** Since when payloads are kept: what is older cannot be replayed. */
 export const payloadsSince = (): Date => new Date(Date.now() - keepPayloadDays * dayMs)
 
-/** A sweep: the dead-letter queue forgets what `deliveries` has forgotten. */
+/**
+ * A sweep: the dead-letter queue forgets what `deliveries` has forgotten, which is whole days. One that forgot sooner would make
+ * succeeded ones of those that were given up.
+ */
 export async function sweepDead(sql: Sql): Promise<number> {
-  const before = firstIdAt('wbd', new Date(Date.now() - keepDays * dayMs))
+  const oldestDay = Math.floor(Date.now() / dayMs) - keepDays
+  const before = firstIdAt('wbd', new Date(oldestDay * dayMs))
   const { count } = await sql`
     delete from dead_deliveries where id in (select id from dead_deliveries where id < ${before} order by id limit 5000)
   `

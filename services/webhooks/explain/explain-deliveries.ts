@@ -23,13 +23,14 @@ interface Standing extends DeliveryRow {
   url: string | null
   subscriptionStatus: string | null
   dueAt: Date | null
+  begunAt: Date | null
   laneDueAt: Date | null
   pacedUntil: Date | null
 }
 
 async function historyOf(sql: Sql, only: ReturnType<Sql>): Promise<Moment[]> {
   const deliveries = await sql<Standing[]>`
-    select ${deliveryColumns(sql)}, s.url, s.status as subscription_status, o.due_at, l.due_at as lane_due_at,
+    select ${deliveryColumns(sql)}, s.url, s.status as subscription_status, o.due_at, o.begun_at, l.due_at as lane_due_at,
       nullif(l.paced_until, '-infinity') as paced_until
     from deliveries d
     left join due_deliveries o on o.id = d.id
@@ -80,17 +81,29 @@ const momentOf = (attempt: Attempt): Moment => ({
   },
 })
 
-function standingOf({ id, status, url, subscriptionStatus, errorCode, ...delivery }: Standing): Moment {
+function standingOf(delivery: Standing): Moment {
+  const { id, status, url, errorCode } = delivery
   const isOpen = status === 'pending' || status === 'failed'
   return {
     at: null,
-    what:
-      isOpen && subscriptionStatus !== 'active' ? `is held: its subscription is ${subscriptionStatus}` : `is ${status}`,
+    what: isOpen ? waitsFor(delivery) : `is ${status}`,
     details: {
       delivery_id: id,
       url,
       ...(errorCode !== null && { error_code: errorCode }),
-      ...(isOpen && { due_at: delivery.dueAt, lane_due_at: delivery.laneDueAt, paced_until: delivery.pacedUntil }),
+      ...(isOpen && {
+        begun_at: delivery.begunAt,
+        due_at: delivery.dueAt,
+        lane_due_at: delivery.laneDueAt,
+        paced_until: delivery.pacedUntil,
+      }),
     },
   }
+}
+
+function waitsFor({ status, subscriptionStatus, begunAt, attemptCount }: Standing) {
+  if (begunAt) return `is being delivered: attempt ${attemptCount}`
+  return subscriptionStatus === 'active'
+    ? `is ${status}`
+    : `is held: its subscription is ${subscriptionStatus ?? 'deleted'}`
 }

@@ -1,3 +1,4 @@
+import { systemCaller } from '@app/shared/ask.ts'
 import { newId } from '@app/shared/ids.ts'
 import { afterAll, beforeAll, expect, test } from 'vitest'
 import { type TestWebhooks, testWebhooks } from '../testing/app.ts'
@@ -36,4 +37,12 @@ test('an event that none of ten thousand subscriptions selects costs no row; one
   })
   const [row] = await webhooks.sql`select count(distinct subscription_id)::int as subscriptions from due_deliveries`
   expect(row).toEqual({ subscriptions: count })
+})
+
+test('an organization has no more of them, so that an event for all can be recorded; another one may have its own', async () => {
+  const url = 'https://93.184.216.34/hook'
+  await expect(webhooks.subscribe({ url }, systemCaller(bigOrganization))).rejects.toMatchObject({
+    failure: 'too_many_webhook_subscriptions',
+  })
+  expect(await webhooks.subscribe({ url })).toMatchObject({ url, status: 'active' })
 })

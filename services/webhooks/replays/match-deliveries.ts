@@ -21,7 +21,8 @@ interface Matched {
   nextSince: Date | null
 }
 
-const mostMatched = 100_000
+/** Deliveries of one replay. */
+export const mostMatched = 100_000
 
 /** Of an id: `wbd_` and the characters of its time. */
 const timeLength = 14

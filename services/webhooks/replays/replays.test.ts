@@ -3,6 +3,7 @@ import { firstIdAt, newId, newIdAt } from '@app/shared/ids.ts'
 import { toProblem } from '@app/shared/problem.ts'
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest'
 import { replayWebhookDelivery } from '../deliveries/replay-webhook-delivery.ts'
+import { enableWebhookSubscription } from '../subscriptions/enable-webhook-subscription.ts'
 import { updateWebhookSubscription } from '../subscriptions/update-webhook-subscription.ts'
 import { type TestWebhooks, testWebhooks } from '../testing/app.ts'
 import { answer, type Receiver, startReceiver } from '../testing/receiver.ts'
@@ -273,7 +274,7 @@ describe('a replay of many', () => {
   })
 })
 
-test('beyond 100,000 a replay says where the next one begins', async () => {
+test('beyond 100,000 a replay says where the next one begins, and no more are counted when its subscription is enabled', async () => {
   const { sql, organizationId } = webhooks
   const start = Date.now() - 3_000_000
   const times = Array.from({ length: 1_001 }, (_, n) => firstIdAt('wbd', new Date(start + n)).slice(0, 14))
@@ -292,6 +293,9 @@ test('beyond 100,000 a replay says where the next one begins', async () => {
   })
   const next = await replayMany({ since: first.next_since ?? '', dry_run: true })
   expect(next).toMatchObject({ matched: 100, truncated: false, next_since: null })
+  expect(await webhooks.ask(enableWebhookSubscription, { params: { id }, body: {} })).toMatchObject({
+    replayable_count: 100_000,
+  })
 })
 
 test('replays are listed newest first, and nobody else’s', async () => {

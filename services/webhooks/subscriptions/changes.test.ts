@@ -3,7 +3,7 @@ import { newId } from '@app/shared/ids.ts'
 import { toProblem } from '@app/shared/problem.ts'
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest'
 import { ownNumber, type TestWebhooks, testWebhooks } from '../testing/app.ts'
-import { type Receiver, startReceiver } from '../testing/receiver.ts'
+import { answer, type Receiver, type Respond, startReceiver } from '../testing/receiver.ts'
 import { until } from '../testing/until.ts'
 import { createWebhookSecret } from './create-webhook-secret.ts'
 import { deleteWebhookSecret } from './delete-webhook-secret.ts'
@@ -152,6 +152,52 @@ test('another URL is tried at once, whatever the old one waited for', async () =
   await webhooks.sql`update lanes set failures = 7, due_at = now() + interval '1 hour', paced_until = now() + interval '1 hour'`
   await patch({ url: receiver.url })
   await until(() => expect(gotIds()).toEqual([eventId]))
+})
+
+describe('what the old URL answers when there is another one', () => {
+  const answers: [string, Respond][] = [
+    ['that it is gone', answer(410)],
+    ['that it wants to rest for a day', answer(429, { 'retry-after': '86400' })],
+    ['that it failed', answer(500)],
+  ]
+  test.each(answers)('%s: the other one is tried at once, and nothing is held against it', async (_, late) => {
+    const [old, other] = await Promise.all([startReceiver(), startReceiver()])
+    const out: (() => void)[] = []
+    old.respondWith((...call) => void out.push(() => late(...call)))
+    await patch({ url: old.url })
+    const sent = await webhooks.emit({}, {})
+    await until(() => expect(out).toHaveLength(2))
+    await patch({ url: other.url })
+    const [fresh = ''] = await webhooks.emit({})
+    await until(() => expect(other.got.map(({ headers }) => headers['x-svc-event-id'])).toEqual([fresh]))
+    for (const end of out) end()
+    await until(() =>
+      expect(new Set(other.got.map(({ headers }) => headers['x-svc-event-id']))).toEqual(new Set([fresh, ...sent])),
+    )
+    await until(async () => expect(await webhooks.deliveries({ status: 'succeeded' })).toHaveLength(3))
+    expect(await webhooks.subscription(id)).toMatchObject({ status: 'active', consecutive_failures: 0 })
+    await old.close()
+    await other.close()
+  })
+
+  test('that it wants to rest, with another call still out: the other URL does not rest for it', async () => {
+    const [old, other] = await Promise.all([startReceiver(), startReceiver()])
+    const out: (() => void)[] = []
+    old.respondWith((response) => void out.push(() => response.writeHead(429, { 'retry-after': '86400' }).end()))
+    await patch({ url: old.url })
+    await webhooks.emit({}, {})
+    await until(() => expect(out).toHaveLength(2))
+    out[0]?.()
+    await until(async () => expect(await webhooks.deliveries({ status: 'failed' })).toHaveLength(1))
+    await patch({ url: other.url })
+    const [fresh] = await webhooks.emit({})
+    await until(() => expect(other.got.map(({ headers }) => headers['x-svc-event-id'])).toContain(fresh))
+    out[1]?.()
+    const [later] = await webhooks.emit({})
+    await until(() => expect(other.got.map(({ headers }) => headers['x-svc-event-id'])).toContain(later))
+    await old.close()
+    await other.close()
+  })
 })
 
 describe('a disabled subscription', () => {

@@ -7,6 +7,7 @@ import { firstIdAt } from '@app/shared/ids.ts'
 import type { App } from '../app.ts'
 import { renewLane } from '../attempts/wake-lane.ts'
 import { payloadsSince } from '../deliveries/retention.ts'
+import { mostMatched } from '../replays/match-deliveries.ts'
 import { findSubscription, lockSubscription, toSubscription } from './subscriptions.ts'
 import { tellOf } from './tell-of.ts'
 
@@ -36,11 +37,13 @@ async function enable(tx: TransactionSql, id: string, url: string) {
   await tellOf(tx, subscriptionResumed, [{ id }], 'enabled')
 }
 
-/** Its dead deliveries whose payload is still kept. */
+/** Its dead deliveries whose payload is still kept, as many as one replay takes: to count millions takes longer than a statement may. */
 async function replayable(tx: TransactionSql, id: string) {
   const [row] = await tx<{ count: number }[]>`
-    select count(*)::int as count from dead_deliveries
-    where subscription_id = ${id} and id collate "POSIX" >= ${firstIdAt('wbd', payloadsSince())}
+    select count(*)::int as count from (
+      select from dead_deliveries
+      where subscription_id = ${id} and id collate "POSIX" >= ${firstIdAt('wbd', payloadsSince())} limit ${mostMatched}
+    ) d
   `
   return row?.count ?? 0
 }

@@ -4,7 +4,7 @@ import { subscriptionPaused, subscriptionResumed } from '@app/shared/contracts/w
 import type { updateWebhookSubscription as contract } from '@app/shared/contracts/webhooks.ts'
 import type { TransactionSql } from '@app/shared/database.ts'
 import type { App } from '../app.ts'
-import { renewLane, restLane, wakeLane } from '../attempts/wake-lane.ts'
+import { renewLane, restLane, retakeLane } from '../attempts/wake-lane.ts'
 import { refuseForeignNumbers } from './own-numbers.ts'
 import {
   findSubscription,
@@ -29,7 +29,7 @@ export const updateWebhookSubscription: Handler<App, typeof contract> = async (a
     refuseDisabled(before)
     const isSet = await set(tx, before, body)
     const isSwitched = await switchByHand(tx, before, body.status)
-    if (!isSwitched && isSet && body.url !== undefined) await wakeLane(tx, before.id)
+    if (!isSwitched && isSet && body.url !== undefined) await retakeLane(tx, before.id)
     return isSet || isSwitched ? findSubscription(tx, organizationId, params.id) : before
   })
   app.attempts.wake()

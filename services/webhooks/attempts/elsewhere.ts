@@ -1,0 +1,31 @@
+import type { TransactionSql } from '@app/shared/database.ts'
+import type { Done } from '@app/shared/mailbox.ts'
+import type { Attempt } from './open-attempts.ts'
+import type { Outcome } from './outcome.ts'
+
+type DoneAttempt = Done<Attempt, Outcome>
+
+/**
+ * Finds the attempts in vain at a URL that their subscription has no more, because it got another one while they were under
+ * way. They say nothing about that one, so they become ones that nothing is held against: their deliveries are due at once.
+ */
+export async function excuseElsewhere(tx: TransactionSql, ended: DoneAttempt[]) {
+  const inVain = ended.filter(({ outcome }) => isInVain(outcome))
+  if (inVain.length === 0) return { done: ended, excused: [] }
+  const rows = await tx<{ id: string; url: string }[]>`
+    select id, url from subscriptions where id = any(${[...new Set(inVain.map(({ item }) => item.laneId))]})
+  `
+  const urls = new Map(rows.map(({ id, url }) => [id, url]))
+  const elsewhere = new Set(inVain.filter(({ item: { laneId, url } }) => (urls.get(laneId) ?? url) !== url))
+  return {
+    done: ended.map((one) => (elsewhere.has(one) ? excused(one) : one)),
+    /** The lanes that these are due in: others hold them by now, or nobody. Wake them. */
+    excused: [...new Set([...elsewhere].map(({ item }) => item.laneId))],
+  }
+}
+
+const isInVain = (outcome: Outcome | null) =>
+  outcome?.kind === 'failed' || outcome?.kind === 'wait' || outcome?.kind === 'gone'
+
+const excused = (one: DoneAttempt): DoneAttempt =>
+  one.outcome ? { ...one, outcome: { kind: 'wait', waitMs: 0, attempt: one.outcome.attempt } } : one

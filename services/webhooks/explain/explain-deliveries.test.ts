@@ -1,0 +1,34 @@
+import { afterAll, beforeAll, expect, test } from 'vitest'
+import { type TestWebhooks, testWebhooks } from '../testing/app.ts'
+import { answer, type Receiver, startReceiver } from '../testing/receiver.ts'
+import { until } from '../testing/until.ts'
+import { explainDelivery } from './explain-deliveries.ts'
+
+let webhooks: TestWebhooks
+let receiver: Receiver
+beforeAll(async () => {
+  webhooks = await testWebhooks()
+  receiver = await startReceiver()
+})
+afterAll(async () => {
+  await receiver.close()
+  await webhooks.close()
+})
+
+test('a delivery whose attempt is under way is told as that, and not as one that waits', async () => {
+  const ends: (() => void)[] = []
+  receiver.respondWith((...call) => void ends.push(() => answer(500)(...call)))
+  await webhooks.subscribe({ url: receiver.url })
+  await webhooks.emit({})
+  await until(() => expect(ends).toHaveLength(1))
+  const [delivery] = await webhooks.deliveries()
+  const told = async () => {
+    const { history } = await webhooks.ask(explainDelivery, { body: { id: delivery?.id ?? '' } })
+    return history.map(({ what }) => what)
+  }
+  expect(await told()).toEqual(['message.received is to be delivered', 'is being delivered: attempt 1'])
+  ends[0]?.()
+  await until(async () =>
+    expect(await told()).toEqual(['message.received is to be delivered', 'attempt 1 to deliver it: 500', 'is failed']),
+  )
+})
