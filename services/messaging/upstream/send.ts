@@ -28,7 +28,8 @@ export type SendResult =
   | { kind: 'unknown'; details: string; httpStatus: number | null }
 
 const Accepted = z.object({
-  messages: z.tuple([z.object({ id: z.string().min(1) })], z.unknown()),
+  /** Ids are some 60 characters long; an index holds no more than 2,700 bytes. */
+  messages: z.tuple([z.object({ id: z.string().min(1).max(500) })], z.unknown()),
   /** How the platform writes the recipient's number, which may differ from the one that was given. */
   contacts: z
     .array(
