@@ -66,9 +66,9 @@ export async function storeSender(
   `
   if (newer) return
   if (account.attached) {
-    // The number moved here: wherever it was, it is not any more.
+    // The number moved here: wherever it was, it is not any more, and nothing that waits there may use its token.
     await tx`
-      update senders set attached = false
+      update senders set attached = false, refusal = coalesce(refusal, 'account_not_connected')
       where phone_number_id = ${phoneNumberId} and organization_id <> ${organizationId} and attached
     `
   }

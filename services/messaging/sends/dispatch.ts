@@ -7,7 +7,7 @@ import { LRUCache } from 'lru-cache'
 import type { Core } from '../app.ts'
 import { behaviourOf } from '../upstream/errors.ts'
 import { send, type SendResult } from '../upstream/send.ts'
-import { type Outcome, ourFailure, outcomeOf, unreachableOutcome } from './outcome.ts'
+import { maxAttempts, type Outcome, ourFailure, outcomeOf, unreachableOutcome } from './outcome.ts'
 import { type OpenSend, takeHeads } from './open-send.ts'
 import { bringFile } from './bring-file.ts'
 import { withMediaId } from './draft.ts'
@@ -73,7 +73,8 @@ async function workOn(core: Core, item: OpenSend, tokenOf: (item: OpenSend) => s
     case 'parked':
       return { kind: 'parked', waitMs: item.parkedMs }
     case 'unknown':
-      if (item.resendUnknown) return { kind: 'again', waitMs: 0, slowNumberMs: 0, letOut: false, attempt: null }
+      if (item.resendUnknown && item.attempts < maxAttempts)
+        return { kind: 'again', waitMs: 0, slowNumberMs: 0, letOut: false, attempt: null }
       return ourFailure('delivery_unknown', { unknown: true })
     case 'refused':
       return ourFailure(item.refusal === 'chat_number_not_verified' ? 'account_not_connected' : (item.refusal ?? ''))
