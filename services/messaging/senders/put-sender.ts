@@ -8,6 +8,7 @@ import { renewed } from '@app/shared/seal.ts'
 import { sealedColumn } from '@app/shared/sealed-columns.ts'
 import type { z } from 'zod'
 import type { App } from '../app.ts'
+import { leaveToOwner } from '../callbacks/leave-to-owner.ts'
 
 /** 80 messages a second, what the platform takes from a number unless it says otherwise (its throughput documentation). */
 const defaultIntervalMs = 1000 / 80
@@ -71,6 +72,7 @@ export async function storeSender(
       update senders set attached = false, refusal = coalesce(refusal, 'account_not_connected')
       where phone_number_id = ${phoneNumberId} and organization_id <> ${organizationId} and attached
     `
+    await leaveToOwner(tx, { organizationId, phoneNumberId })
   }
   // What was on its way while the keys were rotated does not bring an old one back.
   const sealedToken = renewed(sealKeys, account.sealed_token, bindingOf(account.account_id))
