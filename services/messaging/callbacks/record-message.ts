@@ -20,16 +20,16 @@ const Message = z.looseObject({
   from: z
     .string()
     .regex(/^\d{5,20}$/)
-    .optional(),
-  from_user_id: z.string().optional(),
-  context: z.looseObject({ id: z.string().optional() }).optional(),
+    .nullish(),
+  from_user_id: z.string().nullish(),
+  context: z.looseObject({ id: z.string().nullish() }).nullish(),
 })
 
 const Contact = z.looseObject({
-  profile: z.looseObject({ name: z.string().optional(), username: z.string().optional() }).optional(),
-  wa_id: z.string().optional(),
-  user_id: z.string().optional(),
-  parent_user_id: z.string().optional(),
+  profile: z.looseObject({ name: z.string().nullish(), username: z.string().nullish() }).nullish(),
+  wa_id: z.string().nullish(),
+  user_id: z.string().nullish(),
+  parent_user_id: z.string().nullish(),
 })
 
 type Inbound = z.output<typeof Message>
