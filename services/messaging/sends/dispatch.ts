@@ -11,6 +11,7 @@ import { maxAttempts, type Outcome, ourFailure, outcomeOf, unreachableOutcome } 
 import { type OpenSend, takeHeads } from './open-send.ts'
 import { bringFile } from './bring-file.ts'
 import { withMediaId } from './draft.ts'
+import { letGoClaimed } from './let-go.ts'
 import { burstMs, leaseMs } from './pace.ts'
 import { settleSends } from './settle-sends.ts'
 
@@ -41,6 +42,7 @@ export function startDispatcher(core: Core): Mailbox<OpenSend> {
     work: async (item) => noted(core, item, await workOn(core, item, tokenOf)),
     finish: (ended) => settleSends(core.sql, ended, core.media),
     settled: core.relay.wake,
+    letGo: (claimed, heldSince) => letGoClaimed(core, claimed, heldSince),
     rescue: wakeSleepers,
   })
 }
