@@ -12,7 +12,7 @@ interface Number {
 export const leaveToOwner = (tx: TransactionSql, { organizationId, phoneNumberId }: Number) => tx`
   with left_over as (
     update callback_items i set lane = l.grp || ':' || l.id from callback_lanes l
-    where l.id = ${phoneNumberId} and l.grp <> ${organizationId} and i.lane = l.id returning i.lane, l.grp
+    where l.id = ${phoneNumberId} and l.grp <> ${organizationId} and i.lane = ${phoneNumberId} returning i.lane, l.grp
   )
   insert into callback_lanes (id, grp) select distinct lane, grp from left_over on conflict (id) do nothing
 `

@@ -41,9 +41,10 @@ export async function writeOutcomes(
 function outcomes(sql: Sql | TransactionSql, done: DoneSend[], at: Date) {
   const sends = done.flatMap(sendRow)
   const attempts = done.flatMap((send) => attemptRow(send, at))
-  // Then a callback may still lift it.
-  const mayHaveArrived = sql`exists (
-    select from send_attempts where organization_id = l.organization_id and message_id = l.id and outcome = 'unknown'
+  // Then a callback may still lift it. A look-up, not an `exists`, as in `hasNext`.
+  const mayHaveArrived = sql`(
+    select true from send_attempts
+    where organization_id = l.organization_id and message_id = l.id and outcome = 'unknown' limit 1
   )`
   return sql`
     with u as (
