@@ -1,3 +1,4 @@
+import { randomBytes } from 'node:crypto'
 import { afterAll, beforeAll, beforeEach, expect, test, vi } from 'vitest'
 import { accept, phoneNumberId, refuse, type TestMessaging, testMessaging } from '../testing/app.ts'
 import { epochNow, inboundValue, metadata, platformOf, statusPart } from '../testing/callbacks.ts'
@@ -219,6 +220,15 @@ test('a field that is null is as one that is absent', async () => {
   await until(async () => expect((await app.events()).some(({ id }) => id === 'wamid.NULL')).toBe(true))
   const rows = await app.sql`select content from messages where upstream_id = 'wamid.NULL'`
   expect(rows).toEqual([{ content: 'hi' }])
+})
+
+test('a part whose id no index can hold stops no other', async () => {
+  const id = randomBytes(3_000).toString('base64')
+  await callback(inboundValue(id, 'odd'), { statuses: [statusPart(id, 'sent')] }, inboundValue('wamid.BESIDE', 'fine'))
+  await until(async () => expect((await app.events()).some((event) => event.id === 'wamid.BESIDE')).toBe(true))
+  await callback(inboundValue('wamid.BEHIND', 'fine, too'))
+  await until(async () => expect((await app.events()).some((event) => event.id === 'wamid.BEHIND')).toBe(true))
+  await until(async () => expect(await app.sql`select 1 from callback_items`).toHaveLength(0))
 })
 
 test('a sticker is a row of type unsupported with its own word', async () => {

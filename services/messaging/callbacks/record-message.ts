@@ -7,6 +7,7 @@ import { newId, newIdAt, timeOf } from '@app/shared/ids.ts'
 import { z } from 'zod'
 import type { Core } from '../app.ts'
 import { beginCopies, type PlatformFile, platformFileOf } from '../media/begin-copies.ts'
+import { platformId } from '../upstream/platform-id.ts'
 import { type Contents, contentsOf } from './contents.ts'
 import { passthroughOf } from './passthrough.ts'
 import { recordSystem } from './record-system.ts'
@@ -14,7 +15,7 @@ import { isRevision, reviseMessage } from './revise-message.ts'
 import type { WaitingItem } from './waiting-items.ts'
 
 const Message = z.looseObject({
-  id: z.string().min(1),
+  id: platformId,
   timestamp: z.string().regex(/^\d{1,12}$/),
   type: z.string(),
   from: z
