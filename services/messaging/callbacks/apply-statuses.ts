@@ -31,17 +31,17 @@ const Status = z.looseObject({
     .regex(/^\d{5,20}$/)
     .optional()
     .catch(undefined),
-  biz_opaque_callback_data: z.string().optional(),
+  biz_opaque_callback_data: z.string().nullish(),
   errors: z
     .array(
       z.looseObject({
         code: z.number(),
-        title: z.string().optional(),
-        message: z.string().optional(),
-        error_data: z.looseObject({ details: z.string().optional() }).optional(),
+        title: z.string().nullish(),
+        message: z.string().nullish(),
+        error_data: z.looseObject({ details: z.string().nullish() }).nullish(),
       }),
     )
-    .optional(),
+    .nullish(),
 })
 
 export interface Reported {

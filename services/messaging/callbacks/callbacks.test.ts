@@ -231,6 +231,20 @@ test('a part whose id no index can hold stops no other', async () => {
   await until(async () => expect(await app.sql`select 1 from callback_items`).toHaveLength(0))
 })
 
+test('a status with a field that is null is one without the field', async () => {
+  const { id, upstreamId } = await sent('null beside it')
+  const error = { code: 131026, title: 'Undeliverable', message: null, error_data: null }
+  await callback({
+    statuses: [
+      statusPart(upstreamId, 'delivered', { biz_opaque_callback_data: null, errors: null }),
+      statusPart(upstreamId, 'failed', { errors: [error] }),
+    ],
+  })
+  await until(async () => expect(await told(upstreamId)).toHaveLength(2))
+  const [row] = await app.sql`select error from messages where id = ${id}`
+  expect(row?.['error']).toMatchObject({ provider_code: 131026, message: 'Undeliverable' })
+})
+
 test('a sticker is a row of type unsupported with its own word', async () => {
   await callback(inboundValue('wamid.STICKER', '', { type: 'sticker', sticker: { id: '1' } }))
   await until(async () => expect(await app.sql`select 1 from callback_items`).toHaveLength(0))
