@@ -1,7 +1,7 @@
 import { randomBytes } from 'node:crypto'
 import type { ServerResponse } from 'node:http'
 import { newId } from '@app/shared/ids.ts'
-import { afterAll, beforeAll, beforeEach, expect, test } from 'vitest'
+import { afterAll, beforeAll, beforeEach, expect, test, vi } from 'vitest'
 import { organizationId, phoneNumberId, type TestMessaging, testMessaging } from '../testing/app.ts'
 import { json } from '../testing/media-platform.ts'
 import { insertMedia } from './media.ts'
@@ -112,4 +112,19 @@ test.each<[string, (response: ServerResponse) => unknown]>([
 
 test('a file that is gone is refused', async () => {
   expect(await ask(newId('med'))).toMatchObject({ kind: 'refused', code: 131053 })
+})
+
+test('uploads that take long leave connections for the sends, and an organization leaves turns for the others', async () => {
+  const gate = Promise.withResolvers<void>()
+  app.files.answerWith((_call, response) => void gate.promise.then(() => json(response, { id: '888' })))
+  const ids: string[] = []
+  while (ids.length < 310) ids.push(await stored(randomBytes(10)))
+  const asked = await Promise.all(ids.map((id) => ask(id, 200)))
+  expect(asked.every(({ kind }) => kind === 'uploading')).toBe(true)
+  const { id } = await app.send('a text of somebody else', { to: '+15550188001' })
+  await vi.waitFor(async () => expect(await app.statusOf(id)).toBe('sent'), { timeout: 5_000, interval: 20 })
+  expect(app.files.calls).toHaveLength(32)
+  gate.resolve()
+  await vi.waitFor(async () => expect(await ask(ids[0] ?? '')).toEqual({ kind: 'ready', id: '888' }))
+  expect(await ask(ids.at(-1) ?? '')).toEqual({ kind: 'ready', id: '888' })
 })
