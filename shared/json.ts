@@ -40,7 +40,8 @@ function settleNumbers(value: unknown, path: string): unknown {
   return Object.fromEntries(Object.entries(value).map(([key, item]) => [key, settleNumbers(item, below(key))]))
 }
 
-function mendText(value: unknown): unknown {
+/** The value without U+0000, and with a mark in the place of lone surrogates. */
+export function mendText(value: unknown): unknown {
   if (typeof value === 'string') return value.replaceAll('\0', '').toWellFormed()
   if (Array.isArray(value)) return value.map(mendText)
   if (typeof value !== 'object' || value === null) return value

@@ -1,5 +1,7 @@
 import { claimLanes, findDueGroups } from './claim-lanes.ts'
+import { isDatabaseAway, isUndone } from './database.ts'
 import { begin, type Box, freeSlots, hold } from './mailbox-box.ts'
+import type { Claimed } from './mailbox.ts'
 
 const claimLimit = 128
 const busyPollMs = 250
@@ -22,7 +24,8 @@ export async function claim<Item extends { laneId: string }, Outcome>(box: Box<I
   box.afterGroup = last
   box.full = failingLimit !== null && failingLimit <= 0
   if (groups.length === 0) return box.busy > 0 ? busyPollMs : idlePollMs
-  const { lanes, items, paced } = await app.sql.begin(async (tx) => {
+  const answered: (Claimed<Item> & { paced: boolean })[] = []
+  const claiming = app.sql.begin(async (tx) => {
     const claimed = await claimLanes(tx, {
       table: options.lanes,
       leaseMs,
@@ -34,7 +37,16 @@ export async function claim<Item extends { laneId: string }, Outcome>(box: Box<I
     })
     const share = Math.max(1, Math.floor(free / Math.max(1, claimed.lanes.length)))
     const wants = claimed.lanes.map((lane) => ({ lane, free: Math.min(options.capacity(lane), share), fresh: true }))
-    return { ...claimed, items: wants.length > 0 ? await options.next(tx, wants) : [] }
+    const items = wants.length > 0 ? await options.next(tx, wants) : []
+    answered.push({ ...claimed, items })
+    return { ...claimed, items }
+  })
+  const { lanes, items, paced } = await claiming.catch((err: unknown) => {
+    const [claimed] = answered
+    // It may have been committed all the same.
+    if (claimed && isDatabaseAway(err) && !isUndone(err))
+      void options.letGo?.(claimed, startedAt).finally(box.claiming.wake)
+    throw err
   })
   for (const lane of lanes) hold(box, lane, startedAt)
   begin(box, items)

@@ -1,3 +1,4 @@
+import { isDatabaseAway } from './database.ts'
 import { renewLanes } from './lanes.ts'
 import { begin, type Box, drop, settleLimit } from './mailbox-box.ts'
 import { type Active, type Finished, type Recorded, recordTurn } from './mailbox-turn.ts'
@@ -10,6 +11,41 @@ export async function settle<Item extends { laneId: string }, Outcome>(box: Box<
   const roomy = box.arrived && !box.stopped ? [...box.active.values()].filter((owner) => hasRoom(box, owner)) : []
   box.arrived = false
   if (batch.length === 0 && empty.length === 0 && roomy.length === 0) return Infinity
+  try {
+    await settleBatch(box, batch, empty, roomy)
+  } catch (err) {
+    if (batch.length === 0 || isDatabaseAway(err)) throw err
+    for (const one of batch) await settleAlone(box, one)
+    return 0
+  }
+  // What was done meanwhile has woken this loop again.
+  return box.done.length >= settleLimit ? 0 : Infinity
+}
+
+/** An outcome that cannot be recorded stops no other: its lane is left to its lease, as if this process had died over it. */
+async function settleAlone<Item extends { laneId: string }, Outcome>(
+  box: Box<Item, Outcome>,
+  one: Finished<Item, Outcome>,
+) {
+  try {
+    await settleBatch(box, [one], [], [])
+  } catch (err) {
+    if (isDatabaseAway(err)) throw err
+    const { lane, owner } = one
+    box.app.log.error({ err, lane: lane.id }, 'what came of work cannot be recorded')
+    box.done.shift()
+    box.busy--
+    owner.inWork--
+    drop(box, owner)
+  }
+}
+
+async function settleBatch<Item extends { laneId: string }, Outcome>(
+  box: Box<Item, Outcome>,
+  batch: Finished<Item, Outcome>[],
+  empty: Active[],
+  roomy: Active[],
+) {
   const recorded = await recordBatch(box, batch, empty, roomy)
   box.done.splice(0, batch.length)
   box.emptied.splice(0, empty.length)
@@ -23,8 +59,6 @@ export async function settle<Item extends { laneId: string }, Outcome>(box: Box<
   begin(box, recorded.items)
   if (batch.length > 0) box.options.settled?.()
   if (recorded.isDue || box.full) box.claiming.wake()
-  // What was done meanwhile has woken this loop again.
-  return box.done.length >= settleLimit ? 0 : Infinity
 }
 
 async function recordBatch<Item extends { laneId: string }, Outcome>(

@@ -42,6 +42,8 @@ interface CommonOptions<Item extends { laneId: string }, Outcome> {
   work: (item: Item, lane: Lane) => Promise<Outcome | null>
   /** Runs after each commit of `settle`: wake the relay. */
   settled?: () => void
+  /** Gives back what a claim began whose commit was not answered, before anybody finds it begun: nothing of it is worked on. */
+  letGo?: (claimed: Claimed<Item>, heldSince: number) => Promise<void>
   /** Wakes lanes that sleep beside an open item; expected to find none. Runs once a minute. */
   rescue?: (sql: Sql) => Promise<number>
 }
@@ -91,6 +93,12 @@ export interface Done<Item, Outcome> {
  */
 export interface Directive extends Partial<Omit<Release, 'lane'>> {
   laneId: string
+}
+
+/** Lanes that a claim holds, with the items that begin. */
+export interface Claimed<Item> {
+  lanes: Lane[]
+  items: Item[]
 }
 
 export interface Mailbox<Item = never> {

@@ -1,5 +1,6 @@
 import { type Dispatcher, request } from 'undici'
 import { z } from 'zod'
+import { mendText } from './json.ts'
 import { Problem } from './problem.ts'
 import type { Upstream } from './upstream.ts'
 
@@ -50,23 +51,28 @@ export async function exchangeWithUpstream(
   }
 }
 
-/** The value of a JSON text; undefined for any other. */
+/** The value of a JSON text, its texts mended so that Postgres can hold them; undefined for any other. */
 export function jsonOf(text: string): unknown {
   try {
-    return JSON.parse(text)
+    const value: unknown = JSON.parse(text)
+    return text.includes('\\u') ? mendText(value) : value
   } catch {
     return undefined
   }
 }
 
+/** What is kept of a sentence, in attempts, messages and events. */
+const sentenceLength = 1_000
+const sentence = z.string().transform((text) => text.slice(0, sentenceLength).toWellFormed())
+
 /** The platform's error body. Its texts are for people: what it means is in code and subcode. */
 const Refused = z.object({
   error: z.object({
-    code: z.number(),
+    code: z.int32(),
     error_subcode: z.number().optional().catch(undefined),
-    message: z.string().catch(''),
-    error_user_msg: z.string().optional().catch(undefined),
-    error_data: z.object({ details: z.string() }).partial().optional().catch(undefined),
+    message: sentence.catch(''),
+    error_user_msg: sentence.optional().catch(undefined),
+    error_data: z.object({ details: sentence }).partial().optional().catch(undefined),
   }),
 })
 

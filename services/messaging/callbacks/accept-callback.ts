@@ -18,9 +18,10 @@ interface Acceptable {
   split: Split
 }
 
-/** A callback whose parts go into their lanes; one with an `id` is kept already. */
+/** A callback whose parts go into their lanes; one with an `id` is kept already, since `receivedAt`. */
 interface Splitted {
   id: string | null
+  receivedAt?: Date
   body: Uint8Array
   split: Split
 }
@@ -39,9 +40,10 @@ const asNew = (callback: Acceptable) => ({ ...callback, id: null })
 
 /** Keeps callbacks that are new, and puts the parts of all into their lanes. What is counted is counted once. */
 export async function insertCallbacks(sql: Sql, callbacks: Splitted[]): Promise<void[]> {
-  const rows = callbacks.map(({ id, body, split }, n) => ({
+  const rows = callbacks.map(({ id, receivedAt, body, split }, n) => ({
     n,
     id,
+    received_at: receivedAt?.toISOString(),
     body: Buffer.from(body).toString('base64'),
     fault: split.fault,
   }))
@@ -51,14 +53,17 @@ export async function insertCallbacks(sql: Sql, callbacks: Splitted[]): Promise<
   const others = callbacks.flatMap(({ id, split }) => (id === null ? split.others : []))
   await sql`
     with c as (
-      select n, decode(body, 'base64') as body, fault, coalesce(id, nextval('callbacks_id')) as id, id is null as is_new
-      from json_to_recordset(${JSON.stringify(rows)}::text::json) as c(n int, id bigint, body text, fault text)
+      select n, decode(body, 'base64') as body, fault, coalesce(id, nextval('callbacks_id')) as id, id is null as is_new,
+        coalesce(received_at, now()) as received_at
+      from json_to_recordset(${JSON.stringify(rows)}::text::json)
+        as c(n int, id bigint, received_at timestamptz, body text, fault text)
     ), kept as (
       insert into callbacks (id, body, fault) select id, body, fault from c where is_new
     ), i as (
       select i.kind, i.item, i.phone_number_id as lane, c.id as callback_id, c.is_new, s.organization_id, i.item -> 'part' ->> 'field' as field
       from json_to_recordset(${JSON.stringify(items)}::text::json) as i(n int, kind text, phone_number_id text, item jsonb)
-      join c using (n) left join senders s on s.phone_number_id = i.phone_number_id and s.attached
+      join c using (n)
+      left join senders s on s.phone_number_id = i.phone_number_id and s.attached and s.owned_since <= c.received_at
       ${accountItems.length === 0 ? sql`` : ofAccounts(sql, accountItems)}
     ), waiting as (
       insert into callback_items (callback_id, lane, kind, item)
@@ -87,7 +92,7 @@ const ofAccounts = (sql: Sql, items: ItemRow[]) => sql`
   from json_to_recordset(${JSON.stringify(items)}::text::json) as a(n int, kind text, item jsonb)
   join c using (n)
   left join lateral (
-    select distinct organization_id from senders where business_account_id = a.item ->> 'entryId' and attached
+    select distinct organization_id from senders where business_account_id = a.item ->> 'entryId' and attached and owned_since <= c.received_at
   ) s on true
 `
 

@@ -8,6 +8,7 @@ import { followUps } from '../sends/follow-ups.ts'
 import { type FileAddresses, messageSentEvent } from '../sends/message-sent.ts'
 import { firstOf } from '../sends/open-send.ts'
 import { behaviourOf } from '../upstream/errors.ts'
+import { platformId } from '../upstream/platform-id.ts'
 import { type Before, lockMessages } from './lock-messages.ts'
 import { passthroughOf } from './passthrough.ts'
 import type { WaitingItem } from './waiting-items.ts'
@@ -22,7 +23,7 @@ const words = {
 } as const
 
 const Status = z.looseObject({
-  id: z.string().min(1),
+  id: platformId,
   status: z.enum(['sent', 'delivered', 'read', 'failed', 'played']),
   timestamp: z.string().regex(/^\d{1,12}$/),
   recipient_id: z
@@ -30,17 +31,17 @@ const Status = z.looseObject({
     .regex(/^\d{5,20}$/)
     .optional()
     .catch(undefined),
-  biz_opaque_callback_data: z.string().optional(),
+  biz_opaque_callback_data: z.string().nullish(),
   errors: z
     .array(
       z.looseObject({
         code: z.number(),
-        title: z.string().optional(),
-        message: z.string().optional(),
-        error_data: z.looseObject({ details: z.string().optional() }).optional(),
+        title: z.string().nullish(),
+        message: z.string().nullish(),
+        error_data: z.looseObject({ details: z.string().nullish() }).nullish(),
       }),
     )
-    .optional(),
+    .nullish(),
 })
 
 export interface Reported {

@@ -1,5 +1,6 @@
+import { randomBytes } from 'node:crypto'
 import { afterAll, beforeAll, beforeEach, expect, test, vi } from 'vitest'
-import { accept, phoneNumberId, type TestMessaging, testMessaging } from '../testing/app.ts'
+import { accept, phoneNumberId, refuse, type TestMessaging, testMessaging } from '../testing/app.ts'
 import { epochNow, inboundValue, metadata, platformOf, statusPart } from '../testing/callbacks.ts'
 
 let app: TestMessaging
@@ -75,6 +76,24 @@ test('a callback that carries our id resolves an unknown outcome: sent, once tol
   expect(events).toHaveLength(1)
   expect(events[0]?.payload).toMatchObject({ data: { message: { provider_id: 'wamid.LATE' } } })
   expect(app.calls.filter((call) => call.messageId === id)).toHaveLength(1)
+})
+
+test('a late callback lifts a message that was refused when it was sent again: the first attempt had arrived', async () => {
+  const to = '+15550100019'
+  await app.setSender({ settings: { ...app.settings, unknown_outcome: 'resend' } })
+  app.respondWith((_call, response) => response.destroy())
+  const { id, conversationId } = await app.send('arrived', { to })
+  await until(async () =>
+    expect(await app.sql`select 1 from sends where message_id = ${id} and parked_until > now()`).toHaveLength(1),
+  )
+  app.respondWith(refuse(131026))
+  await app.sql`update sends set parked_until = now() - interval '1 s' where message_id = ${id}`
+  await app.sql`update send_lanes set due_at = now() where id = ${conversationId}`
+  app.dispatcher.wake()
+  await until(async () => expect(await app.statusOf(id)).toBe('failed'))
+  await callback({ statuses: [statusPart('wamid.FIRST', 'delivered', { biz_opaque_callback_data: id })] })
+  await until(async () => expect(await app.statusOf(id)).toBe('delivered'))
+  await app.setSender({})
 })
 
 test('a late callback lifts a message that had failed as unknown', async () => {
@@ -181,6 +200,49 @@ test('text that Postgres cannot hold is mended, not refused', async () => {
   await until(async () => expect(await app.sql`select 1 from messages where upstream_id = 'wamid.NUL'`).toHaveLength(1))
   const [row] = await app.sql`select content from messages where upstream_id = 'wamid.NUL'`
   expect(row?.['content']).toBe('ab\ufffdc')
+})
+
+test('a field that is null is as one that is absent', async () => {
+  await callback({
+    contacts: [{ profile: { name: 'Ana', username: null }, wa_id: null, user_id: 'US.134912', parent_user_id: null }],
+    messages: [
+      {
+        from: null,
+        from_user_id: 'US.134912',
+        context: null,
+        id: 'wamid.NULL',
+        timestamp: epochNow(),
+        type: 'text',
+        text: { body: 'hi' },
+      },
+    ],
+  })
+  await until(async () => expect((await app.events()).some(({ id }) => id === 'wamid.NULL')).toBe(true))
+  const rows = await app.sql`select content from messages where upstream_id = 'wamid.NULL'`
+  expect(rows).toEqual([{ content: 'hi' }])
+})
+
+test('a part whose id no index can hold stops no other', async () => {
+  const id = randomBytes(3_000).toString('base64')
+  await callback(inboundValue(id, 'odd'), { statuses: [statusPart(id, 'sent')] }, inboundValue('wamid.BESIDE', 'fine'))
+  await until(async () => expect((await app.events()).some((event) => event.id === 'wamid.BESIDE')).toBe(true))
+  await callback(inboundValue('wamid.BEHIND', 'fine, too'))
+  await until(async () => expect((await app.events()).some((event) => event.id === 'wamid.BEHIND')).toBe(true))
+  await until(async () => expect(await app.sql`select 1 from callback_items`).toHaveLength(0))
+})
+
+test('a status with a field that is null is one without the field', async () => {
+  const { id, upstreamId } = await sent('null beside it')
+  const error = { code: 131026, title: 'Undeliverable', message: null, error_data: null }
+  await callback({
+    statuses: [
+      statusPart(upstreamId, 'delivered', { biz_opaque_callback_data: null, errors: null }),
+      statusPart(upstreamId, 'failed', { errors: [error] }),
+    ],
+  })
+  await until(async () => expect(await told(upstreamId)).toHaveLength(2))
+  const [row] = await app.sql`select error from messages where id = ${id}`
+  expect(row?.['error']).toMatchObject({ provider_code: 131026, message: 'Undeliverable' })
 })
 
 test('a sticker is a row of type unsupported with its own word', async () => {

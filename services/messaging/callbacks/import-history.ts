@@ -3,6 +3,7 @@ import { importThreads } from '@app/shared/contracts/directory-changes.ts'
 import { newId, newIdAt } from '@app/shared/ids.ts'
 import { z } from 'zod'
 import type { Core } from '../app.ts'
+import { platformId } from '../upstream/platform-id.ts'
 import type { Change } from './changes.ts'
 import { contentsOf } from './contents.ts'
 import { epoch } from './epoch.ts'
@@ -26,7 +27,7 @@ const Value = z.looseObject({
 const Thread = z.looseObject({ id: z.string().regex(/^\d{5,20}$/), messages: z.array(z.unknown()) })
 
 const Message = z.looseObject({
-  id: z.string().min(1),
+  id: platformId,
   timestamp: epoch,
   type: z.string(),
   from: z.string().optional(),

@@ -8,7 +8,7 @@ import type { Core } from '../app.ts'
 import { applyStatuses } from './apply-statuses.ts'
 import { applyChange } from './changes.ts'
 import { recordMessages } from './record-message.ts'
-import { type ItemBatch, takeItems, type WaitingItem } from './waiting-items.ts'
+import { isForOwner, type ItemBatch, takeItems, type WaitingItem } from './waiting-items.ts'
 
 /** What became of the items of a lane. */
 interface Outcome {
@@ -151,10 +151,9 @@ async function wakeSleepers(sql: Core['sql']) {
   const { count } = await sql`
     update callback_lanes l set due_at = now()
     where l.due_at is null and l.held_until < now() and exists (
-      select from callback_items i join senders s on s.attached and (
+      select from callback_items i join senders s on s.attached and ${isForOwner(sql)} and (
         s.phone_number_id = i.item -> 'metadata' ->> 'phone_number_id'
         or i.item -> 'metadata' ->> 'phone_number_id' is null and s.business_account_id = i.item ->> 'entryId'
-          and s.organization_id = split_part(i.lane, ':', 1)
       )
       where i.lane = l.id
     )

@@ -5,6 +5,7 @@ import { newId, newIdAt, timeOf } from '@app/shared/ids.ts'
 import { z } from 'zod'
 import type { Core } from '../app.ts'
 import { messageSentEvent } from '../sends/message-sent.ts'
+import { platformId } from '../upstream/platform-id.ts'
 import type { Change } from './changes.ts'
 import { contentsOf } from './contents.ts'
 import { epoch } from './epoch.ts'
@@ -14,7 +15,7 @@ import { isRevision, reviseMessage } from './revise-message.ts'
 const Value = z.looseObject({ message_echoes: z.array(z.record(z.string(), z.unknown())) })
 
 const Echo = z.looseObject({
-  id: z.string().min(1),
+  id: platformId,
   timestamp: epoch,
   type: z.string(),
   to: z

@@ -7,6 +7,7 @@ import { newId, newIdAt, timeOf } from '@app/shared/ids.ts'
 import { z } from 'zod'
 import type { Core } from '../app.ts'
 import { beginCopies, type PlatformFile, platformFileOf } from '../media/begin-copies.ts'
+import { platformId } from '../upstream/platform-id.ts'
 import { type Contents, contentsOf } from './contents.ts'
 import { passthroughOf } from './passthrough.ts'
 import { recordSystem } from './record-system.ts'
@@ -14,22 +15,22 @@ import { isRevision, reviseMessage } from './revise-message.ts'
 import type { WaitingItem } from './waiting-items.ts'
 
 const Message = z.looseObject({
-  id: z.string().min(1),
+  id: platformId,
   timestamp: z.string().regex(/^\d{1,12}$/),
   type: z.string(),
   from: z
     .string()
     .regex(/^\d{5,20}$/)
-    .optional(),
-  from_user_id: z.string().optional(),
-  context: z.looseObject({ id: z.string().optional() }).optional(),
+    .nullish(),
+  from_user_id: z.string().nullish(),
+  context: z.looseObject({ id: z.string().nullish() }).nullish(),
 })
 
 const Contact = z.looseObject({
-  profile: z.looseObject({ name: z.string().optional(), username: z.string().optional() }).optional(),
-  wa_id: z.string().optional(),
-  user_id: z.string().optional(),
-  parent_user_id: z.string().optional(),
+  profile: z.looseObject({ name: z.string().nullish(), username: z.string().nullish() }).nullish(),
+  wa_id: z.string().nullish(),
+  user_id: z.string().nullish(),
+  parent_user_id: z.string().nullish(),
 })
 
 type Inbound = z.output<typeof Message>

@@ -4,6 +4,7 @@ import { bsuid } from '@app/shared/contracts/fields.ts'
 import { newId, newIdAt } from '@app/shared/ids.ts'
 import { z } from 'zod'
 import type { Core } from '../app.ts'
+import { platformId } from '../upstream/platform-id.ts'
 import { epoch } from './epoch.ts'
 import { insertImported } from './insert-imported.ts'
 import type { WaitingItem } from './waiting-items.ts'
@@ -15,7 +16,7 @@ const digits = z
   .catch(null)
 
 const SystemMessage = z.looseObject({
-  id: z.string().min(1),
+  id: platformId,
   timestamp: epoch,
   from: digits,
   from_user_id: bsuid.nullish().catch(null),

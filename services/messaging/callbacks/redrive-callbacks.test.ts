@@ -1,6 +1,7 @@
 import { systemCaller } from '@app/shared/ask.ts'
+import { newId } from '@app/shared/ids.ts'
 import { afterAll, beforeAll, expect, test, vi } from 'vitest'
-import { type TestMessaging, testMessaging } from '../testing/app.ts'
+import { organizationId, type TestMessaging, testMessaging } from '../testing/app.ts'
 import { businessAccountId, inboundValue, metadata, platformOf, statusPart } from '../testing/callbacks.ts'
 import { redriveCallbacks } from './redrive-callbacks.ts'
 
@@ -92,4 +93,25 @@ test('more than fits into one call goes on from where it ended', async () => {
     from = new Date(answer.next_since)
   }
   expect(count).toBe(12_000)
+})
+
+test('what came for an organization is not worked through for another that has the number by now', async () => {
+  const since = new Date()
+  const ownersOf = (id: string) => app.sql`select organization_id from messages where upstream_id = ${id}`
+  await platform.messages(inboundValue('wamid.D5', 'to the first'))
+  await settled()
+  const other = { organization_id: newId('org') }
+  await app.setSender(other)
+  await platform.messages(inboundValue('wamid.D6', 'to the second'))
+  await settled()
+  await app.sql`delete from messages where upstream_id = 'wamid.D6'`
+  await redrive(since)
+  await until(async () => expect(await ownersOf('wamid.D6')).toEqual([{ organizationId: other.organization_id }]))
+  await settled()
+  expect(await ownersOf('wamid.D5')).toEqual([{ organizationId }])
+  await app.setSender({ ...other, attached: false })
+  await app.setSender({})
+  await redrive(since)
+  await settled()
+  expect(await ownersOf('wamid.D6')).toEqual([{ organizationId: other.organization_id }])
 })

@@ -52,14 +52,14 @@ async function idsIn(sql: Sql, { from, to }: Span): Promise<string[]> {
 }
 
 async function drive(sql: Sql, { from, to }: Span, ids: string[]) {
-  const rows = await sql<{ id: string; body: Uint8Array }[]>`
-    select id, body from callbacks
+  const rows = await sql<{ id: string; receivedAt: Date; body: Uint8Array }[]>`
+    select id, received_at, body from callbacks
     where received_at >= ${from} and received_at < ${to} and id = any(${ids}::bigint[])
     order by id
   `
   const nothing = new Uint8Array()
   await insertCallbacks(
     sql,
-    rows.map(({ id, body }) => ({ id, body: nothing, split: splitCallback(body) })),
+    rows.map(({ id, receivedAt, body }) => ({ id, receivedAt, body: nothing, split: splitCallback(body) })),
   )
 }

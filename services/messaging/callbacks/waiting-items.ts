@@ -1,4 +1,4 @@
-import type { TransactionSql } from '@app/shared/database.ts'
+import type { Sql, TransactionSql } from '@app/shared/database.ts'
 import type { Want } from '@app/shared/mailbox.ts'
 import type { CallbackItem } from './split.ts'
 
@@ -51,12 +51,11 @@ export async function takeItems(tx: TransactionSql, wants: Want[]): Promise<Item
     ) i
     cross join lateral (
       select organization_id, phone_number_id, account_id, phone_number, business_account_id from senders
-      where phone_number_id = i.item -> 'metadata' ->> 'phone_number_id' and attached
+      where phone_number_id = i.item -> 'metadata' ->> 'phone_number_id' and attached and ${isForOwner(tx)}
       union all
-      -- A business account's change: its lane begins with the organization.
       (select organization_id, phone_number_id, account_id, phone_number, business_account_id from senders
       where i.item -> 'metadata' ->> 'phone_number_id' is null and business_account_id = i.item ->> 'entryId'
-        and organization_id = split_part(i.lane, ':', 1) and attached
+        and attached and ${isForOwner(tx)}
       order by phone_number_id limit 1)
     ) s
     order by i.seq
@@ -69,3 +68,7 @@ export async function takeItems(tx: TransactionSql, wants: Want[]): Promise<Item
   }
   return [...batches].map(([laneId, items]) => ({ laneId, items }))
 }
+
+/** A lane is the number's, or begins with the organization for which its items came. */
+export const isForOwner = (sql: Sql | TransactionSql) =>
+  sql`split_part(i.lane, ':', 1) in (organization_id, phone_number_id)`

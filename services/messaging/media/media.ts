@@ -34,6 +34,8 @@ export interface MediaWays {
   publicUrl: string
   /** Links that are fetched at a time, of each organization too. */
   fetching: Turns
+  /** Files that are brought to the platform at a time, of each organization too: the rest of the connections is for sends. */
+  bringing: Turns
   /** Uploads to the platform that run in this process, by number and file. */
   uploading: Map<string, Promise<UpstreamMedia>>
   /** Aborted at the stop: a long way is begun again by whoever is there next. */
@@ -55,6 +57,7 @@ export function createMediaWays(env: z.output<z.ZodObject<typeof mediaSettings>>
     bearerOrigins: new Set([new URL(env.UPSTREAM_BASE_URL).origin, ...env.UPSTREAM_MEDIA_ORIGINS]),
     publicUrl: env.PUBLIC_URL.replace(/\/$/, ''),
     fetching: createTurns({ inAll: 128, ofOne: 32 }),
+    bringing: createTurns({ inAll: 96, ofOne: 32 }),
     uploading: new Map(),
     stopping: new AbortController(),
     close: () => Promise.all([egress.close(), agent.destroy(), store.close()]),

@@ -2,7 +2,7 @@ import { randomBytes } from 'node:crypto'
 import type { ServerResponse } from 'node:http'
 import { Readable } from 'node:stream'
 import { newId } from '@app/shared/ids.ts'
-import { afterAll, beforeAll, beforeEach, expect, test } from 'vitest'
+import { afterAll, beforeAll, beforeEach, expect, test, vi } from 'vitest'
 import { organizationId, phoneNumberId, type TestMessaging, testMessaging } from '../testing/app.ts'
 import { json } from '../testing/media-platform.ts'
 import { insertMedia } from './media.ts'
@@ -116,6 +116,7 @@ test('a file that is gone is refused', async () => {
   expect(await ask(newId('med'))).toMatchObject({ kind: 'refused', code: 131053 })
 })
 
+<<<<<<< HEAD
 test('a file whose upload never gets to its bytes is closed', async () => {
   const bytes = Readable.from([randomBytes(10)])
   const media = { ...app.media, store: { ...app.media.store, open: async () => bytes } }
@@ -124,4 +125,19 @@ test('a file whose upload never gets to its bytes is closed', async () => {
   const result = await uploadToPlatform({ upstream, media }, { phoneNumberId, token: 'token' }, file)
   expect(result).toMatchObject({ kind: 'unreachable' })
   expect(bytes.destroyed).toBe(true)
+=======
+test('uploads that take long leave connections for the sends, and an organization leaves turns for the others', async () => {
+  const gate = Promise.withResolvers<void>()
+  app.files.answerWith((_call, response) => void gate.promise.then(() => json(response, { id: '888' })))
+  const ids: string[] = []
+  while (ids.length < 310) ids.push(await stored(randomBytes(10)))
+  const asked = await Promise.all(ids.map((id) => ask(id, 200)))
+  expect(asked.every(({ kind }) => kind === 'uploading')).toBe(true)
+  const { id } = await app.send('a text of somebody else', { to: '+15550188001' })
+  await vi.waitFor(async () => expect(await app.statusOf(id)).toBe('sent'), { timeout: 5_000, interval: 20 })
+  expect(app.files.calls).toHaveLength(32)
+  gate.resolve()
+  await vi.waitFor(async () => expect(await ask(ids[0] ?? '')).toEqual({ kind: 'ready', id: '888' }))
+  expect(await ask(ids.at(-1) ?? '')).toEqual({ kind: 'ready', id: '888' })
+>>>>>>> audit-sends
 })

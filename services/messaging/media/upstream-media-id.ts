@@ -1,4 +1,5 @@
 import { setTimeout as sleep } from 'node:timers/promises'
+import { Problem } from '@app/shared/problem.ts'
 import type { Core } from '../app.ts'
 import { behaviourOf } from '../upstream/errors.ts'
 import { type StoredFile, type UploadResult, uploadToPlatform } from './upload-to-platform.ts'
@@ -38,8 +39,10 @@ const uploading = { kind: 'uploading' } as const
 
 function begin(core: Ways, file: PlatformFile, key: string): Promise<UpstreamMedia> {
   const upload = recall(core, file)
-    .then((known) => known ?? uploadOnce(core, file))
+    .then((known) => known ?? core.media.bringing.during(file.organizationId, () => uploadHeld(core, file)))
     .catch((err: unknown) => {
+      // All turns are taken: it has to wait for one.
+      if (err instanceof Problem) return uploading
       core.log.warn({ err, media: file.mediaId }, 'upload')
       return { kind: 'unreachable', details: 'Something of ours was away.' } as const
     })
@@ -48,7 +51,7 @@ function begin(core: Ways, file: PlatformFile, key: string): Promise<UpstreamMed
   return upload
 }
 
-/** What an upload came to, or that one runs elsewhere; else this process holds the upload from now on, and null is answered. */
+/** What an upload came to, or that one runs elsewhere; null: nobody knows of one. */
 async function recall({ sql }: Pick<Core, 'sql'>, file: PlatformFile): Promise<UpstreamMedia | null> {
   const { organizationId, phoneNumberId, mediaId } = file
   const [known] = await sql<{ upstreamId: string | null; failure: UploadResult | null; held: boolean }[]>`
@@ -58,8 +61,13 @@ async function recall({ sql }: Pick<Core, 'sql'>, file: PlatformFile): Promise<U
   `
   if (known?.upstreamId) return { kind: 'ready', id: known.upstreamId }
   if (known?.failure) return known.failure
-  if (known?.held) return uploading
-  const taken = await sql`
+  return known?.held ? uploading : null
+}
+
+/** Uploads it, unless another process has begun to meanwhile: from the row on this one holds it. */
+async function uploadHeld(core: Ways, file: PlatformFile): Promise<UpstreamMedia> {
+  const { organizationId, phoneNumberId, mediaId } = file
+  const taken = await core.sql`
     insert into media_uploads as u (organization_id, phone_number_id, media_id, held_until)
     values (${organizationId}, ${phoneNumberId}, ${mediaId}, now() + ${leaseSeconds} * interval '1 second')
     on conflict (organization_id, phone_number_id, media_id) do update
@@ -67,7 +75,7 @@ async function recall({ sql }: Pick<Core, 'sql'>, file: PlatformFile): Promise<U
       where u.held_until <= now() and (u.expires_at is null or u.expires_at <= now())
     returning media_id
   `
-  return taken.length === 1 ? null : uploading
+  return taken.length === 1 ? uploadOnce(core, file) : uploading
 }
 
 async function uploadOnce(core: Ways, file: PlatformFile): Promise<UploadResult> {

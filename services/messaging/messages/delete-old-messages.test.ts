@@ -72,6 +72,18 @@ test('an open send stays until it is over, however many there are before others'
   expect(await left()).toEqual([])
 })
 
+test('a message of which a callback told stays while its send is open, so that its conversation goes on', async () => {
+  await app.setSender({ retention_days: 1 })
+  const ids = await insert(2, 2)
+  await app.sql`
+    insert into sends (organization_id, phone_number_id, message_id, lane, expires_at)
+    select ${organizationId}, ${phoneNumberId}, id, case when id = ${ids[0] ?? ''} then 'cnv_1' else 'cnv_1:' || id end, now()
+    from unnest(${ids}::text[]) id
+  `
+  await sweep()
+  expect(await left()).toEqual(ids)
+})
+
 test('the file of a customer goes with its message', async () => {
   await app.setSender({ retention_days: 1 })
   const platform = platformOf(app)

@@ -57,10 +57,13 @@ async function deleteBatch(sql: Sql, { organizationId, phoneNumberId, retentionD
     const gone = await tx<{ id: string; mediaId: string | null }[]>`
       delete from messages
       where organization_id = ${organizationId} and phone_number_id = ${phoneNumberId} and id = any(array(
-        select id from messages
+        select id from messages m
         where organization_id = ${organizationId} and phone_number_id = ${phoneNumberId} and id < ${end}
-          -- 0: its send is open.
-          and rank > 0
+          -- 0: its send is open. It may be so for a moment longer, when a callback was faster than what came of the call.
+          and rank > 0 and (
+            select true from sends
+            where lane in (m.conversation_id, m.conversation_id || ':' || m.id) and message_id = m.id limit 1
+          ) is null
         order by id limit ${batchRows} for update skip locked
       ))
       returning id, media_id

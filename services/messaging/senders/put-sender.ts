@@ -2,12 +2,13 @@ import { setTimeout as sleep } from 'node:timers/promises'
 import type { Handler } from '@app/shared/contract.ts'
 import type { putSender as contract } from '@app/shared/contracts/messaging.ts'
 import type { AccountState } from '@app/shared/contracts/platform.ts'
-import type { TransactionSql } from '@app/shared/database.ts'
+import type { Fragment, TransactionSql } from '@app/shared/database.ts'
 import type { KeyRing } from '@app/shared/environment.ts'
 import { renewed } from '@app/shared/seal.ts'
 import { sealedColumn } from '@app/shared/sealed-columns.ts'
 import type { z } from 'zod'
 import type { App } from '../app.ts'
+import { leaveToOwner } from '../callbacks/leave-to-owner.ts'
 
 /** 80 messages a second, what the platform takes from a number unless it says otherwise (its throughput documentation). */
 const defaultIntervalMs = 1000 / 80
@@ -66,27 +67,35 @@ export async function storeSender(
   `
   if (newer) return
   if (account.attached) {
-    // The number moved here: wherever it was, it is not any more.
+    // The number moved here: wherever it was, it is not any more, and nothing that waits there may use its token.
     await tx`
-      update senders set attached = false
+      update senders set attached = false, refusal = coalesce(refusal, 'account_not_connected')
       where phone_number_id = ${phoneNumberId} and organization_id <> ${organizationId} and attached
     `
+    await leaveToOwner(tx, { organizationId, phoneNumberId })
   }
+  // Also one that comes back from another.
+  const hasComeFrom = (since: Fragment) => tx`exists (
+    select from senders
+    where phone_number_id = ${phoneNumberId} and organization_id <> ${organizationId} and owned_since >= ${since}
+  )`
   // What was on its way while the keys were rotated does not bring an old one back.
   const sealedToken = renewed(sealKeys, account.sealed_token, bindingOf(account.account_id))
   await tx`
     insert into senders as s (organization_id, phone_number_id, account_id, business_account_id, version, phone_number, name,
-      team_id, customer_id, refusal, attached, sealed_token, settings,
-      retention_days)
+      team_id, customer_id, refusal, attached, sealed_token, settings, retention_days, owned_since)
     values (${organizationId}, ${phoneNumberId}, ${account.account_id}, ${account.business_account_id}, ${account.version},
       ${account.phone_number}, ${account.name}, ${account.team_id}, ${account.customer?.id ?? null}, ${account.refusal},
-      ${account.attached}, ${sealedToken}, ${JSON.stringify(account.settings)}::text::jsonb, ${account.retention_days ?? null})
+      ${account.attached}, ${sealedToken}, ${JSON.stringify(account.settings)}::text::jsonb, ${account.retention_days ?? null},
+      case when ${hasComeFrom(tx`'-infinity'`)} then now() else '-infinity' end)
     on conflict (organization_id, phone_number_id) do update set
       account_id = excluded.account_id, business_account_id = excluded.business_account_id, version = excluded.version,
       phone_number = excluded.phone_number, name = excluded.name, team_id = excluded.team_id,
       customer_id = excluded.customer_id, refusal = excluded.refusal, attached = excluded.attached,
       sealed_token = excluded.sealed_token, settings = excluded.settings,
-      retention_days = excluded.retention_days, updated_at = now()
+      retention_days = excluded.retention_days, updated_at = now(),
+      owned_since = case when not s.attached and excluded.attached and ${hasComeFrom(tx`s.owned_since`)} then now()
+        else s.owned_since end
   `
   // Who begins sends holds the number's pace until it commits: after this none begins that has not seen the refusal.
   await tx`

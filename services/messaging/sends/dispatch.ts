@@ -7,10 +7,11 @@ import { LRUCache } from 'lru-cache'
 import type { Core } from '../app.ts'
 import { behaviourOf } from '../upstream/errors.ts'
 import { send, type SendResult } from '../upstream/send.ts'
-import { type Outcome, ourFailure, outcomeOf, unreachableOutcome } from './outcome.ts'
+import { maxAttempts, type Outcome, ourFailure, outcomeOf, unreachableOutcome } from './outcome.ts'
 import { type OpenSend, takeHeads } from './open-send.ts'
 import { bringFile } from './bring-file.ts'
 import { withMediaId } from './draft.ts'
+import { letGoClaimed } from './let-go.ts'
 import { burstMs, leaseMs } from './pace.ts'
 import { settleSends } from './settle-sends.ts'
 
@@ -41,6 +42,7 @@ export function startDispatcher(core: Core): Mailbox<OpenSend> {
     work: async (item) => noted(core, item, await workOn(core, item, tokenOf)),
     finish: (ended) => settleSends(core.sql, ended, core.media),
     settled: core.relay.wake,
+    letGo: (claimed, heldSince) => letGoClaimed(core, claimed, heldSince),
     rescue: wakeSleepers,
   })
 }
@@ -73,7 +75,8 @@ async function workOn(core: Core, item: OpenSend, tokenOf: (item: OpenSend) => s
     case 'parked':
       return { kind: 'parked', waitMs: item.parkedMs }
     case 'unknown':
-      if (item.resendUnknown) return { kind: 'again', waitMs: 0, slowNumberMs: 0, letOut: false, attempt: null }
+      if (item.resendUnknown && item.attempts < maxAttempts)
+        return { kind: 'again', waitMs: 0, slowNumberMs: 0, letOut: false, attempt: null }
       return ourFailure('delivery_unknown', { unknown: true })
     case 'refused':
       return ourFailure(item.refusal === 'chat_number_not_verified' ? 'account_not_connected' : (item.refusal ?? ''))

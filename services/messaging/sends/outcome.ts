@@ -35,7 +35,7 @@ export type Outcome =
 
 /** Waits between the attempts: some 15 minutes in all, ±20 % each. */
 const scheduleMs = [5_000, 15_000, 45_000, 120_000, 240_000, 420_000]
-const maxAttempts = scheduleMs.length + 1
+export const maxAttempts = scheduleMs.length + 1
 
 /** How long an unknown outcome waits for a callback, from the end of the connection or from its discovery. */
 export const parkMs = 60_000

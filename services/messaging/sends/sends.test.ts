@@ -1,5 +1,6 @@
 import { systemCaller } from '@app/shared/ask.ts'
 import type { WholeAnswer } from '@app/shared/contract.ts'
+import { newId } from '@app/shared/ids.ts'
 import { afterAll, beforeAll, beforeEach, expect, test, vi } from 'vitest'
 import { acceptSends } from './accept-send.ts'
 import { createKnownConversations } from './known-conversations.ts'
@@ -245,6 +246,57 @@ test('a refusal is taken over only when the calls that had begun are done, and n
     await app.sql`select count(*)::int from sends where phone_number_id = ${number} and begun_at is not null`
   expect(open?.['count']).toBe(0)
   await app.setSender({ refusal: null })
+})
+
+test('a number whose messages are too many rests once, however many of them were refused', async () => {
+  app.respondWith(refuse(131048))
+  const recipients = Array.from({ length: 10 }, (_, n) => `+15550180${n}00`)
+  const sends = await Promise.all(recipients.map((to) => app.send('too many', { to })))
+  for (const { id } of sends) await eventually(id, 'failed')
+  const [row] = await app.sql<{ restMs: number }[]>`
+    select extract(epoch from tat - now())::float8 * 1000 as rest_ms from pace where grp = ${app.number.phoneNumberId}
+  `
+  await app.sql`update pace set tat = now()`
+  expect(row?.restMs).toBeGreaterThan(5_000)
+  expect(row?.restMs).toBeLessThanOrEqual(10_000)
+})
+
+test('an unknown outcome is sent again as often as any other attempt, and then fails as unknown', async () => {
+  const to = '+15550180077'
+  await app.setSender({ settings: { ...app.settings, unknown_outcome: 'resend' } })
+  app.respondWith((_call, response) => response.destroy())
+  const { id, conversationId } = await app.send('never answered', { to })
+  const untilParked = (attempts: number) =>
+    until(async () =>
+      expect(await app.sql`select attempts from sends where message_id = ${id} and parked_until > now()`).toEqual([
+        { attempts },
+      ]),
+    )
+  await untilParked(1)
+  await passTime(id, conversationId)
+  await untilParked(2)
+  await app.sql`update sends set attempts = 7 where message_id = ${id}`
+  await passTime(id, conversationId)
+  await eventually(id, 'failed')
+  expect(app.calls.filter((call) => call.messageId === id)).toHaveLength(2)
+  expect(await app.sql`select rank, error ->> 'code' as code from messages where id = ${id}`).toEqual([
+    { rank: 2, code: 'delivery_unknown' },
+  ])
+  await app.setSender({})
+})
+
+test('a number that another organization has now sends nothing more for the one that had it, though nobody told that it was detached', async () => {
+  const to = '+15550180078'
+  app.respondWith(refuse(131000, 500))
+  const { id, conversationId } = await app.send('waiting', { to })
+  await until(async () => expect(await app.sql`select 1 from send_attempts where message_id = ${id}`).toHaveLength(1))
+  const calls = app.calls.length
+  await app.setSender({ organization_id: newId('org') })
+  await passTime(id, conversationId)
+  await eventually(id, 'failed')
+  expect(app.calls).toHaveLength(calls)
+  await expect(app.send('more', { to })).rejects.toMatchObject({ failure: 'account_not_connected' })
+  await app.setSender({})
 })
 
 test('an accept whose answer was lost is sent all the same, once', async () => {

@@ -88,6 +88,7 @@ function slowNumberOf({ item, outcome }: DoneSend) {
   return slowMs === 0 ? [] : [{ phoneNumberId: item.phoneNumberId, slowMs }]
 }
 
+/** Calls that were under way together are refused together: the number rests for that long, not for the sum. */
 const slowDown = (tx: TransactionSql, { phoneNumberId, slowMs }: { phoneNumberId: string; slowMs: number }) => tx`
-  update pace set tat = greatest(tat, now()) + ${slowMs} * interval '1 ms' where grp = ${phoneNumberId}
+  update pace set tat = greatest(tat, now() + ${slowMs} * interval '1 ms') where grp = ${phoneNumberId}
 `

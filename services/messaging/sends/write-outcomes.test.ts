@@ -5,7 +5,8 @@ import { afterAll, beforeAll, expect, test } from 'vitest'
 import { storeSender } from '../senders/put-sender.ts'
 import { newSend } from '../testing/sends.ts'
 import { insertSends } from './insert-sends.ts'
-import { takeHeads } from './open-send.ts'
+import { type OpenSend, takeHeads } from './open-send.ts'
+import type { Outcome } from './outcome.ts'
 import { writeOutcomes } from './write-outcomes.ts'
 
 let database: TestDatabase
@@ -40,7 +41,7 @@ test('open sends are looked up by their number or their lane, although few are o
   await database.admin`vacuum (analyze) messaging.sends, messaging.messages, messaging.send_lanes`
   await writeOutcomes(sql, [], { at: new Date(), told: [], lanes: [] })
   const plan = await planOf('given_back', "('[]', '[]', '[]', '[]')")
-  expect(looksOf(plan)).toEqual(['sends_pkey by seq', 'sends_pkey by seq', 'sends_head by lane'])
+  expect(looksOf(plan)).toEqual([...Array.from({ length: 3 }, () => 'sends_pkey by seq'), 'sends_head by lane'])
 })
 
 test('the first sends of lanes are looked up by lane, with a plan of the same time', async () => {
@@ -63,4 +64,43 @@ test('of a send that was found begun nothing is forgotten by a holder that came 
   const done = item ? [{ item, lane, outcome: null }] : []
   await writeOutcomes(sql, done, { at: new Date(), told: [], lanes: [{ lane, waitMs: 0 }] })
   expect(await take()).toMatchObject([{ step: 'orphaned', attempts: 1 }])
+})
+
+test('what an earlier attempt came to, recorded again since the answer was lost, changes nothing of a later one', async () => {
+  const state = newAccountState()
+  await sql.begin((tx) => storeSender(tx, { current: '', byId: new Map() }, state))
+  const { organization_id, phone_number_id } = state
+  const send = newSend('late', '+15550123456', { organization_id, phone_number_id })
+  await insertSends(sql, [send], { slots: 0, leaseMs: 60_000, burstMs: 250, holder: 1 })
+  const lane = {
+    id: send.conversation_id,
+    group: phone_number_id,
+    arrivals: '1',
+    heldUntil: '',
+    failures: 0,
+    pacedMs: 0,
+  }
+  const begin = async () => {
+    const [item] = await sql.begin((tx) => takeHeads(tx, [{ lane, free: 1, fresh: true }]))
+    if (item?.step !== 'send') throw new Error('it did not begin')
+    return item
+  }
+  const write = (item: OpenSend, outcome: Outcome) =>
+    writeOutcomes(sql, [{ item, lane, outcome }], { at: new Date(), told: [], lanes: [] })
+  const attempt = { httpStatus: null, upstreamCode: null, detail: null }
+  const again: Outcome = {
+    kind: 'again',
+    waitMs: 0,
+    slowNumberMs: 0,
+    letOut: false,
+    attempt: { ...attempt, outcome: 'unreachable' },
+  }
+  const first = await begin()
+  await write(first, again)
+  await write(await begin(), { kind: 'park', attempt: { ...attempt, outcome: 'unknown' } })
+  await write(first, again)
+  const rows = await sql`
+    select attempts, parked_until > now() as is_parked from sends where message_id = ${send.id}
+  `
+  expect(rows).toEqual([{ attempts: 2, isParked: true }])
 })

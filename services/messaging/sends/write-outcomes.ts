@@ -35,16 +35,22 @@ export async function writeOutcomes(
 
 /**
  * Sends with their messages as they were, as `locked`, and as `ended` those that are open no more; attempts. What fails in a
- * later attempt fails no message that the platform has of an earlier one.
+ * later attempt fails no message that the platform has of an earlier one. What is told of an attempt late, or again since the
+ * answer was lost, changes no later one.
  */
 function outcomes(sql: Sql | TransactionSql, done: DoneSend[], at: Date) {
   const sends = done.flatMap(sendRow)
   const attempts = done.flatMap((send) => attemptRow(send, at))
+  // Then a callback may still lift it. A look-up, not an `exists`, as in `hasNext`.
+  const mayHaveArrived = sql`(
+    select true from send_attempts
+    where organization_id = l.organization_id and message_id = l.id and outcome = 'unknown' limit 1
+  )`
   return sql`
     with u as (
       select * from json_to_recordset(${JSON.stringify(sends)}::text::json) as u(seq bigint, organization_id text,
-        phone_number_id text, id text, lane text, status text, rank smallint, upstream_id text, error jsonb, attempts int,
-        park_ms float8, let_out boolean, wait_ms float8, upstream_media_id text)
+        phone_number_id text, id text, lane text, of_attempt int, status text, rank smallint, upstream_id text, error jsonb,
+        attempts int, park_ms float8, let_out boolean, wait_ms float8, upstream_media_id text)
     ), locked as (
       select u.*, m.rank as old_rank, ${isKnown(sql)} as known from (select * from u order by id) u
       cross join lateral (
@@ -52,7 +58,8 @@ function outcomes(sql: Sql | TransactionSql, done: DoneSend[], at: Date) {
         where organization_id = u.organization_id and phone_number_id = u.phone_number_id and id = u.id limit 1 for update
       ) m
     ), raised as (
-      update messages m set status = l.status, rank = l.rank, upstream_id = coalesce(m.upstream_id, l.upstream_id), error = l.error
+      update messages m set status = l.status, upstream_id = coalesce(m.upstream_id, l.upstream_id), error = l.error,
+        rank = case when l.status = 'failed' and ${mayHaveArrived} then 2 else l.rank end
       from locked l
       where m.organization_id = l.organization_id and m.phone_number_id = l.phone_number_id and m.id = l.id
         and l.old_rank < l.rank and (l.status = 'sent' or not l.known)
@@ -62,7 +69,9 @@ function outcomes(sql: Sql | TransactionSql, done: DoneSend[], at: Date) {
       -- Not joined: while few sends are open a join would read all of them, and be kept.
       delete from sends where seq = any(array(select seq from ended))
     ), o as (
-      select * from locked where status is null and not known
+      select l.* from locked l
+      cross join lateral (select from sends where seq = l.seq and attempts <= l.of_attempt limit 1) s
+      where status is null and not known
     ), moved as (
       insert into send_lanes (id, grp, due_at)
       select lane, phone_number_id, now() + wait_ms * interval '1 ms' from o where let_out
@@ -89,6 +98,7 @@ interface SendRow {
   phone_number_id: string
   id: string
   lane: string
+  of_attempt: number
   status?: 'sent' | 'failed'
   rank?: number
   upstream_id?: string
@@ -107,6 +117,7 @@ function sendRow({ item, outcome }: DoneSend): SendRow[] {
     phone_number_id: item.phoneNumberId,
     id: item.id,
     lane: item.laneId,
+    of_attempt: item.attempts,
   }
   const { attempts } = item
   switch (outcome?.kind) {

@@ -2,6 +2,7 @@ import { jsonOf, refusalIn } from '@app/shared/upstream-exchange.ts'
 import type { Upstream } from '@app/shared/upstream.ts'
 import { request } from 'undici'
 import { z } from 'zod'
+import { platformId } from './platform-id.ts'
 import { theirProduct } from './words.ts'
 
 /** From the request's first byte to the answer's last. */
@@ -28,7 +29,7 @@ export type SendResult =
   | { kind: 'unknown'; details: string; httpStatus: number | null }
 
 const Accepted = z.object({
-  messages: z.tuple([z.object({ id: z.string().min(1) })], z.unknown()),
+  messages: z.tuple([z.object({ id: platformId })], z.unknown()),
   /** How the platform writes the recipient's number, which may differ from the one that was given. */
   contacts: z
     .array(

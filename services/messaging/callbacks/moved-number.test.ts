@@ -1,0 +1,56 @@
+import { newId } from '@app/shared/ids.ts'
+import { afterAll, beforeAll, expect, test, vi } from 'vitest'
+import { organizationId, phoneNumberId, type TestMessaging, testMessaging } from '../testing/app.ts'
+import { inboundValue, platformOf, statusPart } from '../testing/callbacks.ts'
+
+let app: TestMessaging
+let platform: ReturnType<typeof platformOf>
+const other = newId('org')
+beforeAll(async () => {
+  app = await testMessaging()
+  platform = platformOf(app)
+})
+afterAll(() => app.close())
+
+const until = (check: () => Promise<unknown>) => vi.waitFor(check, { timeout: 10_000, interval: 20 })
+const ownersOf = (upstreamId: string) => app.sql`select organization_id from messages where upstream_id = ${upstreamId}`
+const isTold = async (id: string) => (await app.events()).some((event) => event.id === id)
+
+/** The callbacks of the number wait while something of ours is away. */
+const hold = () => app.sql`
+  insert into callback_lanes (id, grp, held_until) values (${phoneNumberId}, ${organizationId}, now() + interval '1 hour')
+  on conflict (id) do update set held_until = excluded.held_until
+`
+async function goOn() {
+  await app.sql`update callback_lanes set held_until = '-infinity', due_at = now()`
+  app.callbacks.wake()
+}
+
+test('what came for an organization is not told to the one that has the number afterwards, and waits for its own', async () => {
+  await hold()
+  await platform.messages(inboundValue('wamid.BEFORE', 'to the first'))
+  await app.setSender({ attached: false, refusal: 'account_not_connected' })
+  await app.setSender({ organization_id: other })
+  await goOn()
+  await platform.messages(inboundValue('wamid.AFTER', 'to the second'))
+  await until(async () => expect(await ownersOf('wamid.AFTER')).toEqual([{ organizationId: other }]))
+  expect(await isTold('wamid.BEFORE')).toBe(false)
+  await app.setSender({ organization_id: other, attached: false })
+  await app.setSender({})
+  await goOn()
+  await until(async () => expect(await ownersOf('wamid.BEFORE')).toEqual([{ organizationId }]))
+})
+
+test('what is set apart, since its message is not known yet, stays with its organization, too', async () => {
+  await platform.messages({ statuses: [statusPart('wamid.APART', 'delivered')] })
+  const lane = `${organizationId}:wamid.APART`
+  await until(async () => expect(await app.sql`select 1 from callback_items where lane = ${lane}`).toHaveLength(1))
+  await app.setSender({ organization_id: other })
+  await goOn()
+  await platform.messages(inboundValue('wamid.LATER', 'to the second'))
+  await until(async () => expect(await ownersOf('wamid.LATER')).toEqual([{ organizationId: other }]))
+  await until(async () =>
+    expect(await app.sql`select 1 from callback_lanes where id = ${lane} and held_until < now()`).toHaveLength(1),
+  )
+  expect(await app.sql`select lane from callback_items where lane like '%:%'`).toEqual([{ lane }])
+})
