@@ -116,7 +116,6 @@ test('a file that is gone is refused', async () => {
   expect(await ask(newId('med'))).toMatchObject({ kind: 'refused', code: 131053 })
 })
 
-<<<<<<< HEAD
 test('a file whose upload never gets to its bytes is closed', async () => {
   const bytes = Readable.from([randomBytes(10)])
   const media = { ...app.media, store: { ...app.media.store, open: async () => bytes } }
@@ -125,7 +124,8 @@ test('a file whose upload never gets to its bytes is closed', async () => {
   const result = await uploadToPlatform({ upstream, media }, { phoneNumberId, token: 'token' }, file)
   expect(result).toMatchObject({ kind: 'unreachable' })
   expect(bytes.destroyed).toBe(true)
-=======
+})
+
 test('uploads that take long leave connections for the sends, and an organization leaves turns for the others', async () => {
   const gate = Promise.withResolvers<void>()
   app.files.answerWith((_call, response) => void gate.promise.then(() => json(response, { id: '888' })))
@@ -139,5 +139,4 @@ test('uploads that take long leave connections for the sends, and an organizatio
   gate.resolve()
   await vi.waitFor(async () => expect(await ask(ids[0] ?? '')).toEqual({ kind: 'ready', id: '888' }))
   expect(await ask(ids.at(-1) ?? '')).toEqual({ kind: 'ready', id: '888' })
->>>>>>> audit-sends
 })

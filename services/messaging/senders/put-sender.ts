@@ -87,7 +87,7 @@ export async function storeSender(
     values (${organizationId}, ${phoneNumberId}, ${account.account_id}, ${account.business_account_id}, ${account.version},
       ${account.phone_number}, ${account.name}, ${account.team_id}, ${account.customer?.id ?? null}, ${account.refusal},
       ${account.attached}, ${sealedToken}, ${JSON.stringify(account.settings)}::text::jsonb, ${account.retention_days ?? null},
-      case when ${hasComeFrom(tx`'-infinity'`)} then now() else '-infinity' end)
+      case when ${hasComeFrom(tx`'epoch'`)} then now() else 'epoch' end)
     on conflict (organization_id, phone_number_id) do update set
       account_id = excluded.account_id, business_account_id = excluded.business_account_id, version = excluded.version,
       phone_number = excluded.phone_number, name = excluded.name, team_id = excluded.team_id,

@@ -249,9 +249,12 @@ test('a refusal is taken over only when the calls that had begun are done, and n
 })
 
 test('a number whose messages are too many rests once, however many of them were refused', async () => {
-  app.respondWith(refuse(131048))
+  const answers: (() => void)[] = []
+  app.respondWith((...call) => answers.push(() => refuse(131048)(...call)))
   const recipients = Array.from({ length: 10 }, (_, n) => `+15550180${n}00`)
   const sends = await Promise.all(recipients.map((to) => app.send('too many', { to })))
+  await until(() => expect(answers).toHaveLength(recipients.length))
+  for (const answer of answers) answer()
   for (const { id } of sends) await eventually(id, 'failed')
   const [row] = await app.sql<{ restMs: number }[]>`
     select extract(epoch from tat - now())::float8 * 1000 as rest_ms from pace where grp = ${app.number.phoneNumberId}
