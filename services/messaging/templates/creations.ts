@@ -83,7 +83,7 @@ export async function finishCreation(
     const { providerTemplateId, upstreamStatus, category, components } = outcome
     const isUntold = tx`known_at = ${knownAt}::text::timestamptz`
     await tx`
-      update templates set provider_template_id = ${providerTemplateId}, held_until = null,
+      update templates set provider_template_id = ${providerTemplateId}, held_until = null, known_at = clock_timestamp(),
         components = ${JSON.stringify(components)}::text::jsonb,
         status = case when ${isUntold} then ${firstStatusOf(upstreamStatus)} else status end,
         upstream_status = case when ${isUntold} then ${upstreamStatus} else upstream_status end,

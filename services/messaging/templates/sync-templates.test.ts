@@ -105,6 +105,23 @@ test('a sync that asked earlier does not undo one that asked later', async () =>
   expect(await statuses()).toEqual({ t: 'rejected' })
 })
 
+test('a template whose creation ends while a sync is under way does not vanish by it', async () => {
+  const made = Promise.withResolvers<unknown>()
+  it.platform.once((request, response) => {
+    // The sync's reading is without the template, and its answer comes when the creation is over.
+    it.platform.once(async (_request, late) => {
+      it.platform.answer(request, response)
+      await made.promise
+      json(late, { data: [] })
+    })
+    syncing = counts()
+  })
+  let syncing: ReturnType<typeof counts> | undefined
+  made.resolve(await it.create(order('new')))
+  expect(await syncing).toEqual({ created: 0, updated: 0, synced: 0 })
+  expect(await statuses()).toEqual({ new: 'pending' })
+})
+
 test('a reading that breaks off writes nothing: no template vanishes', async () => {
   it.platform.setPageSize(1)
   theirs('a')
