@@ -63,15 +63,16 @@ export async function beginCreation(
   `
   if (row) return { ...row, isRetry: row.id !== id, mayExist: row.id !== id, isSettled: false }
   const [settled] = await tx<{ id: string; knownAt: string; components: Component[] }[]>`
-    select id, known_at::text as known_at, components from templates where ${isOfName} and provider_template_id is not null
+    select id, known_at::text as known_at, components from templates
+    where ${isOfName} and (provider_template_id is not null or held_until is null)
   `
-  // A callback or a sync told of the earlier try's template before we came back.
+  // A callback or a sync told of the earlier try's template before we came back; a callback's id may have been inexact.
   if (isRetry && settled && isSameContent(components, settled.components))
     return { id: settled.id, knownAt: settled.knownAt, isRetry, mayExist: true, isSettled: true }
   throw new Problem('template_already_exists', { param: 'name' })
 }
 
-/** What a callback told meanwhile is newer than the answer. */
+/** What a callback told meanwhile is newer than the answer; a reading that was asked for before it knows less. */
 export async function finishCreation(
   tx: TransactionSql,
   account: TemplateAccount,
