@@ -68,5 +68,5 @@ async function syncBusinessApp(app: App, { organizationId, accountId }: Onboardi
   `
   if (!account) return
   const token = unseal(app.sealKeys, account.sealedToken, `account:${account.id}`)
-  await requestSyncs(app.upstream, { phoneNumberId: account.phoneNumberId, token }, caller.deadline)
+  await requestSyncs(app, { phoneNumberId: account.phoneNumberId, token }, caller.deadline)
 }

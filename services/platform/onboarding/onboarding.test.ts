@@ -276,6 +276,21 @@ test("the number of the phone's app is found without being told, is connected as
   expect([asked('/smb_app_data'), asked('/register')]).toEqual([2, 0])
 })
 
+test("data of the phone's app that the platform does not give leaves the number connected, and each is asked for", async () => {
+  const opened = await openSetup(it)
+  const phone = { phoneNumberId: opened.phoneNumberId, status: 'CONNECTED', is_on_biz_app: true }
+  showNumbers(it.upstream, opened.businessAccountId, [phone])
+  const refusal = { status: 400, body: { error: { message: 'Invalid parameter', code: 100 } } }
+  it.upstream.answers.set(`/${opened.phoneNumberId}/smb_app_data`, refusal)
+  const dialog = dialogOf(opened, await beginAt(it, opened), { event: 'business_app' })
+  for (let n = 0; n < 2; n++) {
+    expect(await ask(it.app, completeSetup, dialog)).toMatchObject({
+      number: { phone_number_id: opened.phoneNumberId, registered: true },
+    })
+  }
+  expect(asked('/smb_app_data')).toBe(2)
+})
+
 test('while messaging is away the number is connected all the same, and the event tells it', async () => {
   const opened = await openSetup(it)
   const dialog = dialogOf(opened, await beginAt(it, opened))
