@@ -79,11 +79,13 @@ const applyByField: Readonly<Record<string, Apply>> = {
 
 /**
  * Takes over what the platform told of a template; again, or late behind a newer one, it changes nothing. Of a template that
- * is not known here it changes nothing either: whoever asks for it reads it whole.
+ * is not known here it changes nothing either, and answers false: whoever asks for it reads it whole.
  */
-export async function applyTemplateChange(tx: TransactionSql, change: TemplateChange): Promise<void> {
+export async function applyTemplateChange(tx: TransactionSql, change: TemplateChange): Promise<boolean> {
   const apply = Object.hasOwn(applyByField, change.field) ? applyByField[change.field] : undefined
   await apply?.(tx, change)
+  const known = await tx`select id from templates where ${isMeant(tx, change, Named.parse(change.value))}`
+  return known.length > 0
 }
 
 type Named = z.output<typeof Named>

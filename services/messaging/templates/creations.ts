@@ -98,13 +98,13 @@ export async function finishCreation(
   return row
 }
 
-/** After a failure. A row whose template may exist stays, without its lease: a callback, a sync or a retry settles it. */
+/** After a failure. A row whose template may exist stays, without its lease: a callback, a sync or a retry settles it, if none has. */
 export async function leaveCreation(
   tx: TransactionSql,
   { organizationId }: TemplateAccount,
   { id, mayExist }: Creation,
 ): Promise<void> {
   const isOpen = tx`organization_id = ${organizationId} and id = ${id} and provider_template_id is null`
-  if (mayExist) await tx`update templates set held_until = now() where ${isOpen}`
+  if (mayExist) await tx`update templates set held_until = now() where ${isOpen} and held_until is not null`
   else await tx`delete from templates where ${isOpen}`
 }
