@@ -95,12 +95,16 @@ const exactIdOf = ({ message_template_id: id }: Named) => {
   return Number.isSafeInteger(id) ? String(id) : null
 }
 
-/** A callback of an earlier template of the name, deleted since, has another id. */
+/**
+ * A callback of an earlier template of the name, deleted since, has another id. The platform's own examples of callbacks write
+ * en-US for what is en_US everywhere else.
+ */
 function isMeant(tx: TransactionSql, { organizationId, businessAccountId }: TemplateChange, named: Named) {
   const id = exactIdOf(named)
   return tx`
     organization_id = ${organizationId} and business_account_id = ${businessAccountId}
-    and name = ${named.message_template_name} and language = ${named.message_template_language}
+    and name = ${named.message_template_name}
+    and replace(language, '-', '_') = replace(${named.message_template_language}, '-', '_')
     and (provider_template_id is null or ${id}::text is null or provider_template_id = ${id}::text)
   `
 }
