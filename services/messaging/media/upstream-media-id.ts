@@ -37,8 +37,11 @@ export async function upstreamMediaId(core: Ways, file: PlatformFile, waitMs: nu
 const uploading = { kind: 'uploading' } as const
 
 function begin(core: Ways, file: PlatformFile, key: string): Promise<UpstreamMedia> {
-  const upload = recall(core, file)
-    .then((known) => known ?? uploadOnce(core, file))
+  const upload = core.media
+    .inLine(file.organizationId, async () => {
+      if (core.media.stopping.signal.aborted) return uploading
+      return (await recall(core, file)) ?? uploadOnce(core, file)
+    })
     .catch((err: unknown) => {
       core.log.warn({ err, media: file.mediaId }, 'upload')
       return { kind: 'unreachable', details: 'Something of ours was away.' } as const
