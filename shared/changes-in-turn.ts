@@ -1,34 +1,21 @@
 import { type Caller, type Handlers, isRpc } from './contract.ts'
 import { Problem } from './problem.ts'
+import { createLines } from './turns.ts'
 
 /** Of one organization at a time: each may hold one of the service's 10 connections, and others need some. */
 const atOnce = 8
-
-interface Owner {
-  running: number
-  waiting: (() => void)[]
-}
 
 /** Runs what an organization's caller asked for when it is its turn; throws when nobody waits for it any more by then. */
 export type InTurn = <T>(caller: Pick<Caller, 'organizationId' | 'deadline'>, work: () => Promise<T>) => Promise<T>
 
 /** Changes of one organization wait for each other in their order, and for no other's. */
 export function createInTurn(): InTurn {
-  const owners = new Map<string, Owner>()
-  return async ({ organizationId, deadline }, work) => {
-    const owner = owners.get(organizationId) ?? { running: 0, waiting: [] }
-    owners.set(organizationId, owner)
-    if (owner.running < atOnce) owner.running++
-    else await new Promise<void>((resolve) => owner.waiting.push(resolve))
-    try {
+  const inLine = createLines(atOnce)
+  return ({ organizationId, deadline }, work) =>
+    inLine(organizationId, async () => {
       if (deadline <= performance.now()) throw tooMany()
-      return await work()
-    } finally {
-      const next = owner.waiting.shift()
-      if (next) next()
-      else if (--owner.running === 0) owners.delete(organizationId)
-    }
-  }
+      return work()
+    })
 }
 
 const tooMany = () => new Problem('service_unavailable', { message: 'Too many changes are under way: try again.' })

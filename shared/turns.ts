@@ -27,3 +27,24 @@ export function createTurns(most: { inAll: number; ofOne: number }): Turns {
     },
   }
 }
+
+/** Runs work of an owner, so many at a time; what is more waits for the owner's next turn, in its order. */
+export type InLine = <T>(owner: string, work: () => Promise<T>) => Promise<T>
+
+export function createLines(ofOne: number): InLine {
+  const lines = new Map<string, { running: number; waiting: (() => void)[] }>()
+  return async (owner, work) => {
+    const line = lines.get(owner) ?? { running: 0, waiting: [] }
+    lines.set(owner, line)
+    if (line.running < ofOne) line.running++
+    else await new Promise<void>((begin) => line.waiting.push(begin))
+    try {
+      return await work()
+    } finally {
+      // The turn goes on to the next one.
+      const next = line.waiting.shift()
+      if (next) next()
+      else if (--line.running === 0) lines.delete(owner)
+    }
+  }
+}

@@ -39,8 +39,8 @@ export interface Upstream {
 const connectTimeoutMs = 3_000
 /** Answers that we read are some hundred bytes long. */
 const maxAnswerBytes = 1024 * 1024
-/** Calls at a time to one host: the sends in work (256), the files on their way there (96) and from there (64), and some. */
-const maxConnections = 450
+/** Calls at a time to one host: the sends in work (256) and some. Files have connections of their own. */
+const maxConnections = 300
 
 type UpstreamEnv = z.output<z.ZodObject<typeof upstreamSettings>>
 

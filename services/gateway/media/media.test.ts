@@ -1,14 +1,16 @@
 import { createHash, randomBytes } from 'node:crypto'
+import { once } from 'node:events'
 import { readdirSync } from 'node:fs'
-import { connect } from 'node:net'
+import { connect, type Socket } from 'node:net'
 import { join } from 'node:path'
+import type { Readable } from 'node:stream'
 import type { Input } from '@app/shared/contract.ts'
 import { findMedia, openUpload, uploadMedia } from '@app/shared/contracts/media.ts'
 import { newId } from '@app/shared/ids.ts'
 import { notFound } from '@app/shared/problem.ts'
 import { serve, type Serving } from '@app/shared/rpc.ts'
 import { newFileKey } from '@app/shared/store/store.ts'
-import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest'
+import { afterAll, beforeAll, beforeEach, describe, expect, test, vi } from 'vitest'
 import { startTestGateway, type TestGateway } from '../testing/gateway.ts'
 
 let gateway: TestGateway
@@ -265,6 +267,23 @@ describe('a stored file', () => {
       expect((await gateway.ask(path)).status).toBe(404)
     },
   )
+
+  test('is closed again when its client has gone before it was opened', async () => {
+    await keep('image/jpeg')
+    const { open } = gateway.app.store
+    const socket = connect(Number(new URL(gateway.url).port), '127.0.0.1')
+    const [peer] = (await once(gateway.http.server, 'connection')) as [Socket]
+    let opened: Readable | null = null
+    const opening = vi.spyOn(gateway.app.store, 'open').mockImplementation(async (...asked) => {
+      socket.destroy()
+      await once(peer, 'close')
+      opened = await open(...asked)
+      return opened
+    })
+    socket.write(`GET /media/${opaque} HTTP/1.1\r\nHost: x\r\n\r\n`)
+    await expect.poll(() => opened?.destroyed).toBe(true)
+    opening.mockRestore()
+  })
 
   test('that is lost is no broken answer', async () => {
     await keep('image/jpeg')

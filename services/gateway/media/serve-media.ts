@@ -54,8 +54,13 @@ async function serveFile(app: App, request: FastifyRequest, { raw: response }: F
   }
   const bytes = await app.store.open(file.file_key, range)
   if (!bytes) throw new Error(`${file.file_key} is not in the store`)
-  response.writeHead(status, sized)
-  await pipeline(bytes, response)
+  try {
+    response.writeHead(status, sized)
+    await pipeline(bytes, response)
+  } finally {
+    // To a client that has gone meanwhile nothing is piped, and nobody else would close them.
+    bytes.on('error', () => {}).destroy()
+  }
 }
 
 function find(app: App, { params, headers }: FastifyRequest): Promise<File> {

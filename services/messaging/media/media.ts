@@ -2,7 +2,7 @@ import { randomBytes } from 'node:crypto'
 import { createEgress, type Egress } from '@app/shared/egress.ts'
 import type { Sql, TransactionSql } from '@app/shared/database.ts'
 import { createStore, type Store, storeSettings } from '@app/shared/store/store.ts'
-import { createTurns, type Turns } from '@app/shared/turns.ts'
+import { createLines, createTurns, type InLine, type Turns } from '@app/shared/turns.ts'
 import { Agent } from 'undici'
 import { z } from 'zod'
 import type { UpstreamMedia } from './upstream-media-id.ts'
@@ -27,24 +27,26 @@ export interface MediaWays {
   store: Store
   /** For links that users give. */
   egress: Egress
-  /** For files of the platform's: an answer may be long, and may take its time. */
+  /** For files from the platform and to it, which may be long and take their time: they hold up no sends. */
   agent: Agent
   /** Origins that an account's bearer may go to. */
   bearerOrigins: ReadonlySet<string>
   publicUrl: string
   /** Links that are fetched at a time, of each organization too. */
   fetching: Turns
-  /** Files that are brought to the platform at a time, of each organization too: the rest of the connections is for sends. */
-  bringing: Turns
-  /** Uploads to the platform that run in this process, by number and file. */
+  /** Uploads to the platform that run in this process or wait for their turn, by number and file. */
   uploading: Map<string, Promise<UpstreamMedia>>
+  /** Their turns, of each organization. */
+  inLine: InLine
   /** Aborted at the stop: a long way is begun again by whoever is there next. */
   stopping: AbortController
   close: () => Promise<unknown>
 }
 
-/** One download at a time on a connection; those of one organization are few (copy-media.ts). */
-const maxConnections = 64
+/** One file at a time on a connection: 64 copies (copy-media.ts), and uploads. */
+const maxConnections = 128
+/** Uploads at a time of one organization: as many as one number's sends are worked on. */
+const uploadsOfOne = 32
 
 export function createMediaWays(env: z.output<z.ZodObject<typeof mediaSettings>>): MediaWays {
   const store = createStore(env)
@@ -57,8 +59,8 @@ export function createMediaWays(env: z.output<z.ZodObject<typeof mediaSettings>>
     bearerOrigins: new Set([new URL(env.UPSTREAM_BASE_URL).origin, ...env.UPSTREAM_MEDIA_ORIGINS]),
     publicUrl: env.PUBLIC_URL.replace(/\/$/, ''),
     fetching: createTurns({ inAll: 128, ofOne: 32 }),
-    bringing: createTurns({ inAll: 96, ofOne: 32 }),
     uploading: new Map(),
+    inLine: createLines(uploadsOfOne),
     stopping: new AbortController(),
     close: () => Promise.all([egress.close(), agent.destroy(), store.close()]),
   }

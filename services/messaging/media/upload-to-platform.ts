@@ -38,7 +38,7 @@ export async function uploadToPlatform(
     const { head, tail, contentType } = formOf(file)
     const { statusCode, body } = await request(upstream.urlOf(`/${phoneNumberId}/media`, token), {
       method: 'POST',
-      dispatcher: upstream.agent,
+      dispatcher: media.agent,
       headers: {
         authorization: `Bearer ${token}`,
         'content-type': contentType,

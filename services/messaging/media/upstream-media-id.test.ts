@@ -2,6 +2,7 @@ import { randomBytes } from 'node:crypto'
 import type { ServerResponse } from 'node:http'
 import { Readable } from 'node:stream'
 import { newId } from '@app/shared/ids.ts'
+import { Agent, request } from 'undici'
 import { afterAll, beforeAll, beforeEach, expect, test, vi } from 'vitest'
 import { organizationId, phoneNumberId, type TestMessaging, testMessaging } from '../testing/app.ts'
 import { json } from '../testing/media-platform.ts'
@@ -76,6 +77,32 @@ test('an upload that takes longer goes on, and whoever asks again gets what it c
   gate.resolve()
   expect(await ask(id)).toEqual({ kind: 'ready', id: '777' })
   expect(app.files.calls).toHaveLength(1)
+})
+
+test('slow uploads of one organization wait for each other, and take no connections of sends', async () => {
+  const ids: string[] = []
+  for (let n = 0; n < 40; n++) ids.push(await stored(randomBytes(10)))
+  const gate = Promise.withResolvers<void>()
+  app.files.answerWith((_call, response) => void gate.promise.then(() => json(response, { id: '5' })))
+  // As many connections as one organization has uploads at a time.
+  const agent = new Agent({ connections: 32 })
+  const core = { ...app, upstream: { ...app.upstream, agent } }
+  const asking = { organizationId, phoneNumberId, token: 'token' }
+  const slow = ids.map((mediaId) => upstreamMediaId(core, { ...asking, mediaId }, 10_000))
+  await vi.waitFor(() => expect(app.files.calls).toHaveLength(32))
+  const beside = app.upstream.urlOf('/999999999999/messages', 'token')
+  const { statusCode, body } = await request(beside, {
+    method: 'POST',
+    dispatcher: agent,
+    body: '{}',
+    signal: AbortSignal.timeout(1_000),
+  })
+  await body.dump()
+  expect(statusCode).toBe(200)
+  expect(app.files.calls).toHaveLength(32)
+  gate.resolve()
+  for (const result of await Promise.all(slow)) expect(result).toEqual({ kind: 'ready', id: '5' })
+  await agent.close()
 })
 
 test('another instance that is at it is waited for, and one that died is not', async () => {

@@ -1,5 +1,4 @@
 import { setTimeout as sleep } from 'node:timers/promises'
-import { Problem } from '@app/shared/problem.ts'
 import type { Core } from '../app.ts'
 import { behaviourOf } from '../upstream/errors.ts'
 import { type StoredFile, type UploadResult, uploadToPlatform } from './upload-to-platform.ts'
@@ -38,11 +37,10 @@ export async function upstreamMediaId(core: Ways, file: PlatformFile, waitMs: nu
 const uploading = { kind: 'uploading' } as const
 
 function begin(core: Ways, file: PlatformFile, key: string): Promise<UpstreamMedia> {
+  const held = async () => (core.media.stopping.signal.aborted ? uploading : uploadHeld(core, file))
   const upload = recall(core, file)
-    .then((known) => known ?? core.media.bringing.during(file.organizationId, () => uploadHeld(core, file)))
+    .then((known) => known ?? core.media.inLine(file.organizationId, held))
     .catch((err: unknown) => {
-      // All turns are taken: it has to wait for one.
-      if (err instanceof Problem) return uploading
       core.log.warn({ err, media: file.mediaId }, 'upload')
       return { kind: 'unreachable', details: 'Something of ours was away.' } as const
     })

@@ -53,6 +53,22 @@ test.each([
   expect(await shown()).toMatchObject({ status: expected, upstreamStatus: event })
 })
 
+test('the language of a callback is written with a hyphen, or as everywhere else', async () => {
+  await status('APPROVED', 0, { message_template_language: 'en-US' })
+  expect(await shown()).toMatchObject({ status: 'approved' })
+  await status('PAUSED', 1, { message_template_language: 'en_US' })
+  expect(await shown()).toMatchObject({ status: 'pending' })
+  await status('REJECTED', 2, { message_template_language: 'en-GB' })
+  expect(await shown()).toMatchObject({ status: 'pending' })
+})
+
+test('what is taken from the archive again is sent again', async () => {
+  await status('ARCHIVED')
+  expect(await shown()).toMatchObject({ status: 'rejected' })
+  await status('UNARCHIVED', 1)
+  expect(await shown()).toMatchObject({ status: 'approved' })
+})
+
 test('FLAGGED and LOCKED leave the status', async () => {
   await status('APPROVED')
   await status('FLAGGED', 1)

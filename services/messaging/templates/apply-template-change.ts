@@ -79,11 +79,13 @@ const applyByField: Readonly<Record<string, Apply>> = {
 
 /**
  * Takes over what the platform told of a template; again, or late behind a newer one, it changes nothing. Of a template that
- * is not known here it changes nothing either: whoever asks for it reads it whole.
+ * is not known here it changes nothing either, and answers false: whoever asks for it reads it whole.
  */
-export async function applyTemplateChange(tx: TransactionSql, change: TemplateChange): Promise<void> {
+export async function applyTemplateChange(tx: TransactionSql, change: TemplateChange): Promise<boolean> {
   const apply = Object.hasOwn(applyByField, change.field) ? applyByField[change.field] : undefined
   await apply?.(tx, change)
+  const known = await tx`select id from templates where ${isMeant(tx, change, Named.parse(change.value))}`
+  return known.length > 0
 }
 
 type Named = z.output<typeof Named>
@@ -93,12 +95,16 @@ const exactIdOf = ({ message_template_id: id }: Named) => {
   return Number.isSafeInteger(id) ? String(id) : null
 }
 
-/** A callback of an earlier template of the name, deleted since, has another id. */
+/**
+ * A callback of an earlier template of the name, deleted since, has another id. The platform's own examples of callbacks write
+ * en-US for what is en_US everywhere else.
+ */
 function isMeant(tx: TransactionSql, { organizationId, businessAccountId }: TemplateChange, named: Named) {
   const id = exactIdOf(named)
   return tx`
     organization_id = ${organizationId} and business_account_id = ${businessAccountId}
-    and name = ${named.message_template_name} and language = ${named.message_template_language}
+    and name = ${named.message_template_name}
+    and replace(language, '-', '_') = replace(${named.message_template_language}, '-', '_')
     and (provider_template_id is null or ${id}::text is null or provider_template_id = ${id}::text)
   `
 }

@@ -183,6 +183,39 @@ test('a try that died, and that a callback settled since: its key is answered, a
   expect(submitted()).toHaveLength(1)
 })
 
+test('a callback whose id is beyond what JSON holds exactly settles a try all the same', async () => {
+  it.platform.once(async (request, response) => {
+    it.platform.answer(request, unheard)
+    response.destroy()
+  })
+  await it.create(order('long_id'), { key: 'k8' }).catch(() => {})
+  await it.callbacks.change('message_template_status_update', {
+    event: 'APPROVED',
+    message_template_id: 2 ** 60,
+    message_template_name: 'long_id',
+    message_template_language: 'en_US',
+  })
+  await vi.waitFor(async () => expect(await it.get('long_id')).toMatchObject({ status: 'approved' }))
+  expect(await it.create(order('long_id'), { key: 'k8' })).toMatchObject({ status: 201, data: { status: 'approved' } })
+  expect(submitted()).toHaveLength(1)
+})
+
+test('a template of which a callback told before the answer of its creation was lost stays shown', async () => {
+  it.platform.once(async (request, response) => {
+    it.platform.answer(request, unheard)
+    await it.callbacks.change('message_template_status_update', {
+      event: 'APPROVED',
+      message_template_id: 2 ** 60,
+      message_template_name: 'told',
+      message_template_language: 'en_US',
+    })
+    await vi.waitFor(async () => expect(await it.get('told')).toMatchObject({ status: 'approved' }))
+    response.destroy()
+  })
+  await expect(it.create(order('told'))).rejects.toMatchObject({ failure: 'upstream_unavailable' })
+  expect(await it.get('told')).toMatchObject({ status: 'approved' })
+})
+
 test('a process that dies before the call: the retry submits', async () => {
   it.platform.once((_request, response) => void response.destroy())
   await expect(it.create(order('early'), { key: 'k5' })).rejects.toMatchObject({ failure: 'upstream_unavailable' })

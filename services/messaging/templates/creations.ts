@@ -63,15 +63,16 @@ export async function beginCreation(
   `
   if (row) return { ...row, isRetry: row.id !== id, mayExist: row.id !== id, isSettled: false }
   const [settled] = await tx<{ id: string; knownAt: string; components: Component[] }[]>`
-    select id, known_at::text as known_at, components from templates where ${isOfName} and provider_template_id is not null
+    select id, known_at::text as known_at, components from templates
+    where ${isOfName} and (provider_template_id is not null or held_until is null)
   `
-  // A callback or a sync told of the earlier try's template before we came back.
+  // A callback or a sync told of the earlier try's template before we came back; a callback's id may have been inexact.
   if (isRetry && settled && isSameContent(components, settled.components))
     return { id: settled.id, knownAt: settled.knownAt, isRetry, mayExist: true, isSettled: true }
   throw new Problem('template_already_exists', { param: 'name' })
 }
 
-/** What a callback told meanwhile is newer than the answer. */
+/** What a callback told meanwhile is newer than the answer; a reading that was asked for before it knows less. */
 export async function finishCreation(
   tx: TransactionSql,
   account: TemplateAccount,
@@ -83,7 +84,7 @@ export async function finishCreation(
     const { providerTemplateId, upstreamStatus, category, components } = outcome
     const isUntold = tx`known_at = ${knownAt}::text::timestamptz`
     await tx`
-      update templates set provider_template_id = ${providerTemplateId}, held_until = null,
+      update templates set provider_template_id = ${providerTemplateId}, held_until = null, known_at = clock_timestamp(),
         components = ${JSON.stringify(components)}::text::jsonb,
         status = case when ${isUntold} then ${firstStatusOf(upstreamStatus)} else status end,
         upstream_status = case when ${isUntold} then ${upstreamStatus} else upstream_status end,
@@ -97,13 +98,13 @@ export async function finishCreation(
   return row
 }
 
-/** After a failure. A row whose template may exist stays, without its lease: a callback, a sync or a retry settles it. */
+/** After a failure. A row whose template may exist stays, without its lease: a callback, a sync or a retry settles it, if none has. */
 export async function leaveCreation(
   tx: TransactionSql,
   { organizationId }: TemplateAccount,
   { id, mayExist }: Creation,
 ): Promise<void> {
   const isOpen = tx`organization_id = ${organizationId} and id = ${id} and provider_template_id is null`
-  if (mayExist) await tx`update templates set held_until = now() where ${isOpen}`
+  if (mayExist) await tx`update templates set held_until = now() where ${isOpen} and held_until is not null`
   else await tx`delete from templates where ${isOpen}`
 }

@@ -1,5 +1,5 @@
 import { afterAll, beforeAll, beforeEach, expect, test, vi } from 'vitest'
-import { refuse } from '../testing/template-platform.ts'
+import { refuse, unheard } from '../testing/template-platform.ts'
 import { order, type TestTemplates, testTemplates } from '../testing/templates.ts'
 
 let it: TestTemplates
@@ -16,6 +16,7 @@ const components = [{ type: 'BODY', text: 'New {{1}} text.', example: { body_tex
 
 async function approved(name: string, more: object = {}) {
   await it.create(order(name, more))
+  for (const one of it.platform.templates) one.status = 'APPROVED'
   await it.app.sql`update templates set status = 'approved', upstream_status = 'APPROVED' where name = ${name}`
 }
 
@@ -78,6 +79,24 @@ test('what breaks a rule is not sent; what the platform refuses changes nothing 
   it.platform.once(refuse(2, undefined, { status: 503 }))
   await expect(it.edit('kept', { components })).rejects.toMatchObject({ failure: 'upstream_unavailable', status: 502 })
   expect(await it.get('kept')).toEqual(before)
+})
+
+test('an edit whose answer is lost is a 502, and what the platform made of it is shown', async () => {
+  await approved('lost')
+  it.platform.once((request, response) => {
+    it.platform.answer(request, unheard)
+    response.destroy()
+  })
+  await expect(it.edit('lost', { components })).rejects.toMatchObject({ failure: 'upstream_unavailable', status: 502 })
+  expect(await it.get('lost')).toMatchObject({ status: 'pending', content: 'New {{1}} text.' })
+})
+
+test('a template that was edited elsewhere is shown as it is when the platform refuses another edit', async () => {
+  await approved('elsewhere')
+  Object.assign(it.platform.templates[0] ?? {}, { status: 'PENDING', components })
+  it.platform.once(refuse(100, 2388025))
+  await expect(it.edit('elsewhere', { category: 'MARKETING' })).rejects.toMatchObject({ status: 400 })
+  expect(await it.get('elsewhere')).toMatchObject({ status: 'pending', content: 'New {{1}} text.' })
 })
 
 test('an approval that comes before the edit is recorded stands', async () => {

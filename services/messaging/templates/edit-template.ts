@@ -3,11 +3,12 @@ import type { editTemplate as contract } from '@app/shared/contracts/templates.t
 import type { Sql } from '@app/shared/database.ts'
 import { invalidField, notFound, Problem } from '@app/shared/problem.ts'
 import type { App } from '../app.ts'
-import { resubmitTemplate } from '../upstream/templates.ts'
+import { UpstreamRefusal } from '../upstream/ask-upstream.ts'
+import { type Asking, readTemplates, resubmitTemplate } from '../upstream/templates.ts'
 import { askAbout } from './ask-about.ts'
 import { checkComponents, type Component } from './check-components.ts'
 import { editableWords } from './statuses.ts'
-import { clockSlackMs } from './store-templates.ts'
+import { clockSlackMs, storeTemplates } from './store-templates.ts'
 import {
   deadlineOf,
   isShown,
@@ -37,11 +38,27 @@ export const editTemplate: Handler<App, typeof contract> = async (app, { params,
   const send = async () => {
     const uploaded = components && (await uploadHeader(app, asking, components))
     const change = { ...(uploaded && { components: uploaded }), ...(category !== undefined && { category }) }
-    await resubmitTemplate(app.upstream, asking, providerTemplateId, change)
+    await resubmitTemplate(app.upstream, asking, providerTemplateId, change).catch(async (err: unknown) => {
+      if (tellsOfTemplate(err)) await readAgain(app, asking, row.name)
+      throw err
+    })
     return uploaded
   }
   const uploaded = await askAbout(app, account, send, components)
   return toTemplate(await storeEdit(app.sql, account, row, { components: uploaded, category }), account)
+}
+
+/** A lost answer, or a refusal of what was asked: the template may be other than it is known here. */
+const tellsOfTemplate = (err: unknown) => !(err instanceof UpstreamRefusal && (err.isPassing || err.isAboutToken))
+
+/** What cannot be read now, a sync or the next edit brings. */
+async function readAgain({ sql, upstream, log }: App, account: TemplateAccount & Asking, name: string) {
+  try {
+    const found = await readTemplates(upstream, account, name)
+    await sql.begin((tx) => storeTemplates(tx, account, found))
+  } catch (err) {
+    log.warn({ err, organization: account.organizationId, name }, 'a template is not read again')
+  }
 }
 
 async function findOne(sql: Sql, account: TemplateAccount, name: string, language: string | undefined) {

@@ -7,6 +7,7 @@ export const vanished = 'VANISHED'
 const byWord: ReadonlyMap<string, TemplateStatus> = new Map([
   ['APPROVED', 'approved'],
   ['REINSTATED', 'approved'],
+  ['UNARCHIVED', 'approved'],
   ['PENDING', 'pending'],
   ['IN_APPEAL', 'pending'],
   ['PAUSED', 'pending'],
@@ -33,4 +34,11 @@ export const firstStatusOf = (word: string): TemplateStatus =>
 export const goneWords: readonly string[] = [vanished, 'DELETED', 'PENDING_DELETION']
 
 /** Words in which the platform takes an edit. */
-export const editableWords: readonly string[] = ['APPROVED', 'REINSTATED', 'REJECTED', 'PAUSED', 'FLAGGED']
+export const editableWords: readonly string[] = [
+  'APPROVED',
+  'REINSTATED',
+  'UNARCHIVED',
+  'REJECTED',
+  'PAUSED',
+  'FLAGGED',
+]

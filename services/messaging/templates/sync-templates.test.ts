@@ -92,6 +92,20 @@ test('a sync does not undo what a callback told after it had asked', async () =>
   expect(await statuses()).toEqual({ paused: 'approved', other: 'rejected' })
 })
 
+test('what a callback tells of a template that is just being read for the first time is not lost', async () => {
+  theirs('new', { status: 'PENDING' })
+  it.platform.once(async (_request, response) => {
+    const stale = structuredClone(it.platform.templates)
+    await told('new', 'APPROVED')
+    await vi.waitFor(async () =>
+      expect(await it.app.sql`select 1 from callback_items where attempts = 0`).toHaveLength(0),
+    )
+    json(response, { data: stale })
+  })
+  expect(await counts()).toEqual({ created: 1, updated: 0, synced: 1 })
+  await vi.waitFor(async () => expect(await statuses()).toEqual({ new: 'approved' }), 5_000)
+})
+
 test('a sync that asked earlier does not undo one that asked later', async () => {
   theirs('t')
   await it.sync()
@@ -103,6 +117,23 @@ test('a sync that asked earlier does not undo one that asked later', async () =>
   })
   expect(await counts()).toEqual({ created: 0, updated: 0, synced: 1 })
   expect(await statuses()).toEqual({ t: 'rejected' })
+})
+
+test('a template whose creation ends while a sync is under way does not vanish by it', async () => {
+  const made = Promise.withResolvers<unknown>()
+  it.platform.once((request, response) => {
+    // The sync's reading is without the template, and its answer comes when the creation is over.
+    it.platform.once(async (_request, late) => {
+      it.platform.answer(request, response)
+      await made.promise
+      json(late, { data: [] })
+    })
+    syncing = counts()
+  })
+  let syncing: ReturnType<typeof counts> | undefined
+  made.resolve(await it.create(order('new')))
+  expect(await syncing).toEqual({ created: 0, updated: 0, synced: 0 })
+  expect(await statuses()).toEqual({ new: 'pending' })
 })
 
 test('a reading that breaks off writes nothing: no template vanishes', async () => {

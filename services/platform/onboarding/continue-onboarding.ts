@@ -86,5 +86,5 @@ async function askForData(app: App, { organizationId, accountId }: OnboardingRow
   `
   if (!account) return
   const token = unseal(app.sealKeys, account.sealedToken, `account:${account.id}`)
-  await requestSyncs(app.upstream, { phoneNumberId: account.phoneNumberId, token }, caller.deadline)
+  await requestSyncs(app, { phoneNumberId: account.phoneNumberId, token }, caller.deadline)
 }

@@ -279,7 +279,7 @@ test("the number of the phone's app is found without being told, is connected as
 
 test.each<[string, UpstreamAnswer, number]>([
   ['is not available', 'hang up', 3],
-  ['refuses', { status: 400, body: { error: { message: 'No.', code: 100 } } }, 1],
+  ['refuses', { status: 400, body: { error: { message: 'No.', code: 100 } } }, 2],
 ])(
   "a number of the phone's app is connected also where the platform %s to give its data, which is asked for again if that may help",
   async (_how, answer, times) => {

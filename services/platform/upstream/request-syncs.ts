@@ -1,15 +1,16 @@
-import type { Upstream } from '@app/shared/upstream.ts'
+import { Problem } from '@app/shared/problem.ts'
 import { z } from 'zod'
+import type { App } from '../app.ts'
 import { askUpstream } from './ask-upstream.ts'
-import { upstreamErrorOf } from './refusals.ts'
 
 const Answer = z.looseObject({})
-/** Asked for already; too late; declined in the phone's app. */
-const settled = new Set([2593107, 2593108, 2593109])
 
-/** Asks for the contacts and the history of a number that stays in the phone's app: once each, within 24 hours. */
+/**
+ * Asks for the contacts and the history of a number that stays in the phone's app: once each, within 24 hours. The number
+ * works without them, so what is refused for good (asked for already; too late; declined in the phone's app) is only noted.
+ */
 export async function requestSyncs(
-  upstream: Upstream,
+  { upstream, log }: Pick<App, 'upstream' | 'log'>,
   { phoneNumberId, token }: { phoneNumberId: string; token: string },
   deadline: number,
 ): Promise<void> {
@@ -18,7 +19,8 @@ export async function requestSyncs(
     const body = { messaging_product: 'whatsapp', sync_type }
     const question = { method: 'POST', path, token, json: body, answer: Answer, param: 'phone_number_id' } as const
     await askUpstream(upstream, question, deadline).catch((err: unknown) => {
-      if (!settled.has(upstreamErrorOf(err)?.code ?? 0)) throw err
+      if (!(err instanceof Problem) || err.status >= 500) throw err
+      log.warn({ err, number: phoneNumberId, sync: sync_type }, 'no data of the business app')
     })
   }
 }
