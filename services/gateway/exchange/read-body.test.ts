@@ -27,6 +27,14 @@ test('a body that does not arrive in time is refused, and holds nothing any more
   expect(inFlight.bytes).toBe(0)
 })
 
+test('a body whose client is gone already is refused at once, and no timer stays', async () => {
+  const raw = incoming()
+  raw.destroy()
+  await new Promise((resolve) => raw.once('close', resolve))
+  expect(await read(raw)).toMatchObject({ message: 'The request body ended early.' })
+  expect(vi.getTimerCount()).toBe(0)
+})
+
 test('a body in time is read, and no timer stays', async () => {
   const raw = incoming()
   const body = read(raw)

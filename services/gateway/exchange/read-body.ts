@@ -11,6 +11,8 @@ export const bodyTimeoutMs = 30_000
  */
 export function readBody(raw: IncomingMessage, limitBytes: number, inFlight: InFlight): Promise<Buffer> {
   if (Number(raw.headers['content-length']) > limitBytes) return Promise.reject(tooLarge(limitBytes))
+  // Its client went away while it was looked up who it is: no `close` comes any more.
+  if (raw.destroyed) return Promise.reject(endedEarly())
   return new Promise((resolve, reject) => {
     const chunks: Buffer[] = []
     let length = 0
@@ -41,13 +43,15 @@ export function readBody(raw: IncomingMessage, limitBytes: number, inFlight: InF
     }
     // Comes without `end` when the client went away or a time limit ended its connection.
     function onClose() {
-      fail(new Problem('invalid_field_value', { message: 'The request body ended early.' }))
+      fail(endedEarly())
     }
     raw.on('data', onData).on('end', onEnd).on('close', onClose)
     // An aborted request emits an error beside `close`.
     raw.on('error', () => {})
   })
 }
+
+const endedEarly = () => new Problem('invalid_field_value', { message: 'The request body ended early.' })
 
 const late = () => new Problem('invalid_field_value', { message: 'The request did not arrive in time.' })
 
