@@ -202,6 +202,29 @@ describe('paths', () => {
   })
 })
 
+test('slow clients of one organization, or strangers, take no more than half of what a gateway holds', async () => {
+  const { hold } = gateway.app.inFlight
+  const { organizationId, text: slow } = gateway.platform.issueKey()
+  const half = 128 * 1024 * 1024
+  const halved = () => [key, slow].map(async (one) => (await gateway.ask('/v1/bytes', { key: one, body: 'x' })).status)
+  const forged = () => gateway.ask('/upstream/callbacks', { body: 'x', headers: { 'x-hub-signature-256': 'sha256=' } })
+  hold(organizationId, half)
+  expect(() => hold(organizationId, 1)).toThrow('Too many')
+  expect(await Promise.all(halved())).toEqual([200, 503])
+  expect((await forged()).status).toBe(401)
+  hold(organizationId, -half)
+  hold('strangers', half)
+  expect(await Promise.all(halved())).toEqual([200, 200])
+  expect((await forged()).status).toBe(503)
+  hold('strangers', -half)
+  const { promise, resolve } = Promise.withResolvers<void>()
+  const running = Array.from({ length: 2_048 }, () => gateway.app.inFlight.during(organizationId, () => promise))
+  expect(await Promise.all(halved())).toEqual([200, 503])
+  resolve()
+  await Promise.all(running)
+  expect(await Promise.all(halved())).toEqual([200, 200])
+})
+
 describe('refusals wear the envelope', () => {
   test('a body over 256 KiB, declared or streamed, is a 413 and the connection goes on', async () => {
     for (const length of [256 * 1024 + 1, 5_000_000, 20_000_000]) {

@@ -24,7 +24,7 @@ export function passOn(contract: Rpc, http: Http): Work {
 
   return async (app, exchange) => {
     const { request } = exchange
-    const { features } = exchange.identity.value
+    const { features, organizationId } = exchange.identity.value
     const key = takesKey ? idempotencyKeyOf(request.headers['idempotency-key']) : undefined
     const isEntitled = feature === undefined || features.includes(feature)
     const refusal: FailureName | undefined = isEntitled ? undefined : 'feature_not_entitled'
@@ -39,7 +39,7 @@ export function passOn(contract: Rpc, http: Http): Work {
       exchange.deadline = performance.now() + waitMs
       const header = headerOf(exchange, params, key)
       if (refusal !== undefined) header.refusal = refusal
-      const reply = await app.inFlight.during(() =>
+      const reply = await app.inFlight.during(organizationId, () =>
         key === undefined
           ? ask(app, contract, header, body)
           : app.runOnce(header.organization, key, () => ask(app, contract, header, body)),
@@ -47,7 +47,7 @@ export function passOn(contract: Rpc, http: Http): Work {
       if (etag && reply.status === null) return answerTagged(app, exchange, reply.body)
       answer(app, exchange, reply.status ?? successStatus, reply.body, moreOf(reply))
     } finally {
-      app.inFlight.hold(-body.length)
+      app.inFlight.hold(organizationId, -body.length)
     }
   }
 }
@@ -89,8 +89,8 @@ export function moreOf({ replayed, retryAfterSeconds, location }: Reply): string
 
 const json = /^application\/json *(;|$)/i
 
-async function jsonBody({ inFlight }: App, { request }: Admitted): Promise<Uint8Array> {
+async function jsonBody({ inFlight }: App, { request, identity }: Admitted): Promise<Uint8Array> {
   if (!hasBody(request.raw)) return noBody
   if (!json.test(request.headers['content-type'] ?? '')) throw new Problem('unsupported_media_type')
-  return readBody(request.raw, bodyLimitBytes, inFlight)
+  return readBody(request.raw, bodyLimitBytes, inFlight, identity.value.organizationId)
 }

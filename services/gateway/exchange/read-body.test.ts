@@ -11,7 +11,7 @@ afterEach(() => void vi.useRealTimers())
 /** A request whose body is written by the test. */
 const incoming = () => Object.assign(new PassThrough(), { headers: {} })
 const read = (raw: PassThrough & { headers: object }, inFlight = createInFlight()) =>
-  readBody(raw as unknown as IncomingMessage, 1_000, inFlight).catch(toProblem)
+  readBody(raw as unknown as IncomingMessage, 1_000, inFlight, 'owner').catch(toProblem)
 
 test('a body that does not arrive in time is refused, and holds nothing any more', async () => {
   const raw = incoming()

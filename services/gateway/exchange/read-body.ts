@@ -6,10 +6,10 @@ import type { InFlight } from '../limits/in-flight.ts'
 export const bodyTimeoutMs = 30_000
 
 /**
- * The bytes of a request's body, counted in `inFlight` while they come in and, once they are here, until the caller gives
- * them back. Throws `payload_too_large`; what comes after that is thrown away.
+ * The bytes of a request's body, counted in `inFlight` as their owner's while they come in and, once they are here, until the
+ * caller gives them back. Throws `payload_too_large`; what comes after that is thrown away.
  */
-export function readBody(raw: IncomingMessage, limitBytes: number, inFlight: InFlight): Promise<Buffer> {
+export function readBody(raw: IncomingMessage, limitBytes: number, { hold }: InFlight, owner: string): Promise<Buffer> {
   if (Number(raw.headers['content-length']) > limitBytes) return Promise.reject(tooLarge(limitBytes))
   // Its client went away while it was looked up who it is: no `close` comes any more.
   if (raw.destroyed) return Promise.reject(endedEarly())
@@ -22,13 +22,13 @@ export function readBody(raw: IncomingMessage, limitBytes: number, inFlight: InF
       clearTimeout(timer)
       raw.off('data', onData).off('end', onEnd).off('close', onClose)
       raw.resume()
-      inFlight.hold(-length)
+      hold(owner, -length)
       reject(problem)
     }
     function onData(chunk: Buffer) {
       if (length + chunk.length > limitBytes) return fail(tooLarge(limitBytes))
       try {
-        inFlight.hold(chunk.length)
+        hold(owner, chunk.length)
       } catch (problem) {
         return fail(problem)
       }
