@@ -225,6 +225,29 @@ test('slow clients of one organization, or strangers, take no more than half of 
   expect(await Promise.all(halved())).toEqual([200, 200])
 })
 
+test('answers that nobody reads count as held, until their client reads them or goes away', async () => {
+  const { inFlight } = gateway.app
+  const { organizationId, text: slow } = gateway.platform.issueKey()
+  const size = 7_000_000
+  const answering = gateway.peer.nc.subscribe('rpc.directory.list-labels', {
+    callback: (_err, message) => void message.respond(Buffer.alloc(size, ' ')),
+  })
+  const { hostname, port } = new URL(gateway.url)
+  const socket = connect(Number(port), hostname)
+  socket.write(`GET /v1/labels HTTP/1.1\r\nhost: x\r\nauthorization: Bearer ${slow}\r\n\r\n`)
+  await expect.poll(() => inFlight.bytes).toBe(size)
+  const most = 128 * 1024 * 1024 - size
+  inFlight.hold(organizationId, most)
+  expect((await gateway.ask('/v1/labels', { key: slow })).status).toBe(503)
+  expect((await gateway.ask('/v1/labels', { key })).bytes.length).toBe(size)
+  inFlight.hold(organizationId, -most)
+  expect((await gateway.ask('/v1/labels', { key: slow })).status).toBe(200)
+  expect(inFlight.bytes).toBe(size)
+  socket.destroy()
+  await expect.poll(() => inFlight.bytes).toBe(0)
+  answering.unsubscribe()
+})
+
 describe('refusals wear the envelope', () => {
   test('a body over 256 KiB, declared or streamed, is a 413 and the connection goes on', async () => {
     for (const length of [256 * 1024 + 1, 5_000_000, 20_000_000]) {

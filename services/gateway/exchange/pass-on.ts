@@ -12,6 +12,8 @@ import { type Admitted, deadlineMs, outsideDeadlineMs, type Work } from './excha
 import { hasBody, readBody } from './read-body.ts'
 
 const bodyLimitBytes = 256 * 1024
+/** Smaller answers are not counted while they leave: there are many, and connections hold little of them. */
+const heldBytes = 16 * 1024
 const noBody = new Uint8Array()
 
 /** What an endpoint does: pass the request on to the service that owns it, and its answer back, both as bytes. */
@@ -44,11 +46,29 @@ export function passOn(contract: Rpc, http: Http): Work {
           ? ask(app, contract, header, body)
           : app.runOnce(header.organization, key, () => ask(app, contract, header, body)),
       )
+      // What was done is answered, whatever lies here.
+      if (method === 'GET') holdUntilRead(app, exchange, reply.body.length)
       if (etag && reply.status === null) return answerTagged(app, exchange, reply.body)
       answer(app, exchange, reply.status ?? successStatus, reply.body, moreOf(reply))
     } finally {
       app.inFlight.hold(organizationId, -body.length)
     }
+  }
+}
+
+/** An answer whose client does not read it lies in this process until the connection ends. */
+function holdUntilRead({ inFlight }: App, { request, response, identity }: Admitted, bytes: number) {
+  const { socket } = request.raw
+  if (bytes < heldBytes || socket.destroyed) return
+  const { organizationId } = identity.value
+  inFlight.hold(organizationId, bytes)
+  // Of answers that wait behind another one on their connection, only that tells when it is gone.
+  socket.once('close', release)
+  response.once('finish', release)
+  function release() {
+    socket.off('close', release)
+    response.off('finish', release)
+    inFlight.hold(organizationId, -bytes)
   }
 }
 
