@@ -292,6 +292,13 @@ describe('refusals wear the envelope', () => {
     }
   })
 
+  test('what comes behind a whole request, and is none, is no answer to that', async () => {
+    const head = `POST /v1/echoes/a HTTP/1.1\r\nhost: x\r\nauthorization: Bearer ${key}\r\ncontent-type: application/json\r\n`
+    const response = await say(`${head}content-length: 2\r\n\r\n{} `)
+    expect(response).toMatch(/^HTTP\/1.1 201 /)
+    expect(response.match(/HTTP\/1.1/g)).toHaveLength(1)
+  })
+
   test('what Node would refuse by itself is answered as anything else', async () => {
     for (const odd of [
       '',

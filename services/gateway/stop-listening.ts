@@ -9,7 +9,7 @@ import type { App } from './app.ts'
  */
 const farewellMs = 500
 /** For what is running then. What is left of the time to stop is for the steps after this one (shared/service.ts). */
-const lastAnswersMs = 20_000
+const lastAnswersMs = 18_000
 
 /**
  * Ends the HTTP side without a failed request: a farewell, then no new connections, then what is running. To be called before
