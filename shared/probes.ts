@@ -55,7 +55,12 @@ export async function startProbes(port: number, host: string): Promise<Probes> {
     url: `http://${host}:${bound}`,
     metrics,
     addCheck: (name, check) => void checks.set(name, check),
-    close: () => new Promise((resolve) => server.close(() => resolve())),
+    close: () =>
+      new Promise((resolve) => {
+        server.close(() => resolve())
+        // Else it waits for whoever has connected and says nothing.
+        server.closeAllConnections()
+      }),
   }
 }
 

@@ -1,3 +1,5 @@
+import { connect } from 'node:net'
+import { text } from 'node:stream/consumers'
 import { Problem } from '@app/shared/problem.ts'
 import { afterEach, beforeEach, expect, test } from 'vitest'
 import { startTestGateway, type TestGateway } from './testing/gateway.ts'
@@ -40,6 +42,24 @@ test('every call is kept: whose, what, when, how long, from where; never its que
   expect(nothing).toMatchObject({ key_id: key.id, method: 'DELETE', path: '/v1/nothing', status: '404' })
   expect(health).toMatchObject({ path: '/v1/health', status: '200' })
   expect(long?.path).toHaveLength(1_024)
+})
+
+test('a call is kept however its target was written, as a path and nothing more', async () => {
+  const { text: key } = gateway.platform.issueKey()
+  const { hostname, port } = new URL(gateway.url)
+  function say(target: string) {
+    const socket = connect(Number(port), hostname)
+    socket.write(`GET ${target} HTTP/1.1\r\nhost: x\r\nauthorization: Bearer ${key}\r\nconnection: close\r\n\r\n`)
+    return text(socket)
+  }
+  const targets = ['/%76%31/me', 'http://user:secret@example.com/v1/me?secret=1', '/v1/me#secret']
+  for (const target of targets) await say(target)
+  await logged(targets.length)
+  expect(gateway.platform.apiCalls.map(({ path, status }) => [path, status])).toEqual([
+    ['/%76%31/me', '200'],
+    ['/v1/me', '200'],
+    ['/v1/me', '200'],
+  ])
 })
 
 test('while the platform service is away calls wait, and are kept once it is back', async () => {
@@ -85,7 +105,14 @@ test('a stop sends what is left, and gives up after 2 s when nobody takes it', a
 
 test('what is more than a minute of calls is dropped and counted', async () => {
   await gateway.platform.stop()
-  const exchange = { request: { raw: { url: '/v1/me', method: 'GET' } }, requestId: 'req_', identity: null, ip: '' }
+  const route = { method: 'GET', pattern: '/v1/me' }
+  const exchange = {
+    request: { raw: { url: '/v1/me', method: 'GET' } },
+    route,
+    requestId: 'req_',
+    identity: null,
+    ip: '',
+  }
   const record = () => gateway.app.apiLog.record(exchange as never, 200, 1)
   for (let n = 0; n < 60_010; n++) record()
   const metrics = await gateway.app.probes.metrics.metrics()

@@ -5,7 +5,6 @@ import type { Input } from '@app/shared/contract.ts'
 import { recordCallBatch } from '@app/shared/contracts/platform.ts'
 import type { Service } from '@app/shared/service.ts'
 import { Counter } from 'prom-client'
-import { pathOf } from './exchange/answer.ts'
 import type { Exchange } from './exchange/exchange.ts'
 
 const flushEveryMs = 200
@@ -16,7 +15,7 @@ const maxWaiting = 60_000
 const retryMs = 1_000
 const stopWithinMs = 2_000
 const maxPathLength = 1_024
-const isPublic = /^\/v1(\/|\?|$)/
+const isPublic = /^\/v1(\/|$)/
 
 type Batch = Input<typeof recordCallBatch>['body']
 /** A call, as the columns of the log have it. */
@@ -73,7 +72,8 @@ export function startApiLog(service: Pick<Service, 'request' | 'isConnected' | '
 
   return {
     record(exchange, status, durationMs) {
-      if (!isPublic.test(exchange.request.raw.url ?? '')) return
+      // `/%761/me` is a way to write `/v1/me`; what is no route counts by its path.
+      if (!isPublic.test(exchange.route.pattern) && !isPublic.test(pathOf(exchange))) return
       if (waiting.length + (sent?.calls ?? 0) >= maxWaiting) return dropped.inc()
       waiting.push(entryOf(exchange, status, durationMs))
       if (waiting.length >= flushAtCalls) void flush()
@@ -108,19 +108,29 @@ function batchOf(calls: Entry[]): Sent {
   return { body, calls: calls.length }
 }
 
-function entryOf({ request, requestId, identity, ip }: Exchange, status: number, durationMs: number): Entry {
-  const { method = '', url = '' } = request.raw
+function entryOf(exchange: Exchange, status: number, durationMs: number): Entry {
+  const { request, requestId, identity, ip } = exchange
   return {
     at: isoTime(Math.floor(Date.now() - durationMs)),
     organization_id: identity?.value.organizationId ?? null,
     key_id: identity?.value.keyId ?? null,
     request_id: requestId,
-    method,
-    path: pathOf(url).slice(0, maxPathLength),
+    method: request.raw.method ?? '',
+    path: pathOf(exchange).slice(0, maxPathLength),
     status,
     duration_ms: Math.round(durationMs * 100) / 100,
     ip,
   }
+}
+
+const address = /^https?:\/\/[^/?#]*/i
+
+/** The path alone: the address that may stand before it, and the query, hold what no log should. */
+function pathOf({ request: { raw } }: Exchange): string {
+  const { url = '' } = raw
+  const path = url.startsWith('/') ? url : url.replace(address, '')
+  const end = path.search(/[?#]/)
+  return end === -1 ? path : path.slice(0, end)
 }
 
 const latest = { ms: 0, text: '' }

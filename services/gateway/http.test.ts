@@ -202,6 +202,52 @@ describe('paths', () => {
   })
 })
 
+test('slow clients of one organization, or strangers, take no more than half of what a gateway holds', async () => {
+  const { hold } = gateway.app.inFlight
+  const { organizationId, text: slow } = gateway.platform.issueKey()
+  const half = 128 * 1024 * 1024
+  const halved = () => [key, slow].map(async (one) => (await gateway.ask('/v1/bytes', { key: one, body: 'x' })).status)
+  const forged = () => gateway.ask('/upstream/callbacks', { body: 'x', headers: { 'x-hub-signature-256': 'sha256=' } })
+  hold(organizationId, half)
+  expect(() => hold(organizationId, 1)).toThrow('Too many')
+  expect(await Promise.all(halved())).toEqual([200, 503])
+  expect((await forged()).status).toBe(401)
+  hold(organizationId, -half)
+  hold('strangers', half)
+  expect(await Promise.all(halved())).toEqual([200, 200])
+  expect((await forged()).status).toBe(503)
+  hold('strangers', -half)
+  const { promise, resolve } = Promise.withResolvers<void>()
+  const running = Array.from({ length: 2_048 }, () => gateway.app.inFlight.during(organizationId, () => promise))
+  expect(await Promise.all(halved())).toEqual([200, 503])
+  resolve()
+  await Promise.all(running)
+  expect(await Promise.all(halved())).toEqual([200, 200])
+})
+
+test('answers that nobody reads count as held, until their client reads them or goes away', async () => {
+  const { inFlight } = gateway.app
+  const { organizationId, text: slow } = gateway.platform.issueKey()
+  const size = 7_000_000
+  const answering = gateway.peer.nc.subscribe('rpc.directory.list-labels', {
+    callback: (_err, message) => void message.respond(Buffer.alloc(size, ' ')),
+  })
+  const { hostname, port } = new URL(gateway.url)
+  const socket = connect(Number(port), hostname)
+  socket.write(`GET /v1/labels HTTP/1.1\r\nhost: x\r\nauthorization: Bearer ${slow}\r\n\r\n`)
+  await expect.poll(() => inFlight.bytes).toBe(size)
+  const most = 128 * 1024 * 1024 - size
+  inFlight.hold(organizationId, most)
+  expect((await gateway.ask('/v1/labels', { key: slow })).status).toBe(503)
+  expect((await gateway.ask('/v1/labels', { key })).bytes.length).toBe(size)
+  inFlight.hold(organizationId, -most)
+  expect((await gateway.ask('/v1/labels', { key: slow })).status).toBe(200)
+  expect(inFlight.bytes).toBe(size)
+  socket.destroy()
+  await expect.poll(() => inFlight.bytes).toBe(0)
+  answering.unsubscribe()
+})
+
 describe('refusals wear the envelope', () => {
   test('a body over 256 KiB, declared or streamed, is a 413 and the connection goes on', async () => {
     for (const length of [256 * 1024 + 1, 5_000_000, 20_000_000]) {
@@ -244,6 +290,13 @@ describe('refusals wear the envelope', () => {
       expect(response).toMatch(/^HTTP\/1.1 400 /)
       expect(bodyOf(response).error.code).toBe('invalid_field_value')
     }
+  })
+
+  test('what comes behind a whole request, and is none, is no answer to that', async () => {
+    const head = `POST /v1/echoes/a HTTP/1.1\r\nhost: x\r\nauthorization: Bearer ${key}\r\ncontent-type: application/json\r\n`
+    const response = await say(`${head}content-length: 2\r\n\r\n{} `)
+    expect(response).toMatch(/^HTTP\/1.1 201 /)
+    expect(response.match(/HTTP\/1.1/g)).toHaveLength(1)
   })
 
   test('what Node would refuse by itself is answered as anything else', async () => {

@@ -1,5 +1,6 @@
 import { type ChildProcess, type ChildProcessByStdio, spawn } from 'node:child_process'
 import { once } from 'node:events'
+import { connect } from 'node:net'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { createInterface } from 'node:readline'
@@ -71,14 +72,18 @@ const statusOf = async (url: string, key?: string, dispatcher?: Agent) => {
   return statusCode
 }
 
-test('it is ready without Redis, and describes itself at its public address', async () => {
+test('it is ready without Redis, describes itself at its public address, and stops though somebody is silent', async () => {
   const { child, url, probes } = await startGateway({ REDIS_URL: 'redis://127.0.0.1:1' })
   expect(await statusOf(`${probes}/readyz`)).toBe(200)
   expect(await statusOf(`${url}/v1/me`, platform.issueKey().text)).toBe(200)
   const { body } = await request(`${url}/v1/openapi.json`)
   expect(await body.json()).toMatchObject({ servers: [{ url: 'http://gateway.example:8080/v1' }] })
+  const silent = [url, probes].map((server) => connect(Number(new URL(server).port), '127.0.0.1'))
+  await Promise.all(silent.map((socket) => once(socket, 'connect')))
+  const stoppedAt = performance.now()
   child.kill('SIGTERM')
   expect(await once(child, 'exit')).toEqual([0, null])
+  expect(performance.now() - stoppedAt).toBeLessThan(5_000)
 })
 
 test('without the bus it is not ready, yet to be sent requests: it answers them with a 503 that says when to come again', async () => {

@@ -9,7 +9,7 @@ import { budgetsIn, connectRedis } from './limits/rate-lease.ts'
 import { routeSetup } from './onboarding/route-setup.ts'
 import { createSignup, signupSettings } from './onboarding/signup-settings.ts'
 import { routeMedia } from './media/serve-media.ts'
-import { stopListening } from './stop-listening.ts'
+import { prepareStop } from './stop-listening.ts'
 import { openapi } from './openapi/openapi.ts'
 import { routeUpstreamCallbacks } from './upstream-callback.ts'
 
@@ -35,12 +35,13 @@ const http = await buildHttp(app, modules, openapi(modules, env.PUBLIC_URL))
 routeMedia(http, app)
 routeUpstreamCallbacks(http, app, { appSecret: env.UPSTREAM_APP_SECRET, verifyToken: env.UPSTREAM_VERIFY_TOKEN })
 routeSetup(http, app, createSignup(env, env.PUBLIC_URL))
+const stopListening = prepareStop(http, app)
 const url = await http.listen({ host: env.HOST, port: env.PORT })
 app.log.info({ url }, 'listening')
 markReady(app)
 
 stopInOrder(app, [
-  () => stopListening(http, app),
+  stopListening,
   app.apiLog.stop,
   store.close,
   () => redis.disconnect(),

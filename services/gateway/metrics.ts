@@ -50,7 +50,10 @@ export function exposeStanding(
   )
   gauge(
     metrics,
-    { name: 'svc_http_body_bytes_in_flight', help: 'Bytes of request bodies in memory.' },
+    {
+      name: 'svc_http_body_bytes_in_flight',
+      help: 'Bytes of bodies in memory: of requests, and of large answers that leave.',
+    },
     () => inFlight.bytes,
   )
   gauge(

@@ -1,4 +1,5 @@
-import { setTimeout } from 'node:timers/promises'
+import type { Socket } from 'node:net'
+import { setTimeout as sleep } from 'node:timers/promises'
 import type { FastifyInstance } from 'fastify'
 import type { App } from './app.ts'
 
@@ -7,10 +8,28 @@ import type { App } from './app.ts'
  * that this gateway goes away, instead of finding its connection closed.
  */
 const farewellMs = 500
+/** For what is running then. What is left of the time to stop is for the steps after this one (shared/service.ts). */
+const lastAnswersMs = 18_000
 
-/** Ends the HTTP side without a failed request: a farewell, then no new connections, then what is running. */
-export async function stopListening(http: FastifyInstance, app: App): Promise<void> {
-  app.beginStop()
-  await setTimeout(farewellMs)
-  await http.close()
+/**
+ * Ends the HTTP side without a failed request: a farewell, then no new connections, then what is running. To be called before
+ * the server listens: while it closes, Node waits for connections that never said anything, and has no time limits any more.
+ * The newest of them have as long as a farewell takes to say it.
+ */
+export function prepareStop(http: FastifyInstance, app: App, { withinMs = lastAnswersMs } = {}): () => Promise<void> {
+  const open = new Set<Socket>()
+  http.server.on('connection', (socket: Socket) => {
+    open.add(socket)
+    socket.once('close', () => open.delete(socket))
+  })
+  return async () => {
+    app.beginStop()
+    await sleep(farewellMs)
+    const timers = [
+      setTimeout(() => open.forEach((socket) => socket.bytesRead === 0 && socket.destroy()), farewellMs),
+      setTimeout(() => http.server.closeAllConnections(), withinMs),
+    ]
+    await http.close()
+    timers.forEach(clearTimeout)
+  }
 }

@@ -90,9 +90,3 @@ function cutOffLate(raw: IncomingMessage) {
   const timer = setTimeout(() => raw.complete || raw.destroy(), bodyTimeoutMs)
   raw.once('close', () => clearTimeout(timer))
 }
-
-/** The path of a URL: query strings hold what no log should. */
-export function pathOf(url: string): string {
-  const end = url.indexOf('?')
-  return end === -1 ? url : url.slice(0, end)
-}

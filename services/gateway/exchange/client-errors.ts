@@ -1,4 +1,4 @@
-import { STATUS_CODES } from 'node:http'
+import { type ServerResponse, STATUS_CODES } from 'node:http'
 import type { Socket } from 'node:net'
 import { newId } from '@app/shared/ids.ts'
 import { type FailureName, failures, Problem } from '@app/shared/problem.ts'
@@ -8,9 +8,16 @@ import type { Logger } from 'pino'
  * What the parser of HTTP refused before there was a request: an envelope, when one can still be written, and the end of the
  * connection. Its path is not known, so it is told of in the log, and not in the API log.
  */
-export function answerClientError(log: Logger, err: Error & { code?: string }, socket: Socket): void {
+export function answerClientError(log: Logger, err: Error & { code?: string }, socket: Answering): void {
+  const answer = socket._httpMessage
+  // It stands behind a request that came whole: that is done, and its own answer is the last here.
+  if (socket.writable && answer?.req.complete && !answer.headersSent) {
+    socket.pause()
+    answer.once('finish', () => socket.destroy())
+    return
+  }
   // Its peer is gone, or an answer was written already, to a request whose body still hangs.
-  const isAnswered = err.code === timedOut ? socket.bytesWritten > 0 : hasAnswer(socket)
+  const isAnswered = err.code === timedOut ? socket.bytesWritten > 0 : answer?.headersSent
   if (err.code === 'ECONNRESET' || !socket.writable || isAnswered) {
     socket.destroy()
     return
@@ -42,5 +49,4 @@ const known: Record<string, [FailureName, string]> = {
 }
 
 /** Node keeps the answer under way at its socket. */
-const hasAnswer = (socket: Socket & { _httpMessage?: { headersSent?: boolean } | null }) =>
-  socket._httpMessage?.headersSent === true
+type Answering = Socket & { _httpMessage?: ServerResponse | null }

@@ -12,6 +12,8 @@ import { type Admitted, deadlineMs, outsideDeadlineMs, type Work } from './excha
 import { hasBody, readBody } from './read-body.ts'
 
 const bodyLimitBytes = 256 * 1024
+/** Smaller answers are not counted while they leave: there are many, and connections hold little of them. */
+const heldBytes = 16 * 1024
 const noBody = new Uint8Array()
 
 /** What an endpoint does: pass the request on to the service that owns it, and its answer back, both as bytes. */
@@ -24,7 +26,7 @@ export function passOn(contract: Rpc, http: Http): Work {
 
   return async (app, exchange) => {
     const { request } = exchange
-    const { features } = exchange.identity.value
+    const { features, organizationId } = exchange.identity.value
     const key = takesKey ? idempotencyKeyOf(request.headers['idempotency-key']) : undefined
     const isEntitled = feature === undefined || features.includes(feature)
     const refusal: FailureName | undefined = isEntitled ? undefined : 'feature_not_entitled'
@@ -39,16 +41,34 @@ export function passOn(contract: Rpc, http: Http): Work {
       exchange.deadline = performance.now() + waitMs
       const header = headerOf(exchange, params, key)
       if (refusal !== undefined) header.refusal = refusal
-      const reply = await app.inFlight.during(() =>
+      const reply = await app.inFlight.during(organizationId, () =>
         key === undefined
           ? ask(app, contract, header, body)
           : app.runOnce(header.organization, key, () => ask(app, contract, header, body)),
       )
+      // What was done is answered, whatever lies here.
+      if (method === 'GET') holdUntilRead(app, exchange, reply.body.length)
       if (etag && reply.status === null) return answerTagged(app, exchange, reply.body)
       answer(app, exchange, reply.status ?? successStatus, reply.body, moreOf(reply))
     } finally {
-      app.inFlight.hold(-body.length)
+      app.inFlight.hold(organizationId, -body.length)
     }
+  }
+}
+
+/** An answer whose client does not read it lies in this process until the connection ends. */
+function holdUntilRead({ inFlight }: App, { request, response, identity }: Admitted, bytes: number) {
+  const { socket } = request.raw
+  if (bytes < heldBytes || socket.destroyed) return
+  const { organizationId } = identity.value
+  inFlight.hold(organizationId, bytes)
+  // Of answers that wait behind another one on their connection, only that tells when it is gone.
+  socket.once('close', release)
+  response.once('finish', release)
+  function release() {
+    socket.off('close', release)
+    response.off('finish', release)
+    inFlight.hold(organizationId, -bytes)
   }
 }
 
@@ -89,8 +109,8 @@ export function moreOf({ replayed, retryAfterSeconds, location }: Reply): string
 
 const json = /^application\/json *(;|$)/i
 
-async function jsonBody({ inFlight }: App, { request }: Admitted): Promise<Uint8Array> {
+async function jsonBody({ inFlight }: App, { request, identity }: Admitted): Promise<Uint8Array> {
   if (!hasBody(request.raw)) return noBody
   if (!json.test(request.headers['content-type'] ?? '')) throw new Problem('unsupported_media_type')
-  return readBody(request.raw, bodyLimitBytes, inFlight)
+  return readBody(request.raw, bodyLimitBytes, inFlight, identity.value.organizationId)
 }

@@ -11,7 +11,7 @@ afterEach(() => void vi.useRealTimers())
 /** A request whose body is written by the test. */
 const incoming = () => Object.assign(new PassThrough(), { headers: {} })
 const read = (raw: PassThrough & { headers: object }, inFlight = createInFlight()) =>
-  readBody(raw as unknown as IncomingMessage, 1_000, inFlight).catch(toProblem)
+  readBody(raw as unknown as IncomingMessage, 1_000, inFlight, 'owner').catch(toProblem)
 
 test('a body that does not arrive in time is refused, and holds nothing any more', async () => {
   const raw = incoming()
@@ -25,6 +25,14 @@ test('a body that does not arrive in time is refused, and holds nothing any more
   // What comes now is thrown away.
   raw.end(':1}')
   expect(inFlight.bytes).toBe(0)
+})
+
+test('a body whose client is gone already is refused at once, and no timer stays', async () => {
+  const raw = incoming()
+  raw.destroy()
+  await new Promise((resolve) => raw.once('close', resolve))
+  expect(await read(raw)).toMatchObject({ message: 'The request body ended early.' })
+  expect(vi.getTimerCount()).toBe(0)
 })
 
 test('a body in time is read, and no timer stays', async () => {

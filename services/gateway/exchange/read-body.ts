@@ -6,11 +6,13 @@ import type { InFlight } from '../limits/in-flight.ts'
 export const bodyTimeoutMs = 30_000
 
 /**
- * The bytes of a request's body, counted in `inFlight` while they come in and, once they are here, until the caller gives
- * them back. Throws `payload_too_large`; what comes after that is thrown away.
+ * The bytes of a request's body, counted in `inFlight` as their owner's while they come in and, once they are here, until the
+ * caller gives them back. Throws `payload_too_large`; what comes after that is thrown away.
  */
-export function readBody(raw: IncomingMessage, limitBytes: number, inFlight: InFlight): Promise<Buffer> {
+export function readBody(raw: IncomingMessage, limitBytes: number, { hold }: InFlight, owner: string): Promise<Buffer> {
   if (Number(raw.headers['content-length']) > limitBytes) return Promise.reject(tooLarge(limitBytes))
+  // Its client went away while it was looked up who it is: no `close` comes any more.
+  if (raw.destroyed) return Promise.reject(endedEarly())
   return new Promise((resolve, reject) => {
     const chunks: Buffer[] = []
     let length = 0
@@ -20,13 +22,13 @@ export function readBody(raw: IncomingMessage, limitBytes: number, inFlight: InF
       clearTimeout(timer)
       raw.off('data', onData).off('end', onEnd).off('close', onClose)
       raw.resume()
-      inFlight.hold(-length)
+      hold(owner, -length)
       reject(problem)
     }
     function onData(chunk: Buffer) {
       if (length + chunk.length > limitBytes) return fail(tooLarge(limitBytes))
       try {
-        inFlight.hold(chunk.length)
+        hold(owner, chunk.length)
       } catch (problem) {
         return fail(problem)
       }
@@ -41,13 +43,15 @@ export function readBody(raw: IncomingMessage, limitBytes: number, inFlight: InF
     }
     // Comes without `end` when the client went away or a time limit ended its connection.
     function onClose() {
-      fail(new Problem('invalid_field_value', { message: 'The request body ended early.' }))
+      fail(endedEarly())
     }
     raw.on('data', onData).on('end', onEnd).on('close', onClose)
     // An aborted request emits an error beside `close`.
     raw.on('error', () => {})
   })
 }
+
+const endedEarly = () => new Problem('invalid_field_value', { message: 'The request body ended early.' })
 
 const late = () => new Problem('invalid_field_value', { message: 'The request did not arrive in time.' })
 

@@ -17,17 +17,19 @@ export interface SharedBudgets {
 
 /**
  * GCRA on Redis's own clock: a budget is the one moment at which it is whole again (`tat`), at most a minute away. Takes
- * a tenth of what is left, or what is wanted at once when that is more, so that a busy budget costs few calls.
+ * a tenth of what is left, or what is wanted at once when that is more, so that a busy budget costs few calls. A moment
+ * further away is of a clock that was ahead of this one.
  */
 const script = `
 local time = redis.call('time')
 local now = time[1] * 1000000 + time[2]
 local interval = 60000000 / tonumber(ARGV[1])
-local tat = math.max(tonumber(redis.call('get', KEYS[1]) or now), now)
+local stored = tonumber(redis.call('get', KEYS[1]) or now)
+local tat = math.min(math.max(stored, now), now + 60000000)
 local left = math.floor((now + 60000000 - tat) / interval + 0.000001)
 local tokens = math.min(left, math.max(1, tonumber(ARGV[2]), math.floor(left / 10)))
-if tokens > 0 then
-  tat = tat + tokens * interval
+tat = tat + tokens * interval
+if tokens > 0 or tat < stored then
   redis.call('set', KEYS[1], string.format('%.3f', tat), 'px', math.ceil((tat - now) / 1000))
 end
 return { tokens, math.floor(tat - now) }

@@ -115,6 +115,19 @@ describe('with Redis', () => {
     expect(standingOf(budget)).toMatchObject({ remaining: 550, wholeInSeconds: 5 })
   })
 
+  test('a clock of Redis that was set back costs one minute at most, and no request its answer', async () => {
+    const [first, second] = gateways(2) as [RateLimiter, RateLimiter]
+    const [name, startedAt] = [newId('key'), performance.now()]
+    const [seconds = 0] = (await redis.time()).map(Number)
+    await redis.set(name, String((seconds + 3_600) * 1_000_000), 'PX', 7_200_000)
+    const budget = first.budget(name, 6_000)
+    expect(await first.take(budget)).toBe(false)
+    expect(standingOf(budget)).toEqual({ remaining: 0, wholeInSeconds: 60, tokenInSeconds: 1 })
+    // What is whole in a minute has a token each 10 ms.
+    await expect.poll(() => take(second, second.budget(name, 6_000), 1)).toBe(1)
+    expect(performance.now() - startedAt).toBeLessThan(1_000)
+  })
+
   test('another tier counts at once, what was spent stays spent', async () => {
     const [limiter] = gateways(1) as [RateLimiter]
     const name = newId('key')

@@ -157,6 +157,30 @@ describe('an upload', () => {
     expect(uploads).toEqual([])
   })
 
+  test('whose client goes away before it is let in takes no turn for good', async () => {
+    const connections = () =>
+      new Promise<number>((done) => void gateway.http.server.getConnections((_err, count) => done(count)))
+    const [lookedUp, others] = [gateway.platform.lookUps.keys, await connections()]
+    const { promise, resolve } = Promise.withResolvers<void>()
+    gateway.platform.delay = () => promise
+    const { text, organizationId } = gateway.platform.issueKey()
+    gateway.platform.accounts.add(`${organizationId}:${phone}`)
+    const { body, headers } = formOf({ bytes: png(100_000) })
+    const head =
+      `POST /v1/${phone}/media HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer ${text}\r\n` +
+      `Content-Type: ${headers['content-type']}\r\nContent-Length: ${body.length}\r\n\r\n`
+    const sockets = Array.from({ length: 8 }, () => connect(Number(new URL(gateway.url).port), '127.0.0.1'))
+    for (const socket of sockets) socket.write(head)
+    await expect.poll(() => gateway.platform.lookUps.keys).toBe(lookedUp + 1)
+    for (const socket of sockets) socket.destroy()
+    await expect.poll(connections).toBeLessThanOrEqual(others)
+    gateway.platform.delay = () => Promise.resolve()
+    resolve()
+    const asked = () => gateway.platform.apiCalls.filter(({ organization_id: id }) => id === organizationId)
+    await expect.poll(() => asked().map(({ status }) => status), { timeout: 2_000 }).toEqual(Array(8).fill('400'))
+    expect((await gateway.ask(`/v1/${phone}/media`, { key: text, body, headers })).status).toBe(201)
+  })
+
   test.each([0, 100, 70_000, 1_000_000])('whose form ends after %i bytes of its file is refused', async (size) => {
     const before = stored().length
     const { body, headers } = formOf({ bytes: png(size) })

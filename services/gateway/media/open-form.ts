@@ -27,6 +27,8 @@ export function openForm(raw: IncomingMessage): Promise<Form> {
   const contentType = raw.headers['content-type']
   if (!/^multipart\/form-data *;/i.test(contentType ?? ''))
     throw new Problem('unsupported_media_type', { message: 'Send the file as multipart/form-data.' })
+  // Its client went away while it was looked up who it is: no `close` comes any more.
+  if (raw.destroyed) throw endedEarly()
   const busboy = createParser(raw)
   const fields = new Map<string, string>()
   const ended = Promise.withResolvers<void>()

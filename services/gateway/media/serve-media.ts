@@ -9,6 +9,7 @@ import type { z } from 'zod'
 import type { App } from '../app.ts'
 import { takeOverWatched } from '../exchange/watched.ts'
 import { traceparentOf } from '../exchange/trace.ts'
+import { strangers } from '../limits/in-flight.ts'
 import { rangeOf } from './range.ts'
 
 const timeoutMs = 10_000
@@ -28,7 +29,7 @@ export function routeMedia(http: FastifyInstance, app: App): void {
 }
 
 async function serveFile(app: App, request: FastifyRequest, { raw: response }: FastifyReply) {
-  const file = await app.inFlight.during(() => find(app, request))
+  const file = await app.inFlight.during(strangers, () => find(app, request))
   const headers = headersOf(app, file)
   const etag = `"${file.sha256}"`
   const { range: asked, 'if-range': ifRange, 'if-none-match': known } = request.headers

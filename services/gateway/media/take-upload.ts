@@ -41,7 +41,9 @@ async function takeFile(app: App, exchange: Admitted, params: Record<string, str
     exchange.deadline = performance.now() + registerMs
     // What is known of the key may have grown too old while the bytes came.
     if (!isFresh(exchange.identity)) exchange.identity = await authenticate(app, exchange)
-    const reply = await app.inFlight.during(() => ask(app, uploadMedia, headerOf(exchange, params, key), body))
+    const reply = await app.inFlight.during(exchange.identity.value.organizationId, () =>
+      ask(app, uploadMedia, headerOf(exchange, params, key), body),
+    )
     answer(app, exchange, reply.status ?? 201, reply.body, moreOf(reply))
   } finally {
     form.close()
