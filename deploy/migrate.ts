@@ -1,3 +1,4 @@
+import { setTimeout as sleep } from 'node:timers/promises'
 import { fileURLToPath } from 'node:url'
 import postgres, { type Sql } from 'postgres'
 import { runCommand, sentenceOf } from './command.ts'
@@ -8,6 +9,13 @@ import { ensureRoles, grantIdempotency, grantMigrations, type Passwords, roleOf 
 const repository = fileURLToPath(new URL('..', import.meta.url))
 /** Any number that nothing else on the server uses. */
 const lockKey = 7_203_911_845
+/**
+ * Whoever wants the same table waits behind a lock that is waited for, and a backup may hold the table for hours: so a
+ * migration waits for less than a service does (shared/database.ts), and comes again.
+ */
+const lockWithinMs = 500
+const againMs = 2_000
+const patienceMs = 600_000
 
 export interface MigrateOptions {
   /** By service; the role of one without a password keeps the one it has. */
@@ -54,25 +62,41 @@ async function readApplied(sql: Sql) {
   return sql<Applied[]>`select schema, name, checksum from public.migrations`
 }
 
-async function apply(sql: Sql, { schema, migration }: Step) {
-  const role = dataServices.find((service) => service === schema)
-  try {
-    await sql.begin(async (tx) => {
-      if (role) await tx.unsafe(`set local role ${roleOf(role)}`)
-      await tx.unsafe(`set local search_path = ${schema}`)
-      await tx.unsafe(migration.sql)
-      await tx.unsafe('reset role')
-      await tx`
-        insert into public.migrations (schema, name, checksum)
-        values (${schema}, ${migration.name}, ${migration.checksum})
-      `
-    })
-  } catch (err) {
-    throw new Error(`The migration ${migration.name} failed in the schema ${schema}: ${sentenceOf(err)}`, {
-      cause: err,
-    })
+async function apply(sql: Sql, step: Step) {
+  const endsAt = performance.now() + patienceMs
+  for (;;) {
+    try {
+      return await applyOnce(sql, step)
+    } catch (err) {
+      if (isLockWanting(err) && performance.now() < endsAt) {
+        await sleep(againMs)
+        continue
+      }
+      const { schema, migration } = step
+      throw new Error(`The migration ${migration.name} failed in the schema ${schema}: ${sentenceOf(err)}`, {
+        cause: err,
+      })
+    }
   }
 }
+
+async function applyOnce(sql: Sql, { schema, migration }: Step) {
+  const role = dataServices.find((service) => service === schema)
+  await sql.begin(async (tx) => {
+    await tx.unsafe(`set local lock_timeout = ${lockWithinMs}`)
+    if (role) await tx.unsafe(`set local role ${roleOf(role)}`)
+    await tx.unsafe(`set local search_path = ${schema}`)
+    await tx.unsafe(migration.sql)
+    await tx.unsafe('reset role')
+    await tx`
+      insert into public.migrations (schema, name, checksum)
+      values (${schema}, ${migration.name}, ${migration.checksum})
+    `
+  })
+}
+
+/** `lock_not_available` */
+const isLockWanting = (err: unknown) => err instanceof Error && 'code' in err && err.code === '55P03'
 
 async function main() {
   const { DATABASE_URL: url } = process.env
