@@ -48,10 +48,16 @@ export function locateData(dataDir: string): PostgresData {
 function decide(dataDir: string): z.infer<typeof remembered> {
   const password = randomBytes(18).toString('base64url')
   if (canEnter(dataDir, postgresAccount(dataDir))) return { password }
-  mkdirSync(elsewhere, { recursive: true, mode: 0o711 })
+  makePassable(elsewhere)
   const home = mkdtempSync(join(elsewhere, 'postgres-'))
-  chmodSync(home, 0o711)
+  makePassable(home)
   return { password, home }
+}
+
+/** For the user that Postgres runs as, whatever the umask. */
+function makePassable(folder: string) {
+  mkdirSync(folder, { recursive: true })
+  chmodSync(folder, 0o711)
 }
 
 /** The version that made the data, such as `15`; undefined when there is none yet. */
@@ -65,7 +71,7 @@ export function initialize(data: PostgresData, postgres: string): void {
   const { cluster, account, password } = data
   const unfinished = `${cluster}.new`
   const passwordFile = `${cluster}.password`
-  mkdirSync(dirname(cluster), { recursive: true, mode: 0o711 })
+  makePassable(dirname(cluster))
   rmSync(unfinished, { recursive: true, force: true })
   mkdirSync(unfinished, { mode: 0o700 })
   writeFileSync(passwordFile, password, { mode: 0o600 })
