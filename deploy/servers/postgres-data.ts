@@ -13,6 +13,7 @@ import {
 import { dirname, join } from 'node:path'
 import { z } from 'zod'
 import { runProgram } from '../processes/run-program.ts'
+import { readJson, writeJson } from '../stack/json-file.ts'
 import { type Account, canEnter, postgresAccount } from './account.ts'
 
 // Where the data is, when the user that Postgres runs as cannot reach the data folder.
@@ -37,8 +38,9 @@ export interface PostgresData {
 /** Where this data folder's Postgres keeps its data and how to log in, decided once and remembered in `postgres.json`. */
 export function locateData(dataDir: string): PostgresData {
   const file = join(dataDir, 'postgres.json')
-  const known = existsSync(file) ? remembered.parse(JSON.parse(readFileSync(file, 'utf8'))) : decide(dataDir)
-  writeFileSync(file, JSON.stringify(known), { mode: 0o600 })
+  const written = readJson(file)
+  const known = written === undefined ? decide(dataDir) : remembered.parse(written)
+  if (written === undefined) writeJson(file, known)
   const home = known.home ?? join(dataDir, 'postgres')
   const cluster = join(home, 'data')
   const data = { home, cluster, isElsewhere: known.home !== undefined, password: known.password }
