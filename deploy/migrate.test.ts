@@ -126,6 +126,16 @@ test('migrates several databases of one server at the same time', async () => {
   expect(results).toEqual(urls.map(() => ['messaging: messaging/001-letters.sql']))
 })
 
+test('refuses a database that cannot hold every text', async () => {
+  const url = new URL(servers.postgresUrl)
+  url.pathname = '/latin'
+  await runSql(servers.postgresUrl, `create database latin encoding 'LATIN1' template template0`)
+  await expect(migrate(url.href, { root: repositoryOf(own) })).rejects.toThrow(
+    "The database latin has the encoding LATIN1, and messages need UTF8: create database … encoding 'UTF8' template template0",
+  )
+  expect(await runSql(url.href, 'select from pg_tables where schemaname !~ $$^pg_|^information$$')).toHaveLength(0)
+})
+
 test('refuses a file that was changed after it was applied', async () => {
   const url = await createDatabase()
   await migrate(url, { root: repositoryOf(own) })

@@ -37,6 +37,7 @@ export async function migrate(
   // One connection, since the lock is the session's. The driver would ask for the types without awaiting the answer.
   const sql = postgres(adminUrl, { max: 1, max_lifetime: null, fetch_types: false, onnotice: () => {} })
   try {
+    await refuseEncoding(sql)
     await sql`select pg_advisory_lock(${lockKey}::bigint)`
     await ensureRoles(sql, passwords)
     const steps = planMigrations(all, await readApplied(sql))
@@ -46,6 +47,19 @@ export async function migrate(
     return steps.map(({ schema, migration }) => `${schema}: ${migration.name}`)
   } finally {
     await sql.end({ timeout: 5 })
+  }
+}
+
+/** Each emoji would be an error, long after the first message. */
+async function refuseEncoding(sql: Sql) {
+  const [row] = await sql<{ name: string; encoding: string }[]>`
+    select current_database() as name, current_setting('server_encoding') as encoding
+  `
+  if (row && row.encoding !== 'UTF8') {
+    throw new Error(
+      `The database ${row.name} has the encoding ${row.encoding}, and messages need UTF8: ` +
+        "create database … encoding 'UTF8' template template0",
+    )
   }
 }
 
