@@ -49,7 +49,8 @@ async function startStack(options: Options, ending: Ending, progress: Progress) 
   await stopLeftovers(dataDir)
   await refuseBusyPort(options.port)
   keepPort(options.port)
-  mkdirSync(join(dataDir, 'media'), { recursive: true })
+  // What customers sent is nobody else's.
+  mkdirSync(join(dataDir, 'media'), { recursive: true, mode: 0o700 })
 
   let ready: RunningStack | undefined
   const watcher: Watcher = {
