@@ -1,4 +1,4 @@
-import { mkdirSync } from 'node:fs'
+import { chmodSync, mkdirSync } from 'node:fs'
 import { join } from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { runCommand, sentenceOf } from './command.ts'
@@ -50,7 +50,8 @@ async function startStack(options: Options, ending: Ending, progress: Progress) 
   await refuseBusyPort(options.port)
   keepPort(options.port)
   // What customers sent is nobody else's.
-  mkdirSync(join(dataDir, 'media'), { recursive: true, mode: 0o700 })
+  mkdirSync(join(dataDir, 'media'), { recursive: true })
+  chmodSync(join(dataDir, 'media'), 0o700)
 
   let ready: RunningStack | undefined
   const watcher: Watcher = {
