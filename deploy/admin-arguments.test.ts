@@ -32,6 +32,12 @@ test('names an option that it does not know', () => {
   expect(() => read('key create --organization org_1 --label x --lable y')).toThrow("Unknown option '--lable'")
 })
 
+test('refuses an option that is given twice, instead of forgetting one', () => {
+  expect(() => read('organization update org_1 --features messaging --features=webhooks')).toThrow(
+    /'--features' is given more than once. Usage: organization update/,
+  )
+})
+
 test('refuses a command that it does not know, and lists those that it does', () => {
   expect(() => read('key delete key_1')).toThrow(
     /Unknown command "key delete"(.|\n)*key revoke ID(.|\n)*secrets reseal/,

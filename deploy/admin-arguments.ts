@@ -41,11 +41,19 @@ export function readArguments(args: string[]): AdminCall {
 function parse(args: string[], { options }: Command, usage: string) {
   const strings = Object.fromEntries(Object.keys(options).map((name) => [name, { type: 'string' as const }]))
   try {
-    return parseArgs({ args, options: strings, allowPositionals: true, strict: true })
+    const parsed = parseArgs({ args, options: strings, allowPositionals: true, strict: true, tokens: true })
+    refuseRepeated(parsed.tokens.flatMap((token) => (token.kind === 'option' ? token.name : [])))
+    return parsed
   } catch (err) {
     const [what = ''] = sentenceOf(err).split('. ')
     throw new Error(`${what}. ${usage}`, { cause: err })
   }
+}
+
+/** Of two the last would count, and the first be forgotten without a word. */
+function refuseRepeated(names: string[]) {
+  const twice = names.find((name, n) => names.indexOf(name) !== n)
+  if (twice !== undefined) throw new Error(`Option '--${twice}' is given more than once`)
 }
 
 function valueOf(name: string, { kind = 'text' }: Option, text: string) {

@@ -24,6 +24,7 @@ const Program = z.object({
   networks: z.array(z.string()),
   depends_on: z.record(z.string(), z.object({ condition: z.string() })).default({}),
   healthcheck: z.object({ test: z.array(z.string()) }).optional(),
+  logging: z.object({ driver: z.string() }).optional(),
 })
 const file = z
   .object({ services: z.record(z.string(), Program) })
@@ -157,6 +158,11 @@ test.each(Object.entries(file.services))('%s has an image of one version', (name
   expect(dockerfile.match(/^FROM .*$/gm)).toEqual(
     expect.arrayContaining([expect.stringMatching(/^FROM node:\d+\.\d+\.\d+-\S+$/)]),
   )
+})
+
+// Docker's own default keeps every line for ever.
+test.each(Object.entries(file.services))('%s has a log that does not grow for ever', (_name, { logging }) => {
+  expect(logging).toEqual({ driver: 'local' })
 })
 
 test('only the gateway is reached from outside, and the servers reach nobody', () => {

@@ -2,7 +2,7 @@ import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { dirname, join } from 'node:path'
 import postgres from 'postgres'
-import { afterAll, beforeAll, expect, test } from 'vitest'
+import { afterAll, beforeAll, expect, test, vi } from 'vitest'
 import { migrate } from './migrate.ts'
 import { dataServices } from './migration-files.ts'
 import { urlOfService } from './roles.ts'
@@ -126,6 +126,16 @@ test('migrates several databases of one server at the same time', async () => {
   expect(results).toEqual(urls.map(() => ['messaging: messaging/001-letters.sql']))
 })
 
+test('refuses a database that cannot hold every text', async () => {
+  const url = new URL(servers.postgresUrl)
+  url.pathname = '/latin'
+  await runSql(servers.postgresUrl, `create database latin encoding 'LATIN1' template template0`)
+  await expect(migrate(url.href, { root: repositoryOf(own) })).rejects.toThrow(
+    "The database latin has the encoding LATIN1, and messages need UTF8: create database … encoding 'UTF8' template template0",
+  )
+  expect(await runSql(url.href, 'select from pg_tables where schemaname !~ $$^pg_|^information$$')).toHaveLength(0)
+})
+
 test('refuses a file that was changed after it was applied', async () => {
   const url = await createDatabase()
   await migrate(url, { root: repositoryOf(own) })
@@ -158,3 +168,24 @@ test('leaves nothing of a file that fails, and all of those before it', async ()
   ])
   expect(await migrate(url, { root: repositoryOf(own) })).toEqual([])
 })
+
+test('waits for a lock without holding up whoever reads the table meanwhile', async () => {
+  const url = await createDatabase()
+  await migrate(url, { root: repositoryOf(own) })
+  // As a backup does, for as long as it takes.
+  const reader = postgres(url, { max: 1, onnotice: () => {} })
+  const { promise: isRead, resolve: read } = Promise.withResolvers<void>()
+  const reading = reader.begin(async (tx) => {
+    await tx`select from messaging.letters`
+    await isRead
+  })
+  const stamped = { 'services/messaging/migrations/002-stamps.sql': 'alter table letters add stamp text' }
+  const migrating = migrate(url, { root: repositoryOf({ ...own, ...stamped }) })
+  const isWaiting = 'select from pg_locks where not granted'
+  await vi.waitUntil(async () => (await runSql(url, isWaiting)).length > 0, 10_000)
+  await runSql(url, `set statement_timeout = '1s'; select from messaging.letters`)
+  read()
+  await reading
+  await reader.end()
+  expect(await migrating).toEqual(['messaging: messaging/002-stamps.sql'])
+}, 30_000)

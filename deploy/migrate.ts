@@ -1,3 +1,4 @@
+import { setTimeout as sleep } from 'node:timers/promises'
 import { fileURLToPath } from 'node:url'
 import postgres, { type Sql } from 'postgres'
 import { runCommand, sentenceOf } from './command.ts'
@@ -8,6 +9,13 @@ import { ensureRoles, grantIdempotency, grantMigrations, type Passwords, roleOf 
 const repository = fileURLToPath(new URL('..', import.meta.url))
 /** Any number that nothing else on the server uses. */
 const lockKey = 7_203_911_845
+/**
+ * Whoever wants the same table waits behind a lock that is waited for, and a backup may hold the table for hours: so a
+ * migration waits for less than a service does (shared/database.ts), and comes again.
+ */
+const lockWithinMs = 500
+const againMs = 2_000
+const patienceMs = 600_000
 
 export interface MigrateOptions {
   /** By service; the role of one without a password keeps the one it has. */
@@ -29,6 +37,7 @@ export async function migrate(
   // One connection, since the lock is the session's. The driver would ask for the types without awaiting the answer.
   const sql = postgres(adminUrl, { max: 1, max_lifetime: null, fetch_types: false, onnotice: () => {} })
   try {
+    await refuseEncoding(sql)
     await sql`select pg_advisory_lock(${lockKey}::bigint)`
     await ensureRoles(sql, passwords)
     const steps = planMigrations(all, await readApplied(sql))
@@ -38,6 +47,19 @@ export async function migrate(
     return steps.map(({ schema, migration }) => `${schema}: ${migration.name}`)
   } finally {
     await sql.end({ timeout: 5 })
+  }
+}
+
+/** Each emoji would be an error, long after the first message. */
+async function refuseEncoding(sql: Sql) {
+  const [row] = await sql<{ name: string; encoding: string }[]>`
+    select current_database() as name, current_setting('server_encoding') as encoding
+  `
+  if (row && row.encoding !== 'UTF8') {
+    throw new Error(
+      `The database ${row.name} has the encoding ${row.encoding}, and messages need UTF8: ` +
+        "create database … encoding 'UTF8' template template0",
+    )
   }
 }
 
@@ -54,25 +76,41 @@ async function readApplied(sql: Sql) {
   return sql<Applied[]>`select schema, name, checksum from public.migrations`
 }
 
-async function apply(sql: Sql, { schema, migration }: Step) {
-  const role = dataServices.find((service) => service === schema)
-  try {
-    await sql.begin(async (tx) => {
-      if (role) await tx.unsafe(`set local role ${roleOf(role)}`)
-      await tx.unsafe(`set local search_path = ${schema}`)
-      await tx.unsafe(migration.sql)
-      await tx.unsafe('reset role')
-      await tx`
-        insert into public.migrations (schema, name, checksum)
-        values (${schema}, ${migration.name}, ${migration.checksum})
-      `
-    })
-  } catch (err) {
-    throw new Error(`The migration ${migration.name} failed in the schema ${schema}: ${sentenceOf(err)}`, {
-      cause: err,
-    })
+async function apply(sql: Sql, step: Step) {
+  const endsAt = performance.now() + patienceMs
+  for (;;) {
+    try {
+      return await applyOnce(sql, step)
+    } catch (err) {
+      if (isLockWanting(err) && performance.now() < endsAt) {
+        await sleep(againMs)
+        continue
+      }
+      const { schema, migration } = step
+      throw new Error(`The migration ${migration.name} failed in the schema ${schema}: ${sentenceOf(err)}`, {
+        cause: err,
+      })
+    }
   }
 }
+
+async function applyOnce(sql: Sql, { schema, migration }: Step) {
+  const role = dataServices.find((service) => service === schema)
+  await sql.begin(async (tx) => {
+    await tx.unsafe(`set local lock_timeout = ${lockWithinMs}`)
+    if (role) await tx.unsafe(`set local role ${roleOf(role)}`)
+    await tx.unsafe(`set local search_path = ${schema}`)
+    await tx.unsafe(migration.sql)
+    await tx.unsafe('reset role')
+    await tx`
+      insert into public.migrations (schema, name, checksum)
+      values (${schema}, ${migration.name}, ${migration.checksum})
+    `
+  })
+}
+
+/** `lock_not_available` */
+const isLockWanting = (err: unknown) => err instanceof Error && 'code' in err && err.code === '55P03'
 
 async function main() {
   const { DATABASE_URL: url } = process.env

@@ -1,4 +1,7 @@
 import { randomBytes } from 'node:crypto'
+import { fchmodSync, fstatSync } from 'node:fs'
+import { parseArgs } from 'node:util'
+import { runCommand } from './command.ts'
 import { type DataServiceName, dataServices } from './migration-files.ts'
 import { keyVariableOf } from './nats/authorization.ts'
 import { publicKeyOf } from './nats/keys.ts'
@@ -86,11 +89,14 @@ function manifestOf(secrets: ReturnType<typeof kubernetesSecretsOf>) {
   return JSON.stringify({ apiVersion: 'v1', kind: 'List', items }, null, 2)
 }
 
-function main(args: string[]) {
+async function main() {
+  const { values } = parseArgs({ options: { kubernetes: { type: 'boolean', default: false } } })
+  // The shell makes the file as the umask says, which is for all to read.
+  if (fstatSync(process.stdout.fd).isFile()) fchmodSync(process.stdout.fd, 0o600)
   const all = environmentOf(newSecrets())
-  if (args.includes('--kubernetes')) return console.log(manifestOf(kubernetesSecretsOf(all)))
+  if (values.kubernetes) return console.log(manifestOf(kubernetesSecretsOf(all)))
   const lines = Object.entries(all).map(([name, value]) => `${name}=${value}`)
   console.log(`${toBeFilledIn}${lines.join('\n')}`)
 }
 
-if (import.meta.main) main(process.argv.slice(2))
+if (import.meta.main) await runCommand(main)

@@ -3,6 +3,7 @@ import { provision } from '@app/shared/provision.ts'
 import { ErrorCode, NatsError } from 'nats'
 import { runCommand } from './command.ts'
 import { type BusPlace, withBus } from './stack/bus.ts'
+import { readCopies } from './stack/options.ts'
 
 /** A cluster that lost a server elects for ten seconds; one that starts waits for its third. */
 const patienceMs = 30_000
@@ -33,9 +34,9 @@ function mayPass(err: unknown) {
 }
 
 async function main() {
-  const { NATS_URL: natsUrl, NATS_NKEY_SEED: natsSeed, NATS_REPLICAS: replicas = '1' } = process.env
+  const { NATS_URL: natsUrl, NATS_NKEY_SEED: natsSeed, NATS_REPLICAS: replicas } = process.env
   if (!natsUrl) throw new Error('NATS_URL is not set: the address of the nats-server, such as nats://127.0.0.1:4222.')
-  await provisionAt({ natsUrl, natsSeed: natsSeed || undefined }, Number(replicas))
+  await provisionAt({ natsUrl, natsSeed: natsSeed || undefined }, readCopies(replicas || '1'))
   console.log('Streams and consumers are there.')
 }
 

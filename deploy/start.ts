@@ -1,10 +1,10 @@
-import { mkdirSync } from 'node:fs'
+import { chmodSync, mkdirSync } from 'node:fs'
 import { join } from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { runCommand, sentenceOf } from './command.ts'
 import { migrate } from './migrate.ts'
 import { claimFolder, releaseFolder } from './processes/claim.ts'
-import { isFree, keepPort, portFor } from './processes/ports.ts'
+import { keepPort, portFor, refusalOf } from './processes/ports.ts'
 import { supervise, type Watcher } from './processes/supervise.ts'
 import { authorizationOf } from './nats/authorization.ts'
 import { publicKeyOf } from './nats/keys.ts'
@@ -49,7 +49,9 @@ async function startStack(options: Options, ending: Ending, progress: Progress) 
   await stopLeftovers(dataDir)
   await refuseBusyPort(options.port)
   keepPort(options.port)
+  // What customers sent is nobody else's.
   mkdirSync(join(dataDir, 'media'), { recursive: true })
+  chmodSync(join(dataDir, 'media'), 0o700)
 
   let ready: RunningStack | undefined
   const watcher: Watcher = {
@@ -84,9 +86,13 @@ async function startStack(options: Options, ending: Ending, progress: Progress) 
 }
 
 async function refuseBusyPort(port: number) {
-  if (await isFree(port)) return
+  const refusal = await refusalOf(port)
+  if (refusal === undefined) return
+  const another = `choose another port: PORT=${port < 1024 || port === 65_535 ? 8080 : port + 1} npm start`
   throw new Error(
-    `Port ${port} is in use by another program. Stop that program, or choose another port: PORT=${port + 1} npm start`,
+    refusal === 'EADDRINUSE'
+      ? `Port ${port} is in use by another program. Stop that program, or ${another}`
+      : `Port ${port} is not for this user to listen on (${refusal}). Give it the right to, or ${another}`,
   )
 }
 

@@ -44,6 +44,7 @@ export async function provision(nc: NatsConnection, { replicas = 1, maxBytes = s
   const jsm = await managerOf(nc)
   const stream = { ...declaredStream(replicas), max_bytes: maxBytes }
   const there = await orNull(jsm.streams.info(streamName))
+  if (there) refuseStranger(there.config.subjects, stream.subjects)
   const { config } = there ? await jsm.streams.update(streamName, stream) : await jsm.streams.add(stream)
   assertDeclared(`stream ${streamName}`, stream, config)
   for (const each of Object.values<Consumer>(consumers)) {
@@ -54,6 +55,15 @@ export async function provision(nc: NatsConnection, { replicas = 1, maxBytes = s
       : await jsm.consumers.add(streamName, consumer)
     assertDeclared(`consumer ${each.name}`, consumer, info.config)
   }
+}
+
+/** Its name is one that others choose, too. */
+function refuseStranger(subjects: string[], ours: string[]) {
+  if (ours.some((subject) => subjects.includes(subject))) return
+  throw new Error(
+    `The stream ${streamName} of this server is of another program: it holds ${subjects.join(', ')}. ` +
+      'Give the services a nats-server, or an account, of their own.',
+  )
 }
 
 /**

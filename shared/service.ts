@@ -38,6 +38,7 @@ export interface DataService extends Service {
 /** Probes first (alive, not ready), then the bus, for which it waits as long as it takes. */
 export async function start(name: ServiceName, env: CommonEnv): Promise<Service> {
   keepHeapSmall()
+  endOnSignals()
   const log = createLog(name, env.LOG_LEVEL)
   const probes = await startProbes(env.PROBE_PORT, env.PROBE_HOST)
   probes.metrics.setDefaultLabels({ service: name })
@@ -96,6 +97,13 @@ function exitWhenClosed(nc: NatsConnection, log: Logger) {
   })
 }
 
+const endAtOnce = () => process.exit(0)
+
+/** Until there is something to stop in order. The first process of a container ignores a signal that it does not handle. */
+function endOnSignals() {
+  if (process.pid === 1) for (const signal of ['SIGTERM', 'SIGINT']) process.on(signal, endAtOnce)
+}
+
 /** Everything is over by then, whatever hangs. */
 const stopWithinMs = 24_000
 
@@ -120,8 +128,10 @@ export function stopInOrder({ log, probes, tracer }: Service, steps: Array<() =>
     }
     exit(log, 0, 'stopped')
   }
-  process.on('SIGTERM', (signal) => void stop(signal))
-  process.on('SIGINT', (signal) => void stop(signal))
+  for (const signal of ['SIGTERM', 'SIGINT']) {
+    process.off(signal, endAtOnce)
+    process.on(signal, () => void stop(signal))
+  }
 }
 
 function exit(log: Logger, code: number, words: string) {

@@ -72,6 +72,13 @@ test('Prometheus knows the processes by the name that the alerts know', () => {
   expect(new Set(named)).toEqual(new Set(['messaging-service']))
 })
 
+test('what other programs tell of themselves under the same names is not taken for ours', () => {
+  const exprs = [...alerts, ...dashboard.panels.flatMap(({ targets }) => targets)].map(({ expr }) => expr)
+  const common = exprs.flatMap((expr) => [...expr.matchAll(/\b(?:(?:process|nodejs)_\w+|up)\b(?!\()(\{[^}]*\})?/g)])
+  expect(common.length).toBeGreaterThan(3)
+  for (const [whole, labels = ''] of common) expect(labels, whole).toContain('job="messaging-service"')
+})
+
 test('every service is looked for and missed', () => {
   for (const name of serviceNames)
     expect(read('deploy/monitoring/scrape.yaml')).toMatch(new RegExp(`names: .*\\b${name}\\b`))

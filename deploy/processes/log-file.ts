@@ -1,16 +1,34 @@
-import { mkdirSync, openSync, readFileSync, renameSync, statSync } from 'node:fs'
+import { copyFileSync, mkdirSync, openSync, readFileSync, statSync, truncateSync } from 'node:fs'
 import { dirname, join } from 'node:path'
 
 const rotateAtBytes = 20 * 1024 * 1024
+const lookEveryMs = 10_000
 
 export const logFileOf = (dataDir: string, name: string): string => join(dataDir, 'logs', `${name}.log`)
 
-/** Opens a log to append to. One that has grown large becomes `<name>.log.1`, in place of the one before it. */
+/** Opens a log to append to. */
 export function openLog(file: string): number {
   mkdirSync(dirname(file), { recursive: true })
-  const size = statSync(file, { throwIfNoEntry: false })?.size ?? 0
-  if (size > rotateAtBytes) renameSync(file, `${file}.1`)
   return openSync(file, 'a')
+}
+
+/**
+ * From now on the log that has grown large becomes `<name>.log.1`, in place of the one before it, until what it answers is called.
+ * It is copied and emptied, since the program goes on writing to the file that it was given; a line of that very moment is lost.
+ */
+export function keepSmall(file: string): () => void {
+  const timer = setInterval(() => rotate(file), lookEveryMs).unref()
+  return () => clearInterval(timer)
+}
+
+function rotate(file: string) {
+  try {
+    if (statSync(file).size <= rotateAtBytes) return
+    copyFileSync(file, `${file}.1`)
+    truncateSync(file)
+  } catch {
+    // The disk is full, perhaps, and later it is not.
+  }
 }
 
 /** The last lines of a log, for a person who wants to know why something did not start. */

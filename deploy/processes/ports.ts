@@ -34,12 +34,14 @@ async function freePort() {
   }
 }
 
-/** Whether a server could listen on this port on every address of this machine. */
-export const isFree = (port: number): Promise<boolean> =>
+const isFree = async (port: number) => (await refusalOf(port)) === undefined
+
+/** Why no server could listen on this port on every address of this machine: `EADDRINUSE`, `EACCES`; undefined when one could. */
+export const refusalOf = (port: number): Promise<string | undefined> =>
   new Promise((resolve) => {
     const probe = createServer()
-    probe.once('error', () => resolve(false))
-    probe.listen(port, () => probe.close(() => resolve(true)))
+    probe.once('error', (err: NodeJS.ErrnoException) => resolve(err.code ?? err.message))
+    probe.listen(port, () => probe.close(() => resolve(undefined)))
   })
 
 const fileOf = (dataDir: string) => join(dataDir, 'ports.json')

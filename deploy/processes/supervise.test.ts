@@ -1,5 +1,5 @@
 import { spawn } from 'node:child_process'
-import { mkdtempSync, readFileSync, rmSync } from 'node:fs'
+import { mkdtempSync, readFileSync, rmSync, statSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterAll, expect, test, vi } from 'vitest'
@@ -73,6 +73,15 @@ test('gives up on a program that keeps ending, with the end of its log', async (
     /broken keeps ending(.|\n)*no such table/,
   )
   expect(program.isStopped()).toBe(true)
+})
+
+test('the log of a program that runs for long does not grow for ever', async () => {
+  const code = `process.stdout.write('x'.repeat(21 * 2 ** 20)); ${forever}; setInterval(() => console.log('on'), 50)`
+  const program = await supervise(dataDir, nodeProgram('talkative', code))
+  const sizeOf = (file: string) => statSync(file, { throwIfNoEntry: false })?.size ?? 0
+  await vi.waitUntil(() => sizeOf(`${program.logFile}.1`) > 20 * 2 ** 20, 15_000)
+  await vi.waitUntil(() => readFileSync(program.logFile, 'utf8').startsWith('on\n'), 5_000)
+  await program.stop()
 })
 
 test('ends what an earlier start of the same name left running', async () => {

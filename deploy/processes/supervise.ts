@@ -1,6 +1,6 @@
 import { type ChildProcess, spawn } from 'node:child_process'
 import { closeSync } from 'node:fs'
-import { logFileOf, openLog } from './log-file.ts'
+import { keepSmall, logFileOf, openLog } from './log-file.ts'
 import { tied } from './tie.ts'
 import { forgetProcess, recordProcess, type StopSignal, stopRecorded } from './records.ts'
 
@@ -54,6 +54,7 @@ export async function supervise(dataDir: string, program: Program, watcher: Watc
   const logFile = logFileOf(dataDir, program.name)
   let child: ChildProcess | undefined
   let restart: NodeJS.Timeout | undefined
+  let stopRotating = () => {}
   let delayMs = firstDelayMs
   let deaths = 0
   let isWanted = false
@@ -70,16 +71,14 @@ export async function supervise(dataDir: string, program: Program, watcher: Watc
       deaths++
       if (performance.now() - startedAt >= soundLifeMs) delayMs = firstDelayMs
       watcher.onDeath?.(`${program.name} ${how}; starting it again (log: ${logFile})`)
-      restart = setTimeout(relaunch, delayMs)
+      restart = setTimeout(() => {
+        launch()
+        watcher.onRestart?.()
+      }, delayMs)
       delayMs = Math.min(delayMs * 2, longestDelayMs)
     }
     launched.once('error', (err) => end(`could not be started: ${err.message}`))
     launched.once('exit', (code, signal) => end(signal ? `was ended by ${signal}` : `ended with exit code ${code}`))
-  }
-
-  function relaunch() {
-    launch()
-    watcher.onRestart?.()
   }
 
   function start() {
@@ -87,11 +86,13 @@ export async function supervise(dataDir: string, program: Program, watcher: Watc
     isWanted = true
     delayMs = firstDelayMs
     launch()
+    stopRotating = keepSmall(logFile)
   }
 
   async function stop() {
     isWanted = false
     clearTimeout(restart)
+    stopRotating()
     if (child) await end(child, program)
     forgetProcess(dataDir, program.name)
   }

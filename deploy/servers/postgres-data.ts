@@ -13,6 +13,7 @@ import {
 import { dirname, join } from 'node:path'
 import { z } from 'zod'
 import { runProgram } from '../processes/run-program.ts'
+import { readJson, writeJson } from '../stack/json-file.ts'
 import { type Account, canEnter, postgresAccount } from './account.ts'
 
 // Where the data is, when the user that Postgres runs as cannot reach the data folder.
@@ -37,8 +38,9 @@ export interface PostgresData {
 /** Where this data folder's Postgres keeps its data and how to log in, decided once and remembered in `postgres.json`. */
 export function locateData(dataDir: string): PostgresData {
   const file = join(dataDir, 'postgres.json')
-  const known = existsSync(file) ? remembered.parse(JSON.parse(readFileSync(file, 'utf8'))) : decide(dataDir)
-  writeFileSync(file, JSON.stringify(known), { mode: 0o600 })
+  const written = readJson(file)
+  const known = written === undefined ? decide(dataDir) : remembered.parse(written)
+  if (written === undefined) writeJson(file, known)
   const home = known.home ?? join(dataDir, 'postgres')
   const cluster = join(home, 'data')
   const data = { home, cluster, isElsewhere: known.home !== undefined, password: known.password }
@@ -48,10 +50,16 @@ export function locateData(dataDir: string): PostgresData {
 function decide(dataDir: string): z.infer<typeof remembered> {
   const password = randomBytes(18).toString('base64url')
   if (canEnter(dataDir, postgresAccount(dataDir))) return { password }
-  mkdirSync(elsewhere, { recursive: true, mode: 0o711 })
+  makePassable(elsewhere)
   const home = mkdtempSync(join(elsewhere, 'postgres-'))
-  chmodSync(home, 0o711)
+  makePassable(home)
   return { password, home }
+}
+
+/** For the user that Postgres runs as, whatever the umask. */
+function makePassable(folder: string) {
+  mkdirSync(folder, { recursive: true })
+  chmodSync(folder, 0o711)
 }
 
 /** The version that made the data, such as `15`; undefined when there is none yet. */
@@ -70,7 +78,7 @@ export function initialize(data: PostgresData, postgres: string): void {
   const { cluster, account, password } = data
   const unfinished = `${cluster}.new`
   const passwordFile = `${cluster}.password`
-  mkdirSync(dirname(cluster), { recursive: true, mode: 0o711 })
+  makePassable(dirname(cluster))
   rmSync(unfinished, { recursive: true, force: true })
   mkdirSync(unfinished, { mode: 0o700 })
   writeFileSync(passwordFile, password, { mode: 0o600 })

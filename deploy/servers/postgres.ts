@@ -100,7 +100,8 @@ function settingsFor(port: number, socketFolder: string, isDurable: boolean) {
   return [
     'listen_addresses=127.0.0.1',
     `port=${port}`,
-    `unix_socket_directories=${socketFolder}`,
+    // In quotes, for a comma would end it.
+    `unix_socket_directories=${socketFolder && `"${socketFolder.replaceAll('"', '""')}"`}`,
     'max_connections=200',
     'shared_buffers=256MB',
     // An answer is given after its commit, so a commit must be on the disk.

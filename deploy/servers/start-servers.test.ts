@@ -1,8 +1,8 @@
-import { mkdtempSync, rmSync } from 'node:fs'
+import { chmodSync, mkdirSync, mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import postgres from 'postgres'
-import { afterAll, afterEach, expect, test, vi } from 'vitest'
+import { afterAll, afterEach, expect, onTestFinished, test, vi } from 'vitest'
 import { firstWords } from './probe.ts'
 import { startServers } from './start-servers.ts'
 
@@ -48,6 +48,19 @@ test('makes a database that sorts by bytes and waits for the disk', async () => 
   const url = new URL(servers.postgresUrl)
   url.password = 'wrong'
   await expect(asked(url.href, (sql) => sql`select 1`)).rejects.toThrow('password authentication failed')
+  await servers.stop()
+})
+
+test('makes a database whatever the umask and the name of the folder', async () => {
+  const usual = process.umask(0o077)
+  onTestFinished(() => void process.umask(usual))
+  // As it was made before, by a user without such a umask.
+  const folder = join(dataDir, 'a "folder", or two')
+  mkdirSync(folder)
+  chmodSync(folder, 0o755)
+  chmodSync(dataDir, 0o755)
+  const servers = await startServers({ dataDir: folder, log, only: ['postgres'], temporary: true })
+  expect(await asked(servers.postgresUrl, (sql) => sql`select 1 as one`)).toEqual([{ one: 1 }])
   await servers.stop()
 })
 

@@ -17,11 +17,16 @@ test('takes replicas by service', () => {
   expect(quiet).toBe(true)
 })
 
+test('takes replicas that are given one by one', () => {
+  const { replicas } = readOptions(['--replicas', 'messaging=2', '--replicas=webhooks=3'], {})
+  expect(replicas).toMatchObject({ messaging: 2, webhooks: 3 })
+})
+
 test('makes the data folder absolute', () => {
   expect(dataDirOf({ SVC_DATA_DIR: 'somewhere' })).toBe(`${process.cwd()}/somewhere`)
 })
 
-test.each(['mesaging=2', 'messaging', 'messaging=0', 'messaging=17', 'messaging=x'])(
+test.each(['mesaging=2', 'messaging', 'messaging=0', 'messaging=17', 'messaging=x', 'messaging=1=2'])(
   'refuses %s replicas and says which services there are',
   (replicas) => {
     expect(() => readOptions(['--replicas', replicas], {})).toThrow('Services: gateway, messaging')
@@ -30,6 +35,10 @@ test.each(['mesaging=2', 'messaging', 'messaging=0', 'messaging=17', 'messaging=
 
 test.each(['0', '65536', 'http', '80.5'])('refuses port %s', (port) => {
   expect(() => readOptions([], { PORT: port })).toThrow('PORT must be 1 to 65535')
+})
+
+test.each(['0', '6', 'three'])('refuses %s copies of the stream', (copies) => {
+  expect(() => readOptions([], { NATS_REPLICAS: copies })).toThrow(`NATS_REPLICAS must be 1 to 5, and is "${copies}".`)
 })
 
 test('names an option that it does not know', () => {

@@ -27,8 +27,8 @@ export function readOptions(args: string[], env: NodeJS.ProcessEnv): Options {
   return {
     dataDir: dataDirOf(env),
     port: readPort(env['PORT'] || '8080'),
-    replicas: readReplicas(values.replicas),
-    natsReplicas: Number(env['NATS_REPLICAS'] || 1),
+    replicas: readReplicas(values.replicas.join(',')),
+    natsReplicas: readCopies(env['NATS_REPLICAS'] || '1'),
     quiet: values.quiet,
   }
 }
@@ -40,7 +40,10 @@ function parse(args: string[]) {
   try {
     return parseArgs({
       args,
-      options: { replicas: { type: 'string', default: '' }, quiet: { type: 'boolean', default: false } },
+      options: {
+        replicas: { type: 'string', multiple: true, default: [] },
+        quiet: { type: 'boolean', default: false },
+      },
     })
   } catch (err) {
     throw new Error(`${sentenceOf(err)}\nUsage: ${usage}`, { cause: err })
@@ -53,12 +56,18 @@ function readPort(text: string) {
   return port
 }
 
+/** Of the event stream, as the services read it too. */
+export function readCopies(text: string): number {
+  if (!/^[1-5]$/.test(text)) throw new Error(`NATS_REPLICAS must be 1 to 5, and is "${text}".`)
+  return Number(text)
+}
+
 function readReplicas(text: string): Options['replicas'] {
   const replicas = { gateway: 1, messaging: 1, directory: 1, platform: 1, webhooks: 1 }
   for (const pair of text.split(',').filter(Boolean)) {
-    const [name, count = ''] = pair.split('=')
+    const [, name, count = ''] = /^(\w+)=(\d+)$/.exec(pair) ?? []
     const service = serviceNames.find((known) => known === name)
-    if (!service || !/^\d+$/.test(count) || Number(count) < 1 || Number(count) > mostReplicas) {
+    if (!service || Number(count) < 1 || Number(count) > mostReplicas) {
       throw new Error(
         `--replicas: "${pair}" is not a service and a number from 1 to ${mostReplicas}. ` +
           `Services: ${serviceNames.join(', ')}.\nUsage: ${usage}`,

@@ -1,5 +1,8 @@
-import { afterEach, expect, test, vi } from 'vitest'
-import { natsSeedOf, newSecrets } from './secrets.ts'
+import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { afterEach, expect, onTestFinished, test, vi } from 'vitest'
+import { keepSecrets, natsSeedOf, newSecrets } from './secrets.ts'
 
 const secrets = newSecrets()
 afterEach(() => vi.unstubAllEnvs())
@@ -16,4 +19,13 @@ test('at a nats-server given by an address each user has the secret that is give
   vi.stubEnv('NATS_SEED_GATEWAY', 'own')
   expect(natsSeedOf(secrets, 'gateway')).toBe('own')
   expect(natsSeedOf(secrets, 'webhooks')).toBe('common')
+})
+
+test('the secret of a newer version is kept by an older one', () => {
+  const dataDir = mkdtempSync(join(tmpdir(), 'secrets-'))
+  onTestFinished(() => rmSync(dataDir, { recursive: true }))
+  const file = join(dataDir, 'secrets.json')
+  writeFileSync(file, JSON.stringify({ sealKeys: 'k1:one', newerKeys: 'n1:one' }))
+  keepSecrets(dataDir)
+  expect(JSON.parse(readFileSync(file, 'utf8'))).toMatchObject({ sealKeys: 'k1:one', newerKeys: 'n1:one' })
 })

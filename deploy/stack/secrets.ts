@@ -10,8 +10,8 @@ const random = (bytes: number) => randomBytes(bytes).toString('base64url')
 const keyRing = () => `k1:${randomBytes(32).toString('base64')}`
 const text = (make: () => string) => z.string().default(make)
 
-// A secret that an older version did not know is made when it is missing.
-const secretsFile = z.object({
+// A secret that an older version did not know is made when it is missing; one that only a newer version knows is kept for it.
+const secretsFile = z.looseObject({
   messagingPassword: text(() => random(24)),
   directoryPassword: text(() => random(24)),
   platformPassword: text(() => random(24)),

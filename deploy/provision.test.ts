@@ -1,0 +1,23 @@
+import { mkdtempSync, rmSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { streamName } from '@app/shared/stream.ts'
+import { expect, onTestFinished, test } from 'vitest'
+import { provisionAt } from './provision.ts'
+import { startServers } from './servers/start-servers.ts'
+import { withBus } from './stack/bus.ts'
+
+test("a stream of another program that has our stream's name is left as it is", async () => {
+  const dataDir = mkdtempSync(join(tmpdir(), 'provision-'))
+  const { natsUrl, stop } = await startServers({ dataDir, log: () => {}, only: ['nats'], temporary: true })
+  onTestFinished(async () => {
+    await stop()
+    rmSync(dataDir, { recursive: true })
+  })
+  await withBus({ natsUrl }, async ({ nc }) => {
+    const { streams } = await nc.jetstreamManager()
+    const { config } = await streams.add({ name: streamName, subjects: ['orders.>'] })
+    await expect(provisionAt({ natsUrl })).rejects.toThrow('The stream EVENTS of this server is of another program')
+    expect((await streams.info(streamName)).config).toEqual(config)
+  })
+})

@@ -1,0 +1,19 @@
+import { spawnSync } from 'node:child_process'
+import { mkdtempSync, rmSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { expect, onTestFinished, test } from 'vitest'
+import { locateData } from './postgres-data.ts'
+
+test('the password is kept by a start that can write nothing', () => {
+  const dataDir = mkdtempSync(join(tmpdir(), 'postgres-data-'))
+  onTestFinished(() => rmSync(dataDir, { recursive: true }))
+  const { password } = locateData(dataDir)
+  const locate = `import { locateData } from ${JSON.stringify(new URL('postgres-data.ts', import.meta.url).href)}
+    console.log(locateData(${JSON.stringify(dataDir)}).password)`
+  // No byte into any file, as on a full disk.
+  const limited = ['-c', 'ulimit -f 0; exec "$@"', 'sh', process.execPath, '--input-type=module', '-e', locate]
+  const { stdout } = spawnSync('/bin/sh', limited, { encoding: 'utf8' })
+  expect(stdout.trim()).toBe(password)
+  expect(locateData(dataDir).password).toBe(password)
+})
