@@ -129,7 +129,10 @@ test('migrates several databases of one server at the same time', async () => {
 test('refuses a database that cannot hold every text', async () => {
   const url = new URL(servers.postgresUrl)
   url.pathname = '/latin'
-  await runSql(servers.postgresUrl, `create database latin encoding 'LATIN1' template template0`)
+  await runSql(
+    servers.postgresUrl,
+    `create database latin encoding 'LATIN1' lc_collate 'C' lc_ctype 'C' template template0`,
+  )
   await expect(migrate(url.href, { root: repositoryOf(own) })).rejects.toThrow(
     "The database latin has the encoding LATIN1, and messages need UTF8: create database … encoding 'UTF8' template template0",
   )
