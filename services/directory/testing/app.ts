@@ -3,11 +3,11 @@ import { systemCaller } from '@app/shared/ask.ts'
 import * as contactContracts from '@app/shared/contracts/contacts.ts'
 import * as conversationContracts from '@app/shared/contracts/conversations.ts'
 import * as directoryContracts from '@app/shared/contracts/directory.ts'
-import type { Sql } from '@app/shared/database.ts'
 import { newId } from '@app/shared/ids.ts'
 import type { Loop } from '@app/shared/loop.ts'
 import type { Relay } from '@app/shared/relay.ts'
 import type { DataService } from '@app/shared/service.ts'
+import { untilSomebodyWaits } from '@app/test/lock-waits.ts'
 import { type Account, newAccountState } from '@app/test/account-state.ts'
 import { createTestDatabase } from '@app/test/database.ts'
 import { z } from 'zod'
@@ -111,13 +111,6 @@ export async function overtaken<R, M>(
     done = await meanwhile()
   })
   return [(await changed) as R, done as M]
-}
-
-async function untilSomebodyWaits(sql: Sql): Promise<void> {
-  const waiting = await sql`
-    select pid from pg_stat_activity where datname = current_database() and wait_event_type = 'Lock'
-  `
-  if (waiting.length === 0) await untilSomebodyWaits(sql)
 }
 
 /** The events recorded for an organization, in their order. */

@@ -1,5 +1,6 @@
 import type { ServerResponse } from 'node:http'
 import { pipeline } from 'node:stream/promises'
+import { abandon } from '@app/shared/abandon.ts'
 import { call } from '@app/shared/ask.ts'
 import { findMedia } from '@app/shared/contracts/media.ts'
 import { newId } from '@app/shared/ids.ts'
@@ -60,7 +61,7 @@ async function serveFile(app: App, request: FastifyRequest, { raw: response }: F
     await pipeline(bytes, response)
   } finally {
     // To a client that has gone meanwhile nothing is piped, and nobody else would close them.
-    bytes.on('error', () => {}).destroy()
+    abandon(bytes)
   }
 }
 

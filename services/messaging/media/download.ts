@@ -1,3 +1,4 @@
+import { abandon } from '@app/shared/abandon.ts'
 import { collecting } from '@app/shared/collecting.ts'
 import { failureOf } from '@app/shared/egress-error.ts'
 import { maxMediaBytes } from '@app/shared/media-kinds.ts'
@@ -68,7 +69,7 @@ async function fetchOnce(core: Ways, media: PlatformMedia, fileKey: string): Pro
     if (err instanceof TooLarge) return { kind: 'gone', details: err.message }
     throw err
   } finally {
-    body.on('error', () => {}).destroy()
+    abandon(body)
   }
 }
 

@@ -1,4 +1,5 @@
 import type { Readable } from 'node:stream'
+import { abandon } from '@app/shared/abandon.ts'
 import { failureOf } from '@app/shared/egress-error.ts'
 import { type MediaKind, mediaLimits } from '@app/shared/media-kinds.ts'
 import { Problem } from '@app/shared/problem.ts'
@@ -45,7 +46,7 @@ async function fetchNow({ media }: Pick<Core, 'media'>, { url, kind, param, dead
   } catch (err) {
     throw problemOf(err, refused)
   } finally {
-    body?.on('error', () => {}).destroy()
+    if (body) abandon(body)
   }
 }
 

@@ -1,5 +1,6 @@
 import { randomBytes } from 'node:crypto'
 import { Readable } from 'node:stream'
+import { abandon } from '@app/shared/abandon.ts'
 import { collecting } from '@app/shared/collecting.ts'
 import { jsonOf, refusalIn } from '@app/shared/upstream-exchange.ts'
 import { request } from 'undici'
@@ -53,7 +54,7 @@ export async function uploadToPlatform(
     return { kind: 'unreachable', details: err instanceof Error ? err.message : String(err) }
   } finally {
     // Of an upload that failed before its bytes nobody has begun to read them, and nobody else would close them.
-    bytes?.on('error', () => {}).destroy()
+    if (bytes) abandon(bytes)
   }
 }
 

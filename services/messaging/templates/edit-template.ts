@@ -39,7 +39,7 @@ export const editTemplate: Handler<App, typeof contract> = async (app, { params,
     const uploaded = components && (await uploadHeader(app, asking, components))
     const change = { ...(uploaded && { components: uploaded }), ...(category !== undefined && { category }) }
     await resubmitTemplate(app.upstream, asking, providerTemplateId, change).catch(async (err: unknown) => {
-      if (tellsOfTemplate(err)) await readAgain(app, asking, row.name)
+      if (mayHaveChanged(err)) await readAgain(app, asking, row.name)
       throw err
     })
     return uploaded
@@ -49,7 +49,7 @@ export const editTemplate: Handler<App, typeof contract> = async (app, { params,
 }
 
 /** A lost answer, or a refusal of what was asked: the template may be other than it is known here. */
-const tellsOfTemplate = (err: unknown) => !(err instanceof UpstreamRefusal && (err.isPassing || err.isAboutToken))
+const mayHaveChanged = (err: unknown) => !(err instanceof UpstreamRefusal && (err.isPassing || err.isAboutToken))
 
 /** What cannot be read now, a sync or the next edit brings. */
 async function readAgain({ sql, upstream, log }: App, account: TemplateAccount & Asking, name: string) {

@@ -1,3 +1,4 @@
+import { abandon } from '@app/shared/abandon.ts'
 import { type MediaKind } from '@app/shared/media-kinds.ts'
 import { Problem } from '@app/shared/problem.ts'
 import type { Core } from '../app.ts'
@@ -31,7 +32,7 @@ export async function withSample<T>(
     try {
       return await use({ body, bytes: size, mimeType, name: nameOf(link) })
     } finally {
-      body.on('error', () => {}).destroy()
+      abandon(body)
     }
   } finally {
     await discardFile(core, fileKey)

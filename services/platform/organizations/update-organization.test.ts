@@ -1,5 +1,6 @@
 import { accountChanged } from '@app/shared/contracts/platform.ts'
 import { newId } from '@app/shared/ids.ts'
+import { untilSomebodyWaits } from '@app/test/lock-waits.ts'
 import { afterAll, afterEach, beforeAll, beforeEach, expect, test } from 'vitest'
 import { ask, connect, newOrganization, startPeers, startTestApp, type TestApp } from '../testing/app.ts'
 import { updateOrganization } from './update-organization.ts'
@@ -125,7 +126,7 @@ test('a change that waited for another one keeps it', async () => {
   })
   await begun
   const change = ask(it.app, updateOrganization, { organization_id: id, subscription: 'lapsed' })
-  await untilSomebodyWaits()
+  await untilSomebodyWaits(it.app.sql)
   release()
   await other
   expect((await change).settings.ordering).toBe('relaxed')
@@ -133,10 +134,3 @@ test('a change that waited for another one keeps it', async () => {
     expect(state).toMatchObject({ refusal: 'subscription_inactive', settings: { ordering: 'relaxed' } })
   }
 })
-
-async function untilSomebodyWaits(): Promise<void> {
-  const waiting = await it.app.sql`
-    select pid from pg_stat_activity where datname = current_database() and wait_event_type = 'Lock'
-  `
-  if (waiting.length === 0) await untilSomebodyWaits()
-}

@@ -2,6 +2,7 @@ import { systemCaller } from '@app/shared/ask.ts'
 import type { Input } from '@app/shared/contract.ts'
 import type { listSetupLinks as List } from '@app/shared/contracts/customers.ts'
 import { newId } from '@app/shared/ids.ts'
+import { untilSomebodyWaits } from '@app/test/lock-waits.ts'
 import { afterAll, beforeAll, expect, test } from 'vitest'
 import { archiveCustomer } from '../customers/archive-customer.ts'
 import { updateCustomer } from '../customers/update-customer.ts'
@@ -164,18 +165,11 @@ test('a link that waited for the archive of its customer is refused', async () =
   })
   await begun
   const refused = expect(customer.create()).rejects.toMatchObject({ failure: 'customer_suspended' })
-  await untilSomebodyWaits()
+  await untilSomebodyWaits(it.app.sql)
   release()
   await Promise.all([archiving, refused])
   expect((await customer.list()).data).toEqual([])
 })
-
-async function untilSomebodyWaits(): Promise<void> {
-  const waiting = await it.app.sql`
-    select pid from pg_stat_activity where datname = current_database() and wait_event_type = 'Lock'
-  `
-  if (waiting.length === 0) await untilSomebodyWaits()
-}
 
 test('a lapsed subscription and a missing entitlement stop changes, and the link itself', async () => {
   const customer = await customerOf()

@@ -1,8 +1,10 @@
 import type { TransactionSql } from '@app/shared/database.ts'
 
+const dueNow = (tx: TransactionSql) => tx`due_at = now(), paced_until = '-infinity', arrivals = arrivals + 1`
+
 /** The lane is due, whatever it waited for. Wake the mailbox after the commit. */
 export const wakeLane = (tx: TransactionSql, subscriptionId: string) => tx`
-  update lanes set due_at = now(), paced_until = '-infinity', arrivals = arrivals + 1 where id = ${subscriptionId}
+  update lanes set ${dueNow(tx)} where id = ${subscriptionId}
 `
 
 /** The lanes are due, as an arrival makes them: not before what they wait for. */
@@ -13,8 +15,7 @@ export const wakeWithin = (tx: TransactionSql, subscriptionIds: string[]) => tx`
 
 /** As `wakeLane`, also for whoever holds it: he loses it, so that what he learned of the address before does not come back. */
 export const retakeLane = (tx: TransactionSql, subscriptionId: string) => tx`
-  update lanes set due_at = now(), paced_until = '-infinity', arrivals = arrivals + 1, held_until = '-infinity'
-  where id = ${subscriptionId}
+  update lanes set ${dueNow(tx)}, held_until = '-infinity' where id = ${subscriptionId}
 `
 
 /**
@@ -22,9 +23,7 @@ export const retakeLane = (tx: TransactionSql, subscriptionId: string) => tx`
  * mailbox after the commit.
  */
 export const renewLane = (tx: TransactionSql, subscriptionId: string) => tx`
-  update lanes set due_at = now(), paced_until = '-infinity', arrivals = arrivals + 1, failures = 0,
-    held_until = '-infinity'
-  where id = ${subscriptionId}
+  update lanes set ${dueNow(tx)}, failures = 0, held_until = '-infinity' where id = ${subscriptionId}
 `
 
 /** The lane sleeps until it is woken. */

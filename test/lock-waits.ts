@@ -1,0 +1,9 @@
+import type { Sql } from '@app/shared/database.ts'
+
+/** Until a session of this database waits for a lock that another one holds. */
+export async function untilSomebodyWaits(sql: Sql): Promise<void> {
+  const waiting = await sql`
+    select pid from pg_stat_activity where datname = current_database() and wait_event_type = 'Lock'
+  `
+  if (waiting.length === 0) await untilSomebodyWaits(sql)
+}
