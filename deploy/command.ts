@@ -1,3 +1,5 @@
+import { Problem } from '@app/shared/problem.ts'
+
 /** Runs a command to its end; when it fails, a person reads a sentence, not a stack, and the exit code is 1. */
 export async function runCommand(main: () => Promise<void>): Promise<void> {
   try {
@@ -11,5 +13,7 @@ export async function runCommand(main: () => Promise<void>): Promise<void> {
 export function sentenceOf(err: unknown): string {
   if (!(err instanceof Error)) return String(err)
   // A refused connection to a name with several addresses has no message of its own, only a code.
-  return err.message || ('code' in err ? String(err.code) : err.name)
+  const sentence = err.message || ('code' in err ? String(err.code) : err.name)
+  // What a client may read says nothing of the reason; the operator may know it.
+  return err instanceof Problem && err.cause instanceof Error ? `${sentence} (${sentenceOf(err.cause)})` : sentence
 }

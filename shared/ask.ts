@@ -88,7 +88,8 @@ export const systemCaller = (organizationId = '', requestId = 'system'): Caller 
   traceparent: '',
 })
 
-interface CallInput<C extends Rpc> {
+/** What a question carries, as its contract says. */
+export interface CallInput<C extends Rpc> {
   params?: z.input<C['params']>
   query?: z.input<C['query']>
   body?: z.input<C['body']>

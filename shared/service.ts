@@ -70,8 +70,10 @@ export async function startWithDatabase(
 /** Both connections to the bus say what they have left to say, and close. */
 export const drainBus = ({ nc, eventBus }: DataService) => Promise.all([nc.drain(), eventBus.nc.drain()])
 
-/** The service answers from now on. */
-export function markReady({ probes, log }: Service) {
+/** The service answers from now on: the bus knows all that it serves, so that whoever asks once it is ready finds it. */
+export async function markReady({ nc, probes, log }: Service): Promise<void> {
+  // Cut off meanwhile, the bus is told anew when it is back, and until then another check fails.
+  await nc.flush().catch(() => {})
   probes.addCheck('starting', () => true)
   log.info({ probes: probes.url }, 'ready')
 }
@@ -118,7 +120,7 @@ export function stopInOrder({ log, probes, tracer }: Service, steps: Array<() =>
     stopping = true
     log.info({ signal }, 'stopping')
     setTimeout(() => exit(log, 1, 'not stopped in time'), stopWithinMs).unref()
-    probes.addCheck('starting', () => false)
+    probes.addCheck('stopping', () => false)
     for (const [n, step] of [...steps, () => tracer?.stop()].entries()) {
       try {
         await step()

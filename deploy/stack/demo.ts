@@ -1,9 +1,11 @@
 import { createHash } from 'node:crypto'
 import { join } from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
-import { call, systemCaller } from '@app/shared/ask.ts'
+import { call, type CallInput, systemCaller } from '@app/shared/ask.ts'
+import type { Rpc } from '@app/shared/contract.ts'
 import { listConversations } from '@app/shared/contracts/conversations.ts'
 import { authenticateKey, connectAccount, createKey, createOrganization } from '@app/shared/contracts/platform.ts'
+import { Problem } from '@app/shared/problem.ts'
 import { z } from 'zod'
 import { type Bus, type BusPlace, withBus } from './bus.ts'
 import { readJson, writeJson } from './json-file.ts'
@@ -22,6 +24,9 @@ const contact = { phone_number: '+15550123456', name: 'Demo Contact' }
 /** A window is open for 24 hours: one that is half over is opened anew. */
 const windowMs = 12 * 60 * 60 * 1000
 const inboundTimeoutMs = 15_000
+/** How long a service may be unavailable that has just started on a busy machine. */
+const patienceMs = 30_000
+const askAgainMs = 250
 
 export interface DemoPlace {
   dataDir: string
@@ -46,7 +51,7 @@ export async function keepDemo({ dataDir, bus: place, simulatorUrl }: DemoPlace)
 /** The database may be another one than that of the last start. */
 async function isValid(bus: Bus, apiKey: string) {
   const body = { key_hash: createHash('sha256').update(apiKey).digest('hex') }
-  const { state } = await call(bus, authenticateKey, { body }, systemCaller())
+  const { state } = await ask(bus, authenticateKey, { body })
   return state === 'valid'
 }
 
@@ -54,17 +59,11 @@ const number = z.object({ phone_number_id: z.string(), business_account_id: z.st
 
 async function createDemo(bus: Bus, simulatorUrl: string) {
   const connected = number.parse(await control(simulatorUrl, 'numbers', {}))
-  const organization = await call(
-    bus,
-    createOrganization,
-    { body: { name: 'Demo', tier: 'unlimited' } },
-    systemCaller(),
-  )
-  const body = { organization_id: organization.id, label: 'demo' }
-  const { key } = await call(bus, createKey, { body }, systemCaller())
+  const organization = await ask(bus, createOrganization, { body: { name: 'Demo', tier: 'unlimited' } })
+  const { key } = await ask(bus, createKey, { body: { organization_id: organization.id, label: 'demo' } })
   const { phone_number_id, business_account_id, access_token } = connected
   const account = { organization_id: organization.id, phone_number_id, business_account_id, access_token }
-  await call(bus, connectAccount, { body: account }, systemCaller(), { timeoutMs: 20_000 })
+  await ask(bus, connectAccount, { body: account })
   return { organization_id: organization.id, api_key: key, phone_number_id }
 }
 
@@ -82,7 +81,7 @@ async function openWindow(bus: Bus, simulatorUrl: string, { organization_id, pho
   const isOpen = (at: string | null) => at !== null && Date.parse(at) > wroteAt - 2_000
   const endsAt = performance.now() + inboundTimeoutMs
   while (performance.now() < endsAt) {
-    const page = await call(bus, listConversations, { params: { phone_number_id } }, systemCaller(organization_id))
+    const page = await ask(bus, listConversations, { params: { phone_number_id } }, organization_id)
     const found = page.data.find((one) => one.contact.phone_number === contact.phone_number)
     if (found && isOpen(found.last_inbound_at)) {
       return { contact: { id: found.contact.id, phone_number: contact.phone_number }, window_opened_at: wroteAt }
@@ -91,6 +90,23 @@ async function openWindow(bus: Bus, simulatorUrl: string, { organization_id, pho
   }
   throw new Error(`The demo contact's message did not arrive within ${inboundTimeoutMs / 1000} s: see the logs.`)
 }
+
+/**
+ * Asks again what is not available at the moment. When a creation's answer was lost, what it made stays, and nobody uses it.
+ */
+async function ask<C extends Rpc>(bus: Bus, contract: C, input: CallInput<C>, organizationId?: string) {
+  const endsAt = performance.now() + patienceMs
+  for (;;) {
+    try {
+      return await call(bus, contract, input, systemCaller(organizationId), { timeoutMs: patienceMs })
+    } catch (err) {
+      if (!mayPass(err) || performance.now() > endsAt) throw err
+    }
+    await sleep(askAgainMs)
+  }
+}
+
+const mayPass = (err: unknown) => err instanceof Problem && err.status >= 502
 
 async function control(simulatorUrl: string, path: string, body: unknown): Promise<unknown> {
   const response = await fetch(`${simulatorUrl}/control/${path}`, {

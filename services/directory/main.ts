@@ -107,4 +107,4 @@ stopInOrder(app, [
   () => app.sql.end(),
   app.probes.close,
 ])
-markReady(app)
+await markReady(app)

@@ -38,7 +38,7 @@ routeSetup(http, app, createSignup(env, env.PUBLIC_URL))
 const stopListening = prepareStop(http, app)
 const url = await http.listen({ host: env.HOST, port: env.PORT })
 app.log.info({ url }, 'listening')
-markReady(app)
+await markReady(app)
 
 stopInOrder(app, [
   stopListening,

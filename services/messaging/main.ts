@@ -121,7 +121,7 @@ const serving = await serve(
     redriveCallbacks,
   },
 )
-markReady(app)
+await markReady(app)
 
 stopInOrder(app, [
   serving.stop,

@@ -94,7 +94,7 @@ const serving = await serve(
     ...watchSecrets(app, [sealedSecrets]),
   },
 )
-markReady(app)
+await markReady(app)
 
 stopInOrder(app, [
   serving.stop,

@@ -1,5 +1,5 @@
 import { spawn } from 'node:child_process'
-import { chmodSync, mkdtempSync, readFileSync, rmSync } from 'node:fs'
+import { chmodSync, existsSync, mkdtempSync, readdirSync, readFileSync, rmSync } from 'node:fs'
 import { createServer, type AddressInfo } from 'node:net'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
@@ -56,7 +56,9 @@ export async function startStack(
   const ended = new Promise<void>((resolve) => child.once('exit', () => resolve()))
 
   const read = () => Stack.parse(JSON.parse(readFileSync(join(dataDir, 'stack.json'), 'utf8')))
-  await untilReadable(read, () => child.exitCode !== null, output)
+  await untilReadable(read, () => child.exitCode !== null).catch((err: unknown) => {
+    throw new Error(`The stack did not get ready:\n${output.join('')}\n${faultsIn(dataDir)}`, { cause: err })
+  })
   const stop = async () => {
     child.kill('SIGTERM')
     await ended
@@ -72,7 +74,7 @@ export async function startStack(
   }
 }
 
-async function untilReadable(read: () => Stack, hasEnded: () => boolean, output: string[]) {
+async function untilReadable(read: () => Stack, hasEnded: () => boolean) {
   const until = Date.now() + readyWithinMs
   while (Date.now() < until && !hasEnded()) {
     try {
@@ -81,7 +83,18 @@ async function untilReadable(read: () => Stack, hasEnded: () => boolean, output:
       await new Promise((resolve) => setTimeout(resolve, 50))
     }
   }
-  throw new Error(`The stack did not get ready:\n${output.join('')}`)
+  throw new Error(hasEnded() ? 'It ended.' : `It was given ${readyWithinMs / 1_000} s.`)
+}
+
+/** What the services complained of, when nobody can look into their logs any more. */
+function faultsIn(dataDir: string) {
+  const folder = join(dataDir, 'logs')
+  if (!existsSync(folder)) return ''
+  const linesOf = (name: string) => readFileSync(join(folder, name), 'utf8').split('\n')
+  const isFault = (line: string) => /"level":"?(40|50|60|warn|error|fatal)/.test(line)
+  return readdirSync(folder)
+    .flatMap((name) => linesOf(name).filter(isFault).slice(-10))
+    .join('\n')
 }
 
 /** For a stack's data. */
