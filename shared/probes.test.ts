@@ -1,4 +1,5 @@
 import { afterAll, beforeAll, expect, test } from 'vitest'
+import { gauge } from './metrics/registered.ts'
 import { type Probes, startProbes } from './probes.ts'
 
 let probes: Probes
@@ -31,6 +32,12 @@ test('a check that is excluded does not count, all others do', async () => {
 test('what is excluded from a probe is not excluded from the metric', async () => {
   await ask('/readyz?exclude=nats&exclude=postgres&exclude=starting')
   expect((await ask('/metrics')).join()).toMatch(/^svc_ready 0$/m)
+})
+
+test('a metric that cannot be read fails its scrape, not the process', async () => {
+  gauge(probes.metrics, { name: 'svc_away', help: 'away' }, () => Promise.reject(new Error('away')))
+  expect(await ask('/metrics')).toEqual([500, 'Error: away\n'])
+  probes.metrics.removeSingleMetric('svc_away')
 })
 
 test('it lives whatever is asked, and knows no other path', async () => {

@@ -34,9 +34,10 @@ export async function startProbes(port: number, host: string): Promise<Probes> {
 
   const server = createServer((request, response) => {
     const [path = '', query] = (request.url ?? '').split('?', 2)
-    void answer(path, new URLSearchParams(query)).then(({ status, type, body }) =>
-      response.writeHead(status, { 'content-type': type }).end(body),
-    )
+    void answer(path, new URLSearchParams(query))
+      // A metric that cannot be read, perhaps: no reason to end.
+      .catch((err: unknown) => ({ status: 500, type: 'text/plain', body: `${String(err)}\n` }))
+      .then(({ status, type, body }) => response.writeHead(status, { 'content-type': type }).end(body))
   })
 
   async function answer(path: string, query: URLSearchParams) {

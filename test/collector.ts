@@ -1,7 +1,7 @@
 import { createServer } from 'node:http'
 import type { AddressInfo } from 'node:net'
-import { json } from 'node:stream/consumers'
 import { z } from 'zod'
+import { wholeBody } from './whole-body.ts'
 
 export interface SpanSeen {
   service: string
@@ -52,8 +52,8 @@ export interface Collector {
 export async function startCollector(): Promise<Collector> {
   const traces = new Map<string, SpanSeen[]>()
   const server = createServer((request, response) => {
-    void json(request).then((body) => {
-      for (const { resource, scopeSpans } of Export.parse(body).resourceSpans) {
+    void wholeBody(request).then((body) => {
+      for (const { resource, scopeSpans } of Export.parse(JSON.parse(body.toString())).resourceSpans) {
         const service = String(resource.attributes['service.name'])
         for (const { traceId, ...span } of scopeSpans.flatMap(({ spans }) => spans)) {
           traces.set(traceId, [...(traces.get(traceId) ?? []), { service, ...span }])

@@ -1,5 +1,6 @@
 import { createServer, type ServerResponse } from 'node:http'
 import type { AddressInfo } from 'node:net'
+import { wholeBody } from '../whole-body.ts'
 import type { Json } from './client.ts'
 
 interface Delivery {
@@ -26,10 +27,8 @@ export async function startReceiver(): Promise<Receiver> {
   const deliveries: Delivery[] = []
   let respond: Respond = (response) => response.end('ok')
   const server = createServer((request, response) => {
-    const chunks: Buffer[] = []
-    request.on('data', (chunk: Buffer) => chunks.push(chunk))
-    request.on('end', () => {
-      const raw = Buffer.concat(chunks).toString()
+    void wholeBody(request).then((body) => {
+      const raw = body.toString()
       const headers = request.headers as Record<string, string>
       const delivery = { headers, raw, body: JSON.parse(raw) as Json, at: Date.now() }
       deliveries.push(delivery)

@@ -1,7 +1,7 @@
 import { once } from 'node:events'
 import { createServer, type IncomingMessage } from 'node:http'
 import type { AddressInfo } from 'node:net'
-import { text } from 'node:stream/consumers'
+import { wholeBody } from '../whole-body.ts'
 
 /** What a callback tells, as far as a test reads it. */
 interface Change {
@@ -43,7 +43,7 @@ export async function startReceiver({ port = 0, verifyToken = 'verify-me' } = {}
 
   async function take(request: IncomingMessage) {
     if (request.method === 'GET') return challenge(request.url ?? '')
-    const raw = await text(request)
+    const raw = (await wholeBody(request)).toString()
     const signature = request.headers['x-hub-signature-256']
     const answered = receiver.answer(raw)
     callbacks.push({ raw, signature: typeof signature === 'string' ? signature : undefined, answered })

@@ -1,6 +1,6 @@
 import { randomBytes } from 'node:crypto'
 import { mkdtempSync, rmSync } from 'node:fs'
-import { createServer, type IncomingMessage, type ServerResponse } from 'node:http'
+import { createServer, type ServerResponse } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
@@ -15,6 +15,7 @@ import { seal } from '@app/shared/seal.ts'
 import { createUpstream } from '@app/shared/upstream.ts'
 import { type Account, newAccountState } from '@app/test/account-state.ts'
 import { testService } from '@app/test/service.ts'
+import { wholeBody } from '@app/test/whole-body.ts'
 import type { z } from 'zod'
 import type { App, Core } from '../app.ts'
 import { acceptCallbacks } from '../callbacks/accept-callback.ts'
@@ -237,7 +238,8 @@ async function startUpstream() {
   let respond = accept
   const server = createServer((request, response) => {
     if (!request.url?.endsWith('/messages')) return files.answer(request, response)
-    void bodyOf(request).then((body) => {
+    void wholeBody(request).then((bytes) => {
+      const body = JSON.parse(bytes.toString()) as MessageBody
       const call = { to: body.to, text: body.text?.body ?? '', messageId: body.biz_opaque_callback_data, body }
       respond(call, response, calls.push(call))
     })
@@ -255,12 +257,8 @@ async function startUpstream() {
   }
 }
 
-async function bodyOf(request: IncomingMessage) {
-  const chunks: Uint8Array[] = []
-  for await (const chunk of request as AsyncIterable<Uint8Array>) chunks.push(chunk)
-  return JSON.parse(Buffer.concat(chunks).toString()) as {
-    to: string
-    text?: { body: string }
-    biz_opaque_callback_data: string
-  }
+type MessageBody = Record<string, unknown> & {
+  to: string
+  text?: { body: string }
+  biz_opaque_callback_data: string
 }

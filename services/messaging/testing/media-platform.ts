@@ -1,5 +1,6 @@
 import { createHash } from 'node:crypto'
 import type { IncomingMessage, ServerResponse } from 'node:http'
+import { wholeBody } from '@app/test/whole-body.ts'
 
 /** A request for a file that the platform got. */
 interface FileCall {
@@ -48,7 +49,7 @@ export function createMediaPlatform(): MediaPlatform {
       override = next
     },
     answer(request, response) {
-      void read(request).then((body) => {
+      void wholeBody(request).then((body) => {
         const { method = '', url = '', headers } = request
         const [path = ''] = url.split('?')
         const call = { method, path, authorization: headers.authorization, contentType: headers['content-type'], body }
@@ -58,10 +59,4 @@ export function createMediaPlatform(): MediaPlatform {
       })
     },
   }
-}
-
-async function read(request: IncomingMessage): Promise<Buffer> {
-  const chunks: Uint8Array[] = []
-  for await (const chunk of request as AsyncIterable<Uint8Array>) chunks.push(chunk)
-  return Buffer.concat(chunks)
 }

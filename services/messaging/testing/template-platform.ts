@@ -1,5 +1,6 @@
 import { createServer, type IncomingMessage, type ServerResponse } from 'node:http'
 import type { AddressInfo } from 'node:net'
+import { wholeBody } from '@app/test/whole-body.ts'
 
 export interface PlatformTemplate {
   id: string
@@ -112,14 +113,13 @@ export const refuse =
 export const unheard = { writeHead: () => ({ end: () => {} }) } as unknown as ServerResponse
 
 async function read(request: IncomingMessage): Promise<Seen> {
-  const chunks: Uint8Array[] = []
-  for await (const chunk of request as AsyncIterable<Uint8Array>) chunks.push(chunk)
+  const body = await wholeBody(request)
   const { pathname, searchParams } = new URL(request.url ?? '', 'http://platform')
   return {
     method: request.method ?? '',
     path: pathname,
     query: searchParams,
     authorization: request.headers.authorization ?? '',
-    body: Buffer.concat(chunks),
+    body,
   }
 }

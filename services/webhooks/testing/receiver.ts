@@ -1,5 +1,6 @@
 import { createServer, type IncomingHttpHeaders, type ServerResponse } from 'node:http'
 import type { AddressInfo } from 'node:net'
+import { wholeBody } from '@app/test/whole-body.ts'
 
 /** A request that a receiver got. */
 interface Received {
@@ -27,10 +28,8 @@ export async function startReceiver(): Promise<Receiver> {
   const got: Received[] = []
   let respond = answer(200, {}, 'ok')
   const server = createServer((request, response) => {
-    const chunks: Buffer[] = []
-    request.on('data', (chunk: Buffer) => chunks.push(chunk))
-    request.on('end', () => {
-      const received = { headers: request.headers, body: Buffer.concat(chunks), at: performance.now() }
+    void wholeBody(request).then((body) => {
+      const received = { headers: request.headers, body, at: performance.now() }
       respond(response, received, got.push(received))
     })
   })

@@ -1,5 +1,6 @@
 import { createServer } from 'node:http'
 import type { AddressInfo } from 'node:net'
+import { wholeBody } from '../../whole-body.ts'
 import type { History } from '../history/history.ts'
 
 export type Subscriber = Awaited<ReturnType<typeof startSubscriber>>
@@ -8,13 +9,10 @@ export type Subscriber = Awaited<ReturnType<typeof startSubscriber>>
 export async function startSubscriber(history: History) {
   const trouble = { failing: new Set<string>(), delayMs: 0 }
   const server = createServer((request, response) => {
-    const chunks: Buffer[] = []
-    request.on('error', () => {})
-    request.on('data', (chunk: Buffer) => chunks.push(chunk))
-    request.on('end', () => {
+    void wholeBody(request).then((body) => {
       const subscription = request.url?.split('/').at(-1) ?? ''
       const { 'x-svc-event': type, 'x-svc-event-id': eventId } = request.headers
-      const raw = Buffer.concat(chunks).toString()
+      const raw = body.toString()
       // One that is about to fail has seen it all the same.
       history.deliveries.push({ subscription, type: String(type), eventId: String(eventId), raw })
       const status = trouble.failing.has(subscription) ? 500 : 200
