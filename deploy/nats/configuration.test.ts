@@ -23,12 +23,11 @@ afterAll(async () => {
 test('three servers, of which one comes late, keep each event three times, and go on without one of them', async () => {
   const [last, ...first] = clusterNames
   for (const name of first) await servers.start(name, 'cluster.conf')
-  for (const name of first) {
-    await expect.poll(() => servers.isHealthy(name), { timeout: 20_000, message: name }).toBe(true)
-  }
   const urls = await Promise.all(clusterNames.map(servers.urlOf))
   const bus = { natsUrl: urls.join(','), natsSeed: secrets['NATS_SEED_DEPLOY'] }
-  await expect(withBus(bus, ({ nc }) => provision(nc, { replicas: 3 }))).rejects.toThrow('no suitable peers')
+  const early = () => withBus(bus, ({ nc }) => provision(nc, { replicas: 3 })).then(() => 'provisioned', String)
+  // A newer one (2.15; 2.10 not yet) elects nobody before all three have been there once, and leaves us without an answer.
+  await expect.poll(early, { timeout: 20_000 }).toMatch(/no suitable peers|TIMEOUT/)
   const provisioned = provisionAt(bus, 3)
   await servers.start(last, 'cluster.conf')
   await provisioned
