@@ -61,7 +61,7 @@ async function fetchOnce(core: Ways, media: PlatformMedia, fileKey: string): Pro
   const { statusCode, body } = await request(found.url, wayTo(core, found.url, media.token))
   try {
     if (statusCode === 404) return 'dead'
-    if (statusCode !== 200) return { kind: 'failed', details: `the address answered ${statusCode}` }
+    if (statusCode !== 200) return { kind: 'failed', details: `${placeOf(core, found.url)} answered ${statusCode}` }
     const kept = await core.media.store.put(fileKey, collecting(atMost(body, maxMediaBytes, tooLarge)))
     const isWhole = [media.sha256, found.sha256].every((said) => isSame(said, kept.sha256))
     if (!isWhole) return { kind: 'failed', details: 'the bytes have another hash' }
@@ -103,6 +103,12 @@ function wayTo({ media }: Ways, url: string, token: string) {
     return { dispatcher: media.egress.dispatcher as Dispatcher, signal, headers: { 'user-agent': userAgent } }
   const headers = { 'user-agent': userAgent, authorization: `Bearer ${token}` }
   return { dispatcher: media.agent as Dispatcher, signal, headers }
+}
+
+/** Of an address, which opens the file to whoever has it, its origin. */
+function placeOf({ media }: Ways, url: string) {
+  const { origin } = new URL(url)
+  return media.bearerOrigins.has(origin) ? origin : `${origin}, which is not one of UPSTREAM_MEDIA_ORIGINS,`
 }
 
 /** The platform says hashes in hex or in base64; what is neither says nothing. */
