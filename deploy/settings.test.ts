@@ -15,6 +15,9 @@ const ofImage = (/^ENV (.*)$/m.exec(read('deploy/image/Dockerfile'))?.[1] ?? '')
   .split(' ')
   .map((pair) => pair.split('=')[0] ?? '')
 
+/** What Node reads of itself. */
+const ofNode = 'NODE_EXTRA_CA_CERTS'
+
 const compose = z
   .object({ services: z.record(z.string(), z.object({ environment: z.record(z.string(), z.unknown()).default({}) })) })
   .parse(parse(read('deploy/compose.yaml'), { merge: true }))
@@ -93,7 +96,7 @@ describe.each(Object.keys(told))('%s', (way) => {
   })
 
   test.each(serviceNames)('tells %s nothing that it does not read', (service) => {
-    const reads = new Set([...settingsOf(service), ...ofImage])
+    const reads = new Set([...settingsOf(service), ...ofImage, ofNode])
     expect(tells(service).filter((name) => !reads.has(name))).toEqual([])
   })
 

@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest'
-import { displayPhoneNumber, phoneNumberOf } from './phone-number.ts'
+import { displayPhoneNumber, phoneNumberOf, toE164 } from './phone-number.ts'
 
 test.each([
   ['+15550123456'],
@@ -29,3 +29,11 @@ test('a number is shown as people read it, and one that no plan knows as it is',
   expect(displayPhoneNumber('+15550783881')).toBe('+1 555 078 3881')
   expect(displayPhoneNumber('+999123')).toBe('+999123')
 })
+
+test.each(['+5215512345678', '+22507123456', '+22997123456'])(
+  'takes %s, as its owner is known to the platform by the plan before',
+  (number) => {
+    expect(phoneNumberOf(number.slice(1), 'to')).toBe(number)
+    expect(toE164(number)).toBe(number)
+  },
+)

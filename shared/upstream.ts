@@ -36,6 +36,9 @@ export interface Upstream {
   subscribesApps: boolean
 }
 
+/** Who we are, in every call, in the platform's form: the host of the platform's files answers nobody who does not say it. */
+export const userAgent = 'svc-messaging/1.0.0'
+
 const connectTimeoutMs = 3_000
 /** Answers that we read are some hundred bytes long. */
 const maxAnswerBytes = 1024 * 1024

@@ -16,11 +16,17 @@ interface Container {
   command?: string[]
   args?: string[]
   env?: Array<{ name: string; value: string }>
+  volumeMounts?: Array<{ name: string; mountPath: string }>
   envFrom: Array<{ secretRef: { name: string } }>
 }
 interface Pod {
   metadata: { labels: Record<string, string> }
-  spec: { serviceAccountName?: string; initContainers?: Container[]; containers: Container[] }
+  spec: {
+    serviceAccountName?: string
+    initContainers?: Container[]
+    containers: Container[]
+    volumes?: Array<{ name: string; configMap?: object }>
+  }
 }
 interface Manifest {
   apiVersion: string
@@ -169,6 +175,28 @@ test('what lies in the cluster is reached by those who use it, and the world by 
   expect(whoReaches('"port":4318')).toEqual(named(...[...serviceNames].toSorted()))
   expect(whoReaches('0.0.0.0/0')).toEqual(named('messaging', 'platform', 'webhooks'))
   expect(whoReaches('"port":5432')).toEqual(named('directory', 'messaging', 'platform', 'webhooks', 'migrate'))
+})
+
+test('every program of an installation with an authority of its own finds its certificate, and no other is told of one', () => {
+  for (const example of examples) {
+    const programs = manifestsOf(readRendered(example)).filter(({ kind }) =>
+      ['Deployment', 'Job', 'CronJob'].includes(kind),
+    )
+    for (const manifest of programs) {
+      const expected = example.values === 'everything.yaml' ? ['/etc/messaging'] : []
+      const told = containersOf(manifest).map(({ env = [], volumeMounts = [] }) => {
+        const file = env.find(({ name }) => name === 'NODE_EXTRA_CA_CERTS')?.value
+        const folders = volumeMounts.flatMap(({ name, mountPath }) => (name === 'authorities' ? [mountPath] : []))
+        return { folders, isFound: file === (folders[0] && `${folders[0]}/authorities.pem`) }
+      })
+      for (const each of told) expect(each, titleOf(manifest)).toEqual({ folders: expected, isFound: true })
+      const volumes = podOf(manifest).spec.volumes?.filter(({ name }) => name === 'authorities') ?? []
+      const items = [{ key: 'ca.crt', path: 'authorities.pem' }]
+      expect(volumes).toEqual(
+        expected.map(() => ({ name: 'authorities', configMap: { name: 'company-authority', items } })),
+      )
+    }
+  }
 })
 
 describe.skipIf(render({ values: 'example.yaml' }) === undefined)('helm refuses', () => {

@@ -84,6 +84,7 @@ test('what is not run says why, and is counted', () => {
     'docs/deploying.md sh',
     'docs/deploying.md sh',
     'docs/deploying.md sh',
+    'docs/deploying.md sh',
     'docs/deploying.md dockerfile',
     'docs/onboarding.md sh',
     'docs/real-platform.md sh',

@@ -9,6 +9,9 @@
 NATS_URL: {{ $values.nats.url | quote }}
 NATS_REPLICAS: {{ $values.nats.replicas | quote }}
 LOG_LEVEL: {{ $values.logLevel | quote }}
+{{- if $values.extraCertificates.configMap }}
+NODE_EXTRA_CA_CERTS: {{ include "messaging.certificatesFile" .root }}
+{{- end }}
 {{- with $values.tracing.endpoint }}
 OTEL_EXPORTER_OTLP_ENDPOINT: {{ . | quote }}
 OTEL_TRACES_SAMPLER_ARG: {{ $values.tracing.ratio | quote }}

@@ -20,6 +20,26 @@ image: {{ printf "%s:%s" .Values.image.repository (.Values.image.tag | default .
 imagePullPolicy: {{ .Values.image.pullPolicy }}
 {{- end }}
 
+{{- /* Where every program finds the certificates that Node trusts beside its own. */}}
+{{- define "messaging.certificatesFile" -}}
+/etc/messaging/authorities.pem
+{{- end }}
+
+{{- define "messaging.certificatesMount" -}}
+- name: authorities
+  mountPath: /etc/messaging
+  readOnly: true
+{{- end }}
+
+{{- define "messaging.certificatesVolume" -}}
+- name: authorities
+  configMap:
+    name: {{ .Values.extraCertificates.configMap }}
+    items:
+      - key: {{ .Values.extraCertificates.key }}
+        path: authorities.pem
+{{- end }}
+
 {{- /* Nobody in particular, who may do nothing in particular. */}}
 {{- define "messaging.podSecurity" -}}
 automountServiceAccountToken: false

@@ -16,9 +16,14 @@ const Errors = z.object({ errors: z.array(z.looseObject({ code: z.int() }).nulla
 /** What bears on the state of an account goes to platform, which owns accounts and asks the upstream how it is now. */
 export async function reportAccount(core: Core, change: Change): Promise<boolean> {
   const { field, value } = change
-  const phoneNumberId = change.phoneNumberId ?? (await numberOf(core, change))
+  const shown = shownDigits(value)
+  const phoneNumberId = change.phoneNumberId ?? (shown === '' ? null : await numberOf(core, change, shown))
   logChange(core, change)
-  await tell(core, [reported(change, phoneNumberId, { code: null, change: { field, value } })])
+  // What befell a number that the organization does not have befell none of its own: they are asked for, and that is all.
+  const isForeign = shown !== '' && phoneNumberId === null
+  await tell(core, [
+    reported(change, phoneNumberId, { code: null, change: { field, value: isForeign ? null : value } }),
+  ])
   return true
 }
 
@@ -33,11 +38,14 @@ export async function reportErrors(core: Core, change: Change): Promise<boolean>
   return true
 }
 
-/** The number whose digits an account's change shows; null when it shows none, or one that is not the organization's. */
-async function numberOf({ sql }: Core, { organizationId, businessAccountId, value }: Change): Promise<string | null> {
+/** The digits of the number that an account's change shows; empty when it shows none. */
+function shownDigits(value: Change['value']) {
   const { phone_number: phone, display_phone_number: display } = AccountValue.parse(value)
-  const digits = (phone ?? display ?? '').replaceAll(/\D/g, '')
-  if (digits === '') return null
+  return (phone ?? display ?? '').replaceAll(/\D/g, '')
+}
+
+/** The number with these digits; null when it is not the organization's. */
+async function numberOf({ sql }: Core, { organizationId, businessAccountId }: Change, digits: string) {
   const [row] = await sql<{ phoneNumberId: string }[]>`
     select phone_number_id from senders
     where organization_id = ${organizationId} and business_account_id = ${businessAccountId}

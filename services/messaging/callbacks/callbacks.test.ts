@@ -222,6 +222,18 @@ test('a field that is null is as one that is absent', async () => {
   expect(rows).toEqual([{ content: 'hi' }])
 })
 
+test.each([
+  ['a user id of another form', { user_id: 'no user id' }, {}],
+  ['a user id of another form in the message', {}, { from_user_id: '' }],
+  ['a name of thousands of characters', { profile: { name: 'x'.repeat(3_000) } }, {}],
+  ['a name that is no text', { profile: { name: 7, username: 'ana' } }, {}],
+])('%s keeps no message out that has a number', async (what, contact, more) => {
+  const id = `wamid.ODD.${what.length}`
+  const value = inboundValue(id, 'hi', more)
+  await callback({ ...value, contacts: [{ ...value.contacts[0], ...contact }] })
+  await until(async () => expect((await app.events()).some((event) => event.id === id)).toBe(true))
+})
+
 test('a part whose id no index can hold stops no other', async () => {
   const id = randomBytes(3_000).toString('base64')
   await callback(inboundValue(id, 'odd'), { statuses: [statusPart(id, 'sent')] }, inboundValue('wamid.BESIDE', 'fine'))

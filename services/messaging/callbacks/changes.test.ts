@@ -82,6 +82,26 @@ test('what is for people to know is counted, and an unknown field is no error', 
   )
 })
 
+test('a change about a partner names the business account in its value: the entry is of the partner itself', async () => {
+  const removed = { event: 'PARTNER_REMOVED', waba_info: { waba_id: businessAccountId, owner_business_id: '942647' } }
+  await platform.change('account_update', removed, '35602282435505')
+  expect(await reports()).toEqual([
+    {
+      phone_number_id: null,
+      business_account_id: businessAccountId,
+      code: null,
+      change: { field: 'account_update', value: removed },
+    },
+  ])
+})
+
+test('a change of a number that is not the organization’s only has its numbers asked for', async () => {
+  await platform.change('account_update', { event: 'PARTNER_REMOVED', phone_number: '15550009999' })
+  expect(await reports()).toMatchObject([
+    { phone_number_id: null, business_account_id: businessAccountId, change: { field: 'account_update', value: null } },
+  ])
+})
+
 test('two organizations with numbers of one business account are both told', async () => {
   const other = { organization_id: 'org_01JQ8Z6V0A7XJ2N5T9WQ3RBKCD', phone_number_id: '206540352242922' }
   await app.setSender({ ...other, account_id: 'acc_01JQ8Z6V0A7XJ2N5T9WQ3RBKCD', phone_number: '+15550002222' })

@@ -30,9 +30,9 @@ const Message = z.looseObject({
   id: platformId,
   timestamp: epoch,
   type: z.string(),
-  from: z.string().optional(),
-  context: z.looseObject({ id: z.string().optional() }).optional(),
-  history_context: z.looseObject({ status: z.string().optional() }).optional(),
+  from: z.string().nullish().catch(null),
+  context: z.looseObject({ id: z.string().nullish() }).nullish().catch(null),
+  history_context: z.looseObject({ status: z.string().nullish() }).nullish().catch(null),
 })
 
 interface OldThread {

@@ -33,6 +33,8 @@ test('wishes about marketing messages go to directory; others, and broken ones, 
     user_preferences: [
       { ...wish, value: 'stop' },
       { ...wish, value: 'perhaps' },
+      { ...wish, value: 'stop', timestamp: 'soon' },
+      null,
       { ...wish, wa_id: undefined, user_id: 'no user id', value: 'stop' },
       { wa_id: undefined, user_id: 'US.1', category: 'marketing_messages', value: 'resume', timestamp: `${seconds}` },
     ],
@@ -88,6 +90,15 @@ test('a user id of somebody who is not known yet waits, and is told when it is',
       at,
     },
   })
+})
+
+test('a user id that is none holds up none beside it', async () => {
+  const update = { wa_id: '15550123456', user_id: { previous: 'US.3', current: 'US.4' }, timestamp: seconds }
+  await platform.numberChange('user_id_update', {
+    user_id_update: [{ ...update, user_id: { current: 'no user id' } }, null, update],
+  })
+  await settled()
+  expect(directory.asked).toMatchObject([{ body: { current: { bsuid: 'US.4' } } }])
 })
 
 const system = (id: string, from: string, more: object) => ({

@@ -70,6 +70,16 @@ test('what is sent from the phone app is a row and one message.sent of source ap
   expect(await rowOf('wamid.A1x')).toBeUndefined()
 })
 
+test('a field that is null is as one that is absent, in what is sent from the phone app and in old messages', async () => {
+  await echoed(echo('wamid.N1', { context: null, to_user_id: null }), echo('wamid.N2', { context: { id: null } }))
+  await history({
+    id: customer,
+    messages: [old('wamid.N3', customer, 1, 'READ', { context: null, history_context: null })],
+  })
+  await settled()
+  for (const id of ['wamid.N1', 'wamid.N2', 'wamid.N3']) expect(await rowOf(id), id).toMatchObject({ type: 'text' })
+})
+
 test('statuses of an echo move it, also when they come before it', async () => {
   await platform.messages({ statuses: [statusPart('wamid.A2', 'read')] })
   await until(async () => expect(await app.sql`select 1 from callback_items where attempts > 0`).toHaveLength(1))

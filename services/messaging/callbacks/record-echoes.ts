@@ -24,7 +24,7 @@ const Echo = z.looseObject({
     .optional()
     .catch(undefined),
   to_user_id: bsuid.optional().catch(undefined),
-  context: z.looseObject({ id: z.string().optional() }).optional(),
+  context: z.looseObject({ id: z.string().nullish() }).nullish().catch(null),
 })
 
 /**

@@ -1,6 +1,7 @@
 import { call, systemCaller } from '@app/shared/ask.ts'
 import { batched } from '@app/shared/batched.ts'
 import { recordInbound } from '@app/shared/contracts/directory.ts'
+import { bsuid } from '@app/shared/contracts/fields.ts'
 import { messageReceived } from '@app/shared/contracts/messaging.ts'
 import { record, recorded } from '@app/shared/events.ts'
 import { newId, newIdAt, timeOf } from '@app/shared/ids.ts'
@@ -14,6 +15,9 @@ import { recordSystem } from './record-system.ts'
 import { isRevision, reviseMessage } from './revise-message.ts'
 import type { WaitingItem } from './waiting-items.ts'
 
+/** One of another form is none: a message counts without it, as long as it is from anybody. */
+const userId = bsuid.nullish().catch(null)
+
 const Message = z.looseObject({
   id: platformId,
   timestamp: z.string().regex(/^\d{1,12}$/),
@@ -22,18 +26,23 @@ const Message = z.looseObject({
     .string()
     .regex(/^\d{5,20}$/)
     .nullish(),
-  from_user_id: z.string().nullish(),
-  context: z.looseObject({ id: z.string().nullish() }).nullish(),
+  from_user_id: userId,
+  context: z.looseObject({ id: z.string().nullish() }).nullish().catch(null),
 })
 
+const word = z.string().nullish().catch(null)
+
 const Contact = z.looseObject({
-  profile: z.looseObject({ name: z.string().nullish(), username: z.string().nullish() }).nullish(),
-  wa_id: z.string().nullish(),
-  user_id: z.string().nullish(),
-  parent_user_id: z.string().nullish(),
+  profile: z.looseObject({ name: word, username: word }).nullish().catch(null),
+  wa_id: word,
+  user_id: userId,
+  parent_user_id: word,
 })
 
 type Inbound = z.output<typeof Message>
+
+/** What directory takes of a name. */
+const longestName = 1_000
 
 /**
  * Records an inbound message: contact, conversation and window in directory first (the same platform id changes nothing
@@ -91,7 +100,7 @@ async function askDirectory(core: Core, item: WaitingItem, message: Inbound, id:
         bsuid: message.from_user_id ?? contact?.user_id ?? null,
         parent_bsuid: contact?.parent_user_id ?? null,
         username: contact?.profile?.username ?? null,
-        profile_name: contact?.profile?.name ?? null,
+        profile_name: contact?.profile?.name?.slice(0, longestName).toWellFormed() ?? null,
         counts_unread: message.type !== 'reaction',
       },
     },

@@ -66,6 +66,11 @@ const ChangeValue = z.looseObject({
     .looseObject({ phone_number_id: z.string().regex(/^\d{6,20}$/) })
     .optional()
     .catch(undefined),
+  /** The business account, where a callback is about the business's tie to us: its entry is then of our own business. */
+  waba_info: z
+    .looseObject({ waba_id: z.string().min(1) })
+    .optional()
+    .catch(undefined),
 })
 
 /**
@@ -127,11 +132,11 @@ function splitChange(split: Split, entryId: string, time: number | undefined, fi
     split.others.push({ field, reason: isKnownField(field) ? 'shape' : 'unknown_field' })
     return
   }
-  const { metadata } = parsed.data
+  const { metadata, waba_info: account } = parsed.data
   for (const piece of piecesOf(field, parsed.data)) {
     split.items.push({
       kind: 'change',
-      entryId,
+      entryId: account?.waba_id ?? entryId,
       phoneNumberId: metadata?.phone_number_id ?? null,
       metadata: metadata ?? {},
       contacts: [],

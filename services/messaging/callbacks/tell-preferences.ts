@@ -6,31 +6,31 @@ import { z } from 'zod'
 import type { Core } from '../app.ts'
 import type { Change } from './changes.ts'
 import { epoch } from './epoch.ts'
+import { fitParts } from './fit-parts.ts'
 
-const Value = z.looseObject({
-  user_preferences: z.array(
-    z.looseObject({
-      wa_id: z
-        .string()
-        .regex(/^\d{5,20}$/)
-        .nullish()
-        .catch(null),
-      user_id: bsuid.nullish().catch(null),
-      category: z.string(),
-      value: z.string(),
-      timestamp: epoch,
-    }),
-  ),
+const Value = z.looseObject({ user_preferences: z.array(z.unknown()) })
+
+const Preference = z.looseObject({
+  wa_id: z
+    .string()
+    .regex(/^\d{5,20}$/)
+    .nullish()
+    .catch(null),
+  user_id: bsuid.nullish().catch(null),
+  category: z.string(),
+  value: z.string(),
+  timestamp: epoch,
 })
 
-const Preference = z.enum(['stop', 'resume'])
+const Wish = z.enum(['stop', 'resume'])
 
 /** Whether people want marketing messages; a preference about anything else is not ours to know. */
 export async function tellPreferences(core: Core, change: Change): Promise<boolean> {
   const { phoneNumberId, organizationId, value } = change
   if (phoneNumberId === null) return true
-  const preferences = Value.parse(value).user_preferences.flatMap((preference) => {
-    const wish = Preference.safeParse(preference.value)
+  const parts = fitParts(core, change, Preference, Value.parse(value).user_preferences)
+  const preferences = parts.flatMap((preference) => {
+    const wish = Wish.safeParse(preference.value)
     const { wa_id: waId = null, user_id: userId = null, category, timestamp } = preference
     if (category !== 'marketing_messages' || !wish.success || (waId === null && userId === null)) return []
     return [{ wa_id: waId, bsuid: userId, value: wish.data, at: timestamp.toISOString() }]

@@ -6,28 +6,30 @@ import { z } from 'zod'
 import type { Core } from '../app.ts'
 import type { Change } from './changes.ts'
 import { epoch } from './epoch.ts'
+import { fitParts } from './fit-parts.ts'
 
-const Value = z.looseObject({
-  user_id_update: z.array(
-    z.looseObject({
-      wa_id: z
-        .string()
-        .regex(/^\d{5,20}$/)
-        .nullish()
-        .catch(null),
-      user_id: z.looseObject({ previous: bsuid.nullish(), current: bsuid }),
-      parent_user_id: z.looseObject({ current: z.string().nullish() }).nullish(),
-      timestamp: epoch,
-    }),
-  ),
+const Value = z.looseObject({ user_id_update: z.array(z.unknown()) })
+
+const Update = z.looseObject({
+  wa_id: z
+    .string()
+    .regex(/^\d{5,20}$/)
+    .nullish()
+    .catch(null),
+  user_id: z.looseObject({ previous: bsuid.nullish(), current: bsuid }),
+  parent_user_id: z.looseObject({ current: z.string().nullish() }).nullish(),
+  timestamp: epoch,
 })
 
-/** People whose user id the platform issued anew. False while one of them is not known by the id before. */
+/**
+ * People whose user id the platform issued anew; one of another shape is left out. False while one of them is not known by
+ * the id before.
+ */
 export async function updateUserIds(core: Core, change: Change): Promise<boolean> {
   if (change.phoneNumberId === null) return true
   const { phoneNumberId } = change
   let areKnown = true
-  for (const update of Value.parse(change.value).user_id_update) {
+  for (const update of fitParts(core, change, Update, Value.parse(change.value).user_id_update)) {
     const { wa_id: waId = null, user_id: userId, parent_user_id: parent, timestamp } = update
     const previous = userId.previous ?? null
     const { contact } = await call(

@@ -10,6 +10,7 @@ import { getMessage } from '../messages/get-message.ts'
 import { organizationId, phoneNumberId, type TestMessaging, testMessaging } from '../testing/app.ts'
 import { inboundValue, platformOf } from '../testing/callbacks.ts'
 import { json } from '../testing/media-platform.ts'
+import { download } from './download.ts'
 import { findMedia } from './find-media.ts'
 import { getMessageMedia } from './get-message-media.ts'
 import { takeCopies } from './waiting-copies.ts'
@@ -197,6 +198,20 @@ test('what the platform does not have is told as failed', async () => {
   })
   expect(await locationOf(id)).toMatchObject({ failure: 'resource_not_found' })
   expect(Number((await app.sql`select count(*) from media_copies`)[0]?.['count'])).toBe(0)
+})
+
+test('a file host that refuses is named, and whether it may have the bearer', async () => {
+  const stranger = createServer((_request, response) => response.writeHead(401).end())
+  await new Promise<void>((resolve) => stranger.listen(0, '127.0.0.1', resolve))
+  const { origin } = new URL(`http://127.0.0.1:${(stranger.address() as AddressInfo).port}`)
+  app.files.answerWith((_call, response) => json(response, { url: `${origin}/file?secret=1` }))
+  const media = { phoneNumberId, token: 'token', upstreamMediaId: '1', sha256: null }
+  expect(await download(app, media, 'key')).toEqual({
+    kind: 'failed',
+    details: `${origin}, which is not one of UPSTREAM_MEDIA_ORIGINS, answered 401`,
+  })
+  app.files.answerWith(null)
+  stranger.close().closeAllConnections()
 })
 
 test('a bearer goes to the platform’s own origin alone', async () => {

@@ -5,6 +5,7 @@ import { maxMediaBytes } from '@app/shared/media-kinds.ts'
 import { atMost } from '@app/shared/receive-file.ts'
 import type { Kept } from '@app/shared/store/store.ts'
 import { jsonOf, refusalIn } from '@app/shared/upstream-exchange.ts'
+import { userAgent } from '@app/shared/upstream.ts'
 import { type Dispatcher, request } from 'undici'
 import { z } from 'zod'
 import type { Core } from '../app.ts'
@@ -60,7 +61,7 @@ async function fetchOnce(core: Ways, media: PlatformMedia, fileKey: string): Pro
   const { statusCode, body } = await request(found.url, wayTo(core, found.url, media.token))
   try {
     if (statusCode === 404) return 'dead'
-    if (statusCode !== 200) return { kind: 'failed', details: `the address answered ${statusCode}` }
+    if (statusCode !== 200) return { kind: 'failed', details: `${placeOf(core, found.url)} answered ${statusCode}` }
     const kept = await core.media.store.put(fileKey, collecting(atMost(body, maxMediaBytes, tooLarge)))
     const isWhole = [media.sha256, found.sha256].every((said) => isSame(said, kept.sha256))
     if (!isWhole) return { kind: 'failed', details: 'the bytes have another hash' }
@@ -82,7 +83,7 @@ async function lookUp({ upstream, media }: Ways, { phoneNumberId, token, upstrea
   const url = upstream.urlOf(`/${encodeURIComponent(upstreamMediaId)}?phone_number_id=${phoneNumberId}`, token)
   const { statusCode, body } = await request(url, {
     dispatcher: upstream.agent,
-    headers: { authorization: `Bearer ${token}` },
+    headers: { 'user-agent': userAgent, authorization: `Bearer ${token}` },
     signal: AbortSignal.any([AbortSignal.timeout(lookUpTimeoutMs), media.stopping.signal]),
   })
   const value = jsonOf(await body.text())
@@ -99,8 +100,15 @@ async function lookUp({ upstream, media }: Ways, { phoneNumberId, token, upstrea
 function wayTo({ media }: Ways, url: string, token: string) {
   const signal = AbortSignal.any([AbortSignal.timeout(downloadTimeoutMs), media.stopping.signal])
   if (!media.bearerOrigins.has(new URL(url).origin))
-    return { dispatcher: media.egress.dispatcher as Dispatcher, signal }
-  return { dispatcher: media.agent as Dispatcher, signal, headers: { authorization: `Bearer ${token}` } }
+    return { dispatcher: media.egress.dispatcher as Dispatcher, signal, headers: { 'user-agent': userAgent } }
+  const headers = { 'user-agent': userAgent, authorization: `Bearer ${token}` }
+  return { dispatcher: media.agent as Dispatcher, signal, headers }
+}
+
+/** Of an address, which opens the file to whoever has it, its origin. */
+function placeOf({ media }: Ways, url: string) {
+  const { origin } = new URL(url)
+  return media.bearerOrigins.has(origin) ? origin : `${origin}, which is not one of UPSTREAM_MEDIA_ORIGINS,`
 }
 
 /** The platform says hashes in hex or in base64; what is neither says nothing. */

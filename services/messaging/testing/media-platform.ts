@@ -8,6 +8,7 @@ interface FileCall {
   path: string
   authorization: string | undefined
   contentType: string | undefined
+  userAgent: string | undefined
   body: Buffer
 }
 
@@ -31,11 +32,13 @@ export function createMediaPlatform(): MediaPlatform {
   const sent: MediaPlatform['sent'] = new Map()
   let override: Answer | null = null
 
-  function usual({ method, path }: FileCall, response: ServerResponse, origin: string) {
+  function usual({ method, path, userAgent }: FileCall, response: ServerResponse, origin: string) {
     if (method === 'POST') return json(response, { id: `10${calls.length}` })
     const [, area = '', id = ''] = path.split('/')
     const file = sent.get(id)
     if (!file) return json(response, { error: { code: 100, message: 'Unsupported get request', fbtrace_id: 'A' } }, 400)
+    // The host of the platform's files answers nobody who does not say what it is.
+    if (area === 'files' && userAgent === undefined) return response.writeHead(400).end()
     if (area === 'files') return response.writeHead(200, { 'content-type': file.mimeType }).end(file.bytes)
     const sha256 = createHash('sha256').update(file.bytes).digest('hex')
     const url = `${origin}/files/${id}`
@@ -52,7 +55,14 @@ export function createMediaPlatform(): MediaPlatform {
       void wholeBody(request).then((body) => {
         const { method = '', url = '', headers } = request
         const [path = ''] = url.split('?')
-        const call = { method, path, authorization: headers.authorization, contentType: headers['content-type'], body }
+        const call = {
+          method,
+          path,
+          authorization: headers.authorization,
+          contentType: headers['content-type'],
+          userAgent: headers['user-agent'],
+          body,
+        }
         calls.push(call)
         const answer = override ?? usual
         answer(call, response, `http://${headers.host}`)

@@ -1,5 +1,5 @@
 import { jsonOf, refusalIn } from '@app/shared/upstream-exchange.ts'
-import type { Upstream } from '@app/shared/upstream.ts'
+import { type Upstream, userAgent } from '@app/shared/upstream.ts'
 import { request } from 'undici'
 import { z } from 'zod'
 import { platformId } from './platform-id.ts'
@@ -50,7 +50,11 @@ export async function send(upstream: Upstream, message: OutgoingMessage): Promis
     const { statusCode, body } = await request(upstream.urlOf(`/${message.phoneNumberId}/messages`, message.token), {
       method: 'POST',
       dispatcher: upstream.agent,
-      headers: { authorization: `Bearer ${message.token}`, 'content-type': 'application/json' },
+      headers: {
+        'user-agent': userAgent,
+        authorization: `Bearer ${message.token}`,
+        'content-type': 'application/json',
+      },
       body: JSON.stringify(payloadOf(message)),
       headersTimeout: sendTimeoutMs,
       signal: AbortSignal.timeout(sendTimeoutMs),
@@ -92,7 +96,9 @@ function read(httpStatus: number, text: string): SendResult {
 }
 
 /** Failures to find, reach or trust the host: not a byte of the request was written. */
-function isBeforeRequest(err: unknown) {
+function isBeforeRequest(err: unknown): boolean {
+  // Of a host with several addresses, none could be reached.
+  if (err instanceof AggregateError) return err.errors.length > 0 && err.errors.every(isBeforeRequest)
   if (!(err instanceof Error) || !('code' in err)) return false
   const code = String(err.code)
   const syscall = 'syscall' in err ? err.syscall : undefined
@@ -105,5 +111,7 @@ function isBeforeRequest(err: unknown) {
   )
 }
 
-const describe = (err: unknown) =>
-  err instanceof Error ? ('code' in err ? `${String(err.code)}: ${err.message}` : err.message) : String(err)
+function describe(err: unknown): string {
+  if (err instanceof AggregateError && err.errors.length > 0) return describe(err.errors[0])
+  return err instanceof Error ? ('code' in err ? `${String(err.code)}: ${err.message}` : err.message) : String(err)
+}

@@ -21,7 +21,7 @@ const quietAfterPollMs = 60_000
 /** Settles what messaging hears of accounts, and has the platform asked how they are now. */
 export const consumeAccountReports = (app: App, polling: Loop): Consuming =>
   consume(app, consumers.platformAccountReports.name, accountReported, async (tx, report, { organization }) => {
-    const states = await settleReport(tx, organization, report)
+    const states = await settleReport(tx, organization, report, app.upstream.appId)
     return async () => {
       app.relay.wake()
       polling.wake()
@@ -29,7 +29,12 @@ export const consumeAccountReports = (app: App, polling: Loop): Consuming =>
     }
   })
 
-async function settleReport(tx: TransactionSql, organizationId: string, report: Report): Promise<AccountState[]> {
+async function settleReport(
+  tx: TransactionSql,
+  organizationId: string,
+  report: Report,
+  appId: string,
+): Promise<AccountState[]> {
   const accounts = await tx<{ id: string }[]>`
     select id from accounts
     where organization_id = ${organizationId} and attached
@@ -37,7 +42,7 @@ async function settleReport(tx: TransactionSql, organizationId: string, report: 
         else phone_number_id = ${report.phone_number_id} end
     order by id
   `
-  const effect = effectOf(report)
+  const effect = effectOf(report, appId)
   const states: AccountState[] = []
   for (const { id } of accounts) {
     const account = { organizationId, id }

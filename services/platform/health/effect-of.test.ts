@@ -1,6 +1,8 @@
 import { expect, test } from 'vitest'
 import { effectOf } from './effect-of.ts'
 
+const appId = '1000'
+
 test.each([
   [131031, 'degrade'],
   [368, 'degrade'],
@@ -10,10 +12,10 @@ test.each([
   [33, 'disconnect'],
   [131037, 'poll'],
 ])('code %i: %s', (code, kind) => {
-  expect(effectOf({ code, change: null }).kind).toBe(kind)
+  expect(effectOf({ code, change: null }, appId).kind).toBe(kind)
 })
 
-const update = (value: object) => effectOf({ code: null, change: { field: 'account_update', value } })
+const update = (value: object) => effectOf({ code: null, change: { field: 'account_update', value } }, appId)
 
 test.each([
   ['PARTNER_REMOVED', 'remove'],
@@ -54,7 +56,13 @@ test('a ban disconnects, its end restores, its announcement only asks', () => {
 
 test('other fields and shapes nobody knows only ask', () => {
   expect(
-    effectOf({ code: null, change: { field: 'phone_number_quality_update', value: { event: 'FLAGGED' } } }),
+    effectOf({ code: null, change: { field: 'phone_number_quality_update', value: { event: 'FLAGGED' } } }, appId),
   ).toEqual({ kind: 'poll' })
-  expect(effectOf({ code: null, change: { field: 'account_update', value: 'odd' } })).toEqual({ kind: 'poll' })
+  expect(effectOf({ code: null, change: { field: 'account_update', value: 'odd' } }, appId)).toEqual({ kind: 'poll' })
+})
+
+test('what a business does with another app of ours only asks', () => {
+  const of = (partner_app_id: unknown) =>
+    update({ event: 'PARTNER_APP_UNINSTALLED', waba_info: { partner_app_id } }).kind
+  expect([appId, Number(appId), '2000'].map(of)).toEqual(['remove', 'remove', 'poll'])
 })

@@ -33,6 +33,11 @@ const Update = z.looseObject({
     .optional()
     .catch(undefined),
   ban_info: z.looseObject({ waba_ban_state: z.string() }).optional().catch(undefined),
+  /** Which app a business installed or took off. */
+  waba_info: z
+    .looseObject({ partner_app_id: z.union([z.string(), z.int().transform(String)]).optional() })
+    .optional()
+    .catch(undefined),
 })
 
 interface Report {
@@ -40,12 +45,14 @@ interface Report {
   change: { field: string; value?: unknown } | null
 }
 
-/** What the platform's error code or callback means for the number that it is about. */
-export function effectOf({ code, change }: Report): Effect {
+/** What the platform's error code or callback means, to our app, for the number that it is about. */
+export function effectOf({ code, change }: Report, appId: string): Effect {
   if (code !== null) return effectOfCode(code)
   const update = change?.field === 'account_update' ? Update.safeParse(change.value).data : undefined
   if (!update) return { kind: 'poll' }
-  const { event, restriction_info: restrictions = [], ban_info: ban } = update
+  const { event, restriction_info: restrictions = [], ban_info: ban, waba_info: tie } = update
+  // The operator may have other apps, whose callbacks come here too.
+  if (tie?.partner_app_id !== undefined && tie.partner_app_id !== appId) return { kind: 'poll' }
   if (removals.has(event)) return { kind: 'remove' }
   if (returns.has(event)) return { kind: 'restore' }
   if (event === 'ACCOUNT_RESTRICTION') return effectOfRestrictions(restrictions)

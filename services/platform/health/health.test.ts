@@ -144,13 +144,16 @@ describe('polling', () => {
     }
   })
 
-  test('a budget of calls that is used up is left alone for ten minutes', async () => {
-    const { phoneNumberId } = await connected()
-    it.upstream.answers.set(`/${phoneNumberId}`, { status: 400, body: { error: { code: 80007, message: 'No.' } } })
-    await due(phoneNumberId)
-    await until(async () => expect((await account(phoneNumberId))?.minutes).toBeGreaterThan(8))
-    expect(await account(phoneNumberId)).toMatchObject({ status: 'connected', isHeld: false })
-  })
+  test.each([4, 17, 80007, 80008])(
+    'a budget of calls that is used up is left alone for ten minutes: %i',
+    async (code) => {
+      const { phoneNumberId } = await connected()
+      it.upstream.answers.set(`/${phoneNumberId}`, { status: 400, body: { error: { code, message: 'No.' } } })
+      await due(phoneNumberId)
+      await until(async () => expect((await account(phoneNumberId))?.minutes).toBeGreaterThan(8))
+      expect(await account(phoneNumberId)).toMatchObject({ status: 'connected', isHeld: false })
+    },
+  )
 
   test('a number that does not answer delays no other', async () => {
     const silent = await connected()

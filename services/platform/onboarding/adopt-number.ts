@@ -1,9 +1,8 @@
 import { systemCaller } from '@app/shared/ask.ts'
 import { tellStates } from '../accounts/tell-states.ts'
 import type { App } from '../app.ts'
-import { listNumbers } from '../upstream/list-numbers.ts'
 import { attachAccount } from './attach-account.ts'
-import { chosenOf } from './continue-onboarding.ts'
+import { chooseNumber } from './choose-number.ts'
 import { onboardingColumns, type OnboardingRow } from './onboardings.ts'
 
 interface Waiting {
@@ -21,8 +20,8 @@ export async function adoptNumber(app: App, account: Waiting, deadline: number):
     where organization_id = ${organizationId} and account_id = ${id} order by created_at desc limit 1
   `
   if (!row) return
-  const numbers = await listNumbers(app.upstream, { businessAccountId, token }, deadline)
-  const number = chosenOf({ event: row.event, phoneNumberId: null }, numbers)
+  const wanted = { event: row.event, phoneNumberId: null, businessAccountId }
+  const number = await chooseNumber(app.upstream, wanted, token, deadline)
   if (number === null) return
   const caller = systemCaller(organizationId)
   const { states } = await attachAccount(app, row, { number, token }, caller)

@@ -3,10 +3,10 @@ import { Problem } from '@app/shared/problem.ts'
 import { unseal } from '@app/shared/seal.ts'
 import { tellStates } from '../accounts/tell-states.ts'
 import type { App } from '../app.ts'
-import { type ListedNumber, listNumbers } from '../upstream/list-numbers.ts'
 import { requestSyncs } from '../upstream/request-syncs.ts'
 import { subscribeApp } from '../upstream/subscribe-app.ts'
 import { attachAccount } from './attach-account.ts'
+import { chooseNumber } from './choose-number.ts'
 import { bindingOf, fail, type OnboardingRow, putOff } from './onboardings.ts'
 
 /**
@@ -41,28 +41,13 @@ async function connect(app: App, row: OnboardingRow, caller: Caller): Promise<On
   const token = unseal(app.sealKeys, row.sealedToken ?? '', bindingOf(row))
   const { businessAccountId } = row
   await subscribeApp(app.upstream, { businessAccountId, token }, caller.deadline)
-  const numbers = await listNumbers(app.upstream, { businessAccountId, token }, caller.deadline)
-  const number = chosenOf(row, numbers)
+  const number = await chooseNumber(app.upstream, row, token, caller.deadline)
   const { accountId, states } = await attachAccount(app, row, { number, token }, caller)
   // The event tells them too, should one of them be away now.
   await tellStates(app, states, caller).catch((err: unknown) =>
     app.log.warn({ err, account: accountId }, 'tell states'),
   )
   return { ...row, step: 'connected', accountId, phoneNumberId: number?.phoneNumberId ?? null }
-}
-
-/** The number that the dialog told, which must be one of the business account; where it told none, the only one there is. */
-export function chosenOf(
-  { event, phoneNumberId }: Pick<OnboardingRow, 'event' | 'phoneNumberId'>,
-  numbers: ListedNumber[],
-): ListedNumber | null {
-  if (phoneNumberId !== null) {
-    const told = numbers.find((number) => number.phoneNumberId === phoneNumberId)
-    if (told) return told
-    throw new Problem('upstream_refused', { message: 'The number is not one of the business account.' })
-  }
-  const candidates = event === 'business_app' ? numbers.filter((number) => number.isInBusinessApp) : numbers
-  return candidates.length === 1 ? (candidates[0] ?? null) : null
 }
 
 /** Asks for what the phone's app has. False when it is put off; what the platform refuses for good is not to be had. */

@@ -6,7 +6,7 @@ import { archiveCustomer } from '../customers/archive-customer.ts'
 import { getCustomer } from '../customers/get-customer.ts'
 import { updateCustomer } from '../customers/update-customer.ts'
 import { revokeSetupLink } from '../setup-links/revoke-setup-link.ts'
-import { ask, eventsOf, startPeers, startTestApp, type TestApp } from '../testing/app.ts'
+import { ask, eventsOf, knowNumber, startPeers, startTestApp, type TestApp } from '../testing/app.ts'
 import { beginAt, dialogOf, haveNumber, openSetup, showNumbers } from '../testing/onboarding.ts'
 import type { UpstreamAnswer } from '../testing/upstream.ts'
 import { beginSetup } from './begin-setup.ts'
@@ -166,6 +166,16 @@ test('while the platform is away, the code is tried again within its life', asyn
   await vi.waitFor(() => expect(asked('/oauth/')).toBeGreaterThan(0))
   it.upstream.answers.set('/oauth/access_token', { body: { access_token: 'EAAbought' } })
   expect(await done).toHaveProperty('number')
+})
+
+test('a number of which the list has a word of its own is asked itself, and without its answer waits for the next look', async () => {
+  for (const registered of [true, false]) {
+    const opened = await openSetup(it)
+    showNumbers(it.upstream, opened.businessAccountId, [{ phoneNumberId: opened.phoneNumberId, status: 'LINKED' }])
+    if (registered) knowNumber(it, opened.phoneNumberId)
+    const answer = await ask(it.app, completeSetup, dialogOf(opened, await beginAt(it, opened)))
+    expect(answer).toMatchObject({ number: { phone_number_id: opened.phoneNumberId, registered } })
+  }
 })
 
 test('a number that is not of the business account is refused', async () => {

@@ -12,6 +12,8 @@ export interface ItemUpdate {
 /** A change of a business account, which shares its place with no other; `value` is JSON already. */
 interface FieldUpdate {
   businessAccountId: string
+  /** Whose entry tells it, when that is not the account. */
+  entryId?: string | undefined
   field: string
   value: string
 }
@@ -26,8 +28,8 @@ export const sizeOf = (update: Update) =>
 
 /** The JSON body of one callback that tells all of them: an entry per account, a change per number and kind. */
 export function callbackBody(updates: Update[], words: Words) {
-  const accounts = Map.groupBy(updates, accountOf)
-  const entries = Array.from(accounts, ([id, ofAccount]) => {
+  const owners = Map.groupBy(updates, entryOf)
+  const entries = Array.from(owners, ([id, ofAccount]) => {
     const items = ofAccount.filter((update) => isItem(update))
     const fields = ofAccount.filter((update): update is FieldUpdate => !isItem(update))
     const changes = Array.from(Map.groupBy(items, metadataOf), ([metadata, ofNumber]) =>
@@ -47,6 +49,8 @@ export function callbackBody(updates: Update[], words: Words) {
 /** The business account that an update is about. */
 export const accountOf = (update: Update) =>
   isItem(update) ? update.number.businessAccountId : update.businessAccountId
+
+const entryOf = (update: Update) => ('entryId' in update ? update.entryId : undefined) ?? accountOf(update)
 
 const metadataOf = ({ number }: ItemUpdate) =>
   JSON.stringify({ display_phone_number: number.displayDigits, phone_number_id: number.phoneNumberId })

@@ -1,5 +1,5 @@
 import type { Readable } from 'node:stream'
-import type { FastifyInstance } from 'fastify'
+import type { FastifyInstance, FastifyRequest } from 'fastify'
 import type { App } from '../app.ts'
 import { uploadMedia } from '../media/upload-media.ts'
 import { openUpload, readUpload, receiveUpload } from '../uploads/resumable-upload.ts'
@@ -34,15 +34,18 @@ export function serveUploads(app: App, http: FastifyInstance) {
     versionOf(request)
     authenticate(app, request)
     const { file_offset: offset } = request.headers
-    return receiveUpload(app, `upload:${request.params.id}`, offset, request.body ?? request.raw)
+    return receiveUpload(app, sessionOf(request), offset, request.body ?? request.raw)
   })
   http.get<UploadRoute>('/:version/upload:::id', (request) => {
     versionOf(request)
     authenticate(app, request)
-    return readUpload(app, `upload:${request.params.id}`)
+    return readUpload(app, sessionOf(request))
   })
   http.get<UploadRoute>('/samples/:id', async (request, reply) => {
     const sample = app.uploads.sampleOf(request.params.id)
     return sample ? reply.type(sample.fileType).send(await app.files.read(sample.name)) : reply.code(404).send()
   })
 }
+
+/** The id of a session, as it was answered. */
+const sessionOf = ({ params: { id }, query: { sig = '' } }: FastifyRequest<UploadRoute>) => `upload:${id}?sig=${sig}`

@@ -1,10 +1,11 @@
 import { z } from 'zod'
+import type { App } from '../app.ts'
 import { tellField } from '../callbacks/tell-field.ts'
 import type { PhoneNumber } from '../numbers/numbers.ts'
 import { Block, kind, nowSeconds } from './kind.ts'
 
 /** What the platform tells beside each event, where it tells anything. */
-const blocks: Partial<Record<string, (number: PhoneNumber) => object>> = {
+const blocks: Partial<Record<string, (number: PhoneNumber, app: App) => object>> = {
   ACCOUNT_VIOLATION: () => ({ violation_info: { violation_type: 'SCAM' } }),
   ACCOUNT_RESTRICTION: () => ({
     restriction_info: [
@@ -17,8 +18,8 @@ const blocks: Partial<Record<string, (number: PhoneNumber) => object>> = {
     ...wabaInfo(number),
     disconnection_info: { reason: 'USER_INITIATED', initiated_by: 'BUSINESS' },
   }),
-  PARTNER_APP_INSTALLED: wabaInfo,
-  PARTNER_APP_UNINSTALLED: wabaInfo,
+  PARTNER_APP_INSTALLED: appInfo,
+  PARTNER_APP_UNINSTALLED: appInfo,
   ACCOUNT_OFFBOARDED: wabaInfo,
   ACCOUNT_RECONNECTED: wabaInfo,
 }
@@ -27,16 +28,23 @@ function wabaInfo({ businessAccountId }: PhoneNumber) {
   return { waba_info: { waba_id: businessAccountId, owner_business_id: `9${businessAccountId.slice(1)}` } }
 }
 
+function appInfo(number: PhoneNumber, { options }: App) {
+  return { waba_info: { ...wabaInfo(number).waba_info, partner_app_id: options.appId } }
+}
+
+/** The business that our app belongs to: what the platform tells of its ties comes in an entry of its own. */
+const partnerId = '35602282435505'
+
 /** Any event of a business account; `value` adds to what comes with it, or replaces it. */
 export const accountUpdate = kind(
   { event: z.string().min(1), value: Block.default({}) },
-  (app, number, { event, value }) =>
-    tellField(app, number.businessAccountId, 'account_update', {
-      phone_number: number.displayDigits,
-      event,
-      ...blocks[event]?.(number),
-      ...value,
-    }),
+  (app, number, { event, value }) => {
+    const isOfPartner = event.startsWith('PARTNER_')
+    const about = { event, ...blocks[event]?.(number, app), ...value }
+    return isOfPartner
+      ? tellField(app, number.businessAccountId, 'account_update', about, partnerId)
+      : tellField(app, number.businessAccountId, 'account_update', { phone_number: number.displayDigits, ...about })
+  },
 )
 
 /** Quality and limits of a number. */

@@ -5,14 +5,14 @@ const ask = (trial: Trial, body: object) =>
   trial.control('POST', 'callbacks', { phone_number_id: trial.number.phone_number_id, ...body })
 
 /** The one change that the callback of a kind tells. */
-async function told(trial: Trial, body: object) {
+async function told(trial: Trial, body: object, entryId = trial.number.business_account_id) {
   const before = trial.receiver.changes().length
   const answer = await ask(trial, body)
   expect(answer).toMatchObject({ status: 200 })
   await trial.settled()
   const [change, ...others] = trial.receiver.changes().slice(before)
   expect(others).toEqual([])
-  expect(change?.account).toBe(trial.number.business_account_id)
+  expect(change?.account).toBe(entryId)
   return { field: change?.field, value: change?.value as unknown, answer: answer.body }
 }
 
@@ -146,10 +146,6 @@ const events: Array<[object, { field: string; value: object }]> = [
     { field: 'account_update', value: { ban_info: { waba_ban_state: 'REINSTATE' } } },
   ],
   [
-    { kind: 'account_update', event: 'PARTNER_REMOVED' },
-    { field: 'account_update', value: { waba_info: {}, disconnection_info: {} } },
-  ],
-  [
     { kind: 'account_update', event: 'ACCOUNT_RESTRICTION' },
     { field: 'account_update', value: { restriction_info: [{}] } },
   ],
@@ -190,6 +186,17 @@ const events: Array<[object, { field: string; value: object }]> = [
 test('tells of accounts, troubles and what it cannot hand on', async () => {
   const trial = await startTrial()
   for (const [body, expected] of events) expect.soft(await told(trial, body)).toMatchObject(expected)
+})
+
+test('tells of the tie to our business in an entry of our own business', async () => {
+  const trial = await startTrial()
+  const waba_info = { waba_id: trial.number.business_account_id }
+  const own = '35602282435505'
+  const removed = await told(trial, { kind: 'account_update', event: 'PARTNER_REMOVED' }, own)
+  expect(removed).toMatchObject({ field: 'account_update', value: { waba_info, disconnection_info: {} } })
+  expect(removed.value).not.toHaveProperty('phone_number')
+  const taken = await told(trial, { kind: 'account_update', event: 'PARTNER_APP_UNINSTALLED' }, own)
+  expect(taken.value).toMatchObject({ waba_info: { ...waba_info, partner_app_id: expect.any(String) } })
 })
 
 test('changes a template and tells it', async () => {

@@ -6,9 +6,12 @@ interface Route {
   Querystring: Partial<Record<string, string>>
 }
 
-/** Serves the bytes of a file where `readMedia` said: for a while, and to a bearer alone. Everything else is a bare 401 or 404. */
+/** Serves the bytes of a file where `readMedia` said: for a while, and to a bearer alone. Everything else is a 400, 401 or 404. */
 export function serveDownloads(app: App, http: FastifyInstance) {
   http.get<Route>('/whatsapp_business/attachments/', async (request, reply) => {
+    // Without a word of who asks there is no file, whatever the bearer.
+    if (request.headers['user-agent'] === undefined)
+      return reply.code(400).type('text/html').send('<h1>Sorry, something went wrong.</h1>')
     const { number } = bearerOf(app, request)
     const medium = app.media.ofPath(request.query)
     if (!medium || (medium.phoneNumberId !== null && medium.phoneNumberId !== number.phoneNumberId))

@@ -21,7 +21,8 @@ export function createUploads() {
 
   return {
     open: (fileType: string, fileLength: number) => {
-      const id = `upload:${randomBytes(24).toString('base64url')}`
+      // The query belongs to the id: without its signature nobody finds the session.
+      const id = `upload:${randomBytes(24).toString('base64url')}?sig=${randomBytes(12).toString('base64url')}`
       sessions.set(id, { name: `sample-${randomBytes(12).toString('hex')}`, fileType, fileLength, handle: undefined })
       return id
     },

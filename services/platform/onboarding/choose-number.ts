@@ -1,0 +1,41 @@
+import { Problem } from '@app/shared/problem.ts'
+import type { Upstream } from '@app/shared/upstream.ts'
+import { statusOf } from '../accounts/status.ts'
+import { type ListedNumber, listNumbers } from '../upstream/list-numbers.ts'
+import { readNumber } from '../upstream/read-number.ts'
+import type { OnboardingRow } from './onboardings.ts'
+
+/** The number's own word is worth no longer wait: whoever was in the dialog looks at the page. */
+const itselfMs = 5_000
+
+type Wanted = Pick<OnboardingRow, 'event' | 'phoneNumberId' | 'businessAccountId'>
+
+/**
+ * The number that the dialog told, which must be one of the business account; where it told none, the only one there is.
+ * The list may have words of its own for a state, such as LINKED: then the number itself is asked, and what it does not
+ * answer the next look brings.
+ */
+export async function chooseNumber(
+  upstream: Upstream,
+  wanted: Wanted,
+  token: string,
+  deadline: number,
+): Promise<ListedNumber | null> {
+  const numbers = await listNumbers(upstream, { businessAccountId: wanted.businessAccountId, token }, deadline)
+  const number = chosenOf(wanted, numbers)
+  if (number === null || statusOf(number.status) !== undefined) return number
+  const { phoneNumberId } = number
+  const soon = Math.min(deadline, performance.now() + itselfMs)
+  const itself = await readNumber(upstream, { phoneNumberId, token }, soon).catch(() => number)
+  return { ...number, status: itself.status }
+}
+
+function chosenOf({ event, phoneNumberId }: Wanted, numbers: ListedNumber[]): ListedNumber | null {
+  if (phoneNumberId !== null) {
+    const told = numbers.find((number) => number.phoneNumberId === phoneNumberId)
+    if (told) return told
+    throw new Problem('upstream_refused', { message: 'The number is not one of the business account.' })
+  }
+  const candidates = event === 'business_app' ? numbers.filter((number) => number.isInBusinessApp) : numbers
+  return candidates.length === 1 ? (candidates[0] ?? null) : null
+}
