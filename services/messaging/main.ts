@@ -132,7 +132,7 @@ stopInOrder(app, [
   relay.stop,
   () => drainBus(app),
   () => app.sql.end({ timeout: 5 }),
-  () => app.upstream.agent.close(),
+  app.upstream.close,
   app.media.close,
   app.probes.close,
 ])

@@ -160,7 +160,7 @@ export async function testMessaging(): Promise<TestMessaging> {
       await relay.stop()
       await core.media.close()
       rmSync(mediaDir, { recursive: true })
-      await app.upstream.agent.close()
+      await app.upstream.close()
       upstream.stop()
       await service.close()
     },
