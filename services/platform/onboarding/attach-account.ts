@@ -75,7 +75,7 @@ interface Place {
   attached: boolean
 }
 
-/** The number's own account, else the one that waits for a number of the same business account, else a new one. */
+/** The number's own account, else the one that waits, or waited, for one of the same business account, else a new one. */
 async function findPlace(tx: TransactionSql, onboarding: OnboardingRow, link: Link, number: ListedNumber | null) {
   const { organizationId, businessAccountId } = onboarding
   const [own] = await tx<Place[]>`
@@ -87,8 +87,8 @@ async function findPlace(tx: TransactionSql, onboarding: OnboardingRow, link: Li
   const [waiting] = await tx<Place[]>`
     select id, customer_id, attached from accounts
     where organization_id = ${organizationId} and customer_id = ${link.customerId} and phone_number_id is null
-      and business_account_id = ${businessAccountId} and attached
-    order by id limit 1
+      and business_account_id = ${businessAccountId}
+    order by attached desc, id limit 1
   `
   return waiting?.id ?? newId('acc')
 }
