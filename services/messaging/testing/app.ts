@@ -31,6 +31,7 @@ import type { SendBody } from '../sends/draft.ts'
 import { sendMessage } from '../sends/send-message.ts'
 import { putSender, storeSender } from '../senders/put-sender.ts'
 import { createKnownTemplates } from '../templates/known-templates.ts'
+import { createReadings } from '../templates/readings.ts'
 import { createMediaPlatform, type MediaPlatform } from './media-platform.ts'
 
 export const organizationId = newId('org')
@@ -96,6 +97,7 @@ export async function testMessaging(): Promise<TestMessaging> {
     cursorKeys: sealKeys,
     known: createKnownConversations(),
     templates: createKnownTemplates(service.sql),
+    readings: createReadings(),
     media: createMediaWays({
       MEDIA_STORE: 'folder',
       MEDIA_DIR: mediaDir,
