@@ -6,7 +6,7 @@ import { askAbout } from './ask-about.ts'
 import type { TemplateAccount } from './templates.ts'
 
 /** What a sync came to. */
-export interface SyncCounts {
+interface SyncCounts {
   created: number
   updated: number
   synced: number

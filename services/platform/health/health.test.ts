@@ -86,6 +86,22 @@ describe('polling', () => {
     expect((await account(phoneNumberId))?.minutes).toBeGreaterThan(8.5)
   })
 
+  test('messaging is told how many messages a second the platform takes from a number', async () => {
+    const { phoneNumberId } = await connected({ is_on_biz_app: true, throughput: { level: 'STANDARD' } })
+    const paces = () => told(phoneNumberId).map((state) => state.messages_per_second)
+    expect(paces()).toEqual([20])
+    for (const [fields, expected] of [
+      [{ is_on_biz_app: false, throughput: { level: 'HIGH' } }, 1_000],
+      [{ is_on_biz_app: false, throughput: { level: 'STANDARD' } }, null],
+      [{ throughput: { level: 'NOT_APPLICABLE' }, is_on_biz_app: true }, 20],
+      [{}, null],
+    ] as const) {
+      knowNumber(it, phoneNumberId, fields)
+      await due(phoneNumberId)
+      await until(() => expect(paces().at(-1)).toBe(expected))
+    }
+  })
+
   test('what has not changed is told to nobody', async () => {
     const { phoneNumberId } = await connected()
     await due(phoneNumberId)
@@ -113,7 +129,7 @@ describe('polling', () => {
     `
     if (!asked) throw new Error('no account')
     await sql`update accounts set name = 'Newer', version = version + 1 where phone_number_id = ${phoneNumberId}`
-    const answer = { phoneNumber: null, name: 'Older', status: 'BANNED' }
+    const answer = { phoneNumber: null, name: 'Older', status: 'BANNED', messagesPerSecond: null }
     expect(await confirmAccount(sql, asked, answer)).toBe(false)
     expect(await account(phoneNumberId)).toMatchObject({ isHeld: true })
     await sql.begin((tx) => takeOver(tx, asked, answer))
