@@ -13,6 +13,7 @@ import type { UpstreamAnswer } from '../testing/upstream.ts'
 import { beginSetup } from './begin-setup.ts'
 import { completeSetup } from './complete-setup.ts'
 import { getSetup } from './get-setup.ts'
+import { fail, onboardingColumns, type OnboardingRow, putOff } from './onboardings.ts'
 import { startResuming } from './resume-onboardings.ts'
 
 let it: TestApp
@@ -145,6 +146,31 @@ test('the process dies and the browser is gone: it goes on by itself', async () 
   await vi.waitFor(async () => expect(await setupOf(opened.token)).toMatchObject({ state: 'consumed' }), 5_000)
   await resuming.stop()
   expect(asked('/oauth/')).toBe(1)
+})
+
+test('a process that was frozen over its lease changes nothing of what another one has brought to its end', async () => {
+  const opened = await openSetup(it)
+  const dialog = dialogOf(opened, await beginAt(it, opened))
+  const { businessAccountId, phoneNumberId, linkId } = opened
+  const numbers = `/${businessAccountId}/phone_numbers`
+  const rowOf = async () => {
+    const [row] = await it.app.sql<OnboardingRow[]>`
+      select ${it.app.sql(onboardingColumns)}, due_at from onboardings where setup_link_id = ${linkId}
+    `
+    if (!row) throw new Error('no onboarding')
+    return row
+  }
+  it.upstream.answers.set(numbers, 'hang up')
+  await ask(it.app, completeSetup, dialog).catch(() => {})
+  const frozen = await rowOf()
+  showNumbers(it.upstream, businessAccountId, [{ phoneNumberId }])
+  await ask(it.app, completeSetup, dialog)
+  const after = await rowOf()
+  expect(after).toMatchObject({ step: 'done', dueAt: null })
+  // It finds the link used, or the platform away.
+  await fail(it.app.sql, frozen, new Error('used'))
+  await putOff(it.app.sql, frozen, new Error('away'))
+  expect(await rowOf()).toEqual(after)
 })
 
 test('a code that is refused ends the walk, and the next one may succeed', async () => {
