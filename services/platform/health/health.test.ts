@@ -205,7 +205,7 @@ describe('polling', () => {
 
 type Report = { code: number } | { event: string }
 
-async function report(organizationId: string, phoneNumberId: string | null, what: Report, id?: string) {
+async function report(organizationId: string, phoneNumberId: string | null, what: Report, id?: string, at?: Date) {
   const { sql, relay } = it.app
   const change = 'event' in what ? { field: 'account_update', value: what } : null
   const data = {
@@ -213,6 +213,7 @@ async function report(organizationId: string, phoneNumberId: string | null, what
     business_account_id: '900900',
     code: 'code' in what ? what.code : null,
     change,
+    at: at?.toISOString(),
   }
   const origin = { organizationId, ...(id !== undefined && { id }) }
   await sql.begin((tx) => emit(tx, accountReported, data, origin))
@@ -229,6 +230,33 @@ describe('a report', () => {
     await it.app.sql`update accounts set reported_until = now() where phone_number_id = ${phoneNumberId}`
     await due(phoneNumberId)
     await settled(phoneNumberId, { status: 'connected' })
+  })
+
+  test('of what was before the number was connected again, or came back, has it looked at and no more', async () => {
+    const { organizationId, phoneNumberId } = await connected()
+    const removed = new Date()
+    const removal = (at: Date) => report(organizationId, null, { event: 'PARTNER_REMOVED' }, undefined, at)
+    await removal(new Date(removed.getTime() + 1_000))
+    await settled(phoneNumberId, { status: 'disconnected' })
+    await it.app.sql`update accounts set poll_at = now() + interval '1 hour' where phone_number_id = ${phoneNumberId}`
+    // It is connected again later; then the callback is worked through again, and a send fails late that had begun before.
+    await it.app.sql`select pg_sleep(1)`
+    await connect(it, organizationId, phoneNumberId)
+    const lastPoll = async () => (await account(phoneNumberId))?.minutes
+    for (const again of [removal, (at: Date) => report(organizationId, phoneNumberId, { code: 190 }, undefined, at)]) {
+      await it.app.sql`update accounts set poll_at = now() + interval '1 hour' where phone_number_id = ${phoneNumberId}`
+      await again(removed)
+      await until(async () => expect(await lastPoll()).toBeLessThan(30))
+      await settled(phoneNumberId, { status: 'connected' })
+    }
+    const back = new Date(Date.now() + 60_000)
+    await report(organizationId, null, { event: 'PARTNER_ADDED' }, undefined, back)
+    await it.app.sql`update accounts set poll_at = now() + interval '1 hour' where phone_number_id = ${phoneNumberId}`
+    await removal(new Date(back.getTime() - 1_000))
+    await until(async () => expect(await lastPoll()).toBeLessThan(30))
+    await settled(phoneNumberId, { status: 'connected' })
+    await removal(new Date(back.getTime() + 1_000))
+    await settled(phoneNumberId, { status: 'disconnected' })
   })
 
   test('of a removal holds until the number comes back', async () => {
