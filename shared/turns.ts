@@ -1,8 +1,11 @@
 import { Problem } from './problem.ts'
 
-/** Bounds long work in this process: in all, and of each owner, so that one cannot take the turns of the others. */
+/**
+ * Bounds long work in this process: in all, and of each owner, who has no more turns than are free: so some owners with slow
+ * work share what there is, and leave turns for whoever has none.
+ */
 export interface Turns {
-  /** Does the work. Throws `service_unavailable` when all turns, or all of the owner's, are taken. */
+  /** Does the work. Throws `service_unavailable` when the owner may have no further turn. */
   during: <T>(owner: string, work: () => Promise<T>) => Promise<T>
 }
 
@@ -12,7 +15,7 @@ export function createTurns(most: { inAll: number; ofOne: number }): Turns {
   return {
     async during(owner, work) {
       const own = taken.get(owner) ?? 0
-      if (all >= most.inAll || own >= most.ofOne)
+      if (own >= Math.min(most.ofOne, most.inAll - all))
         throw new Problem('service_unavailable', { message: 'Too many files are under way: try again.' })
       all++
       taken.set(owner, own + 1)

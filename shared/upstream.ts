@@ -30,10 +30,14 @@ export interface Upstream {
   /** With the version, without a slash at the end. */
   url: string
   agent: Agent
+  /** For sends alone: one that waited here for a connection, behind other calls, would end as one whose outcome is unknown. */
+  sending: Agent
   /** The address of a path below the version, with the proof for calls with the token. */
   urlOf: (path: string, token: string | null) => string
   appId: string
   subscribesApps: boolean
+  /** When the calls under way are over. */
+  close: () => Promise<void>
 }
 
 /** Who we are, in every call, in the platform's form: the host of the platform's files answers nobody who does not say it. */
@@ -42,25 +46,36 @@ export const userAgent = 'svc-messaging/1.0.0'
 const connectTimeoutMs = 3_000
 /** Answers that we read are some hundred bytes long. */
 const maxAnswerBytes = 1024 * 1024
-/** Calls at a time to one host: the sends in work (256) and some. Files have connections of their own. */
+/** Calls at a time to one host: the sends in work (256) and some; the other calls as many. Files have connections of their own. */
 const maxConnections = 300
 
 type UpstreamEnv = z.output<z.ZodObject<typeof upstreamSettings>>
 
-export const createUpstream = (env: UpstreamEnv): Upstream => ({
-  url: rootOf(env),
-  agent: new Agent({
+export function createUpstream(env: UpstreamEnv): Upstream {
+  const agent = connections(env)
+  const sending = connections(env)
+  return {
+    url: rootOf(env),
+    agent,
+    sending,
+    urlOf: addressing(env),
+    appId: env.UPSTREAM_APP_ID,
+    subscribesApps: env.UPSTREAM_SUBSCRIBE_APPS,
+    async close() {
+      await Promise.all([agent.close(), sending.close()])
+    },
+  }
+}
+
+const connections = ({ UPSTREAM_KEEPALIVE_MS: keepAliveMs }: UpstreamEnv) =>
+  new Agent({
     connect: { timeout: connectTimeoutMs },
     connections: maxConnections,
     pipelining: 1,
-    keepAliveTimeout: env.UPSTREAM_KEEPALIVE_MS,
-    keepAliveMaxTimeout: env.UPSTREAM_KEEPALIVE_MS,
+    keepAliveTimeout: keepAliveMs,
+    keepAliveMaxTimeout: keepAliveMs,
     maxResponseSize: maxAnswerBytes,
-  }),
-  urlOf: addressing(env),
-  appId: env.UPSTREAM_APP_ID,
-  subscribesApps: env.UPSTREAM_SUBSCRIBE_APPS,
-})
+  })
 
 const rootOf = (env: UpstreamEnv) => `${env.UPSTREAM_BASE_URL.replace(/\/$/, '')}/${env.UPSTREAM_API_VERSION}`
 

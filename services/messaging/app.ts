@@ -12,6 +12,7 @@ import type { createRefusalOf } from './senders/refusal-of.ts'
 import type { OpenSend } from './sends/open-send.ts'
 import type { acceptSends } from './sends/accept-send.ts'
 import type { KnownTemplates } from './templates/known-templates.ts'
+import type { Readings } from './templates/readings.ts'
 
 /** What every part of messaging may use. */
 export interface Core extends DataService {
@@ -21,6 +22,7 @@ export interface Core extends DataService {
   upstream: Upstream
   known: KnownConversations
   templates: KnownTemplates
+  readings: Readings
   media: MediaWays
   meters: Meters
 }

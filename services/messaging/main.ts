@@ -47,6 +47,7 @@ import { createTemplate } from './templates/create-template.ts'
 import { editTemplate } from './templates/edit-template.ts'
 import { getTemplate } from './templates/get-template.ts'
 import { createKnownTemplates } from './templates/known-templates.ts'
+import { createReadings } from './templates/readings.ts'
 import { listTemplates } from './templates/list-templates.ts'
 import { syncTemplates } from './templates/sync-templates.ts'
 
@@ -67,6 +68,7 @@ const core: Core = {
   upstream: createUpstream(env),
   known: createKnownConversations(),
   templates: createKnownTemplates(service.sql),
+  readings: createReadings(),
   media: createMediaWays(env),
   meters: createMeters(service),
 }
@@ -128,11 +130,12 @@ stopInOrder(app, [
   accounts.stop,
   () => app.media.stopping.abort(),
   () => Promise.all([dispatcher.stop(), callbacks.stop(), copier.stop(), lateTelling.stop(), fileSweep.stop()]),
+  app.readings.stop,
   housekeeping.stop,
   relay.stop,
   () => drainBus(app),
   () => app.sql.end({ timeout: 5 }),
-  () => app.upstream.agent.close(),
+  app.upstream.close,
   app.media.close,
   app.probes.close,
 ])

@@ -126,7 +126,7 @@ stopInOrder(app, [
   resuming.stop,
   housekeeping.stop,
   app.relay.stop,
-  () => app.upstream.agent.close(),
+  app.upstream.close,
   () => drainBus(app),
   () => app.sql.end(),
   app.probes.close,

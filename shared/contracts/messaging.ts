@@ -195,6 +195,8 @@ export const accountReported = event({
     code: z.int().nullable(),
     /** A callback's `field` and `value`, in the platform's words. */
     change: z.object({ field: z.string(), value: z.unknown() }).nullable(),
+    /** When the platform said it. */
+    at: z.iso.datetime().optional(),
   }),
 })
 

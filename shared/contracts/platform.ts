@@ -303,6 +303,8 @@ export const AccountState = z.object({
   settings,
   /** Days that the organization's messages are kept; null: for ever. */
   retention_days: z.int().nullable().optional(),
+  /** What the platform takes from the number; null: its usual 80. */
+  messages_per_second: z.int().min(1).nullable().optional(),
 })
 
 export const redriveEvents = redriveEventsOf('platform')

@@ -71,7 +71,7 @@ export const messageAdvice: Record<string, string> = {
   expired: 'It could not be attempted in time: the number was blocked or slowed for too long.',
   feature_not_entitled: 'The organization lost the feature before the message went out.',
   marketing_opted_out: 'The person does not want marketing messages; later ones are refused at once.',
-  media_upload_failed: 'The platform did not take the file.',
+  media_upload_failed: 'The platform did not take the file, or (without a `provider_code`) the store did not give it.',
   outside_24h_window: "The window closed before the message went out, or the platform's own says so.",
   recipient_unreachable: 'The number is not on the platform, or cannot get such messages.',
   subscription_inactive: "The organization's subscription lapsed before the message went out.",

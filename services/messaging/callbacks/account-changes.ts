@@ -55,13 +55,13 @@ async function numberOf({ sql }: Core, { organizationId, businessAccountId }: Ch
 }
 
 const reported = (
-  { organizationId, businessAccountId }: Change,
+  { organizationId, businessAccountId, at }: Change,
   phoneNumberId: string | null,
   what: { code: number | null; change: { field: string; value: unknown } | null },
 ): Recorded =>
   recorded(
     accountReported,
-    { phone_number_id: phoneNumberId, business_account_id: businessAccountId, ...what },
+    { phone_number_id: phoneNumberId, business_account_id: businessAccountId, ...what, at: at.toISOString() },
     { organizationId, phoneNumberId: phoneNumberId ?? undefined },
   )
 

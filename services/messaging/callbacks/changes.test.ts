@@ -16,6 +16,7 @@ const settled = () => until(async () => expect(await app.sql`select 1 from callb
 
 /** What was reported of accounts since the last look. */
 let seen = 0
+const at = expect.stringMatching(/Z$/)
 async function reports() {
   await settled()
   const all = (await app.events()).filter(({ subject }) => subject === 'event.messaging.account-reported')
@@ -46,6 +47,7 @@ test('a change of an account is reported for the number that it shows, else for 
       business_account_id: businessAccountId,
       code: null,
       change: { field: 'account_update', value: restriction },
+      at,
     },
   ])
   await platform.change('phone_number_quality_update', quality)
@@ -55,6 +57,7 @@ test('a change of an account is reported for the number that it shows, else for 
       business_account_id: businessAccountId,
       code: null,
       change: { field: 'phone_number_quality_update', value: quality },
+      at,
     },
   ])
 })
@@ -63,7 +66,7 @@ test('errors of a number without a message are reported by their codes, once eac
   await platform.numberChange('messages', {
     errors: [{ code: 131031 }, { title: 'none' }, null, { code: 131031 }, { code: 190 }],
   })
-  const about = { phone_number_id: phoneNumberId, business_account_id: businessAccountId, change: null }
+  const about = { phone_number_id: phoneNumberId, business_account_id: businessAccountId, change: null, at }
   expect(await reports()).toEqual([
     { ...about, code: 131031 },
     { ...about, code: 190 },

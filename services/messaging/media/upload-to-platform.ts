@@ -16,7 +16,8 @@ const uploadTimeoutMs = 120_000
 export type UploadResult =
   | { kind: 'ready'; id: string }
   | { kind: 'refused'; code: number; details: string }
-  | { kind: 'unreachable'; details: string }
+  /** `isOurs`: the file could not be read where it is stored. */
+  | { kind: 'unreachable'; details: string; isOurs?: boolean }
 
 export interface StoredFile {
   fileKey: string
@@ -35,8 +36,9 @@ export async function uploadToPlatform(
 ): Promise<UploadResult> {
   let bytes: Readable | null = null
   try {
-    bytes = await media.store.open(file.fileKey)
-    if (!bytes) return { kind: 'refused', code: 131053, details: 'The file is not stored any more.' }
+    const opened = await openStored(media, file)
+    if ('kind' in opened) return opened
+    bytes = opened
     const { head, tail, contentType } = formOf(file)
     const { statusCode, body } = await request(upstream.urlOf(`/${phoneNumberId}/media`, token), {
       method: 'POST',
@@ -53,12 +55,27 @@ export async function uploadToPlatform(
     })
     return read(statusCode, await body.text())
   } catch (err) {
-    return { kind: 'unreachable', details: err instanceof Error ? err.message : String(err) }
+    return { kind: 'unreachable', details: describe(err), ...(bytes?.errored && { isOurs: true }) }
   } finally {
     // Of an upload that failed before its bytes nobody has begun to read them, and nobody else would close them.
     if (bytes) abandon(bytes)
   }
 }
+
+/**
+ * The row says that the file is stored, so a store without it lags, has lost it, or is not the one it should be (a folder that
+ * is not mounted): it may be otherwise in a moment.
+ */
+async function openStored({ store }: Core['media'], { fileKey }: StoredFile): Promise<Readable | UploadResult> {
+  const unread = (details: string) => ({ kind: 'unreachable', details, isOurs: true }) as const
+  try {
+    return (await store.open(fileKey)) ?? unread('The store does not have the file.')
+  } catch (err) {
+    return unread(describe(err))
+  }
+}
+
+const describe = (err: unknown) => (err instanceof Error ? err.message : String(err))
 
 function read(status: number, text: string): UploadResult {
   const value = jsonOf(text)

@@ -42,7 +42,7 @@ function begin(core: Ways, file: PlatformFile, key: string): Promise<UpstreamMed
     .then((known) => known ?? core.media.inLine(file.organizationId, held))
     .catch((err: unknown) => {
       core.log.warn({ err, media: file.mediaId }, 'upload')
-      return { kind: 'unreachable', details: 'Something of ours was away.' } as const
+      return { kind: 'unreachable', details: 'Something of ours was away.', isOurs: true } as const
     })
     .finally(() => core.media.uploading.delete(key))
   core.media.uploading.set(key, upload)
@@ -90,9 +90,11 @@ async function uploadOnce(core: Ways, file: PlatformFile): Promise<UploadResult>
       where organization_id = ${organizationId} and phone_number_id = ${phoneNumberId} and media_id = ${mediaId}
     `
     const durationMs = Math.round(performance.now() - startedAt)
-    meters.uploads.inc({ outcome: result.kind })
+    const outcome = result.kind === 'unreachable' && result.isOurs ? 'unread' : result.kind
+    const details = outcome === 'unread' && 'details' in result ? result.details : undefined
+    meters.uploads.inc({ outcome })
     log[result.kind === 'ready' ? 'debug' : 'warn'](
-      { organization: organizationId, number: phoneNumberId, media: mediaId, durationMs, outcome: result.kind },
+      { organization: organizationId, number: phoneNumberId, media: mediaId, durationMs, outcome, details },
       'upload',
     )
     return result

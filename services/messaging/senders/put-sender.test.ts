@@ -23,3 +23,17 @@ test('a token that an older key sealed is stored under the current one, so that 
   expect(row?.sealedToken).toMatch(/^k2\./)
   expect(unseal(keys, row?.sealedToken ?? '', bound)).toBe('token')
 })
+
+test('a number has the pace that the platform takes from it, and keeps it when that is not told', async () => {
+  const state = newAccountState()
+  const paceOf = async (changes: object) => {
+    await database.sql.begin((tx) => storeSender(tx, keys, { ...state, version: ++state.version, ...changes }))
+    const [row] = await database.sql`select interval_ms from pace where grp = ${state.phone_number_id}`
+    return 1_000 / Number(row?.['intervalMs'])
+  }
+  expect(await paceOf({})).toBe(80)
+  expect(await paceOf({ messages_per_second: 20 })).toBe(20)
+  expect(await paceOf({})).toBe(20)
+  expect(await paceOf({ messages_per_second: 1_000 })).toBe(1_000)
+  expect(await paceOf({ messages_per_second: null })).toBe(80)
+})

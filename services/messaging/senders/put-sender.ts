@@ -10,8 +10,8 @@ import type { z } from 'zod'
 import type { App } from '../app.ts'
 import { leaveToOwner } from '../callbacks/leave-to-owner.ts'
 
-/** 80 messages a second, what the platform takes from a number unless it says otherwise (its throughput documentation). */
-const defaultIntervalMs = 1000 / 80
+/** Messages a second that the platform takes from a number unless it says otherwise (its throughput documentation). */
+const usualPerSecond = 80
 
 /** Answers when the sends of a number that is refused now are at the platform or will not get there. */
 export const putSender: Handler<App, typeof contract> = async (app, { body }) => {
@@ -97,15 +97,27 @@ export async function storeSender(
       owned_since = case when not s.attached and excluded.attached and ${hasComeFrom(tx`s.owned_since`)} then now()
         else s.owned_since end
   `
-  // Who begins sends holds the number's pace until it commits: after this none begins that has not seen the refusal.
-  await tx`
-    insert into pace as p (grp, interval_ms, open_for)
-    select ${phoneNumberId}, ${defaultIntervalMs}, (
-      select organization_id from senders where phone_number_id = ${phoneNumberId} and attached and refusal is null limit 1
-    )
-    on conflict (grp) do update set open_for = excluded.open_for
-  `
+  await putPace(tx, account)
   if (account.refusal === null) return
   // Queued sends end at once: their lanes are due, wherever they waited.
   await tx`update send_lanes set due_at = now() where grp = ${phoneNumberId} and due_at > now()`
+}
+
+/**
+ * Opens the number's pace to its organization, or closes it. Who begins sends holds it until it commits: after this none
+ * begins that has not seen the refusal.
+ */
+async function putPace(tx: TransactionSql, account: z.output<typeof AccountState>) {
+  const { phone_number_id: phoneNumberId, messages_per_second: perSecond } = account
+  const intervalMs = 1_000 / (perSecond ?? usualPerSecond)
+  // A platform service of the release before does not tell.
+  const isTold = account.attached && perSecond !== undefined
+  await tx`
+    insert into pace as p (grp, interval_ms, open_for)
+    select ${phoneNumberId}, ${intervalMs}, (
+      select organization_id from senders where phone_number_id = ${phoneNumberId} and attached and refusal is null limit 1
+    )
+    on conflict (grp) do update set open_for = excluded.open_for,
+      interval_ms = case when ${isTold} then excluded.interval_ms else p.interval_ms end
+  `
 }

@@ -1,11 +1,18 @@
 import type { Core } from '../app.ts'
 import { upstreamMediaId } from '../media/upstream-media-id.ts'
 import { type AttemptRecord, type Outcome, refusedOutcome, unreachableOutcome } from './outcome.ts'
+import type { MessageFailure } from './message-failed.ts'
 import type { OpenSend } from './open-send.ts'
 
 /** How long a conversation is held for its file; a longer upload goes on while the conversation waits. */
 const waitMs = 3_000
 const lookAgainMs = 500
+
+const unread: MessageFailure = {
+  code: 'media_upload_failed',
+  message: 'The stored file of the message could not be read.',
+  providerCode: null,
+}
 
 /** Brings the file of a send to the platform. Nothing is begun by it: when this process dies, the next one tries again. */
 export async function bringFile(core: Core, item: OpenSend, token: string): Promise<Outcome> {
@@ -18,7 +25,11 @@ export async function bringFile(core: Core, item: OpenSend, token: string): Prom
     case 'uploading':
       return { kind: 'uploading', waitMs: lookAgainMs }
     case 'unreachable':
-      return unreachableOutcome(item, attemptOf('unreachable', null, result.details))
+      return unreachableOutcome(
+        item,
+        attemptOf('unreachable', null, result.details),
+        result.isOurs ? unread : undefined,
+      )
     case 'refused': {
       const { code, details } = result
       const outcome = refusedOutcome(item, { code, message: details, details }, attemptOf('refused', code, details))

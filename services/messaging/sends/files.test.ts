@@ -1,3 +1,4 @@
+import { rename } from 'node:fs/promises'
 import { createServer } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import { afterAll, beforeAll, beforeEach, expect, test, vi } from 'vitest'
@@ -108,4 +109,36 @@ test('a platform that is away for an upload is tried again on the schedule of se
   app.dispatcher.wake()
   await until(async () => expect(await app.statusOf(id)).toBe('sent'))
   expect(await attempts(id)).toMatchObject([{ outcome: 'unreachable' }, { attempt: 2, outcome: 'sent' }])
+})
+
+test('while the stored file is not to be had the send is tried again, and fails with that when it never is', async () => {
+  const away = `${app.mediaDir}-away`
+  // Held back by a moment's refusal, so that the file is stored before the folder goes.
+  app.files.answerWith((_call, response) => response.destroy())
+  const { id, conversationId } = await image('+15550300007')
+  await until(async () => expect(await attempts(id)).toHaveLength(1))
+  const again = async (more: object = {}) => {
+    await app.sql`update media_uploads set expires_at = now()`
+    await app.sql`update sends set ${app.sql({ attempts: 1, ...more })} where message_id = ${id}`
+    await app.sql`delete from send_attempts where message_id = ${id}`
+    await app.sql`update send_lanes set due_at = now() where id = ${conversationId}`
+    app.dispatcher.wake()
+    await until(async () => expect(await attempts(id)).toHaveLength(1))
+  }
+  await rename(app.mediaDir, away)
+  app.files.answerWith(null)
+  await again()
+  expect(await app.statusOf(id)).not.toBe('failed')
+  expect(await attempts(id)).toMatchObject([
+    { outcome: 'unreachable', detail: 'upload: The store does not have the file.' },
+  ])
+  await again({ attempts: 6 })
+  await rename(away, app.mediaDir)
+  await until(async () => expect(await app.statusOf(id)).toBe('failed'))
+  const [row] = await app.sql`select error from messages where id = ${id}`
+  expect(row?.['error']).toEqual({
+    code: 'media_upload_failed',
+    message: 'The stored file of the message could not be read.',
+    provider_code: null,
+  })
 })

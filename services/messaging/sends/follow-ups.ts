@@ -15,7 +15,13 @@ export function followUps(message: Refused, code: number | null, at: Date): Reco
   const { phoneNumberId, businessAccountId, parties } = message
   const origin = { organizationId: message.organizationId, phoneNumberId, traceparent: message.traceparent }
   if (behaviourOf(code).reportsAccount) {
-    const data = { phone_number_id: phoneNumberId, business_account_id: businessAccountId, code, change: null }
+    const data = {
+      phone_number_id: phoneNumberId,
+      business_account_id: businessAccountId,
+      code,
+      change: null,
+      at: at.toISOString(),
+    }
     return [recorded(accountReported, data, origin)]
   }
   if (code === optedOut) {

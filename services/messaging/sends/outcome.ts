@@ -56,8 +56,14 @@ export function outcomeOf(item: OpenSend, result: SendResult): Outcome {
   }
 }
 
-export function unreachableOutcome(item: OpenSend, attempt: AttemptRecord): Outcome {
-  const failure = { code: 'upstream_unavailable', message: 'The platform could not be reached.', providerCode: null }
+const unreachable: MessageFailure = {
+  code: 'upstream_unavailable',
+  message: 'The platform could not be reached.',
+  providerCode: null,
+}
+
+/** Tried again on the schedule; `failure` is what it comes to when that is over. */
+export function unreachableOutcome(item: OpenSend, attempt: AttemptRecord, failure = unreachable): Outcome {
   return againOr(failure, item, attempt, { waitMs: scheduled(item.attempts), attempts: maxAttempts })
 }
 

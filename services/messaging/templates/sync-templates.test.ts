@@ -162,3 +162,37 @@ test('a creation whose outcome nobody knew is adopted when the platform has it, 
   expect(await it.get('came')).toMatchObject({ status: 'pending', provider_template_id: expect.any(String) })
   expect(await it.app.sql`select 1 from templates`).toHaveLength(1)
 })
+
+test('a reading that outlasts its caller goes on, is stored without him, and the next caller has its counts', async () => {
+  it.platform.setPageSize(1)
+  for (const name of ['a', 'b', 'c']) theirs(name)
+  const gate = Promise.withResolvers<void>()
+  it.platform.once((request, response) => it.platform.answer(request, response))
+  it.platform.once((request, response) => void gate.promise.then(() => it.platform.answer(request, response)))
+  const late = { failure: 'upstream_unavailable', message: expect.stringContaining('sync again') }
+  await expect(it.sync({ deadlineMs: 1_300, key: 'large' })).rejects.toMatchObject(late)
+  await expect(it.sync({ deadlineMs: 1_300 })).rejects.toMatchObject(late)
+  expect(it.platform.seen).toHaveLength(2)
+  gate.resolve()
+  await vi.waitFor(async () => expect(await statuses()).toEqual({ a: 'approved', b: 'approved', c: 'approved' }))
+  expect(await counts({ key: 'large' })).toEqual({ created: 3, updated: 0, synced: 3 })
+  expect(it.platform.seen).toHaveLength(3)
+  theirs('d')
+  expect(await counts()).toEqual({ created: 1, updated: 0, synced: 4 })
+})
+
+test('a reading that goes on without a caller and fails leaves all as it is, and the next caller reads anew', async () => {
+  theirs('a')
+  await it.sync()
+  it.platform.setPageSize(1)
+  theirs('b')
+  const gate = Promise.withResolvers<void>()
+  it.platform.once((request, response) => it.platform.answer(request, response))
+  it.platform.once((request, response) => void gate.promise.then(() => refuse(80007)(request, response)))
+  await expect(it.sync({ deadlineMs: 1_300 })).rejects.toMatchObject({ failure: 'upstream_unavailable' })
+  expect(await statuses()).toEqual({ a: 'approved' })
+  gate.resolve()
+  // Who comes before it has failed waits for it, and has its failure.
+  const next = await counts().catch(() => counts())
+  expect(next).toEqual({ created: 1, updated: 0, synced: 2 })
+})

@@ -4,8 +4,7 @@ import type { TransactionSql } from '@app/shared/database.ts'
 import { storedAnswer } from '@app/shared/idempotency.ts'
 import { onceInline } from '@app/shared/once-inline.ts'
 import type { App } from '../app.ts'
-import { readTemplates, type UpstreamTemplate } from '../upstream/templates.ts'
-import { askAbout } from './ask-about.ts'
+import type { UpstreamTemplate } from '../upstream/templates.ts'
 import { goneWords, vanished } from './statuses.ts'
 import { storeTemplates } from './store-templates.ts'
 import { deadlineOf, openAccount, type TemplateAccount } from './templates.ts'
@@ -16,14 +15,17 @@ export const syncTemplates: Handler<App, typeof contract> = async (app, { params
   if (stored) return stored
   const { organizationId } = caller
   const account = await openAccount(app, { organizationId, phoneNumberId: params.phone_number_id })
+  const store = (found: readonly UpstreamTemplate[]) => app.sql.begin((tx) => storeAll(tx, account, found))
   return onceInline(app, contract, caller, {
     begin: async () => undefined,
-    call: () => askAbout(app, account, () => readTemplates(app.upstream, { ...account, deadline: deadlineOf(caller) })),
-    finish: async (tx, _begun, found) => {
-      const { created, updated } = await storeTemplates(tx, account, found)
-      return { created, updated: updated + (await rejectVanished(tx, account, found)), synced: found.length }
-    },
+    call: () => app.readings.read(app, account, deadlineOf(caller), store),
+    finish: async (tx, _begun, read) => ('counts' in read ? read.counts : storeAll(tx, account, read.found)),
   })
+}
+
+async function storeAll(tx: TransactionSql, account: TemplateAccount, found: readonly UpstreamTemplate[]) {
+  const { created, updated } = await storeTemplates(tx, account, found)
+  return { created, updated: updated + (await rejectVanished(tx, account, found)), synced: found.length }
 }
 
 /** What is not among the found any more is rejected; a creation that was given up, and never came to be, is forgotten. */

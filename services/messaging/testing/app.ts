@@ -32,6 +32,7 @@ import type { SendBody } from '../sends/draft.ts'
 import { sendMessage } from '../sends/send-message.ts'
 import { putSender, storeSender } from '../senders/put-sender.ts'
 import { createKnownTemplates } from '../templates/known-templates.ts'
+import { createReadings } from '../templates/readings.ts'
 import { createMediaPlatform, type MediaPlatform } from './media-platform.ts'
 
 export const organizationId = newId('org')
@@ -97,6 +98,7 @@ export async function testMessaging(): Promise<TestMessaging> {
     cursorKeys: sealKeys,
     known: createKnownConversations(),
     templates: createKnownTemplates(service.sql),
+    readings: createReadings(),
     media: createMediaWays({
       MEDIA_STORE: 'folder',
       MEDIA_DIR: mediaDir,
@@ -161,7 +163,7 @@ export async function testMessaging(): Promise<TestMessaging> {
       await relay.stop()
       await core.media.close()
       rmSync(mediaDir, { recursive: true })
-      await app.upstream.agent.close()
+      await app.upstream.close()
       upstream.stop()
       await service.close()
     },

@@ -108,7 +108,7 @@ export async function testTemplates() {
         callerOf(options, ''),
       ),
     async close() {
-      await upstream.agent.close()
+      await upstream.close()
       await base.close()
       platform.stop()
     },

@@ -1,6 +1,9 @@
+import { createServer, type ServerResponse } from 'node:http'
+import type { AddressInfo } from 'node:net'
+import { exchangeWithUpstream } from '@app/shared/upstream-exchange.ts'
 import { createUpstream, upstreamSettings } from '@app/shared/upstream.ts'
 import { Agent } from 'undici'
-import { expect, onTestFinished, test } from 'vitest'
+import { expect, onTestFinished, test, vi } from 'vitest'
 import { z } from 'zod'
 import { send } from './send.ts'
 
@@ -20,9 +23,9 @@ const message = {
 function sendTo(...addresses: string[]) {
   const found = addresses.map((address) => ({ address, family: address.includes(':') ? 6 : 4 }))
   const upstream = createUpstream(env)
-  const agent = new Agent({ connect: { lookup: (_host, _options, done) => done(null, found) } })
-  onTestFinished(() => Promise.all([agent.destroy(), upstream.agent.destroy()]).then(() => undefined))
-  return send({ ...upstream, agent }, message)
+  const sending = new Agent({ connect: { lookup: (_host, _options, done) => done(null, found) } })
+  onTestFinished(() => Promise.all([sending.destroy(), upstream.close()]).then(() => undefined))
+  return send({ ...upstream, sending }, message)
 }
 
 test.each([
@@ -35,4 +38,29 @@ test.each([
     kind: 'unreachable',
     details: expect.stringMatching(/^E[A-Z]+: ./),
   })
+})
+
+test('calls of another kind that the platform leaves waiting take no connections of sends', async () => {
+  const waiting: ServerResponse[] = []
+  const server = createServer((request, response) => {
+    if (request.method === 'GET') return waiting.push(response)
+    response.writeHead(200, { 'content-type': 'application/json' }).end('{"messages":[{"id":"wamid.1"}]}')
+  })
+  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve))
+  const { port } = server.address() as AddressInfo
+  const upstream = createUpstream({ ...env, UPSTREAM_BASE_URL: `http://127.0.0.1:${port}` })
+  onTestFinished(async () => {
+    server.close().closeAllConnections()
+    await upstream.close()
+  })
+  const over = new AbortController()
+  const call = { method: 'GET', path: '/1', token: 't', signal: over.signal } as const
+  // More than there are connections for them.
+  const calls = Array.from({ length: 320 }, () => exchangeWithUpstream(upstream, call, 30_000).catch(() => null))
+  await vi.waitFor(() => expect(waiting).toHaveLength(300), 10_000)
+  const sent = send(upstream, message)
+  const answered = await Promise.race([sent, new Promise((resolve) => setTimeout(resolve, 5_000, 'waits in line'))])
+  expect(answered).toMatchObject({ kind: 'accepted', upstreamId: 'wamid.1' })
+  over.abort()
+  await Promise.all(calls)
 })

@@ -49,7 +49,7 @@ export async function send(upstream: Upstream, message: OutgoingMessage): Promis
   try {
     const { statusCode, body } = await request(upstream.urlOf(`/${message.phoneNumberId}/messages`, message.token), {
       method: 'POST',
-      dispatcher: upstream.agent,
+      dispatcher: upstream.sending,
       headers: {
         'user-agent': userAgent,
         authorization: `Bearer ${message.token}`,

@@ -8,6 +8,7 @@ export interface Asking {
   businessAccountId: string
   token: string
   deadline: number
+  signal?: AbortSignal
 }
 
 /** Ids are texts; some answers have them as numbers. */
@@ -42,12 +43,12 @@ const maxPages = 1_000
 
 /** All templates of the business account, or those of one name, page by page until there is no next one. */
 export async function readTemplates(upstream: Upstream, asking: Asking, name?: string): Promise<UpstreamTemplate[]> {
-  const { businessAccountId, token, deadline } = asking
+  const { businessAccountId, token, deadline, signal } = asking
   const found: UpstreamTemplate[] = []
   const query = new URLSearchParams({ fields, limit: String(pageSize), ...(name !== undefined && { name }) })
   for (let n = 0; n < maxPages; n++) {
     const path = `/${businessAccountId}/message_templates?${query.toString()}`
-    const { data, paging } = await askUpstream(upstream, { method: 'GET', path, token, answer: Page }, deadline)
+    const { data, paging } = await askUpstream(upstream, { method: 'GET', path, token, signal, answer: Page }, deadline)
     found.push(...data)
     if (paging?.next === undefined) return name === undefined ? found : found.filter((one) => one.name === name)
     query.set('after', paging.cursors?.after ?? afterIn(paging.next))

@@ -25,6 +25,7 @@ interface Row {
   customerName: string | null
   customerStatus: CustomerStatus | null
   status: AccountStatus
+  messagesPerSecond: number | null
   attached: boolean
   sealedToken: string
   subscription: OrganizationRow['subscription']
@@ -57,7 +58,7 @@ export function statesOfCustomer(
 async function readStates(tx: TransactionSql, organizationId: string, which: Fragment) {
   const rows = await tx<Row[]>`
     select a.id, a.organization_id, a.phone_number_id, a.business_account_id, a.version, a.phone_number, a.name,
-      a.team_id, a.status, a.attached, a.sealed_token, c.id as customer_id, c.name as customer_name,
+      a.team_id, a.status, a.messages_per_second, a.attached, a.sealed_token, c.id as customer_id, c.name as customer_name,
       c.status as customer_status, o.subscription, o.features, o.settings, o.retention_days
     from accounts a join organizations o on o.id = a.organization_id
     left join customers c on c.organization_id = a.organization_id and c.id = a.customer_id
@@ -83,6 +84,7 @@ const toState = (row: Row): AccountState => ({
   sealed_token: row.sealedToken,
   settings: settingsOf(row.settings),
   retention_days: row.retentionDays,
+  messages_per_second: row.messagesPerSecond,
 })
 
 /** Gives each state that differs from the one before a new version and an event. Answers all states as they are now. */

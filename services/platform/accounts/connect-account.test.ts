@@ -107,7 +107,7 @@ test('reads the number with its bearer, subscribes the app, and answers the acco
     upstream_status: 'CONNECTED',
     customer_id: null,
   })
-  const fields = 'id,display_phone_number,verified_name,status'
+  const fields = 'id,display_phone_number,verified_name,status,throughput,is_on_biz_app'
   expect(it.upstream.asked).toEqual([
     { line: `GET /v23.0/${body.phone_number_id}?fields=${fields}`, authorization: 'Bearer EAAtoken' },
     { line: 'POST /v23.0/900900/subscribed_apps', authorization: 'Bearer EAAtoken' },

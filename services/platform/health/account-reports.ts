@@ -46,18 +46,35 @@ async function settleReport(
   const states: AccountState[] = []
   for (const { id } of accounts) {
     const account = { organizationId, id }
-    const write = () => apply(tx, account, effect, report.code === null ? 0 : quietAfterPollMs)
+    const write = async () => {
+      const isOver = await isBeforeReturn(tx, account, report.at)
+      await apply(tx, account, { effect: isOver ? { kind: 'poll' } : effect, report })
+    }
     states.push(...(await changeAccount(tx, account, write, systemCaller(organizationId))))
   }
   return states
 }
 
+interface Named {
+  organizationId: string
+  id: string
+}
+
+/** A callback may come late, or be worked through again; the platform is asked all the same. */
+async function isBeforeReturn(tx: TransactionSql, { organizationId, id }: Named, at: string | undefined) {
+  if (at === undefined) return false
+  const found = await tx`
+    select from accounts where organization_id = ${organizationId} and id = ${id} and returned_at > ${at}::timestamptz
+  `
+  return found.length > 0
+}
+
 async function apply(
   tx: TransactionSql,
-  { organizationId, id }: { organizationId: string; id: string },
-  effect: Effect,
-  quietMs: number,
+  { organizationId, id }: Named,
+  { effect, report }: { effect: Effect; report: Report },
 ) {
+  const quietMs = report.code === null ? 0 : quietAfterPollMs
   const reportedUntil = new Date(Math.max(Date.now() + standsMs, effect.kind === 'degrade' ? Number(effect.until) : 0))
   const stands = effect.kind === 'degrade' || effect.kind === 'disconnect'
   await tx`
@@ -67,7 +84,9 @@ async function apply(
         when 'disconnect' then 'disconnected' when 'remove' then 'disconnected' else status end,
       removed = case ${effect.kind} when 'remove' then true when 'restore' then false else removed end,
       reported_until = case when ${stands} then greatest(reported_until, ${reportedUntil})
-        when ${effect.kind} = 'restore' then null else reported_until end
+        when ${effect.kind} = 'restore' then null else reported_until end,
+      returned_at = case when ${effect.kind} = 'restore' then coalesce(${report.at ?? null}::timestamptz, returned_at)
+        else returned_at end
     where organization_id = ${organizationId} and id = ${id}
   `
 }

@@ -86,6 +86,22 @@ describe('polling', () => {
     expect((await account(phoneNumberId))?.minutes).toBeGreaterThan(8.5)
   })
 
+  test('messaging is told how many messages a second the platform takes from a number', async () => {
+    const { phoneNumberId } = await connected({ is_on_biz_app: true, throughput: { level: 'STANDARD' } })
+    const paces = () => told(phoneNumberId).map((state) => state.messages_per_second)
+    expect(paces()).toEqual([20])
+    for (const [fields, expected] of [
+      [{ is_on_biz_app: false, throughput: { level: 'HIGH' } }, 1_000],
+      [{ is_on_biz_app: false, throughput: { level: 'STANDARD' } }, null],
+      [{ throughput: { level: 'NOT_APPLICABLE' }, is_on_biz_app: true }, 20],
+      [{}, null],
+    ] as const) {
+      knowNumber(it, phoneNumberId, fields)
+      await due(phoneNumberId)
+      await until(() => expect(paces().at(-1)).toBe(expected))
+    }
+  })
+
   test('what has not changed is told to nobody', async () => {
     const { phoneNumberId } = await connected()
     await due(phoneNumberId)
@@ -113,7 +129,7 @@ describe('polling', () => {
     `
     if (!asked) throw new Error('no account')
     await sql`update accounts set name = 'Newer', version = version + 1 where phone_number_id = ${phoneNumberId}`
-    const answer = { phoneNumber: null, name: 'Older', status: 'BANNED' }
+    const answer = { phoneNumber: null, name: 'Older', status: 'BANNED', messagesPerSecond: null }
     expect(await confirmAccount(sql, asked, answer)).toBe(false)
     expect(await account(phoneNumberId)).toMatchObject({ isHeld: true })
     await sql.begin((tx) => takeOver(tx, asked, answer))
@@ -192,7 +208,7 @@ describe('polling', () => {
 
 type Report = { code: number } | { event: string }
 
-async function report(organizationId: string, phoneNumberId: string | null, what: Report, id?: string) {
+async function report(organizationId: string, phoneNumberId: string | null, what: Report, id?: string, at?: Date) {
   const { sql, relay } = it.app
   const change = 'event' in what ? { field: 'account_update', value: what } : null
   const data = {
@@ -200,6 +216,7 @@ async function report(organizationId: string, phoneNumberId: string | null, what
     business_account_id: '900900',
     code: 'code' in what ? what.code : null,
     change,
+    at: at?.toISOString(),
   }
   const origin = { organizationId, ...(id !== undefined && { id }) }
   await sql.begin((tx) => emit(tx, accountReported, data, origin))
@@ -216,6 +233,33 @@ describe('a report', () => {
     await it.app.sql`update accounts set reported_until = now() where phone_number_id = ${phoneNumberId}`
     await due(phoneNumberId)
     await settled(phoneNumberId, { status: 'connected' })
+  })
+
+  test('of what was before the number was connected again, or came back, has it looked at and no more', async () => {
+    const { organizationId, phoneNumberId } = await connected()
+    const removed = new Date()
+    const removal = (at: Date) => report(organizationId, null, { event: 'PARTNER_REMOVED' }, undefined, at)
+    await removal(new Date(removed.getTime() + 1_000))
+    await settled(phoneNumberId, { status: 'disconnected' })
+    await it.app.sql`update accounts set poll_at = now() + interval '1 hour' where phone_number_id = ${phoneNumberId}`
+    // It is connected again later; then the callback is worked through again, and a send fails late that had begun before.
+    await it.app.sql`select pg_sleep(1)`
+    await connect(it, organizationId, phoneNumberId)
+    const lastPoll = async () => (await account(phoneNumberId))?.minutes
+    for (const again of [removal, (at: Date) => report(organizationId, phoneNumberId, { code: 190 }, undefined, at)]) {
+      await it.app.sql`update accounts set poll_at = now() + interval '1 hour' where phone_number_id = ${phoneNumberId}`
+      await again(removed)
+      await until(async () => expect(await lastPoll()).toBeLessThan(30))
+      await settled(phoneNumberId, { status: 'connected' })
+    }
+    const back = new Date(Date.now() + 60_000)
+    await report(organizationId, null, { event: 'PARTNER_ADDED' }, undefined, back)
+    await it.app.sql`update accounts set poll_at = now() + interval '1 hour' where phone_number_id = ${phoneNumberId}`
+    await removal(new Date(back.getTime() - 1_000))
+    await until(async () => expect(await lastPoll()).toBeLessThan(30))
+    await settled(phoneNumberId, { status: 'connected' })
+    await removal(new Date(back.getTime() + 1_000))
+    await settled(phoneNumberId, { status: 'disconnected' })
   })
 
   test('of a removal holds until the number comes back', async () => {

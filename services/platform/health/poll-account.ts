@@ -29,10 +29,13 @@ export async function pollAccount(app: App, account: DueAccount, signal: AbortSi
   const token = unseal(app.sealKeys, account.sealedToken, `account:${account.id}`)
   const { phoneNumberId } = account
   if (phoneNumberId === null) {
-    await adoptNumber(app, { ...account, token }, performance.now() + budgetMs).catch((err: unknown) =>
-      app.log.info({ err, account: account.id }, 'no number yet'),
-    )
-    return release(app, account)
+    const deadline = performance.now() + budgetMs
+    const outcome = await adoptNumber(app, account, { token, deadline }).catch((err: unknown) => {
+      app.log.info({ err, account: account.id }, 'no number yet')
+      return 'waits'
+    })
+    if (outcome === 'waits') await release(app, account)
+    return
   }
   const number = await ask(app, { phoneNumberId, token, signal })
   if (number === null) return release(app, account)

@@ -7,7 +7,7 @@ import { pollAfterMs, type Standing, statusAfter } from './standing.ts'
 type Answer = UpstreamNumber | 'gone'
 
 /** Of an account that is still ours to ask for. */
-interface Known extends Standing, Pick<UpstreamNumber, 'name' | 'phoneNumber'> {
+interface Known extends Standing, Pick<UpstreamNumber, 'name' | 'phoneNumber' | 'messagesPerSecond'> {
   upstreamStatus: string | null
   version: string
 }
@@ -24,7 +24,8 @@ export async function confirmAccount(sql: Sql, account: DueAccount, answer: Answ
     next.status === known.status &&
     next.upstreamStatus === known.upstreamStatus &&
     next.phoneNumber === known.phoneNumber &&
-    next.name === known.name
+    next.name === known.name &&
+    next.messagesPerSecond === known.messagesPerSecond
   return isSame && (await write(sql, account, next))
 }
 
@@ -42,7 +43,8 @@ export async function takeOver(tx: TransactionSql, account: DueAccount, answer: 
 
 async function knownOf(sql: Sql | TransactionSql, { organizationId, id, heldUntil }: DueAccount) {
   const [known] = await sql<Known[]>`
-    select status, reported_until, removed, name, phone_number, upstream_status, version from accounts
+    select status, reported_until, removed, name, phone_number, upstream_status, messages_per_second, version
+    from accounts
     where organization_id = ${organizationId} and id = ${id} and attached and poll_held_until = ${heldUntil}::timestamptz
   `
   return known
@@ -56,6 +58,7 @@ function stateAfter(known: Known, answer: Answer, now: Date) {
     upstreamStatus: told?.status ?? known.upstreamStatus,
     phoneNumber: told?.phoneNumber ?? known.phoneNumber,
     name: told?.name ?? known.name,
+    messagesPerSecond: told ? told.messagesPerSecond : known.messagesPerSecond,
     pollMs: pollAfterMs({ status, reportedUntil: known.reportedUntil }, now),
   }
 }
@@ -63,8 +66,8 @@ function stateAfter(known: Known, answer: Answer, now: Date) {
 async function write(sql: Sql | TransactionSql, account: DueAccount, next: ReturnType<typeof stateAfter>) {
   const { count } = await sql`
     update accounts set status = ${next.status}, upstream_status = ${next.upstreamStatus},
-      phone_number = ${next.phoneNumber}, name = ${next.name}, poll_held_until = '-infinity', poll_failures = 0,
-      polled_at = now(), poll_at = now() + ${next.pollMs} * interval '1 ms'
+      phone_number = ${next.phoneNumber}, name = ${next.name}, messages_per_second = ${next.messagesPerSecond},
+      poll_held_until = '-infinity', poll_failures = 0, polled_at = now(), poll_at = now() + ${next.pollMs} * interval '1 ms'
     where organization_id = ${account.organizationId} and id = ${account.id} and attached
       and poll_held_until = ${account.heldUntil}::timestamptz and version = ${account.version}
   `

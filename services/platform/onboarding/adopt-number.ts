@@ -1,29 +1,72 @@
 import { systemCaller } from '@app/shared/ask.ts'
+import type { Sql, TransactionSql } from '@app/shared/database.ts'
 import { tellStates } from '../accounts/tell-states.ts'
 import type { App } from '../app.ts'
+import type { DueAccount } from '../health/poll-account.ts'
+import { lockOrganization } from '../organizations/lock-organization.ts'
+import { readLink } from '../setup-links/find-link.ts'
+import type { ListedNumber } from '../upstream/list-numbers.ts'
 import { attachAccount } from './attach-account.ts'
 import { chooseNumber } from './choose-number.ts'
 import { onboardingColumns, type OnboardingRow } from './onboardings.ts'
 
-interface Waiting {
-  organizationId: string
-  id: string
-  businessAccountId: string
-  token: string
+type Waiting = Pick<DueAccount, 'organizationId' | 'id' | 'businessAccountId' | 'heldUntil'>
+
+/**
+ * Looks whether the business account of an account that waits for its number has one now that nobody has: then it is
+ * onboarded. `over`: none of its links can be used any more, so that it waited for nothing.
+ */
+export async function adoptNumber(
+  app: App,
+  account: Waiting,
+  { token, deadline }: { token: string; deadline: number },
+): Promise<'adopted' | 'waits' | 'over'> {
+  const { organizationId, businessAccountId } = account
+  const onboarding = await findOpen(app.sql, account)
+  if (!onboarding) return (await endWaiting(app.sql, account)) ? 'over' : 'waits'
+  const wanted = { event: onboarding.event, phoneNumberId: null, businessAccountId }
+  const number = await chooseNumber(app.upstream, wanted, { token, deadline }, (numbers) =>
+    withoutAttached(app.sql, numbers),
+  )
+  if (number === null) return 'waits'
+  const caller = systemCaller(organizationId)
+  const { states } = await attachAccount(app, onboarding, { number, token }, caller)
+  await tellStates(app, states, caller)
+  return 'adopted'
 }
 
-/** Looks whether the business account of an account that waits for its number has one now: then it is onboarded. */
-export async function adoptNumber(app: App, account: Waiting, deadline: number): Promise<void> {
-  const { organizationId, id, businessAccountId, token } = account
-  const [row] = await app.sql<OnboardingRow[]>`
-    select ${app.sql(onboardingColumns)} from onboardings
-    where organization_id = ${organizationId} and account_id = ${id} order by created_at desc limit 1
+/** The newest of the onboardings that brought the account whose link may still be used, if not at the moment. */
+async function findOpen(sql: Sql | TransactionSql, { organizationId, id }: Waiting) {
+  const onboardings = await sql<OnboardingRow[]>`
+    select ${sql(onboardingColumns)} from onboardings
+    where organization_id = ${organizationId} and account_id = ${id} order by created_at desc
   `
-  if (!row) return
-  const wanted = { event: row.event, phoneNumberId: null, businessAccountId }
-  const number = await chooseNumber(app.upstream, wanted, token, deadline)
-  if (number === null) return
-  const caller = systemCaller(organizationId)
-  const { states } = await attachAccount(app, row, { number, token }, caller)
-  await tellStates(app, states, caller)
+  for (const onboarding of onboardings) {
+    const { refusal } = await readLink(sql, { organizationId, id: onboarding.setupLinkId })
+    if (refusal !== 'setup_link_inactive') return onboarding
+  }
+  return undefined
+}
+
+/** A later link takes the account up again. */
+const endWaiting = (sql: Sql, account: Waiting): Promise<boolean> =>
+  sql.begin(async (tx) => {
+    await lockOrganization(tx, account.organizationId)
+    if (await findOpen(tx, account)) return false
+    const { count } = await tx`
+      update accounts set attached = false, status = 'disconnected', sealed_token = null, poll_held_until = '-infinity',
+        updated_at = now()
+      where organization_id = ${account.organizationId} and id = ${account.id} and phone_number_id is null
+        and poll_held_until = ${account.heldUntil}::timestamptz
+    `
+    return count > 0
+  })
+
+async function withoutAttached(sql: Sql, numbers: ListedNumber[]): Promise<ListedNumber[]> {
+  const ids = numbers.map(({ phoneNumberId }) => phoneNumberId)
+  const attached = await sql<{ phoneNumberId: string }[]>`
+    select phone_number_id from accounts where attached and phone_number_id = any(${ids}::text[])
+  `
+  const taken = new Set(attached.map(({ phoneNumberId }) => phoneNumberId))
+  return numbers.filter(({ phoneNumberId }) => !taken.has(phoneNumberId))
 }

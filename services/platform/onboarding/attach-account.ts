@@ -75,7 +75,7 @@ interface Place {
   attached: boolean
 }
 
-/** The number's own account, else the one that waits for a number of the same business account, else a new one. */
+/** The number's own account, else the one that waits, or waited, for one of the same business account, else a new one. */
 async function findPlace(tx: TransactionSql, onboarding: OnboardingRow, link: Link, number: ListedNumber | null) {
   const { organizationId, businessAccountId } = onboarding
   const [own] = await tx<Place[]>`
@@ -87,8 +87,8 @@ async function findPlace(tx: TransactionSql, onboarding: OnboardingRow, link: Li
   const [waiting] = await tx<Place[]>`
     select id, customer_id, attached from accounts
     where organization_id = ${organizationId} and customer_id = ${link.customerId} and phone_number_id is null
-      and business_account_id = ${businessAccountId} and attached
-    order by id limit 1
+      and business_account_id = ${businessAccountId}
+    order by attached desc, id limit 1
   `
   return waiting?.id ?? newId('acc')
 }
@@ -108,15 +108,15 @@ async function put(tx: TransactionSql, { onboarding, link, accountId, number, se
   const status = statusOf(number?.status ?? null) ?? 'onboarding'
   await tx`
     insert into accounts as a (organization_id, id, phone_number_id, business_account_id, phone_number, name, team_id,
-      customer_id, status, upstream_status, sealed_token, poll_at)
+      customer_id, status, upstream_status, messages_per_second, sealed_token, poll_at, returned_at)
     values (${organizationId}, ${accountId}, ${number?.phoneNumberId ?? null}, ${businessAccountId},
       ${number?.phoneNumber ?? null}, ${number?.name ?? null}, ${link.teamId}, ${link.customerId}, ${status},
-      ${number?.status ?? null}, ${sealedToken}, now() + ${firstPollMs} * interval '1 ms')
+      ${number?.status ?? null}, ${number?.messagesPerSecond ?? null}, ${sealedToken}, now() + ${firstPollMs} * interval '1 ms', now())
     on conflict (organization_id, id) do update set
       phone_number_id = excluded.phone_number_id, business_account_id = excluded.business_account_id,
       phone_number = excluded.phone_number, name = excluded.name, team_id = excluded.team_id,
       customer_id = excluded.customer_id, status = excluded.status, upstream_status = excluded.upstream_status,
-      sealed_token = excluded.sealed_token, poll_at = excluded.poll_at, attached = true, removed = false,
-      reported_until = null, version = a.version + 1, updated_at = now()
+      messages_per_second = excluded.messages_per_second, sealed_token = excluded.sealed_token, poll_at = excluded.poll_at, attached = true, removed = false,
+      reported_until = null, returned_at = excluded.returned_at, version = a.version + 1, updated_at = now()
   `
 }

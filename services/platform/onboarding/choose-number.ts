@@ -13,16 +13,16 @@ type Wanted = Pick<OnboardingRow, 'event' | 'phoneNumberId' | 'businessAccountId
 /**
  * The number that the dialog told, which must be one of the business account; where it told none, the only one there is.
  * The list may have words of its own for a state, such as LINKED: then the number itself is asked, and what it does not
- * answer the next look brings.
+ * answer the next look brings. `among`: those of them that may be chosen.
  */
 export async function chooseNumber(
   upstream: Upstream,
   wanted: Wanted,
-  token: string,
-  deadline: number,
+  { token, deadline }: { token: string; deadline: number },
+  among: (numbers: ListedNumber[]) => ListedNumber[] | Promise<ListedNumber[]> = (numbers) => numbers,
 ): Promise<ListedNumber | null> {
   const numbers = await listNumbers(upstream, { businessAccountId: wanted.businessAccountId, token }, deadline)
-  const number = chosenOf(wanted, numbers)
+  const number = chosenOf(wanted, await among(numbers))
   if (number === null || statusOf(number.status) !== undefined) return number
   const { phoneNumberId } = number
   const soon = Math.min(deadline, performance.now() + itselfMs)

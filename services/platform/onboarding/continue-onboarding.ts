@@ -41,7 +41,7 @@ async function connect(app: App, row: OnboardingRow, caller: Caller): Promise<On
   const token = unseal(app.sealKeys, row.sealedToken ?? '', bindingOf(row))
   const { businessAccountId } = row
   await subscribeApp(app.upstream, { businessAccountId, token }, caller.deadline)
-  const number = await chooseNumber(app.upstream, row, token, caller.deadline)
+  const number = await chooseNumber(app.upstream, row, { token, deadline: caller.deadline })
   const { accountId, states } = await attachAccount(app, row, { number, token }, caller)
   // The event tells them too, should one of them be away now.
   await tellStates(app, states, caller).catch((err: unknown) =>

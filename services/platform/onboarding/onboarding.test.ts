@@ -5,13 +5,15 @@ import { startPolling } from '../health/poll-accounts.ts'
 import { archiveCustomer } from '../customers/archive-customer.ts'
 import { getCustomer } from '../customers/get-customer.ts'
 import { updateCustomer } from '../customers/update-customer.ts'
+import { createSetupLink } from '../setup-links/create-setup-link.ts'
 import { revokeSetupLink } from '../setup-links/revoke-setup-link.ts'
-import { ask, eventsOf, knowNumber, startPeers, startTestApp, type TestApp } from '../testing/app.ts'
+import { ask, eventsOf, knowNumber, newPhoneNumberId, startPeers, startTestApp, type TestApp } from '../testing/app.ts'
 import { beginAt, dialogOf, haveNumber, openSetup, showNumbers } from '../testing/onboarding.ts'
 import type { UpstreamAnswer } from '../testing/upstream.ts'
 import { beginSetup } from './begin-setup.ts'
 import { completeSetup } from './complete-setup.ts'
 import { getSetup } from './get-setup.ts'
+import { fail, onboardingColumns, type OnboardingRow, putOff } from './onboardings.ts'
 import { startResuming } from './resume-onboardings.ts'
 
 let it: TestApp
@@ -146,6 +148,31 @@ test('the process dies and the browser is gone: it goes on by itself', async () 
   expect(asked('/oauth/')).toBe(1)
 })
 
+test('a process that was frozen over its lease changes nothing of what another one has brought to its end', async () => {
+  const opened = await openSetup(it)
+  const dialog = dialogOf(opened, await beginAt(it, opened))
+  const { businessAccountId, phoneNumberId, linkId } = opened
+  const numbers = `/${businessAccountId}/phone_numbers`
+  const rowOf = async () => {
+    const [row] = await it.app.sql<OnboardingRow[]>`
+      select ${it.app.sql(onboardingColumns)}, due_at from onboardings where setup_link_id = ${linkId}
+    `
+    if (!row) throw new Error('no onboarding')
+    return row
+  }
+  it.upstream.answers.set(numbers, 'hang up')
+  await ask(it.app, completeSetup, dialog).catch(() => {})
+  const frozen = await rowOf()
+  showNumbers(it.upstream, businessAccountId, [{ phoneNumberId }])
+  await ask(it.app, completeSetup, dialog)
+  const after = await rowOf()
+  expect(after).toMatchObject({ step: 'done', dueAt: null })
+  // It finds the link used, or the platform away.
+  await fail(it.app.sql, frozen, new Error('used'))
+  await putOff(it.app.sql, frozen, new Error('away'))
+  expect(await rowOf()).toEqual(after)
+})
+
 test('a code that is refused ends the walk, and the next one may succeed', async () => {
   const opened = await openSetup(it)
   const refusal = { status: 400, body: { error: { message: 'This authorization code has expired.', code: 100 } } }
@@ -273,6 +300,54 @@ test('a business account without a number waits for it; when it has one, the lin
   const { accounts, status } = await ask(it.app, getCustomer, undefined, opened.asOwner)
   expect(status).toBe('active')
   expect(accounts).toMatchObject([{ phone_number_id: phoneNumberId, status: 'onboarding' }])
+})
+
+/** An account that waits for its number; the customer's one account after the platform was asked once more. */
+async function waitingAt(opened: Awaited<ReturnType<typeof openSetup>>) {
+  const dialog = dialogOf(opened, await beginAt(it, opened), { event: 'account_only', phone_number_id: null })
+  await ask(it.app, completeSetup, dialog)
+  return async (check: (accounts: Array<{ phone_number_id: string | null; status: string }>) => void) => {
+    await it.app.sql`
+      update accounts set poll_at = now() where customer_id = ${opened.customerId} and phone_number_id is null
+    `
+    const polling = startPolling(it.app)
+    await vi.waitFor(async () => check((await ask(it.app, getCustomer, undefined, opened.asOwner)).accounts), 5_000)
+    await polling.stop()
+  }
+}
+
+test('a business account whose link is over waits for no number any more, and a later link goes on with it', async () => {
+  const opened = await openSetup(it)
+  const { businessAccountId, phoneNumberId, linkId, organizationId, customerId } = opened
+  showNumbers(it.upstream, businessAccountId, [])
+  const polled = await waitingAt(opened)
+  await it.app.sql`update setup_links set expires_at = now() where id = ${linkId}`
+  await polled((accounts) => expect(accounts).toMatchObject([{ phone_number_id: null, status: 'disconnected' }]))
+  const [row] = await it.app.sql`select attached, sealed_token from accounts where customer_id = ${customerId}`
+  expect(row).toEqual({ attached: false, sealedToken: null })
+
+  const later = await ask(it.app, createSetupLink, {}, opened.asOwner)
+  const token = later.setup_url.slice(later.setup_url.lastIndexOf('/') + 1)
+  showNumbers(it.upstream, businessAccountId, [{ phoneNumberId }])
+  const again = { ...opened, linkId: later.id, token }
+  await ask(it.app, completeSetup, dialogOf(again, await beginAt(it, again)))
+  const accounts = await ask(it.app, getCustomer, undefined, opened.asOwner)
+  expect(accounts).toMatchObject({ accounts: [{ phone_number_id: phoneNumberId, status: 'onboarding' }] })
+  expect(await it.app.sql`select 1 from accounts where organization_id = ${organizationId}`).toHaveLength(1)
+})
+
+test('of several numbers of a business account a waiting account gets the one that nobody has', async () => {
+  const opened = await openSetup(it)
+  const { businessAccountId, phoneNumberId, asOwner } = opened
+  await ask(it.app, completeSetup, dialogOf(opened, await beginAt(it, opened)))
+  const second = await ask(it.app, createSetupLink, {}, asOwner)
+  const token = second.setup_url.slice(second.setup_url.lastIndexOf('/') + 1)
+  const two = [{ phoneNumberId }, { phoneNumberId: newPhoneNumberId() }]
+  showNumbers(it.upstream, businessAccountId, two)
+  const polled = await waitingAt({ ...opened, linkId: second.id, token })
+  const expected = new Set(two.map((number) => number.phoneNumberId))
+  await polled((accounts) => expect(new Set(accounts.map((one) => one.phone_number_id))).toEqual(expected))
+  expect(await setupOf(token)).toMatchObject({ state: 'consumed' })
 })
 
 test("the number of the phone's app is found without being told, is connected as it is, and its data asked for", async () => {

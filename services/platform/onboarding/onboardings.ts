@@ -100,13 +100,17 @@ export const claimAbandoned = (sql: Sql, count: number) => sql<OnboardingRow[]>`
 /** Goes on after 5, 10, 20 … seconds, at most 10 minutes. */
 const againMs = (attempts: number) => Math.min(600_000, 5_000 * 2 ** Math.min(attempts - 1, 10))
 
+/** Each claim counts: whoever was frozen over its lease no longer speaks for what another one has claimed since. */
+const isStillHeld = (sql: Sql, { organizationId, id, attempts }: OnboardingRow) =>
+  sql`organization_id = ${organizationId} and id = ${id} and attempts = ${attempts}`
+
 /** Lets it go for a while, because of what will pass. Without a token only the browser can go on, with its code. */
 export async function putOff(sql: Sql, row: OnboardingRow, err: unknown): Promise<void> {
   await sql`
     update onboardings set held_until = '-infinity', last_error = ${wordsOf(err)}, updated_at = now(),
       step = case step when 'exchanging' then 'begun' else step end,
       due_at = case when step = 'exchanging' then null else now() + ${againMs(row.attempts)} * interval '1 ms' end
-    where organization_id = ${row.organizationId} and id = ${row.id}
+    where ${isStillHeld(sql, row)}
   `
 }
 
@@ -115,7 +119,7 @@ export async function fail(sql: Sql, row: OnboardingRow, err: unknown): Promise<
   await sql`
     update onboardings set step = 'failed', held_until = '-infinity', due_at = null, sealed_token = null,
       last_error = ${wordsOf(err)}, updated_at = now()
-    where organization_id = ${row.organizationId} and id = ${row.id} and step <> 'done'
+    where ${isStillHeld(sql, row)} and step <> 'done'
   `
 }
 

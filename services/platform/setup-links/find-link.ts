@@ -32,9 +32,9 @@ export async function findLinkByToken(sql: Sql | TransactionSql, token: string):
   return row ? toLink(row) : null
 }
 
-/** The link as it is now, for a transaction that holds it and its customer. */
-export async function readLink(tx: TransactionSql, { organizationId, id }: Pick<Link, 'organizationId' | 'id'>) {
-  const [row] = await tx<[Row]>`${selectLinks(tx)} where l.organization_id = ${organizationId} and l.id = ${id}`
+/** The link as it is now; it stays so for a transaction that holds it and its customer. */
+export async function readLink(sql: Sql | TransactionSql, { organizationId, id }: Pick<Link, 'organizationId' | 'id'>) {
+  const [row] = await sql<[Row]>`${selectLinks(sql)} where l.organization_id = ${organizationId} and l.id = ${id}`
   return toLink(row)
 }
 

@@ -45,7 +45,7 @@ export async function startTestApp() {
     upstream,
     async close() {
       await app.relay.stop()
-      await app.upstream.agent.close()
+      await app.upstream.close()
       await upstream.close()
       await service.close()
     },

@@ -1,6 +1,7 @@
 import { z } from 'zod'
 import { toE164 } from '@app/shared/phone-number.ts'
 import { askUpstream } from './ask-upstream.ts'
+import { messagesPerSecondOf, Throughput, throughputFields } from './throughput.ts'
 import type { UpstreamNumber } from './read-number.ts'
 import type { Upstream } from '@app/shared/upstream.ts'
 
@@ -12,12 +13,11 @@ export interface ListedNumber extends UpstreamNumber {
 
 const Answer = z.object({
   data: z.array(
-    z.object({
+    Throughput.extend({
       id: z.string(),
       display_phone_number: z.string().nullish(),
       verified_name: z.string().nullish(),
       status: z.string().nullish(),
-      is_on_biz_app: z.boolean().nullish(),
     }),
   ),
   paging: z
@@ -25,7 +25,7 @@ const Answer = z.object({
     .nullish(),
 })
 
-const fields = 'id,display_phone_number,verified_name,status,is_on_biz_app'
+const fields = `id,display_phone_number,verified_name,status,${throughputFields}`
 /** A business account has at most some hundred numbers. */
 const maxPages = 20
 
@@ -55,5 +55,6 @@ const toNumber = (number: z.output<typeof Answer>['data'][number]): ListedNumber
   phoneNumber: toE164(number.display_phone_number ?? ''),
   name: number.verified_name || null,
   status: number.status ?? null,
+  messagesPerSecond: messagesPerSecondOf(number),
   isInBusinessApp: number.is_on_biz_app === true,
 })

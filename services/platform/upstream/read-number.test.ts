@@ -18,7 +18,7 @@ beforeAll(async () => {
   })
 })
 afterAll(async () => {
-  await upstream.agent.close()
+  await upstream.close()
   await platform.close()
 })
 

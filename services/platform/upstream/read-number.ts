@@ -1,6 +1,7 @@
 import { z } from 'zod'
 import { toE164 } from '@app/shared/phone-number.ts'
 import { askUpstream } from './ask-upstream.ts'
+import { messagesPerSecondOf, Throughput, throughputFields } from './throughput.ts'
 import type { Upstream } from '@app/shared/upstream.ts'
 
 /** A number, as the platform tells of it. */
@@ -10,9 +11,11 @@ export interface UpstreamNumber {
   name: string | null
   /** The platform's own word. */
   status: string | null
+  /** Null: the platform's usual 80. */
+  messagesPerSecond: number | null
 }
 
-const Answer = z.object({
+const Answer = Throughput.extend({
   id: z.string(),
   display_phone_number: z.string().nullish(),
   verified_name: z.string().nullish(),
@@ -24,7 +27,7 @@ export async function readNumber(
   { phoneNumberId, token, signal }: { phoneNumberId: string; token: string; signal?: AbortSignal },
   deadline: number,
 ): Promise<UpstreamNumber> {
-  const path = `/${phoneNumberId}?fields=id,display_phone_number,verified_name,status`
+  const path = `/${phoneNumberId}?fields=id,display_phone_number,verified_name,status,${throughputFields}`
   const answer = Answer.extend({ id: z.literal(phoneNumberId) })
   const question = { method: 'GET', path, token, signal, answer, param: 'phone_number_id' } as const
   const number = await askUpstream(upstream, question, deadline)
@@ -32,5 +35,6 @@ export async function readNumber(
     phoneNumber: toE164(number.display_phone_number ?? ''),
     name: number.verified_name || null,
     status: number.status ?? null,
+    messagesPerSecond: messagesPerSecondOf(number),
   }
 }

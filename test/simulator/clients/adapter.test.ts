@@ -82,7 +82,7 @@ test('puts on the wire what the published types say, and is understood', async (
     UPSTREAM_KEEPALIVE_MS: 1_000,
     UPSTREAM_SUBSCRIBE_APPS: true,
   })
-  onTestFinished(() => upstream.agent.close())
+  onTestFinished(() => upstream.close())
 
   const payloads = payloadsOf(String(uploaded.body['id']), inbound)
   for (const payload of payloads) {

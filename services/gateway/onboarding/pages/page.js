@@ -7,6 +7,8 @@ const origins = page.dataset.origins.split(' ')
 
 /** The code lives for 30 s; what it bought is kept, so that asking again goes on. */
 const completeWithinMs = 60_000
+const beginWithinMs = 15_000
+const askAgainMs = 1_500
 /** The dialog tells ids and code apart, in either order. */
 const idsWithinMs = 5_000
 
@@ -30,6 +32,20 @@ async function post(path, body) {
   }
 }
 
+/** Unknown, busy, away, or asked too often from this network: the same question again goes on where the first one came to. */
+const isPassing = ({ status: code, body }) =>
+  code === 0 || code === 429 || code >= 500 || body.error?.code === 'setup_in_progress'
+
+/** Asks until there is an answer that stays. */
+async function ask(path, body, withinMs) {
+  const until = performance.now() + withinMs
+  for (;;) {
+    const answer = await post(path, body)
+    if (!isPassing(answer) || performance.now() >= until) return answer
+    await wait(askAgainMs)
+  }
+}
+
 /** The SDK loads itself in two parts, and calls when it is there. */
 function loadSdk(url) {
   return new Promise((resolve, reject) => {
@@ -45,7 +61,7 @@ const isAboutLink = ({ status: code, body }) =>
   code === 404 || ['setup_link_inactive', 'customer_suspended'].includes(body.error?.code) || code === 403
 
 async function prepare() {
-  const answer = await post('/setup/begin', { setup_link_id: page.dataset.link })
+  const answer = await ask('/setup/begin', { setup_link_id: page.dataset.link }, beginWithinMs)
   if (isAboutLink(answer)) return location.reload()
   if (answer.status !== 200) throw new Error('begin')
   state = answer.body.data.state
@@ -109,17 +125,11 @@ async function complete(code) {
     business_account_id: String(account),
     phone_number_id: number ? String(number) : null,
   }
-  const until = performance.now() + completeWithinMs
-  let answer
-  do {
-    answer = await post('/setup/complete', body)
-    if (answer.status === 200) return succeeded(answer.body.data)
-    // Unknown, busy or away: the same question again goes on where the first one came to.
-    const isPassing = answer.status === 0 || answer.status >= 500 || answer.body.error?.code === 'setup_in_progress'
-    if (!isPassing) return isAboutLink(answer) ? location.reload() : refused(answer.body.error?.message)
-    await wait(1_500)
-  } while (performance.now() < until)
-  show('failed', 'This takes longer than usual', 'Nothing is lost. Please try again in a minute.')
+  const answer = await ask('/setup/complete', body, completeWithinMs)
+  if (answer.status === 200) return succeeded(answer.body.data)
+  if (isPassing(answer))
+    return show('failed', 'This takes longer than usual', 'Nothing is lost. Please try again in a minute.')
+  return isAboutLink(answer) ? location.reload() : refused(answer.body.error?.message)
 }
 
 function succeeded({ number, success_url: url }) {

@@ -1,0 +1,102 @@
+import { createContext, Script } from 'node:vm'
+import { expect, test, vi } from 'vitest'
+import { pageFile } from './render-page.ts'
+
+/** What the server answers, in turn; the last one again and again. */
+type Answers = Array<{ status: number; body: object }>
+
+const refused = (code: string, message = 'no') => ({ error: { code, message } })
+const busy = { status: 429, body: refused('rate_limit_exceeded', 'Too many requests.') }
+const begun = { status: 200, body: { data: { state: 's' } } }
+const number = { phone_number_id: '106540352242922', phone_number: '+1 555 078 3881', name: 'Bakery', registered: true }
+const done = { status: 200, body: { data: { number, success_url: null } } }
+
+/** The page's script in a document that knows as much as it needs; its waits are over at once. */
+function openPage(answers: { begin: Answers; complete: Answers }) {
+  const elements = new Map<string, Record<string, unknown>>()
+  const element = (id: string) => {
+    const known = elements.get(id) ?? {
+      id,
+      hidden: true,
+      textContent: '',
+      dataset: {},
+      addEventListener,
+      setAttribute() {},
+      focus() {},
+    }
+    elements.set(id, known)
+    return known
+  }
+  const listeners = new Map<string, (event: object) => void>()
+  const clicks: Array<() => void> = []
+  function addEventListener(_type: string, listener: () => void) {
+    clicks.push(listener)
+  }
+  const dataset = { origins: 'https://dialog.example', organization: 'Acme', extras: '{}', link: 'csl_1' }
+  Object.assign(element('page'), { dataset, children: ['ask', 'done', 'failed'].map(element) })
+  const asked: string[] = []
+  let now = 0
+  const context = {
+    document: {
+      getElementById: element,
+      querySelector: () => element('footer'),
+      createElement: () => ({}),
+      head: { append: () => setImmediate(() => (context as { fbAsyncInit?: () => void }).fbAsyncInit?.()) },
+    },
+    location: { reload: () => asked.push('reload'), assign: (url: string) => asked.push(url) },
+    performance: { now: () => now },
+    setTimeout: (then: () => void, ms: number) => {
+      now += ms
+      setImmediate(then)
+    },
+    fetch: (path: string) => {
+      asked.push(path)
+      const left = answers[path === '/setup/begin' ? 'begin' : 'complete']
+      const { status, body } = (left.length > 1 ? left.shift() : left[0]) ?? busy
+      return Promise.resolve({ status, json: () => Promise.resolve(body) })
+    },
+    addEventListener: (type: string, listener: (event: object) => void) => listeners.set(type, listener),
+    FB: {
+      init() {},
+      login(told: (response: object) => void) {
+        const data = JSON.stringify({ type: 'WA_EMBEDDED_SIGNUP', event: 'FINISH', data: { waba_id: 1 } })
+        listeners.get('message')?.({ origin: 'https://dialog.example', data })
+        told({ authResponse: { code: 'AQ' } })
+      },
+    },
+  }
+  Object.assign(context, { window: context })
+  new Script(pageFile('page.js').toString()).runInContext(createContext(context))
+  const titleOf = (id: string) => element(`${id}-title`)['textContent']
+  return {
+    asked,
+    titleOf,
+    isReady: () => element('connect')['disabled'] === false,
+    connect: () => clicks[0]?.(),
+    shown: () => ['done', 'failed'].filter((id) => element(id)['hidden'] === false),
+  }
+}
+
+test('a visitor who is told to wait is not told that it failed: the page asks again', async () => {
+  const page = openPage({ begin: [busy, begun], complete: [busy, busy, done] })
+  await vi.waitFor(() => expect(page.isReady()).toBe(true))
+  page.connect()
+  await vi.waitFor(() => expect(page.shown()).toEqual(['done']))
+  expect(page.titleOf('done')).toBe('Your number is connected')
+  expect(page.asked).toEqual([...Array(2).fill('/setup/begin'), ...Array(3).fill('/setup/complete')])
+})
+
+test('what does not pass says so in the end, and what is refused does at once', async () => {
+  const away = openPage({ begin: [busy], complete: [busy] })
+  await vi.waitFor(() => expect(away.shown()).toEqual(['failed']))
+  const long = openPage({ begin: [begun], complete: [busy] })
+  await vi.waitFor(() => expect(long.isReady()).toBe(true))
+  long.connect()
+  await vi.waitFor(() => expect(long.shown()).toEqual(['failed']))
+  expect(long.titleOf('failed')).toBe('This takes longer than usual')
+  const no = openPage({ begin: [begun], complete: [{ status: 422, body: refused('upstream_error') }] })
+  await vi.waitFor(() => expect(no.isReady()).toBe(true))
+  no.connect()
+  await vi.waitFor(() => expect(no.shown()).toEqual(['failed']))
+  expect(no.asked).toEqual(['/setup/begin', '/setup/complete'])
+})
