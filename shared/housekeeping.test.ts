@@ -90,6 +90,17 @@ test('handled events are forgotten after six days, and none that the outbox has,
   expect(left.map(({ eventId }) => eventId)).toEqual(['young'])
 })
 
+test('events that failed for a while and were handled then are forgotten as well, those that are dead are not', async () => {
+  await database.sql`
+    insert into dead_events (consumer, event_id, subject, headers, payload, failures, dead, last_error, updated_at)
+    select 'c', id, 'event.test.happened', '{}', '{}', 3, id = 'dead', 'no', now() - age
+    from (values ('late', interval '7 days'), ('young', interval '5 days'), ('dead', interval '70 days')) v(id, age)
+  `
+  await keepHouse()
+  const left = await database.sql<{ eventId: string }[]>`select event_id from dead_events order by event_id`
+  expect(left.map(({ eventId }) => eventId)).toEqual(['dead', 'young'])
+})
+
 test('a sweep is repeated until it finds nothing', async () => {
   const found = [5000, 12, 0]
   await keepHouse(() => Promise.resolve(found.shift() ?? -1))

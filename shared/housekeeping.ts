@@ -10,7 +10,7 @@ export type Sweep = (sql: Sql) => Promise<number>
 export interface Housekeeping {
   /** The service's partitioned tables; the outbox is among them by itself. */
   partitions: DailyPartitions[]
-  /** Repeated until they find nothing; `handled_events` is swept by itself. */
+  /** Repeated until they find nothing; `handled_events` and `dead_events` are swept by themselves. */
   sweeps?: Sweep[]
   /** Those that have no hour to wait; every minute. */
   minutely?: Sweep[]
@@ -46,7 +46,7 @@ export async function startHousekeeping(app: App, housekeeping: Housekeeping): P
     const isFull = performance.now() >= fullAt
     await alone(app, async () => {
       if (isFull) await keepAll(app, tables)
-      await sweepAll(isFull ? [sweepHandledEvents, ...sweeps, ...minutely] : minutely)
+      await sweepAll(isFull ? [sweepHandledEvents, sweepFailures, ...sweeps, ...minutely] : minutely)
     })
     // Half a minute early, so that the tick of the hour is not just before it.
     if (isFull) fullAt = performance.now() + hourMs - minuteMs / 2
@@ -120,6 +120,16 @@ async function sweepHandledEvents(sql: Sql) {
   const { count } = await sql`
     delete from handled_events where (consumer, event_id) in (
       select consumer, event_id from handled_events where handled_at < now() - interval '6 days' limit 5000
+    )
+  `
+  return count
+}
+
+/** What failed for a while, and was handled then, does not keep its event for ever; what is dead waits for the operator. */
+async function sweepFailures(sql: Sql) {
+  const { count } = await sql`
+    delete from dead_events where (consumer, event_id) in (
+      select consumer, event_id from dead_events where not dead and updated_at < now() - interval '6 days' limit 5000
     )
   `
   return count
