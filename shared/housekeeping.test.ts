@@ -76,6 +76,22 @@ test('a partition past its days is dropped', async () => {
   expect(await partitionsOf('visits')).not.toContain(old)
 })
 
+test('a partition of the outbox past its days stays until all that waits in it is published', async () => {
+  const day = Math.floor(Date.now() / dayMs) - 9
+  const old = nameOf('outbox', day * dayMs)
+  const [from, to] = [day, day + 1].map((each) => new Date(each * dayMs).toISOString())
+  await database.sql.unsafe(`create table ${old} partition of outbox for values from ('${from}') to ('${to}')`)
+  await database.sql`
+    insert into outbox (id, subject, headers, payload, created_at, published_at)
+    values ('sent', 'event.test.happened', '{}', '{}', ${`${from}`}, now()), ('waits', 'event.test.happened', '{}', '{}', ${`${from}`}, null)
+  `
+  await keepHouse()
+  expect(await partitionsOf('outbox')).toContain(old)
+  await database.sql`update outbox set published_at = now() where id = 'waits'`
+  await keepHouse()
+  expect(await partitionsOf('outbox')).not.toContain(old)
+})
+
 test('handled events are forgotten after six days, and none that the outbox has, from where it could be published again', async () => {
   const oldest = new Date((Math.floor(Date.now() / dayMs) - 4) * dayMs)
   await keepHouse()

@@ -20,8 +20,16 @@ type App = Pick<DataService, 'name' | 'sql' | 'log'>
 
 const hourMs = 60 * 60 * 1000
 const minuteMs = 60 * 1000
-/** One day more than the stream keeps events (72 h), so that nothing it holds is unknown here. */
-const outbox: DailyPartitions = { table: 'outbox', by: 'time', keepDays: 4 }
+/**
+ * One day more than the stream keeps events (72 h), so that nothing it holds is unknown here. What waits to be published when
+ * all comes back after a week is published.
+ */
+const outbox: DailyPartitions = {
+  table: 'outbox',
+  by: 'time',
+  keepDays: 4,
+  open: 'published_at is null and refused is null',
+}
 
 /**
  * Makes partitions ahead, drops old ones and sweeps, every hour (some sweeps every minute), in one instance of the service at a time. Resolves when
