@@ -6,6 +6,7 @@ import { isDatabaseAway, type TransactionSql } from './database.ts'
 import type { EventHeaders } from './events.ts'
 import { beginBatch, lineOf } from './metrics/batches.ts'
 import { readConsumerLag } from './metrics/consumer-lag.ts'
+import { tellMissedEvents } from './missed-events.ts'
 import { ackWaitMs, askAgainMs, restoreConsumer } from './provision.ts'
 import type { DataService } from './service.ts'
 import { eventHeader, streamName } from './stream.ts'
@@ -57,6 +58,7 @@ export function consumeBatches(
 
   async function pull() {
     const source = await app.eventBus.nc.jetstream({ timeout: askAgainMs }).consumers.get(streamName, consumer)
+    await tellMissedEvents(app, await source.info(true))
     messages = await source.consume({
       max_messages: 512,
       // A pull that is answered by nobody (the store is lost) is noticed after half of it.
