@@ -1,3 +1,4 @@
+import { setTimeout as sleep } from 'node:timers/promises'
 import { afterAll, beforeAll, beforeEach, expect, test } from 'vitest'
 import { createTestDatabase, type TestDatabase } from '../test/database.ts'
 import { startHousekeeping, type Sweep } from './housekeeping.ts'
@@ -129,16 +130,33 @@ test('a sweep that fails does not keep the next from its work', async () => {
 
 test('an instance that starts while another is at it waits, and finds the partitions made', async () => {
   const other = await database.sql.reserve()
-  await other`select pg_advisory_lock(hashtext('housekeeping platform'))`
+  await other`select pg_advisory_lock(hashtext('housekeeping platform partitions'))`
   let resolved = false
   const starting = startHousekeeping(app, { partitions: [] }).finally(() => {
     resolved = true
   })
   await database.sql`select pg_sleep(0.4)`
   expect(resolved).toBe(false)
-  await other`select pg_advisory_unlock(hashtext('housekeeping platform'))`
+  await other`select pg_advisory_unlock(hashtext('housekeeping platform partitions'))`
   other.release()
   await (await starting).stop()
+})
+
+test('an instance starts while another one sweeps, however long that takes', async () => {
+  const { promise: sweeping, resolve: begun } = Promise.withResolvers<void>()
+  const { promise: end, resolve: goOn } = Promise.withResolvers<void>()
+  const longSweep: Sweep = async () => {
+    begun()
+    await end
+    return 0
+  }
+  const first = await startHousekeeping(app, { partitions: [], sweeps: [longSweep] })
+  await sweeping
+  const starting = startHousekeeping(app, { partitions: [] })
+  const started = await Promise.race([starting.then(() => true), sleep(5_000, false)])
+  goOn()
+  await Promise.all([first.stop(), (await starting).stop()])
+  expect(started).toBe(true)
 })
 
 test('an instance that loses the session of its lock goes on, and again the next time', async () => {

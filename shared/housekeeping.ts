@@ -52,10 +52,10 @@ export async function startHousekeeping(app: App, housekeeping: Housekeeping): P
 
   async function turn() {
     const isFull = performance.now() >= fullAt
-    await alone(app, async () => {
-      if (isFull) await keepAll(app, tables)
-      await sweepAll(isFull ? [sweepHandledEvents, sweepFailures, ...sweeps, ...minutely] : minutely)
-    })
+    if (isFull) await alone(app, 'partitions', () => keepAll(app, tables))
+    await alone(app, 'sweeps', () =>
+      sweepAll(isFull ? [sweepHandledEvents, sweepFailures, ...sweeps, ...minutely] : minutely),
+    )
     // Half a minute early, so that the tick of the hour is not just before it.
     if (isFull) fullAt = performance.now() + hourMs - minuteMs / 2
   }
@@ -84,7 +84,7 @@ export async function startHousekeeping(app: App, housekeeping: Housekeeping): P
 async function untilKept(app: App, tables: DailyPartitions[]) {
   for (let attempt = 0; ; attempt++) {
     try {
-      if (await alone(app, () => keepAll(app, tables))) return
+      if (await alone(app, 'partitions', () => keepAll(app, tables))) return
     } catch (err) {
       if (!isDatabaseAway(err)) throw err
       if (attempt % 20 === 0) app.log.warn({ err }, 'housekeeping')
@@ -97,15 +97,18 @@ async function keepAll(app: App, tables: DailyPartitions[]) {
   for (const table of tables) await guarded(app, table.table, () => keepPartitions(app.sql, table))
 }
 
-/** Does the work unless another instance is at it, which is answered by false. The lock is a session's: the work is many transactions. */
-async function alone({ sql, name }: App, work: () => Promise<void>) {
+/**
+ * Does the work unless another instance is at it, which is answered by false. The lock is a session's: the work is many
+ * transactions. Sweeps may take hours, with rests; whoever starts waits for partitions alone.
+ */
+async function alone({ sql, name }: App, work: 'partitions' | 'sweeps', run: () => Promise<void>) {
   const session = ownSession(sql)
   try {
     const [lock] = await session<{ mine: boolean }[]>`
-      select pg_try_advisory_lock(hashtext(${`housekeeping ${name}`})) as mine
+      select pg_try_advisory_lock(hashtext(${`housekeeping ${name} ${work}`})) as mine
     `
     if (!lock?.mine) return false
-    await work()
+    await run()
     return true
   } finally {
     // And with it the lock.
