@@ -6,6 +6,7 @@ import { isDatabaseAway, type TransactionSql } from './database.ts'
 import type { EventHeaders } from './events.ts'
 import { beginBatch, lineOf } from './metrics/batches.ts'
 import { readConsumerLag } from './metrics/consumer-lag.ts'
+import { tellMissedEvents } from './missed-events.ts'
 import { ackWaitMs, askAgainMs, restoreConsumer } from './provision.ts'
 import type { DataService } from './service.ts'
 import { eventHeader, streamName } from './stream.ts'
@@ -42,27 +43,42 @@ export function consumeBatches(
   handle: (events: Delivered[]) => Promise<void>,
   { spacingMs = 5 } = {},
 ): Consuming {
-  const waiting: JsMsg[] = []
+  /** By their place in the stream: what was given twice waits once. */
+  const waiting = new Map<number, JsMsg>()
+  let batch: JsMsg[] = []
   let stopped = false
   let messages: ConsumerMessages | undefined
+  let keepingAlive: NodeJS.Timeout | undefined
   readConsumerLag(app, consumer)
 
   const pump = createPump(async () => {
-    while (waiting.length > 0 && !stopped) {
+    while (waiting.size > 0 && !stopped) {
       const spaced = sleep(spacingMs)
-      await handleAll(app, consumer, handle, waiting.splice(0, batchRows), () => stopped)
-      if (waiting.length < batchRows) await spaced
+      batch = takeFirst(waiting)
+      await handleAll(app, consumer, handle, batch, () => stopped)
+      batch = []
+      if (waiting.size < batchRows) await spaced
     }
   })
 
+  /**
+   * The client takes in as many as may be unacked, 4,096, whatever becomes of those before. Without a word they would come again
+   * after each time for an ack, and an hour without a database would fill the memory with them.
+   */
+  const keepAlive = () => [...batch, ...waiting.values()].forEach((message) => message.working())
+
   async function pull() {
     const source = await app.eventBus.nc.jetstream({ timeout: askAgainMs }).consumers.get(streamName, consumer)
+    const info = await source.info(true)
+    await tellMissedEvents(app, info)
+    clearInterval(keepingAlive)
+    keepingAlive = setInterval(keepAlive, (info.config.ack_wait ?? ackWaitMs * 1e6) / 1e6 / 3)
     messages = await source.consume({
       max_messages: 512,
       // A pull that is answered by nobody (the store is lost) is noticed after half of it.
       expires: pullMs,
       callback: (message) => {
-        waiting.push(message)
+        waiting.set(message.seq, message)
         pump.wake()
       },
     })
@@ -92,13 +108,20 @@ export function consumeBatches(
       await messages?.close()
       await pump.idle()
       await loop
-      giveBack(waiting)
+      clearInterval(keepingAlive)
+      giveBack([...waiting.values()])
     },
   }
 }
 
 /** Another instance gets them at once, and not when the time for an ack is over. */
-const giveBack = (messages: JsMsg[]) => messages.splice(0).forEach((message) => message.nak())
+const giveBack = (messages: JsMsg[]) => messages.forEach((message) => message.nak())
+
+function takeFirst(waiting: Map<number, JsMsg>): JsMsg[] {
+  const batch = [...waiting.values().take(batchRows)]
+  for (const { seq } of batch) waiting.delete(seq)
+  return batch
+}
 
 /** Runs the work, one run at a time: woken once for all that comes in one turn of the event loop. */
 function createPump(work: () => Promise<void>) {
@@ -137,33 +160,28 @@ async function handleAll(
   batch: JsMsg[],
   stopped: () => boolean,
 ) {
-  const keepAlive = setInterval(() => batch.forEach((message) => message.working()), ackWaitMs / 3)
-  try {
-    for (let attempt = 0; !stopped(); attempt++) {
-      const begun = beginBatch(app, consumer, batch.map(read))
-      try {
-        await handle(begun.events)
-        for (const message of batch) message.ack()
-        begun.end('handled')
+  for (let attempt = 0; !stopped(); attempt++) {
+    const begun = beginBatch(app, consumer, batch.map(read))
+    try {
+      await handle(begun.events)
+      for (const message of batch) message.ack()
+      begun.end('handled')
+      return
+    } catch (err) {
+      begun.end(isDatabaseAway(err) ? 'waited' : batch.length === 1 ? 'failed' : 'split')
+      if (isDatabaseAway(err)) {
+        if (attempt % 20 === 0) app.log.warn({ err, consumer }, 'events wait for the database')
+        await sleep(Math.min(100 * 2 ** attempt, 1_000))
+      } else if (batch.length === 1 && batch[0]) {
+        await noteFailure(app, consumer, batch[0], err)
         return
-      } catch (err) {
-        begun.end(isDatabaseAway(err) ? 'waited' : batch.length === 1 ? 'failed' : 'split')
-        if (isDatabaseAway(err)) {
-          if (attempt % 20 === 0) app.log.warn({ err, consumer }, 'events wait for the database')
-          await sleep(Math.min(100 * 2 ** attempt, 1_000))
-        } else if (batch.length === 1 && batch[0]) {
-          await noteFailure(app, consumer, batch[0], err)
-          return
-        } else {
-          for (const message of batch) await handleAll(app, consumer, handle, [message], stopped)
-          return
-        }
+      } else {
+        for (const message of batch) await handleAll(app, consumer, handle, [message], stopped)
+        return
       }
     }
-    giveBack(batch)
-  } finally {
-    clearInterval(keepAlive)
   }
+  giveBack(batch)
 }
 
 function read(message: JsMsg): Delivered {

@@ -93,6 +93,25 @@ test('a consumer that has time takes together what comes in it', async () => {
   expect(gaps.map((gap) => gap > 198)).toEqual(gaps.map(() => true))
 })
 
+test('an event that cannot be published is set aside, and the log names it without a word of what it says', async () => {
+  const lines: string[] = []
+  const logged = vi.spyOn(app.log, 'error').mockImplementation((line: unknown) => void lines.push(JSON.stringify(line)))
+  const text = 'a word in private '.repeat(500_000)
+  await app.sql`
+    insert into outbox (id, subject, headers, payload)
+    values ('too:large', 'event.platform.account-changed', ${`{"organization": "${organizationId}"}`}::text::jsonb,
+      convert_to(${text}, 'UTF8'))
+  `
+  relay.wake()
+  await until(async () => {
+    const rows = await app.sql`select refused from outbox where id = 'too:large'`
+    expect(rows).toEqual([{ refused: 'MAX_PAYLOAD_EXCEEDED' }])
+  })
+  logged.mockRestore()
+  expect(lines.join()).toContain('too:large')
+  expect(lines.join()).not.toContain('private')
+})
+
 test('two that provision at once on what is there make no error', async () => {
   await Promise.all([provision(app.nc), provision(app.nc)])
 })

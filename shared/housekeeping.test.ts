@@ -1,3 +1,4 @@
+import { setTimeout as sleep } from 'node:timers/promises'
 import { afterAll, beforeAll, beforeEach, expect, test } from 'vitest'
 import { createTestDatabase, type TestDatabase } from '../test/database.ts'
 import { startHousekeeping, type Sweep } from './housekeeping.ts'
@@ -76,6 +77,22 @@ test('a partition past its days is dropped', async () => {
   expect(await partitionsOf('visits')).not.toContain(old)
 })
 
+test('a partition of the outbox past its days stays until all that waits in it is published', async () => {
+  const day = Math.floor(Date.now() / dayMs) - 9
+  const old = nameOf('outbox', day * dayMs)
+  const [from, to] = [day, day + 1].map((each) => new Date(each * dayMs).toISOString())
+  await database.sql.unsafe(`create table ${old} partition of outbox for values from ('${from}') to ('${to}')`)
+  await database.sql`
+    insert into outbox (id, subject, headers, payload, created_at, published_at)
+    values ('sent', 'event.test.happened', '{}', '{}', ${`${from}`}, now()), ('waits', 'event.test.happened', '{}', '{}', ${`${from}`}, null)
+  `
+  await keepHouse()
+  expect(await partitionsOf('outbox')).toContain(old)
+  await database.sql`update outbox set published_at = now() where id = 'waits'`
+  await keepHouse()
+  expect(await partitionsOf('outbox')).not.toContain(old)
+})
+
 test('handled events are forgotten after six days, and none that the outbox has, from where it could be published again', async () => {
   const oldest = new Date((Math.floor(Date.now() / dayMs) - 4) * dayMs)
   await keepHouse()
@@ -90,6 +107,17 @@ test('handled events are forgotten after six days, and none that the outbox has,
   expect(left.map(({ eventId }) => eventId)).toEqual(['young'])
 })
 
+test('events that failed for a while and were handled then are forgotten as well, those that are dead are not', async () => {
+  await database.sql`
+    insert into dead_events (consumer, event_id, subject, headers, payload, failures, dead, last_error, updated_at)
+    select 'c', id, 'event.test.happened', '{}', '{}', 3, id = 'dead', 'no', now() - age
+    from (values ('late', interval '7 days'), ('young', interval '5 days'), ('dead', interval '70 days')) v(id, age)
+  `
+  await keepHouse()
+  const left = await database.sql<{ eventId: string }[]>`select event_id from dead_events order by event_id`
+  expect(left.map(({ eventId }) => eventId)).toEqual(['dead', 'young'])
+})
+
 test('a sweep is repeated until it finds nothing', async () => {
   const found = [5000, 12, 0]
   await keepHouse(() => Promise.resolve(found.shift() ?? -1))
@@ -102,16 +130,33 @@ test('a sweep that fails does not keep the next from its work', async () => {
 
 test('an instance that starts while another is at it waits, and finds the partitions made', async () => {
   const other = await database.sql.reserve()
-  await other`select pg_advisory_lock(hashtext('housekeeping platform'))`
+  await other`select pg_advisory_lock(hashtext('housekeeping platform partitions'))`
   let resolved = false
   const starting = startHousekeeping(app, { partitions: [] }).finally(() => {
     resolved = true
   })
   await database.sql`select pg_sleep(0.4)`
   expect(resolved).toBe(false)
-  await other`select pg_advisory_unlock(hashtext('housekeeping platform'))`
+  await other`select pg_advisory_unlock(hashtext('housekeeping platform partitions'))`
   other.release()
   await (await starting).stop()
+})
+
+test('an instance starts while another one sweeps, however long that takes', async () => {
+  const { promise: sweeping, resolve: begun } = Promise.withResolvers<void>()
+  const { promise: end, resolve: goOn } = Promise.withResolvers<void>()
+  const longSweep: Sweep = async () => {
+    begun()
+    await end
+    return 0
+  }
+  const first = await startHousekeeping(app, { partitions: [], sweeps: [longSweep] })
+  await sweeping
+  const starting = startHousekeeping(app, { partitions: [] })
+  const started = await Promise.race([starting.then(() => true), sleep(5_000, false)])
+  goOn()
+  await Promise.all([first.stop(), (await starting).stop()])
+  expect(started).toBe(true)
 })
 
 test('an instance that loses the session of its lock goes on, and again the next time', async () => {

@@ -10,7 +10,7 @@ export type Sweep = (sql: Sql) => Promise<number>
 export interface Housekeeping {
   /** The service's partitioned tables; the outbox is among them by itself. */
   partitions: DailyPartitions[]
-  /** Repeated until they find nothing; `handled_events` is swept by itself. */
+  /** Repeated until they find nothing; `handled_events` and `dead_events` are swept by themselves. */
   sweeps?: Sweep[]
   /** Those that have no hour to wait; every minute. */
   minutely?: Sweep[]
@@ -20,8 +20,16 @@ type App = Pick<DataService, 'name' | 'sql' | 'log'>
 
 const hourMs = 60 * 60 * 1000
 const minuteMs = 60 * 1000
-/** One day more than the stream keeps events (72 h), so that nothing it holds is unknown here. */
-const outbox: DailyPartitions = { table: 'outbox', by: 'time', keepDays: 4 }
+/**
+ * One day more than the stream keeps events (72 h), so that nothing it holds is unknown here. What waits to be published when
+ * all comes back after a week is published.
+ */
+const outbox: DailyPartitions = {
+  table: 'outbox',
+  by: 'time',
+  keepDays: 4,
+  open: 'published_at is null and refused is null',
+}
 
 /**
  * Makes partitions ahead, drops old ones and sweeps, every hour (some sweeps every minute), in one instance of the service at a time. Resolves when
@@ -44,10 +52,10 @@ export async function startHousekeeping(app: App, housekeeping: Housekeeping): P
 
   async function turn() {
     const isFull = performance.now() >= fullAt
-    await alone(app, async () => {
-      if (isFull) await keepAll(app, tables)
-      await sweepAll(isFull ? [sweepHandledEvents, ...sweeps, ...minutely] : minutely)
-    })
+    if (isFull) await alone(app, 'partitions', () => keepAll(app, tables))
+    await alone(app, 'sweeps', () =>
+      sweepAll(isFull ? [sweepHandledEvents, sweepFailures, ...sweeps, ...minutely] : minutely),
+    )
     // Half a minute early, so that the tick of the hour is not just before it.
     if (isFull) fullAt = performance.now() + hourMs - minuteMs / 2
   }
@@ -76,7 +84,7 @@ export async function startHousekeeping(app: App, housekeeping: Housekeeping): P
 async function untilKept(app: App, tables: DailyPartitions[]) {
   for (let attempt = 0; ; attempt++) {
     try {
-      if (await alone(app, () => keepAll(app, tables))) return
+      if (await alone(app, 'partitions', () => keepAll(app, tables))) return
     } catch (err) {
       if (!isDatabaseAway(err)) throw err
       if (attempt % 20 === 0) app.log.warn({ err }, 'housekeeping')
@@ -89,15 +97,18 @@ async function keepAll(app: App, tables: DailyPartitions[]) {
   for (const table of tables) await guarded(app, table.table, () => keepPartitions(app.sql, table))
 }
 
-/** Does the work unless another instance is at it, which is answered by false. The lock is a session's: the work is many transactions. */
-async function alone({ sql, name }: App, work: () => Promise<void>) {
+/**
+ * Does the work unless another instance is at it, which is answered by false. The lock is a session's: the work is many
+ * transactions. Sweeps may take hours, with rests; whoever starts waits for partitions alone.
+ */
+async function alone({ sql, name }: App, work: 'partitions' | 'sweeps', run: () => Promise<void>) {
   const session = ownSession(sql)
   try {
     const [lock] = await session<{ mine: boolean }[]>`
-      select pg_try_advisory_lock(hashtext(${`housekeeping ${name}`})) as mine
+      select pg_try_advisory_lock(hashtext(${`housekeeping ${name} ${work}`})) as mine
     `
     if (!lock?.mine) return false
-    await work()
+    await run()
     return true
   } finally {
     // And with it the lock.
@@ -120,6 +131,16 @@ async function sweepHandledEvents(sql: Sql) {
   const { count } = await sql`
     delete from handled_events where (consumer, event_id) in (
       select consumer, event_id from handled_events where handled_at < now() - interval '6 days' limit 5000
+    )
+  `
+  return count
+}
+
+/** What failed for a while, and was handled then, does not keep its event for ever; what is dead waits for the operator. */
+async function sweepFailures(sql: Sql) {
+  const { count } = await sql`
+    delete from dead_events where (consumer, event_id) in (
+      select consumer, event_id from dead_events where not dead and updated_at < now() - interval '6 days' limit 5000
     )
   `
   return count

@@ -9,6 +9,8 @@ export interface DailyPartitions {
   by: 'time' | Prefix
   /** Days that are kept before today. */
   keepDays: number
+  /** A condition, in SQL: a partition that has such rows stays, however old. */
+  open?: string
 }
 
 /** Partitions are there this many days ahead, so that a service may be away for a week. */
@@ -21,7 +23,7 @@ const aheadDays = 7
  */
 export async function keepPartitions(
   sql: Sql,
-  { table, by, keepDays }: DailyPartitions,
+  { table, by, keepDays, open = 'false' }: DailyPartitions,
   now = Date.now(),
 ): Promise<void> {
   const today = Math.floor(now / dayMs)
@@ -38,7 +40,7 @@ export async function keepPartitions(
   `
   for (const { name } of existing) {
     const day = dayOf(table, name)
-    if (day !== null && day < today - keepDays) await detach(sql, table, name)
+    if (day !== null && day < today - keepDays && !(await isOpen(sql, name, open))) await detach(sql, table, name)
   }
 }
 
@@ -68,6 +70,11 @@ async function attach(sql: Sql, table: string, name: string, from: string, to: s
     `
     await tx.unsafe(`alter table ${table} attach partition ${name} for values from ('${from}') to ('${to}')`)
   })
+}
+
+async function isOpen(sql: Sql, name: string, open: string) {
+  const rows = await sql.unsafe(`select from ${name} where ${open} limit 1`)
+  return rows.length > 0
 }
 
 async function detach(sql: Sql, table: string, name: string) {

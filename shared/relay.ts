@@ -100,7 +100,9 @@ function tell(app: DataService, events: WaitingEvent[], results: Result[]): Publ
       published.push(event.seq)
       lastSeq = Math.max(lastSeq, result.published)
     } else if ('refused' in result) {
-      app.log.error({ ...event, refused: result.refused }, 'an event cannot be published and was set aside')
+      const { seq, id, subject, payload } = event
+      const line = { seq, id, subject, bytes: Buffer.byteLength(payload), refused: result.refused }
+      app.log.error(line, 'an event cannot be published and was set aside')
       refused.push({ seq: event.seq, why: result.refused })
     } else failure ??= result
   }

@@ -15,6 +15,7 @@ import { z } from 'zod'
 import { consumeAccounts } from './accounts/consume-accounts.ts'
 import { putAccount } from './accounts/put-account.ts'
 import { type App, createApp } from './app.ts'
+import { sweepWords } from './contacts/address-book-words.ts'
 import { changeIdentity, sweepIdentityChanges } from './contacts/change-identity.ts'
 import { consumeMarketingStops } from './contacts/consume-marketing-stops.ts'
 import { attachContactLabel } from './contacts/attach-contact-label.ts'
@@ -48,7 +49,10 @@ import { consumeMembers, consumeTeams } from './teams/consume-teams.ts'
 
 const env = readEnv({ DATABASE_URL: z.string().min(1), CURSOR_KEYS: keyRing })
 const service = await startWithDatabase('directory', env)
-const housekeeping = await startHousekeeping(service, { partitions: [], sweeps: [sweepInbounds, sweepIdentityChanges] })
+const housekeeping = await startHousekeeping(service, {
+  partitions: [],
+  sweeps: [sweepInbounds, sweepIdentityChanges, sweepWords],
+})
 const relay = startRelay(service)
 const detaching = startDetaching(service, relay)
 const tellChanged = (ids: string[]) => tell(service, directory.partiesChanged, { ids })

@@ -72,7 +72,8 @@ export const getConversation = rpc({
 export const updateConversation = rpc({
   subject: 'rpc.directory.update-conversation',
   summary: "Change a conversation's status or assignee",
-  description: 'At least one of the two. `assigned_to` is a user id of your own choice; null clears it.',
+  description:
+    'At least one of the two. `assigned_to` is a user id of your own choice; null clears it. Of a conversation that has ended in another, that other one is changed, and answered.',
   http: { method: 'PATCH', path: '/{phone_number_id}/conversations/{id}', tag: 'Conversations' },
   params: conversationParams,
   body: z
@@ -91,7 +92,8 @@ const LabelAttachment = z.object({ conversation_id: idOf('cnv'), label_id: idOf(
 export const attachConversationLabel = rpc({
   subject: 'rpc.directory.attach-conversation-label',
   summary: 'Attach a label to a conversation',
-  description: 'Of the same team. Attaching it twice changes nothing.',
+  description:
+    'Of the same team. Attaching it twice changes nothing. A conversation that has ended in another has it there, as `conversation_id` says.',
   http: { method: 'POST', path: '/{phone_number_id}/conversations/{id}/labels', tag: 'Conversations' },
   params: conversationParams,
   body: z.object({ label_id: idOf('lbl') }),
@@ -142,7 +144,7 @@ export const conversationClosed = event({
       id: idOf('cnv'),
       object: z.literal('conversation'),
       status: z.literal('resolved'),
-      /** Null: an API key did it. */
+      /** Null: an API key did it, or it goes on in another. */
       closed_by_user_id: z.string().nullable(),
       phone_number_id: phoneNumberId,
     }),

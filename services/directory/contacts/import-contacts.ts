@@ -2,16 +2,14 @@ import type { Handler } from '@app/shared/contract.ts'
 import type { importContacts as contract } from '@app/shared/contracts/directory-changes.ts'
 import type { TransactionSql } from '@app/shared/database.ts'
 import { notFound } from '@app/shared/problem.ts'
-import type { z } from 'zod'
 import type { App } from '../app.ts'
 import { touchConversations } from '../conversations/touch-conversations.ts'
+import { type Entry, takeWords } from './address-book-words.ts'
 import { forgetContacts } from './forget-contacts.ts'
 import { identitiesOf } from './identities.ts'
 import type { Origin } from './identity-updated.ts'
 import { insertContacts, newContactIds } from './insert-contacts.ts'
 import { nameOf, personOf } from './sender.ts'
-
-type Entry = z.output<(typeof contract)['body']>['contacts'][number]
 
 export const importContacts: Handler<App, typeof contract> = async (app, { params, body }, caller) => {
   const { organizationId, traceparent } = caller
@@ -46,20 +44,6 @@ export const importContacts: Handler<App, typeof contract> = async (app, { param
   })
   if (changed.length > 0) app.tellChanged(changed)
   return { applied }
-}
-
-/** The numbers of which this is the last word; their rows are locked, in the order of their keys. */
-async function takeWords(tx: TransactionSql, entries: Entry[], { organizationId, phoneNumberId }: Origin) {
-  const rows = await tx<{ waId: string }[]>`
-    insert into synced_contacts as s (organization_id, phone_number_id, wa_id, action, at)
-    select ${organizationId}, ${phoneNumberId}, u.wa_id, u.action, u.at
-    from json_to_recordset(${JSON.stringify(entries)}::text::json) as u(wa_id text, action text, at timestamptz(3))
-    order by u.wa_id
-    on conflict (organization_id, phone_number_id, wa_id) do update set action = excluded.action, at = excluded.at
-      where s.at < excluded.at
-    returning wa_id
-  `
-  return rows.map(({ waId }) => waId)
 }
 
 /** The contacts that may be named or go, in the order of their keys, as whoever locks more than one does. */

@@ -4,17 +4,16 @@ import { once } from '@app/shared/idempotency.ts'
 import { refuseOtherTeam, teamOfAccount } from '../accounts/team-of-account.ts'
 import type { App } from '../app.ts'
 import { holdLabel } from '../labels/labels.ts'
-import { requireConversation } from './conversations.ts'
+import { lockLive } from './conversations.ts'
 
 /** Conversations do not show their labels (`message.received` does), so this is no change of theirs, and no event tells of it. */
 export const attachConversationLabel: Handler<App, typeof contract> = (app, { params, body }, caller) =>
   once(app, contract, caller, async (tx): Promise<Answer<typeof contract>> => {
     const { organizationId } = caller
-    const { id } = params
     const { label_id: labelId } = body
     const origin = { organizationId, phoneNumberId: params.phone_number_id }
     const label = await holdLabel(tx, organizationId, labelId)
-    await requireConversation(tx, origin, id)
+    const { id } = await lockLive(tx, origin, params.id)
     refuseOtherTeam(label.teamId, await teamOfAccount(tx, origin))
     await tx`
       insert into conversation_labels (organization_id, conversation_id, label_id)

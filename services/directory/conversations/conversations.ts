@@ -75,15 +75,24 @@ const windowMs = 24 * 60 * 60 * 1000
 export const windowUntil = (lastInboundAt: Date | null): string | null =>
   lastInboundAt && new Date(lastInboundAt.getTime() + windowMs).toISOString()
 
-/** Throws `resource_not_found` unless the number has the conversation. Conversations are never deleted. */
-export async function requireConversation(
+/**
+ * Locks the conversation in which one of the number goes on: itself, unless it was merged. What is asked of the one that ended
+ * is meant for where it goes on. Conversations are never deleted; throws `resource_not_found` when the number has none.
+ */
+export async function lockLive(
   tx: TransactionSql,
   { organizationId, phoneNumberId }: Pick<Origin, 'organizationId' | 'phoneNumberId'>,
   id: string,
-): Promise<void> {
-  const rows = await tx`
-    select id from conversations
-    where organization_id = ${organizationId} and phone_number_id = ${phoneNumberId} and id = ${id}
+): Promise<Pick<ConversationRow, 'id' | 'status' | 'assignedTo'>> {
+  const lock = () => tx<Pick<ConversationRow, 'id' | 'status' | 'assignedTo'>[]>`
+    select id, status, assigned_to from conversations
+    where organization_id = ${organizationId} and phone_number_id = ${phoneNumberId} and merged_into is null and id = (
+      select coalesce(merged_into, id) from conversations where organization_id = ${organizationId} and id = ${id}
+    )
+    for no key update
   `
-  if (rows.length === 0) throw notFound()
+  // One that was being merged was waited for, and says where it goes on when it is asked again.
+  const live = (await lock())[0] ?? (await lock())[0]
+  if (!live) throw notFound()
+  return live
 }

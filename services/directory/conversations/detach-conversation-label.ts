@@ -2,18 +2,18 @@ import type { Handler } from '@app/shared/contract.ts'
 import type { detachConversationLabel as contract } from '@app/shared/contracts/conversations.ts'
 import type { App } from '../app.ts'
 import { holdLabel } from '../labels/labels.ts'
-import { requireConversation } from './conversations.ts'
+import { lockLive } from './conversations.ts'
 
 export const detachConversationLabel: Handler<App, typeof contract> = async ({ sql }, { params }, caller) => {
   const { organizationId } = caller
-  const { phone_number_id: phoneNumberId, id, label_id: labelId } = params
-  await sql.begin(async (tx) => {
+  const { phone_number_id: phoneNumberId, label_id: labelId } = params
+  return sql.begin(async (tx) => {
     await holdLabel(tx, organizationId, labelId)
-    await requireConversation(tx, { organizationId, phoneNumberId }, id)
+    const { id } = await lockLive(tx, { organizationId, phoneNumberId }, params.id)
     await tx`
       delete from conversation_labels
       where organization_id = ${organizationId} and conversation_id = ${id} and label_id = ${labelId}
     `
+    return { conversation_id: id, label_id: labelId, attached: false }
   })
-  return { conversation_id: id, label_id: labelId, attached: false }
 }

@@ -3,6 +3,7 @@ import { record } from '@app/shared/events.ts'
 import { teamOfAccount } from '../accounts/team-of-account.ts'
 import type { Origin } from '../contacts/identity-updated.ts'
 import { assignedEvent } from './conversation-assigned.ts'
+import { closedEvent } from './conversation-closed.ts'
 import type { ConversationRow } from './conversations.ts'
 
 interface Row extends Pick<
@@ -15,7 +16,7 @@ interface Row extends Pick<
 /**
  * Gives a contact the conversations of others that are found to be the same person. It goes on in its own one, or else in
  * the one with the newest message, which takes over the window, the unread messages, the labels, when it has none the assignee,
- * and when it is resolved the status; the rest stay readable, and nothing more is written there. Answers the newest inbound
+ * and when it is resolved the status; the rest are resolved and stay readable, and nothing more is written there. Answers the newest inbound
  * message of them all.
  */
 export async function mergeConversations(
@@ -36,9 +37,15 @@ export async function mergeConversations(
   const [live, ...over] = open
   if (!live) return null
   await tx`
-    update conversations set contact_id = ${survivorId}, merged_into = ${live.id}, unread_count = 0, updated_at = greatest(updated_at, now())
+    update conversations set contact_id = ${survivorId}, merged_into = ${live.id}, status = 'resolved', unread_count = 0,
+      updated_at = greatest(updated_at, now())
     where organization_id = ${organizationId} and id = any(${all.map(({ id }) => id)}::text[]) and id <> ${live.id}
   `
+  const closed = over.filter((row) => row.status !== 'resolved')
+  await record(
+    tx,
+    closed.map(({ id }) => closedEvent(id, origin)),
+  )
   const assignedTo = open.find((row) => row.assignedTo !== null)?.assignedTo ?? null
   // What is unread in one that is not resolved must not hide in one that is.
   const status = open.find((row) => row.status !== 'resolved')?.status ?? live.status

@@ -56,16 +56,23 @@ const recipientOf = ({ headers, data }: Sent) => {
   }
 }
 
-/** Answers how many conversations moved forward; one that is not known, or has a newer message, is left alone. */
+/**
+ * Answers how many conversations moved forward; one that is not known, or has a newer message, is left alone. What is sent in one
+ * that was merged counts where it goes on.
+ */
 export async function noteSentMessages(sql: Sql, sent: SentMessage[]): Promise<number> {
   // Grouped, since a row can be updated once; locked in the order of their keys, so that no two calls wait for each other.
   const { count } = await sql`
     with sent as (
-      select organization_id, conversation_id, max(sent_at) as sent_at
+      select u.organization_id, v.conversation_id, max(u.sent_at) as sent_at
       from json_to_recordset(${JSON.stringify(sent)}::text::json) as u(
         organization_id text, conversation_id text, sent_at timestamptz(3))
-      group by organization_id, conversation_id
-      order by organization_id, conversation_id
+      cross join lateral (
+        select coalesce(merged_into, id) as conversation_id from conversations
+        where organization_id = u.organization_id and id = u.conversation_id limit 1
+      ) v
+      group by u.organization_id, v.conversation_id
+      order by u.organization_id, v.conversation_id
     ), locked as (
       select v.organization_id, v.id
       from sent

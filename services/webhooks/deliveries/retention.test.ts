@@ -18,8 +18,10 @@ test('a delivery that was given up is dead for as long as it is kept', async () 
   // The service's own housekeeping goes by today, so it must be over.
   const session = ownSession(sql)
   onTestFinished(() => session.end())
-  const alone = () => session`select pg_try_advisory_lock(hashtext('housekeeping webhooks')) as mine`
-  await vi.waitFor(async () => expect(await alone()).toEqual([{ mine: true }]), 10_000)
+  for (const work of ['partitions', 'sweeps']) {
+    const alone = () => session`select pg_try_advisory_lock(hashtext(${`housekeeping webhooks ${work}`})) as mine`
+    await vi.waitFor(async () => expect(await alone()).toEqual([{ mine: true }]), 10_000)
+  }
   const oldestDay = (Math.floor(Date.now() / dayMs) - 90) * dayMs
   const keepAll = async (now: number) => {
     for (const table of partitions) await keepPartitions(sql, table, now)

@@ -1,0 +1,54 @@
+import { testService, type TestService } from '@app/test/service.ts'
+import { afterAll, beforeAll, expect, test, vi } from 'vitest'
+import { consumeBatches, type Consuming } from './consume.ts'
+import { consumers, provision } from './provision.ts'
+import { streamName } from './stream.ts'
+
+let app: TestService
+beforeAll(async () => {
+  app = await testService('webhooks')
+  await provision(app.nc)
+})
+afterAll(() => app.close())
+
+const { name } = consumers.webhooksFanOut
+let seen = 0
+const start = () => consumeBatches(app, name, async (events) => void (seen += events.length))
+const until = (check: () => unknown) => vi.waitFor(check, { timeout: 25_000, interval: 25 })
+
+async function publish(count: number) {
+  for (let n = 0; n < count; n++) await app.nc.jetstream().publish('event.test.happened', '{}')
+}
+
+const missed = async () => {
+  const line = (await app.probes.metrics.metrics()).split('\n').find((each) => each.startsWith('svc_consumer_missed'))
+  return Number(line?.split(' ').at(-1))
+}
+
+async function whileRunning(work: () => Promise<unknown>) {
+  const consuming: Consuming = start()
+  await work()
+  await consuming.stop()
+}
+
+test('a consumer that comes back after events left the stream unhandled says how many', async () => {
+  const errors = vi.spyOn(app.log, 'error')
+  await publish(5)
+  await whileRunning(() => until(() => expect(seen).toBe(5)))
+  const jsm = await app.nc.jetstreamManager()
+  // All of it was handled: that it grew old is nothing.
+  await until(async () => expect((await jsm.consumers.info(streamName, name)).num_ack_pending).toBe(0))
+  await jsm.streams.purge(streamName)
+  await whileRunning(async () => {
+    await publish(1)
+    await until(() => expect(seen).toBe(6))
+  })
+  expect(await missed()).toBe(0)
+  await until(async () => expect((await jsm.consumers.info(streamName, name)).num_ack_pending).toBe(0))
+
+  await publish(9)
+  await jsm.streams.purge(streamName, { seq: 12 })
+  await whileRunning(() => until(() => expect(seen).toBe(6 + 4)))
+  expect(await missed()).toBe(5)
+  expect(errors.mock.calls.map(([line]) => line)).toEqual([{ consumer: name, missed: 5 }])
+})

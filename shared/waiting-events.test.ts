@@ -1,0 +1,61 @@
+import { setTimeout as sleep } from 'node:timers/promises'
+import { testService, type TestService } from '@app/test/service.ts'
+import { afterAll, beforeAll, expect, test, vi } from 'vitest'
+import { consumeBatches } from './consume.ts'
+import { consumers, provision } from './provision.ts'
+import { streamName } from './stream.ts'
+
+let app: TestService
+beforeAll(async () => {
+  app = await testService('webhooks')
+  await provision(app.nc)
+})
+afterAll(() => app.close())
+
+const { name } = consumers.webhooksFanOut
+const until = (check: () => unknown) => vi.waitFor(check, { timeout: 25_000, interval: 25 })
+
+test('what waits while the database is away does not come again, and is handled once when it is back', async () => {
+  const jsm = await app.nc.jetstreamManager()
+  const infoOf = () => jsm.consumers.info(streamName, name)
+  await jsm.consumers.update(streamName, name, { ack_wait: 1e9 })
+  await Promise.all(Array.from({ length: 1_000 }, () => app.nc.jetstream().publish('event.test.happened', '{}')))
+  let isAway = true
+  let handled = 0
+  const consuming = consumeBatches(app, name, (events) => {
+    if (isAway) return Promise.reject(Object.assign(new Error('the database starts up'), { code: '57P03' }))
+    handled += events.length
+    return Promise.resolve()
+  })
+  await until(async () => expect((await infoOf()).num_ack_pending).toBe(1_000))
+  // Three times the time for an ack.
+  await sleep(3_000)
+  expect((await infoOf()).num_redelivered).toBe(0)
+  isAway = false
+  await until(async () => expect((await infoOf()).num_ack_pending).toBe(0))
+  await consuming.stop()
+  expect(handled).toBe(1_000)
+})
+
+test('what came again all the same waits once', async () => {
+  const jsm = await app.nc.jetstreamManager()
+  const infoOf = () => jsm.consumers.info(streamName, name)
+  const goOn = Promise.withResolvers<void>()
+  let handled = 0
+  const consuming = consumeBatches(app, name, async (events) => {
+    await goOn.promise
+    handled += events.length
+  })
+  await Promise.all(Array.from({ length: 600 }, () => app.nc.jetstream().publish('event.test.happened', '{}')))
+  await until(async () => expect((await infoOf()).num_ack_pending).toBe(600))
+  // As an instance that is frozen for longer than the time for an ack.
+  const frozenUntil = performance.now() + 1_500
+  while (performance.now() < frozenUntil);
+  await until(async () => expect((await infoOf()).num_redelivered).toBe(600))
+  await sleep(500)
+  goOn.resolve()
+  await until(async () => expect((await infoOf()).num_ack_pending).toBe(0))
+  await consuming.stop()
+  // Those 256 that were in work are handled again, and no more than some others.
+  expect(handled).toBeLessThan(600 + 500)
+})
