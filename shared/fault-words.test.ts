@@ -20,6 +20,9 @@ const body = z.object({
     .string()
     .regex(/^[a-z]+$/)
     .optional(),
+  header: z
+    .discriminatedUnion('type', [z.object({ type: z.literal('text') }), z.object({ type: z.literal('image') })])
+    .optional(),
   pin: z
     .string()
     .regex(/^\d{6}$/, 'must be 6 digits')
@@ -50,7 +53,9 @@ test.each([
   [{ email: 'x' }, 'email: must be an e-mail address.'],
   [{ since: '2026-03-01' }, `since: ${date}.`],
   [{ since: '2026-03-01T12:00:00 02:00' }, `since: ${date}; in a URL the + of an offset is written %2B.`],
-  [{ code: '5' }, 'code: Invalid string: must match pattern /^[a-z]+$/.'],
+  [{ code: '5' }, 'code: must match /^[a-z]+$/.'],
+  [{ header: {} }, 'header.type: must be one of "text", "image".'],
+  [{ header: { type: 'x' } }, 'header.type: must be one of "text", "image".'],
   [{ pin: '5' }, 'pin: must be 6 digits.'],
   [[], 'The request body: must be an object.'],
 ])('of %j it is said that %s', (given, words) => {
@@ -79,5 +84,6 @@ const complete = {
   email: 'a@example.com',
   since: '2026-03-01T12:00:00Z',
   code: 'a',
+  header: { type: 'text' },
   pin: '123456',
 }

@@ -13,7 +13,9 @@ export function faultWords(issue: Issue): string | undefined {
     return `must be ${issue.values.length > 1 ? 'one of ' : ''}${listOf(issue.values)}`
   if (issue.code === 'too_small') return boundOf(issue.origin, issue.minimum, 'at least')
   if (issue.code === 'too_big') return boundOf(issue.origin, issue.maximum, 'at most')
-  if (issue.code === 'invalid_format') return formatOf(issue.format, issue.input)
+  if (issue.code === 'invalid_format') return formatOf(issue)
+  // What is said of a union's `type`; its input is the whole object.
+  if (issue.code === 'invalid_union' && issue.options) return `must be one of ${listOf(issue.options)}`
   return undefined
 }
 
@@ -40,8 +42,9 @@ function boundOf(origin: string, bound: number | bigint, atLeastOrMost: string) 
   return `must ${unit ? 'have' : 'be'} ${atLeastOrMost} ${bound}${(bound === 1 ? unit?.slice(0, -1) : unit) ?? ''}`
 }
 
-function formatOf(format: string, input: unknown) {
+function formatOf({ format, pattern, input }: Extract<Issue, { code: 'invalid_format' }>) {
   if (format === 'email') return 'must be an e-mail address'
+  if (format === 'regex') return `must match ${pattern}`
   if (format !== 'datetime') return undefined
   const isDecoded = typeof input === 'string' && / \d\d:?\d\d$/.test(input)
   const hint = isDecoded ? '; in a URL the + of an offset is written %2B' : ''
