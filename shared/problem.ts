@@ -57,7 +57,7 @@ export const failures = {
     'A template of this name and language exists already, or is still being deleted.',
   ),
   template_not_editable: conflict('template_not_editable', 'A template whose review is pending cannot be edited.'),
-  number_taken: conflict('phone_number_taken', 'The number is connected to another organization.'),
+  number_taken: conflict('phone_number_taken', 'The number is connected to another organization or customer.'),
   label_already_exists: conflict('label_already_exists', 'The team has a label of that name.'),
   contact_identity_conflict: conflict(
     'contact_identity_conflict',
@@ -85,7 +85,7 @@ export const failures = {
   account_restricted: invalid(422, 'account_restricted', 'The platform restricts sends from this number.'),
   marketing_opted_out: invalid(422, 'marketing_opted_out', 'The recipient opted out of marketing messages.'),
   consent_required: invalid(422, 'consent_required', 'The recipient has not consented to marketing messages.'),
-  customer_suspended: invalid(422, 'customer_suspended', 'The customer that owns the number is suspended or archived.'),
+  customer_suspended: invalid(422, 'customer_suspended', 'The customer is suspended or archived.'),
   outside_24h_window: invalid(
     422,
     'outside_24h_window',

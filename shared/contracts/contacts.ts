@@ -93,7 +93,7 @@ export const createContact = rpc({
     })
     .refine((body) => body.phone_number !== undefined || body.bsuid !== undefined, {
       path: ['phone_number'],
-      message: 'or bsuid is required',
+      message: 'this or bsuid is required',
     }),
   answer: Contact,
   errors: ['resource_not_found', 'invalid_phone_number', 'contact_identity_conflict'],

@@ -80,7 +80,7 @@ export const updateConversation = rpc({
     .object({ status: conversationStatus.optional(), assigned_to: text(1, 64).nullable().optional() })
     .refine((body) => body.status !== undefined || body.assigned_to !== undefined, {
       path: ['status'],
-      message: 'or assigned_to is required',
+      message: 'this or assigned_to is required',
     }),
   answer: Conversation,
   errors: ['resource_not_found'],

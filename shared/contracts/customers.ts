@@ -261,7 +261,7 @@ export const updateSetupLink = rpc({
   body: z
     .object({ success_redirect_url: redirectUrl, failure_redirect_url: redirectUrl })
     .refine((body) => Object.values(body).some((value) => value !== undefined), {
-      message: 'success_redirect_url or failure_redirect_url is required',
+      message: 'this or failure_redirect_url is required',
       path: ['success_redirect_url'],
     }),
   answer: SetupLink,

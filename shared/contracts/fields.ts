@@ -11,14 +11,14 @@ export const timeInput = z.iso.datetime({ offset: true }).overwrite(bounded)
 
 export const phoneNumberId = z
   .string()
-  .regex(/^\d{6,20}$/)
+  .regex(/^\d{6,20}$/, 'must be 6 to 20 digits')
   .meta({ description: 'The id of a connected number, 6 to 20 digits.', example: '106540352242922' })
 
 export const phoneParams = z.object({ phone_number_id: phoneNumberId })
 
 export const bsuid = z
   .string()
-  .regex(/^[A-Z]{2}\.[A-Za-z0-9]{1,128}$/)
+  .regex(/^[A-Z]{2}\.[A-Za-z0-9]{1,128}$/, 'must be two capitals, a dot and 1 to 128 letters and digits')
   .meta({ description: 'Business-scoped user id.', example: 'US.13491208655302741918' })
 
 /** Text that Postgres and every client can hold: no U+0000, no lone surrogate; lengths count code points. */

@@ -55,6 +55,31 @@ test('a user id is replaced, told once, and the next message is of the same cont
   expect((await number.inbound({ bsuid: 'US.2' })).contact.id).toBe(contact.id)
 })
 
+test('a user id that is replaced before any message brought it is told, with both', async () => {
+  const number = await newTold()
+  const { contact } = await number.inbound({ wa_id: ana })
+  const change = () => number.change('1', { wa_id: ana, bsuid: 'US.1' }, { wa_id: ana, bsuid: 'US.2' })
+  await change()
+  await change()
+  expect(await updatesOf(number.organizationId)).toMatchObject([
+    {
+      data: {
+        contact: { id: contact.id },
+        previous: { bsuid: 'US.1', parent_bsuid: null, phone_number: `+${ana}` },
+        current: { bsuid: 'US.2', parent_bsuid: null, phone_number: `+${ana}` },
+      },
+    },
+  ])
+})
+
+test('a user id that is told beside a number, and replaced by none, is not told', async () => {
+  const number = await newTold()
+  await number.inbound({ wa_id: ana })
+  await number.change('1', { wa_id: ana, bsuid: 'US.1' }, { wa_id: ana, bsuid: null })
+  await number.change('2', { wa_id: ana, bsuid: 'US.1' }, { wa_id: ana, bsuid: 'US.1' })
+  expect(await updatesOf(number.organizationId)).toEqual([])
+})
+
 test('what the person wrote under the new number before is open in the conversation that goes on', async () => {
   const number = await newTold()
   const before = await number.inbound({ wa_id: ana })

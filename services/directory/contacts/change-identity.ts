@@ -12,7 +12,7 @@ import { freeNumber, identitiesOf, isSameIdentity } from './identities.ts'
 import { identityUpdated, isIdentityUpdate, type Origin } from './identity-updated.ts'
 import { mergeContacts } from './merge-contacts.ts'
 import { rename } from './rename.ts'
-import { personOf, type Sender } from './sender.ts'
+import { personOf, type Profile, type Sender } from './sender.ts'
 
 type Change = z.output<(typeof contract)['body']>
 
@@ -61,6 +61,7 @@ async function write(
   const { organizationId, phoneNumberId } = origin
   const { body, sender } = change
   const after = rename(contact, body)
+  const before = knownBefore(contact, after, body)
   const left = numberLeft(body)
   const isWritten = await sql.begin(async (tx) => {
     const written = await tx`
@@ -86,13 +87,19 @@ async function write(
       values (${organizationId}, ${phoneNumberId}, ${body.id}, ${contact.id}) on conflict do nothing
     `
     if (contact.phoneNumber !== after.phoneNumber) await touchConversations(tx, organizationId, [contact.id])
-    if (isIdentityUpdate(contact, after)) await record(tx, [identityUpdated(contact.id, contact, after, origin)])
+    if (isIdentityUpdate(before, after)) await record(tx, [identityUpdated(contact.id, before, after, origin)])
     return true
   })
   if (isWritten) tellChanged([contact.id])
   relay.wake()
   return isWritten
 }
+
+/** What subscribers are told of before: the replaced user id is the platform's word where no message brought it. */
+const knownBefore = (contact: FoundContact, after: Profile, { previous }: Change): Profile => ({
+  ...contact,
+  bsuid: contact.bsuid ?? (after.bsuid && previous.bsuid),
+})
 
 const numberLeft = ({ previous, current }: Change) =>
   current.wa_id !== null && previous.wa_id !== current.wa_id ? previous.wa_id : null
