@@ -54,7 +54,10 @@ export const listAccounts = rpc({
   summary: 'List the connected numbers',
   description: 'Not paginated. `status=all` shows numbers that are not connected, too.',
   http: { method: 'GET', path: '/accounts', tag: 'Accounts' },
-  query: z.object({ status: z.enum(['connected', 'all']).optional(), customer_id: idOf('cus').optional() }),
+  query: z.object({
+    status: z.enum(['connected', 'all']).optional().meta({ description: '`connected` unless told otherwise.' }),
+    customer_id: idOf('cus').optional().meta({ description: 'Only the numbers of this customer.' }),
+  }),
   answer: Account,
   list: true,
   example: {
