@@ -14,7 +14,7 @@ export function webhooksOf(modules: object[], schemas: Schemas): Record<string, 
 const isDelivered = (contract: unknown): contract is Delivered => isEvent(contract) && contract.webhook !== undefined
 
 const postOf = ({ summary, webhook, data }: Delivered, schemas: Schemas) => ({
-  operationId: webhook.type,
+  operationId: webhook.type.replaceAll(/[._](\w)/g, (_, letter: string) => letter.toUpperCase()),
   summary,
   description: `${summary}. Verify \`X-Svc-Signature\` over the raw body before you believe it.`,
   tags: [eventsTag],
