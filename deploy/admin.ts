@@ -2,7 +2,7 @@ import { call, systemCaller } from '@app/shared/ask.ts'
 import type { Rpc } from '@app/shared/contract.ts'
 import { newId } from '@app/shared/ids.ts'
 import { Problem } from '@app/shared/problem.ts'
-import { type AdminCall, readArguments } from './admin-arguments.ts'
+import { type AdminCall, helpFor, readArguments } from './admin-arguments.ts'
 import { sentenceOf } from './command.ts'
 import { explain } from './explain.ts'
 import { countSecrets, resealSecrets } from './secrets.ts'
@@ -18,6 +18,8 @@ const timeoutMs = 25_000
 const redriveTimeoutMs = 600_000
 
 async function main(args: string[]) {
+  const help = helpFor(args)
+  if (help !== null) return console.log(help)
   const requestId = newId('req')
   try {
     console.log(JSON.stringify(await answerTo(args, requestId)))

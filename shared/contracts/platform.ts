@@ -191,6 +191,18 @@ export const updateOrganization = rpc({
   errors: ['resource_not_found'],
 })
 
+/** Newest first, a page at a time. */
+export const listOrganizations = rpc({
+  subject: 'rpc.platform.list-organizations',
+  repeatable: true,
+  summary: 'List the organizations',
+  body: z.object({
+    search: text(1, 200).optional().meta({ description: 'A piece of the name.' }),
+    after: idOf('org').optional().meta({ description: '`next_after` of the page before.' }),
+  }),
+  answer: z.object({ organizations: z.array(Organization), next_after: idOf('org').nullable() }),
+})
+
 export const createTeam = rpc({
   subject: 'rpc.platform.create-team',
   summary: 'Create a team',
