@@ -89,8 +89,11 @@ export function helpFor(args: string[]): string | null {
   if (asked.length === args.length && args.length > 0) return null
   const about = usages().filter((usage) => `${usage} `.startsWith(asked.slice(0, 2).join(' ')))
   const shown = about.length > 0 ? about : usages()
-  return `Usage: npm run admin -- COMMAND\n\n${shown.map((usage) => `  ${usage}`).join('\n')}\n\n${moreHelp}`
+  return `Usage: npm run admin -- COMMAND\n\n${shown.map(wrapped).join('\n')}\n\n${moreHelp}`
 }
+
+/** Options that may be left out begin a new line, where one would be too long. */
+const wrapped = (usage: string) => `  ${usage.replaceAll(/(.{72,}?) (?=\[--)/g, '$1\n      ')}`
 
 const helpOptions = new Set(['--help', '-h'])
 

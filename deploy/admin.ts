@@ -3,7 +3,7 @@ import type { Rpc } from '@app/shared/contract.ts'
 import { newId } from '@app/shared/ids.ts'
 import { Problem } from '@app/shared/problem.ts'
 import { type AdminCall, helpFor, readArguments } from './admin-arguments.ts'
-import { sentenceOf } from './command.ts'
+import { runAndEnd, sentenceOf } from './command.ts'
 import { explain } from './explain.ts'
 import { countSecrets, resealSecrets } from './secrets.ts'
 import { type Bus, withBus } from './stack/bus.ts'
@@ -70,4 +70,4 @@ function errorOf(err: unknown, requestId: string) {
   return { type: 'invalid_request_error', code: 'command_failed', message: sentenceOf(err), request_id: requestId }
 }
 
-await main(process.argv.slice(2))
+await runAndEnd(() => main(process.argv.slice(2)))
