@@ -1,6 +1,6 @@
 import { createKey, updateOrganization } from '@app/shared/contracts/platform.ts'
 import { expect, test } from 'vitest'
-import { readArguments } from './admin-arguments.ts'
+import { helpFor, readArguments } from './admin-arguments.ts'
 
 const read = (line: string) => readArguments(line.split(' '))
 
@@ -38,11 +38,22 @@ test('refuses an option that is given twice, instead of forgetting one', () => {
   )
 })
 
-test('refuses a command that it does not know, and lists those that it does', () => {
+test('refuses a command that it does not know, and names those of its noun, or the way to all', () => {
   expect(() => read('key delete key_1')).toThrow(
-    /Unknown command "key delete"(.|\n)*key revoke ID(.|\n)*secrets reseal/,
+    /Unknown command "key delete". Known are: key create (.*); key revoke ID$/,
   )
-  expect(() => readArguments([])).toThrow('Unknown command ""')
+  expect(() => read('explain')).toThrow('Known are: explain ID')
+  expect(() => read('keys revoke key_1')).toThrow('Unknown command "keys revoke". `npm run admin -- help` lists all.')
+})
+
+test('help is text: of all commands, of a noun, of one command', () => {
+  for (const asked of [[], ['help'], ['--help'], ['-h'], ['nonsense', '--help']])
+    expect(helpFor(asked)).toMatch(/  organization create (.|\n)*  key revoke ID\n(.|\n)*  secrets reseal\n/)
+  const lines = (line: string) => helpFor(line.split(' '))?.match(/^  .*/gm)
+  expect(lines('key --help')).toHaveLength(3)
+  expect(lines('help key')).toHaveLength(3)
+  expect(lines('key revoke --help')).toEqual(['  key revoke ID'])
+  expect(helpFor(['key', 'revoke', 'key_1'])).toBeNull()
 })
 
 test('refuses an id too few or too many', () => {

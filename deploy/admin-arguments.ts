@@ -14,10 +14,7 @@ export function readArguments(args: string[]): AdminCall {
   const [noun = '', verb = '', ...rest] = args
   const words = `${noun} ${verb}`
   const command = commands[words]
-  if (!command)
-    throw new Error(
-      `Unknown command "${words.trim()}". Commands:\n${usageOfAll()}\n  explain ID\n  secrets count\n  secrets reseal`,
-    )
+  if (!command) throw new Error(`Unknown command "${words.trim()}". ${knownOf(noun)}`)
   const usage = `Usage: ${usageOf(words, command)}`
   const { values, positionals } = parse(rest, command, usage)
   const missing = Object.entries(command.options).filter(([name, { required }]) => required && !values[name])
@@ -81,10 +78,32 @@ function put(target: Record<string, unknown>, [field = '', ...inner]: string[], 
   }
 }
 
-const usageOfAll = () =>
-  Object.entries(commands)
-    .map(([words, command]) => `  ${usageOf(words, command)}`)
-    .join('\n')
+/** Those that are more than one question. */
+const otherUsages = ['explain ID', 'secrets count', 'secrets reseal']
+
+const usages = () => [...Object.entries(commands).map(([words, command]) => usageOf(words, command)), ...otherUsages]
+
+/** What a person who asks for help is shown: all commands, or those of the words that stand before it. */
+export function helpFor(args: string[]): string | null {
+  const asked = (args[0] === 'help' ? args.slice(1) : args).filter((word) => !helpOptions.has(word))
+  if (asked.length === args.length && args.length > 0) return null
+  const about = usages().filter((usage) => `${usage} `.startsWith(asked.slice(0, 2).join(' ')))
+  const shown = about.length > 0 ? about : usages()
+  return `Usage: npm run admin -- COMMAND\n\n${shown.map(wrapped).join('\n')}\n\n${moreHelp}`
+}
+
+/** Options that may be left out begin a new line, where one would be too long. */
+const wrapped = (usage: string) => `  ${usage.replaceAll(/(.{72,}?) (?=\[--)/g, '$1\n      ')}`
+
+const helpOptions = new Set(['--help', '-h'])
+
+const moreHelp = 'Each answers with one JSON object; what the options mean: docs/running.md#administration.'
+
+/** The commands of a noun, or the way to all of them. */
+function knownOf(noun: string) {
+  const own = usages().filter((usage) => usage.split(' ')[0] === noun)
+  return own.length > 0 ? `Known are: ${own.join('; ')}` : '`npm run admin -- help` lists all.'
+}
 
 function usageOf(words: string, { operand, options }: Command) {
   const parts = Object.entries(options).map(([name, { required }]) => (required ? `--${name} …` : `[--${name} …]`))

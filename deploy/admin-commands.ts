@@ -11,6 +11,7 @@ import {
   createOrganization,
   createTeam,
   listKeys,
+  listOrganizations,
   redriveEvents,
   revokeKey,
   updateOrganization,
@@ -61,6 +62,10 @@ export const commands: Record<string, Command> = {
     contract: updateOrganization,
     operand: 'organization_id',
     options: { name: { field: 'name' }, ...organizationOptions },
+  },
+  'organization list': {
+    contract: listOrganizations,
+    options: { search: { field: 'search' }, after: { field: 'after' } },
   },
   'team create': {
     contract: createTeam,

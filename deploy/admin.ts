@@ -2,8 +2,8 @@ import { call, systemCaller } from '@app/shared/ask.ts'
 import type { Rpc } from '@app/shared/contract.ts'
 import { newId } from '@app/shared/ids.ts'
 import { Problem } from '@app/shared/problem.ts'
-import { type AdminCall, readArguments } from './admin-arguments.ts'
-import { sentenceOf } from './command.ts'
+import { type AdminCall, helpFor, readArguments } from './admin-arguments.ts'
+import { runAndEnd, sentenceOf } from './command.ts'
 import { explain } from './explain.ts'
 import { countSecrets, resealSecrets } from './secrets.ts'
 import { type Bus, withBus } from './stack/bus.ts'
@@ -18,6 +18,8 @@ const timeoutMs = 25_000
 const redriveTimeoutMs = 600_000
 
 async function main(args: string[]) {
+  const help = helpFor(args)
+  if (help !== null) return console.log(help)
   const requestId = newId('req')
   try {
     console.log(JSON.stringify(await answerTo(args, requestId)))
@@ -68,4 +70,4 @@ function errorOf(err: unknown, requestId: string) {
   return { type: 'invalid_request_error', code: 'command_failed', message: sentenceOf(err), request_id: requestId }
 }
 
-await main(process.argv.slice(2))
+await runAndEnd(() => main(process.argv.slice(2)))

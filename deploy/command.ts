@@ -10,6 +10,14 @@ export async function runCommand(main: () => Promise<void>): Promise<void> {
   }
 }
 
+/** The same, and the process ends: the client of NATS never lets go of a server that took its connection and said nothing. */
+export async function runAndEnd(main: () => Promise<void>): Promise<never> {
+  await runCommand(main)
+  // Where pipes are not written at once, what was said before is written by then.
+  await new Promise<void>((resolve) => void process.stdout.write('', () => resolve()))
+  process.exit()
+}
+
 export function sentenceOf(err: unknown): string {
   if (!(err instanceof Error)) return String(err)
   // A refused connection to a name with several addresses has no message of its own, only a code.

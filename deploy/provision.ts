@@ -1,7 +1,7 @@
 import { setTimeout as sleep } from 'node:timers/promises'
 import { provision } from '@app/shared/provision.ts'
 import { ErrorCode, NatsError } from 'nats'
-import { runCommand } from './command.ts'
+import { runAndEnd } from './command.ts'
 import { type BusPlace, withBus } from './stack/bus.ts'
 import { readCopies } from './stack/options.ts'
 
@@ -40,4 +40,4 @@ async function main() {
   console.log('Streams and consumers are there.')
 }
 
-if (import.meta.main) await runCommand(main)
+if (import.meta.main) await runAndEnd(main)

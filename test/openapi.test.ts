@@ -11,6 +11,7 @@ import spectralRulesets from '@stoplight/spectral-rulesets'
 import { Ajv2020 } from 'ajv/dist/2020.js'
 import formats from 'ajv-formats'
 import { describe, expect, inject, test } from 'vitest'
+import { pages } from './docs/pages.ts'
 
 const file = join(import.meta.dirname, '../docs/openapi.json')
 
@@ -30,6 +31,7 @@ interface Operation {
   responses: Record<string, Response>
 }
 interface Document {
+  webhooks: Record<string, { post: Required<Pick<Operation, 'operationId' | 'requestBody'>> }>
   paths: Record<string, Record<string, Operation>>
   components: { responses: Record<string, Response>; schemas: Record<string, { enum?: string[] }> }
 }
@@ -100,6 +102,22 @@ test.each(operations.filter(({ security }) => security === undefined))(
     }
   },
 )
+
+test('every event that can be selected is described as a webhook', () => {
+  const described = new Set(Object.keys(made.webhooks))
+  expect(new Set(made.components.schemas['EventType']?.enum).difference(described)).toEqual(new Set())
+})
+
+/** They are held against what a subscriber gets (`journeys/docs.test.ts`). */
+const shownWebhooks = pages()
+  .flatMap(({ snippets }) => snippets)
+  .flatMap(({ webhook, code }) => (webhook === null ? [] : [{ webhook, code }]))
+
+test.each(shownWebhooks)('$webhook: what the pages show of it fits its schema', ({ webhook, code }) => {
+  const contents = Object.values(made.webhooks[webhook]?.post.requestBody.content ?? {})
+  expect(contents).toHaveLength(1)
+  for (const content of contents) expect(faultsOf(content, JSON.parse(code))).toEqual([])
+})
 
 test('every code of the failures table is listed', () => {
   const codes = Object.values(failures).map(({ code }) => code)

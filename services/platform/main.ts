@@ -40,6 +40,7 @@ import { sealedCodes, sweepOnboardings } from './onboarding/onboardings.ts'
 import { startResuming } from './onboarding/resume-onboardings.ts'
 import { createOrganization } from './organizations/create-organization.ts'
 import { getMe } from './organizations/get-me.ts'
+import { listOrganizations } from './organizations/list-organizations.ts'
 import { rateTiers } from './organizations/rate-tiers.ts'
 import { updateOrganization } from './organizations/update-organization.ts'
 import { registerNumber } from './registration/register-number.ts'
@@ -91,6 +92,7 @@ const serving = await serve(app, contracts, {
   recordCallBatch,
   createOrganization,
   updateOrganization,
+  listOrganizations,
   createTeam,
   listTeams,
   createMember,

@@ -64,10 +64,10 @@ export const listContacts = rpc({
   params: phoneParams,
   query: z.object({
     ...pageQuery,
-    phone_number: z.string().min(1).max(40).optional(),
+    phone_number: z.string().min(1).max(40).optional().meta({ description: 'The whole number, with or without `+`.' }),
     bsuid: bsuid.optional(),
-    search: text(1, 200).optional(),
-    label_id: idOf('lbl').optional(),
+    search: text(1, 200).optional().meta({ description: 'A piece of name, e-mail, username or number.' }),
+    label_id: idOf('lbl').optional().meta({ description: 'Only contacts that have this label.' }),
   }),
   answer: Contact,
   list: true,

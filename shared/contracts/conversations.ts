@@ -50,8 +50,10 @@ export const listConversations = rpc({
   query: z.object({
     ...pageQuery,
     status: conversationStatus.optional(),
-    contact_id: idOf('ctc').optional(),
-    updated_since: timeInput.optional(),
+    contact_id: idOf('ctc').optional().meta({ description: 'The conversation of this contact.' }),
+    updated_since: timeInput.optional().meta({
+      description: 'Only what changed after this moment, and in another order: for keeping a copy up to date.',
+    }),
   }),
   answer: Conversation,
   list: true,

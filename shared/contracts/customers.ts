@@ -112,7 +112,7 @@ export const listCustomers = rpc({
     ...pageQuery,
     status: customerStatus.optional(),
     team_id: idOf('team').optional(),
-    search: text(1, 200).optional(),
+    search: text(1, 200).optional().meta({ description: 'A piece of name or e-mail.' }),
   }),
   answer: Customer,
   list: true,

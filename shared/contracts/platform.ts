@@ -54,7 +54,10 @@ export const listAccounts = rpc({
   summary: 'List the connected numbers',
   description: 'Not paginated. `status=all` shows numbers that are not connected, too.',
   http: { method: 'GET', path: '/accounts', tag: 'Accounts' },
-  query: z.object({ status: z.enum(['connected', 'all']).optional(), customer_id: idOf('cus').optional() }),
+  query: z.object({
+    status: z.enum(['connected', 'all']).optional().meta({ description: '`connected` unless told otherwise.' }),
+    customer_id: idOf('cus').optional().meta({ description: 'Only the numbers of this customer.' }),
+  }),
   answer: Account,
   list: true,
   example: {
@@ -186,6 +189,18 @@ export const updateOrganization = rpc({
   body: organizationFields.partial().extend({ organization_id: idOf('org') }),
   answer: Organization,
   errors: ['resource_not_found'],
+})
+
+/** Newest first, a page at a time. */
+export const listOrganizations = rpc({
+  subject: 'rpc.platform.list-organizations',
+  repeatable: true,
+  summary: 'List the organizations',
+  body: z.object({
+    search: text(1, 200).optional().meta({ description: 'A piece of the name.' }),
+    after: idOf('org').optional().meta({ description: '`next_after` of the page before.' }),
+  }),
+  answer: z.object({ organizations: z.array(Organization), next_after: idOf('org').nullable() }),
 })
 
 export const createTeam = rpc({

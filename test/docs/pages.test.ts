@@ -106,6 +106,15 @@ test('what is not run says why, and is counted', () => {
   ])
 })
 
+test('the files that CONTRIBUTING.md names are there', () => {
+  const { text } = readPage('CONTRIBUTING.md')
+  const named = [...text.matchAll(/`((?:shared|services|deploy|docs|test)\/[\w./-]+\.\w+)`/g)].map(
+    ([, path = '']) => path,
+  )
+  expect(named.length).toBeGreaterThan(10)
+  expect(named.filter((path) => !isThere(path))).toEqual([])
+})
+
 test('the list of events is that of the interface', () => {
   const { text } = readPage('docs/receiving.md')
   const [, list = ''] = text.split('## Every event')

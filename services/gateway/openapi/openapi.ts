@@ -5,6 +5,7 @@ import { operationOf } from './operation.ts'
 import { apiKey, idempotencyKey, ifNoneMatch } from './parameters.ts'
 import { generalResponses } from './responses.ts'
 import { createSchemas, errorSchemas } from './schemas.ts'
+import { eventsTag, webhooksOf } from './webhooks.ts'
 
 /** A contract with the name under which its module exports it. */
 interface Endpoint {
@@ -25,14 +26,19 @@ export function openapi(modules: object[], publicUrl: string): object {
     const operations = (paths[http.path] ??= {})
     operations[http.method.toLowerCase()] = operationOf(name, contract, http, schemas)
   }
+  const webhooks = webhooksOf(modules, schemas)
   const tags = new Set(['Meta', ...endpoints.map(({ http }) => http.tag)])
   return {
     openapi: '3.1.0',
     info: infoOf(publicUrl),
     servers: [{ url: new URL('/v1', publicUrl).href, description: 'This installation' }],
-    tags: [...tags].map((name) => ({ name, description: `Endpoints of the group ${name}.` })),
+    tags: [
+      ...[...tags].map((name) => ({ name, description: `Endpoints of the group ${name}.` })),
+      { name: eventsTag, description: 'What is POSTed to the URL of a webhook subscription.' },
+    ],
     security: [{ apiKey: [] }],
     paths,
+    webhooks,
     components: {
       securitySchemes: { apiKey },
       parameters: { IdempotencyKey: idempotencyKey, IfNoneMatch: ifNoneMatch },

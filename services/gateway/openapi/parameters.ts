@@ -36,12 +36,15 @@ export function parametersOf({ params, query }: Rpc, { method, etag }: Http, sch
   ]
 }
 
+/** A query carries text; what is a number to those who write it is described as one, for clients made of the description. */
+const numbers: Record<string, object> = { limit: { type: 'integer', minimum: 1, maximum: 100, default: 25 } }
+
 function placed(place: 'path' | 'query', { properties = {}, required = [] }: ReturnType<Schemas['of']>) {
   return Object.entries(properties).map(([name, { description, ...schema }]) => ({
     name,
     in: place,
     required: required.includes(name),
     ...(description && { description }),
-    schema,
+    schema: numbers[name] ?? schema,
   }))
 }

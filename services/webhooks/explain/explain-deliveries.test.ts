@@ -32,3 +32,19 @@ test('a delivery whose attempt is under way is told as that, and not as one that
     expect(await told()).toEqual(['message.received is to be delivered', 'attempt 1 to deliver it: 500', 'is failed']),
   )
 })
+
+test('a delivery that waits for an endpoint that fails says so', async () => {
+  receiver.respondWith(answer(500))
+  await webhooks.subscribe({ url: receiver.url, events: ['message.sent'] })
+  for (let n = 0; n < 6; n++) await webhooks.emit({ type: 'message.sent' })
+  const told = async () => {
+    const deliveries = await webhooks.deliveries()
+    const asked = deliveries.map(({ id }) => webhooks.ask(explainDelivery, { body: { id } }))
+    return (await Promise.all(asked)).map(({ history }) => history.at(-1)?.what)
+  }
+  await until(async () =>
+    expect(await told()).toContainEqual(
+      expect.stringMatching(/^is \w+, and its endpoint rests: it has failed \d+ times in a row$/),
+    ),
+  )
+})

@@ -4,6 +4,7 @@ import type { Sql } from '@app/shared/database.ts'
 import { timeOf } from '@app/shared/ids.ts'
 import { notFound } from '@app/shared/problem.ts'
 import type { App } from '../app.ts'
+import { breakerFailures } from '../attempts/lane-health.ts'
 import { deliveryColumns, type DeliveryRow, lastAttempt } from '../deliveries/deliveries.ts'
 
 export const explainDelivery: Handler<App, typeof one> = async ({ sql }, { body: { id } }) => {
@@ -26,12 +27,14 @@ interface Standing extends DeliveryRow {
   begunAt: Date | null
   laneDueAt: Date | null
   pacedUntil: Date | null
+  /** Of its endpoint, in a row. */
+  failures: number | null
 }
 
 async function historyOf(sql: Sql, only: ReturnType<Sql>): Promise<Moment[]> {
   const deliveries = await sql<Standing[]>`
     select ${deliveryColumns(sql)}, s.url, s.status as subscription_status, o.due_at, o.begun_at, l.due_at as lane_due_at,
-      nullif(l.paced_until, '-infinity') as paced_until
+      nullif(l.paced_until, '-infinity') as paced_until, l.failures
     from deliveries d
     left join due_deliveries o on o.id = d.id
     left join dead_deliveries x on x.id = d.id
@@ -101,9 +104,11 @@ function standingOf(delivery: Standing): Moment {
   }
 }
 
-function waitsFor({ status, subscriptionStatus, begunAt, attemptCount }: Standing) {
+function waitsFor({ status, subscriptionStatus, begunAt, attemptCount, failures, pacedUntil }: Standing) {
   if (begunAt) return `is being delivered: attempt ${attemptCount}`
-  return subscriptionStatus === 'active'
-    ? `is ${status}`
-    : `is held: its subscription is ${subscriptionStatus ?? 'deleted'}`
+  if (subscriptionStatus !== 'active') return `is held: its subscription is ${subscriptionStatus ?? 'deleted'}`
+  if (pacedUntil === null || pacedUntil < new Date()) return `is ${status}`
+  return (failures ?? 0) >= breakerFailures
+    ? `is ${status}, and its endpoint rests: it has failed ${failures} times in a row`
+    : `is ${status}, and its endpoint rests, as it has asked for`
 }
