@@ -197,7 +197,7 @@ const TemplateComponent = z
       'voice_call',
     ]).optional(),
     index: z
-      .union([z.int().min(0).max(9), z.string().regex(/^\d$/)])
+      .union([z.int().min(0).max(9), z.string().regex(/^\d$/)], 'must be 0 to 9')
       .transform(String)
       .optional(),
     parameters: z.array(TemplateParameter).max(64).optional(),
