@@ -270,6 +270,15 @@ describe('refusals wear the envelope', () => {
     },
   )
 
+  test('a compressed body is a 415 that says so, and no broken JSON', async () => {
+    const headers = { 'content-type': 'application/json', 'content-encoding': 'gzip' }
+    const answer = await gateway.ask('/v1/bytes', { key, body: 'x', headers })
+    expect([answer.status, answer.json().error]).toMatchObject([
+      415,
+      { code: 'unsupported_media_type', message: 'Send the body without a Content-Encoding.' },
+    ])
+  })
+
   test('a URL over 8 KiB is a 414, and a 401 without a key', async () => {
     const path = `/v1/me?${'x'.repeat(9_000)}`
     const answer = await gateway.ask(path, { key })
