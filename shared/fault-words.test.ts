@@ -1,89 +1,76 @@
 import { expect, test } from 'vitest'
 import { z } from 'zod'
-import { timeInput } from './contracts/fields.ts'
-import { faultWords } from './fault-words.ts'
+import { inOurWords } from './fault-words.ts'
 import { faultOf } from './faults.ts'
 
-const body = z.object({
-  name: z.string().min(1).max(3).optional(),
-  to: z.string().default('x'),
-  count: z.int().min(1).max(5).optional(),
-  price: z.number().optional(),
-  is_dry: z.boolean().optional(),
-  tags: z.array(z.string()).min(1).max(2).optional(),
-  metadata: z.record(z.string(), z.unknown()).optional(),
-  status: z.enum(['open', 'resolved']).optional(),
-  product: z.literal('chat').optional(),
-  email: z.email().optional(),
-  since: timeInput.optional(),
-  code: z
-    .string()
-    .regex(/^[a-z]+$/)
-    .optional(),
-  header: z
-    .discriminatedUnion('type', [z.object({ type: z.literal('text') }), z.object({ type: z.literal('image') })])
-    .optional(),
-  pin: z
-    .string()
-    .regex(/^\d{6}$/, 'must be 6 digits')
-    .optional(),
-})
+const schema = z
+  .object({
+    product: z.literal('chat'),
+    name: z.string().min(2),
+    short: z.string().max(1),
+    size: z.int().min(1).max(720),
+    on: z.boolean(),
+    buttons: z.array(z.string()).min(1).max(3),
+    color: z.enum(['gray', 'red']),
+    at: z.iso.datetime({ offset: true }),
+    email: z.email(),
+    code: z.string().regex(/^[A-Z]{3}$/),
+    pin: z.string().regex(/^\d{6}$/, 'must be 6 digits'),
+    header: z.discriminatedUnion('type', [
+      z.object({ type: z.literal('text') }),
+      z.object({ type: z.literal('image'), image: z.object({ id: z.string() }) }),
+    ]),
+    language: z.union([
+      z.string().min(2),
+      z.object({ code: z.string(), policy: z.literal('deterministic').optional() }),
+    ]),
+  })
+  .partial()
 
-const date = 'must be an ISO 8601 date-time with its offset, such as 2026-03-01T12:00:00Z'
+function saidOf(value: unknown, of: z.ZodType = schema) {
+  const { error } = of.safeParse(value, inOurWords)
+  return error && faultOf(error, 'body').message
+}
 
 test.each([
-  [{ name: 5 }, 'name: must be a string.'],
-  [{ name: null }, 'name: must be a string.'],
-  [{ name: ['a', 'b'] }, 'name: must be a string, not a list.'],
-  [{ name: '' }, 'name: must have at least 1 character.'],
-  [{ name: 'abcd' }, 'name: must have at most 3 characters.'],
-  [{ count: '5' }, 'count: must be a number.'],
-  [{ count: 1.5 }, 'count: must be a whole number.'],
-  [{ count: 0 }, 'count: must be at least 1.'],
-  [{ count: 6 }, 'count: must be at most 5.'],
-  [{ price: '5' }, 'price: must be a number.'],
-  [{ is_dry: 'true' }, 'is_dry: must be true or false.'],
-  [{ tags: 'a' }, 'tags: must be a list.'],
-  [{ tags: [] }, 'tags: must have at least 1 item.'],
-  [{ tags: ['a', 'b', 'c'] }, 'tags: must have at most 2 items.'],
-  [{ tags: ['a', 5] }, 'tags[1]: must be a string.'],
-  [{ metadata: [] }, 'metadata: must be an object.'],
-  [{ status: 'x' }, 'status: must be one of "open", "resolved".'],
-  [{ product: 'x' }, 'product: must be "chat".'],
-  [{ email: 'x' }, 'email: must be an e-mail address.'],
-  [{ since: '2026-03-01' }, `since: ${date}.`],
-  [{ since: '2026-03-01T12:00:00 02:00' }, `since: ${date}; in a URL the + of an offset is written %2B.`],
-  [{ code: '5' }, 'code: must match /^[a-z]+$/.'],
-  [{ header: {} }, 'header.type: must be one of "text", "image".'],
-  [{ header: { type: 'x' } }, 'header.type: must be one of "text", "image".'],
-  [{ pin: '5' }, 'pin: must be 6 digits.'],
-  [[], 'The request body: must be an object.'],
-])('of %j it is said that %s', (given, words) => {
-  const { error } = body.safeParse(given, { error: faultWords })
-  expect(error && faultOf(error, 'body').message).toBe(words)
+  [{ product: 'whatsapp' }, 'product: must be "chat".'],
+  [{ name: 5 }, 'name: must be a string, not a number.'],
+  [{ name: null }, 'name: must be a string, not null.'],
+  [{ name: 'a' }, 'name: must have at least 2 characters.'],
+  [{ short: 'ab' }, 'short: must have at most 1 character.'],
+  [{ size: 0 }, 'size: must be at least 1.'],
+  [{ size: 721 }, 'size: must be at most 720.'],
+  [{ size: 1.5 }, 'size: must be a whole number.'],
+  [{ on: 'true' }, 'on: must be true or false, not a string.'],
+  [{ buttons: {} }, 'buttons: must be an array, not an object.'],
+  [{ buttons: [] }, 'buttons: must have at least 1 item.'],
+  [{ buttons: ['a', 'b', 'c', 'd'] }, 'buttons: must have at most 3 items.'],
+  [{ color: 'mauve' }, 'color: must be one of gray, red.'],
+  [{ at: '2026-03-01' }, 'at: must be an ISO 8601 date-time with an offset, such as 2026-03-01T12:00:00Z.'],
+  [
+    { at: '2026-03-01T12:00:00 02:00' },
+    'at: must be an ISO 8601 date-time with an offset, such as 2026-03-01T12:00:00Z: write its + as %2B in a URL.',
+  ],
+  [{ email: 'nobody' }, 'email: must be an e-mail address.'],
+  [{ code: 'eur' }, 'code: must match /^[A-Z]{3}$/.'],
+  [{ pin: '1' }, 'pin: must be 6 digits.'],
+  [{ header: { type: 'audio' } }, 'header.type: must be one of text, image.'],
+  [{ header: {} }, 'header.type: must be one of text, image.'],
+  [{ header: { type: 'image' } }, 'header.image: is required.'],
+  [{ language: 5 }, 'language: must be a string or an object.'],
+  [{ language: 'e' }, 'language: must have at least 2 characters.'],
+  [{ language: {} }, 'language.code: is required.'],
+  [{ language: { code: 'en', policy: 'fallback' } }, 'language.policy: must be "deterministic".'],
+  [[], 'The request body: must be an object, not an array.'],
+])('of %j it says %s', (value, said) => {
+  expect(saidOf(value)).toBe(said)
 })
 
-test.each(['name', 'count', 'is_dry', 'tags', 'metadata', 'status', 'product', 'since'] as const)(
-  'of an absent %s it is said that it is required',
-  (field) => {
-    const { error } = body.required().safeParse({ ...complete, [field]: undefined }, { error: faultWords })
-    expect(error && faultOf(error, 'body').message).toBe(`${field}: is required.`)
-  },
-)
-
-const complete = {
-  name: 'a',
-  to: 'b',
-  count: 1,
-  price: 1,
-  is_dry: true,
-  tags: ['a'],
-  metadata: {},
-  status: 'open',
-  product: 'chat',
-  email: 'a@example.com',
-  since: '2026-03-01T12:00:00Z',
-  code: 'a',
-  header: { type: 'text' },
-  pin: '123456',
-}
+test.each([
+  [z.literal('chat'), 'field: is required, and must be "chat".'],
+  [z.string().min(2), 'field: is required.'],
+  [z.enum(['gray', 'red']), 'field: is required, and must be one of gray, red.'],
+  [schema.shape.language.unwrap(), 'field: is required, and must be a string or an object.'],
+])('what is absent is called so', (field, said) => {
+  expect(saidOf({}, z.object({ field }))).toBe(said)
+})

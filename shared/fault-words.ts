@@ -1,52 +1,88 @@
 import type { z } from 'zod'
 
-type Issue = z.core.$ZodRawIssue
-
-/**
- * What is wrong with a field, in words that follow its name: schemas give them to callers who know JSON, not the library
- * that checks it. Undefined leaves the library's own words.
- */
-export function faultWords(issue: Issue): string | undefined {
-  if (issue.input === undefined) return 'is required'
-  if (issue.code === 'invalid_type') return kindOf(issue.expected, issue.input)
-  if (issue.code === 'invalid_value')
-    return `must be ${issue.values.length > 1 ? 'one of ' : ''}${listOf(issue.values)}`
-  if (issue.code === 'too_small') return boundOf(issue.origin, issue.minimum, 'at least')
-  if (issue.code === 'too_big') return boundOf(issue.origin, issue.maximum, 'at most')
-  if (issue.code === 'invalid_format') return formatOf(issue)
-  // What is said of a union's `type`; its input is the whole object.
-  if (issue.code === 'invalid_union' && issue.options) return `must be one of ${listOf(issue.options)}`
-  return undefined
+/** What is wrong with a field, as words that follow its name. */
+const faultWords: z.core.$ZodErrorMap = (issue) => {
+  const words = wordsOf(issue)
+  // Those who ask know what JSON is, and not what JavaScript calls absent.
+  if (issue.input !== undefined) return words
+  return issue.code === 'invalid_type' || words === undefined ? 'is required' : `is required, and ${words}`
 }
 
-/** A query parameter that is given twice comes as a list. */
-const kindOf = (expected: string, input: unknown) =>
-  kinds[expected] && `must be ${kinds[expected]}${Array.isArray(input) && expected === 'string' ? ', not a list' : ''}`
+function wordsOf(issue: z.core.$ZodRawIssue): string | undefined {
+  switch (issue.code) {
+    case 'invalid_type':
+      return `must be ${kinds[issue.expected] ?? issue.expected}${notAs(issue.input, issue.expected)}`
+    case 'invalid_value':
+      return oneOf(issue.values)
+    case 'invalid_union':
+      return Array.isArray(issue['options']) ? oneOf(issue['options']) : eitherOf(issue.errors)
+    case 'too_small':
+      return bound(issue, issue.inclusive === false ? 'more than' : 'at least', issue.minimum)
+    case 'too_big':
+      return bound(issue, issue.inclusive === false ? 'less than' : 'at most', issue.maximum)
+    case 'invalid_format':
+      return formatWords(issue)
+    case 'custom':
+    case 'not_multiple_of':
+    case 'unrecognized_keys':
+    case 'invalid_key':
+    case 'invalid_element':
+      return undefined
+  }
+}
 
 const kinds: Record<string, string> = {
   string: 'a string',
   number: 'a number',
   int: 'a whole number',
   boolean: 'true or false',
-  array: 'a list',
+  array: 'an array',
   object: 'an object',
   record: 'an object',
 }
 
-const listOf = (values: readonly unknown[]) => values.map((value) => JSON.stringify(value)).join(', ')
+const notAs = (input: unknown, expected: string) =>
+  typeof input === 'number' && expected === 'int' ? '' : `, not ${kindOf(input)}`
 
-const units: Record<string, string> = { string: ' characters', array: ' items' }
+function kindOf(input: unknown): string {
+  if (input === null) return 'null'
+  if (Array.isArray(input)) return 'an array'
+  return (typeof input === 'boolean' ? String(input) : kinds[typeof input]) ?? typeof input
+}
 
-function boundOf(origin: string, bound: number | bigint, atLeastOrMost: string) {
+const oneOf = (values: readonly unknown[]) =>
+  values.length === 1 ? `must be ${JSON.stringify(values[0])}` : `must be one of ${values.join(', ')}`
+
+/** Of a union whose kinds differ, such as a word or an object. */
+function eitherOf(errors: readonly z.core.$ZodIssue[][]): string | undefined {
+  const named = errors.flatMap(([first]) => (first?.code === 'invalid_type' ? [kinds[first.expected]] : []))
+  const kept = [...new Set(named.filter((kind) => kind !== undefined))]
+  return kept.length === 0 ? undefined : `must be ${kept.join(' or ')}`
+}
+
+const units: Record<string, string> = { string: 'character', array: 'item' }
+
+function bound({ origin }: { origin: string }, word: string, limit: number | bigint): string {
   const unit = units[origin]
-  return `must ${unit ? 'have' : 'be'} ${atLeastOrMost} ${bound}${(bound === 1 ? unit?.slice(0, -1) : unit) ?? ''}`
+  return unit === undefined ? `must be ${word} ${limit}` : `must have ${word} ${limit} ${unit}${limit === 1 ? '' : 's'}`
 }
 
-function formatOf({ format, pattern, input }: Extract<Issue, { code: 'invalid_format' }>) {
-  if (format === 'email') return 'must be an e-mail address'
-  if (format === 'regex') return `must match ${pattern}`
-  if (format !== 'datetime') return undefined
-  const isDecoded = typeof input === 'string' && / \d\d:?\d\d$/.test(input)
-  const hint = isDecoded ? '; in a URL the + of an offset is written %2B' : ''
-  return `must be an ISO 8601 date-time with its offset, such as 2026-03-01T12:00:00Z${hint}`
+function formatWords({ format, pattern, input }: { format: string; pattern?: string | undefined; input?: unknown }) {
+  switch (format) {
+    case 'datetime':
+      return `must be an ISO 8601 date-time with an offset, such as 2026-03-01T12:00:00Z${plusLost(input)}`
+    case 'email':
+      return 'must be an e-mail address'
+    case 'regex':
+      return `must match ${pattern ?? 'its pattern'}`
+    default:
+      return undefined
+  }
 }
+
+/** A `+` in a query is read as a blank unless it is escaped, which is easily forgotten. */
+const plusLost = (input: unknown) =>
+  typeof input === 'string' && / \d\d:?\d\d$/.test(input) ? ': write its + as %2B in a URL' : ''
+
+/** For `safeParse`: what callers are told. A schema that has words of its own keeps them. */
+export const inOurWords = { error: faultWords }

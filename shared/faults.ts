@@ -10,12 +10,19 @@ type Place = 'params' | 'query' | 'body'
  */
 export function faultOf(error: z.ZodError, place: Place): Problem {
   if (place === 'params') return new Problem('resource_not_found', { cause: error })
-  const [issue] = error.issues
+  const issue = nearest(error.issues[0])
   const param = paramOf(issue?.path ?? [])
   const failure = (place === 'query' && ofPages.get(param)) || failureOf(issue)
   if (failure !== 'invalid_field_value') return new Problem(failure, { param, cause: error })
   const message = `${param || 'The request body'}: ${issue?.message ?? 'is invalid'}.`
   return new Problem(failure, { param: param || undefined, message, cause: error })
+}
+
+/** Of a union the alternative that was meant: that whose kind fits, and which found its fault further inside. */
+function nearest(issue: z.core.$ZodIssue | undefined): z.core.$ZodIssue | undefined {
+  if (issue?.code !== 'invalid_union') return issue
+  const inner = issue.errors.find(([first]) => first && first.path.length > 0)?.[0]
+  return inner ? nearest({ ...inner, path: [...issue.path, ...inner.path] }) : issue
 }
 
 /** What every list takes has a failure of its own, also when it is repeated and so comes as a list. */

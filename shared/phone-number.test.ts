@@ -16,6 +16,15 @@ test('a number that is possible is taken, assigned or not', () => {
   expect(phoneNumberOf('+49 30 00000000', 'phone_number')).toBe('+493000000000')
 })
 
+test('a mobile number of Mexico is taken with its old 1, as the platform writes it', () => {
+  expect(phoneNumberOf('5215512345678', 'to')).toBe('+5215512345678')
+  expect(phoneNumberOf('+525512345678', 'to')).toBe('+525512345678')
+  expect(toE164('+52 1 55 1234 5678')).toBe('+5215512345678')
+  expect(() => phoneNumberOf('+52155123456', 'to')).toThrow(
+    expect.objectContaining({ failure: 'invalid_phone_number' }),
+  )
+})
+
 test.each([['Ana'], ['+'], [''], ['+1555'], ['+1 555 0123456 ext. 7'], ['US.13491208655302741918'], ['1'.repeat(40)]])(
   'refuses %j, and names the field',
   (text) => {

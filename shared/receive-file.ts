@@ -1,7 +1,7 @@
 import { collecting } from './collecting.ts'
 import { kindOf, type MediaKind, maxMediaBytes, mediaLimits } from './media-kinds.ts'
 import { Problem } from './problem.ts'
-import { headBytes, isWebp, plainType, settleType } from './settle-type.ts'
+import { headBytes, isWebp, plainType, settleType, whyUnfit } from './settle-type.ts'
 import type { Kept, Store } from './store/store.ts'
 
 export interface ReceivedFile extends Kept {
@@ -39,11 +39,7 @@ export async function receiveFile(
   if (head.length === 0) throw refused('The file is empty.')
   const mimeType = await settleType(head, declared)
   const kind = mimeType === null ? null : kindOf(mimeType)
-  if (mimeType === null || kind === null) {
-    throw refused(
-      `The file is not of a type that can be sent, or not what its Content-Type says (${declared || 'none'}).`,
-    )
-  }
+  if (mimeType === null || kind === null) throw refused(await whyUnfit(head, declared))
   if (wanted !== undefined && kind !== wanted) throw refused(`The file is ${mimeType}, which is no ${wanted}.`)
   const { maxBytes } = mediaLimits[kind]
   const beyond =

@@ -5,7 +5,7 @@ import { type Caller, type Handlers, type Input, isRpc, type Rpc, type WholeAnsw
 import { isDatabaseAway } from './database.ts'
 import { envelopeOf } from './envelope.ts'
 import { type Once, storedAnswer } from './idempotency.ts'
-import { faultWords } from './fault-words.ts'
+import { inOurWords } from './fault-words.ts'
 import { faultOf } from './faults.ts'
 import { fingerprintOf, parseJson, refuseBrokenText } from './json.ts'
 import { rounded } from './log.ts'
@@ -201,7 +201,7 @@ function open(contract: Rpc, call: CallHeader, data: Uint8Array): { input: Input
   const params = contract.params.safeParse(call.params)
   if (!params.success) throw faultOf(params.error, 'params')
   refuseBrokenText(call.query, '')
-  const query = contract.query.safeParse(call.query, { error: faultWords })
+  const query = contract.query.safeParse(call.query, inOurWords)
   if (!query.success) throw faultOf(query.error, 'query')
   const { raw, body } = openBody(contract, data)
   const caller: Caller = {
@@ -221,7 +221,7 @@ function open(contract: Rpc, call: CallHeader, data: Uint8Array): { input: Input
 function openBody({ body: schema, variant }: Rpc, data: Uint8Array) {
   if (schema.type === 'undefined') return { raw: undefined, body: undefined }
   const raw = schema.type === 'custom' ? data : data.length === 0 ? {} : parseJson(data)
-  const body = (variant && isObject(raw) ? variant(raw) : schema).safeParse(raw, { error: faultWords })
+  const body = (variant && isObject(raw) ? variant(raw) : schema).safeParse(raw, inOurWords)
   if (!body.success) throw faultOf(body.error, 'body')
   return { raw, body: body.data }
 }

@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest'
-import { headBytes, plainType, settleType } from './settle-type.ts'
+import { headBytes, plainType, settleType, whyUnfit } from './settle-type.ts'
 
 const office = 'application/vnd.openxmlformats-officedocument'
 const word = `${office}.wordprocessingml.document`
@@ -32,6 +32,12 @@ test.each([
   ['QuickTime', mp4('qt  '), 'video/mp4', null],
   ['AMR', '#!AMR\n', 'audio/amr', 'audio/amr'],
   ['Opus', `OggS\0\x02${'\0'.repeat(20)}\x01\x13OpusHead`, 'audio/ogg', 'audio/ogg'],
+  [
+    'Opus under its container’s name',
+    `OggS\0\x02${'\0'.repeat(20)}\x01\x13OpusHead`,
+    plainType('application/ogg'),
+    'audio/ogg',
+  ],
   ['Vorbis', `OggS\0\x02${'\0'.repeat(20)}\x01\x1e\x01vorbis`, 'audio/ogg', null],
 ])('%s: %j as %j is %j', async (_name, bytes, declared, expected) => {
   // Files are longer than what is looked at.
@@ -47,4 +53,22 @@ test.each([
   [undefined, ''],
 ])('%j says %j', (contentType, expected) => {
   expect(plainType(contentType)).toBe(expected)
+})
+
+test.each([
+  [
+    '\x89PNG\r\n\x1a\n\0\0\0\rIHDR',
+    'image/jpeg',
+    'The file is not image/jpeg, as its Content-Type says: it is image/png.',
+  ],
+  ['<html></html>', 'application/pdf', 'The file is not application/pdf, as its Content-Type says.'],
+  ['a,b', 'text/csv', 'Files of the type text/csv cannot be sent.'],
+  [
+    '%PDF-1.7\n',
+    'text/html',
+    'Files of the type text/html cannot be sent. This one is application/pdf: say so in its Content-Type.',
+  ],
+  ['Hello', '', 'The type of the file cannot be told from its bytes, or cannot be sent: give its Content-Type.'],
+])('%j as %j is refused with what is wrong', async (bytes, declared, said) => {
+  expect(await whyUnfit(Buffer.concat([Buffer.from(bytes, 'latin1'), Buffer.alloc(headBytes)]), declared)).toBe(said)
 })

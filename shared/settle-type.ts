@@ -14,6 +14,9 @@ const synonyms: Record<string, string> = {
   'audio/m4a': 'audio/mp4',
   'audio/x-aac': 'audio/aac',
   'audio/opus': 'audio/ogg',
+  'application/ogg': 'audio/ogg',
+  'application/x-pdf': 'application/pdf',
+  'video/3gp': 'video/3gpp',
 }
 
 /** Containers that do not tell what is in them, by what may be. */
@@ -43,6 +46,16 @@ export async function settleType(head: Uint8Array, declared: string): Promise<st
   if (declared === 'text/plain' && kindOf(sniffed) === null) return isText(head) ? declared : null
   const agreed = declared === '' || declared === sniffed ? sniffed : containers[sniffed]?.test(declared) ? declared : ''
   return kindOf(agreed) === null ? null : agreed
+}
+
+/** Why `settleType` found nothing, for whoever sent the file. */
+export async function whyUnfit(head: Uint8Array, declared: string): Promise<string> {
+  if (declared === '')
+    return 'The type of the file cannot be told from its bytes, or cannot be sent: give its Content-Type.'
+  const found = await settleType(head, '')
+  if (kindOf(declared) !== null)
+    return `The file is not ${declared}, as its Content-Type says${found ? `: it is ${found}` : ''}.`
+  return `Files of the type ${declared} cannot be sent.${found ? ` This one is ${found}: say so in its Content-Type.` : ''}`
 }
 
 /** WebP is for stickers alone, which the API does not have. */

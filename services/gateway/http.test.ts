@@ -273,6 +273,15 @@ describe('refusals wear the envelope', () => {
     },
   )
 
+  test('a compressed body is a 415 that says so, and no broken JSON', async () => {
+    const headers = { 'content-type': 'application/json', 'content-encoding': 'gzip' }
+    const answer = await gateway.ask('/v1/bytes', { key, body: 'x', headers })
+    expect([answer.status, answer.json().error]).toMatchObject([
+      415,
+      { code: 'unsupported_media_type', message: 'Send the body without a Content-Encoding.' },
+    ])
+  })
+
   test('a URL over 8 KiB is a 414, and a 401 without a key', async () => {
     const path = `/v1/me?${'x'.repeat(9_000)}`
     const answer = await gateway.ask(path, { key })
@@ -387,6 +396,8 @@ test('every endpoint of every contract has its route', async () => {
 test('health and the description need no key', async () => {
   const health = await gateway.ask('/v1/health')
   expect([health.status, health.json()]).toEqual([200, { status: 'ok', request_id: health.headers['x-request-id'] }])
+  const head = await gateway.ask('/v1/health', { method: 'HEAD' })
+  expect([head.status, head.bytes.length]).toEqual([200, 0])
   expect((await gateway.ask('/v1/openapi.json')).json()).toEqual({ openapi: '3.1.0' })
 })
 

@@ -97,7 +97,8 @@ const routeOf = ({ method, routeOptions: { url } }: FastifyRequest): Route =>
 /** The two answers that need no key. */
 function routeMeta(http: FastifyInstance, app: App, openapi: object) {
   const description = Buffer.from(JSON.stringify(openapi))
-  const health: RouteOptions = takeOver('GET', '/v1/health', (request, reply) => {
+  // Monitors that want no body ask with HEAD.
+  const health: RouteOptions = takeOver(['GET', 'HEAD'], '/v1/health', (request, reply) => {
     const exchange = openExchange(app, request, reply, routeOf(request))
     answer(app, exchange, 200, Buffer.from(JSON.stringify({ status: 'ok', request_id: exchange.requestId })))
   })

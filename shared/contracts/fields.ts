@@ -7,9 +7,7 @@ import { bounded } from '../moments.ts'
 export const time = z.iso.datetime({ precision: 3 }).meta({ example: '2026-03-01T12:00:00.000Z' })
 
 /** A moment as the API takes it: any ISO 8601 date-time with an offset. Services get one that Postgres reads. */
-export const timeInput = z.iso
-  .datetime({ offset: true, error: 'must be an ISO 8601 date-time with an offset, such as 2026-01-31T12:00:00Z' })
-  .overwrite(bounded)
+export const timeInput = z.iso.datetime({ offset: true }).overwrite(bounded)
 
 export const phoneNumberId = z
   .string()

@@ -46,6 +46,12 @@ test.each([
   ['another product', send('text', text, { messaging_product: 'whatsapp' }), 'messaging_product'],
   ['no product', send('text', text, { messaging_product: undefined }), 'messaging_product'],
   ['no recipient', send('text', text, { to: undefined }), 'to'],
+  ['a language without a code', template([], { language: {} }), 'template.language.code'],
+  [
+    'a policy of the platform’s past',
+    template([], { language: { code: 'en', policy: 'fallback' } }),
+    'template.language.policy',
+  ],
   ['a group', send('text', text, { recipient_type: 'group' }), 'recipient_type'],
   ['a missing block', { messaging_product: 'chat', to, type: 'text' }, 'text'],
   ['an empty text', send('text', { body: '' }), 'text.body'],
@@ -135,4 +141,10 @@ test('words of a template are taken in either case, its parameters with their ow
 
 test('the caption of an audio message is taken and not sent on', () => {
   expect(parse(send('audio', { link, caption: 'listen', voice: true }))['audio']).toEqual({ link, voice: true })
+})
+
+test.each(['', '1'.repeat(161)])('a recipient of %j is no phone number', (recipient) => {
+  expect(() => parse(send('text', text, { to: recipient }))).toThrow(
+    expect.objectContaining({ failure: 'invalid_phone_number', param: 'to' }),
+  )
 })

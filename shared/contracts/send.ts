@@ -17,9 +17,13 @@ const recipient = {
   recipient_type: z.literal('individual').optional(),
   to: z
     .string()
-    .min(1)
-    .max(160)
-    .meta({ description: '`+E164`, bare digits (read as international), or a bsuid.', example: '+15550123456' }),
+    .refine((to) => to.length >= 1 && to.length <= 160, { params: { failure: 'invalid_phone_number' } })
+    .meta({
+      minLength: 1,
+      maxLength: 160,
+      description: '`+E164`, bare digits (read as international), or a bsuid.',
+      example: '+15550123456',
+    }),
 }
 
 /** A reply quotes the message that it answers. */
@@ -197,7 +201,7 @@ const TemplateComponent = z
       'voice_call',
     ]).optional(),
     index: z
-      .union([z.int().min(0).max(9), z.string().regex(/^\d$/)])
+      .union([z.int().min(0).max(9), z.string().regex(/^\d$/)], 'must be 0 to 9')
       .transform(String)
       .optional(),
     parameters: z.array(TemplateParameter).max(64).optional(),

@@ -166,6 +166,17 @@ test('a bsuid is a recipient', async () => {
   })
 })
 
+test('a customer of Mexico is answered at the number that the webhook names', async () => {
+  const from = `521${String(Date.now()).slice(-10)}`
+  await control('/control/inbound', { phone_number_id: phone, message: { from, type: 'text', text: { body: 'hola' } } })
+  await until(async () => {
+    const answer = await api('POST', `/${phone}/messages`, {
+      body: { messaging_product: 'chat', to: from, type: 'text', text: { body: 'hello' } },
+    })
+    expect(answer).toMatchObject({ status: 200, body: { data: { to: `+${from}` } } })
+  })
+})
+
 test('a read receipt reaches the platform, marks the message and the earlier ones, and takes them off the count', async () => {
   const from = newPhone()
   const received = (id: string) =>

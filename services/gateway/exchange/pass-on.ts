@@ -109,8 +109,13 @@ export function moreOf({ replayed, retryAfterSeconds, location }: Reply): string
 
 const json = /^application\/json *(;|$)/i
 
+/** A compressed body, which would be called broken JSON. */
+const isEncoded = (encoding: string | undefined) => encoding !== undefined && encoding.toLowerCase() !== 'identity'
+
 async function jsonBody({ inFlight }: App, { request, identity }: Admitted): Promise<Uint8Array> {
   if (!hasBody(request.raw)) return noBody
   if (!json.test(request.headers['content-type'] ?? '')) throw new Problem('unsupported_media_type')
+  if (isEncoded(request.headers['content-encoding']))
+    throw new Problem('unsupported_media_type', { message: 'Send the body without a Content-Encoding.' })
   return readBody(request.raw, bodyLimitBytes, inFlight, identity.value.organizationId)
 }

@@ -84,7 +84,7 @@ describe('a link', () => {
     ['another type than its Content-Type', () => serving('image/jpeg', png()), 'Content-Type'],
     ['no type', () => host((_, response) => response.end(png())), 'Content-Type'],
     ['another kind', () => serving('application/pdf', Buffer.from('%PDF-1.7\n')), 'no image'],
-    ['a page', () => serving('text/html', Buffer.from('<html>')), 'Content-Type'],
+    ['a page', () => serving('text/html', Buffer.from('<html>')), 'text/html cannot be sent'],
     ['an error', () => host((_, response) => response.writeHead(404).end()), '404'],
     ['nothing', () => serving('image/png', Buffer.alloc(0)), 'empty'],
     ['too much, and says so', () => serving('image/png', png(6_000_000)), 'larger'],

@@ -1,4 +1,4 @@
-import type { TransactionSql } from '@app/shared/database.ts'
+import type { Fragment, TransactionSql } from '@app/shared/database.ts'
 import { newId, timeOf } from '@app/shared/ids.ts'
 import type { UpstreamTemplate } from '../upstream/templates.ts'
 import { firstStatusOf, goneWords, settlingWords } from './statuses.ts'
@@ -77,6 +77,8 @@ async function upsert(
   { organizationId, businessAccountId, askedAt }: Asked,
   rows: ReturnType<typeof rowsOf>,
 ) {
+  // The platform writes UNKNOWN where a template made here has no score yet, which is no change.
+  const scored = (quality: Fragment) => tx`nullif(${quality}, 'UNKNOWN')`
   const settled = tx`excluded.upstream_status = any(${settlingWords as string[]})`
   return tx<{ isNew: boolean }[]>`
     insert into templates as t (organization_id, business_account_id, id, name, language, status, upstream_status, category,
@@ -99,9 +101,10 @@ async function upsert(
       category_at = greatest(t.category_at, excluded.category_at), quality_at = greatest(t.quality_at, excluded.quality_at),
       components_at = greatest(t.components_at, excluded.components_at), updated_at = now()
       where t.known_at < excluded.known_at and (
-        (t.upstream_status, t.category, t.components, t.parameter_format, t.provider_template_id, t.rejected_reason, t.quality)
+        (t.upstream_status, t.category, t.components, t.parameter_format, t.provider_template_id, t.rejected_reason,
+          ${scored(tx`t.quality`)})
           is distinct from (excluded.upstream_status, excluded.category, excluded.components, excluded.parameter_format,
-          excluded.provider_template_id, excluded.rejected_reason, excluded.quality)
+          excluded.provider_template_id, excluded.rejected_reason, ${scored(tx`excluded.quality`)})
         or t.held_until is not null)
     returning xmax = 0 as is_new
   `

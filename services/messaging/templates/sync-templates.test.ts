@@ -40,6 +40,14 @@ test('all pages are followed, and the counts tell what was new and what had chan
   expect(await statuses()).toMatchObject({ a: 'approved', e: 'pending' })
 })
 
+test('a template made here is not changed by a first sync that finds no score of its quality', async () => {
+  await it.create(order('made'))
+  for (const one of it.platform.templates) Object.assign(one, { quality_score: { score: 'UNKNOWN' } })
+  expect(await counts()).toEqual({ created: 0, updated: 0, synced: 1 })
+  for (const one of it.platform.templates) Object.assign(one, { quality_score: { score: 'GREEN' } })
+  expect(await counts()).toEqual({ created: 0, updated: 1, synced: 1 })
+})
+
 test('the platform’s words become ours', async () => {
   const words = {
     APPROVED: 'approved', PENDING: 'pending', IN_APPEAL: 'pending', PAUSED: 'pending', REJECTED: 'rejected',

@@ -78,6 +78,8 @@ test.each([
   ['it was just deregistered', error(133015), { failure: 'rate_limit_exceeded', retryAfterSeconds: 300 }],
   ['it was tried ten times', error(133016), { failure: 'rate_limit_exceeded', retryAfterSeconds: 259_200 }],
   ['the platform refuses otherwise', error(100), { failure: 'upstream_refused' }],
+  ['it takes the token no more', error(190, 401), { failure: 'upstream_refused', param: undefined }],
+  ['it takes no token at all', { status: 401, body: '' }, { failure: 'upstream_refused', param: undefined }],
   ['the platform is down', error(2, 503), { failure: 'upstream_unavailable' }],
   ['the platform breaks', { status: 502, body: '<html>' }, { failure: 'upstream_unavailable' }],
 ] as const)('when %s, it says so and nothing changes', async (_, answer, problem) => {

@@ -42,8 +42,11 @@ export async function registerPhone(
 }
 
 function registrationProblem(err: unknown) {
+  if (!(err instanceof Problem)) return err
+  // The token is none of the request's fields: it was given when the number was connected.
+  if (err.param === 'access_token') return new Problem(err.failure, { message: err.message, cause: err.cause })
   const upstream = upstreamErrorOf(err)
-  if (!upstream || !(err instanceof Problem)) return err
+  if (!upstream) return err
   const { code } = upstream
   const details = { message: err.message, cause: upstream }
   if (refused.has(code)) return new Problem('registration_failed', { ...details, param: paramOf(code) })
