@@ -10,6 +10,7 @@ import { tellMissedEvents } from './missed-events.ts'
 import { ackWaitMs, askAgainMs, restoreConsumer } from './provision.ts'
 import type { DataService } from './service.ts'
 import { eventHeader, streamName } from './stream.ts'
+import { createWaitingEvents, giveBack } from './waiting-events.ts'
 
 /** An event as it came over the stream. */
 export interface Delivered {
@@ -43,42 +44,30 @@ export function consumeBatches(
   handle: (events: Delivered[]) => Promise<void>,
   { spacingMs = 5 } = {},
 ): Consuming {
-  /** By their place in the stream: what was given twice waits once. */
-  const waiting = new Map<number, JsMsg>()
-  let batch: JsMsg[] = []
+  const waiting = createWaitingEvents()
   let stopped = false
   let messages: ConsumerMessages | undefined
-  let keepingAlive: NodeJS.Timeout | undefined
   readConsumerLag(app, consumer)
 
   const pump = createPump(async () => {
-    while (waiting.size > 0 && !stopped) {
+    while (waiting.count() > 0 && !stopped) {
       const spaced = sleep(spacingMs)
-      batch = takeFirst(waiting)
-      await handleAll(app, consumer, handle, batch, () => stopped)
-      batch = []
-      if (waiting.size < batchRows) await spaced
+      await waiting.handleNext(batchRows, (batch) => handleAll(app, consumer, handle, batch, () => stopped))
+      if (waiting.count() < batchRows) await spaced
     }
   })
-
-  /**
-   * The client takes in as many as may be unacked, 4,096, whatever becomes of those before. Without a word they would come again
-   * after each time for an ack, and an hour without a database would fill the memory with them.
-   */
-  const keepAlive = () => [...batch, ...waiting.values()].forEach((message) => message.working())
 
   async function pull() {
     const source = await app.eventBus.nc.jetstream({ timeout: askAgainMs }).consumers.get(streamName, consumer)
     const info = await source.info(true)
     await tellMissedEvents(app, info)
-    clearInterval(keepingAlive)
-    keepingAlive = setInterval(keepAlive, (info.config.ack_wait ?? ackWaitMs * 1e6) / 1e6 / 3)
+    waiting.keepAlive((info.config.ack_wait ?? ackWaitMs * 1e6) / 1e6)
     messages = await source.consume({
       max_messages: 512,
       // A pull that is answered by nobody (the store is lost) is noticed after half of it.
       expires: pullMs,
       callback: (message) => {
-        waiting.set(message.seq, message)
+        waiting.add(message)
         pump.wake()
       },
     })
@@ -95,10 +84,7 @@ export function consumeBatches(
         if (!stopped) app.log.warn({ err, consumer }, 'consumer')
       }
       if (stopped) return
-      await sleep(250)
-      // The consumer or its stream is gone (a lost store): make it anew; the relays publish again.
-      if (app.eventBus.isConnected())
-        await restoreConsumer(app.eventBus.nc, consumer, app.streamReplicas).catch(() => {})
+      await restore(app, consumer)
     }
   })()
 
@@ -108,19 +94,15 @@ export function consumeBatches(
       await messages?.close()
       await pump.idle()
       await loop
-      clearInterval(keepingAlive)
-      giveBack([...waiting.values()])
+      waiting.giveBack()
     },
   }
 }
 
-/** Another instance gets them at once, and not when the time for an ack is over. */
-const giveBack = (messages: JsMsg[]) => messages.forEach((message) => message.nak())
-
-function takeFirst(waiting: Map<number, JsMsg>): JsMsg[] {
-  const batch = [...waiting.values().take(batchRows)]
-  for (const { seq } of batch) waiting.delete(seq)
-  return batch
+/** The consumer or its stream is gone (a lost store), perhaps: made anew; the relays publish again. */
+async function restore({ eventBus, streamReplicas }: DataService, consumer: string) {
+  await sleep(250)
+  if (eventBus.isConnected()) await restoreConsumer(eventBus.nc, consumer, streamReplicas).catch(() => {})
 }
 
 /** Runs the work, one run at a time: woken once for all that comes in one turn of the event loop. */

@@ -1,5 +1,6 @@
 import { setTimeout as sleep } from 'node:timers/promises'
 import { testService, type TestService } from '@app/test/service.ts'
+import { until } from '@app/test/until.ts'
 import { afterAll, beforeAll, expect, test, vi } from 'vitest'
 import { z } from 'zod'
 import { consume, consumeBatches, type Consuming, type Delivered } from './consume.ts'
@@ -31,8 +32,6 @@ async function emitNumber(n: number) {
   await app.sql.begin((tx) => record(tx, [recorded(changed, { n }, { organizationId })]))
   relay.wake()
 }
-
-const until = (check: () => unknown) => vi.waitFor(check, { timeout: 25_000, interval: 25 })
 
 test('recorded events arrive in their order; a rolled back one never', async () => {
   const seen: number[] = []

@@ -1,4 +1,5 @@
 import { testService, type TestService } from '@app/test/service.ts'
+import { until } from '@app/test/until.ts'
 import { afterAll, beforeAll, expect, test, vi } from 'vitest'
 import { consumeBatches, type Consuming } from './consume.ts'
 import { consumers, provision } from './provision.ts'
@@ -14,8 +15,6 @@ afterAll(() => app.close())
 const { name } = consumers.webhooksFanOut
 let seen = 0
 const start = () => consumeBatches(app, name, async (events) => void (seen += events.length))
-const until = (check: () => unknown) => vi.waitFor(check, { timeout: 25_000, interval: 25 })
-
 async function publish(count: number) {
   for (let n = 0; n < count; n++) await app.nc.jetstream().publish('event.test.happened', '{}')
 }

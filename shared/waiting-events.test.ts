@@ -1,6 +1,7 @@
 import { setTimeout as sleep } from 'node:timers/promises'
 import { testService, type TestService } from '@app/test/service.ts'
-import { afterAll, beforeAll, expect, test, vi } from 'vitest'
+import { until } from '@app/test/until.ts'
+import { afterAll, beforeAll, expect, test } from 'vitest'
 import { consumeBatches } from './consume.ts'
 import { consumers, provision } from './provision.ts'
 import { streamName } from './stream.ts'
@@ -13,8 +14,6 @@ beforeAll(async () => {
 afterAll(() => app.close())
 
 const { name } = consumers.webhooksFanOut
-const until = (check: () => unknown) => vi.waitFor(check, { timeout: 25_000, interval: 25 })
-
 test('what waits while the database is away does not come again, and is handled once when it is back', async () => {
   const jsm = await app.nc.jetstreamManager()
   const infoOf = () => jsm.consumers.info(streamName, name)

@@ -1,5 +1,6 @@
 import { setTimeout as sleep } from 'node:timers/promises'
-import { afterAll, afterEach, beforeAll, expect, onTestFinished, test, vi } from 'vitest'
+import { afterAll, afterEach, beforeAll, expect, onTestFinished, test } from 'vitest'
+import { until } from '../until.ts'
 import { type StartedStack, startStack } from '../journeys/start-stack.ts'
 import { newHistory } from './history/history.ts'
 import { passPark } from './load/pass-park.ts'
@@ -20,8 +21,6 @@ beforeAll(async () => {
 })
 afterEach(() => subscriber?.close())
 afterAll(() => stack?.remove())
-
-const until = <T>(check: () => Promise<T> | T, timeout = 20_000) => vi.waitFor(check, { timeout, interval: 100 })
 
 /** An organization with numbers of its own, and a history that begins here. */
 async function newScene(numbers: number) {

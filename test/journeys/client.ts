@@ -1,5 +1,5 @@
 import { request } from 'undici'
-import { expect, inject, vi } from 'vitest'
+import { expect, inject } from 'vitest'
 import { checkAnswer } from './openapi-check.ts'
 import type { Stack } from './start-stack.ts'
 
@@ -115,9 +115,9 @@ async function control(
   return json
 }
 
-export const client = () => clientOf(inject('stack'))
+export { until } from '../until.ts'
 
-export const until = (check: () => unknown, timeout = 20_000) => vi.waitFor(check, { timeout, interval: 25 })
+export const client = () => clientOf(inject('stack'))
 
 let numbers = Math.floor(Math.random() * 9_000)
 /** A phone number that no other test of the run uses. */

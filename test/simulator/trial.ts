@@ -1,4 +1,5 @@
-import { onTestFinished, vi } from 'vitest'
+import { onTestFinished } from 'vitest'
+import { until } from '../until.ts'
 import type { SimulatorOptions } from './app.ts'
 import { startReceiver } from './recording-receiver.ts'
 import { startSimulator } from './simulator.ts'
@@ -99,9 +100,9 @@ function callsOf(url: string) {
     },
     /** Resolves when no callback is due, waiting or on its way. */
     settled: () =>
-      vi.waitFor(async () => {
+      until(async () => {
         const { body } = await control<Record<string, number>>('GET', 'callbacks')
         if (body['scheduled'] || body['waiting'] || body['in_flight']) throw new Error(JSON.stringify(body))
-      }, 10_000),
+      }),
   }
 }

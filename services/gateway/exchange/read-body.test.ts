@@ -1,6 +1,7 @@
 import type { IncomingMessage } from 'node:http'
 import { PassThrough } from 'node:stream'
 import { toProblem } from '@app/shared/problem.ts'
+import { until } from '@app/test/until.ts'
 import { afterEach, beforeEach, expect, test, vi } from 'vitest'
 import { createInFlight } from '../limits/in-flight.ts'
 import { bodyTimeoutMs, readBody } from './read-body.ts'
@@ -18,7 +19,7 @@ test('a body that does not arrive in time is refused, and holds nothing any more
   const inFlight = createInFlight()
   const body = read(raw, inFlight)
   raw.write('{"a"')
-  await vi.waitFor(() => expect(inFlight.bytes).toBe(4))
+  await until(() => expect(inFlight.bytes).toBe(4))
   vi.advanceTimersByTime(bodyTimeoutMs)
   expect(await body).toMatchObject({ failure: 'invalid_field_value', message: 'The request did not arrive in time.' })
   expect(inFlight.bytes).toBe(0)

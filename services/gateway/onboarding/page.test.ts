@@ -1,5 +1,6 @@
 import { createContext, Script } from 'node:vm'
-import { expect, test, vi } from 'vitest'
+import { until } from '@app/test/until.ts'
+import { expect, test } from 'vitest'
 import { pageFile } from './render-page.ts'
 
 /** What the server answers, in turn; the last one again and again. */
@@ -79,24 +80,24 @@ function openPage(answers: { begin: Answers; complete: Answers }) {
 
 test('a visitor who is told to wait is not told that it failed: the page asks again', async () => {
   const page = openPage({ begin: [busy, begun], complete: [busy, busy, done] })
-  await vi.waitFor(() => expect(page.isReady()).toBe(true))
+  await until(() => expect(page.isReady()).toBe(true))
   page.connect()
-  await vi.waitFor(() => expect(page.shown()).toEqual(['done']))
+  await until(() => expect(page.shown()).toEqual(['done']))
   expect(page.titleOf('done')).toBe('Your number is connected')
   expect(page.asked).toEqual([...Array(2).fill('/setup/begin'), ...Array(3).fill('/setup/complete')])
 })
 
 test('what does not pass says so in the end, and what is refused does at once', async () => {
   const away = openPage({ begin: [busy], complete: [busy] })
-  await vi.waitFor(() => expect(away.shown()).toEqual(['failed']))
+  await until(() => expect(away.shown()).toEqual(['failed']))
   const long = openPage({ begin: [begun], complete: [busy] })
-  await vi.waitFor(() => expect(long.isReady()).toBe(true))
+  await until(() => expect(long.isReady()).toBe(true))
   long.connect()
-  await vi.waitFor(() => expect(long.shown()).toEqual(['failed']))
+  await until(() => expect(long.shown()).toEqual(['failed']))
   expect(long.titleOf('failed')).toBe('This takes longer than usual')
   const no = openPage({ begin: [begun], complete: [{ status: 422, body: refused('upstream_error') }] })
-  await vi.waitFor(() => expect(no.isReady()).toBe(true))
+  await until(() => expect(no.isReady()).toBe(true))
   no.connect()
-  await vi.waitFor(() => expect(no.shown()).toEqual(['failed']))
+  await until(() => expect(no.shown()).toEqual(['failed']))
   expect(no.asked).toEqual(['/setup/begin', '/setup/complete'])
 })

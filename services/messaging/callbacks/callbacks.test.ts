@@ -1,5 +1,6 @@
 import { randomBytes } from 'node:crypto'
-import { afterAll, beforeAll, beforeEach, expect, test, vi } from 'vitest'
+import { until } from '@app/test/until.ts'
+import { afterAll, beforeAll, beforeEach, expect, test } from 'vitest'
 import { accept, phoneNumberId, refuse, type TestMessaging, testMessaging } from '../testing/app.ts'
 import { epochNow, inboundValue, metadata, platformOf, statusPart } from '../testing/callbacks.ts'
 
@@ -12,7 +13,6 @@ beforeAll(async () => {
 afterAll(() => app.close())
 beforeEach(() => app.respondWith(accept))
 
-const until = (check: () => Promise<unknown>) => vi.waitFor(check, { timeout: 10_000, interval: 20 })
 const callback = (...values: object[]) => platform.messages(...values)
 
 async function sent(text: string) {
@@ -270,7 +270,7 @@ test.each([
 ])('a reaction that was taken back is told with an empty emoji: %s', async (how, emoji) => {
   const id = `wamid.REACTION.${how}`
   await callback(inboundValue(id, '', { type: 'reaction', reaction: { message_id: 'wamid.IN1', ...emoji } }))
-  const event = await vi.waitFor(async () => {
+  const event = await until(async () => {
     const found = (await app.events()).find((one) => one.id === id)
     expect(found).toBeDefined()
     return found

@@ -1,4 +1,5 @@
-import { afterAll, beforeAll, expect, test, vi } from 'vitest'
+import { until } from '@app/test/until.ts'
+import { afterAll, beforeAll, expect, test } from 'vitest'
 import { phoneNumberId, type TestMessaging, testMessaging } from '../testing/app.ts'
 import { businessAccountId, platformOf } from '../testing/callbacks.ts'
 
@@ -9,8 +10,6 @@ beforeAll(async () => {
   platform = platformOf(app)
 })
 afterAll(() => app.close())
-
-const until = (check: () => Promise<unknown>) => vi.waitFor(check, { timeout: 10_000, interval: 20 })
 
 const settled = () => until(async () => expect(await app.sql`select 1 from callback_items`).toHaveLength(0))
 

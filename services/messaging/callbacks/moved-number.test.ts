@@ -1,5 +1,6 @@
 import { newId } from '@app/shared/ids.ts'
-import { afterAll, beforeAll, expect, test, vi } from 'vitest'
+import { until } from '@app/test/until.ts'
+import { afterAll, beforeAll, expect, test } from 'vitest'
 import { organizationId, phoneNumberId, type TestMessaging, testMessaging } from '../testing/app.ts'
 import { inboundValue, platformOf, statusPart } from '../testing/callbacks.ts'
 
@@ -12,7 +13,6 @@ beforeAll(async () => {
 })
 afterAll(() => app.close())
 
-const until = (check: () => Promise<unknown>) => vi.waitFor(check, { timeout: 10_000, interval: 20 })
 const ownersOf = (upstreamId: string) => app.sql`select organization_id from messages where upstream_id = ${upstreamId}`
 const isTold = async (id: string) => (await app.events()).some((event) => event.id === id)
 

@@ -1,4 +1,5 @@
-import { afterAll, beforeAll, beforeEach, expect, test, vi } from 'vitest'
+import { until } from '@app/test/until.ts'
+import { afterAll, beforeAll, beforeEach, expect, test } from 'vitest'
 import { type TestMessaging, testMessaging } from '../testing/app.ts'
 import { platformOf, statusPart } from '../testing/callbacks.ts'
 import { serveDirectoryChanges } from '../testing/directory-changes.ts'
@@ -17,7 +18,6 @@ afterAll(async () => {
 })
 beforeEach(() => directory.asked.splice(0))
 
-const until = (check: () => Promise<unknown>) => vi.waitFor(check, { timeout: 15_000, interval: 20 })
 const settled = () => until(async () => expect(await app.sql`select 1 from callback_items`).toHaveLength(0))
 
 const seconds = Math.floor(Date.now() / 1000) - 60

@@ -1,6 +1,7 @@
 import { systemCaller } from '@app/shared/ask.ts'
 import { newId } from '@app/shared/ids.ts'
-import { afterAll, beforeAll, expect, test, vi } from 'vitest'
+import { until } from '@app/test/until.ts'
+import { afterAll, beforeAll, expect, test } from 'vitest'
 import { organizationId, type TestMessaging, testMessaging } from '../testing/app.ts'
 import { businessAccountId, inboundValue, metadata, platformOf, statusPart } from '../testing/callbacks.ts'
 import { redriveCallbacks } from './redrive-callbacks.ts'
@@ -13,7 +14,6 @@ beforeAll(async () => {
 })
 afterAll(() => app.close())
 
-const until = (check: () => Promise<unknown>) => vi.waitFor(check, { timeout: 15_000, interval: 20 })
 const settled = () => until(async () => expect(await app.sql`select 1 from callback_items`).toHaveLength(0))
 
 const redrive = (since: Date, caller = systemCaller()) =>

@@ -1,4 +1,5 @@
-import { afterAll, beforeAll, expect, test, vi } from 'vitest'
+import { until } from '@app/test/until.ts'
+import { afterAll, beforeAll, expect, test } from 'vitest'
 import { type TestMessaging, testMessaging } from '../testing/app.ts'
 import { inboundValue, metadata, platformOf } from '../testing/callbacks.ts'
 
@@ -10,7 +11,6 @@ beforeAll(async () => {
 })
 afterAll(() => app.close())
 
-const until = (check: () => Promise<unknown>) => vi.waitFor(check, { timeout: 15_000, interval: 20 })
 const settled = () => until(async () => expect(await app.sql`select 1 from callback_items`).toHaveLength(0))
 
 const start = Math.floor(Date.now() / 1000) - 600

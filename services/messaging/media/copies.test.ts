@@ -5,7 +5,8 @@ import { getMessageMedia as contract } from '@app/shared/contracts/media.ts'
 import { newId } from '@app/shared/ids.ts'
 import type { Lane } from '@app/shared/lanes.ts'
 import { toProblem } from '@app/shared/problem.ts'
-import { afterAll, beforeAll, beforeEach, expect, test, vi } from 'vitest'
+import { until } from '@app/test/until.ts'
+import { afterAll, beforeAll, beforeEach, expect, test } from 'vitest'
 import { getMessage } from '../messages/get-message.ts'
 import { organizationId, phoneNumberId, type TestMessaging, testMessaging } from '../testing/app.ts'
 import { inboundValue, platformOf } from '../testing/callbacks.ts'
@@ -25,7 +26,6 @@ beforeEach(() => {
   app.files.calls.length = 0
 })
 
-const until = (check: () => Promise<unknown>) => vi.waitFor(check, { timeout: 10_000, interval: 20 })
 let count = 0
 
 /** A customer sends a picture; the platform keeps it unless `known` is false. */

@@ -3,6 +3,7 @@ import type { ServerResponse } from 'node:http'
 import { Readable } from 'node:stream'
 import { newId } from '@app/shared/ids.ts'
 import { Agent, request } from 'undici'
+import { until } from '@app/test/until.ts'
 import { afterAll, beforeAll, beforeEach, expect, test, vi } from 'vitest'
 import { organizationId, phoneNumberId, type TestMessaging, testMessaging } from '../testing/app.ts'
 import { json } from '../testing/media-platform.ts'
@@ -89,7 +90,7 @@ test('slow uploads of one organization wait for each other, and take no connecti
   const core = { ...app, upstream: { ...app.upstream, agent } }
   const asking = { organizationId, phoneNumberId, token: 'token' }
   const slow = ids.map((mediaId) => upstreamMediaId(core, { ...asking, mediaId }, 10_000))
-  await vi.waitFor(() => expect(app.files.calls).toHaveLength(32))
+  await until(() => expect(app.files.calls).toHaveLength(32))
   const beside = app.upstream.urlOf('/999999999999/messages', 'token')
   const { statusCode, body } = await request(beside, {
     method: 'POST',
@@ -164,6 +165,6 @@ test('uploads that take long leave connections for the sends, and an organizatio
   await vi.waitFor(async () => expect(await app.statusOf(id)).toBe('sent'), { timeout: 5_000, interval: 20 })
   expect(app.files.calls).toHaveLength(32)
   gate.resolve()
-  await vi.waitFor(async () => expect(await ask(ids[0] ?? '')).toEqual({ kind: 'ready', id: '888' }))
+  await until(async () => expect(await ask(ids[0] ?? '')).toEqual({ kind: 'ready', id: '888' }))
   expect(await ask(ids.at(-1) ?? '')).toEqual({ kind: 'ready', id: '888' })
 })

@@ -1,4 +1,5 @@
 import type { ServerResponse } from 'node:http'
+import { until } from '@app/test/until.ts'
 import { afterAll, beforeAll, beforeEach, expect, test, vi } from 'vitest'
 import { accept, refuse, type TestMessaging, testMessaging } from '../testing/app.ts'
 import { platformOf, statusPart } from '../testing/callbacks.ts'
@@ -13,7 +14,6 @@ afterAll(() => app.close())
 beforeEach(() => app.respondWith(accept))
 
 // Far below the minute that an unknown outcome waits.
-const until = (check: () => Promise<unknown>) => vi.waitFor(check, { timeout: 5_000, interval: 20 })
 const eventually = (id: string, status: string) => until(async () => expect(await app.statusOf(id)).toBe(status))
 const choose = (unknown_outcome: 'fail' | 'resend') => app.setSender({ settings: { ...app.settings, unknown_outcome } })
 const openSends = (id: string) => app.sql`select attempts, begun_at, parked_until from sends where message_id = ${id}`

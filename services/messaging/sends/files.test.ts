@@ -1,7 +1,8 @@
 import { rename } from 'node:fs/promises'
 import { createServer } from 'node:http'
 import type { AddressInfo } from 'node:net'
-import { afterAll, beforeAll, beforeEach, expect, test, vi } from 'vitest'
+import { until } from '@app/test/until.ts'
+import { afterAll, beforeAll, beforeEach, expect, test } from 'vitest'
 import { accept, type TestMessaging, testMessaging } from '../testing/app.ts'
 import { json } from '../testing/media-platform.ts'
 
@@ -32,7 +33,6 @@ beforeEach(() => {
   app.files.calls.length = 0
 })
 
-const until = (check: () => Promise<unknown>) => vi.waitFor(check, { timeout: 10_000, interval: 20 })
 const image = (to: string, more: object = {}) =>
   app.sendBody({ messaging_product: 'chat', to, type: 'image', image: { link, ...more } })
 const attempts = (id: string) =>

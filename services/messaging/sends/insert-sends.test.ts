@@ -2,7 +2,8 @@ import type { Sql } from '@app/shared/database.ts'
 import { newId } from '@app/shared/ids.ts'
 import { newAccountState } from '@app/test/account-state.ts'
 import { createTestDatabase, type TestDatabase } from '@app/test/database.ts'
-import { afterAll, beforeAll, beforeEach, expect, test, vi } from 'vitest'
+import { until } from '@app/test/until.ts'
+import { afterAll, beforeAll, beforeEach, expect, test } from 'vitest'
 import { storeSender } from '../senders/put-sender.ts'
 import { newSend } from '../testing/sends.ts'
 import { type AcceptableSend, type Inserted, insertSends } from './insert-sends.ts'
@@ -135,7 +136,7 @@ test('a send that was read before its number was refused does not begin after', 
   const lane = newId('cnv')
   // Waits for the key, and has read by then that nothing stands against the number.
   const inserting = insert([sendTo(lane, { key, fingerprint: 'f', answer: '{}' })])
-  await vi.waitFor(async () => {
+  await until(async () => {
     expect(
       await sql`select from pg_stat_activity where wait_event_type = 'Lock' and query like '%json_to_recordset%'`,
     ).toHaveLength(1)

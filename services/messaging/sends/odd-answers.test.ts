@@ -1,4 +1,5 @@
-import { afterAll, beforeAll, expect, test, vi } from 'vitest'
+import { until } from '@app/test/until.ts'
+import { afterAll, beforeAll, expect, test } from 'vitest'
 import { accept, type TestMessaging, testMessaging } from '../testing/app.ts'
 
 let app: TestMessaging
@@ -7,7 +8,6 @@ beforeAll(async () => {
 })
 afterAll(() => app.close())
 
-const until = (check: () => Promise<unknown>) => vi.waitFor(check, { timeout: 10_000, interval: 20 })
 const eventually = (id: string, status: string) => until(async () => expect(await app.statusOf(id)).toBe(status))
 
 let phone = 0

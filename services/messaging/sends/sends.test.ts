@@ -1,7 +1,8 @@
 import { systemCaller } from '@app/shared/ask.ts'
 import type { WholeAnswer } from '@app/shared/contract.ts'
 import { newId } from '@app/shared/ids.ts'
-import { afterAll, beforeAll, beforeEach, expect, test, vi } from 'vitest'
+import { until } from '@app/test/until.ts'
+import { afterAll, beforeAll, beforeEach, expect, test } from 'vitest'
 import { acceptSends } from './accept-send.ts'
 import { createKnownConversations } from './known-conversations.ts'
 import { sendMessage } from './send-message.ts'
@@ -15,7 +16,6 @@ beforeAll(async () => {
 afterAll(() => app.close())
 beforeEach(() => app.respondWith(accept))
 
-const until = (check: () => Promise<unknown>) => vi.waitFor(check, { timeout: 10_000, interval: 20 })
 const eventually = (id: string, status: string) => until(async () => expect(await app.statusOf(id)).toBe(status))
 const eventsOf = async (id: string) => (await app.events()).filter((event) => event.id.startsWith(id))
 

@@ -1,5 +1,6 @@
 import { newId } from '@app/shared/ids.ts'
-import { afterAll, beforeAll, beforeEach, expect, test, vi } from 'vitest'
+import { until } from '@app/test/until.ts'
+import { afterAll, beforeAll, beforeEach, expect, test } from 'vitest'
 import { order, type TestTemplates, testTemplates } from '../testing/templates.ts'
 import { businessAccountId } from '../testing/callbacks.ts'
 import { applyTemplateChange } from './apply-template-change.ts'
@@ -105,14 +106,14 @@ test('callbacks count by the platform’s time: those of one second in the order
         },
       ],
     })
-  const until = (word: string) => vi.waitFor(async () => expect(await shown()).toMatchObject({ upstreamStatus: word }))
+  const untilShown = (word: string) => until(async () => expect(await shown()).toMatchObject({ upstreamStatus: word }))
   await post('PAUSED', second)
-  await until('PAUSED')
+  await untilShown('PAUSED')
   await post('APPROVED', second)
-  await until('APPROVED')
+  await untilShown('APPROVED')
   await post('DISABLED', second - 20)
   await post('FLAGGED')
-  await until('FLAGGED')
+  await untilShown('FLAGGED')
   expect(await shown()).toMatchObject({ status: 'approved' })
 })
 

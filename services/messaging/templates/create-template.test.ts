@@ -1,6 +1,7 @@
 import { setTimeout as sleep } from 'node:timers/promises'
 import { newId } from '@app/shared/ids.ts'
-import { afterAll, beforeAll, beforeEach, expect, test, vi } from 'vitest'
+import { until } from '@app/test/until.ts'
+import { afterAll, beforeAll, beforeEach, expect, test } from 'vitest'
 import { phoneNumberId } from '../testing/app.ts'
 import { businessAccountId } from '../testing/callbacks.ts'
 import { json, refuse, unheard } from '../testing/template-platform.ts'
@@ -155,7 +156,7 @@ test('a process that dies between the call and its record: the retry adopts the 
       response.destroy()
     })
     const died = it.create(order(name), options).catch(() => 'died')
-    await vi.waitFor(() => expect(it.platform.templates.some((one) => one.name === name)).toBe(true))
+    await until(() => expect(it.platform.templates.some((one) => one.name === name)).toBe(true))
     await lapse('k4')
     const calls = submitted().length
     expect((await it.create(order(name), options)).data).toMatchObject({ name, status: 'pending' })
@@ -177,7 +178,7 @@ test('a try that died, and that a callback settled since: its key is answered, a
     message_template_name: 'settled',
     message_template_language: 'en_US',
   })
-  await vi.waitFor(async () => expect(await it.get('settled')).toMatchObject({ status: 'approved' }))
+  await until(async () => expect(await it.get('settled')).toMatchObject({ status: 'approved' }))
   await expect(it.create(order('settled'))).rejects.toMatchObject({ failure: 'template_already_exists' })
   expect(await it.create(order('settled'), { key: 'k7' })).toMatchObject({ status: 201, data: { status: 'approved' } })
   expect(submitted()).toHaveLength(1)
@@ -195,7 +196,7 @@ test('a callback whose id is beyond what JSON holds exactly settles a try all th
     message_template_name: 'long_id',
     message_template_language: 'en_US',
   })
-  await vi.waitFor(async () => expect(await it.get('long_id')).toMatchObject({ status: 'approved' }))
+  await until(async () => expect(await it.get('long_id')).toMatchObject({ status: 'approved' }))
   expect(await it.create(order('long_id'), { key: 'k8' })).toMatchObject({ status: 201, data: { status: 'approved' } })
   expect(submitted()).toHaveLength(1)
 })
@@ -209,7 +210,7 @@ test('a template of which a callback told before the answer of its creation was 
       message_template_name: 'told',
       message_template_language: 'en_US',
     })
-    await vi.waitFor(async () => expect(await it.get('told')).toMatchObject({ status: 'approved' }))
+    await until(async () => expect(await it.get('told')).toMatchObject({ status: 'approved' }))
     response.destroy()
   })
   await expect(it.create(order('told'))).rejects.toMatchObject({ failure: 'upstream_unavailable' })
@@ -240,7 +241,7 @@ test('an approval that comes before the answer of the creation stands', async ()
       message_template_language: 'en_US',
       reason: 'NONE',
     })
-    await vi.waitFor(async () => expect(await it.get('fast')).toMatchObject({ status: 'approved' }))
+    await until(async () => expect(await it.get('fast')).toMatchObject({ status: 'approved' }))
     it.platform.answer(request, response)
   })
   expect((await it.create(order('fast'))).data).toMatchObject({

@@ -1,4 +1,5 @@
-import { afterAll, beforeAll, beforeEach, expect, test, vi } from 'vitest'
+import { until } from '@app/test/until.ts'
+import { afterAll, beforeAll, beforeEach, expect, test } from 'vitest'
 import { refuse, unheard } from '../testing/template-platform.ts'
 import { order, type TestTemplates, testTemplates } from '../testing/templates.ts'
 
@@ -107,7 +108,7 @@ test('an approval that comes before the edit is recorded stands', async () => {
       message_template_name: 'fast',
       message_template_language: 'en_US',
     })
-    await vi.waitFor(async () => expect(await it.get('fast')).toMatchObject({ status: 'rejected' }))
+    await until(async () => expect(await it.get('fast')).toMatchObject({ status: 'rejected' }))
     it.platform.answer(request, response)
   })
   expect((await it.edit('fast', { components })).data).toMatchObject({ status: 'rejected', content: 'New {{1}} text.' })

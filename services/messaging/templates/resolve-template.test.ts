@@ -1,5 +1,6 @@
 import { newId } from '@app/shared/ids.ts'
-import { afterAll, beforeAll, beforeEach, expect, test, vi } from 'vitest'
+import { until } from '@app/test/until.ts'
+import { afterAll, beforeAll, beforeEach, expect, test } from 'vitest'
 import { json, refuse } from '../testing/template-platform.ts'
 import { order, type TestTemplates, testTemplates } from '../testing/templates.ts'
 import { createSpending } from './spending.ts'
@@ -75,9 +76,9 @@ test('a pause is seen by the next send after its callback, and so is its end', a
       message_template_language: 'en_US',
     })
   await tell('PAUSED')
-  await vi.waitFor(() => expect(send(name)).rejects.toMatchObject({ failure: 'template_paused' }))
+  await until(() => expect(send(name)).rejects.toMatchObject({ failure: 'template_paused' }))
   await tell('APPROVED')
-  await vi.waitFor(() => send(name))
+  await until(() => send(name))
 })
 
 test('a changed text takes its new parameters at once', async () => {

@@ -1,4 +1,5 @@
-import { afterAll, beforeAll, beforeEach, expect, test, vi } from 'vitest'
+import { until } from '@app/test/until.ts'
+import { afterAll, beforeAll, beforeEach, expect, test } from 'vitest'
 import { json, refuse, unheard } from '../testing/template-platform.ts'
 import { order, type TestTemplates, testTemplates } from '../testing/templates.ts'
 
@@ -91,7 +92,7 @@ test('a sync does not undo what a callback told after it had asked', async () =>
   // The reading still says APPROVED: its answer was on its way when the callback came.
   it.platform.once(async (request, response) => {
     await told('paused', 'PAUSED')
-    await vi.waitFor(async () => expect(await it.get('paused')).toMatchObject({ status: 'pending' }))
+    await until(async () => expect(await it.get('paused')).toMatchObject({ status: 'pending' }))
     it.platform.answer(request, response)
   })
   expect(await counts()).toEqual({ created: 0, updated: 1, synced: 2 })
@@ -105,13 +106,11 @@ test('what a callback tells of a template that is just being read for the first 
   it.platform.once(async (_request, response) => {
     const stale = structuredClone(it.platform.templates)
     await told('new', 'APPROVED')
-    await vi.waitFor(async () =>
-      expect(await it.app.sql`select 1 from callback_items where attempts = 0`).toHaveLength(0),
-    )
+    await until(async () => expect(await it.app.sql`select 1 from callback_items where attempts = 0`).toHaveLength(0))
     json(response, { data: stale })
   })
   expect(await counts()).toEqual({ created: 1, updated: 0, synced: 1 })
-  await vi.waitFor(async () => expect(await statuses()).toEqual({ new: 'approved' }), 5_000)
+  await until(async () => expect(await statuses()).toEqual({ new: 'approved' }))
 })
 
 test('a sync that asked earlier does not undo one that asked later', async () => {
@@ -182,7 +181,7 @@ test('a reading that outlasts its caller goes on, is stored without him, and the
   await expect(it.sync({ deadlineMs: 1_300 })).rejects.toMatchObject(late)
   expect(it.platform.seen).toHaveLength(2)
   gate.resolve()
-  await vi.waitFor(async () => expect(await statuses()).toEqual({ a: 'approved', b: 'approved', c: 'approved' }))
+  await until(async () => expect(await statuses()).toEqual({ a: 'approved', b: 'approved', c: 'approved' }))
   expect(await counts({ key: 'large' })).toEqual({ created: 3, updated: 0, synced: 3 })
   expect(it.platform.seen).toHaveLength(3)
   theirs('d')

@@ -3,7 +3,8 @@ import type { AddressInfo } from 'node:net'
 import { exchangeWithUpstream } from '@app/shared/upstream-exchange.ts'
 import { createUpstream, upstreamSettings } from '@app/shared/upstream.ts'
 import { Agent } from 'undici'
-import { expect, onTestFinished, test, vi } from 'vitest'
+import { until } from '@app/test/until.ts'
+import { expect, onTestFinished, test } from 'vitest'
 import { z } from 'zod'
 import { send } from './send.ts'
 
@@ -57,7 +58,7 @@ test('calls of another kind that the platform leaves waiting take no connections
   const call = { method: 'GET', path: '/1', token: 't', signal: over.signal } as const
   // More than there are connections for them.
   const calls = Array.from({ length: 320 }, () => exchangeWithUpstream(upstream, call, 30_000).catch(() => null))
-  await vi.waitFor(() => expect(waiting).toHaveLength(300), 10_000)
+  await until(() => expect(waiting).toHaveLength(300))
   const sent = send(upstream, message)
   const answered = await Promise.race([sent, new Promise((resolve) => setTimeout(resolve, 5_000, 'waits in line'))])
   expect(answered).toMatchObject({ kind: 'accepted', upstreamId: 'wamid.1' })

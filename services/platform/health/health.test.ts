@@ -2,7 +2,8 @@ import { accountReported } from '@app/shared/contracts/messaging.ts'
 import { emit } from '@app/shared/events.ts'
 import type { Loop } from '@app/shared/loop.ts'
 import { provision } from '@app/shared/provision.ts'
-import { afterAll, beforeAll, beforeEach, describe, expect, test, vi } from 'vitest'
+import { until } from '@app/test/until.ts'
+import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest'
 import {
   connect,
   knowNumber,
@@ -66,7 +67,6 @@ async function account(phoneNumberId: string) {
   return row
 }
 
-const until = (check: () => unknown) => vi.waitFor(check, { timeout: 5_000, interval: 20 })
 const settled = (phoneNumberId: string, expected: Partial<Row>) =>
   until(async () => expect(await account(phoneNumberId)).toMatchObject({ ...expected, isHeld: false }))
 const told = (phoneNumberId: string) => peers.told.messaging.filter((state) => state.phone_number_id === phoneNumberId)

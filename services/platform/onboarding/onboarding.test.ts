@@ -1,6 +1,7 @@
 import { systemCaller } from '@app/shared/ask.ts'
 import { unseal } from '@app/shared/seal.ts'
-import { afterAll, afterEach, beforeAll, beforeEach, expect, test, vi } from 'vitest'
+import { until } from '@app/test/until.ts'
+import { afterAll, afterEach, beforeAll, beforeEach, expect, test } from 'vitest'
 import { startPolling } from '../health/poll-accounts.ts'
 import { archiveCustomer } from '../customers/archive-customer.ts'
 import { getCustomer } from '../customers/get-customer.ts'
@@ -143,7 +144,7 @@ test('the process dies and the browser is gone: it goes on by itself', async () 
     where setup_link_id = ${opened.linkId}
   `
   const resuming = startResuming(it.app)
-  await vi.waitFor(async () => expect(await setupOf(opened.token)).toMatchObject({ state: 'consumed' }), 5_000)
+  await until(async () => expect(await setupOf(opened.token)).toMatchObject({ state: 'consumed' }))
   await resuming.stop()
   expect(asked('/oauth/')).toBe(1)
 })
@@ -190,7 +191,7 @@ test('while the platform is away, the code is tried again within its life', asyn
   const opened = await openSetup(it)
   it.upstream.answers.set('/oauth/access_token', 'hang up')
   const done = ask(it.app, completeSetup, dialogOf(opened, await beginAt(it, opened)))
-  await vi.waitFor(() => expect(asked('/oauth/')).toBeGreaterThan(0))
+  await until(() => expect(asked('/oauth/')).toBeGreaterThan(0))
   it.upstream.answers.set('/oauth/access_token', { body: { access_token: 'EAAbought' } })
   expect(await done).toHaveProperty('number')
 })
@@ -260,10 +261,10 @@ test.each(['number', 'account_only'] as const)(
     showNumbers(it.upstream, opened.businessAccountId, numbers)
     await it.app.sql`update onboardings set due_at = now() where setup_link_id = ${opened.linkId}`
     const resuming = startResuming(it.app)
-    await vi.waitFor(async () => {
+    await until(async () => {
       const [row] = await it.app.sql`select step, sealed_token from onboardings where setup_link_id = ${opened.linkId}`
       expect(row).toEqual({ step: 'failed', sealedToken: null })
-    }, 5_000)
+    })
     await resuming.stop()
     expect(await it.app.sql`select id from accounts where organization_id = ${opened.organizationId}`).toEqual([])
   },
@@ -295,7 +296,7 @@ test('a business account without a number waits for it; when it has one, the lin
   showNumbers(it.upstream, businessAccountId, [{ phoneNumberId }])
   await it.app.sql`update accounts set poll_at = now() where customer_id = ${customerId}`
   const polling = startPolling(it.app)
-  await vi.waitFor(async () => expect(await setupOf(token)).toMatchObject({ state: 'consumed' }), 5_000)
+  await until(async () => expect(await setupOf(token)).toMatchObject({ state: 'consumed' }))
   await polling.stop()
   const { accounts, status } = await ask(it.app, getCustomer, undefined, opened.asOwner)
   expect(status).toBe('active')
@@ -311,7 +312,7 @@ async function waitingAt(opened: Awaited<ReturnType<typeof openSetup>>) {
       update accounts set poll_at = now() where customer_id = ${opened.customerId} and phone_number_id is null
     `
     const polling = startPolling(it.app)
-    await vi.waitFor(async () => check((await ask(it.app, getCustomer, undefined, opened.asOwner)).accounts), 5_000)
+    await until(async () => check((await ask(it.app, getCustomer, undefined, opened.asOwner)).accounts))
     await polling.stop()
   }
 }
@@ -379,10 +380,10 @@ test.each<[string, UpstreamAnswer, number]>([
     it.upstream.answers.set(`/${phoneNumberId}/smb_app_data`, { body: { request_id: '1' } })
     await it.app.sql`update onboardings set due_at = now() where setup_link_id = ${linkId} and due_at is not null`
     const resuming = startResuming(it.app)
-    await vi.waitFor(async () => {
+    await until(async () => {
       const rows = await it.app.sql`select step, due_at from onboardings where setup_link_id = ${linkId}`
       expect(rows).toEqual([{ step: 'done', dueAt: null }])
-    }, 5_000)
+    })
     await resuming.stop()
     expect(asked('/smb_app_data')).toBe(times)
   },

@@ -1,9 +1,9 @@
 import { createHmac } from 'node:crypto'
 import type { ServerResponse } from 'node:http'
 import { ownSession } from '@app/shared/own-session.ts'
-import { until } from '../testing/until.ts'
 import { sweepExpired, sweepOverflow } from './give-up.ts'
 import { createSecret } from '../subscriptions/secrets.ts'
+import { until } from '@app/test/until.ts'
 import { afterAll, beforeAll, beforeEach, expect, test, vi } from 'vitest'
 import { type TestWebhooks, testWebhooks } from '../testing/app.ts'
 import { answer, type Receiver, type Respond, startReceiver } from '../testing/receiver.ts'
@@ -127,7 +127,7 @@ test('the twelfth try is the last', async () => {
   await webhooks.emit({})
   receiver.respondWith(answer(500))
   for (let n = 1; n <= 12; n++) {
-    await until(() => expect(receiver.got.length).toBe(n), { timeout: 5_000 })
+    await until(() => expect(receiver.got.length).toBe(n))
     if (n === 12) break
     await until(async () => {
       const rows = await webhooks.sql`
@@ -371,7 +371,7 @@ test('a call that hangs holds up neither the endpoint’s next events nor anothe
   await webhooks.emit({})
   await until(() => expect(receiver.got).toHaveLength(1))
   await webhooks.emit({})
-  await until(() => expect([receiver.got.length, other.got.length]).toEqual([2, 2]), { timeout: 900 })
+  await until(() => expect([receiver.got.length, other.got.length]).toEqual([2, 2]))
   await other.close()
 })
 

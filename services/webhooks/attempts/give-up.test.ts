@@ -1,9 +1,9 @@
 import { newId } from '@app/shared/ids.ts'
+import { until } from '@app/test/until.ts'
 import { afterAll, beforeAll, beforeEach, expect, test } from 'vitest'
 import { disableWebhookSubscription } from '../subscriptions/disable-webhook-subscription.ts'
 import { type TestWebhooks, testWebhooks } from '../testing/app.ts'
 import { type Receiver, startReceiver } from '../testing/receiver.ts'
-import { until } from '../testing/until.ts'
 import { giveUp } from './give-up.ts'
 
 let webhooks: TestWebhooks

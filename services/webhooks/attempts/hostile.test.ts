@@ -6,11 +6,11 @@ import { type AddressInfo, createServer as createTcpServer, type Server } from '
 import { gzipSync } from 'node:zlib'
 import { createEgress } from '@app/shared/egress.ts'
 import { toProblem } from '@app/shared/problem.ts'
+import { until } from '@app/test/until.ts'
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } from 'vitest'
 import { createWebhookSubscription } from '../subscriptions/create-webhook-subscription.ts'
 import { type TestWebhooks, testWebhooks } from '../testing/app.ts'
 import { answer, type Receiver, startReceiver } from '../testing/receiver.ts'
-import { until } from '../testing/until.ts'
 import { startAttempts } from './attempts.ts'
 import { makeAttempt } from './make-attempt.ts'
 
@@ -44,14 +44,11 @@ const idsOf = ({ got }: Receiver) => got.map(({ headers }) => headers['x-svc-eve
 async function afterFirst(url: string) {
   const { id } = await webhooks.subscribe({ url })
   await webhooks.emit({})
-  return until(
-    async () => {
-      const [delivery] = await webhooks.deliveries({ subscription_id: id })
-      if (!delivery || delivery.status === 'pending') throw new Error('not yet')
-      return delivery
-    },
-    { timeout: 25_000 },
-  )
+  return until(async () => {
+    const [delivery] = await webhooks.deliveries({ subscription_id: id })
+    if (!delivery || delivery.status === 'pending') throw new Error('not yet')
+    return delivery
+  }, 25_000)
 }
 
 test('fifty healthy endpoints do not notice one that hangs', async () => {

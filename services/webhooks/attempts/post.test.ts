@@ -1,8 +1,8 @@
 import { createServer, type Server } from 'node:http'
-import { until } from '../testing/until.ts'
 import { type AddressInfo, createServer as createTcpServer, type Socket } from 'node:net'
 import { gzipSync } from 'node:zlib'
 import { createEgress } from '@app/shared/egress.ts'
+import { until } from '@app/test/until.ts'
 import { afterEach, expect, test } from 'vitest'
 import { post } from './post.ts'
 

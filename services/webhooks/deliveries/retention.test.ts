@@ -1,7 +1,8 @@
 import { firstIdAt } from '@app/shared/ids.ts'
 import { ownSession } from '@app/shared/own-session.ts'
 import { keepPartitions } from '@app/shared/partitions.ts'
-import { afterAll, beforeAll, expect, onTestFinished, test, vi } from 'vitest'
+import { until } from '@app/test/until.ts'
+import { afterAll, beforeAll, expect, onTestFinished, test } from 'vitest'
 import { type TestWebhooks, testWebhooks } from '../testing/app.ts'
 import { partitions, sweepDead } from './retention.ts'
 
@@ -20,7 +21,7 @@ test('a delivery that was given up is dead for as long as it is kept', async () 
   onTestFinished(() => session.end())
   for (const work of ['partitions', 'sweeps']) {
     const alone = () => session`select pg_try_advisory_lock(hashtext(${`housekeeping webhooks ${work}`})) as mine`
-    await vi.waitFor(async () => expect(await alone()).toEqual([{ mine: true }]), 10_000)
+    await until(async () => expect(await alone()).toEqual([{ mine: true }]))
   }
   const oldestDay = (Math.floor(Date.now() / dayMs) - 90) * dayMs
   const keepAll = async (now: number) => {

@@ -1,5 +1,5 @@
 import { newId } from '@app/shared/ids.ts'
-import { until } from '../testing/until.ts'
+import { until } from '@app/test/until.ts'
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest'
 import { ownNumber, type TestWebhooks, testWebhooks } from '../testing/app.ts'
 import { type Receiver, startReceiver } from '../testing/receiver.ts'
@@ -183,7 +183,7 @@ describe('events of one line', () => {
     })
     for (let n = 0; n < 30; n += 3)
       await webhooks.emit(customer('cus_1', n), customer('cus_1', n + 1), customer('cus_1', n + 2))
-    await until(() => expect(receiver.got).toHaveLength(30), { timeout: 10_000 })
+    await until(() => expect(receiver.got).toHaveLength(30))
     expect(gotIds()).toEqual(Array.from({ length: 30 }, (_, n) => `cus_1-${n}`))
     expect(most).toBe(1)
     await second.stop()
@@ -209,7 +209,7 @@ describe('events of one line', () => {
       await webhooks.emit(customer('cus_4', n))
       if (n % 3 === 0) await until(() => expect(receiver.got.length).toBeGreaterThanOrEqual(n))
     }
-    await until(() => expect(receiver.got).toHaveLength(60), { timeout: 10_000 })
+    await until(() => expect(receiver.got).toHaveLength(60))
     expect(gotIds()).toEqual(Array.from({ length: 60 }, (_, n) => `cus_4-${n}`))
   })
 })

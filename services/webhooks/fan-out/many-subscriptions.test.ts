@@ -1,8 +1,8 @@
 import { systemCaller } from '@app/shared/ask.ts'
 import { newId } from '@app/shared/ids.ts'
+import { until } from '@app/test/until.ts'
 import { afterAll, beforeAll, expect, test } from 'vitest'
 import { type TestWebhooks, testWebhooks } from '../testing/app.ts'
-import { until } from '../testing/until.ts'
 
 let webhooks: TestWebhooks
 const count = 10_000
@@ -32,9 +32,7 @@ test('an event that none of ten thousand subscriptions selects costs no row; one
     { type: 'message.received' },
     { organizationId: bigOrganization, type: 'message.received' },
   )
-  await until(async () => expect(await counts()).toEqual({ events: 1, deliveries: count, due: count, lanes: count }), {
-    timeout: 20_000,
-  })
+  await until(async () => expect(await counts()).toEqual({ events: 1, deliveries: count, due: count, lanes: count }))
   const [row] = await webhooks.sql`select count(distinct subscription_id)::int as subscriptions from due_deliveries`
   expect(row).toEqual({ subscriptions: count })
 })

@@ -1,7 +1,7 @@
+import { until } from '@app/test/until.ts'
 import { afterAll, beforeAll, beforeEach, expect, test } from 'vitest'
 import { type TestWebhooks, testWebhooks } from '../testing/app.ts'
 import { answer, type Receiver, startReceiver } from '../testing/receiver.ts'
-import { until } from '../testing/until.ts'
 import { sweepFailing } from './disable-webhook-subscription.ts'
 
 let webhooks: TestWebhooks

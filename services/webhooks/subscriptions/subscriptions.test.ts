@@ -1,7 +1,7 @@
 import { systemCaller } from '@app/shared/ask.ts'
-import { until } from '../testing/until.ts'
 import { newId } from '@app/shared/ids.ts'
 import { toProblem } from '@app/shared/problem.ts'
+import { until } from '@app/test/until.ts'
 import { afterAll, beforeAll, beforeEach, expect, test } from 'vitest'
 import { ownNumber, type TestWebhooks, testWebhooks } from '../testing/app.ts'
 import { type Receiver, startReceiver } from '../testing/receiver.ts'

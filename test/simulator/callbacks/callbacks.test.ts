@@ -1,5 +1,6 @@
 import { createHmac } from 'node:crypto'
-import { expect, onTestFinished, test, vi } from 'vitest'
+import { expect, onTestFinished, test } from 'vitest'
+import { until } from '../../until.ts'
 import { startReceiver } from '../recording-receiver.ts'
 import { secret, startTrial } from '../trial.ts'
 
@@ -43,7 +44,7 @@ test('tries again until it is answered 200', async () => {
   const answers = [500, 302, 201, 401, 200]
   receiver.answer = () => answers.shift() ?? 200
   const id = await receive(number)
-  await vi.waitFor(() => expect(receiver.messages()).toMatchObject([{ id }]), 10_000)
+  await until(() => expect(receiver.messages()).toMatchObject([{ id }]))
   expect(receiver.callbacks.map(({ answered }) => answered)).toEqual([500, 302, 201, 401, 200])
 })
 
@@ -51,15 +52,15 @@ test('loses nothing while the receiver is away', async () => {
   const { receive, control, receiver, number } = await startTrial()
   await receiver.stop()
   const ids = await Promise.all(Array.from({ length: 50 }, () => receive(number)))
-  await vi.waitFor(async () => {
+  await until(async () => {
     const { body } = await control<{ refused: number; waiting: number }>('GET', 'callbacks')
     expect(body.refused).toBeGreaterThan(2)
     expect(body.waiting).toBe(50)
-  }, 10_000)
+  })
 
   const back = await startReceiver({ port: receiver.port })
   onTestFinished(back.stop)
-  await vi.waitFor(() => expect(back.messages()).toHaveLength(50), 10_000)
+  await until(() => expect(back.messages()).toHaveLength(50))
   expect(new Set(back.messages().map(({ id }) => id))).toEqual(new Set(ids))
 })
 
@@ -68,24 +69,24 @@ test('lets one callback that is always refused hold up no other', async () => {
   receiver.answer = (raw) => (raw.includes('poison') ? 500 : 200)
   await control('POST', 'callbacks', '{"poison":true}')
   // A fourth refusal in a row would pause a receiver that is taken to be away for 3 s.
-  await vi.waitFor(() => expect(receiver.callbacks.length).toBeGreaterThan(3), 10_000)
+  await until(() => expect(receiver.callbacks.length).toBeGreaterThan(3))
   for (let count = 1; count <= 3; count++) {
     await receive(number)
-    await vi.waitFor(() => expect(receiver.messages()).toHaveLength(count), 1_000)
+    await until(() => expect(receiver.messages()).toHaveLength(count))
   }
 })
 
 test('asks a receiver whether it is ours as soon as it is there', async () => {
   const { control, receiver } = await startTrial()
-  await vi.waitFor(async () => expect((await control('GET', 'callbacks')).body['verified']).toBe(true), 10_000)
+  await until(async () => expect((await control('GET', 'callbacks')).body['verified']).toBe(true))
 
   const wrong = await startTrial({ verifyToken: 'other', callbackUrl: receiver.url })
-  await vi.waitFor(async () => expect((await wrong.control('GET', 'callbacks')).body['verified']).toBe(false), 10_000)
+  await until(async () => expect((await wrong.control('GET', 'callbacks')).body['verified']).toBe(false))
 
   const late = await startReceiver()
   await late.stop()
   const early = await startTrial({ callbackUrl: late.url })
   expect((await early.control('GET', 'callbacks')).body['verified']).toBeNull()
   onTestFinished((await startReceiver({ port: late.port })).stop)
-  await vi.waitFor(async () => expect((await early.control('GET', 'callbacks')).body['verified']).toBe(true), 10_000)
+  await until(async () => expect((await early.control('GET', 'callbacks')).body['verified']).toBe(true))
 })

@@ -1,4 +1,5 @@
-import { expect, test, vi } from 'vitest'
+import { expect, test } from 'vitest'
+import { until } from '../../until.ts'
 import { startTrial, type Trial } from '../trial.ts'
 
 const template = { type: 'template', template: { name: 'order_ok', language: { code: 'en_US' } } }
@@ -69,7 +70,7 @@ test('drops the connection after it accepted, and the statuses still come', asyn
   await lay(trial, { kind: 'timeout_after_accept', ms: 30 })
   await expect(trial.send(trial.number, template)).rejects.toThrow('fetch failed')
   const [accepted] = await sentBy(trial)
-  await vi.waitFor(() => expect(trial.receiver.statuses()).toMatchObject([{ id: accepted?.id }, {}, {}]), 10_000)
+  await until(() => expect(trial.receiver.statuses()).toMatchObject([{ id: accepted?.id }, {}, {}]))
 })
 
 test('answers a refusal even where an acceptance would have been withheld', async () => {
@@ -104,7 +105,7 @@ test('does not keep the simulator from stopping', async () => {
   for (const kind of ['timeout_before', 'timeout_after_accept', 'delay']) {
     await lay(trial, { kind, ms: 60_000 })
     held.push(trial.send(trial.number, template))
-    await vi.waitFor(async () => expect((await trial.control('GET', 'faults')).body).toEqual({ data: [] }), 10_000)
+    await until(async () => expect((await trial.control('GET', 'faults')).body).toEqual({ data: [] }))
   }
   const [outcomes] = await Promise.all([Promise.allSettled(held), trial.stop()])
   expect(outcomes.map(({ status }) => status)).toEqual(['rejected', 'rejected', 'rejected'])

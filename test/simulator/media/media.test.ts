@@ -3,7 +3,8 @@ import { mkdtemp, readdir, rm } from 'node:fs/promises'
 import { request } from 'node:http'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { expect, onTestFinished, test, vi } from 'vitest'
+import { expect, onTestFinished, test } from 'vitest'
+import { until } from '../../until.ts'
 import { startTrial, type Trial } from '../trial.ts'
 
 const png = { type: 'image/png', bytes: 'picture' }
@@ -52,7 +53,7 @@ test('lets the URL die when its time is over; looking up again makes another', a
   const { graph, set, number } = trial
   const id = await uploaded(trial)
   const { body } = await graph(number, 'GET', `/v23.0/${id}`)
-  await vi.waitFor(async () => expect(await download(body['url'], number.access_token)).toMatchObject({ status: 404 }))
+  await until(async () => expect(await download(body['url'], number.access_token)).toMatchObject({ status: 404 }))
   await set({ media_url_ttl_ms: 60_000 })
   const again = await graph(number, 'GET', `/v23.0/${id}`)
   expect(await download(again.body['url'], number.access_token)).toMatchObject({ status: 200, text: 'picture' })
@@ -142,9 +143,9 @@ test('leaves nothing of an upload that broke off, and of one that was refused', 
   })
   half.on('error', () => undefined)
   half.write('--b\r\ncontent-disposition: form-data; name="file"; filename="a"\r\ncontent-type: image/png\r\n\r\nhalf')
-  await vi.waitFor(async () => expect(await files()).toHaveLength(1))
+  await until(async () => expect(await files()).toHaveLength(1))
   half.destroy()
-  await vi.waitFor(async () => expect(await files()).toEqual([]))
+  await until(async () => expect(await files()).toEqual([]))
 })
 
 test('keeps files over a restart', async () => {

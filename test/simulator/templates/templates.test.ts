@@ -1,4 +1,5 @@
-import { expect, test, vi } from 'vitest'
+import { expect, test } from 'vitest'
+import { until } from '../../until.ts'
 import { startTrial, type Trial } from '../trial.ts'
 
 const body = { type: 'BODY', text: 'Hi {{1}}, order {{2}} was shipped.', example: { body_text: [['Ana', 'A1']] } }
@@ -221,5 +222,5 @@ test('decides nothing that a script has decided, or that is gone', async () => {
   await trial.graph(trial.number, 'DELETE', pathOf(trial, '?name=b'))
   await trial.settled()
   expect(trial.receiver.changes()).toHaveLength(1)
-  await vi.waitFor(async () => expect(await statusOf(trial, scripted)).toBe('REJECTED'))
+  await until(async () => expect(await statusOf(trial, scripted)).toBe('REJECTED'))
 })
