@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest'
-import { displayPhoneNumber, phoneNumberOf, toE164 } from './phone-number.ts'
+import { displayPhoneNumber, otherWritingOf, phoneNumberOf, toE164 } from './phone-number.ts'
 
 test.each([
   ['+15550123456'],
@@ -38,6 +38,18 @@ test('a number is shown as people read it, and one that no plan knows as it is',
   expect(displayPhoneNumber('+15550783881')).toBe('+1 555 078 3881')
   expect(displayPhoneNumber('+999123')).toBe('+999123')
 })
+
+test.each([
+  ['+5215512345678', '+525512345678'],
+  ['+5531987654321', '+553187654321'],
+])('%s and %s are two writings of one number', (long, short) => {
+  expect([otherWritingOf(long), otherWritingOf(short)]).toEqual([short, long])
+})
+
+test.each(['+15550123456', '+553133334444', '+52551234567', '+4915112345678', '+5491112345678'])(
+  '%s is written in one way',
+  (number) => expect(otherWritingOf(number)).toBeNull(),
+)
 
 test.each(['+5215512345678', '+22507123456', '+22997123456'])(
   'takes %s, as its owner is known to the platform by the plan before',

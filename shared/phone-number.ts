@@ -28,6 +28,20 @@ export function toE164(displayed: string): string | null {
   return phone?.isPossible() ? phone.number : null
 }
 
+const mexican = /^\+52(1?)(\d{10})$/
+const brazilianMobile = /^\+55(\d\d)(9?)([6-9]\d{7})$/
+
+/**
+ * The other way in which the same person's number is written: with and without the 1 of Mexican mobiles, and the 9 of
+ * Brazilian ones. The platform keeps to the one under which the person registered, whichever it is given. Null for all other numbers.
+ */
+export function otherWritingOf(e164: string): string | null {
+  const [, one, mexicans] = mexican.exec(e164) ?? []
+  if (mexicans !== undefined) return `+52${one === '' ? '1' : ''}${mexicans}`
+  const [, area, nine, brazilians] = brazilianMobile.exec(e164) ?? []
+  return brazilians === undefined ? null : `+55${area}${nine === '' ? '9' : ''}${brazilians}`
+}
+
 /** A number in E.164 as people read it: `+1 555 078 3881`. */
 export const displayPhoneNumber = (e164: string): string =>
   parsePhoneNumberFromString(e164)?.formatInternational() ?? e164

@@ -166,8 +166,9 @@ test('a bsuid is a recipient', async () => {
   })
 })
 
-test('a customer of Mexico is answered at the number that the webhook names', async () => {
-  const from = `521${String(Date.now()).slice(-10)}`
+test('a customer of Mexico is answered at the number that the webhook names, and at the one that people write', async () => {
+  const number = String(Date.now()).slice(-10)
+  const from = `521${number}`
   await control('/control/inbound', { phone_number_id: phone, message: { from, type: 'text', text: { body: 'hola' } } })
   await until(async () => {
     const answer = await api('POST', `/${phone}/messages`, {
@@ -175,6 +176,10 @@ test('a customer of Mexico is answered at the number that the webhook names', as
     })
     expect(answer).toMatchObject({ status: 200, body: { data: { to: `+${from}` } } })
   })
+  const answer = await api('POST', `/${phone}/messages`, {
+    body: { messaging_product: 'chat', to: `52${number}`, type: 'text', text: { body: 'hello again' } },
+  })
+  expect(answer).toMatchObject({ status: 200, body: { data: { to: `+52${number}` } } })
 })
 
 test('a read receipt reaches the platform, marks the message and the earlier ones, and takes them off the count', async () => {

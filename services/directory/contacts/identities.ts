@@ -1,4 +1,5 @@
 import type { TransactionSql } from '@app/shared/database.ts'
+import { otherWritingOf } from '@app/shared/phone-number.ts'
 import type { Origin } from './identity-updated.ts'
 
 /** One of the names that a contact is known by on a number. */
@@ -12,6 +13,13 @@ export const identitiesOfPhone = (phoneNumber: string): Identity[] => [
   { kind: 'phone', value: phoneNumber },
   { kind: 'wa_id', value: phoneNumber.slice(1) },
 ]
+
+/** What whoever is meant by a phone number may be known as: also by the platform's other way of writing it. */
+export function identitiesMeantBy(phoneNumber: string): Identity[] {
+  const other = otherWritingOf(phoneNumber)
+  const meant = identitiesOfPhone(phoneNumber)
+  return other === null ? meant : [...meant, { kind: 'wa_id', value: other.slice(1) }]
+}
 
 interface Names {
   phoneNumber: string | null

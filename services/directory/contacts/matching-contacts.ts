@@ -4,7 +4,7 @@ import { timeOf } from '@app/shared/ids.ts'
 import { phoneNumberOf } from '@app/shared/phone-number.ts'
 import type { z } from 'zod'
 import { contactColumns } from './contacts.ts'
-import { type Identity, identitiesOfPhone } from './identities.ts'
+import { type Identity, identitiesMeantBy } from './identities.ts'
 
 /** Which contacts a page is made of. */
 interface Asked {
@@ -100,7 +100,7 @@ function isNamed(sql: Sql, asked: Asked) {
   const phone =
     phoneNumber === undefined
       ? sql``
-      : sql`and c.id in (${namedBy(sql, asked, identitiesOfPhone(phoneNumberOf(phoneNumber, 'phone_number')))})`
+      : sql`and c.id in (${namedBy(sql, asked, identitiesMeantBy(phoneNumberOf(phoneNumber, 'phone_number')))})`
   const user =
     bsuid === undefined ? sql`` : sql`and c.id in (${namedBy(sql, asked, [{ kind: 'bsuid', value: bsuid }])})`
   return sql`${phone} ${user}`

@@ -71,6 +71,15 @@ test('a new recipient becomes a contact with a conversation and one event; a kno
   expect(conversation).toMatchObject({ last_message_at: null, last_inbound_at: null, unread_count: 0, assignee: null })
 })
 
+test('whoever wrote in is meant by either writing of a number of Mexico or Brazil, unless another is known by it as it is', async () => {
+  const number = await newNumber(directory.app)
+  const { contact: writer } = await number.inbound({ wa_id: '5215512345678' })
+  expect((await number.open({ phone_number: '+525512345678' })).contact.id).toBe(writer.id)
+  const { contact } = await number.open({ phone_number: '+5531987654321' })
+  await number.inbound({ wa_id: '553187654321' })
+  expect((await number.open({ phone_number: '+5531987654321' })).contact.id).toBe(contact.id)
+})
+
 test('a recipient may be a bsuid', async () => {
   const number = await newNumber(directory.app)
   const first = await number.open({ bsuid: 'US.134912' })

@@ -3,7 +3,7 @@ import type { openConversation as contract } from '@app/shared/contracts/directo
 import { notFound, Problem } from '@app/shared/problem.ts'
 import type { z } from 'zod'
 import type { App } from '../app.ts'
-import { type Identity, identitiesOfPhone } from '../contacts/identities.ts'
+import { type Identity, identitiesMeantBy } from '../contacts/identities.ts'
 import { hasStopped } from '../contacts/remembered-stops.ts'
 import { newContactIds, unknownContact } from '../contacts/insert-contacts.ts'
 import { windowUntil } from './conversations.ts'
@@ -54,7 +54,7 @@ function refuse(account: FoundAccount, contact: FoundContact | undefined, { wind
 
 function identitiesOfRecipient({ recipient }: Body): Identity[] {
   if ('bsuid' in recipient) return [{ kind: 'bsuid', value: recipient.bsuid }]
-  return identitiesOfPhone(recipient.phone_number)
+  return identitiesMeantBy(recipient.phone_number)
 }
 
 /** The number as the platform writes it is known when somebody writes from it, so a new contact is not known by that yet. */
