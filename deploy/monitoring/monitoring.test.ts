@@ -119,7 +119,7 @@ test('every alert has its section in docs/running.md, and every section its aler
 test('the page names commands that there are', () => {
   const named = [...page.matchAll(/npm run admin -- ([a-z]+(?: [a-z]+)?)/g)].map(([, command = '']) => command)
   expect(named.length).toBeGreaterThan(3)
-  const known = new Set([...Object.keys(commands), 'explain', 'secrets count', 'secrets reseal'])
+  const known = new Set([...Object.keys(commands), 'explain', 'help', 'secrets count', 'secrets reseal'])
   expect(named.filter((command) => !known.has(command) && !known.has(command.split(' ')[0] ?? ''))).toEqual([])
 })
 

@@ -93,6 +93,7 @@ test('a change about a partner names the business account in its value: the entr
       business_account_id: businessAccountId,
       code: null,
       change: { field: 'account_update', value: removed },
+      at,
     },
   ])
 })
