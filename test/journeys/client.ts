@@ -73,7 +73,8 @@ export function clientOf(stack: Stack) {
     api,
     phone,
     /** The platform's simulator. */
-    control: (path: string, body: unknown, method: 'POST' | 'DELETE' = 'POST') => control(stack, path, body, method),
+    control: (path: string, body: unknown, method: 'GET' | 'POST' | 'DELETE' = 'POST') =>
+      control(stack, path, body, method),
     sent: async (): Promise<Json[]> => {
       const answer = await request(`${stack.simulator_url}/control/sent?phone_number_id=${phone}`)
       return ((await answer.body.json()) as { data: Json[] }).data
@@ -104,7 +105,7 @@ async function control(
   { simulator_url: url }: Stack,
   path: string,
   body: unknown,
-  method: 'POST' | 'DELETE' = 'POST',
+  method: 'GET' | 'POST' | 'DELETE' = 'POST',
 ): Promise<Json> {
   const answer = await request(`${url}${path}`, {
     method,

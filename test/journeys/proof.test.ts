@@ -5,7 +5,7 @@ import { newTenant } from './tenant.ts'
 const { control } = client()
 
 beforeAll(() => control('/control/settings', { require_proof: true }))
-afterAll(() => control('/control/settings', undefined, 'DELETE'))
+afterAll(() => control('/control/settings', { require_proof: false }))
 
 test('every call to the platform proves that it is our app’s, so that the app may demand it', async () => {
   const tenant = await newTenant()

@@ -80,14 +80,13 @@ test.each([
 })
 
 test('a template that is paused, refused by the platform or not approved yet is refused', async () => {
-  await control('/control/settings', { review: 'hold' })
+  await control('/control/settings', { reviews: { held: 'hold' } })
   const held = { name: 'held', language: 'en_US', category: 'UTILITY', components: [{ type: 'BODY', text: 'Wait.' }] }
   await tenant.ok('POST', `/${phone}/templates`, held)
   expect(await sendTo(newPhone(), 'held', [])).toMatchObject({
     status: 422,
     body: { error: { code: 'template_not_approved' } },
   })
-  await control('/control/settings', undefined, 'DELETE')
 })
 
 test('a send that the platform refuses as paused fails with that, and the next one is refused here', async () => {

@@ -1,6 +1,6 @@
 import { createServer } from 'node:http'
 import type { AddressInfo } from 'node:net'
-import { afterAll, beforeAll, beforeEach, expect, test } from 'vitest'
+import { afterAll, beforeAll, expect, test } from 'vitest'
 import { client, type Json, until } from './client.ts'
 
 const { api, phone, control } = client()
@@ -12,13 +12,7 @@ const server = createServer((_request, response) =>
 )
 
 beforeAll(() => new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve)))
-beforeEach(async () => {
-  await control('/control/settings', undefined, 'DELETE')
-})
-afterAll(async () => {
-  await control('/control/settings', undefined, 'DELETE')
-  server.close().closeAllConnections()
-})
+afterAll(() => server.close().closeAllConnections())
 
 let names = 0
 const newName = () => `journey_${process.pid}_${names++}`
@@ -57,12 +51,15 @@ test('an edit is reviewed again; while a review is pending there is no other', a
   const name = newName()
   await create(order(name))
   await until(async () => expect(await read(name)).toMatchObject({ status: 'approved' }))
-  await control('/control/settings', { review: 'reject', review_delay_ms: 1_000 })
+  await control('/control/settings', { reviews: { [name]: 'hold' } })
   const body = { components: [{ type: 'BODY', text: 'Other words.' }] }
   const edited = await api('PATCH', `${path}/${name}`, { body })
   expect(edited).toMatchObject({ status: 200, body: { data: { status: 'pending', content: 'Other words.' } } })
   const again = await api('PATCH', `${path}/${name}`, { body })
   expect(again).toMatchObject({ status: 409, body: { error: { type: 'conflict', code: 'template_not_editable' } } })
+  const { data } = await control(`/control/templates?phone_number_id=${phone}`, undefined, 'GET')
+  const { id } = data.find((one: Json) => one.name === name)
+  await control(`/control/templates/${id}`, { status: 'REJECTED' })
   await until(async () => expect(await read(name)).toMatchObject({ status: 'rejected' }))
 })
 

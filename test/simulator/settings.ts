@@ -1,6 +1,7 @@
 import { z } from 'zod'
 
 const Status = z.enum(['sent', 'delivered', 'read'])
+const Review = z.enum(['approve', 'reject', 'hold'])
 
 /** How the simulator behaves. */
 const Settings = z.strictObject({
@@ -27,7 +28,9 @@ const Settings = z.strictObject({
   require_subscription: z.boolean(),
   require_proof: z.boolean(),
   /** What comes of a template that is created or edited; `hold` leaves it to a script. */
-  review: z.enum(['approve', 'reject', 'hold']),
+  review: Review,
+  /** Of templates of these names, whatever `review` says of the others. */
+  reviews: z.record(z.string(), Review),
   /** From the creation to the decision; 0: the creation answers it, and no callback comes. */
   review_delay_ms: z.int().min(0).max(600_000),
   /** How many templates a business account may create in an hour, and have in all. */
@@ -47,7 +50,7 @@ const Settings = z.strictObject({
 export type Settings = z.output<typeof Settings>
 export type Status = z.output<typeof Status>
 
-/** The wire shape of `/control/settings`: what is left out stays as it is. */
+/** The wire shape of `/control/settings`: what is left out stays as it is, also of `reviews`. */
 export const SettingsChange = Settings.partial()
 type SettingsChange = z.output<typeof SettingsChange>
 
@@ -65,6 +68,7 @@ const defaults: Settings = {
   require_subscription: false,
   require_proof: false,
   review: 'approve',
+  reviews: {},
   review_delay_ms: 500,
   templates_per_hour: 100,
   template_quota: 250,
@@ -83,7 +87,8 @@ export function createSettings(start: SettingsChange = {}) {
   const store = {
     current: initial,
     change: (part: SettingsChange) => {
-      store.current = Object.assign({}, store.current, part)
+      const reviews = { ...store.current.reviews, ...part.reviews }
+      store.current = Object.assign({}, store.current, part, { reviews })
     },
     reset: () => {
       store.current = initial

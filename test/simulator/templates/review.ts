@@ -7,7 +7,8 @@ const rejection = 'INVALID_FORMAT'
 
 /** Lets a pending template be reviewed: at once without a callback when there is no delay, never while reviews are held. */
 export function review(app: App, template: Template): Template {
-  const { review: decision, review_delay_ms: delayMs } = app.settings.current
+  const { review: usual, reviews, review_delay_ms: delayMs } = app.settings.current
+  const decision = reviews[template.name] ?? usual
   if (decision === 'hold') return template
   const status = decision === 'approve' ? 'APPROVED' : 'REJECTED'
   const rejectedReason = decision === 'approve' ? 'NONE' : rejection

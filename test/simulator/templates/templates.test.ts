@@ -56,9 +56,9 @@ test('rejects, holds, or decides at once, as the settings say', async () => {
     `/v23.0/${String(rejected.body['id'])}?fields=rejected_reason`,
   )
   expect(shown).toMatchObject({ rejected_reason: 'INVALID_FORMAT' })
-  await trial.set({ review: 'hold' })
+  await trial.set({ reviews: { b: 'hold' } })
+  await trial.set({ review: 'approve', review_delay_ms: 0, reviews: { other: 'reject' } })
   const held = await create(trial, { name: 'b' })
-  await trial.set({ review: 'approve', review_delay_ms: 0 })
   expect((await create(trial, { name: 'c' })).body).toMatchObject({ status: 'APPROVED' })
   await trial.settled()
   expect(await statusOf(trial, held.body['id'])).toBe('PENDING')
