@@ -1,6 +1,8 @@
 import { newId } from '@app/shared/ids.ts'
+import { untilSomebodyWaits } from '@app/test/lock-waits.ts'
 import { until } from '@app/test/until.ts'
 import { afterAll, beforeAll, beforeEach, expect, test } from 'vitest'
+import { deleteWebhookSubscription } from '../subscriptions/delete-webhook-subscription.ts'
 import { disableWebhookSubscription } from '../subscriptions/disable-webhook-subscription.ts'
 import { type TestWebhooks, testWebhooks } from '../testing/app.ts'
 import { type Receiver, startReceiver } from '../testing/receiver.ts'
@@ -96,4 +98,36 @@ test('what a round has left of a customer’s line goes out, in its order, if th
   await until(async () => expect(await webhooks.deliveries({ status: 'succeeded' })).toHaveLength(2))
   expect(receiver.got.map(({ headers }) => headers['x-svc-event-id'])).toEqual(events.slice(0, 2))
   expect(await webhooks.deliveries({ status: 'dead' })).toHaveLength(3)
+})
+
+test('a subscription is deleted while its attempts begin: neither waits for the other in a circle', async () => {
+  await webhooks.emit({})
+  await until(async () => expect(await webhooks.deliveries({ status: 'pending' })).toHaveLength(1))
+  const { sql } = webhooks
+  const begun = sql.begin(async (tx) => {
+    // As a claim does: first the lane, then its deliveries.
+    await tx`select id from lanes where id = ${id} for update`
+    const deleted = webhooks.ask(deleteWebhookSubscription, { params: { id } })
+    await untilSomebodyWaits(sql)
+    await tx`update due_deliveries set begun_at = now() where subscription_id = ${id}`
+    return { deleted }
+  })
+  await (
+    await begun
+  ).deleted
+  expect(await sql`select id from subscriptions where id = ${id}`).toHaveLength(0)
+})
+
+test('attempts begin beside deliveries that somebody else has in hand, and do not wait for them', async () => {
+  const { sql } = webhooks
+  await webhooks.emit({}, {})
+  await until(async () => expect(await webhooks.deliveries({ status: 'pending' })).toHaveLength(2))
+  await sql.begin(async (tx) => {
+    await tx`select id from due_deliveries where subscription_id = ${id} order by id limit 1 for update`
+    await sql`update subscriptions set status = 'active' where id = ${id}`
+    await sql`update lanes set due_at = now(), arrivals = arrivals + 1 where id = ${id}`
+    webhooks.attempts.wake()
+    await until(() => expect(receiver.got).toHaveLength(1))
+  })
+  await until(() => expect(receiver.got).toHaveLength(2))
 })

@@ -77,7 +77,9 @@ async function expire(tx: TransactionSql, which: ReturnType<TransactionSql>) {
   await lockLines(tx, rows)
   const gone = await tx<InLine[]>`
     with over as (
-      delete from due_deliveries where id = any(${rows.map(({ id }) => id)}) and ${notInCall(tx)}
+      delete from due_deliveries where id = any(array(
+        select id from due_deliveries where id = any(${rows.map(({ id }) => id)}) and ${notInCall(tx)} for update skip locked
+      ))
       returning id, organization_id, subscription_id, line, replay_id, 'dead' as verdict
     ), ${countReplayed(tx)}, dead as (
       insert into dead_deliveries (id, organization_id, subscription_id, event_type, error_code)

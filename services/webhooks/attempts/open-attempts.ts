@@ -87,30 +87,34 @@ const begin = (tx: TransactionSql, given: { lane: string; free: number; probe: s
     from json_to_recordset(${JSON.stringify(given)}::text::json) as g(lane text, free int, probe text)
     left join lateral (select url, status, disabled_reason from subscriptions where id = g.lane limit 1) s on true
   ), picked as materialized (
-    select p.id, p.attempts, p.begun_at from s cross join lateral (
-      (select id, attempts, begun_at from due_deliveries
+    select p.id from s cross join lateral (
+      (select id from due_deliveries
         where subscription_id = s.lane and ${notInCall(tx)} and due_at <= now() and s.probe is null
         order by due_at, seq limit case when s.is_behind then (s.free + 1) / 2 else s.free end)
       union
-      (select id, attempts, begun_at from due_deliveries
+      (select id from due_deliveries
         where subscription_id = s.lane and ${notInCall(tx)} and due_at <= now() and s.probe is null and s.is_behind
         order by due_at desc, seq desc limit s.free / 2)
       union
-      (select id, attempts, begun_at from due_deliveries
+      (select id from due_deliveries
         where subscription_id = s.lane and ${notInCall(tx)} and due_at is not null and s.probe = 'oldest'
         order by due_at, seq limit 1)
       union
-      (select id, attempts, begun_at from due_deliveries
+      (select id from due_deliveries
         where subscription_id = s.lane and ${notInCall(tx)} and due_at is not null and s.probe = 'newest'
         order by due_at desc, seq desc limit 1)
     ) p where s.status = 'active' or (${pausedItself(tx)} and s.probe is not null)
+  ), free as materialized (
+    -- What somebody has in hand is passed over: to wait for it with the lanes locked would stop whoever adds to them.
+    select id, attempts, begun_at from due_deliveries
+    where id = any(array(select id from picked)) and ${notInCall(tx)} for update skip locked
   ), lost as (
     insert into attempts (delivery_id, number, started_at, error_code, error_message)
     select id, attempts, begun_at, 'interrupted', 'We stopped during this attempt; its outcome is unknown.'
-    from picked where begun_at is not null on conflict (delivery_id, number) do nothing
+    from free where begun_at is not null on conflict (delivery_id, number) do nothing
   ), begun as (
-    update due_deliveries d set attempts = d.attempts + 1, begun_at = now() from picked
-    where d.id = picked.id and d.id = any(array(select id from picked)) and ${notInCall(tx, tx`d.`)}
+    update due_deliveries d set attempts = d.attempts + 1, begun_at = now() from free
+    where d.id = free.id and d.id = any(array(select id from free))
     returning d.id, d.seq, d.organization_id, d.subscription_id, d.attempts as number, d.tries, d.line, d.event_at, d.event_id, d.replay_id
   )
   select s.lane as lane_id, s.status, s.url, coalesce(s.secrets, '') as secrets, b.id, b.number, b.tries, b.line, b.replay_id,

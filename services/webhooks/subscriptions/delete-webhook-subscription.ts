@@ -13,8 +13,9 @@ export const deleteWebhookSubscription: Handler<App, typeof contract> = async (a
       delete from subscriptions where organization_id = ${caller.organizationId} and id = ${id}
     `
     if (count === 0) throw notFound()
-    await giveUp(tx, id, 'subscription_deleted')
+    // In this order, as whoever begins attempts has the lane before its deliveries.
     await wakeLane(tx, id)
+    await giveUp(tx, id, 'subscription_deleted')
   })
   app.attempts.wake()
   return { id, object: 'webhook_subscription', deleted: true }

@@ -46,7 +46,8 @@ export function sweepFailing(sql: Sql): Promise<number> {
         order by paused_at limit 100 for no key update skip locked
       )) returning id
     `
-    for (const { id } of disabled) await wakeLane(tx, id)
+    // In the order in which all lock lanes.
+    for (const { id } of disabled.toSorted((a, b) => (a.id < b.id ? -1 : 1))) await wakeLane(tx, id)
     await tellOf(tx, subscriptionDisabled, disabled, 'failing_too_long')
     return disabled.length
   })
