@@ -1,27 +1,16 @@
-import { setTimeout as sleep } from 'node:timers/promises'
 import { provision } from '@app/shared/provision.ts'
 import { ErrorCode, NatsError } from 'nats'
 import { runAndEnd } from './command.ts'
+import { patiently } from './patiently.ts'
 import { type BusPlace, withBus } from './stack/bus.ts'
 import { readCopies } from './stack/options.ts'
 
-/** A cluster that lost a server elects for ten seconds; one that starts waits for its third. */
-const patienceMs = 30_000
-const againMs = 500
-
-/** Declares the streams and consumers on the servers at this address; waits for a cluster that is not whole just now. */
+/**
+ * Declares the streams and consumers on the servers at this address; waits for a cluster that is not whole just now: one that
+ * lost a server elects for ten seconds, one that starts waits for its third.
+ */
 export const provisionAt = (place: BusPlace, replicas = 1): Promise<void> =>
-  withBus(place, async ({ nc }) => {
-    const endsAt = performance.now() + patienceMs
-    for (;;) {
-      try {
-        return await provision(nc, { replicas })
-      } catch (err) {
-        if (!mayPass(err) || performance.now() > endsAt) throw err
-      }
-      await sleep(againMs)
-    }
-  })
+  withBus(place, ({ nc }) => patiently(() => provision(nc, { replicas }), mayPass))
 
 /** The server's own code for "no suitable peers for placement". */
 const tooFewServers = 10_005

@@ -3,15 +3,24 @@ import { z } from 'zod'
 import type { Caller, Page, Rpc } from './contract.ts'
 import { Problem } from './problem.ts'
 
+/** Items a page. */
+export const pageSizes = { most: 100, usual: 25 }
+
 /** `limit` and `cursor`, as every list takes them (public API, section 8.1). */
 export const pageQuery = {
   limit: z
     .string()
     .optional()
-    .refine((text) => text === undefined || (/^\d{1,3}$/.test(text) && Number(text) >= 1 && Number(text) <= 100), {
-      params: { failure: 'invalid_limit' },
-    })
-    .meta({ description: 'Items a page, 1 to 100; 25 unless told otherwise.', pattern: '^[0-9]{1,3}$' }),
+    .refine(
+      (text) => text === undefined || (/^\d{1,3}$/.test(text) && Number(text) >= 1 && Number(text) <= pageSizes.most),
+      {
+        params: { failure: 'invalid_limit' },
+      },
+    )
+    .meta({
+      description: `Items a page, 1 to ${pageSizes.most}; ${pageSizes.usual} unless told otherwise.`,
+      pattern: '^[0-9]{1,3}$',
+    }),
   cursor: z.string().optional().meta({ description: '`next_cursor` of the page before, as it is.' }),
 }
 
@@ -46,7 +55,7 @@ export function openPage(
   params: Record<string, unknown> = {},
 ): PageRequest {
   const { limit: limitText, cursor, ...filters } = query
-  const limit = Number(limitText ?? 25)
+  const limit = Number(limitText ?? pageSizes.usual)
   const scope = JSON.stringify([caller.organizationId, contract.subject, sorted(params), sorted(filters)])
   return {
     limit,

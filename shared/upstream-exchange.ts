@@ -2,7 +2,7 @@ import { type Dispatcher, request } from 'undici'
 import { z } from 'zod'
 import { mendText } from './json.ts'
 import { Problem } from './problem.ts'
-import { type Upstream, userAgent } from './upstream.ts'
+import { callerHeaders, type Upstream } from './upstream.ts'
 
 /** One call of the platform's management API. */
 export interface UpstreamCall {
@@ -38,8 +38,7 @@ export async function exchangeWithUpstream(
       method,
       dispatcher: upstream.agent,
       headers: {
-        'user-agent': userAgent,
-        ...(token !== null && { authorization: `Bearer ${token}` }),
+        ...callerHeaders(token),
         ...(json !== undefined && { 'content-type': 'application/json' }),
         ...file?.headers,
       },

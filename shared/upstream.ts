@@ -40,8 +40,14 @@ export interface Upstream {
   close: () => Promise<void>
 }
 
-/** Who we are, in every call, in the platform's form: the host of the platform's files answers nobody who does not say it. */
-export const userAgent = 'svc-messaging/1.0.0'
+/**
+ * The headers of every call: who we are, in the platform's form, since the host of its files answers nobody who does not say
+ * it; and in whose name we call, null for nobody's.
+ */
+export const callerHeaders = (token: string | null) => ({
+  'user-agent': 'svc-messaging/1.0.0',
+  ...(token !== null && { authorization: `Bearer ${token}` }),
+})
 
 const connectTimeoutMs = 3_000
 /** Answers that we read are some hundred bytes long. */

@@ -7,6 +7,7 @@ import { listConversations } from '@app/shared/contracts/conversations.ts'
 import { authenticateKey, connectAccount, createKey, createOrganization } from '@app/shared/contracts/platform.ts'
 import { Problem } from '@app/shared/problem.ts'
 import { z } from 'zod'
+import { patiently } from '../patiently.ts'
 import { type Bus, type BusPlace, withBus } from './bus.ts'
 import { readJson, writeJson } from './json-file.ts'
 
@@ -24,9 +25,8 @@ const contact = { phone_number: '+15550123456', name: 'Demo Contact' }
 /** A window is open for 24 hours: one that is half over is opened anew. */
 const windowMs = 12 * 60 * 60 * 1000
 const inboundTimeoutMs = 15_000
-/** How long a service may be unavailable that has just started on a busy machine. */
-const patienceMs = 30_000
-const askAgainMs = 250
+/** Services that have just started on a busy machine are slow. */
+const answerWithinMs = 30_000
 
 export interface DemoPlace {
   dataDir: string
@@ -91,20 +91,9 @@ async function openWindow(bus: Bus, simulatorUrl: string, { organization_id, pho
   throw new Error(`The demo contact's message did not arrive within ${inboundTimeoutMs / 1000} s: see the logs.`)
 }
 
-/**
- * Asks again what is not available at the moment. When a creation's answer was lost, what it made stays, and nobody uses it.
- */
-async function ask<C extends Rpc>(bus: Bus, contract: C, input: CallInput<C>, organizationId?: string) {
-  const endsAt = performance.now() + patienceMs
-  for (;;) {
-    try {
-      return await call(bus, contract, input, systemCaller(organizationId), { timeoutMs: patienceMs })
-    } catch (err) {
-      if (!mayPass(err) || performance.now() > endsAt) throw err
-    }
-    await sleep(askAgainMs)
-  }
-}
+/** Asks again what is not available at the moment. When a creation's answer was lost, what it made stays, and nobody uses it. */
+const ask = <C extends Rpc>(bus: Bus, contract: C, input: CallInput<C>, organizationId?: string) =>
+  patiently(() => call(bus, contract, input, systemCaller(organizationId), { timeoutMs: answerWithinMs }), mayPass)
 
 const mayPass = (err: unknown) => err instanceof Problem && err.status >= 502
 

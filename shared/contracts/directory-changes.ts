@@ -1,12 +1,9 @@
 import { z } from 'zod'
 import { rpc } from '../contract.ts'
 import { Parties } from './directory.ts'
-import { bsuid, phoneParams, text, time } from './fields.ts'
+import { bsuid, phoneParams, text, time, waId } from './fields.ts'
 
 /** What the platform tells of people beside their messages. Messaging asks; every answer is the same when asked again. */
-
-/** A phone number as the platform writes it: digits. */
-const waId = z.string().regex(/^\d{5,20}$/)
 
 const person = { wa_id: waId.nullable(), bsuid: bsuid.nullable() }
 

@@ -16,6 +16,9 @@ export const phoneNumberId = z
 
 export const phoneParams = z.object({ phone_number_id: phoneNumberId })
 
+/** A phone number as the platform writes it: digits. */
+export const waId = z.string().regex(/^\d{5,20}$/)
+
 export const bsuid = z
   .string()
   .regex(/^[A-Z]{2}\.[A-Za-z0-9]{1,128}$/, 'must be two capitals, a dot and 1 to 128 letters and digits')

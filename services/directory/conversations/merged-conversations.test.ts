@@ -9,17 +9,23 @@ beforeAll(async () => {
 })
 afterAll(() => directory.drop())
 
-/** A conversation that goes on, and one that ended in it, both open before. */
-async function mergedConversations({ status }: { status?: 'pending' | 'resolved' } = {}) {
+/** Two conversations of one person, whom nobody knows to be one before `both`. */
+async function twoConversations() {
   const asked = await newNumber(directory.app)
   const asker = { ...asked, teamId: asked.state.team_id }
   await tellTeam(directory, asked.organizationId, asker.teamId)
   const number = { ...asked, ...managing(directory.app, asker) }
   const { conversation: live } = await number.inbound({ wa_id: '15550123456' })
   const { conversation: ended } = await number.inbound({ bsuid: 'US.1' })
+  const both = () => number.inbound({ wa_id: '15550123456', bsuid: 'US.1' })
+  return { number, live, ended, both }
+}
+
+/** A conversation that goes on, and one that ended in it, both open before. */
+async function mergedConversations({ status }: { status?: 'pending' | 'resolved' } = {}) {
+  const { number, live, ended, both } = await twoConversations()
   if (status) await number.updateConversation(ended.id, { status })
   await directory.sql`delete from outbox where headers ->> 'organization' = ${number.organizationId}`
-  const both = () => number.inbound({ wa_id: '15550123456', bsuid: 'US.1' })
   await both()
   return { number, live: live.id, ended: ended.id, both }
 }
@@ -75,17 +81,12 @@ test('a message that is sent after the merge moves up the one that goes on', asy
 })
 
 test('a change that waits for the merge is made where the conversation goes on', async () => {
-  const asked = await newNumber(directory.app)
-  const asker = { ...asked, teamId: asked.state.team_id }
-  await tellTeam(directory, asked.organizationId, asker.teamId)
-  const number = { ...asked, ...managing(directory.app, asker) }
-  const { conversation: live } = await number.inbound({ wa_id: '15550123456' })
-  const { conversation: ended } = await number.inbound({ bsuid: 'US.1' })
+  const { number, live, ended, both } = await twoConversations()
   const { id: labelId } = await number.label('VIP')
   const [changed, attached] = await Promise.all([
     number.updateConversation(ended.id, { assigned_to: 'ana' }),
     number.attachToConversation(ended.id, labelId),
-    number.inbound({ wa_id: '15550123456', bsuid: 'US.1' }),
+    both(),
   ])
   expect(changed.assignee?.id).toBe('ana')
   expect(attached.data.attached).toBe(true)

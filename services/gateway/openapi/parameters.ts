@@ -1,4 +1,5 @@
 import type { Http, Rpc } from '@app/shared/contract.ts'
+import { pageSizes } from '@app/shared/page.ts'
 import type { Schemas } from './schemas.ts'
 
 export const apiKey = {
@@ -37,7 +38,9 @@ export function parametersOf({ params, query }: Rpc, { method, etag }: Http, sch
 }
 
 /** A query carries text; what is a number to those who write it is described as one, for clients made of the description. */
-const numbers: Record<string, object> = { limit: { type: 'integer', minimum: 1, maximum: 100, default: 25 } }
+const numbers: Record<string, object> = {
+  limit: { type: 'integer', minimum: 1, maximum: pageSizes.most, default: pageSizes.usual },
+}
 
 function placed(place: 'path' | 'query', { properties = {}, required = [] }: ReturnType<Schemas['of']>) {
   return Object.entries(properties).map(([name, { description, ...schema }]) => ({

@@ -1,3 +1,4 @@
+import { waId } from '@app/shared/contracts/fields.ts'
 import { batched } from '@app/shared/batched.ts'
 import { messageStatusReported } from '@app/shared/contracts/messaging.ts'
 import type { TransactionSql } from '@app/shared/database.ts'
@@ -26,11 +27,7 @@ const Status = z.looseObject({
   id: platformId,
   status: z.enum(['sent', 'delivered', 'read', 'failed', 'played']),
   timestamp: z.string().regex(/^\d{1,12}$/),
-  recipient_id: z
-    .string()
-    .regex(/^\d{5,20}$/)
-    .optional()
-    .catch(undefined),
+  recipient_id: waId.optional().catch(undefined),
   biz_opaque_callback_data: z.string().nullish(),
   errors: z
     .array(

@@ -9,10 +9,13 @@ export function fitParts<S extends z.ZodType>(
   shape: S,
   parts: unknown[],
 ): z.output<S>[] {
-  const fit = parts.map((part) => shape.safeParse(part)).filter(({ success }) => success)
+  const fit = parts.flatMap((part) => {
+    const { success, data } = shape.safeParse(part)
+    return success ? [data] : []
+  })
   if (fit.length < parts.length) {
     const { organizationId: organization, phoneNumberId: number, field } = change
     log.warn({ organization, number, field, parts: parts.length - fit.length }, 'parts of another shape')
   }
-  return fit.flatMap(({ data }) => (data === undefined ? [] : [data]))
+  return fit
 }

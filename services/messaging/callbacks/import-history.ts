@@ -1,3 +1,4 @@
+import { waId } from '@app/shared/contracts/fields.ts'
 import { call, systemCaller } from '@app/shared/ask.ts'
 import { importThreads } from '@app/shared/contracts/directory-changes.ts'
 import { newId, newIdAt } from '@app/shared/ids.ts'
@@ -24,7 +25,7 @@ const Value = z.looseObject({
   messages: z.array(part).optional(),
 })
 
-const Thread = z.looseObject({ id: z.string().regex(/^\d{5,20}$/), messages: z.array(z.unknown()) })
+const Thread = z.looseObject({ id: waId, messages: z.array(z.unknown()) })
 
 const Message = z.looseObject({
   id: platformId,

@@ -1,7 +1,7 @@
 import { call, systemCaller } from '@app/shared/ask.ts'
 import { batched } from '@app/shared/batched.ts'
 import { recordInbound } from '@app/shared/contracts/directory.ts'
-import { bsuid } from '@app/shared/contracts/fields.ts'
+import { bsuid, waId } from '@app/shared/contracts/fields.ts'
 import { messageReceived } from '@app/shared/contracts/messaging.ts'
 import { record, recorded } from '@app/shared/events.ts'
 import { newId, newIdAt, timeOf } from '@app/shared/ids.ts'
@@ -22,10 +22,7 @@ const Message = z.looseObject({
   id: platformId,
   timestamp: z.string().regex(/^\d{1,12}$/),
   type: z.string(),
-  from: z
-    .string()
-    .regex(/^\d{5,20}$/)
-    .nullish(),
+  from: waId.nullish(),
   from_user_id: userId,
   context: z.looseObject({ id: z.string().nullish() }).nullish().catch(null),
 })

@@ -1,6 +1,6 @@
 import { call, systemCaller } from '@app/shared/ask.ts'
 import { changeIdentity } from '@app/shared/contracts/directory-changes.ts'
-import { bsuid } from '@app/shared/contracts/fields.ts'
+import { bsuid, waId } from '@app/shared/contracts/fields.ts'
 import { newId, newIdAt } from '@app/shared/ids.ts'
 import { z } from 'zod'
 import type { Core } from '../app.ts'
@@ -9,11 +9,7 @@ import { epoch } from './epoch.ts'
 import { insertImported } from './insert-imported.ts'
 import type { WaitingItem } from './waiting-items.ts'
 
-const digits = z
-  .string()
-  .regex(/^\d{5,20}$/)
-  .nullish()
-  .catch(null)
+const digits = waId.nullish().catch(null)
 
 const SystemMessage = z.looseObject({
   id: platformId,

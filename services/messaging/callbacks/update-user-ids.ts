@@ -1,6 +1,6 @@
 import { call, systemCaller } from '@app/shared/ask.ts'
 import { changeIdentity } from '@app/shared/contracts/directory-changes.ts'
-import { bsuid } from '@app/shared/contracts/fields.ts'
+import { bsuid, waId } from '@app/shared/contracts/fields.ts'
 import { newId } from '@app/shared/ids.ts'
 import { z } from 'zod'
 import type { Core } from '../app.ts'
@@ -11,11 +11,7 @@ import { fitParts } from './fit-parts.ts'
 const Value = z.looseObject({ user_id_update: z.array(z.unknown()) })
 
 const Update = z.looseObject({
-  wa_id: z
-    .string()
-    .regex(/^\d{5,20}$/)
-    .nullish()
-    .catch(null),
+  wa_id: waId.nullish().catch(null),
   user_id: z.looseObject({ previous: bsuid.nullish(), current: bsuid }),
   parent_user_id: z.looseObject({ current: z.string().nullish() }).nullish(),
   timestamp: epoch,

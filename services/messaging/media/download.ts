@@ -5,7 +5,7 @@ import { maxMediaBytes } from '@app/shared/media-kinds.ts'
 import { atMost } from '@app/shared/receive-file.ts'
 import type { Kept } from '@app/shared/store/store.ts'
 import { jsonOf, refusalIn } from '@app/shared/upstream-exchange.ts'
-import { userAgent } from '@app/shared/upstream.ts'
+import { callerHeaders } from '@app/shared/upstream.ts'
 import { type Dispatcher, request } from 'undici'
 import { z } from 'zod'
 import type { Core } from '../app.ts'
@@ -83,7 +83,7 @@ async function lookUp({ upstream, media }: Ways, { phoneNumberId, token, upstrea
   const url = upstream.urlOf(`/${encodeURIComponent(upstreamMediaId)}?phone_number_id=${phoneNumberId}`, token)
   const { statusCode, body } = await request(url, {
     dispatcher: upstream.agent,
-    headers: { 'user-agent': userAgent, authorization: `Bearer ${token}` },
+    headers: callerHeaders(token),
     signal: AbortSignal.any([AbortSignal.timeout(lookUpTimeoutMs), media.stopping.signal]),
   })
   const value = jsonOf(await body.text())
@@ -100,9 +100,8 @@ async function lookUp({ upstream, media }: Ways, { phoneNumberId, token, upstrea
 function wayTo({ media }: Ways, url: string, token: string) {
   const signal = AbortSignal.any([AbortSignal.timeout(downloadTimeoutMs), media.stopping.signal])
   if (!media.bearerOrigins.has(new URL(url).origin))
-    return { dispatcher: media.egress.dispatcher as Dispatcher, signal, headers: { 'user-agent': userAgent } }
-  const headers = { 'user-agent': userAgent, authorization: `Bearer ${token}` }
-  return { dispatcher: media.agent as Dispatcher, signal, headers }
+    return { dispatcher: media.egress.dispatcher as Dispatcher, signal, headers: callerHeaders(null) }
+  return { dispatcher: media.agent as Dispatcher, signal, headers: callerHeaders(token) }
 }
 
 /** Of an address, which opens the file to whoever has it, its origin. */

@@ -3,7 +3,7 @@ import { Readable } from 'node:stream'
 import { abandon } from '@app/shared/abandon.ts'
 import { collecting } from '@app/shared/collecting.ts'
 import { jsonOf, refusalIn } from '@app/shared/upstream-exchange.ts'
-import { userAgent } from '@app/shared/upstream.ts'
+import { callerHeaders } from '@app/shared/upstream.ts'
 import { request } from 'undici'
 import { z } from 'zod'
 import type { Core } from '../app.ts'
@@ -44,8 +44,7 @@ export async function uploadToPlatform(
       method: 'POST',
       dispatcher: media.agent,
       headers: {
-        'user-agent': userAgent,
-        authorization: `Bearer ${token}`,
+        ...callerHeaders(token),
         'content-type': contentType,
         'content-length': String(head.length + file.size + tail.length),
       },

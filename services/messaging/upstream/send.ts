@@ -1,5 +1,6 @@
+import { waId } from '@app/shared/contracts/fields.ts'
 import { jsonOf, refusalIn } from '@app/shared/upstream-exchange.ts'
-import { type Upstream, userAgent } from '@app/shared/upstream.ts'
+import { callerHeaders, type Upstream } from '@app/shared/upstream.ts'
 import { request } from 'undici'
 import { z } from 'zod'
 import { platformId } from './platform-id.ts'
@@ -34,10 +35,7 @@ const Accepted = z.object({
   contacts: z
     .array(
       z.looseObject({
-        wa_id: z
-          .string()
-          .regex(/^\d{5,20}$/)
-          .optional(),
+        wa_id: waId.optional(),
       }),
     )
     .catch([])
@@ -50,11 +48,7 @@ export async function send(upstream: Upstream, message: OutgoingMessage): Promis
     const { statusCode, body } = await request(upstream.urlOf(`/${message.phoneNumberId}/messages`, message.token), {
       method: 'POST',
       dispatcher: upstream.sending,
-      headers: {
-        'user-agent': userAgent,
-        authorization: `Bearer ${message.token}`,
-        'content-type': 'application/json',
-      },
+      headers: { ...callerHeaders(message.token), 'content-type': 'application/json' },
       body: JSON.stringify(payloadOf(message)),
       headersTimeout: sendTimeoutMs,
       signal: AbortSignal.timeout(sendTimeoutMs),
