@@ -252,8 +252,8 @@ test('503 without Retry-After is a failure', async () => {
 test('the fifth failure in a row opens the breaker; then one probe at a time, oldest and newest in turn', async () => {
   const { id } = await webhooks.subscribe({ url: receiver.url })
   receiver.respondWith(answer(500))
-  const events = []
-  for (let n = 0; n < 8; n++) events.push(...(await webhooks.emit({ eventId: `evt-${n}` })))
+  for (let n = 0; n < 8; n++) await webhooks.emit({})
+  await until(async () => expect(await webhooks.deliveries()).toHaveLength(8))
   await until(async () => {
     const { consecutive_failures: failures } = await webhooks.subscription(id)
     expect(failures).toBeGreaterThanOrEqual(5)
