@@ -55,6 +55,10 @@ test.each([
     'subscriptions',
     words(inCode('services/webhooks/subscriptions/create-webhook-subscription.ts', 'mostSubscriptions')),
   ],
+  [
+    'deliveries made of your events before they wait their turn',
+    `${words(inCode('services/webhooks/fan-out/shares.ts', 'atOnce'))} at once, ${words(inCode('services/webhooks/fan-out/shares.ts', 'aSecond'))} a second`,
+  ],
   ['deliveries and attempts', `${inCode('services/webhooks/deliveries/retention.ts', 'keepDays')} days`],
   ['payloads of webhooks', `${inCode('services/webhooks/deliveries/retention.ts', 'keepPayloadDays')} days`],
   [

@@ -10,6 +10,8 @@ import { join } from 'node:path'
 const root = join(import.meta.dirname, '..')
 const bin = (name: string) => join(root, 'node_modules/.bin', name)
 const only = process.argv.slice(2)
+/** More files than that do not fail by chance. */
+const mostAgain = 5
 
 const checks: Array<[string, string, string[]]> = [
   ['format', 'oxfmt', ['--check', '.']],
@@ -31,30 +33,53 @@ for (const [what, program, options] of only.length > 0 ? [] : checks) {
 }
 
 const folder = mkdtempSync(join(tmpdir(), 'messaging-service-results-'))
-const results = join(folder, 'results.json')
-const vitest = join(root, 'node_modules/vitest/vitest.mjs')
-const reporters = ['--reporter=default', '--reporter=json', `--outputFile=${results}`]
-const { code } = await run(process.execPath, [vitest, 'run', ...reporters, ...only], 'inherit')
-const counted = countOf(results)
-rmSync(folder, { recursive: true })
-passed += counted.passed
-failed += counted.failed
+const first = await runFiles(only)
+// Where other programs want the processor too, a file that failed gets servers of its own and the machine for itself. At home
+// a failure is a failure.
+const again = process.env['CI'] && first.whole ? first.files.filter(({ isGood }) => !isGood).slice(0, mostAgain) : []
+const names = again.map(({ name }) => name)
+if (names.length > 0) process.stdout.write(`\nOnce more, by themselves:\n${names.join('\n')}\n`)
+const second = names.length > 0 ? await runFiles(names) : { whole: true, files: [] }
+for (const file of [...first.files.filter(({ name }) => !names.includes(name)), ...second.files]) {
+  passed += file.passed
+  failed += file.isGood ? 0 : Math.max(1, file.failed)
+}
 // A suite that could not even begin has no failed test to count.
-if (code !== 0 && failed === 0) failed = 1
+if (!first.whole || !second.whole) failed += 1
+rmSync(folder, { recursive: true })
 
 process.stdout.write(`\n${passed} passed, ${failed} failed\n`)
 process.exit(failed > 0 || passed === 0 ? 1 : 0)
 
-function countOf(file: string) {
+interface TestFile {
+  name: string
+  passed: number
+  failed: number
+  isGood: boolean
+}
+
+/** `whole`: what went wrong, if anything did, is a file's. */
+async function runFiles(files: string[]): Promise<{ whole: boolean; files: TestFile[] }> {
+  const results = join(folder, 'results.json')
+  rmSync(results, { force: true })
+  const reporters = ['--reporter=default', '--reporter=json', `--outputFile=${results}`]
+  const vitest = join(root, 'node_modules/vitest/vitest.mjs')
+  const { code } = await run(process.execPath, [vitest, 'run', ...reporters, ...files], 'inherit')
+  const found = resultsIn(results)
+  return { whole: found.length > 0 && (code === 0 || found.some(({ isGood }) => !isGood)), files: found }
+}
+
+function resultsIn(file: string): TestFile[] {
   try {
-    const { numPassedTests, numFailedTests, numFailedTestSuites } = JSON.parse(readFileSync(file, 'utf8')) as {
-      numPassedTests: number
-      numFailedTests: number
-      numFailedTestSuites: number
+    const { testResults } = JSON.parse(readFileSync(file, 'utf8')) as {
+      testResults: { name: string; status: string; assertionResults: { status: string }[] }[]
     }
-    return { passed: numPassedTests, failed: numFailedTests || numFailedTestSuites }
+    return testResults.map(({ name, status, assertionResults }) => {
+      const count = (wanted: string) => assertionResults.filter((one) => one.status === wanted).length
+      return { name, passed: count('passed'), failed: count('failed'), isGood: status === 'passed' }
+    })
   } catch {
-    return { passed: 0, failed: 1 }
+    return []
   }
 }
 

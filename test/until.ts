@@ -1,5 +1,21 @@
-import { vi } from 'vitest'
+import { setTimeout as sleep } from 'node:timers/promises'
 
-/** Waits for what must come; long enough for a machine that is busy with other things. */
-export const until = <T>(check: () => T | Promise<T>, timeout = 20_000): Promise<T> =>
-  vi.waitFor(check, { timeout, interval: 20 })
+const soonMs = 20
+const seldomMs = 250
+
+/**
+ * Waits for what must come; long enough for a machine that is busy with other things. The longer it takes, the less often it
+ * is looked at: what is asked takes the time of what is waited for.
+ */
+export async function until<T>(check: () => T | Promise<T>, timeoutMs = 20_000): Promise<T> {
+  const startedAt = performance.now()
+  for (;;) {
+    try {
+      return await check()
+    } catch (err) {
+      const waitedMs = performance.now() - startedAt
+      if (waitedMs > timeoutMs) throw err
+      await sleep(Math.min(Math.max(soonMs, waitedMs / 10), seldomMs))
+    }
+  }
+}

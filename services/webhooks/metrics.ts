@@ -2,6 +2,7 @@ import { type Counted, mostCounted, readingOf } from '@app/shared/metrics/databa
 import { type Gauges, readings } from '@app/shared/metrics/readings.ts'
 import { counts, durations } from '@app/shared/metrics/registered.ts'
 import type { DataService } from '@app/shared/service.ts'
+import { waitingOrganizations } from './fan-out/backlog.ts'
 
 export type Meters = ReturnType<typeof createMeters>
 
@@ -40,12 +41,18 @@ const gauges: Gauges = {
   svc_webhook_held_deliveries: {
     help: `Of them, those of paused subscriptions; counted up to ${mostCounted} in ${mostPaused} subscriptions.`,
   },
+  svc_webhook_backlog_events: {
+    help: `Events of organizations that have used up their share of the fan-out; counted up to ${mostCounted}.`,
+  },
+  svc_webhook_backlog_oldest_seconds: { help: 'For how long the oldest of them has waited; 0 when none waits.' },
 }
 
 /** What stands in the tables, by indexes alone. */
 export function readStanding({ sql, probes }: Pick<DataService, 'sql' | 'probes'>): void {
   readings(probes.metrics, 'webhooks', gauges, async () => {
-    const [row] = await sql<{ subscriptions: Counted[]; open: number; held: number }[]>`
+    const [row] = await sql<
+      { subscriptions: Counted[]; open: number; held: number; backlog: number; oldest: number }[]
+    >`
       select
         (select json_agg(s) from (
           select l.status as label, count(s.id) as count
@@ -57,13 +64,20 @@ export function readStanding({ sql, probes }: Pick<DataService, 'sql' | 'probes'
           select from (select id from subscriptions where status = 'paused' and status <> 'active' limit ${mostPaused}) s
           cross join lateral (select from due_deliveries where subscription_id = s.id limit ${mostCounted}) d
           limit ${mostCounted}
-        ) h) as held
+        ) h) as held,
+        (select count(*)::int from (select from event_backlog limit ${mostCounted}) b) as backlog,
+        coalesce((
+          select extract(epoch from now() - min(b.since)) from (${waitingOrganizations(sql)}) o
+          cross join lateral (select since from event_backlog where organization_id = o.id order by seq limit 1) b
+        ), 0)::float8 as oldest
     `
     if (!row) return []
     return [
       ...row.subscriptions.map(readingOf('svc_webhook_subscriptions', 'status')),
       { gauge: 'svc_webhook_open_deliveries', value: row.open },
       { gauge: 'svc_webhook_held_deliveries', value: row.held },
+      { gauge: 'svc_webhook_backlog_events', value: row.backlog },
+      { gauge: 'svc_webhook_backlog_oldest_seconds', value: row.oldest },
     ]
   })
 }

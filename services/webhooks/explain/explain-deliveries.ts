@@ -1,6 +1,6 @@
 import type { Handler } from '@app/shared/contract.ts'
 import type { explainDelivery as one, explainEvents as many, Moment } from '@app/shared/contracts/explain.ts'
-import type { Sql } from '@app/shared/database.ts'
+import type { Fragment, Sql } from '@app/shared/database.ts'
 import { timeOf } from '@app/shared/ids.ts'
 import { notFound } from '@app/shared/problem.ts'
 import type { App } from '../app.ts'
@@ -13,11 +13,18 @@ export const explainDelivery: Handler<App, typeof one> = async ({ sql }, { body:
   return { history }
 }
 
-export const explainEvents: Handler<App, typeof many> = async ({ sql }, { body }) => ({
-  history: await historyOf(
-    sql,
-    sql`d.organization_id = ${body.organization_id} and d.event_id = any(${body.event_ids}::text[])`,
-  ),
+export const explainEvents: Handler<App, typeof many> = async ({ sql }, { body }) => {
+  const those = sql`d.organization_id = ${body.organization_id} and d.event_id = any(${body.event_ids}::text[])`
+  const waiting = await sql<{ type: string; since: Date; eventId: string }[]>`
+    select d.head ->> 'type' as type, d.since, d.event_id from event_backlog d where ${those} order by d.seq
+  `
+  return { history: [...waiting.map(waitsForItsTurn), ...(await historyOf(sql, those))] }
+}
+
+const waitsForItsTurn = ({ type, since, eventId }: { type: string; since: Date; eventId: string }): Moment => ({
+  at: since.toISOString(),
+  what: `${type} waits: the organization has used up its share of the fan-out`,
+  details: { event_id: eventId },
 })
 
 interface Standing extends DeliveryRow {
@@ -31,7 +38,7 @@ interface Standing extends DeliveryRow {
   failures: number | null
 }
 
-async function historyOf(sql: Sql, only: ReturnType<Sql>): Promise<Moment[]> {
+async function historyOf(sql: Sql, only: Fragment): Promise<Moment[]> {
   const deliveries = await sql<Standing[]>`
     select ${deliveryColumns(sql)}, s.url, s.status as subscription_status, o.due_at, o.begun_at, l.due_at as lane_due_at,
       nullif(l.paced_until, '-infinity') as paced_until, l.failures

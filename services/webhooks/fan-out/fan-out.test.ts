@@ -159,7 +159,7 @@ test('batches that hold the same events, at the same time, make each delivery on
   const made = await Promise.all(
     [rows, rows.toReversed(), [...rows, ...rows], rows].map((some) => recordEvents(webhooks.sql, some)),
   )
-  expect(made.reduce((sum, count) => sum + count, 0)).toBe(50)
+  expect(made.flat().reduce((sum, { count }) => sum + count, 0)).toBe(50)
   const [counted] = await webhooks.sql`
     select count(*)::int, (select count(*)::int from due_deliveries where subscription_id = ${id}) as due from deliveries
   `

@@ -58,26 +58,37 @@ export function toRow({ headers, payload }: Delivered): EventRow | null {
   }
 }
 
+/** How many deliveries were made of the events of an organization and type. */
+export interface Made {
+  organization_id: string
+  type: string
+  count: number
+}
+
 /**
- * Records events and their deliveries, and makes the lanes due; answers how many deliveries it made. Matched in the
+ * Records events and their deliveries, and makes the lanes due; answers how many deliveries it made of whom. Matched in the
  * statement that inserts: a subscription that is there when it runs misses nothing. What stands in `events` was fanned
  * out in the transaction that put it there, so an event that comes again makes nothing; and since an id tells its event,
  * none of the deliveries of a new one is there yet. To ask for each would take 10 µs of 30.
  */
-export async function recordEvents(sql: Sql, rows: EventRow[]): Promise<number> {
-  const heads = rows.map(({ head }) => head)
-  if (heads.every(({ line }) => line === null)) return insert(sql, rows)
-  return sql.begin(async (tx) => {
-    await lockLines(tx, heads)
-    return insert(tx, rows)
-  })
+export async function recordEvents(sql: Sql, rows: EventRow[]): Promise<Made[]> {
+  return rows.some(hasLine) ? sql.begin((tx) => recordWithin(tx, rows)) : insert(sql, rows)
 }
+
+/** The same, in the caller's transaction. */
+export async function recordWithin(tx: TransactionSql, rows: EventRow[]): Promise<Made[]> {
+  const heads = rows.map(({ head }) => head)
+  await lockLines(tx, heads)
+  return insert(tx, rows)
+}
+
+const hasLine = ({ head: { line } }: EventRow) => line !== null
 
 /** JSON holds no raw control character, so this one stands between payloads. */
 const separator = '\x1e'
 
 /** The outbox holds text, so these bytes are UTF-8, and come back as they are. */
-const textOf = ({ payload }: EventRow) =>
+export const textOf = ({ payload }: EventRow): string =>
   Buffer.from(payload.buffer, payload.byteOffset, payload.byteLength).toString('utf8')
 
 /** Events of a batch that agree in what decides who gets them are matched as one. */
@@ -111,9 +122,9 @@ const matching = (sql: Sql | TransactionSql, audiences: Audience[]) => sql`
     and (a.phone is null or s.phone_number_ids is null or s.phone_number_ids = '{}' or a.phone = any(s.phone_number_ids))
 `
 
-async function insert(sql: Sql | TransactionSql, rows: EventRow[]): Promise<number> {
+async function insert(sql: Sql | TransactionSql, rows: EventRow[]): Promise<Made[]> {
   const { events, audiences } = numberAudiences(rows)
-  const [made] = await sql<{ count: number }[]>`
+  const made = await sql<{ organizationId: string; type: string; count: number }[]>`
     with e as materialized (
       select * from json_to_recordset(${JSON.stringify(events)}::text::json)
         as e(n int, k int, organization_id text, event_id text, type text, source text, line text,
@@ -167,7 +178,7 @@ async function insert(sql: Sql | TransactionSql, rows: EventRow[]): Promise<numb
       on conflict (id) do update set arrivals = l.arrivals + 1, due_at = case
         when excluded.due_at is null then l.due_at else greatest(least(l.due_at, excluded.due_at), l.paced_until) end
     )
-    select count(*)::int as count from d
+    select organization_id, type, count(*)::int as count from d group by 1, 2
   `
-  return made?.count ?? 0
+  return made.map(({ organizationId, type, count }) => ({ organization_id: organizationId, type, count }))
 }

@@ -208,7 +208,7 @@ const clearTables = (sql: Sql) =>
     await tx`select set_config('lock_timeout', '20s', true), set_config('statement_timeout', '20s', true)`
     await tx`
       truncate subscriptions, secrets, lanes, events, delivered_types, deliveries, due_deliveries, dead_deliveries,
-        attempts, replays, outbox
+        attempts, replays, event_backlog, outbox
     `
   })
 

@@ -1,0 +1,109 @@
+import { systemCaller } from '@app/shared/ask.ts'
+import { newId } from '@app/shared/ids.ts'
+import { until } from '@app/test/until.ts'
+import { afterAll, beforeAll, beforeEach, expect, test } from 'vitest'
+import { explainEvents } from '../explain/explain-deliveries.ts'
+import { type TestWebhooks, testWebhooks } from '../testing/app.ts'
+import { type Receiver, startReceiver } from '../testing/receiver.ts'
+import { startFanOut } from './fan-out.ts'
+
+let webhooks: TestWebhooks
+let receiver: Receiver
+
+/** Of an organization whose every event goes to many: ten events are its share. */
+const subscriptions = 400
+const big = newId('org')
+
+beforeAll(async () => {
+  webhooks = await testWebhooks()
+})
+afterAll(() => webhooks.close())
+
+beforeEach(async () => {
+  await webhooks.clear()
+  receiver = await startReceiver()
+  await webhooks.sql`
+    insert into subscriptions (id, organization_id, url, events, status, created_at, updated_at)
+    select 'wbs_' || lpad(n::text, 26, '0'), ${big}, 'https://example.com/', '{message.received}', 'paused', now(), now()
+    from generate_series(1, ${subscriptions}::int) n
+  `
+  return () => receiver.close()
+})
+
+const eventsOf = (organizationId: string, count: number) => Array.from({ length: count }, () => ({ organizationId }))
+
+/** Of the big organization. */
+const counts = async () => {
+  const [row] = await webhooks.sql<{ deliveries: number; events: number; waiting: number }[]>`
+    select (select count(*)::int from deliveries where organization_id = ${big}) as deliveries,
+      (select count(*)::int from events where organization_id = ${big}) as events,
+      (select count(*)::int from event_backlog) as waiting
+  `
+  return row ?? { deliveries: 0, events: 0, waiting: 0 }
+}
+
+const allRecorded = (events: number) => ({ deliveries: events * subscriptions, events, waiting: 0 })
+
+test('who makes a flood of deliveries waits behind it alone, and all of them are made, by two instances', async () => {
+  const second = startFanOut(webhooks)
+  await webhooks.subscribe({ url: receiver.url })
+  await webhooks.emit(...eventsOf(big, 120), {})
+  await until(() => expect(receiver.got).toHaveLength(1))
+  const { deliveries, waiting } = await counts()
+  expect(deliveries).toBeLessThan(60 * subscriptions)
+  expect(waiting).toBeGreaterThan(0)
+  await until(async () => expect(await counts()).toEqual(allRecorded(120)))
+  await second.stop()
+})
+
+test('what a dead instance left there is taken up, an event that comes again once', async () => {
+  const [eventId = ''] = await webhooks.emit(...eventsOf(big, 1))
+  await until(async () => expect(await counts()).toEqual(allRecorded(1)))
+  const again = {
+    organization_id: big,
+    event_id: eventId,
+    type: 'message.received',
+    source: 'svc',
+    phone: null,
+    line: null,
+    except: null,
+    at: (await webhooks.sql`select at from events`)[0]?.['at'],
+    trace: null,
+    id_time: 'wbd_01KAAAAAAA',
+  }
+  const left = { ...again, event_id: newId('evt') }
+  for (const head of [again, left])
+    await webhooks.sql`
+      insert into event_backlog (organization_id, event_id, head, payload)
+      values (${big}, ${head.event_id}, ${JSON.stringify(head)}::text::jsonb, '{}')
+    `
+  await until(async () => expect(await counts()).toEqual(allRecorded(2)))
+})
+
+test('events of one line stay in their order, though they wait and two instances make the deliveries', async () => {
+  const second = startFanOut(webhooks)
+  await webhooks.subscribe({ url: receiver.url, events: ['customer.updated'] }, systemCaller(big))
+  const line = Array.from({ length: 30 }, (_, n) => ({
+    organizationId: big,
+    line: 'cus_1',
+    type: 'customer.updated',
+    eventId: `${30 - n}`,
+  }))
+  await webhooks.emit(...line.slice(0, 3), ...eventsOf(big, 60), ...line.slice(3, 20))
+  await webhooks.emit(...line.slice(20))
+  await until(() => expect(receiver.got).toHaveLength(30))
+  expect(receiver.got.map(({ headers }) => headers['x-svc-event-id'])).toEqual(line.map(({ eventId }) => eventId))
+  await second.stop()
+})
+
+test('an event that waits for its turn is told as that', async () => {
+  const ids = await webhooks.emit(...eventsOf(big, 120))
+  const told = async () => {
+    const { history } = await webhooks.ask(explainEvents, { body: { organization_id: big, event_ids: ids.slice(-1) } })
+    return history.map(({ what }) => what)
+  }
+  await until(async () =>
+    expect(await told()).toEqual(['message.received waits: the organization has used up its share of the fan-out']),
+  )
+  await until(async () => expect(await told()).toHaveLength(2 * subscriptions))
+})

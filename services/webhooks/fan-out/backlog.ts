@@ -1,0 +1,103 @@
+import type { Fragment, Sql, TransactionSql } from '@app/shared/database.ts'
+import { startLoop } from '@app/shared/loop.ts'
+import type { App } from '../app.ts'
+import { type EventRow, recordWithin, textOf } from './record-events.ts'
+import type { Recorder } from './recorder.ts'
+
+/** Rows of an organization that are read for its turn. */
+const rowsATurn = 128
+/** Organizations that this process knows to wait; of more than that some are taken for free, until there is room. */
+const mostOrganizations = 1_000
+const idlePollMs = 1_000
+/** When another instance has the turn of the only one that waits. */
+const takenPollMs = 50
+
+/** Events that wait for the turn of their organization, in Postgres. */
+export interface Backlog {
+  /** Organizations of which events wait, as far as this process knows: their next ones wait behind them. */
+  known: () => ReadonlySet<string>
+  /** Those of the organizations of which events do wait. */
+  find: (organizationIds: string[]) => Promise<ReadonlySet<string>>
+  add: (rows: EventRow[]) => Promise<void>
+  stop: () => Promise<void>
+}
+
+/** Organizations take turns, whatever they have: of each as much as fits into a statement, then of the next. */
+export function startBacklog({ sql, log }: Pick<App, 'sql' | 'log'>, { recordFirst }: Recorder): Backlog {
+  let waiting = new Set<string>()
+  let last = ''
+
+  async function turn() {
+    const found = await sql<{ id: string }[]>`${waitingOrganizations(sql)}`
+    waiting = new Set(found.map(({ id }) => id))
+    const next = [...waiting].find((id) => id > last) ?? [...waiting][0]
+    if (next === undefined) return idlePollMs
+    last = next
+    const recorded = await recordFirst(await oldest(sql, next), (rows) =>
+      sql.begin(async (tx) => {
+        const taken = await take(tx, next, rows)
+        return { rows: taken, made: taken.length > 0 ? await recordWithin(tx, taken) : [] }
+      }),
+    )
+    return recorded.length > 0 || waiting.size > 1 ? 0 : takenPollMs
+  }
+
+  const loop = startLoop(log, 'event backlog', turn)
+  loop.wake()
+  return {
+    known: () => waiting,
+    async find(organizationIds) {
+      const rows = await sql<{ id: string }[]>`
+        select id from unnest(${organizationIds}::text[]) id
+        where exists (select from event_backlog where organization_id = id)
+      `
+      return new Set(rows.map(({ id }) => id))
+    },
+    async add(rows) {
+      await insert(sql, rows)
+      for (const { head } of rows) waiting.add(head.organization_id)
+      loop.wake()
+    },
+    stop: loop.stop,
+  }
+}
+
+/** Organizations of which events wait, as `id`: by skipping from one to the next in the index. */
+export const waitingOrganizations = (sql: Sql): Fragment => sql`
+  with recursive o as (
+    (select organization_id as id from event_backlog order by 1 limit 1)
+    union all
+    select n.organization_id from o cross join lateral (
+      select organization_id from event_backlog where organization_id > o.id order by 1 limit 1
+    ) n
+  )
+  select id from o limit ${mostOrganizations}
+`
+
+async function oldest(sql: Sql, organizationId: string): Promise<EventRow[]> {
+  const rows = await sql<{ head: EventRow['head']; payload: string }[]>`
+    select head, payload from event_backlog where organization_id = ${organizationId} order by seq limit ${rowsATurn}
+  `
+  return rows.map(({ head, payload }) => ({ head, payload: Buffer.from(payload) }))
+}
+
+/** Takes those of the rows that still wait; none while another instance has the organization's turn. */
+async function take(tx: TransactionSql, organizationId: string, rows: EventRow[]): Promise<EventRow[]> {
+  const taken = await tx<{ eventId: string }[]>`
+    with turn as materialized (select pg_try_advisory_xact_lock(hashtextextended(${`fan-out ${organizationId}`}, 0)) as mine)
+    delete from event_backlog where (select mine from turn) and organization_id = ${organizationId}
+      and event_id = any(${rows.map(({ head }) => head.event_id)}::text[])
+    returning event_id
+  `
+  const ids = new Set(taken.map(({ eventId }) => eventId))
+  return rows.filter(({ head }) => ids.has(head.event_id))
+}
+
+/** An event that comes again waits once. */
+const insert = (sql: Sql, rows: EventRow[]) => sql`
+  insert into event_backlog (organization_id, event_id, head, payload)
+  select head ->> 'organization_id', head ->> 'event_id', head, payload
+  from json_to_recordset(${JSON.stringify(rows.map((row, n) => ({ n, head: row.head, payload: textOf(row) })))}::text::json)
+    as u(n int, head jsonb, payload text)
+  order by n on conflict do nothing
+`

@@ -1,0 +1,57 @@
+import { expect, test } from 'vitest'
+import { createReach } from './reach.ts'
+import type { EventRow } from './record-events.ts'
+
+const rowsOf = (organization_id: string, count: number, bytes = 2): EventRow[] =>
+  Array.from({ length: count }, (_, n) => ({
+    head: {
+      organization_id,
+      event_id: `evt_${n}`,
+      type: 'message.received',
+      source: 'svc',
+      phone: null,
+      line: null,
+      except: null,
+      at: '2026-11-22T12:00:00.000Z',
+      trace: null,
+      id_time: 'wbd_01KAAAAAAA',
+    },
+    payload: Buffer.alloc(bytes),
+  }))
+
+const madeOf = (organization_id: string, count: number) => [{ organization_id, type: 'message.received', count }]
+
+test('of what was never seen one goes first, then as many as make what a statement may', () => {
+  const reach = createReach()
+  const rows = rowsOf('org_1', 300)
+  expect(reach.fitting(rows)).toHaveLength(1)
+  reach.learn(rows.slice(0, 1), madeOf('org_1', 100))
+  expect(reach.fitting(rows)).toHaveLength(20)
+  reach.learn(rows.slice(0, 20), [])
+  expect(reach.fitting(rows)).toHaveLength(256)
+})
+
+test('what is not known is counted as a hundred: twenty organizations go together', () => {
+  const rows = Array.from({ length: 30 }, (_, n) => rowsOf(`org_${n}`, 1)).flat()
+  expect(createReach().fitting(rows)).toHaveLength(20)
+})
+
+test('one goes whatever it makes and weighs, the next ones within the bytes of a statement', () => {
+  const reach = createReach()
+  const heavy = rowsOf('org_1', 20, 900 * 1024)
+  reach.learn(heavy, madeOf('org_1', 20))
+  expect(reach.fitting(heavy)).toHaveLength(9)
+  reach.learn(heavy.slice(0, 1), madeOf('org_1', 10_000))
+  expect(reach.fitting(heavy)).toHaveLength(1)
+})
+
+test('what was more than a statement can do goes alone', () => {
+  const reach = createReach()
+  const rows = rowsOf('org_1', 10)
+  reach.learn(rows, madeOf('org_1', 10))
+  expect(reach.fitting(rows)).toHaveLength(10)
+  reach.areTooMany(rows)
+  expect(reach.fitting(rows)).toHaveLength(1)
+  reach.learn(rows.slice(0, 1), madeOf('org_1', 1))
+  expect(reach.fitting(rows)).toHaveLength(10)
+})

@@ -1,0 +1,18 @@
+import { expect, test } from 'vitest'
+import { createShares } from './shares.ts'
+
+test('a share is used up at once, or bit by bit, and comes back with time; another organization has its own', () => {
+  let now = 1_000
+  const shares = createShares(() => now)
+  shares.charge('org_1', 3_999)
+  expect(shares.isUsedUp('org_1')).toBe(false)
+  shares.charge('org_1', 1)
+  expect([shares.isUsedUp('org_1'), shares.isUsedUp('org_2')]).toEqual([true, false])
+  now += 1
+  expect(shares.isUsedUp('org_1')).toBe(false)
+  shares.charge('org_1', 10_000)
+  now += 2_400
+  expect(shares.isUsedUp('org_1')).toBe(true)
+  now += 200
+  expect(shares.isUsedUp('org_1')).toBe(false)
+})

@@ -1,0 +1,26 @@
+import { LRUCache } from 'lru-cache'
+
+/** Deliveries that an organization may make at once, and in a second, while others wait for it: a tenth of a second of work each. */
+const atOnce = 4_000
+const aSecond = 4_000
+
+/** What organizations have used of the fan-out that is common to all, in this process. */
+export interface Shares {
+  charge: (organizationId: string, deliveries: number) => void
+  isUsedUp: (organizationId: string) => boolean
+}
+
+/** Leaky buckets, on the clock that is given, in ms. */
+export function createShares(now: () => number = () => performance.now()): Shares {
+  const levels = new LRUCache<string, { deliveries: number; at: number }>({ max: 10_000 })
+  const levelOf = (organizationId: string) => {
+    const { deliveries, at } = levels.get(organizationId) ?? { deliveries: 0, at: 0 }
+    return Math.max(0, deliveries - ((now() - at) / 1_000) * aSecond)
+  }
+  return {
+    charge(organizationId, deliveries) {
+      levels.set(organizationId, { deliveries: levelOf(organizationId) + deliveries, at: now() })
+    },
+    isUsedUp: (organizationId) => levelOf(organizationId) >= atOnce,
+  }
+}
