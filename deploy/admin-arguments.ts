@@ -1,5 +1,5 @@
 import { parseArgs } from 'node:util'
-import type { Rpc } from '@app/shared/contract.ts'
+import type { Rpc } from '@app/shared/api/contract.ts'
 import { sentenceOf } from './command.ts'
 import { type Command, commands, type Option } from './admin-commands.ts'
 

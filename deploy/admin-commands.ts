@@ -1,4 +1,4 @@
-import type { Rpc } from '@app/shared/contract.ts'
+import type { Rpc } from '@app/shared/api/contract.ts'
 import { restoreCustomer } from '@app/shared/contracts/customers.ts'
 import * as directory from '@app/shared/contracts/directory.ts'
 import * as messaging from '@app/shared/contracts/messaging.ts'

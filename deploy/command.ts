@@ -1,4 +1,4 @@
-import { Problem } from '@app/shared/problem.ts'
+import { Problem } from '@app/shared/api/problem.ts'
 
 /** Runs a command to its end; when it fails, a person reads a sentence, not a stack, and the exit code is 1. */
 export async function runCommand(main: () => Promise<void>): Promise<void> {

@@ -1,5 +1,5 @@
-import type { Caller } from '@app/shared/contract.ts'
-import { call } from '@app/shared/ask.ts'
+import type { Caller } from '@app/shared/api/contract.ts'
+import { call } from '@app/shared/bus/ask.ts'
 import {
   explainDelivery,
   explainEvents,
@@ -8,7 +8,7 @@ import {
   findRequestedMessages,
   type Moment,
 } from '@app/shared/contracts/explain.ts'
-import { Problem } from '@app/shared/problem.ts'
+import { Problem } from '@app/shared/api/problem.ts'
 import type { Bus } from './stack/bus.ts'
 
 /** The whole life of a message, a delivery or a request, from the records of the services that had a part in it. */

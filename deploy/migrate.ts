@@ -11,7 +11,7 @@ const repository = fileURLToPath(new URL('..', import.meta.url))
 const lockKey = 7_203_911_845
 /**
  * Whoever wants the same table waits behind a lock that is waited for, and a backup may hold the table for hours: so a
- * migration waits for less than a service does (shared/database.ts), and comes again.
+ * migration waits for less than a service does (shared/database/database.ts), and comes again.
  */
 const lockWithinMs = 500
 const againMs = 2_000

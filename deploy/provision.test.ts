@@ -1,7 +1,7 @@
 import { mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { streamName } from '@app/shared/stream.ts'
+import { streamName } from '@app/shared/events/stream.ts'
 import { expect, onTestFinished, test } from 'vitest'
 import { provisionAt } from './provision.ts'
 import { startServers } from './servers/start-servers.ts'

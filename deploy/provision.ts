@@ -1,4 +1,4 @@
-import { provision } from '@app/shared/provision.ts'
+import { provision } from '@app/shared/events/provision.ts'
 import { ErrorCode, NatsError } from 'nats'
 import { runAndEnd } from './command.ts'
 import { patiently } from './patiently.ts'

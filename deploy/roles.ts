@@ -58,7 +58,7 @@ export async function grantIdempotency(sql: Sql): Promise<void> {
   await sql.unsafe(`grant select, insert, update, delete on all tables in schema idempotency to ${roles}`)
 }
 
-/** A service waits for the migrations that it knows (shared/wait-for-migrations.ts). */
+/** A service waits for the migrations that it knows (shared/database/wait-for-migrations.ts). */
 export async function grantMigrations(sql: Sql): Promise<void> {
   await sql.unsafe(`grant select on public.migrations to ${dataServices.map(roleOf).join(', ')}`)
 }

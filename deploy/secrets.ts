@@ -1,5 +1,5 @@
 import { randomBytes } from 'node:crypto'
-import { call, systemCaller } from '@app/shared/ask.ts'
+import { call, systemCaller } from '@app/shared/bus/ask.ts'
 import * as messaging from '@app/shared/contracts/messaging.ts'
 import * as platform from '@app/shared/contracts/platform.ts'
 import * as webhooks from '@app/shared/contracts/webhooks.ts'

@@ -1,6 +1,6 @@
 import { randomInt } from 'node:crypto'
 import type { AccountState } from '@app/shared/contracts/platform.ts'
-import { newId } from '@app/shared/ids.ts'
+import { newId } from '@app/shared/values/ids.ts'
 import type { z } from 'zod'
 
 export type Account = z.output<typeof AccountState>

@@ -1,7 +1,7 @@
 import { readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { contractModules } from '@app/gateway/contracts.ts'
-import { type Event, isEvent, isRpc, type Rpc } from '@app/shared/contract.ts'
+import { type Event, isEvent, isRpc, type Rpc } from '@app/shared/api/contract.ts'
 import { explains } from '@app/shared/contracts/explain.ts'
 import { z } from 'zod'
 import type { Direction, Schema } from './contract-changes.ts'

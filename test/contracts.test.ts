@@ -1,5 +1,5 @@
 import { contractModules } from '@app/gateway/contracts.ts'
-import { type Http, isEvent, isNotice, isRpc, type Rpc } from '@app/shared/contract.ts'
+import { type Http, isEvent, isNotice, isRpc, type Rpc } from '@app/shared/api/contract.ts'
 import { describe, expect, test } from 'vitest'
 
 const contracts = Object.entries(contractModules).flatMap(([service, module]) =>

@@ -1,7 +1,7 @@
 import { randomBytes } from 'node:crypto'
 import type { DataServiceName } from '@app/deploy/migration-files.ts'
 import { urlOfService } from '@app/deploy/roles.ts'
-import { openDatabase, type Sql } from '@app/shared/database.ts'
+import { openDatabase, type Sql } from '@app/shared/database/database.ts'
 import postgres from 'postgres'
 import { inject } from 'vitest'
 

@@ -1,5 +1,5 @@
 import { join } from 'node:path'
-import { failures, type FailureName } from '@app/shared/problem.ts'
+import { failures, type FailureName } from '@app/shared/api/problem.ts'
 import { expect, test } from 'vitest'
 import { reasons } from '../services/messaging/sends/message-failed.ts'
 import { behaviours } from '../services/messaging/upstream/errors.ts'

@@ -1,7 +1,7 @@
 import { readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { runInNewContext } from 'node:vm'
-import { type MediaKind, mediaLimits } from '@app/shared/media-kinds.ts'
+import { type MediaKind, mediaLimits } from '@app/shared/files/media-kinds.ts'
 import { expect, test } from 'vitest'
 import { rateTiers } from '../services/platform/organizations/rate-tiers.ts'
 
@@ -32,7 +32,7 @@ const messaging = 'services/messaging'
 
 test.each([
   ['a JSON body', `${inCode(`${gateway}/exchange/pass-on.ts`, 'bodyLimitBytes') / 1024} KiB`],
-  ['a JSON body', `${inCode('shared/json.ts', 'maxDepth')} deep`],
+  ['a JSON body', `${inCode('shared/api/json.ts', 'maxDepth')} deep`],
   ['a path with its query', words(inCode(`${gateway}/exchange/exchange.ts`, 'maxUrlLength'))],
   ['headers', `${inCode(`${gateway}/http.ts`, 'maxHeaderSize') / 1024} KiB`],
   ['to send a body', `${inCode(`${gateway}/exchange/read-body.ts`, 'bodyTimeoutMs') / 1000} seconds`],

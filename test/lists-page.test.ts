@@ -1,7 +1,7 @@
 import { readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { contractModules } from '@app/gateway/contracts.ts'
-import { isRpc } from '@app/shared/contract.ts'
+import { isRpc } from '@app/shared/api/contract.ts'
 import { expect, test } from 'vitest'
 
 const page = readFileSync(join(import.meta.dirname, '../docs/lists.md'), 'utf8')

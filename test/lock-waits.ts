@@ -1,4 +1,4 @@
-import type { Sql } from '@app/shared/database.ts'
+import type { Sql } from '@app/shared/database/database.ts'
 
 /** Until a session of this database waits for a lock that another one holds. */
 export async function untilSomebodyWaits(sql: Sql): Promise<void> {

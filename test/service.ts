@@ -1,5 +1,5 @@
 import type { DataServiceName } from '@app/deploy/migration-files.ts'
-import { type DataService, startWithDatabase } from '@app/shared/service.ts'
+import { type DataService, startWithDatabase } from '@app/shared/service/service.ts'
 import { createTestDatabase } from './database.ts'
 import { startTestNats } from './nats.ts'
 

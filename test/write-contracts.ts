@@ -2,7 +2,7 @@ import { writeFileSync } from 'node:fs'
 import { withBus } from '@app/deploy/stack/bus.ts'
 import { dataDirOf } from '@app/deploy/stack/options.ts'
 import { readBusPlace } from '@app/deploy/stack/stack-file.ts'
-import { streamName } from '@app/shared/stream.ts'
+import { streamName } from '@app/shared/events/stream.ts'
 import { contractsNow, readSnapshot, schemasOf, type Snapshot, snapshotFile } from './contract-snapshot.ts'
 
 // Writes docs/contracts.json as the contracts are now: a step of each release, and of nothing else. Events are taken from

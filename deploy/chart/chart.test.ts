@@ -1,6 +1,6 @@
 import { existsSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
-import { maxMediaBytes } from '@app/shared/media-kinds.ts'
+import { maxMediaBytes } from '@app/shared/files/media-kinds.ts'
 import { describe, expect, test } from 'vitest'
 import { parse, parseAllDocuments } from 'yaml'
 import { kubernetesSecretsOf } from '../new-secrets.ts'

@@ -1,5 +1,5 @@
 import { contractModules } from '@app/gateway/contracts.ts'
-import { type Event, isEvent, isNotice, isRpc, type Notice, type Rpc } from '@app/shared/contract.ts'
+import { type Event, isEvent, isNotice, isRpc, type Notice, type Rpc } from '@app/shared/api/contract.ts'
 import {
   noteRead,
   openConversation,
@@ -23,9 +23,9 @@ import {
   listTeams,
   recordCallBatch,
 } from '@app/shared/contracts/platform.ts'
-import { inWorkSubject } from '@app/shared/lost-questions.ts'
-import { consumers, type Consumer } from '@app/shared/provision.ts'
-import { streamName } from '@app/shared/stream.ts'
+import { inWorkSubject } from '@app/shared/bus/lost-questions.ts'
+import { consumers, type Consumer } from '@app/shared/events/provision.ts'
+import { streamName } from '@app/shared/events/stream.ts'
 import { type ServiceName, serviceNames } from '../stack/options.ts'
 
 /** The services, and the operator: who provisions, administers and looks. */

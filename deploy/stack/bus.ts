@@ -1,6 +1,6 @@
-import { identityOf } from '@app/shared/bus.ts'
-import { createRequests } from '@app/shared/requests.ts'
-import type { Service } from '@app/shared/service.ts'
+import { identityOf } from '@app/shared/bus/bus.ts'
+import { createRequests } from '@app/shared/bus/requests.ts'
+import type { Service } from '@app/shared/service/service.ts'
 import { connect } from 'nats'
 import { sentenceOf } from '../command.ts'
 

@@ -1,5 +1,5 @@
-import { openDatabase, type Sql } from '@app/shared/database.ts'
-import { newId } from '@app/shared/ids.ts'
+import { openDatabase, type Sql } from '@app/shared/database/database.ts'
+import { newId } from '@app/shared/values/ids.ts'
 import { afterAll, beforeAll, expect, test } from 'vitest'
 import { noteSentMessages } from './conversations/note-sent-messages.ts'
 import { asking, newNumber, testDirectory, type TestDirectory } from './testing/app.ts'

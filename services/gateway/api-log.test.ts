@@ -1,6 +1,6 @@
 import { connect } from 'node:net'
 import { text } from 'node:stream/consumers'
-import { Problem } from '@app/shared/problem.ts'
+import { Problem } from '@app/shared/api/problem.ts'
 import { afterEach, beforeEach, expect, test } from 'vitest'
 import { startTestGateway, type TestGateway } from './testing/gateway.ts'
 import { startTestPlatform } from './testing/platform.ts'

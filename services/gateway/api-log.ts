@@ -1,9 +1,9 @@
 import { randomUUID } from 'node:crypto'
 import { setTimeout as sleep } from 'node:timers/promises'
-import { call, systemCaller } from '@app/shared/ask.ts'
-import type { Input } from '@app/shared/contract.ts'
+import { call, systemCaller } from '@app/shared/bus/ask.ts'
+import type { Input } from '@app/shared/api/contract.ts'
 import { recordCallBatch } from '@app/shared/contracts/platform.ts'
-import type { Service } from '@app/shared/service.ts'
+import type { Service } from '@app/shared/service/service.ts'
 import { Counter } from 'prom-client'
 import type { Exchange } from './exchange/exchange.ts'
 

@@ -1,5 +1,5 @@
-import { readCall } from '@app/shared/call-header.ts'
-import { isRpc } from '@app/shared/contract.ts'
+import { readCall } from '@app/shared/bus/call-header.ts'
+import { isRpc } from '@app/shared/api/contract.ts'
 import { connect } from 'node:net'
 import { text } from 'node:stream/consumers'
 import { afterAll, beforeAll, describe, expect, onTestFinished, test } from 'vitest'

@@ -1,4 +1,4 @@
-import { invalidField, Problem } from '@app/shared/problem.ts'
+import { invalidField, Problem } from '@app/shared/api/problem.ts'
 
 const name = 'Idempotency-Key'
 const printable = /^[\x20-\x7e]{1,255}$/
@@ -13,7 +13,7 @@ export function idempotencyKeyOf(header: string | string[] | undefined): string 
 
 /**
  * Runs the work unless the same key of the organization is running in this gateway already. Between gateways, and over
- * time, the service's database decides (shared/idempotency.ts).
+ * time, the service's database decides (shared/idempotency/idempotency.ts).
  */
 export type RunOnce = <T>(organizationId: string, key: string, work: () => Promise<T>) => Promise<T>
 

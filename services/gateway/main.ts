@@ -1,5 +1,5 @@
-import { readEnv } from '@app/shared/environment.ts'
-import { markReady, start, stopInOrder } from '@app/shared/service.ts'
+import { readEnv } from '@app/shared/service/environment.ts'
+import { markReady, start, stopInOrder } from '@app/shared/service/service.ts'
 import { createStore, storeSettings } from '@app/shared/store/store.ts'
 import { z } from 'zod'
 import { createApp } from './app.ts'

@@ -1,4 +1,4 @@
-import type { Service } from '@app/shared/service.ts'
+import type { Service } from '@app/shared/service/service.ts'
 import { counts, durations, gauge } from '@app/shared/metrics/registered.ts'
 import type { InFlight } from './limits/in-flight.ts'
 import type { RateLimiter } from './limits/rate-limit.ts'

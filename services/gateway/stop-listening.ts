@@ -8,7 +8,7 @@ import type { App } from './app.ts'
  * that this gateway goes away, instead of finding its connection closed.
  */
 const farewellMs = 500
-/** For what is running then. What is left of the time to stop is for the steps after this one (shared/service.ts). */
+/** For what is running then. What is left of the time to stop is for the steps after this one (shared/service/service.ts). */
 const lastAnswersMs = 18_000
 
 /**

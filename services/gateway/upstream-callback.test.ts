@@ -1,7 +1,7 @@
 import { createHmac } from 'node:crypto'
 import { acceptCallback } from '@app/shared/contracts/messaging.ts'
-import { Problem } from '@app/shared/problem.ts'
-import { serve } from '@app/shared/rpc.ts'
+import { Problem } from '@app/shared/api/problem.ts'
+import { serve } from '@app/shared/bus/rpc.ts'
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest'
 import { secrets, startTestGateway, type TestGateway } from './testing/gateway.ts'
 

@@ -1,8 +1,8 @@
 import { mostCounted, readingOf, type Counted } from '@app/shared/metrics/database-readings.ts'
 import { type Gauges, readings } from '@app/shared/metrics/readings.ts'
 import { counts, durations } from '@app/shared/metrics/registered.ts'
-import type { Probes } from '@app/shared/probes.ts'
-import type { DataService } from '@app/shared/service.ts'
+import type { Probes } from '@app/shared/service/probes.ts'
+import type { DataService } from '@app/shared/service/service.ts'
 
 export type Meters = ReturnType<typeof createMeters>
 

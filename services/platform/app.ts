@@ -1,10 +1,10 @@
-import type { InTurn } from '@app/shared/changes-in-turn.ts'
-import type { KeyRing } from '@app/shared/environment.ts'
-import type { CursorKeys } from '@app/shared/page.ts'
-import type { Relay } from '@app/shared/relay.ts'
-import type { DataService } from '@app/shared/service.ts'
+import type { InTurn } from '@app/shared/bus/changes-in-turn.ts'
+import type { KeyRing } from '@app/shared/service/environment.ts'
+import type { CursorKeys } from '@app/shared/api/page.ts'
+import type { Relay } from '@app/shared/events/relay.ts'
+import type { DataService } from '@app/shared/service/service.ts'
 import type { RateTiers } from './organizations/rate-tiers.ts'
-import type { Upstream } from '@app/shared/upstream.ts'
+import type { Upstream } from '@app/shared/outside/upstream.ts'
 
 /** What a platform handler may use. */
 export interface App extends DataService {

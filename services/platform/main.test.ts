@@ -1,7 +1,7 @@
 import { type ChildProcess, spawn } from 'node:child_process'
 import { once } from 'node:events'
 import { join } from 'node:path'
-import { call, systemCaller } from '@app/shared/ask.ts'
+import { call, systemCaller } from '@app/shared/bus/ask.ts'
 import { authenticateKey, createKey, createOrganization, getMe, listAccounts } from '@app/shared/contracts/platform.ts'
 import { testService, type TestService } from '@app/test/service.ts'
 import { afterAll, beforeAll, expect, test } from 'vitest'

@@ -1,7 +1,7 @@
 import { z } from 'zod'
-import { event, rpc } from '../contract.ts'
-import { idOf } from '../ids.ts'
-import { pageQuery } from '../page.ts'
+import { event, rpc } from '../api/contract.ts'
+import { idOf } from '../values/ids.ts'
+import { pageQuery } from '../api/page.ts'
 import { bsuid, phoneNumberId, phoneParams, text, time } from './fields.ts'
 
 const maxMetadataKeys = 64

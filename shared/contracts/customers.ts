@@ -1,8 +1,8 @@
 import { z } from 'zod'
-import { event, rpc } from '../contract.ts'
-import type { FailureName } from '../problem.ts'
-import { idOf } from '../ids.ts'
-import { pageQuery } from '../page.ts'
+import { event, rpc } from '../api/contract.ts'
+import type { FailureName } from '../api/problem.ts'
+import { idOf } from '../values/ids.ts'
+import { pageQuery } from '../api/page.ts'
 import { phoneNumberId, text, time } from './fields.ts'
 import { Account } from './platform.ts'
 

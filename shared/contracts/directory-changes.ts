@@ -1,5 +1,5 @@
 import { z } from 'zod'
-import { rpc } from '../contract.ts'
+import { rpc } from '../api/contract.ts'
 import { Parties } from './directory.ts'
 import { bsuid, phoneParams, text, time, waId } from './fields.ts'
 

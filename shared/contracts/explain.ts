@@ -1,6 +1,6 @@
 import { z } from 'zod'
-import { rpc } from '../contract.ts'
-import { idOf } from '../ids.ts'
+import { rpc } from '../api/contract.ts'
+import { idOf } from '../values/ids.ts'
 import { time } from './fields.ts'
 
 // `npm run admin -- explain ID`: each service tells what its records know, as moments of one history.

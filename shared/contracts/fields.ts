@@ -1,5 +1,5 @@
 import { z } from 'zod'
-import { bounded } from '../moments.ts'
+import { bounded } from '../values/moments.ts'
 
 /** Fields that several contracts share. */
 

@@ -1,7 +1,7 @@
 import { z } from 'zod'
-import { rpc } from '../contract.ts'
-import { idOf } from '../ids.ts'
-import { pageQuery } from '../page.ts'
+import { rpc } from '../api/contract.ts'
+import { idOf } from '../values/ids.ts'
+import { pageQuery } from '../api/page.ts'
 import { text, time } from './fields.ts'
 
 const color = z.enum([

@@ -1,6 +1,6 @@
 import { z } from 'zod'
-import { rpc } from '../contract.ts'
-import { idOf } from '../ids.ts'
+import { rpc } from '../api/contract.ts'
+import { idOf } from '../values/ids.ts'
 import { phoneParams, text, time } from './fields.ts'
 
 const sha256 = z.string().regex(/^[0-9a-f]{64}$/)

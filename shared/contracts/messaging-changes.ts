@@ -1,6 +1,6 @@
 import { z } from 'zod'
-import { event, rpc } from '../contract.ts'
-import { idOf } from '../ids.ts'
+import { event, rpc } from '../api/contract.ts'
+import { idOf } from '../values/ids.ts'
 import { time, timeInput } from './fields.ts'
 
 /** What callbacks change beside new messages and statuses. */

@@ -1,6 +1,6 @@
 import { z } from 'zod'
-import { rpc } from '../contract.ts'
-import { idOf } from '../ids.ts'
+import { rpc } from '../api/contract.ts'
+import { idOf } from '../values/ids.ts'
 import { phoneNumberId, phoneParams, time } from './fields.ts'
 import { Account } from './platform.ts'
 

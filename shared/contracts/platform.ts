@@ -1,7 +1,7 @@
 import { z } from 'zod'
-import { event, rpc } from '../contract.ts'
-import { idOf } from '../ids.ts'
-import { redriveEventsOf } from '../redrive.ts'
+import { event, rpc } from '../api/contract.ts'
+import { idOf } from '../values/ids.ts'
+import { redriveEventsOf } from '../events/redrive.ts'
 import { phoneNumberId, phoneParams, text, time, timeInput } from './fields.ts'
 import { countSecretsOf, resealSecretsOf } from './secrets.ts'
 

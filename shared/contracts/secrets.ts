@@ -1,5 +1,5 @@
 import { z } from 'zod'
-import { rpc } from '../contract.ts'
+import { rpc } from '../api/contract.ts'
 
 const SealedCount = z.object({
   table: z.string(),

@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest'
-import { faultOf } from '../faults.ts'
-import { Problem } from '../problem.ts'
+import { faultOf } from '../api/faults.ts'
+import { Problem } from '../api/problem.ts'
 import { sendMessage } from './messaging.ts'
 
 function parse(body: object) {

@@ -1,7 +1,7 @@
 import { z } from 'zod'
-import { rpc } from '../contract.ts'
-import { idOf } from '../ids.ts'
-import { pageQuery } from '../page.ts'
+import { rpc } from '../api/contract.ts'
+import { idOf } from '../values/ids.ts'
+import { pageQuery } from '../api/page.ts'
 import { time, timeInput } from './fields.ts'
 
 export const deliveryStatus = z.enum(['pending', 'succeeded', 'failed', 'dead'])

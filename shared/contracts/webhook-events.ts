@@ -1,5 +1,5 @@
 import { z } from 'zod'
-import { event } from '../contract.ts'
+import { event } from '../api/contract.ts'
 import { WebhookSubscription } from './webhooks.ts'
 
 const data = z.object({

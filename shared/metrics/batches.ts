@@ -1,8 +1,8 @@
 import type { Registry } from 'prom-client'
-import type { Delivered } from '../consume.ts'
-import { rounded } from '../log.ts'
-import type { Service } from '../service.ts'
-import { type Span, traceIdOf } from '../tracing.ts'
+import type { Delivered } from '../events/consume.ts'
+import { rounded } from '../service/log.ts'
+import type { Service } from '../service/service.ts'
+import { type Span, traceIdOf } from '../service/tracing.ts'
 import { counts, durations } from './registered.ts'
 
 /** Failed: comes again, at most eight times; waited: for the database; split: each by itself from now on. */

@@ -1,5 +1,5 @@
-import type { DataService } from '../service.ts'
-import { streamName } from '../stream.ts'
+import type { DataService } from '../service/service.ts'
+import { streamName } from '../events/stream.ts'
 import { readings } from './readings.ts'
 
 /** How far a durable consumer is behind the stream. All instances of a service share it, and all say the same. */

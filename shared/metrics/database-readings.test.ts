@@ -1,6 +1,6 @@
 import { type TestService, testService } from '@app/test/service.ts'
 import { afterAll, beforeAll, expect, test, vi } from 'vitest'
-import { newId } from '../ids.ts'
+import { newId } from '../values/ids.ts'
 import { watchMailbox } from './mailbox-readings.ts'
 
 let service: TestService

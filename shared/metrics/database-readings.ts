@@ -1,4 +1,4 @@
-import type { DataService } from '../service.ts'
+import type { DataService } from '../service/service.ts'
 import { type Gauges, type Reading, readings } from './readings.ts'
 
 /** Counting ends there: a gauge costs the same however much waits. */

@@ -1,4 +1,4 @@
-import type { DataService } from '../service.ts'
+import type { DataService } from '../service/service.ts'
 import { mostCounted } from './database-readings.ts'
 import { type Gauges, type Reading, readings } from './readings.ts'
 import { counts } from './registered.ts'

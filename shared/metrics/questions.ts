@@ -1,6 +1,6 @@
 import { ErrorCode, NatsError } from 'nats'
 import type { Registry } from 'prom-client'
-import type { Request } from '../requests.ts'
+import type { Request } from '../bus/requests.ts'
 import { durations } from './registered.ts'
 
 const isQuestion = (subject: string) => subject.startsWith('rpc.')

@@ -1,4 +1,4 @@
-import type { FailureName } from '@app/shared/problem.ts'
+import type { FailureName } from '@app/shared/api/problem.ts'
 
 /** What a client does about each failure. One that has no advice does not compile. */
 export const advice: Record<FailureName, string> = {

@@ -1,7 +1,7 @@
-import { consume, type Consuming } from '@app/shared/consume.ts'
+import { consume, type Consuming } from '@app/shared/events/consume.ts'
 import { accountChanged } from '@app/shared/contracts/platform.ts'
-import { consumers } from '@app/shared/provision.ts'
-import type { DataService } from '@app/shared/service.ts'
+import { consumers } from '@app/shared/events/provision.ts'
+import type { DataService } from '@app/shared/service/service.ts'
 import { storeAccount } from './put-account.ts'
 
 /** The event tells again what `putAccount` was told, for the time when directory was away. */

@@ -1,5 +1,5 @@
-import { systemCaller } from '@app/shared/ask.ts'
-import { newId } from '@app/shared/ids.ts'
+import { systemCaller } from '@app/shared/bus/ask.ts'
+import { newId } from '@app/shared/values/ids.ts'
 import { afterAll, beforeAll, expect, test } from 'vitest'
 import { newNumber, testDirectory, type TestDirectory } from '../testing/app.ts'
 import { putAccount } from './put-account.ts'

@@ -1,7 +1,7 @@
-import type { Handler } from '@app/shared/contract.ts'
+import type { Handler } from '@app/shared/api/contract.ts'
 import type { putAccount as contract } from '@app/shared/contracts/directory.ts'
 import type { AccountState } from '@app/shared/contracts/platform.ts'
-import type { Sql, TransactionSql } from '@app/shared/database.ts'
+import type { Sql, TransactionSql } from '@app/shared/database/database.ts'
 import type { z } from 'zod'
 import type { App } from '../app.ts'
 

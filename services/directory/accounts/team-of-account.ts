@@ -1,5 +1,5 @@
-import type { TransactionSql } from '@app/shared/database.ts'
-import { invalidField, notFound } from '@app/shared/problem.ts'
+import type { TransactionSql } from '@app/shared/database/database.ts'
+import { invalidField, notFound } from '@app/shared/api/problem.ts'
 import type { Origin } from '../contacts/identity-updated.ts'
 
 /** The team of a number, and with it of its contacts and conversations. */

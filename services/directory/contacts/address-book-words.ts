@@ -1,5 +1,5 @@
 import type { importContacts } from '@app/shared/contracts/directory-changes.ts'
-import type { Sql, TransactionSql } from '@app/shared/database.ts'
+import type { Sql, TransactionSql } from '@app/shared/database/database.ts'
 import type { z } from 'zod'
 import type { Origin } from './identity-updated.ts'
 

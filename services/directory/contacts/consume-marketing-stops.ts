@@ -1,7 +1,7 @@
-import { consume, type Consuming } from '@app/shared/consume.ts'
+import { consume, type Consuming } from '@app/shared/events/consume.ts'
 import { marketingStopped } from '@app/shared/contracts/messaging-changes.ts'
-import { consumers } from '@app/shared/provision.ts'
-import type { DataService } from '@app/shared/service.ts'
+import { consumers } from '@app/shared/events/provision.ts'
+import type { DataService } from '@app/shared/service/service.ts'
 import { setPreferences } from './record-preferences.ts'
 
 /** The platform refused a marketing message since its recipient wants none: as good as the recipient's own word. */

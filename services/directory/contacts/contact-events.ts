@@ -1,6 +1,6 @@
 import { contactCreated, contactUpdated } from '@app/shared/contracts/contacts.ts'
-import type { Sql, TransactionSql } from '@app/shared/database.ts'
-import { type Recorded, record, recorded } from '@app/shared/events.ts'
+import type { Sql, TransactionSql } from '@app/shared/database/database.ts'
+import { type Recorded, record, recorded } from '@app/shared/events/events.ts'
 import type { z } from 'zod'
 import type { ContactRow } from './contacts.ts'
 import type { Origin } from './identity-updated.ts'

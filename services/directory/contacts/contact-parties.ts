@@ -1,5 +1,5 @@
 import type { changeIdentity } from '@app/shared/contracts/directory-changes.ts'
-import type { Sql } from '@app/shared/database.ts'
+import type { Sql } from '@app/shared/database/database.ts'
 import type { z } from 'zod'
 import type { ConversationRow } from '../conversations/conversations.ts'
 import type { Origin } from './identity-updated.ts'

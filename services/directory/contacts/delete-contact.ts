@@ -1,6 +1,6 @@
-import type { Handler } from '@app/shared/contract.ts'
+import type { Handler } from '@app/shared/api/contract.ts'
 import type { deleteContact as contract } from '@app/shared/contracts/contacts.ts'
-import { notFound } from '@app/shared/problem.ts'
+import { notFound } from '@app/shared/api/problem.ts'
 import type { App } from '../app.ts'
 import { touchConversations } from '../conversations/touch-conversations.ts'
 import { forgetWords } from './address-book-words.ts'

@@ -1,4 +1,4 @@
-import type { Sql, TransactionSql } from '@app/shared/database.ts'
+import type { Sql, TransactionSql } from '@app/shared/database/database.ts'
 import { rememberStops } from './remembered-stops.ts'
 
 /** Assignments that leave of a deleted contact nothing personal. */

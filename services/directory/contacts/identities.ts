@@ -1,5 +1,5 @@
-import type { TransactionSql } from '@app/shared/database.ts'
-import { otherWritingOf } from '@app/shared/phone-number.ts'
+import type { TransactionSql } from '@app/shared/database/database.ts'
+import { otherWritingOf } from '@app/shared/values/phone-number.ts'
 import type { Origin } from './identity-updated.ts'
 
 /** One of the names that a contact is known by on a number. */

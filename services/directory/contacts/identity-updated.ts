@@ -1,6 +1,6 @@
-import type { Caller } from '@app/shared/contract.ts'
+import type { Caller } from '@app/shared/api/contract.ts'
 import { contactIdentityUpdated } from '@app/shared/contracts/contacts.ts'
-import { type Recorded, recorded } from '@app/shared/events.ts'
+import { type Recorded, recorded } from '@app/shared/events/events.ts'
 import type { Profile } from './sender.ts'
 
 /** Whom a change is made for, and on which number. */

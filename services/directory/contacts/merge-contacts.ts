@@ -1,5 +1,5 @@
-import type { TransactionSql } from '@app/shared/database.ts'
-import { record } from '@app/shared/events.ts'
+import type { TransactionSql } from '@app/shared/database/database.ts'
+import { record } from '@app/shared/events/events.ts'
 import type { App } from '../app.ts'
 import { mergeConversations } from '../conversations/merge-conversations.ts'
 import { factColumns, type Facts, recordUpdated } from './contact-events.ts'

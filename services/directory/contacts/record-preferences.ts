@@ -1,6 +1,6 @@
-import type { Handler } from '@app/shared/contract.ts'
+import type { Handler } from '@app/shared/api/contract.ts'
 import type { recordPreferences as contract } from '@app/shared/contracts/directory-changes.ts'
-import type { Sql, TransactionSql } from '@app/shared/database.ts'
+import type { Sql, TransactionSql } from '@app/shared/database/database.ts'
 import type { App } from '../app.ts'
 import { findParties } from '../conversations/find-parties.ts'
 import { personOf } from './sender.ts'

@@ -1,4 +1,4 @@
-import type { Sql, TransactionSql } from '@app/shared/database.ts'
+import type { Sql, TransactionSql } from '@app/shared/database/database.ts'
 import type { Identity } from './identities.ts'
 
 /** A name as it is remembered, of a row with `kind` and `value`. */

@@ -1,4 +1,4 @@
-import type { TransactionSql } from '@app/shared/database.ts'
+import type { TransactionSql } from '@app/shared/database/database.ts'
 import { factColumns, type Facts, recordUpdated } from './contact-events.ts'
 import type { Origin } from './identity-updated.ts'
 

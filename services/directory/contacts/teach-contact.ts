@@ -1,5 +1,5 @@
-import type { Sql, TransactionSql } from '@app/shared/database.ts'
-import { recording } from '@app/shared/events.ts'
+import type { Sql, TransactionSql } from '@app/shared/database/database.ts'
+import { recording } from '@app/shared/events/events.ts'
 import type { App } from '../app.ts'
 import { touchConversations } from '../conversations/touch-conversations.ts'
 import { factColumns, type Facts, recordUpdated } from './contact-events.ts'

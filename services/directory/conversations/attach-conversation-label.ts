@@ -1,6 +1,6 @@
-import type { Answer, Handler } from '@app/shared/contract.ts'
+import type { Answer, Handler } from '@app/shared/api/contract.ts'
 import { attachConversationLabel as contract } from '@app/shared/contracts/conversations.ts'
-import { once } from '@app/shared/idempotency.ts'
+import { once } from '@app/shared/idempotency/idempotency.ts'
 import { refuseOtherTeam, teamOfAccount } from '../accounts/team-of-account.ts'
 import type { App } from '../app.ts'
 import { holdLabel } from '../labels/labels.ts'

@@ -1,5 +1,5 @@
 import { conversationStatus } from '@app/shared/contracts/conversations.ts'
-import type { Sql } from '@app/shared/database.ts'
+import type { Sql } from '@app/shared/database/database.ts'
 import { conversationColumns } from './conversations.ts'
 import type { Asked } from './newest-conversations.ts'
 

@@ -1,5 +1,5 @@
 import { conversationAssigned } from '@app/shared/contracts/conversations.ts'
-import { type Recorded, recorded } from '@app/shared/events.ts'
+import { type Recorded, recorded } from '@app/shared/events/events.ts'
 import type { Origin } from '../contacts/identity-updated.ts'
 import type { ConversationRow } from './conversations.ts'
 

@@ -1,6 +1,6 @@
 import type { Conversation } from '@app/shared/contracts/conversations.ts'
-import type { Sql, TransactionSql } from '@app/shared/database.ts'
-import { notFound } from '@app/shared/problem.ts'
+import type { Sql, TransactionSql } from '@app/shared/database/database.ts'
+import { notFound } from '@app/shared/api/problem.ts'
 import type { z } from 'zod'
 import type { Origin } from '../contacts/identity-updated.ts'
 

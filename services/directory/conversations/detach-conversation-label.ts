@@ -1,4 +1,4 @@
-import type { Handler } from '@app/shared/contract.ts'
+import type { Handler } from '@app/shared/api/contract.ts'
 import type { detachConversationLabel as contract } from '@app/shared/contracts/conversations.ts'
 import type { App } from '../app.ts'
 import { holdLabel } from '../labels/labels.ts'

@@ -1,4 +1,4 @@
-import { notFound, Problem } from '@app/shared/problem.ts'
+import { notFound, Problem } from '@app/shared/api/problem.ts'
 import type { App } from '../app.ts'
 import { identitiesOf } from '../contacts/identities.ts'
 import type { Origin } from '../contacts/identity-updated.ts'

@@ -1,4 +1,4 @@
-import type { Handler } from '@app/shared/contract.ts'
+import type { Handler } from '@app/shared/api/contract.ts'
 import type { importThreads as contract } from '@app/shared/contracts/directory-changes.ts'
 import type { App } from '../app.ts'
 import { personOf } from '../contacts/sender.ts'

@@ -1,6 +1,6 @@
-import type { Caller } from '@app/shared/contract.ts'
-import type { Sql } from '@app/shared/database.ts'
-import { newId, timeOf } from '@app/shared/ids.ts'
+import type { Caller } from '@app/shared/api/contract.ts'
+import type { Sql } from '@app/shared/database/database.ts'
+import { newId, timeOf } from '@app/shared/values/ids.ts'
 import type { FoundConversation } from './look-up.ts'
 
 /**

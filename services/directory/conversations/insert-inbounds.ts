@@ -1,5 +1,5 @@
 import type { Parties, recordInbound } from '@app/shared/contracts/directory.ts'
-import type { Sql } from '@app/shared/database.ts'
+import type { Sql } from '@app/shared/database/database.ts'
 import type { z } from 'zod'
 
 type ConversationStatus = z.infer<typeof Parties>['conversation']['status']

@@ -1,4 +1,4 @@
-import type { Sql } from '@app/shared/database.ts'
+import type { Sql } from '@app/shared/database/database.ts'
 import type { Identity } from '../contacts/identities.ts'
 import type { Profile } from '../contacts/sender.ts'
 import type { ConversationRow } from './conversations.ts'

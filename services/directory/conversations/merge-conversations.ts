@@ -1,5 +1,5 @@
-import type { TransactionSql } from '@app/shared/database.ts'
-import { record } from '@app/shared/events.ts'
+import type { TransactionSql } from '@app/shared/database/database.ts'
+import { record } from '@app/shared/events/events.ts'
 import { teamOfAccount } from '../accounts/team-of-account.ts'
 import type { Origin } from '../contacts/identity-updated.ts'
 import { assignedEvent } from './conversation-assigned.ts'

@@ -1,5 +1,5 @@
 import type { listConversations } from '@app/shared/contracts/conversations.ts'
-import type { Sql } from '@app/shared/database.ts'
+import type { Sql } from '@app/shared/database/database.ts'
 import type { z } from 'zod'
 import { conversationColumns } from './conversations.ts'
 

@@ -1,10 +1,10 @@
-import { consume, type Consuming } from '@app/shared/consume.ts'
-import type { Handler } from '@app/shared/contract.ts'
+import { consume, type Consuming } from '@app/shared/events/consume.ts'
+import type { Handler } from '@app/shared/api/contract.ts'
 import type { noteRead as contract } from '@app/shared/contracts/directory.ts'
 import { messagesRead } from '@app/shared/contracts/messaging.ts'
-import type { TransactionSql } from '@app/shared/database.ts'
-import { consumers } from '@app/shared/provision.ts'
-import type { DataService } from '@app/shared/service.ts'
+import type { TransactionSql } from '@app/shared/database/database.ts'
+import { consumers } from '@app/shared/events/provision.ts'
+import type { DataService } from '@app/shared/service/service.ts'
 import type { App } from '../app.ts'
 
 const { name: consumer } = consumers.directoryMessagesRead

@@ -1,4 +1,4 @@
-import { timeOf } from '@app/shared/ids.ts'
+import { timeOf } from '@app/shared/values/ids.ts'
 import { newAccountState } from '@app/test/account-state.ts'
 import { afterAll, beforeAll, expect, test } from 'vitest'
 import { asking, eventsOf, everywhere, newNumber, testDirectory, type TestDirectory } from '../testing/app.ts'

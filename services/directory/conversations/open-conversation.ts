@@ -1,6 +1,6 @@
-import type { Handler } from '@app/shared/contract.ts'
+import type { Handler } from '@app/shared/api/contract.ts'
 import type { openConversation as contract } from '@app/shared/contracts/directory.ts'
-import { notFound, Problem } from '@app/shared/problem.ts'
+import { notFound, Problem } from '@app/shared/api/problem.ts'
 import type { z } from 'zod'
 import type { App } from '../app.ts'
 import { type Identity, identitiesMeantBy } from '../contacts/identities.ts'

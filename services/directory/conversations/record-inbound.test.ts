@@ -1,4 +1,4 @@
-import { newId } from '@app/shared/ids.ts'
+import { newId } from '@app/shared/values/ids.ts'
 import { afterAll, beforeAll, expect, test } from 'vitest'
 import { asking, eventsOf, everywhere, newNumber, testDirectory, type TestDirectory } from '../testing/app.ts'
 import { insertInbounds, sweepInbounds } from './insert-inbounds.ts'

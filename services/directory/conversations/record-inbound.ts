@@ -1,6 +1,6 @@
-import type { Handler } from '@app/shared/contract.ts'
+import type { Handler } from '@app/shared/api/contract.ts'
 import type { recordInbound as contract } from '@app/shared/contracts/directory.ts'
-import { invalidField, notFound, Problem } from '@app/shared/problem.ts'
+import { invalidField, notFound, Problem } from '@app/shared/api/problem.ts'
 import type { App } from '../app.ts'
 import { identitiesOf } from '../contacts/identities.ts'
 import { senderOf } from '../contacts/sender.ts'

@@ -1,4 +1,4 @@
-import type { TransactionSql } from '@app/shared/database.ts'
+import type { TransactionSql } from '@app/shared/database/database.ts'
 
 /**
  * What conversations show of their contacts changed, so they did. Their contacts are locked before them, and they in the

@@ -1,5 +1,5 @@
 import { updateConversation } from '@app/shared/contracts/conversations.ts'
-import { newId } from '@app/shared/ids.ts'
+import { newId } from '@app/shared/values/ids.ts'
 import { afterAll, beforeAll, expect, test } from 'vitest'
 import { eventsOf, newNumber, overtaken, testDirectory, type TestDirectory } from '../testing/app.ts'
 import { managing } from '../testing/managing.ts'

@@ -1,7 +1,7 @@
-import type { Sql } from '@app/shared/database.ts'
-import { type Loop, startLoop } from '@app/shared/loop.ts'
-import type { Relay } from '@app/shared/relay.ts'
-import type { DataService } from '@app/shared/service.ts'
+import type { Sql } from '@app/shared/database/database.ts'
+import { type Loop, startLoop } from '@app/shared/work/loop.ts'
+import type { Relay } from '@app/shared/events/relay.ts'
+import type { DataService } from '@app/shared/service/service.ts'
 import { lockContacts, setLabel } from '../contacts/set-label.ts'
 
 interface Detaching {

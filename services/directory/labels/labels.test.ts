@@ -1,5 +1,5 @@
 import { createLabel } from '@app/shared/contracts/labels.ts'
-import { newId } from '@app/shared/ids.ts'
+import { newId } from '@app/shared/values/ids.ts'
 import { afterAll, beforeAll, expect, test } from 'vitest'
 import { testDirectory, type TestDirectory } from '../testing/app.ts'
 import { managing, tellTeam } from '../testing/managing.ts'

@@ -1,6 +1,6 @@
 import type { Label } from '@app/shared/contracts/labels.ts'
-import type { Sql, TransactionSql } from '@app/shared/database.ts'
-import { notFound, Problem } from '@app/shared/problem.ts'
+import type { Sql, TransactionSql } from '@app/shared/database/database.ts'
+import { notFound, Problem } from '@app/shared/api/problem.ts'
 import type { z } from 'zod'
 
 type Shown = z.input<typeof Label>

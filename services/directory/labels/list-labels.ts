@@ -1,7 +1,7 @@
-import type { Handler } from '@app/shared/contract.ts'
+import type { Handler } from '@app/shared/api/contract.ts'
 import { listLabels as contract } from '@app/shared/contracts/labels.ts'
-import { timeOf } from '@app/shared/ids.ts'
-import { openPage } from '@app/shared/page.ts'
+import { timeOf } from '@app/shared/values/ids.ts'
+import { openPage } from '@app/shared/api/page.ts'
 import type { App } from '../app.ts'
 import { labelColumns, type LabelRow, toLabel } from './labels.ts'
 

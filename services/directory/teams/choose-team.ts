@@ -1,7 +1,7 @@
-import { call } from '@app/shared/ask.ts'
-import type { Caller } from '@app/shared/contract.ts'
+import { call } from '@app/shared/bus/ask.ts'
+import type { Caller } from '@app/shared/api/contract.ts'
 import { listTeams } from '@app/shared/contracts/platform.ts'
-import { invalidField } from '@app/shared/problem.ts'
+import { invalidField } from '@app/shared/api/problem.ts'
 import type { App } from '../app.ts'
 
 /**

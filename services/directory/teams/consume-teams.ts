@@ -1,7 +1,7 @@
-import { consume, type Consuming } from '@app/shared/consume.ts'
+import { consume, type Consuming } from '@app/shared/events/consume.ts'
 import { memberChanged, teamChanged } from '@app/shared/contracts/platform.ts'
-import { consumers } from '@app/shared/provision.ts'
-import type { DataService } from '@app/shared/service.ts'
+import { consumers } from '@app/shared/events/provision.ts'
+import type { DataService } from '@app/shared/service/service.ts'
 
 /** Events may come in another order than they were told in; the later one holds. */
 export const consumeTeams = (app: DataService): Consuming =>

@@ -1,5 +1,5 @@
-import { systemCaller } from '@app/shared/ask.ts'
-import type { Input } from '@app/shared/contract.ts'
+import { systemCaller } from '@app/shared/bus/ask.ts'
+import type { Input } from '@app/shared/api/contract.ts'
 import type * as contracts from '@app/shared/contracts/directory-changes.ts'
 import type { App } from '../app.ts'
 import { changeIdentity } from '../contacts/change-identity.ts'

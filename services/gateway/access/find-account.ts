@@ -1,7 +1,7 @@
-import { call } from '@app/shared/ask.ts'
+import { call } from '@app/shared/bus/ask.ts'
 import { findAccount } from '@app/shared/contracts/platform.ts'
-import { notFound, Problem } from '@app/shared/problem.ts'
-import type { Service } from '@app/shared/service.ts'
+import { notFound, Problem } from '@app/shared/api/problem.ts'
+import type { Service } from '@app/shared/service/service.ts'
 import type { Admitted } from '../exchange/exchange.ts'
 import { createLookUp } from './look-up.ts'
 

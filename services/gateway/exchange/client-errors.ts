@@ -1,7 +1,7 @@
 import { type ServerResponse, STATUS_CODES } from 'node:http'
 import type { Socket } from 'node:net'
-import { newId } from '@app/shared/ids.ts'
-import { type FailureName, failures, Problem } from '@app/shared/problem.ts'
+import { newId } from '@app/shared/values/ids.ts'
+import { type FailureName, failures, Problem } from '@app/shared/api/problem.ts'
 import type { Logger } from 'pino'
 
 /**

@@ -1,5 +1,5 @@
 import type { ServerResponse } from 'node:http'
-import { createSoon } from '@app/shared/soon.ts'
+import { createSoon } from '@app/shared/work/soon.ts'
 
 const soon = createSoon()
 

@@ -1,6 +1,6 @@
 import type { IncomingMessage } from 'node:http'
 import { PassThrough } from 'node:stream'
-import { toProblem } from '@app/shared/problem.ts'
+import { toProblem } from '@app/shared/api/problem.ts'
 import { until } from '@app/test/until.ts'
 import { afterEach, beforeEach, expect, test, vi } from 'vitest'
 import { createInFlight } from '../limits/in-flight.ts'

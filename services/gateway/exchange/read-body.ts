@@ -1,5 +1,5 @@
 import type { IncomingMessage } from 'node:http'
-import { Problem } from '@app/shared/problem.ts'
+import { Problem } from '@app/shared/api/problem.ts'
 import type { InFlight } from '../limits/in-flight.ts'
 
 /** How long a client may take to send a body; one that is refused, to send what nobody reads any more. */

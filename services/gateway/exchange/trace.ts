@@ -1,6 +1,6 @@
 import { randomBytes } from 'node:crypto'
-import type { Service } from '@app/shared/service.ts'
-import type { Span } from '@app/shared/tracing.ts'
+import type { Service } from '@app/shared/service/service.ts'
+import type { Span } from '@app/shared/service/tracing.ts'
 import type { Route } from '../metrics.ts'
 
 const given = /^00-(?!0{32})[0-9a-f]{32}-(?!0{16})[0-9a-f]{16}-[0-9a-f]{2}$/

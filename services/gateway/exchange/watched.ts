@@ -1,6 +1,6 @@
 import type { ServerResponse } from 'node:http'
-import { rounded } from '@app/shared/log.ts'
-import { traceIdOf } from '@app/shared/tracing.ts'
+import { rounded } from '@app/shared/service/log.ts'
+import { traceIdOf } from '@app/shared/service/tracing.ts'
 import type { FastifyRequest, RouteOptions } from 'fastify'
 import type { App } from '../app.ts'
 import type { Route } from '../metrics.ts'

@@ -1,4 +1,4 @@
-import { Problem } from '@app/shared/problem.ts'
+import { Problem } from '@app/shared/api/problem.ts'
 
 /** Requests in work at a time, as many as a service takes. */
 const maxCount = 4_096

@@ -1,6 +1,6 @@
 import type { IncomingMessage } from 'node:http'
 import type { Readable } from 'node:stream'
-import { invalidField, Problem } from '@app/shared/problem.ts'
+import { invalidField, Problem } from '@app/shared/api/problem.ts'
 import { Busboy } from '@fastify/busboy'
 
 /** A multipart form, read up to the bytes of its file. */

@@ -1,4 +1,4 @@
-import { Problem } from '@app/shared/problem.ts'
+import { Problem } from '@app/shared/api/problem.ts'
 import type { FastifyRequest } from 'fastify'
 import { clientIp, networkOf } from '../access/client-ip.ts'
 import type { App } from '../app.ts'

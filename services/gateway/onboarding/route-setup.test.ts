@@ -1,8 +1,8 @@
-import type { Answer, Input } from '@app/shared/contract.ts'
+import type { Answer, Input } from '@app/shared/api/contract.ts'
 import { beginSetup, completeSetup, getSetup } from '@app/shared/contracts/onboarding.ts'
-import { newId } from '@app/shared/ids.ts'
-import { notFound, Problem } from '@app/shared/problem.ts'
-import { serve, type Serving } from '@app/shared/rpc.ts'
+import { newId } from '@app/shared/values/ids.ts'
+import { notFound, Problem } from '@app/shared/api/problem.ts'
+import { serve, type Serving } from '@app/shared/bus/rpc.ts'
 import { afterAll, beforeAll, beforeEach, expect, test } from 'vitest'
 import { startTestGateway, type TestGateway } from '../testing/gateway.ts'
 

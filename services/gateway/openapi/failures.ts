@@ -1,5 +1,5 @@
-import type { Http, Rpc } from '@app/shared/contract.ts'
-import { type FailureName, failures } from '@app/shared/problem.ts'
+import type { Http, Rpc } from '@app/shared/api/contract.ts'
+import { type FailureName, failures } from '@app/shared/api/problem.ts'
 
 export const exampleRequestId = 'req_01JQ8Z6V0A7XJ2N5T9WQ3RBKCD'
 

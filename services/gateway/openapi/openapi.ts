@@ -1,4 +1,4 @@
-import { type Http, isRpc, type Rpc } from '@app/shared/contract.ts'
+import { type Http, isRpc, type Rpc } from '@app/shared/api/contract.ts'
 import { exampleRequestId } from './failures.ts'
 import { headers } from './headers.ts'
 import { operationOf } from './operation.ts'

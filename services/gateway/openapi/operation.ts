@@ -1,4 +1,4 @@
-import type { Http, Rpc } from '@app/shared/contract.ts'
+import type { Http, Rpc } from '@app/shared/api/contract.ts'
 import { failuresOf } from './failures.ts'
 import { parametersOf } from './parameters.ts'
 import { notModified, refusalsOf, successOf } from './responses.ts'

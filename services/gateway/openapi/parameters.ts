@@ -1,5 +1,5 @@
-import type { Http, Rpc } from '@app/shared/contract.ts'
-import { pageSizes } from '@app/shared/page.ts'
+import type { Http, Rpc } from '@app/shared/api/contract.ts'
+import { pageSizes } from '@app/shared/api/page.ts'
 import type { Schemas } from './schemas.ts'
 
 export const apiKey = {

@@ -1,5 +1,5 @@
 import { STATUS_CODES } from 'node:http'
-import { type FailureName, failures } from '@app/shared/problem.ts'
+import { type FailureName, failures } from '@app/shared/api/problem.ts'
 import { byStatus, exampleOf, exampleRequestId, generalFailures, ofBodies } from './failures.ts'
 import { headersOf, type MoreHeaders } from './headers.ts'
 

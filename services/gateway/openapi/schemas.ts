@@ -1,4 +1,4 @@
-import { failures } from '@app/shared/problem.ts'
+import { failures } from '@app/shared/api/problem.ts'
 import { z } from 'zod'
 
 /** The part of a JSON schema that is looked into here. */

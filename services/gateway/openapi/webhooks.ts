@@ -1,4 +1,4 @@
-import { type Event, isEvent } from '@app/shared/contract.ts'
+import { type Event, isEvent } from '@app/shared/api/contract.ts'
 import { passthrough } from './passthrough.ts'
 import type { Schemas } from './schemas.ts'
 

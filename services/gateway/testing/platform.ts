@@ -1,10 +1,10 @@
 import { hash, randomBytes } from 'node:crypto'
-import type { Input } from '@app/shared/contract.ts'
+import type { Input } from '@app/shared/api/contract.ts'
 import { authenticateKey, findAccount, recordCallBatch } from '@app/shared/contracts/platform.ts'
-import { newId } from '@app/shared/ids.ts'
-import { notFound } from '@app/shared/problem.ts'
-import { serve } from '@app/shared/rpc.ts'
-import type { Service } from '@app/shared/service.ts'
+import { newId } from '@app/shared/values/ids.ts'
+import { notFound } from '@app/shared/api/problem.ts'
+import { serve } from '@app/shared/bus/rpc.ts'
+import type { Service } from '@app/shared/service/service.ts'
 
 interface IssuedKey {
   text: string

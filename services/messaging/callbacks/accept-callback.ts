@@ -1,7 +1,7 @@
-import { batched } from '@app/shared/batched.ts'
-import type { Handler } from '@app/shared/contract.ts'
+import { batched } from '@app/shared/work/batched.ts'
+import type { Handler } from '@app/shared/api/contract.ts'
 import type { acceptCallback as contract } from '@app/shared/contracts/messaging.ts'
-import type { Sql } from '@app/shared/database.ts'
+import type { Sql } from '@app/shared/database/database.ts'
 import type { App } from '../app.ts'
 import { type CallbackItem, type Split, splitCallback } from './split.ts'
 

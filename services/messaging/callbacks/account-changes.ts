@@ -1,5 +1,5 @@
 import { accountReported } from '@app/shared/contracts/messaging.ts'
-import { record, type Recorded, recorded } from '@app/shared/events.ts'
+import { record, type Recorded, recorded } from '@app/shared/events/events.ts'
 import { z } from 'zod'
 import type { Core } from '../app.ts'
 import type { Change } from './changes.ts'

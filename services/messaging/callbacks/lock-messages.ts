@@ -1,4 +1,4 @@
-import type { TransactionSql } from '@app/shared/database.ts'
+import type { TransactionSql } from '@app/shared/database/database.ts'
 import type { SentMessageRow } from '../sends/message-sent.ts'
 import type { Reported } from './apply-statuses.ts'
 

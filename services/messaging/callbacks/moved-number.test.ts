@@ -1,4 +1,4 @@
-import { newId } from '@app/shared/ids.ts'
+import { newId } from '@app/shared/values/ids.ts'
 import { until } from '@app/test/until.ts'
 import { afterAll, beforeAll, expect, test } from 'vitest'
 import { organizationId, phoneNumberId, type TestMessaging, testMessaging } from '../testing/app.ts'

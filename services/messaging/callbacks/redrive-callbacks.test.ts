@@ -1,5 +1,5 @@
-import { systemCaller } from '@app/shared/ask.ts'
-import { newId } from '@app/shared/ids.ts'
+import { systemCaller } from '@app/shared/bus/ask.ts'
+import { newId } from '@app/shared/values/ids.ts'
 import { until } from '@app/test/until.ts'
 import { afterAll, beforeAll, expect, test } from 'vitest'
 import { organizationId, type TestMessaging, testMessaging } from '../testing/app.ts'

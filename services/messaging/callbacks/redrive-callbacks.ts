@@ -1,6 +1,6 @@
-import type { Handler } from '@app/shared/contract.ts'
+import type { Handler } from '@app/shared/api/contract.ts'
 import type { redriveCallbacks as contract } from '@app/shared/contracts/messaging-changes.ts'
-import type { Sql } from '@app/shared/database.ts'
+import type { Sql } from '@app/shared/database/database.ts'
 import type { App } from '../app.ts'
 import { insertCallbacks } from './accept-callback.ts'
 import { splitCallback } from './split.ts'

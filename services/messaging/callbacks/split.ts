@@ -1,4 +1,4 @@
-import { parseJson } from '@app/shared/json.ts'
+import { parseJson } from '@app/shared/api/json.ts'
 import { z } from 'zod'
 import { theirEnvelope } from '../upstream/words.ts'
 import { isKnownField, numberErrors } from './changes.ts'

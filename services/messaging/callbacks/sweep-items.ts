@@ -1,4 +1,4 @@
-import type { Sql } from '@app/shared/database.ts'
+import type { Sql } from '@app/shared/database/database.ts'
 
 /** Parts of callbacks that nobody's number took in the week for which callbacks are kept go with them; answers how many. */
 export async function sweepCallbackItems(sql: Sql): Promise<number> {

@@ -1,6 +1,6 @@
-import { call, systemCaller } from '@app/shared/ask.ts'
+import { call, systemCaller } from '@app/shared/bus/ask.ts'
 import { importContacts } from '@app/shared/contracts/directory-changes.ts'
-import { newId } from '@app/shared/ids.ts'
+import { newId } from '@app/shared/values/ids.ts'
 import { z } from 'zod'
 import type { Core } from '../app.ts'
 import type { Change } from './changes.ts'

@@ -1,5 +1,5 @@
-import type { Sql, TransactionSql } from '@app/shared/database.ts'
-import type { Want } from '@app/shared/mailbox.ts'
+import type { Sql, TransactionSql } from '@app/shared/database/database.ts'
+import type { Want } from '@app/shared/mailbox/mailbox.ts'
 import type { CallbackItem } from './split.ts'
 
 /** A part of a callback in its lane, with the number's owner. */

@@ -1,7 +1,7 @@
-import type { Handler } from '@app/shared/contract.ts'
+import type { Handler } from '@app/shared/api/contract.ts'
 import type { explainMessage as contract, Moment } from '@app/shared/contracts/explain.ts'
-import type { Sql } from '@app/shared/database.ts'
-import { notFound } from '@app/shared/problem.ts'
+import type { Sql } from '@app/shared/database/database.ts'
+import { notFound } from '@app/shared/api/problem.ts'
 import type { App } from '../app.ts'
 
 interface Message {

@@ -1,6 +1,6 @@
-import type { Handler } from '@app/shared/contract.ts'
+import type { Handler } from '@app/shared/api/contract.ts'
 import type { findRequestedMessages as contract } from '@app/shared/contracts/explain.ts'
-import { firstIdAt } from '@app/shared/ids.ts'
+import { firstIdAt } from '@app/shared/values/ids.ts'
 import type { App } from '../app.ts'
 
 /** A message is made while its request runs; the log's time is the request's end. */

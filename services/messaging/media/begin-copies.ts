@@ -1,6 +1,6 @@
-import type { TransactionSql } from '@app/shared/database.ts'
-import type { Recorded } from '@app/shared/events.ts'
-import { mediaKinds } from '@app/shared/media-kinds.ts'
+import type { TransactionSql } from '@app/shared/database/database.ts'
+import type { Recorded } from '@app/shared/events/events.ts'
+import { mediaKinds } from '@app/shared/files/media-kinds.ts'
 import { z } from 'zod'
 import { insertMedia } from './media.ts'
 

@@ -1,5 +1,5 @@
-import { type Mailbox, startMailbox } from '@app/shared/mailbox.ts'
-import { unseal } from '@app/shared/seal.ts'
+import { type Mailbox, startMailbox } from '@app/shared/mailbox/mailbox.ts'
+import { unseal } from '@app/shared/secrets/seal.ts'
 import type { Core } from '../app.ts'
 import { download } from './download.ts'
 import { type CopyOutcome, settleCopies } from './settle-copies.ts'

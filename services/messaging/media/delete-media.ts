@@ -1,4 +1,4 @@
-import type { Sql, TransactionSql } from '@app/shared/database.ts'
+import type { Sql, TransactionSql } from '@app/shared/database/database.ts'
 import { giveUpFiles } from './unclaimed-files.ts'
 
 /**

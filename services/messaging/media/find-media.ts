@@ -1,6 +1,6 @@
-import type { Handler } from '@app/shared/contract.ts'
+import type { Handler } from '@app/shared/api/contract.ts'
 import type { findMedia as contract } from '@app/shared/contracts/media.ts'
-import { notFound } from '@app/shared/problem.ts'
+import { notFound } from '@app/shared/api/problem.ts'
 import type { App } from '../app.ts'
 
 /** The address is all that is asked for: whoever has it may read the file. */

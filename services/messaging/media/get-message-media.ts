@@ -1,7 +1,7 @@
-import type { Handler } from '@app/shared/contract.ts'
+import type { Handler } from '@app/shared/api/contract.ts'
 import { getMessageMedia as contract } from '@app/shared/contracts/media.ts'
-import { envelopeOf } from '@app/shared/envelope.ts'
-import { notFound } from '@app/shared/problem.ts'
+import { envelopeOf } from '@app/shared/api/envelope.ts'
+import { notFound } from '@app/shared/api/problem.ts'
 import type { App } from '../app.ts'
 import { urlOf } from './media.ts'
 

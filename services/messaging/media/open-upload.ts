@@ -1,4 +1,4 @@
-import type { Handler } from '@app/shared/contract.ts'
+import type { Handler } from '@app/shared/api/contract.ts'
 import type { openUpload as contract } from '@app/shared/contracts/media.ts'
 import type { App } from '../app.ts'
 import { reserveFile } from './unclaimed-files.ts'

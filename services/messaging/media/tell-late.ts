@@ -1,6 +1,6 @@
-import type { TransactionSql } from '@app/shared/database.ts'
-import { record, type Recorded } from '@app/shared/events.ts'
-import { type Loop, startLoop } from '@app/shared/loop.ts'
+import type { TransactionSql } from '@app/shared/database/database.ts'
+import { record, type Recorded } from '@app/shared/events/events.ts'
+import { type Loop, startLoop } from '@app/shared/work/loop.ts'
 import type { Core } from '../app.ts'
 import { withMedia } from './with-media.ts'
 

@@ -1,6 +1,6 @@
-import type { Sql, TransactionSql } from '@app/shared/database.ts'
-import { type Loop, startLoop } from '@app/shared/loop.ts'
-import { Problem } from '@app/shared/problem.ts'
+import type { Sql, TransactionSql } from '@app/shared/database/database.ts'
+import { type Loop, startLoop } from '@app/shared/work/loop.ts'
+import { Problem } from '@app/shared/api/problem.ts'
 import { newFileKey } from '@app/shared/store/store.ts'
 import type { Core } from '../app.ts'
 

@@ -1,7 +1,7 @@
 import { randomBytes } from 'node:crypto'
 import type { ServerResponse } from 'node:http'
 import { Readable } from 'node:stream'
-import { newId } from '@app/shared/ids.ts'
+import { newId } from '@app/shared/values/ids.ts'
 import { Agent, request } from 'undici'
 import { until } from '@app/test/until.ts'
 import { afterAll, beforeAll, beforeEach, expect, test, vi } from 'vitest'

@@ -1,5 +1,5 @@
-import type { TransactionSql } from '@app/shared/database.ts'
-import type { Want } from '@app/shared/mailbox.ts'
+import type { TransactionSql } from '@app/shared/database/database.ts'
+import type { Want } from '@app/shared/mailbox/mailbox.ts'
 
 /** A copy whose work has begun. */
 export interface WaitingCopy {

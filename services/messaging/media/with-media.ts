@@ -1,4 +1,4 @@
-import type { Recorded } from '@app/shared/events.ts'
+import type { Recorded } from '@app/shared/events/events.ts'
 
 /** `pending`: the file is still being copied; `failed`: it cannot be had. */
 export type MediaStatus = 'ready' | 'pending' | 'failed'

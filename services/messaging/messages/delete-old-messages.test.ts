@@ -1,4 +1,4 @@
-import { newIdAt } from '@app/shared/ids.ts'
+import { newIdAt } from '@app/shared/values/ids.ts'
 import { afterAll, beforeAll, beforeEach, expect, test, vi } from 'vitest'
 import { phoneNumberId, type TestMessaging, testMessaging } from '../testing/app.ts'
 import { inboundValue, platformOf } from '../testing/callbacks.ts'

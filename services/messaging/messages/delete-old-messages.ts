@@ -1,6 +1,6 @@
-import type { Sql } from '@app/shared/database.ts'
-import type { Sweep } from '@app/shared/housekeeping.ts'
-import { firstIdAt } from '@app/shared/ids.ts'
+import type { Sql } from '@app/shared/database/database.ts'
+import type { Sweep } from '@app/shared/database/housekeeping.ts'
+import { firstIdAt } from '@app/shared/values/ids.ts'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { deleteMediaOf } from '../media/delete-media.ts'
 

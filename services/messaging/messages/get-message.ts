@@ -1,6 +1,6 @@
-import type { Handler } from '@app/shared/contract.ts'
+import type { Handler } from '@app/shared/api/contract.ts'
 import type { getMessage as contract } from '@app/shared/contracts/messaging.ts'
-import { notFound } from '@app/shared/problem.ts'
+import { notFound } from '@app/shared/api/problem.ts'
 import type { App } from '../app.ts'
 import { mediaUrls } from '../media/media.ts'
 import { messageColumns, type MessageRow, toMessage } from './messages.ts'

@@ -1,5 +1,5 @@
 import type { Message } from '@app/shared/contracts/messaging.ts'
-import type { Sql } from '@app/shared/database.ts'
+import type { Sql } from '@app/shared/database/database.ts'
 import type { z } from 'zod'
 
 export interface MessageRow {

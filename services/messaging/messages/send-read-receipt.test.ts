@@ -1,5 +1,5 @@
 import { afterAll, beforeAll, beforeEach, expect, test, vi } from 'vitest'
-import { systemCaller } from '@app/shared/ask.ts'
+import { systemCaller } from '@app/shared/bus/ask.ts'
 import { refuse, type TestMessaging, testMessaging } from '../testing/app.ts'
 import { businessAccountId, inboundValue, platformOf } from '../testing/callbacks.ts'
 import { sendReadReceipt } from './send-read-receipt.ts'

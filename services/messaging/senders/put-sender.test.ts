@@ -1,6 +1,6 @@
 import { randomBytes } from 'node:crypto'
-import { newId } from '@app/shared/ids.ts'
-import { seal, unseal } from '@app/shared/seal.ts'
+import { newId } from '@app/shared/values/ids.ts'
+import { seal, unseal } from '@app/shared/secrets/seal.ts'
 import { newAccountState } from '@app/test/account-state.ts'
 import { createTestDatabase, type TestDatabase } from '@app/test/database.ts'
 import { afterAll, beforeAll, expect, test } from 'vitest'

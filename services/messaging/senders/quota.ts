@@ -1,4 +1,4 @@
-import type { Sql } from '@app/shared/database.ts'
+import type { Sql } from '@app/shared/database/database.ts'
 
 /** The month that a quota counts, in UTC. */
 export const thisMonth = (sql: Sql) => sql`date_trunc('month', now() at time zone 'UTC')::date`

@@ -1,6 +1,6 @@
-import { batched } from '@app/shared/batched.ts'
-import type { Sql } from '@app/shared/database.ts'
-import type { FailureName } from '@app/shared/problem.ts'
+import { batched } from '@app/shared/work/batched.ts'
+import type { Sql } from '@app/shared/database/database.ts'
+import type { FailureName } from '@app/shared/api/problem.ts'
 import { quotaRest } from './quota.ts'
 
 interface Number {

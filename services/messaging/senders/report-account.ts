@@ -1,5 +1,5 @@
 import { accountReported } from '@app/shared/contracts/messaging.ts'
-import { emit } from '@app/shared/events.ts'
+import { emit } from '@app/shared/events/events.ts'
 import type { Core } from '../app.ts'
 import { UpstreamRefusal } from '../upstream/ask-upstream.ts'
 

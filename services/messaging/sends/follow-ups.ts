@@ -1,6 +1,6 @@
 import { accountReported } from '@app/shared/contracts/messaging.ts'
 import { marketingStopped } from '@app/shared/contracts/messaging-changes.ts'
-import { type Recorded, recorded } from '@app/shared/events.ts'
+import { type Recorded, recorded } from '@app/shared/events/events.ts'
 import { behaviourOf } from '../upstream/errors.ts'
 import type { SentMessageRow } from './message-sent.ts'
 

@@ -1,5 +1,5 @@
-import type { Sql } from '@app/shared/database.ts'
-import { newId } from '@app/shared/ids.ts'
+import type { Sql } from '@app/shared/database/database.ts'
+import { newId } from '@app/shared/values/ids.ts'
 import { newAccountState } from '@app/test/account-state.ts'
 import { createTestDatabase, type TestDatabase } from '@app/test/database.ts'
 import { until } from '@app/test/until.ts'

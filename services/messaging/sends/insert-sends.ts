@@ -1,7 +1,7 @@
-import type { Sql } from '@app/shared/database.ts'
-import { type Lane, laneColumns } from '@app/shared/lanes.ts'
-import { charging, tokensOf } from '@app/shared/pace.ts'
-import type { FailureName } from '@app/shared/problem.ts'
+import type { Sql } from '@app/shared/database/database.ts'
+import { type Lane, laneColumns } from '@app/shared/mailbox/lanes.ts'
+import { charging, tokensOf } from '@app/shared/mailbox/pace.ts'
+import type { FailureName } from '@app/shared/api/problem.ts'
 import type { KnownConversation } from './known-conversations.ts'
 import { quotaRest, thisMonth } from '../senders/quota.ts'
 

@@ -1,4 +1,4 @@
-import { newId } from '@app/shared/ids.ts'
+import { newId } from '@app/shared/values/ids.ts'
 import { expect, test } from 'vitest'
 import { createKnownConversations } from './known-conversations.ts'
 

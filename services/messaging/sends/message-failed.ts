@@ -1,5 +1,5 @@
 import { messageStatusReported } from '@app/shared/contracts/messaging.ts'
-import { type Recorded, recorded } from '@app/shared/events.ts'
+import { type Recorded, recorded } from '@app/shared/events/events.ts'
 import { ourEnvelope } from '../upstream/words.ts'
 import type { SentMessageRow } from './message-sent.ts'
 

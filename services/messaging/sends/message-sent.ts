@@ -1,6 +1,6 @@
 import type { Parties } from '@app/shared/contracts/directory.ts'
 import { messageSent } from '@app/shared/contracts/messaging.ts'
-import { type Recorded, recorded } from '@app/shared/events.ts'
+import { type Recorded, recorded } from '@app/shared/events/events.ts'
 import type { z } from 'zod'
 import { type MediaWays, urlOf } from '../media/media.ts'
 

@@ -1,5 +1,5 @@
-import type { Fragment, Sql, TransactionSql } from '@app/shared/database.ts'
-import type { Want } from '@app/shared/mailbox.ts'
+import type { Fragment, Sql, TransactionSql } from '@app/shared/database/database.ts'
+import type { Want } from '@app/shared/mailbox/mailbox.ts'
 import type { SentMessageRow } from './message-sent.ts'
 
 /** What is to be done with the first open send of a lane. */

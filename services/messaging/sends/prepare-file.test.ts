@@ -1,4 +1,4 @@
-import { newId } from '@app/shared/ids.ts'
+import { newId } from '@app/shared/values/ids.ts'
 import { afterAll, beforeAll, expect, test } from 'vitest'
 import { insertMedia } from '../media/media.ts'
 import { type TestMessaging, testMessaging } from '../testing/app.ts'

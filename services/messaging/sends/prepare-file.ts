@@ -1,4 +1,4 @@
-import { invalidField } from '@app/shared/problem.ts'
+import { invalidField } from '@app/shared/api/problem.ts'
 import type { App } from '../app.ts'
 import { keepMedia } from '../media/keep-media.ts'
 import { type Draft, paramOf, withMediaId } from './draft.ts'

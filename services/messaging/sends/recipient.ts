@@ -1,4 +1,4 @@
-import { phoneNumberOf } from '@app/shared/phone-number.ts'
+import { phoneNumberOf } from '@app/shared/values/phone-number.ts'
 import { LRUCache } from 'lru-cache'
 
 const bsuid = /^[A-Z]{2}\.[A-Za-z0-9]{1,128}$/

@@ -1,4 +1,4 @@
-import { openDatabase, type Sql } from '@app/shared/database.ts'
+import { openDatabase, type Sql } from '@app/shared/database/database.ts'
 import { newAccountState } from '@app/test/account-state.ts'
 import { createTestDatabase, type TestDatabase } from '@app/test/database.ts'
 import { afterAll, beforeAll, expect, test } from 'vitest'

@@ -1,7 +1,7 @@
-import type { Sql, TransactionSql } from '@app/shared/database.ts'
-import { type Conditional, recording } from '@app/shared/events.ts'
-import { givingBack, type Release } from '@app/shared/lanes.ts'
-import type { Done } from '@app/shared/mailbox.ts'
+import type { Sql, TransactionSql } from '@app/shared/database/database.ts'
+import { type Conditional, recording } from '@app/shared/events/events.ts'
+import { givingBack, type Release } from '@app/shared/mailbox/lanes.ts'
+import type { Done } from '@app/shared/mailbox/mailbox.ts'
 import { isKnown, type OpenSend } from './open-send.ts'
 import { type Outcome, parkMs } from './outcome.ts'
 

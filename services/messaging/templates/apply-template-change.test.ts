@@ -1,4 +1,4 @@
-import { newId } from '@app/shared/ids.ts'
+import { newId } from '@app/shared/values/ids.ts'
 import { until } from '@app/test/until.ts'
 import { afterAll, beforeAll, beforeEach, expect, test } from 'vitest'
 import { order, type TestTemplates, testTemplates } from '../testing/templates.ts'

@@ -1,4 +1,4 @@
-import type { TransactionSql } from '@app/shared/database.ts'
+import type { TransactionSql } from '@app/shared/database/database.ts'
 import { z } from 'zod'
 import { replaceTexts } from './replace-texts.ts'
 import type { Component } from './check-components.ts'

@@ -1,4 +1,4 @@
-import { invalidField } from '@app/shared/problem.ts'
+import { invalidField } from '@app/shared/api/problem.ts'
 import { checkButtons } from './check-buttons.ts'
 import { invalidIn, type Part, partOf, partsOf, textOf, wordOf } from './part.ts'
 import { faultOfVariables, hasVariableAtEdge, type ParameterFormat, variablesOf } from './variables.ts'

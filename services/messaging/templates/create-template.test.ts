@@ -1,5 +1,5 @@
 import { setTimeout as sleep } from 'node:timers/promises'
-import { newId } from '@app/shared/ids.ts'
+import { newId } from '@app/shared/values/ids.ts'
 import { until } from '@app/test/until.ts'
 import { afterAll, beforeAll, beforeEach, expect, test } from 'vitest'
 import { phoneNumberId } from '../testing/app.ts'

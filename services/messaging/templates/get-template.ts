@@ -1,6 +1,6 @@
-import type { Handler } from '@app/shared/contract.ts'
+import type { Handler } from '@app/shared/api/contract.ts'
 import type { getTemplate as contract } from '@app/shared/contracts/templates.ts'
-import { notFound } from '@app/shared/problem.ts'
+import { notFound } from '@app/shared/api/problem.ts'
 import type { App } from '../app.ts'
 import { findAccount, isShown, templateColumns, type TemplateRow, toTemplate } from './templates.ts'
 

@@ -1,5 +1,5 @@
-import { batched } from '@app/shared/batched.ts'
-import type { Sql } from '@app/shared/database.ts'
+import { batched } from '@app/shared/work/batched.ts'
+import type { Sql } from '@app/shared/database/database.ts'
 import { LRUCache } from 'lru-cache'
 import type { Component } from './check-components.ts'
 import { type Shape, shapeOf } from './parameters.ts'

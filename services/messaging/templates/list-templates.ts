@@ -1,6 +1,6 @@
-import type { Handler } from '@app/shared/contract.ts'
+import type { Handler } from '@app/shared/api/contract.ts'
 import { listTemplates as contract } from '@app/shared/contracts/templates.ts'
-import { openPage } from '@app/shared/page.ts'
+import { openPage } from '@app/shared/api/page.ts'
 import type { App } from '../app.ts'
 import { findAccount, isShown, templateColumns, type TemplateRow, toTemplate } from './templates.ts'
 

@@ -1,4 +1,4 @@
-import { Problem } from '@app/shared/problem.ts'
+import { Problem } from '@app/shared/api/problem.ts'
 import { type Component } from './check-components.ts'
 import { bodyOf, componentOf } from './templates.ts'
 import { fill, type ParameterFormat, variablesOf } from './variables.ts'

@@ -1,4 +1,4 @@
-import { invalidField } from '@app/shared/problem.ts'
+import { invalidField } from '@app/shared/api/problem.ts'
 
 /** An object inside a request with its place, so that what is wrong in it can be named. */
 export interface Part {

@@ -1,5 +1,5 @@
 import { setTimeout as sleep } from 'node:timers/promises'
-import { Problem } from '@app/shared/problem.ts'
+import { Problem } from '@app/shared/api/problem.ts'
 import type { Core } from '../app.ts'
 import { readTemplates, type UpstreamTemplate } from '../upstream/templates.ts'
 import { askAbout } from './ask-about.ts'

@@ -1,4 +1,4 @@
-import { Problem } from '@app/shared/problem.ts'
+import { Problem } from '@app/shared/api/problem.ts'
 import { UpstreamRefusal } from '../upstream/ask-upstream.ts'
 import type { Component } from './check-components.ts'
 

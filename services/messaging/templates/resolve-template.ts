@@ -1,5 +1,5 @@
-import type { Caller } from '@app/shared/contract.ts'
-import { notFound, Problem } from '@app/shared/problem.ts'
+import type { Caller } from '@app/shared/api/contract.ts'
+import { notFound, Problem } from '@app/shared/api/problem.ts'
 import type { Core } from '../app.ts'
 import { readTemplates } from '../upstream/templates.ts'
 import { askAbout } from './ask-about.ts'

@@ -1,5 +1,5 @@
-import type { Fragment, TransactionSql } from '@app/shared/database.ts'
-import { newId, timeOf } from '@app/shared/ids.ts'
+import type { Fragment, TransactionSql } from '@app/shared/database/database.ts'
+import { newId, timeOf } from '@app/shared/values/ids.ts'
 import type { UpstreamTemplate } from '../upstream/templates.ts'
 import { firstStatusOf, goneWords, settlingWords } from './statuses.ts'
 import type { TemplateAccount } from './templates.ts'

@@ -1,4 +1,4 @@
-import { Problem } from '@app/shared/problem.ts'
+import { Problem } from '@app/shared/api/problem.ts'
 import type { Core } from '../app.ts'
 import { UpstreamRefusal } from '../upstream/ask-upstream.ts'
 import { type SampleFile, uploadSample } from '../upstream/upload-sample.ts'

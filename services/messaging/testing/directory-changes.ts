@@ -1,6 +1,6 @@
 import * as contracts from '@app/shared/contracts/directory-changes.ts'
-import { newId } from '@app/shared/ids.ts'
-import { serve } from '@app/shared/rpc.ts'
+import { newId } from '@app/shared/values/ids.ts'
+import { serve } from '@app/shared/bus/rpc.ts'
 import type { Core } from '../app.ts'
 
 interface Asked {

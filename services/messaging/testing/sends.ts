@@ -1,4 +1,4 @@
-import { newId } from '@app/shared/ids.ts'
+import { newId } from '@app/shared/values/ids.ts'
 import type { AcceptableSend } from '../sends/insert-sends.ts'
 
 /** A text that is to be accepted, without a key. */

@@ -1,12 +1,12 @@
-import { Problem } from '@app/shared/problem.ts'
+import { Problem } from '@app/shared/api/problem.ts'
 import {
   exchangeWithUpstream,
   isAboutToken,
   isPassing,
   refusalIn,
   type UpstreamCall,
-} from '@app/shared/upstream-exchange.ts'
-import type { Upstream } from '@app/shared/upstream.ts'
+} from '@app/shared/outside/upstream-exchange.ts'
+import type { Upstream } from '@app/shared/outside/upstream.ts'
 import type { z } from 'zod'
 
 /** What the platform's management API takes, at most. */

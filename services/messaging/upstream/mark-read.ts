@@ -1,5 +1,5 @@
-import { Problem } from '@app/shared/problem.ts'
-import type { Upstream } from '@app/shared/upstream.ts'
+import { Problem } from '@app/shared/api/problem.ts'
+import type { Upstream } from '@app/shared/outside/upstream.ts'
 import { z } from 'zod'
 import { askUpstream, UpstreamRefusal } from './ask-upstream.ts'
 import { theirProduct } from './words.ts'

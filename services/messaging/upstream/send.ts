@@ -1,6 +1,6 @@
 import { waId } from '@app/shared/contracts/fields.ts'
-import { jsonOf, refusalIn } from '@app/shared/upstream-exchange.ts'
-import { callerHeaders, type Upstream } from '@app/shared/upstream.ts'
+import { jsonOf, refusalIn } from '@app/shared/outside/upstream-exchange.ts'
+import { callerHeaders, type Upstream } from '@app/shared/outside/upstream.ts'
 import { request } from 'undici'
 import { z } from 'zod'
 import { platformId } from './platform-id.ts'

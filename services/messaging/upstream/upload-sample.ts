@@ -1,5 +1,5 @@
 import type { Readable } from 'node:stream'
-import type { Upstream } from '@app/shared/upstream.ts'
+import type { Upstream } from '@app/shared/outside/upstream.ts'
 import { z } from 'zod'
 import { askUpstream } from './ask-upstream.ts'
 

@@ -1,5 +1,5 @@
 import type { Account } from '@app/shared/contracts/platform.ts'
-import { sealedColumn } from '@app/shared/sealed-columns.ts'
+import { sealedColumn } from '@app/shared/secrets/sealed-columns.ts'
 import type { z } from 'zod'
 import type { AccountStatus } from './status.ts'
 

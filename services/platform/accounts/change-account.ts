@@ -1,5 +1,5 @@
-import type { Caller } from '@app/shared/contract.ts'
-import type { TransactionSql } from '@app/shared/database.ts'
+import type { Caller } from '@app/shared/api/contract.ts'
+import type { TransactionSql } from '@app/shared/database/database.ts'
 import { type AccountState, recordChanges, statesOf } from './account-states.ts'
 
 /**

@@ -1,7 +1,7 @@
-import { systemCaller } from '@app/shared/ask.ts'
+import { systemCaller } from '@app/shared/bus/ask.ts'
 import { accountChanged } from '@app/shared/contracts/platform.ts'
-import { newId } from '@app/shared/ids.ts'
-import { unseal } from '@app/shared/seal.ts'
+import { newId } from '@app/shared/values/ids.ts'
+import { unseal } from '@app/shared/secrets/seal.ts'
 import { afterAll, afterEach, beforeAll, beforeEach, expect, test } from 'vitest'
 import { createTeam } from '../teams/create-team.ts'
 import {

@@ -1,7 +1,7 @@
-import { newId } from '@app/shared/ids.ts'
+import { newId } from '@app/shared/values/ids.ts'
 import { afterAll, beforeAll, expect, test } from 'vitest'
 import { archiveCustomer } from '../customers/archive-customer.ts'
-import { systemCaller } from '@app/shared/ask.ts'
+import { systemCaller } from '@app/shared/bus/ask.ts'
 import { createTeam } from '../teams/create-team.ts'
 import {
   ask,

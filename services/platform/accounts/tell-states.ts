@@ -1,8 +1,8 @@
-import { call } from '@app/shared/ask.ts'
-import type { Caller } from '@app/shared/contract.ts'
+import { call } from '@app/shared/bus/ask.ts'
+import type { Caller } from '@app/shared/api/contract.ts'
 import { putAccount } from '@app/shared/contracts/directory.ts'
 import { putSender } from '@app/shared/contracts/messaging.ts'
-import { Problem } from '@app/shared/problem.ts'
+import { Problem } from '@app/shared/api/problem.ts'
 import type { App } from '../app.ts'
 import type { AccountState } from './account-states.ts'
 

@@ -1,6 +1,6 @@
 import { randomUUID } from 'node:crypto'
-import { startHousekeeping } from '@app/shared/housekeeping.ts'
-import { newId } from '@app/shared/ids.ts'
+import { startHousekeeping } from '@app/shared/database/housekeeping.ts'
+import { newId } from '@app/shared/values/ids.ts'
 import { afterAll, beforeAll, expect, test } from 'vitest'
 import { ask, startTestApp, type TestApp } from '../testing/app.ts'
 import { explainRequest } from './explain-request.ts'

@@ -1,7 +1,7 @@
-import type { Handler } from '@app/shared/contract.ts'
+import type { Handler } from '@app/shared/api/contract.ts'
 import type { recordCallBatch as contract } from '@app/shared/contracts/platform.ts'
-import type { Sql } from '@app/shared/database.ts'
-import type { DailyPartitions } from '@app/shared/partitions.ts'
+import type { Sql } from '@app/shared/database/database.ts'
+import type { DailyPartitions } from '@app/shared/database/partitions.ts'
 import type { App } from '../app.ts'
 
 /** Public API, section 5: retained 30 days. */

@@ -1,6 +1,6 @@
-import type { Handler } from '@app/shared/contract.ts'
+import type { Handler } from '@app/shared/api/contract.ts'
 import { type archiveCustomer as contract, customerArchived } from '@app/shared/contracts/customers.ts'
-import type { TransactionSql } from '@app/shared/database.ts'
+import type { TransactionSql } from '@app/shared/database/database.ts'
 import { tellStates } from '../accounts/tell-states.ts'
 import type { App } from '../app.ts'
 import { refuseBarred } from '../organizations/bar.ts'

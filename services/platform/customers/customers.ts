@@ -1,7 +1,7 @@
-import type { Caller } from '@app/shared/contract.ts'
+import type { Caller } from '@app/shared/api/contract.ts'
 import type { Customer, customerCreated } from '@app/shared/contracts/customers.ts'
-import type { TransactionSql } from '@app/shared/database.ts'
-import { emit } from '@app/shared/events.ts'
+import type { TransactionSql } from '@app/shared/database/database.ts'
+import { emit } from '@app/shared/events/events.ts'
 import type { z } from 'zod'
 
 type Shown = z.input<typeof Customer>

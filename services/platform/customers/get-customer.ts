@@ -1,6 +1,6 @@
-import type { Handler } from '@app/shared/contract.ts'
+import type { Handler } from '@app/shared/api/contract.ts'
 import type { getCustomer as contract } from '@app/shared/contracts/customers.ts'
-import { notFound } from '@app/shared/problem.ts'
+import { notFound } from '@app/shared/api/problem.ts'
 import { accountColumns, type AccountRow, toAccount } from '../accounts/accounts.ts'
 import type { App } from '../app.ts'
 import { customerColumns, type CustomerRow, toCustomer } from './customers.ts'

@@ -1,6 +1,6 @@
-import type { Handler } from '@app/shared/contract.ts'
+import type { Handler } from '@app/shared/api/contract.ts'
 import { listCustomers as contract } from '@app/shared/contracts/customers.ts'
-import { openPage } from '@app/shared/page.ts'
+import { openPage } from '@app/shared/api/page.ts'
 import type { App } from '../app.ts'
 import { customerColumns, type CustomerRow, toCustomer } from './customers.ts'
 

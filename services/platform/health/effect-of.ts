@@ -1,4 +1,4 @@
-import { lastMs } from '@app/shared/moments.ts'
+import { lastMs } from '@app/shared/values/moments.ts'
 import { z } from 'zod'
 
 /** What a report does to a number: it is asked for in any case. */

@@ -1,7 +1,7 @@
 import { accountReported } from '@app/shared/contracts/messaging.ts'
-import { emit } from '@app/shared/events.ts'
-import type { Loop } from '@app/shared/loop.ts'
-import { provision } from '@app/shared/provision.ts'
+import { emit } from '@app/shared/events/events.ts'
+import type { Loop } from '@app/shared/work/loop.ts'
+import { provision } from '@app/shared/events/provision.ts'
 import { until } from '@app/test/until.ts'
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest'
 import {

@@ -1,5 +1,5 @@
-import { systemCaller } from '@app/shared/ask.ts'
-import { unseal } from '@app/shared/seal.ts'
+import { systemCaller } from '@app/shared/bus/ask.ts'
+import { unseal } from '@app/shared/secrets/seal.ts'
 import { changeAccount } from '../accounts/change-account.ts'
 import { tellStates } from '../accounts/tell-states.ts'
 import type { App } from '../app.ts'

@@ -1,4 +1,4 @@
-import { type Loop, startLoop } from '@app/shared/loop.ts'
+import { type Loop, startLoop } from '@app/shared/work/loop.ts'
 import type { App } from '../app.ts'
 import { type DueAccount, pollAccount } from './poll-account.ts'
 

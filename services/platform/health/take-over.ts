@@ -1,4 +1,4 @@
-import type { Sql, TransactionSql } from '@app/shared/database.ts'
+import type { Sql, TransactionSql } from '@app/shared/database/database.ts'
 import type { UpstreamNumber } from '../upstream/read-number.ts'
 import type { DueAccount } from './poll-account.ts'
 import { pollAfterMs, type Standing, statusAfter } from './standing.ts'

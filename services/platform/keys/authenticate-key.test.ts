@@ -1,4 +1,4 @@
-import { systemCaller } from '@app/shared/ask.ts'
+import { systemCaller } from '@app/shared/bus/ask.ts'
 import { afterAll, beforeAll, expect, test } from 'vitest'
 import { ask, newOrganization, startTestApp, type TestApp } from '../testing/app.ts'
 import { getMe } from '../organizations/get-me.ts'

@@ -1,5 +1,5 @@
 import { createKey as contract } from '@app/shared/contracts/platform.ts'
-import { newId } from '@app/shared/ids.ts'
+import { newId } from '@app/shared/values/ids.ts'
 import { afterAll, beforeAll, expect, test } from 'vitest'
 import { ask, newOrganization, startTestApp, type TestApp } from '../testing/app.ts'
 import { createKey } from './create-key.ts'

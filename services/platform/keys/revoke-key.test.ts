@@ -1,4 +1,4 @@
-import { newId } from '@app/shared/ids.ts'
+import { newId } from '@app/shared/values/ids.ts'
 import { afterAll, beforeAll, expect, test } from 'vitest'
 import { ask, newOrganization, startTestApp, type TestApp } from '../testing/app.ts'
 import { authenticateKey } from './authenticate-key.ts'

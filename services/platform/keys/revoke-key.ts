@@ -1,7 +1,7 @@
 import { setTimeout as sleep } from 'node:timers/promises'
-import type { Handler } from '@app/shared/contract.ts'
+import type { Handler } from '@app/shared/api/contract.ts'
 import type { revokeKey as contract } from '@app/shared/contracts/platform.ts'
-import { Problem } from '@app/shared/problem.ts'
+import { Problem } from '@app/shared/api/problem.ts'
 import type { App } from '../app.ts'
 import { keyColumns, type KeyRow, toApiKey } from './keys.ts'
 

@@ -1,5 +1,5 @@
-import { systemCaller } from '@app/shared/ask.ts'
-import type { Sql, TransactionSql } from '@app/shared/database.ts'
+import { systemCaller } from '@app/shared/bus/ask.ts'
+import type { Sql, TransactionSql } from '@app/shared/database/database.ts'
 import { tellStates } from '../accounts/tell-states.ts'
 import type { App } from '../app.ts'
 import type { DueAccount } from '../health/poll-account.ts'

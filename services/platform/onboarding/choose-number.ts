@@ -1,5 +1,5 @@
-import { Problem } from '@app/shared/problem.ts'
-import type { Upstream } from '@app/shared/upstream.ts'
+import { Problem } from '@app/shared/api/problem.ts'
+import type { Upstream } from '@app/shared/outside/upstream.ts'
 import { statusOf } from '../accounts/status.ts'
 import { type ListedNumber, listNumbers } from '../upstream/list-numbers.ts'
 import { readNumber } from '../upstream/read-number.ts'

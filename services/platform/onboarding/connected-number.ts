@@ -1,6 +1,6 @@
 import type { getSetup } from '@app/shared/contracts/onboarding.ts'
-import type { Sql } from '@app/shared/database.ts'
-import { displayPhoneNumber } from '@app/shared/phone-number.ts'
+import type { Sql } from '@app/shared/database/database.ts'
+import { displayPhoneNumber } from '@app/shared/values/phone-number.ts'
 import type { z } from 'zod'
 import { accountColumns, type AccountRow } from '../accounts/accounts.ts'
 

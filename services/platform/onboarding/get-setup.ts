@@ -1,4 +1,4 @@
-import type { Handler } from '@app/shared/contract.ts'
+import type { Handler } from '@app/shared/api/contract.ts'
 import type { getSetup as contract } from '@app/shared/contracts/onboarding.ts'
 import type { App } from '../app.ts'
 import { findConnected } from './connected-number.ts'

@@ -1,5 +1,5 @@
-import { systemCaller } from '@app/shared/ask.ts'
-import { unseal } from '@app/shared/seal.ts'
+import { systemCaller } from '@app/shared/bus/ask.ts'
+import { unseal } from '@app/shared/secrets/seal.ts'
 import { until } from '@app/test/until.ts'
 import { afterAll, afterEach, beforeAll, beforeEach, expect, test } from 'vitest'
 import { startPolling } from '../health/poll-accounts.ts'

@@ -1,7 +1,7 @@
 import { hash } from 'node:crypto'
 import type { completeSetup } from '@app/shared/contracts/onboarding.ts'
-import type { Sql } from '@app/shared/database.ts'
-import { sealedColumn } from '@app/shared/sealed-columns.ts'
+import type { Sql } from '@app/shared/database/database.ts'
+import { sealedColumn } from '@app/shared/secrets/sealed-columns.ts'
 import type { z } from 'zod'
 
 type Dialog = z.output<typeof completeSetup.body>

@@ -1,5 +1,5 @@
-import { systemCaller } from '@app/shared/ask.ts'
-import { type Loop, startLoop } from '@app/shared/loop.ts'
+import { systemCaller } from '@app/shared/bus/ask.ts'
+import { type Loop, startLoop } from '@app/shared/work/loop.ts'
 import type { App } from '../app.ts'
 import { continueOnboarding } from './continue-onboarding.ts'
 import { claimAbandoned, type OnboardingRow } from './onboardings.ts'

@@ -1,5 +1,5 @@
-import type { Sql } from '@app/shared/database.ts'
-import { notFound, Problem } from '@app/shared/problem.ts'
+import type { Sql } from '@app/shared/database/database.ts'
+import { notFound, Problem } from '@app/shared/api/problem.ts'
 import { findLinkByToken, type Link } from '../setup-links/find-link.ts'
 
 /** @throws `resource_not_found` for a token that no link has */

@@ -1,5 +1,5 @@
-import type { TransactionSql } from '@app/shared/database.ts'
-import { type FailureName, Problem } from '@app/shared/problem.ts'
+import type { TransactionSql } from '@app/shared/database/database.ts'
+import { type FailureName, Problem } from '@app/shared/api/problem.ts'
 import { type OrganizationRow, unknownOrganization } from './organizations.ts'
 
 type Standing = Pick<OrganizationRow, 'subscription' | 'features'>

@@ -1,6 +1,6 @@
-import type { Handler } from '@app/shared/contract.ts'
+import type { Handler } from '@app/shared/api/contract.ts'
 import { type createOrganization as contract, feature } from '@app/shared/contracts/platform.ts'
-import { newId } from '@app/shared/ids.ts'
+import { newId } from '@app/shared/values/ids.ts'
 import type { App } from '../app.ts'
 import { insertTeam } from '../teams/teams.ts'
 import { organizationColumns, type OrganizationRow, toOrganization } from './organizations.ts'

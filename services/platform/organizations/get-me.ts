@@ -1,6 +1,6 @@
-import type { Handler } from '@app/shared/contract.ts'
+import type { Handler } from '@app/shared/api/contract.ts'
 import type { getMe as contract } from '@app/shared/contracts/platform.ts'
-import { notFound } from '@app/shared/problem.ts'
+import { notFound } from '@app/shared/api/problem.ts'
 import type { App } from '../app.ts'
 import { meColumns, type MeRow, toMe } from './me.ts'
 

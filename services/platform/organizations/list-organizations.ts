@@ -1,4 +1,4 @@
-import type { Handler } from '@app/shared/contract.ts'
+import type { Handler } from '@app/shared/api/contract.ts'
 import type { listOrganizations as contract } from '@app/shared/contracts/platform.ts'
 import type { App } from '../app.ts'
 import { organizationColumns, type OrganizationRow, toOrganization } from './organizations.ts'

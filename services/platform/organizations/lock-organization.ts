@@ -1,4 +1,4 @@
-import type { TransactionSql } from '@app/shared/database.ts'
+import type { TransactionSql } from '@app/shared/database/database.ts'
 import { organizationColumns, type OrganizationRow, unknownOrganization } from './organizations.ts'
 
 /** Until the commit no other change of the organization, of its customers or of its accounts comes between. */

@@ -1,5 +1,5 @@
 import type { Me } from '@app/shared/contracts/platform.ts'
-import type { Sql } from '@app/shared/database.ts'
+import type { Sql } from '@app/shared/database/database.ts'
 import type { z } from 'zod'
 import type { OrganizationRow } from './organizations.ts'
 import { type RateTiers, tierOf } from './rate-tiers.ts'

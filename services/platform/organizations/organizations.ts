@@ -1,5 +1,5 @@
 import type { Organization } from '@app/shared/contracts/platform.ts'
-import { Problem } from '@app/shared/problem.ts'
+import { Problem } from '@app/shared/api/problem.ts'
 import type { z } from 'zod'
 import { type Settings, settingsOf } from './settings.ts'
 

@@ -1,5 +1,5 @@
 import { accountChanged } from '@app/shared/contracts/platform.ts'
-import { newId } from '@app/shared/ids.ts'
+import { newId } from '@app/shared/values/ids.ts'
 import { untilSomebodyWaits } from '@app/test/lock-waits.ts'
 import { afterAll, afterEach, beforeAll, beforeEach, expect, test } from 'vitest'
 import { ask, connect, newOrganization, startPeers, startTestApp, type TestApp } from '../testing/app.ts'

@@ -1,6 +1,6 @@
-import type { Handler, Input } from '@app/shared/contract.ts'
+import type { Handler, Input } from '@app/shared/api/contract.ts'
 import type { updateOrganization as contract } from '@app/shared/contracts/platform.ts'
-import type { TransactionSql } from '@app/shared/database.ts'
+import type { TransactionSql } from '@app/shared/database/database.ts'
 import { recordChanges, statesOf } from '../accounts/account-states.ts'
 import { tellStates } from '../accounts/tell-states.ts'
 import type { App } from '../app.ts'

@@ -1,7 +1,7 @@
 import { registerNumber as contract } from '@app/shared/contracts/onboarding.ts'
-import type { Caller } from '@app/shared/contract.ts'
-import { systemCaller } from '@app/shared/ask.ts'
-import { newId } from '@app/shared/ids.ts'
+import type { Caller } from '@app/shared/api/contract.ts'
+import { systemCaller } from '@app/shared/bus/ask.ts'
+import { newId } from '@app/shared/values/ids.ts'
 import { afterAll, afterEach, beforeAll, beforeEach, expect, test } from 'vitest'
 import {
   connect,

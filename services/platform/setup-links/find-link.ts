@@ -1,5 +1,5 @@
-import type { Sql, TransactionSql } from '@app/shared/database.ts'
-import type { FailureName } from '@app/shared/problem.ts'
+import type { Sql, TransactionSql } from '@app/shared/database/database.ts'
+import type { FailureName } from '@app/shared/api/problem.ts'
 import type { CustomerStatus } from '../customers/customers.ts'
 import { hashOf } from '../keys/keys.ts'
 import { barOf } from '../organizations/bar.ts'

@@ -1,7 +1,7 @@
-import type { Handler } from '@app/shared/contract.ts'
+import type { Handler } from '@app/shared/api/contract.ts'
 import { listSetupLinks as contract } from '@app/shared/contracts/customers.ts'
-import { openPage } from '@app/shared/page.ts'
-import { notFound } from '@app/shared/problem.ts'
+import { openPage } from '@app/shared/api/page.ts'
+import { notFound } from '@app/shared/api/problem.ts'
 import type { App } from '../app.ts'
 import { linkColumns, type LinkRow, statusNow, toSetupLink } from './setup-links.ts'
 

@@ -1,4 +1,4 @@
-import type { Handler } from '@app/shared/contract.ts'
+import type { Handler } from '@app/shared/api/contract.ts'
 import type { revokeSetupLink as contract } from '@app/shared/contracts/customers.ts'
 import type { App } from '../app.ts'
 import { changeLink } from './change-link.ts'

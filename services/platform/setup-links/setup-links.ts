@@ -1,5 +1,5 @@
 import type { SetupLink } from '@app/shared/contracts/customers.ts'
-import type { Sql, TransactionSql } from '@app/shared/database.ts'
+import type { Sql, TransactionSql } from '@app/shared/database/database.ts'
 import type { z } from 'zod'
 
 type Shown = z.input<typeof SetupLink>

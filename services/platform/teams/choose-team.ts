@@ -1,5 +1,5 @@
-import type { TransactionSql } from '@app/shared/database.ts'
-import { invalidField } from '@app/shared/problem.ts'
+import type { TransactionSql } from '@app/shared/database/database.ts'
+import { invalidField } from '@app/shared/api/problem.ts'
 
 /** The team that is named, else the organization's only one. Throws `invalid_field_value` of `team_id`. */
 export async function chooseTeam(tx: TransactionSql, organizationId: string, teamId: string | null = null) {

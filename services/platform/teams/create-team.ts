@@ -1,6 +1,6 @@
-import type { Handler } from '@app/shared/contract.ts'
+import type { Handler } from '@app/shared/api/contract.ts'
 import type { createTeam as contract } from '@app/shared/contracts/platform.ts'
-import { Problem } from '@app/shared/problem.ts'
+import { Problem } from '@app/shared/api/problem.ts'
 import type { App } from '../app.ts'
 import { violates } from '../constraints.ts'
 import { unknownOrganization } from '../organizations/organizations.ts'

@@ -1,9 +1,9 @@
-import type { Caller } from '@app/shared/contract.ts'
+import type { Caller } from '@app/shared/api/contract.ts'
 import { teamChanged } from '@app/shared/contracts/platform.ts'
-import type { TransactionSql } from '@app/shared/database.ts'
-import { emit } from '@app/shared/events.ts'
-import { newId } from '@app/shared/ids.ts'
-import { Problem } from '@app/shared/problem.ts'
+import type { TransactionSql } from '@app/shared/database/database.ts'
+import { emit } from '@app/shared/events/events.ts'
+import { newId } from '@app/shared/values/ids.ts'
+import { Problem } from '@app/shared/api/problem.ts'
 
 /** Answers the new team's id. */
 export async function insertTeam(tx: TransactionSql, organizationId: string, name: string, { traceparent }: Caller) {

@@ -1,6 +1,6 @@
 import { randomInt } from 'node:crypto'
-import { systemCaller } from '@app/shared/ask.ts'
-import type { Input } from '@app/shared/contract.ts'
+import { systemCaller } from '@app/shared/bus/ask.ts'
+import type { Input } from '@app/shared/api/contract.ts'
 import type { completeSetup as Complete } from '@app/shared/contracts/onboarding.ts'
 import { beginSetup } from '../onboarding/begin-setup.ts'
 import { createSetupLink } from '../setup-links/create-setup-link.ts'

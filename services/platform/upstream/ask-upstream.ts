@@ -1,6 +1,6 @@
-import { invalidField } from '@app/shared/problem.ts'
-import { exchangeWithUpstream, type UpstreamCall } from '@app/shared/upstream-exchange.ts'
-import type { Upstream } from '@app/shared/upstream.ts'
+import { invalidField } from '@app/shared/api/problem.ts'
+import { exchangeWithUpstream, type UpstreamCall } from '@app/shared/outside/upstream-exchange.ts'
+import type { Upstream } from '@app/shared/outside/upstream.ts'
 import type { z } from 'zod'
 import { type Place, problemOf } from './refusals.ts'
 

@@ -1,9 +1,9 @@
 import { z } from 'zod'
-import { toE164 } from '@app/shared/phone-number.ts'
+import { toE164 } from '@app/shared/values/phone-number.ts'
 import { askUpstream } from './ask-upstream.ts'
 import { messagesPerSecondOf, Throughput, throughputFields } from './throughput.ts'
 import type { UpstreamNumber } from './read-number.ts'
-import type { Upstream } from '@app/shared/upstream.ts'
+import type { Upstream } from '@app/shared/outside/upstream.ts'
 
 export interface ListedNumber extends UpstreamNumber {
   phoneNumberId: string

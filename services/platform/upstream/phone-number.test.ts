@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest'
-import { toE164 } from '@app/shared/phone-number.ts'
+import { toE164 } from '@app/shared/values/phone-number.ts'
 
 test.each([
   ['+1 555-078-3881', '+15550783881'],

@@ -1,7 +1,7 @@
 import { afterAll, beforeAll, expect, test } from 'vitest'
 import { startTestUpstream, type TestUpstream, unknownObject, type UpstreamAnswer } from '../testing/upstream.ts'
 import { readNumber } from './read-number.ts'
-import { createUpstream, type Upstream } from '@app/shared/upstream.ts'
+import { createUpstream, type Upstream } from '@app/shared/outside/upstream.ts'
 
 const phoneNumberId = '106540352242922'
 let platform: TestUpstream

@@ -1,5 +1,5 @@
-import { Problem } from '@app/shared/problem.ts'
-import { isAboutToken, isPassing, type Refusal, refusalIn } from '@app/shared/upstream-exchange.ts'
+import { Problem } from '@app/shared/api/problem.ts'
+import { isAboutToken, isPassing, type Refusal, refusalIn } from '@app/shared/outside/upstream-exchange.ts'
 
 /** The field of our request that names the object in the question's path. */
 export interface Place {

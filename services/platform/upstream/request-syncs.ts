@@ -1,4 +1,4 @@
-import { Problem } from '@app/shared/problem.ts'
+import { Problem } from '@app/shared/api/problem.ts'
 import { z } from 'zod'
 import type { App } from '../app.ts'
 import { askUpstream } from './ask-upstream.ts'

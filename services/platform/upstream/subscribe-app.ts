@@ -1,6 +1,6 @@
 import { z } from 'zod'
 import { askUpstream } from './ask-upstream.ts'
-import type { Upstream } from '@app/shared/upstream.ts'
+import type { Upstream } from '@app/shared/outside/upstream.ts'
 
 const Answer = z.object({ success: z.literal(true) })
 

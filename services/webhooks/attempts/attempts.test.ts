@@ -1,6 +1,6 @@
 import { createHmac } from 'node:crypto'
 import type { ServerResponse } from 'node:http'
-import { ownSession } from '@app/shared/own-session.ts'
+import { ownSession } from '@app/shared/database/own-session.ts'
 import { sweepExpired, sweepOverflow } from './give-up.ts'
 import { createSecret } from '../subscriptions/secrets.ts'
 import { until } from '@app/test/until.ts'

@@ -1,5 +1,5 @@
-import type { Sql } from '@app/shared/database.ts'
-import { type Mailbox, startMailbox } from '@app/shared/mailbox.ts'
+import type { Sql } from '@app/shared/database/database.ts'
+import { type Mailbox, startMailbox } from '@app/shared/mailbox/mailbox.ts'
 import type { Core } from '../app.ts'
 import { createBegunAhead } from './begun-ahead.ts'
 import { createLaneHealth } from './lane-health.ts'

@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest'
-import type { Lane } from '@app/shared/lanes.ts'
+import type { Lane } from '@app/shared/mailbox/lanes.ts'
 import { createBegunAhead } from './begun-ahead.ts'
 
 const lane: Lane = { id: 'wbs_1', group: 'org_1', arrivals: '0', heldUntil: '', failures: 0, pacedMs: 0 }

@@ -1,4 +1,4 @@
-import type { Lane } from '@app/shared/lanes.ts'
+import type { Lane } from '@app/shared/mailbox/lanes.ts'
 import { type LaneHealth, mostAtOnce } from './lane-health.ts'
 import { createTurnstile, type Turnstile } from './turnstile.ts'
 

@@ -1,5 +1,5 @@
-import type { TransactionSql } from '@app/shared/database.ts'
-import type { Done } from '@app/shared/mailbox.ts'
+import type { TransactionSql } from '@app/shared/database/database.ts'
+import type { Done } from '@app/shared/mailbox/mailbox.ts'
 import type { Attempt } from './open-attempts.ts'
 import type { Outcome } from './outcome.ts'
 

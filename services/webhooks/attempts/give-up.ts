@@ -1,5 +1,5 @@
-import type { Sql, TransactionSql } from '@app/shared/database.ts'
-import { firstIdAt } from '@app/shared/ids.ts'
+import type { Sql, TransactionSql } from '@app/shared/database/database.ts'
+import { firstIdAt } from '@app/shared/values/ids.ts'
 import { typeOf } from '../deliveries/type-of.ts'
 import { countReplayed } from '../replays/count-replayed.ts'
 import { notInCall } from './in-call.ts'

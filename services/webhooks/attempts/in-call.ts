@@ -1,4 +1,4 @@
-import type { TransactionSql } from '@app/shared/database.ts'
+import type { TransactionSql } from '@app/shared/database/database.ts'
 
 /** 15 s of the call, and time to record it. A delivery that was begun earlier was begun by a process that died. */
 const leaseSeconds = 25

@@ -1,4 +1,4 @@
-import type { Lane } from '@app/shared/lanes.ts'
+import type { Lane } from '@app/shared/mailbox/lanes.ts'
 import { expect, test } from 'vitest'
 import { createLaneHealth, type Ended } from './lane-health.ts'
 

@@ -1,4 +1,4 @@
-import type { Lane } from '@app/shared/lanes.ts'
+import type { Lane } from '@app/shared/mailbox/lanes.ts'
 import { LRUCache } from 'lru-cache'
 import { spread } from './schedule.ts'
 

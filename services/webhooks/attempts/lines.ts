@@ -1,4 +1,4 @@
-import type { TransactionSql } from '@app/shared/database.ts'
+import type { TransactionSql } from '@app/shared/database/database.ts'
 
 /**
  * Deliveries of one line (a customer's events) go one at a time, in the order in which they came. Only a line's first open

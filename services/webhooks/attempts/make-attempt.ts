@@ -1,4 +1,4 @@
-import { traceIdOf, type Span } from '@app/shared/tracing.ts'
+import { traceIdOf, type Span } from '@app/shared/service/tracing.ts'
 import type { Core } from '../app.ts'
 import type { Attempt } from './open-attempts.ts'
 import { type Outcome, ourFailure, outcomeOf, payloadGone } from './outcome.ts'

@@ -1,4 +1,4 @@
-import { timeOf } from '@app/shared/ids.ts'
+import { timeOf } from '@app/shared/values/ids.ts'
 import type { Meters } from '../metrics.ts'
 import type { Attempt } from './open-attempts.ts'
 import type { Outcome } from './outcome.ts'

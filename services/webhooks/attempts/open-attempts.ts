@@ -1,5 +1,5 @@
-import type { TransactionSql } from '@app/shared/database.ts'
-import type { Want } from '@app/shared/mailbox.ts'
+import type { TransactionSql } from '@app/shared/database/database.ts'
+import type { Want } from '@app/shared/mailbox/mailbox.ts'
 import { type GivenUp, giveUp } from './give-up.ts'
 import { freeAt, notInCall } from './in-call.ts'
 import { breakerFailures } from './lane-health.ts'

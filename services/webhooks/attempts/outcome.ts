@@ -1,4 +1,4 @@
-import type { EgressFailure } from '@app/shared/egress-error.ts'
+import type { EgressFailure } from '@app/shared/outside/egress-error.ts'
 import type { Attempt } from './open-attempts.ts'
 import type { Answer } from './post.ts'
 import { leastWaitMs, retryAfterMs } from './schedule.ts'

@@ -1,4 +1,4 @@
-import type { Sql, TransactionSql } from '@app/shared/database.ts'
+import type { Sql, TransactionSql } from '@app/shared/database/database.ts'
 
 /** Of `subscriptions s`: it paused itself; it is probed, and heals with the first success. */
 export const pausedItself = (sql: Sql | TransactionSql) =>

@@ -1,4 +1,4 @@
-import type { TransactionSql } from '@app/shared/database.ts'
+import type { TransactionSql } from '@app/shared/database/database.ts'
 import { LRUCache } from 'lru-cache'
 
 /** What is delivered of an event; it never changes. */

@@ -1,7 +1,7 @@
 import { createServer, type Server } from 'node:http'
 import { type AddressInfo, createServer as createTcpServer, type Socket } from 'node:net'
 import { gzipSync } from 'node:zlib'
-import { createEgress } from '@app/shared/egress.ts'
+import { createEgress } from '@app/shared/outside/egress.ts'
 import { until } from '@app/test/until.ts'
 import { afterEach, expect, test } from 'vitest'
 import { post } from './post.ts'

@@ -1,6 +1,6 @@
 import type { IncomingHttpHeaders } from 'node:http'
-import { failureOf, type NamedFailure } from '@app/shared/egress-error.ts'
-import { createSoon } from '@app/shared/soon.ts'
+import { failureOf, type NamedFailure } from '@app/shared/outside/egress-error.ts'
+import { createSoon } from '@app/shared/work/soon.ts'
 import type { Dispatcher } from 'undici'
 
 /** Attempts that begin in one turn of the event loop leave one right after the other: 1.1 to 1.4 times the deliveries. */

@@ -1,6 +1,6 @@
 import { subscriptionDisabled } from '@app/shared/contracts/webhook-events.ts'
-import type { Fragment, TransactionSql } from '@app/shared/database.ts'
-import type { Directive, Done } from '@app/shared/mailbox.ts'
+import type { Fragment, TransactionSql } from '@app/shared/database/database.ts'
+import type { Directive, Done } from '@app/shared/mailbox/mailbox.ts'
 import { typeOf } from '../deliveries/type-of.ts'
 import { countReplayed } from '../replays/count-replayed.ts'
 import { isOperational, tellOf } from '../subscriptions/tell-of.ts'

@@ -1,5 +1,5 @@
 import { createHmac, createSecretKey, type KeyObject } from 'node:crypto'
-import type { KeyRing } from '@app/shared/environment.ts'
+import type { KeyRing } from '@app/shared/service/environment.ts'
 import { LRUCache } from 'lru-cache'
 import { openSecret } from '../subscriptions/secrets.ts'
 

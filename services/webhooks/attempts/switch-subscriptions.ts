@@ -1,6 +1,6 @@
 import { subscriptionFailing, subscriptionPaused, subscriptionResumed } from '@app/shared/contracts/webhook-events.ts'
-import type { TransactionSql } from '@app/shared/database.ts'
-import type { Lane } from '@app/shared/lanes.ts'
+import type { TransactionSql } from '@app/shared/database/database.ts'
+import type { Lane } from '@app/shared/mailbox/lanes.ts'
 import { tellOf } from '../subscriptions/tell-of.ts'
 import { breakerFailures, pauseFailures } from './lane-health.ts'
 import { pausedItself } from './paused.ts'

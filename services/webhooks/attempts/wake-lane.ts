@@ -1,4 +1,4 @@
-import type { TransactionSql } from '@app/shared/database.ts'
+import type { TransactionSql } from '@app/shared/database/database.ts'
 
 const dueNow = (tx: TransactionSql) => tx`due_at = now(), paced_until = '-infinity', arrivals = arrivals + 1`
 

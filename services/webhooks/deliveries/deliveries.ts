@@ -1,6 +1,6 @@
 import type { WebhookDelivery } from '@app/shared/contracts/webhook-deliveries.ts'
-import type { Sql } from '@app/shared/database.ts'
-import { timeOf } from '@app/shared/ids.ts'
+import type { Sql } from '@app/shared/database/database.ts'
+import { timeOf } from '@app/shared/values/ids.ts'
 import type { z } from 'zod'
 
 export interface DeliveryRow {

@@ -1,5 +1,5 @@
-import { systemCaller } from '@app/shared/ask.ts'
-import { toProblem } from '@app/shared/problem.ts'
+import { systemCaller } from '@app/shared/bus/ask.ts'
+import { toProblem } from '@app/shared/api/problem.ts'
 import { afterAll, beforeAll, expect, test } from 'vitest'
 import { type TestWebhooks, testWebhooks } from '../testing/app.ts'
 import { getWebhookDelivery } from './get-webhook-delivery.ts'

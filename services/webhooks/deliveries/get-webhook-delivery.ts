@@ -1,7 +1,7 @@
-import type { Handler } from '@app/shared/contract.ts'
+import type { Handler } from '@app/shared/api/contract.ts'
 import type { getWebhookDelivery as contract } from '@app/shared/contracts/webhook-deliveries.ts'
-import { timeOf } from '@app/shared/ids.ts'
-import { notFound } from '@app/shared/problem.ts'
+import { timeOf } from '@app/shared/values/ids.ts'
+import { notFound } from '@app/shared/api/problem.ts'
 import type { App } from '../app.ts'
 import { deliveryColumns, type DeliveryRow, lastAttempt, toDelivery } from './deliveries.ts'
 

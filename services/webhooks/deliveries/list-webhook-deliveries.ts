@@ -1,8 +1,8 @@
-import type { Handler, Input } from '@app/shared/contract.ts'
+import type { Handler, Input } from '@app/shared/api/contract.ts'
 import { listWebhookDeliveries as contract } from '@app/shared/contracts/webhook-deliveries.ts'
-import type { Sql } from '@app/shared/database.ts'
-import { firstIdAt } from '@app/shared/ids.ts'
-import { openPage } from '@app/shared/page.ts'
+import type { Sql } from '@app/shared/database/database.ts'
+import { firstIdAt } from '@app/shared/values/ids.ts'
+import { openPage } from '@app/shared/api/page.ts'
 import type { App } from '../app.ts'
 import { deliveryColumns, type DeliveryRow, lastAttempt, toDelivery } from './deliveries.ts'
 

@@ -1,4 +1,4 @@
-import type { TransactionSql } from '@app/shared/database.ts'
+import type { TransactionSql } from '@app/shared/database/database.ts'
 import { pausedItself } from '../attempts/paused.ts'
 
 /** A delivery that comes from no fan-out: a replay, or a test. */

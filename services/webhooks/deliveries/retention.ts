@@ -1,6 +1,6 @@
-import type { Sql } from '@app/shared/database.ts'
-import { firstIdAt } from '@app/shared/ids.ts'
-import type { DailyPartitions } from '@app/shared/partitions.ts'
+import type { Sql } from '@app/shared/database/database.ts'
+import { firstIdAt } from '@app/shared/values/ids.ts'
+import type { DailyPartitions } from '@app/shared/database/partitions.ts'
 
 const keepDays = 90
 const keepPayloadDays = 30

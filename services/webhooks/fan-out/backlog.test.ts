@@ -1,5 +1,5 @@
-import { systemCaller } from '@app/shared/ask.ts'
-import { newId } from '@app/shared/ids.ts'
+import { systemCaller } from '@app/shared/bus/ask.ts'
+import { newId } from '@app/shared/values/ids.ts'
 import { until } from '@app/test/until.ts'
 import { afterAll, beforeAll, beforeEach, expect, test } from 'vitest'
 import { explainEvents } from '../explain/explain-deliveries.ts'

@@ -1,5 +1,5 @@
-import type { Fragment, Sql, TransactionSql } from '@app/shared/database.ts'
-import { startLoop } from '@app/shared/loop.ts'
+import type { Fragment, Sql, TransactionSql } from '@app/shared/database/database.ts'
+import { startLoop } from '@app/shared/work/loop.ts'
 import type { App } from '../app.ts'
 import { type EventRow, recordWithin, textOf } from './record-events.ts'
 import type { Recorder } from './recorder.ts'

@@ -1,4 +1,4 @@
-import { newId } from '@app/shared/ids.ts'
+import { newId } from '@app/shared/values/ids.ts'
 import { until } from '@app/test/until.ts'
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest'
 import { ownNumber, type TestWebhooks, testWebhooks } from '../testing/app.ts'

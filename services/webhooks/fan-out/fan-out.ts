@@ -1,5 +1,5 @@
-import { type Consuming, consumeBatches, type Delivered } from '@app/shared/consume.ts'
-import { consumers } from '@app/shared/provision.ts'
+import { type Consuming, consumeBatches, type Delivered } from '@app/shared/events/consume.ts'
+import { consumers } from '@app/shared/events/provision.ts'
 import type { App } from '../app.ts'
 import { type Backlog, startBacklog } from './backlog.ts'
 import { type EventRow, recordEvents, toRow } from './record-events.ts'

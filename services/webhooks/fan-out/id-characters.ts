@@ -1,4 +1,4 @@
-import type { Sql, TransactionSql } from '@app/shared/database.ts'
+import type { Sql, TransactionSql } from '@app/shared/database/database.ts'
 
 const alphabet = '0123456789ABCDEFGHJKMNPQRSTVWXYZ'
 const count = 16

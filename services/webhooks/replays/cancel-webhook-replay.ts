@@ -1,7 +1,7 @@
-import type { Handler } from '@app/shared/contract.ts'
+import type { Handler } from '@app/shared/api/contract.ts'
 import { cancelWebhookReplay as contract } from '@app/shared/contracts/webhook-replays.ts'
-import { once } from '@app/shared/idempotency.ts'
-import { notFound } from '@app/shared/problem.ts'
+import { once } from '@app/shared/idempotency/idempotency.ts'
+import { notFound } from '@app/shared/api/problem.ts'
 import type { App } from '../app.ts'
 import { replayColumns, type ReplayRow, toReplay } from './replays.ts'
 

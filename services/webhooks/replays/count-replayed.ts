@@ -1,4 +1,4 @@
-import type { TransactionSql } from '@app/shared/database.ts'
+import type { TransactionSql } from '@app/shared/database/database.ts'
 
 /** A part of a statement: jobs count what became of their deliveries, told by its part `over (replay_id, verdict)`. */
 export const countReplayed = (tx: TransactionSql) => tx`

@@ -1,4 +1,4 @@
-import type { Handler } from '@app/shared/contract.ts'
+import type { Handler } from '@app/shared/api/contract.ts'
 import type { getWebhookReplay as contract } from '@app/shared/contracts/webhook-replays.ts'
 import type { App } from '../app.ts'
 import { findReplay, toReplay } from './replays.ts'

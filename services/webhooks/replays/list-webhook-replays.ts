@@ -1,6 +1,6 @@
-import type { Handler } from '@app/shared/contract.ts'
+import type { Handler } from '@app/shared/api/contract.ts'
 import { listWebhookReplays as contract } from '@app/shared/contracts/webhook-replays.ts'
-import { openPage } from '@app/shared/page.ts'
+import { openPage } from '@app/shared/api/page.ts'
 import type { App } from '../app.ts'
 import { replayColumns, type ReplayRow, toReplay } from './replays.ts'
 

@@ -1,5 +1,5 @@
-import type { Sql, TransactionSql } from '@app/shared/database.ts'
-import { firstIdAt, timeOf } from '@app/shared/ids.ts'
+import type { Sql, TransactionSql } from '@app/shared/database/database.ts'
+import { firstIdAt, timeOf } from '@app/shared/values/ids.ts'
 
 /** What a job replays: deliveries with an id behind `position` and before `endId`. */
 export interface Scope {

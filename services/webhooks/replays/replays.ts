@@ -1,6 +1,6 @@
 import type { WebhookReplay } from '@app/shared/contracts/webhook-replays.ts'
-import type { Sql, TransactionSql } from '@app/shared/database.ts'
-import { notFound } from '@app/shared/problem.ts'
+import type { Sql, TransactionSql } from '@app/shared/database/database.ts'
+import { notFound } from '@app/shared/api/problem.ts'
 import type { z } from 'zod'
 
 export interface ReplayRow {

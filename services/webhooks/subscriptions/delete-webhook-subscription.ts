@@ -1,6 +1,6 @@
-import type { Handler } from '@app/shared/contract.ts'
+import type { Handler } from '@app/shared/api/contract.ts'
 import type { deleteWebhookSubscription as contract } from '@app/shared/contracts/webhooks.ts'
-import { notFound } from '@app/shared/problem.ts'
+import { notFound } from '@app/shared/api/problem.ts'
 import type { App } from '../app.ts'
 import { giveUp } from '../attempts/give-up.ts'
 import { wakeLane } from '../attempts/wake-lane.ts'

@@ -1,4 +1,4 @@
-import type { Handler } from '@app/shared/contract.ts'
+import type { Handler } from '@app/shared/api/contract.ts'
 import type { getWebhookSubscription as contract } from '@app/shared/contracts/webhooks.ts'
 import type { App } from '../app.ts'
 import { findSubscription, toSubscription } from './subscriptions.ts'

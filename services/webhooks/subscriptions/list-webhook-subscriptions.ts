@@ -1,6 +1,6 @@
-import type { Handler } from '@app/shared/contract.ts'
+import type { Handler } from '@app/shared/api/contract.ts'
 import { listWebhookSubscriptions as contract } from '@app/shared/contracts/webhooks.ts'
-import { openPage } from '@app/shared/page.ts'
+import { openPage } from '@app/shared/api/page.ts'
 import type { App } from '../app.ts'
 import { subscriptionColumns, type SubscriptionRow, toSubscription } from './subscriptions.ts'
 

@@ -1,9 +1,9 @@
 import { randomBytes } from 'node:crypto'
-import type { Sql, TransactionSql } from '@app/shared/database.ts'
-import type { KeyRing } from '@app/shared/environment.ts'
-import { newId, timeOf } from '@app/shared/ids.ts'
-import { seal, unseal } from '@app/shared/seal.ts'
-import { sealedColumn } from '@app/shared/sealed-columns.ts'
+import type { Sql, TransactionSql } from '@app/shared/database/database.ts'
+import type { KeyRing } from '@app/shared/service/environment.ts'
+import { newId, timeOf } from '@app/shared/values/ids.ts'
+import { seal, unseal } from '@app/shared/secrets/seal.ts'
+import { sealedColumn } from '@app/shared/secrets/sealed-columns.ts'
 
 /** A secret as its owner sees it once. */
 export interface NewSecret {

@@ -1,6 +1,6 @@
 import type { WebhookSubscription } from '@app/shared/contracts/webhooks.ts'
-import type { Sql, TransactionSql } from '@app/shared/database.ts'
-import { notFound, Problem } from '@app/shared/problem.ts'
+import type { Sql, TransactionSql } from '@app/shared/database/database.ts'
+import { notFound, Problem } from '@app/shared/api/problem.ts'
 import type { z } from 'zod'
 
 export interface SubscriptionRow {

@@ -1,6 +1,6 @@
 import type { subscriptionFailing } from '@app/shared/contracts/webhook-events.ts'
-import type { TransactionSql } from '@app/shared/database.ts'
-import { record, recorded } from '@app/shared/events.ts'
+import type { TransactionSql } from '@app/shared/database/database.ts'
+import { record, recorded } from '@app/shared/events/events.ts'
 import type { z } from 'zod'
 import { subscriptionColumns, type SubscriptionRow, toSubscription } from './subscriptions.ts'
 

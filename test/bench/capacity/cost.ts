@@ -1,4 +1,4 @@
-import { streamName } from '@app/shared/stream.ts'
+import { streamName } from '@app/shared/events/stream.ts'
 import { allRoots } from '../burst.ts'
 import { cpuBetween, cpuMsOf } from '../processes.ts'
 import { drain } from '../project/backlog.ts'

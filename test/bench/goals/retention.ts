@@ -1,4 +1,4 @@
-import { call, systemCaller } from '@app/shared/ask.ts'
+import { call, systemCaller } from '@app/shared/bus/ask.ts'
 import { updateOrganization } from '@app/shared/contracts/platform.ts'
 import { withBus } from '@app/deploy/stack/bus.ts'
 import { busPlaceOf } from '@app/deploy/stack/stack-file.ts'

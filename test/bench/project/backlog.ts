@@ -1,5 +1,5 @@
-import { consumers } from '@app/shared/provision.ts'
-import { streamName } from '@app/shared/stream.ts'
+import { consumers } from '@app/shared/events/provision.ts'
+import { streamName } from '@app/shared/events/stream.ts'
 import type { Project } from './project.ts'
 import { until } from './until.ts'
 

@@ -1,5 +1,5 @@
-import type { Rpc } from '@app/shared/contract.ts'
-import { openPage } from '@app/shared/page.ts'
+import type { Rpc } from '@app/shared/api/contract.ts'
+import { openPage } from '@app/shared/api/page.ts'
 import type { Project } from './project.ts'
 
 const limit = 25

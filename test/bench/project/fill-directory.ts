@@ -1,4 +1,4 @@
-import { newId } from '@app/shared/ids.ts'
+import { newId } from '@app/shared/values/ids.ts'
 import type { Sql, TransactionSql } from 'postgres'
 import type { ConnectedNumber } from './connect-numbers.ts'
 import { numberRows } from './number-rows.ts'

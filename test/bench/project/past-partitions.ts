@@ -1,4 +1,4 @@
-import { keepPartitions } from '@app/shared/partitions.ts'
+import { keepPartitions } from '@app/shared/database/partitions.ts'
 import postgres from 'postgres'
 import type { Project } from './project.ts'
 import { dayMs } from './ulid-sql.ts'

@@ -1,6 +1,6 @@
 import { readFileSync } from 'node:fs'
 import { join } from 'node:path'
-import { keyRing } from '@app/shared/environment.ts'
+import { keyRing } from '@app/shared/service/environment.ts'
 import { z } from 'zod'
 
 /** What the upstream signs its callbacks with, and the services the cursors of their lists. */

@@ -1,4 +1,4 @@
-import { call, systemCaller } from '@app/shared/ask.ts'
+import { call, systemCaller } from '@app/shared/bus/ask.ts'
 import { connectAccount, createKey, createOrganization } from '@app/shared/contracts/platform.ts'
 import { type Bus, withBus } from '@app/deploy/stack/bus.ts'
 import { readBusPlace } from '@app/deploy/stack/stack-file.ts'

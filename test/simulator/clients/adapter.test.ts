@@ -12,7 +12,7 @@ import type {
 } from '@whatsapp-cloudapi/types/cloudapi'
 import { expect, onTestFinished, test } from 'vitest'
 import { send } from '../../../services/messaging/upstream/send.ts'
-import { createUpstream } from '../../../shared/upstream.ts'
+import { createUpstream } from '../../../shared/outside/upstream.ts'
 import { person, startTrial } from '../trial.ts'
 
 const base = { messaging_product: 'whatsapp', recipient_type: 'individual', to: `+${person}` } as const

@@ -1,0 +1,113 @@
+import { setTimeout as sleep } from 'node:timers/promises'
+import { startTestNats, type TestNats } from '@app/test/nats.ts'
+import { connect, type Msg, type NatsConnection } from 'nats'
+import { pino } from 'pino'
+import { afterAll, beforeAll, expect, test } from 'vitest'
+import { ask } from './ask.ts'
+import { type Bus, connectBus } from './bus.ts'
+import { readCall } from './call-header.ts'
+import { tellInWork } from './lost-questions.ts'
+import type { Problem } from '../api/problem.ts'
+
+let nats: TestNats
+let asker: Bus
+let instance: NatsConnection
+const inWork = new Set<string>()
+
+beforeAll(async () => {
+  nats = await startTestNats()
+  asker = await connectBus('asker', nats.url, pino({ level: 'silent' }))
+  instance = await connect({ servers: nats.url })
+  tellInWork(instance, 'messaging', (reply) => inWork.has(reply))
+})
+afterAll(async () => {
+  await Promise.all([asker.nc.close(), instance.close()])
+  await nats.stop()
+})
+
+const idempotency = { key: 'a key', target: 'POST /v1' }
+const header = { organization: '', key: '', request: 'req', remainingMs: 8_000, trace: '', params: {}, query: {} }
+const inGeneral = { isConnected: () => asker.isConnected(), tracer: undefined }
+
+/** Asks of an instance that does this with the first, the second … copy of the question; with no more of them nothing. */
+function asking(subject: `rpc.${string}.${string}`, ...answers: Array<(message: Msg) => void>) {
+  const copies: Msg[] = []
+  instance.subscribe(subject, {
+    callback: (_err, message) => {
+      answers[copies.length]?.(message)
+      copies.push(message)
+    },
+  })
+  const startedAt = performance.now()
+  const asked = async (more: object = {}) => {
+    await instance.flush()
+    const reply = await ask(
+      { ...inGeneral, request: asker.request },
+      { subject },
+      { ...header, ...more },
+      Buffer.from(''),
+    )
+    return Buffer.from(reply.body).toString()
+  }
+  return { asked, copies, tookMs: () => performance.now() - startedAt }
+}
+
+const lose = () => {}
+const answer = (message: Msg) => void message.respond('answered')
+const unavailable = { failure: 'service_unavailable' }
+
+test.concurrent('a question that nobody has any more is asked once more, with what time is left', async () => {
+  const { asked, copies, tookMs } = asking('rpc.messaging.lost', lose, answer)
+  expect(await asked({ idempotency })).toBe('answered')
+  expect(tookMs()).toBeLessThan(4_000)
+  expect(copies).toHaveLength(2)
+  expect(readCall(copies[1]?.headers).remainingMs).toBeLessThanOrEqual(6_500)
+  expect(copies[1]?.reply).toBe(copies[0]?.reply)
+})
+
+test.concurrent('it is given up when it is lost again', async () => {
+  const { asked, copies, tookMs } = asking('rpc.messaging.lost-twice', lose, lose, answer)
+  await expect(asked({ idempotency })).rejects.toMatchObject(unavailable)
+  expect(tookMs()).toBeLessThan(6_500)
+  expect(copies).toHaveLength(2)
+})
+
+test.concurrent('one that might do a thing twice is not repeated: a frozen instance may still do it, and answer', async () => {
+  const { asked, copies } = asking('rpc.messaging.unkeyed', (message) => void sleep(4_000).then(() => answer(message)))
+  expect(await asked()).toBe('answered')
+  expect(copies).toHaveLength(1)
+})
+
+test.concurrent('one that is in work is waited for', async () => {
+  const { asked, copies } = asking('rpc.messaging.slow', (message) => {
+    inWork.add(message.reply ?? '')
+    void sleep(4_500).then(() => answer(message))
+  })
+  expect(await asked({ idempotency })).toBe('answered')
+  expect(copies).toHaveLength(1)
+})
+
+test.concurrent('where no instance can tell, the question waits its time', async () => {
+  const { asked, copies } = asking('rpc.directory.untold', (message) => void sleep(4_000).then(() => answer(message)))
+  expect(await asked({ idempotency })).toBe('answered')
+  expect(copies).toHaveLength(1)
+})
+
+test.concurrent('an event that was led to where askers ask is none of their lists', async () => {
+  instance.publish('rpc.messaging.in-work', '{"not":"a list"}')
+  const { asked } = asking('rpc.messaging.after-that', lose, answer)
+  expect(await asked({ idempotency })).toBe('answered')
+})
+
+test('when the connection is lost, one that may be repeated is asked over the next, and the others fail at once', async () => {
+  const [keyed, unkeyed] = [
+    asking('rpc.messaging.cut', lose, answer),
+    asking('rpc.messaging.cut-unkeyed', lose, answer),
+  ]
+  const answers = [keyed.asked({ idempotency }), unkeyed.asked().then(String, ({ failure }: Problem) => failure)]
+  await expect.poll(() => keyed.copies.length + unkeyed.copies.length).toBe(2)
+  await asker.nc.reconnect()
+  expect(await Promise.all(answers)).toEqual(['answered', unavailable.failure])
+  expect(keyed.tookMs()).toBeLessThan(1_900)
+  expect([keyed.copies.length, unkeyed.copies.length]).toEqual([2, 1])
+})

@@ -1,0 +1,145 @@
+import { randomBytes, randomFillSync } from 'node:crypto'
+import { ErrorCode, headers as noHeaders, type Msg, type MsgHdrs, type NatsConnection, NatsError } from 'nats'
+import { type AskInWork, findLost, hear, isInWorkNote, type Unanswered } from './lost-questions.ts'
+import { createSoon } from '../work/soon.ts'
+
+/**
+ * Sends a question and waits for its answer. Rejects when nobody serves the subject, or when the time is up. When question or
+ * answer were lost, one that may be repeated is asked once more, with the headers that it gives.
+ */
+export type Request = (
+  subject: string,
+  body: Uint8Array,
+  headers: MsgHdrs,
+  timeoutMs: number,
+  headersOfRepeat?: (remainingMs: number) => MsgHdrs,
+) => Promise<Msg>
+
+interface Question extends Unanswered {
+  token: string
+  resolve: (message: Msg) => void
+  reject: (err: unknown) => void
+  /** performance.now */
+  giveUpAt: number
+  /** Asks again; absent where that might do a thing twice. */
+  repeat: (() => void) | undefined
+  isRepeated: boolean
+  /** Its connection is gone; how long it waits for another one. */
+  cutUntil?: number | undefined
+}
+
+/** Questions without an answer, by token. */
+type Waiting = Map<string, Question>
+
+const sweepMs = 50
+/** How long those that may be repeated wait for another connection. */
+const reconnectWithinMs = 2_000
+const tokenBytes = 12
+
+/**
+ * Words that nobody guesses. Every service may write into the inboxes of those that ask it, so an answer counts by the
+ * token of its question, which only the one that was asked has seen. The random bytes are drawn many at a time.
+ */
+function createTokens() {
+  const pool = Buffer.alloc(tokenBytes * 512)
+  let next = pool.length
+  return () => {
+    if (next === pool.length) {
+      randomFillSync(pool)
+      next = 0
+    }
+    return pool.toString('base64url', next, (next += tokenBytes))
+  }
+}
+
+/**
+ * Questions over one inbox. The client's own `request` makes an error with a stack for every answer that it gets (nats 2.29,
+ * `RequestOne.cancel`) and a timer for each question: 7 % of the gateway's time. Here one timer watches all of them, and the
+ * questions of one turn of the event loop leave in one write.
+ */
+export function createRequests(nc: NatsConnection, inboxPrefix: string) {
+  // Not the client's own ids: who has seen one of those can tell the next, where the events come.
+  const inbox = `${inboxPrefix}.${randomBytes(16).toString('base64url')}`
+  const waiting: Waiting = new Map()
+  const soon = createSoon()
+  const newToken = createTokens()
+
+  nc.subscribe(`${inbox}.*`, {
+    callback: (_err, message) => {
+      const token = message.subject.slice(inbox.length + 1)
+      if (message.data.length === 0 && isInWorkNote(message)) return hear(waiting.get(token), performance.now())
+      const one = take(waiting, token)
+      if (message.data.length === 0 && message.headers?.code === 503)
+        one?.reject(NatsError.errorForCode(ErrorCode.NoResponders))
+      else one?.resolve(message)
+    },
+  })
+
+  const request: Request = (subject, body, headers, timeoutMs, headersOfRepeat) =>
+    new Promise((resolve, reject) => {
+      const token = newToken()
+      const reply = `${inbox}.${token}`
+      const heardAt = performance.now()
+      const giveUpAt = heardAt + timeoutMs
+      const publish = (carrier: MsgHdrs) =>
+        soon(() => {
+          try {
+            nc.publish(subject, body, { headers: carrier, reply })
+          } catch (err) {
+            take(waiting, token)?.reject(err)
+          }
+        })
+      const repeat = headersOfRepeat && (() => publish(headersOfRepeat(Math.floor(giveUpAt - performance.now()))))
+      waiting.set(token, { token, subject, reply, resolve, reject, heardAt, giveUpAt, repeat, isRepeated: false })
+      publish(headers)
+    })
+
+  const askInWork: AskInWork = (subject, replies, timeoutMs) =>
+    request(subject, Buffer.from(JSON.stringify(replies)), noHeaders(), timeoutMs)
+  setInterval(() => sweep(waiting, askInWork), sweepMs).unref()
+  return { request, cut: () => cut(waiting), resume: () => resume(waiting) }
+}
+
+function take(waiting: Waiting, token: string) {
+  const one = waiting.get(token)
+  waiting.delete(token)
+  return one
+}
+
+function sweep(waiting: Waiting, askInWork: AskInWork) {
+  const now = performance.now()
+  for (const [token, { giveUpAt, cutUntil = giveUpAt }] of waiting) {
+    if (Math.min(giveUpAt, cutUntil) <= now) take(waiting, token)?.reject(NatsError.errorForCode(ErrorCode.Timeout))
+  }
+  // What has no repeat waits for its whole time: an instance that is frozen has not lost it. Told that it was lost, the
+  // caller would ask again, and the instance would still do what it was asked when it goes on.
+  const harmless = waiting.values().filter(({ repeat }) => repeat)
+  for (const one of findLost(harmless, askInWork, now)) {
+    if (one.isRepeated) take(waiting, one.token)?.reject(new NatsError('nobody has the question any more', 'LOST'))
+    else repeatOnce(one)
+  }
+}
+
+/** Their connection is gone: the answers to what is out will not come any more. */
+function cut(waiting: Waiting) {
+  const cutUntil = performance.now() + reconnectWithinMs
+  for (const one of waiting.values()) {
+    if (one.repeat && !one.isRepeated) one.cutUntil = cutUntil
+    else take(waiting, one.token)?.reject(NatsError.errorForCode(ErrorCode.Disconnect))
+  }
+}
+
+/** There is a connection again. */
+function resume(waiting: Waiting) {
+  for (const one of waiting.values()) {
+    if (one.cutUntil === undefined) continue
+    one.cutUntil = undefined
+    repeatOnce(one)
+  }
+}
+
+function repeatOnce(one: Question) {
+  one.isRepeated = true
+  hear(one, performance.now())
+  one.repeat?.()
+}

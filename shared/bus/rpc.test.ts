@@ -1,0 +1,212 @@
+import { once as onceEmitted } from 'node:events'
+import { Worker } from 'node:worker_threads'
+import { testService, type TestService } from '@app/test/service.ts'
+import { afterAll, beforeAll, expect, test } from 'vitest'
+import { z } from 'zod'
+import { ask, call, systemCaller } from './ask.ts'
+import { writeCall } from './call-header.ts'
+import { rpc } from '../api/contract.ts'
+import { once } from '../idempotency/idempotency.ts'
+import { Problem } from '../api/problem.ts'
+import { consumers, provision } from '../events/provision.ts'
+import type { Relay } from '../events/relay.ts'
+import { serve, type Serving } from './rpc.ts'
+import { streamName } from '../events/stream.ts'
+
+const body = z.object({ text: z.string().max(10), count: z.int().default(1) })
+const echo = rpc({ subject: 'rpc.messaging.echo', summary: 'Echo', body, answer: z.object({ text: z.string() }) })
+const fail = rpc({
+  subject: 'rpc.messaging.fail',
+  summary: 'Fail',
+  body: z.object({ how: z.string() }),
+  answer: z.object({}),
+})
+const nobody = rpc({ subject: 'rpc.messaging.nobody', summary: 'Nobody serves it', answer: z.object({}) })
+const keep = rpc({
+  subject: 'rpc.messaging.keep',
+  summary: 'Keep',
+  body: z.object({ text: z.string() }),
+  answer: z.object({ text: z.string() }),
+})
+const contracts = { echo, fail, keep }
+const sealKeys = { current: 'k', byId: new Map() }
+const header = { organization: '', key: '', request: 'req_1', remainingMs: 1_000, trace: '', params: {}, query: {} }
+/** The words that were asked to be echoed. */
+const heard: string[] = []
+
+let app: TestService
+let serving: Serving
+let release: () => void = () => {}
+
+beforeAll(async () => {
+  app = await testService('messaging')
+  const relay: Relay = { wake() {}, redrive: () => Promise.resolve(0), stop: () => Promise.resolve() }
+  serving = await serve({ ...app, sealKeys, relay }, contracts, {
+    keep: (served, { body: { text } }, caller) =>
+      once(served, keep, caller, async () => {
+        heard.push(text)
+        return { text }
+      }),
+    echo: async (_app, { body: { text, count } }) => {
+      heard.push(text)
+      return { text: text.repeat(count), secret: 'column' }
+    },
+    fail: async ({ sql }, { body: { how } }) => {
+      if (how === 'problem') throw new Problem('name_taken', { param: 'name', message: 'Taken.' })
+      if (how === 'slow') await new Promise<void>((resolve) => (release = resolve))
+      if (how === 'cancelled') await sql`select pg_cancel_backend(pg_backend_pid()), pg_sleep(1)`
+      if (how === 'bug') throw new Error('the password is hunter2')
+      return {}
+    },
+  })
+})
+test('nobody can tell from one question where the answer to another is awaited', async () => {
+  const replies: string[] = []
+  const heard = app.nc.subscribe('rpc.messaging.listened', {
+    callback: (_err, { reply }) => void replies.push(reply ?? ''),
+  })
+  const listened = rpc({ subject: 'rpc.messaging.listened', summary: 'Listened', answer: z.object({}) })
+  const asked = [1, 2].map(() => call(app, listened, {}, systemCaller(), { timeoutMs: 300 }).catch(() => 'no answer'))
+  await expect.poll(() => replies).toHaveLength(2)
+  const [one = '', other = ''] = replies.map((reply) => reply.split('.').at(-1))
+  expect([one.length, other.length]).toEqual([16, 16])
+  expect(one.slice(0, 4)).not.toBe(other.slice(0, 4))
+  app.nc.publish(replies[0]?.replace(one, `${one.slice(0, -1)}!`) ?? '', '{"data":{}}')
+  expect(await Promise.all(asked)).toEqual(['no answer', 'no answer'])
+  heard.unsubscribe()
+})
+
+test('what came while the process was away, and nobody waits for any more, is not done', async () => {
+  const { natsUrl } = app
+  const ofOther = (text: string, remainingMs: number) => ({
+    subject: echo.subject,
+    body: JSON.stringify({ text }),
+    call: writeCall({ ...header, remainingMs }).get('Svc-Call'),
+  })
+  const asker = new Worker(
+    `const { parentPort, workerData } = require('node:worker_threads')
+    const { connect, headers } = require('node:module').createRequire(workerData.home)('nats')
+    connect({ servers: workerData.natsUrl }).then((nc) => {
+      parentPort.postMessage('connected')
+      setTimeout(() => {
+        for (const { subject, body, call } of workerData.questions) {
+          const carrier = headers()
+          carrier.set('Svc-Call', call)
+          nc.publish(subject, body, { headers: carrier, reply: 'nobody.waits' })
+        }
+        nc.drain()
+      }, 300)
+    })`,
+    {
+      eval: true,
+      workerData: {
+        natsUrl,
+        home: import.meta.filename,
+        questions: [ofOther('stale', 2_000), ofOther('in time', 60_000)],
+      },
+    },
+  )
+  await onceEmitted(asker, 'message')
+  heard.length = 0
+  Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0, 3_000)
+  await expect.poll(() => heard).toContain('in time')
+  await call(app, echo, { body: { text: 'after' } }, systemCaller(), { timeoutMs: 2_000 })
+  expect(heard).toEqual(['in time', 'after'])
+})
+
+test('takes no event for a question, though it was led to its subject', async () => {
+  const { nc } = app
+  await provision(nc)
+  const carrier = writeCall({ ...header, organization: 'org_1' })
+  const { seq } = await nc
+    .jetstream()
+    .publish('event.messaging.led', JSON.stringify({ text: 'led' }), { headers: carrier })
+  heard.length = 0
+  const { name } = consumers.webhooksFanOut
+  nc.publish(`$JS.API.CONSUMER.MSG.NEXT.${streamName}.${name}`, '{"batch":1}', { reply: echo.subject })
+  const jsm = await nc.jetstreamManager()
+  const delivered = async () => (await jsm.consumers.info(streamName, name)).delivered.stream_seq
+  await expect.poll(delivered).toBe(seq)
+  await call(app, echo, { body: { text: 'asked' } }, systemCaller())
+  expect(heard).toEqual(['asked'])
+})
+
+afterAll(async () => {
+  await serving.stop()
+  await app.close()
+})
+
+const failing = (how: string, options = {}) => call(app, fail, { body: { how } }, systemCaller(), options)
+
+test('a question is parsed by its contract, and its answer stripped', async () => {
+  expect(await call(app, echo, { body: { text: 'a', count: 3 } }, systemCaller())).toEqual({ text: 'aaa' })
+})
+
+test('a fault names its field', async () => {
+  const asked = call(app, echo, { body: { text: 'x'.repeat(11) } }, systemCaller())
+  await expect(asked).rejects.toMatchObject({ failure: 'invalid_field_value', param: 'text' })
+})
+
+test('a problem arrives as the same problem', async () => {
+  await expect(failing('problem')).rejects.toMatchObject({ failure: 'name_taken', param: 'name', message: 'Taken.' })
+})
+
+test('an answer that is larger than the bus takes is a 500 at once, and those beside it arrive', async () => {
+  const [large, small] = await Promise.allSettled([
+    call(app, echo, { body: { text: '0123456789', count: 1_000_000 } }, systemCaller(), { timeoutMs: 3_000 }),
+    call(app, echo, { body: { text: 'small' } }, systemCaller(), { timeoutMs: 3_000 }),
+  ])
+  expect(large).toMatchObject({ status: 'rejected', reason: { failure: 'internal_error' } })
+  expect(small).toEqual({ status: 'fulfilled', value: { text: 'small' } })
+})
+
+test('a database that cancels is a 503; anything unexpected is a 500 that tells nothing', async () => {
+  await expect(failing('cancelled')).rejects.toMatchObject({ failure: 'service_unavailable', status: 503 })
+  await expect(failing('bug')).rejects.toMatchObject({
+    failure: 'internal_error',
+    message: expect.not.stringContaining('hunter'),
+  })
+})
+
+test('what a guard refused is not done, and the retry of what was done before has its answer', async () => {
+  const asked = (key: string, refusal?: 'feature_not_entitled') =>
+    ask(app, keep, { ...header, organization: 'org_1', idempotency: { key, target: 'POST /keep' }, refusal }, body)
+  const body = Buffer.from('{"text":"kept"}')
+  heard.length = 0
+  const first = await asked('a')
+  const again = await asked('a', 'feature_not_entitled')
+  expect([again.replayed, Buffer.from(again.body).toString()]).toEqual([true, Buffer.from(first.body).toString()])
+  expect(await asked('b', 'feature_not_entitled')).toMatchObject({ status: 403, failure: 'feature_not_entitled' })
+  const refused = await ask(app, keep, { ...header, refusal: 'feature_not_entitled' }, body)
+  expect(refused).toMatchObject({ status: 403, failure: 'feature_not_entitled' })
+  expect(heard).toEqual(['kept'])
+})
+
+test('nobody who serves is a 503 at once, and an answer that does not come one when the time is up', async () => {
+  const startedAt = performance.now()
+  await expect(call(app, nobody, {}, systemCaller())).rejects.toMatchObject({ failure: 'service_unavailable' })
+  expect(performance.now() - startedAt).toBeLessThan(500)
+  await expect(failing('slow', { timeoutMs: 200 })).rejects.toMatchObject({ failure: 'service_unavailable' })
+  release()
+})
+
+test('a question that is in work for long is not taken for lost', async () => {
+  const asked = failing('slow')
+  setTimeout(() => release(), 2_700)
+  expect(await asked).toEqual({})
+})
+
+test.each(['{', '[1', '\u{1F600}'.slice(0, 1), `{"text":"${'['.repeat(5)}"`, `${'['.repeat(40_000)}`])(
+  '%j is refused, not thrown at',
+  async (text) => {
+    const call = { organization: '', key: '', request: 'req', remainingMs: 2_000, trace: '', params: {}, query: {} }
+    const reply = await ask(app, echo, call, Buffer.from(text))
+    expect(reply).toMatchObject({ status: 400, failure: 'invalid_field_value' })
+  },
+)
+
+test('__proto__ in a body pollutes nothing', async () => {
+  const call = { organization: '', key: '', request: 'req', remainingMs: 2_000, trace: '', params: {}, query: {} }
+  const reply = await ask(app, echo, call, Buffer.from('{"text":"a","__proto__":{"count":3}}'))
+  expect(JSON.parse(Buffer.from(reply.body).toString())).toEqual({ data: { text: 'a' }, request_id: 'req' })
+})

@@ -1,0 +1,230 @@
+import { type MsgHdrs, headers, type ServiceMsg } from 'nats'
+import { watchAbsence } from './absence.ts'
+import { type CallHeader, readCall } from './call-header.ts'
+import { type Caller, type Handlers, type Input, isRpc, type Rpc, type WholeAnswer } from '../api/contract.ts'
+import { isDatabaseAway } from '../database/database.ts'
+import { envelopeOf } from '../api/envelope.ts'
+import { type Once, storedAnswer } from '../idempotency/idempotency.ts'
+import { inOurWords } from '../api/fault-words.ts'
+import { faultOf } from '../api/faults.ts'
+import { fingerprintOf, parseJson, refuseBrokenText } from '../api/json.ts'
+import { rounded } from '../service/log.ts'
+import { tellInWork } from './lost-questions.ts'
+import { durations } from '../metrics/registered.ts'
+import { type FailureName, Problem, toProblem } from '../api/problem.ts'
+import type { Service } from '../service/service.ts'
+import { createSoon } from '../work/soon.ts'
+import { type Span, traceIdOf } from '../service/tracing.ts'
+
+/** Questions in work at a time, by count and by bytes; more are answered `service_unavailable`. */
+const limits = { count: 4096, bytes: 256 * 1024 * 1024 }
+
+export interface Serving {
+  /** Takes no more questions, then waits for those in work. */
+  stop: () => Promise<void>
+}
+
+/** What stored answers are read with; who takes no keys has none. */
+type Served = Service & Partial<Pick<Once, 'sql' | 'sealKeys'>>
+
+type AnyHandler = (app: unknown, input: Input<Rpc>, caller: Caller) => Promise<object>
+
+/**
+ * Answers every Rpc of a contract module, through the NATS services API: all instances of a service share the questions.
+ * Each tells whoever looks (`nats micro info`) the ids of its keys, since all should have the same.
+ */
+export async function serve<App extends Served, M extends object>(
+  app: App,
+  contracts: M,
+  handlers: Handlers<App, M>,
+): Promise<Serving> {
+  const service = await app.nc.services.add({
+    name: app.name,
+    version: '1.0.0',
+    queue: app.name,
+    metadata: { seal_keys: [...(app.sealKeys?.byId.keys() ?? [])].join(',') },
+  })
+  const soon = createSoon()
+  const served = timesOf(app)
+  const work = new Set<Promise<void>>()
+  const replies = new Set<string>()
+  const absence = watchAbsence(app.nc)
+  const stopTelling = tellInWork(app.nc, app.name, (reply) => replies.has(reply))
+  let bytes = 0
+
+  for (const [name, contract] of Object.entries(contracts)) {
+    if (!isRpc(contract)) continue
+    const handler = handlers[name as keyof typeof handlers] as unknown as AnyHandler
+    const run = (message: ServiceMsg) =>
+      answer(app, contract, handler, { message, lateMs: absence.lateMs() }, soon).then((took) => {
+        served.observe({ subject: contract.subject, outcome: took.outcome }, took.durationMs / 1_000)
+      })
+    service.addEndpoint(contract.subject.slice('rpc.'.length).replaceAll('.', '_'), {
+      subject: contract.subject,
+      handler: (err, message) => {
+        if (err) return app.log.error({ err, subject: contract.subject }, 'rpc')
+        // The stream hands an event to whatever address asks for it; one that was led here is no question.
+        if (message.subject !== contract.subject) return
+        const size = message.data.length
+        if (work.size >= limits.count || bytes + size > limits.bytes) {
+          served.observe({ subject: contract.subject, outcome: 'overloaded' }, 0)
+          return refuse(message)
+        }
+        const { reply = '' } = message
+        bytes += size
+        replies.add(reply)
+        const job = run(message).finally(() => {
+          bytes -= size
+          replies.delete(reply)
+          work.delete(job)
+        })
+        work.add(job)
+      },
+    })
+  }
+  return {
+    async stop() {
+      await service.stop()
+      await Promise.all(work)
+      stopTelling()
+      absence.stop()
+      await app.nc.flush()
+    },
+  }
+}
+
+const timesOf = ({ probes }: Service) =>
+  durations(probes.metrics, {
+    name: 'svc_rpc_served_seconds',
+    help: "Questions that this process answered, by subject and outcome: ok, or the failure's name.",
+    labelNames: ['subject', 'outcome'],
+  })
+
+function refuse(message: ServiceMsg) {
+  respondProblem(message, new Problem('service_unavailable'), readCall(message.headers).request)
+}
+
+async function answer(
+  app: Served,
+  contract: Rpc,
+  handler: AnyHandler,
+  { message, lateMs }: { message: ServiceMsg; lateMs: number },
+  soon: (task: () => void) => void,
+) {
+  const startedAt = performance.now()
+  let call: CallHeader | undefined
+  let problem: Problem | undefined
+  let span: Span | null | undefined
+  try {
+    call = readCall(message.headers)
+    span = app.tracer?.begin(contract.subject, {
+      kind: 'server',
+      parent: call.trace,
+      attributes: { organization: call.organization, request: call.request },
+    })
+    const remainingMs = call.remainingMs - lateMs
+    if (remainingMs <= 0) throw new Problem('service_unavailable', { message: 'The question came too late.' })
+    const trace = span?.traceparent ?? call.trace
+    const { input, caller } = open(contract, { ...call, remainingMs, trace }, message.data)
+    const { refusal } = call
+    const result = await (refusal ? storedOrRefused(app, caller, refusal) : handler(app, input, caller))
+    const whole = isWhole(result) ? result : undefined
+    const body = whole ? whole.body : envelopeOf(contract, result, call.request)
+    const carrier = whole && wholeHeaders(whole)
+    refuseTooLarge(app, contract, body)
+    soon(() => void message.respond(body, carrier ? { headers: carrier } : undefined))
+  } catch (err) {
+    // The database away, restarting, full or too slow is nobody's mistake, and passes.
+    problem = isDatabaseAway(err) ? new Problem('service_unavailable', { cause: err }) : toProblem(err)
+    respondProblem(message, problem, call?.request ?? '')
+  }
+  span?.end(problem?.failure)
+  const durationMs = performance.now() - startedAt
+  logLine(app, contract, call, durationMs, problem)
+  return { outcome: problem?.failure ?? 'ok', durationMs }
+}
+
+/** Of the headers of an answer. */
+const headerBytes = 4 * 1024
+
+/** The client would throw where nobody catches it. */
+function refuseTooLarge({ nc }: Service, { list }: Rpc, { length }: Uint8Array) {
+  const most = nc.info?.max_payload ?? Infinity
+  if (length + headerBytes <= most) return
+  throw new Problem('internal_error', {
+    message: list ? 'The page is too large: ask for fewer items with `limit`.' : undefined,
+    cause: new Error(`an answer of ${length} bytes, and the bus takes ${most}`),
+  })
+}
+
+/** The retry of what was accepted once has its answer, whatever stands in the way of it now. */
+async function storedOrRefused({ sql, sealKeys }: Served, caller: Caller, refusal: FailureName): Promise<WholeAnswer> {
+  const stored = sql && sealKeys ? await storedAnswer(sql, sealKeys, caller) : null
+  if (!stored) throw new Problem(refusal)
+  return stored
+}
+
+function logLine({ log }: Service, contract: Rpc, call: CallHeader | undefined, durationMs: number, problem?: Problem) {
+  const level = problem ? (problem.status >= 500 ? 'error' : 'info') : 'debug'
+  if (!log.isLevelEnabled(level)) return
+  const line = {
+    subject: contract.subject,
+    organization: call?.organization,
+    request: call?.request,
+    trace: traceIdOf(call?.trace),
+    durationMs: rounded(durationMs),
+    ...(problem && { problem: problem.failure, param: problem.param }),
+    ...(problem && problem.status >= 500 && { err: problem.cause ?? problem }),
+  }
+  log[level](line, 'rpc')
+}
+
+const isWhole = (result: object): result is WholeAnswer => 'whole' in result
+
+function wholeHeaders({ status, replayed, location }: WholeAnswer): MsgHdrs {
+  const carrier = headers()
+  carrier.set('Status', String(status))
+  if (replayed) carrier.set('Replayed', '1')
+  if (location !== undefined) carrier.set('Location', location)
+  return carrier
+}
+
+/** Errors travel in the headers of the services API, and whole, as the client gets them, in the body. */
+function respondProblem(message: ServiceMsg, problem: Problem, requestId: string) {
+  const carrier = headers()
+  if (problem.retryAfterSeconds !== undefined) carrier.set('Retry-After', String(problem.retryAfterSeconds))
+  const body = Buffer.from(JSON.stringify(problem.toEnvelope(requestId)))
+  message.respondError(problem.status, problem.failure, body, { headers: carrier })
+}
+
+function open(contract: Rpc, call: CallHeader, data: Uint8Array): { input: Input<Rpc>; caller: Caller } {
+  const params = contract.params.safeParse(call.params)
+  if (!params.success) throw faultOf(params.error, 'params')
+  refuseBrokenText(call.query, '')
+  const query = contract.query.safeParse(call.query, inOurWords)
+  if (!query.success) throw faultOf(query.error, 'query')
+  const { raw, body } = openBody(contract, data)
+  const caller: Caller = {
+    organizationId: call.organization,
+    keyId: call.key,
+    requestId: call.request,
+    deadline: performance.now() + call.remainingMs,
+    traceparent: call.trace,
+    idempotency: call.idempotency && {
+      key: call.idempotency.key,
+      fingerprint: fingerprintOf(call.idempotency.target, raw),
+    },
+  }
+  return { input: { params: params.data, query: query.data, body }, caller }
+}
+
+function openBody({ body: schema, variant }: Rpc, data: Uint8Array) {
+  if (schema.type === 'undefined') return { raw: undefined, body: undefined }
+  const raw = schema.type === 'custom' ? data : data.length === 0 ? {} : parseJson(data)
+  const body = (variant && isObject(raw) ? variant(raw) : schema).safeParse(raw, inOurWords)
+  if (!body.success) throw faultOf(body.error, 'body')
+  return { raw, body: body.data }
+}
+
+const isObject = (value: unknown): value is object =>
+  typeof value === 'object' && value !== null && !Array.isArray(value)

@@ -1,0 +1,175 @@
+import { setTimeout as sleep } from 'node:timers/promises'
+import { afterAll, beforeAll, beforeEach, expect, test } from 'vitest'
+import { createTestDatabase, type TestDatabase } from '@app/test/database.ts'
+import { startHousekeeping, type Sweep } from './housekeeping.ts'
+import { createLog } from '../service/log.ts'
+
+const dayMs = 24 * 60 * 60 * 1000
+let database: TestDatabase
+let app: Parameters<typeof startHousekeeping>[0]
+
+beforeAll(async () => {
+  database = await createTestDatabase('platform')
+  app = { name: 'platform', sql: database.sql, log: createLog('test', 'silent') }
+  await database.sql`
+    create table visits (at timestamptz(3) not null, page text) partition by range (at)
+  `
+  await database.sql`create table visits_default partition of visits default`
+})
+afterAll(() => database.drop())
+
+beforeEach(() => database.sql`truncate handled_events`)
+
+const nameOf = (table: string, atMs: number) =>
+  `${table}_${new Date(atMs).toISOString().slice(0, 10).replaceAll('-', '')}`
+
+async function partitionsOf(table: string) {
+  const rows = await database.sql<{ name: string }[]>`
+    select inhrelid::regclass::text as name from pg_inherits where inhparent = ${table}::regclass order by 1
+  `
+  return rows.map(({ name }) => name)
+}
+
+/** Starts, waits for the sweeps, and stops. */
+async function keepHouse(sweep: Sweep = () => Promise.resolve(0)) {
+  const { promise, resolve } = Promise.withResolvers<void>()
+  const last: Sweep = () => {
+    resolve()
+    return Promise.resolve(0)
+  }
+  const house = await startHousekeeping(app, {
+    partitions: [{ table: 'visits', by: 'time', keepDays: 2 }],
+    sweeps: [sweep, last],
+  })
+  await promise
+  await house.stop()
+}
+
+test('partitions of today and of the week ahead are there when it resolves, for the outbox too', async () => {
+  const house = await startHousekeeping(app, { partitions: [{ table: 'visits', by: 'time', keepDays: 2 }] })
+  for (const table of ['outbox', 'visits']) {
+    const names = await partitionsOf(table)
+    for (let day = -1; day <= 7; day++) expect(names).toContain(nameOf(table, Date.now() + day * dayMs))
+  }
+  await house.stop()
+})
+
+test('a sweep that has no hour to wait is done with the others, until it finds nothing', async () => {
+  const found = [3, 2, 0]
+  const { promise, resolve } = Promise.withResolvers<void>()
+  const minutely: Sweep = () => {
+    const count = found.shift() ?? 0
+    if (count === 0) resolve()
+    return Promise.resolve(count)
+  }
+  const house = await startHousekeeping(app, { partitions: [], minutely: [minutely] })
+  await promise
+  await house.stop()
+  expect(found).toEqual([])
+})
+
+test('a partition past its days is dropped', async () => {
+  const old = nameOf('visits', Date.now() - 3 * dayMs)
+  const from = new Date(Math.floor(Date.now() / dayMs - 3) * dayMs).toISOString()
+  const to = new Date(Math.floor(Date.now() / dayMs - 2) * dayMs).toISOString()
+  await database.sql.unsafe(`create table ${old} partition of visits for values from ('${from}') to ('${to}')`)
+  await keepHouse()
+  expect(await partitionsOf('visits')).not.toContain(old)
+})
+
+test('a partition of the outbox past its days stays until all that waits in it is published', async () => {
+  const day = Math.floor(Date.now() / dayMs) - 9
+  const old = nameOf('outbox', day * dayMs)
+  const [from, to] = [day, day + 1].map((each) => new Date(each * dayMs).toISOString())
+  await database.sql.unsafe(`create table ${old} partition of outbox for values from ('${from}') to ('${to}')`)
+  await database.sql`
+    insert into outbox (id, subject, headers, payload, created_at, published_at)
+    values ('sent', 'event.test.happened', '{}', '{}', ${`${from}`}, now()), ('waits', 'event.test.happened', '{}', '{}', ${`${from}`}, null)
+  `
+  await keepHouse()
+  expect(await partitionsOf('outbox')).toContain(old)
+  await database.sql`update outbox set published_at = now() where id = 'waits'`
+  await keepHouse()
+  expect(await partitionsOf('outbox')).not.toContain(old)
+})
+
+test('handled events are forgotten after six days, and none that the outbox has, from where it could be published again', async () => {
+  const oldest = new Date((Math.floor(Date.now() / dayMs) - 4) * dayMs)
+  await keepHouse()
+  expect(await partitionsOf('outbox')).not.toContain(nameOf('outbox', oldest.getTime() - dayMs))
+  await database.sql`
+    insert into handled_events (consumer, event_id, handled_at)
+    select 'c', 'old ' || n, now() - interval '145 hours' from generate_series(1, 6000) n
+    union all select 'c', 'young', ${oldest}
+  `
+  await keepHouse()
+  const left = await database.sql<{ eventId: string }[]>`select event_id from handled_events`
+  expect(left.map(({ eventId }) => eventId)).toEqual(['young'])
+})
+
+test('events that failed for a while and were handled then are forgotten as well, those that are dead are not', async () => {
+  await database.sql`
+    insert into dead_events (consumer, event_id, subject, headers, payload, failures, dead, last_error, updated_at)
+    select 'c', id, 'event.test.happened', '{}', '{}', 3, id = 'dead', 'no', now() - age
+    from (values ('late', interval '7 days'), ('young', interval '5 days'), ('dead', interval '70 days')) v(id, age)
+  `
+  await keepHouse()
+  const left = await database.sql<{ eventId: string }[]>`select event_id from dead_events order by event_id`
+  expect(left.map(({ eventId }) => eventId)).toEqual(['dead', 'young'])
+})
+
+test('a sweep is repeated until it finds nothing', async () => {
+  const found = [5000, 12, 0]
+  await keepHouse(() => Promise.resolve(found.shift() ?? -1))
+  expect(found).toEqual([])
+})
+
+test('a sweep that fails does not keep the next from its work', async () => {
+  await keepHouse(() => Promise.reject(new Error('broken')))
+})
+
+test('an instance that starts while another is at it waits, and finds the partitions made', async () => {
+  const other = await database.sql.reserve()
+  await other`select pg_advisory_lock(hashtext('housekeeping platform partitions'))`
+  let resolved = false
+  const starting = startHousekeeping(app, { partitions: [] }).finally(() => {
+    resolved = true
+  })
+  await database.sql`select pg_sleep(0.4)`
+  expect(resolved).toBe(false)
+  await other`select pg_advisory_unlock(hashtext('housekeeping platform partitions'))`
+  other.release()
+  await (await starting).stop()
+})
+
+test('an instance starts while another one sweeps, however long that takes', async () => {
+  const { promise: sweeping, resolve: begun } = Promise.withResolvers<void>()
+  const { promise: end, resolve: goOn } = Promise.withResolvers<void>()
+  const longSweep: Sweep = async () => {
+    begun()
+    await end
+    return 0
+  }
+  const first = await startHousekeeping(app, { partitions: [], sweeps: [longSweep] })
+  await sweeping
+  const starting = startHousekeeping(app, { partitions: [] })
+  const started = await Promise.race([starting.then(() => true), sleep(5_000, false)])
+  goOn()
+  await Promise.all([first.stop(), (await starting).stop()])
+  expect(started).toBe(true)
+})
+
+test('an instance that loses the session of its lock goes on, and again the next time', async () => {
+  const endOthers = () =>
+    database.admin`
+    select pg_terminate_backend(pid) from pg_locks
+    where locktype = 'advisory' and database = (select oid from pg_database where datname = current_database())
+  `.then(({ count }) => count)
+  const counts: number[] = []
+  for (let n = 0; n < 2; n++)
+    await keepHouse(async () => {
+      if (counts.length === n) return counts.push(await endOthers())
+      return 0
+    })
+  expect(counts).toEqual([1, 1])
+})

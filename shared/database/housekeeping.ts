@@ -1,0 +1,147 @@
+import { setTimeout as sleep } from 'node:timers/promises'
+import { isDatabaseAway, type Sql } from './database.ts'
+import { ownSession } from './own-session.ts'
+import { type DailyPartitions, keepPartitions } from './partitions.ts'
+import type { DataService } from '../service/service.ts'
+
+/** Deletes some of what is past its time, at most some thousand rows; answers how many. */
+export type Sweep = (sql: Sql) => Promise<number>
+
+export interface Housekeeping {
+  /** The service's partitioned tables; the outbox is among them by itself. */
+  partitions: DailyPartitions[]
+  /** Repeated until they find nothing; `handled_events` and `dead_events` are swept by themselves. */
+  sweeps?: Sweep[]
+  /** Those that have no hour to wait; every minute. */
+  minutely?: Sweep[]
+}
+
+type App = Pick<DataService, 'name' | 'sql' | 'log'>
+
+const hourMs = 60 * 60 * 1000
+const minuteMs = 60 * 1000
+/**
+ * One day more than the stream keeps events (72 h), so that nothing it holds is unknown here. What waits to be published when
+ * all comes back after a week is published.
+ */
+const outbox: DailyPartitions = {
+  table: 'outbox',
+  by: 'time',
+  keepDays: 4,
+  open: 'published_at is null and refused is null',
+}
+
+/**
+ * Makes partitions ahead, drops old ones and sweeps, every hour (some sweeps every minute), in one instance of the service at a time. Resolves when
+ * the partitions of today are there: call it before the service is ready.
+ */
+export async function startHousekeeping(app: App, housekeeping: Housekeeping): Promise<{ stop: () => Promise<void> }> {
+  const { partitions, sweeps = [], minutely = [] } = housekeeping
+  const tables = [outbox, ...partitions]
+  let stopped = false
+  let running: Promise<unknown> | undefined
+  let fullAt = 0
+
+  async function sweepAll(all: Sweep[]) {
+    for (const sweep of all) {
+      await guarded(app, sweep.name, async () => {
+        while (!stopped && (await sweep(app.sql)) > 0);
+      })
+    }
+  }
+
+  async function turn() {
+    const isFull = performance.now() >= fullAt
+    if (isFull) await alone(app, 'partitions', () => keepAll(app, tables))
+    await alone(app, 'sweeps', () =>
+      sweepAll(isFull ? [sweepHandledEvents, sweepFailures, ...sweeps, ...minutely] : minutely),
+    )
+    // Half a minute early, so that the tick of the hour is not just before it.
+    if (isFull) fullAt = performance.now() + hourMs - minuteMs / 2
+  }
+
+  function wake() {
+    running ??= turn()
+      .catch((err: unknown) => app.log.warn({ err }, 'housekeeping'))
+      .finally(() => {
+        running = undefined
+      })
+  }
+
+  await untilKept(app, tables)
+  wake()
+  const timer = setInterval(wake, minutely.length > 0 ? minuteMs : hourMs)
+  return {
+    async stop() {
+      stopped = true
+      clearInterval(timer)
+      await running
+    },
+  }
+}
+
+/** Waits for the database, and for another instance that is at it: writers must find partitions. */
+async function untilKept(app: App, tables: DailyPartitions[]) {
+  for (let attempt = 0; ; attempt++) {
+    try {
+      if (await alone(app, 'partitions', () => keepAll(app, tables))) return
+    } catch (err) {
+      if (!isDatabaseAway(err)) throw err
+      if (attempt % 20 === 0) app.log.warn({ err }, 'housekeeping')
+    }
+    await sleep(250)
+  }
+}
+
+async function keepAll(app: App, tables: DailyPartitions[]) {
+  for (const table of tables) await guarded(app, table.table, () => keepPartitions(app.sql, table))
+}
+
+/**
+ * Does the work unless another instance is at it, which is answered by false. The lock is a session's: the work is many
+ * transactions. Sweeps may take hours, with rests; whoever starts waits for partitions alone.
+ */
+async function alone({ sql, name }: App, work: 'partitions' | 'sweeps', run: () => Promise<void>) {
+  const session = ownSession(sql)
+  try {
+    const [lock] = await session<{ mine: boolean }[]>`
+      select pg_try_advisory_lock(hashtext(${`housekeeping ${name} ${work}`})) as mine
+    `
+    if (!lock?.mine) return false
+    await run()
+    return true
+  } finally {
+    // And with it the lock.
+    await session.end({ timeout: 1 })
+  }
+}
+
+/** One table's trouble does not keep the others from being kept; a database that is away does. */
+async function guarded({ log }: App, what: string, work: () => Promise<void>) {
+  try {
+    await work()
+  } catch (err) {
+    if (isDatabaseAway(err)) throw err
+    log.error({ err, what }, 'housekeeping')
+  }
+}
+
+/** Forgets events a day after the outbox, whose oldest are of five days: what is published again is known. 5,000 at a time. */
+async function sweepHandledEvents(sql: Sql) {
+  const { count } = await sql`
+    delete from handled_events where (consumer, event_id) in (
+      select consumer, event_id from handled_events where handled_at < now() - interval '6 days' limit 5000
+    )
+  `
+  return count
+}
+
+/** What failed for a while, and was handled then, does not keep its event for ever; what is dead waits for the operator. */
+async function sweepFailures(sql: Sql) {
+  const { count } = await sql`
+    delete from dead_events where (consumer, event_id) in (
+      select consumer, event_id from dead_events where not dead and updated_at < now() - interval '6 days' limit 5000
+    )
+  `
+  return count
+}

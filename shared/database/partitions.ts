@@ -1,0 +1,83 @@
+import type { Sql } from './database.ts'
+import { firstIdAt, type Prefix } from '../values/ids.ts'
+
+const dayMs = 24 * 60 * 60 * 1000
+
+export interface DailyPartitions {
+  table: string
+  /** Partitioned by a time column, or by the range of a ULID column with this prefix. */
+  by: 'time' | Prefix
+  /** Days that are kept before today. */
+  keepDays: number
+  /** A condition, in SQL: a partition that has such rows stays, however old. */
+  open?: string
+}
+
+/** Partitions are there this many days ahead, so that a service may be away for a week. */
+const aheadDays = 7
+
+/**
+ * Makes daily partitions ahead and drops those whose days are over. Made apart and attached, so that writers do not wait.
+ * Detached plainly, at most a lock time-out (1 s) long: Postgres refuses `concurrently` beside a default partition, and that
+ * one must be, so that no insert fails. Rows in it mean that this did not run in time.
+ */
+export async function keepPartitions(
+  sql: Sql,
+  { table, by, keepDays, open = 'false' }: DailyPartitions,
+  now = Date.now(),
+): Promise<void> {
+  const today = Math.floor(now / dayMs)
+  const bound = (day: number) => {
+    const start = new Date(day * dayMs)
+    return by === 'time' ? start.toISOString() : firstIdAt(by, start)
+  }
+  for (let day = today - 1; day <= today + aheadDays; day++) {
+    await attach(sql, table, nameOf(table, day), bound(day), bound(day + 1))
+  }
+  const existing = await sql<{ name: string }[]>`
+    select c.relname as name from pg_inherits i join pg_class c on c.oid = i.inhrelid
+    where i.inhparent = ${table}::regclass
+  `
+  for (const { name } of existing) {
+    const day = dayOf(table, name)
+    if (day !== null && day < today - keepDays && !(await isOpen(sql, name, open))) await detach(sql, table, name)
+  }
+}
+
+const nameOf = (table: string, day: number) =>
+  `${table}_${new Date(day * dayMs).toISOString().slice(0, 10).replaceAll('-', '')}`
+
+function dayOf(table: string, name: string) {
+  const [, year, month, date] = /^(\d{4})(\d\d)(\d\d)$/.exec(name.slice(table.length + 1)) ?? []
+  return year === undefined ? null : Date.UTC(Number(year), Number(month) - 1, Number(date)) / dayMs
+}
+
+/** Rows that came before their partition was there wait in the default one; they move, or the attachment would be refused. */
+async function attach(sql: Sql, table: string, name: string, from: string, to: string) {
+  await sql.begin(async (tx) => {
+    await tx`select pg_advisory_xact_lock(hashtext(${`partitions ${table}`}))`
+    const [row] = await tx<{ there: boolean; column: string }[]>`
+      select to_regclass(${name}) is not null as there,
+        substring(pg_get_partkeydef(${table}::regclass) from 'RANGE \\((\\w+)') as column
+    `
+    if (!row || row.there) return
+    await tx`create table ${tx(name)} (like ${tx(table)} including defaults including constraints)`
+    await tx`
+      with moved as (
+        delete from ${tx(`${table}_default`)} where ${tx(row.column)} >= ${from} and ${tx(row.column)} < ${to} returning *
+      )
+      insert into ${tx(name)} select * from moved
+    `
+    await tx.unsafe(`alter table ${table} attach partition ${name} for values from ('${from}') to ('${to}')`)
+  })
+}
+
+async function isOpen(sql: Sql, name: string, open: string) {
+  const rows = await sql.unsafe(`select from ${name} where ${open} limit 1`)
+  return rows.length > 0
+}
+
+async function detach(sql: Sql, table: string, name: string) {
+  await sql.unsafe(`alter table ${table} detach partition ${name}`)
+  await sql.unsafe(`drop table ${name}`)
+}

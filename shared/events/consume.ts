@@ -1,0 +1,230 @@
+import { setTimeout as sleep } from 'node:timers/promises'
+import type { ConsumerMessages, JsMsg } from 'nats'
+import type { z } from 'zod'
+import type { Event } from '../api/contract.ts'
+import { isDatabaseAway, type TransactionSql } from '../database/database.ts'
+import type { EventHeaders } from './events.ts'
+import { beginBatch, lineOf } from '../metrics/batches.ts'
+import { readConsumerLag } from '../metrics/consumer-lag.ts'
+import { tellMissedEvents } from './missed-events.ts'
+import { ackWaitMs, askAgainMs, restoreConsumer } from './provision.ts'
+import type { DataService } from '../service/service.ts'
+import { eventHeader, streamName } from './stream.ts'
+import { createWaitingEvents, giveBack } from './waiting-events.ts'
+
+/** An event as it came over the stream. */
+export interface Delivered {
+  subject: string
+  headers: EventHeaders
+  payload: Uint8Array
+}
+
+/** Thrown by a handler: this event will never succeed. */
+class Fatal extends Error {
+  override readonly name = 'Fatal'
+}
+
+export interface Consuming {
+  stop: () => Promise<void>
+}
+
+const maxFailures = 8
+const batchRows = 256
+const pullMs = 5_000
+
+/**
+ * Hands the events of a durable consumer to `handle` in batches, one batch at a time, and acks after it returns. While the
+ * database is away a batch is held and tried again, and nothing is counted against it. A batch that fails otherwise is
+ * handled event by event; an event that fails by itself eight times goes to `dead_events`. From one batch's beginning to
+ * the next is `spacingMs` at least, unless a whole batch waits: what nobody waits for costs less in fewer.
+ */
+export function consumeBatches(
+  app: DataService,
+  consumer: string,
+  handle: (events: Delivered[]) => Promise<void>,
+  { spacingMs = 5 } = {},
+): Consuming {
+  const waiting = createWaitingEvents()
+  let stopped = false
+  let messages: ConsumerMessages | undefined
+  readConsumerLag(app, consumer)
+
+  const pump = createPump(async () => {
+    while (waiting.count() > 0 && !stopped) {
+      const spaced = sleep(spacingMs)
+      await waiting.handleNext(batchRows, (batch) => handleAll(app, consumer, handle, batch, () => stopped))
+      if (waiting.count() < batchRows) await spaced
+    }
+  })
+
+  async function pull() {
+    const source = await app.eventBus.nc.jetstream({ timeout: askAgainMs }).consumers.get(streamName, consumer)
+    const info = await source.info(true)
+    await tellMissedEvents(app, info)
+    waiting.keepAlive((info.config.ack_wait ?? ackWaitMs * 1e6) / 1e6)
+    messages = await source.consume({
+      max_messages: 512,
+      // A pull that is answered by nobody (the store is lost) is noticed after half of it.
+      expires: pullMs,
+      callback: (message) => {
+        waiting.add(message)
+        pump.wake()
+      },
+    })
+    // Told to stop meanwhile: nobody else closes it.
+    if (stopped) await messages.close()
+    await lost(messages)
+  }
+
+  const loop = (async () => {
+    while (!stopped) {
+      try {
+        await pull()
+      } catch (err) {
+        if (!stopped) app.log.warn({ err, consumer }, 'consumer')
+      }
+      if (stopped) return
+      await restore(app, consumer)
+    }
+  })()
+
+  return {
+    async stop() {
+      stopped = true
+      await messages?.close()
+      await pump.idle()
+      await loop
+      waiting.giveBack()
+    },
+  }
+}
+
+/** The consumer or its stream is gone (a lost store), perhaps: made anew; the relays publish again. */
+async function restore({ eventBus, streamReplicas }: DataService, consumer: string) {
+  await sleep(250)
+  if (eventBus.isConnected()) await restoreConsumer(eventBus.nc, consumer, streamReplicas).catch(() => {})
+}
+
+/** Runs the work, one run at a time: woken once for all that comes in one turn of the event loop. */
+function createPump(work: () => Promise<void>) {
+  let woken: NodeJS.Immediate | undefined
+  let pumping: Promise<void> | undefined
+  const pump = () => {
+    woken = undefined
+    pumping = work().finally(() => {
+      pumping = undefined
+    })
+  }
+  return {
+    wake: () => {
+      // Work that runs takes what comes without being told.
+      if (!woken && !pumping) woken = setImmediate(pump)
+    },
+    idle: () => pumping,
+  }
+}
+
+/** Resolves when the consumer is closed, or is not there any more. */
+async function lost(messages: ConsumerMessages) {
+  const gone = (async () => {
+    for await (const { type } of await messages.status()) {
+      if (['consumer_deleted', 'consumer_not_found', 'stream_not_found', 'heartbeats_missed'].includes(type))
+        return messages.stop()
+    }
+  })()
+  await Promise.race([messages.closed(), gone])
+}
+
+async function handleAll(
+  app: DataService,
+  consumer: string,
+  handle: (events: Delivered[]) => Promise<void>,
+  batch: JsMsg[],
+  stopped: () => boolean,
+) {
+  for (let attempt = 0; !stopped(); attempt++) {
+    const begun = beginBatch(app, consumer, batch.map(read))
+    try {
+      await handle(begun.events)
+      for (const message of batch) message.ack()
+      begun.end('handled')
+      return
+    } catch (err) {
+      begun.end(isDatabaseAway(err) ? 'waited' : batch.length === 1 ? 'failed' : 'split')
+      if (isDatabaseAway(err)) {
+        if (attempt % 20 === 0) app.log.warn({ err, consumer }, 'events wait for the database')
+        await sleep(Math.min(100 * 2 ** attempt, 1_000))
+      } else if (batch.length === 1 && batch[0]) {
+        await noteFailure(app, consumer, batch[0], err)
+        return
+      } else {
+        for (const message of batch) await handleAll(app, consumer, handle, [message], stopped)
+        return
+      }
+    }
+  }
+  giveBack(batch)
+}
+
+function read(message: JsMsg): Delivered {
+  return {
+    subject: message.subject,
+    headers: JSON.parse(message.headers?.get(eventHeader) ?? '{}') as EventHeaders,
+    payload: message.data,
+  }
+}
+
+/** A failure that cannot be noted, since the database went away just now, does not count. */
+async function noteFailure(app: DataService, consumer: string, message: JsMsg, err: unknown) {
+  try {
+    await fail(app, consumer, message, err)
+  } catch (cause) {
+    app.log.error({ err, cause, consumer }, 'the failure of an event cannot be noted')
+    message.nak(1_000)
+  }
+}
+
+async function fail({ sql, log }: DataService, consumer: string, message: JsMsg, err: unknown) {
+  const eventId = message.headers?.get('Nats-Msg-Id') || `seq:${message.seq}`
+  const fatal = err instanceof Fatal
+  const text = err instanceof Error ? err.message : String(err)
+  const [row] = await sql<{ failures: number; dead: boolean }[]>`
+    insert into dead_events as d (consumer, event_id, subject, headers, payload, failures, dead, last_error)
+    values (${consumer}, ${eventId}, ${message.subject}, ${message.headers?.get(eventHeader) || '{}'}::text::jsonb,
+      ${message.data}, 1, ${fatal}, ${text})
+    on conflict (consumer, event_id) do update set failures = d.failures + 1, last_error = excluded.last_error,
+      dead = excluded.dead or d.failures + 1 >= ${maxFailures}, updated_at = now()
+    returning failures, dead
+  `
+  const { failures = 1, dead = false } = row ?? {}
+  const line = { consumer, ...lineOf(read(message)), failures, dead }
+  log[dead ? 'error' : 'warn']({ err, ...line }, 'event')
+  if (dead) message.term()
+  else message.nak(Math.min(1_000 * 2 ** (failures - 1), 30_000))
+}
+
+/** What is done after the commit; when it fails or is cut off, it is not done again. */
+type Afterwards = () => Promise<unknown>
+
+/** Hands one kind of event to `handle` in a transaction of its own, once per event id; it may answer what comes afterwards. */
+export function consume<E extends Event>(
+  app: DataService,
+  consumer: string,
+  contract: E,
+  handle: (tx: TransactionSql, data: z.output<E['data']>, headers: EventHeaders) => Promise<void | Afterwards>,
+): Consuming {
+  return consumeBatches(app, consumer, async (events) => {
+    for (const { headers, payload } of events) {
+      const parsed = contract.data.safeParse(JSON.parse(Buffer.from(payload).toString()))
+      if (!parsed.success) throw new Fatal(`${contract.subject} does not fit its contract`, { cause: parsed.error })
+      const afterwards = await app.sql.begin(async (tx) => {
+        const first = await tx`
+          insert into handled_events (consumer, event_id) values (${consumer}, ${`${headers.organization}:${headers.event}`})
+          on conflict do nothing returning consumer
+        `
+        return first.length === 1 ? handle(tx, parsed.data as z.output<E['data']>, headers) : undefined
+      })
+      await afterwards?.().catch((err: unknown) => app.log.warn({ err, consumer }, 'after an event'))
+    }
+  })
+}

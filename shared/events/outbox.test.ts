@@ -1,0 +1,121 @@
+import { createTestDatabase, type TestDatabase } from '@app/test/database.ts'
+import { afterAll, afterEach, beforeAll, beforeEach, expect, test, vi } from 'vitest'
+import { keepPartitions } from '../database/partitions.ts'
+import { openOutbox, type Outbox, type Published, type WaitingEvent } from './outbox.ts'
+
+let database: TestDatabase
+let one: Outbox
+let other: Outbox
+
+beforeAll(async () => {
+  database = await createTestDatabase('messaging')
+  await database.sql`insert into relay_position (stream_created, last_seq) values ('now', 0)`
+})
+afterAll(() => database.drop())
+beforeEach(async () => {
+  const { sql } = database
+  await sql`truncate outbox`
+  await sql`insert into outbox (id, subject, headers, payload) select n::text, 'event.a', '{}', 'é' from generate_series(1, 6) n`
+  one = openOutbox({ sql, name: 'messaging' })
+  other = openOutbox({ sql, name: 'messaging' })
+})
+afterEach(() => Promise.all([one.close(), other.close()]))
+
+const idsOf = (events: WaitingEvent[]) => events.map(({ id }) => id)
+const all = (events: WaitingEvent[]): Published => ({
+  published: events.map(({ seq }) => seq),
+  refused: [],
+  lastSeq: events.length,
+})
+
+/** What the next turn would publish. */
+async function waiting(outbox = other) {
+  const seen: string[] = []
+  await outbox.turn(256, (events) => {
+    seen.push(...idsOf(events))
+    return Promise.resolve({ published: [], refused: [], lastSeq: 0 })
+  })
+  return seen
+}
+
+/** A turn of the first instance that publishes all, under way until it is told to go on. */
+async function turnUnderWay() {
+  const { promise: goOn, resolve } = Promise.withResolvers<void>()
+  const begun = Promise.withResolvers<void>()
+  const turn = one.turn(256, async (events) => {
+    begun.resolve()
+    await goOn
+    return all(events)
+  })
+  await begun.promise
+  return () => {
+    resolve()
+    return turn
+  }
+}
+
+test('events come in their order, a turn at a time; what was published or refused comes no more, the rest again', async () => {
+  const first = await one.turn(4, ([a, b, c, d]) => {
+    const [one, two, three] = [a, b, c].map((event) => event?.seq ?? '')
+    expect(d).toMatchObject({ id: '4', subject: 'event.a', headers: '{}', payload: 'é' })
+    return Promise.resolve({
+      published: [one ?? '', three ?? ''],
+      refused: [{ seq: two ?? '', why: 'no' }],
+      lastSeq: 7,
+    })
+  })
+  expect(first).toBe(4)
+  expect(await waiting()).toEqual(['4', '5', '6'])
+  expect(await database.sql`select last_seq from relay_position`).toEqual([{ lastSeq: '7' }])
+  expect(await database.sql`select id, refused from outbox where refused is not null`).toEqual([
+    { id: '2', refused: 'no' },
+  ])
+})
+
+test('while one instance is at it the other gets nothing, and then what is left', async () => {
+  const finish = await turnUnderWay()
+  const publish = vi.fn<(events: WaitingEvent[]) => Promise<Published>>()
+  expect(await other.turn(256, publish)).toBeNull()
+  expect(publish).not.toHaveBeenCalled()
+  expect(await finish()).toBe(6)
+  expect(await other.turn(256, publish)).toBe(0)
+})
+
+test('who lost the connection records nothing: another may have to publish the same again', async () => {
+  const finish = await turnUnderWay()
+  await database.sql`
+    select pg_terminate_backend(pid, 1000) from pg_stat_activity
+    where datname = current_database() and state = 'idle in transaction'
+  `
+  expect(await waiting()).toHaveLength(6)
+  expect(await finish()).toBeNull()
+  expect(await waiting()).toHaveLength(6)
+  expect(await one.turn(256, (events) => Promise.resolve(all(events)))).toBe(6)
+  expect(await waiting()).toEqual([])
+})
+
+test('who hangs loses the turn after 10 s', { timeout: 20_000 }, async () => {
+  const finish = await turnUnderWay()
+  await vi.waitFor(async () => expect(await waiting()).toHaveLength(6), { timeout: 15_000, interval: 250 })
+  expect(await finish()).toBeNull()
+  expect(await waiting()).toHaveLength(6)
+})
+
+test('events of two days are recorded, each in its partition', async () => {
+  const { sql } = database
+  await keepPartitions(sql, { table: 'outbox', by: 'time', keepDays: 1 })
+  await sql`
+    insert into outbox (id, subject, headers, payload, created_at) values
+      ('yesterday', 'event.a', '{}', '', now() - interval '1 day'), ('today', 'event.a', '{}', '', now())
+  `
+  const partitions = await sql`select distinct tableoid from outbox`
+  expect(partitions).toHaveLength(2)
+  expect(await one.turn(256, (events) => Promise.resolve(all(events)))).toBe(8)
+  expect(await waiting()).toEqual([])
+  expect(await sql`select from outbox where published_at is null`).toEqual([])
+})
+
+test('a turn that fails leaves all as it was', async () => {
+  await expect(one.turn(256, () => Promise.reject(new Error('no bus')))).rejects.toThrow('no bus')
+  expect(await waiting()).toHaveLength(6)
+})

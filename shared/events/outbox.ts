@@ -1,0 +1,117 @@
+import type { Sql } from '../database/database.ts'
+import { ownSession } from '../database/own-session.ts'
+
+/** An event that waits to be published. */
+export interface WaitingEvent {
+  seq: string
+  id: string
+  subject: string
+  /** EventHeaders as JSON. */
+  headers: string
+  payload: string
+}
+
+/** What became of the events of a turn, by their `seq`; those in neither list go on waiting. */
+export interface Published {
+  published: string[]
+  refused: { seq: string; why: string }[]
+  /** The newest place in the stream that one of them got. */
+  lastSeq: number
+}
+
+interface Waiting extends WaitingEvent {
+  /** The partition that it stands in. */
+  partition: string
+}
+
+interface Taken {
+  mine: boolean
+  begun: string
+  /** Null when none waits. */
+  waiting: Waiting[]
+}
+
+export interface Outbox {
+  /**
+   * Gives the oldest events to `publish` and records what it answers; answers how many there were, or null when the turn is
+   * another instance's, or was lost meanwhile and nothing was recorded.
+   */
+  turn: (rows: number, publish: (events: WaitingEvent[]) => Promise<Published>) => Promise<number | null>
+  close: () => Promise<void>
+}
+
+/**
+ * The outbox as its relay sees it. A turn is a transaction that holds the service's lock, in two exchanges with the server:
+ * begin and take, record and commit. A process that dies loses the lock at once, one that is frozen after 10 s
+ * (idle_in_transaction_session_timeout).
+ *
+ * The commits do not wait for the disk. A crash of the server takes the last of them back: the same events are published
+ * again with the same ids, as when the relay dies before it records.
+ */
+export function openOutbox({ sql, name }: { sql: Sql; name: string }): Outbox {
+  const session = ownSession(sql, { synchronous_commit: 'off', plan_cache_mode: 'force_generic_plan' })
+
+  async function turn(rows: number, publish: (events: WaitingEvent[]) => Promise<Published>) {
+    const taken = await take(session, name, rows)
+    if (taken.waiting.length === 0) {
+      await session`commit`
+      return taken.mine ? 0 : null
+    }
+    const outcome = await publish(taken.waiting)
+    for (const { seq, why } of outcome.refused) await session`update outbox set refused = ${why} where seq = ${seq}`
+    return (await recordAndEnd(session, taken, outcome)) ? taken.waiting.length : null
+  }
+
+  return {
+    turn: (rows, publish) =>
+      turn(rows, publish).catch(async (err: unknown) => {
+        await session`rollback`.catch(() => {})
+        throw err
+      }),
+    close: () => session.end({ timeout: 1 }),
+  }
+}
+
+type TakenRow = Pick<Taken, 'mine' | 'begun'> & (Waiting | { seq: null })
+
+/** Begins the turn. Its view may be a little older than its lock: then events come again that were recorded just before. */
+async function take(session: Sql, name: string, rows: number): Promise<Taken> {
+  const [, taken] = await Promise.all([
+    session`begin`,
+    session<TakenRow[]>`
+      with lock as materialized (select pg_try_advisory_xact_lock(hashtext(${`relay ${name}`})) as mine)
+      select lock.mine, now()::text as begun, o.seq, o.id, o.subject, o.headers, o.payload, o.partition
+      from lock left join lateral (
+        select seq, id, subject, headers::text, convert_from(payload, 'UTF8') as payload,
+          tableoid::regclass::text as partition
+        from outbox where lock.mine and published_at is null and refused is null order by seq limit ${rows}
+      ) o on true
+      order by o.seq
+    `,
+  ])
+  const [first] = taken
+  if (!first) throw new Error('a lock without a row')
+  return { mine: first.mine, begun: first.begun, waiting: taken.filter((row) => row.seq !== null) }
+}
+
+/**
+ * Answers false when the turn was lost: nothing is recorded outside of its transaction, which its time tells. For then
+ * another instance may have taken the events, and may have to publish them again into a stream that was lost meanwhile.
+ */
+async function recordAndEnd(session: Sql, { begun, waiting }: Taken, { published, lastSeq }: Published) {
+  const ofSeq = new Map(waiting.map(({ seq, partition }) => [seq, partition]))
+  const parts = [...Map.groupBy(published, (seq) => ofSeq.get(seq) ?? 'outbox')]
+  // Each in its partition, mostly one: an update of the table itself opens all of its dozen, for 0.1 ms.
+  const records = parts.map(
+    ([partition, seqs]) => session`
+      with recorded as (
+        update ${session(partition)} set published_at = now()
+        where now()::text = ${begun} and published_at is null and refused is null
+          and seq = any(${`{${seqs.join()}}`}::text::bigint[])
+      )
+      update relay_position set last_seq = greatest(last_seq, ${lastSeq}) where now()::text = ${begun}
+    `,
+  )
+  const answers = await Promise.all([...records, session`commit`])
+  return answers.slice(0, records.length).every(({ count }) => count > 0)
+}

@@ -1,0 +1,159 @@
+import { ErrorCode, headers, NatsError } from 'nats'
+import { z } from 'zod'
+import type { EventHeaders } from './events.ts'
+import { startLoop } from '../work/loop.ts'
+import { counts } from '../metrics/registered.ts'
+import { openOutbox, type Outbox, type Published, type WaitingEvent } from './outbox.ts'
+import { redrive, refillLostStream } from './refill.ts'
+import type { DataService } from '../service/service.ts'
+import { type StreamRoom, watchStreamRoom } from './stream-room.ts'
+import { eventHeader, streamName } from './stream.ts'
+
+/** Rows a pass: 256 outstanding publishes are four times as fast as one by one. */
+const batchRows = 256
+const pollMs = 500
+/** Under load, passes gather for that long. */
+const spacingMs = 5
+const lockRetryMs = 10
+const failureRetryMs = 250
+const ackTimeoutMs = 2_000
+/** A stream that has no room is asked again so soon. */
+const heldMs = 1_000
+
+export interface Relay {
+  /** Publishes what has been committed; call it after every commit that emitted. */
+  wake: () => void
+  /** Publishes again what was recorded since; consumers drop what they have handled. */
+  redrive: (since: Date) => Promise<number>
+  stop: () => Promise<void>
+}
+
+type Result = { published: number } | { refused: string } | { failed: unknown }
+
+/**
+ * Carries the outbox to JetStream, in order; one instance of a service at a time. A crash repeats publishes with the same
+ * id. A stream that is younger or shorter than the one remembered lost events: the last 72 h are published again.
+ */
+export function startRelay(app: DataService): Relay {
+  const outbox = openOutbox(app)
+  const room = watchStreamRoom(app)
+  let checked = false
+
+  async function turn() {
+    if (!app.eventBus.isConnected()) return pollMs
+    checked ||= await refillLostStream(app).then(() => true, waitsForLeader)
+    if (!checked) return failureRetryMs
+    if ((await room.heldBy()) !== null) return heldMs
+    const { more, retryMs } = await pass(app, outbox, room)
+    if (retryMs >= failureRetryMs) checked = false
+    return retryMs || (more ? 0 : pollMs)
+  }
+
+  /** The servers are electing, or starting: that passes. */
+  function waitsForLeader(err: unknown) {
+    if (!(err instanceof NatsError)) throw err
+    app.log.warn({ err }, 'relay')
+    return false
+  }
+
+  const loop = startLoop(app.log, 'relay', turn, { spacingMs })
+  app.eventBus.onReconnect(() => {
+    checked = false
+    loop.wake()
+  })
+  loop.wake()
+  return {
+    wake: loop.wake,
+    redrive: (since) => redrive(app, since).finally(loop.wake),
+    async stop() {
+      await loop.stop()
+      // What was committed last goes out now; if it cannot, another instance or the next start publishes it.
+      await turn().catch((err: unknown) => app.log.warn({ err }, 'relay'))
+      await outbox.close()
+    },
+  }
+}
+
+async function pass(app: DataService, outbox: Outbox, room: StreamRoom) {
+  let hasFailed = false
+  const count = await outbox.turn(batchRows, async (events) => {
+    const results = await Promise.all(events.map((event) => publish(app, event)))
+    room.filled(events.reduce((sum, { payload, headers: about }) => sum + payload.length + about.length, 0))
+    const { failures, ...published } = tell(app, events, results)
+    hasFailed = failures > 0
+    return published
+  })
+  if (count === null) return { more: true, retryMs: lockRetryMs }
+  return { more: hasFailed || count === batchRows, retryMs: hasFailed ? failureRetryMs : 0 }
+}
+
+/** Counts and logs what became of the events. */
+function tell(app: DataService, events: WaitingEvent[], results: Result[]): Published & { failures: number } {
+  const published: string[] = []
+  const refused: Published['refused'] = []
+  let lastSeq = 0
+  let failure: { failed: unknown } | undefined
+  for (const [n, event] of events.entries()) {
+    const result = results[n]
+    if (!result) throw new Error('an event without a result')
+    if ('published' in result) {
+      published.push(event.seq)
+      lastSeq = Math.max(lastSeq, result.published)
+    } else if ('refused' in result) {
+      const { seq, id, subject, payload } = event
+      const line = { seq, id, subject, bytes: Buffer.byteLength(payload), refused: result.refused }
+      app.log.error(line, 'an event cannot be published and was set aside')
+      refused.push({ seq: event.seq, why: result.refused })
+    } else failure ??= result
+  }
+  const waiting = events.length - published.length
+  const failures = waiting - refused.length
+  countOf(app).inc({ outcome: 'published' }, published.length)
+  countOf(app).inc({ outcome: 'refused' }, refused.length)
+  countOf(app).inc({ outcome: 'failed' }, failures)
+  if (failure) app.log.warn({ err: failure.failed, waiting }, 'relay')
+  return { published, refused, lastSeq, failures }
+}
+
+const countOf = ({ probes }: DataService) =>
+  counts(probes.metrics, {
+    name: 'svc_outbox_events_total',
+    help: 'Publishes of committed events: published, failed (tried again), or refused by the client for good and set aside.',
+    labelNames: ['outcome'],
+    from: [['published'], ['failed'], ['refused']],
+  })
+
+async function publish(app: DataService, event: WaitingEvent): Promise<Result> {
+  if (!app.tracer) return put(app, event, event.headers)
+  const headers = JSON.parse(event.headers) as EventHeaders
+  const span = app.tracer.begin(event.subject, { kind: 'producer', parent: headers.trace ?? '' })
+  const result = await put(app, event, span ? JSON.stringify({ ...headers, trace: span.traceparent }) : event.headers)
+  span?.end('published' in result ? undefined : 'not published')
+  return result
+}
+
+async function put(
+  { eventBus: { request } }: DataService,
+  { id, subject, payload }: WaitingEvent,
+  eventHeaders: string,
+): Promise<Result> {
+  const carrier = headers()
+  carrier.set('Nats-Msg-Id', id)
+  carrier.set('Nats-Expected-Stream', streamName)
+  carrier.set(eventHeader, eventHeaders)
+  try {
+    const { data } = await request(subject, Buffer.from(payload), carrier, ackTimeoutMs)
+    const { seq, error } = PublishAck.parse(JSON.parse(Buffer.from(data).toString()))
+    return seq === undefined ? { failed: new Error(error?.description ?? 'refused') } : { published: seq }
+  } catch (err) {
+    const code = err instanceof NatsError ? err.code : ''
+    const never = code === ErrorCode.MaxPayloadExceeded || code === ErrorCode.BadSubject || code === ErrorCode.BadHeader
+    return never ? { refused: code } : { failed: err }
+  }
+}
+
+/** What JetStream says of a publish: where in the stream it is, or why it is not. */
+const PublishAck = z.object({
+  seq: z.number().optional(),
+  error: z.object({ description: z.string().optional() }).optional(),
+})

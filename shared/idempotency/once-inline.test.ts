@@ -1,0 +1,179 @@
+import { afterAll, beforeAll, beforeEach, expect, test } from 'vitest'
+import { z } from 'zod'
+import { createTestDatabase, type TestDatabase } from '@app/test/database.ts'
+import { type Caller, rpc } from '../api/contract.ts'
+import { type Once, once, storedAnswer } from './idempotency.ts'
+import { type InlineSteps, onceInline } from './once-inline.ts'
+import { Problem } from '../api/problem.ts'
+
+const contract = rpc({
+  subject: 'rpc.messaging.make',
+  summary: 'Make one',
+  http: { method: 'POST', path: '/make', status: 201, tag: 'Test' },
+  answer: z.object({ made: z.string() }),
+})
+
+let database: TestDatabase
+let app: Once
+beforeAll(async () => {
+  database = await createTestDatabase('messaging')
+  const relay = { wake: () => {}, stop: () => Promise.resolve() }
+  app = { sql: database.sql, relay, sealKeys: { current: 'k', byId: new Map() } } as unknown as Once
+  await database.sql`create table made (id text primary key, state text not null)`
+})
+afterAll(() => database.drop())
+
+let key = 0
+beforeEach(() => void key++)
+
+const caller = (fingerprint = 'same', withKey = true): Caller => ({
+  organizationId: 'org',
+  keyId: '',
+  requestId: 'req',
+  deadline: Infinity,
+  traceparent: '',
+  idempotency: withKey ? { key: `k${key}`, fingerprint } : undefined,
+})
+
+interface Begun {
+  isRetry: boolean
+}
+
+/** An operation on one row a test: `call` is what its platform does. */
+function run(
+  call: (begun: Begun) => Promise<string>,
+  asking = caller(),
+  more: Partial<InlineSteps<Begun, string, { made: string }>> = {},
+) {
+  const id = `row${key}`
+  return onceInline(app, contract, asking, {
+    begin: async (tx, isRetry) => {
+      await tx`insert into made values (${id}, 'begun') on conflict (id) do update set state = 'begun again'`
+      return { isRetry }
+    },
+    call,
+    finish: async (tx, _begun, made) => {
+      await tx`update made set state = ${made} where id = ${id}`
+      return { made }
+    },
+    undo: (tx) => tx`delete from made where id = ${id}`,
+    release: (tx) => tx`update made set state = 'released' where id = ${id}`,
+    ...more,
+  })
+}
+const state = async () =>
+  (await database.sql<{ state: string }[]>`select state from made where id = ${`row${key}`}`)[0]?.state
+const keyRow = async () =>
+  (await database.sql`select status, held_until from idempotency.keys where key = ${`k${key}`}`)[0]
+const lapse = () =>
+  database.sql`update idempotency.keys set held_until = now() - interval '1 s' where key = ${`k${key}`}`
+const bodyOf = ({ body }: { body: Uint8Array }) => Buffer.from(body).toString()
+
+test('the call runs outside any transaction, between two that each are whole', async () => {
+  const answer = await run(async ({ isRetry }) => {
+    expect(isRetry).toBe(false)
+    expect(await state()).toBe('begun')
+    expect(await keyRow()).toMatchObject({ status: 0, heldUntil: expect.any(Date) })
+    return 'first'
+  })
+  expect(answer).toMatchObject({ status: 201, replayed: false })
+  expect(await state()).toBe('first')
+  expect(await keyRow()).toMatchObject({ status: 201, heldUntil: null })
+})
+
+test('the same request again is answered with the same bytes, another one refused, one that runs in progress', async () => {
+  const first = await run(async () => {
+    await expect(run(() => Promise.resolve('double'))).rejects.toMatchObject({ failure: 'idempotency_in_progress' })
+    return 'once'
+  })
+  const again = await run(() => Promise.reject(new Error('called twice')))
+  expect(again).toMatchObject({ status: 201, replayed: true })
+  expect(bodyOf(again)).toBe(bodyOf(first))
+  await expect(run(() => Promise.resolve('x'), caller('other'))).rejects.toMatchObject({
+    failure: 'idempotency_key_reuse',
+  })
+})
+
+test('a refusal takes back what was begun, and the key is as if it had never been used', async () => {
+  await expect(run(() => Promise.reject(new Problem('upstream_refused')))).rejects.toMatchObject({ status: 422 })
+  expect([await state(), await keyRow()]).toEqual([undefined, undefined])
+  const later = await run(({ isRetry }) => Promise.resolve(String(isRetry)), caller('other'))
+  expect(bodyOf(later)).toContain('false')
+})
+
+test('after a failure that nobody knows the end of, the same request may try again at once, and is told so', async () => {
+  await expect(run(() => Promise.reject(new Problem('upstream_unavailable')))).rejects.toMatchObject({ status: 502 })
+  expect(await state()).toBe('released')
+  await expect(run(() => Promise.resolve('x'), caller('other'))).rejects.toMatchObject({
+    failure: 'idempotency_key_reuse',
+  })
+  expect(await storedAnswer(app.sql, app.sealKeys, caller())).toBeNull()
+  const retry = await run(({ isRetry }) => Promise.resolve(String(isRetry)))
+  expect(bodyOf(retry)).toContain('true')
+})
+
+test('a try whose process died is taken over when its lease has lapsed, and cannot answer any more', async () => {
+  const { promise, resolve } = Promise.withResolvers<string>()
+  const begun = Promise.withResolvers<void>()
+  const died = run(() => {
+    begun.resolve()
+    return promise
+  })
+  await begun.promise
+  await lapse()
+  const retry = await run(({ isRetry }) => Promise.resolve(`retry ${isRetry}`))
+  resolve('late')
+  await expect(died).rejects.toMatchObject({ failure: 'idempotency_in_progress' })
+  expect(await state()).toBe('retry true')
+  expect(bodyOf(await run(() => Promise.resolve('x')))).toBe(bodyOf(retry))
+})
+
+test('of two that find a lapsed try, one takes it over', async () => {
+  await run(() => Promise.reject(new Error('reset'))).catch(() => {})
+  let calls = 0
+  let finish = () => {}
+  const finished = new Promise<void>((resolve) => {
+    finish = resolve
+  })
+  const slow = async () => {
+    calls++
+    await finished
+    return 'made'
+  }
+  const both = [run(slow), run(slow)]
+  // One is refused while the other runs.
+  await expect(
+    Promise.any(
+      both.map((one) =>
+        one.then(
+          () => Promise.reject(new Error('answered')),
+          () => 'refused',
+        ),
+      ),
+    ),
+  ).resolves.toBe('refused')
+  finish()
+  const outcomes = await Promise.allSettled(both)
+  expect(outcomes.map(({ status }) => status).toSorted()).toEqual(['fulfilled', 'rejected'])
+  expect(calls).toBe(1)
+})
+
+test('what fails before the call leaves nothing; without a key nothing is remembered', async () => {
+  const begin = () => Promise.reject(new Problem('name_taken'))
+  await expect(run(() => Promise.resolve('x'), caller(), { begin })).rejects.toMatchObject({ failure: 'name_taken' })
+  expect(await keyRow()).toBeUndefined()
+  await run(() => Promise.resolve('one'), caller('same', false))
+  await run(() => Promise.resolve('two'), caller('same', false))
+  expect([await state(), await keyRow()]).toEqual(['two', undefined])
+})
+
+test('a key past its 24 hours is new, for this kind of operation and the other', async () => {
+  const age = () =>
+    database.sql`update idempotency.keys set created_at = now() - interval '25 h' where key = ${`k${key}`}`
+  await run(() => Promise.reject(new Error('reset'))).catch(() => {})
+  await age()
+  expect(bodyOf(await run(({ isRetry }) => Promise.resolve(String(isRetry)), caller('other')))).toContain('false')
+  await age()
+  const other = await once(app, contract, caller('third'), () => Promise.resolve({ made: 'by once' }))
+  expect(bodyOf(other)).toContain('by once')
+})

@@ -1,0 +1,127 @@
+import type { Answer, Caller, Rpc, WholeAnswer } from '../api/contract.ts'
+import type { TransactionSql } from '../database/database.ts'
+import { envelopeOf } from '../api/envelope.ts'
+import { type Once, storedAnswer } from './idempotency.ts'
+import { Problem } from '../api/problem.ts'
+
+/**
+ * An operation with a call to the platform in its middle:
+ *
+ *   begin (transaction 1, with the key as running) ──▶ call ──▶ finish (transaction 2, with the answer)
+ *                                                       ├─ refused: a Problem under 500 ──▶ undo, and the key is forgotten
+ *                                                       └─ anything else: nobody knows ──▶ release, and the key may be tried again
+ *
+ * A process that dies in between leaves key and row with a lease; when that has lapsed, the same request takes them over.
+ */
+export interface InlineSteps<Begun, Result, A> {
+  /** Writes what must be known before the call. `isRetry`: an earlier try of the same key was begun, and its outcome is not known. */
+  begin: (tx: TransactionSql, isRetry: boolean) => Promise<Begun>
+  /** Runs outside any transaction, at most until the caller's deadline; of a retry it asks first what became of the earlier try. */
+  call: (begun: Begun) => Promise<Result>
+  finish: (tx: TransactionSql, begun: Begun, result: Result) => Promise<A>
+  /** Nothing was done: takes back what `begin` wrote. */
+  undo?: (tx: TransactionSql, begun: Begun) => Promise<unknown>
+  /** What was done is not known: gives up a lease that `begin` wrote. */
+  release?: (tx: TransactionSql, begun: Begun) => Promise<unknown>
+}
+
+/** Longer than any caller waits (25 s), so that an operation that is still at it is not taken over. */
+export const inlineLeaseMs = 35_000
+
+/**
+ * Runs the operation once per idempotency key. The same request again is answered with the first one's bytes; while it
+ * runs, `idempotency_in_progress`; only what succeeded is remembered.
+ */
+export async function onceInline<C extends Rpc, Begun, Result>(
+  app: Once,
+  contract: C,
+  caller: Caller,
+  steps: InlineSteps<Begun, Result, Answer<C>>,
+): Promise<WholeAnswer> {
+  const opened = await app.sql.begin(async (tx) => {
+    const held = await holdKey(tx, caller)
+    return held && { held, begun: await steps.begin(tx, held.isRetry) }
+  })
+  if (!opened) {
+    const replay = await storedAnswer(app.sql, app.sealKeys, caller)
+    // Without one, the row that stood in the way is gone, or its lease has lapsed meanwhile.
+    return replay ?? onceInline(app, contract, caller, steps)
+  }
+  const { held, begun } = opened
+  let result: Result
+  try {
+    result = await steps.call(begun)
+  } catch (err) {
+    await leave(app, caller, held, steps, begun, err)
+    throw err
+  }
+  const status = contract.http?.status ?? 200
+  const body = await app.sql.begin(async (tx) => {
+    const answer = envelopeOf(contract, (await steps.finish(tx, begun, result)) as object, caller.requestId)
+    await keepAnswer(tx, caller, held, status, answer)
+    return answer
+  })
+  app.relay.wake()
+  return { whole: true, status, body, replayed: false }
+}
+
+interface Held {
+  /** When the key's lease ends, as Postgres writes it: whoever took it over wrote another one. Null without a key. */
+  lease: string | null
+  isRetry: boolean
+}
+
+/** Inserts the key as running, or takes over one that is past its 24 hours or whose try has lapsed; null when it is another's. */
+async function holdKey(tx: TransactionSql, { organizationId, idempotency }: Caller): Promise<Held | null> {
+  if (!idempotency) return { lease: null, isRetry: false }
+  const [row] = await tx<{ lease: string; isRetry: boolean }[]>`
+    insert into idempotency.keys as k (organization_id, key, fingerprint, status, answer, held_until)
+    values (${organizationId}, ${idempotency.key}, ${idempotency.fingerprint}, 0, '',
+      clock_timestamp() + ${inlineLeaseMs} * interval '1 ms')
+    on conflict (organization_id, key) do update set
+      fingerprint = excluded.fingerprint, status = 0, answer = '', sealed = false, held_until = excluded.held_until,
+      created_at = case when k.created_at < now() - interval '24 hours' then now() else k.created_at end
+      where k.created_at < now() - interval '24 hours'
+        or k.status = 0 and k.held_until <= now() and k.fingerprint = excluded.fingerprint
+    returning held_until::text as lease, created_at < now() as is_retry
+  `
+  return row ?? null
+}
+
+async function keepAnswer(
+  tx: TransactionSql,
+  { organizationId, idempotency }: Caller,
+  { lease }: Held,
+  status: number,
+  answer: Uint8Array,
+) {
+  if (!idempotency) return
+  const { count } = await tx`
+    update idempotency.keys set status = ${status}, answer = ${answer}, held_until = null
+    where organization_id = ${organizationId} and key = ${idempotency.key} and status = 0
+      and held_until = ${lease}::text::timestamptz
+  `
+  // Another one took the lapsed lease over: what it finds decides.
+  if (count === 0) throw new Problem('idempotency_in_progress')
+}
+
+/** After a call that failed. What cannot be written now lapses by itself. */
+async function leave<Begun, Result, A>(
+  app: Once,
+  { organizationId, idempotency }: Caller,
+  { lease }: Held,
+  steps: InlineSteps<Begun, Result, A>,
+  begun: Begun,
+  err: unknown,
+) {
+  const isRefusal = err instanceof Problem && err.status < 500
+  const key = idempotency?.key ?? ''
+  await app.sql
+    .begin(async (tx) => {
+      await (isRefusal ? steps.undo : steps.release)?.(tx, begun)
+      const mine = tx`organization_id = ${organizationId} and key = ${key} and status = 0 and held_until = ${lease}::text::timestamptz`
+      if (isRefusal) await tx`delete from idempotency.keys where ${mine}`
+      else await tx`update idempotency.keys set held_until = now() where ${mine}`
+    })
+    .catch(() => {})
+}

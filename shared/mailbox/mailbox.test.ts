@@ -1,0 +1,268 @@
+import { setTimeout as sleep } from 'node:timers/promises'
+import { testService, type TestService } from '@app/test/service.ts'
+import { afterAll, beforeAll, beforeEach, expect, test, vi } from 'vitest'
+import type { TransactionSql } from '../database/database.ts'
+import { type Mailbox, startMailbox, type TurningOptions, type Want } from './mailbox.ts'
+
+let app: TestService
+const mailboxes: Mailbox[] = []
+
+beforeAll(async () => {
+  app = await testService('messaging')
+  await app.sql`create table trial_lanes (like send_lanes including all)`
+  await app.sql`create table trial_items (seq bigint generated always as identity, lane text, begun boolean default false)`
+  await app.sql`create table trial_pace (like pace including all)`
+})
+beforeEach(async () => {
+  await app.sql`delete from trial_items`
+  await app.sql`delete from trial_lanes`
+  await app.sql`delete from trial_pace`
+})
+afterAll(() => app.close())
+
+interface Item {
+  laneId: string
+  seq: string
+  begun: boolean
+}
+
+async function add(lane: string, group: string, count: number) {
+  await app.sql.begin(async (tx) => {
+    await tx`insert into trial_items (lane) select ${lane} from generate_series(1, ${count}::int)`
+    await tx`
+      insert into trial_lanes as l (id, grp, due_at, arrivals) values (${lane}, ${group}, now(), 1)
+      on conflict (id) do update set due_at = coalesce(l.due_at, now()), arrivals = l.arrivals + 1
+    `
+  })
+  for (const mailbox of mailboxes) mailbox.wake()
+}
+
+/** Takes the first items of each lane that are not in work here. */
+async function take(tx: TransactionSql, wants: Want[]): Promise<Item[]> {
+  const taken: Item[] = []
+  for (const { lane, free } of wants) {
+    const rows = await tx<Item[]>`
+      with t as (select seq, begun from trial_items where lane = ${lane.id} and not begun order by seq limit ${free} for update)
+      update trial_items i set begun = true from t where i.seq = t.seq returning i.lane as lane_id, i.seq, t.begun
+    `
+    taken.push(...rows.toSorted((a, b) => Number(a.seq) - Number(b.seq)))
+  }
+  return taken
+}
+
+function start(work: (item: Item) => Promise<void>, options: Partial<TurningOptions<Item, true>> = {}) {
+  const mailbox = startMailbox<Item, true>(app, {
+    lanes: 'trial_lanes',
+    slots: 50,
+    capacity: () => 1,
+    refill: true,
+    next: take,
+    work: async (item) => {
+      await work(item)
+      return true
+    },
+    settle: async (tx, done) => {
+      const [worked, late] = [done.filter(({ outcome }) => outcome), done.filter(({ outcome }) => !outcome)]
+      await tx`delete from trial_items where seq = any(${worked.map(({ item }) => item.seq)}::bigint[])`
+      await tx`update trial_items set begun = false where seq = any(${late.map(({ item }) => item.seq)}::bigint[])`
+      return []
+    },
+    ...options,
+  })
+  mailboxes.push(mailbox)
+}
+
+async function untilEmpty(timeout = 15_000) {
+  await vi.waitFor(async () => expect(await app.sql`select 1 from trial_items`).toHaveLength(0), {
+    timeout,
+    interval: 25,
+  })
+}
+
+async function stopAll() {
+  await Promise.all(mailboxes.splice(0).map((mailbox) => mailbox.stop()))
+}
+
+test.each([true, false])('three holders work each lane in order and one at a time (refill %s)', async (refill) => {
+  const seen = new Map<string, number[]>()
+  let inWork = 0
+  const busy = new Map<string, number>()
+  const work = async ({ laneId, seq }: Item) => {
+    busy.set(laneId, (busy.get(laneId) ?? 0) + 1)
+    inWork = Math.max(inWork, busy.get(laneId) ?? 0)
+    await sleep(Math.random() * 3)
+    seen.set(laneId, [...(seen.get(laneId) ?? []), Number(seq)])
+    busy.set(laneId, (busy.get(laneId) ?? 0) - 1)
+  }
+  // Without refill a lane that has more says so at its release.
+  const settle: TurningOptions<Item, true>['settle'] = async (tx, done) => {
+    await tx`delete from trial_items where seq = any(${done.map(({ item }) => item.seq)}::bigint[])`
+    return done.map(({ item }) => ({ laneId: item.laneId, waitMs: refill ? null : 0 }))
+  }
+  for (let n = 0; n < 3; n++) start(work, { refill, settle })
+  await Promise.all(Array.from({ length: 30 }, (_, n) => add(`lane${n}`, `group${n % 4}`, 5)))
+  await Promise.all(Array.from({ length: 30 }, (_, n) => add(`lane${n}`, `group${n % 4}`, 5)))
+  await untilEmpty()
+  await stopAll()
+  expect(inWork).toBe(1)
+  expect([...seen.values()].every((seqs) => seqs.length === 10)).toBe(true)
+  for (const seqs of seen.values()) expect(seqs).toEqual(seqs.toSorted((a, b) => a - b))
+  const held = await app.sql`select id from trial_lanes where held_until > now()`
+  expect(held).toHaveLength(0)
+})
+
+test('a lane takes as many items at once as its capacity, over all holders', async () => {
+  let inWork = 0
+  let most = 0
+  const work = async () => {
+    most = Math.max(most, ++inWork)
+    await sleep(5)
+    inWork--
+  }
+  for (let n = 0; n < 2; n++) start(work, { capacity: () => 3 })
+  await add('wide', 'group', 60)
+  await untilEmpty()
+  await stopAll()
+  expect(most).toBe(3)
+})
+
+test('what arrives while its lane is given back is not left asleep', async () => {
+  start(() => Promise.resolve())
+  for (let n = 0; n < 100; n++) await add('busy', 'group', 1)
+  await untilEmpty(3_000)
+  await stopAll()
+})
+
+test('the lane of a holder that died is taken over when its lease is over', async () => {
+  let died = false
+  const seen: string[] = []
+  const work = async ({ seq }: Item) => {
+    if (!died) {
+      died = true
+      throw new Error('dies')
+    }
+    seen.push(seq)
+  }
+  // Begun items of a dead holder are taken again here; what to do with them is each mailbox's own decision.
+  const next = async (tx: TransactionSql, wants: Want[]) => {
+    await tx`update trial_items set begun = false where lane = any(${wants.map(({ lane }) => lane.id)}::text[])`
+    return take(tx, wants)
+  }
+  start(work, { leaseMs: 300, next })
+  await add('orphan', 'group', 2)
+  await untilEmpty()
+  await stopAll()
+  expect(seen).toHaveLength(2)
+})
+
+test('failures that a directive tells of stand in the row of a lane that stays held, and its lease stays as it is', async () => {
+  const hanging = Promise.withResolvers<void>()
+  let begun = 0
+  let failures = 0
+  const settle: TurningOptions<Item, true>['settle'] = async (tx, done) => {
+    await tx`delete from trial_items where seq = any(${done.map(({ item }) => item.seq)}::bigint[])`
+    return done.map(({ item }) => ({ laneId: item.laneId, failures: ++failures }))
+  }
+  start(() => (++begun === 1 ? hanging.promise : Promise.resolve()), { capacity: () => 2, settle })
+  await add('failing', 'group', 3)
+  const read = () => app.sql`select failures, held_until > now() as is_held from trial_lanes`
+  await vi.waitFor(async () => expect(await read()).toEqual([{ failures: 2, isHeld: true }]), { timeout: 5_000 })
+  hanging.resolve()
+  await untilEmpty()
+  await vi.waitFor(async () => expect(await read()).toEqual([{ failures: 3, isHeld: false }]), { timeout: 5_000 })
+  await stopAll()
+})
+
+test('a lane that works longer than its lease keeps it', async () => {
+  let begun = 0
+  const work = async () => {
+    begun++
+    await sleep(900)
+  }
+  for (let n = 0; n < 2; n++) start(work, { leaseMs: 300 })
+  await add('long', 'group', 1)
+  await untilEmpty()
+  await stopAll()
+  expect(begun).toBe(1)
+})
+
+test('a group is claimed at its pace, and another group does not wait for it', async () => {
+  await app.sql`insert into trial_pace (grp, interval_ms) values ('slow', 100), ('quick', 1)`
+  const times: Record<string, number[]> = { slow: [], quick: [] }
+  const startedAt = performance.now()
+  const work = async ({ laneId }: Item) => void times[laneId.split(' ')[0] ?? '']?.push(performance.now() - startedAt)
+  for (let n = 0; n < 2; n++) start(work, { pace: { table: 'trial_pace', burstMs: 300 } })
+  await Promise.all(
+    Array.from({ length: 12 }, (_, n) => Promise.all([add(`slow ${n}`, 'slow', 1), add(`quick ${n}`, 'quick', 1)])),
+  )
+  await untilEmpty()
+  await stopAll()
+  // Three at once, then one every 100 ms: the twelfth after 900 ms.
+  const last = Math.max(...(times['slow'] ?? []))
+  expect(last).toBeGreaterThan(850)
+  expect(Math.max(...(times['quick'] ?? []))).toBeLessThan(last)
+})
+
+test('lanes with failures hold no more than their share of the slots', async () => {
+  let failing = 0
+  let most = 0
+  const seen: string[] = []
+  const work = async ({ laneId }: Item) => {
+    seen.push(laneId)
+    if (!laneId.startsWith('bad')) return
+    most = Math.max(most, ++failing)
+    await sleep(100)
+    failing--
+  }
+  for (let n = 0; n < 20; n++) await add(`bad${n}`, 'group', 1)
+  await app.sql`update trial_lanes set failures = 1`
+  for (let n = 0; n < 20; n++) await add(`good${n}`, 'group', 1)
+  start(work, { slots: 10, failingShare: 0.2, perGroup: 100 })
+  await vi.waitFor(() => expect(seen.filter((lane) => lane.startsWith('good'))).toHaveLength(20), { timeout: 15_000 })
+  await untilEmpty()
+  await stopAll()
+  expect(most).toBe(2)
+})
+
+test('a claim takes no more than its share, also with the plan of a table that was almost empty', async () => {
+  await app.sql`vacuum full trial_lanes`
+  await add('lane', 'group', 1)
+  await app.sql`vacuum analyze trial_lanes`
+  for (let n = 0; n < 39; n++) await add(`lane${n}`, 'group', 1)
+  let inWork = 0
+  let most = 0
+  const work = async () => {
+    most = Math.max(most, ++inWork)
+    await sleep(20)
+    inWork--
+  }
+  start(work, { slots: 4, perGroup: 100 })
+  await untilEmpty()
+  await stopAll()
+  expect(most).toBe(4)
+})
+
+test('slots bound what is in work, also when lanes take more', async () => {
+  let inWork = 0
+  let most = 0
+  const work = async () => {
+    most = Math.max(most, ++inWork)
+    await sleep(3)
+    inWork--
+  }
+  start(work, { slots: 12, capacity: () => 10 })
+  await Promise.all(Array.from({ length: 8 }, (_, n) => add(`bounded ${n}`, `group ${n}`, 25)))
+  await untilEmpty()
+  await stopAll()
+  expect(most).toBeLessThanOrEqual(16)
+})
+
+test('groups whose lanes are all held do not stand before a due one', async () => {
+  for (let n = 0; n < 150; n++) await add(`held ${n}`, `a ${n}`, 1)
+  await app.sql`update trial_lanes set held_until = now() + interval '1 hour'`
+  const seen: string[] = []
+  start(async ({ laneId }) => void seen.push(laneId))
+  await add('free', 'z', 1)
+  await vi.waitFor(() => expect(seen).toEqual(['free']), { timeout: 1_000, interval: 5 })
+  await stopAll()
+})

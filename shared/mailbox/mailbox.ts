@@ -1,0 +1,195 @@
+import type { Sql, TransactionSql } from '../database/database.ts'
+import type { Lane, Release } from './lanes.ts'
+import { startLoop } from '../work/loop.ts'
+import { begin, type Box, freeSlots, hold } from './box.ts'
+import { claim } from './claim.ts'
+import { settle } from './settle.ts'
+import { watchMailbox } from '../metrics/mailbox-readings.ts'
+import type { Pace } from './pace.ts'
+import type { DataService } from '../service/service.ts'
+
+/**
+ * Work that waits in Postgres, in lanes. What is claimed is a lane (a conversation, a number, a subscription), never an
+ * item; its holder alone works on it, so order, caps and waits are the holder's own business, without a count in SQL.
+ *
+ *   asleep (due_at null) ── an item arrives ──▶ due ── claimed ──▶ held ── its items are done ──▶ asleep | due | due later
+ *                                                ▲                  │
+ *                                                └── lease lapsed ──┘   (the holder died: the next one finds what it left)
+ *
+ * What an item needs is written before its work begins (`next`) and what came of it after (`settle`), each in one
+ * transaction for many items. A crash in between is found by the next holder: `next` sees an item that was begun.
+ */
+interface CommonOptions<Item extends { laneId: string }, Outcome> {
+  /** The table of lanes, shaped as lanes.ts says. */
+  lanes: string
+  /** How long a lane is held without a renewal; work never starts later than half of it. */
+  leaseMs?: number
+  /** Items in work at a time, in this process. */
+  slots: number
+  /** How long claims, and settlements, gather under load: the longer, the fewer and the later. */
+  spacingMs?: number
+  /** Lanes that one group may get in one claim; groups take turns. */
+  perGroup?: number
+  /** Charges each claimed lane to its group's pace. */
+  pace?: Pace
+  /** Share of the slots that lanes with failures may hold, from 0 to 1. */
+  failingShare?: number
+  /** Items that a lane may have in work at a time. */
+  capacity: (lane: Lane) => number
+  /** Picks at most `free` items of each lane and records that their work begins. */
+  next: (tx: TransactionSql, wants: Want[]) => Promise<Item[]>
+  /** The work; null: it was not begun after all. Must not throw: what it throws is handled as if the process had died. */
+  work: (item: Item, lane: Lane) => Promise<Outcome | null>
+  /** Runs after each commit of `settle`: wake the relay. */
+  settled?: () => void
+  /** Gives back what a claim began whose commit was not answered, before anybody finds it begun: nothing of it is worked on. */
+  letGo?: (claimed: Claimed<Item>, heldSince: number) => Promise<void>
+  /** Wakes lanes that sleep beside an open item; expected to find none. Runs once a minute. */
+  rescue?: (sql: Sql) => Promise<number>
+}
+
+/** How outcomes are recorded, in a transaction with whatever the lanes do next. */
+interface TurnOptions<Item extends { laneId: string }, Outcome> {
+  /** Whether a lane that is held takes its next items at once, or is released after each item and claimed again. */
+  refill: boolean
+  /** When the next item of a lane is due that has none due now: asked for lanes that are given back without a `waitMs`. An arrival is earlier. */
+  nextDue?: (tx: TransactionSql, laneIds: string[]) => Promise<Array<{ laneId: string; waitMs: number }>>
+  /** Records outcomes, and says what the lanes do next. An `outcome` of null: the work was not begun (or it was too late in the lease). */
+  settle: (tx: TransactionSql, done: Done<Item, Outcome>[]) => Promise<Directive[]>
+}
+
+/** For lanes with one item at a time that are given back after each: outcomes and lanes in a statement of the owner's own. */
+interface FinishOptions<Item extends { laneId: string }, Outcome> {
+  /** Records outcomes, and gives back their lanes and those that were found `empty`; answers whether one is due at once. */
+  finish: (ended: { done: Done<Item, Outcome>[]; empty: Lane[] }) => Promise<{ isDue: boolean }>
+}
+
+export type MailboxOptions<Item extends { laneId: string }, Outcome> = CommonOptions<Item, Outcome> &
+  (TurnOptions<Item, Outcome> | FinishOptions<Item, Outcome>)
+
+/** A mailbox that records in turns. */
+export type TurningOptions<Item extends { laneId: string }, Outcome> = CommonOptions<Item, Outcome> &
+  TurnOptions<Item, Outcome>
+
+/** A lane that may take items. Its `failures` and `pacedMs` are what directives of this hold said last. */
+export interface Want {
+  lane: Lane
+  free: number
+  /** Claimed just now: an item found begun was begun by a holder that died. Else it may be in our own work. */
+  fresh: boolean
+}
+
+export interface Done<Item, Outcome> {
+  item: Item
+  /** As in `Want`. */
+  lane: Lane
+  outcome: Outcome | null
+}
+
+/**
+ * What a lane does when its items in work are done. Without one, or with a `waitMs` of null, it takes the next item (with
+ * `refill`) or sleeps until an arrival. What a directive leaves out stays as an earlier one of the same hold said. `failures`
+ * stand in the lane's row from then on, the rest when it is given back.
+ */
+export interface Directive extends Partial<Omit<Release, 'lane'>> {
+  laneId: string
+}
+
+/** Lanes that a claim holds, with the items that begin. */
+export interface Claimed<Item> {
+  lanes: Lane[]
+  items: Item[]
+}
+
+export interface Mailbox<Item = never> {
+  /** Looks for due lanes now; call it after every commit that made one due. */
+  wake: () => void
+  /** Takes free slots, at most `most`, for items that are claimed and begun by the statement that adds them; answers how many. */
+  reserve: (most: number) => number
+  /** Works on what such a statement has begun, and gives its slots back: call it whatever came of the statement. */
+  adopt: (reserved: number, begun: Begun<Item>[]) => void
+  /** Items in work. */
+  busy: () => number
+  /** Claims no more, waits for what is in work, and records it. */
+  stop: () => Promise<void>
+}
+
+/** An item and its lane, claimed and begun by the statement that added the item. */
+export interface Begun<Item> {
+  item: Item
+  lane: Lane
+  /** Monotonic time from before that statement: the lease is not older. */
+  heldSince: number
+}
+
+/** Held lanes are looked at that often: for leases to renew, and for what came in unheard. */
+const lookMs = 1_000
+
+export function startMailbox<Item extends { laneId: string }, Outcome>(
+  app: Pick<DataService, 'sql' | 'log' | 'probes'>,
+  options: MailboxOptions<Item, Outcome>,
+): Mailbox<Item> {
+  const { leaseMs = 30_000, spacingMs = 5 } = options
+  const refill = 'refill' in options && options.refill
+  const box: Box<Item, Outcome> = {
+    app,
+    options,
+    leaseMs,
+    active: new Map(),
+    done: [],
+    emptied: [],
+    busy: 0,
+    stopped: false,
+    full: false,
+    arrived: false,
+    afterGroup: '',
+    claiming: startLoop(app.log, `${options.lanes} claim`, () => claim(box), { spacingMs }),
+    settling: startLoop(app.log, `${options.lanes} settle`, () => settle(box), { spacingMs }),
+    watch: watchMailbox(app, options.lanes, () => ({ items: box.busy, lanes: box.active.size })),
+  }
+  const wakeSettling = () => {
+    box.arrived = refill
+    if (box.active.size > 0) box.settling.wake()
+  }
+  const renewal = setInterval(wakeSettling, Math.min(lookMs, leaseMs / 6))
+  const rescue = setInterval(() => void rescueLanes(box), 60_000)
+  box.claiming.wake()
+  return {
+    wake() {
+      box.claiming.wake()
+      if (refill) wakeSettling()
+    },
+    busy: () => box.busy,
+    reserve(most) {
+      const reserved = Math.min(most, freeSlots(box))
+      box.busy += reserved
+      return reserved
+    },
+    adopt(reserved, begun) {
+      box.busy -= reserved
+      for (const { lane, heldSince } of begun) hold(box, lane, heldSince)
+      begin(
+        box,
+        begun.map(({ item }) => item),
+      )
+    },
+    async stop() {
+      box.stopped = true
+      clearInterval(rescue)
+      await box.claiming.stop()
+      while (box.busy > 0 || box.emptied.length > 0) await new Promise((resolve) => setTimeout(resolve, 10))
+      clearInterval(renewal)
+      await box.settling.stop()
+    },
+  }
+}
+
+async function rescueLanes<Item extends { laneId: string }, Outcome>({ app, options, watch }: Box<Item, Outcome>) {
+  try {
+    const count = (await options.rescue?.(app.sql)) ?? 0
+    watch.rescued(count)
+    if (count > 0) app.log.error({ count, lanes: options.lanes }, 'lanes slept beside open items')
+  } catch (err) {
+    app.log.warn({ err, lanes: options.lanes }, 'rescue')
+  }
+}

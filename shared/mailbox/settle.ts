@@ -1,0 +1,109 @@
+import { isDatabaseAway } from '../database/database.ts'
+import { renewLanes } from './lanes.ts'
+import { begin, type Box, drop, settleLimit } from './box.ts'
+import { type Active, type Finished, type Recorded, recordTurn } from './turn.ts'
+
+/** Records what is done, in one transaction with the release or refill of its lanes, and tops up lanes that have room. */
+export async function settle<Item extends { laneId: string }, Outcome>(box: Box<Item, Outcome>): Promise<number> {
+  await renew(box)
+  const batch = box.done.slice(0, settleLimit)
+  const empty = [...box.emptied]
+  const roomy = box.arrived && !box.stopped ? [...box.active.values()].filter((owner) => hasRoom(box, owner)) : []
+  box.arrived = false
+  if (batch.length === 0 && empty.length === 0 && roomy.length === 0) return Infinity
+  try {
+    await settleBatch(box, batch, empty, roomy)
+  } catch (err) {
+    if (batch.length === 0 || isDatabaseAway(err)) throw err
+    for (const one of batch) await settleAlone(box, one)
+    return 0
+  }
+  // What was done meanwhile has woken this loop again.
+  return box.done.length >= settleLimit ? 0 : Infinity
+}
+
+/** An outcome that cannot be recorded stops no other: its lane is left to its lease, as if this process had died over it. */
+async function settleAlone<Item extends { laneId: string }, Outcome>(
+  box: Box<Item, Outcome>,
+  one: Finished<Item, Outcome>,
+) {
+  try {
+    await settleBatch(box, [one], [], [])
+  } catch (err) {
+    if (isDatabaseAway(err)) throw err
+    const { lane, owner } = one
+    box.app.log.error({ err, lane: lane.id }, 'what came of work cannot be recorded')
+    box.done.shift()
+    box.busy--
+    owner.inWork--
+    drop(box, owner)
+  }
+}
+
+async function settleBatch<Item extends { laneId: string }, Outcome>(
+  box: Box<Item, Outcome>,
+  batch: Finished<Item, Outcome>[],
+  empty: Active[],
+  roomy: Active[],
+) {
+  const recorded = await recordBatch(box, batch, empty, roomy)
+  box.done.splice(0, batch.length)
+  box.emptied.splice(0, empty.length)
+  box.busy -= batch.length
+  box.watch.settled(batch.length)
+  for (const { owner } of batch) owner.inWork--
+  for (const [owner, { waitMs: _, ...lane }] of recorded.releases) Object.assign(owner.lane, lane)
+  for (const [owner, release] of recorded.releases) owner.release = release
+  for (const [owner, arrivals] of recorded.arrivals) owner.lane.arrivals = arrivals
+  for (const owner of recorded.released) drop(box, owner)
+  begin(box, recorded.items)
+  if (batch.length > 0) box.options.settled?.()
+  if (recorded.isDue || box.full) box.claiming.wake()
+}
+
+async function recordBatch<Item extends { laneId: string }, Outcome>(
+  box: Box<Item, Outcome>,
+  batch: Finished<Item, Outcome>[],
+  empty: Active[],
+  roomy: Active[],
+): Promise<Recorded<Item>> {
+  const { options, app } = box
+  if ('finish' in options) {
+    const { isDue } = await options.finish({ done: batch, empty: empty.map(({ lane }) => lane) })
+    return {
+      items: [],
+      released: [...batch.map(({ owner }) => owner), ...empty],
+      releases: new Map(),
+      isDue,
+      arrivals: [],
+    }
+  }
+  const turn = { batch, empty, roomy, options, freeSlots: options.slots - box.busy + batch.length }
+  const mayGoOn = (owner: Active) => !box.stopped && box.active.get(owner.lane.id) === owner
+  return app.sql.begin((tx) => recordTurn(tx, turn, mayGoOn))
+}
+
+const hasRoom = <Item extends { laneId: string }, Outcome>({ options }: Box<Item, Outcome>, owner: Active) =>
+  owner.release.waitMs === null && owner.inWork > 0 && owner.inWork < options.capacity(owner.lane)
+
+/** Lanes with long work keep their lease; those that another holder took meanwhile are given up. */
+async function renew<Item extends { laneId: string }, Outcome>(box: Box<Item, Outcome>) {
+  const { app, options, leaseMs } = box
+  const now = performance.now()
+  const aging = [...box.active.values()].filter(({ heldSince }) => now - heldSince > leaseMs / 3)
+  if (aging.length === 0) return
+  const held = await renewLanes(
+    app.sql,
+    options.lanes,
+    leaseMs,
+    aging.map(({ lane }) => lane),
+  )
+  for (const owner of aging) {
+    const heldUntil = held.get(owner.lane.id)
+    if (heldUntil === undefined) drop(box, owner)
+    else {
+      owner.lane.heldUntil = heldUntil
+      owner.heldSince = now
+    }
+  }
+}

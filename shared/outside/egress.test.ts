@@ -1,0 +1,328 @@
+import { createServer, type Server } from 'node:http'
+import { createServer as createTlsServer } from 'node:https'
+import { type AddressInfo, createServer as createTcpServer } from 'node:net'
+import { readFileSync } from 'node:fs'
+import { request } from 'undici'
+import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest'
+import { createEgress, type Egress } from './egress.ts'
+import { failureOf } from './egress-error.ts'
+import { toProblem } from '../api/problem.ts'
+import type { Resolve } from './resolve.ts'
+
+/** Counts connections on the loopback address, IPv4 and IPv6 on the same port. */
+const servers: Server[] = []
+let connections = 0
+let port = 0
+
+beforeAll(async () => {
+  port = await listen(
+    createServer((_, response) => response.end('inside')),
+    '127.0.0.1',
+    0,
+  )
+  await listen(
+    createServer((_, response) => response.end('inside')),
+    '::1',
+    port,
+  )
+})
+afterAll(() => servers.forEach((server) => server.close()))
+beforeEach(() => {
+  connections = 0
+})
+
+async function listen(server: Server, host: string, wanted: number) {
+  servers.push(server)
+  server.on('connection', () => connections++)
+  await new Promise<void>((resolve) => server.listen(wanted, host, resolve))
+  return (server.address() as AddressInfo).port
+}
+
+const names: Record<string, string[]> = {
+  'public.example.com': ['93.184.216.34'],
+  'private.example.com': ['127.0.0.1'],
+  'private6.example.com': ['::1'],
+  'mapped.example.com': ['::ffff:127.0.0.1'],
+  'mixed.example.com': ['93.184.216.34', '127.0.0.1'],
+  'metadata.example.com': ['169.254.169.254'],
+}
+
+const resolve: Resolve = async (name) =>
+  names[name] ?? Promise.reject(Object.assign(new Error(name), { code: 'ENOTFOUND' }))
+
+const egressOf = (allowCidrs: string, answers = resolve) => createEgress({ allowCidrs, resolve: answers })
+
+/** The failure of a call, or the answer's body. */
+async function callOf({ dispatcher }: Egress, url: string) {
+  try {
+    const { body } = await request(url, { dispatcher, method: 'POST', body: 'x' })
+    return await body.text()
+  } catch (err) {
+    return failureOf(err).failure
+  }
+}
+
+const refusalOf = (egress: Egress, url: string) =>
+  egress.checkUrl(url).then(
+    () => null,
+    (err: unknown) => toProblem(err),
+  )
+
+const hosts = [
+  '127.0.0.1',
+  '2130706433',
+  '0x7f000001',
+  '0x7f.0x0.0x0.0x1',
+  '0177.0.0.1',
+  '017700000001',
+  '127.1',
+  '127.0.1',
+  '127.0.0.1.',
+  '①②⑦.⓪.⓪.①',
+  '１２７.0.0.1',
+  '127。0。0。1',
+  '0',
+  '0.0.0.0',
+  '[::1]',
+  '[0:0:0:0:0:0:0:1]',
+  '[::]',
+  '[::ffff:127.0.0.1]',
+  '[::ffff:7f00:1]',
+  '[0:0:0:0:0:ffff:7f00:0001]',
+  '[::127.0.0.1]',
+  '[64:ff9b::127.0.0.1]',
+  '[64:ff9b:1::7f00:1]',
+  '[2002:7f00:1::]',
+  '[2001:0:7f00:1::]',
+  '[fe80::1]',
+  '[fec0::1]',
+  '[fd00::1]',
+  '[ff02::1]',
+  '10.0.0.1',
+  '100.64.0.1',
+  '169.254.169.254',
+  '172.16.0.1',
+  '192.168.0.1',
+  '192.0.0.8',
+  '198.18.0.1',
+  '224.0.0.1',
+  '240.0.0.1',
+  '255.255.255.255',
+  'localhost',
+  'LOCALHOST.',
+  'a.localhost',
+  'printer.local',
+  'vault.internal',
+  'database',
+  'private.example.com',
+  'private6.example.com',
+  'mapped.example.com',
+  'mixed.example.com',
+  'metadata.example.com',
+]
+
+describe('a host that is not public', () => {
+  const egress = egressOf('')
+  test.each(hosts)('%s is refused when it is given and when it is called', async (host) => {
+    for (const scheme of ['http', 'https']) {
+      const url = `${scheme}://${host}:${port}/hook`
+      expect(await refusalOf(egress, url)).toMatchObject({ failure: 'invalid_field_value', param: 'url' })
+      expect(await callOf(egress, url)).toBe('blocked_address')
+    }
+    expect(connections).toBe(0)
+  })
+
+  test('the refusal names the setting, and the same words for every host', async () => {
+    const refusals = await Promise.all(hosts.map((host) => refusalOf(egress, `https://${host}:${port}/`)))
+    const [message, ...others] = new Set(refusals.map((problem) => problem?.message))
+    expect(message).toContain('EGRESS_ALLOW_CIDRS')
+    expect(others).toEqual([])
+  })
+})
+
+test.each([
+  'ftp://public.example.com/',
+  'file:///etc/passwd',
+  'gopher://public.example.com/',
+  'javascript:alert(1)',
+  'public.example.com',
+  '//public.example.com',
+  'https://user@public.example.com/',
+  'https://user:password@public.example.com/',
+  'https://public.example.com\\@127.0.0.1/',
+  'https://public.example.com/\n',
+  'https://[fe80::1%25eth0]/',
+  'https://public.example.com:99999/',
+  'http://public.example.com/',
+  'http://93.184.216.34/',
+])('%s is refused', async (url) => {
+  expect(await refusalOf(egressOf(''), url)).toMatchObject({ failure: 'invalid_field_value', param: 'url' })
+})
+
+test.each([
+  'https://public.example.com/hook?a=b',
+  'https://public.example.com:8443/',
+  'https://PUBLIC.example.com./',
+  'https://93.184.216.34/',
+  'https://[2606:4700::1111]/',
+  'https://nobody-has-this-yet.example.com/',
+  'https://bücher.example.com/',
+])('%s is accepted', async (url) => {
+  expect(await refusalOf(egressOf(''), url)).toBeNull()
+})
+
+test('a name that the name servers are silent about is accepted after a while', async () => {
+  const egress = egressOf('', () => new Promise(() => {}))
+  expect(await refusalOf(egress, 'https://slow.example.com/')).toBeNull()
+})
+
+test('a name that answers public first and private next is refused at the connection', async () => {
+  const answers = [['93.184.216.34'], ['127.0.0.1']]
+  const egress = egressOf('', async () => answers.shift() ?? ['127.0.0.1'])
+  const url = `https://rebinding.example.com:${port}/`
+  expect(await refusalOf(egress, url)).toBeNull()
+  expect(await callOf(egress, url)).toBe('blocked_address')
+  expect(connections).toBe(0)
+})
+
+test('a connection asks for the name once, and goes to what was checked', async () => {
+  let asked = 0
+  const egress = egressOf('127.0.0.1', async () => [++asked === 1 ? '127.0.0.1' : '127.0.0.2'])
+  expect(await callOf(egress, `http://receiver.example.com:${port}/`)).toBe('inside')
+  expect(asked).toBe(1)
+})
+
+describe('a network that the operator allows', () => {
+  const egress = egressOf('127.0.0.0/8, ::1')
+  test.each(['127.0.0.1', '2130706433', '[::1]', '[::ffff:127.0.0.1]', 'private.example.com', 'private6.example.com'])(
+    '%s is called, with plain http too',
+    async (host) => {
+      const url = `http://${host}:${port}/`
+      expect(await refusalOf(egress, url)).toBeNull()
+      expect(await callOf(egress, url)).toBe('inside')
+    },
+  )
+  test.each(['10.0.0.1', 'mixed.example.com', 'public.example.com', 'localhost', 'a.internal'])(
+    'http://%s stays refused',
+    async (host) => {
+      expect(await refusalOf(egress, `http://${host}:${port}/`)).not.toBeNull()
+      expect(await callOf(egress, `http://${host}:${port}/`)).toBe('blocked_address')
+    },
+  )
+  test('a redirect is not followed', async () => {
+    const redirecting = createServer((_, response) =>
+      response.writeHead(302, { location: `http://127.0.0.1:${port}/` }).end(),
+    )
+    const from = await listen(redirecting, '127.0.0.1', 0)
+    const { statusCode } = await request(`http://127.0.0.1:${from}/`, { dispatcher: egress.dispatcher })
+    expect([statusCode, connections]).toEqual([302, 1])
+  })
+})
+
+test('networks that make no sense stop the program with a sentence', () => {
+  expect(() => egressOf('10.0.0.0/8, everything')).toThrow('"everything" is no network')
+})
+
+describe('failures have names', () => {
+  const egress = egressOf('127.0.0.0/8')
+  test('of a name that is not there', async () => {
+    expect(await callOf(egress, 'https://nobody-has-this-yet.example.com/')).toBe('dns_error')
+  })
+  test('of our name server, which is not the address’s fault', () => {
+    expect(failureOf(Object.assign(new Error(), { code: 'ETIMEOUT' }))).toMatchObject({
+      failure: 'dns_error',
+      isOurs: true,
+    })
+    expect(failureOf(Object.assign(new Error(), { code: 'ENOTFOUND' }))).toMatchObject({ isOurs: false })
+  })
+  test('of a closed port', async () => {
+    const closed = createTcpServer()
+    await new Promise<void>((resolve) => closed.listen(0, '127.0.0.1', resolve))
+    const { port: free } = closed.address() as AddressInfo
+    await new Promise((resolve) => closed.close(resolve))
+    expect(await callOf(egress, `http://127.0.0.1:${free}/`)).toBe('connection_refused')
+  })
+  test('of a caller’s signal', async () => {
+    const silent = createTcpServer(() => {})
+    await new Promise<void>((resolve) => silent.listen(0, '127.0.0.1', resolve))
+    const url = `http://127.0.0.1:${(silent.address() as AddressInfo).port}/`
+    const { dispatcher } = egress
+    const failure = await request(url, { dispatcher, signal: AbortSignal.timeout(50) }).catch(failureOf)
+    expect(failure).toMatchObject({ failure: 'timeout' })
+    silent.close()
+  })
+  test('of a peer that hangs up', async () => {
+    const rude = createTcpServer((socket) => socket.destroy())
+    await new Promise<void>((resolve) => rude.listen(0, '127.0.0.1', resolve))
+    expect(await callOf(egress, `http://127.0.0.1:${(rude.address() as AddressInfo).port}/`)).toBe('connection_failed')
+    rude.close()
+  })
+  test('of a peer that speaks no HTTP', async () => {
+    const other = createTcpServer((socket) => socket.end('220 mail.example.com ESMTP\r\n'))
+    await new Promise<void>((resolve) => other.listen(0, '127.0.0.1', resolve))
+    expect(await callOf(egress, `http://127.0.0.1:${(other.address() as AddressInfo).port}/`)).toBe('invalid_response')
+    other.close()
+  })
+  test('of a peer that speaks no TLS', async () => {
+    expect(await callOf(egress, `https://127.0.0.1:${port}/`)).toBe('tls_error')
+  })
+})
+
+test('TLS asks for the host of the URL, and an expired certificate is refused', async () => {
+  const asked: string[] = []
+  const pem = readFileSync(new URL('../../test/expired-certificate.pem', import.meta.url))
+  const server = createTlsServer({
+    key: pem,
+    cert: pem,
+    SNICallback(name, callback) {
+      asked.push(name)
+      callback(null)
+    },
+  })
+  const secure = await listen(server, '127.0.0.1', 0)
+  expect(await callOf(egressOf('127.0.0.1'), `https://private.example.com:${secure}/`)).toBe('tls_error')
+  expect(asked).toEqual(['private.example.com'])
+})
+
+describe('through a proxy', () => {
+  const asked: string[] = []
+  const proxy = createServer((incoming, response) => {
+    asked.push(incoming.url ?? '')
+    response.end('proxied')
+  }).on('connect', (incoming, socket) => {
+    asked.push(incoming.url ?? '')
+    socket.end('HTTP/1.1 403 Forbidden\r\n\r\n')
+  })
+  let egress: Egress
+  beforeAll(async () => {
+    const proxyPort = await listen(proxy, '127.0.0.1', 0)
+    egress = createEgress({ allowCidrs: '10.0.0.0/8', proxyUrl: `http://127.0.0.1:${proxyPort}`, resolve })
+  })
+  beforeEach(() => {
+    asked.length = 0
+  })
+
+  test('it is asked by name, and its refusal is a failure', async () => {
+    expect(await callOf(egress, 'http://10.0.0.1/')).toBe('proxied')
+    expect(await callOf(egress, 'https://private.example.com/')).toBe('connection_failed')
+    expect(asked).toEqual(['http://10.0.0.1/', 'private.example.com:443'])
+  })
+  test.each(['https://private.example.com/', 'http://10.0.0.1/'])(
+    'one that is away is a failure of ours, not of %s',
+    async (url) => {
+      const closed = createServer()
+      const closedPort = await listen(closed, '127.0.0.1', 0)
+      await new Promise((resolve) => closed.close(resolve))
+      const away = createEgress({ allowCidrs: '10.0.0.0/8', proxyUrl: `http://127.0.0.1:${closedPort}`, resolve })
+      const failure: unknown = await request(url, { dispatcher: away.dispatcher }).catch((err: unknown) => err)
+      expect(failureOf(failure)).toMatchObject({ failure: 'connection_failed', isOurs: true })
+      await away.close()
+    },
+  )
+  test('what can be told from the URL never reaches it', async () => {
+    for (const host of ['127.0.0.1', '[::1]', '2130706433', 'localhost', 'vault.internal']) {
+      expect(await callOf(egress, `https://${host}/`)).toBe('blocked_address')
+    }
+    expect(asked).toEqual([])
+  })
+})

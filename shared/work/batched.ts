@@ -1,0 +1,77 @@
+import { Problem } from '../api/problem.ts'
+
+interface Job<I, O> {
+  item: I
+  resolve: (output: O) => void
+  reject: (err: unknown) => void
+}
+
+export interface BatchLimits<I> {
+  /** Runs at the same time; 1 where order must hold. */
+  inFlight?: number
+  rows?: number
+  bytes?: number
+  /** More than that many waiting: `service_unavailable`. */
+  maxWaiting?: number
+  sizeOf?: (item: I) => number
+}
+
+/**
+ * Many calls as one: at once while fewer than `inFlight` runs are out, else gathered until one returns. No timer, so it
+ * costs nothing when idle. `run` answers in the order of its items. A batch that the server refused for one row's fault
+ * is run again row by row; what may have been done (a lost connection) is never repeated here.
+ */
+export function batched<I, O>(run: (items: I[]) => Promise<O[]>, limits: BatchLimits<I> = {}): (item: I) => Promise<O> {
+  const { inFlight = 2, rows = 64, bytes = 1 << 20, maxWaiting = 4096, sizeOf = () => 0 } = limits
+  const waiting: Job<I, O>[] = []
+  let running = 0
+  let woken = false
+
+  function take(): Job<I, O>[] {
+    let size = 0
+    let count = 0
+    for (const { item } of waiting) {
+      size += sizeOf(item)
+      if (count === rows || (count > 0 && size > bytes)) break
+      count++
+    }
+    return waiting.splice(0, count)
+  }
+
+  async function settle(jobs: Job<I, O>[]): Promise<void> {
+    try {
+      const outputs = await run(jobs.map((job) => job.item))
+      for (const [n, job] of jobs.entries()) job.resolve(outputs[n] as O)
+    } catch (err) {
+      if (jobs.length > 1 && refusedForARow(err)) for (const job of jobs) await settle([job])
+      else for (const job of jobs) job.reject(err)
+    }
+  }
+
+  function pump() {
+    woken = false
+    while (waiting.length > 0 && running < inFlight) {
+      running++
+      void settle(take()).finally(() => {
+        running--
+        pump()
+      })
+    }
+  }
+
+  return (item) => {
+    if (waiting.length >= maxWaiting) return Promise.reject(new Problem('service_unavailable'))
+    return new Promise<O>((resolve, reject) => {
+      waiting.push({ item, resolve, reject })
+      if (!woken) {
+        woken = true
+        setImmediate(pump)
+      }
+    })
+  }
+}
+
+/** SQLSTATE classes 22 and 23: the row's own fault, and surely rolled back. */
+function refusedForARow(err: unknown) {
+  return err instanceof Error && 'code' in err && /^2[23]/.test(String(err.code))
+}
