@@ -1,5 +1,6 @@
 import type { DataServiceName } from '@app/deploy/migration-files.ts'
-import { type DataService, startWithDatabase } from '@app/shared/service/service.ts'
+import type { DataService } from '@app/shared/service/service.ts'
+import { startWithDatabase } from '@app/shared/service/start.ts'
 import { createTestDatabase } from './database.ts'
 import { startTestNats } from './nats.ts'
 

@@ -1,5 +1,6 @@
 import { readEnv } from '@app/shared/service/environment.ts'
-import { markReady, start, stopInOrder } from '@app/shared/service/service.ts'
+import { markReady, start } from '@app/shared/service/start.ts'
+import { stopInOrder } from '@app/shared/service/stop.ts'
 import { createStore, storeSettings } from '@app/shared/store/store.ts'
 import { z } from 'zod'
 import { createApp } from './app.ts'

@@ -2,7 +2,7 @@ import { type Counted, mostCounted, readingOf } from '@app/shared/metrics/databa
 import { type Gauges, readings } from '@app/shared/metrics/readings.ts'
 import { counts, durations } from '@app/shared/metrics/registered.ts'
 import type { DataService } from '@app/shared/service/service.ts'
-import { waitingOrganizations } from './fan-out/backlog.ts'
+import { waitingOrganizations } from './fan-out/waiting-organizations.ts'
 
 export type Meters = ReturnType<typeof createMeters>
 

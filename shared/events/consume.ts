@@ -3,7 +3,7 @@ import type { ConsumerMessages, JsMsg } from 'nats'
 import type { z } from 'zod'
 import type { Event } from '../api/contract.ts'
 import { isDatabaseAway, type TransactionSql } from '../database/database.ts'
-import type { EventHeaders } from './events.ts'
+import type { Delivered, EventHeaders } from './events.ts'
 import { beginBatch, lineOf } from '../metrics/batches.ts'
 import { readConsumerLag } from '../metrics/consumer-lag.ts'
 import { tellMissedEvents } from './missed-events.ts'
@@ -11,13 +11,6 @@ import { ackWaitMs, askAgainMs, restoreConsumer } from './provision.ts'
 import type { DataService } from '../service/service.ts'
 import { eventHeader, streamName } from './stream.ts'
 import { createWaitingEvents, giveBack } from './waiting-events.ts'
-
-/** An event as it came over the stream. */
-export interface Delivered {
-  subject: string
-  headers: EventHeaders
-  payload: Uint8Array
-}
 
 /** Thrown by a handler: this event will never succeed. */
 class Fatal extends Error {

@@ -40,6 +40,13 @@ export interface EventHeaders {
   at: string
 }
 
+/** An event as it came over the stream. */
+export interface Delivered {
+  subject: string
+  headers: EventHeaders
+  payload: Uint8Array
+}
+
 /** An event, ready for the outbox. */
 export interface Recorded {
   id: string

@@ -1,5 +1,5 @@
 import type { Registry } from 'prom-client'
-import type { Delivered } from '../events/consume.ts'
+import type { Delivered } from '../events/events.ts'
 import { rounded } from '../service/log.ts'
 import type { Service } from '../service/service.ts'
 import { type Span, traceIdOf } from '../service/tracing.ts'

@@ -1,4 +1,5 @@
-import { consumeBatches, type Consuming, type Delivered } from '@app/shared/events/consume.ts'
+import { consumeBatches, type Consuming } from '@app/shared/events/consume.ts'
+import type { Delivered } from '@app/shared/events/events.ts'
 import { messageSent } from '@app/shared/contracts/messaging.ts'
 import type { Sql } from '@app/shared/database/database.ts'
 import type { EventHeaders } from '@app/shared/events/events.ts'

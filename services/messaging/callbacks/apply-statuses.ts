@@ -1,17 +1,16 @@
-import { waId } from '@app/shared/contracts/fields.ts'
 import { batched } from '@app/shared/work/batched.ts'
 import { messageStatusReported } from '@app/shared/contracts/messaging.ts'
 import type { TransactionSql } from '@app/shared/database/database.ts'
 import { record, type Recorded, recorded } from '@app/shared/events/events.ts'
-import { z } from 'zod'
+import type { z } from 'zod'
 import type { Core } from '../app.ts'
 import { followUps } from '../sends/follow-ups.ts'
 import { type FileAddresses, messageSentEvent } from '../sends/message-sent.ts'
 import { firstOf } from '../sends/open-send.ts'
 import { behaviourOf } from '../upstream/errors.ts'
-import { platformId } from '../upstream/platform-id.ts'
 import { type Before, lockMessages } from './lock-messages.ts'
 import { passthroughOf } from './passthrough.ts'
+import { type Reported, Status } from './status.ts'
 import type { WaitingItem } from './waiting-items.ts'
 
 /** A status word's rank in the life of a message, and its bit in `told`. `played` moves no rank. */
@@ -22,29 +21,6 @@ const words = {
   failed: { rank: 6, bit: 8 },
   played: { rank: 0, bit: 16 },
 } as const
-
-const Status = z.looseObject({
-  id: platformId,
-  status: z.enum(['sent', 'delivered', 'read', 'failed', 'played']),
-  timestamp: z.string().regex(/^\d{1,12}$/),
-  recipient_id: waId.optional().catch(undefined),
-  biz_opaque_callback_data: z.string().nullish(),
-  errors: z
-    .array(
-      z.looseObject({
-        code: z.number(),
-        title: z.string().nullish(),
-        message: z.string().nullish(),
-        error_data: z.looseObject({ details: z.string().nullish() }).nullish(),
-      }),
-    )
-    .nullish(),
-})
-
-export interface Reported {
-  item: WaitingItem
-  status: z.output<typeof Status>
-}
 
 /**
  * Applies statuses, many in one transaction. A rank only rises, so duplicates and any order end the same; every distinct

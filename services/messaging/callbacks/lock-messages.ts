@@ -1,6 +1,6 @@
 import type { TransactionSql } from '@app/shared/database/database.ts'
 import type { SentMessageRow } from '../sends/message-sent.ts'
-import type { Reported } from './apply-statuses.ts'
+import type { Reported } from './status.ts'
 
 /** A message before its statuses are applied. */
 export interface Before extends SentMessageRow {

@@ -14,7 +14,7 @@ import {
   type TestApp,
 } from '../testing/app.ts'
 import { consumeAccountReports } from './account-reports.ts'
-import type { DueAccount } from './poll-account.ts'
+import type { DueAccount } from './due-account.ts'
 import { startPolling } from './poll-accounts.ts'
 import { confirmAccount, takeOver } from './take-over.ts'
 

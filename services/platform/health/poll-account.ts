@@ -8,21 +8,9 @@ import { readNumber, type UpstreamNumber } from '../upstream/read-number.ts'
 import { upstreamErrorOf } from '../upstream/refusals.ts'
 import { pollAgainMs } from './standing.ts'
 import { confirmAccount, takeOver } from './take-over.ts'
+import type { DueAccount } from './due-account.ts'
 
 const budgetMs = 15_000
-
-/** An account that this instance has claimed. */
-export interface DueAccount {
-  organizationId: string
-  id: string
-  phoneNumberId: string | null
-  businessAccountId: string
-  sealedToken: string
-  version: string
-  pollFailures: number
-  /** The claim's mark, in the database's own words. */
-  heldUntil: string
-}
 
 /** Asks for one number and takes over what the platform says. */
 export async function pollAccount(app: App, account: DueAccount, signal: AbortSignal): Promise<void> {

@@ -1,6 +1,7 @@
 import { type Loop, startLoop } from '@app/shared/work/loop.ts'
 import type { App } from '../app.ts'
-import { type DueAccount, pollAccount } from './poll-account.ts'
+import type { DueAccount } from './due-account.ts'
+import { pollAccount } from './poll-account.ts'
 
 /** Numbers that are asked for at a time, by one instance: one that does not answer holds a place, and no other number. */
 const places = 64

@@ -1,6 +1,6 @@
 import type { Sql, TransactionSql } from '@app/shared/database/database.ts'
 import type { UpstreamNumber } from '../upstream/read-number.ts'
-import type { DueAccount } from './poll-account.ts'
+import type { DueAccount } from './due-account.ts'
 import { pollAfterMs, type Standing, statusAfter } from './standing.ts'
 
 /** What the platform said of a number; `gone`: it does not know it, or not our token. */

@@ -1,13 +1,12 @@
-import type { Fragment, Sql, TransactionSql } from '@app/shared/database/database.ts'
+import type { Sql, TransactionSql } from '@app/shared/database/database.ts'
 import { startLoop } from '@app/shared/work/loop.ts'
 import type { App } from '../app.ts'
 import { type EventRow, recordWithin, textOf } from './record-events.ts'
 import type { Recorder } from './recorder.ts'
+import { waitingOrganizations } from './waiting-organizations.ts'
 
 /** Rows of an organization that are read for its turn. */
 const rowsATurn = 128
-/** Organizations that this process knows to wait; of more than that some are taken for free, until there is room. */
-const mostOrganizations = 1_000
 const idlePollMs = 1_000
 /** When another instance has the turn of the only one that waits. */
 const takenPollMs = 50
@@ -61,18 +60,6 @@ export function startBacklog({ sql, log }: Pick<App, 'sql' | 'log'>, { recordFir
     stop: loop.stop,
   }
 }
-
-/** Organizations of which events wait, as `id`: by skipping from one to the next in the index. */
-export const waitingOrganizations = (sql: Sql): Fragment => sql`
-  with recursive o as (
-    (select organization_id as id from event_backlog order by 1 limit 1)
-    union all
-    select n.organization_id from o cross join lateral (
-      select organization_id from event_backlog where organization_id > o.id order by 1 limit 1
-    ) n
-  )
-  select id from o limit ${mostOrganizations}
-`
 
 async function oldest(sql: Sql, organizationId: string): Promise<EventRow[]> {
   const rows = await sql<{ head: EventRow['head']; payload: string }[]>`

@@ -1,4 +1,5 @@
-import { type Consuming, consumeBatches, type Delivered } from '@app/shared/events/consume.ts'
+import { type Consuming, consumeBatches } from '@app/shared/events/consume.ts'
+import type { Delivered } from '@app/shared/events/events.ts'
 import { consumers } from '@app/shared/events/provision.ts'
 import type { App } from '../app.ts'
 import { type Backlog, startBacklog } from './backlog.ts'

@@ -1,4 +1,4 @@
-import type { Delivered } from '@app/shared/events/consume.ts'
+import type { Delivered } from '@app/shared/events/events.ts'
 import type { Sql, TransactionSql } from '@app/shared/database/database.ts'
 import { firstIdAt } from '@app/shared/values/ids.ts'
 import { isSampled } from '@app/shared/service/tracing.ts'
