@@ -171,7 +171,7 @@ test('what lies in the cluster is reached by those who use it, and the world by 
   const named = (...names: string[]) => names.map((name) => `messaging-${name}`)
   // The store of files, the proxy for calls out, the collector of traces.
   expect(whoReaches('"port":9000')).toEqual(named('gateway', 'messaging'))
-  expect(whoReaches('"port":3128')).toEqual(named('messaging', 'webhooks'))
+  expect(whoReaches('"port":3128')).toEqual(named('messaging', 'platform', 'webhooks'))
   expect(whoReaches('"port":4318')).toEqual(named(...[...serviceNames].toSorted()))
   expect(whoReaches('0.0.0.0/0')).toEqual(named('messaging', 'platform', 'webhooks'))
   expect(whoReaches('"port":5432')).toEqual(named('directory', 'messaging', 'platform', 'webhooks', 'migrate'))

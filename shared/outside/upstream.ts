@@ -1,5 +1,5 @@
 import { createHmac } from 'node:crypto'
-import { Agent } from 'undici'
+import { Agent, type Dispatcher, Pool, ProxyAgent } from 'undici'
 import { z } from 'zod'
 
 /** The platform's settings in the environment. */
@@ -18,6 +18,8 @@ export const upstreamSettings = {
    * side is just closing has an unknown outcome. Measured with the same time on both sides: 37 of 150.
    */
   UPSTREAM_KEEPALIVE_MS: z.coerce.number().int().min(1).default(1_000),
+  /** All calls to the platform go through this proxy, which resolves its name. */
+  UPSTREAM_PROXY_URL: z.url().optional(),
   /** Whether connecting a number subscribes our app to the callbacks of its business account. */
   UPSTREAM_SUBSCRIBE_APPS: z
     .enum(['0', '1'])
@@ -29,9 +31,9 @@ export const upstreamSettings = {
 export interface Upstream {
   /** With the version, without a slash at the end. */
   url: string
-  agent: Agent
+  agent: Dispatcher
   /** For sends alone: one that waited here for a connection, behind other calls, would end as one whose outcome is unknown. */
-  sending: Agent
+  sending: Dispatcher
   /** The address of a path below the version, with the proof for calls with the token. */
   urlOf: (path: string, token: string | null) => string
   appId: string
@@ -58,8 +60,8 @@ const maxConnections = 300
 type UpstreamEnv = z.output<z.ZodObject<typeof upstreamSettings>>
 
 export function createUpstream(env: UpstreamEnv): Upstream {
-  const agent = connections(env)
-  const sending = connections(env)
+  const agent = connectionsOf(env)
+  const sending = connectionsOf(env)
   return {
     url: rootOf(env),
     agent,
@@ -73,15 +75,28 @@ export function createUpstream(env: UpstreamEnv): Upstream {
   }
 }
 
-const connections = ({ UPSTREAM_KEEPALIVE_MS: keepAliveMs }: UpstreamEnv) =>
-  new Agent({
-    connect: { timeout: connectTimeoutMs },
+const connectionsOf = ({ UPSTREAM_KEEPALIVE_MS: keepAliveMs, UPSTREAM_PROXY_URL: proxyUrl }: UpstreamEnv) =>
+  connectTo(proxyUrl, {
     connections: maxConnections,
     pipelining: 1,
     keepAliveTimeout: keepAliveMs,
     keepAliveMaxTimeout: keepAliveMs,
     maxResponseSize: maxAnswerBytes,
   })
+
+/** Connections to the platform's hosts, through the proxy if there is one. */
+export function connectTo(proxyUrl: string | undefined, options: Agent.Options): Dispatcher {
+  if (proxyUrl === undefined) return new Agent({ ...options, connect: { timeout: connectTimeoutMs } })
+  return new ProxyAgent({
+    ...options,
+    uri: proxyUrl,
+    allowH2: false,
+    connectTimeout: connectTimeoutMs,
+    // A proxy that takes the connection and says nothing is one that cannot be reached, too.
+    clientFactory: (origin, toProxy: Pool.Options) =>
+      new Pool(origin, { ...toProxy, headersTimeout: connectTimeoutMs }),
+  })
+}
 
 const rootOf = (env: UpstreamEnv) => `${env.UPSTREAM_BASE_URL.replace(/\/$/, '')}/${env.UPSTREAM_API_VERSION}`
 

@@ -29,6 +29,9 @@ UPSTREAM_SIGNUP_CONFIG_ID: {{ . | quote }}
 {{- end }}
 {{- if has .name (list "messaging" "platform") }}
 UPSTREAM_BASE_URL: {{ $values.upstream.baseUrl | quote }}
+{{- with $values.upstream.proxyUrl }}
+UPSTREAM_PROXY_URL: {{ . | quote }}
+{{- end }}
 {{- end }}
 {{- if has .name (list "messaging" "webhooks") }}
 EGRESS_ALLOW_CIDRS: {{ $values.egressAllowCidrs | quote }}

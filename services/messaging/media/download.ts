@@ -100,8 +100,8 @@ async function lookUp({ upstream, media }: Ways, { phoneNumberId, token, upstrea
 function wayTo({ media }: Ways, url: string, token: string) {
   const signal = AbortSignal.any([AbortSignal.timeout(downloadTimeoutMs), media.stopping.signal])
   if (!media.bearerOrigins.has(new URL(url).origin))
-    return { dispatcher: media.egress.dispatcher as Dispatcher, signal, headers: callerHeaders(null) }
-  return { dispatcher: media.agent as Dispatcher, signal, headers: callerHeaders(token) }
+    return { dispatcher: media.egress.dispatcher, signal, headers: callerHeaders(null) }
+  return { dispatcher: media.agent, signal, headers: callerHeaders(token) }
 }
 
 /** Of an address, which opens the file to whoever has it, its origin. */

@@ -1,9 +1,10 @@
 import { randomBytes } from 'node:crypto'
 import { createEgress, type Egress } from '@app/shared/outside/egress.ts'
 import type { Sql, TransactionSql } from '@app/shared/database/database.ts'
+import { connectTo, upstreamSettings } from '@app/shared/outside/upstream.ts'
 import { createStore, type Store, storeSettings } from '@app/shared/store/store.ts'
 import { createLines, createTurns, type InLine, type Turns } from '@app/shared/work/turns.ts'
-import { Agent } from 'undici'
+import type { Dispatcher } from 'undici'
 import { z } from 'zod'
 import type { UpstreamMedia } from './upstream-media-id.ts'
 
@@ -14,7 +15,8 @@ export const mediaSettings = {
   PUBLIC_URL: z.url(),
   EGRESS_ALLOW_CIDRS: z.string().default(''),
   EGRESS_PROXY_URL: z.url().optional(),
-  UPSTREAM_BASE_URL: z.url().default('https://graph.facebook.com'),
+  UPSTREAM_BASE_URL: upstreamSettings.UPSTREAM_BASE_URL,
+  UPSTREAM_PROXY_URL: upstreamSettings.UPSTREAM_PROXY_URL,
   /** Where the platform's files may lie, apart from its API: origins that an account's bearer may go to, separated by commas. */
   UPSTREAM_MEDIA_ORIGINS: z
     .string()
@@ -28,7 +30,7 @@ export interface MediaWays {
   /** For links that users give. */
   egress: Egress
   /** For files from the platform and to it, which may be long and take their time: they hold up no sends. */
-  agent: Agent
+  agent: Dispatcher
   /** Origins that an account's bearer may go to. */
   bearerOrigins: ReadonlySet<string>
   publicUrl: string
@@ -51,7 +53,7 @@ const uploadsOfOne = 32
 export function createMediaWays(env: z.output<z.ZodObject<typeof mediaSettings>>): MediaWays {
   const store = createStore(env)
   const egress = createEgress({ allowCidrs: env.EGRESS_ALLOW_CIDRS, proxyUrl: env.EGRESS_PROXY_URL })
-  const agent = new Agent({ connect: { timeout: 3_000 }, connections: maxConnections, keepAliveTimeout: 1_000 })
+  const agent = connectTo(env.UPSTREAM_PROXY_URL, { connections: maxConnections, keepAliveTimeout: 1_000 })
   return {
     store,
     egress,

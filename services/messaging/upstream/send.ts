@@ -1,12 +1,12 @@
 import { waId } from '@app/shared/contracts/fields.ts'
 import { jsonOf, refusalIn } from '@app/shared/outside/upstream-exchange.ts'
 import { callerHeaders, type Upstream } from '@app/shared/outside/upstream.ts'
-import { request } from 'undici'
 import { z } from 'zod'
 import { platformId } from './platform-id.ts'
+import { postOnce } from './post-once.ts'
 import { theirProduct } from './words.ts'
 
-/** From the request's first byte to the answer's last. */
+/** From the wait for a connection to the answer's last byte. */
 const sendTimeoutMs = 20_000
 
 export interface OutgoingMessage {
@@ -44,21 +44,15 @@ const Accepted = z.object({
 
 /** Sends a message to the platform. Never throws: whatever happens is a result. */
 export async function send(upstream: Upstream, message: OutgoingMessage): Promise<SendResult> {
-  try {
-    const { statusCode, body } = await request(upstream.urlOf(`/${message.phoneNumberId}/messages`, message.token), {
-      method: 'POST',
-      dispatcher: upstream.sending,
-      headers: { ...callerHeaders(message.token), 'content-type': 'application/json' },
-      body: JSON.stringify(payloadOf(message)),
-      headersTimeout: sendTimeoutMs,
-      signal: AbortSignal.timeout(sendTimeoutMs),
-    })
-    return read(statusCode, await body.text())
-  } catch (err) {
-    return isBeforeRequest(err)
-      ? { kind: 'unreachable', details: describe(err) }
-      : { kind: 'unknown', details: describe(err), httpStatus: null }
-  }
+  const exchanged = await postOnce(upstream.sending, {
+    url: upstream.urlOf(`/${message.phoneNumberId}/messages`, message.token),
+    headers: { ...callerHeaders(message.token), 'content-type': 'application/json' },
+    body: JSON.stringify(payloadOf(message)),
+    timeoutMs: sendTimeoutMs,
+  })
+  if (exchanged.status !== null) return read(exchanged.status, exchanged.text)
+  const details = describe(exchanged.err)
+  return exchanged.hasBegun ? { kind: 'unknown', details, httpStatus: null } : { kind: 'unreachable', details }
 }
 
 function payloadOf({ messageId, recipient, type, body, contextId }: OutgoingMessage) {
@@ -87,22 +81,6 @@ function read(httpStatus: number, text: string): SendResult {
     return { kind: 'accepted', upstreamId: messages[0].id, waId: contacts[0]?.wa_id ?? null, httpStatus }
   }
   return { kind: 'unknown', details: `an answer ${httpStatus} that is not the platform's`, httpStatus }
-}
-
-/** Failures to find, reach or trust the host: not a byte of the request was written. */
-function isBeforeRequest(err: unknown): boolean {
-  // Of a host with several addresses, none could be reached.
-  if (err instanceof AggregateError) return err.errors.length > 0 && err.errors.every(isBeforeRequest)
-  if (!(err instanceof Error) || !('code' in err)) return false
-  const code = String(err.code)
-  const syscall = 'syscall' in err ? err.syscall : undefined
-  return (
-    code === 'UND_ERR_CONNECT_TIMEOUT' ||
-    code === 'ECONNREFUSED' ||
-    syscall === 'getaddrinfo' ||
-    syscall === 'connect' ||
-    /^(ERR_TLS|CERT_|DEPTH_ZERO|SELF_SIGNED|UNABLE_TO|ERR_SSL)/.test(code)
-  )
 }
 
 function describe(err: unknown): string {

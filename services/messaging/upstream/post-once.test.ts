@@ -1,0 +1,44 @@
+import { createServer, type ServerResponse } from 'node:http'
+import type { AddressInfo } from 'node:net'
+import { until } from '@app/test/until.ts'
+import { Agent } from 'undici'
+import { expect, onTestFinished, test } from 'vitest'
+import { postOnce } from './post-once.ts'
+
+test('who was given up while it waited for a connection has not begun, and does not begin afterwards', async () => {
+  const waiting: ServerResponse[] = []
+  const server = createServer((_request, response) => void waiting.push(response))
+  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve))
+  const dispatcher = new Agent({ connections: 1, pipelining: 1 })
+  onTestFinished(async () => {
+    await dispatcher.destroy()
+    server.close().closeAllConnections()
+  })
+  const { port } = server.address() as AddressInfo
+  const post = (path: string, timeoutMs: number) =>
+    postOnce(dispatcher, { url: `http://127.0.0.1:${port}/${path}`, headers: {}, body: '{}', timeoutMs })
+
+  const first = post('first', 10_000)
+  await until(() => expect(waiting).toHaveLength(1))
+  expect(await post('second', 50)).toMatchObject({ status: null, hasBegun: false })
+  waiting[0]?.end('one')
+  expect(await first).toEqual({ status: 200, text: 'one' })
+  const third = post('third', 10_000)
+  await until(() => expect(waiting).toHaveLength(2))
+  waiting[1]?.end('three')
+  expect(await third).toEqual({ status: 200, text: 'three' })
+  expect(waiting.map(({ req }) => req.url)).toEqual(['/first', '/third'])
+})
+
+test('who was given up before its answer has begun', async () => {
+  const server = createServer((_request, response) => void response.write('{'))
+  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve))
+  const dispatcher = new Agent()
+  onTestFinished(async () => {
+    await dispatcher.destroy()
+    server.close().closeAllConnections()
+  })
+  const { port } = server.address() as AddressInfo
+  const call = { url: `http://127.0.0.1:${port}/`, headers: {}, body: '{}', timeoutMs: 300 }
+  expect(await postOnce(dispatcher, call)).toMatchObject({ status: null, hasBegun: true })
+})
