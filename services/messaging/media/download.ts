@@ -6,7 +6,7 @@ import { atMost } from '@app/shared/files/receive-file.ts'
 import type { Kept } from '@app/shared/store/store.ts'
 import { jsonOf, refusalIn } from '@app/shared/outside/upstream-exchange.ts'
 import { callerHeaders } from '@app/shared/outside/upstream.ts'
-import { type Dispatcher, request } from 'undici'
+import { request } from 'undici'
 import { z } from 'zod'
 import type { Core } from '../app.ts'
 

@@ -1,40 +1,21 @@
-import { execFileSync } from 'node:child_process'
-import { mkdtempSync, readFileSync, rmSync } from 'node:fs'
+import { readFileSync } from 'node:fs'
 import { createServer as createHttpServer, type IncomingMessage, type RequestListener } from 'node:http'
 import { createServer } from 'node:https'
 import { type AddressInfo, connect, createServer as createTcpServer, type Server } from 'node:net'
-import { tmpdir } from 'node:os'
-import { join } from 'node:path'
 import type { Duplex } from 'node:stream'
 import { getCACertificates, setDefaultCACertificates } from 'node:tls'
 import { connectTo, createUpstream, upstreamSettings } from '@app/shared/outside/upstream.ts'
 import { request } from 'undici'
-import { afterAll, beforeAll, expect, onTestFinished, test } from 'vitest'
+import { afterEach, expect, onTestFinished, test } from 'vitest'
 import { z } from 'zod'
 import { send } from './send.ts'
 
 /** The platform is behind a proxy: nobody else knows its name. */
 const name = 'platform.test'
-const folder = mkdtempSync(join(tmpdir(), 'proxy-test-'))
+const pem = readFileSync(new URL('../../../test/platform-certificate.pem', import.meta.url), 'utf8')
 const trusted = getCACertificates('default')
-let certificate: { key: string; cert: string }
-
-beforeAll(() => {
-  const [key, cert] = [join(folder, 'key.pem'), join(folder, 'cert.pem')]
-  const options = `req -x509 -newkey ec -pkeyopt ec_paramgen_curve:prime256v1 -nodes -days 1 -subj /CN=${name}`
-  execFileSync(
-    'openssl',
-    [...options.split(' '), '-addext', `subjectAltName=DNS:${name}`, '-keyout', key, '-out', cert],
-    {
-      stdio: 'ignore',
-    },
-  )
-  certificate = { key: readFileSync(key, 'utf8'), cert: readFileSync(cert, 'utf8') }
-})
-afterAll(() => {
-  setDefaultCACertificates(trusted)
-  rmSync(folder, { recursive: true })
-})
+const trustThePlatform = () => setDefaultCACertificates([...trusted, pem.slice(pem.indexOf('-----BEGIN CERTIFICATE'))])
+afterEach(() => setDefaultCACertificates(trusted))
 
 const message = {
   phoneNumberId: '106540352242922',
@@ -54,7 +35,7 @@ async function listen(server: Server) {
 }
 
 /** The platform, which answers as told. */
-const startPlatform = (respond: RequestListener) => listen(createServer(certificate, respond))
+const startPlatform = (respond: RequestListener) => listen(createServer({ key: pem, cert: pem }, respond))
 
 type Tunnel = (asked: IncomingMessage, client: Duplex) => void
 
@@ -92,7 +73,7 @@ function sendThrough(proxy: string) {
 }
 
 test('a send goes through the proxy, which is asked by name, with its password, and sees nothing of it', async () => {
-  setDefaultCACertificates([...trusted, certificate.cert])
+  trustThePlatform()
   const platform = await startPlatform((_request, response) => response.end('{"messages":[{"id":"wamid.1"}]}'))
   const proxy = await startProxy(tunnelTo(platform))
   expect(await sendThrough(`http://user:pass@127.0.0.1:${proxy.port}`)).toMatchObject({
@@ -104,7 +85,7 @@ test('a send goes through the proxy, which is asked by name, with its password, 
 })
 
 test('so do files', async () => {
-  setDefaultCACertificates([...trusted, certificate.cert])
+  trustThePlatform()
   const platform = await startPlatform((_request, response) => response.end('a file'))
   const proxy = await startProxy(tunnelTo(platform))
   const dispatcher = connectTo(`http://127.0.0.1:${proxy.port}`, { connections: 1 })
@@ -126,11 +107,10 @@ test('a proxy that refuses, one that says nothing, and one that is away have sur
 })
 
 test('behind a proxy a platform whose certificate is not trusted is told nothing, and one that hangs up has an unknown outcome', async () => {
-  setDefaultCACertificates(trusted)
   const platform = await startPlatform((incoming) => incoming.socket.destroy())
   const proxy = await startProxy(tunnelTo(platform))
   const through = `http://127.0.0.1:${proxy.port}`
   expect(await sendThrough(through)).toMatchObject({ kind: 'unreachable' })
-  setDefaultCACertificates([...trusted, certificate.cert])
+  trustThePlatform()
   expect(await sendThrough(through)).toMatchObject({ kind: 'unknown', httpStatus: null })
 })
