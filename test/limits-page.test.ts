@@ -62,7 +62,7 @@ test.each([
   ['deliveries and attempts', `${inCode('services/webhooks/deliveries/retention.ts', 'keepDays')} days`],
   ['payloads of webhooks', `${inCode('services/webhooks/deliveries/retention.ts', 'keepPayloadDays')} days`],
   [
-    'the log of API calls (method, path, status, time, address)',
+    'the log of API calls (method, path, status, time, address, why it was refused)',
     `${inCode('services/platform/api-log/record-call-batch.ts', 'keepDays')} days`,
   ],
   ["the platform's callbacks as they came", `${inCode(`${messaging}/main.ts`, 'keepDays')} days`],

@@ -35,11 +35,24 @@ test('every call is kept: whose, what, when, how long, from where; never its que
     status: '200',
     duration_ms: expect.stringMatching(/^\d+(\.\d+)?$/),
     ip: expect.stringMatching(/^10\./),
+    problem: '',
   })
   expect(Date.parse(me?.at ?? '')).toBeGreaterThanOrEqual(startedAt - 1)
   expect(Date.parse(me?.at ?? '')).toBeLessThanOrEqual(Date.now())
-  expect(unknown).toMatchObject({ organization_id: '', key_id: '', status: '401', path: '/v1/me' })
-  expect(nothing).toMatchObject({ key_id: key.id, method: 'DELETE', path: '/v1/nothing', status: '404' })
+  expect(unknown).toMatchObject({
+    organization_id: '',
+    key_id: '',
+    status: '401',
+    path: '/v1/me',
+    problem: 'missing_api_key',
+  })
+  expect(nothing).toMatchObject({
+    key_id: key.id,
+    method: 'DELETE',
+    path: '/v1/nothing',
+    status: '404',
+    problem: 'resource_not_found',
+  })
   expect(health).toMatchObject({ path: '/v1/health', status: '200' })
   expect(long?.path).toHaveLength(1_024)
 })
@@ -113,7 +126,7 @@ test('what is more than a minute of calls is dropped and counted', async () => {
     identity: null,
     ip: '',
   }
-  const record = () => gateway.app.apiLog.record(exchange as never, 200, 1)
+  const record = () => gateway.app.apiLog.record(exchange as never, { status: 200, durationMs: 1, refusal: undefined })
   for (let n = 0; n < 60_010; n++) record()
   const metrics = await gateway.app.probes.metrics.metrics()
   expect(metrics).toContain('svc_api_log_dropped_total{service="gateway"} 10')

@@ -15,9 +15,10 @@ const maxWaiting = 60_000
 const retryMs = 1_000
 const stopWithinMs = 2_000
 const maxPathLength = 1_024
+const maxProblemLength = 200
 const isPublic = /^\/v1(\/|$)/
 
-type Batch = Input<typeof recordCallBatch>['body']
+type Batch = Required<Input<typeof recordCallBatch>['body']>
 /** A call, as the columns of the log have it. */
 type Entry = Record<Exclude<keyof Batch, 'batch'>, string | number | null>
 
@@ -27,8 +28,20 @@ interface Sent {
   calls: number
 }
 
+/** Why a call was refused. */
+export interface Refusal {
+  code: string
+  param?: string | undefined
+}
+
+interface Answered {
+  status: number
+  durationMs: number
+  refusal: Refusal | undefined
+}
+
 export interface ApiLog {
-  record: (exchange: Exchange, status: number, durationMs: number) => void
+  record: (exchange: Exchange, answered: Answered) => void
   /** Sends what is left, for at most 2 s. */
   stop: () => Promise<void>
 }
@@ -71,11 +84,11 @@ export function startApiLog(service: Pick<Service, 'request' | 'isConnected' | '
   }
 
   return {
-    record(exchange, status, durationMs) {
+    record(exchange, answered) {
       // `/%761/me` is a way to write `/v1/me`; what is no route counts by its path.
       if (!isPublic.test(exchange.route.pattern) && !isPublic.test(pathOf(exchange))) return
       if (waiting.length + (sent?.calls ?? 0) >= maxWaiting) return dropped.inc()
-      waiting.push(entryOf(exchange, status, durationMs))
+      waiting.push(entryOf(exchange, answered))
       if (waiting.length >= flushAtCalls) void flush()
     },
     async stop() {
@@ -90,7 +103,7 @@ export function startApiLog(service: Pick<Service, 'request' | 'isConnected' | '
   }
 }
 
-/** Column by column, a line for each call: none of the values can hold a line break, they come from a request line. */
+/** Column by column, a line for each call: none of the values can hold a line break. */
 function batchOf(calls: Entry[]): Sent {
   const lines = (column: keyof Entry) => calls.map((one) => one[column]).join('\n')
   const body = {
@@ -104,11 +117,12 @@ function batchOf(calls: Entry[]): Sent {
     status: lines('status'),
     duration_ms: lines('duration_ms'),
     ip: lines('ip'),
+    problem: lines('problem'),
   }
   return { body, calls: calls.length }
 }
 
-function entryOf(exchange: Exchange, status: number, durationMs: number): Entry {
+function entryOf(exchange: Exchange, { status, durationMs, refusal }: Answered): Entry {
   const { request, requestId, identity, ip } = exchange
   return {
     at: isoTime(Math.floor(Date.now() - durationMs)),
@@ -120,8 +134,16 @@ function entryOf(exchange: Exchange, status: number, durationMs: number): Entry 
     status,
     duration_ms: Math.round(durationMs * 100) / 100,
     ip,
+    problem: refusal ? wordsOf(refusal) : null,
   }
 }
+
+/** Without what would break its line, should a client have named the field. */
+const wordsOf = ({ code, param = '' }: Refusal) =>
+  `${code} ${param}`
+    .replaceAll(/[\p{Cc}\p{Cs}]/gu, '')
+    .trim()
+    .slice(0, maxProblemLength)
 
 const address = /^https?:\/\/[^/?#]*/i
 

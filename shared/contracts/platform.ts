@@ -120,6 +120,9 @@ export const recordCallBatch = rpc({
     status: lines,
     duration_ms: lines,
     ip: lines,
+    problem: lines
+      .default('')
+      .meta({ description: 'Of a refused call the code of its failure and the field: `invalid_field_value to`.' }),
   }),
   answer: z.object({ recorded: z.int() }),
 })

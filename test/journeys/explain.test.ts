@@ -45,6 +45,15 @@ test('explain tells the whole life of a message: request, acceptance, attempts, 
   ])
 })
 
+test('why a request was refused is told, with the field', async () => {
+  const { status, body } = await sendText('hi', { to: 'Ana' })
+  expect(status).toBe(400)
+  const { code, param, request_id: requestId } = body.error
+  expect(param).toBe('to')
+  const told = `POST /v1/${phone}/messages: 400, ${code} to`
+  await until(async () => expect(sentences(await admin('explain', requestId))).toEqual([told]))
+})
+
 test('what is not there is said so', async () => {
   await expect(admin('explain', 'msg_01JQ8Z6V0A7XJ2N5T9WQ3RBKCD')).rejects.toThrow('resource_not_found')
   await expect(admin('explain', 'cus_01JQ8Z6V0A7XJ2N5T9WQ3RBKCD')).rejects.toThrow('neither a message')

@@ -2,8 +2,10 @@ import type { IncomingMessage } from 'node:http'
 import type { Problem } from '@app/shared/api/problem.ts'
 import { rounded } from '@app/shared/service/log.ts'
 import { traceIdOf } from '@app/shared/service/tracing.ts'
+import { z } from 'zod'
 import type { App } from '../app.ts'
 import { pushRateHeaders } from '../limits/rate-headers.ts'
+import type { Refusal } from '../api-log.ts'
 import type { Exchange } from './exchange.ts'
 import { leave } from './leave.ts'
 import { bodyTimeoutMs, hasBody } from './read-body.ts'
@@ -17,7 +19,7 @@ const oneWriteBytes = 64 * 1024
 /** Writes the one answer of an exchange: the bytes as they are, the headers that every answer has, and `more`. */
 export function answer(app: App, exchange: Exchange, status: number, body: Bytes, more?: string[]): void {
   write(app, exchange, status, body, more)
-  close(app, exchange, status)
+  close(app, exchange, { status, refusal: status < 400 ? undefined : refusalIn(body) })
 }
 
 /** A failure, in the envelope of the public API. Its cause is for the log alone. */
@@ -27,7 +29,7 @@ export function answerProblem(app: App, exchange: Exchange, problem: Problem): v
     const more = retryAfterSeconds === undefined ? undefined : ['Retry-After', String(retryAfterSeconds)]
     write(app, exchange, status, Buffer.from(JSON.stringify(problem.toEnvelope(exchange.requestId))), more)
   }
-  close(app, exchange, status, problem)
+  close(app, exchange, { status, refusal: problem, problem })
 }
 
 function write(app: App, exchange: Exchange, status: number, body: Bytes, more: string[] | undefined) {
@@ -50,9 +52,16 @@ function write(app: App, exchange: Exchange, status: number, body: Bytes, more: 
 const latin1 = (body: Bytes) =>
   typeof body === 'string' ? body : Buffer.from(body.buffer, body.byteOffset, body.byteLength).toString('latin1')
 
-function close({ apiLog, meters, log }: App, exchange: Exchange, status: number, problem?: Problem) {
+interface Outcome {
+  status: number
+  refusal: Refusal | undefined
+  /** Of a refusal of our own. */
+  problem?: Problem
+}
+
+function close({ apiLog, meters, log }: App, exchange: Exchange, { status, refusal, problem }: Outcome) {
   const durationMs = performance.now() - exchange.startedAt
-  apiLog.record(exchange, status, durationMs)
+  apiLog.record(exchange, { status, durationMs, refusal })
   meters.answered(exchange.route, status, durationMs)
   if (problem) meters.refused(problem.failure)
   exchange.span?.end(status < 500 ? undefined : String(status))
@@ -62,6 +71,17 @@ function close({ apiLog, meters, log }: App, exchange: Exchange, status: number,
     { ...lineOf(exchange), status, durationMs: rounded(durationMs), problem: problem?.failure, ...causeOf(problem) },
     'http',
   )
+}
+
+const Refused = z.object({ error: z.object({ code: z.string(), param: z.string().optional() }) })
+
+/** What a service says in the envelope of a failure. */
+function refusalIn(body: Bytes): Refusal | undefined {
+  try {
+    return Refused.parse(JSON.parse(Buffer.from(body).toString())).error
+  } catch {
+    return undefined
+  }
 }
 
 /** The route, and not the path: a client may write anything there, and the API log has it. */

@@ -12,21 +12,23 @@ interface Call {
   status: number
   durationMs: number
   ip: string
+  problem: string | null
 }
 
 export const explainRequest: Handler<App, typeof contract> = async ({ sql }, { body }) => {
   const [call] = await sql<Call[]>`
-    select at, organization_id, key_id, method, path, status, duration_ms, ip from api_log where request_id = ${body.id} limit 1
+    select at, organization_id, key_id, method, path, status, duration_ms, ip, problem
+    from api_log where request_id = ${body.id} limit 1
   `
   if (!call) throw notFound()
-  const { at, organizationId, keyId, method, path, status, durationMs, ip } = call
+  const { at, organizationId, keyId, method, path, status, durationMs, ip, problem } = call
   return {
     organization_id: organizationId,
     at: at.toISOString(),
     history: [
       {
         at: at.toISOString(),
-        what: `${method} ${path}: ${status}`,
+        what: `${method} ${path}: ${status}${problem === null ? '' : `, ${problem}`}`,
         details: { organization_id: organizationId, key_id: keyId, duration_ms: durationMs, ip },
       },
     ],

@@ -1,4 +1,5 @@
 import { randomUUID } from 'node:crypto'
+import { recordCallBatch as contract } from '@app/shared/contracts/platform.ts'
 import { startHousekeeping } from '@app/shared/database/housekeeping.ts'
 import { newId } from '@app/shared/values/ids.ts'
 import { afterAll, beforeAll, expect, test } from 'vitest'
@@ -25,6 +26,7 @@ const callAt = (at: string) => ({
   status: '200',
   duration_ms: '1.5',
   ip: '127.0.0.1',
+  problem: '',
 })
 
 type Call = ReturnType<typeof callAt>
@@ -105,14 +107,22 @@ test('a gateway with a wrong clock does not fill days that have no partition', a
 
 test('a call is found by its request id among many', async () => {
   const calls = Array.from({ length: 2_000 }, () => callAt(new Date().toISOString()))
+  const refused = { ...callAt(new Date().toISOString()), status: '400', problem: 'invalid_field_value to' }
+  calls.push(refused)
   await ask(it.app, recordCallBatch, batchOf(calls))
   const { request_id: id = '', key_id: keyId } = calls[1_234] ?? {}
   const { history } = await ask(it.app, explainRequest, { id })
   expect(history).toMatchObject([{ what: 'GET /v1/me: 200', details: { key_id: keyId, duration_ms: 1.5 } }])
+  const { history: why } = await ask(it.app, explainRequest, { id: refused.request_id })
+  expect(why).toMatchObject([{ what: 'GET /v1/me: 400, invalid_field_value to' }])
   await expect(ask(it.app, explainRequest, { id: newId('req') })).rejects.toThrow('No such resource')
 })
 
-test('a gateway of the version before is understood', async () => {
+test('gateways of the versions before are understood', async () => {
+  const early = callAt(new Date().toISOString())
+  const { problem: _none, ...columns } = batchOf([early])
+  expect(await ask(it.app, recordCallBatch, contract.body.parse(columns))).toEqual({ recorded: 1 })
+  expect(await logged([early.request_id])).toMatchObject([{ status: 200 }])
   const now = new Date()
   const call = { ...callAt(now.toISOString()), status: 200, duration_ms: 1.5 }
   expect(await ask(it.app, recordApiCalls, { calls: [call] })).toEqual({ recorded: 1 })

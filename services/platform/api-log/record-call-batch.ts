@@ -15,14 +15,14 @@ export const recordCallBatch: Handler<App, typeof contract> = async ({ sql }, { 
     with fresh as (
       insert into api_log_batches (id) values (${body.batch}) on conflict do nothing returning id
     )
-    insert into api_log (at, organization_id, key_id, request_id, method, path, status, duration_ms, ip)
+    insert into api_log (at, organization_id, key_id, request_id, method, path, status, duration_ms, ip, problem)
     select least(greatest(at, now() - interval '1 day'), now() + interval '1 day'),
-      organization_id, key_id, request_id, method, path, status, duration_ms, coalesce(ip, '')
+      organization_id, key_id, request_id, method, path, status, duration_ms, coalesce(ip, ''), problem
     from fresh, unnest(
       ${values(body.at)}::timestamptz(3)[], ${values(body.organization_id)}, ${values(body.key_id)},
       ${values(body.request_id)}, ${values(body.method)}, ${values(body.path)}, ${values(body.status)}::int[],
-      ${values(body.duration_ms)}::real[], ${values(body.ip)}
-    ) as c(at, organization_id, key_id, request_id, method, path, status, duration_ms, ip)
+      ${values(body.duration_ms)}::real[], ${values(body.ip)}, ${values(body.problem)}
+    ) as c(at, organization_id, key_id, request_id, method, path, status, duration_ms, ip, problem)
   `
   return { recorded: count }
 }
