@@ -5,8 +5,8 @@ import { type EventRow, recordWithin, textOf } from './record-events.ts'
 import type { Recorder } from './recorder.ts'
 import { waitingOrganizations } from './waiting-organizations.ts'
 
-/** Rows of an organization that are read for its turn. */
-const rowsATurn = 128
+/** What is read for the turn of an organization, and written at a time: an event has at most 900 KiB. */
+const atATime = { rows: 128, bytes: 8 * 1024 * 1024 }
 const idlePollMs = 1_000
 /** When another instance has the turn of the only one that waits. */
 const takenPollMs = 50
@@ -53,7 +53,7 @@ export function startBacklog({ sql, log }: Pick<App, 'sql' | 'log'>, { recordFir
       return new Set(rows.map(({ id }) => id))
     },
     async add(rows) {
-      await insert(sql, rows)
+      for (const part of inParts(rows)) await insert(sql, part)
       for (const { head } of rows) waiting.add(head.organization_id)
       loop.wake()
     },
@@ -63,7 +63,10 @@ export function startBacklog({ sql, log }: Pick<App, 'sql' | 'log'>, { recordFir
 
 async function oldest(sql: Sql, organizationId: string): Promise<EventRow[]> {
   const rows = await sql<{ head: EventRow['head']; payload: string }[]>`
-    select head, payload from event_backlog where organization_id = ${organizationId} order by seq limit ${rowsATurn}
+    select head, payload from (
+      select head, payload, sum(octet_length(payload)) over (order by seq) - octet_length(payload) as bytes_before
+      from event_backlog where organization_id = ${organizationId} order by seq limit ${atATime.rows}
+    ) b where bytes_before < ${atATime.bytes}
   `
   return rows.map(({ head, payload }) => ({ head, payload: Buffer.from(payload) }))
 }
@@ -78,6 +81,20 @@ async function take(tx: TransactionSql, organizationId: string, rows: EventRow[]
   `
   const ids = new Set(taken.map(({ eventId }) => eventId))
   return rows.filter(({ head }) => ids.has(head.event_id))
+}
+
+function inParts(rows: EventRow[]): EventRow[][] {
+  const parts: EventRow[][] = []
+  let bytes = Infinity
+  for (const row of rows) {
+    bytes += row.payload.length
+    if (bytes > atATime.bytes) {
+      parts.push([])
+      bytes = row.payload.length
+    }
+    parts.at(-1)?.push(row)
+  }
+  return parts
 }
 
 /** An event that comes again waits once. */
