@@ -15,7 +15,6 @@ import { haunt } from './nemesis/haunt.ts'
 /** The whole of what the nemesis does, and all that is chosen at random, follows from the seed. CI judges a change, not a chance. */
 const seed = Number(process.env['FAULTS_SEED'] || (process.env['CI'] ? 1 : randomInt(1_000_000)))
 const seconds = Number(process.env['FAULTS_SECONDS'] || 60)
-/** An unknown send is parked for 60 s, a failing endpoint probed after 30 s, and late retries come after 45 s. */
 /** The longest wait between two attempts to send is 7 minutes and a fifth of it; it may have begun while Postgres's clock was 90 s ahead. */
 const settleMs = 600_000
 const peopleOfNumber = 4
