@@ -8,6 +8,7 @@ import { connectTo, createUpstream, upstreamSettings } from '@app/shared/outside
 import { request } from 'undici'
 import { afterEach, expect, onTestFinished, test } from 'vitest'
 import { z } from 'zod'
+import { outgoingMessage } from '../testing/outgoing-message.ts'
 import { send } from './send.ts'
 
 /** The platform is behind a proxy: nobody else knows its name. */
@@ -16,16 +17,6 @@ const pem = readFileSync(new URL('../../../test/platform-certificate.pem', impor
 const trusted = getCACertificates('default')
 const trustThePlatform = () => setDefaultCACertificates([...trusted, pem.slice(pem.indexOf('-----BEGIN CERTIFICATE'))])
 afterEach(() => setDefaultCACertificates(trusted))
-
-const message = {
-  phoneNumberId: '106540352242922',
-  token: 'token',
-  messageId: 'msg_01JQ8Z6V0A7XJ2N5T9WQ3RBKCD',
-  recipient: '+15550123456',
-  type: 'text',
-  body: { body: 'hi' },
-  contextId: null,
-}
 
 /** Until the test is over; answers the port. */
 async function listen(server: Server) {
@@ -69,7 +60,7 @@ function sendThrough(proxy: string) {
     }),
   )
   onTestFinished(() => upstream.sending.destroy())
-  return send(upstream, message)
+  return send(upstream, outgoingMessage)
 }
 
 test('a send goes through the proxy, which is asked by name, with its password, and sees nothing of it', async () => {

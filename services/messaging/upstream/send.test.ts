@@ -6,19 +6,10 @@ import { Agent } from 'undici'
 import { until } from '@app/test/until.ts'
 import { expect, onTestFinished, test } from 'vitest'
 import { z } from 'zod'
+import { outgoingMessage } from '../testing/outgoing-message.ts'
 import { send } from './send.ts'
 
 const env = z.object(upstreamSettings).parse({ UPSTREAM_APP_ID: '1000', UPSTREAM_BASE_URL: 'http://platform.test:9' })
-
-const message = {
-  phoneNumberId: '106540352242922',
-  token: 'token',
-  messageId: 'msg_01JQ8Z6V0A7XJ2N5T9WQ3RBKCD',
-  recipient: '+15550123456',
-  type: 'text',
-  body: { body: 'hi' },
-  contextId: null,
-}
 
 /** Sends to a platform whose host has these addresses. */
 function sendTo(...addresses: string[]) {
@@ -26,7 +17,7 @@ function sendTo(...addresses: string[]) {
   const upstream = createUpstream(env)
   const sending = new Agent({ connect: { lookup: (_host, _options, done) => done(null, found) } })
   onTestFinished(() => Promise.all([sending.destroy(), upstream.close()]).then(() => undefined))
-  return send({ ...upstream, sending }, message)
+  return send({ ...upstream, sending }, outgoingMessage)
 }
 
 test.each([
@@ -59,7 +50,7 @@ test('calls of another kind that the platform leaves waiting take no connections
   // More than there are connections for them.
   const calls = Array.from({ length: 320 }, () => exchangeWithUpstream(upstream, call, 30_000).catch(() => null))
   await until(() => expect(waiting).toHaveLength(300))
-  const sent = send(upstream, message)
+  const sent = send(upstream, outgoingMessage)
   const answered = await Promise.race([sent, new Promise((resolve) => setTimeout(resolve, 5_000, 'waits in line'))])
   expect(answered).toMatchObject({ kind: 'accepted', upstreamId: 'wamid.1' })
   over.abort()
