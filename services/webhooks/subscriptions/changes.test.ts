@@ -281,7 +281,7 @@ describe('secrets', () => {
       expires_at: made.expires_at,
     })
     expect(await failureOf(addSecret())).toMatchObject({ failure: 'too_many_secrets' })
-    await webhooks.sql`update secrets set expires_at = now() where id = ${made.id}`
+    await webhooks.sql`update secrets set expires_at = now() - interval '1 second' where id = ${made.id}`
     expect(await addSecret()).toMatchObject({ expires_at: null })
     expect(await sweepSecrets(webhooks.sql)).toBe(0)
     await webhooks.sql`update secrets set expires_at = now() - interval '31 days' where id = ${made.id}`
