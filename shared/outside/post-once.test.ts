@@ -20,13 +20,13 @@ test('who was given up while it waited for a connection has not begun, and does 
 
   const first = post('first', 10_000)
   await until(() => expect(waiting).toHaveLength(1))
-  expect(await post('second', 50)).toMatchObject({ status: null, hasBegun: false })
+  expect(await post('second', 50)).toMatchObject({ head: null, hasBegun: false })
   waiting[0]?.end('one')
-  expect(await first).toEqual({ status: 200, text: 'one' })
+  expect(await first).toMatchObject({ head: { status: 200 }, body: Buffer.from('one'), err: undefined })
   const third = post('third', 10_000)
   await until(() => expect(waiting).toHaveLength(2))
   waiting[1]?.end('three')
-  expect(await third).toEqual({ status: 200, text: 'three' })
+  expect(await third).toMatchObject({ head: { status: 200 }, body: Buffer.from('three'), err: undefined })
   expect(waiting.map(({ req }) => req.url)).toEqual(['/first', '/third'])
 })
 
@@ -40,5 +40,8 @@ test('who was given up before its answer has begun', async () => {
   })
   const { port } = server.address() as AddressInfo
   const call = { url: `http://127.0.0.1:${port}/`, headers: {}, body: '{}', timeoutMs: 300 }
-  expect(await postOnce(dispatcher, call)).toMatchObject({ status: null, hasBegun: true })
+  expect(await postOnce(dispatcher, call)).toMatchObject({
+    hasBegun: true,
+    err: { name: 'TimeoutError' },
+  })
 })

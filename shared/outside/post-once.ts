@@ -1,60 +1,87 @@
+import type { IncomingHttpHeaders } from 'node:http'
 import type { Dispatcher } from 'undici'
 
-export interface Call {
+export interface Post {
   url: string
-  headers: Record<string, string>
-  body: string
-  /** From now to the answer's last byte. */
+  /** By name, or name, value, name, value. */
+  headers: Record<string, string> | string[]
+  body: string | Buffer
+  /** From now to the answer's last byte: the wait for a connection, DNS, TCP and TLS are in it. */
   timeoutMs: number
+  /** Of the answer's body so much is read before it is given up, and so much is kept; all unless told otherwise. */
+  most?: { readBytes: number; keptBytes: number }
 }
 
-/** The whole answer, or why there is none. `hasBegun`: the request, or a part of it, may have reached the host. */
-export type Exchanged = { status: number; text: string } | { status: null; hasBegun: boolean; err: unknown }
+/** What came of a post. */
+export interface Posted {
+  /** The request, or a part of it, may have reached the host. */
+  hasBegun: boolean
+  /** The answer's head; null when there is none. */
+  head: { status: number; fields: IncomingHttpHeaders } | null
+  /** What was kept of its body. */
+  body: Buffer
+  /** Why the body did not come to its end; undefined when it did. */
+  err?: unknown
+}
+
+const everything = { readBytes: Infinity, keptBytes: Infinity }
 
 /**
- * Posts once. undici says when it has a connection and begins to write (`onRequestStart`): whatever fails before, be it the name, the
- * way, the trust, a proxy or the wait for one of the connections, has told the host nothing.
+ * Posts once, without following redirects. undici says when it has a connection and begins to write (`onRequestStart`): whatever
+ * fails before, be it the name, the way, the trust, a proxy or the wait for one of the connections, has told the host nothing.
+ * The connection is given up only when the body did not end.
  */
-export function postOnce(dispatcher: Dispatcher, { url, headers, body, timeoutMs }: Call): Promise<Exchanged> {
+export function postOnce(
+  dispatcher: Dispatcher,
+  { url, headers, body, timeoutMs, most = everything }: Post,
+): Promise<Posted> {
   return new Promise((resolve) => {
     const { origin, pathname, search } = new URL(url)
     let controller: Dispatcher.DispatchController | undefined
+    let head: Posted['head'] = null
     let isOver = false
-    let status = 0
+    let received = 0
     const chunks: Buffer[] = []
 
-    function end(exchanged: Exchanged) {
+    function end(err?: unknown) {
       if (isOver) return
       isOver = true
       clearTimeout(timer)
-      resolve(exchanged)
+      resolve({
+        hasBegun: controller !== undefined,
+        head,
+        body: Buffer.concat(chunks).subarray(0, most.keptBytes),
+        err,
+      })
     }
-    const fail = (err: unknown) => end({ status: null, hasBegun: controller !== undefined, err })
-    const timer = setTimeout(() => {
-      const late = new DOMException(`no answer within ${timeoutMs} ms`, 'TimeoutError')
-      fail(late)
-      controller?.abort(late)
-    }, timeoutMs)
+    function giveUp(err: Error) {
+      end(err)
+      controller?.abort(err)
+    }
+    const timer = setTimeout(() => giveUp(new DOMException('no answer in time', 'TimeoutError')), timeoutMs)
 
     const handler: Dispatcher.DispatchHandler = {
       onRequestStart(started) {
         if (isOver) return started.abort(new Error('given up before it began'))
         controller = started
       },
-      onResponseStart(_controller, code) {
-        status = code
+      onResponseStart(_controller, status, fields) {
+        // 103 and the like come before the answer.
+        if (status >= 200) head = { status, fields }
       },
       onResponseData(_controller, chunk) {
-        chunks.push(chunk)
+        if (received < most.keptBytes) chunks.push(chunk)
+        received += chunk.length
+        if (received >= most.readBytes) giveUp(new Error('read enough'))
       },
-      onResponseEnd: () => end({ status, text: Buffer.concat(chunks).toString() }),
-      onResponseError: (_controller, err) => fail(err),
+      onResponseEnd: () => end(),
+      onResponseError: (_controller, err) => end(err),
     }
     try {
       const path = `${pathname}${search}`
       dispatcher.dispatch({ origin, path, method: 'POST', headers, body, headersTimeout: 0, bodyTimeout: 0 }, handler)
     } catch (err) {
-      fail(err)
+      end(err)
     }
   })
 }

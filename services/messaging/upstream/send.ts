@@ -1,9 +1,9 @@
 import { waId } from '@app/shared/contracts/fields.ts'
 import { jsonOf, refusalIn } from '@app/shared/outside/upstream-exchange.ts'
+import { postOnce } from '@app/shared/outside/post-once.ts'
 import { callerHeaders, type Upstream } from '@app/shared/outside/upstream.ts'
 import { z } from 'zod'
 import { platformId } from './platform-id.ts'
-import { postOnce } from './post-once.ts'
 import { theirProduct } from './words.ts'
 
 /** From the wait for a connection to the answer's last byte. */
@@ -44,15 +44,15 @@ const Accepted = z.object({
 
 /** Sends a message to the platform. Never throws: whatever happens is a result. */
 export async function send(upstream: Upstream, message: OutgoingMessage): Promise<SendResult> {
-  const exchanged = await postOnce(upstream.sending, {
+  const { hasBegun, head, body, err } = await postOnce(upstream.sending, {
     url: upstream.urlOf(`/${message.phoneNumberId}/messages`, message.token),
     headers: { ...callerHeaders(message.token), 'content-type': 'application/json' },
     body: JSON.stringify(payloadOf(message)),
     timeoutMs: sendTimeoutMs,
   })
-  if (exchanged.status !== null) return read(exchanged.status, exchanged.text)
-  const details = describe(exchanged.err)
-  return exchanged.hasBegun ? { kind: 'unknown', details, httpStatus: null } : { kind: 'unreachable', details }
+  if (head && err === undefined) return read(head.status, body.toString())
+  const details = describe(err)
+  return hasBegun ? { kind: 'unknown', details, httpStatus: null } : { kind: 'unreachable', details }
 }
 
 function payloadOf({ messageId, recipient, type, body, contextId }: OutgoingMessage) {

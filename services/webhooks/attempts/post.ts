@@ -1,5 +1,6 @@
 import type { IncomingHttpHeaders } from 'node:http'
 import { failureOf, type NamedFailure } from '@app/shared/outside/egress-error.ts'
+import { type Posted, postOnce } from '@app/shared/outside/post-once.ts'
 import { createSoon } from '@app/shared/work/soon.ts'
 import type { Dispatcher } from 'undici'
 
@@ -25,58 +26,16 @@ export type Answer =
   | { status: number; retryAfter: string | undefined; snippet: string }
   | { status: null; failure: NamedFailure }
 
-/**
- * Posts without following redirects. The answer is decided at its headers: a body that breaks off, or goes on for ever,
- * changes nothing. The connection is given up only when the body did not end.
- */
-export function post(dispatcher: Dispatcher, { url, headers, body, timeoutMs = attemptTimeoutMs }: Post) {
-  return new Promise<Answer>((resolve) => {
-    const { origin, pathname, search } = new URL(url)
-    let controller: Dispatcher.DispatchController | undefined
-    let answered: { status: number; retryAfter: string | undefined } | undefined
-    let ended = false
-    let received = 0
-    const chunks: Buffer[] = []
+/** The answer is decided at its headers: a body that breaks off, or goes on for ever, changes nothing. */
+export async function post(dispatcher: Dispatcher, { url, headers, body, timeoutMs = attemptTimeoutMs }: Post) {
+  const most = { readBytes, keptBytes: snippetBytes }
+  const begin = () => postOnce(dispatcher, { url, headers, body, timeoutMs, most })
+  return answerOf(await new Promise<Posted>((resolve) => soon(() => resolve(begin()))))
+}
 
-    function end(err?: unknown) {
-      if (ended) return
-      ended = true
-      clearTimeout(timer)
-      if (answered) resolve({ ...answered, snippet: snippetOf(chunks) })
-      else resolve({ status: null, failure: failureOf(err) })
-    }
-    function giveUp(err: Error) {
-      end(err)
-      controller?.abort(err)
-    }
-    const timer = setTimeout(() => giveUp(new DOMException('no answer in time', 'TimeoutError')), timeoutMs)
-
-    const handler: Dispatcher.DispatchHandler = {
-      onRequestStart(started) {
-        controller = started
-        if (ended) started.abort(new Error('given up before it began'))
-      },
-      onResponseStart(_controller, status, fields) {
-        // 103 and the like come before the answer.
-        if (status >= 200) answered = { status, retryAfter: one(fields, 'retry-after') }
-      },
-      onResponseData(_controller, chunk) {
-        if (received < snippetBytes) chunks.push(chunk)
-        received += chunk.length
-        if (received >= readBytes) giveUp(new Error('read enough'))
-      },
-      onResponseEnd: () => end(),
-      onResponseError: (_controller, err) => end(err),
-    }
-    soon(() => {
-      try {
-        const path = `${pathname}${search}`
-        dispatcher.dispatch({ origin, path, method: 'POST', headers, body, headersTimeout: 0, bodyTimeout: 0 }, handler)
-      } catch (err) {
-        end(err)
-      }
-    })
-  })
+function answerOf({ head, body, err }: Posted): Answer {
+  if (!head) return { status: null, failure: failureOf(err) }
+  return { status: head.status, retryAfter: one(head.fields, 'retry-after'), snippet: snippetOf(body) }
 }
 
 function one(fields: IncomingHttpHeaders, name: string) {
@@ -85,5 +44,4 @@ function one(fields: IncomingHttpHeaders, name: string) {
 }
 
 /** Text that Postgres can hold: broken UTF-8 is replaced, U+0000 dropped. */
-const snippetOf = (chunks: Buffer[]) =>
-  Buffer.concat(chunks).subarray(0, snippetBytes).toString('utf8').replaceAll('\0', '')
+const snippetOf = (body: Buffer) => body.toString('utf8').replaceAll('\0', '')

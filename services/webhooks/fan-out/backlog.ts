@@ -1,12 +1,12 @@
 import type { Sql, TransactionSql } from '@app/shared/database/database.ts'
 import { startLoop } from '@app/shared/work/loop.ts'
 import type { App } from '../app.ts'
-import { type EventRow, recordWithin, textOf } from './record-events.ts'
+import { type EventRow, recordWithin, statementBytes, textOf } from './record-events.ts'
 import type { Recorder } from './recorder.ts'
 import { waitingOrganizations } from './waiting-organizations.ts'
 
-/** What is read for the turn of an organization, and written at a time: an event has at most 900 KiB. */
-const atATime = { rows: 128, bytes: 8 * 1024 * 1024 }
+/** Rows of an organization that are read for its turn. */
+const rowsATurn = 128
 const idlePollMs = 1_000
 /** When another instance has the turn of the only one that waits. */
 const takenPollMs = 50
@@ -65,8 +65,8 @@ async function oldest(sql: Sql, organizationId: string): Promise<EventRow[]> {
   const rows = await sql<{ head: EventRow['head']; payload: string }[]>`
     select head, payload from (
       select head, payload, sum(octet_length(payload)) over (order by seq) - octet_length(payload) as bytes_before
-      from event_backlog where organization_id = ${organizationId} order by seq limit ${atATime.rows}
-    ) b where bytes_before < ${atATime.bytes}
+      from event_backlog where organization_id = ${organizationId} order by seq limit ${rowsATurn}
+    ) b where bytes_before < ${statementBytes}
   `
   return rows.map(({ head, payload }) => ({ head, payload: Buffer.from(payload) }))
 }
@@ -88,7 +88,7 @@ function inParts(rows: EventRow[]): EventRow[][] {
   let bytes = Infinity
   for (const row of rows) {
     bytes += row.payload.length
-    if (bytes > atATime.bytes) {
+    if (bytes > statementBytes) {
       parts.push([])
       bytes = row.payload.length
     }

@@ -23,6 +23,8 @@ export function startFanOut(app: App): Consuming {
   })
   const inOrder = consumeBatches(app, consumers.webhooksInOrder.name, async (events) => {
     const rows = events.filter(comesInOrder).flatMap(rowOf)
+    // What has no line comes by this consumer, too, and is the other one's.
+    if (rows.length === 0) return
     // Another instance may have put earlier ones there a moment ago.
     const waiting = await backlog.find(rows.map(({ head }) => head.organization_id))
     return fanOut(parts, rows, () => waiting)

@@ -6,6 +6,9 @@ import { lockLines } from '../attempts/lines.ts'
 import { pausedItself } from '../attempts/paused.ts'
 import { idCharacters } from './id-characters.ts'
 
+/** Payloads that one statement may hold; an event has at most 900 KiB. */
+export const statementBytes = 8 * 1024 * 1024
+
 /** An event of the stream, as the statement that fans it out takes it. */
 export interface EventRow {
   head: {
