@@ -153,9 +153,8 @@ describe('polling', () => {
     it.upstream.answers.set(`/${phoneNumberId}`, { status: 503, body: '<html>' })
     for (const minutes of [1, 2, 4]) {
       await due(phoneNumberId)
-      await until(async () => expect((await account(phoneNumberId))?.minutes).toBeGreaterThan(0.5))
+      await settled(phoneNumberId, { status: 'connected', minutes: expect.closeTo(minutes, 0) })
       const row = await account(phoneNumberId)
-      expect(row).toMatchObject({ status: 'connected', isHeld: false })
       expect(Math.abs((row?.minutes ?? 0) - minutes)).toBeLessThanOrEqual(0.1 * minutes + 0.1)
     }
   })
@@ -222,6 +221,12 @@ async function report(organizationId: string, phoneNumberId: string | null, what
   await sql.begin((tx) => emit(tx, accountReported, data, origin))
   relay.wake()
 }
+
+const handled = (organizationId: string, id: string) =>
+  until(async () => {
+    const rows = await it.app.sql`select from handled_events where event_id = ${`${organizationId}:${id}`}`
+    expect(rows).toHaveLength(1)
+  })
 
 describe('a report', () => {
   test('of a restriction degrades at once, though the platform shows the number connected, until it has stood a minute', async () => {
@@ -290,16 +295,30 @@ describe('a report', () => {
     await settled(phoneNumberId, { status: 'connected', upstreamStatus: 'FLAGGED' })
   })
 
+  test('that comes while the platform is asked has it asked again, since its answer may be older', async () => {
+    const { organizationId, phoneNumberId } = await connected()
+    const { promise: after, resolve: letAnswer } = Promise.withResolvers<void>()
+    const restricted = { id: phoneNumberId, verified_name: 'Acme', status: 'RESTRICTED' }
+    it.upstream.answers.set(`/${phoneNumberId}`, { body: restricted, after })
+    it.upstream.asked.length = 0
+    await due(phoneNumberId)
+    await until(() => expect(it.upstream.asked).toHaveLength(1))
+    knowNumber(it, phoneNumberId)
+    await report(organizationId, phoneNumberId, { event: 'ACCOUNT_VIOLATION' }, 'meanwhile')
+    await handled(organizationId, 'meanwhile')
+    letAnswer()
+    await settled(phoneNumberId, { status: 'connected', upstreamStatus: 'CONNECTED' })
+    const refusals = () => told(phoneNumberId).map(({ refusal }) => refusal)
+    await until(() => expect(refusals().slice(-2)).toEqual(['account_restricted', null]))
+  })
+
   test('of every send that fails has the platform asked once a minute', async () => {
     const { organizationId, phoneNumberId } = await connected()
     const asked = () => it.upstream.asked.filter(({ line }) => line.includes(`/${phoneNumberId}?`)).length
     it.upstream.asked.length = 0
     for (let n = 1; n <= 3; n++) {
       await report(organizationId, phoneNumberId, { code: 131_037 }, `failed-${n}`)
-      await until(async () => {
-        const handled = await it.app.sql`select from handled_events where event_id = ${`${organizationId}:failed-${n}`}`
-        expect(handled).toHaveLength(1)
-      })
+      await handled(organizationId, `failed-${n}`)
       await until(() => expect(asked()).toBe(1))
     }
     expect((await account(phoneNumberId))?.minutes).toBeLessThanOrEqual(1)

@@ -8,7 +8,7 @@ import { readNumber, type UpstreamNumber } from '../upstream/read-number.ts'
 import { upstreamErrorOf } from '../upstream/refusals.ts'
 import { pollAgainMs } from './standing.ts'
 import { confirmAccount, takeOver } from './take-over.ts'
-import type { DueAccount } from './due-account.ts'
+import { type DueAccount, nextPollAt } from './due-account.ts'
 
 const budgetMs = 15_000
 
@@ -55,7 +55,7 @@ const isGone = ({ code, subcode }: { code: number; subcode: number | undefined }
 async function release({ sql }: App, account: DueAccount, failures = account.pollFailures) {
   await sql`
     update accounts set poll_held_until = '-infinity', poll_failures = ${failures + 1}, polled_at = now(),
-      poll_at = now() + ${pollAgainMs(failures)} * interval '1 ms'
+      poll_at = ${nextPollAt(sql, pollAgainMs(failures))}
     where organization_id = ${account.organizationId} and id = ${account.id}
       and poll_held_until = ${account.heldUntil}::timestamptz
   `

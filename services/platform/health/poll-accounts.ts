@@ -54,7 +54,9 @@ const claim = ({ sql }: App, count: number) => sql<DueAccount[]>`
     where attached and sealed_token is not null and poll_at <= now() and poll_held_until < now()
     order by poll_at limit ${count} for update skip locked
   )
-  update accounts a set poll_held_until = now() + ${leaseMs} * interval '1 ms'
+  -- Due again when the lease ends; sooner only if something is reported meanwhile.
+  update accounts a set polled_at = now(), poll_held_until = now() + ${leaseMs} * interval '1 ms',
+    poll_at = now() + ${leaseMs} * interval '1 ms'
   from d where a.organization_id = d.organization_id and a.id = d.id
   returning a.organization_id, a.id, a.phone_number_id, a.business_account_id, a.sealed_token, a.version, a.poll_failures,
     a.poll_held_until::text as held_until

@@ -1,6 +1,6 @@
 import type { Sql, TransactionSql } from '@app/shared/database/database.ts'
 import type { UpstreamNumber } from '../upstream/read-number.ts'
-import type { DueAccount } from './due-account.ts'
+import { type DueAccount, nextPollAt } from './due-account.ts'
 import { pollAfterMs, type Standing, statusAfter } from './standing.ts'
 
 /** What the platform said of a number; `gone`: it does not know it, or not our token. */
@@ -67,7 +67,7 @@ async function write(sql: Sql | TransactionSql, account: DueAccount, next: Retur
   const { count } = await sql`
     update accounts set status = ${next.status}, upstream_status = ${next.upstreamStatus},
       phone_number = ${next.phoneNumber}, name = ${next.name}, messages_per_second = ${next.messagesPerSecond},
-      poll_held_until = '-infinity', poll_failures = 0, polled_at = now(), poll_at = now() + ${next.pollMs} * interval '1 ms'
+      poll_held_until = '-infinity', poll_failures = 0, polled_at = now(), poll_at = ${nextPollAt(sql, next.pollMs)}
     where organization_id = ${account.organizationId} and id = ${account.id} and attached
       and poll_held_until = ${account.heldUntil}::timestamptz and version = ${account.version}
   `

@@ -1,8 +1,11 @@
 import { createServer, type IncomingMessage, type ServerResponse } from 'node:http'
 import type { AddressInfo } from 'node:net'
 
-/** An answer: a status and a body, which is sent as it is when it is text; or nothing at all. */
-export type UpstreamAnswer = { status?: number; body: unknown; location?: string } | 'silence' | 'hang up'
+/** An answer: a status and a body, which is sent as it is when it is text, when `after` has come; or nothing at all. */
+export type UpstreamAnswer =
+  | { status?: number; body: unknown; location?: string; after?: Promise<void> }
+  | 'silence'
+  | 'hang up'
 
 export interface TestUpstream {
   url: string
@@ -21,7 +24,7 @@ export async function startTestUpstream(): Promise<TestUpstream> {
     const { method, url = '', headers } = request
     asked.push({ line: `${method} ${url}`, authorization: headers.authorization })
     const path = url.replace(/^\/v[\d.]+/, '').replace(/\?.*/, '')
-    answer(request, response, answers.get(path) ?? { status: 400, body: unknownObject })
+    void answer(request, response, answers.get(path) ?? { status: 400, body: unknownObject })
   })
   await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve))
   const { port } = server.address() as AddressInfo
@@ -39,12 +42,13 @@ export async function startTestUpstream(): Promise<TestUpstream> {
 /** What the platform says of an object that it does not know or show. */
 export const unknownObject = { error: { message: 'Unsupported get request.', code: 100, error_subcode: 33 } }
 
-function answer(request: IncomingMessage, response: ServerResponse, given: UpstreamAnswer) {
+async function answer(request: IncomingMessage, response: ServerResponse, given: UpstreamAnswer) {
   if (given === 'silence') return
   if (given === 'hang up') {
     request.socket.destroy()
     return
   }
+  await given.after
   const text = typeof given.body === 'string' ? given.body : JSON.stringify(given.body)
   response.setHeader('content-type', 'application/json')
   if (given.location !== undefined) response.setHeader('location', given.location)
