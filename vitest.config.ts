@@ -1,3 +1,4 @@
+import { availableParallelism } from 'node:os'
 import { defineConfig } from 'vitest/config'
 import { keepFoldersInMemory } from './test/folders-in-memory.ts'
 import { LongestFirst } from './test/longest-first.ts'
@@ -5,12 +6,15 @@ import { LongestFirst } from './test/longest-first.ts'
 /** Some guarantees are about time, and a machine of CI may be busy with other things; at home a failure is a failure. */
 const retry = process.env['CI'] ? 2 : 0
 
+/** Files of a worker share their modules: to load them anew for each takes two thirds again of the time of all. */
+const isolate = false
+
 keepFoldersInMemory()
 
 export default defineConfig({
   test: {
-    // One more than the cores of a small machine: many files wait for most of their time.
-    maxWorkers: 3,
+    // One more than there are cores: many files wait for most of their time. A large machine need not show what it can.
+    maxWorkers: Math.min(availableParallelism(), 7) + 1,
     sequence: { sequencer: LongestFirst },
     projects: [
       {
@@ -27,8 +31,7 @@ export default defineConfig({
           expect: { poll: { timeout: 10_000 } },
           testTimeout: 30_000,
           retry,
-          // Files of a worker share their modules: loading them anew for each takes two thirds again of the time of all.
-          isolate: false,
+          isolate,
           hookTimeout: 60_000,
         },
       },
@@ -40,6 +43,7 @@ export default defineConfig({
           globalSetup: 'test/journeys/setup.ts',
           testTimeout: 60_000,
           retry,
+          isolate,
           hookTimeout: 120_000,
         },
       },
@@ -50,6 +54,7 @@ export default defineConfig({
           include: ['test/faults/*.test.ts'],
           testTimeout: 240_000,
           retry,
+          isolate,
           hookTimeout: 120_000,
         },
       },

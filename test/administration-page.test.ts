@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest'
-import { commands } from '../deploy/admin-commands.ts'
+import { commands } from '../deploy/administration/commands.ts'
 import { readPage } from './docs/pages.ts'
 
 const section =

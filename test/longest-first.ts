@@ -1,27 +1,21 @@
 import { relative } from 'node:path'
 import { BaseSequencer, type TestSpecification } from 'vitest/node'
 
-/**
- * What takes 15 s and more on a quiet machine, most of it in waiting, in the order in which it runs. The bench uses all
- * cores, so what promises a time (`servers`, `sends`) comes when it is over.
- */
+/** What takes 15 s and more on a quiet machine, most of it in waiting, in the order in which it runs. */
 const first = [
   'test/faults/faults.test.ts',
-  'test/bench/bench.test.ts',
   'test/faults/kill-callbacks.test.ts',
+  'test/bench/bench.test.ts',
   'test/faults/kill.test.ts',
   'services/directory/lists.test.ts',
-  'test/faults/servers.test.ts',
-  'test/faults/sends.test.ts',
   'services/webhooks/attempts/hostile.test.ts',
-  'test/faults/rotate-keys.test.ts',
   'test/faults/restore.test.ts',
   'test/journeys/docs.test.ts',
   'deploy/compose.test.ts',
-  'test/faults/rolling-restart.test.ts',
   'test/journeys/watching.test.ts',
   'test/journeys/onboarding.test.ts',
   'deploy/nats/configuration.test.ts',
+  'deploy/stack/bus.test.ts',
   'services/webhooks/attempts/attempts.test.ts',
   'test/journeys/customers.test.ts',
   'services/webhooks/fan-out/fan-out.test.ts',

@@ -3,7 +3,7 @@ import { join } from 'node:path'
 import { expect, test } from 'vitest'
 import { parse } from 'yaml'
 import { z } from 'zod'
-import { commands } from '../admin-commands.ts'
+import { commands } from '../administration/commands.ts'
 import { repository, serviceNames } from '../stack/options.ts'
 import { settingsByReader, sources } from '../testing/settings.ts'
 

@@ -21,16 +21,13 @@ interface Part {
   env?: NodeJS.ProcessEnv
 }
 
-const ofProject = (file: string) => ['--project', 'faults', `test/faults/${file}`]
 const parts: Part[] = [
   {
     part: 'nemesis',
-    args: ofProject('faults.test.ts'),
+    args: ['--project', 'faults', 'test/faults/faults.test.ts'],
     env: { FAULTS_SEED: values.seed, FAULTS_SECONDS: values.seconds },
   },
   { part: 'stories', args: ['--config', 'test/faults/long/vitest.config.ts'] },
-  // As in `npm test`, with as many requests as a busy service has.
-  { part: 'stories', args: ofProject('rolling-restart.test.ts'), env: { ROLLING_PACE: '500' } },
 ]
 const wanted = parts.filter(({ part }) => values.only === undefined || part === values.only)
 if (wanted.length === 0) throw new Error('--only names the nemesis or the stories.')

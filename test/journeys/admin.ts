@@ -1,21 +1,27 @@
-import { execFile } from 'node:child_process'
-import { join } from 'node:path'
+import { answerCommand } from '@app/deploy/administration/answer.ts'
+import { readBusPlace } from '@app/deploy/stack/stack-file.ts'
+import { Problem } from '@app/shared/api/problem.ts'
+import { newId } from '@app/shared/values/ids.ts'
 import { inject } from 'vitest'
 import type { Json } from './client.ts'
 
-const root = join(import.meta.dirname, '../..')
-
-/** `npm run admin -- …` against the stack of the run. */
+/** What `npm run admin -- …` answers of the stack of the run. A process for each of hundreds would cost more than all that they do. */
 export const admin = (...args: string[]): Promise<Json> => adminOf(inject('stackDir'))(...args)
 
-/** The same against the stack of a data folder. */
+/** The same of the stack of a data folder. */
 export const adminOf =
   (dataDir: string) =>
-  (...args: string[]): Promise<Json> =>
-    new Promise((resolve, reject) => {
-      const env = { ...process.env, SVC_DATA_DIR: dataDir }
-      execFile(process.execPath, ['deploy/admin.ts', ...args], { cwd: root, env }, (err, stdout, stderr) => {
-        if (err) reject(new Error(`admin ${args.join(' ')}: ${stdout}${stderr}`))
-        else resolve(JSON.parse(stdout))
+  async (...args: string[]): Promise<Json> => {
+    const requestId = newId('req')
+    try {
+      const answer = await answerCommand(args, requestId, () => {
+        const place = readBusPlace(dataDir)
+        if (!place) throw new Error(`No stack runs in ${dataDir}.`)
+        return place
       })
-    })
+      return JSON.parse(JSON.stringify(answer))
+    } catch (err) {
+      const told = err instanceof Problem ? JSON.stringify(err.toEnvelope(requestId)) : String(err)
+      throw new Error(`admin ${args.join(' ')}: ${told}`, { cause: err })
+    }
+  }

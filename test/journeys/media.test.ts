@@ -2,7 +2,7 @@ import { createHash, randomBytes } from 'node:crypto'
 import { mkdtempSync, openAsBlob, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { FormData, request } from 'undici'
+import { request } from 'undici'
 import { afterAll, beforeAll, describe, expect, inject, test } from 'vitest'
 import { client, type Json, newPhone, until } from './client.ts'
 import { checkAnswer } from './openapi-check.ts'
@@ -34,15 +34,15 @@ async function upload(file: Blob, headers: Record<string, string> = {}) {
   const form = new FormData()
   form.set('messaging_product', 'chat')
   form.set('file', file, 'a file.pdf')
-  const answer = await request(`${stack.base_url}/${phone}/media`, {
+  const answer = await fetch(`${stack.base_url}/${phone}/media`, {
     method: 'POST',
     headers: { authorization: `Bearer ${stack.api_key}`, ...headers },
     body: form,
   })
-  const body = (await answer.body.json()) as Json
-  checkAnswer('POST', `/${phone}/media`, answer.statusCode, body)
-  expect(answer.headers['x-request-id']).toMatch(/^req_/)
-  return { status: answer.statusCode, headers: answer.headers, body }
+  const body = (await answer.json()) as Json
+  checkAnswer('POST', `/${phone}/media`, answer.status, body)
+  expect(answer.headers.get('x-request-id')).toMatch(/^req_/)
+  return { status: answer.status, headers: answer.headers, body }
 }
 
 async function get(url: string, headers: Record<string, string> = {}) {
@@ -88,7 +88,7 @@ describe('an upload', () => {
     const file = new Blob([pdf(10_000)], { type: 'application/pdf' })
     const first = await upload(file, headers)
     const again = await upload(file, headers)
-    expect([again.status, again.body, again.headers['idempotent-replayed']]).toEqual([201, first.body, 'true'])
+    expect([again.status, again.body, again.headers.get('idempotent-replayed')]).toEqual([201, first.body, 'true'])
     const other = await upload(new Blob([pdf(10_000)], { type: 'application/pdf' }), headers)
     expect([other.status, other.body.error.code]).toEqual([422, 'idempotency_key_reuse'])
   })

@@ -4,7 +4,7 @@ import { connect } from 'node:net'
 import { join } from 'node:path'
 import { withBus } from '@app/deploy/stack/bus.ts'
 import { streamName } from '@app/shared/events/stream.ts'
-import { FormData, request } from 'undici'
+import { request } from 'undici'
 import { afterAll, beforeAll, expect, test, vi } from 'vitest'
 import { type Collector, startCollector } from '../collector.ts'
 import { dumpDatabase } from '../database-dump.ts'
@@ -120,14 +120,13 @@ async function walkThroughSetup(setupUrl: string, linkId: string) {
   return { state: state as string, code: dialog.code as string, phone: phone as string }
 }
 
-async function upload(phone: string, key: string, bytes: Buffer) {
+async function upload(phone: string, key: string, bytes: Buffer<ArrayBuffer>) {
   const form = new FormData()
   form.set('messaging_product', 'chat')
   form.set('file', new Blob([bytes], { type: 'application/pdf' }), 'a.pdf')
-  const headers = { authorization: `Bearer ${key}`, 'idempotency-key': 'upload' }
-  const answer = await request(`${stack.read().base_url}/${phone}/media`, { method: 'POST', headers, body: form })
-  expect(answer.statusCode).toBe(201)
-  await answer.body.dump()
+  const { api } = clientOf(stack.read())
+  const { status } = await api('POST', `/${phone}/media`, { key, form, headers: { 'idempotency-key': 'upload' } })
+  expect(status).toBe(201)
 }
 
 /** What is nobody's secret, and nobody's to find in a log, a trace or Redis either. */

@@ -1,6 +1,6 @@
 import { createKey, updateOrganization } from '@app/shared/contracts/platform.ts'
 import { expect, test } from 'vitest'
-import { helpFor, readArguments } from './admin-arguments.ts'
+import { helpFor, readArguments } from './arguments.ts'
 
 const read = (line: string) => readArguments(line.split(' '))
 

@@ -5,7 +5,7 @@ import * as platform from '@app/shared/contracts/platform.ts'
 import * as webhooks from '@app/shared/contracts/webhooks.ts'
 import type { Place, SealedCount } from '@app/shared/contracts/secrets.ts'
 import { z } from 'zod'
-import type { Bus } from './stack/bus.ts'
+import type { Bus } from '../stack/bus.ts'
 
 /** The services that seal, in the order in which they seal again: messaging takes over what platform has sealed. */
 const sealing = { platform, messaging, webhooks }

@@ -1,10 +1,10 @@
 import { setTimeout as sleep } from 'node:timers/promises'
 import { request } from 'undici'
 import { afterAll, beforeAll, expect, test } from 'vitest'
-import { until } from '../journeys/client.ts'
-import { type StartedStack, startStack } from '../journeys/start-stack.ts'
-import { openWindows } from './load/open-windows.ts'
-import { startSteadyLoad } from './load/steady.ts'
+import { until } from '../../journeys/client.ts'
+import { type StartedStack, startStack } from '../../journeys/start-stack.ts'
+import { openWindows } from '../load/open-windows.ts'
+import { startSteadyLoad } from '../load/steady.ts'
 
 const services = ['gateway', 'messaging', 'directory', 'platform', 'webhooks']
 let stack: StartedStack
@@ -13,8 +13,8 @@ beforeAll(async () => {
 })
 afterAll(() => stack.remove())
 
-/** Requests a second. A machine of CI has enough to do with the restarts themselves. */
-const pace = Number(process.env['ROLLING_PACE'] ?? 100)
+/** Requests a second; a slow machine may be given fewer. */
+const pace = Number(process.env['ROLLING_PACE'] ?? 500)
 /** A service that is told to end has so long. */
 const exitWithinMs = 25_000
 

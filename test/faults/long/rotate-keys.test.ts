@@ -3,11 +3,11 @@ import { readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { afterEach, beforeEach, expect, test } from 'vitest'
-import { dumpDatabase } from '../database-dump.ts'
-import { adminOf } from '../journeys/admin.ts'
-import { clientOf, type Json, newPhone, until } from '../journeys/client.ts'
-import { type Receiver, startReceiver } from '../journeys/receiver.ts'
-import { newFolder, type StartedStack, startStack } from '../journeys/start-stack.ts'
+import { dumpDatabase } from '../../database-dump.ts'
+import { adminOf } from '../../journeys/admin.ts'
+import { clientOf, type Json, newPhone, until } from '../../journeys/client.ts'
+import { type Receiver, startReceiver } from '../../journeys/receiver.ts'
+import { newFolder, type StartedStack, startStack } from '../../journeys/start-stack.ts'
 
 let dataDir: string
 let stack: StartedStack

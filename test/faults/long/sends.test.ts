@@ -1,14 +1,14 @@
 import { setTimeout as sleep } from 'node:timers/promises'
 import { afterAll, afterEach, beforeAll, expect, onTestFinished, test } from 'vitest'
-import { until } from '../until.ts'
-import { type StartedStack, startStack } from '../journeys/start-stack.ts'
-import { newHistory } from './history/history.ts'
-import { passPark } from './load/pass-park.ts'
-import { meetPerson, type Person, type Scene, send } from './load/person.ts'
-import { createPlatform, type Platform } from './load/platform.ts'
-import { settle } from './load/settle.ts'
-import { startSubscriber } from './load/subscriber.ts'
-import { makeTenants } from './load/tenants.ts'
+import { until } from '../../until.ts'
+import { type StartedStack, startStack } from '../../journeys/start-stack.ts'
+import { newHistory } from '../history/history.ts'
+import { passPark } from '../load/pass-park.ts'
+import { meetPerson, type Person, type Scene, send } from '../load/person.ts'
+import { createPlatform, type Platform } from '../load/platform.ts'
+import { settle } from '../load/settle.ts'
+import { startSubscriber } from '../load/subscriber.ts'
+import { makeTenants } from '../load/tenants.ts'
 
 let stack: StartedStack
 let platform: Platform

@@ -1,14 +1,14 @@
 import { setTimeout as sleep } from 'node:timers/promises'
 import { afterAll, afterEach, beforeAll, beforeEach, expect, test } from 'vitest'
-import type { Call, History } from './history/history.ts'
-import { live, type Lived } from './load/live.ts'
-import { settle } from './load/settle.ts'
-import type { Subscriber } from './load/subscriber.ts'
-import type { LoadTenant } from './load/tenants.ts'
-import { untilBack } from './load/until-back.ts'
-import { type Arena, openArena } from './nemesis/arena.ts'
-import { type Aim, faults } from './nemesis/faults.ts'
-import { randomOf } from './random.ts'
+import type { Call, History } from '../history/history.ts'
+import { live, type Lived } from '../load/live.ts'
+import { settle } from '../load/settle.ts'
+import type { Subscriber } from '../load/subscriber.ts'
+import type { LoadTenant } from '../load/tenants.ts'
+import { untilBack } from '../load/until-back.ts'
+import { type Arena, openArena } from '../nemesis/arena.ts'
+import { type Aim, faults } from '../nemesis/faults.ts'
+import { randomOf } from '../random.ts'
 
 let arena: Arena | undefined
 let subscriber: Subscriber | undefined

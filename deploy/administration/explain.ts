@@ -9,7 +9,7 @@ import {
   type Moment,
 } from '@app/shared/contracts/explain.ts'
 import { Problem } from '@app/shared/api/problem.ts'
-import type { Bus } from './stack/bus.ts'
+import type { Bus } from '../stack/bus.ts'
 
 /** The whole life of a message, a delivery or a request, from the records of the services that had a part in it. */
 export async function explain(bus: Bus, id: string, caller: Caller): Promise<{ id: string; history: Moment[] }> {

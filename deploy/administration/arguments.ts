@@ -1,7 +1,7 @@
 import { parseArgs } from 'node:util'
 import type { Rpc } from '@app/shared/api/contract.ts'
-import { sentenceOf } from './command.ts'
-import { type Command, commands, type Option } from './admin-commands.ts'
+import { sentenceOf } from '../command.ts'
+import { type Command, commands, type Option } from './commands.ts'
 
 export interface AdminCall {
   contract: Command['contract']

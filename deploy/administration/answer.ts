@@ -1,0 +1,45 @@
+import type { Rpc } from '@app/shared/api/contract.ts'
+import { call, systemCaller } from '@app/shared/bus/ask.ts'
+import { type Bus, type BusPlace, withBus } from '../stack/bus.ts'
+import { type AdminCall, readArguments } from './arguments.ts'
+import { explain } from './explain.ts'
+import { countSecrets, resealSecrets } from './secrets.ts'
+
+/** Connecting a number asks the upstream platform, which may take its 15 s. */
+const timeoutMs = 25_000
+/** What all services are asked: to publish the events of days again. */
+const redriveTimeoutMs = 600_000
+
+/**
+ * What a command of the operator answers: one JSON object. Throws a sentence about what is unknown or missing, or the
+ * `Problem` of the service that was asked. `place` is looked up when the command is known.
+ */
+export function answerCommand(args: string[], requestId: string, place: () => BusPlace): Promise<unknown> {
+  const work = workOf(args, requestId)
+  return withBus(place(), work)
+}
+
+/** Commands of more than one question, and all others. */
+function workOf(args: string[], requestId: string): (bus: Bus) => Promise<unknown> {
+  const [word, id] = args
+  if (word === 'explain' && id !== undefined && args.length === 2) {
+    return (bus) => explain(bus, id, systemCaller('', requestId))
+  }
+  switch (args.join(' ')) {
+    case 'secrets count':
+      return (bus) => countSecrets(bus, requestId)
+    case 'secrets reseal':
+      return (bus) => resealSecrets(bus, requestId, (line) => console.error(line))
+    default: {
+      const asked = readArguments(args)
+      return (bus) => run(bus, asked, requestId)
+    }
+  }
+}
+
+async function run(bus: Bus, { contract, others, body }: AdminCall, requestId: string) {
+  const ask = (asked: Rpc, waitMs: number) =>
+    call(bus, asked, { body }, systemCaller('', requestId), { timeoutMs: waitMs })
+  if (others.length === 0) return ask(contract, timeoutMs)
+  return { data: await Promise.all([contract, ...others].map((asked) => ask(asked, redriveTimeoutMs))) }
+}
