@@ -118,7 +118,8 @@ test('a worker that dies in its calls loses nothing, and what is repeated has th
   receiver.respondWith((response) => void held.push(() => response.end()))
   await webhooks.subscribe({ url: receiver.url })
   const events = await webhooks.emit(...Array.from({ length: 30 }, () => ({})))
-  await until(() => expect(held).toHaveLength(10))
+  // Ten at most: fewer, where the first of them has been silent for a second when the last one comes.
+  await until(() => expect(held.length).toBeGreaterThan(1))
   // What another instance finds when this one is gone: a lane whose lease has lapsed, and attempts begun long ago.
   await webhooks.sql`update lanes set held_until = '-infinity', due_at = now()`
   await webhooks.sql`update due_deliveries set begun_at = begun_at - interval '1 minute' where begun_at is not null`
