@@ -76,6 +76,8 @@ async function apply(
 ) {
   const quietMs = report.code === null ? 0 : quietAfterPollMs
   const reportedUntil = new Date(Math.max(Date.now() + standsMs, effect.kind === 'degrade' ? Number(effect.until) : 0))
+  // What was said before a removal is over as well: else a return of before it, that comes late, would lift it.
+  const isTie = effect.kind === 'remove' || effect.kind === 'restore'
   const stands = effect.kind === 'degrade' || effect.kind === 'disconnect'
   await tx`
     update accounts set poll_at = least(poll_at, greatest(now(), polled_at + ${quietMs} * interval '1 ms')),
@@ -85,8 +87,7 @@ async function apply(
       removed = case ${effect.kind} when 'remove' then true when 'restore' then false else removed end,
       reported_until = case when ${stands} then greatest(reported_until, ${reportedUntil})
         when ${effect.kind} = 'restore' then null else reported_until end,
-      returned_at = case when ${effect.kind} = 'restore' then coalesce(${report.at ?? null}::timestamptz, returned_at)
-        else returned_at end
+      returned_at = case when ${isTie} then coalesce(${report.at ?? null}::timestamptz, returned_at) else returned_at end
     where organization_id = ${organizationId} and id = ${id}
   `
 }

@@ -278,6 +278,21 @@ describe('a report', () => {
     await settled(phoneNumberId, { status: 'connected' })
   })
 
+  test('of a return that was before the removal does not bring the number back, though it comes later', async () => {
+    const { organizationId, phoneNumberId } = await connected()
+    const removed = new Date(Date.now() + 60_000)
+    const returned = (at: Date, id: string) => report(organizationId, null, { event: 'PARTNER_ADDED' }, id, at)
+    await report(organizationId, null, { event: 'PARTNER_REMOVED' }, undefined, removed)
+    await settled(phoneNumberId, { status: 'disconnected' })
+    await returned(new Date(removed.getTime() - 1_000), 'late-return')
+    await handled(organizationId, 'late-return')
+    await due(phoneNumberId)
+    await until(async () => expect((await account(phoneNumberId))?.minutes).toBeGreaterThan(8))
+    await settled(phoneNumberId, { status: 'disconnected' })
+    await returned(new Date(removed.getTime() + 1_000), 'return')
+    await settled(phoneNumberId, { status: 'connected' })
+  })
+
   test('that comes twice is settled once, and touches no other organization', async () => {
     const { organizationId, phoneNumberId } = await connected()
     const other = await connected()
