@@ -2,6 +2,7 @@ import { registerNumber as contract } from '@app/shared/contracts/onboarding.ts'
 import type { Caller } from '@app/shared/api/contract.ts'
 import { systemCaller } from '@app/shared/bus/ask.ts'
 import { newId } from '@app/shared/values/ids.ts'
+import { until } from '@app/test/until.ts'
 import { afterAll, afterEach, beforeAll, beforeEach, expect, test } from 'vitest'
 import {
   connect,
@@ -111,4 +112,39 @@ test('the same key again replays; after an unknown outcome it asks first whether
   expect(first).toMatchObject({ status: 'connected', replayed: false })
   expect(registrations()).toHaveLength(1)
   expect(await register(caller, phoneNumberId)).toEqual({ ...first, replayed: true })
+})
+
+const standing = async (phoneNumberId: string) => {
+  const [row] = await it.app.sql`
+    select status, reported_until > now() as is_reported, poll_at <= now() + interval '3 seconds' as is_due_soon
+    from accounts where phone_number_id = ${phoneNumberId}
+  `
+  return row
+}
+
+test('a restriction that was reported stands until its end, though the platform shows the registered number connected', async () => {
+  const { organizationId, phoneNumberId } = await pending()
+  await it.app.sql`
+    update accounts set status = 'degraded', reported_until = now() + interval '7 days' where phone_number_id = ${phoneNumberId}
+  `
+  willAnswer(phoneNumberId, success)
+  const account = await register(systemCaller(organizationId), phoneNumberId)
+  expect(account).toMatchObject({ status: 'degraded', upstream_status: 'CONNECTED' })
+  expect(await standing(phoneNumberId)).toMatchObject({ status: 'degraded', isReported: true })
+})
+
+test('what was reported while the platform registered the number is newer than its answer', async () => {
+  const { organizationId, phoneNumberId } = await pending()
+  const { promise: after, resolve: letAnswer } = Promise.withResolvers<void>()
+  willAnswer(phoneNumberId, { ...success, after })
+  const registering = register(systemCaller(organizationId), phoneNumberId)
+  await until(() => expect(registrations()).toHaveLength(1))
+  await it.app.sql`
+    update accounts set status = 'disconnected', reported_until = now() + interval '1 minute', poll_at = now(),
+      version = version + 1
+    where phone_number_id = ${phoneNumberId}
+  `
+  letAnswer()
+  expect(await registering).toMatchObject({ status: 'disconnected' })
+  expect(await standing(phoneNumberId)).toEqual({ status: 'disconnected', isReported: true, isDueSoon: true })
 })

@@ -11,18 +11,19 @@ import { accountColumns, type AccountRow, toAccount } from '../accounts/accounts
 import { statusOf } from '../accounts/status.ts'
 import { tellStates } from '../accounts/tell-states.ts'
 import type { App } from '../app.ts'
+import { type Standing, statusAfter } from '../health/standing.ts'
 import { readNumber, type UpstreamNumber } from '../upstream/read-number.ts'
 import { registerPhone } from '../upstream/register-phone.ts'
 
 /** For both questions together. */
 const budgetMs = 15_000
-/** When the platform is asked next: of a number that it shows connected, and of one that it does not yet. */
+/** When the platform is asked next: of a number that it has registered, and of one that it does not show so yet. */
 const settledMs = 60_000
 const soonMs = 3_000
 
 type Asked = Pick<Input<typeof contract>, 'params' | 'body'>
-const columns = [...accountColumns, 'attached', 'sealed_token']
-type Row = AccountRow & { attached: boolean; sealedToken: string | null }
+const columns = [...accountColumns, 'attached', 'sealed_token', 'version']
+type Row = AccountRow & { attached: boolean; sealedToken: string | null; version: string }
 
 /** Registers a number with its PIN. Registering twice does no harm, so that whoever got no answer may ask again. */
 export const registerNumber: Handler<App, typeof contract> = async (app, { params, body }, caller) => {
@@ -79,14 +80,28 @@ async function register(
   return readNumber(app.upstream, { phoneNumberId, token }, deadline).catch(() => null)
 }
 
+/** Takes over what the platform said. What changed after it was asked is newer, and has it asked again. */
 async function keep(tx: TransactionSql, organizationId: string, account: Row, outcome: Outcome) {
   if (outcome === 'unchanged') return
-  const status = statusOf(outcome?.status ?? 'CONNECTED') ?? account.status
+  const [known] = await tx<Standing[]>`
+    select status, reported_until, removed from accounts
+    where organization_id = ${organizationId} and id = ${account.id} and version = ${account.version}
+  `
+  if (!known) {
+    await tx`
+      update accounts set poll_at = least(poll_at, now())
+      where organization_id = ${organizationId} and id = ${account.id} and attached
+    `
+    return
+  }
+  // It knows the number and takes our token, so that a disconnection is over; a restriction, which it does not show, is not.
+  const reportedUntil = known.status === 'degraded' ? known.reportedUntil : null
+  const status = statusAfter({ ...known, reportedUntil }, outcome?.status ?? 'CONNECTED', new Date())
   await tx`
     update accounts set status = ${status}, upstream_status = coalesce(${outcome?.status ?? null}, upstream_status),
       name = coalesce(${outcome?.name ?? null}, name),
-      phone_number = coalesce(${outcome?.phoneNumber ?? null}, phone_number), reported_until = null,
-      poll_at = now() + ${status === 'connected' ? settledMs : soonMs} * interval '1 ms'
+      phone_number = coalesce(${outcome?.phoneNumber ?? null}, phone_number), reported_until = ${reportedUntil},
+      poll_at = now() + ${status === 'onboarding' ? soonMs : settledMs} * interval '1 ms'
     where organization_id = ${organizationId} and id = ${account.id} and attached
   `
 }
