@@ -26,7 +26,7 @@ async function archive(tx: TransactionSql, { organizationId, id }: CustomerRow) 
     where organization_id = ${organizationId} and customer_id = ${id} and status = 'active' and expires_at > now()
   `
   const [row] = await tx<[CustomerRow]>`
-    update customers set status = 'archived', archived_at = now(), updated_at = now()
+    update customers set status = 'archived', archived_at = statement_timestamp(), updated_at = statement_timestamp()
     where organization_id = ${organizationId} and id = ${id}
     returning ${tx(customerColumns)}
   `

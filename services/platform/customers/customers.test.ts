@@ -2,6 +2,7 @@ import { systemCaller } from '@app/shared/bus/ask.ts'
 import type { Input } from '@app/shared/api/contract.ts'
 import type { listCustomers as List } from '@app/shared/contracts/customers.ts'
 import { newId } from '@app/shared/values/ids.ts'
+import { untilSomebodyWaits } from '@app/test/lock-waits.ts'
 import { afterAll, beforeAll, expect, test } from 'vitest'
 import { updateOrganization } from '../organizations/update-organization.ts'
 import { createTeam } from '../teams/create-team.ts'
@@ -227,4 +228,24 @@ test('lists newest first, by status, team and a part of name or address, with no
   expect(await idsOf({ team_id: newId('team') })).toEqual([])
   for (const search of ['BAKE', 'bruno@oven']) expect(await idsOf({ search })).toEqual([bakery])
   for (const search of ['%', '_', '\\', '%_\\ wool', 'FÜR éva']) expect(await idsOf({ search })).toEqual([percent])
+})
+
+test.each([
+  ['an update', (organizationId: string, id: string) => update(organizationId, id, { name: 'Later' })],
+  ['archiving', archive],
+])('%s that waited for another change of the customer bears a later time than that', async (_, change) => {
+  const organizationId = await newOrganization(it.app)
+  const { id } = await create(organizationId, { name: 'Bakery' })
+  let waiting: ReturnType<typeof change> | undefined
+  const earlier = await it.app.sql.begin(async (tx) => {
+    await tx`select id from customers where id = ${id} for no key update`
+    waiting = change(organizationId, id)
+    await untilSomebodyWaits(it.app.sql)
+    const [row] = await tx<[{ updatedAt: Date }]>`
+      update customers set name = 'Earlier', updated_at = clock_timestamp() where id = ${id} returning updated_at
+    `
+    return row.updatedAt
+  })
+  const { updated_at: later } = (await waiting) ?? { updated_at: '' }
+  expect(Date.parse(later)).toBeGreaterThanOrEqual(earlier.getTime())
 })

@@ -19,6 +19,7 @@ export interface CustomerRow {
   firstNumberAt: Date | null
   archivedAt: Date | null
   createdAt: Date
+  /** When it was written, not when the transaction began, which may have waited for another change: events are put in order by it. */
   updatedAt: Date
 }
 

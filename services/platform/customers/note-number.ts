@@ -9,7 +9,7 @@ export async function noteNumber(tx: TransactionSql, { organizationId, id }: Cus
   const [row] = await tx<CustomerRow[]>`
     update customers set first_number_at = now(),
       status = case when status = 'pending' then 'active' else status end,
-      updated_at = case when status = 'pending' then now() else updated_at end
+      updated_at = case when status = 'pending' then statement_timestamp() else updated_at end
     where organization_id = ${organizationId} and id = ${id} and first_number_at is null
     returning ${tx(customerColumns)}
   `

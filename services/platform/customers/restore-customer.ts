@@ -26,7 +26,7 @@ export const restoreCustomer: Handler<App, typeof contract> = async (app, { body
 
 async function restore(tx: TransactionSql, { organizationId, id }: CustomerRow) {
   const [row] = await tx<[CustomerRow]>`
-    update customers set archived_at = null, updated_at = now(),
+    update customers set archived_at = null, updated_at = statement_timestamp(),
       status = case when first_number_at is null then 'pending' else 'active' end
     where organization_id = ${organizationId} and id = ${id}
     returning ${tx(customerColumns)}

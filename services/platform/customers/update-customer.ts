@@ -37,7 +37,7 @@ const withChanges = (before: CustomerRow, { name, email, metadata, status }: Cha
 async function write(tx: TransactionSql, { organizationId, id, name, email, metadata, status }: CustomerRow) {
   const [row] = await tx<[CustomerRow]>`
     update customers set name = ${name}, email = ${email}, metadata = ${JSON.stringify(metadata)}::text::jsonb,
-      status = ${status}, updated_at = now()
+      status = ${status}, updated_at = statement_timestamp()
     where organization_id = ${organizationId} and id = ${id}
     returning ${tx(customerColumns)}
   `
