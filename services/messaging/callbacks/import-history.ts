@@ -140,7 +140,7 @@ function rowOf(
     recipient: isOwn ? `+${waId}` : null,
     body: message[message.type],
     contextId: message.context?.id ?? null,
-    source: isOwn ? 'app' : 'api',
+    source: 'app',
     media: mediaOf(message),
     event: null,
     ...(isOwn ? state : inboundState(word)),

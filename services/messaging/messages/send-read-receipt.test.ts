@@ -1,7 +1,8 @@
 import { afterAll, beforeAll, beforeEach, expect, test, vi } from 'vitest'
 import { systemCaller } from '@app/shared/bus/ask.ts'
 import { refuse, type TestMessaging, testMessaging } from '../testing/app.ts'
-import { businessAccountId, inboundValue, platformOf } from '../testing/callbacks.ts'
+import { businessAccountId, epochNow, inboundValue, metadata, platformOf } from '../testing/callbacks.ts'
+import { serveDirectoryChanges } from '../testing/directory-changes.ts'
 import { sendReadReceipt } from './send-read-receipt.ts'
 
 let app: TestMessaging
@@ -19,8 +20,8 @@ beforeEach(async () => {
   })
 })
 
-async function received(id: string) {
-  await platform.messages(inboundValue(id, 'hi'))
+async function received(id: string, more = {}) {
+  await platform.messages(inboundValue(id, 'hi', more))
   await vi.waitFor(async () => expect(await statusOf(id)).toBe('delivered'), { timeout: 10_000, interval: 20 })
 }
 const statusOf = async (id: string) =>
@@ -71,4 +72,29 @@ test('a platform that is not well is no report: the same request goes through la
   app.respondWith(refuse(131016, 500))
   await expect(receipt('wamid.R4')).rejects.toMatchObject({ failure: 'upstream_unavailable' })
   expect(await reports()).toEqual(before)
+})
+
+test('what never counted as unread is not told as read: reactions, system messages and what was exchanged before', async () => {
+  const directory = await serveDirectoryChanges(app)
+  const from = '15550123499'
+  const earlier = (ago: number) => String(Number(epochNow()) - ago)
+  const old = (id: string, ago: number) => ({ from, id, timestamp: earlier(ago), type: 'text', text: { body: 'old' } })
+  const messages = [old('wamid.R5.old', 90), { ...old('wamid.R5.phone', 80), from: metadata.display_phone_number }]
+  await platform.numberChange('history', { history: [{ threads: [{ id: from, messages }] }] })
+  const system = { type: 'system', system: { type: 'user_changed_number', wa_id: '15550199999' } }
+  const reaction = { type: 'reaction', reaction: { message_id: 'wamid.R1', emoji: '👍' } }
+  await platform.messages(inboundValue('wamid.R5.system', '', { from, ...system, timestamp: earlier(60) }))
+  await platform.messages(inboundValue('wamid.R5.reaction', '', { from, ...reaction, timestamp: earlier(50) }))
+  for (const id of ['wamid.R5.a', 'wamid.R5.b']) await received(id, { from })
+  const uncounted = ['wamid.R5.old', 'wamid.R5.system', 'wamid.R5.reaction']
+  for (const id of uncounted) await vi.waitFor(async () => expect(await statusOf(id)).toBe('delivered'))
+  await app.sql`
+    update messages set conversation_id = (select conversation_id from messages where upstream_id = 'wamid.R5.b')
+    where upstream_id like 'wamid.R5.%'
+  `
+  await receipt('wamid.R5.b')
+  for (const id of uncounted) expect(await statusOf(id)).toBe('read')
+  const told = (await app.events()).filter(({ subject }) => subject === 'event.messaging.messages-read')
+  expect(told.at(-1)?.payload).toMatchObject({ read: 2 })
+  await directory.stop()
 })
