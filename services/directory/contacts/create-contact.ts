@@ -10,7 +10,7 @@ import type { z } from 'zod'
 import type { App } from '../app.ts'
 import { createdEvent } from './contact-events.ts'
 import { findContact, toContact } from './contacts.ts'
-import { type Identity, identitiesOfPhone } from './identities.ts'
+import { type Identity, identitiesOfPhone, mayHaveBeen } from './identities.ts'
 import type { Origin } from './identity-updated.ts'
 import { stopOf } from './remembered-stops.ts'
 
@@ -92,7 +92,6 @@ async function insert(tx: TransactionSql, origin: Origin, contact: NewContact): 
   const createdAt = timeOf(id)
   const names: Identity[] = phoneNumber === null ? [] : [{ kind: 'phone', value: phoneNumber }]
   const identities = [...bsuidOf(contact.bsuid), ...names]
-  const knownAs = [...bsuidOf(contact.bsuid), ...phonesOf(phoneNumber)]
   try {
     await tx.savepoint(async (attempt) => {
       await attempt`
@@ -101,7 +100,7 @@ async function insert(tx: TransactionSql, origin: Origin, contact: NewContact): 
         select ${organizationId}, ${id}, ${phoneNumberId}, ${phoneNumber}, ${bsuid}, ${username}, ${name}, ${email},
           ${metadata && JSON.stringify(metadata)}::text::jsonb, case when s.at is not null then 'stop' end, s.at,
           ${createdAt}, ${createdAt}
-        from (${stopOf(attempt, { ...origin, identities: knownAs })}) s
+        from (${stopOf(attempt, { ...origin, identities: mayHaveBeen({ phoneNumber, waId: null, bsuid }) })}) s
       `
       const claimed = await attempt`
         insert into identities (organization_id, phone_number_id, kind, value, contact_id)

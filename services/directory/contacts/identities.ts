@@ -34,6 +34,12 @@ export const identitiesOf = ({ phoneNumber, waId, bsuid }: Names): Identity[] =>
   ...(bsuid === null ? [] : [{ kind: 'bsuid' as const, value: bsuid }]),
 ]
 
+/** All that somebody with these names may have been known as: also by their number's other writing, as given or as the platform has it. */
+export function mayHaveBeen(names: Names): Identity[] {
+  const other = names.phoneNumber === null ? null : otherWritingOf(names.phoneNumber)
+  return other === null ? identitiesOf(names) : [...identitiesOf(names), ...identitiesOfPhone(other)]
+}
+
 export const isSameIdentity = (a: Identity, b: Identity): boolean => a.kind === b.kind && a.value === b.value
 
 /** A number that a contact gave up may be another person's tomorrow. Null: it gave up none. */

@@ -2,7 +2,7 @@ import { contactCreated } from '@app/shared/contracts/contacts.ts'
 import type { Sql, TransactionSql } from '@app/shared/database/database.ts'
 import { type Conditional, recorded, recording } from '@app/shared/events/events.ts'
 import { newId, timeOf } from '@app/shared/values/ids.ts'
-import { identitiesOf, type Identity } from './identities.ts'
+import { type Identity, mayHaveBeen } from './identities.ts'
 import type { Origin } from './identity-updated.ts'
 import { rememberedStop } from './remembered-stops.ts'
 import type { Profile } from './sender.ts'
@@ -88,7 +88,7 @@ const toRecord = (contact: NewContact) => ({
   username: contact.username,
   name: contact.name,
   identities: contact.identities,
-  known_as: identitiesOf(contact),
+  known_as: mayHaveBeen(contact),
   conversation_id: contact.conversationId,
   created_at: timeOf(contact.id),
   conversation_created_at: timeOf(contact.conversationId),

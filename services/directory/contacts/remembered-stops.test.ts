@@ -63,6 +63,22 @@ test.each(['a send', 'hand'])(
   },
 )
 
+test.each(['nobody', 'a send', 'hand'])(
+  'the other writing of a Mexican or Brazilian number is the same person, made again by %s',
+  async (by) => {
+    const number = await newTold()
+    for (const [waId, phone_number] of [
+      ['5215512345678', '+525512345678'],
+      ['551187654321', '+5511987654321'],
+    ] as const) {
+      await number.remove(await stopped(number, waId))
+      if (by === 'hand') await number.create({ phone_number })
+      if (by === 'a send') await number.open({ phone_number })
+      await expect(number.open({ phone_number }, marketing)).rejects.toMatchObject(refused)
+    }
+  },
+)
+
 test('a contact that the address book removes is remembered to have stopped', async () => {
   const number = await newTold()
   const entry = (action: 'add' | 'remove', second: number) => ({ wa_id: ana, name: 'Ana', action, at: at(second) })

@@ -3,7 +3,7 @@ import type { openConversation as contract } from '@app/shared/contracts/directo
 import { notFound, Problem } from '@app/shared/api/problem.ts'
 import type { z } from 'zod'
 import type { App } from '../app.ts'
-import { type Identity, identitiesMeantBy } from '../contacts/identities.ts'
+import { type Identity, identitiesMeantBy, mayHaveBeen } from '../contacts/identities.ts'
 import { hasStopped } from '../contacts/remembered-stops.ts'
 import { newContactIds, unknownContact } from '../contacts/insert-contacts.ts'
 import { windowUntil } from './conversations.ts'
@@ -26,9 +26,9 @@ export const openConversation: Handler<App, typeof contract> = async (app, { par
     const [contact] = contacts
     refuse(account, contact, body)
     if (!contact) {
-      if (body.marketing && (await hasStopped(app.sql, { organizationId, phoneNumberId, identities })))
-        throw new Problem('marketing_opted_out')
       const made = newRecipient(body)
+      const person = { organizationId, phoneNumberId, identities: mayHaveBeen(made) }
+      if (body.marketing && (await hasStopped(app.sql, person))) throw new Problem('marketing_opted_out')
       const isMade = await app.insertContact({ ...made, organizationId, phoneNumberId, traceparent })
       if (!isMade) continue
       app.relay.wake()
