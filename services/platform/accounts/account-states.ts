@@ -35,15 +35,16 @@ interface Row {
 }
 
 /**
- * What other services keep of an organization's attached numbers, or of one number, attached or not. The organization's
- * row is locked by who changes it or them, so that no state mixes two changes.
+ * What other services keep of a number, attached or not. The organization's row is locked by who changes it or its numbers, so
+ * that no state mixes two changes.
  */
-export function statesOf(
-  tx: TransactionSql,
-  organizationId: string,
-  accountId: string | null = null,
-): Promise<AccountState[]> {
-  return readStates(tx, organizationId, accountId === null ? tx`a.attached` : tx`a.id = ${accountId}`)
+export function statesOf(tx: TransactionSql, organizationId: string, accountId: string): Promise<AccountState[]> {
+  return readStates(tx, organizationId, tx`a.id = ${accountId}`)
+}
+
+/** As `statesOf`, of all numbers; of detached ones too, since what they received is kept as long as the organization says. */
+export function statesOfOrganization(tx: TransactionSql, organizationId: string): Promise<AccountState[]> {
+  return readStates(tx, organizationId, tx`true`)
 }
 
 /** As `statesOf`, of a customer's numbers; of detached ones too, since what they received names the customer. */

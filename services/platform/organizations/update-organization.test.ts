@@ -87,6 +87,18 @@ test('how long messages are kept is told as an event, for which nobody waits', a
   expect(peers.told.messaging).toEqual([])
 })
 
+test('how long messages are kept is told of a detached number too, whose messages are still there', async () => {
+  const { id, accounts } = await organizationWithNumbers()
+  await it.app.sql`update accounts set attached = false, status = 'disconnected' where organization_id = ${id}`
+  const settings = { ordering: 'relaxed' } as const
+  await ask(it.app, updateOrganization, { organization_id: id, retention_days: null, settings })
+  await ask(it.app, updateOrganization, { organization_id: id, retention_days: 365 })
+  const events = (await eventsOf(id)).slice(-2).map(({ state }) => state)
+  expect(events.map((state) => state['account_id'])).toEqual(accounts)
+  for (const state of events) expect(state).toMatchObject({ attached: false, retention_days: 365, settings })
+  expect(peers.told.messaging).toEqual([])
+})
+
 test('what the numbers do not depend on makes no event and tells nobody', async () => {
   const { id } = await organizationWithNumbers()
   const before = await eventsOf(id)

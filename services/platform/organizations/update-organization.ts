@@ -1,7 +1,7 @@
 import type { Handler, Input } from '@app/shared/api/contract.ts'
 import type { updateOrganization as contract } from '@app/shared/contracts/platform.ts'
 import type { TransactionSql } from '@app/shared/database/database.ts'
-import { recordChanges, statesOf } from '../accounts/account-states.ts'
+import { recordChanges, statesOfOrganization } from '../accounts/account-states.ts'
 import { tellStates } from '../accounts/tell-states.ts'
 import type { App } from '../app.ts'
 import { lockOrganization } from './lock-organization.ts'
@@ -13,13 +13,14 @@ export const updateOrganization: Handler<App, typeof contract> = async (app, { b
   const { organization_id: id } = body
   const { row, states } = await app.sql.begin(async (tx) => {
     const before = await lockOrganization(tx, id)
-    const statesBefore = await statesOf(tx, id)
+    const statesBefore = await statesOfOrganization(tx, id)
     const after = await write(tx, before, body)
-    return { row: after, states: await recordChanges(tx, statesBefore, await statesOf(tx, id), caller) }
+    return { row: after, states: await recordChanges(tx, statesBefore, await statesOfOrganization(tx, id), caller) }
   })
   app.relay.wake()
-  // All of them, changed or not: the same call before this one may have been cut off here.
-  if (body.features || body.subscription || body.settings) await tellStates(app, states, caller)
+  // All that are attached, changed or not: the same call before this one may have been cut off here. Nothing is sent from others.
+  const attached = states.filter((state) => state.attached)
+  if (body.features || body.subscription || body.settings) await tellStates(app, attached, caller)
   return toOrganization(row)
 }
 
