@@ -105,17 +105,19 @@ const firstPollMs = 10_000
 
 async function put(tx: TransactionSql, { onboarding, link, accountId, number, sealedToken }: Putting) {
   const { organizationId, businessAccountId } = onboarding
-  const status = statusOf(number?.status ?? null) ?? 'onboarding'
+  const told = statusOf(number?.status ?? null)
   await tx`
     insert into accounts as a (organization_id, id, phone_number_id, business_account_id, phone_number, name, team_id,
       customer_id, status, upstream_status, messages_per_second, sealed_token, poll_at, returned_at)
     values (${organizationId}, ${accountId}, ${number?.phoneNumberId ?? null}, ${businessAccountId},
-      ${number?.phoneNumber ?? null}, ${number?.name ?? null}, ${link.teamId}, ${link.customerId}, ${status},
+      ${number?.phoneNumber ?? null}, ${number?.name ?? null}, ${link.teamId}, ${link.customerId}, ${told ?? 'onboarding'},
       ${number?.status ?? null}, ${number?.messagesPerSecond ?? null}, ${sealedToken}, now() + ${firstPollMs} * interval '1 ms', now())
     on conflict (organization_id, id) do update set
       phone_number_id = excluded.phone_number_id, business_account_id = excluded.business_account_id,
       phone_number = excluded.phone_number, name = excluded.name, team_id = excluded.team_id,
-      customer_id = excluded.customer_id, status = excluded.status, upstream_status = excluded.upstream_status,
+      customer_id = excluded.customer_id, upstream_status = excluded.upstream_status,
+      -- One that sends goes on until the platform says otherwise: what is queued would fail.
+      status = case when ${told === undefined} and a.attached and a.status = 'connected' then a.status else excluded.status end,
       messages_per_second = excluded.messages_per_second, sealed_token = excluded.sealed_token, poll_at = excluded.poll_at, attached = true, removed = false,
       reported_until = null, returned_at = excluded.returned_at, version = a.version + 1, updated_at = now()
   `

@@ -206,6 +206,23 @@ test('a number of which the list has a word of its own is asked itself, and with
   }
 })
 
+test('a connected number that is connected again goes on sending, though the platform does not say at once how it is', async () => {
+  const opened = await openSetup(it)
+  const { businessAccountId, phoneNumberId, asOwner } = opened
+  showNumbers(it.upstream, businessAccountId, [{ phoneNumberId, status: 'CONNECTED' }])
+  await ask(it.app, completeSetup, dialogOf(opened, await beginAt(it, opened)))
+  const later = await ask(it.app, createSetupLink, {}, asOwner)
+  const token = later.setup_url.slice(later.setup_url.lastIndexOf('/') + 1)
+  const again = { ...opened, linkId: later.id, token }
+  showNumbers(it.upstream, businessAccountId, [{ phoneNumberId, status: 'LINKED' }])
+  const answer = await ask(it.app, completeSetup, dialogOf(again, await beginAt(it, again)))
+  expect(answer).toMatchObject({ number: { phone_number_id: phoneNumberId, registered: true } })
+  expect(peers.told.messaging.map(({ refusal, version }) => ({ refusal, version }))).toEqual([
+    { refusal: null, version: 1 },
+    { refusal: null, version: 2 },
+  ])
+})
+
 test('a number that is not of the business account is refused', async () => {
   const opened = await openSetup(it)
   const dialog = dialogOf(opened, await beginAt(it, opened), { phone_number_id: '1234567890' })
