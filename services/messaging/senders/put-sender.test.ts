@@ -37,3 +37,32 @@ test('a number has the pace that the platform takes from it, and keeps it when t
   expect(await paceOf({ messages_per_second: 1_000 })).toBe(1_000)
   expect(await paceOf({ messages_per_second: null })).toBe(80)
 })
+
+test('what is told of an organization that had the number before leaves the sends of the one that has it in their waits', async () => {
+  const { sql } = database
+  const now = newAccountState()
+  const before = newAccountState({
+    phone_number_id: now.phone_number_id,
+    attached: false,
+    refusal: 'account_not_connected',
+  })
+  const [own, other] = [newId('cnv'), newId('cnv')]
+  for (const [state, lane] of [
+    [before, own],
+    [now, other],
+  ] as const) {
+    await sql.begin((tx) => storeSender(tx, keys, state))
+    await sql`
+      insert into sends (organization_id, phone_number_id, message_id, lane, expires_at)
+      values (${state.organization_id}, ${now.phone_number_id}, ${newId('msg')}, ${lane}, now() + interval '1 day')
+    `
+    await sql`
+      insert into send_lanes (id, grp, due_at) values (${lane}, ${now.phone_number_id}, now() + interval '1 hour')
+    `
+  }
+  await sql.begin((tx) => storeSender(tx, keys, { ...before, version: before.version + 1 }))
+  const due = await sql<{ id: string }[]>`
+    select id from send_lanes where grp = ${now.phone_number_id} and due_at <= now()
+  `
+  expect(due.map(({ id }) => id)).toEqual([own])
+})

@@ -17,7 +17,7 @@ const usualPerSecond = 80
 export const putSender: Handler<App, typeof contract> = async (app, { body }) => {
   await app.sql.begin((tx) => storeSender(tx, app.sealKeys, body))
   app.dispatcher.wake()
-  if (body.refusal !== null) await waitForBegun(app, body.phone_number_id)
+  if (body.refusal !== null) await waitForBegun(app, body)
   return { version: body.version }
 }
 
@@ -26,13 +26,17 @@ const maxWaitMs = 3_000
 const lookEveryMs = 20
 
 /** Waits for the calls that began before the refusal was committed. */
-async function waitForBegun({ sql, log }: App, phoneNumberId: string) {
+async function waitForBegun(
+  { sql, log }: App,
+  { organization_id: organizationId, phone_number_id: phoneNumberId }: z.output<typeof AccountState>,
+) {
   const until = performance.now() + maxWaitMs
   while (performance.now() < until) {
     const [{ begun } = { begun: false }] = await sql<{ begun: boolean }[]>`
       select exists (
         select from send_lanes l join sends s on s.lane = l.id
         where l.grp = ${phoneNumberId} and l.held_until > now() and s.begun_at is not null
+          and s.organization_id = ${organizationId}
       ) as begun
     `
     if (!begun) return
@@ -99,8 +103,13 @@ export async function storeSender(
   `
   await putPace(tx, account)
   if (account.refusal === null) return
-  // Queued sends end at once: their lanes are due, wherever they waited.
-  await tx`update send_lanes set due_at = now() where grp = ${phoneNumberId} and due_at > now()`
+  // Queued sends end at once: their lanes are due, wherever they waited. Those of another organization, which may have the number
+  // by now, are not: each would use up a try before its time.
+  await tx`
+    update send_lanes l set due_at = now()
+    where grp = ${phoneNumberId} and due_at > now()
+      and exists (select from sends where lane = l.id and organization_id = ${organizationId})
+  `
 }
 
 /**
