@@ -1,6 +1,7 @@
 import type { Sql } from '@app/shared/database/database.ts'
 import { type Mailbox, startMailbox } from '@app/shared/mailbox/mailbox.ts'
 import type { Core } from '../app.ts'
+import { createAsRead } from './as-read.ts'
 import { createBegunAhead } from './begun-ahead.ts'
 import { createLaneHealth } from './lane-health.ts'
 import { makeAttempt } from './make-attempt.ts'
@@ -26,6 +27,7 @@ const leaseMs = 15_000
  */
 export function startAttempts(core: Core): Mailbox {
   const keysOf = createKeysOf(core.sealKeys)
+  const isAsRead = createAsRead(core.sql)
   const health = createLaneHealth(undefined, slots * failingShare)
   const ahead = createBegunAhead(health, slots * waitingShare)
   return startMailbox<Attempt, Outcome>(core, {
@@ -44,6 +46,10 @@ export function startAttempts(core: Core): Mailbox {
     async work(attempt, hold) {
       const leave = await ahead.enter(hold)
       if (!leave) return null
+      if (!(await isAsRead(attempt))) {
+        leave(true)
+        return null
+      }
       const ended = health.begun(attempt.laneId)
       const outcome = await makeAttempt(core, attempt, keysOf)
       const isSuccess = outcome.kind === 'succeeded'

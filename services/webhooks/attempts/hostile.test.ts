@@ -264,6 +264,7 @@ describe('without networks that are allowed', () => {
         replayId: null,
         url,
         secrets: 'sec_1 sealed',
+        readAt: performance.now(),
         eventId: 'evt_1',
         payload: { type: 'message.received', source: 'svc', body: Buffer.from('{}'), trace: null },
         organizationId: webhooks.organizationId,

@@ -5,7 +5,7 @@ import { freeAt, notInCall } from './in-call.ts'
 import { breakerFailures } from './lane-health.ts'
 import type { EventKey, Payload, Payloads } from './payloads.ts'
 import { pausedByHand, pausedItself } from './paused.ts'
-import type { SealedSecrets } from './sign.ts'
+import { type SealedSecrets, signing } from './sign.ts'
 
 /** An attempt that may be made: its number is in its row. */
 export interface Attempt {
@@ -25,12 +25,14 @@ export interface Attempt {
   url: string
   /** Those that sign now, newest first (sign.ts). */
   secrets: SealedSecrets
+  /** Monotonic: these, and the url, were read after it. */
+  readAt: number
   eventId: string
   /** Null: it was kept for 30 days and is gone. */
   payload: Payload | null
 }
 
-interface Row extends Omit<Attempt, 'isProbe' | 'isPaused' | 'id' | 'payload'>, EventKey {
+interface Row extends Omit<Attempt, 'isProbe' | 'isPaused' | 'id' | 'payload' | 'readAt'>, EventKey {
   /** Null: nothing of the lane is due. */
   id: string | null
   /** Of the subscription; null: it was deleted. */
@@ -52,6 +54,7 @@ export async function openAttempts(tx: TransactionSql, payloads: Payloads, wants
     probes.add(lane.id)
     return { lane: lane.id, free: 1, probe: lane.failures % 2 === 0 ? 'newest' : 'oldest' }
   })
+  const readAt = performance.now()
   const rows = await begin(tx, given)
   const over = new Map(rows.flatMap(({ laneId, status }) => endOf(laneId, status)))
   for (const [lane, why] of over) await giveUp(tx, lane, why, Math.ceil(mostGivenUp / over.size))
@@ -60,6 +63,7 @@ export async function openAttempts(tx: TransactionSql, payloads: Payloads, wants
   return begun.map((row, n) => ({
     ...row,
     payload: found[n] ?? null,
+    readAt,
     isProbe: probes.has(row.laneId),
     isPaused: row.status === 'paused',
   }))
@@ -76,10 +80,7 @@ const isBegun = (row: Row): row is Row & { id: string } => row.id !== null
 
 const begin = (tx: TransactionSql, given: { lane: string; free: number; probe: string | null }[]) => tx<Row[]>`
   with s as materialized (
-    select g.lane, g.free, g.probe, s.url, s.status, s.disabled_reason, (
-        select string_agg(k.id || ' ' || k.sealed, ',' order by k.id desc)
-        from secrets k where k.subscription_id = g.lane and (k.expires_at is null or k.expires_at > now())
-      ) as secrets,
+    select g.lane, g.free, g.probe, s.url, s.status, s.disabled_reason, ${signing(tx, tx`g.lane`)} as secrets,
       (
         select due_at < now() - interval '1 minute' from due_deliveries
         where subscription_id = g.lane and due_at is not null order by due_at limit 1
@@ -117,7 +118,7 @@ const begin = (tx: TransactionSql, given: { lane: string; free: number; probe: s
     where d.id = free.id and d.id = any(array(select id from free))
     returning d.id, d.seq, d.organization_id, d.subscription_id, d.attempts as number, d.tries, d.line, d.event_at, d.event_id, d.replay_id
   )
-  select s.lane as lane_id, s.status, s.url, coalesce(s.secrets, '') as secrets, b.id, b.number, b.tries, b.line, b.replay_id,
+  select s.lane as lane_id, s.status, s.url, s.secrets, b.id, b.number, b.tries, b.line, b.replay_id,
     b.organization_id, b.event_id, b.event_at
   from s left join begun b on b.subscription_id = s.lane
   order by b.seq

@@ -1,10 +1,19 @@
 import { createHmac, createSecretKey, type KeyObject } from 'node:crypto'
+import type { Fragment, Sql, TransactionSql } from '@app/shared/database/database.ts'
 import type { KeyRing } from '@app/shared/service/environment.ts'
 import { LRUCache } from 'lru-cache'
 import { openSecret } from '../subscriptions/secrets.ts'
 
 /** Secrets as they stand in their rows: `id sealed,id sealed`. */
 export type SealedSecrets = string
+
+/** Those of a subscription that sign now, newest first, as a column of a statement. */
+export const signing = (sql: Sql | TransactionSql, subscriptionId: Fragment): Fragment => sql`
+  coalesce((
+    select string_agg(k.id || ' ' || k.sealed, ',' order by k.id desc)
+    from secrets k where k.subscription_id = ${subscriptionId} and (k.expires_at is null or k.expires_at > now())
+  ), '')
+`
 
 export type KeysOf = (secrets: SealedSecrets) => KeyObject[]
 

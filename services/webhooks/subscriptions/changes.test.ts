@@ -1,8 +1,9 @@
+import { createHmac } from 'node:crypto'
 import { systemCaller } from '@app/shared/bus/ask.ts'
 import { newId } from '@app/shared/values/ids.ts'
 import { toProblem } from '@app/shared/api/problem.ts'
 import { until } from '@app/test/until.ts'
-import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest'
+import { afterAll, beforeAll, beforeEach, describe, expect, onTestFinished, test, vi } from 'vitest'
 import { ownNumber, type TestWebhooks, testWebhooks } from '../testing/app.ts'
 import { answer, type Receiver, type Respond, startReceiver } from '../testing/receiver.ts'
 import { createWebhookSecret } from './create-webhook-secret.ts'
@@ -297,6 +298,34 @@ describe('secrets', () => {
     expect(left).toMatchObject([{ expires_at: null }])
     const revoked = [...others, ...secrets].find((secret) => secret.id !== left[0]?.id)
     expect(await failureOf(revoke(revoked?.id ?? ''))).toMatchObject({ failure: 'resource_not_found' })
+  })
+
+  test('that are deleted sign nothing more, though an attempt was begun before and its commit takes long', async () => {
+    const made = await addSecret()
+    const [first] = (await webhooks.subscription(id)).secrets.filter((secret) => secret.id !== made.id)
+    const [begun, deleted] = [Promise.withResolvers<void>(), Promise.withResolvers<void>()]
+    const { find } = webhooks.payloads
+    const slowly = vi.spyOn(webhooks.payloads, 'find').mockImplementation(async (tx, keys) => {
+      if (keys.length > 0) begun.resolve()
+      await deleted.promise
+      return find(tx, keys)
+    })
+    onTestFinished(() => {
+      deleted.resolve()
+      slowly.mockRestore()
+    })
+    await webhooks.emit({})
+    await begun.promise
+    await revoke(first?.id ?? '')
+    deleted.resolve()
+    await until(() => expect(receiver.got).toHaveLength(1))
+    const [got] = receiver.got
+    const [, t] = /^t=(\d+),/.exec(String(got?.headers['x-svc-signature'])) ?? []
+    const hex = createHmac('sha256', made.secret)
+      .update(`${t}.`)
+      .update(got?.body ?? '')
+      .digest('hex')
+    expect(got?.headers).toMatchObject({ 'x-svc-signature': `t=${t},v1=${hex}`, 'x-svc-attempt': '1' })
   })
 
   test('of another subscription are not found', async () => {

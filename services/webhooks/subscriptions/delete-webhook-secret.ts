@@ -3,11 +3,11 @@ import type { Handler } from '@app/shared/api/contract.ts'
 import type { deleteWebhookSecret as contract } from '@app/shared/contracts/webhooks.ts'
 import { notFound, Problem } from '@app/shared/api/problem.ts'
 import type { App } from '../app.ts'
-import { patienceMs } from '../attempts/begun-ahead.ts'
+import { freshMs } from '../attempts/as-read.ts'
 import { lockSubscription, refuseDisabled } from './subscriptions.ts'
 
-/** Attempts that were begun before the commit have the secret, and have gone out by then, or go out never. */
-const lastSignedMs = patienceMs + 150
+/** Attempts that were begun before the commit have the secret, and have gone out by then, or go out never (as-read.ts). */
+const lastSignedMs = freshMs + 50
 
 /** Once it is answered nothing is signed with it: the secrets that sign are read with each claim. */
 export const deleteWebhookSecret: Handler<App, typeof contract> = async ({ sql }, { params }, caller) => {
