@@ -413,6 +413,26 @@ test('what waited for seven days is dead, and says why', async () => {
   expect(await theDelivery({ status: 'dead' })).toMatchObject({ error_code: 'expired', attempt_count: 0 })
 })
 
+test('what is behind it in a customer’s line goes out then, and does not wait for its next attempt', async () => {
+  await webhooks.subscribe({ url: receiver.url })
+  await webhooks.sql`update subscriptions set created_at = now() - interval '30 days'`
+  receiver.respondWith(answer(500))
+  await webhooks.emit({ line: 'ctm_1', at: new Date(Date.now() - 8 * 24 * 60 * 60 * 1000) })
+  await theDelivery({ status: 'failed' })
+  const [behind] = await webhooks.emit({ line: 'ctm_1' })
+  await theDelivery({ status: 'pending' })
+  receiver.respondWith(answer(200))
+  await webhooks.sql`update due_deliveries set due_at = now() + interval '20 hours' where due_at is not null`
+  await until(async () => {
+    const { count } = await webhooks.sql`
+      update lanes set due_at = now() + interval '20 hours' where held_until = '-infinity' and due_at > now() returning id
+    `
+    expect(count).toBe(1)
+  })
+  expect(await sweepExpired(webhooks.sql)).toBe(1)
+  expect(await theDelivery({ status: 'succeeded' })).toMatchObject({ event_id: behind })
+})
+
 test('what a subscription holds beyond 100,000 is dead, the oldest first', async () => {
   const { id } = await webhooks.subscribe({ url: receiver.url })
   await webhooks.sql`update subscriptions set status = 'paused'`

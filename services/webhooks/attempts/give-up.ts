@@ -4,6 +4,7 @@ import { typeOf } from '../deliveries/type-of.ts'
 import { countReplayed } from '../replays/count-replayed.ts'
 import { notInCall } from './in-call.ts'
 import { type InLine, lockLines, promoteLines } from './lines.ts'
+import { wakeWithin } from './wake-lane.ts'
 
 /** Open deliveries that one statement gives up: about 0.2 s. */
 const mostAtOnce = 10_000
@@ -88,5 +89,8 @@ async function expire(tx: TransactionSql, which: ReturnType<TransactionSql>) {
     select subscription_id, line from over
   `
   await promoteLines(tx, gone)
+  // The lane's time was that of the one before it: the next of a line would wait for an attempt that is never made.
+  const lanes = new Set(gone.flatMap(({ subscriptionId, line }) => (line === null ? [] : [subscriptionId])))
+  if (lanes.size > 0) await wakeWithin(tx, [...lanes])
   return gone.length
 }
