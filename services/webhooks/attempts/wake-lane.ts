@@ -1,10 +1,21 @@
-import type { TransactionSql } from '@app/shared/database/database.ts'
+import type { Fragment, Sql, TransactionSql } from '@app/shared/database/database.ts'
 
 const dueNow = (tx: TransactionSql) => tx`due_at = now(), paced_until = '-infinity', arrivals = arrivals + 1`
 
 /** The lane is due, whatever it waited for. Wake the mailbox after the commit. */
 export const wakeLane = (tx: TransactionSql, subscriptionId: string) => tx`
   update lanes set ${dueNow(tx)} where id = ${subscriptionId}
+`
+
+/**
+ * The end of a statement that inserts into `lanes l`: something has come into them. One that is inserted without a `due_at`, since
+ * its subscription is paused by hand, sleeps on, unless it was changed since the statement began to read: then it was resumed
+ * perhaps, and whoever looked at it found nothing yet.
+ */
+export const arriving = (sql: Sql | TransactionSql): Fragment => sql`
+  on conflict (id) do update set arrivals = l.arrivals + 1, due_at = case
+    when excluded.due_at is null and l.arrivals = (select arrivals from lanes where id = l.id) then l.due_at
+    else greatest(least(l.due_at, now()), l.paced_until) end
 `
 
 /** The lanes are due, as an arrival makes them: not before what they wait for. */

@@ -1,5 +1,6 @@
 import type { TransactionSql } from '@app/shared/database/database.ts'
 import { pausedItself } from '../attempts/paused.ts'
+import { arriving } from '../attempts/wake-lane.ts'
 
 /** A delivery that comes from no fan-out: a replay, or a test. */
 interface NewDelivery {
@@ -35,6 +36,5 @@ export const openDeliveries = (tx: TransactionSql, deliveries: NewDelivery[]) =>
     min(case when s.status = 'active' or ${pausedItself(tx)} then now() end), 1
   from d cross join lateral (select status, disabled_reason from subscriptions where id = d."subscriptionId" limit 1) s
   group by 1 order by 1
-  on conflict (id) do update set arrivals = l.arrivals + 1, due_at = case
-    when excluded.due_at is null then l.due_at else greatest(least(l.due_at, excluded.due_at), l.paced_until) end
+  ${arriving(tx)}
 `

@@ -4,6 +4,7 @@ import { firstIdAt } from '@app/shared/values/ids.ts'
 import { isSampled } from '@app/shared/service/tracing.ts'
 import { lockLines } from '../attempts/lines.ts'
 import { pausedItself } from '../attempts/paused.ts'
+import { arriving } from '../attempts/wake-lane.ts'
 import { idCharacters } from './id-characters.ts'
 
 /** Payloads that one statement may hold; an event has at most 900 KiB. */
@@ -178,8 +179,7 @@ async function insert(sql: Sql | TransactionSql, rows: EventRow[]): Promise<Made
       insert into lanes as l (id, grp, due_at, arrivals)
       select subscription_id, min(organization_id), min(case when is_tried then now() end), 1
       from d where status <> 'disabled' group by 1 order by 1
-      on conflict (id) do update set arrivals = l.arrivals + 1, due_at = case
-        when excluded.due_at is null then l.due_at else greatest(least(l.due_at, excluded.due_at), l.paced_until) end
+      ${arriving(sql)}
     )
     select organization_id, type, count(*)::int as count from d group by 1, 2
   `

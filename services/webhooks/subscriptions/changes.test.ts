@@ -1,9 +1,12 @@
 import { createHmac } from 'node:crypto'
 import { systemCaller } from '@app/shared/bus/ask.ts'
+import { ownSession } from '@app/shared/database/own-session.ts'
 import { newId } from '@app/shared/values/ids.ts'
 import { toProblem } from '@app/shared/api/problem.ts'
+import { untilSomebodyWaits } from '@app/test/lock-waits.ts'
 import { until } from '@app/test/until.ts'
 import { afterAll, beforeAll, beforeEach, describe, expect, onTestFinished, test, vi } from 'vitest'
+import { recordEvents, toRow } from '../fan-out/record-events.ts'
 import { ownNumber, type TestWebhooks, testWebhooks } from '../testing/app.ts'
 import { answer, type Receiver, type Respond, startReceiver } from '../testing/receiver.ts'
 import { createWebhookSecret } from './create-webhook-secret.ts'
@@ -122,6 +125,35 @@ describe('a subscription that is paused by hand', () => {
     expect(gotIds().indexOf(fresh)).toBeLessThan(150)
     await until(() => expect(receiver.got).toHaveLength(201))
     expect(new Set(gotIds()).size).toBe(201)
+  })
+
+  test('gets at once what was just being recorded for it when it was resumed', async () => {
+    await patch({ status: 'paused' })
+    const [held] = await webhooks.emit({})
+    await until(async () => expect(await webhooks.deliveries({ status: 'pending' })).toHaveLength(1))
+    const [at, event] = [new Date().toISOString(), newId('evt')]
+    const headers = { organization: webhooks.organizationId, event, type: 'message.received', at }
+    const row = toRow({ subject: 'event.messaging.message-received', headers, payload: Buffer.from('{}') })
+    const patient = ownSession(webhooks.sql, { lock_timeout: '20s' })
+    onTestFinished(() => patient.end())
+    const begun = await webhooks.sql.begin(async (tx) => {
+      await tx`savepoint before`
+      await tx`
+        insert into events (at, organization_id, event_id, type, source, payload)
+        values (${at}, ${webhooks.organizationId}, ${event}, 'message.received', 'svc', '{}')
+      `
+      const recording = recordEvents(patient, row ? [row] : [])
+      await untilSomebodyWaits(webhooks.sql)
+      await patch({ status: 'active' })
+      await until(async () => {
+        const [lane] = await webhooks.sql`select due_at, held_until::text from lanes`
+        expect([gotIds(), lane]).toEqual([[held], { dueAt: null, heldUntil: '-infinity' }])
+      })
+      await tx`rollback to savepoint before`
+      return { recording }
+    })
+    expect(await begun.recording).toMatchObject([{ count: 1 }])
+    await until(() => expect(gotIds()).toEqual([held, event]))
   })
 
   test('is not probed, though it had paused itself before', async () => {
