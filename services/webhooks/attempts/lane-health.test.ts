@@ -153,6 +153,20 @@ test('a lane that is claimed anew has waited', () => {
   expect(after(success).waitMs).toBeNull()
 })
 
+test('a hold is over when its lane was claimed again since, unless it was renewed after that', () => {
+  const { health } = trial()
+  const held = (until: string) => ({ ...laneOf(), heldUntil: `2026-01-01 00:00:${until}+00` })
+  expect(health.isOver(held('10'))).toBe(false)
+  health.claimed([held('10.5')])
+  expect(['10', '10.49', '10.5', '10.51', '11'].map((until) => health.isOver(held(until)))).toEqual([
+    true,
+    true,
+    false,
+    false,
+    false,
+  ])
+})
+
 test('what was worked out in a transaction that was rolled back never was', () => {
   const { health, capacity } = trial()
   health.after(laneOf(), [failure, failure, success])

@@ -44,6 +44,8 @@ export interface LaneHealth {
   isQuick: (lane: Lane) => boolean
   /** Lanes that were claimed just now: whoever held them before, their waits are over. */
   claimed: (lanes: Lane[]) => void
+  /** Whether the lane was claimed again since: what an earlier hold left behind says nothing about it. */
+  isOver: (lane: Lane) => boolean
   /** An attempt begins; the answer is to be called when it ends. */
   begun: (laneId: string) => (isSuccess: boolean) => void
   /** Works out what a lane does after these ends; counts for good at `commit`. */
@@ -73,6 +75,7 @@ export function createLaneHealth(
   mostSilent: number = Infinity,
 ): LaneHealth {
   const known = new LRUCache<string, Health>({ max: 20_000 })
+  const claims = new LRUCache<string, Lane>({ max: 20_000 })
   let drafts = new Map<string, Health>()
   const underWay = createCalls(now)
   const healthOf = (id: string) => drafts.get(id) ?? known.get(id) ?? healthy
@@ -87,11 +90,15 @@ export function createLaneHealth(
     capacity,
     isQuick: (lane) => capacity(lane) === mostAtOnce && healthOf(lane.id).isQuick,
     claimed(lanes) {
-      for (const { id } of lanes) {
+      for (const lane of lanes) {
+        const { id } = lane
+        claims.set(id, lane)
         const health = known.get(id)
         if (health) known.set(id, { ...health, openUntil: 0, askedUntil: 0 })
       }
     },
+    // As texts they compare as times; a hold that was renewed since outlived the claim, which was rolled back.
+    isOver: ({ id, heldUntil }) => (claims.get(id)?.heldUntil ?? '') > heldUntil,
     begun: (laneId) => underWay.begin(laneId),
     after(lane, ends) {
       const start = { failures: lane.failures, health: healthOf(lane.id) }

@@ -123,7 +123,9 @@ const isOf = (tx: TransactionSql, verdict: Fragment) => tx`
 `
 
 async function directives(tx: TransactionSql, done: DoneAttempt[], health: LaneHealth): Promise<Directive[]> {
-  const streaks = [...Map.groupBy(done, ({ item }) => item.laneId)].flatMap(([laneId, [first, ...others]]) => {
+  // Whoever resumed a subscription, or gave it another URL, took its lane from the hold that these belong to.
+  const current = done.filter(({ lane }) => !health.isOver(lane))
+  const streaks = [...Map.groupBy(current, ({ item }) => item.laneId)].flatMap(([laneId, [first, ...others]]) => {
     if (!first) return []
     const all = [first, ...others]
     const ends = all.flatMap(({ item, outcome }) => endOf(item, outcome))

@@ -178,6 +178,23 @@ test('one that had paused itself begins anew when it is resumed', async () => {
   await until(() => expect(gotIds()).toEqual([eventId]))
 })
 
+test('one that is resumed while it is probed does not rest for that probe', async () => {
+  const out: (() => void)[] = []
+  receiver.respondWith((...call) => void out.push(() => answer(500)(...call)))
+  await webhooks.sql`update subscriptions set status = 'paused', disabled_reason = 'consecutive_failures', paused_at = now()`
+  await webhooks.sql`insert into lanes (id, grp, failures) values (${id}, ${webhooks.organizationId}, 20)`
+  await webhooks.emit({})
+  await until(() => expect(out).toHaveLength(1))
+  await patch({ status: 'active' })
+  await webhooks.emit({})
+  await until(() => expect(out).toHaveLength(2))
+  out[0]?.()
+  await until(async () => expect(await webhooks.deliveries({ status: 'failed' })).toHaveLength(1))
+  out[1]?.()
+  await until(() => expect(out).toHaveLength(3))
+  out[2]?.()
+})
+
 test('another URL is tried at once, whatever the old one waited for', async () => {
   await patch({ url: 'http://127.0.0.1:9/' })
   const [eventId] = await webhooks.emit({})
