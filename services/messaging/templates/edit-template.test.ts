@@ -1,5 +1,6 @@
 import { until } from '@app/test/until.ts'
 import { afterAll, beforeAll, beforeEach, expect, test } from 'vitest'
+import { businessAccountId } from '../testing/callbacks.ts'
 import { refuse, unheard } from '../testing/template-platform.ts'
 import { order, type TestTemplates, testTemplates } from '../testing/templates.ts'
 
@@ -112,4 +113,51 @@ test('an approval that comes before the edit is recorded stands', async () => {
     it.platform.answer(request, response)
   })
   expect((await it.edit('fast', { components })).data).toMatchObject({ status: 'rejected', content: 'New {{1}} text.' })
+})
+
+test('what a callback tells of the category while the texts are edited stands, and so do texts while the category is', async () => {
+  await approved('moved')
+  const moved = { message_template_name: 'moved', message_template_language: 'en_US' }
+  const tellFirst = (field: string, told: object, shown: object) =>
+    it.platform.once(async (request, response) => {
+      await it.callbacks.change(field, { ...moved, ...told })
+      await until(async () => expect(await it.get('moved')).toMatchObject(shown))
+      it.platform.answer(request, response)
+    })
+  tellFirst('template_category_update', { new_category: 'MARKETING' }, { category: 'MARKETING' })
+  expect((await it.edit('moved', { components })).data).toMatchObject({
+    category: 'MARKETING',
+    content: 'New {{1}} text.',
+  })
+  await it.app.sql`update templates set status = 'approved', upstream_status = 'APPROVED' where name = 'moved'`
+  const content = 'Newer {{1}} text.'
+  tellFirst('message_template_components_update', { message_template_element: content }, { content })
+  expect((await it.edit('moved', { category: 'UTILITY' })).data).toMatchObject({ category: 'UTILITY', content })
+})
+
+test('a category that the platform gives in the place of the one that was asked for stands', async () => {
+  await approved('placed')
+  it.platform.once(async (request, response) => {
+    const value = { message_template_name: 'placed', message_template_language: 'en_US', new_category: 'MARKETING' }
+    await it.callbacks.change('template_category_update', value)
+    await until(async () => expect(await it.get('placed')).toMatchObject({ category: 'MARKETING' }))
+    it.platform.answer(request, response)
+  })
+  expect((await it.edit('placed', { category: 'UTILITY' })).data).toMatchObject({ category: 'MARKETING' })
+})
+
+test('a category that the platform told before the texts were edited counts, however late it comes', async () => {
+  await approved('behind')
+  const toldAt = Math.floor(Date.now() / 1000) - 60
+  await it.edit('behind', { components })
+  const value = {
+    message_template_name: 'behind',
+    message_template_language: 'en_US',
+    new_category: 'MARKETING',
+  }
+  await it.callbacks.post({
+    object: 'whatsapp_business_account',
+    entry: [{ id: businessAccountId, time: toldAt, changes: [{ field: 'template_category_update', value }] }],
+  })
+  await until(async () => expect(await it.get('behind')).toMatchObject({ category: 'MARKETING' }))
 })

@@ -78,21 +78,25 @@ interface Edit {
   category: string | undefined
 }
 
-/** Its review may be over before we come to write: what a callback told since the row was read stands. */
-async function storeEdit(
-  sql: Sql,
-  { organizationId, askedAt }: TemplateAccount,
-  row: KnownRow,
-  { components = row.components, category = row.category }: Edit,
-) {
+/**
+ * Its review may be over before we come to write, and the platform may have put it into another category for its new texts:
+ * what a callback told since the row was read stands. Of what was not edited nothing is written, nor taken for newer than it is.
+ */
+async function storeEdit(sql: Sql, { organizationId, askedAt }: TemplateAccount, row: KnownRow, edit: Edit) {
   const isUntold = sql`known_at = ${row.knownAt}::text::timestamptz`
-  const old = sql`${askedAt}::text::timestamptz - ${clockSlackMs} * interval '1 ms'`
+  const asked = sql`${askedAt}::text::timestamptz`
+  const old = sql`${asked} - ${clockSlackMs} * interval '1 ms'`
+  const components = edit.components === undefined ? null : JSON.stringify(edit.components)
+  const category = edit.category ?? null
   const [edited] = await sql<TemplateRow[]>`
-    update templates set components = ${JSON.stringify(components)}::text::jsonb, category = ${category},
+    update templates set components = coalesce(${components}::text::jsonb, components),
+      category = case when category_at > ${asked} then category else coalesce(${category}, category) end,
       status = case when ${isUntold} then 'pending' else status end,
       upstream_status = case when ${isUntold} then 'PENDING' else upstream_status end,
-      known_at = clock_timestamp(), status_at = greatest(status_at, ${old}), category_at = greatest(category_at, ${old}),
-      components_at = greatest(components_at, ${old}), updated_at = now()
+      known_at = clock_timestamp(), status_at = greatest(status_at, ${old}),
+      category_at = case when ${category}::text is null then category_at else greatest(category_at, ${old}) end,
+      components_at = case when ${components}::text is null then components_at else greatest(components_at, ${old}) end,
+      updated_at = now()
     where organization_id = ${organizationId} and id = ${row.id}
     returning ${sql(templateColumns)}
   `
