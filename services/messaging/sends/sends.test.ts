@@ -179,6 +179,20 @@ test('a suspension ends what is queued, and none of it reaches the platform', as
   await app.setSender({ refusal: null })
 })
 
+test('a suspension that comes while the platform is asked ends a send that would be tried again', async () => {
+  const answers: (() => void)[] = []
+  // The platform's maintenance: a minute until the next try.
+  app.respondWith((...call) => answers.push(() => refuse(131057, 500)(...call)))
+  const { id } = await app.send('under way', { to: '+15550100025' })
+  await until(async () => expect(app.calls.some((call) => call.messageId === id)).toBe(true))
+  await app.setSender({ refusal: 'customer_suspended' })
+  for (const answer of answers) answer()
+  await eventually(id, 'failed')
+  const [row] = await app.sql`select error from messages where id = ${id}`
+  expect(row?.['error']).toMatchObject({ code: 'customer_suspended' })
+  await app.setSender({ refusal: null })
+})
+
 test('a number that may not send is refused before directory is asked, so that nothing is made', async () => {
   await app.setSender({ refusal: 'account_not_connected' })
   const to = '+15550177001'

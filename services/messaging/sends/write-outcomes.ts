@@ -11,7 +11,8 @@ type DoneSend = Done<OpenSend, Outcome>
  * Writes outcomes in one statement: messages that are sent or failed with their open rows and events, open rows that stay,
  * attempts; and gives the lanes back. Answers whether a lane is due at once. Messages are locked in the order of their ids,
  * as the statuses of callbacks lock them, and lanes after all messages. So a callback is either seen here, and then its
- * send waits for nothing and is not tried again, or it comes after this and ends the wait itself.
+ * send waits for nothing and is not tried again, or it comes after this and ends the wait itself. Nor does a send wait for
+ * another try whose number was refused while it was called for: who refused it found no wait to end.
  * An event that is `given` a message is recorded only if the platform was not known to have that message, and its rank rises.
  */
 export async function writeOutcomes(
@@ -22,7 +23,7 @@ export async function writeOutcomes(
   const afterMessages = sql`(select count(*) from locked) >= 0`
   // A look-up for each lane: an `exists` may be planned as one reading of all open sends.
   const hasNext = sql`(select true from sends s where s.lane = lane.id and s.seq not in (select seq from ended) limit 1)`
-  const waitIsOver = sql`lane.id in (select lane from locked where status is null and known)`
+  const waitIsOver = sql`lane.id in (select lane from locked where status is null and (known or is_refused))`
   const isNew = sql`given is null or given in (select id from locked where not known and old_rank < rank)`
   const [written] = await sql<{ isDue: boolean }[]>`
     ${outcomes(sql, done, at)}, events as (
@@ -46,13 +47,18 @@ function outcomes(sql: Sql | TransactionSql, done: DoneSend[], at: Date) {
     select true from send_attempts
     where organization_id = l.organization_id and message_id = l.id and outcome = 'unknown' limit 1
   )`
+  const isRefused = sql`(
+    select refusal is not null from senders
+    where organization_id = u.organization_id and phone_number_id = u.phone_number_id limit 1
+  )`
   return sql`
     with u as (
       select * from json_to_recordset(${JSON.stringify(sends)}::text::json) as u(seq bigint, organization_id text,
         phone_number_id text, id text, lane text, of_attempt int, status text, rank smallint, upstream_id text, error jsonb,
         attempts int, park_ms float8, let_out boolean, wait_ms float8, upstream_media_id text)
     ), locked as (
-      select u.*, m.rank as old_rank, ${isKnown(sql)} as known from (select * from u order by id) u
+      select u.*, m.rank as old_rank, ${isKnown(sql)} as known, case when wait_ms is not null then ${isRefused} end as is_refused
+      from (select * from u order by id) u
       cross join lateral (
         select rank, upstream_id from messages
         where organization_id = u.organization_id and phone_number_id = u.phone_number_id and id = u.id limit 1 for update
@@ -74,7 +80,7 @@ function outcomes(sql: Sql | TransactionSql, done: DoneSend[], at: Date) {
       where status is null and not known
     ), moved as (
       insert into send_lanes (id, grp, due_at)
-      select lane, phone_number_id, now() + wait_ms * interval '1 ms' from o where let_out
+      select lane, phone_number_id, case when is_refused then now() else now() + wait_ms * interval '1 ms' end from o where let_out
       on conflict (id) do update set due_at = excluded.due_at
     ), kept as (
       update sends s set attempts = o.attempts, begun_at = null, parked_until = now() + o.park_ms * interval '1 ms',
@@ -106,6 +112,7 @@ interface SendRow {
   attempts?: number
   park_ms?: number
   let_out?: boolean
+  /** Until it is tried again. */
   wait_ms?: number
   upstream_media_id?: string
 }
@@ -131,7 +138,7 @@ function sendRow({ item, outcome }: DoneSend): SendRow[] {
     case 'again':
       return outcome.letOut
         ? [{ ...row, attempts, lane: `${item.laneId}:${item.id}`, let_out: true, wait_ms: outcome.waitMs }]
-        : [{ ...row, attempts }]
+        : [{ ...row, attempts, wait_ms: outcome.waitMs }]
     case 'park':
       return [{ ...row, attempts, park_ms: parkMs }]
     case 'parked':
