@@ -243,6 +243,21 @@ test('a part whose id no index can hold stops no other', async () => {
   await until(async () => expect(await app.sql`select 1 from callback_items`).toHaveLength(0))
 })
 
+test('messages over which directory stumbles hold up none behind them, and are recorded when it does no more', async () => {
+  const from = '15550666001'
+  app.stumblingBlocks.add(from)
+  const ids = Array.from({ length: 70 }, (_, n) => `wamid.STUMBLE${n}`)
+  const contacts = [{ profile: { name: 'Ana' }, wa_id: from }]
+  const messages = ids.flatMap((id) => inboundValue(id, 'hi', { from }).messages)
+  await callback({ contacts, messages })
+  await callback(inboundValue('wamid.PASSES', 'fine'))
+  await until(async () => expect((await app.events()).some(({ id }) => id === 'wamid.PASSES')).toBe(true))
+  app.stumblingBlocks.clear()
+  await until(async () =>
+    expect((await app.events()).filter(({ id }) => id.startsWith('wamid.STUMBLE'))).toHaveLength(ids.length),
+  )
+})
+
 test('a status with a field that is null is one without the field', async () => {
   const { id, upstreamId } = await sent('null beside it')
   const error = { code: 131026, title: 'Undeliverable', message: null, error_data: null }

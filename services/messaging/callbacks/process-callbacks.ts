@@ -97,7 +97,9 @@ const lineOf = ({ organizationId, phoneNumberId, kind, part, attempts }: Waiting
   attempt: attempts + 1,
 })
 
-const isAway = (err: unknown) => isDatabaseAway(err) || (err instanceof Problem && err.status >= 500)
+/** Who answers that something went wrong is there, and stumbles over this part: the lane does not wait for that to pass. */
+const isAway = (err: unknown) =>
+  isDatabaseAway(err) || (err instanceof Problem && err.status >= 500 && err.failure !== 'internal_error')
 
 async function settle(tx: TransactionSql, done: Done<ItemBatch, Outcome>[]): Promise<Directive[]> {
   const outcomes = done.flatMap(({ outcome }) => (outcome ? [outcome] : []))

@@ -65,6 +65,8 @@ export interface TestMessaging extends App {
   settings: z.output<typeof AccountState>['settings']
   /** Recipients whose window is closed. */
   closedWindows: Set<string>
+  /** People over whom directory stumbles. */
+  stumblingBlocks: Set<string>
   setSender: (changes: Partial<z.output<typeof AccountState>>) => Promise<void>
   /** The same, as platform asks it. */
   putSender: (changes: Partial<z.output<typeof AccountState>>) => Promise<unknown>
@@ -118,7 +120,8 @@ export async function testMessaging(): Promise<TestMessaging> {
     }),
   }
   const closedWindows = new Set<string>()
-  const directory = await serveDirectory(core, closedWindows)
+  const stumblingBlocks = new Set<string>()
+  const directory = await serveDirectory(core, closedWindows, stumblingBlocks)
   const dispatcher = startDispatcher(core)
   const copier = startCopier(core)
   const lateTelling = startLateTelling(core)
@@ -150,6 +153,7 @@ export async function testMessaging(): Promise<TestMessaging> {
     number: { organizationId, phoneNumberId },
     settings: senderState().settings,
     closedWindows,
+    stumblingBlocks,
     setSender,
     putSender: (changes) =>
       putSender(app, { params: {}, query: {}, body: senderState({ version: ++version, ...changes }) }, callerOf()),
@@ -198,7 +202,7 @@ const senderState = (changes: Partial<Account> = {}) =>
     ...changes,
   })
 
-async function serveDirectory(core: Core, closedWindows: Set<string>) {
+async function serveDirectory(core: Core, closedWindows: Set<string>, stumblingBlocks: Set<string>) {
   const parties = new Map<string, { conversation: string; contact: string }>()
   const partiesOf = (phone: string) => {
     const known = parties.get(phone) ?? { conversation: newId('cnv'), contact: newId('ctc') }
@@ -218,7 +222,10 @@ async function serveDirectory(core: Core, closedWindows: Set<string>) {
         if (closedWindows.has(phone)) throw new Problem('outside_24h_window')
         return partiesOf(phone)
       },
-      recordInbound: async (_app, { body }) => ({ ...partiesOf(`+${body.wa_id}`), labels: [] }),
+      recordInbound: async (_app, { body }) => {
+        if (stumblingBlocks.has(body.wa_id ?? '')) throw new Error('a fault of our own')
+        return { ...partiesOf(`+${body.wa_id}`), labels: [] }
+      },
     },
   )
 }
