@@ -251,6 +251,27 @@ test('a copy that a process died over is begun again', async () => {
   await until(async () => expect(await told(upstreamId)).toMatchObject([{ media_status: 'ready' }]))
 })
 
+test('copies that a process died over are begun again though newer ones go first', async () => {
+  const ready = (pictures: { upstreamId: string }[]) =>
+    until(async () => {
+      for (const { upstreamId } of pictures)
+        expect((await told(upstreamId)).at(-1)).toMatchObject({ media_status: 'ready' })
+    })
+  // Its lane is held by a process that is gone, which has begun eight of them and told of them without their files.
+  await app.sql`
+    insert into media_lanes (id, grp, held_until) values (${organizationId}, ${organizationId}, now() + interval '1 hour')
+    on conflict (id) do update set held_until = excluded.held_until
+  `
+  const left = await Promise.all(Array.from({ length: 8 }, () => picture()))
+  await app.sql`update media_copies set begun_at = now(), attempts = 1, event = null`
+  const newer = await Promise.all(Array.from({ length: 8 }, () => picture()))
+  await app.sql`update media_lanes set held_until = now() - interval '1 second'`
+  await ready(newer)
+  await until(async () => {
+    for (const { id } of left) expect(await locationOf(id)).toMatch(/^https:/)
+  })
+})
+
 test('the same callback twice is one message, one copy, one event', async () => {
   const { upstreamId } = await picture()
   await until(async () => expect(await told(upstreamId)).toHaveLength(1))
