@@ -60,14 +60,15 @@ export async function insertCallbacks(sql: Sql, callbacks: Splitted[]): Promise<
     ), kept as (
       insert into callbacks (id, body, fault) select id, body, fault from c where is_new
     ), i as (
-      select i.kind, i.item, i.phone_number_id as lane, c.id as callback_id, c.is_new, s.organization_id, i.item -> 'part' ->> 'field' as field
+      select i.kind, i.item, i.phone_number_id as lane, c.id as callback_id, c.is_new, c.received_at, s.organization_id, i.item -> 'part' ->> 'field' as field
       from json_to_recordset(${JSON.stringify(items)}::text::json) as i(n int, kind text, phone_number_id text, item jsonb)
       join c using (n)
       left join senders s on s.phone_number_id = i.phone_number_id and s.attached and s.owned_since <= c.received_at
       ${accountItems.length === 0 ? sql`` : ofAccounts(sql, accountItems)}
     ), waiting as (
-      insert into callback_items (callback_id, lane, kind, item)
-      select callback_id, lane, kind, item from i where organization_id is not null
+      -- Of a callback that is worked through again too it is the time when it came: what it tells may be over since.
+      insert into callback_items (callback_id, lane, kind, item, received_at)
+      select callback_id, lane, kind, item, received_at from i where organization_id is not null
     ), due as (
       insert into callback_lanes as l (id, grp, due_at, arrivals)
       select lane, min(organization_id), now(), 1 from i where organization_id is not null group by 1 order by 1
@@ -88,7 +89,7 @@ type ItemRow = ReturnType<typeof itemRow>
 /** Changes of a whole business account: one for each organization that has numbers of it, in a lane of its own. */
 const ofAccounts = (sql: Sql, items: ItemRow[]) => sql`
   union all
-  select a.kind, a.item, s.organization_id || ':' || (a.item ->> 'entryId'), c.id, c.is_new, s.organization_id, a.item -> 'part' ->> 'field'
+  select a.kind, a.item, s.organization_id || ':' || (a.item ->> 'entryId'), c.id, c.is_new, c.received_at, s.organization_id, a.item -> 'part' ->> 'field'
   from json_to_recordset(${JSON.stringify(items)}::text::json) as a(n int, kind text, item jsonb)
   join c using (n)
   left join lateral (

@@ -58,6 +58,20 @@ test('what was lost on the way is made of the callbacks that are kept', async ()
   await until(async () => expect(await app.sql`select 1 from messages where upstream_id = 'wamid.D2'`).toHaveLength(1))
 })
 
+test('what befell a number is told as of when its callback came, also when it is worked through again', async () => {
+  await platform.numberChange('messages', { errors: [{ code: 190 }] })
+  await settled()
+  await app.sql`
+    update callbacks set received_at = now() - interval '30 minutes' where convert_from(body, 'UTF8') like '%"code":190%'
+  `
+  await redrive(hourAgo())
+  await settled()
+  const reports = (await app.events()).filter(({ subject }) => subject === 'event.messaging.account-reported')
+  const agesMs = reports.map(({ payload }) => Date.now() - Date.parse(String(payload['at'])))
+  expect(agesMs).toHaveLength(2)
+  expect(Math.max(...agesMs)).toBeGreaterThan(29 * 60 * 1000)
+})
+
 test('a callback with a bad entry is worked through again like any other', async () => {
   const value = { metadata, ...inboundValue('wamid.D3', 'beside a bad one') }
   const entry = [{ id: businessAccountId }, { id: businessAccountId, changes: [{ field: 'messages', value }] }]
