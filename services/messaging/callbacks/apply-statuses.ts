@@ -72,14 +72,14 @@ function changeOf({ before, reported }: { before: Before; reported: Reported[] }
   const first = reported[0]
   const played = reported
     .filter(({ status }) => status.status === 'played')
-    .map(({ status }) => timeOf(status).getTime())
+    .map(({ status }) => status.timestamp.getTime())
   const rank = Math.max(before.rank, ...reported.map(({ status }) => words[status.status].rank))
   const rises = rank > before.rank && highest !== undefined
   const named = before.upstreamId === null && first !== undefined
   const events = fresh.flatMap((one) => [statusEvent(one), ...followUpsOf(before, one)])
   if (named) {
     const { id, recipient_id: waId = null } = first.status
-    events.unshift(messageSentEvent(before, id, timeOf(first.status), { media, waId }))
+    events.unshift(messageSentEvent(before, id, first.status.timestamp, { media, waId }))
   }
   return {
     before,
@@ -100,10 +100,7 @@ function changeOf({ before, reported }: { before: Before; reported: Reported[] }
 }
 
 const followUpsOf = (before: Before, { status }: Reported): Recorded[] =>
-  status.status === 'failed' ? followUps(before, status.errors?.[0]?.code ?? null, timeOf(status)) : []
-
-/** The time of a status; never in the future. */
-const timeOf = ({ timestamp }: z.output<typeof Status>) => new Date(Math.min(Number(timestamp) * 1000, Date.now()))
+  status.status === 'failed' ? followUps(before, status.errors?.[0]?.code ?? null, status.timestamp) : []
 
 function errorOf({ status, errors }: z.output<typeof Status>) {
   const [error] = errors ?? []

@@ -272,6 +272,28 @@ test('a status with a field that is null is one without the field', async () => 
   expect(row?.['error']).toMatchObject({ provider_code: 131026, message: 'Undeliverable' })
 })
 
+test.each([
+  ['a code that is a text', { errors: [{ code: '131026', title: 'Undeliverable' }] }, 131026],
+  ['details that are a text', { errors: [{ code: 131026, error_data: 'Not on the platform' }] }, 131026],
+  ['an error without a code', { errors: [{ title: 'Undeliverable' }] }, null],
+  ['errors that are no list', { errors: { code: 131026 } }, null],
+  ['a time that is a number', { errors: [{ code: 131026 }], timestamp: 1_750_000_000 }, 131026],
+  ['data of ours that is no text', { errors: [{ code: 131026 }], biz_opaque_callback_data: 7 }, 131026],
+])('a failure with %s is one all the same', async (what, more, code) => {
+  const { id, upstreamId } = await sent(`fails with ${what}`)
+  await callback({ statuses: [statusPart(upstreamId, 'failed', more)] })
+  await until(async () => expect(await app.statusOf(id)).toBe('failed'))
+  const [row] = await app.sql`select error from messages where id = ${id}`
+  expect(row?.['error']).toMatchObject({ provider_code: code })
+})
+
+test('a message whose time is a number is recorded as of that time', async () => {
+  await callback(inboundValue('wamid.TIME', 'hi', { timestamp: 1_750_000_000 }))
+  await until(async () => expect((await app.events()).some((event) => event.id === 'wamid.TIME')).toBe(true))
+  const rows = await app.sql`select created_at from messages where upstream_id = 'wamid.TIME'`
+  expect(rows).toEqual([{ createdAt: new Date(1_750_000_000_000) }])
+})
+
 test('a sticker is a row of type unsupported with its own word', async () => {
   await callback(inboundValue('wamid.STICKER', '', { type: 'sticker', sticker: { id: '1' } }))
   await until(async () => expect(await app.sql`select 1 from callback_items`).toHaveLength(0))

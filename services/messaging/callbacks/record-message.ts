@@ -10,6 +10,7 @@ import type { Core } from '../app.ts'
 import { beginCopies, type PlatformFile, platformFileOf } from '../media/begin-copies.ts'
 import { platformId } from '../upstream/platform-id.ts'
 import { type Contents, contentsOf } from './contents.ts'
+import { epoch } from './epoch.ts'
 import { passthroughOf } from './passthrough.ts'
 import { recordSystem } from './record-system.ts'
 import { isRevision, reviseMessage } from './revise-message.ts'
@@ -20,7 +21,7 @@ const userId = bsuid.nullish().catch(null)
 
 const Message = z.looseObject({
   id: platformId,
-  timestamp: z.string().regex(/^\d{1,12}$/),
+  timestamp: epoch,
   type: z.string(),
   from: waId.nullish(),
   from_user_id: userId,
@@ -67,8 +68,7 @@ interface Row {
 }
 
 async function rowOf(core: Core, item: WaitingItem, message: Inbound): Promise<Row> {
-  const sentAt = new Date(Math.min(Number(message.timestamp) * 1000, Date.now()))
-  const id = newIdAt('msg', sentAt)
+  const id = newIdAt('msg', message.timestamp)
   const file = platformFileOf(item.part)
   const media = file && { id: newId('med'), file }
   return {

@@ -1,25 +1,33 @@
 import { waId } from '@app/shared/contracts/fields.ts'
 import { z } from 'zod'
 import { platformId } from '../upstream/platform-id.ts'
+import { epoch } from './epoch.ts'
 import type { WaitingItem } from './waiting-items.ts'
+
+const words = z.string().nullish().catch(null)
+
+/** One without a code tells no reason; the failure counts all the same. */
+const Fault = z.looseObject({
+  code: z.union([
+    z.number(),
+    z
+      .string()
+      .regex(/^\d{1,9}$/)
+      .transform(Number),
+  ]),
+  title: words,
+  message: words,
+  error_data: z.looseObject({ details: words }).nullish().catch(null),
+})
 
 /** What the platform tells of a message that was sent. */
 export const Status = z.looseObject({
   id: platformId,
   status: z.enum(['sent', 'delivered', 'read', 'failed', 'played']),
-  timestamp: z.string().regex(/^\d{1,12}$/),
+  timestamp: epoch,
   recipient_id: waId.optional().catch(undefined),
-  biz_opaque_callback_data: z.string().nullish(),
-  errors: z
-    .array(
-      z.looseObject({
-        code: z.number(),
-        title: z.string().nullish(),
-        message: z.string().nullish(),
-        error_data: z.looseObject({ details: z.string().nullish() }).nullish(),
-      }),
-    )
-    .nullish(),
+  biz_opaque_callback_data: words,
+  errors: z.array(Fault.nullable().catch(null)).nullish().catch(null),
 })
 
 export interface Reported {
