@@ -1,6 +1,7 @@
 import { setTimeout as sleep } from 'node:timers/promises'
 import { afterAll, beforeAll, beforeEach, expect, test } from 'vitest'
 import { createTestDatabase, type TestDatabase } from '@app/test/database.ts'
+import { untilSomebodyWaits } from '@app/test/lock-waits.ts'
 import { startHousekeeping, type Sweep } from './housekeeping.ts'
 import { createLog } from '../service/log.ts'
 
@@ -116,6 +117,22 @@ test('events that failed for a while and were handled then are forgotten as well
   await keepHouse()
   const left = await database.sql<{ eventId: string }[]>`select event_id from dead_events order by event_id`
   expect(left.map(({ eventId }) => eventId)).toEqual(['dead', 'young'])
+})
+
+test('an event that fails for the last time just when its failures are forgotten is kept for the operator', async () => {
+  await database.sql`truncate dead_events`
+  await database.sql`
+    insert into dead_events (consumer, event_id, subject, headers, payload, failures, last_error, updated_at)
+    values ('c', 'again', 'event.test.happened', '{}', '{}', 7, 'no', now() - interval '7 days')
+  `
+  let keeping: Promise<void> | undefined
+  await database.sql.begin(async (tx) => {
+    await tx`update dead_events set failures = 8, dead = true, updated_at = now()`
+    keeping = keepHouse()
+    await untilSomebodyWaits(database.admin)
+  })
+  await keeping
+  expect(await database.sql`select event_id, dead from dead_events`).toEqual([{ eventId: 'again', dead: true }])
 })
 
 test('a sweep is repeated until it finds nothing', async () => {

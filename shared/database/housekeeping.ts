@@ -136,12 +136,15 @@ async function sweepHandledEvents(sql: Sql) {
   return count
 }
 
-/** What failed for a while, and was handled then, does not keep its event for ever; what is dead waits for the operator. */
+/**
+ * What failed for a while, and was handled then, does not keep its event for ever; what is dead waits for the operator, be it
+ * since just now: Postgres does not ask anew what the rows were chosen by.
+ */
 async function sweepFailures(sql: Sql) {
   const { count } = await sql`
     delete from dead_events where (consumer, event_id) in (
       select consumer, event_id from dead_events where not dead and updated_at < now() - interval '6 days' limit 5000
-    )
+    ) and not dead and updated_at < now() - interval '6 days'
   `
   return count
 }
