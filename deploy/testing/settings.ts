@@ -14,7 +14,7 @@ export const sources: string[] = globSync('{shared,services}/**/*.ts', {
 
 /** The block of a shape of settings: the names in it, and the shapes that it takes in. */
 function settingsIn(block: string): string[] {
-  const own = [...block.matchAll(/^[{ ]*([A-Z][A-Z0-9_]+): *(?:z\b|keyRing|rateTiers|origins)/gm)].map(
+  const own = [...block.matchAll(/^[{ ]*([A-Z][A-Z0-9_]+): *(?:z\b|keyRing|sealKeyRing|rateTiers|origins)/gm)].map(
     ([, name = '']) => name,
   )
   const others = [...block.matchAll(/\.\.\.(\w+Settings)/g)].map(([, name = '']) => name)

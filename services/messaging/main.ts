@@ -6,7 +6,7 @@ import * as templateContracts from '@app/shared/contracts/templates.ts'
 import * as changes from '@app/shared/contracts/messaging-changes.ts'
 import { partiesChanged } from '@app/shared/contracts/directory.ts'
 import { accountChanged } from '@app/shared/contracts/platform.ts'
-import { keyRing, readEnv } from '@app/shared/service/environment.ts'
+import { keyRing, readEnv, sealKeyRing } from '@app/shared/service/environment.ts'
 import { startHousekeeping } from '@app/shared/database/housekeeping.ts'
 import { hear } from '@app/shared/bus/notices.ts'
 import { consumers } from '@app/shared/events/provision.ts'
@@ -54,7 +54,7 @@ import { syncTemplates } from './templates/sync-templates.ts'
 
 const env = readEnv({
   DATABASE_URL: z.string().min(1),
-  SEAL_KEYS: keyRing,
+  SEAL_KEYS: sealKeyRing,
   CURSOR_KEYS: keyRing,
   ...upstreamSettings,
   ...mediaSettings,

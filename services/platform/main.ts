@@ -3,7 +3,7 @@ import * as customers from '@app/shared/contracts/customers.ts'
 import { explains } from '@app/shared/contracts/explain.ts'
 import * as platform from '@app/shared/contracts/platform.ts'
 import * as onboarding from '@app/shared/contracts/onboarding.ts'
-import { keyRing, readEnv } from '@app/shared/service/environment.ts'
+import { keyRing, readEnv, sealKeyRing } from '@app/shared/service/environment.ts'
 import { startHousekeeping } from '@app/shared/database/housekeeping.ts'
 import { sealedAnswers, sweepKeys } from '@app/shared/idempotency/idempotency.ts'
 import { redriveEvents } from '@app/shared/events/redrive.ts'
@@ -57,7 +57,7 @@ import { createUpstream, upstreamSettings } from '@app/shared/outside/upstream.t
 const env = readEnv({
   DATABASE_URL: z.url(),
   CURSOR_KEYS: keyRing,
-  SEAL_KEYS: keyRing,
+  SEAL_KEYS: sealKeyRing,
   RATE_TIERS: rateTiers,
   PUBLIC_URL: z.url(),
   ...upstreamSettings,

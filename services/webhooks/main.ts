@@ -3,7 +3,7 @@ import * as replays from '@app/shared/contracts/webhook-replays.ts'
 import { explains } from '@app/shared/contracts/explain.ts'
 import * as webhooks from '@app/shared/contracts/webhooks.ts'
 import { createEgress } from '@app/shared/outside/egress.ts'
-import { keyRing, readEnv } from '@app/shared/service/environment.ts'
+import { keyRing, readEnv, sealKeyRing } from '@app/shared/service/environment.ts'
 import { startHousekeeping } from '@app/shared/database/housekeeping.ts'
 import { startRelay } from '@app/shared/events/relay.ts'
 import { redriveEvents } from '@app/shared/events/redrive.ts'
@@ -43,7 +43,7 @@ import { listWebhookSubscriptions } from './subscriptions/list-webhook-subscript
 const env = readEnv({
   DATABASE_URL: z.url(),
   CURSOR_KEYS: keyRing,
-  SEAL_KEYS: keyRing,
+  SEAL_KEYS: sealKeyRing,
   /** Networks that receivers may be in although they are not public, such as `10.1.0.0/16,127.0.0.1`. */
   EGRESS_ALLOW_CIDRS: z.string().default(''),
   EGRESS_PROXY_URL: z.url().optional(),

@@ -20,6 +20,15 @@ export const keyRing = z.string().transform((text, context): KeyRing => {
   return { current: first[0], byId: new Map(entries) }
 })
 
+/**
+ * Keys that seal: their ids stand before the first dot of what they have sealed (shared/secrets/seal.ts). Nothing that one with a
+ * dot has sealed could be opened again.
+ */
+export const sealKeyRing = keyRing.refine(
+  ({ byId }) => byId.keys().every((id) => !id.includes('.')),
+  'must be pairs whose ids have no dot, such as k1 or 2026-01',
+)
+
 const common = {
   NATS_URL: z.string().min(1),
   /** The secret of the service's own user at the nats-server; without it the service logs in as nobody. */

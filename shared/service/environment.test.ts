@@ -1,0 +1,20 @@
+import { randomBytes } from 'node:crypto'
+import { expect, test } from 'vitest'
+import { seal, unseal } from '../secrets/seal.ts'
+import { sealKeyRing } from './environment.ts'
+
+const entry = (id: string) => `${id}:${randomBytes(32).toString('base64')}`
+
+test.each(['k1', '2026-01', '2026.01', 'k_1', 'K', 'k1.'])(
+  'what a key with the id %s seals opens, or it is no key',
+  (id) => {
+    const keys = sealKeyRing.safeParse(`${entry(id)}, ${entry('k0')}`)
+    expect(keys.success).toBe(!id.includes('.'))
+    if (keys.success) expect(unseal(keys.data, seal(keys.data, 'secret', 'row'), 'row')).toBe('secret')
+  },
+)
+
+test('an older key of the ring has no dot either', () => {
+  const { error } = sealKeyRing.safeParse(`${entry('k2')},${entry('k.1')}`)
+  expect(error?.issues[0]?.message).toBe('must be pairs whose ids have no dot, such as k1 or 2026-01')
+})
