@@ -17,6 +17,8 @@ const spacingMs = 5
 const lockRetryMs = 10
 const failureRetryMs = 250
 const ackTimeoutMs = 2_000
+/** So long a turn goes on with the next events of a line; with the last answer that is well within what a turn may take. */
+const lineMs = 2_000
 /** A stream that has no room is asked again so soon. */
 const heldMs = 1_000
 
@@ -28,10 +30,11 @@ export interface Relay {
   stop: () => Promise<void>
 }
 
-type Result = { published: number } | { refused: string } | { failed: unknown }
+type Result = { published: number } | { refused: string } | { failed: unknown } | { held: true }
 
 /**
- * Carries the outbox to JetStream, in order; one instance of a service at a time. A crash repeats publishes with the same
+ * Carries the outbox to JetStream, in order; one instance of a service at a time. What fails goes again behind what did not, but
+ * never behind a later event of its line. A crash repeats publishes with the same
  * id. A stream that is younger or shorter than the one remembered lost events: the last 72 h are published again.
  */
 export function startRelay(app: DataService): Relay {
@@ -75,24 +78,57 @@ export function startRelay(app: DataService): Relay {
 }
 
 async function pass(app: DataService, outbox: Outbox, room: StreamRoom) {
-  let hasFailed = false
+  let [hasFailed, areLeft] = [false, false]
   const count = await outbox.turn(batchRows, async (events) => {
-    const results = await Promise.all(events.map((event) => publish(app, event)))
+    const results = await publishAll(app, events)
     room.filled(events.reduce((sum, { payload, headers: about }) => sum + payload.length + about.length, 0))
-    const { failures, ...published } = tell(app, events, results)
+    const { failures, waiting, ...published } = tell(app, events, results)
     hasFailed = failures > 0
+    areLeft = waiting > 0
     return published
   })
   if (count === null) return { more: true, retryMs: lockRetryMs }
-  return { more: hasFailed || count === batchRows, retryMs: hasFailed ? failureRetryMs : 0 }
+  return { more: areLeft || count === batchRows, retryMs: hasFailed ? failureRetryMs : 0 }
+}
+
+/** At once, but those of a line one after the other: the stream turns away one event and takes the next. */
+function publishAll(app: DataService, events: WaitingEvent[]): Promise<Result[]> {
+  const endsAt = performance.now() + lineMs
+  const ends = new Map<string, Promise<Result>>()
+
+  async function publishAfter(before: Promise<Result>, event: WaitingEvent): Promise<Result> {
+    const result = await before
+    const isThrough = 'published' in result || 'refused' in result
+    return isThrough && performance.now() < endsAt ? publish(app, event) : { held: true }
+  }
+
+  const results = events.map((event) => {
+    const line = lineOf(event)
+    if (line === undefined) return publish(app, event)
+    const before = ends.get(line)
+    const result = before ? publishAfter(before, event) : publish(app, event)
+    ends.set(line, result)
+    return result
+  })
+  return Promise.all(results)
+}
+
+/** Few have one: the others are not parsed. */
+const lineOf = ({ headers: about }: WaitingEvent) =>
+  about.includes('"line"') ? (JSON.parse(about) as EventHeaders).line : undefined
+
+interface Told extends Published {
+  failures: number
+  /** How many go again: those that failed, and those that were held. */
+  waiting: number
 }
 
 /** Counts and logs what became of the events. */
-function tell(app: DataService, events: WaitingEvent[], results: Result[]): Published & { failures: number } {
+function tell(app: DataService, events: WaitingEvent[], results: Result[]): Told {
   const published: string[] = []
   const refused: Published['refused'] = []
   let lastSeq = 0
-  let failure: { failed: unknown } | undefined
+  const failed: unknown[] = []
   for (const [n, event] of events.entries()) {
     const result = results[n]
     if (!result) throw new Error('an event without a result')
@@ -104,15 +140,15 @@ function tell(app: DataService, events: WaitingEvent[], results: Result[]): Publ
       const line = { seq, id, subject, bytes: Buffer.byteLength(payload), refused: result.refused }
       app.log.error(line, 'an event cannot be published and was set aside')
       refused.push({ seq: event.seq, why: result.refused })
-    } else failure ??= result
+    } else if ('failed' in result) failed.push(result.failed)
   }
-  const waiting = events.length - published.length
-  const failures = waiting - refused.length
+  const waiting = events.length - published.length - refused.length
+  const failures = failed.length
   countOf(app).inc({ outcome: 'published' }, published.length)
   countOf(app).inc({ outcome: 'refused' }, refused.length)
   countOf(app).inc({ outcome: 'failed' }, failures)
-  if (failure) app.log.warn({ err: failure.failed, waiting }, 'relay')
-  return { published, refused, lastSeq, failures }
+  if (failures > 0) app.log.warn({ err: failed[0], waiting }, 'relay')
+  return { published, refused, lastSeq, failures, waiting }
 }
 
 const countOf = ({ probes }: DataService) =>

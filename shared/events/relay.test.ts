@@ -1,0 +1,49 @@
+import { testService, type TestService } from '@app/test/service.ts'
+import { until } from '@app/test/until.ts'
+import { afterAll, beforeAll, expect, test } from 'vitest'
+import { z } from 'zod'
+import { event } from '../api/contract.ts'
+import { newId } from '../values/ids.ts'
+import { consumeBatches } from './consume.ts'
+import { record, recorded } from './events.ts'
+import { consumers } from './provision.ts'
+import { startRelay } from './relay.ts'
+
+const changed = event({ subject: 'event.platform.customer-changed', summary: 'Test', data: z.object({ n: z.int() }) })
+const organizationId = newId('org')
+
+let app: TestService
+beforeAll(async () => (app = await testService('platform')))
+afterAll(() => app.close())
+
+/** The service, with a stream that turns away the first publish of one event. */
+function turningAway(id: string) {
+  const { request } = app.eventBus
+  let isTurnedAway = false
+  const refusing: typeof request = async (subject, body, headers, ...rest) => {
+    if (isTurnedAway || headers.get('Nats-Msg-Id') !== id) return request(subject, body, headers, ...rest)
+    isTurnedAway = true
+    throw new Error('too many requests')
+  }
+  return { ...app, eventBus: { ...app.eventBus, request: refusing } }
+}
+
+test('events of a line reach the stream in their order, also when one of them is turned away; others do not wait', async () => {
+  const seen: string[] = []
+  const consuming = consumeBatches(app, consumers.webhooksFanOut.name, async (events) => {
+    for (const { headers, payload } of events) {
+      const { n } = JSON.parse(Buffer.from(payload).toString()) as { n: number }
+      seen.push(`${headers.line ?? 'none'} ${n}`)
+    }
+  })
+  const lines = ['cus_1', 'cus_2', undefined]
+  const events = [1, 2, 3].flatMap((n) => lines.map((line) => recorded(changed, { n }, { organizationId, line })))
+  await app.sql.begin((tx) => record(tx, events))
+  const relay = startRelay(turningAway(events[0]?.id ?? ''))
+  await until(() => expect(seen).toHaveLength(9))
+  await relay.stop()
+  await consuming.stop()
+  for (const line of ['cus_1', 'cus_2', 'none'])
+    expect(seen.filter((one) => one.startsWith(line))).toEqual([1, 2, 3].map((n) => `${line} ${n}`))
+  expect(seen.indexOf('cus_2 3')).toBeLessThan(seen.indexOf('cus_1 1'))
+})
