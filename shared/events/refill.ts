@@ -9,9 +9,10 @@ const blocksAStatement = 512
 
 /**
  * A stream that is younger or shorter than the one remembered lost events: those of the last 72 h wait again, as if they had
- * not been published. With the place that is remembered in one transaction, so that a crash in it begins anew.
+ * not been published. With the place that is remembered in one transaction, so that a crash in it begins anew. Answers when the
+ * stream was made that has, or gets, them all.
  */
-export async function refillLostStream({ eventBus, sql, log, streamReplicas }: DataService): Promise<void> {
+export async function refillLostStream({ eventBus, sql, log, streamReplicas }: DataService): Promise<string> {
   const { created, state } = await restoreStream(eventBus.nc, streamReplicas)
   await sql.begin(async (tx) => {
     const [before] = await tx<{ streamCreated: string; lastSeq: string }[]>`
@@ -31,6 +32,7 @@ export async function refillLostStream({ eventBus, sql, log, streamReplicas }: D
     await tx`update relay_position set stream_created = ${created}, last_seq = ${state.last_seq}`
     log.warn({ ...line, count }, 'events wait to be published again')
   })
+  return created
 }
 
 /** What was published and is not older waits to be published again, by the same ids; answers how much that is. */

@@ -1,13 +1,14 @@
 import { testService, type TestService } from '@app/test/service.ts'
 import { until } from '@app/test/until.ts'
-import { afterAll, beforeAll, expect, test } from 'vitest'
+import { afterAll, beforeAll, expect, test, vi } from 'vitest'
 import { z } from 'zod'
 import { event } from '../api/contract.ts'
 import { newId } from '../values/ids.ts'
 import { consumeBatches } from './consume.ts'
 import { record, recorded } from './events.ts'
-import { consumers } from './provision.ts'
+import { consumers, restoreStream } from './provision.ts'
 import { startRelay } from './relay.ts'
+import { streamName } from './stream.ts'
 
 const changed = event({ subject: 'event.platform.customer-changed', summary: 'Test', data: z.object({ n: z.int() }) })
 const organizationId = newId('org')
@@ -46,4 +47,21 @@ test('events of a line reach the stream in their order, also when one of them is
   for (const line of ['cus_1', 'cus_2', 'none'])
     expect(seen.filter((one) => one.startsWith(line))).toEqual([1, 2, 3].map((n) => `${line} ${n}`))
   expect(seen.indexOf('cus_2 3')).toBeLessThan(seen.indexOf('cus_1 1'))
+})
+
+test('what a stream lost that another service made anew, on a connection that never ended, is published again', async () => {
+  const relay = startRelay(app)
+  const jsm = await app.nc.jetstreamManager()
+  const messages = async () => (await jsm.streams.info(streamName)).state.messages
+  await app.sql.begin((tx) => record(tx, [recorded(changed, { n: 4 }, { organizationId })]))
+  relay.wake()
+  await until(async () => expect(await messages()).toBe(10))
+  await jsm.streams.delete(streamName)
+  await restoreStream(app.nc, 1)
+  // The stream is looked at every few seconds.
+  const now = performance.now.bind(performance)
+  const clock = vi.spyOn(performance, 'now').mockImplementation(() => now() + 5_000)
+  await until(async () => expect(await messages()).toBe(10))
+  clock.mockRestore()
+  await relay.stop()
 })

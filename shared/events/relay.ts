@@ -34,21 +34,28 @@ type Result = { published: number } | { refused: string } | { failed: unknown } 
 
 /**
  * Carries the outbox to JetStream, in order; one instance of a service at a time. What fails goes again behind what did not, but
- * never behind a later event of its line. A crash repeats publishes with the same
- * id. A stream that is younger or shorter than the one remembered lost events: the last 72 h are published again.
+ * never behind a later event of its line. A crash repeats publishes with the same id. A stream that is younger or shorter than
+ * the one remembered lost events: the last 72 h are published again. Whoever finds none makes it anew, another service perhaps,
+ * so that here nothing fails: its birth is looked at all the time.
  */
 export function startRelay(app: DataService): Relay {
   const outbox = openOutbox(app)
-  const room = watchStreamRoom(app)
-  let checked = false
+  /** When the stream was made that lacks nothing; undefined while nobody knows. */
+  let checked: string | undefined
+  const room = watchStreamRoom(app, (created) => {
+    if (created !== checked) checked = undefined
+  })
 
   async function turn() {
     if (!app.eventBus.isConnected()) return pollMs
-    checked ||= await refillLostStream(app).then(() => true, waitsForLeader)
-    if (!checked) return failureRetryMs
-    if ((await room.heldBy()) !== null) return heldMs
+    checked ??= await refillLostStream(app).catch(waitsForLeader)
+    if (checked === undefined) return failureRetryMs
+    const holder = await room.heldBy()
+    // It was looked at just now, and is another one.
+    if (checked === undefined) return 0
+    if (holder !== null) return heldMs
     const { more, retryMs } = await pass(app, outbox, room)
-    if (retryMs >= failureRetryMs) checked = false
+    if (retryMs >= failureRetryMs) checked = undefined
     return retryMs || (more ? 0 : pollMs)
   }
 
@@ -56,12 +63,12 @@ export function startRelay(app: DataService): Relay {
   function waitsForLeader(err: unknown) {
     if (!(err instanceof NatsError)) throw err
     app.log.warn({ err }, 'relay')
-    return false
+    return undefined
   }
 
   const loop = startLoop(app.log, 'relay', turn, { spacingMs })
   app.eventBus.onReconnect(() => {
-    checked = false
+    checked = undefined
     loop.wake()
   })
   loop.wake()

@@ -21,9 +21,12 @@ export interface StreamRoom {
 /**
  * A full stream drops its oldest events, handled or not. So nothing is published while a consumer has not handled what would
  * go next: events wait in Postgres, where there is room and somebody is told. Consumers of the stream that are not ours
- * count for nothing.
+ * count for nothing. `sawStream` is told when the stream was made, at each look.
  */
-export function watchStreamRoom({ eventBus, log }: Pick<DataService, 'eventBus' | 'log'>): StreamRoom {
+export function watchStreamRoom(
+  { eventBus, log }: Pick<DataService, 'eventBus' | 'log'>,
+  sawStream: (created: string) => void,
+): StreamRoom {
   let lookedAt = -Infinity
   let [size, since] = [0, 0]
   let held: string | null = null
@@ -33,6 +36,7 @@ export function watchStreamRoom({ eventBus, log }: Pick<DataService, 'eventBus' 
   async function look() {
     const jsm = await eventBus.nc.jetstreamManager({ checkAPI: false, timeout: askAgainMs })
     const stream = await jsm.streams.info(streamName)
+    sawStream(stream.created)
     size = stream.config.max_bytes
     if (size <= 0 || stream.state.bytes < size * fullShare) return null
     const all = await jsm.consumers.list(streamName).next()
