@@ -43,3 +43,15 @@ test('rows that came before their partition move into it', async () => {
   expect(await app.sql`select tableoid::regclass::text as name from by_id`).toEqual([{ name: 'by_id_20260501' }])
   expect(await app.sql`select id from by_id where id >= ${firstIdAt('wbd', day)}`).toEqual([{ id }])
 })
+
+test('a partition that cannot be dropped just now is dropped the next time', async () => {
+  const now = Date.UTC(2026, 6, 10, 12)
+  const keep = (days: number) =>
+    keepPartitions(app.sql, { table: 'by_time', by: 'time', keepDays: 1 }, now + days * dayMs)
+  await keep(0)
+  await app.sql`create view of_the_ninth as select word from by_time_20260709`
+  await expect(keep(2)).rejects.toThrow('depend')
+  await app.sql`drop view of_the_ninth`
+  await keep(2)
+  expect(await app.sql`select to_regclass('by_time_20260709') as name`).toEqual([{ name: null }])
+})

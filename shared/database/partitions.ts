@@ -77,7 +77,10 @@ async function isOpen(sql: Sql, name: string, open: string) {
   return rows.length > 0
 }
 
+/** One transaction: a table that was detached, and not dropped, would be found by nobody any more. */
 async function detach(sql: Sql, table: string, name: string) {
-  await sql.unsafe(`alter table ${table} detach partition ${name}`)
-  await sql.unsafe(`drop table ${name}`)
+  await sql.begin(async (tx) => {
+    await tx.unsafe(`alter table ${table} detach partition ${name}`)
+    await tx.unsafe(`drop table ${name}`)
+  })
 }
