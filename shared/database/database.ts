@@ -54,3 +54,7 @@ export function isDatabaseAway(err: unknown): boolean {
     /^(ENOTFOUND|EAI_AGAIN|EAI_FAIL|EHOSTUNREACH|EHOSTDOWN|ENETUNREACH|ENETDOWN)$/.test(code)
   )
 }
+
+/** Whether a statement took longer than it may, or waited longer for a lock: the database is busy, or that statement always will. */
+export const tookTooLong = (err: unknown): boolean =>
+  err instanceof Error && 'code' in err && (err.code === '57014' || err.code === '55P03')

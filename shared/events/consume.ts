@@ -2,7 +2,7 @@ import { setTimeout as sleep } from 'node:timers/promises'
 import type { ConsumerMessages, JsMsg } from 'nats'
 import type { z } from 'zod'
 import type { Event } from '../api/contract.ts'
-import { isDatabaseAway, type TransactionSql } from '../database/database.ts'
+import { isDatabaseAway, tookTooLong, type TransactionSql } from '../database/database.ts'
 import type { Delivered, EventHeaders } from './events.ts'
 import { beginBatch, lineOf } from '../metrics/batches.ts'
 import { readConsumerLag } from '../metrics/consumer-lag.ts'
@@ -22,14 +22,18 @@ export interface Consuming {
 }
 
 const maxFailures = 8
+/** A batch whose statements take too long, or wait too long for a lock, is tried as often. */
+const slowTries = 3
+const longestPauseMs = 300_000
 const batchRows = 256
 const pullMs = 5_000
 
 /**
  * Hands the events of a durable consumer to `handle` in batches, one batch at a time, and acks after it returns. While the
  * database is away a batch is held and tried again, and nothing is counted against it. A batch that fails otherwise is
- * handled event by event; an event that fails by itself eight times goes to `dead_events`. From one batch's beginning to
- * the next is `spacingMs` at least, unless a whole batch waits: what nobody waits for costs less in fewer.
+ * handled event by event, and so is one whose statements take too long again and again: an event of which that is true by itself
+ * pauses, the longer the more often, and never dies of it. One that fails by itself eight times goes to `dead_events`. From one
+ * batch's beginning to the next is `spacingMs` at least, unless a whole batch waits: what nobody waits for costs less in fewer.
  */
 export function consumeBatches(
   app: DataService,
@@ -143,12 +147,16 @@ async function handleAll(
       begun.end('handled')
       return
     } catch (err) {
-      begun.end(isDatabaseAway(err) ? 'waited' : batch.length === 1 ? 'failed' : 'split')
-      if (isDatabaseAway(err)) {
+      const isAway = isDatabaseAway(err)
+      const waits = isAway && !(tookTooLong(err) && attempt + 1 >= slowTries)
+      const isSplit = !waits && batch.length > 1
+      begun.end(isSplit ? 'split' : isAway ? 'waited' : 'failed')
+      if (waits) {
         if (attempt % 20 === 0) app.log.warn({ err, consumer }, 'events wait for the database')
         await sleep(Math.min(100 * 2 ** attempt, 1_000))
       } else if (batch.length === 1 && batch[0]) {
-        await noteFailure(app, consumer, batch[0], err)
+        if (isAway) pause(app, consumer, batch[0], err)
+        else await noteFailure(app, consumer, batch[0], err)
         return
       } else {
         for (const message of batch) await handleAll(app, consumer, handle, [message], stopped)
@@ -165,6 +173,13 @@ function read(message: JsMsg): Delivered {
     headers: JSON.parse(message.headers?.get(eventHeader) ?? '{}') as EventHeaders,
     payload: message.data,
   }
+}
+
+/** Others are handled meanwhile. */
+function pause({ log }: DataService, consumer: string, message: JsMsg, err: unknown) {
+  const pauseMs = Math.min(1_000 * 2 ** (message.info.redeliveryCount - 1), longestPauseMs)
+  log.error({ err, consumer, ...lineOf(read(message)), pauseMs }, 'an event takes the database too long')
+  message.nak(pauseMs)
 }
 
 /** A failure that cannot be noted, since the database went away just now, does not count. */

@@ -74,6 +74,32 @@ test('an event that does not fit its contract is set aside, and the next is hand
   })
 })
 
+test('an event that takes longer than a statement may does not hold up the others, and nothing is counted against it', async () => {
+  const added = event({ ...changed, subject: 'event.messaging.marketing-stopped' })
+  const seen: number[] = []
+  let isSlow = true
+  consuming.push(
+    consume(app, consumers.directoryMarketingStops.name, added, async (tx, { n }) => {
+      await tx`set local statement_timeout = 50`
+      if (n === 2 && isSlow) await tx`select pg_sleep(10)`
+      seen.push(n)
+    }),
+  )
+  await app.sql.begin((tx) =>
+    record(
+      tx,
+      [1, 2, 3].map((n) => recorded(added, { n }, { organizationId })),
+    ),
+  )
+  relay.wake()
+  await until(() => expect(seen).toEqual([1, 3]))
+  isSlow = false
+  await until(() => expect(seen).toEqual([1, 3, 2]))
+  expect(
+    await app.sql`select event_id from dead_events where consumer = ${consumers.directoryMarketingStops.name}`,
+  ).toEqual([])
+})
+
 test('a consumer that has time takes together what comes in it', async () => {
   const sent = event({ ...changed, subject: 'event.messaging.message-sent' })
   const begun: number[] = []
