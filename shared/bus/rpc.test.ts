@@ -182,6 +182,17 @@ test('what a guard refused is not done, and the retry of what was done before ha
   expect(heard).toEqual(['kept'])
 })
 
+test('under a key that was used, a question that does not fit is another request, like one that does', async () => {
+  const asked = (text: string, key: string) =>
+    ask(app, keep, { ...header, organization: 'org_2', idempotency: { key, target: 'POST /keep' } }, Buffer.from(text))
+  await asked('{"text":"kept"}', 'a')
+  for (const text of ['{"text":1}', '{}', '{"text', ''])
+    expect(await asked(text, 'a')).toMatchObject({ status: 422, failure: 'idempotency_key_reuse' })
+  expect(await asked('{"text":1}', 'b')).toMatchObject({ status: 400, failure: 'invalid_field_value' })
+  expect(await asked('{"text', 'b')).toMatchObject({ status: 400, failure: 'invalid_field_value' })
+  expect((await asked('{"text":"right"}', 'b')).replayed).toBe(false)
+})
+
 test('nobody who serves is a 503 at once, and an answer that does not come one when the time is up', async () => {
   const startedAt = performance.now()
   await expect(call(app, nobody, {}, systemCaller())).rejects.toMatchObject({ failure: 'service_unavailable' })

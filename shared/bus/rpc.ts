@@ -11,7 +11,7 @@ import { fingerprintOf, parseJson, refuseBrokenText } from '../api/json.ts'
 import { rounded } from '../service/log.ts'
 import { tellInWork } from './lost-questions.ts'
 import { durations } from '../metrics/registered.ts'
-import { type FailureName, Problem, toProblem } from '../api/problem.ts'
+import { Problem, toProblem } from '../api/problem.ts'
 import type { Service } from '../service/service.ts'
 import { createSoon } from '../work/soon.ts'
 import { type Span, traceIdOf } from '../service/tracing.ts'
@@ -126,8 +126,8 @@ async function answer(
     if (remainingMs <= 0) throw new Problem('service_unavailable', { message: 'The question came too late.' })
     const trace = span?.traceparent ?? call.trace
     const { input, caller } = open(contract, { ...call, remainingMs, trace }, message.data)
-    const { refusal } = call
-    const result = await (refusal ? storedOrRefused(app, caller, refusal) : handler(app, input, caller))
+    const isRefused = input instanceof Problem
+    const result = await (isRefused ? storedOrRefused(app, caller, input) : handler(app, input, caller))
     const whole = isWhole(result) ? result : undefined
     const body = whole ? whole.body : envelopeOf(contract, result, call.request)
     const carrier = whole && wholeHeaders(whole)
@@ -157,10 +157,13 @@ function refuseTooLarge({ nc }: Service, { list }: Rpc, { length }: Uint8Array) 
   })
 }
 
-/** The retry of what was accepted once has its answer, whatever stands in the way of it now. */
-async function storedOrRefused({ sql, sealKeys }: Served, caller: Caller, refusal: FailureName): Promise<WholeAnswer> {
+/**
+ * The retry of what was accepted once has its answer, whatever stands in the way of it now. Another request under its key is
+ * refused as that, also one that would be refused anyway.
+ */
+async function storedOrRefused({ sql, sealKeys }: Served, caller: Caller, refused: Problem): Promise<WholeAnswer> {
   const stored = sql && sealKeys ? await storedAnswer(sql, sealKeys, caller) : null
-  if (!stored) throw new Problem(refusal)
+  if (!stored) throw refused
   return stored
 }
 
@@ -197,13 +200,10 @@ function respondProblem(message: ServiceMsg, problem: Problem, requestId: string
   message.respondError(problem.status, problem.failure, body, { headers: carrier })
 }
 
-function open(contract: Rpc, call: CallHeader, data: Uint8Array): { input: Input<Rpc>; caller: Caller } {
-  const params = contract.params.safeParse(call.params)
-  if (!params.success) throw faultOf(params.error, 'params')
-  refuseBrokenText(call.query, '')
-  const query = contract.query.safeParse(call.query, inOurWords)
-  if (!query.success) throw faultOf(query.error, 'query')
-  const { raw, body } = openBody(contract, data)
+/** A question that does not fit, or that a guard has refused, has the Problem in the place of its input. */
+function open(contract: Rpc, call: CallHeader, data: Uint8Array): { input: Input<Rpc> | Problem; caller: Caller } {
+  const raw = orProblem(() => rawBody(contract, data))
+  const input = orProblem(() => inputOf(contract, call, raw))
   const caller: Caller = {
     organizationId: call.organization,
     keyId: call.key,
@@ -212,18 +212,44 @@ function open(contract: Rpc, call: CallHeader, data: Uint8Array): { input: Input
     traceparent: call.trace,
     idempotency: call.idempotency && {
       key: call.idempotency.key,
-      fingerprint: fingerprintOf(call.idempotency.target, raw),
+      fingerprint: fingerprintOf(call.idempotency.target, raw instanceof Problem ? undefined : raw),
     },
   }
-  return { input: { params: params.data, query: query.data, body }, caller }
+  return { input, caller }
 }
 
-function openBody({ body: schema, variant }: Rpc, data: Uint8Array) {
-  if (schema.type === 'undefined') return { raw: undefined, body: undefined }
-  const raw = schema.type === 'custom' ? data : data.length === 0 ? {} : parseJson(data)
+function orProblem<T>(read: () => T): T | Problem {
+  try {
+    return read()
+  } catch (err) {
+    if (err instanceof Problem) return err
+    throw err
+  }
+}
+
+function rawBody({ body: { type } }: Rpc, data: Uint8Array): unknown {
+  if (type === 'undefined') return undefined
+  if (type === 'custom') return data
+  return data.length === 0 ? {} : parseJson(data)
+}
+
+function inputOf(contract: Rpc, call: CallHeader, raw: unknown): Input<Rpc> {
+  const params = contract.params.safeParse(call.params)
+  if (!params.success) throw faultOf(params.error, 'params')
+  refuseBrokenText(call.query, '')
+  const query = contract.query.safeParse(call.query, inOurWords)
+  if (!query.success) throw faultOf(query.error, 'query')
+  if (raw instanceof Problem) throw raw
+  const body = bodyOf(contract, raw)
+  if (call.refusal) throw new Problem(call.refusal)
+  return { params: params.data, query: query.data, body }
+}
+
+function bodyOf({ body: schema, variant }: Rpc, raw: unknown) {
+  if (schema.type === 'undefined') return undefined
   const body = (variant && isObject(raw) ? variant(raw) : schema).safeParse(raw, inOurWords)
   if (!body.success) throw faultOf(body.error, 'body')
-  return { raw, body: body.data }
+  return body.data
 }
 
 const isObject = (value: unknown): value is object =>

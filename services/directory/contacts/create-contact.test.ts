@@ -86,9 +86,8 @@ test('a repeated key is answered with the first answer, and its status', async (
   const first = await number.create(ana, 'key')
   await number.remove(first.data.id)
   expect(await number.create(ana, 'key')).toEqual({ ...first, replayed: true })
-  await expect(number.create({ ...ana, name: 'Eva' }, 'key')).rejects.toMatchObject({
-    failure: 'idempotency_key_reuse',
-  })
+  for (const other of [{ ...ana, name: 'Eva' }, { phone_number: 'none' }])
+    await expect(number.create(other, 'key')).rejects.toMatchObject({ failure: 'idempotency_key_reuse' })
 })
 
 test('a number that the organization does not have is not found', async () => {

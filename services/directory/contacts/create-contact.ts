@@ -28,13 +28,11 @@ const maxAttempts = 5
 
 export const createContact: Handler<App, typeof contract> = async (app, { params, body }, caller) => {
   const { phone_number: given, ...rest } = body
-  const contact: NewContact = {
-    ...rest,
-    phoneNumber: given === undefined ? null : phoneNumberOf(given, 'phone_number'),
-  }
   const origin: Origin = { ...caller, phoneNumberId: params.phone_number_id }
   let isMade = false
   const effect = async (tx: TransactionSql): Promise<Answer<typeof contract>> => {
+    const phoneNumber = given === undefined ? null : phoneNumberOf(given, 'phone_number')
+    const contact: NewContact = { ...rest, phoneNumber }
     await requireAccount(tx, origin)
     for (let attempt = 0; attempt < maxAttempts; attempt++) {
       const knownId = await whoHas(tx, origin, contact)

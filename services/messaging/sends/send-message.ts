@@ -47,11 +47,11 @@ interface Ready {
  */
 async function acceptMessage(app: App, phoneNumberId: string, body: SendBody, caller: Caller): Promise<WholeAnswer> {
   const number = { organizationId: caller.organizationId, phoneNumberId }
-  const wanted = { number, body, recipient: recipientOf(body.to), draft: draftOf(body) }
-  const ready = readyAtOnce(app, wanted)
-  const stored = ready ? null : await storedAnswer(app.sql, app.sealKeys, caller)
-  if (stored) return stored
   try {
+    const wanted = { number, body, recipient: recipientOf(body.to), draft: draftOf(body) }
+    const ready = readyAtOnce(app, wanted)
+    const stored = ready ? null : await storedAnswer(app.sql, app.sealKeys, caller)
+    if (stored) return stored
     return await accept(app, ready ?? (await prepare(app, wanted, caller)), caller)
   } catch (err) {
     if (!(err instanceof Problem) || err.status >= 500) throw err

@@ -51,7 +51,8 @@ test('50 parallel sends with one key make one message; the same key with another
   expect(new Set(answers.map(({ id }) => id)).size).toBe(1)
   await eventually(answers[0]?.id ?? '', 'sent')
   expect(app.calls.filter(({ text }) => text === 'once')).toHaveLength(1)
-  await expect(app.send('twice', { key: 'k1' })).rejects.toMatchObject({ failure: 'idempotency_key_reuse' })
+  for (const other of [{}, { to: 'nobody' }])
+    await expect(app.send('twice', { key: 'k1', ...other })).rejects.toMatchObject({ failure: 'idempotency_key_reuse' })
 })
 
 test('a refused send leaves nothing, not even its key; a retry of an accepted one is answered though the window closed since', async () => {
