@@ -2,7 +2,7 @@ import { z } from 'zod'
 import { event, rpc } from '../api/contract.ts'
 import { idOf } from '../values/ids.ts'
 import { pageQuery } from '../api/page.ts'
-import { bsuid, phoneNumberId, phoneParams, text, time } from './fields.ts'
+import { bsuid, phoneNumberId, phoneNumberInput, phoneParams, text, time } from './fields.ts'
 
 const maxMetadataKeys = 64
 const maxMetadataBytes = 16 * 1024
@@ -64,7 +64,7 @@ export const listContacts = rpc({
   params: phoneParams,
   query: z.object({
     ...pageQuery,
-    phone_number: z.string().min(1).max(40).optional().meta({ description: 'The whole number, with or without `+`.' }),
+    phone_number: phoneNumberInput.optional().meta({ description: 'The whole number, with or without `+`.' }),
     bsuid: bsuid.optional(),
     search: text(1, 200).optional().meta({ description: 'A piece of name, e-mail, username or number.' }),
     label_id: idOf('lbl').optional().meta({ description: 'Only contacts that have this label.' }),
@@ -84,7 +84,7 @@ export const createContact = rpc({
   params: phoneParams,
   body: z
     .object({
-      phone_number: z.string().min(1).max(40).optional(),
+      phone_number: phoneNumberInput.optional(),
       bsuid: bsuid.optional(),
       username: text(1, 100).optional(),
       name: text(1, 200).optional(),

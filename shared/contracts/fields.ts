@@ -19,6 +19,12 @@ export const phoneParams = z.object({ phone_number_id: phoneNumberId })
 /** A phone number as the platform writes it: digits. */
 export const waId = z.string().regex(/^\d{5,20}$/)
 
+/** A phone number as a caller writes it; what it means is read by `phoneNumberOf`. */
+export const phoneNumberInput = z
+  .string()
+  .refine((number) => number.length >= 1 && number.length <= 40, { params: { failure: 'invalid_phone_number' } })
+  .meta({ minLength: 1, maxLength: 40 })
+
 export const bsuid = z
   .string()
   .regex(/^[A-Z]{2}\.[A-Za-z0-9]{1,128}$/, 'must be two capitals, a dot and 1 to 128 letters and digits')

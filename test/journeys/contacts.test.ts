@@ -119,6 +119,7 @@ test('a contact that was deleted a moment ago is not written to any more', async
 test.each([
   [{}, 'invalid_field_value', 'phone_number'],
   [{ phone_number: 'Ana' }, 'invalid_phone_number', 'phone_number'],
+  [{ phone_number: '' }, 'invalid_phone_number', 'phone_number'],
   [{ phone_number: 15550123456 }, 'invalid_field_value', 'phone_number'],
   [{ bsuid: 'us.1' }, 'invalid_field_value', 'bsuid'],
   [{ bsuid: 'US.1', username: '' }, 'invalid_field_value', 'username'],
@@ -187,6 +188,7 @@ test('filters find, add up, and name what is wrong with them', async () => {
   expect(await ids({ label_id: 'lbl_01JQ8Z6V0A7XJ2N5T9WQ3RBKCD' })).toEqual([])
   for (const [query, code, param] of [
     ['phone_number=Ana', 'invalid_phone_number', 'phone_number'],
+    ['phone_number=', 'invalid_phone_number', 'phone_number'],
     ['bsuid=nonsense', 'invalid_field_value', 'bsuid'],
     ['search=', 'invalid_field_value', 'search'],
     [`search=${'x'.repeat(201)}`, 'invalid_field_value', 'search'],
