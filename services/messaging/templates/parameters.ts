@@ -71,6 +71,7 @@ export function fit(shape: Shape, components: readonly SentComponent[]): string 
   else fitMedia(shape.headerKind, header)
   const values = fitTexts(shape.format, 'body', shape.bodyVariables, find('body'))
   fitButtons(shape, sent)
+  refuseSpare(sent)
   return fill(shape.body, values)
 }
 
@@ -138,5 +139,18 @@ function fitButtons({ buttons }: Shape, sent: readonly Placed[]) {
     const button = given.find((component) => component.index === index)
     const count = button?.parameters.length ?? 0
     if (takes !== null && count !== takes) throw countMismatch(`button ${index}`, takes, count, button?.param)
+  }
+}
+
+/** What stands in the footer, or in a component that was there before, no variable takes. */
+function refuseSpare(sent: readonly Placed[]) {
+  const seen = new Set(['footer'])
+  for (const { type, index, parameters, param } of sent) {
+    const place = type === 'button' ? `button ${index}` : type
+    if (seen.has(place) && parameters.length > 0) {
+      const what = type === 'footer' ? place : `second ${place}`
+      throw countMismatch(what, 0, parameters.length, param)
+    }
+    seen.add(place)
   }
 }

@@ -147,6 +147,14 @@ test('a header takes its text’s variable, or one medium of its own kind', asyn
   )
 })
 
+test('parameters of a component that comes twice, or of the footer, are too many', async () => {
+  const name = approved()
+  const spare = mismatch('template.components[1].parameters')
+  for (const type of ['body', 'BODY', 'footer'])
+    await expect(send(name, [...body('a', 'b'), { type, parameters: text('c', 'd') }])).rejects.toMatchObject(spare)
+  expect(await send(name, [...body('a', 'b'), { type: 'footer' }])).toMatchObject({ content: 'Hi a, order b shipped.' })
+})
+
 test('buttons take what their type takes, by index', async () => {
   const buttons = [
     { type: 'QUICK_REPLY', text: 'Ok' },
@@ -171,6 +179,9 @@ test('buttons take what their type takes, by index', async () => {
   await send(name, [button('quick_reply', 0), ...needed])
   await expect(send(name, [])).rejects.toMatchObject(mismatch('template.components'))
   await expect(send(name, needed.slice(0, 1))).rejects.toMatchObject(mismatch('template.components'))
+  await expect(send(name, [...needed, button('url', 1)])).rejects.toMatchObject(
+    mismatch('template.components[2].parameters'),
+  )
   await expect(send(name, [...needed, button('url', 2)])).rejects.toMatchObject(
     mismatch('template.components[2].parameters'),
   )
