@@ -16,8 +16,8 @@ beforeEach(() => {
 })
 afterAll(() => gateway.close())
 
-const startMessaging = () =>
-  serve(
+async function startMessaging() {
+  const serving = await serve(
     { ...gateway.peer, name: 'messaging' },
     { acceptCallback },
     {
@@ -27,6 +27,10 @@ const startMessaging = () =>
       },
     },
   )
+  // Heard by the server before the first question, which comes by another connection.
+  await gateway.peer.nc.flush()
+  return serving
+}
 
 const sign = (body: string | Buffer, secret = secrets.appSecret) =>
   `sha256=${createHmac('sha256', secret).update(body).digest('hex')}`
