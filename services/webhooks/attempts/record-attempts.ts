@@ -143,7 +143,7 @@ async function directives(tx: TransactionSql, done: DoneAttempt[], health: LaneH
 
 /** What the switches of a subscription need to know of a lane's attempts. */
 const whoEnded = (done: DoneAttempt[]) => ({
-  heals: done.some(({ item, outcome }) => outcome?.kind === 'succeeded' && item.isPaused),
+  healedAt: done.findLast(({ item, outcome }) => outcome?.kind === 'succeeded' && item.isPaused)?.item.url ?? null,
   failsItself: done.some(({ item, outcome }) => outcome?.kind === 'failed' && !isOperational(item.payload?.type)),
 })
 

@@ -13,8 +13,8 @@ interface Streak {
   lane: Lane
   failures: number
   isNewStreak: boolean
-  /** A subscription that had paused itself got an attempt through. */
-  heals: boolean
+  /** Where a subscription that had paused itself got an attempt through. */
+  healedAt: string | null
   /** Among the failed attempts is one of an event that does not itself tell of a subscription. */
   failsItself: boolean
 }
@@ -30,10 +30,7 @@ export async function switchSubscriptions(tx: TransactionSql, streaks: Streak[])
     tx,
     streaks.filter(({ isNewStreak }) => isNewStreak),
   )
-  await heal(
-    tx,
-    streaks.filter(({ heals }) => heals),
-  )
+  await heal(tx, streaks)
   // What the events of this kind cause by themselves is not told, so that two dead endpoints do not tell of each other for ever.
   const opened = streaks.filter(
     ({ lane, failures, failsItself }) => lane.failures < breakerFailures && failures >= breakerFailures && failsItself,
@@ -49,7 +46,9 @@ const named = ({ lane, failures }: Streak) => ({ id: lane.id, failures })
 
 /** Before their lanes, as whoever changes a subscription locks them. */
 async function lockSwitched(tx: TransactionSql, streaks: Streak[]) {
-  const ids = streaks.filter(({ heals, failures }) => heals || failures >= pauseFailures).map(({ lane }) => lane.id)
+  const ids = streaks
+    .filter(({ healedAt, failures }) => healedAt !== null || failures >= pauseFailures)
+    .map(({ lane }) => lane.id)
   if (ids.length > 0) await tx`select id from subscriptions where id = any(${ids}) order by id for no key update`
 }
 
@@ -58,11 +57,14 @@ async function beginStreaks(tx: TransactionSql, streaks: Streak[]) {
   await tx`update lanes set failing_since = now() where id in ${heldBy(tx, streaks)}`
 }
 
+/** By whoever held the lane, but not of an address that it has no more: that says nothing about the one that it has. */
 async function heal(tx: TransactionSql, streaks: Streak[]) {
-  if (streaks.length === 0) return
+  const rows = streaks.flatMap(({ lane: { id }, healedAt: url }) => (url === null ? [] : [{ id, url }]))
+  if (rows.length === 0) return
   const healed = await tx<{ id: string }[]>`
     update subscriptions s set status = 'active', disabled_reason = null, paused_at = null, updated_at = now()
-    where s.id = any(${streaks.map(({ lane }) => lane.id)}) and ${pausedItself(tx)} returning s.id
+    from json_to_recordset(${JSON.stringify(rows)}::text::json) as h(id text, url text)
+    where s.id = h.id and s.url = h.url and ${pausedItself(tx)} returning s.id
   `
   const byId = new Map(streaks.map((streak) => [streak.lane.id, named(streak)]))
   await tellOf(

@@ -138,6 +138,31 @@ test('an event that comes to a lane that sleeps, paused by itself, is its next p
   expect(receiver.got.map(({ headers }) => headers['x-svc-event-id'])).toContain(eventId)
 })
 
+test('what another instance gets through at the URL that it had before does not heal it', async () => {
+  const ends: (() => void)[] = []
+  receiver.respondWith((...call) => void ends.push(() => answer(200)(...call)))
+  await webhooks.sql`
+    update subscriptions set status = 'paused', disabled_reason = 'consecutive_failures', paused_at = now() where id = ${id}
+  `
+  await webhooks.sql`insert into lanes (id, grp, failures) values (${id}, ${webhooks.organizationId}, 25)`
+  await webhooks.emit({})
+  await until(() => expect(ends).toHaveLength(1))
+  // As an instance does that changes the URL and claims the lane, unheard by the one whose probe is still out.
+  await webhooks.sql.begin(async (tx) => {
+    await tx`update subscriptions set url = 'http://127.0.0.1:9/' where id = ${id}`
+    await tx`update lanes set held_until = now() + interval '1 hour', arrivals = arrivals + 1 where id = ${id}`
+  })
+  ends[0]?.()
+  await until(async () =>
+    expect(await webhooks.deliveries({ status: 'succeeded', subscription_id: id })).toHaveLength(1),
+  )
+  expect(await webhooks.subscription(id)).toMatchObject({
+    status: 'paused',
+    disabled_reason: 'consecutive_failures',
+    consecutive_failures: 25,
+  })
+})
+
 test('five days without a success disable it, and what it holds is dead', async () => {
   await failOnceMore(19, 11)
   await until(async () => expect(await webhooks.subscription(id)).toMatchObject({ status: 'paused' }))
