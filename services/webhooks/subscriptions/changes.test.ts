@@ -204,6 +204,33 @@ test('another URL is tried at once, whatever the old one waited for', async () =
   await until(() => expect(gotIds()).toEqual([eventId]))
 })
 
+test('another URL begins anew: its first failure pauses nothing, whatever the old one has failed', async () => {
+  await webhooks.sql`
+    insert into lanes (id, grp, failures, failing_since)
+    values (${id}, ${webhooks.organizationId}, 19, now() - interval '1 hour')
+  `
+  receiver.respondWith(answer(500))
+  expect(await patch({ url: `${receiver.url}/other` })).toMatchObject({ consecutive_failures: 0 })
+  await webhooks.emit({})
+  await until(async () => expect(await webhooks.deliveries({ status: 'failed' })).toHaveLength(1))
+  expect(await webhooks.subscription(id)).toMatchObject({ status: 'active', consecutive_failures: 1 })
+})
+
+test('another URL of one that has paused itself is probed at once, and its first success makes it active', async () => {
+  await webhooks.sql`update subscriptions set status = 'paused', disabled_reason = 'consecutive_failures', paused_at = now()`
+  await webhooks.sql`
+    insert into lanes (id, grp, failures, paced_until)
+    values (${id}, ${webhooks.organizationId}, 20, now() + interval '1 hour')
+  `
+  const [eventId] = await webhooks.emit({})
+  await until(async () => expect(await webhooks.deliveries({ status: 'pending' })).toHaveLength(1))
+  expect(await patch({ url: `${receiver.url}/other` })).toMatchObject({ status: 'paused', consecutive_failures: 20 })
+  await until(() => expect(gotIds()).toEqual([eventId]))
+  await until(async () =>
+    expect(await webhooks.subscription(id)).toMatchObject({ status: 'active', consecutive_failures: 0 }),
+  )
+})
+
 describe('what the old URL answers when there is another one', () => {
   const answers: [string, Respond][] = [
     ['that it is gone', answer(410)],

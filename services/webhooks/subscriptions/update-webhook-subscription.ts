@@ -29,7 +29,7 @@ export const updateWebhookSubscription: Handler<App, typeof contract> = async (a
     refuseDisabled(before)
     const isSet = await set(tx, before, body)
     const isSwitched = await switchByHand(tx, before, body.status)
-    if (!isSwitched && isSet && body.url !== undefined) await retakeLane(tx, before.id)
+    if (!isSwitched && isSet && body.url !== undefined) await moveLane(tx, before)
     return isSet || isSwitched ? findSubscription(tx, organizationId, params.id) : before
   })
   app.attempts.wake()
@@ -54,6 +54,13 @@ async function set(tx: TransactionSql, before: SubscriptionRow, changes: Changes
   `
   return true
 }
+
+/**
+ * What was held against the old URL is not held against the new one. One that has paused itself keeps its count: without it, it
+ * would not be probed.
+ */
+const moveLane = (tx: TransactionSql, { id, status }: SubscriptionRow) =>
+  status === 'active' ? renewLane(tx, id) : retakeLane(tx, id)
 
 const pick = ({ url, events, description, phoneNumberIds }: SubscriptionRow) => ({
   url,
