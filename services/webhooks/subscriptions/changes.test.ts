@@ -231,6 +231,21 @@ test('another URL of one that has paused itself is probed at once, and its first
   )
 })
 
+test('the URL that it has, with another change, does not cut short what the endpoint waits for', async () => {
+  receiver.respondWith(answer(429, { 'retry-after': '600' }))
+  await webhooks.emit({})
+  const rests = async () => {
+    const [lane] = await webhooks.sql`
+      select held_until = '-infinity' as is_free, due_at > now() + interval '5 minutes' as waits,
+        paced_until > now() + interval '5 minutes' as is_paced from lanes
+    `
+    expect(lane).toEqual({ isFree: true, waits: true, isPaced: true })
+  }
+  await until(rests)
+  expect(await patch({ url: receiver.url, description: 'second' })).toMatchObject({ description: 'second' })
+  await rests()
+})
+
 describe('what the old URL answers when there is another one', () => {
   const answers: [string, Respond][] = [
     ['that it is gone', answer(410)],

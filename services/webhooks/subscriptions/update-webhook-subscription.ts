@@ -29,7 +29,8 @@ export const updateWebhookSubscription: Handler<App, typeof contract> = async (a
     refuseDisabled(before)
     const isSet = await set(tx, before, body)
     const isSwitched = await switchByHand(tx, before, body.status)
-    if (!isSwitched && isSet && body.url !== undefined) await moveLane(tx, before)
+    const isMoved = body.url !== undefined && body.url !== before.url
+    if (!isSwitched && isMoved) await moveLane(tx, before)
     return isSet || isSwitched ? findSubscription(tx, organizationId, params.id) : before
   })
   app.attempts.wake()
