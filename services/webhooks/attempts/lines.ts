@@ -24,12 +24,12 @@ export async function lockLines(tx: TransactionSql, deliveries: Pick<InLine, 'li
   `
 }
 
-/** Gives the first open delivery of each line its time. */
-export async function promoteLines(tx: TransactionSql, left: InLine[]): Promise<void> {
+/** Gives the first open delivery of each line its time; answers of which subscriptions one had none. */
+export async function promoteLines(tx: TransactionSql, left: InLine[]): Promise<Set<string>> {
   const lines = left.filter(({ line }) => line !== null)
-  if (lines.length === 0) return
+  if (lines.length === 0) return new Set()
   const rows = lines.map(({ subscriptionId, line }) => ({ subscription_id: subscriptionId, line }))
-  await tx`
+  const promoted = await tx<{ subscriptionId: string }[]>`
     update due_deliveries d set due_at = now()
     from (
       select distinct subscription_id, line
@@ -37,6 +37,7 @@ export async function promoteLines(tx: TransactionSql, left: InLine[]): Promise<
     ) l cross join lateral (
       select id from due_deliveries where subscription_id = l.subscription_id and line = l.line order by seq limit 1
     ) first
-    where d.id = first.id and d.due_at is null
+    where d.id = first.id and d.due_at is null returning d.subscription_id
   `
+  return new Set(promoted.map(({ subscriptionId }) => subscriptionId))
 }

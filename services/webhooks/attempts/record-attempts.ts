@@ -11,7 +11,7 @@ import type { Attempt } from './open-attempts.ts'
 import type { Outcome } from './outcome.ts'
 import { retryDelayMs } from './schedule.ts'
 import { switchSubscriptions } from './switch-subscriptions.ts'
-import { wakeWithin } from './wake-lane.ts'
+import { wakeLost, wakeWithin } from './wake-lane.ts'
 
 type DoneAttempt = Done<Attempt, Outcome>
 
@@ -26,7 +26,7 @@ export async function recordAttempts(
   await lockLines(tx, inLine)
   await lockReplays(tx, done)
   const gone = await write(tx, done.map(rowOf))
-  await promoteLines(tx, inLine)
+  const promoted = await promoteLines(tx, inLine)
   await tellOf(
     tx,
     subscriptionDisabled,
@@ -35,6 +35,10 @@ export async function recordAttempts(
   )
   const next = await directives(tx, done, health)
   if (excused.length > 0) await wakeWithin(tx, excused)
+  await wakeLost(
+    tx,
+    done.flatMap(({ lane }) => (promoted.has(lane.id) ? [lane] : [])),
+  )
   return next
 }
 

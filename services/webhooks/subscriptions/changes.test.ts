@@ -247,6 +247,27 @@ test('the URL that it has, with another change, does not cut short what the endp
 })
 
 describe('what the old URL answers when there is another one', () => {
+  test('that it has it: what is behind that in a customer’s line goes to the other one at once', async () => {
+    const other = await startReceiver()
+    onTestFinished(() => other.close())
+    const out: (() => void)[] = []
+    receiver.respondWith((...call) => void out.push(() => answer(200)(...call)))
+    await webhooks.emit({ line: 'ctm_1' })
+    await until(() => expect(out).toHaveLength(1))
+    const [behind] = await webhooks.emit({ line: 'ctm_1' })
+    await until(async () => expect(await webhooks.deliveries()).toHaveLength(2))
+    await patch({ url: other.url })
+    // Its next holder has found the first one in a call, and gave it back until that must be over.
+    await until(async () => {
+      const [lane] = await webhooks.sql`
+        select held_until = '-infinity' as is_free, due_at > now() + interval '5 s' as waits from lanes
+      `
+      expect(lane).toEqual({ isFree: true, waits: true })
+    })
+    out[0]?.()
+    await until(() => expect(other.got.map(({ headers }) => headers['x-svc-event-id'])).toEqual([behind]), 5_000)
+  })
+
   const answers: [string, Respond][] = [
     ['that it is gone', answer(410)],
     ['that it wants to rest for a day', answer(429, { 'retry-after': '86400' })],
