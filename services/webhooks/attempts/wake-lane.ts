@@ -50,11 +50,15 @@ export const retakeLane = (tx: TransactionSql, subscriptionId: string) => tx`
 `
 
 /**
- * The lane begins anew, without failures. Whoever holds it loses it, so that what he counted does not come back. Wake the
- * mailbox after the commit.
+ * The lane begins anew, without failures. Whoever holds it loses it, so that what he counted does not come back. It is made if
+ * there is none yet, so that `arriving` finds it: what is just being recorded still believes that its subscription is paused.
+ * Wake the mailbox after the commit.
  */
 export const renewLane = (tx: TransactionSql, subscriptionId: string) => tx`
-  update lanes set ${dueNow(tx)}, failures = 0, held_until = '-infinity' where id = ${subscriptionId}
+  insert into lanes as l (id, grp, due_at, arrivals)
+  select id, organization_id, now(), 1 from subscriptions where id = ${subscriptionId}
+  on conflict (id) do update set due_at = now(), paced_until = '-infinity', arrivals = l.arrivals + 1, failures = 0,
+    held_until = '-infinity'
 `
 
 /** The lane sleeps until it is woken. */
