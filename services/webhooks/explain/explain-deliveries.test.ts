@@ -48,3 +48,29 @@ test('a delivery that waits for an endpoint that fails says so', async () => {
     ),
   )
 })
+
+test('a delivery that waits for another one of its customer says for which', async () => {
+  const ends: (() => void)[] = []
+  receiver.respondWith((...call) => void ends.push(() => answer(200)(...call)))
+  await webhooks.subscribe({ url: receiver.url, events: ['message.status'] })
+  const one = { type: 'message.status', line: 'ctm_1' }
+  const events = await webhooks.emit(one, one, { ...one, line: 'ctm_2' }, one)
+  await until(() => expect(ends).toHaveLength(2))
+  const [first, second, other, third] = await until(async () => {
+    const deliveries = await webhooks.deliveries({ event_type: 'message.status' })
+    const ids = events.map((event) => deliveries.find(({ event_id: id }) => id === event)?.id ?? '')
+    expect(ids).not.toContain('')
+    return ids
+  })
+  const told = async (id = '') => (await webhooks.ask(explainDelivery, { body: { id } })).history.at(-1)
+  const isBehindIt = {
+    what: `is pending, and waits behind ${first}: a customer’s events go one at a time`,
+    details: { behind: first },
+  }
+  expect(await told(second)).toMatchObject(isBehindIt)
+  expect(await told(third)).toMatchObject(isBehindIt)
+  for (const id of [first, other]) expect(await told(id)).toMatchObject({ what: 'is being delivered: attempt 1' })
+  receiver.respondWith(answer(200))
+  for (const end of ends) end()
+  await until(async () => expect(await told(third)).toMatchObject({ what: 'is succeeded' }))
+})

@@ -32,6 +32,8 @@ interface Standing extends DeliveryRow {
   subscriptionStatus: string | null
   dueAt: Date | null
   begunAt: Date | null
+  /** The first open delivery of its line, when that is another one. */
+  behind: string | null
   laneDueAt: Date | null
   pacedUntil: Date | null
   /** Of its endpoint, in a row. */
@@ -41,12 +43,15 @@ interface Standing extends DeliveryRow {
 async function historyOf(sql: Sql, only: Fragment): Promise<Moment[]> {
   const deliveries = await sql<Standing[]>`
     select ${deliveryColumns(sql)}, s.url, s.status as subscription_status, o.due_at, o.begun_at, l.due_at as lane_due_at,
-      nullif(l.paced_until, '-infinity') as paced_until, l.failures
+      nullif(l.paced_until, '-infinity') as paced_until, l.failures, first.id as behind
     from deliveries d
     left join due_deliveries o on o.id = d.id
     left join dead_deliveries x on x.id = d.id
     left join subscriptions s on s.id = d.subscription_id
     left join lanes l on l.id = d.subscription_id
+    left join lateral (
+      select id, seq from due_deliveries where subscription_id = o.subscription_id and line = o.line order by seq limit 1
+    ) first on first.seq < o.seq
     ${lastAttempt(sql)}
     where ${only} order by d.id
   `
@@ -102,6 +107,7 @@ function standingOf(delivery: Standing): Moment {
       url,
       ...(errorCode !== null && { error_code: errorCode }),
       ...(isOpen && {
+        ...(delivery.behind !== null && { behind: delivery.behind }),
         begun_at: delivery.begunAt,
         due_at: delivery.dueAt,
         lane_due_at: delivery.laneDueAt,
@@ -111,9 +117,10 @@ function standingOf(delivery: Standing): Moment {
   }
 }
 
-function waitsFor({ status, subscriptionStatus, begunAt, attemptCount, failures, pacedUntil }: Standing) {
+function waitsFor({ status, subscriptionStatus, begunAt, behind, attemptCount, failures, pacedUntil }: Standing) {
   if (begunAt) return `is being delivered: attempt ${attemptCount}`
   if (subscriptionStatus !== 'active') return `is held: its subscription is ${subscriptionStatus ?? 'deleted'}`
+  if (behind !== null) return `is ${status}, and waits behind ${behind}: a customer’s events go one at a time`
   if (pacedUntil === null || pacedUntil < new Date()) return `is ${status}`
   return (failures ?? 0) >= breakerFailures
     ? `is ${status}, and its endpoint rests: it has failed ${failures} times in a row`
