@@ -25,7 +25,7 @@ export interface App extends DataService, Parts {
   lookUp: (question: Question) => Promise<Found>
   /** True when the contact was made, false when one of its names is taken. In natural batches. */
   insertContact: (contact: NewContact) => Promise<boolean>
-  /** Null when it is recorded already or its conversation is not the contact's any more. In natural batches. */
+  /** Null when it is recorded already, its conversation is not the contact's any more, or the contact is gone. In natural batches. */
   insertInbound: (inbound: Inbound) => Promise<InboundRow | null>
 }
 

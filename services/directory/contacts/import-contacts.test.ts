@@ -1,3 +1,4 @@
+import { untilSomebodyWaits } from '@app/test/lock-waits.ts'
 import { afterAll, beforeAll, expect, test } from 'vitest'
 import { eventsOf, newNumber, testDirectory, type TestDirectory } from '../testing/app.ts'
 import { telling } from '../testing/changes.ts'
@@ -52,6 +53,21 @@ test('what is removed there goes here, unless messages were exchanged or it was 
   await number.contacts([ana, bo, carl].map((waId) => entry(waId, null, 2, 'remove')))
   const { data } = await number.listContacts()
   expect(namesOf(data)).toEqual(['Bo', 'Carl'])
+})
+
+test('who writes in while the address book removes the number stays', async () => {
+  const number = await newTold()
+  await number.contacts([entry(ana, 'Ana', 1), entry(bo, null, 1)])
+  const { data } = await number.listConversations()
+  const conversation = data.find(({ contact }) => contact.name === 'Ana')
+  let removing: ReturnType<typeof number.contacts> | undefined
+  await directory.sql.begin(async (tx) => {
+    await tx`update conversations set last_message_at = now() where id = ${conversation?.id ?? ''}`
+    removing = number.contacts([entry(ana, null, 2, 'remove'), entry(bo, null, 2, 'remove')])
+    await untilSomebodyWaits(directory.sql)
+  })
+  await removing
+  expect(namesOf((await number.listContacts()).data)).toEqual(['Ana'])
 })
 
 test('an addition that comes after a later removal changes nothing', async () => {

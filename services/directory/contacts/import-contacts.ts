@@ -3,7 +3,7 @@ import type { importContacts as contract } from '@app/shared/contracts/directory
 import type { TransactionSql } from '@app/shared/database/database.ts'
 import { notFound } from '@app/shared/api/problem.ts'
 import type { App } from '../app.ts'
-import { touchConversations } from '../conversations/touch-conversations.ts'
+import { lockConversations, touchConversations } from '../conversations/touch-conversations.ts'
 import { type Entry, takeWords } from './address-book-words.ts'
 import { forgetContacts } from './forget-contacts.ts'
 import { identitiesOf } from './identities.ts'
@@ -33,11 +33,14 @@ export const importContacts: Handler<App, typeof contract> = async (app, { param
     const added = entries.filter(({ action }) => action === 'add')
     await makeUnknown(tx, added, origin)
     const named = await nameUnnamed(tx, added, origin)
-    const removed = await removeSilent(
+    const listed = await findListed(
       tx,
       entries.filter(({ action }) => action === 'remove').map((entry) => entry.wa_id),
       origin,
     )
+    // With those that are touched in the end: all at once, in the order of their keys.
+    await lockConversations(tx, organizationId, [...named, ...listed])
+    const removed = await removeSilent(tx, organizationId, listed)
     const ids = [...named, ...removed]
     await touchConversations(tx, organizationId, ids)
     return { applied: entries.length, changed: ids }
@@ -115,12 +118,24 @@ async function nameUnnamed(tx: TransactionSql, added: Entry[], { organizationId,
   return rows.map(({ id }) => id)
 }
 
-/** Contacts that the address book made go with their entry there, unless a message was exchanged. Answers who went. */
-async function removeSilent(tx: TransactionSql, waIds: string[], { organizationId, phoneNumberId }: Origin) {
-  const silent = await tx<{ id: string }[]>`
+/** The contacts that the address book made of numbers. */
+async function findListed(tx: TransactionSql, waIds: string[], { organizationId, phoneNumberId }: Origin) {
+  const rows = await tx<{ id: string }[]>`
     select c.id from synced_contacts s join contacts c on c.organization_id = s.organization_id and c.id = s.contact_id
     where s.organization_id = ${organizationId} and s.phone_number_id = ${phoneNumberId}
       and s.wa_id = any(${waIds}::text[]) and c.deleted_at is null
+  `
+  return rows.map(({ id }) => id)
+}
+
+/**
+ * Contacts that the address book made go with their entry there, unless a message was exchanged. Their conversations are
+ * locked: a message that was just being recorded counts. Answers who went.
+ */
+async function removeSilent(tx: TransactionSql, organizationId: string, listed: string[]) {
+  const silent = await tx<{ id: string }[]>`
+    select c.id from contacts c
+    where c.organization_id = ${organizationId} and c.id = any(${listed}::text[])
       and not exists (
         select from conversations v
         where v.organization_id = c.organization_id and v.contact_id = c.id and v.last_message_at is not null

@@ -1,7 +1,10 @@
 import { newId } from '@app/shared/values/ids.ts'
+import { untilSomebodyWaits } from '@app/test/lock-waits.ts'
 import { afterAll, beforeAll, expect, test } from 'vitest'
+import { forgetContacts } from '../contacts/forget-contacts.ts'
 import { asking, eventsOf, everywhere, newNumber, testDirectory, type TestDirectory } from '../testing/app.ts'
 import { insertInbounds, sweepInbounds } from './insert-inbounds.ts'
+import { touchConversations } from './touch-conversations.ts'
 
 let directory: TestDirectory
 beforeAll(async () => {
@@ -278,6 +281,38 @@ test('a message is not recorded in a conversation that went to another contact, 
   const own = { ...message, contact: { ...message.contact, id: contact.id } }
   expect(await insertInbounds(directory.sql, [own])).toEqual([null])
   expect(await number.getConversation(conversation.id)).toMatchObject({ unread_count: 1 })
+})
+
+test('a message is not recorded for a contact that was deleted since it was found', async () => {
+  const number = await newNumber(directory.app)
+  const { contact, conversation } = await number.inbound(ana)
+  await directory.sql.begin((tx) => forgetContacts(tx, number.organizationId, [contact.id]))
+  const found = {
+    organizationId: number.organizationId,
+    phoneNumberId: number.phoneNumberId,
+    upstreamId: 'wamid.A',
+    sentAt: new Date(),
+    countsUnread: true,
+    conversationId: conversation.id,
+    contact: { id: contact.id, phoneNumber: contact.phone_number, name: contact.name },
+  }
+  expect(await insertInbounds(directory.sql, [found])).toEqual([null])
+})
+
+test('a message that waits for the deletion of its contact is a new contact’s', async () => {
+  const number = await newNumber(directory.app)
+  const { contact, conversation } = await number.inbound(ana)
+  let waiting: ReturnType<typeof number.inbound> | undefined
+  await directory.sql.begin(async (tx) => {
+    await forgetContacts(tx, number.organizationId, [contact.id])
+    await touchConversations(tx, number.organizationId, [contact.id])
+    waiting = number.inbound(ana)
+    await untilSomebodyWaits(directory.sql)
+  })
+  const recorded = await waiting
+  expect(recorded?.contact.id).not.toBe(contact.id)
+  expect(await number.getConversation(conversation.id)).toMatchObject({ unread_count: 1 })
+  expect(await number.getConversation(recorded?.conversation.id ?? '')).toMatchObject({ unread_count: 1 })
 })
 
 test('a recorded message is forgotten after 8 days, and no earlier', async () => {

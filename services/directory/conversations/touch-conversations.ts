@@ -19,3 +19,10 @@ export async function touchConversations(
     where v.organization_id = ${organizationId} and v.id = locked.id
   `
 }
+
+/** For whoever looks at conversations before they are touched: what was just being written there is there when this returns. */
+export const lockConversations = (tx: TransactionSql, organizationId: string, contactIds: string[]) => tx`
+  select id from conversations
+  where organization_id = ${organizationId} and contact_id = any(${contactIds}::text[])
+  order by id for no key update
+`
