@@ -1,6 +1,8 @@
+import { untilSomebodyWaits } from '@app/test/lock-waits.ts'
 import { afterAll, beforeAll, expect, test } from 'vitest'
 import { newNumber, testDirectory, type TestDirectory } from '../testing/app.ts'
 import { telling } from '../testing/changes.ts'
+import { forgetContacts } from './forget-contacts.ts'
 import { setPreferences } from './record-preferences.ts'
 
 let directory: TestDirectory
@@ -54,5 +56,18 @@ test('the word of a contact that was merged meanwhile is the survivor’s', asyn
   }
   expect(await setPreferences(directory.sql, [preference, preference])).toBe(1)
   expect(await setPreferences(directory.sql, [preference])).toBe(0)
+  await expect(number.open(recipient, marketing)).rejects.toMatchObject({ failure: 'marketing_opted_out' })
+})
+
+test('the word of a contact that is deleted meanwhile counts should they come back', async () => {
+  const number = await newTold()
+  const { contact } = await number.open(recipient)
+  let telling: ReturnType<typeof number.preferences> | undefined
+  await directory.sql.begin(async (tx) => {
+    await forgetContacts(tx, number.organizationId, [contact.id])
+    telling = number.preferences([{ ...ana, value: 'stop', at: at(1) }])
+    await untilSomebodyWaits(directory.sql)
+  })
+  expect(await telling).toEqual({ recorded: 1 })
   await expect(number.open(recipient, marketing)).rejects.toMatchObject({ failure: 'marketing_opted_out' })
 })

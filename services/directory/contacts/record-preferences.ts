@@ -1,20 +1,44 @@
 import type { Handler } from '@app/shared/api/contract.ts'
 import type { recordPreferences as contract } from '@app/shared/contracts/directory-changes.ts'
+import { Problem } from '@app/shared/api/problem.ts'
 import type { Sql, TransactionSql } from '@app/shared/database/database.ts'
 import type { App } from '../app.ts'
 import { findParties } from '../conversations/find-parties.ts'
 import { personOf } from './sender.ts'
 
+/** Whoever is deleted or merged meanwhile is found or made anew; losing more often than this is not a race. */
+const maxAttempts = 8
+
 export const recordPreferences: Handler<App, typeof contract> = async (app, { params, body }, caller) => {
   const { organizationId, traceparent } = caller
   const origin = { organizationId, traceparent, phoneNumberId: params.phone_number_id }
-  const preferences = await Promise.all(
-    body.preferences.map(async ({ value, at, ...names }): Promise<Preference> => {
-      const { contact } = await findParties(app, personOf(names, new Date(at)), origin, { isTold: true })
-      return { organization_id: organizationId, contact_id: contact.id, value, at }
-    }),
-  )
-  return { recorded: await setPreferences(app.sql, preferences) }
+  let words = body.preferences
+  let recorded = 0
+  for (let attempt = 0; attempt < maxAttempts; attempt++) {
+    const preferences = await Promise.all(
+      words.map(async ({ value, at, ...names }): Promise<Preference> => {
+        const { contact } = await findParties(app, personOf(names, new Date(at)), origin, { isTold: true })
+        return { organization_id: organizationId, contact_id: contact.id, value, at }
+      }),
+    )
+    const count = await setPreferences(app.sql, preferences)
+    recorded += count
+    if (count === words.length) return { recorded }
+    const gone = await findGone(app.sql, organizationId, preferences)
+    words = words.filter((_, n) => gone.has(preferences[n]?.contact_id ?? ''))
+    if (words.length === 0) return { recorded }
+  }
+  throw new Problem('service_unavailable')
+}
+
+/** Those that were deleted or merged since they were found: their words are still to be recorded. */
+async function findGone(sql: Sql, organizationId: string, preferences: Preference[]): Promise<Set<string>> {
+  const rows = await sql<{ id: string }[]>`
+    select id from contacts
+    where organization_id = ${organizationId} and id = any(${preferences.map((each) => each.contact_id)}::text[])
+      and deleted_at is not null
+  `
+  return new Set(rows.map(({ id }) => id))
 }
 
 export interface Preference {
