@@ -90,3 +90,32 @@ test('a contact that the address book removes is remembered to have stopped', as
   await number.contacts([entry('add', 3)])
   await expect(number.open({ phone_number: `+${ana}` }, marketing)).rejects.toMatchObject(refused)
 })
+
+test('who was known by user id alone is known to have stopped once the number is known, and after another deletion', async () => {
+  const number = await newTold()
+  await number.remove(await stopped(number, ana))
+  const { contact } = await number.inbound({ bsuid: 'US.1' })
+  await number.inbound({ bsuid: 'US.1', wa_id: ana })
+  for (const recipient of [{ phone_number: `+${ana}` }, { bsuid: 'US.1' }])
+    await expect(number.open(recipient, marketing)).rejects.toMatchObject(refused)
+  await number.remove(contact.id)
+  await expect(number.open({ phone_number: `+${ana}` }, marketing)).rejects.toMatchObject(refused)
+})
+
+test('a later word than the one remembered stays', async () => {
+  const number = await newTold()
+  await number.remove(await stopped(number, ana))
+  await number.inbound({ bsuid: 'US.1' })
+  await number.preferences([{ wa_id: null, bsuid: 'US.1', value: 'resume', at: at(2) }])
+  await number.inbound({ bsuid: 'US.1', wa_id: ana })
+  await number.open({ phone_number: `+${ana}` }, marketing)
+})
+
+test('who moves to a number that was remembered and is deleted does not take its stop away', async () => {
+  const number = await newTold()
+  await number.remove(await stopped(number, ana))
+  const { contact } = await number.inbound({ wa_id: '15550199999' })
+  await number.change('1', { wa_id: '15550199999' }, { wa_id: ana })
+  await number.remove(contact.id)
+  await expect(number.open({ phone_number: `+${ana}` }, marketing)).rejects.toMatchObject(refused)
+})

@@ -4,7 +4,10 @@ import type { Identity } from './identities.ts'
 /** A name as it is remembered, of a row with `kind` and `value`. */
 const hash = (sql: Sql | TransactionSql) => sql`sha256(convert_to(i.kind || ':' || i.value, 'UTF8'))`
 
-/** Remembers, of contacts that are about to be deleted and are locked, who wanted no marketing messages, or wanted them again. */
+/**
+ * Remembers, of contacts that are about to be deleted and are locked, who wanted no marketing messages, or wanted them again.
+ * One that said nothing may have a number of somebody who did.
+ */
 export const rememberStops = (tx: TransactionSql, organizationId: string, contactIds: string[]) => tx`
   with names as (
     select i.organization_id, i.phone_number_id, ${hash(tx)} as name_hash, c.marketing_preference,
@@ -13,7 +16,7 @@ export const rememberStops = (tx: TransactionSql, organizationId: string, contac
     where c.organization_id = ${organizationId} and c.id = any(${contactIds}::text[])
   ), resumed as (
     delete from remembered_stops r using names n
-    where n.marketing_preference is distinct from 'stop' and r.organization_id = n.organization_id
+    where n.marketing_preference = 'resume' and r.at < n.at and r.organization_id = n.organization_id
       and r.phone_number_id = n.phone_number_id and r.name_hash = n.name_hash
   )
   insert into remembered_stops (organization_id, phone_number_id, name_hash, at)
