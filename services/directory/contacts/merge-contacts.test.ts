@@ -1,7 +1,9 @@
 import { newId } from '@app/shared/values/ids.ts'
+import { untilSomebodyWaits } from '@app/test/lock-waits.ts'
 import { afterAll, beforeAll, expect, test } from 'vitest'
 import { eventsOf, everywhere, newNumber, testDirectory, type TestDirectory } from '../testing/app.ts'
 import { managing, tellTeam } from '../testing/managing.ts'
+import { freeNumber } from './identities.ts'
 
 let directory: TestDirectory
 beforeAll(async () => {
@@ -196,4 +198,19 @@ test('three contacts become one', async () => {
   expect((await number.inbound(both)).contact.id).toBe(phone.contact.id)
   expect((await number.open({ phone_number: '+15550777777' })).contact.id).toBe(phone.contact.id)
   expect((await number.listContacts()).data).toHaveLength(1)
+})
+
+test('who gives up the number meanwhile is not merged with whoever has it now', async () => {
+  const { number, phone, bsuid } = await twoContacts()
+  let merging: ReturnType<typeof number.inbound> | undefined
+  await directory.sql.begin(async (tx) => {
+    const origin = { ...number, traceparent: '' }
+    await tx`update contacts set phone_number = '+15550777777' where id = ${phone.contact.id}`
+    merging = number.inbound(both)
+    await untilSomebodyWaits(directory.sql)
+    await freeNumber(tx, origin, phone.contact.id, '+15550123456')
+  })
+  expect((await merging)?.contact.id).toBe(bsuid.contact.id)
+  expect(await number.getContact(phone.contact.id)).toMatchObject({ phone_number: '+15550777777', bsuid: null })
+  expect(await number.getContact(bsuid.contact.id)).toMatchObject({ phone_number: '+15550123456', bsuid: 'US.1' })
 })

@@ -1,12 +1,15 @@
 import type { TransactionSql } from '@app/shared/database/database.ts'
 import { record } from '@app/shared/events/events.ts'
 import type { App } from '../app.ts'
+import type { FoundContact } from '../conversations/look-up.ts'
 import { mergeConversations } from '../conversations/merge-conversations.ts'
 import { factColumns, type Facts, recordUpdated } from './contact-events.ts'
 import { forgotten } from './forget-contacts.ts'
 import { freeNumber, identitiesOf } from './identities.ts'
 import { identityUpdated, type Origin } from './identity-updated.ts'
 import { learn, type Profile, type Sender } from './sender.ts'
+
+type Found = Pick<FoundContact, 'id' | 'identities'>
 
 interface Row extends Profile {
   id: string
@@ -19,12 +22,12 @@ interface Row extends Profile {
 /**
  * A message named several contacts, so they are one person. The first, the phone's, survives with all their names and
  * conversations, and with what the others knew and it did not; the others are gone. Does nothing when one of them is
- * gone already. `learned` is what is known of them from now on.
+ * gone already, or has not the names any more that it was found by: look again. `learned` is what is known of them from now on.
  */
 export async function mergeContacts(
   app: App,
   sender: Sender,
-  found: { id: string }[],
+  found: Found[],
   origin: Origin,
   learned = (known: Profile, lastInboundAt: Date | null) => learn(known, sender, lastInboundAt),
 ): Promise<void> {
@@ -33,7 +36,7 @@ export async function mergeContacts(
   await app.sql.begin(async (tx) => {
     const rows = await lockContacts(tx, origin, ids)
     const [survivor, ...others] = ids.flatMap((id) => rows.filter((row) => row.id === id))
-    if (!survivor || rows.length !== ids.length) return
+    if (!survivor || rows.length !== ids.length || !(await haveNames(tx, origin, found))) return
     const lastInboundAt = await mergeConversations(tx, origin, survivorId, goneIds)
     const filled = others.reduce(fill, survivor)
     const after = { ...filled, ...learned(filled, lastInboundAt) }
@@ -63,6 +66,21 @@ const lockContacts = (tx: TransactionSql, { organizationId }: Origin, ids: strin
   where organization_id = ${organizationId} and id = any(${ids}::text[]) and deleted_at is null
   order by id for no key update
 `
+
+/** Names move only while their contacts are locked, as these are by now; a number given up since may be another person's. */
+async function haveNames(tx: TransactionSql, { organizationId, phoneNumberId }: Origin, found: Found[]) {
+  const names = found.flatMap(({ id, identities }) => identities.map((name) => ({ ...name, contact_id: id })))
+  const lost = await tx`
+    select u.kind from json_to_recordset(${JSON.stringify(names)}::text::json) as u(kind text, value text, contact_id text)
+    where not exists (
+      select from identities i
+      where i.organization_id = ${organizationId} and i.phone_number_id = ${phoneNumberId}
+        and i.kind = u.kind and i.value = u.value and i.contact_id = u.contact_id
+    )
+    limit 1
+  `
+  return lost.length === 0
+}
 
 /** What is empty is filled; of two words on marketing the later one holds. */
 function fill(into: Row, from: Row): Row {
