@@ -1,5 +1,6 @@
 import { createLabel } from '@app/shared/contracts/labels.ts'
 import { newId } from '@app/shared/values/ids.ts'
+import { untilSomebodyWaits } from '@app/test/lock-waits.ts'
 import { afterAll, beforeAll, expect, test } from 'vitest'
 import { testDirectory, type TestDirectory } from '../testing/app.ts'
 import { managing, tellTeam } from '../testing/managing.ts'
@@ -36,6 +37,23 @@ test('a label is made, read, changed, and gone', async () => {
   ]) {
     await expect(ask()).rejects.toMatchObject(gone)
   }
+})
+
+test('of two changes at the same time the one made last bears the later time', async () => {
+  const team = await newTeam()
+  const { id } = await team.label('VIP')
+  let waiting: ReturnType<typeof team.updateLabel> | undefined
+  const earlier = await directory.sql.begin(async (tx) => {
+    await tx`select id from labels where id = ${id} for no key update`
+    waiting = team.updateLabel(id, { color: 'pink' })
+    await untilSomebodyWaits(directory.sql)
+    const [row] = await tx<[{ updatedAt: Date }]>`
+      update labels set color = 'blue', updated_at = clock_timestamp() where id = ${id} returning updated_at
+    `
+    return row.updatedAt
+  })
+  const { updated_at: later } = (await waiting) ?? { updated_at: '' }
+  expect(Date.parse(later)).toBeGreaterThanOrEqual(earlier.getTime())
 })
 
 test('names differ in more than case within a team, not between teams, and are free after a deletion', async () => {
