@@ -172,7 +172,8 @@ export const resealSecrets = resealSecretsOf('messaging')
 
 export const messagesRead = event({
   subject: 'event.messaging.messages-read',
-  summary: 'A read receipt was sent for the messages of a conversation up to one of them',
+  summary:
+    'A read receipt was sent for the messages of a conversation up to one of them, or unread ones were deleted for their age',
   data: z.object({
     conversation_id: idOf('cnv'),
     /** How many of them had counted as unread. */

@@ -101,6 +101,23 @@ test('the file of a customer goes with its message', async () => {
   expect(await app.sql`select 1 from unclaimed_files`).toHaveLength(1)
 })
 
+test('what goes unread is taken off the count of its conversation, and what never counted is not', async () => {
+  await app.setSender({ retention_days: 1 })
+  await app.sql`delete from outbox`
+  const platform = platformOf(app)
+  const timestamp = String(Math.floor(daysAgo(2).getTime() / 1000))
+  const old = (id: string, more = {}) => inboundValue(id, 'hi', { timestamp, ...more })
+  const reaction = { type: 'reaction', reaction: { message_id: 'wamid.U1', emoji: '👍' } }
+  await platform.messages(old('wamid.U1'), old('wamid.U2'), old('wamid.READ'), old('wamid.REACTION', reaction))
+  await vi.waitFor(async () => expect(await app.sql`select 1 from messages`).toHaveLength(4), { timeout: 10_000 })
+  await app.sql`update messages set status = 'read' where upstream_id = 'wamid.READ'`
+  const [row] = await app.sql<{ conversationId: string }[]>`select conversation_id from messages`
+  await sweep()
+  expect(await left()).toEqual([])
+  const read = (await app.events()).filter(({ subject }) => subject === 'event.messaging.messages-read')
+  expect(read.map(({ payload }) => payload)).toEqual([{ conversation_id: row?.conversationId, read: 2 }])
+})
+
 test('another organization, and one that keeps longer, lose nothing; a detached number follows its organization', async () => {
   await app.setSender({ retention_days: 30 })
   await app.sql`

@@ -1,8 +1,12 @@
-import type { Sql } from '@app/shared/database/database.ts'
+import { systemCaller } from '@app/shared/bus/ask.ts'
+import { messagesRead } from '@app/shared/contracts/messaging.ts'
+import type { Sql, TransactionSql } from '@app/shared/database/database.ts'
 import type { Sweep } from '@app/shared/database/housekeeping.ts'
+import { record, recorded } from '@app/shared/events/events.ts'
 import { firstIdAt } from '@app/shared/values/ids.ts'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { deleteMediaOf } from '../media/delete-media.ts'
+import { type Counted, hasCounted } from './unread-messages.ts'
 
 const batchRows = 1_000
 const dayMs = 24 * 60 * 60 * 1000
@@ -14,6 +18,14 @@ interface Number {
   organizationId: string
   phoneNumberId: string
   retentionDays: number
+}
+
+interface Gone extends Counted {
+  id: string
+  mediaId: string | null
+  conversationId: string
+  direction: 'inbound' | 'outbound'
+  status: string
 }
 
 /**
@@ -54,7 +66,7 @@ async function deleteBatch(sql: Sql, { organizationId, phoneNumberId, retentionD
   return sql.begin(async (tx) => {
     // Once an hour, over tables of any size: a plan that was made while they were empty is not good enough.
     await tx`set local plan_cache_mode = force_custom_plan`
-    const gone = await tx<{ id: string; mediaId: string | null }[]>`
+    const gone = await tx<Gone[]>`
       delete from messages
       where organization_id = ${organizationId} and phone_number_id = ${phoneNumberId} and id = any(array(
         select id from messages m
@@ -66,7 +78,7 @@ async function deleteBatch(sql: Sql, { organizationId, phoneNumberId, retentionD
           ) is null
         order by id limit ${batchRows} for update skip locked
       ))
-      returning id, media_id
+      returning id, media_id, conversation_id, direction, status, type, unsupported, source
     `
     const ids = gone.map(({ id }) => id)
     await tx`
@@ -76,6 +88,19 @@ async function deleteBatch(sql: Sql, { organizationId, phoneNumberId, retentionD
       tx,
       gone.map(({ mediaId }) => ({ organizationId, mediaId })),
     )
+    await takeOffUnread(tx, organizationId, gone)
     return ids.length
   })
+}
+
+/** No read receipt can be sent any more for what was unread: it would be counted for ever. */
+async function takeOffUnread(tx: TransactionSql, organizationId: string, gone: Gone[]) {
+  const unread = gone.filter((row) => row.direction === 'inbound' && row.status === 'delivered' && hasCounted(row))
+  const caller = systemCaller(organizationId)
+  await record(
+    tx,
+    [...Map.groupBy(unread, (row) => row.conversationId)].map(([conversationId, { length }]) =>
+      recorded(messagesRead, { conversation_id: conversationId, read: length }, caller),
+    ),
+  )
 }

@@ -12,6 +12,7 @@ import type { App } from '../app.ts'
 import { askAs } from '../senders/report-account.ts'
 import { openAccount } from '../templates/templates.ts'
 import { markRead, receiptRefusalOf } from '../upstream/mark-read.ts'
+import { type Counted, hasCounted } from './unread-messages.ts'
 
 type Body = z.output<typeof ReadReceipt>
 
@@ -32,7 +33,7 @@ export async function sendReadReceipt(
   const note = { id: newId('evt'), read: 0 }
   const answer = await once(app, contract, caller, async (tx) => {
     // Ids of inbound messages are of the platform's time, so that what was written before has a smaller one.
-    const read = await tx<Read[]>`
+    const read = await tx<Counted[]>`
       update messages set status = 'read', rank = 5
       where organization_id = ${caller.organizationId} and phone_number_id = ${phoneNumberId}
         and conversation_id = ${message.conversationId} and direction = 'inbound' and status = 'delivered' and id <= ${message.id}
@@ -52,16 +53,6 @@ export async function sendReadReceipt(
   if (note.read > 0) await tellDirectory(app, message.conversationId, note, caller)
   return answer
 }
-
-interface Read {
-  type: string
-  unsupported: string | null
-  source: string
-}
-
-/** As unread. What came from the phone's app is of before the number was connected. */
-const hasCounted = ({ type, unsupported, source }: Read) =>
-  type !== 'reaction' && unsupported !== 'system' && source !== 'app'
 
 async function tellPlatform(app: App, phoneNumberId: string, body: Body, caller: Caller) {
   const account = await openAccount(app, { organizationId: caller.organizationId, phoneNumberId })
