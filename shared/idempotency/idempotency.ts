@@ -118,14 +118,18 @@ export async function storedAnswer(sql: Sql, sealKeys: KeyRing, caller: Caller):
 }
 
 /**
- * Deletes keys past their 24 hours, 5,000 at a time; answers how many. Their age is looked at again where they are deleted: for
- * one that was just taken over, Postgres does not ask anew what they were chosen by.
+ * Deletes keys past their 24 hours, 5,000 at a time; answers how many. One that is locked is just being taken over, and passed
+ * by: it is young as soon as that commits, and who waited for it could hold what that one needs next. The age is looked at again
+ * where they are deleted: for one that was just taken over, Postgres does not ask anew what they were chosen by.
  */
 export async function sweepKeys(sql: Sql): Promise<number> {
   const { count } = await sql`
-    delete from idempotency.keys where (organization_id, key) in (
-      select organization_id, key from idempotency.keys where created_at < now() - interval '24 hours' limit 5000
-    ) and created_at < now() - interval '24 hours'
+    with over as materialized (
+      select organization_id, key from idempotency.keys where created_at < now() - interval '24 hours'
+      limit 5000 for update skip locked
+    )
+    delete from idempotency.keys k using over
+    where k.organization_id = over.organization_id and k.key = over.key and k.created_at < now() - interval '24 hours'
   `
   return count
 }

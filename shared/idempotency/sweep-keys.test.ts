@@ -3,6 +3,7 @@ import { untilSomebodyWaits } from '@app/test/lock-waits.ts'
 import { afterAll, beforeAll, expect, test } from 'vitest'
 import { z } from 'zod'
 import { type Caller, rpc } from '../api/contract.ts'
+import type { TransactionSql } from '../database/database.ts'
 import { type Once, once, sweepKeys } from './idempotency.ts'
 
 const contract = rpc({
@@ -48,18 +49,33 @@ test('keys that are over are swept, and no others', async () => {
 
 test('a key that is used anew just when it is swept still has its answer', async () => {
   await useLongAgo('daily')
-  let sweep: Promise<number> | undefined
+  let swept: number | undefined
   let effects = 0
   const use = () =>
     once(app, contract, callerOf('daily'), async () => {
-      if (!sweep) {
-        sweep = sweepKeys(database.sql)
-        await untilSomebodyWaits(database.admin)
-      }
+      swept ??= await sweepKeys(database.sql)
       return { made: ++effects }
     })
   expect(await use()).toMatchObject({ replayed: false })
-  expect(await sweep).toBe(0)
+  expect(swept).toBe(0)
   expect(await use()).toMatchObject({ replayed: true })
   expect(effects).toBe(1)
+})
+
+test('the sweep holds up nobody who uses several old keys anew at once, whatever their order', async () => {
+  // The sweep would come to the later one first.
+  await useLongAgo('b')
+  await useLongAgo('a')
+  const renew = (tx: TransactionSql, key: string) =>
+    tx`update idempotency.keys set created_at = now() where key = ${key}`
+  const swept = await database.sql.begin(async (tx) => {
+    await renew(tx, 'a')
+    const sweep = sweepKeys(database.sql)
+    // What it cannot have it leaves, or it waits for it with the other one in its hands.
+    await Promise.race([sweep, untilSomebodyWaits(database.admin)])
+    await renew(tx, 'b')
+    return await sweep
+  })
+  expect(swept).toBe(1)
+  expect(await kept()).toContain('a')
 })
