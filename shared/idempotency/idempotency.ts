@@ -75,10 +75,13 @@ async function takeKey(tx: TransactionSql, organizationId: string, { key, finger
       set fingerprint = excluded.fingerprint, status = 0, answer = '', sealed = false, held_until = null, created_at = now()
       where k.created_at < now() - interval '24 hours'
     returning key
-  `.catch((err: unknown) => {
-    throw isLockTimeout(err) ? new Problem('idempotency_in_progress', { cause: err }) : err
-  })
+  `.catch(refuseRunning)
   return rows.length === 1
+}
+
+/** For the statement that takes a key: whoever waits too long for another one's transaction learns that it runs. */
+export function refuseRunning(err: unknown): never {
+  throw isLockTimeout(err) ? new Problem('idempotency_in_progress', { cause: err }) : err
 }
 
 type Key = NonNullable<Caller['idempotency']>

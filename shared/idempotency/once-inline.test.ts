@@ -158,6 +158,27 @@ test('of two that find a lapsed try, one takes it over', async () => {
   expect(calls).toBe(1)
 })
 
+test('who waits too long for a key that is just being taken is told that it runs, by this kind of operation and the other', async () => {
+  const { promise: isTaken, resolve: taken } = Promise.withResolvers<void>()
+  const { promise: isOver, resolve: over } = Promise.withResolvers<void>()
+  const first = run(() => Promise.resolve('first'), caller(), {
+    begin: async () => {
+      taken()
+      await isOver
+      return { isRetry: false }
+    },
+  })
+  await isTaken
+  const others = await Promise.allSettled([
+    run(() => Promise.reject(new Error('called twice'))),
+    once(app, contract, caller(), () => Promise.reject(new Error('done twice'))),
+  ])
+  over()
+  const inProgress = { reason: { failure: 'idempotency_in_progress' } }
+  expect(others).toMatchObject([inProgress, inProgress])
+  expect(bodyOf(await first)).toContain('first')
+})
+
 test('what fails before the call leaves nothing; without a key nothing is remembered', async () => {
   const begin = () => Promise.reject(new Problem('name_taken'))
   await expect(run(() => Promise.resolve('x'), caller(), { begin })).rejects.toMatchObject({ failure: 'name_taken' })

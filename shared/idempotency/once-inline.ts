@@ -1,7 +1,7 @@
 import type { Answer, Caller, Rpc, WholeAnswer } from '../api/contract.ts'
 import type { TransactionSql } from '../database/database.ts'
 import { envelopeOf } from '../api/envelope.ts'
-import { type Once, storedAnswer } from './idempotency.ts'
+import { type Once, refuseRunning, storedAnswer } from './idempotency.ts'
 import { Problem } from '../api/problem.ts'
 
 /**
@@ -84,7 +84,7 @@ async function holdKey(tx: TransactionSql, { organizationId, idempotency }: Call
       where k.created_at < now() - interval '24 hours'
         or k.status = 0 and k.held_until <= now() and k.fingerprint = excluded.fingerprint
     returning held_until::text as lease, created_at < now() as is_retry
-  `
+  `.catch(refuseRunning)
   return row ?? null
 }
 
