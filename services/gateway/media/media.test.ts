@@ -157,6 +157,17 @@ describe('an upload', () => {
     expect(uploads).toEqual([])
   })
 
+  test('whose file begins long after its request, from a slow client, is taken', async () => {
+    const { require } = gateway.app.accounts
+    const admitted = vi.spyOn(gateway.app.accounts, 'require').mockImplementationOnce(async (exchange, id) => {
+      await require(exchange, id)
+      // As if all its time had passed until then.
+      exchange.deadline = performance.now()
+    })
+    expect((await upload({ bytes: png(1_000) })).status).toBe(201)
+    admitted.mockRestore()
+  })
+
   test('whose client goes away before it is let in takes no turn for good', async () => {
     const connections = () =>
       new Promise<number>((done) => void gateway.http.server.getConnections((_err, count) => done(count)))

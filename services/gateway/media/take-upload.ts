@@ -14,7 +14,7 @@ import { openForm } from './open-form.ts'
 
 /** What a form has beside its file. */
 const formBytes = 64 * 1024
-/** For the question that registers the file, however long its bytes took. */
+/** For the questions about the file, however long the beginning of its form or its bytes took. */
 const registerMs = 15_000
 
 /** POST …/media: the file goes from the socket to the store, and what it is to messaging, which owns it. */
@@ -32,6 +32,7 @@ export const takeUpload: Work = async (app, exchange) => {
 async function takeFile(app: App, exchange: Admitted, params: Record<string, string>, key: string | undefined) {
   const form = await openForm(exchange.request.raw)
   try {
+    exchange.deadline = performance.now() + registerMs
     const { file_key: fileKey } = await call(app, openUpload, {}, callerOf(exchange))
     const { contentType, filename } = form
     const file = await receiveFile(app.store, fileKey, form.bytes, { contentType, param: 'file', tooLarge })
