@@ -1,5 +1,6 @@
 import { systemCaller } from '@app/shared/bus/ask.ts'
 import { unseal } from '@app/shared/secrets/seal.ts'
+import { untilSomebodyWaits } from '@app/test/lock-waits.ts'
 import { until } from '@app/test/until.ts'
 import { afterAll, afterEach, beforeAll, beforeEach, expect, test } from 'vitest'
 import { startPolling } from '../health/poll-accounts.ts'
@@ -14,7 +15,7 @@ import type { UpstreamAnswer } from '../testing/upstream.ts'
 import { beginSetup } from './begin-setup.ts'
 import { completeSetup } from './complete-setup.ts'
 import { getSetup } from './get-setup.ts'
-import { fail, onboardingColumns, type OnboardingRow, putOff } from './onboardings.ts'
+import { fail, onboardingColumns, onboardingIdOf, type OnboardingRow, putOff, sweepOnboardings } from './onboardings.ts'
 import { startResuming } from './resume-onboardings.ts'
 
 let it: TestApp
@@ -412,4 +413,19 @@ test('while messaging is away the number is connected all the same, and the even
   await peers.stop()
   expect(await ask(it.app, completeSetup, dialog, { caller: systemCaller() })).toHaveProperty('number')
   peers = await startPeers(it.app)
+})
+
+test('a walk of a month ago that is taken up just when it is swept goes on', async () => {
+  const { sql } = it.app
+  const id = onboardingIdOf(await beginAt(it, await openSetup(it)))
+  await sql`update onboardings set created_at = now() - interval '31 days' where id = ${id}`
+  const sweep = await sql.begin(async (tx) => {
+    await tx`update onboardings set step = 'exchanging' where id = ${id}`
+    const swept = sweepOnboardings(sql)
+    await untilSomebodyWaits(sql)
+    return { swept }
+  })
+  expect(await sweep.swept).toBe(0)
+  await sql`update onboardings set step = 'begun' where id = ${id}`
+  expect(await sweepOnboardings(sql)).toBe(1)
 })
