@@ -3,10 +3,12 @@ import type { ServerResponse } from 'node:http'
 import { Readable } from 'node:stream'
 import { newId } from '@app/shared/values/ids.ts'
 import { Agent, request } from 'undici'
+import { untilSomebodyWaits } from '@app/test/lock-waits.ts'
 import { until } from '@app/test/until.ts'
 import { afterAll, beforeAll, beforeEach, expect, test, vi } from 'vitest'
 import { organizationId, phoneNumberId, type TestMessaging, testMessaging } from '../testing/app.ts'
 import { json } from '../testing/media-platform.ts'
+import { sweepMediaUploads } from './delete-media.ts'
 import { insertMedia } from './media.ts'
 import { claimFile, reserveFile } from './unclaimed-files.ts'
 import { uploadToPlatform } from './upload-to-platform.ts'
@@ -116,6 +118,25 @@ test('another instance that is at it is waited for, and one that died is not', a
   expect(app.files.calls).toEqual([])
   await app.sql`update media_uploads set held_until = now() where media_id = ${id}`
   expect(await ask(id)).toMatchObject({ kind: 'ready' })
+})
+
+test('what is uploaded once more just when it is swept stays held', async () => {
+  const id = await stored(randomBytes(10))
+  const { sql } = app
+  await sql`
+    insert into media_uploads (organization_id, phone_number_id, media_id, held_until, upstream_id, expires_at)
+    values (${organizationId}, ${phoneNumberId}, ${id}, '-infinity', '7', now() - interval '2 days')
+  `
+  const sweep = await sql.begin(async (tx) => {
+    await tx`
+      update media_uploads set held_until = now() + interval '1 minute', upstream_id = null, expires_at = null where media_id = ${id}
+    `
+    const swept = sweepMediaUploads(sql)
+    await untilSomebodyWaits(sql)
+    return { swept }
+  })
+  expect(await sweep.swept).toBe(0)
+  expect(await ask(id, 10)).toEqual({ kind: 'uploading' })
 })
 
 test('a refusal is told with its code, to the next ones without asking again; later it is tried again', async () => {
