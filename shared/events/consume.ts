@@ -49,7 +49,7 @@ export function consumeBatches(
   const pump = createPump(async () => {
     while (waiting.count() > 0 && !stopped) {
       const spaced = sleep(spacingMs)
-      await waiting.handleNext(batchRows, (batch) => handleAll(app, consumer, handle, batch, () => stopped))
+      await waiting.handleNext(batchRows, (batch) => handleSound(app, consumer, handle, batch, () => stopped))
       if (waiting.count() < batchRows) await spaced
     }
   })
@@ -132,6 +132,21 @@ async function lost(messages: ConsumerMessages) {
   await Promise.race([messages.closed(), gone])
 }
 
+/** Sets aside what cannot be read, which never will be, and handles the others. */
+async function handleSound(
+  app: DataService,
+  consumer: string,
+  handle: (events: Delivered[]) => Promise<void>,
+  batch: JsMsg[],
+  stopped: () => boolean,
+) {
+  const sound = batch.filter((message) => headersOf(message) !== null)
+  for (const message of batch)
+    if (!sound.includes(message))
+      await noteFailure(app, consumer, message, new Fatal(`malformed ${eventHeader} header`))
+  if (sound.length > 0) await handleAll(app, consumer, handle, sound, stopped)
+}
+
 async function handleAll(
   app: DataService,
   consumer: string,
@@ -168,10 +183,18 @@ async function handleAll(
 }
 
 function read(message: JsMsg): Delivered {
-  return {
-    subject: message.subject,
-    headers: JSON.parse(message.headers?.get(eventHeader) ?? '{}') as EventHeaders,
-    payload: message.data,
+  return { subject: message.subject, headers: headersOf(message) ?? noHeaders, payload: message.data }
+}
+
+const noHeaders = {} as EventHeaders
+
+/** Null where they are malformed. */
+function headersOf(message: JsMsg): EventHeaders | null {
+  try {
+    const headers: unknown = JSON.parse(message.headers?.get(eventHeader) || '{}')
+    return typeof headers === 'object' ? (headers as EventHeaders | null) : null
+  } catch {
+    return null
   }
 }
 
@@ -198,14 +221,15 @@ async function fail({ sql, log }: DataService, consumer: string, message: JsMsg,
   const text = err instanceof Error ? err.message : String(err)
   const [row] = await sql<{ failures: number; dead: boolean }[]>`
     insert into dead_events as d (consumer, event_id, subject, headers, payload, failures, dead, last_error)
-    values (${consumer}, ${eventId}, ${message.subject}, ${message.headers?.get(eventHeader) || '{}'}::text::jsonb,
+    values (${consumer}, ${eventId}, ${message.subject}, ${JSON.stringify(read(message).headers)}::text::jsonb,
       ${message.data}, 1, ${fatal}, ${text})
     on conflict (consumer, event_id) do update set failures = d.failures + 1, last_error = excluded.last_error,
       dead = excluded.dead or d.failures + 1 >= ${maxFailures}, updated_at = now()
     returning failures, dead
   `
   const { failures = 1, dead = false } = row ?? {}
-  const line = { consumer, ...lineOf(read(message)), failures, dead }
+  // Also the id of one whose headers say none.
+  const line = { consumer, id: eventId, ...lineOf(read(message)), failures, dead }
   log[dead ? 'error' : 'warn']({ err, ...line }, 'event')
   if (dead) message.term()
   else message.nak(Math.min(1_000 * 2 ** (failures - 1), 30_000))

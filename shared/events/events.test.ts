@@ -1,6 +1,7 @@
 import { setTimeout as sleep } from 'node:timers/promises'
 import { testService, type TestService } from '@app/test/service.ts'
 import { until } from '@app/test/until.ts'
+import { headers } from 'nats'
 import { afterAll, beforeAll, expect, test, vi } from 'vitest'
 import { z } from 'zod'
 import { consume, consumeBatches, type Consuming } from './consume.ts'
@@ -10,7 +11,7 @@ import { record, recorded } from './events.ts'
 import { newId } from '../values/ids.ts'
 import { consumers, provision } from './provision.ts'
 import { type Relay, startRelay } from './relay.ts'
-import { streamName } from './stream.ts'
+import { eventHeader, streamName } from './stream.ts'
 
 const changed = event({ subject: 'event.platform.account-changed', summary: 'Test', data: z.object({ n: z.int() }) })
 const organizationId = newId('org')
@@ -72,6 +73,31 @@ test('an event that does not fit its contract is set aside, and the next is hand
     const dead = await app.sql`select consumer, dead from dead_events`
     expect(dead).toEqual([{ consumer: consumers.messagingAccounts.name, dead: true }])
   })
+})
+
+test('an event whose headers are malformed is set aside at once and named in the log, and the others are handled', async () => {
+  const { name } = consumers.directoryMessagesRead
+  const read = 'event.messaging.messages-read'
+  const warned = vi.spyOn(app.log, 'error')
+  const js = app.nc.jetstream()
+  for (const [n, text] of ['{"organization', 'null', '7', JSON.stringify({ organization: organizationId })].entries()) {
+    const about = headers()
+    about.set(eventHeader, text)
+    await js.publish(read, JSON.stringify({ n }), { headers: about, msgID: `malformed:${n}` })
+  }
+  const seen: number[] = []
+  consuming.push(
+    consumeBatches(app, name, async (events) => {
+      for (const { payload } of events) seen.push((JSON.parse(Buffer.from(payload).toString()) as { n: number }).n)
+    }),
+  )
+  await until(() => expect(seen).toEqual([3]))
+  expect(
+    await app.sql`select event_id, headers, failures, dead from dead_events where consumer = ${name} order by event_id`,
+  ).toEqual([0, 1, 2].map((n) => ({ eventId: `malformed:${n}`, headers: {}, failures: 1, dead: true })))
+  const lines = warned.mock.calls.map(([line]) => line as unknown)
+  warned.mockRestore()
+  expect(lines).toContainEqual(expect.objectContaining({ consumer: name, id: 'malformed:0', subject: read }))
 })
 
 test('an event that takes longer than a statement may does not hold up the others, and nothing is counted against it', async () => {
