@@ -67,7 +67,9 @@ async function attach(app: App, tx: TransactionSql, body: Wanted, number: Upstre
       business_account_id = excluded.business_account_id, phone_number = excluded.phone_number, name = excluded.name,
       team_id = excluded.team_id, customer_id = excluded.customer_id, status = excluded.status, upstream_status = excluded.upstream_status,
       messages_per_second = excluded.messages_per_second, sealed_token = excluded.sealed_token, attached = true, removed = false,
-      reported_until = null, returned_at = excluded.returned_at, poll_at = now() + interval '1 minute',
+      reported_until = null, returned_at = excluded.returned_at,
+      -- Who asks just now asks with the token of before: the answer is nobody's.
+      poll_held_until = '-infinity', poll_at = now() + interval '1 minute',
       version = a.version + 1, updated_at = now()
     returning ${tx(accountColumns)}
   `

@@ -15,6 +15,7 @@ import {
 } from '../testing/app.ts'
 import { consumeAccountReports } from './account-reports.ts'
 import type { DueAccount } from './due-account.ts'
+import { pollAccount } from './poll-account.ts'
 import { startPolling } from './poll-accounts.ts'
 import { confirmAccount, takeOver } from './take-over.ts'
 
@@ -71,6 +72,18 @@ const settled = (phoneNumberId: string, expected: Partial<Row>) =>
   until(async () => expect(await account(phoneNumberId)).toMatchObject({ ...expected, isHeld: false }))
 const told = (phoneNumberId: string) => peers.told.messaging.filter((state) => state.phone_number_id === phoneNumberId)
 
+/** As by an instance that asks for it from now on. */
+async function claimed(phoneNumberId: string) {
+  const [account] = await it.app.sql<DueAccount[]>`
+    update accounts set poll_held_until = now() + interval '1 minute', poll_at = now() + interval '1 minute'
+    where phone_number_id = ${phoneNumberId}
+    returning organization_id, id, phone_number_id, business_account_id, sealed_token, version, poll_failures,
+      poll_held_until::text as held_until
+  `
+  if (!account) throw new Error('no account')
+  return account
+}
+
 describe('polling', () => {
   test('a number follows what the platform shows, messaging is told, and it is asked again each minute while degraded', async () => {
     const { phoneNumberId } = await connected()
@@ -122,12 +135,7 @@ describe('polling', () => {
   test('a change that came while the platform was asked is newer than its answer', async () => {
     const { phoneNumberId } = await connected()
     const { sql } = it.app
-    const [asked] = await sql<DueAccount[]>`
-      update accounts set poll_held_until = now() + interval '1 minute', poll_at = now() where phone_number_id = ${phoneNumberId}
-      returning organization_id, id, phone_number_id, business_account_id, sealed_token, version, poll_failures,
-        poll_held_until::text as held_until
-    `
-    if (!asked) throw new Error('no account')
+    const asked = await claimed(phoneNumberId)
     await sql`update accounts set name = 'Newer', version = version + 1 where phone_number_id = ${phoneNumberId}`
     const answer = { phoneNumber: null, name: 'Older', status: 'BANNED', messagesPerSecond: null }
     expect(await confirmAccount(sql, asked, answer)).toBe(false)
@@ -169,6 +177,17 @@ describe('polling', () => {
       expect(await account(phoneNumberId)).toMatchObject({ status: 'connected', isHeld: false })
     },
   )
+
+  test('what the platform answers to the token that a number had before it was connected again puts off no poll', async () => {
+    const { organizationId, phoneNumberId } = await connected()
+    const asked = await claimed(phoneNumberId)
+    await connect(it, organizationId, phoneNumberId)
+    it.upstream.answers.set(`/${phoneNumberId}`, { status: 400, body: { error: { code: 4, message: 'No.' } } })
+    await pollAccount(it.app, asked, new AbortController().signal)
+    const row = await account(phoneNumberId)
+    expect(row).toMatchObject({ status: 'connected', isHeld: false })
+    expect(row?.minutes).toBeLessThanOrEqual(1)
+  })
 
   test('a number that does not answer delays no other', async () => {
     const silent = await connected()
