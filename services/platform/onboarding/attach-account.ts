@@ -118,7 +118,9 @@ async function put(tx: TransactionSql, { onboarding, link, accountId, number, se
       customer_id = excluded.customer_id, upstream_status = excluded.upstream_status,
       -- One that sends goes on until the platform says otherwise: what is queued would fail.
       status = case when ${told === undefined} and a.attached and a.status = 'connected' then a.status else excluded.status end,
-      messages_per_second = excluded.messages_per_second, sealed_token = excluded.sealed_token, poll_at = excluded.poll_at, attached = true, removed = false,
+      messages_per_second = excluded.messages_per_second, sealed_token = excluded.sealed_token, attached = true, removed = false,
+      -- Who asks just now, for the number that it waited for or with the token of before, lets it go.
+      poll_at = excluded.poll_at, poll_held_until = '-infinity',
       reported_until = null, returned_at = excluded.returned_at, version = a.version + 1, updated_at = now()
   `
 }

@@ -319,6 +319,12 @@ test('a business account without a number waits for it; when it has one, the lin
   const { accounts, status } = await ask(it.app, getCustomer, undefined, opened.asOwner)
   expect(status).toBe('active')
   expect(accounts).toMatchObject([{ phone_number_id: phoneNumberId, status: 'onboarding' }])
+  // Whoever asked for it holds it no more: it is due in some seconds, as any other that was just attached.
+  const [row] = await it.app.sql`
+    select poll_held_until < now() as is_free, poll_at < now() + interval '11 seconds' as is_soon from accounts
+    where customer_id = ${customerId}
+  `
+  expect(row).toEqual({ isFree: true, isSoon: true })
 })
 
 /** An account that waits for its number; the customer's one account after the platform was asked once more. */
