@@ -26,7 +26,8 @@ export function folderStore(folder: string): Store {
       await mkdir(dirname(temporary), { recursive: true })
       try {
         const kept = await write(temporary, bytes)
-        await mkdir(dirname(path), { recursive: true })
+        // A folder that is new is not there after a power cut unless the one that holds it is written, too.
+        if (await mkdir(dirname(path), { recursive: true })) await sync(folder)
         await rename(temporary, path)
         await sync(dirname(path))
         return kept
