@@ -185,4 +185,27 @@ describe('without Redis', () => {
     redis.disconnect()
     await servers.stop()
   })
+
+  test('one that refuses to write costs a line when it begins and one when it ends, and no request its answer', async () => {
+    const lines: string[] = []
+    const warn = vi
+      .spyOn(log, 'warn')
+      .mockImplementation((...words: unknown[]) => void lines.push(String(words.at(-1))))
+    let isReadOnly = true
+    const lease = async () => {
+      if (isReadOnly) throw new Error("READONLY You can't write against a read only replica.")
+      return { tokens: 1, wholeInMs: 1_000 }
+    }
+    const limiter = createRateLimiter({ lease, ping: () => Promise.resolve() }, log)
+    const now = performance.now.bind(performance)
+    let passedMs = 0
+    const clock = vi.spyOn(performance, 'now').mockImplementation(() => now() + passedMs)
+    for (; passedMs < 10_000; passedMs += 500) expect(await take(limiter, limiter.budget(newId('key'), 60), 2)).toBe(2)
+    expect(lines).toEqual(['redis does not answer: this process limits rates alone'])
+    isReadOnly = false
+    for (; passedMs < 30_000; passedMs += 500) await take(limiter, limiter.budget(newId('key'), 60), 2)
+    expect(lines).toEqual(['redis does not answer: this process limits rates alone', 'redis answers again'])
+    expect(limiter.isAlone()).toBe(false)
+    for (const spy of [warn, clock]) spy.mockRestore()
+  })
 })

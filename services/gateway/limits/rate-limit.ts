@@ -62,6 +62,7 @@ export function createRateLimiter(shared: SharedBudgets, log: Logger, noteFallba
   async function lease(budget: Budget, wanted: number) {
     const sentAt = performance.now()
     const { tokens, wholeInMs } = await shared.lease(budget.name, budget.perMinute, wanted)
+    redis.served()
     addLease(budget, tokens, wholeInMs, sentAt)
   }
 
@@ -80,6 +81,8 @@ export function createRateLimiter(shared: SharedBudgets, log: Logger, noteFallba
 /** Whether Redis answers. While it does not it is pinged, not asked for a lease: a frozen one would charge all of them when it wakes. */
 function watch({ ping }: SharedBudgets, log: Logger) {
   let isAway = false
+  /** One that answers a ping and refuses to write (read-only, full) is away again at the next lease: that is told once. */
+  let isTold = false
   let askAt = 0
   return {
     isAway: () => isAway,
@@ -89,15 +92,19 @@ function watch({ ping }: SharedBudgets, log: Logger) {
         ping().then(
           () => {
             isAway = false
-            log.warn('redis answers again')
           },
           () => {},
         )
       }
       return !isAway
     },
+    served() {
+      if (isTold) log.warn('redis answers again')
+      isTold = false
+    },
     failed(err: unknown) {
-      if (!isAway) log.warn({ err }, 'redis does not answer: this process limits rates alone')
+      if (!isTold) log.warn({ err }, 'redis does not answer: this process limits rates alone')
+      isTold = true
       isAway = true
       askAt = performance.now() + retryMs
     },
