@@ -140,10 +140,10 @@ async function handleSound(
   batch: JsMsg[],
   stopped: () => boolean,
 ) {
-  const sound = batch.filter((message) => headersOf(message) !== null)
-  for (const message of batch)
-    if (!sound.includes(message))
-      await noteFailure(app, consumer, message, new Fatal(`malformed ${eventHeader} header`))
+  const malformed = batch.filter((message) => headersOf(message) === null)
+  for (const message of malformed)
+    await noteFailure(app, consumer, message, new Fatal(`malformed ${eventHeader} header`))
+  const sound = malformed.length === 0 ? batch : batch.filter((message) => !malformed.includes(message))
   if (sound.length > 0) await handleAll(app, consumer, handle, sound, stopped)
 }
 
