@@ -301,6 +301,17 @@ test('a sticker is a row of type unsupported with its own word', async () => {
   expect(rows).toEqual([{ upstreamId: 'wamid.STICKER', type: 'unsupported', unsupported: 'sticker' }])
 })
 
+test.each(['constructor', '__proto__', 'toString'])(
+  'a message of a type that is called like what every object has is a row of type unsupported: %s',
+  async (type) => {
+    const id = `wamid.NAMED.${type}`
+    await callback(inboundValue(id, '', { type }))
+    await until(async () => expect(await app.sql`select 1 from callback_items`).toHaveLength(0))
+    const rows = await app.sql`select type, unsupported, body from messages where upstream_id = ${id}`
+    expect(rows).toEqual([{ type: 'unsupported', unsupported: type, body: {} }])
+  },
+)
+
 test.each([
   ['absent', {}],
   ['empty', { emoji: '' }],

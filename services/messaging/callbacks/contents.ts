@@ -43,7 +43,7 @@ export function contentsOf(message: Record<string, unknown>): Contents {
   return { type, content: read.success ? read.data : null, unsupported: null }
 }
 
-const isKind = (type: string): type is Kind => type in kinds
+const isKind = (type: string): type is Kind => Object.hasOwn(kinds, type)
 
 function subKindOf(type: string, message: Record<string, unknown>) {
   if (type !== 'unsupported') return type

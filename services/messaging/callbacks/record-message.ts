@@ -123,7 +123,7 @@ async function insertAll({ sql }: Core, rows: Row[]): Promise<void[]> {
     type: contents.type,
     content: contents.content,
     unsupported: contents.unsupported,
-    body: item.part[message.type] ?? {},
+    body: blockOf(item.part, message.type) ?? {},
     parties: { conversation: answer.conversation, contact: answer.contact },
     context_id: message.context?.id ?? null,
     upstream_id: message.id,
@@ -151,6 +151,9 @@ async function insertAll({ sql }: Core, rows: Row[]): Promise<void[]> {
   })
   return rows.map(() => undefined)
 }
+
+/** Its own: a type may be called like what every object has. */
+const blockOf = (part: Record<string, unknown>, type: string) => (Object.hasOwn(part, type) ? part[type] : undefined)
 
 function copyOf(row: Row) {
   const { media, item } = row
