@@ -6,6 +6,9 @@ import { newId } from '../values/ids.ts'
 /** An event over this size is refused in its writer's transaction, not on the bus. */
 const maxEventBytes = 900 * 1024
 
+/** An event that is too large for the bus, and will be however often it is tried. */
+export class OversizedEvent extends Error {}
+
 /** What belongs to an event beside its data. */
 export interface Origin {
   organizationId: string
@@ -64,7 +67,7 @@ export function recorded<E extends Event>(contract: E, data: z.input<E['data']>,
   const body = webhook?.source === 'svc' ? { id: eventId, type: webhook.type, created_at: at, data: parsed } : parsed
   const payload = JSON.stringify(body)
   if (Buffer.byteLength(payload) > maxEventBytes)
-    throw new Error(`${contract.subject} ${eventId} is over ${maxEventBytes} bytes`)
+    throw new OversizedEvent(`${contract.subject} ${eventId} is over ${maxEventBytes} bytes`)
   return {
     id: `${origin.organizationId}:${eventId}`,
     subject: contract.subject,

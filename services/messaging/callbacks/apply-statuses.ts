@@ -33,7 +33,8 @@ export function applyStatuses(core: Core): (item: WaitingItem) => Promise<boolea
   })
   return async (item) => {
     const status = Status.parse(item.part)
-    const known = await apply({ item, status })
+    // Made before the status joins others, so that one too large to be told fails by itself.
+    const known = await apply({ item, status, event: statusEvent(item, status) })
     if (known) core.meters.statuses.inc({ status: status.status })
     return known
   }
@@ -76,7 +77,7 @@ function changeOf({ before, reported }: { before: Before; reported: Reported[] }
   const rank = Math.max(before.rank, ...reported.map(({ status }) => words[status.status].rank))
   const rises = rank > before.rank && highest !== undefined
   const named = before.upstreamId === null && first !== undefined
-  const events = fresh.flatMap((one) => [statusEvent(one), ...followUpsOf(before, one)])
+  const events = fresh.flatMap((one) => [one.event, ...followUpsOf(before, one)])
   if (named) {
     const { id, recipient_id: waId = null } = first.status
     events.unshift(messageSentEvent(before, id, first.status.timestamp, { media, waId }))
@@ -111,7 +112,7 @@ function errorOf({ status, errors }: z.output<typeof Status>) {
   return { code: behaviourOf(error.code).code, message, provider_code: error.code }
 }
 
-const statusEvent = ({ item, status }: Reported): Recorded =>
+const statusEvent = (item: WaitingItem, status: Reported['status']): Recorded =>
   recorded(messageStatusReported, passthroughOf(item), {
     organizationId: item.organizationId,
     id: `${status.id}:${status.status}`,

@@ -258,6 +258,45 @@ test('messages over which directory stumbles hold up none behind them, and are r
   )
 })
 
+/** How many parts of a kind ended in each way so far. */
+async function counted(kind: string) {
+  const { values } = await app.meters.items.get()
+  const of = (outcome: string) =>
+    values.find(({ labels }) => labels.kind === kind && labels.outcome === outcome)?.value ?? 0
+  return { failed: of('failed'), unfit: of('unfit') }
+}
+
+/** More than an event may hold, in a part that the platform could send. */
+const oversized = 'x'.repeat(950 * 1024)
+
+test('a message that is too large for an event is set aside by itself: those beside it are recorded at the first try', async () => {
+  const large = inboundValue('wamid.LARGE', oversized).messages
+  const small = Array.from({ length: 8 }, (_, n) => inboundValue(`wamid.SMALL${n}`, 'hi').messages).flat()
+  const contacts = [{ profile: { name: 'Ana' }, wa_id: '15550123456' }]
+  const before = await counted('message')
+  await callback({ contacts, messages: [...small.slice(4), ...large, ...small.slice(0, 4)] })
+  await until(async () =>
+    expect((await app.events()).filter(({ id }) => id.startsWith('wamid.SMALL'))).toHaveLength(small.length),
+  )
+  await until(async () => expect(await app.sql`select 1 from callback_items`).toHaveLength(0))
+  expect(await app.sql`select 1 from messages where upstream_id = 'wamid.LARGE'`).toHaveLength(0)
+  expect(await counted('message')).toEqual({ ...before, unfit: before.unfit + 1 })
+})
+
+test('a status that is too large for an event is set aside by itself: those beside it are applied at the first try', async () => {
+  const [one, two] = [await sent('beside a large one'), await sent('with a large one')]
+  const before = await counted('status')
+  await callback({
+    statuses: [
+      statusPart(two.upstreamId, 'failed', { errors: [{ code: 131026, message: oversized }] }),
+      statusPart(one.upstreamId, 'delivered'),
+    ],
+  })
+  await until(async () => expect(await app.sql`select 1 from callback_items`).toHaveLength(0))
+  expect(await told(one.upstreamId)).toEqual(['delivered'])
+  expect(await counted('status')).toEqual({ ...before, unfit: before.unfit + 1 })
+})
+
 test('a status with a field that is null is one without the field', async () => {
   const { id, upstreamId } = await sent('null beside it')
   const error = { code: 131026, title: 'Undeliverable', message: null, error_data: null }

@@ -1,6 +1,7 @@
 import type { TransactionSql } from '@app/shared/database/database.ts'
 import { type Directive, type Done, type Mailbox, startMailbox } from '@app/shared/mailbox/mailbox.ts'
 import { isDatabaseAway } from '@app/shared/database/database.ts'
+import { OversizedEvent } from '@app/shared/events/events.ts'
 import { rounded } from '@app/shared/service/log.ts'
 import { Problem } from '@app/shared/api/problem.ts'
 import { z } from 'zod'
@@ -55,11 +56,11 @@ export function startCallbacks(core: Core, wakeDispatcher: () => void): Mailbox 
             else outcome.parked.push(item)
           } catch (err) {
             const away = isAway(err)
-            const isUnfit = err instanceof z.ZodError
+            const isUnfit = err instanceof z.ZodError || err instanceof OversizedEvent
             note(item, away ? 'away' : isUnfit ? 'unfit' : 'failed')
             core.log[away ? 'warn' : 'error']({ err, ...lineOf(item) }, 'callback item')
             if (away) outcome.away = true
-            // Of another shape than the platform's: it will never fit. The raw callback is kept.
+            // Of another shape than the platform's, or too large to be told: it will never fit. The raw callback is kept.
             else if (isUnfit) outcome.handled.push(item.seq)
             else outcome.failed.push(item)
           }

@@ -3,7 +3,7 @@ import { batched } from '@app/shared/work/batched.ts'
 import { recordInbound } from '@app/shared/contracts/directory.ts'
 import { bsuid, waId } from '@app/shared/contracts/fields.ts'
 import { messageReceived } from '@app/shared/contracts/messaging.ts'
-import { record, recorded } from '@app/shared/events/events.ts'
+import { record, type Recorded, recorded } from '@app/shared/events/events.ts'
 import { newId, newIdAt, timeOf } from '@app/shared/values/ids.ts'
 import { z } from 'zod'
 import type { Core } from '../app.ts'
@@ -65,20 +65,17 @@ interface Row {
   /** The file that it names, and the id of its copy. */
   media: { id: string; file: PlatformFile } | null
   answer: Awaited<ReturnType<typeof askDirectory>>
+  event: Recorded
 }
 
 async function rowOf(core: Core, item: WaitingItem, message: Inbound): Promise<Row> {
   const id = newIdAt('msg', message.timestamp)
   const file = platformFileOf(item.part)
   const media = file && { id: newId('med'), file }
-  return {
-    item,
-    message,
-    id,
-    contents: contentsOf(item.part),
-    media,
-    answer: await askDirectory(core, item, message, id),
-  }
+  const answer = await askDirectory(core, item, message, id)
+  // Made before the row joins others, so that one too large to be told fails by itself.
+  const event = receivedEvent(item, message, id, answer)
+  return { item, message, id, contents: contentsOf(item.part), media, answer, event }
 }
 
 async function askDirectory(core: Core, item: WaitingItem, message: Inbound, id: string) {
@@ -145,7 +142,10 @@ async function insertAll({ sql }: Core, rows: Row[]): Promise<void[]> {
     `
     const ids = new Set(fresh.map(({ id }) => id))
     const recorded = rows.filter(({ id }) => ids.has(id))
-    await record(tx, recorded.filter(({ media }) => !media).map(receivedEvent))
+    await record(
+      tx,
+      recorded.flatMap(({ media, event }) => (media ? [] : event)),
+    )
     // Told with the address of its file, as soon as that is there.
     await beginCopies(tx, recorded.flatMap(copyOf))
   })
@@ -155,15 +155,14 @@ async function insertAll({ sql }: Core, rows: Row[]): Promise<void[]> {
 /** Its own: a type may be called like what every object has. */
 const blockOf = (part: Record<string, unknown>, type: string) => (Object.hasOwn(part, type) ? part[type] : undefined)
 
-function copyOf(row: Row) {
-  const { media, item } = row
+function copyOf({ media, item, event }: Row) {
   if (!media) return []
   const { organizationId, phoneNumberId } = item
-  return [{ organizationId, phoneNumberId, mediaId: media.id, file: media.file, event: receivedEvent(row) }]
+  return [{ organizationId, phoneNumberId, mediaId: media.id, file: media.file, event }]
 }
 
 /** The platform's envelope, and beside it what we know: ids, conversation, contact, labels. */
-function receivedEvent({ item, message, id, answer }: Row) {
+function receivedEvent(item: WaitingItem, message: Inbound, id: string, answer: Row['answer']) {
   const { conversation, contact, labels } = answer
   const svc = {
     conversation_id: conversation.id,

@@ -1,4 +1,5 @@
 import { waId } from '@app/shared/contracts/fields.ts'
+import type { Recorded } from '@app/shared/events/events.ts'
 import { z } from 'zod'
 import { platformId } from '../upstream/platform-id.ts'
 import { epoch } from './epoch.ts'
@@ -33,4 +34,5 @@ export const Status = z.looseObject({
 export interface Reported {
   item: WaitingItem
   status: z.output<typeof Status>
+  event: Recorded
 }
