@@ -2,7 +2,7 @@ import type { TransactionSql } from '@app/shared/database/database.ts'
 import { z } from 'zod'
 import { replaceTexts } from './replace-texts.ts'
 import type { Component } from './check-components.ts'
-import { statusOf } from './statuses.ts'
+import { goneWords, statusOf } from './statuses.ts'
 import { categoryOf, reasonOf } from './store-templates.ts'
 
 /** What a callback told of the templates of a business account. */
@@ -26,12 +26,15 @@ type Apply = (tx: TransactionSql, change: TemplateChange) => Promise<unknown>
 
 const Status = Named.extend({ event: z.string(), reason: z.string().nullish().catch(null) })
 
+/** A creation that runs has no id yet by which to tell it from an earlier template of the name, whose end may come late. */
 const applyStatus: Apply = async (tx, change) => {
   const { event, reason, ...named } = Status.parse(change.value)
+  const mayBeEarlier = goneWords.includes(event)
   await tx`
     update templates set status = coalesce(${statusOf(event)}, status), upstream_status = ${event},
       rejected_reason = ${reasonOf(reason)}, held_until = null, status_at = ${change.at}, ${heard(tx, named)}
     where ${isMeant(tx, change, named)} and status_at <= ${change.at}
+      ${mayBeEarlier ? tx`and held_until is null` : tx``}
   `
 }
 

@@ -250,6 +250,27 @@ test('an approval that comes before the answer of the creation stands', async ()
   })
 })
 
+test.each(['PENDING_DELETION', 'DELETED'])(
+  'the end of an earlier template of the name (%s), told while a new one is created, is not the new one’s',
+  async (event) => {
+    const name = `again_${event.toLowerCase()}`
+    it.platform.once(async (request, response) => {
+      await it.callbacks.change('message_template_status_update', {
+        event,
+        message_template_id: 4711,
+        message_template_name: name,
+        message_template_language: 'en_US',
+      })
+      await until(async () => expect(await it.app.sql`select 1 from callback_items`).toHaveLength(0))
+      it.platform.answer(request, response)
+    })
+    expect((await it.create(order(name))).data).toMatchObject({
+      status: 'pending',
+      provider_template_id: it.platform.templates[0]?.id,
+    })
+  },
+)
+
 test('a number that is disconnected submits nothing; one of nobody is not found', async () => {
   await it.base.setSender({ refusal: 'account_not_connected' })
   await expect(it.create(order('off'))).rejects.toMatchObject({ failure: 'account_not_connected' })
