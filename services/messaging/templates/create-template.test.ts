@@ -271,6 +271,20 @@ test.each(['PENDING_DELETION', 'DELETED'])(
   },
 )
 
+test('what is told of the quality while a template is created leaves it the status and the category of the answer', async () => {
+  it.platform.once(async (_request, response) => {
+    await it.callbacks.change('message_template_quality_update', {
+      new_quality_score: 'GREEN',
+      message_template_id: 78,
+      message_template_name: 'scored',
+      message_template_language: 'en_US',
+    })
+    await until(async () => expect(await it.app.sql`select quality from templates`).toEqual([{ quality: 'GREEN' }]))
+    json(response, { id: 78, status: 'APPROVED', category: 'MARKETING' })
+  })
+  expect((await it.create(order('scored'))).data).toMatchObject({ status: 'approved', category: 'MARKETING' })
+})
+
 test('a number that is disconnected submits nothing; one of nobody is not found', async () => {
   await it.base.setSender({ refusal: 'account_not_connected' })
   await expect(it.create(order('off'))).rejects.toMatchObject({ failure: 'account_not_connected' })

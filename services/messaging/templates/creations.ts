@@ -16,8 +16,10 @@ export interface Wanted extends Draft {
 /** The row of a creation that runs. */
 export interface Creation {
   id: string
-  /** What stands in the row, as the database writes it: a callback that comes meanwhile changes it. */
+  /** What stands in the row, as the database writes it: what is told meanwhile of the status or the category changes its own. */
   knownAt: string
+  statusAt: string
+  categoryAt: string
   /** An earlier try was begun, and what became of it is not known: the platform is asked first. */
   isRetry: boolean
   /** Whether the platform may have the template. */
@@ -25,6 +27,8 @@ export interface Creation {
   /** The row was settled since the earlier try: it is the answer. */
   isSettled: boolean
 }
+
+type Known = Pick<Creation, 'id' | 'knownAt' | 'statusAt' | 'categoryAt'>
 
 /** What the platform made of it. */
 export interface Outcome {
@@ -47,9 +51,10 @@ export async function beginCreation(
     organization_id = ${organizationId} and business_account_id = ${businessAccountId} and name = ${name} and language = ${language}
   `
   await tx`delete from templates where ${isOfName} and upstream_status = any(${goneWords as string[]})`
+  const times = tx`known_at::text as known_at, status_at::text as status_at, category_at::text as category_at`
   const id = newId('tmpl')
   const createdAt = timeOf(id)
-  const [row] = await tx<{ id: string; knownAt: string }[]>`
+  const [row] = await tx<Known[]>`
     insert into templates as t (organization_id, business_account_id, id, name, language, status, upstream_status, category,
       components, parameter_format, held_until, known_at, created_at, updated_at)
     values (${organizationId}, ${businessAccountId}, ${id}, ${name}, ${language}, 'pending', 'PENDING', ${category},
@@ -59,16 +64,18 @@ export async function beginCreation(
       category = excluded.category, components = excluded.components, parameter_format = excluded.parameter_format,
       held_until = excluded.held_until, known_at = excluded.known_at
       where t.provider_template_id is null and t.held_until <= now()
-    returning id, known_at::text as known_at
+    returning id, ${times}
   `
   if (row) return { ...row, isRetry: row.id !== id, mayExist: row.id !== id, isSettled: false }
-  const [settled] = await tx<{ id: string; knownAt: string; components: Component[] }[]>`
-    select id, known_at::text as known_at, components from templates
+  const [settled] = await tx<(Known & { components: Component[] })[]>`
+    select id, ${times}, components from templates
     where ${isOfName} and (provider_template_id is not null or held_until is null)
   `
   // A callback or a sync told of the earlier try's template before we came back; a callback's id may have been inexact.
-  if (isRetry && settled && isSameContent(components, settled.components))
-    return { id: settled.id, knownAt: settled.knownAt, isRetry, mayExist: true, isSettled: true }
+  if (isRetry && settled && isSameContent(components, settled.components)) {
+    const { components: _theirs, ...known } = settled
+    return { ...known, isRetry, mayExist: true, isSettled: true }
+  }
   throw new Problem('template_already_exists', { param: 'name' })
 }
 
@@ -76,19 +83,20 @@ export async function beginCreation(
 export async function finishCreation(
   tx: TransactionSql,
   account: TemplateAccount,
-  { id, knownAt }: Creation,
+  { id, knownAt, statusAt, categoryAt }: Creation,
   outcome: Outcome | null,
 ): Promise<TemplateRow> {
   const isOurs = tx`organization_id = ${account.organizationId} and id = ${id}`
   if (outcome) {
     const { providerTemplateId, upstreamStatus, category, components } = outcome
-    const isUntold = tx`known_at = ${knownAt}::text::timestamptz`
+    const isUntold = tx`status_at = ${statusAt}::text::timestamptz`
+    const isInCategory = tx`category_at = ${categoryAt}::text::timestamptz`
     await tx`
       update templates set provider_template_id = ${providerTemplateId}, held_until = null, known_at = clock_timestamp(),
         components = ${JSON.stringify(components)}::text::jsonb,
         status = case when ${isUntold} then ${firstStatusOf(upstreamStatus)} else status end,
         upstream_status = case when ${isUntold} then ${upstreamStatus} else upstream_status end,
-        category = case when ${isUntold} then ${category} else category end,
+        category = case when ${isInCategory} then ${category} else category end,
         status_at = greatest(status_at, ${knownAt}::text::timestamptz - ${clockSlackMs} * interval '1 ms')
       where ${isOurs}
     `

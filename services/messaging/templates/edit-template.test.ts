@@ -115,6 +115,22 @@ test('an approval that comes before the edit is recorded stands', async () => {
   expect((await it.edit('fast', { components })).data).toMatchObject({ status: 'rejected', content: 'New {{1}} text.' })
 })
 
+test('a template is pending after its edit, whatever is told of its quality meanwhile', async () => {
+  await approved('scored')
+  it.platform.once(async (request, response) => {
+    await it.callbacks.change('message_template_quality_update', {
+      new_quality_score: 'YELLOW',
+      message_template_name: 'scored',
+      message_template_language: 'en_US',
+    })
+    await until(async () =>
+      expect(await it.app.sql`select quality from templates`).toContainEqual({ quality: 'YELLOW' }),
+    )
+    it.platform.answer(request, response)
+  })
+  expect((await it.edit('scored', { components })).data).toMatchObject({ status: 'pending' })
+})
+
 test('what a callback tells of the category while the texts are edited stands, and so do texts while the category is', async () => {
   await approved('moved')
   const moved = { message_template_name: 'moved', message_template_language: 'en_US' }

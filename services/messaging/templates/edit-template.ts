@@ -20,7 +20,7 @@ import {
 } from './templates.ts'
 import { uploadHeader } from './upload-header.ts'
 
-type KnownRow = TemplateRow & { knownAt: string }
+type KnownRow = TemplateRow & { statusAt: string }
 
 /** The platform first: what it refuses is not changed here either. */
 export const editTemplate: Handler<App, typeof contract> = async (app, { params, query, body }, caller) => {
@@ -63,7 +63,7 @@ async function readAgain({ sql, upstream, log }: App, account: TemplateAccount &
 
 async function findOne(sql: Sql, account: TemplateAccount, name: string, language: string | undefined) {
   const [row, another] = await sql<KnownRow[]>`
-    select ${sql(templateColumns)}, known_at::text as known_at from templates
+    select ${sql(templateColumns)}, status_at::text as status_at from templates
     where organization_id = ${account.organizationId} and business_account_id = ${account.businessAccountId}
       and name = ${name} ${language === undefined ? sql`` : sql`and language = ${language}`} and ${isShown(sql)}
     limit 2
@@ -80,10 +80,11 @@ interface Edit {
 
 /**
  * Its review may be over before we come to write, and the platform may have put it into another category for its new texts:
- * what a callback told since the row was read stands. Of what was not edited nothing is written, nor taken for newer than it is.
+ * what a callback told of these since the row was read stands. Of what was not edited nothing is written, nor taken for newer than it is.
  */
 async function storeEdit(sql: Sql, { organizationId, askedAt }: TemplateAccount, row: KnownRow, edit: Edit) {
-  const isUntold = sql`known_at = ${row.knownAt}::text::timestamptz`
+  // A refused send tells of the status without a time of the platform.
+  const isUntold = sql`(status_at = ${row.statusAt}::text::timestamptz and upstream_status = ${row.upstreamStatus})`
   const asked = sql`${askedAt}::text::timestamptz`
   const old = sql`${asked} - ${clockSlackMs} * interval '1 ms'`
   const components = edit.components === undefined ? null : JSON.stringify(edit.components)
