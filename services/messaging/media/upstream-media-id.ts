@@ -1,4 +1,5 @@
 import { setTimeout as sleep } from 'node:timers/promises'
+import type { TransactionSql } from '@app/shared/database/database.ts'
 import type { Core } from '../app.ts'
 import { behaviourOf } from '../upstream/errors.ts'
 import { type StoredFile, type UploadResult, uploadToPlatform } from './upload-to-platform.ts'
@@ -115,6 +116,22 @@ async function upload(core: Pick<Core, 'sql' | 'upstream' | 'media'>, file: Plat
 function secondsKept(result: UploadResult) {
   if (result.kind === 'ready') return rememberedDays * 24 * 60 * 60
   return result.kind === 'refused' && behaviourOf(result.code).action === 'fail' ? refusedSeconds : failedSeconds
+}
+
+/** An upload whose id the platform has refused in a send. */
+interface RefusedUpload extends Omit<PlatformFile, 'token'> {
+  upstreamId: string
+}
+
+/** The next send of the file brings it again; an id that it has got since stays. */
+export async function forgetUploads(tx: TransactionSql, refused: RefusedUpload[]): Promise<void> {
+  for (const { organizationId, phoneNumberId, mediaId, upstreamId } of refused) {
+    await tx`
+      update media_uploads set expires_at = now()
+      where organization_id = ${organizationId} and phone_number_id = ${phoneNumberId} and media_id = ${mediaId}
+        and upstream_id = ${upstreamId}
+    `
+  }
 }
 
 async function renew(

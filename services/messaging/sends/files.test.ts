@@ -3,7 +3,7 @@ import { createServer } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import { until } from '@app/test/until.ts'
 import { afterAll, beforeAll, beforeEach, expect, test } from 'vitest'
-import { accept, type TestMessaging, testMessaging } from '../testing/app.ts'
+import { accept, refuse, type TestMessaging, testMessaging } from '../testing/app.ts'
 import { json } from '../testing/media-platform.ts'
 
 const png = Buffer.from(
@@ -56,6 +56,31 @@ test('a file is brought to the platform before the attempt, which sends it by th
     data: { message: { media_url: url, media_status: 'ready', image: { link: url, caption: 'a dot' } } },
   })
 })
+
+test.each([131053, 100])(
+  'a file that the platform does not find by its id (%i) is brought there again by the next send',
+  async (code) => {
+    const to = '+15550300020'
+    const first = await image(to)
+    await until(async () => expect(await app.statusOf(first.id)).toBe('sent'))
+    const [kept] = await app.sql<{ mediaId: string }[]>`select media_id from messages where id = ${first.id}`
+    const { mediaId } = kept ?? { mediaId: '' }
+    // An uploaded file may be sent many times.
+    await app.sql`update media set source = 'upload' where id = ${mediaId}`
+    const again = () => app.sendBody({ messaging_product: 'chat', to, type: 'image', image: { id: mediaId } })
+    const uploads = () => app.files.calls.length
+    const before = uploads()
+    app.respondWith(refuse(code))
+    const refused = await again()
+    await until(async () => expect(await app.statusOf(refused.id)).toBe('failed'))
+    expect(uploads()).toBe(before)
+    app.respondWith(accept)
+    const next = await again()
+    await until(async () => expect(await app.statusOf(next.id)).toBe('sent'))
+    expect(uploads()).toBe(before + 1)
+    expect(app.calls.at(-1)?.body).toMatchObject({ image: { id: `10${before + 1}` } })
+  },
+)
 
 test('a retry of a send by link is answered as the first, and its file is not fetched again', async () => {
   const body = { messaging_product: 'chat' as const, to: '+15550300006', type: 'image' as const, image: { link } }

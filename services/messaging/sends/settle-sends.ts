@@ -3,6 +3,7 @@ import type { Conditional } from '@app/shared/events/events.ts'
 import type { Lane, Release } from '@app/shared/mailbox/lanes.ts'
 import type { Done } from '@app/shared/mailbox/mailbox.ts'
 import { z } from 'zod'
+import { forgetUploads } from '../media/upstream-media-id.ts'
 import { noteRefusedTemplates, tellsOfTemplate } from '../templates/note-refused-templates.ts'
 import { followUps } from './follow-ups.ts'
 import { messageFailedEvent } from './message-failed.ts'
@@ -32,11 +33,14 @@ export async function settleSends(
   const lanes = [...done.map(givenBack), ...empty.map((lane) => ({ lane, waitMs: null }))]
   const slow = done.flatMap(slowNumberOf)
   const refused = done.flatMap(refusedTemplateOf)
-  if (slow.length === 0 && refused.length === 0) return writeOutcomes(sql, done, { at, told, lanes })
+  const files = done.flatMap(refusedFileOf)
+  if (slow.length === 0 && refused.length === 0 && files.length === 0)
+    return writeOutcomes(sql, done, { at, told, lanes })
   return sql.begin(async (tx) => {
     const written = await writeOutcomes(tx, done, { at, told, lanes })
     for (const number of slow) await slowDown(tx, number)
     await noteRefusedTemplates(tx, refused)
+    await forgetUploads(tx, files)
     return written
   })
 }
@@ -81,6 +85,15 @@ function refusedTemplateOf({ item, outcome }: DoneSend) {
   const { organizationId, businessAccountId } = item
   const { name, language } = TemplateBlock.parse(item.body)
   return [{ organizationId, businessAccountId, name, language: language.code, code }]
+}
+
+/** What the platform says of an id that it does not have (any more): a parameter that is not valid, or a file that it cannot take. */
+const fileCodes: readonly (number | null)[] = [100, 131053]
+
+function refusedFileOf({ item, outcome }: DoneSend) {
+  const { organizationId, phoneNumberId, media, upstreamMediaId: upstreamId } = item
+  if (outcome?.kind !== 'failed' || !fileCodes.includes(outcome.failure.providerCode)) return []
+  return media && upstreamId !== null ? [{ organizationId, phoneNumberId, mediaId: media.id, upstreamId }] : []
 }
 
 function slowNumberOf({ item, outcome }: DoneSend) {
