@@ -14,5 +14,7 @@ export const leaveToOwner = (tx: TransactionSql, { organizationId, phoneNumberId
     update callback_items i set lane = l.grp || ':' || l.id from callback_lanes l
     where l.id = ${phoneNumberId} and l.grp <> ${organizationId} and i.lane = ${phoneNumberId} returning i.lane, l.grp
   )
-  insert into callback_lanes (id, grp) select distinct lane, grp from left_over on conflict (id) do nothing
+  insert into callback_lanes (id, grp) select distinct lane, grp from left_over
+  -- Due, though nothing can be done: a lane that sleeps may just be cleared away by who does not see its items yet.
+  on conflict (id) do update set due_at = now()
 `

@@ -2,6 +2,8 @@ import { newId } from '@app/shared/values/ids.ts'
 import { until } from '@app/test/until.ts'
 import { afterAll, beforeAll, expect, test } from 'vitest'
 import { organizationId, phoneNumberId, type TestMessaging, testMessaging } from '../testing/app.ts'
+import { leaveToOwner } from './leave-to-owner.ts'
+import { wakeSleepers } from './process-callbacks.ts'
 import { inboundValue, platformOf, statusPart } from '../testing/callbacks.ts'
 
 let app: TestMessaging
@@ -53,4 +55,31 @@ test('what is set apart, since its message is not known yet, stays with its orga
     expect(await app.sql`select 1 from callback_lanes where id = ${lane} and held_until < now()`).toHaveLength(1),
   )
   expect(await app.sql`select lane from callback_items where lane like '%:%'`).toEqual([{ lane }])
+})
+
+test('what is left to the organization that had the number is worked through, though its lane was just being cleared away', async () => {
+  await app.setSender({})
+  await hold()
+  await platform.messages(inboundValue('wamid.LEFT', 'to the first'))
+  await app.sql`
+    insert into callback_lanes (id, grp) values (${`${organizationId}:${phoneNumberId}`}, ${organizationId})
+    on conflict (id) do update set due_at = null
+  `
+  let isCleared = false
+  let clearing = Promise.resolve(0)
+  await app.sql.begin(async (tx) => {
+    await leaveToOwner(tx, { organizationId: other, phoneNumberId })
+    clearing = wakeSleepers(app.sql).finally(() => {
+      isCleared = true
+    })
+    await until(async () => {
+      const waiting = await app.sql`
+        select 1 from pg_stat_activity where wait_event_type = 'Lock' and datname = current_database()
+      `
+      expect(isCleared || waiting.length > 0).toBe(true)
+    })
+  })
+  await clearing
+  app.callbacks.wake()
+  await until(async () => expect(await ownersOf('wamid.LEFT')).toEqual([{ organizationId }]), 5_000)
 })

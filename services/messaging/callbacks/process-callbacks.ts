@@ -150,7 +150,8 @@ async function setApart(tx: TransactionSql, waiting: WaitingItem[]) {
   `
 }
 
-async function wakeSleepers(sql: Core['sql']) {
+/** Also clears away the lanes of one part that are empty. */
+export async function wakeSleepers(sql: Core['sql']) {
   const { count } = await sql`
     update callback_lanes l set due_at = now()
     where l.due_at is null and l.held_until < now() and exists (
