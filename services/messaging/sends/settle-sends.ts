@@ -81,10 +81,11 @@ const TemplateBlock = z.object({ name: z.string(), language: z.object({ code: z.
 
 function refusedTemplateOf({ item, outcome }: DoneSend) {
   const code = outcome?.kind === 'failed' ? outcome.failure.providerCode : null
-  if (code === null || item.type !== 'template' || !tellsOfTemplate(code)) return []
+  const { begunAt } = item
+  if (code === null || begunAt === null || item.type !== 'template' || !tellsOfTemplate(code)) return []
   const { organizationId, businessAccountId } = item
   const { name, language } = TemplateBlock.parse(item.body)
-  return [{ organizationId, businessAccountId, name, language: language.code, code }]
+  return [{ organizationId, businessAccountId, name, language: language.code, code, begunAt }]
 }
 
 /** What the platform says of an id that it does not have (any more): a parameter that is not valid, or a file that it cannot take. */

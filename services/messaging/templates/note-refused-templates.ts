@@ -9,6 +9,8 @@ interface RefusedTemplate {
   language: string
   /** The platform's code. */
   code: number
+  /** When the attempt began; what was heard of the template since is newer than its answer. */
+  begunAt: Date
 }
 
 /** The platform's codes that tell of the template itself (its error reference). */
@@ -21,13 +23,13 @@ export const tellsOfTemplate = (code: number): boolean => words.has(code)
 
 /** A refusal may tell of a pause before its callback does: the sends that follow are refused here. */
 export async function noteRefusedTemplates(tx: TransactionSql, refused: RefusedTemplate[]): Promise<void> {
-  for (const { organizationId, businessAccountId, name, language, code } of refused) {
+  for (const { organizationId, businessAccountId, name, language, code, begunAt } of refused) {
     const word = words.get(code)
     if (word === undefined) continue
     await tx`
       update templates set upstream_status = ${word}, status = ${statusOf(word)}, known_at = now(), updated_at = now()
       where organization_id = ${organizationId} and business_account_id = ${businessAccountId} and name = ${name}
-        and language = ${language} and upstream_status <> ${word}
+        and language = ${language} and upstream_status <> ${word} and known_at <= ${begunAt}
     `
   }
 }
