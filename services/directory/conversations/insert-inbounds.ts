@@ -38,11 +38,12 @@ export const toRecorded = (row: InboundRow): z.input<(typeof recordInbound)['ans
  * Records messages with what they do to their conversations: reopened when resolved, unread counted, times only forward.
  * Null for a message that was recorded before, whose conversation is another contact's by now, or whose contact is gone: look again.
  * A time in the future counts as now: it would stay the newest for ever.
+ *
+ * Conversations are locked in the order of their keys, so that no two batches wait for each other. Whoever deletes a contact
+ * locks its conversations too: it is looked at when they are locked, and with a lock, which alone sees what was committed since
+ * the statement began. One that is just being changed is skipped and counts as there: a deletion has yet to wait for this.
  */
 export async function insertInbounds(sql: Sql, inbounds: Inbound[]): Promise<(InboundRow | null)[]> {
-  // Conversations are locked in the order of their keys, so that no two batches wait for each other. Whoever deletes a contact
-  // locks its conversations too: it is looked at when they are locked, and with a lock, which alone sees what was committed since
-  // the statement began. One that is just being changed is skipped and counts as there: a deletion has yet to wait for this.
   const rows = await sql<(InboundRow & { n: number })[]>`
     with asked as (
       select * from json_to_recordset(${JSON.stringify(inbounds.map(toRecord))}::text::json) as u(
