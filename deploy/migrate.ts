@@ -1,6 +1,7 @@
 import { setTimeout as sleep } from 'node:timers/promises'
 import { fileURLToPath } from 'node:url'
 import postgres, { type Sql } from 'postgres'
+import { isLockTimeout } from '@app/shared/database/database.ts'
 import { runCommand, sentenceOf } from './command.ts'
 import { dataServices, readMigrations } from './migration-files.ts'
 import { type Applied, planMigrations, type Step } from './migration-plan.ts'
@@ -82,7 +83,7 @@ async function apply(sql: Sql, step: Step) {
     try {
       return await applyOnce(sql, step)
     } catch (err) {
-      if (isLockWanting(err) && performance.now() < endsAt) {
+      if (isLockTimeout(err) && performance.now() < endsAt) {
         await sleep(againMs)
         continue
       }
@@ -108,9 +109,6 @@ async function applyOnce(sql: Sql, { schema, migration }: Step) {
     `
   })
 }
-
-/** `lock_not_available` */
-const isLockWanting = (err: unknown) => err instanceof Error && 'code' in err && err.code === '55P03'
 
 async function main() {
   const { DATABASE_URL: url } = process.env

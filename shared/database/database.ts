@@ -55,6 +55,10 @@ export function isDatabaseAway(err: unknown): boolean {
   )
 }
 
-/** Whether a statement took longer than it may, or waited longer for a lock: the database is busy, or that statement always will. */
-export const tookTooLong = (err: unknown): boolean =>
-  err instanceof Error && 'code' in err && (err.code === '57014' || err.code === '55P03')
+const hasCode = (err: unknown, code: string) => err instanceof Error && 'code' in err && err.code === code
+
+/** Whether a statement was ended, since it took longer than it may. */
+export const isCancelled = (err: unknown): boolean => hasCode(err, '57014')
+
+/** Whether a statement waited longer for a lock than it may. */
+export const isLockTimeout = (err: unknown): boolean => hasCode(err, '55P03')

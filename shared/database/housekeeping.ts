@@ -141,10 +141,11 @@ async function sweepHandledEvents(sql: Sql) {
  * since just now: Postgres does not ask anew what the rows were chosen by.
  */
 async function sweepFailures(sql: Sql) {
+  const isOver = sql`not dead and updated_at < now() - interval '6 days'`
   const { count } = await sql`
     delete from dead_events where (consumer, event_id) in (
-      select consumer, event_id from dead_events where not dead and updated_at < now() - interval '6 days' limit 5000
-    ) and not dead and updated_at < now() - interval '6 days'
+      select consumer, event_id from dead_events where ${isOver} limit 5000
+    ) and ${isOver}
   `
   return count
 }

@@ -2,7 +2,7 @@ import { setTimeout as sleep } from 'node:timers/promises'
 import type { ConsumerMessages, JsMsg } from 'nats'
 import type { z } from 'zod'
 import type { Event } from '../api/contract.ts'
-import { isDatabaseAway, tookTooLong, type TransactionSql } from '../database/database.ts'
+import { isCancelled, isDatabaseAway, isLockTimeout, type TransactionSql } from '../database/database.ts'
 import type { Delivered, EventHeaders } from './events.ts'
 import { beginBatch, lineOf } from '../metrics/batches.ts'
 import { readConsumerLag } from '../metrics/consumer-lag.ts'
@@ -49,7 +49,7 @@ export function consumeBatches(
   const pump = createPump(async () => {
     while (waiting.count() > 0 && !stopped) {
       const spaced = sleep(spacingMs)
-      await waiting.handleNext(batchRows, (batch) => handleSound(app, consumer, handle, batch, () => stopped))
+      await waiting.handleNext(batchRows, (batch) => handleAll(app, consumer, handle, batch, () => stopped))
       if (waiting.count() < batchRows) await spaced
     }
   })
@@ -132,21 +132,6 @@ async function lost(messages: ConsumerMessages) {
   await Promise.race([messages.closed(), gone])
 }
 
-/** Sets aside what cannot be read, which never will be, and handles the others. */
-async function handleSound(
-  app: DataService,
-  consumer: string,
-  handle: (events: Delivered[]) => Promise<void>,
-  batch: JsMsg[],
-  stopped: () => boolean,
-) {
-  const malformed = batch.filter((message) => headersOf(message) === null)
-  for (const message of malformed)
-    await noteFailure(app, consumer, message, new Fatal(`malformed ${eventHeader} header`))
-  const sound = malformed.length === 0 ? batch : batch.filter((message) => !malformed.includes(message))
-  if (sound.length > 0) await handleAll(app, consumer, handle, sound, stopped)
-}
-
 async function handleAll(
   app: DataService,
   consumer: string,
@@ -155,17 +140,19 @@ async function handleAll(
   stopped: () => boolean,
 ) {
   for (let attempt = 0; !stopped(); attempt++) {
-    const begun = beginBatch(app, consumer, batch.map(read))
+    let begun: ReturnType<typeof beginBatch> | undefined
     try {
+      begun = beginBatch(app, consumer, batch.map(read))
       await handle(begun.events)
       for (const message of batch) message.ack()
       begun.end('handled')
       return
     } catch (err) {
       const isAway = isDatabaseAway(err)
-      const waits = isAway && !(tookTooLong(err) && attempt + 1 >= slowTries)
+      const tookTooLong = isCancelled(err) || isLockTimeout(err)
+      const waits = isAway && !(tookTooLong && attempt + 1 >= slowTries)
       const isSplit = !waits && batch.length > 1
-      begun.end(isSplit ? 'split' : isAway ? 'waited' : 'failed')
+      begun?.end(isSplit ? 'split' : isAway ? 'waited' : 'failed')
       if (waits) {
         if (attempt % 20 === 0) app.log.warn({ err, consumer }, 'events wait for the database')
         await sleep(Math.min(100 * 2 ** attempt, 1_000))
@@ -182,11 +169,12 @@ async function handleAll(
   giveBack(batch)
 }
 
+/** Throws what is fatal for an event whose headers are malformed: it will never be read. */
 function read(message: JsMsg): Delivered {
-  return { subject: message.subject, headers: headersOf(message) ?? noHeaders, payload: message.data }
+  const headers = headersOf(message)
+  if (!headers) throw new Fatal(`malformed ${eventHeader} header`)
+  return { subject: message.subject, headers, payload: message.data }
 }
-
-const noHeaders = {} as EventHeaders
 
 /** Null where they are malformed. */
 function headersOf(message: JsMsg): EventHeaders | null {
@@ -218,10 +206,11 @@ async function noteFailure(app: DataService, consumer: string, message: JsMsg, e
 async function fail({ sql, log }: DataService, consumer: string, message: JsMsg, err: unknown) {
   const eventId = message.headers?.get('Nats-Msg-Id') || `seq:${message.seq}`
   const fatal = err instanceof Fatal
+  const headers = headersOf(message) ?? ({} as EventHeaders)
   const text = err instanceof Error ? err.message : String(err)
   const [row] = await sql<{ failures: number; dead: boolean }[]>`
     insert into dead_events as d (consumer, event_id, subject, headers, payload, failures, dead, last_error)
-    values (${consumer}, ${eventId}, ${message.subject}, ${JSON.stringify(read(message).headers)}::text::jsonb,
+    values (${consumer}, ${eventId}, ${message.subject}, ${JSON.stringify(headers)}::text::jsonb,
       ${message.data}, 1, ${fatal}, ${text})
     on conflict (consumer, event_id) do update set failures = d.failures + 1, last_error = excluded.last_error,
       dead = excluded.dead or d.failures + 1 >= ${maxFailures}, updated_at = now()
@@ -229,7 +218,7 @@ async function fail({ sql, log }: DataService, consumer: string, message: JsMsg,
   `
   const { failures = 1, dead = false } = row ?? {}
   // Also the id of one whose headers say none.
-  const line = { consumer, id: eventId, ...lineOf(read(message)), failures, dead }
+  const line = { consumer, id: eventId, ...lineOf({ subject: message.subject, headers }), failures, dead }
   log[dead ? 'error' : 'warn']({ err, ...line }, 'event')
   if (dead) message.term()
   else message.nak(Math.min(1_000 * 2 ** (failures - 1), 30_000))

@@ -1,5 +1,5 @@
 import type { Answer, Caller, Rpc, WholeAnswer } from '../api/contract.ts'
-import type { Sql, TransactionSql } from '../database/database.ts'
+import { isLockTimeout, type Sql, type TransactionSql } from '../database/database.ts'
 import { envelopeOf } from '../api/envelope.ts'
 import type { KeyRing } from '../service/environment.ts'
 import { Problem } from '../api/problem.ts'
@@ -85,8 +85,6 @@ export function refuseRunning(err: unknown): never {
 }
 
 type Key = NonNullable<Caller['idempotency']>
-
-const isLockTimeout = (err: unknown) => err instanceof Error && 'code' in err && err.code === '55P03'
 
 const bindingOf = (organizationId: string, key: string) => `idempotency:${organizationId}:${key}`
 

@@ -41,7 +41,10 @@ export function beginBatch({ log, probes, tracer }: Service, consumer: string, d
 }
 
 /** What the line of an event says of it. */
-export const lineOf = ({ subject, headers: { organization, event, trace } }: Delivered) => ({
+export const lineOf = ({
+  subject,
+  headers: { organization, event, trace },
+}: Pick<Delivered, 'subject' | 'headers'>) => ({
   subject,
   organization,
   event,

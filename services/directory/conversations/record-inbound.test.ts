@@ -263,19 +263,26 @@ test('organizations that share a number id, people and message ids do not meet, 
   await expect(stranger.inbound(ana)).rejects.toMatchObject({ failure: 'resource_not_found' })
 })
 
+/** A message of somebody who was found. */
+const inboundOf = (
+  { organizationId, phoneNumberId }: Pick<Awaited<ReturnType<typeof newNumber>>, 'organizationId' | 'phoneNumberId'>,
+  conversationId: string,
+  contactId: string,
+) => ({
+  organizationId,
+  phoneNumberId,
+  upstreamId: 'wamid.A',
+  sentAt: new Date(),
+  countsUnread: true,
+  conversationId,
+  contact: { id: contactId, phoneNumber: null, name: null },
+})
+
 test('a message is not recorded in a conversation that went to another contact, or on in another one', async () => {
   const number = await newNumber(directory.app)
   const { contact, conversation } = await number.inbound(ana)
   const other = await number.inbound({ wa_id: '15550777777' })
-  const message = {
-    organizationId: number.organizationId,
-    phoneNumberId: number.phoneNumberId,
-    upstreamId: 'wamid.A',
-    sentAt: new Date(),
-    countsUnread: true,
-    conversationId: conversation.id,
-    contact: { id: other.contact.id, phoneNumber: null, name: null },
-  }
+  const message = inboundOf(number, conversation.id, other.contact.id)
   expect(await insertInbounds(directory.sql, [message])).toEqual([null])
   await directory.sql`update conversations set merged_into = ${other.conversation.id} where id = ${conversation.id}`
   const own = { ...message, contact: { ...message.contact, id: contact.id } }
@@ -287,16 +294,7 @@ test('a message is not recorded for a contact that was deleted since it was foun
   const number = await newNumber(directory.app)
   const { contact, conversation } = await number.inbound(ana)
   await directory.sql.begin((tx) => forgetContacts(tx, number.organizationId, [contact.id]))
-  const found = {
-    organizationId: number.organizationId,
-    phoneNumberId: number.phoneNumberId,
-    upstreamId: 'wamid.A',
-    sentAt: new Date(),
-    countsUnread: true,
-    conversationId: conversation.id,
-    contact: { id: contact.id, phoneNumber: contact.phone_number, name: contact.name },
-  }
-  expect(await insertInbounds(directory.sql, [found])).toEqual([null])
+  expect(await insertInbounds(directory.sql, [inboundOf(number, conversation.id, contact.id)])).toEqual([null])
 })
 
 test('a message that waits for the deletion of its contact is a new contact’s', async () => {

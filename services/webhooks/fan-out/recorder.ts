@@ -1,3 +1,4 @@
+import { isCancelled } from '@app/shared/database/database.ts'
 import type { App } from '../app.ts'
 import type { Payloads } from '../attempts/payloads.ts'
 import { createReach } from './reach.ts'
@@ -58,5 +59,3 @@ const remember = (
     { organizationId: organization_id, eventId: event_id },
     { type, source, body: Buffer.from(payload), trace },
   )
-
-const isCancelled = (err: unknown) => err instanceof Error && 'code' in err && err.code === '57014'
