@@ -75,6 +75,15 @@ test('a call is kept however its target was written, as a path and nothing more'
   ])
 })
 
+test('a field name that is cut in the middle of a character holds up no batch', async () => {
+  const { text: key } = gateway.platform.issueKey()
+  const name = `${'a'.repeat(200 - 'invalid_field_value '.length - 1)}😀`
+  const { status } = await gateway.ask('/v1/echoes/1', { key, body: `{"${name}":1e400}` })
+  expect(status).toBe(400)
+  await logged(1)
+  expect(gateway.platform.apiCalls[0]?.problem).toMatch(/^invalid_field_value a{179}\uFFFD$/)
+})
+
 test('while the platform service is away calls wait, and are kept once it is back', async () => {
   const { text: key } = gateway.platform.issueKey()
   await gateway.ask('/v1/me', { key })

@@ -138,12 +138,13 @@ function entryOf(exchange: Exchange, { status, durationMs, refusal }: Answered):
   }
 }
 
-/** Without what would break its line, should a client have named the field. */
+/** Without what would break its line, should a client have named the field; half a character would have the whole batch refused. */
 const wordsOf = ({ code, param = '' }: Refusal) =>
   `${code} ${param}`
     .replaceAll(/[\p{Cc}\p{Cs}]/gu, '')
     .trim()
     .slice(0, maxProblemLength)
+    .toWellFormed()
 
 const address = /^https?:\/\/[^/?#]*/i
 
