@@ -83,6 +83,8 @@ export const findMedia = rpc({
   summary: 'Find a stored file by its address',
   params: z.object({ opaque: z.string().regex(/^[\w-]{32}$/) }),
   answer: z.object({
+    // Not said by messaging of the version before.
+    organization_id: z.string().optional(),
     file_key: z.string(),
     mime_type: z.string(),
     size: z.int(),

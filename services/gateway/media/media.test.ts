@@ -3,7 +3,7 @@ import { once } from 'node:events'
 import { readdirSync } from 'node:fs'
 import { connect, type Socket } from 'node:net'
 import { join } from 'node:path'
-import type { Readable } from 'node:stream'
+import { Readable } from 'node:stream'
 import type { Input } from '@app/shared/api/contract.ts'
 import { findMedia, openUpload, uploadMedia } from '@app/shared/contracts/media.ts'
 import { newId } from '@app/shared/values/ids.ts'
@@ -16,7 +16,14 @@ import { startTestGateway, type TestGateway } from '../testing/gateway.ts'
 let gateway: TestGateway
 let messaging: Serving
 const uploads: Input<typeof uploadMedia>['body'][] = []
-const files = new Map<string, { mime_type: string; filename: string | null; bytes: Buffer; file_key: string }>()
+interface StoredFile {
+  organization_id?: string
+  mime_type: string
+  filename: string | null
+  bytes: Buffer
+  file_key: string
+}
+const files = new Map<string, StoredFile>()
 const phone = '106540352242922'
 let key: string
 
@@ -318,6 +325,36 @@ describe('a stored file', () => {
     socket.write(`GET /media/${opaque} HTTP/1.1\r\nHost: x\r\n\r\n`)
     await expect.poll(() => opened?.destroyed).toBe(true)
     opening.mockRestore()
+  })
+
+  test('is counted as of its organization while it leaves, and is a 503 beyond what that may hold', async () => {
+    const { inFlight, store } = gateway.app
+    const open = store.open
+    const file_key = newFileKey()
+    const bytes = randomBytes(1024 * 1024)
+    await store.put(file_key, Readable.from([bytes]))
+    const large = { mime_type: 'video/mp4', filename: null, bytes, file_key }
+    files.set(opaque, { ...large, organization_id: 'org_1' })
+    const held: number[] = []
+    const opening = vi.spyOn(store, 'open').mockImplementation((...asked) => {
+      held.push(inFlight.bytes)
+      return open(...asked)
+    })
+    expect((await get()).status).toBe(200)
+    await expect.poll(() => inFlight.bytes).toBe(0)
+    expect((await get({ range: 'bytes=1-10' })).status).toBe(206)
+    await expect.poll(() => inFlight.bytes).toBe(0)
+    expect(held).toEqual([512 * 1024, 10])
+    opening.mockRestore()
+
+    const share = 128 * 1024 * 1024
+    inFlight.hold('files of org_1', share - 1)
+    expect((await get()).status).toBe(503)
+    inFlight.hold('org_1', 1)
+    files.set(opaque, { ...large, organization_id: 'org_2' })
+    expect((await get()).status).toBe(200)
+    inFlight.hold('org_1', -1)
+    inFlight.hold('files of org_1', 1 - share)
   })
 
   test('that is lost is no broken answer', async () => {

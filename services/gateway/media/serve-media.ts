@@ -14,6 +14,8 @@ import { strangers } from '../limits/in-flight.ts'
 import { rangeOf } from './range.ts'
 
 const timeoutMs = 10_000
+/** Of a file that its client does not read so much lies here: what was read ahead, and what waits to be written. */
+const heldBytes = 512 * 1024
 
 type File = z.output<typeof findMedia.answer>
 
@@ -54,14 +56,28 @@ async function serveFile(app: App, request: FastifyRequest, { raw: response }: F
     response.writeHead(status, sized).end()
     return
   }
-  const bytes = await app.store.open(file.file_key, range)
-  if (!bytes) throw new Error(`${file.file_key} is not in the store`)
+  await whileHeld(app, file, length, async () => {
+    const bytes = await app.store.open(file.file_key, range)
+    if (!bytes) throw new Error(`${file.file_key} is not in the store`)
+    try {
+      response.writeHead(status, sized)
+      await pipeline(bytes, response)
+    } finally {
+      // To a client that has gone meanwhile nothing is piped, and nobody else would close them.
+      abandon(bytes)
+    }
+  })
+}
+
+/** Counted as the organization's, but apart from its requests: whoever has the addresses of its files keeps none of those out. */
+async function whileHeld({ inFlight }: App, file: File, length: number, work: () => Promise<void>) {
+  const owner = `files of ${file.organization_id ?? strangers}`
+  const bytes = Math.min(length, heldBytes)
+  inFlight.hold(owner, bytes)
   try {
-    response.writeHead(status, sized)
-    await pipeline(bytes, response)
+    await work()
   } finally {
-    // To a client that has gone meanwhile nothing is piped, and nobody else would close them.
-    abandon(bytes)
+    inFlight.hold(owner, -bytes)
   }
 }
 

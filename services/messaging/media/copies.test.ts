@@ -89,7 +89,8 @@ test('a picture is copied first and told then, with an address that serves it', 
   const opaque = svc?.media_url?.slice(-32) ?? ''
   const found = await findMedia(app, { params: { opaque }, query: {}, body: undefined }, caller)
   if ('whole' in found) throw new Error('never')
-  expect(found).toMatchObject({ mime_type: 'image/jpeg', size: bytes.length })
+  const { organizationId } = caller
+  expect(found).toMatchObject({ organization_id: organizationId, mime_type: 'image/jpeg', size: bytes.length })
   const opened = await app.media.store.open(found.file_key)
   expect(Buffer.concat((await opened?.toArray()) ?? []).equals(bytes)).toBe(true)
   expect(app.files.calls.every(({ authorization }) => authorization === 'Bearer token')).toBe(true)

@@ -6,12 +6,26 @@ import type { App } from '../app.ts'
 /** The address is all that is asked for: whoever has it may read the file. */
 export const findMedia: Handler<App, typeof contract> = async ({ sql }, { params }) => {
   const [row] = await sql<
-    { fileKey: string; mimeType: string; size: string; sha256: string; filename: string | null }[]
+    {
+      organizationId: string
+      fileKey: string
+      mimeType: string
+      size: string
+      sha256: string
+      filename: string | null
+    }[]
   >`
-    select file_key, mime_type, size, sha256, filename from media
+    select organization_id, file_key, mime_type, size, sha256, filename from media
     where opaque = ${params.opaque} and file_key is not null
   `
   if (!row) throw notFound()
-  const { fileKey, mimeType, size, sha256, filename } = row
-  return { file_key: fileKey, mime_type: mimeType, size: Number(size), sha256, filename }
+  const { organizationId, fileKey, mimeType, size, sha256, filename } = row
+  return {
+    organization_id: organizationId,
+    file_key: fileKey,
+    mime_type: mimeType,
+    size: Number(size),
+    sha256,
+    filename,
+  }
 }
