@@ -81,7 +81,7 @@ async function rowOf(core: Core, item: WaitingItem, message: Inbound): Promise<R
 async function askDirectory(core: Core, item: WaitingItem, message: Inbound, id: string) {
   const contact = Contact.safeParse(item.contacts[0]).data
   const waId = message.from ?? contact?.wa_id ?? null
-  const answer = await call(
+  return call(
     core,
     recordInbound,
     {
@@ -100,17 +100,9 @@ async function askDirectory(core: Core, item: WaitingItem, message: Inbound, id:
     },
     systemCaller(item.organizationId, newId('req')),
   )
-  const { conversation, contact: party, window_until: windowUntil } = answer
-  if (party.phone_number !== null) {
-    core.known.remember(item, party.phone_number, {
-      parties: { conversation, contact: party },
-      windowUntilMs: windowUntil ? Date.parse(windowUntil) : 0,
-    })
-  }
-  return answer
 }
 
-async function insertAll({ sql }: Core, rows: Row[]): Promise<void[]> {
+async function insertAll({ sql, known }: Core, rows: Row[]): Promise<void[]> {
   const inserts = rows.map(({ item, message, id, contents, media, answer }) => ({
     organization_id: item.organizationId,
     phone_number_id: item.phoneNumberId,
@@ -127,7 +119,7 @@ async function insertAll({ sql }: Core, rows: Row[]): Promise<void[]> {
     media_id: media?.id ?? null,
     created_at: timeOf(id).toISOString(),
   }))
-  await sql.begin(async (tx) => {
+  const made = await sql.begin(async (tx) => {
     const fresh = await tx<{ id: string }[]>`
       insert into messages (organization_id, phone_number_id, id, conversation_id, contact_id, direction, type, content,
         unsupported, body, parties, context_id, status, rank, upstream_id, media_id, request_id, created_at)
@@ -148,8 +140,17 @@ async function insertAll({ sql }: Core, rows: Row[]): Promise<void[]> {
     )
     // Told with the address of its file, as soon as that is there.
     await beginCopies(tx, recorded.flatMap(copyOf))
+    return recorded
   })
+  for (const row of made) remember(known, row)
   return rows.map(() => undefined)
+}
+
+/** Not of a message that comes again: directory answers what it was then, and its contact may be gone since, or merged. */
+function remember(known: Core['known'], { item, answer: { conversation, contact, window_until: windowUntil } }: Row) {
+  if (contact.phone_number === null) return
+  const windowUntilMs = windowUntil ? Date.parse(windowUntil) : 0
+  known.remember(item, contact.phone_number, { parties: { conversation, contact }, windowUntilMs })
 }
 
 /** Its own: a type may be called like what every object has. */

@@ -58,6 +58,21 @@ test('what was lost on the way is made of the callbacks that are kept', async ()
   await until(async () => expect(await app.sql`select 1 from messages where upstream_id = 'wamid.D2'`).toHaveLength(1))
 })
 
+test('a message that comes again does not bring back the conversation in which it was recorded: its contact may be gone since', async () => {
+  const to = '+15550123456'
+  await platform.messages(inboundValue('wamid.D4', 'to a contact that is deleted then'))
+  await until(() => expect(app.known.find(app.number, to, 'open')).toBeDefined())
+  await settled()
+  const parties = {
+    conversation: { id: newId('cnv'), status: 'open' as const, assigned_to: null },
+    contact: { id: newId('ctc'), phone_number: to, name: null },
+  }
+  app.known.remember(app.number, to, { parties, windowUntilMs: 0 })
+  await redrive(hourAgo())
+  await settled()
+  expect(app.known.find(app.number, to, 'any')?.parties).toEqual(parties)
+})
+
 test('what befell a number is told as of when its callback came, also when it is worked through again', async () => {
   await platform.numberChange('messages', { errors: [{ code: 190 }] })
   await settled()
