@@ -35,6 +35,7 @@ import { uploadMedia } from './media/upload-media.ts'
 import { redriveCallbacks } from './callbacks/redrive-callbacks.ts'
 import { sweepCallbackItems } from './callbacks/sweep-items.ts'
 import { oldMessagesSweep } from './messages/delete-old-messages.ts'
+import { sweepDeletedMessages } from './messages/deleted-messages.ts'
 import { createMeters, readStanding } from './metrics.ts'
 import { getMessage } from './messages/get-message.ts'
 import { listMessages } from './messages/list-messages.ts'
@@ -92,7 +93,7 @@ const app: App = {
 }
 const housekeeping = await startHousekeeping(app, {
   partitions: [{ table: 'callbacks', by: 'time', keepDays: 7 }],
-  sweeps: [sweepMedia, sweepMediaUploads, sweepCallbackItems, oldMessagesSweep()],
+  sweeps: [sweepMedia, sweepMediaUploads, sweepCallbackItems, sweepDeletedMessages, oldMessagesSweep()],
 })
 
 const accounts = consume(app, consumers.messagingAccounts.name, accountChanged, (tx, account) =>

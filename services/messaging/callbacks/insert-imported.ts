@@ -4,6 +4,7 @@ import { record, type Recorded } from '@app/shared/events/events.ts'
 import { newId, timeOf } from '@app/shared/values/ids.ts'
 import type { z } from 'zod'
 import { beginCopies, type Copy, type PlatformFile, platformFileOf } from '../media/begin-copies.ts'
+import { wasDeleted } from '../messages/deleted-messages.ts'
 import type { Contents } from './contents.ts'
 
 /** A message that neither a customer has just sent nor we: from the phone app, from before, or about a person. */
@@ -74,6 +75,7 @@ export async function insertImported(tx: TransactionSql, messages: ImportedMessa
       conversation_id text, contact_id text, direction text, type text, recipient text, content text, unsupported text,
       body jsonb, parties jsonb, context_id text, source text, status text, rank smallint, upstream_id text,
       media_id text, created_at timestamptz)
+    where not ${wasDeleted(tx)}
     order by organization_id, upstream_id
     on conflict (organization_id, upstream_id) where upstream_id is not null do nothing
     returning id

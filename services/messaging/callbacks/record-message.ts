@@ -8,6 +8,7 @@ import { newId, newIdAt, timeOf } from '@app/shared/values/ids.ts'
 import { z } from 'zod'
 import type { Core } from '../app.ts'
 import { beginCopies, type PlatformFile, platformFileOf } from '../media/begin-copies.ts'
+import { wasDeleted } from '../messages/deleted-messages.ts'
 import { platformId } from '../upstream/platform-id.ts'
 import { type Contents, contentsOf } from './contents.ts'
 import { epoch } from './epoch.ts'
@@ -128,6 +129,7 @@ async function insertAll({ sql, known }: Core, rows: Row[]): Promise<void[]> {
       from json_to_recordset(${JSON.stringify(inserts)}::text::json) as m(organization_id text, phone_number_id text, id text,
         conversation_id text, contact_id text, type text, content text, unsupported text, body jsonb, parties jsonb,
         context_id text, upstream_id text, media_id text, created_at timestamptz)
+      where not ${wasDeleted(tx)}
       order by organization_id, upstream_id
       on conflict (organization_id, upstream_id) where upstream_id is not null do nothing
       returning id

@@ -3,6 +3,7 @@ import { afterAll, beforeAll, beforeEach, expect, test, vi } from 'vitest'
 import { phoneNumberId, type TestMessaging, testMessaging } from '../testing/app.ts'
 import { inboundValue, platformOf } from '../testing/callbacks.ts'
 import { oldMessagesSweep } from './delete-old-messages.ts'
+import { sweepDeletedMessages } from './deleted-messages.ts'
 
 let app: TestMessaging
 let organizationId: string
@@ -116,6 +117,29 @@ test('what goes unread is taken off the count of its conversation, and what neve
   expect(await left()).toEqual([])
   const read = (await app.events()).filter(({ subject }) => subject === 'event.messaging.messages-read')
   expect(read.map(({ payload }) => payload)).toEqual([{ conversation_id: row?.conversationId, read: 2 }])
+})
+
+test('what went is not made anew of a callback that comes again: nothing is told, or taken off a count, a second time', async () => {
+  await app.setSender({ retention_days: 1 })
+  await app.sql`delete from outbox`
+  const platform = platformOf(app)
+  const timestamp = String(Math.floor(daysAgo(2).getTime() / 1000))
+  const come = () => platform.messages(inboundValue('wamid.AGAIN', 'hi', { timestamp }))
+  const settled = () =>
+    vi.waitFor(async () => expect(await app.sql`select 1 from callback_items`).toHaveLength(0), 10_000)
+  await come()
+  await settled()
+  expect(await left()).toHaveLength(1)
+  await sweep()
+  await come()
+  await settled()
+  expect(await left()).toEqual([])
+  await sweep()
+  const told = (await app.events()).map(({ subject }) => subject)
+  expect(told).toEqual(['event.messaging.message-received', 'event.messaging.messages-read'])
+  await app.sql`update deleted_messages set deleted_at = now() - interval '10 days'`
+  expect(await sweepDeletedMessages(app.sql)).toBeGreaterThan(0)
+  expect(await app.sql`select 1 from deleted_messages`).toHaveLength(0)
 })
 
 test('another organization, and one that keeps longer, lose nothing; a detached number follows its organization', async () => {

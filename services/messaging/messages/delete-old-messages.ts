@@ -6,6 +6,7 @@ import { record, recorded } from '@app/shared/events/events.ts'
 import { firstIdAt } from '@app/shared/values/ids.ts'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { deleteMediaOf } from '../media/delete-media.ts'
+import { notingDeleted } from './deleted-messages.ts'
 import { type Counted, hasCounted } from './unread-messages.ts'
 
 const batchRows = 1_000
@@ -67,18 +68,23 @@ async function deleteBatch(sql: Sql, { organizationId, phoneNumberId, retentionD
     // Once an hour, over tables of any size: a plan that was made while they were empty is not good enough.
     await tx`set local plan_cache_mode = force_custom_plan`
     const gone = await tx<Gone[]>`
-      delete from messages
-      where organization_id = ${organizationId} and phone_number_id = ${phoneNumberId} and id = any(array(
-        select id from messages m
-        where organization_id = ${organizationId} and phone_number_id = ${phoneNumberId} and id < ${end}
-          -- 0: its send is open. It may be so for a moment longer, when a callback was faster than what came of the call.
-          and rank > 0 and (
-            select true from sends
-            where lane in (m.conversation_id, m.conversation_id || ':' || m.id) and message_id = m.id limit 1
-          ) is null
-        order by id limit ${batchRows} for update skip locked
-      ))
-      returning id, media_id, conversation_id, direction, status, type, unsupported, source
+      with gone as (
+        delete from messages
+        where organization_id = ${organizationId} and phone_number_id = ${phoneNumberId} and id = any(array(
+          select id from messages m
+          where organization_id = ${organizationId} and phone_number_id = ${phoneNumberId} and id < ${end}
+            -- 0: its send is open. It may be so for a moment longer, when a callback was faster than what came of the call.
+            and rank > 0 and (
+              select true from sends
+              where lane in (m.conversation_id, m.conversation_id || ':' || m.id) and message_id = m.id limit 1
+            ) is null
+          order by id limit ${batchRows} for update skip locked
+        ))
+        returning *
+      ), noted as (
+        ${notingDeleted(tx)}
+      )
+      select id, media_id, conversation_id, direction, status, type, unsupported, source from gone
     `
     const ids = gone.map(({ id }) => id)
     await tx`
