@@ -316,6 +316,8 @@ export const AccountState = z.object({
     .nullable(),
   /** Whether the number is still this organization's to receive for. */
   attached: z.boolean(),
+  /** When the organization connected it last: of two that say it is theirs, the later one is right. */
+  attached_at: time.nullable().optional(),
   /** The upstream bearer token, sealed for the account id (see seal.ts). */
   sealed_token: z.string(),
   settings,

@@ -1,7 +1,7 @@
 import { randomBytes } from 'node:crypto'
 import { newId } from '@app/shared/values/ids.ts'
 import { seal, unseal } from '@app/shared/secrets/seal.ts'
-import { newAccountState } from '@app/test/account-state.ts'
+import { type Account, newAccountState } from '@app/test/account-state.ts'
 import { createTestDatabase, type TestDatabase } from '@app/test/database.ts'
 import { afterAll, beforeAll, expect, test } from 'vitest'
 import { storeSender } from './put-sender.ts'
@@ -36,6 +36,27 @@ test('a number has the pace that the platform takes from it, and keeps it when t
   expect(await paceOf({})).toBe(20)
   expect(await paceOf({ messages_per_second: 1_000 })).toBe(1_000)
   expect(await paceOf({ messages_per_second: null })).toBe(80)
+})
+
+test('what is told late of an organization that had the number takes it from nobody who connected it since', async () => {
+  const { sql } = database
+  const store = (state: Account) => sql.begin((tx) => storeSender(tx, keys, state))
+  const before = newAccountState({ attached_at: '2026-01-01T00:00:00.000Z' })
+  const { phone_number_id } = before
+  const now = newAccountState({ phone_number_id, attached_at: '2026-01-02T00:00:00.000Z' })
+  const owners = () => sql`
+    select organization_id from senders
+    where phone_number_id = ${phone_number_id} and attached and refusal is null
+      and organization_id = (select open_for from pace where grp = ${phone_number_id})
+  `
+  await store(before)
+  await store(now)
+  await store({ ...before, version: 2, name: 'Renamed' })
+  expect(await owners()).toEqual([{ organizationId: now.organization_id }])
+  await store({ ...before, version: 3, attached: false, refusal: 'account_not_connected' })
+  expect(await owners()).toEqual([{ organizationId: now.organization_id }])
+  await store({ ...before, version: 4, attached_at: '2026-01-03T00:00:00.000Z' })
+  expect(await owners()).toEqual([{ organizationId: before.organization_id }])
 })
 
 test('what is told of an organization that had the number before leaves the sends of the one that has it in their waits', async () => {

@@ -10,6 +10,8 @@ import type { z } from 'zod'
 import type { App } from '../app.ts'
 import { leaveToOwner } from '../callbacks/leave-to-owner.ts'
 
+type State = z.output<typeof AccountState>
+
 /** Messages a second that the platform takes from a number unless it says otherwise (its throughput documentation). */
 const usualPerSecond = 80
 
@@ -28,7 +30,7 @@ const lookEveryMs = 20
 /** Waits for the calls that began before the refusal was committed. */
 async function waitForBegun(
   { sql, log }: App,
-  { organization_id: organizationId, phone_number_id: phoneNumberId }: z.output<typeof AccountState>,
+  { organization_id: organizationId, phone_number_id: phoneNumberId }: State,
 ) {
   const until = performance.now() + maxWaitMs
   while (performance.now() < until) {
@@ -55,21 +57,30 @@ export const sealedTokens = sealedColumn('sealed_token', {
   boundTo: ([accountId = '']) => bindingOf(accountId),
 })
 
+/** Whether another organization has connected the number since: this one's detachment is still on its way here. */
+async function isLost(tx: TransactionSql, state: State): Promise<boolean> {
+  const later = await tx`
+    select from senders
+    where phone_number_id = ${state.phone_number_id} and organization_id <> ${state.organization_id} and attached
+      and attached_at > ${state.attached_at ?? null}::text::timestamptz
+  `
+  return state.attached && later.length > 0
+}
+
+const lost = (state: State): State => ({ ...state, attached: false, refusal: state.refusal ?? 'account_not_connected' })
+
 /** Takes over an account's state; an older version than the stored one changes nothing. */
-export async function storeSender(
-  tx: TransactionSql,
-  sealKeys: KeyRing,
-  account: z.output<typeof AccountState>,
-): Promise<void> {
-  const { organization_id: organizationId, phone_number_id: phoneNumberId } = account
+export async function storeSender(tx: TransactionSql, sealKeys: KeyRing, told: State): Promise<void> {
+  const { organization_id: organizationId, phone_number_id: phoneNumberId } = told
   // The rpc and the event of one change come at once, and a number may move between organizations meanwhile.
   await tx`select pg_advisory_xact_lock(hashtextextended(${`sender ${phoneNumberId}`}, 0))`
   const [newer] = await tx`
     select version from senders
-    where organization_id = ${organizationId} and phone_number_id = ${phoneNumberId} and account_id = ${account.account_id}
-      and version >= ${account.version}
+    where organization_id = ${organizationId} and phone_number_id = ${phoneNumberId} and account_id = ${told.account_id}
+      and version >= ${told.version}
   `
   if (newer) return
+  const account = (await isLost(tx, told)) ? lost(told) : told
   if (account.attached) {
     // The number moved here: wherever it was, it is not any more, and nothing that waits there may use its token.
     await tx`
@@ -87,16 +98,16 @@ export async function storeSender(
   const sealedToken = renewed(sealKeys, account.sealed_token, bindingOf(account.account_id))
   await tx`
     insert into senders as s (organization_id, phone_number_id, account_id, business_account_id, version, phone_number, name,
-      team_id, customer_id, refusal, attached, sealed_token, settings, retention_days, owned_since)
+      team_id, customer_id, refusal, attached, attached_at, sealed_token, settings, retention_days, owned_since)
     values (${organizationId}, ${phoneNumberId}, ${account.account_id}, ${account.business_account_id}, ${account.version},
       ${account.phone_number}, ${account.name}, ${account.team_id}, ${account.customer?.id ?? null}, ${account.refusal},
-      ${account.attached}, ${sealedToken}, ${JSON.stringify(account.settings)}::text::jsonb, ${account.retention_days ?? null},
+      ${account.attached}, ${account.attached_at ?? null}, ${sealedToken}, ${JSON.stringify(account.settings)}::text::jsonb, ${account.retention_days ?? null},
       case when ${hasComeFrom(tx`'epoch'`)} then now() else 'epoch' end)
     on conflict (organization_id, phone_number_id) do update set
       account_id = excluded.account_id, business_account_id = excluded.business_account_id, version = excluded.version,
       phone_number = excluded.phone_number, name = excluded.name, team_id = excluded.team_id,
       customer_id = excluded.customer_id, refusal = excluded.refusal, attached = excluded.attached,
-      sealed_token = excluded.sealed_token, settings = excluded.settings,
+      attached_at = excluded.attached_at, sealed_token = excluded.sealed_token, settings = excluded.settings,
       retention_days = excluded.retention_days, updated_at = now(),
       owned_since = case when not s.attached and excluded.attached and ${hasComeFrom(tx`s.owned_since`)} then now()
         else s.owned_since end
@@ -116,7 +127,7 @@ export async function storeSender(
  * Opens the number's pace to its organization, or closes it. Who begins sends holds it until it commits: after this none
  * begins that has not seen the refusal.
  */
-async function putPace(tx: TransactionSql, account: z.output<typeof AccountState>) {
+async function putPace(tx: TransactionSql, account: State) {
   const { phone_number_id: phoneNumberId, messages_per_second: perSecond } = account
   const intervalMs = 1_000 / (perSecond ?? usualPerSecond)
   // A platform service of the release before does not tell.

@@ -27,6 +27,7 @@ interface Row {
   status: AccountStatus
   messagesPerSecond: number | null
   attached: boolean
+  attachedAt: Date | null
   sealedToken: string
   subscription: OrganizationRow['subscription']
   features: OrganizationRow['features']
@@ -59,7 +60,7 @@ export function statesOfCustomer(
 async function readStates(tx: TransactionSql, organizationId: string, which: Fragment) {
   const rows = await tx<Row[]>`
     select a.id, a.organization_id, a.phone_number_id, a.business_account_id, a.version, a.phone_number, a.name,
-      a.team_id, a.status, a.messages_per_second, a.attached, a.sealed_token, c.id as customer_id, c.name as customer_name,
+      a.team_id, a.status, a.messages_per_second, a.attached, a.attached_at, a.sealed_token, c.id as customer_id, c.name as customer_name,
       c.status as customer_status, o.subscription, o.features, o.settings, o.retention_days
     from accounts a join organizations o on o.id = a.organization_id
     left join customers c on c.organization_id = a.organization_id and c.id = a.customer_id
@@ -82,6 +83,7 @@ const toState = (row: Row): AccountState => ({
   customer: row.customerId === null ? null : { id: row.customerId, name: row.customerName ?? '' },
   refusal: refusalOf(row),
   attached: row.attached,
+  attached_at: row.attachedAt?.toISOString() ?? null,
   sealed_token: row.sealedToken,
   settings: settingsOf(row.settings),
   retention_days: row.retentionDays,

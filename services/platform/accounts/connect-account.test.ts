@@ -195,6 +195,8 @@ test('a detached number of the same organization is attached again', async () =>
   await it.app.sql`update accounts set attached = false where phone_number_id = ${body.phone_number_id}`
   await ask(it.app, connectAccount, body)
   expect(await accountsOf(body.phone_number_id)).toMatchObject([{ attached: true, version: '2' }])
+  const [first = NaN, second = NaN] = peers.told.messaging.map((state) => Date.parse(state.attached_at ?? ''))
+  expect(second).toBeGreaterThan(first)
 })
 
 test('a number is one organization at a time: elsewhere it is taken until it is detached', async () => {

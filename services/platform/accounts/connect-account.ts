@@ -59,15 +59,15 @@ async function attach(app: App, tx: TransactionSql, body: Wanted, number: Upstre
   const [account] = await tx<[AccountRow]>`
     insert into accounts as a (organization_id, id, phone_number_id, business_account_id, phone_number, name, team_id,
       customer_id, status, upstream_status, messages_per_second, sealed_token,
-      returned_at)
+      returned_at, attached_at)
     values (${organizationId}, ${id}, ${phoneNumberId}, ${body.business_account_id}, ${number.phoneNumber},
       ${number.name}, ${teamId}, ${customerId}, ${status}, ${number.status}, ${number.messagesPerSecond},
-      ${seal(app.sealKeys, body.access_token, `account:${id}`)}, now())
+      ${seal(app.sealKeys, body.access_token, `account:${id}`)}, now(), now())
     on conflict (organization_id, id) do update set
       business_account_id = excluded.business_account_id, phone_number = excluded.phone_number, name = excluded.name,
       team_id = excluded.team_id, customer_id = excluded.customer_id, status = excluded.status, upstream_status = excluded.upstream_status,
       messages_per_second = excluded.messages_per_second, sealed_token = excluded.sealed_token, attached = true, removed = false,
-      reported_until = null, returned_at = excluded.returned_at,
+      reported_until = null, returned_at = excluded.returned_at, attached_at = excluded.attached_at,
       -- Who asks just now asks with the token of before: the answer is nobody's.
       poll_held_until = '-infinity', poll_at = now() + interval '1 minute',
       version = a.version + 1, updated_at = now()

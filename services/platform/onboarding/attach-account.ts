@@ -108,10 +108,10 @@ async function put(tx: TransactionSql, { onboarding, link, accountId, number, se
   const told = statusOf(number?.status ?? null)
   await tx`
     insert into accounts as a (organization_id, id, phone_number_id, business_account_id, phone_number, name, team_id,
-      customer_id, status, upstream_status, messages_per_second, sealed_token, poll_at, returned_at)
+      customer_id, status, upstream_status, messages_per_second, sealed_token, poll_at, returned_at, attached_at)
     values (${organizationId}, ${accountId}, ${number?.phoneNumberId ?? null}, ${businessAccountId},
       ${number?.phoneNumber ?? null}, ${number?.name ?? null}, ${link.teamId}, ${link.customerId}, ${told ?? 'onboarding'},
-      ${number?.status ?? null}, ${number?.messagesPerSecond ?? null}, ${sealedToken}, now() + ${firstPollMs} * interval '1 ms', now())
+      ${number?.status ?? null}, ${number?.messagesPerSecond ?? null}, ${sealedToken}, now() + ${firstPollMs} * interval '1 ms', now(), now())
     on conflict (organization_id, id) do update set
       phone_number_id = excluded.phone_number_id, business_account_id = excluded.business_account_id,
       phone_number = excluded.phone_number, name = excluded.name, team_id = excluded.team_id,
@@ -121,6 +121,6 @@ async function put(tx: TransactionSql, { onboarding, link, accountId, number, se
       messages_per_second = excluded.messages_per_second, sealed_token = excluded.sealed_token, attached = true, removed = false,
       -- Who asks just now, for the number that it waited for or with the token of before, lets it go.
       poll_at = excluded.poll_at, poll_held_until = '-infinity',
-      reported_until = null, returned_at = excluded.returned_at, version = a.version + 1, updated_at = now()
+      reported_until = null, returned_at = excluded.returned_at, attached_at = excluded.attached_at, version = a.version + 1, updated_at = now()
   `
 }

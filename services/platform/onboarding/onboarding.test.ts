@@ -65,7 +65,12 @@ test('the dialog done: the number is the customer’s, the link is used, the cus
     'customer.setup_link.consumed',
   ])
   expect(peers.told.messaging).toMatchObject([
-    { phone_number_id: phoneNumberId, customer: { id: customerId }, refusal: 'chat_number_not_verified' },
+    {
+      phone_number_id: phoneNumberId,
+      customer: { id: customerId },
+      refusal: 'chat_number_not_verified',
+      attached_at: expect.any(String),
+    },
   ])
   expect(await setupOf(token)).toMatchObject({
     state: 'consumed',
