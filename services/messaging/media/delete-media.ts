@@ -1,5 +1,7 @@
 import type { Sql, TransactionSql } from '@app/shared/database/database.ts'
+import { record, type Recorded } from '@app/shared/events/events.ts'
 import { giveUpFiles } from './unclaimed-files.ts'
+import { withMedia } from './with-media.ts'
 
 /**
  * Deletes the files of messages that were deleted before in the same transaction: those that no other message names. What
@@ -13,7 +15,7 @@ export async function deleteMediaOf(
     mediaId === null ? [] : [{ organization_id: organizationId, id: mediaId }],
   )
   if (named.length === 0) return
-  const deleted = await tx<{ fileKey: string | null }[]>`
+  const deleted = await tx<{ fileKey: string | null; event: Recorded | null }[]>`
     with d as (
       select distinct * from json_to_recordset(${JSON.stringify(named)}::text::json) as d(organization_id text, id text)
     ), gone as (
@@ -24,9 +26,15 @@ export async function deleteMediaOf(
       returning m.organization_id, m.id, m.file_key
     ), uncopied as (
       delete from media_copies c using gone where c.organization_id = gone.organization_id and c.media_id = gone.id
+      returning gone.id, c.event
     )
-    select file_key from gone
+    select file_key, event from gone left join uncopied using (id)
   `
+  // The message was to be told with its file, and was not yet.
+  await record(
+    tx,
+    deleted.flatMap(({ event }) => (event ? [withMedia(event, null, 'failed')] : [])),
+  )
   await giveUpFiles(
     tx,
     deleted.flatMap(({ fileKey }) => fileKey ?? []),

@@ -102,6 +102,20 @@ test('the file of a customer goes with its message', async () => {
   expect(await app.sql`select 1 from unclaimed_files`).toHaveLength(1)
 })
 
+test('a message that goes before it was told is told all the same, without its file', async () => {
+  await app.setSender({ retention_days: 1 })
+  await app.sql`delete from outbox`
+  const timestamp = String(Math.floor(daysAgo(2).getTime() / 1000))
+  const image = { id: '90002', mime_type: 'image/jpeg' }
+  await platformOf(app).messages(inboundValue('wamid.UNTOLD', '', { type: 'image', image, timestamp }))
+  await vi.waitFor(async () => expect(await app.sql`select 1 from media_copies`).toHaveLength(1), 10_000)
+  await sweep()
+  expect(await app.sql`select 1 from media_copies`).toHaveLength(0)
+  const [told, ...more] = (await app.events()).filter(({ id }) => id === 'wamid.UNTOLD')
+  expect(more).toEqual([])
+  expect(told?.payload).toMatchObject({ svc: { media_url: null, media_status: 'failed' } })
+})
+
 test('what goes unread is taken off the count of its conversation, and what never counted is not', async () => {
   await app.setSender({ retention_days: 1 })
   await app.sql`delete from outbox`
