@@ -202,24 +202,36 @@ describe('paths', () => {
   })
 })
 
-test('slow clients of one organization, or strangers, take no more than half of what a gateway holds', async () => {
-  const { hold } = gateway.app.inFlight
+test('slow clients of an organization, or strangers, hold no more than they leave to others, who find room beside two of them', async () => {
+  const { hold, during } = gateway.app.inFlight
   const { organizationId, text: slow } = gateway.platform.issueKey()
   const half = 128 * 1024 * 1024
   const halved = () => [key, slow].map(async (one) => (await gateway.ask('/v1/bytes', { key: one, body: 'x' })).status)
-  const forged = () => gateway.ask('/upstream/callbacks', { body: 'x', headers: { 'x-hub-signature-256': 'sha256=' } })
+  const forged = () =>
+    gateway.ask('/upstream/callbacks', {
+      body: 'x',
+      headers: { 'x-hub-signature-256': 'sha256=', 'x-forwarded-for': '198.51.100.7' },
+    })
   hold(organizationId, half)
   expect(() => hold(organizationId, 1)).toThrow('Too many')
+  hold('another one', half / 2)
+  expect(() => hold('another one', 1)).toThrow('Too many')
   expect(await Promise.all(halved())).toEqual([200, 503])
   expect((await forged()).status).toBe(401)
   hold(organizationId, -half)
-  hold('strangers', half)
+  hold('another one', -half / 2)
+  hold('strangers of 198.51.100.7', half)
   expect(await Promise.all(halved())).toEqual([200, 200])
   expect((await forged()).status).toBe(503)
-  hold('strangers', -half)
+  hold('strangers of 198.51.100.7', -half)
+  hold('strangers of 203.0.113.9', half)
+  expect((await forged()).status).toBe(401)
+  hold('strangers of 203.0.113.9', -half)
   const { promise, resolve } = Promise.withResolvers<void>()
-  const running = Array.from({ length: 2_048 }, () => gateway.app.inFlight.during(organizationId, () => promise))
+  const run = (owner: string, count: number) => Array.from({ length: count }, () => during(owner, () => promise))
+  const running = [...run(organizationId, 2_048), ...run('another one', 1_024)]
   expect(await Promise.all(halved())).toEqual([200, 503])
+  await expect(during('another one', () => promise)).rejects.toThrow('Too many')
   resolve()
   await Promise.all(running)
   expect(await Promise.all(halved())).toEqual([200, 200])

@@ -10,7 +10,7 @@ import { leave } from './exchange/leave.ts'
 import { readBody } from './exchange/read-body.ts'
 import { takeOverWatched } from './exchange/watched.ts'
 import { traceparentOf } from './exchange/trace.ts'
-import { strangers } from './limits/in-flight.ts'
+import { strangersOf } from './limits/in-flight.ts'
 
 /** The platform's callbacks have at most 3 MB; the bus takes 8 MiB. */
 const limitBytes = 4 * 1024 * 1024
@@ -59,7 +59,8 @@ async function accept(app: App, { raw, headers }: FastifyRequest, appSecret: str
   const signature = headers['x-hub-signature-256']
   // Without one nothing is read, and nothing held.
   if (typeof signature !== 'string') return 401
-  const body = await readBody(raw, limitBytes, app.inFlight, strangers)
+  const owner = strangersOf(app, raw)
+  const body = await readBody(raw, limitBytes, app.inFlight, owner)
   try {
     if (!isSigned(body, signature, appSecret)) return 401
     const header = {
@@ -71,10 +72,10 @@ async function accept(app: App, { raw, headers }: FastifyRequest, appSecret: str
       params: {},
       query: {},
     }
-    const { failure } = await app.inFlight.during(strangers, () => ask(app, acceptCallback, header, body))
+    const { failure } = await app.inFlight.during(owner, () => ask(app, acceptCallback, header, body))
     return failure === null ? 200 : 503
   } finally {
-    app.inFlight.hold(strangers, -body.length)
+    app.inFlight.hold(owner, -body.length)
   }
 }
 

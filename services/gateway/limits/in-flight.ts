@@ -1,16 +1,17 @@
+import type { IncomingMessage } from 'node:http'
 import { Problem } from '@app/shared/api/problem.ts'
+import { clientIp, networkOf } from '../access/client-ip.ts'
+import type { App } from '../app.ts'
 
 /** Requests in work at a time, as many as a service takes. */
 const maxCount = 4_096
 /** Bytes of bodies held at a time, arriving ones included. */
 const maxBytes = 256 * 1024 * 1024
-/** What one owner may have of each: clients that are slow, or many, leave room for the others. */
-const share = 1 / 2
 
-/** Who has no key: the platform's callbacks, visitors, and whoever has the address of a file. */
-export const strangers = 'strangers'
-
-/** What this process holds of its clients at the moment; an owner is an organization, or `strangers`. */
+/**
+ * What this process holds of its clients at the moment. An owner, an organization or a network of strangers, has no more of
+ * either than is left for the others: whoever has none finds room, also while some are slow, or many.
+ */
 export interface InFlight {
   count: number
   bytes: number
@@ -26,8 +27,8 @@ export function createInFlight(): InFlight {
   /** Throws unless there is room for what is added. */
   function add(owner: string, count: number, bytes: number) {
     const own = owned.get(owner) ?? { count: 0, bytes: 0 }
-    if (count > 0 && (inFlight.count >= maxCount || own.count >= maxCount * share)) throw overloaded()
-    if (bytes > 0 && (inFlight.bytes + bytes > maxBytes || own.bytes + bytes > maxBytes * share)) throw overloaded()
+    if (count > 0 && own.count + count > maxCount - inFlight.count) throw overloaded()
+    if (bytes > 0 && own.bytes + bytes > maxBytes - inFlight.bytes) throw overloaded()
     inFlight.count += count
     inFlight.bytes += bytes
     own.count += count
@@ -51,5 +52,9 @@ export function createInFlight(): InFlight {
   }
   return inFlight
 }
+
+/** Who has no key, by network: the platform's callbacks, visitors, and whoever has the address of a file. */
+export const strangersOf = ({ trustedProxies }: Pick<App, 'trustedProxies'>, raw: IncomingMessage): string =>
+  `strangers of ${networkOf(clientIp(raw, trustedProxies))}`
 
 const overloaded = () => new Problem('service_unavailable', { message: 'Too many requests are in work: try again.' })

@@ -10,7 +10,7 @@ import type { z } from 'zod'
 import type { App } from '../app.ts'
 import { takeOverWatched } from '../exchange/watched.ts'
 import { traceparentOf } from '../exchange/trace.ts'
-import { strangers } from '../limits/in-flight.ts'
+import { strangersOf } from '../limits/in-flight.ts'
 import { rangeOf } from './range.ts'
 
 const timeoutMs = 10_000
@@ -32,7 +32,7 @@ export function routeMedia(http: FastifyInstance, app: App): void {
 }
 
 async function serveFile(app: App, request: FastifyRequest, { raw: response }: FastifyReply) {
-  const file = await app.inFlight.during(strangers, () => find(app, request))
+  const file = await app.inFlight.during(strangersOf(app, request.raw), () => find(app, request))
   const headers = headersOf(app, file)
   const etag = `"${file.sha256}"`
   const { range: asked, 'if-range': ifRange, 'if-none-match': known } = request.headers
@@ -71,7 +71,7 @@ async function serveFile(app: App, request: FastifyRequest, { raw: response }: F
 
 /** Counted as the organization's, but apart from its requests: whoever has the addresses of its files keeps none of those out. */
 async function whileHeld({ inFlight }: App, file: File, length: number, work: () => Promise<void>) {
-  const owner = `files of ${file.organization_id ?? strangers}`
+  const owner = `files of ${file.organization_id ?? 'strangers'}`
   const bytes = Math.min(length, heldBytes)
   inFlight.hold(owner, bytes)
   try {

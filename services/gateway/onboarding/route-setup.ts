@@ -12,7 +12,7 @@ import { outsideDeadlineMs } from '../exchange/exchange.ts'
 import { readBody } from '../exchange/read-body.ts'
 import { takeOverWatched } from '../exchange/watched.ts'
 import { traceparentOf } from '../exchange/trace.ts'
-import { strangers } from '../limits/in-flight.ts'
+import { strangersOf } from '../limits/in-flight.ts'
 import { admitVisitor } from './admit-visitor.ts'
 import { headersOf } from './page-headers.ts'
 import { pageFile } from './render-page.ts'
@@ -75,7 +75,7 @@ async function findPage(app: App, request: FastifyRequest, signup: Signup): Prom
   await admitVisitor(app, request)
   const token = tokenIn(request.headers.cookie)
   if (token === null) return noCookie()
-  const setup = await app.inFlight.during(strangers, () =>
+  const setup = await app.inFlight.during(strangersOf(app, request.raw), () =>
     call(app, getSetup, { body: { token } }, systemCaller('', newId('req'))),
   )
   return setupPage(setup, signup)
@@ -94,15 +94,16 @@ async function passOn(app: App, request: FastifyRequest, contract: Rpc) {
   if (!isOurOwnPage(request)) throw new Problem('invalid_field_value', { message: 'Not asked by the page itself.' })
   const token = tokenIn(request.headers.cookie)
   if (token === null) throw notFound()
-  const bytes = await readBody(request.raw, bodyLimitBytes, app.inFlight, strangers)
+  const owner = strangersOf(app, request.raw)
+  const bytes = await readBody(request.raw, bodyLimitBytes, app.inFlight, owner)
   try {
     const given = parseJson(bytes)
     const body = Buffer.from(JSON.stringify({ ...(typeof given === 'object' ? given : {}), token }))
-    const reply = await app.inFlight.during(strangers, () => ask(app, contract, headerOf(request), body))
+    const reply = await app.inFlight.during(owner, () => ask(app, contract, headerOf(request), body))
     const { failure } = reply
     return { status: failure === null ? 200 : new Problem(failure).status, body: reply.body }
   } finally {
-    app.inFlight.hold(strangers, -bytes.length)
+    app.inFlight.hold(owner, -bytes.length)
   }
 }
 
