@@ -12,8 +12,16 @@ const begun = { status: 200, body: { data: { state: 's' } } }
 const number = { phone_number_id: '106540352242922', phone_number: '+1 555 078 3881', name: 'Bakery', registered: true }
 const done = { status: 200, body: { data: { number, success_url: null } } }
 
+/** What the dialog does: it tells the page that opened it, and ends with a code. */
+type Dialog = (tell: (event: string, data: object) => void, end: (code: string) => void) => void
+
+const endAtOnce: Dialog = (tell, end) => {
+  tell('FINISH', { waba_id: 1 })
+  end('AQ')
+}
+
 /** The page's script in a document that knows as much as it needs; its waits are over at once. */
-function openPage(answers: { begin: Answers; complete: Answers }) {
+function openPage(answers: { begin: Answers; complete: Answers }, dialog: Dialog = endAtOnce) {
   const elements = new Map<string, Record<string, unknown>>()
   const element = (id: string) => {
     const known = elements.get(id) ?? {
@@ -60,9 +68,11 @@ function openPage(answers: { begin: Answers; complete: Answers }) {
     FB: {
       init() {},
       login(told: (response: object) => void) {
-        const data = JSON.stringify({ type: 'WA_EMBEDDED_SIGNUP', event: 'FINISH', data: { waba_id: 1 } })
-        listeners.get('message')?.({ origin: 'https://dialog.example', data })
-        told({ authResponse: { code: 'AQ' } })
+        const tell = (event: string, data: object) => {
+          const text = JSON.stringify({ type: 'WA_EMBEDDED_SIGNUP', event, data })
+          listeners.get('message')?.({ origin: 'https://dialog.example', data: text })
+        }
+        dialog(tell, (code) => told({ authResponse: { code } }))
       },
     },
   }
@@ -100,4 +110,15 @@ test('what does not pass says so in the end, and what is refused does at once', 
   no.connect()
   await until(() => expect(no.shown()).toEqual(['failed']))
   expect(no.asked).toEqual(['/setup/begin', '/setup/complete'])
+})
+
+test('a dialog that told of a fault, and then ends well, is waited for, whichever of code and ids comes first', async () => {
+  const page = openPage({ begin: [begun], complete: [done] }, (tell, end) => {
+    tell('CANCEL', { error_message: 'The number is in use elsewhere.' })
+    end('AQ')
+    setImmediate(() => tell('FINISH', { waba_id: 1 }))
+  })
+  await until(() => expect(page.isReady()).toBe(true))
+  page.connect()
+  await until(() => expect(page.shown()).toEqual(['done']))
 })

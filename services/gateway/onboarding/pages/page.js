@@ -109,7 +109,8 @@ async function endDialog({ authResponse }) {
   const problem = told?.data?.error_message
   if (!code) return problem || told?.event === 'ERROR' ? refused(problem) : cancelled()
   say('One moment: your number is being connected …')
-  for (let waitedMs = 0; !told && waitedMs < idsWithinMs; waitedMs += 100) await wait(100)
+  // What it told so far may be a fault that the visitor reported, and then overcame.
+  for (let waitedMs = 0; !told?.data?.waba_id && waitedMs < idsWithinMs; waitedMs += 100) await wait(100)
   if (!told?.data?.waba_id) return refused()
   await complete(code)
 }
