@@ -17,7 +17,7 @@ import { admitVisitor } from './admit-visitor.ts'
 import { headersOf } from './page-headers.ts'
 import { pageFile } from './render-page.ts'
 import { isToken, setupCookie, tokenIn } from './setup-cookie.ts'
-import { noCookie, type Page, setupPage, unavailable, unknownLink } from './setup-pages.ts'
+import { askedTooOften, noCookie, type Page, setupPage, unavailable, unknownLink } from './setup-pages.ts'
 import type { Signup } from './signup-settings.ts'
 
 const bodyLimitBytes = 16 * 1024
@@ -84,6 +84,8 @@ async function findPage(app: App, request: FastifyRequest, signup: Signup): Prom
 function failedPage({ log }: App, err: unknown): Page {
   const problem = toProblem(err)
   if (problem.status === 404) return unknownLink()
+  // As many as strangers like: none of our failures, and no line of the log.
+  if (problem.status === 429) return askedTooOften()
   log.warn({ err: problem.cause ?? problem }, 'setup page')
   return unavailable()
 }
@@ -136,5 +138,7 @@ function show(app: App, response: ServerResponse, signup: Signup, { status, body
 
 function write(app: App, response: ServerResponse, status: number, headers: Record<string, string>, body: Uint8Array) {
   const more = { 'Content-Length': String(body.length), ...(app.isStopping() && { Connection: 'close' }) }
-  response.writeHead(status, { ...headers, ...more, ...(status === 503 && { 'Retry-After': '1' }) }).end(body)
+  response
+    .writeHead(status, { ...headers, ...more, ...([429, 503].includes(status) && { 'Retry-After': '1' }) })
+    .end(body)
 }

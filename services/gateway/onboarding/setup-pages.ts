@@ -60,6 +60,13 @@ export const unavailable = () =>
     text: 'Your link is fine. Please load this page again in a minute.',
   })
 
+export const askedTooOften = () =>
+  messagePage({
+    status: 429,
+    title: 'Please wait a moment',
+    text: 'Your link is fine. Your network has asked for this page too often: please load it again in a minute.',
+  })
+
 /** What a link shows now. */
 export function setupPage(setup: Setup, signup: Signup): Page {
   const { organization_name: organization, state } = setup
