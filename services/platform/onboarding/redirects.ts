@@ -9,10 +9,16 @@ export const failureUrlOf = (link: Link, status: 'cancelled' | 'failed'): string
 
 function withQuery(base: string | null, link: Link, status: string, phoneNumberId: string | null) {
   if (base === null) return null
+  const ours = new URLSearchParams({ customer_id: link.customerId, setup_link_id: link.id, status })
+  if (phoneNumberId !== null) ours.set('phone_number_id', phoneNumberId)
   const url = new URL(base)
-  url.searchParams.set('customer_id', link.customerId)
-  url.searchParams.set('setup_link_id', link.id)
-  url.searchParams.set('status', status)
-  if (phoneNumberId !== null) url.searchParams.set('phone_number_id', phoneNumberId)
+  // Theirs as they wrote them: a signature, or a `%20` that is read as a path is, does not survive being written anew.
+  const theirs = url.search
+    .slice(1)
+    .split('&')
+    .filter((pair) => pair !== '' && !ours.has(nameOf(pair)))
+  url.search = [...theirs, ours].join('&')
   return url.href
 }
+
+const nameOf = (pair: string) => new URLSearchParams(pair).keys().next().value ?? ''
