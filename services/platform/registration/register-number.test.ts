@@ -114,6 +114,19 @@ test('the same key again replays; after an unknown outcome it asks first whether
   expect(await register(caller, phoneNumberId)).toEqual({ ...first, replayed: true })
 })
 
+test('a token that the platform takes no more is no field of a retry either', async () => {
+  const { organizationId, phoneNumberId } = await pending()
+  const caller = {
+    ...systemCaller(organizationId),
+    idempotency: { key: newId('req'), fingerprint: contract.subject },
+  }
+  willAnswer(phoneNumberId, 'hang up')
+  await expect(register(caller, phoneNumberId)).rejects.toMatchObject({ failure: 'upstream_unavailable' })
+  it.upstream.answers.set(`/${phoneNumberId}`, error(190, 401))
+  const problem = { failure: 'upstream_refused', param: undefined }
+  await expect(register(caller, phoneNumberId)).rejects.toMatchObject(problem)
+})
+
 const standing = async (phoneNumberId: string) => {
   const [row] = await it.app.sql`
     select status, reported_until > now() as is_reported, poll_at <= now() + interval '3 seconds' as is_due_soon

@@ -13,7 +13,7 @@ import { tellStates } from '../accounts/tell-states.ts'
 import type { App } from '../app.ts'
 import { type Standing, statusAfter } from '../health/standing.ts'
 import { readNumber, type UpstreamNumber } from '../upstream/read-number.ts'
-import { registerPhone } from '../upstream/register-phone.ts'
+import { registerPhone, registrationProblem } from '../upstream/register-phone.ts'
 
 /** For both questions together. */
 const budgetMs = 15_000
@@ -73,12 +73,17 @@ async function register(
   const token = unseal(app.sealKeys, account.sealedToken, `account:${account.id}`)
   const deadline = Math.min(caller.deadline, performance.now() + budgetMs)
   // The earlier try may have registered it: each call counts at the platform.
-  const before = isRetry ? await readNumber(app.upstream, { phoneNumberId, token }, deadline) : null
+  const before = isRetry ? await readBefore(app, { phoneNumberId, token }, deadline) : null
   if (before && statusOf(before.status) === 'connected') return before
   const registration = { phoneNumberId, token, pin: body.pin, region: body.data_localization_region }
   await registerPhone(app.upstream, registration, deadline)
   return readNumber(app.upstream, { phoneNumberId, token }, deadline).catch(() => null)
 }
+
+const readBefore = ({ upstream }: App, number: { phoneNumberId: string; token: string }, deadline: number) =>
+  readNumber(upstream, number, deadline).catch((err: unknown) => {
+    throw registrationProblem(err)
+  })
 
 /** Takes over what the platform said. What changed after it was asked is newer, and has it asked again. */
 async function keep(tx: TransactionSql, organizationId: string, account: Row, outcome: Outcome) {

@@ -41,7 +41,8 @@ export async function registerPhone(
   }
 }
 
-function registrationProblem(err: unknown) {
+/** What the platform's refusal means for who asked to register the number. */
+export function registrationProblem(err: unknown) {
   if (!(err instanceof Problem)) return err
   // The token is none of the request's fields: it was given when the number was connected.
   if (err.param === 'access_token') return new Problem(err.failure, { message: err.message, cause: err.cause })
