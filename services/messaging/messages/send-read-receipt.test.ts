@@ -56,13 +56,18 @@ test.each([
   expect(await statusOf(id)).toBe('delivered')
 })
 
-test('a token that the platform takes no more is reported, and the receipt refused', async () => {
+test('a token that the platform takes no more is reported, as of when it was asked, and the receipt refused', async () => {
   await received('wamid.R3')
-  app.respondWith(refuse(190, 401))
+  let askedBy = 0
+  app.respondWith((...asked) => {
+    askedBy = Date.now()
+    setTimeout(() => refuse(190, 401)(...asked), 50)
+  })
   await expect(receipt('wamid.R3')).rejects.toMatchObject({ failure: 'upstream_refused' })
-  expect(await reports()).toEqual([
-    { phone_number_id: app.number.phoneNumberId, business_account_id: businessAccountId, code: 190, change: null },
-  ])
+  const told = await reports()
+  const place = { phone_number_id: app.number.phoneNumberId, business_account_id: businessAccountId }
+  expect(told).toEqual([{ ...place, code: 190, change: null, at: expect.any(String) }])
+  expect(Date.parse(String(told[0]?.['at']))).toBeLessThanOrEqual(askedBy)
   expect(await statusOf('wamid.R3')).toBe('delivered')
 })
 

@@ -14,17 +14,20 @@ const aboutAccount = new Set([0, 33, 190, 368, 131031, 131042])
 
 /** Asks the platform with an account's token; of a refusal that bears on the account our platform service hears. */
 export async function askAs<T>(core: Core, account: Account, ask: () => Promise<T>): Promise<T> {
+  // What the platform says is of the token that it is asked with: by its answer the number may have another one.
+  const askedAt = new Date()
   try {
     return await ask()
   } catch (err) {
-    if (err instanceof UpstreamRefusal && aboutAccount.has(err.code)) await report(core, account, err.code)
+    if (err instanceof UpstreamRefusal && aboutAccount.has(err.code)) await report(core, account, err.code, askedAt)
     throw err
   }
 }
 
-async function report({ sql, relay, log }: Core, account: Account, code: number) {
+async function report({ sql, relay, log }: Core, account: Account, code: number, askedAt: Date) {
   const { organizationId, phoneNumberId, businessAccountId } = account
-  const data = { phone_number_id: phoneNumberId, business_account_id: businessAccountId, code, change: null }
+  const place = { phone_number_id: phoneNumberId, business_account_id: businessAccountId }
+  const data = { ...place, code, change: null, at: askedAt.toISOString() }
   await sql
     .begin((tx) => emit(tx, accountReported, data, { organizationId, phoneNumberId }))
     .then(relay.wake)

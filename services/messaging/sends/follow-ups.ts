@@ -9,8 +9,11 @@ type Refused = Pick<
   'organizationId' | 'phoneNumberId' | 'businessAccountId' | 'parties' | 'traceparent'
 >
 
-/** What else a code of the platform tells, beside the failure of the message: of the account, or of the recipient. */
-export function followUps(message: Refused, code: number | null, at: Date): Recorded[] {
+/**
+ * What else a code of the platform tells, beside the failure of the message: of the account, or of the recipient. Of the account
+ * as of `askedAt`: since then it may have been connected anew.
+ */
+export function followUps(message: Refused, code: number | null, at: Date, askedAt = at): Recorded[] {
   if (code === null) return []
   const { phoneNumberId, businessAccountId, parties } = message
   const origin = { organizationId: message.organizationId, phoneNumberId, traceparent: message.traceparent }
@@ -20,7 +23,7 @@ export function followUps(message: Refused, code: number | null, at: Date): Reco
       business_account_id: businessAccountId,
       code,
       change: null,
-      at: at.toISOString(),
+      at: askedAt.toISOString(),
     }
     return [recorded(accountReported, data, origin)]
   }

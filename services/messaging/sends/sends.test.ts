@@ -125,6 +125,19 @@ test('a permanent refusal fails the message with its code and tells it with the 
   expect(JSON.stringify(event?.payload)).toContain('"code":131026')
 })
 
+test('a refusal over the account is told as of when the platform was asked: since then it may be connected anew', async () => {
+  let askedBy = 0
+  app.respondWith((...asked) => {
+    askedBy = Date.now()
+    setTimeout(() => refuse(190, 401)(...asked), 50)
+  })
+  const { id } = await app.send('void', { to: '+15550100190' })
+  await eventually(id, 'failed')
+  const reports = (await app.events()).filter(({ subject }) => subject === 'event.messaging.account-reported')
+  expect(reports).toMatchObject([{ payload: { code: 190, at: expect.any(String) } }])
+  expect(Date.parse(String(reports[0]?.payload['at']))).toBeLessThanOrEqual(askedBy)
+})
+
 test('an outcome that nobody knows is never sent again: it waits for a callback, then fails as delivery_unknown', async () => {
   const to = '+15550100003'
   app.respondWith((_call, response) => response.destroy())

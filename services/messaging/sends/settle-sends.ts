@@ -73,7 +73,7 @@ function eventsOf(item: OpenSend, outcome: Outcome | null, at: Date, media: File
   if (outcome?.kind !== 'failed') return []
   return [
     { ...messageFailedEvent(item, outcome.failure, at), given: item.id },
-    ...followUps(item, outcome.failure.providerCode, at),
+    ...followUps(item, outcome.failure.providerCode, at, item.begunAt ?? at),
   ]
 }
 

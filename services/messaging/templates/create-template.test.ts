@@ -104,6 +104,7 @@ test('a token that is taken no more is reported, so that platform looks at the a
     business_account_id: businessAccountId,
     code: 190,
     change: null,
+    at: expect.any(String),
   })
 })
 
