@@ -18,7 +18,7 @@ export async function pollAccount(app: App, account: DueAccount, signal: AbortSi
   const { phoneNumberId } = account
   if (phoneNumberId === null) {
     const deadline = performance.now() + budgetMs
-    const outcome = await adoptNumber(app, account, { token, deadline }).catch((err: unknown) => {
+    const outcome = await adoptNumber(app, account, { token, deadline, signal }).catch((err: unknown) => {
       app.log.info({ err, account: account.id }, 'no number yet')
       return 'waits'
     })

@@ -19,13 +19,13 @@ type Waiting = Pick<DueAccount, 'organizationId' | 'id' | 'businessAccountId' | 
 export async function adoptNumber(
   app: App,
   account: Waiting,
-  { token, deadline }: { token: string; deadline: number },
+  { token, deadline, signal }: { token: string; deadline: number; signal: AbortSignal },
 ): Promise<'adopted' | 'waits' | 'over'> {
   const { organizationId, businessAccountId } = account
   const onboarding = await findOpen(app.sql, account)
   if (!onboarding) return (await endWaiting(app.sql, account)) ? 'over' : 'waits'
   const wanted = { event: onboarding.event, phoneNumberId: null, businessAccountId }
-  const number = await chooseNumber(app.upstream, wanted, { token, deadline }, (numbers) =>
+  const number = await chooseNumber(app.upstream, wanted, { token, deadline, signal }, (numbers) =>
     withoutAttached(app.sql, numbers),
   )
   if (number === null) return 'waits'

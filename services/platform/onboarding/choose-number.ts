@@ -18,15 +18,16 @@ type Wanted = Pick<OnboardingRow, 'event' | 'phoneNumberId' | 'businessAccountId
 export async function chooseNumber(
   upstream: Upstream,
   wanted: Wanted,
-  { token, deadline }: { token: string; deadline: number },
+  { token, deadline, signal }: { token: string; deadline: number; signal?: AbortSignal },
   among: (numbers: ListedNumber[]) => ListedNumber[] | Promise<ListedNumber[]> = (numbers) => numbers,
 ): Promise<ListedNumber | null> {
-  const numbers = await listNumbers(upstream, { businessAccountId: wanted.businessAccountId, token }, deadline)
+  const { businessAccountId } = wanted
+  const numbers = await listNumbers(upstream, { businessAccountId, token, signal }, deadline)
   const number = chosenOf(wanted, await among(numbers))
   if (number === null || statusOf(number.status) !== undefined) return number
   const { phoneNumberId } = number
   const soon = Math.min(deadline, performance.now() + itselfMs)
-  const itself = await readNumber(upstream, { phoneNumberId, token }, soon).catch(() => number)
+  const itself = await readNumber(upstream, { phoneNumberId, token, signal }, soon).catch(() => number)
   return { ...number, status: itself.status }
 }
 

@@ -370,6 +370,22 @@ test('a business account whose link is over waits for no number any more, and a 
   expect(await it.app.sql`select 1 from accounts where organization_id = ${organizationId}`).toHaveLength(1)
 })
 
+test('a stop waits for no answer about a business account without a number', async () => {
+  const opened = await openSetup(it)
+  const { businessAccountId, customerId } = opened
+  showNumbers(it.upstream, businessAccountId, [])
+  const dialog = dialogOf(opened, await beginAt(it, opened), { event: 'account_only', phone_number_id: null })
+  await ask(it.app, completeSetup, dialog)
+  it.upstream.answers.set(`/${businessAccountId}/phone_numbers`, 'silence')
+  it.upstream.asked.length = 0
+  await it.app.sql`update accounts set poll_at = now() where customer_id = ${customerId}`
+  const polling = startPolling(it.app)
+  await until(() => expect(asked(`/${businessAccountId}/phone_numbers`)).toBe(1))
+  const stopsAt = performance.now()
+  await polling.stop()
+  expect(performance.now() - stopsAt).toBeLessThan(5_000)
+})
+
 test('of several numbers of a business account a waiting account gets the one that nobody has', async () => {
   const opened = await openSetup(it)
   const { businessAccountId, phoneNumberId, asOwner } = opened

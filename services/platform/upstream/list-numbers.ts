@@ -32,7 +32,7 @@ const maxPages = 20
 /** Every number of a business account. */
 export async function listNumbers(
   upstream: Upstream,
-  { businessAccountId, token }: { businessAccountId: string; token: string },
+  { businessAccountId, token, signal }: { businessAccountId: string; token: string; signal?: AbortSignal | undefined },
   deadline: number,
 ): Promise<ListedNumber[]> {
   const numbers: ListedNumber[] = []
@@ -40,7 +40,7 @@ export async function listNumbers(
   for (let n = 0; n < maxPages; n++) {
     const place = after === undefined ? '' : `&after=${encodeURIComponent(after)}`
     const path = `/${businessAccountId}/phone_numbers?fields=${fields}&limit=100${place}`
-    const question = { method: 'GET', path, token, answer: Answer, param: 'business_account_id' } as const
+    const question = { method: 'GET', path, token, signal, answer: Answer, param: 'business_account_id' } as const
     const { data, paging } = await askUpstream(upstream, question, deadline)
     numbers.push(...data.map(toNumber))
     // Only the cursor is taken over: the bearer never goes to a URL that an answer names.

@@ -24,7 +24,7 @@ const Answer = Throughput.extend({
 
 export async function readNumber(
   upstream: Upstream,
-  { phoneNumberId, token, signal }: { phoneNumberId: string; token: string; signal?: AbortSignal },
+  { phoneNumberId, token, signal }: { phoneNumberId: string; token: string; signal?: AbortSignal | undefined },
   deadline: number,
 ): Promise<UpstreamNumber> {
   const path = `/${phoneNumberId}?fields=id,display_phone_number,verified_name,status,${throughputFields}`
