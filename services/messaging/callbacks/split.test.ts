@@ -57,6 +57,38 @@ test('messages that are no list are counted; those that are not there, or null, 
   expect(found.others).toEqual([{ field: 'messages', reason: 'shape' }])
 })
 
+const people = [{ profile: { name: 'Ana' }, wa_id: '15550123456', user_id: 'US.1' }]
+const contactsIn = ({ items }: ReturnType<typeof split>) => items.map(({ contacts }) => contacts)
+
+test('the only contact of a change is not told beside what names somebody else', () => {
+  const failed = statusPart('wamid.2', 'failed', { recipient_id: '15550199999' })
+  const written = { ...inboundValue('wamid.3', 'hi').messages[0], from: '15550199999' }
+  const found = ofEntries(
+    entryOf(
+      change({ contacts: people, statuses: [statusPart('wamid.1', 'delivered'), failed] }),
+      change({ contacts: people, messages: [...inboundValue('wamid.4', 'hi').messages, written] }),
+    ),
+  )
+  expect(contactsIn(found)).toEqual([people, [], people, []])
+})
+
+test('people whom a change names by user id alone, with null for their numbers, are told apart', () => {
+  const [message] = inboundValue('wamid.1', 'hi').messages
+  const contacts = ['US.1', 'US.2'].map((id) => ({ profile: { name: id }, wa_id: null, user_id: id }))
+  const messages = contacts.map(({ user_id: id }) => ({ ...message, from: null, from_user_id: id }))
+  expect(contactsIn(ofEntries(entryOf(change({ contacts, messages }))))).toEqual(contacts.map((one) => [one]))
+})
+
+test.each([
+  ['nobody', { from: undefined }],
+  ['one by another kind of id', { from: undefined, from_user_id: 'US.1' }],
+])('the only contact of a change is that of a message that names %s', (_, more) => {
+  const [message] = inboundValue('wamid.1', 'hi').messages
+  const [{ user_id: _user, ...contact } = {}] = people
+  const found = ofEntries(entryOf(change({ contacts: [contact], messages: [{ ...message, ...more }] })))
+  expect(contactsIn(found)).toEqual([[contact]])
+})
+
 test('an error of a number that is no object does not hide the others', () => {
   const found = ofEntries(entryOf(change({ errors: [{ code: 190 }, 'nonsense'] })))
   expect(found.items).toMatchObject([{ kind: 'change', part: { value: { errors: [{ code: 190 }] } } }])

@@ -108,16 +108,13 @@ function splitMessages(split: Split, entryId: string, value: unknown) {
     fitOf(split, record, list, 'messages'),
   )
   const around = { entryId, phoneNumberId: metadata.phone_number_id, metadata }
+  const isAlone = messages.length + statuses.length === 1
+  const of = (part: Record<string, unknown>, keys: IdKeys) => contactsOf(contacts, part, keys, isAlone)
   for (const part of messages) {
-    split.items.push({ kind: 'message', ...around, part, contacts: contactsOf(contacts, part, 'from', 'from_user_id') })
+    split.items.push({ kind: 'message', ...around, part, contacts: of(part, ['from', 'from_user_id']) })
   }
   for (const part of statuses) {
-    split.items.push({
-      kind: 'status',
-      ...around,
-      part,
-      contacts: contactsOf(contacts, part, 'recipient_id', 'recipient_user_id'),
-    })
+    split.items.push({ kind: 'status', ...around, part, contacts: of(part, ['recipient_id', 'recipient_user_id']) })
   }
   // Beside messages and statuses they are told with them; alone they are the number's own trouble.
   if (errors.length > 0 && messages.length === 0 && statuses.length === 0) {
@@ -145,13 +142,21 @@ function splitChange(split: Split, entryId: string, time: number | undefined, fi
   }
 }
 
-/** Those of a change's contacts that the part names; all of them when it names none. */
-function contactsOf(contacts: unknown[], part: Record<string, unknown>, phoneKey: string, userKey: string) {
-  const own = contacts.filter((contact) => {
+type IdKeys = readonly [phone: string, user: string]
+
+/**
+ * Those of a change's contacts that the part names. The only one of the only part is its own, unless they name different
+ * people; of several parts some have none, such as failed statuses.
+ */
+function contactsOf(contacts: unknown[], part: Record<string, unknown>, [phone, user]: IdKeys, isAlone: boolean) {
+  const idsOf = (contact: unknown) => {
     const { wa_id: waId, user_id: userId } = record.safeParse(contact).data ?? {}
-    return (waId !== undefined && waId === part[phoneKey]) || (userId !== undefined && userId === part[userKey])
-  })
-  return own.length > 0 ? own : contacts.length === 1 ? contacts : []
+    const pairs = [[waId, part[phone]] as const, [userId, part[user]] as const]
+    return pairs.filter((pair) => pair.every((id) => id !== undefined && id !== null && id !== ''))
+  }
+  const own = contacts.filter((contact) => idsOf(contact).some(([id, named]) => id === named))
+  if (own.length > 0) return own
+  return isAlone && contacts.length === 1 && idsOf(contacts[0]).length === 0 ? contacts : []
 }
 
 function parse(body: Uint8Array): unknown {
