@@ -157,3 +157,19 @@ test('the address book of the phone app is taken over, but what is no contact', 
     },
   ])
 })
+
+test('a name of the address book that is too long is cut between two characters, and keeps no other out', async () => {
+  const entry = (phone: string, name: string) => ({
+    type: 'contact',
+    contact: { full_name: name, phone_number: phone },
+    action: 'add',
+    metadata: { timestamp: `${seconds}` },
+  })
+  await platform.numberChange('smb_app_state_sync', {
+    state_sync: [entry('15550123456', `${'x'.repeat(999)}😀`), entry('15550123457', 'Ana')],
+  })
+  await settled()
+  expect(directory.asked).toMatchObject([
+    { body: { contacts: [{ wa_id: '15550123456' }, { wa_id: '15550123457', name: 'Ana' }] } },
+  ])
+})

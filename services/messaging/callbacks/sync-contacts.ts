@@ -32,7 +32,12 @@ export async function syncContacts(core: Core, change: Change): Promise<boolean>
     const { contact, action, metadata } = entry
     const name = contact.full_name ?? contact.first_name ?? null
     return [
-      { wa_id: contact.phone_number, name: name?.slice(0, 1000) ?? null, action, at: metadata.timestamp.toISOString() },
+      {
+        wa_id: contact.phone_number,
+        name: name?.slice(0, 1000).toWellFormed() ?? null,
+        action,
+        at: metadata.timestamp.toISOString(),
+      },
     ]
   })
   for (let n = 0; n < entries.length; n += batchSize) {
