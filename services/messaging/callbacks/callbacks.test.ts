@@ -234,6 +234,16 @@ test.each([
   await until(async () => expect((await app.events()).some((event) => event.id === id)).toBe(true))
 })
 
+test.each(['', '+1 555', 15550123456])(
+  'a number of another form keeps no message out that has a user id: %j',
+  async (from) => {
+    const id = `wamid.FROM.${from}`
+    const contacts = [{ profile: { name: 'Ana' }, wa_id: from, user_id: 'US.134913' }]
+    await callback({ ...inboundValue(id, 'hi', { from, from_user_id: 'US.134913' }), contacts })
+    await until(async () => expect((await app.events()).some((event) => event.id === id)).toBe(true))
+  },
+)
+
 test('a part whose id no index can hold stops no other', async () => {
   const id = randomBytes(3_000).toString('base64')
   await callback(inboundValue(id, 'odd'), { statuses: [statusPart(id, 'sent')] }, inboundValue('wamid.BESIDE', 'fine'))

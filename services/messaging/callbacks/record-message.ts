@@ -19,12 +19,13 @@ import type { WaitingItem } from './waiting-items.ts'
 
 /** One of another form is none: a message counts without it, as long as it is from anybody. */
 const userId = bsuid.nullish().catch(null)
+const digits = waId.nullish().catch(null)
 
 const Message = z.looseObject({
   id: platformId,
   timestamp: epoch,
   type: z.string(),
-  from: waId.nullish(),
+  from: digits,
   from_user_id: userId,
   context: z.looseObject({ id: z.string().nullish() }).nullish().catch(null),
 })
@@ -33,7 +34,7 @@ const word = z.string().nullish().catch(null)
 
 const Contact = z.looseObject({
   profile: z.looseObject({ name: word, username: word }).nullish().catch(null),
-  wa_id: word,
+  wa_id: digits,
   user_id: userId,
   parent_user_id: word,
 })
