@@ -364,6 +364,7 @@ test.each(['constructor', '__proto__', 'toString'])(
 test.each([
   ['absent', {}],
   ['empty', { emoji: '' }],
+  ['null', { emoji: null }],
 ])('a reaction that was taken back is told with an empty emoji: %s', async (how, emoji) => {
   const id = `wamid.REACTION.${how}`
   await callback(inboundValue(id, '', { type: 'reaction', reaction: { message_id: 'wamid.IN1', ...emoji } }))

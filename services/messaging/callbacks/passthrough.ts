@@ -16,9 +16,9 @@ export function passthroughOf({ entryId, kind, metadata, contacts, part }: Waiti
   }
 }
 
-/** A reaction that was taken back comes without an emoji, or with an empty one: it is told with an empty one. */
+/** A reaction that was taken back comes without an emoji, with null or an empty one: it is told with an empty one. */
 function withEmoji(part: Record<string, unknown>) {
   const { type, reaction } = part
   if (type !== 'reaction' || typeof reaction !== 'object' || reaction === null) return part
-  return { ...part, reaction: { emoji: '', ...reaction } }
+  return { ...part, reaction: { ...reaction, emoji: ('emoji' in reaction ? reaction.emoji : null) ?? '' } }
 }
