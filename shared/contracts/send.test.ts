@@ -75,6 +75,7 @@ test.each([
   ['no buttons', buttons([]), 'interactive.action.buttons'],
   ['four buttons', buttons(['a', 'b', 'c', 'd'].map((id) => reply(id))), 'interactive.action.buttons'],
   ['a long title', buttons([reply('a'), reply('b', 'a'.repeat(21))]), 'interactive.action.buttons[1].reply.title'],
+  ['an id with a space at its end', buttons([reply('a '), reply('b')]), 'interactive.action.buttons[0].reply.id'],
   ['an id twice', buttons([reply('a', 'A'), reply('a', 'B')]), 'interactive.action.buttons[1].reply.id'],
   ['a title twice', buttons([reply('a', 'A'), reply('b', 'A')]), 'interactive.action.buttons[1].reply.title'],
   ['a long footer', buttons([reply('a')], { footer: { text: 'a'.repeat(61) } }), 'interactive.footer.text'],

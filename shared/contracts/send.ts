@@ -88,9 +88,13 @@ const frame = {
   footer: z.object({ text: text(1, 60) }).optional(),
 }
 
+const buttonId = text(1, 256)
+  .refine((id) => id === id.trim(), 'must not begin or end with a space')
+  .meta({ minLength: 1, maxLength: 256, description: 'Comes back in the reply. Without spaces at its ends.' })
+
 const ReplyButton = z.object({
   type: z.literal('reply'),
-  reply: z.object({ id: text(1, 256), title: text(1, 20) }),
+  reply: z.object({ id: buttonId, title: text(1, 20) }),
 })
 
 function uniqueButtons(buttons: z.output<typeof ReplyButton>[], ctx: z.RefinementCtx) {

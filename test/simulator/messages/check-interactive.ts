@@ -62,6 +62,7 @@ function checkReplyButton(button: Param) {
   const reply = requiredObject(button, 'reply')
   onlyKeys(reply, 'id', 'title')
   const id = requiredLength(reply, 'id', 'Button id', 256)
+  if (id !== id.trim()) throw invalid('Button id must not have leading or trailing spaces')
   return { id, title: requiredLength(reply, 'title', 'Button title', 20) }
 }
 

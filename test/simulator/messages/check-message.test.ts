@@ -108,6 +108,7 @@ const refused: Array<[text: string, message: object]> = [
   ],
   ['Button title length invalid. Min length: 1, Max length: 20', buttons(reply('a', 'a'.repeat(21)))],
   ['Button id length invalid. Min length: 1, Max length: 256', buttons(reply('a'.repeat(257), 'a'))],
+  ['Button id must not have leading or trailing spaces', buttons(reply('a ', 'A'))],
   ['Button title must be unique in the message', buttons(reply('a', 'A'), reply('b', 'A'))],
   ['Button id must be unique in the message', buttons(reply('a', 'A'), reply('a', 'B'))],
   ["(#100) The parameter interactive['action']['buttons'][0]['reply']['title'] is required.", buttons(reply('a', ''))],
