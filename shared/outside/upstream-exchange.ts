@@ -94,6 +94,10 @@ export function refusalIn(value: unknown): Refusal | undefined {
   return { code, subcode, message, details: data?.details || message, forUser }
 }
 
+/** What the call's path names is gone, or the token does not reach it: the Graph API's own words for a number that was deleted. */
+export const isUnknownObject = ({ code, subcode }: Pick<Refusal, 'code' | 'subcode'>): boolean =>
+  code === 33 || (code === 100 && subcode === 33)
+
 /** Down, busy or throttled: the same call may succeed later, whatever HTTP status these come with. */
 const passing = new Set([1, 2, 4, 17, 80007, 80008, 130429, 131000, 131016, 131057, 133004, 2494100])
 export const isPassing = (code: number): boolean => passing.has(code)

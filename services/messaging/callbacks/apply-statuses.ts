@@ -101,7 +101,7 @@ function changeOf({ before, reported }: { before: Before; reported: Reported[] }
 }
 
 const followUpsOf = (before: Before, { status }: Reported): Recorded[] =>
-  status.status === 'failed' ? followUps(before, status.errors?.[0]?.code ?? null, status.timestamp) : []
+  status.status === 'failed' ? followUps(before, { code: status.errors?.[0]?.code ?? null, at: status.timestamp }) : []
 
 function errorOf({ status, errors }: z.output<typeof Status>) {
   const [error] = errors ?? []

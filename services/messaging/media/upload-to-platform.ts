@@ -2,7 +2,7 @@ import { randomBytes } from 'node:crypto'
 import { Readable } from 'node:stream'
 import { abandon } from '@app/shared/files/abandon.ts'
 import { collecting } from '@app/shared/files/collecting.ts'
-import { jsonOf, refusalIn } from '@app/shared/outside/upstream-exchange.ts'
+import { isUnknownObject, jsonOf, refusalIn } from '@app/shared/outside/upstream-exchange.ts'
 import { callerHeaders } from '@app/shared/outside/upstream.ts'
 import { request } from 'undici'
 import { z } from 'zod'
@@ -15,7 +15,7 @@ const uploadTimeoutMs = 120_000
 /** What an upload to the platform came to. It can be repeated without harm, so nothing is unknown. */
 export type UploadResult =
   | { kind: 'ready'; id: string }
-  | { kind: 'refused'; code: number; details: string }
+  | { kind: 'refused'; code: number; details: string; isUnknownNumber?: boolean }
   /** `isOurs`: the file could not be read where it is stored. */
   | { kind: 'unreachable'; details: string; isOurs?: boolean }
 
@@ -82,7 +82,8 @@ function read(status: number, text: string): UploadResult {
   if (status < 300 && uploaded.success) return { kind: 'ready', id: uploaded.data.id }
   const refusal = refusalIn(value)
   if (!refusal) return { kind: 'unreachable', details: `an answer ${status} that is not the platform's` }
-  return { kind: 'refused', code: refusal.code, details: refusal.details }
+  const { code, details } = refusal
+  return { kind: 'refused', code, details, ...(isUnknownObject(refusal) && { isUnknownNumber: true }) }
 }
 
 /** What stands before and after the file's bytes. */

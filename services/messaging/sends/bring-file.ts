@@ -31,8 +31,9 @@ export async function bringFile(core: Core, item: OpenSend, token: string): Prom
         result.isOurs ? unread : undefined,
       )
     case 'refused': {
-      const { code, details } = result
-      const outcome = refusedOutcome(item, { code, message: details, details }, attemptOf('refused', code, details))
+      const { code, details, isUnknownNumber = false } = result
+      const refused = { code, message: details, details, isUnknownNumber }
+      const outcome = refusedOutcome(item, refused, attemptOf('refused', code, details))
       return outcome.kind === 'failed' && outcome.failure.code === 'upstream_error'
         ? { ...outcome, failure: { ...outcome.failure, code: 'media_upload_failed' } }
         : outcome

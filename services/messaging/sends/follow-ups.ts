@@ -9,15 +9,22 @@ type Refused = Pick<
   'organizationId' | 'phoneNumberId' | 'businessAccountId' | 'parties' | 'traceparent'
 >
 
-/**
- * What else a code of the platform tells, beside the failure of the message: of the account, or of the recipient. Of the account
- * as of `askedAt`: since then it may have been connected anew.
- */
-export function followUps(message: Refused, code: number | null, at: Date, askedAt = at): Recorded[] {
+interface Refusal {
+  code: number | null
+  /** When it is told. */
+  at: Date
+  /** When the platform was asked: the account may have been connected anew since. */
+  askedAt?: Date
+  /** Whether it bears on the state of the account, where more than the code tells that. */
+  reportsAccount?: boolean | undefined
+}
+
+/** What else a code of the platform tells, beside the failure of the message: of the account, or of the recipient. */
+export function followUps(message: Refused, { code, at, askedAt = at, reportsAccount }: Refusal): Recorded[] {
   if (code === null) return []
   const { phoneNumberId, businessAccountId, parties } = message
   const origin = { organizationId: message.organizationId, phoneNumberId, traceparent: message.traceparent }
-  if (behaviourOf(code).reportsAccount) {
+  if (reportsAccount ?? behaviourOf(code).reportsAccount) {
     const data = {
       phone_number_id: phoneNumberId,
       business_account_id: businessAccountId,

@@ -8,6 +8,8 @@ export interface MessageFailure {
   code: string
   message: string
   providerCode: number | null
+  /** The platform's refusal bears on the state of the account. */
+  reportsAccount?: boolean
 }
 
 /** Our own reasons, in words. */

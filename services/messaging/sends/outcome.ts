@@ -67,11 +67,16 @@ export function unreachableOutcome(item: OpenSend, attempt: AttemptRecord, failu
   return againOr(failure, item, attempt, { waitMs: scheduled(item.attempts), attempts: maxAttempts })
 }
 
-type Refused = Pick<SendResult & { kind: 'refused' }, 'code' | 'message' | 'details'>
+type Refused = Pick<SendResult & { kind: 'refused' }, 'code' | 'message' | 'details' | 'isUnknownNumber'>
 
 export function refusedOutcome(item: OpenSend, result: Refused, attempt: AttemptRecord): Outcome {
   const behaviour = behaviourOf(result.code)
-  const failure = { code: behaviour.code, message: result.details || result.message, providerCode: result.code }
+  const failure = {
+    code: behaviour.code,
+    message: result.details || result.message,
+    providerCode: result.code,
+    reportsAccount: behaviour.reportsAccount === true || result.isUnknownNumber,
+  }
   const { attempts = maxAttempts, waitMs = scheduled(item.attempts) } = behaviour
   switch (behaviour.action) {
     case 'fail':

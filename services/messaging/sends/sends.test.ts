@@ -17,6 +17,11 @@ afterAll(() => app.close())
 beforeEach(() => app.respondWith(accept))
 
 const eventually = (id: string, status: string) => until(async () => expect(await app.statusOf(id)).toBe(status))
+/** The codes that were reported of accounts. */
+const reports = async () =>
+  (await app.events()).flatMap(({ subject, payload }) =>
+    subject.endsWith('.account-reported') ? [payload['code']] : [],
+  )
 const eventsOf = async (id: string) => (await app.events()).filter((event) => event.id.startsWith(id))
 
 const bytesOf = (answer: object) => ('whole' in answer ? Buffer.from((answer as WholeAnswer).body).toString() : '')
@@ -133,9 +138,23 @@ test('a refusal over the account is told as of when the platform was asked: sinc
   })
   const { id } = await app.send('void', { to: '+15550100190' })
   await eventually(id, 'failed')
-  const reports = (await app.events()).filter(({ subject }) => subject === 'event.messaging.account-reported')
-  expect(reports).toMatchObject([{ payload: { code: 190, at: expect.any(String) } }])
-  expect(Date.parse(String(reports[0]?.payload['at']))).toBeLessThanOrEqual(askedBy)
+  const told = (await app.events()).filter(({ subject }) => subject === 'event.messaging.account-reported')
+  expect(told).toMatchObject([{ payload: { code: 190, at: expect.any(String) } }])
+  expect(Date.parse(String(told[0]?.payload['at']))).toBeLessThanOrEqual(askedBy)
+})
+
+test.each([
+  ['the number is gone', { code: 100, error_subcode: 33 }, [100]],
+  ['a parameter is not valid', { code: 100 }, []],
+])('a refusal because %s: whether the account is looked at', async (_, error, codes) => {
+  app.respondWith((_call, response) => {
+    response.writeHead(400, { 'content-type': 'application/json' })
+    response.end(JSON.stringify({ error: { message: 'Unsupported post request.', ...error } }))
+  })
+  const before = (await reports()).length
+  const { id } = await app.send('from nowhere', { to: '+15550100005' })
+  await eventually(id, 'failed')
+  expect((await reports()).slice(before)).toEqual(codes)
 })
 
 test('an outcome that nobody knows is never sent again: it waits for a callback, then fails as delivery_unknown', async () => {

@@ -1,5 +1,5 @@
 import { waId } from '@app/shared/contracts/fields.ts'
-import { jsonOf, refusalIn } from '@app/shared/outside/upstream-exchange.ts'
+import { isUnknownObject, jsonOf, refusalIn } from '@app/shared/outside/upstream-exchange.ts'
 import { postOnce } from '@app/shared/outside/post-once.ts'
 import { callerHeaders, type Upstream } from '@app/shared/outside/upstream.ts'
 import { z } from 'zod'
@@ -25,7 +25,7 @@ export interface OutgoingMessage {
 /** What one call came to. Unknown: it may have been accepted, and nobody can tell. */
 export type SendResult =
   | { kind: 'accepted'; upstreamId: string; waId: string | null; httpStatus: number }
-  | { kind: 'refused'; code: number; message: string; details: string; httpStatus: number }
+  | { kind: 'refused'; code: number; message: string; details: string; isUnknownNumber: boolean; httpStatus: number }
   | { kind: 'unreachable'; details: string }
   | { kind: 'unknown'; details: string; httpStatus: number | null }
 
@@ -73,7 +73,7 @@ function read(httpStatus: number, text: string): SendResult {
   const refusal = refusalIn(value)
   if (refusal) {
     const { code, message, details } = refusal
-    return { kind: 'refused', code, message, details, httpStatus }
+    return { kind: 'refused', code, message, details, isUnknownNumber: isUnknownObject(refusal), httpStatus }
   }
   const accepted = Accepted.safeParse(value)
   if (httpStatus < 300 && accepted.success) {

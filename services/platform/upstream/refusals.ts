@@ -1,5 +1,11 @@
 import { Problem } from '@app/shared/api/problem.ts'
-import { isAboutToken, isPassing, type Refusal, refusalIn } from '@app/shared/outside/upstream-exchange.ts'
+import {
+  isAboutToken,
+  isPassing,
+  isUnknownObject,
+  type Refusal,
+  refusalIn,
+} from '@app/shared/outside/upstream-exchange.ts'
 
 /** The field of our request that names the object in the question's path. */
 export interface Place {
@@ -27,13 +33,13 @@ export const upstreamErrorOf = (err: unknown): UpstreamError | undefined =>
 export function problemOf(httpStatus: number, value: unknown, { param }: Place): Problem {
   const refusal = refusalIn(value)
   if (!refusal) return withoutShape(httpStatus)
-  const { code, subcode } = refusal
+  const { code } = refusal
   const cause = new UpstreamError(httpStatus, refusal)
   if (isPassing(code)) return new Problem('upstream_unavailable', { cause })
   const refused = (field?: string) =>
     new Problem('upstream_refused', { param: field, message: sentenceOf(refusal), cause })
   if (httpStatus === 401 || isAboutToken(code)) return refused('access_token')
-  if (code === 33 || (code === 100 && subcode === 33)) return refused(param)
+  if (isUnknownObject(refusal)) return refused(param)
   return httpStatus >= 500 ? new Problem('upstream_unavailable', { cause }) : refused()
 }
 
