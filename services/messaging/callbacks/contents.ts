@@ -43,6 +43,10 @@ export function contentsOf(message: Record<string, unknown>): Contents {
   return { type, content: read.success ? read.data : null, unsupported: null }
 }
 
+/** The type's own block: a type may be called like what every object has. */
+export const blockOf = (message: Record<string, unknown>, type: string): unknown =>
+  Object.hasOwn(message, type) ? message[type] : undefined
+
 const isKind = (type: string): type is Kind => Object.hasOwn(kinds, type)
 
 function subKindOf(type: string, message: Record<string, unknown>) {

@@ -1,7 +1,7 @@
 import { z } from 'zod'
 import type { Core } from '../app.ts'
 import { beginCopies } from '../media/begin-copies.ts'
-import { contentsOf } from './contents.ts'
+import { blockOf, contentsOf } from './contents.ts'
 import { mediaOf } from './insert-imported.ts'
 
 /** The word under which the platform tells of an old message before its file. */
@@ -20,7 +20,13 @@ export async function fillPlaceholders(
     if (!named || named.type === placeholder) return []
     const media = mediaOf(part)
     return [
-      { upstream_id: named.id, ...contentsOf(part), body: part[named.type] ?? {}, media_id: media?.id ?? null, media },
+      {
+        upstream_id: named.id,
+        ...contentsOf(part),
+        body: blockOf(part, named.type) ?? {},
+        media_id: media?.id ?? null,
+        media,
+      },
     ]
   })
   if (rows.length === 0) return true

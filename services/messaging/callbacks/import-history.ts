@@ -6,7 +6,7 @@ import { z } from 'zod'
 import type { Core } from '../app.ts'
 import { platformId } from '../upstream/platform-id.ts'
 import type { Change } from './changes.ts'
-import { contentsOf } from './contents.ts'
+import { blockOf, contentsOf } from './contents.ts'
 import { epoch } from './epoch.ts'
 import { fillPlaceholders } from './fill-placeholders.ts'
 import { type ImportedMessage, insertImported, mediaOf } from './insert-imported.ts'
@@ -138,7 +138,7 @@ function rowOf(
     direction: isOwn ? 'outbound' : 'inbound',
     contents: contentsOf(message),
     recipient: isOwn ? `+${waId}` : null,
-    body: message[message.type],
+    body: blockOf(message, message.type),
     contextId: message.context?.id ?? null,
     source: 'app',
     media: mediaOf(message),

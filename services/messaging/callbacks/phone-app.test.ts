@@ -202,6 +202,18 @@ test.each([
   expect(await eventsOf(id)).toEqual([])
 })
 
+test('a type that is called like what every object has is unsupported, in what the phone app sent and in old messages', async () => {
+  await echoed(echo('wamid.C1', { type: 'constructor' }))
+  await history({
+    id: customer,
+    messages: [old('wamid.C2', customer, 1, 'READ', { type: 'toString' }), old('wamid.C3', customer, 2, 'READ')],
+  })
+  await settled()
+  expect(await rowOf('wamid.C1')).toMatchObject({ type: 'unsupported' })
+  expect(await rowOf('wamid.C2')).toMatchObject({ type: 'unsupported' })
+  expect(await rowOf('wamid.C3')).toMatchObject({ type: 'text' })
+})
+
 test('the first time that a voice note was played stays, in every order', async () => {
   await echoed(echo('wamid.V1', { type: 'audio', audio: { id: '1', voice: true } }))
   await settled()

@@ -7,7 +7,7 @@ import type { Core } from '../app.ts'
 import { messageSentEvent } from '../sends/message-sent.ts'
 import { platformId } from '../upstream/platform-id.ts'
 import type { Change } from './changes.ts'
-import { contentsOf } from './contents.ts'
+import { blockOf, contentsOf } from './contents.ts'
 import { epoch } from './epoch.ts'
 import { type ImportedMessage, insertImported, mediaOf } from './insert-imported.ts'
 import { isRevision, reviseMessage } from './revise-message.ts'
@@ -81,7 +81,7 @@ async function messageOf(
     direction: 'outbound',
     contents: contentsOf(part),
     recipient,
-    body: part[echo.type],
+    body: blockOf(part, echo.type),
     contextId: echo.context?.id ?? null,
     source: 'app',
     status: 'sent',

@@ -10,7 +10,7 @@ import type { Core } from '../app.ts'
 import { beginCopies, type PlatformFile, platformFileOf } from '../media/begin-copies.ts'
 import { wasDeleted } from '../messages/deleted-messages.ts'
 import { platformId } from '../upstream/platform-id.ts'
-import { type Contents, contentsOf } from './contents.ts'
+import { blockOf, type Contents, contentsOf } from './contents.ts'
 import { epoch } from './epoch.ts'
 import { passthroughOf } from './passthrough.ts'
 import { recordSystem } from './record-system.ts'
@@ -155,9 +155,6 @@ function remember(known: Core['known'], { item, answer: { conversation, contact,
   const windowUntilMs = windowUntil ? Date.parse(windowUntil) : 0
   known.remember(item, contact.phone_number, { parties: { conversation, contact }, windowUntilMs })
 }
-
-/** Its own: a type may be called like what every object has. */
-const blockOf = (part: Record<string, unknown>, type: string) => (Object.hasOwn(part, type) ? part[type] : undefined)
 
 function copyOf({ media, item, event }: Row) {
   if (!media) return []
