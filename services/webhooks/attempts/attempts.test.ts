@@ -3,6 +3,7 @@ import type { ServerResponse } from 'node:http'
 import { ownSession } from '@app/shared/database/own-session.ts'
 import { sweepExpired, sweepOverflow } from './give-up.ts'
 import { createSecret } from '../subscriptions/secrets.ts'
+import { updateWebhookSubscription } from '../subscriptions/update-webhook-subscription.ts'
 import { until } from '@app/test/until.ts'
 import { afterAll, beforeAll, beforeEach, expect, test, vi } from 'vitest'
 import { type TestWebhooks, testWebhooks } from '../testing/app.ts'
@@ -350,6 +351,19 @@ test('a quick endpoint has attempts begun ahead, which go back when it is quick 
   await until(async () => expect(await webhooks.deliveries({ status: 'succeeded' })).toHaveLength(61))
   const counts = await webhooks.sql`select delivery_id from attempts group by 1 having count(*) > 1 or max(number) > 1`
   expect([receiver.got.length, counts.length]).toEqual([61, 0])
+})
+
+test('what was begun ahead goes to the URL that the subscription gets meanwhile, at once', async () => {
+  const held: ServerResponse[] = []
+  await quickEndpoint((response) => void held.push(response))
+  await until(() => expect(held).toHaveLength(10))
+  const other = await startReceiver()
+  const [subscription] = await webhooks.sql<{ id: string }[]>`select id from subscriptions`
+  const change = { params: { id: subscription?.id ?? '' }, body: { url: other.url } }
+  await webhooks.ask(updateWebhookSubscription, change)
+  await until(() => expect(other.got).toHaveLength(50), 10_000)
+  held.forEach((response) => response.end())
+  await other.close()
 })
 
 test('what was begun ahead does not go out behind a failure, and is not counted', async () => {

@@ -37,7 +37,8 @@ export async function recordAttempts(
   if (excused.length > 0) await wakeWithin(tx, excused)
   await wakeLost(
     tx,
-    done.flatMap(({ lane }) => (promoted.has(lane.id) ? [lane] : [])),
+    // What was not begun after all is due as before.
+    done.flatMap(({ lane, outcome }) => (outcome === null || promoted.has(lane.id) ? [lane] : [])),
   )
   return next
 }
