@@ -8,9 +8,10 @@ import type { App } from '../app.ts'
 import type { FoundContact } from '../conversations/look-up.ts'
 import { touchConversations } from '../conversations/touch-conversations.ts'
 import { contactParties, nobody } from './contact-parties.ts'
-import { freeNumber, identitiesOf, isSameIdentity } from './identities.ts'
+import { freeNumber, identitiesOf, isSameIdentity, mayHaveBeen } from './identities.ts'
 import { identityUpdated, isIdentityUpdate, type Origin } from './identity-updated.ts'
 import { mergeContacts } from './merge-contacts.ts'
+import { carryStop, mindingStop, stopOf } from './remembered-stops.ts'
 import { rename } from './rename.ts'
 import { personOf, type Profile, type Sender } from './sender.ts'
 
@@ -34,7 +35,11 @@ export const changeIdentity: Handler<App, typeof contract> = async (app, { param
     const isBefore = (contact: FoundContact) =>
       contact.identities.some((name) => before.some((other) => isSameIdentity(name, other)))
     const [contact, ...others] = contacts.toSorted((a, b) => Number(isBefore(b)) - Number(isBefore(a)))
-    if (!contact) return nobody
+    if (!contact) {
+      const known = { ...origin, identities: mayHaveBeen(personOf(body.previous, sender.sentAt)) }
+      await carryStop(app.sql, known, identitiesOf(sender), sender.sentAt)
+      return nobody
+    }
     if (others.length > 0)
       await mergeContacts(app, sender, [contact, ...others], origin, (known) => rename(known, body))
     else if (await write(app, contact, { body, sender }, origin)) return contactParties(app.sql, origin, contact.id)
@@ -63,10 +68,13 @@ async function write(
   const after = rename(contact, body)
   const before = knownBefore(contact, after, body)
   const left = numberLeft(body)
+  // Under a name that is new to the contact somebody may have stopped, and under one from before it may have done so itself.
+  const names = [...mayHaveBeen(personOf(body.previous, sender.sentAt)), ...mayHaveBeen(after), ...identitiesOf(sender)]
   const isWritten = await sql.begin(async (tx) => {
     const written = await tx`
       update contacts set phone_number = ${after.phoneNumber}, wa_id = ${after.waId}, bsuid = ${after.bsuid},
-        parent_bsuid = ${after.parentBsuid}, updated_at = clock_timestamp()
+        parent_bsuid = ${after.parentBsuid}, updated_at = clock_timestamp(), ${mindingStop(tx)}
+      from (${stopOf(tx, { organizationId, phoneNumberId, identities: names })}) s
       where organization_id = ${organizationId} and id = ${contact.id} and deleted_at is null
         and (phone_number, wa_id, bsuid, parent_bsuid) is not distinct from
           (${contact.phoneNumber}, ${contact.waId}, ${contact.bsuid}, ${contact.parentBsuid})

@@ -119,3 +119,38 @@ test('who moves to a number that was remembered and is deleted does not take its
   await number.remove(contact.id)
   await expect(number.open({ phone_number: `+${ana}` }, marketing)).rejects.toMatchObject(refused)
 })
+
+test('who moves to a number that was remembered is sent none, and who comes back to it after a later word is', async () => {
+  const number = await newTold()
+  await number.remove(await stopped(number, ana))
+  const eva = '15550199999'
+  await number.inbound({ wa_id: eva, bsuid: 'US.1' })
+  await number.change('1', { wa_id: eva }, { wa_id: ana })
+  for (const recipient of [{ phone_number: `+${ana}` }, { bsuid: 'US.1' }])
+    await expect(number.open(recipient, marketing)).rejects.toMatchObject(refused)
+  await number.preferences([{ wa_id: ana, bsuid: null, value: 'resume', at: at(2) }])
+  await number.change('2', { wa_id: ana }, { wa_id: eva })
+  await number.change('3', { wa_id: eva }, { wa_id: ana })
+  await number.open({ bsuid: 'US.1' }, marketing)
+})
+
+test.each(['nobody', 'a send'])(
+  'a stop of before a change of names is one under the new ones, known to %s',
+  async (to) => {
+    const number = await newTold()
+    const eva = '15550199999'
+    await number.remove(await stopped(number, ana))
+    if (to === 'a send') await number.open({ phone_number: `+${eva}` })
+    await number.change('1', { wa_id: ana, bsuid: 'US.1' }, { wa_id: eva, bsuid: 'US.2' })
+    await expect(number.open({ phone_number: `+${eva}` }, marketing)).rejects.toMatchObject(refused)
+    if (to === 'nobody') await expect(number.open({ bsuid: 'US.2' }, marketing)).rejects.toMatchObject(refused)
+  },
+)
+
+test('who stopped under a number after somebody else had left it is not taken for that one', async () => {
+  const number = await newTold()
+  await number.remove(await stopped(number, ana))
+  const eva = '15550199999'
+  await number.change('1', { wa_id: ana }, { wa_id: eva }, at(0))
+  await number.open({ phone_number: `+${eva}` }, marketing)
+})

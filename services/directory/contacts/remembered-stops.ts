@@ -51,6 +51,28 @@ export function stopOf(sql: Sql | TransactionSql, { organizationId, phoneNumberI
   `
 }
 
+/** Assignments to a contact that may have been somebody of whom a stop is remembered, `s.at`: the newest word holds, of two at one moment `stop`. */
+export const mindingStop = (sql: Sql | TransactionSql) => sql`
+  marketing_preference = case
+    when s.at >= coalesce(marketing_preference_at, '-infinity') then 'stop' else marketing_preference end,
+  marketing_preference_at = greatest(marketing_preference_at, s.at)
+`
+
+/** Somebody who is no contact (any more) is known by other names since `at`: what was said before holds under these, too. */
+export const carryStop = (
+  sql: Sql,
+  { organizationId, phoneNumberId, identities }: Person,
+  current: Identity[],
+  at: Date,
+) => sql`
+  insert into remembered_stops (organization_id, phone_number_id, name_hash, at)
+  select ${organizationId}, ${phoneNumberId}, ${hash(sql)}, s.at
+  from json_to_recordset(${JSON.stringify(current)}::text::json) as i(kind text, value text)
+  cross join (${stopOf(sql, { organizationId, phoneNumberId, identities })}) s
+  where s.at <= ${at} order by 3
+  on conflict (organization_id, phone_number_id, name_hash) do update set at = greatest(remembered_stops.at, excluded.at)
+`
+
 /** Whether somebody who is no contact (any more) wanted no marketing messages. */
 export async function hasStopped(sql: Sql, person: Person): Promise<boolean> {
   const [row] = await stopOf(sql, person)

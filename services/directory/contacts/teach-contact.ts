@@ -5,7 +5,7 @@ import { touchConversations } from '../conversations/touch-conversations.ts'
 import { factColumns, type Facts, recordUpdated } from './contact-events.ts'
 import { type Identity, mayHaveBeen } from './identities.ts'
 import { identityUpdated, isIdentityUpdate, type Origin } from './identity-updated.ts'
-import { stopOf } from './remembered-stops.ts'
+import { mindingStop, stopOf } from './remembered-stops.ts'
 import type { Profile } from './sender.ts'
 
 /** A contact, what a message told of it, and the names that it is known by from now on. */
@@ -44,7 +44,7 @@ export async function teachContact({ sql, relay, tellChanged }: App, lesson: Les
   return true
 }
 
-/** A name that is new to the contact may be remembered to have stopped; the newest word holds, of two at one moment `stop`. */
+/** A name that is new to the contact may be remembered to have stopped. */
 function teach(sql: Sql | TransactionSql, lesson: Lesson, origin: Origin) {
   const { id, before, after, identities } = lesson
   const { organizationId, phoneNumberId } = origin
@@ -54,9 +54,7 @@ function teach(sql: Sql | TransactionSql, lesson: Lesson, origin: Origin) {
     with taught as (
       update contacts set phone_number = ${after.phoneNumber}, wa_id = ${after.waId}, bsuid = ${after.bsuid},
         parent_bsuid = ${after.parentBsuid}, username = ${after.username}, name = ${after.name}, updated_at = clock_timestamp(),
-        marketing_preference = case
-          when s.at >= coalesce(marketing_preference_at, '-infinity') then 'stop' else marketing_preference end,
-        marketing_preference_at = greatest(marketing_preference_at, s.at)
+        ${mindingStop(sql)}
       from (${stop}) s
       where organization_id = ${organizationId} and id = ${id} and deleted_at is null
         and (phone_number, wa_id, bsuid, parent_bsuid, username, name) is not distinct from
