@@ -23,7 +23,13 @@ export const redriveCallbacks = rpc({
 export const marketingStopped = event({
   subject: 'event.messaging.marketing-stopped',
   summary: 'The platform said that a recipient wants no marketing messages',
-  data: z.object({ phone_number_id: z.string(), contact_id: idOf('ctc'), at: time }),
+  data: z.object({
+    phone_number_id: z.string(),
+    contact_id: idOf('ctc'),
+    /** To whom it was sent, `+E164` or a user id: the contact may be gone when this is heard. */
+    recipient: z.string().nullish(),
+    at: time,
+  }),
 })
 
 const message = {

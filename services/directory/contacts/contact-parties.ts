@@ -1,5 +1,5 @@
 import type { changeIdentity } from '@app/shared/contracts/directory-changes.ts'
-import type { Sql } from '@app/shared/database/database.ts'
+import type { Sql, TransactionSql } from '@app/shared/database/database.ts'
 import type { z } from 'zod'
 import type { ConversationRow } from '../conversations/conversations.ts'
 import type { Origin } from './identity-updated.ts'
@@ -16,7 +16,11 @@ interface Row extends Pick<ConversationRow, 'status' | 'assignedTo'> {
 }
 
 /** A contact by its id, or the one that it was merged into, with its conversation; nobody when it is gone. */
-export async function contactParties(sql: Sql, { organizationId }: Origin, contactId: string): Promise<Parties> {
+export async function contactParties(
+  sql: Sql | TransactionSql,
+  { organizationId }: Pick<Origin, 'organizationId'>,
+  contactId: string,
+): Promise<Parties> {
   const [row] = await sql<Row[]>`
     with recursive chain as (
       select id, merged_into, deleted_at, phone_number, name from contacts

@@ -2,6 +2,7 @@ import { afterAll, beforeAll, expect, test } from 'vitest'
 import { newNumber, testDirectory, type TestDirectory } from '../testing/app.ts'
 import { telling } from '../testing/changes.ts'
 import { managing } from '../testing/managing.ts'
+import { noteStop } from './consume-marketing-stops.ts'
 
 let directory: TestDirectory
 beforeAll(async () => {
@@ -153,4 +154,39 @@ test('who stopped under a number after somebody else had left it is not taken fo
   const eva = '15550199999'
   await number.change('1', { wa_id: ana }, { wa_id: eva }, at(0))
   await number.open({ phone_number: `+${eva}` }, marketing)
+})
+
+test.each(['nobody', 'a send', 'hand'])(
+  'a stop that the platform tells of a contact that was just deleted holds, made again by %s',
+  async (by) => {
+    for (const recipient of [{ phone_number: `+${ana}` }, { bsuid: 'US.1' }]) {
+      const number = await newTold()
+      const { contact } = await number.open(recipient)
+      await number.remove(contact.id)
+      if (by === 'hand') await number.create(recipient)
+      if (by === 'a send') await number.open(recipient)
+      const stop = {
+        phone_number_id: number.phoneNumberId,
+        contact_id: contact.id,
+        recipient: recipient.phone_number ?? recipient.bsuid,
+        at: at(1),
+      }
+      await directory.sql.begin((tx) => noteStop(tx, number.organizationId, stop))
+      await expect(number.open(recipient, marketing)).rejects.toMatchObject(refused)
+    }
+  },
+)
+
+test('a stop that the platform tells late does not stop who has asked for marketing since', async () => {
+  const number = await newTold()
+  const { contact } = await number.open({ phone_number: `+${ana}` })
+  await number.preferences([{ wa_id: ana, bsuid: null, value: 'resume', at: at(2) }])
+  const stop = {
+    phone_number_id: number.phoneNumberId,
+    contact_id: contact.id,
+    recipient: `+${ana}`,
+    at: at(1),
+  }
+  await directory.sql.begin((tx) => noteStop(tx, number.organizationId, stop))
+  await number.open({ phone_number: `+${ana}` }, marketing)
 })

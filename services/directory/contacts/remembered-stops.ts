@@ -73,6 +73,33 @@ export const carryStop = (
   on conflict (organization_id, phone_number_id, name_hash) do update set at = greatest(remembered_stops.at, excluded.at)
 `
 
+/** Remembers that somebody who is no contact any more wanted no marketing messages. */
+export const rememberStop = (
+  tx: TransactionSql,
+  { organizationId, phoneNumberId, identities }: Person,
+  at: string,
+) => tx`
+  insert into remembered_stops (organization_id, phone_number_id, name_hash, at)
+  select ${organizationId}, ${phoneNumberId}, ${hash(tx)}, ${at}
+  from json_to_recordset(${JSON.stringify(identities)}::text::json) as i(kind text, value text) order by 3
+  on conflict (organization_id, phone_number_id, name_hash) do update set at = greatest(remembered_stops.at, excluded.at)
+`
+
+/** The contacts that have one of the names. */
+export async function ownersOf(
+  tx: TransactionSql,
+  { organizationId, phoneNumberId, identities }: Person,
+): Promise<string[]> {
+  const rows = await tx<{ id: string }[]>`
+    select distinct i.contact_id as id
+    from json_to_recordset(${JSON.stringify(identities)}::text::json) as k(kind text, value text)
+    join identities i on i.organization_id = ${organizationId} and i.phone_number_id = ${phoneNumberId}
+      and i.kind = k.kind and i.value = k.value
+    order by 1
+  `
+  return rows.map(({ id }) => id)
+}
+
 /** Whether somebody who is no contact (any more) wanted no marketing messages. */
 export async function hasStopped(sql: Sql, person: Person): Promise<boolean> {
   const [row] = await stopOf(sql, person)

@@ -56,15 +56,20 @@ test('wishes about marketing messages go to directory; others, and broken ones, 
 test('a failure for the opt-out of its recipient is told to directory, once', async () => {
   const { id } = await app.send('offer')
   await until(async () => expect(await app.statusOf(id)).toBe('sent'))
-  const [row] = await app.sql<{ upstreamId: string; contactId: string }[]>`
-    select upstream_id, contact_id from messages where id = ${id}
+  const [row] = await app.sql<{ upstreamId: string; contactId: string; recipient: string }[]>`
+    select upstream_id, contact_id, recipient from messages where id = ${id}
   `
   const failed = statusPart(row?.upstreamId ?? '', 'failed', { errors: [{ code: 131050, title: 'no' }] })
   await platform.messages({ statuses: [failed, failed] }, { statuses: [failed] })
   await settled()
   const stops = (await app.events()).filter(({ subject }) => subject.endsWith('marketing-stopped'))
   expect(stops.map(({ payload }) => payload)).toEqual([
-    { phone_number_id: expect.any(String), contact_id: row?.contactId, at: expect.any(String) },
+    {
+      phone_number_id: expect.any(String),
+      contact_id: row?.contactId,
+      recipient: row?.recipient,
+      at: expect.any(String),
+    },
   ])
 })
 

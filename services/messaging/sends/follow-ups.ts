@@ -6,7 +6,7 @@ import type { SentMessageRow } from './message-sent.ts'
 
 type Refused = Pick<
   SentMessageRow,
-  'organizationId' | 'phoneNumberId' | 'businessAccountId' | 'parties' | 'traceparent'
+  'organizationId' | 'phoneNumberId' | 'businessAccountId' | 'recipient' | 'parties' | 'traceparent'
 >
 
 interface Refusal {
@@ -22,7 +22,7 @@ interface Refusal {
 /** What else a code of the platform tells, beside the failure of the message: of the account, or of the recipient. */
 export function followUps(message: Refused, { code, at, askedAt = at, reportsAccount }: Refusal): Recorded[] {
   if (code === null) return []
-  const { phoneNumberId, businessAccountId, parties } = message
+  const { phoneNumberId, businessAccountId, recipient, parties } = message
   const origin = { organizationId: message.organizationId, phoneNumberId, traceparent: message.traceparent }
   if (reportsAccount ?? behaviourOf(code).reportsAccount) {
     const data = {
@@ -35,7 +35,7 @@ export function followUps(message: Refused, { code, at, askedAt = at, reportsAcc
     return [recorded(accountReported, data, origin)]
   }
   if (code === optedOut) {
-    const data = { phone_number_id: phoneNumberId, contact_id: parties.contact.id, at: at.toISOString() }
+    const data = { phone_number_id: phoneNumberId, contact_id: parties.contact.id, recipient, at: at.toISOString() }
     return [recorded(marketingStopped, data, origin)]
   }
   return []
