@@ -65,7 +65,13 @@ export const recordInbound = rpc({
 export const noteRead = rpc({
   subject: 'rpc.directory.note-read',
   summary: 'Take messages that were read off the unread count of a conversation',
-  body: z.object({ event_id: idOf('evt'), conversation_id: idOf('cnv'), read: z.int().min(1) }),
+  body: z.object({
+    event_id: idOf('evt'),
+    conversation_id: idOf('cnv'),
+    read: z.int().min(1),
+    /** As in the event. */
+    up_to: time.nullish(),
+  }),
   answer: z.object({ noted: z.literal(true) }),
 })
 

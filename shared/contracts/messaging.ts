@@ -178,6 +178,8 @@ export const messagesRead = event({
     conversation_id: idOf('cnv'),
     /** How many of them had counted as unread. */
     read: z.int().min(1),
+    /** The time of that message: what the person wrote before, in other conversations that have ended in this one, was read, too. */
+    up_to: time.nullish(),
   }),
 })
 

@@ -36,10 +36,15 @@ export async function mergeConversations(
   const open = all.filter(({ mergedInto }) => mergedInto === null).toSorted(byRank(survivorId))
   const [live, ...over] = open
   if (!live) return null
+  const ids = all.map(({ id }) => id)
   await tx`
-    update conversations set contact_id = ${survivorId}, merged_into = ${live.id}, status = 'resolved', unread_count = 0,
+    update conversations v set contact_id = ${survivorId}, merged_into = ${live.id}, status = 'resolved', unread_count = 0,
+      unread_there = case when merged_into is null then greatest(0, unread_count - (
+        select coalesce(sum(unread_there), 0) from conversations
+        where organization_id = ${organizationId} and id = any(${ids}::text[]) and merged_into = v.id
+      )) else unread_there end,
       updated_at = greatest(updated_at, now())
-    where organization_id = ${organizationId} and id = any(${all.map(({ id }) => id)}::text[]) and id <> ${live.id}
+    where organization_id = ${organizationId} and id = any(${ids}::text[]) and id <> ${live.id}
   `
   const closed = over.filter((row) => row.status !== 'resolved')
   await record(

@@ -18,10 +18,10 @@ async function newReading() {
   const caller = systemCaller(number.organizationId)
   return {
     ...number,
-    read: (conversation_id: string, read: number) =>
+    read: (conversation_id: string, read: number, up_to?: string) =>
       noteRead(
         directory.app,
-        { params: {}, query: {}, body: { event_id: newId('evt'), conversation_id, read } },
+        { params: {}, query: {}, body: { event_id: newId('evt'), conversation_id, read, up_to } },
         caller,
       ),
     unreadIn: async (conversationId: string) => (await number.getConversation(conversationId)).unread_count,
@@ -31,16 +31,17 @@ async function newReading() {
 test('what is read in a conversation that ended counts where it goes on, also after another merge', async () => {
   const number = await newReading()
   const first = await number.inbound({ bsuid: 'US.1' })
+  await number.inbound({ bsuid: 'US.1' })
   const second = await number.inbound({ wa_id: ana })
   await number.inbound({ wa_id: ana, bsuid: 'US.1' })
   await number.read(first.conversation.id, 1)
-  expect(await number.unreadIn(second.conversation.id)).toBe(2)
+  expect(await number.unreadIn(second.conversation.id)).toBe(3)
   const third = await number.inbound({ bsuid: 'US.9' })
   await telling(directory.app, number).change('1', { bsuid: 'US.9' }, { bsuid: 'US.9', wa_id: ana })
-  expect(await number.unreadIn(third.conversation.id)).toBe(3)
+  expect(await number.unreadIn(third.conversation.id)).toBe(4)
   await number.read(first.conversation.id, 1)
   await number.read(second.conversation.id, 1)
-  expect(await number.unreadIn(third.conversation.id)).toBe(1)
+  expect(await number.unreadIn(third.conversation.id)).toBe(2)
 })
 
 test('what is read while the conversation is being merged counts where it goes on', async () => {
@@ -49,7 +50,8 @@ test('what is read while the conversation is being merged counts where it goes o
   let reading: Promise<unknown> = Promise.resolve()
   await directory.sql.begin(async (tx) => {
     await tx`
-      update conversations set merged_into = ${live.conversation.id}, unread_count = 0 where id = ${ended.conversation.id}
+      update conversations set contact_id = ${live.contact.id}, merged_into = ${live.conversation.id}, unread_count = 0
+      where id = ${ended.conversation.id}
     `
     await tx`update conversations set unread_count = 2 where id = ${live.conversation.id}`
     reading = number.read(ended.conversation.id, 1)
@@ -57,4 +59,39 @@ test('what is read while the conversation is being merged counts where it goes o
   })
   await reading
   expect(await number.unreadIn(live.conversation.id)).toBe(1)
+})
+
+test('what was read up to a time is read in the conversations that ended, too, each message once', async () => {
+  const number = await newReading()
+  const at = (second: number) => new Date(Date.UTC(2026, 2, 1, 12, 0, second)).toISOString()
+  const first = await number.inbound({ bsuid: 'US.1', sent_at: at(1) })
+  await number.inbound({ bsuid: 'US.1', sent_at: at(2) })
+  const second = await number.inbound({ wa_id: ana, sent_at: at(3) })
+  await number.inbound({ wa_id: ana, bsuid: 'US.1', sent_at: at(4) })
+  const third = await number.inbound({ bsuid: 'US.9', sent_at: at(8) })
+  await telling(directory.app, number).change('1', { bsuid: 'US.9' }, { bsuid: 'US.9', wa_id: ana })
+  const live = third.conversation.id
+  expect(await number.unreadIn(live)).toBe(5)
+  await number.read(second.conversation.id, 1, at(3))
+  expect(await number.unreadIn(live)).toBe(2)
+  await number.read(first.conversation.id, 2, at(2))
+  expect(await number.unreadIn(live)).toBe(2)
+  await number.inbound({ bsuid: 'US.9', sent_at: at(9) })
+  await number.read(live, 2, at(9))
+  expect(await number.unreadIn(live)).toBe(0)
+  await number.inbound({ bsuid: 'US.9', sent_at: at(10) })
+  await number.read(second.conversation.id, 1, at(4))
+  expect(await number.unreadIn(live)).toBe(1)
+})
+
+test('a conversation that ended before it was kept how many were unread there is read as it was', async () => {
+  const number = await newReading()
+  const ended = await number.inbound({ bsuid: 'US.1' })
+  const live = await number.inbound({ wa_id: ana })
+  await number.inbound({ wa_id: ana, bsuid: 'US.1' })
+  await directory.sql`update conversations set unread_there = null`
+  await number.read(live.conversation.id, 2, new Date(Date.now() + 1_000).toISOString())
+  expect(await number.unreadIn(live.conversation.id)).toBe(1)
+  await number.read(ended.conversation.id, 1)
+  expect(await number.unreadIn(live.conversation.id)).toBe(0)
 })

@@ -28,15 +28,35 @@ interface Read {
   conversation_id: string
   /** How many messages were read that counted as unread. */
   read: number
+  /** The time of the last one. */
+  up_to?: string | null | undefined
 }
 
-/** A conversation that was merged into another took its count along; one that is being merged is waited for, and asked again. */
-async function takeOff(tx: TransactionSql, organizationId: string, { conversation_id: id, read }: Read) {
+/**
+ * A conversation that was merged into another took its count along; one that is being merged is waited for, and asked again. Who
+ * reads up to a time has also read what came before it in those that have ended: of these no receipt would be sent.
+ */
+async function takeOff(tx: TransactionSql, organizationId: string, { conversation_id: id, read, up_to: upTo }: Read) {
   const update = () => tx`
-    update conversations set unread_count = greatest(0, unread_count - ${read}), updated_at = greatest(updated_at, now())
-    where organization_id = ${organizationId} and merged_into is null and id = (
-      select coalesce(merged_into, id) from conversations where organization_id = ${organizationId} and id = ${id}
+    with live as (
+      select coalesce(merged_into, id) as id, contact_id from conversations
+      where organization_id = ${organizationId} and id = ${id}
+    ), locked as (
+      select v.id, v.merged_into, v.unread_there, v.last_inbound_at from live join conversations v
+        on v.organization_id = ${organizationId} and v.contact_id = live.contact_id
+          and (v.id = live.id or v.merged_into = live.id)
+      order by v.id for no key update of v
+    ), off as (
+      select id, case when id = ${id} then least(unread_there, ${read}::int)
+        when last_inbound_at <= ${upTo ?? null}::text::timestamptz then unread_there end as count
+      from locked where merged_into is not null or id = ${id}
+    ), ended as (
+      update conversations v set unread_there = unread_there - off.count from off
+      where v.organization_id = ${organizationId} and v.id = off.id and off.count > 0 and v.merged_into is not null
     )
+    update conversations v set updated_at = greatest(v.updated_at, now()),
+      unread_count = greatest(0, v.unread_count - (select coalesce(sum(count), 0) from off))
+    from locked where v.organization_id = ${organizationId} and v.id = locked.id and locked.merged_into is null
   `
   const { count } = await update()
   if (count === 0) await update()

@@ -5,7 +5,7 @@ import { messagesRead, sendMessage as contract } from '@app/shared/contracts/mes
 import type { ReadReceipt } from '@app/shared/contracts/send.ts'
 import { emit } from '@app/shared/events/events.ts'
 import { once, storedAnswer } from '@app/shared/idempotency/idempotency.ts'
-import { newId } from '@app/shared/values/ids.ts'
+import { newId, timeOf } from '@app/shared/values/ids.ts'
 import { invalidField, notFound } from '@app/shared/api/problem.ts'
 import type { z } from 'zod'
 import type { App } from '../app.ts'
@@ -30,7 +30,7 @@ export async function sendReadReceipt(
   if (replay) return replay
   const message = await inboundMessage(app, phoneNumberId, body.message_id, caller)
   if (message.status !== 'read' || body.typing_indicator) await tellPlatform(app, phoneNumberId, body, caller)
-  const note = { id: newId('evt'), read: 0 }
+  const note = { id: newId('evt'), read: 0, upTo: timeOf(message.id).toISOString() }
   const answer = await once(app, contract, caller, async (tx) => {
     // Ids of inbound messages are of the platform's time, so that what was written before has a smaller one.
     const read = await tx<Counted[]>`
@@ -44,7 +44,7 @@ export async function sendReadReceipt(
       await emit(
         tx,
         messagesRead,
-        { conversation_id: message.conversationId, read: note.read },
+        { conversation_id: message.conversationId, read: note.read, up_to: note.upTo },
         { ...caller, id: note.id },
       )
     }
@@ -82,9 +82,15 @@ async function inboundMessage({ sql }: App, phoneNumberId: string, upstreamId: s
   return message
 }
 
+interface Note {
+  id: string
+  read: number
+  upTo: string
+}
+
 /** So that who looks right after the answer finds the count changed; the event of the same id does it in any case, once. */
-async function tellDirectory(app: App, conversationId: string, note: { id: string; read: number }, caller: Caller) {
-  const body = { event_id: note.id, conversation_id: conversationId, read: note.read }
+async function tellDirectory(app: App, conversationId: string, note: Note, caller: Caller) {
+  const body = { event_id: note.id, conversation_id: conversationId, read: note.read, up_to: note.upTo }
   await call(app, noteRead, { body }, systemCaller(caller.organizationId, caller.requestId)).catch((err: unknown) => {
     app.log.warn({ err, conversation: conversationId }, 'note read')
   })
