@@ -6,6 +6,7 @@ import { deleteWebhookSubscription } from '../subscriptions/delete-webhook-subsc
 import { disableWebhookSubscription } from '../subscriptions/disable-webhook-subscription.ts'
 import { type TestWebhooks, testWebhooks } from '../testing/app.ts'
 import { type Receiver, startReceiver } from '../testing/receiver.ts'
+import { recordWithin, toRow } from '../fan-out/record-events.ts'
 import { giveUp } from './give-up.ts'
 
 let webhooks: TestWebhooks
@@ -98,6 +99,29 @@ test('what a round has left of a customer’s line goes out, in its order, if th
   await until(async () => expect(await webhooks.deliveries({ status: 'succeeded' })).toHaveLength(2))
   expect(receiver.got.map(({ headers }) => headers['x-svc-event-id'])).toEqual(events.slice(0, 2))
   expect(await webhooks.deliveries({ status: 'dead' })).toHaveLength(3)
+})
+
+test('what is just being put behind a delivery of a customer’s line goes out, if the subscription is disabled and enabled meanwhile', async () => {
+  const { sql } = webhooks
+  const [first] = await webhooks.emit({ line: 'line' })
+  await until(async () => expect(await webhooks.deliveries({ status: 'pending' })).toHaveLength(1))
+  const second = newId('evt')
+  const headers = { organization: webhooks.organizationId, event: second, type: 'message.received', line: 'line' }
+  const row = toRow({
+    subject: 'event.platform.something-happened',
+    headers: { ...headers, source: 'svc', at: new Date().toISOString() },
+    payload: Buffer.from('{}'),
+  })
+  await sql.begin(async (tx) => {
+    await recordWithin(tx, row ? [row] : [])
+    await sql.begin((other) => giveUp(other, id, 'subscription_disabled'))
+  })
+  await sql`update subscriptions set status = 'active'`
+  await webhooks.hurry()
+  await until(
+    () => expect(receiver.got.map(({ headers: got }) => got['x-svc-event-id'])).toEqual([first, second]),
+    5_000,
+  )
 })
 
 test('a subscription is deleted while its attempts begin: neither waits for the other in a circle', async () => {

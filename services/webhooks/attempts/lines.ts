@@ -24,6 +24,26 @@ export async function lockLines(tx: TransactionSql, deliveries: Pick<InLine, 'li
   `
 }
 
+/**
+ * Once lines are locked, before deliveries are put behind those that are open: what is in front stays until the commit. Whoever
+ * gives up a disabled subscription's deliveries does not lock their lines, and its subscription may be enabled again by then.
+ */
+export async function holdFirst(tx: TransactionSql, deliveries: { organization_id: string; line: string | null }[]) {
+  const lines = deliveries.filter(({ line }) => line !== null)
+  if (lines.length === 0) return
+  await tx`
+    select d.id from (
+      select distinct organization_id, line
+      from json_to_recordset(${JSON.stringify(lines)}::text::json) as l(organization_id text, line text)
+    ) l
+    join subscriptions s on s.organization_id = l.organization_id
+    cross join lateral (
+      select id from due_deliveries where subscription_id = s.id and line = l.line order by seq limit 1
+    ) first
+    join due_deliveries d on d.id = first.id order by d.id for share of d
+  `
+}
+
 /** Gives the first open delivery of each line its time; answers of which subscriptions one had none. */
 export async function promoteLines(tx: TransactionSql, left: InLine[]): Promise<Set<string>> {
   const lines = left.filter(({ line }) => line !== null)

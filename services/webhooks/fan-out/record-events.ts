@@ -2,7 +2,7 @@ import type { Delivered } from '@app/shared/events/events.ts'
 import type { Sql, TransactionSql } from '@app/shared/database/database.ts'
 import { firstIdAt } from '@app/shared/values/ids.ts'
 import { isSampled } from '@app/shared/service/tracing.ts'
-import { lockLines } from '../attempts/lines.ts'
+import { holdFirst, lockLines } from '../attempts/lines.ts'
 import { pausedItself } from '../attempts/paused.ts'
 import { arriving } from '../attempts/wake-lane.ts'
 import { idCharacters } from './id-characters.ts'
@@ -83,6 +83,7 @@ export async function recordEvents(sql: Sql, rows: EventRow[]): Promise<Made[]> 
 export async function recordWithin(tx: TransactionSql, rows: EventRow[]): Promise<Made[]> {
   const heads = rows.map(({ head }) => head)
   await lockLines(tx, heads)
+  await holdFirst(tx, heads)
   return insert(tx, rows)
 }
 
