@@ -17,7 +17,13 @@ export const keyRing = z.string().transform((text, context): KeyRing => {
     context.addIssue('must be id:base64 pairs, separated by commas, of 32 bytes each')
     return z.NEVER
   }
-  return { current: first[0], byId: new Map(entries) }
+  const byId = new Map(entries)
+  // Of two keys with one id, one would be forgotten, and with it what it has sealed.
+  if (byId.size < entries.length) {
+    context.addIssue('must be pairs with an id of their own each: a new key gets a new id')
+    return z.NEVER
+  }
+  return { current: first[0], byId }
 })
 
 /**
