@@ -1,8 +1,9 @@
 import { spawn } from 'node:child_process'
 import { once } from 'node:events'
-import { mkdtempSync, rmSync } from 'node:fs'
+import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
+import { text } from 'node:stream/consumers'
 import { afterEach, beforeEach, expect, test } from 'vitest'
 import { claimFolder, releaseFolder } from './claim.ts'
 import { recordProcess } from './records.ts'
@@ -27,4 +28,43 @@ test('lets a process claim its own folder again', () => {
   claimFolder(dataDir)
   claimFolder(dataDir)
   releaseFolder(dataDir)
+})
+
+/** Claims one folder after the other, each at a moment of its own, and says of each whether it has it. */
+const claimant = `
+  const { claimFolder } = await import(process.argv[1])
+  for (const [n, folder] of process.argv.slice(3).entries()) {
+    while (Date.now() < Number(process.argv[2]) + n * 50);
+    try { claimFolder(folder); console.log('claimed ' + n) } catch (err) { console.log(err.message) }
+  }
+  console.log('done')
+  process.stdin.resume()
+`
+
+test('of two that claim a folder at the same moment one has it, be it new or that of a process that is gone', async () => {
+  const folders = Array.from({ length: 20 }, (_, n) => join(dataDir, String(n)))
+  for (const folder of folders.slice(10)) {
+    mkdirSync(join(folder, 'run'), { recursive: true })
+    writeFileSync(join(folder, 'run/owner.json'), '{"pid":1,"identity":"gone","stopSignal":"SIGTERM"}')
+  }
+  const args = ['-e', claimant, join(import.meta.dirname, 'claim.ts'), String(Date.now() + 1_500), ...folders]
+  const all = [1, 2].map(() => spawn(process.execPath, args, { stdio: ['pipe', 'pipe', 'inherit'] }))
+  const outputs = all.map(({ stdout }) => text(stdout))
+  // Nobody lets go of what he has before all have asked.
+  await Promise.all(
+    all.map(
+      ({ stdout }) =>
+        new Promise<void>((resolve) =>
+          stdout.on('data', (data) => {
+            if (String(data).includes('done')) resolve()
+          }),
+        ),
+    ),
+  )
+  for (const one of all) one.stdin.end()
+  const lines = (await Promise.all(outputs)).join('').split('\n')
+  expect(lines.filter((line) => line.startsWith('claimed')).toSorted()).toEqual(
+    folders.map((_, n) => `claimed ${n}`).toSorted(),
+  )
+  expect(lines.filter((line) => line.includes('is in use by process'))).toHaveLength(20)
 })

@@ -1,17 +1,14 @@
 import { mkdirSync } from 'node:fs'
-import { findRecorded, forgetProcess, recordProcess } from './records.ts'
+import { findRecorded, forgetProcess, recordAlone } from './records.ts'
 
 const owner = 'owner'
 
 /** Makes the data folder this process's own, so that no two run their servers on the same data. */
 export function claimFolder(dataDir: string): void {
   mkdirSync(dataDir, { recursive: true })
-  const pid = findRecorded(dataDir, owner)
-  if (pid === process.pid) return
-  if (pid !== undefined) {
-    throw new Error(`${dataDir} is in use by process ${pid}. Stop that one, or set SVC_DATA_DIR to another folder.`)
-  }
-  recordProcess(dataDir, owner, process.pid, 'SIGTERM')
+  const pid = recordAlone(dataDir, owner, 'SIGTERM')
+  if (pid === undefined || pid === process.pid) return
+  throw new Error(`${dataDir} is in use by process ${pid}. Stop that one, or set SVC_DATA_DIR to another folder.`)
 }
 
 export function releaseFolder(dataDir: string): void {

@@ -1,4 +1,4 @@
-import { mkdirSync, readdirSync, readFileSync, renameSync, rmSync, writeFileSync } from 'node:fs'
+import { linkSync, mkdirSync, readdirSync, readFileSync, renameSync, rmSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { z } from 'zod'
@@ -19,6 +19,48 @@ export function recordProcess(dataDir: string, name: string, pid: number, stopSi
   const file = fileOf(dataDir, name)
   writeFileSync(`${file}.new`, JSON.stringify({ pid, identity, stopSignal }))
   renameSync(`${file}.new`, file)
+}
+
+/** Records this process, unless another one that runs has the name: then it answers that one's id. Of two at once, one succeeds. */
+export function recordAlone(dataDir: string, name: string, stopSignal: StopSignal): number | undefined {
+  const file = fileOf(dataDir, name)
+  const own = `${file}.${process.pid}.new`
+  mkdirSync(folderOf(dataDir), { recursive: true })
+  writeFileSync(own, JSON.stringify({ pid: process.pid, identity: identityOf(process.pid), stopSignal }))
+  try {
+    for (;;) {
+      // A link, unlike a renamed file, takes the place of none.
+      if (link(own, file)) return undefined
+      const found = findRecorded(dataDir, name) ?? setAside(dataDir, name)
+      if (found !== undefined) return found
+    }
+  } finally {
+    rmSync(own, { force: true })
+  }
+}
+
+/** Takes away the record of a process that is gone. Another start may have done so just now: its record is put back, and is the answer. */
+function setAside(dataDir: string, name: string) {
+  const aside = `${name}.${process.pid}.dead`
+  try {
+    renameSync(fileOf(dataDir, name), fileOf(dataDir, aside))
+  } catch {
+    return undefined
+  }
+  const found = findRecorded(dataDir, aside)
+  if (found !== undefined) link(fileOf(dataDir, aside), fileOf(dataDir, name))
+  forgetProcess(dataDir, aside)
+  return found
+}
+
+function link(from: string, to: string) {
+  try {
+    linkSync(from, to)
+    return true
+  } catch (err) {
+    if (err instanceof Error && 'code' in err && err.code === 'EEXIST') return false
+    throw err
+  }
 }
 
 export function forgetProcess(dataDir: string, name: string): void {
