@@ -1,7 +1,7 @@
 import { setTimeout as sleep } from 'node:timers/promises'
 import { fileURLToPath } from 'node:url'
 import postgres, { type Sql } from 'postgres'
-import { isLockTimeout } from '@app/shared/database/database.ts'
+import { databaseUrl, isLockTimeout } from '@app/shared/database/database.ts'
 import { runCommand, sentenceOf } from './command.ts'
 import { dataServices, readMigrations } from './migration-files.ts'
 import { type Applied, planMigrations, type Step } from './migration-plan.ts'
@@ -113,6 +113,8 @@ async function applyOnce(sql: Sql, { schema, migration }: Step) {
 async function main() {
   const { DATABASE_URL: url } = process.env
   if (!url) throw new Error('DATABASE_URL is not set: the address of the database, as a user who may create roles.')
+  const { error } = databaseUrl.safeParse(url)
+  if (error) throw new Error(`DATABASE_URL ${error.issues[0]?.message}`)
   const given = dataServices.flatMap((service) => {
     const password = process.env[`${service.toUpperCase()}_PASSWORD`]
     return password ? [[service, password] as const] : []

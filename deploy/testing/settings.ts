@@ -14,9 +14,7 @@ export const sources: string[] = globSync('{shared,services}/**/*.ts', {
 
 /** The block of a shape of settings: the names in it, and the shapes that it takes in. */
 function settingsIn(block: string): string[] {
-  const own = [...block.matchAll(/^[{ ]*([A-Z][A-Z0-9_]+): *(?:z\b|keyRing|sealKeyRing|rateTiers|origins)/gm)].map(
-    ([, name = '']) => name,
-  )
+  const own = [...block.matchAll(/^[{ ]*([A-Z][A-Z0-9_]+): *(?:z\b|[a-z]\w*)/gm)].map(([, name = '']) => name)
   const others = [...block.matchAll(/\.\.\.(\w+Settings)/g)].map(([, name = '']) => name)
   return [...own, ...others.flatMap((name) => settingsIn(shapeOf(name)))]
 }
@@ -31,7 +29,7 @@ function shapeOf(name: string): string {
 
 /** The environment that a service reads, as its code declares it. */
 export function settingsOf(service: ServiceName): string[] {
-  const own = /readEnv\(\{(.*?)\}\)/s.exec(read(`services/${service}/main.ts`))?.[1] ?? ''
+  const own = /readEnv\(\s*\{(.*?)\},?\s*[\w)]/s.exec(read(`services/${service}/main.ts`))?.[1] ?? ''
   return [...new Set([...settingsIn(shapeOf('common')), ...settingsIn(own.replaceAll(', ', ',\n'))])]
 }
 

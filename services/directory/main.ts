@@ -4,6 +4,7 @@ import * as conversations from '@app/shared/contracts/conversations.ts'
 import * as directory from '@app/shared/contracts/directory.ts'
 import * as changes from '@app/shared/contracts/directory-changes.ts'
 import * as labels from '@app/shared/contracts/labels.ts'
+import { databaseUrl } from '@app/shared/database/database.ts'
 import { keyRing, readEnv } from '@app/shared/service/environment.ts'
 import { startHousekeeping } from '@app/shared/database/housekeeping.ts'
 import { tell } from '@app/shared/bus/notices.ts'
@@ -12,7 +13,6 @@ import { startRelay } from '@app/shared/events/relay.ts'
 import { serve } from '@app/shared/bus/rpc.ts'
 import { markReady, startWithDatabase } from '@app/shared/service/start.ts'
 import { drainBus, stopInOrder } from '@app/shared/service/stop.ts'
-import { z } from 'zod'
 import { consumeAccounts } from './accounts/consume-accounts.ts'
 import { putAccount } from './accounts/put-account.ts'
 import { type App, createApp } from './app.ts'
@@ -48,7 +48,7 @@ import { listLabels } from './labels/list-labels.ts'
 import { updateLabel } from './labels/update-label.ts'
 import { consumeMembers, consumeTeams } from './teams/consume-teams.ts'
 
-const env = readEnv({ DATABASE_URL: z.string().min(1), CURSOR_KEYS: keyRing })
+const env = readEnv({ DATABASE_URL: databaseUrl, CURSOR_KEYS: keyRing })
 const service = await startWithDatabase('directory', env)
 const housekeeping = await startHousekeeping(service, {
   partitions: [],

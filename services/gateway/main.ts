@@ -1,12 +1,12 @@
-import { readEnv } from '@app/shared/service/environment.ts'
+import { httpUrl, readEnv } from '@app/shared/service/environment.ts'
 import { markReady, start } from '@app/shared/service/start.ts'
 import { stopInOrder } from '@app/shared/service/stop.ts'
-import { createStore, storeSettings } from '@app/shared/store/store.ts'
+import { createStore, storeFault, storeSettings } from '@app/shared/store/store.ts'
 import { z } from 'zod'
 import { createApp } from './app.ts'
 import { contractModules } from './contracts.ts'
 import { buildHttp } from './http.ts'
-import { budgetsIn, connectRedis } from './limits/rate-lease.ts'
+import { budgetsIn, connectRedis, redisUrl } from './limits/rate-lease.ts'
 import { routeSetup } from './onboarding/route-setup.ts'
 import { createSignup, signupSettings } from './onboarding/signup-settings.ts'
 import { routeMedia } from './media/serve-media.ts'
@@ -14,18 +14,21 @@ import { prepareStop } from './stop-listening.ts'
 import { openapi } from './openapi/openapi.ts'
 import { routeUpstreamCallbacks } from './upstream-callback.ts'
 
-const env = readEnv({
-  PORT: z.coerce.number().int().min(0).max(65_535).default(8080),
-  HOST: z.string().default('127.0.0.1'),
-  REDIS_URL: z.string().min(1),
-  PUBLIC_URL: z.url(),
-  /** How many proxies stand before the gateway: the client's address is taken that many places from the right. */
-  TRUST_PROXY: z.coerce.number().int().min(0).default(0),
-  UPSTREAM_APP_SECRET: z.string().min(1),
-  UPSTREAM_VERIFY_TOKEN: z.string().min(1),
-  ...signupSettings,
-  ...storeSettings,
-})
+const env = readEnv(
+  {
+    PORT: z.coerce.number().int().min(0).max(65_535).default(8080),
+    HOST: z.string().default('127.0.0.1'),
+    REDIS_URL: redisUrl,
+    PUBLIC_URL: httpUrl,
+    /** How many proxies stand before the gateway: the client's address is taken that many places from the right. */
+    TRUST_PROXY: z.coerce.number().int().min(0).default(0),
+    UPSTREAM_APP_SECRET: z.string().min(1),
+    UPSTREAM_VERIFY_TOKEN: z.string().min(1),
+    ...signupSettings,
+    ...storeSettings,
+  },
+  storeFault,
+)
 const store = createStore(env)
 const service = await start('gateway', env)
 const redis = connectRedis(env.REDIS_URL, service.log)

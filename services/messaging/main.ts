@@ -6,7 +6,9 @@ import * as templateContracts from '@app/shared/contracts/templates.ts'
 import * as changes from '@app/shared/contracts/messaging-changes.ts'
 import { partiesChanged } from '@app/shared/contracts/directory.ts'
 import { accountChanged } from '@app/shared/contracts/platform.ts'
+import { databaseUrl } from '@app/shared/database/database.ts'
 import { keyRing, readEnv, sealKeyRing } from '@app/shared/service/environment.ts'
+import { storeFault } from '@app/shared/store/store.ts'
 import { startHousekeeping } from '@app/shared/database/housekeeping.ts'
 import { hear } from '@app/shared/bus/notices.ts'
 import { consumers } from '@app/shared/events/provision.ts'
@@ -17,7 +19,6 @@ import { watchSecrets } from '@app/shared/secrets/sealed-secrets.ts'
 import { markReady, startWithDatabase } from '@app/shared/service/start.ts'
 import { drainBus, stopInOrder } from '@app/shared/service/stop.ts'
 import { createUpstream, upstreamSettings } from '@app/shared/outside/upstream.ts'
-import { z } from 'zod'
 import type { App, Core } from './app.ts'
 import { acceptCallback, acceptCallbacks } from './callbacks/accept-callback.ts'
 import { startCallbacks } from './callbacks/process-callbacks.ts'
@@ -53,13 +54,16 @@ import { createReadings } from './templates/readings.ts'
 import { listTemplates } from './templates/list-templates.ts'
 import { syncTemplates } from './templates/sync-templates.ts'
 
-const env = readEnv({
-  DATABASE_URL: z.string().min(1),
-  SEAL_KEYS: sealKeyRing,
-  CURSOR_KEYS: keyRing,
-  ...upstreamSettings,
-  ...mediaSettings,
-})
+const env = readEnv(
+  {
+    DATABASE_URL: databaseUrl,
+    SEAL_KEYS: sealKeyRing,
+    CURSOR_KEYS: keyRing,
+    ...upstreamSettings,
+    ...mediaSettings,
+  },
+  storeFault,
+)
 const service = await startWithDatabase('messaging', env)
 const relay = startRelay(service)
 const core: Core = {

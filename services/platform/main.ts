@@ -3,7 +3,8 @@ import * as customers from '@app/shared/contracts/customers.ts'
 import { explains } from '@app/shared/contracts/explain.ts'
 import * as platform from '@app/shared/contracts/platform.ts'
 import * as onboarding from '@app/shared/contracts/onboarding.ts'
-import { keyRing, readEnv, sealKeyRing } from '@app/shared/service/environment.ts'
+import { databaseUrl } from '@app/shared/database/database.ts'
+import { httpUrl, keyRing, readEnv, sealKeyRing } from '@app/shared/service/environment.ts'
 import { startHousekeeping } from '@app/shared/database/housekeeping.ts'
 import { sealedAnswers, sweepKeys } from '@app/shared/idempotency/idempotency.ts'
 import { redriveEvents } from '@app/shared/events/redrive.ts'
@@ -55,11 +56,11 @@ import { listTeams } from './teams/list-teams.ts'
 import { createUpstream, upstreamSettings } from '@app/shared/outside/upstream.ts'
 
 const env = readEnv({
-  DATABASE_URL: z.url(),
+  DATABASE_URL: databaseUrl,
   CURSOR_KEYS: keyRing,
   SEAL_KEYS: sealKeyRing,
   RATE_TIERS: rateTiers,
-  PUBLIC_URL: z.url(),
+  PUBLIC_URL: httpUrl,
   ...upstreamSettings,
   UPSTREAM_APP_SECRET: z.string().min(1),
 })

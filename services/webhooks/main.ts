@@ -2,7 +2,8 @@ import * as deliveries from '@app/shared/contracts/webhook-deliveries.ts'
 import * as replays from '@app/shared/contracts/webhook-replays.ts'
 import { explains } from '@app/shared/contracts/explain.ts'
 import * as webhooks from '@app/shared/contracts/webhooks.ts'
-import { createEgress } from '@app/shared/outside/egress.ts'
+import { createEgress, egressSettings } from '@app/shared/outside/egress.ts'
+import { databaseUrl } from '@app/shared/database/database.ts'
 import { keyRing, readEnv, sealKeyRing } from '@app/shared/service/environment.ts'
 import { startHousekeeping } from '@app/shared/database/housekeeping.ts'
 import { startRelay } from '@app/shared/events/relay.ts'
@@ -11,7 +12,6 @@ import { serve } from '@app/shared/bus/rpc.ts'
 import { watchSecrets } from '@app/shared/secrets/sealed-secrets.ts'
 import { markReady, startWithDatabase } from '@app/shared/service/start.ts'
 import { drainBus, stopInOrder } from '@app/shared/service/stop.ts'
-import { z } from 'zod'
 import type { App, Core } from './app.ts'
 import { startAttempts } from './attempts/attempts.ts'
 import { sweepExpired, sweepOverflow } from './attempts/give-up.ts'
@@ -41,12 +41,10 @@ import { getWebhookSubscription } from './subscriptions/get-webhook-subscription
 import { listWebhookSubscriptions } from './subscriptions/list-webhook-subscriptions.ts'
 
 const env = readEnv({
-  DATABASE_URL: z.url(),
+  DATABASE_URL: databaseUrl,
   CURSOR_KEYS: keyRing,
   SEAL_KEYS: sealKeyRing,
-  /** Networks that receivers may be in although they are not public, such as `10.1.0.0/16,127.0.0.1`. */
-  EGRESS_ALLOW_CIDRS: z.string().default(''),
-  EGRESS_PROXY_URL: z.url().optional(),
+  ...egressSettings,
 })
 const egress = createEgress({ allowCidrs: env.EGRESS_ALLOW_CIDRS, proxyUrl: env.EGRESS_PROXY_URL })
 const service = await startWithDatabase('webhooks', env)

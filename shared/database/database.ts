@@ -1,7 +1,25 @@
 import postgres, { type Sql } from 'postgres'
+import { z } from 'zod'
 import { composePromises } from './query-promise.ts'
 
 export type { Fragment, Sql, TransactionSql } from 'postgres'
+
+/** Checked before it is used: what the driver throws at a wrong one shows its password. */
+export const databaseUrl = z
+  .string()
+  .refine(
+    isDatabaseUrl,
+    'must be such as postgres://user:password@host:5432/database, with what is no letter and no digit of the password percent-encoded',
+  )
+
+function isDatabaseUrl(text: string) {
+  try {
+    postgres(text)
+    return /^postgres(ql)?:\/\//.test(text)
+  } catch {
+    return false
+  }
+}
 
 /**
  * The service's own schema. Column names are camelCase in code; the keys inside json values stay as they are (the

@@ -1,10 +1,12 @@
 import type { LookupAddress } from 'node:dns'
 import { isIP, type LookupFunction } from 'node:net'
 import { Agent, buildConnector, type Dispatcher, Pool, ProxyAgent } from 'undici'
+import { z } from 'zod'
 import { isPublicUnicast, type Networks, parseNetworks } from './addresses.ts'
 import { EgressError } from './egress-error.ts'
 import { Problem } from '../api/problem.ts'
 import { createResolve, type Resolve } from './resolve.ts'
+import { proxyUrl } from '../service/environment.ts'
 
 /** DNS, TCP and TLS together. */
 const connectTimeoutMs = 5_000
@@ -12,6 +14,21 @@ const connectTimeoutMs = 5_000
 const keepAliveMs = 1_500
 /** How long a check waits for a name; one that does not resolve yet is accepted. */
 const checkTimeoutMs = 2_000
+
+/** The settings of the way out in the environment. */
+export const egressSettings = {
+  /** Networks that may be called although they are not public, such as `10.1.0.0/16,127.0.0.1`. */
+  EGRESS_ALLOW_CIDRS: z.string().default('').superRefine(refuseOthers),
+  EGRESS_PROXY_URL: proxyUrl.optional(),
+}
+
+function refuseOthers(networks: string, context: z.RefinementCtx) {
+  try {
+    parseNetworks(networks)
+  } catch (err) {
+    context.addIssue(err instanceof Error ? err.message : String(err))
+  }
+}
 
 export interface EgressOptions {
   /** `EGRESS_ALLOW_CIDRS`: networks that may be reached although they are not public, with plain http too. */

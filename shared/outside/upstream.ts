@@ -1,10 +1,11 @@
 import { createHmac } from 'node:crypto'
 import { Agent, type Dispatcher, Pool, ProxyAgent } from 'undici'
 import { z } from 'zod'
+import { httpUrl, proxyUrl } from '../service/environment.ts'
 
 /** The platform's settings in the environment. */
 export const upstreamSettings = {
-  UPSTREAM_BASE_URL: z.url().default('https://graph.facebook.com'),
+  UPSTREAM_BASE_URL: httpUrl.default('https://graph.facebook.com'),
   UPSTREAM_API_VERSION: z
     .string()
     .regex(/^v\d+\.\d+$/)
@@ -19,7 +20,7 @@ export const upstreamSettings = {
    */
   UPSTREAM_KEEPALIVE_MS: z.coerce.number().int().min(1).default(1_000),
   /** All calls to the platform go through this proxy, which resolves its name. */
-  UPSTREAM_PROXY_URL: z.url().optional(),
+  UPSTREAM_PROXY_URL: proxyUrl.optional(),
   /** Whether connecting a number subscribes our app to the callbacks of its business account. */
   UPSTREAM_SUBSCRIBE_APPS: z
     .enum(['0', '1'])

@@ -1,3 +1,4 @@
+import { isIP } from 'node:net'
 import { z } from 'zod'
 
 /** Keys by id, written `id:base64,id:base64`; the first seals and signs, all open and verify. */
@@ -35,8 +36,35 @@ export const sealKeyRing = keyRing.refine(
   'must be pairs whose ids have no dot, such as k1 or 2026-01',
 )
 
+/** `host:port` alone would be taken for a URL, too, of a scheme `host:` that nobody speaks. */
+export const httpUrl = z.url({ protocol: /^https?$/, error: 'must be a URL that begins with http:// or https://' })
+
+/** Origins, separated by commas. */
+export const origins = z
+  .string()
+  .transform((text) => text.split(',').map((origin) => origin.trim()))
+  .pipe(z.array(httpUrl.transform((url) => new URL(url).origin)).min(1))
+
+/** A proxy for calls out. */
+export const proxyUrl = z.url({
+  protocol: /^(https?|socks5?)$/,
+  error: 'must be the URL of a proxy, such as http://proxy.example:3128',
+})
+
+const natsUrls = z
+  .string()
+  .refine(
+    (text) => text.split(',').every((url) => isNatsUrl(url.trim())),
+    'must be nats-servers, separated by commas, such as nats://127.0.0.1:4222',
+  )
+
+function isNatsUrl(text: string) {
+  const host = text.replace(/^(nats|tls):\/\//, '')
+  return host !== '' && !host.includes('://') && (isIP(host) !== 0 || URL.canParse(`nats://${host}`))
+}
+
 const common = {
-  NATS_URL: z.string().min(1),
+  NATS_URL: natsUrls,
   /** The secret of the service's own user at the nats-server; without it the service logs in as nobody. */
   NATS_NKEY_SEED: z
     .string()
@@ -49,7 +77,7 @@ const common = {
   /** Copies of the event stream: 3 in a cluster of three nats-servers. */
   NATS_REPLICAS: z.coerce.number().int().min(1).max(5).default(1),
   /** Where traces go (OTLP over HTTP), such as `http://localhost:4318`; without it none are made. */
-  OTEL_EXPORTER_OTLP_ENDPOINT: z.url().optional(),
+  OTEL_EXPORTER_OTLP_ENDPOINT: httpUrl.optional(),
   /** The share of requests that are traced. One whose client asks for it (W3C `traceparent`) always is. */
   OTEL_TRACES_SAMPLER_ARG: z.coerce.number().min(0).max(1).default(1),
 }
@@ -65,10 +93,23 @@ export interface CommonEnv {
   OTEL_TRACES_SAMPLER_ARG?: number
 }
 
-/** Reads and checks the environment once, before any connection; nothing else reads process.env. Ends the process with a list of what is wrong. */
-export function readEnv<S extends z.ZodRawShape>(shape: S) {
-  const result = z.object({ ...common, ...shape }).safeParse(process.env)
-  if (result.success) return result.data
-  process.stderr.write(`The environment does not fit:\n${z.prettifyError(result.error)}\n`)
+/**
+ * Reads and checks the environment once, before any connection; nothing else reads process.env. `faultOf` is what is wrong with
+ * settings that are each right. Ends the process with a list of what is wrong.
+ */
+export function readEnv<S extends z.ZodRawShape>(
+  shape: S,
+  faultOf: (env: z.output<z.ZodObject<S>>) => string | null = () => null,
+) {
+  // A line of an environment file with nothing behind the `=` sets nothing.
+  const given = Object.fromEntries(Object.entries(process.env).filter(([, value]) => value !== ''))
+  const result = z.object({ ...common, ...shape }).safeParse(given)
+  if (!result.success) return refuse(z.prettifyError(result.error))
+  const fault = faultOf(result.data as z.output<z.ZodObject<S>>)
+  return fault === null ? result.data : refuse(`✖ ${fault}`)
+}
+
+function refuse(what: string): never {
+  process.stderr.write(`The environment does not fit:\n${what}\n`)
   return process.exit(78)
 }

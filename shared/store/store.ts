@@ -1,6 +1,7 @@
 import { randomBytes } from 'node:crypto'
 import type { Readable } from 'node:stream'
 import { z } from 'zod'
+import { httpUrl } from '../service/environment.ts'
 import { folderStore } from './folder.ts'
 import { s3Store } from './s3.ts'
 
@@ -36,13 +37,23 @@ export const storeSettings = {
   S3_BUCKET: z.string().min(1).optional(),
   S3_REGION: z.string().min(1).default('us-east-1'),
   /** Of a server that is compatible with S3; without it Amazon's own. */
-  S3_ENDPOINT: z.url().optional(),
+  S3_ENDPOINT: httpUrl.optional(),
   S3_ACCESS_KEY_ID: z.string().min(1).optional(),
   S3_SECRET_ACCESS_KEY: z.string().min(1).optional(),
   S3_SESSION_TOKEN: z.string().min(1).optional(),
 }
 
 type StoreEnv = z.output<z.ZodObject<typeof storeSettings>>
+
+/** What the store that the environment names lacks. */
+export function storeFault(env: StoreEnv): string | null {
+  const needs =
+    env.MEDIA_STORE === 's3'
+      ? (['S3_BUCKET', 'S3_ACCESS_KEY_ID', 'S3_SECRET_ACCESS_KEY'] as const)
+      : (['MEDIA_DIR'] as const)
+  const missing = needs.filter((name) => env[name] === undefined)
+  return missing.length === 0 ? null : `MEDIA_STORE is "${env.MEDIA_STORE}": ${missing.join(', ')} must be set.`
+}
 
 /** The store that the environment names. Throws a sentence about what is missing. */
 export function createStore(env: StoreEnv): Store {

@@ -1,6 +1,7 @@
 import { createHash } from 'node:crypto'
 import { Redis } from 'ioredis'
 import type { Logger } from 'pino'
+import { z } from 'zod'
 
 /** Tokens that Redis charged to a budget and this process may spend. */
 interface Lease {
@@ -35,6 +36,14 @@ end
 return { tokens, math.floor(tat - now) }
 `
 const sha = createHash('sha1').update(script).digest('hex')
+
+/** The driver takes an address of any scheme, and goes on without a word. */
+export const redisUrl = z
+  .string()
+  .refine(
+    (text) => !text.includes('://') || (/^rediss?:/.test(text) && URL.canParse(text)),
+    'must be such as redis://127.0.0.1:6379, or rediss://… with TLS',
+  )
 
 /** A Redis that answers within 50 ms or not at all: nothing waits for a connection, nothing is sent twice. */
 export function connectRedis(url: string, log: Logger): Redis {

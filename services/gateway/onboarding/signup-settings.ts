@@ -1,9 +1,5 @@
+import { httpUrl, origins } from '@app/shared/service/environment.ts'
 import { z } from 'zod'
-
-const origins = z
-  .string()
-  .transform((text) => text.split(',').map((origin) => origin.trim()))
-  .pipe(z.array(z.url({ protocol: /^https?$/ }).transform((url) => new URL(url).origin)).min(1))
 
 /** The platform's signup dialog in the environment. */
 export const signupSettings = {
@@ -11,7 +7,7 @@ export const signupSettings = {
   /** Of "Facebook Login for Business"; without one, the page says that nothing can be connected yet. */
   UPSTREAM_SIGNUP_CONFIG_ID: z.string().min(1).optional(),
   /** The platform's SDK, a script with `FB.login`. */
-  UPSTREAM_DIALOG_URL: z.url({ protocol: /^https?$/ }).default('https://connect.facebook.net/en_US/sdk.js'),
+  UPSTREAM_DIALOG_URL: httpUrl.default('https://connect.facebook.net/en_US/sdk.js'),
   /** Whose windows and messages the page takes for the dialog's. */
   UPSTREAM_DIALOG_ORIGINS: origins.default(['https://www.facebook.com', 'https://web.facebook.com']),
   /** What `FB.login` gets as `extras`, as JSON: the version of the flow and its features. */

@@ -1,27 +1,24 @@
 import { randomBytes } from 'node:crypto'
-import { createEgress, type Egress } from '@app/shared/outside/egress.ts'
+import { createEgress, type Egress, egressSettings } from '@app/shared/outside/egress.ts'
 import type { Sql, TransactionSql } from '@app/shared/database/database.ts'
+import { httpUrl, origins } from '@app/shared/service/environment.ts'
 import { connectTo, upstreamSettings } from '@app/shared/outside/upstream.ts'
 import { createStore, type Store, storeSettings } from '@app/shared/store/store.ts'
 import { createLines, createTurns, type InLine, type Turns } from '@app/shared/work/turns.ts'
 import type { Dispatcher } from 'undici'
-import { z } from 'zod'
+import type { z } from 'zod'
 import type { UpstreamMedia } from './upstream-media-id.ts'
 
 /** The settings of media in the environment. */
 export const mediaSettings = {
   ...storeSettings,
   /** The origin under which strangers find our files. */
-  PUBLIC_URL: z.url(),
-  EGRESS_ALLOW_CIDRS: z.string().default(''),
-  EGRESS_PROXY_URL: z.url().optional(),
+  PUBLIC_URL: httpUrl,
+  ...egressSettings,
   UPSTREAM_BASE_URL: upstreamSettings.UPSTREAM_BASE_URL,
   UPSTREAM_PROXY_URL: upstreamSettings.UPSTREAM_PROXY_URL,
   /** Where the platform's files may lie, apart from its API: origins that an account's bearer may go to, separated by commas. */
-  UPSTREAM_MEDIA_ORIGINS: z
-    .string()
-    .default('https://lookaside.fbsbx.com')
-    .transform((origins) => origins.split(',').map((origin) => new URL(origin.trim()).origin)),
+  UPSTREAM_MEDIA_ORIGINS: origins.default(['https://lookaside.fbsbx.com']),
 }
 
 /** The ways of files: where they are kept, how they come in and go out. */
