@@ -1,6 +1,7 @@
 import { createServer } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import { tmpdir } from 'node:os'
+import { join } from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { expect, onTestFinished, test } from 'vitest'
 import type { Supervised } from '../processes/supervise.ts'
@@ -13,7 +14,7 @@ const aWhile = () => sleep(lookEveryMs * 20)
 type Answer = 'ok' | 'unwell' | 'silent'
 
 /** What answers as a nats-server's monitoring does, under a guard. */
-async function guarded({ leastFreeBytes = 0 } = {}) {
+async function guarded({ leastFreeBytes = 0, storeFolder = tmpdir() } = {}) {
   const answers: Record<string, Answer> = { '/healthz': 'ok', '/jsz': 'ok' }
   const monitor = createServer(({ url = '' }, response) => {
     if (answers[url] !== 'silent') response.writeHead(answers[url] === 'ok' ? 200 : 503).end()
@@ -33,7 +34,7 @@ async function guarded({ leastFreeBytes = 0 } = {}) {
   const { stop } = keepJetStream({
     server,
     monitorUrl: `http://127.0.0.1:${(monitor.address() as AddressInfo).port}`,
-    storeFolder: tmpdir(),
+    storeFolder,
     say: (sentence) => said.push(sentence),
     lookEveryMs,
     leastFreeBytes,
@@ -71,6 +72,14 @@ test('it is not started again before its disk has room', async () => {
   const { answers, said } = await guarded({ leastFreeBytes: Number.MAX_SAFE_INTEGER })
   await aWhile()
   answers['/jsz'] = 'silent'
+  await aWhile()
+  expect(said).toEqual([])
+})
+
+test('one whose folder is gone, or on a disk that fails, is left alone, and the stack goes on', async () => {
+  const { answers, said } = await guarded({ leastFreeBytes: 1, storeFolder: join(tmpdir(), 'that-is-not-there') })
+  await aWhile()
+  answers['/healthz'] = 'unwell'
   await aWhile()
   expect(said).toEqual([])
 })

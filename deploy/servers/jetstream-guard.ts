@@ -77,6 +77,11 @@ async function stateOf(monitorUrl: string, answerWithinMs: number): Promise<'sou
 }
 
 function freeBytesOf(folder: string) {
-  const { bavail, bsize } = statfsSync(folder)
-  return bavail * bsize
+  try {
+    const { bavail, bsize } = statfsSync(folder)
+    return bavail * bsize
+  } catch {
+    // It is gone, or its disk fails.
+    return 0
+  }
 }
