@@ -8,6 +8,7 @@ import { followUps } from '../sends/follow-ups.ts'
 import { type FileAddresses, messageSentEvent } from '../sends/message-sent.ts'
 import { firstOf } from '../sends/open-send.ts'
 import { behaviourOf } from '../upstream/errors.ts'
+import { type Double, findDoubles, writeDoubles } from './doubles.ts'
 import { type Before, lockMessages } from './lock-messages.ts'
 import { passthroughOf } from './passthrough.ts'
 import { type Reported, Status } from './status.ts'
@@ -23,8 +24,8 @@ const words = {
 } as const
 
 /**
- * Applies statuses, many in one transaction. A rank only rises, so duplicates and any order end the same; every distinct
- * (platform id, status) is told once. Answers false for a status whose message is not known (yet).
+ * Applies statuses, many in one transaction. The rank of a platform id only rises, so duplicates and any order end the same;
+ * every distinct (platform id, status) is told once. Answers false for a status whose message is not known (yet).
  */
 export function applyStatuses(core: Core): (item: WaitingItem) => Promise<boolean> {
   const apply = batched<Reported, boolean>((batch) => core.sql.begin((tx) => applyAll(tx, batch, core.media)), {
@@ -42,7 +43,7 @@ export function applyStatuses(core: Core): (item: WaitingItem) => Promise<boolea
 
 async function applyAll(tx: TransactionSql, batch: Reported[], media: FileAddresses): Promise<boolean[]> {
   const found = await lockMessages(tx, batch)
-  const groups = new Map<string, { before: Before; reported: Reported[] }>()
+  const groups = new Map<string, Group>()
   for (const [n, reported] of batch.entries()) {
     const before = found.get(n)
     if (!before) continue
@@ -50,10 +51,18 @@ async function applyAll(tx: TransactionSql, batch: Reported[], media: FileAddres
     group.reported.push(reported)
     groups.set(before.id, group)
   }
-  const changes = [...groups.values()].map((group) => changeOf(group, media))
+  const doubles = await findDoubles(
+    tx,
+    [...groups.values()].filter(mayHaveDoubles).map(({ before }) => before),
+  )
+  const changes = [...groups.values()].map((group) => changeOf(group, doubles.get(group.before.id) ?? [], media))
   await writeMessages(
     tx,
     changes.map(({ row }) => row),
+  )
+  await writeDoubles(
+    tx,
+    changes.flatMap((change) => change.doubles),
   )
   await endWaits(tx, changes)
   await record(
@@ -63,20 +72,33 @@ async function applyAll(tx: TransactionSql, batch: Reported[], media: FileAddres
   return batch.map((_, n) => found.has(n))
 }
 
-function changeOf({ before, reported }: { before: Before; reported: Reported[] }, media: FileAddresses) {
-  const fresh = reported.filter(
-    ({ status }, n) =>
-      (before.told & words[status.status].bit) === 0 &&
-      reported.findIndex((other) => other.status.status === status.status) === n,
-  )
-  const highest = reported.toSorted((a, b) => words[b.status.status].rank - words[a.status.status].rank)[0]
+/** All that is reported of one message. */
+interface Group {
+  before: Before
+  reported: Reported[]
+}
+
+/** Whether it matters what was told of other ids of the message: one is named, or this one has failed. */
+const mayHaveDoubles = ({ before, reported }: Group) =>
+  before.upstreamId !== null &&
+  ((before.told & words.failed.bit) !== 0 ||
+    reported.some(({ status }) => status.status === 'failed' || status.id !== before.upstreamId))
+
+function changeOf({ before, reported }: Group, doubles: Double[], media: FileAddresses) {
   const first = reported[0]
+  const named = before.upstreamId === null && first !== undefined
+  const ownId = before.upstreamId ?? first?.status.id ?? ''
+  const told = new Map([[ownId, before.told], ...doubles.map((double) => [double.upstreamId, double.told] as const)])
+  const fresh = reported.filter(({ status }) => isNew(told, status))
   const played = reported
     .filter(({ status }) => status.status === 'played')
     .map(({ status }) => status.timestamp.getTime())
-  const rank = Math.max(before.rank, ...reported.map(({ status }) => words[status.status].rank))
-  const rises = rank > before.rank && highest !== undefined
-  const named = before.upstreamId === null && first !== undefined
+  const rank =
+    told.size > 1
+      ? rankOfAll([...told.values()])
+      : Math.max(before.rank, ...reported.map(({ status }) => words[status.status].rank))
+  const moves = rank !== before.rank
+  const failed = rank === words.failed.rank ? fresh.find(({ status }) => status.status === 'failed') : undefined
   const events = fresh.flatMap((one) => [one.event, ...followUpsOf(before, one)])
   if (named) {
     const { id, recipient_id: waId = null } = first.status
@@ -91,21 +113,45 @@ function changeOf({ before, reported }: { before: Before; reported: Reported[] }
       phone_number_id: before.phoneNumberId,
       id: before.id,
       rank,
-      told: fresh.reduce((told, { status }) => told | words[status.status].bit, before.told),
-      status: rises ? highest.status.status : null,
-      error: rises ? errorOf(highest.status) : null,
-      upstream_id: named ? first.status.id : null,
+      told: told.get(ownId) ?? 0,
+      status: moves ? wordOf(rank) : null,
+      error: moves && failed ? errorOf(failed.status) : null,
+      upstream_id: named ? ownId : null,
       played_at: played.length > 0 ? new Date(Math.min(...played)).toISOString() : null,
     },
+    doubles: [...told]
+      .filter(([upstreamId]) => upstreamId !== ownId)
+      .map(([upstreamId, bits]) => ({
+        organizationId: before.organizationId,
+        upstreamId,
+        messageId: before.id,
+        told: bits,
+      })),
   }
 }
+
+/** Notes the status; answers whether it was not told of its id before. */
+function isNew(told: Map<string, number>, { id, status }: Reported['status']): boolean {
+  const before = told.get(id) ?? 0
+  told.set(id, before | words[status].bit)
+  return (before & words[status].bit) === 0
+}
+
+/** Of a message that went out more than once: what has come furthest; it has failed only when all have. */
+function rankOfAll(told: number[]): number {
+  const alive = told.filter((bits) => (bits & words.failed.bit) === 0)
+  if (alive.length === 0) return words.failed.rank
+  const ranks = Object.values(words).map(({ rank, bit }) => (alive.some((bits) => (bits & bit) !== 0) ? rank : 0))
+  return Math.max(words.sent.rank, ...ranks)
+}
+
+const wordOf = (rank: number) => Object.entries(words).find(([, word]) => word.rank === rank)?.[0] ?? null
 
 const followUpsOf = (before: Before, { status }: Reported): Recorded[] =>
   status.status === 'failed' ? followUps(before, { code: status.errors?.[0]?.code ?? null, at: status.timestamp }) : []
 
-function errorOf({ status, errors }: z.output<typeof Status>) {
+function errorOf({ errors }: z.output<typeof Status>) {
   const [error] = errors ?? []
-  if (status !== 'failed') return null
   if (!error)
     return { code: 'upstream_error', message: 'The platform could not deliver the message.', provider_code: null }
   const message = error.error_data?.details ?? error.message ?? error.title ?? ''

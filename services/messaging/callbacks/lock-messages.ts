@@ -7,6 +7,7 @@ export interface Before extends SentMessageRow {
   rank: number
   told: number
   upstreamId: string | null
+  mediaId: string | null
 }
 
 /** The messages of the statuses, by our id where the status carries it, else by the platform's; locked in the order of their ids. */
@@ -26,21 +27,25 @@ export async function lockMessages(tx: TransactionSql, batch: Reported[]): Promi
       select u.n, m.organization_id, m.phone_number_id, m.id from u cross join lateral (
         select organization_id, phone_number_id, id from messages
         where organization_id = u.organization_id and phone_number_id = u.phone_number_id and id = u.our_id
-          and direction = 'outbound' and coalesce(upstream_id, u.upstream_id) = u.upstream_id limit 1
+          and direction = 'outbound' limit 1
       ) m
     ), all_found as (
       select * from named
       union all
       select u.n, m.organization_id, m.phone_number_id, m.id from u cross join lateral (
-        select organization_id, phone_number_id, id from messages
-        where organization_id = u.organization_id and upstream_id = u.upstream_id and direction = 'outbound' limit 1
+        (select organization_id, phone_number_id, id from messages
+        where organization_id = u.organization_id and upstream_id = u.upstream_id and direction = 'outbound' limit 1)
+        union all
+        (select organization_id, u.phone_number_id, message_id from message_doubles
+        where organization_id = u.organization_id and upstream_id = u.upstream_id limit 1)
+        limit 1
       ) m
       where not exists (select from named where named.n = u.n)
     ), grouped as (
       select organization_id, phone_number_id, id, array_agg(n) as ns from all_found group by 1, 2, 3 order by id
     )
     select g.ns, m.organization_id, m.phone_number_id, m.id, m.type, m.recipient, m.content, m.parties, m.context_id, m.source,
-      m.traceparent, m.rank, m.told, m.upstream_id, f.opaque as media_opaque
+      m.traceparent, m.rank, m.told, m.upstream_id, m.media_id, f.opaque as media_opaque
     from grouped g
     cross join lateral (
       select * from messages

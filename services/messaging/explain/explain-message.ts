@@ -30,21 +30,34 @@ export const explainMessage: Handler<App, typeof contract> = async ({ sql }, { b
   `
   if (!message) throw notFound()
   const { organizationId, requestId, upstreamId, direction } = message
+  const doubles = await doublesOf(sql, organizationId, id)
   return {
     organization_id: organizationId,
     request_id: requestId === '' ? null : requestId,
-    event_ids: direction === 'inbound' ? [upstreamId ?? ''] : eventIds(id, upstreamId),
-    history: [beginningOf(message), ...(await attemptsOf(sql, organizationId, id)), ...(await endOf(sql, id, message))],
+    event_ids: direction === 'inbound' ? [upstreamId ?? ''] : eventIds(id, [upstreamId ?? [], doubles].flat()),
+    history: [
+      beginningOf(message),
+      ...(await attemptsOf(sql, organizationId, id)),
+      ...(await endOf(sql, id, { ...message, doubles })),
+    ],
   }
 }
 
 const statuses = ['sent', 'delivered', 'read', 'failed', 'played']
 
-const eventIds = (id: string, upstreamId: string | null) => [
+const eventIds = (id: string, upstreamIds: string[]) => [
   `${id}:sent`,
   `${id}:failed`,
-  ...(upstreamId === null ? [] : statuses.map((status) => `${upstreamId}:${status}`)),
+  ...upstreamIds.flatMap((upstreamId) => statuses.map((status) => `${upstreamId}:${status}`)),
 ]
+
+/** The platform's other ids of a message that it was given more than once. */
+async function doublesOf(sql: Sql, organizationId: string, id: string): Promise<string[]> {
+  const doubles = await sql<{ upstreamId: string }[]>`
+    select upstream_id from message_doubles where organization_id = ${organizationId} and message_id = ${id} order by 1
+  `
+  return doubles.map(({ upstreamId }) => upstreamId)
+}
 
 const beginningOf = ({ direction, createdAt, requestId, type, conversationId, phoneNumberId }: Message): Moment => ({
   at: createdAt.toISOString(),
@@ -91,7 +104,11 @@ interface OpenSend {
 }
 
 /** How it stands: its end, or what it waits for. */
-async function endOf(sql: Sql, id: string, { organizationId, conversationId, phoneNumberId, ...message }: Message) {
+async function endOf(
+  sql: Sql,
+  id: string,
+  { organizationId, conversationId, phoneNumberId, doubles, ...message }: Message & { doubles: string[] },
+) {
   const [open] = await sql<OpenSend[]>`
     select o.attempts, o.begun_at, o.parked_until, o.expires_at, l.due_at, nullif(l.held_until, '-infinity') as held_until,
       (select count(*)::int from sends b where b.lane = o.lane and b.seq < o.seq) as ahead,
@@ -103,7 +120,13 @@ async function endOf(sql: Sql, id: string, { organizationId, conversationId, pho
   const end: Moment = {
     at: null,
     what: open ? waitsFor(open) : `is ${rank === 2 ? 'unknown, shown as failed' : status}`,
-    details: { status, message_id: upstreamId, ...(error && { error }), ...(open && standingOf(open)) },
+    details: {
+      status,
+      message_id: upstreamId,
+      ...(doubles.length > 0 && { other_message_ids: doubles }),
+      ...(error && { error }),
+      ...(open && standingOf(open)),
+    },
   }
   return [end]
 }

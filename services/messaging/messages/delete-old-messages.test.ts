@@ -62,6 +62,17 @@ test('what is older than the organization keeps goes with its attempts, 1,000 at
   expect(await app.sql`select 1 from send_attempts`).toHaveLength(3)
 })
 
+test('other ids of the platform for a message go with it', async () => {
+  await app.setSender({ retention_days: 30 })
+  const ids = [...(await insert(31)), ...(await insert(29))]
+  await app.sql`
+    insert into message_doubles (organization_id, upstream_id, message_id)
+    select ${organizationId}, 'wamid.' || id, id from unnest(${ids}::text[]) id
+  `
+  await sweep()
+  expect(await app.sql`select message_id from message_doubles`).toEqual([{ messageId: ids[1] }])
+})
+
 test('an open send stays until it is over, however many there are before others', async () => {
   await app.setSender({ retention_days: 1 })
   const open = await insert(3, 1_100, { status: 'queued', rank: 0 })

@@ -90,6 +90,9 @@ async function deleteBatch(sql: Sql, { organizationId, phoneNumberId, retentionD
     await tx`
       delete from send_attempts where organization_id = ${organizationId} and message_id = any(${ids}::text[])
     `
+    await tx`
+      delete from message_doubles where organization_id = ${organizationId} and message_id = any(${ids}::text[])
+    `
     await deleteMediaOf(
       tx,
       gone.map(({ mediaId }) => ({ organizationId, mediaId })),

@@ -36,12 +36,11 @@ export async function writeOutcomes(
 
 /**
  * Sends with their messages as they were, as `locked`, and as `ended` those that are open no more; attempts. What fails in a
- * later attempt fails no message that the platform has of an earlier one. What is told of an attempt late, or again since the
- * answer was lost, changes no later one.
+ * later attempt fails no message that the platform has of an earlier one; one that it took as well has a second id. What is
+ * told of an attempt late, or again since the answer was lost, changes no later one.
  */
 function outcomes(sql: Sql | TransactionSql, done: DoneSend[], at: Date) {
   const sends = done.flatMap(sendRow)
-  const attempts = done.flatMap((send) => attemptRow(send, at))
   // Then a callback may still lift it. A look-up, not an `exists`, as in `hasNext`.
   const mayHaveArrived = sql`(
     select true from send_attempts
@@ -57,7 +56,8 @@ function outcomes(sql: Sql | TransactionSql, done: DoneSend[], at: Date) {
         phone_number_id text, id text, lane text, of_attempt int, status text, rank smallint, upstream_id text, error jsonb,
         attempts int, park_ms float8, let_out boolean, wait_ms float8, upstream_media_id text)
     ), locked as (
-      select u.*, m.rank as old_rank, ${isKnown(sql)} as known, case when wait_ms is not null then ${isRefused} end as is_refused
+      select u.*, m.rank as old_rank, m.upstream_id as known_id, ${isKnown(sql)} as known,
+        case when wait_ms is not null then ${isRefused} end as is_refused
       from (select * from u order by id) u
       cross join lateral (
         select rank, upstream_id from messages
@@ -69,6 +69,10 @@ function outcomes(sql: Sql | TransactionSql, done: DoneSend[], at: Date) {
       from locked l
       where m.organization_id = l.organization_id and m.phone_number_id = l.phone_number_id and m.id = l.id
         and l.old_rank < l.rank and (l.status = 'sent' or not l.known)
+    ), doubled as (
+      insert into message_doubles (organization_id, upstream_id, message_id)
+      select organization_id, upstream_id, id from locked where upstream_id <> known_id
+      on conflict (organization_id, upstream_id) do nothing
     ), ended as (
       select seq from locked where status is not null or known
     ), gone as (
@@ -87,13 +91,20 @@ function outcomes(sql: Sql | TransactionSql, done: DoneSend[], at: Date) {
         lane = o.lane, upstream_media_id = coalesce(o.upstream_media_id, s.upstream_media_id)
       from o where s.seq = o.seq and s.seq = any(array(select seq from o))
     ), tried as (
-      insert into send_attempts (organization_id, message_id, attempt, begun_at, ended_at, outcome, http_status,
-        upstream_code, detail)
-      select organization_id, message_id, attempt, begun_at, ended_at, outcome, http_status, upstream_code, detail
-      from json_to_recordset(${JSON.stringify(attempts)}::text::json) as a(organization_id text, message_id text,
-        attempt int, begun_at timestamptz, ended_at timestamptz, outcome text, http_status int, upstream_code int, detail text)
-      on conflict (organization_id, message_id, attempt) do nothing
+      ${trying(sql, done, at)}
     )
+  `
+}
+
+function trying(sql: Sql | TransactionSql, done: DoneSend[], at: Date) {
+  const attempts = done.flatMap((send) => attemptRow(send, at))
+  return sql`
+    insert into send_attempts (organization_id, message_id, attempt, begun_at, ended_at, outcome, http_status,
+      upstream_code, detail)
+    select organization_id, message_id, attempt, begun_at, ended_at, outcome, http_status, upstream_code, detail
+    from json_to_recordset(${JSON.stringify(attempts)}::text::json) as a(organization_id text, message_id text,
+      attempt int, begun_at timestamptz, ended_at timestamptz, outcome text, http_status int, upstream_code int, detail text)
+    on conflict (organization_id, message_id, attempt) do nothing
   `
 }
 
