@@ -4,6 +4,7 @@ import type { TransactionSql } from '@app/shared/database/database.ts'
 import { record, type Recorded, recorded } from '@app/shared/events/events.ts'
 import type { z } from 'zod'
 import type { Core } from '../app.ts'
+import { forgetUploadsOf } from '../media/upstream-media-id.ts'
 import { followUps } from '../sends/follow-ups.ts'
 import { type FileAddresses, messageSentEvent } from '../sends/message-sent.ts'
 import { firstOf } from '../sends/open-send.ts'
@@ -65,6 +66,10 @@ async function applyAll(tx: TransactionSql, batch: Reported[], media: FileAddres
     changes.flatMap((change) => change.doubles),
   )
   await endWaits(tx, changes)
+  await forgetUploadsOf(
+    tx,
+    changes.flatMap(({ file }) => file ?? []),
+  )
   await record(
     tx,
     changes.flatMap(({ events }) => events),
@@ -108,6 +113,7 @@ function changeOf({ before, reported }: Group, doubles: Double[], media: FileAdd
     before,
     named,
     events,
+    file: refusedFileOf(before, fresh),
     row: {
       organization_id: before.organizationId,
       phone_number_id: before.phoneNumberId,
@@ -146,6 +152,14 @@ function rankOfAll(told: number[]): number {
 }
 
 const wordOf = (rank: number) => Object.entries(words).find(([, word]) => word.rank === rank)?.[0] ?? null
+
+const mediaError = 131053
+
+/** The file of a message that failed over it, if it is one of ours. */
+function refusedFileOf({ organizationId, phoneNumberId, mediaId, id }: Before, fresh: Reported[]) {
+  const isOverIt = fresh.some(({ status }) => status.status === 'failed' && status.errors?.[0]?.code === mediaError)
+  return isOverIt && mediaId !== null ? { organizationId, phoneNumberId, mediaId, messageId: id } : null
+}
 
 const followUpsOf = (before: Before, { status }: Reported): Recorded[] =>
   status.status === 'failed' ? followUps(before, { code: status.errors?.[0]?.code ?? null, at: status.timestamp }) : []

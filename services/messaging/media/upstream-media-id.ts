@@ -5,7 +5,7 @@ import { behaviourOf } from '../upstream/errors.ts'
 import { type StoredFile, type UploadResult, uploadToPlatform } from './upload-to-platform.ts'
 
 /** The platform forgets a file after 30 days. */
-const rememberedDays = 29
+const rememberedSeconds = 29 * 24 * 60 * 60
 /** How long an upload is held without a renewal. */
 const leaseSeconds = 30
 /** How long a failure answers for the tries that follow: a refusal for good, and any other (shorter than the first wait of a send). */
@@ -114,7 +114,7 @@ async function upload(core: Pick<Core, 'sql' | 'upstream' | 'media'>, file: Plat
 }
 
 function secondsKept(result: UploadResult) {
-  if (result.kind === 'ready') return rememberedDays * 24 * 60 * 60
+  if (result.kind === 'ready') return rememberedSeconds
   return result.kind === 'refused' && behaviourOf(result.code).action === 'fail' ? refusedSeconds : failedSeconds
 }
 
@@ -130,6 +130,24 @@ export async function forgetUploads(tx: TransactionSql, refused: RefusedUpload[]
       update media_uploads set expires_at = now()
       where organization_id = ${organizationId} and phone_number_id = ${phoneNumberId} and media_id = ${mediaId}
         and upstream_id = ${upstreamId}
+    `
+  }
+}
+
+/** A message whose file the platform could not take after all, though it had taken the message. */
+interface FailedOverFile extends Omit<PlatformFile, 'token'> {
+  messageId: string
+}
+
+/** The same of a send that is over: what the platform got before it is what it spoke of. */
+export async function forgetUploadsOf(tx: TransactionSql, failed: FailedOverFile[]): Promise<void> {
+  for (const { organizationId, phoneNumberId, mediaId, messageId } of failed) {
+    await tx`
+      update media_uploads set expires_at = now()
+      where organization_id = ${organizationId} and phone_number_id = ${phoneNumberId} and media_id = ${mediaId}
+        and upstream_id is not null and expires_at - ${rememberedSeconds} * interval '1 second' <= coalesce((
+          select max(begun_at) from send_attempts where organization_id = ${organizationId} and message_id = ${messageId}
+        ), now())
     `
   }
 }

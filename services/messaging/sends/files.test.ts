@@ -4,6 +4,7 @@ import type { AddressInfo } from 'node:net'
 import { until } from '@app/test/until.ts'
 import { afterAll, beforeAll, beforeEach, expect, test } from 'vitest'
 import { accept, refuse, type TestMessaging, testMessaging } from '../testing/app.ts'
+import { platformOf, statusPart } from '../testing/callbacks.ts'
 import { json } from '../testing/media-platform.ts'
 
 const png = Buffer.from(
@@ -81,6 +82,34 @@ test.each([131053, 100])(
     expect(app.calls.at(-1)?.body).toMatchObject({ image: { id: `10${before + 1}` } })
   },
 )
+
+test('a file that the platform finds it does not have once it took the message is brought there again, once', async () => {
+  const to = '+15550300021'
+  const sent = async (body: object) => {
+    const { id } = await app.sendBody({ messaging_product: 'chat', to, type: 'image', image: body })
+    await until(async () => expect(await app.statusOf(id)).toBe('sent'))
+    return id
+  }
+  const [first, other] = [await sent({ link }), await sent({ link })]
+  const [kept] = await app.sql<{ mediaId: string }[]>`select media_id from messages where id = ${first}`
+  const { mediaId } = kept ?? { mediaId: '' }
+  await app.sql`update media set source = 'upload' where id = ${mediaId}`
+  await app.sql`update messages set media_id = ${mediaId} where id = ${other}`
+  const failed = async (id: string) => {
+    const [row] = await app.sql<{ upstreamId: string }[]>`select upstream_id from messages where id = ${id}`
+    const errors = [{ code: 131053, title: 'Media upload error' }]
+    await platformOf(app).messages({ statuses: [statusPart(row?.upstreamId ?? '', 'failed', { errors })] })
+    await until(async () => expect(await app.statusOf(id)).toBe('failed'))
+  }
+  const before = app.files.calls.length
+  await failed(first)
+  await sent({ id: mediaId })
+  expect(app.files.calls).toHaveLength(before + 1)
+  // What went out before that is told late.
+  await failed(other)
+  await sent({ id: mediaId })
+  expect(app.files.calls).toHaveLength(before + 1)
+})
 
 test('a retry of a send by link is answered as the first, and its file is not fetched again', async () => {
   const body = { messaging_product: 'chat' as const, to: '+15550300006', type: 'image' as const, image: { link } }
