@@ -133,6 +133,66 @@ test('what arrives while its lane is given back is not left asleep', async () =>
   await stopAll()
 })
 
+test('what arrives while its lane is held is not left asleep when the lane is given back', async () => {
+  const first = Promise.withResolvers<void>()
+  let begun = 0
+  start(() => (++begun === 1 ? first.promise : Promise.resolve()), { refill: false })
+  await add('held', 'group', 1)
+  await vi.waitFor(() => expect(begun).toBe(1), { timeout: 5_000 })
+  await add('held', 'group', 1)
+  first.resolve()
+  await untilEmpty(3_000)
+  await stopAll()
+})
+
+test('a lane that another holder has taken over is left to that one: it is neither given back nor worked on', async () => {
+  const hanging = Promise.withResolvers<void>()
+  const seen: string[] = []
+  const work = async ({ seq }: Item) => {
+    seen.push(seq)
+    await hanging.promise
+  }
+  start(work, { leaseMs: 600 })
+  await add('taken', 'group', 2)
+  await vi.waitFor(() => expect(seen).toHaveLength(1), { timeout: 5_000 })
+  await app.sql`update trial_lanes set held_until = now() + interval '1 hour'`
+  // By then it was to be renewed.
+  await sleep(500)
+  hanging.resolve()
+  await vi.waitFor(async () => expect(await app.sql`select begun from trial_items`).toEqual([{ begun: false }]))
+  await stopAll()
+  expect(seen).toHaveLength(1)
+  expect(await app.sql`select held_until > now() + interval '50 minutes' as is_held from trial_lanes`).toEqual([
+    { isHeld: true },
+  ])
+})
+
+test('what a lane waits for when it is given back stands in its row', async () => {
+  const read = () => app.sql`
+    select id, extract(epoch from due_at - now())::int as due_s, extract(epoch from nullif(paced_until, '-infinity') - now())::int as paced_s
+    from trial_lanes where held_until < now() and due_at > now() order by id
+  `
+  const near = (seconds: number) => expect.toSatisfy((value: number) => value > seconds - 10 && value <= seconds)
+  start(() => Promise.resolve(), {
+    settle: async (tx, done) => {
+      await tx`delete from trial_items where seq = any(${done.map(({ item }) => item.seq)}::bigint[])`
+      return done.flatMap(({ item: { laneId } }) =>
+        laneId === 'told' ? [{ laneId, waitMs: 60_000, pacedMs: 90_000 }] : [],
+      )
+    },
+    nextDue: async (_tx, laneIds) => laneIds.map((laneId) => ({ laneId, waitMs: 120_000 })),
+  })
+  await add('next', 'group', 1)
+  await add('told', 'group', 2)
+  await vi.waitFor(async () => expect(await read()).toHaveLength(2), { timeout: 5_000 })
+  await stopAll()
+  expect(await app.sql`select lane, begun from trial_items`).toEqual([{ lane: 'told', begun: false }])
+  expect(await read()).toEqual([
+    { id: 'next', dueS: near(120), pacedS: null },
+    { id: 'told', dueS: near(60), pacedS: near(90) },
+  ])
+})
+
 test('the lane of a holder that died is taken over when its lease is over', async () => {
   let died = false
   const seen: string[] = []
@@ -174,16 +234,69 @@ test('failures that a directive tells of stand in the row of a lane that stays h
 })
 
 test('a lane that works longer than its lease keeps it', async () => {
-  let begun = 0
-  const work = async () => {
-    begun++
-    await sleep(900)
+  const begun: string[] = []
+  const work = async ({ seq }: Item) => {
+    begun.push(seq)
+    await sleep(begun.length === 1 ? 900 : 100)
   }
-  for (let n = 0; n < 2; n++) start(work, { leaseMs: 300 })
-  await add('long', 'group', 1)
+  // Who takes it over finds what the other one has begun.
+  const next = async (tx: TransactionSql, wants: Want[]) => {
+    const fresh = wants.filter((want) => want.fresh).map(({ lane }) => lane.id)
+    await tx`update trial_items set begun = false where lane = any(${fresh}::text[])`
+    return take(tx, wants)
+  }
+  for (let n = 0; n < 2; n++) start(work, { leaseMs: 300, next })
+  await add('long', 'group', 5)
   await untilEmpty()
   await stopAll()
-  expect(begun).toBe(1)
+  expect(begun).toHaveLength(5)
+})
+
+test('what was picked too late in the lease of its lane is not worked on, and goes back', async () => {
+  const seen: string[] = []
+  let unbegun = 0
+  let picks = 0
+  start(async ({ seq }) => void seen.push(seq), {
+    leaseMs: 600,
+    next: async (tx, wants) => {
+      if (++picks === 1) await sleep(400)
+      return take(tx, wants)
+    },
+    settle: async (tx, done) => {
+      const [worked, late] = [done.filter(({ outcome }) => outcome), done.filter(({ outcome }) => !outcome)]
+      unbegun += late.length
+      await tx`delete from trial_items where seq = any(${worked.map(({ item }) => item.seq)}::bigint[])`
+      await tx`update trial_items set begun = false where seq = any(${late.map(({ item }) => item.seq)}::bigint[])`
+      return []
+    },
+  })
+  await add('late', 'group', 1)
+  await untilEmpty()
+  await stopAll()
+  expect(unbegun).toBe(1)
+  expect(seen).toHaveLength(1)
+})
+
+test('an outcome that cannot be recorded holds up no other, and its lane is taken again when its lease is over', async () => {
+  const tries: string[] = []
+  start(async ({ laneId }) => void tries.push(laneId), {
+    leaseMs: 600,
+    next: async (tx, wants) => {
+      const fresh = wants.filter((want) => want.fresh).map(({ lane }) => lane.id)
+      await tx`update trial_items set begun = false where lane = any(${fresh}::text[])`
+      return take(tx, wants)
+    },
+    settle: async (tx, done) => {
+      const isOdd = done.some(({ item }) => item.laneId === 'odd')
+      if (isOdd && tries.filter((lane) => lane === 'odd').length === 1) throw new Error('odd')
+      await tx`delete from trial_items where seq = any(${done.map(({ item }) => item.seq)}::bigint[])`
+      return []
+    },
+  })
+  await Promise.all([add('odd', 'group', 1), ...Array.from({ length: 5 }, (_, n) => add(`plain ${n}`, 'group', 1))])
+  await untilEmpty(5_000)
+  await stopAll()
+  expect(tries.toSorted()).toEqual(['odd', 'odd', ...Array.from({ length: 5 }, (_, n) => `plain ${n}`)])
 })
 
 test('a group is claimed at its pace, and another group does not wait for it', async () => {
