@@ -1,7 +1,7 @@
 import { randomBytes } from 'node:crypto'
 import { until } from '@app/test/until.ts'
 import { afterAll, beforeAll, beforeEach, expect, test } from 'vitest'
-import { accept, phoneNumberId, refuse, type TestMessaging, testMessaging } from '../testing/app.ts'
+import { accept, organizationId, phoneNumberId, refuse, type TestMessaging, testMessaging } from '../testing/app.ts'
 import { epochNow, inboundValue, metadata, platformOf, statusPart } from '../testing/callbacks.ts'
 
 let app: TestMessaging
@@ -122,6 +122,33 @@ test('a status for an id that nobody knows yet waits apart and is applied when t
   await callback({ statuses: [statusPart(upstreamId, 'delivered')] }, inboundValue('wamid.IN0', 'not held up'))
   await until(async () => expect((await app.events()).some((event) => event.id === 'wamid.IN0')).toBe(true))
   await until(async () => expect(await app.statusOf(id)).toBe('delivered'))
+})
+
+test('a status whose message is never known is looked at again and again, for a day, and then given up', async () => {
+  await callback({ statuses: [statusPart('wamid.NEVER', 'delivered')] })
+  const lane = `${organizationId}:wamid.NEVER`
+  const looked = (attempts: number | null) =>
+    until(async () =>
+      expect(await app.sql`select attempts from callback_items where lane = ${lane}`).toEqual(
+        attempts === null ? [] : [{ attempts }],
+      ),
+    )
+  const look = async () => {
+    await until(async () =>
+      expect(await app.sql`select 1 from callback_lanes where id = ${lane} and held_until < now()`).toHaveLength(1),
+    )
+    await app.sql`update callback_lanes set due_at = now() where id = ${lane}`
+    app.callbacks.wake()
+  }
+  await looked(1)
+  await look()
+  await looked(2)
+  // Five times in the first minutes, then every five minutes.
+  await app.sql`update callback_items set attempts = 292 where lane = ${lane}`
+  await look()
+  await looked(293)
+  await look()
+  await looked(null)
 })
 
 test('an inbound message makes one row and one event, however often its callback comes', async () => {

@@ -83,3 +83,20 @@ test('what is left to the organization that had the number is worked through, th
   app.callbacks.wake()
   await until(async () => expect(await ownersOf('wamid.LEFT')).toEqual([{ organizationId }]), 5_000)
 })
+
+test('what waits for an organization when its number moves on is left to that one, whoever had the number before', async () => {
+  await app.setSender({})
+  await goOn()
+  await platform.messages(inboundValue('wamid.MINE', 'to the first'))
+  await until(async () => expect(await ownersOf('wamid.MINE')).toEqual([{ organizationId }]))
+  await app.setSender({ organization_id: other })
+  await hold()
+  await platform.messages(inboundValue('wamid.THEIRS', 'to the second'))
+  await app.setSender({})
+  const lane = `${other}:${phoneNumberId}`
+  expect(await app.sql`select lane from callback_items where lane in (${lane}, ${phoneNumberId})`).toEqual([{ lane }])
+  await goOn()
+  await platform.messages(inboundValue('wamid.AGAIN', 'to the first'))
+  await until(async () => expect(await ownersOf('wamid.AGAIN')).toEqual([{ organizationId }]))
+  expect(await ownersOf('wamid.THEIRS')).toEqual([])
+})

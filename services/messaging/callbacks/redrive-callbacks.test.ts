@@ -144,3 +144,18 @@ test('what came for an organization is not worked through for another that has t
   await settled()
   expect(await ownersOf('wamid.D6')).toEqual([{ organizationId: other.organization_id }])
 })
+
+test('a change of a business account is not worked through for an organization that has its number by now', async () => {
+  const since = new Date()
+  const toldTo = () => app.sql`
+    select distinct headers ->> 'organization' as organization from outbox
+    where subject = 'event.messaging.account-reported' and created_at >= ${since}
+  `
+  await platform.change('account_update', { event: 'ACCOUNT_RESTRICTION' })
+  await settled()
+  expect(await toldTo()).toEqual([{ organization: organizationId }])
+  await app.setSender({ organization_id: newId('org') })
+  await redrive(since)
+  await settled()
+  expect(await toldTo()).toEqual([{ organization: organizationId }])
+})

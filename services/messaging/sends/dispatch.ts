@@ -153,7 +153,8 @@ const wordsOf = (result: SendResult) => ({
 const bodyOf = ({ body, media, upstreamMediaId }: OpenSend) =>
   media && upstreamMediaId !== null ? withMediaId(body, media.path, { id: upstreamMediaId }) : body
 
-async function wakeSleepers(sql: Core['sql']) {
+/** Lanes that sleep beside an open send, or are not there. */
+export async function wakeSleepers(sql: Core['sql']): Promise<number> {
   const { count } = await sql`
     insert into send_lanes as l (id, grp, due_at)
     select lane, min(phone_number_id), now() from sends group by 1 order by 1

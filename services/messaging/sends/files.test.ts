@@ -129,6 +129,12 @@ test('while a long upload goes on, other conversations are sent, and nothing is 
   await until(async () => expect(app.files.calls).toHaveLength(1))
   const { id: other } = await app.send('beside it', { to: '+15550300003' })
   await until(async () => expect(await app.statusOf(other)).toBe('sent'))
+  // It was looked at, and waits for the next look.
+  await until(async () =>
+    expect(
+      await app.sql`select from send_lanes where id = ${slow.conversationId} and held_until < now() and due_at > now()`,
+    ).toHaveLength(1),
+  )
   const [open] = await app.sql`select attempts, begun_at from sends where message_id = ${slow.id}`
   expect(open).toEqual({ attempts: 0, begunAt: null })
   finish()

@@ -6,6 +6,7 @@ import { until } from '@app/test/until.ts'
 import { afterAll, beforeAll, beforeEach, expect, test } from 'vitest'
 import { storeSender } from '../senders/put-sender.ts'
 import { newSend } from '../testing/sends.ts'
+import { wakeSleepers } from './dispatch.ts'
 import { type AcceptableSend, type Inserted, insertSends } from './insert-sends.ts'
 import { letGo } from './let-go.ts'
 
@@ -165,4 +166,50 @@ test('what began in a statement whose answer was lost is given back by its holde
     { attempts: 0, begun: false },
   ])
   expect(await laneOf(lane)).toMatchObject({ isHeld: false, isDue: true })
+})
+
+test('organizations in one batch do not meet: each has its own keys, its own numbers, its own quota', async () => {
+  const other = newAccountState({ phone_number_id: String(++phone) })
+  const settings = { ...other.settings, messages_per_month: 1 }
+  await sql.begin((tx) => storeSender(tx, noKeys, { ...other, settings }))
+  const [mine, key] = [String(phone - 1), newId('req')]
+  const keyed = { key, fingerprint: 'f', answer: '{}', phone_number_id: mine }
+  expect(await insert([sendTo(newId('cnv'), keyed)])).toMatchObject([{ accepted: true }])
+  const theirs = { organization_id: other.organization_id, phone_number_id: other.phone_number_id }
+  const inserted = await insert([
+    sendTo(newId('cnv'), keyed),
+    sendTo(newId('cnv'), { ...theirs, key, fingerprint: 'f', answer: '{}' }),
+    sendTo(newId('cnv'), { ...theirs, phone_number_id: mine }),
+    sendTo(newId('cnv')),
+  ])
+  expect(inserted).toMatchObject([
+    { known: true, refusal: null, accepted: false },
+    { known: true, refusal: null, accepted: true },
+    { known: false, accepted: false, begun: null },
+    { known: false, accepted: false, begun: null },
+  ])
+})
+
+test('a key past its 24 hours that is used anew stands for the new send as long', async () => {
+  const keyed = { key: newId('req'), fingerprint: 'f', answer: '{}' }
+  const insertOne = async () => (await insert([sendTo(newId('cnv'), keyed)])).map(({ accepted }) => accepted)
+  expect(await insertOne()).toEqual([true])
+  await sql`update idempotency.keys set created_at = now() - interval '25 hours' where key = ${keyed.key}`
+  expect(await insertOne()).toEqual([true])
+  expect(await insertOne()).toEqual([false])
+})
+
+test('a lane that sleeps beside an open send is found and woken, one that is held or waits is left alone', async () => {
+  const [asleep, gone, held, waiting] = [newId('cnv'), newId('cnv'), newId('cnv'), newId('cnv')]
+  await insert(
+    [asleep, gone, held, waiting].map((lane) => sendTo(lane)),
+    0,
+  )
+  await sql`update send_lanes set due_at = null where id = any(${[asleep, held]})`
+  await sql`update send_lanes set held_until = now() + interval '1 hour' where id = ${held}`
+  await sql`update send_lanes set due_at = now() + interval '1 hour' where id = ${waiting}`
+  await sql`delete from send_lanes where id = ${gone}`
+  await wakeSleepers(sql)
+  const isDue = async (id: string) => (await laneOf(id))?.isDue ?? null
+  expect(await Promise.all([asleep, gone, held, waiting].map(isDue))).toEqual([true, true, null, false])
 })

@@ -104,6 +104,32 @@ test('messages of a conversation keep their order through a retry', async () => 
   expect(calls).toEqual(['first', 'first', 'second', 'third'])
 })
 
+test('with relaxed ordering a send that failed twice lets the later ones of its conversation pass, and goes out itself', async () => {
+  await app.setSender({ settings: { ...app.settings, ordering: 'relaxed' } })
+  app.respondWith((call, response, n) =>
+    call.text === 'stubborn' ? refuse(131000, 500)(call, response, n) : accept(call, response, n),
+  )
+  const to = '+15550100026'
+  const { id, conversationId: lane } = await app.send('stubborn', { to })
+  const behind = await app.send('behind it', { to })
+  const calls = (text: string) => app.calls.filter((call) => call.text === text)
+  const waits = async (attempts: number) =>
+    expect(
+      await app.sql`select lane from sends where message_id = ${id} and attempts = ${attempts} and begun_at is null`,
+    )
+  await until(async () => (await waits(1)).toEqual([{ lane }]))
+  expect(calls('behind it')).toEqual([])
+  await passTime(id, lane)
+  await eventually(behind.id, 'sent')
+  const own = `${lane}:${id}`
+  await until(async () => (await waits(2)).toEqual([{ lane: own }]))
+  app.respondWith(accept)
+  await passTime(id, own)
+  await eventually(id, 'sent')
+  expect(calls('stubborn')).toHaveLength(3)
+  await app.setSender({ settings: app.settings })
+})
+
 test('a send whose token nothing opens has surely not been sent: it is tried again, and goes out when the token opens', async () => {
   const to = '+15550100088'
   await app.setSender({ sealed_token: 'k0.AAAAAAAAAAAAAAAA.AAAAAAAAAAAAAAAAAAAAAAAA' })

@@ -1,12 +1,15 @@
 import { openDatabase, type Sql } from '@app/shared/database/database.ts'
 import { newAccountState } from '@app/test/account-state.ts'
 import { createTestDatabase, type TestDatabase } from '@app/test/database.ts'
+import { until } from '@app/test/until.ts'
 import { afterAll, beforeAll, expect, test } from 'vitest'
+import { type Lane, laneColumns } from '@app/shared/mailbox/lanes.ts'
 import { storeSender } from '../senders/put-sender.ts'
 import { newSend } from '../testing/sends.ts'
 import { insertSends } from './insert-sends.ts'
 import { type OpenSend, takeHeads } from './open-send.ts'
 import type { Outcome } from './outcome.ts'
+import { settleSends } from './settle-sends.ts'
 import { writeOutcomes } from './write-outcomes.ts'
 
 let database: TestDatabase
@@ -104,3 +107,133 @@ test('what an earlier attempt came to, recorded again since the answer was lost,
   `
   expect(rows).toEqual([{ attempts: 2, isParked: true }])
 })
+
+/** An accepted send, and what claims its lane and begins it. */
+async function acceptOne(state = newAccountState()) {
+  await sql.begin((tx) => storeSender(tx, { current: '', byId: new Map() }, state))
+  const { organization_id, phone_number_id } = state
+  const send = newSend('one', '+15550123456', { organization_id, phone_number_id })
+  await insertSends(sql, [send], { slots: 0, leaseMs: 60_000, burstMs: 250, holder: 1 })
+  const [lane] = await sql<Lane[]>`select ${laneColumns(sql, 'l')} from send_lanes l where id = ${send.conversation_id}`
+  if (!lane) throw new Error('it has no lane')
+  const take = async () => {
+    const [item] = await sql.begin((tx) => takeHeads(tx, [{ lane, free: 1, fresh: true }]))
+    if (!item) throw new Error('nothing waits')
+    return item
+  }
+  return { state, send, lane, take }
+}
+
+const attempted = { httpStatus: null, upstreamCode: null, detail: null }
+
+test.each([
+  ['a failure', false],
+  ['an outcome that stays unknown', true],
+])('%s that is recorded again, since the answer was lost, is told once', async (_, unknown) => {
+  const { send, lane, take } = await acceptOne()
+  const failure = { code: 'recipient_not_reachable', message: 'no', providerCode: 131026 }
+  const outcome: Outcome = { kind: 'failed', failure, unknown, attempt: null }
+  const ended = { done: [{ item: await take(), lane, outcome }], empty: [] }
+  await settleSends(sql, ended, { publicUrl: '' })
+  await settleSends(sql, ended, { publicUrl: '' })
+  const events = await sql`select subject from outbox where strpos(id, ${send.id}) > 0`
+  expect(events).toEqual([{ subject: 'event.messaging.message-status-reported' }])
+})
+
+test('what was attempted within its time to live does not expire, what was not does', async () => {
+  const { send, lane, take } = await acceptOne()
+  const pass = () => sql`update sends set expires_at = now() - interval '1 s' where message_id = ${send.id}`
+  const item = await take()
+  await pass()
+  const outcome: Outcome = {
+    kind: 'again',
+    waitMs: 0,
+    slowNumberMs: 0,
+    letOut: false,
+    attempt: { ...attempted, outcome: 'unreachable' },
+  }
+  await settleSends(sql, { done: [{ item, lane, outcome }], empty: [] }, { publicUrl: '' })
+  expect(await take()).toMatchObject({ step: 'send', attempts: 2 })
+  const other = await acceptOne()
+  await sql`update sends set expires_at = now() - interval '1 s' where message_id = ${other.send.id}`
+  expect(await other.take()).toMatchObject({ step: 'expired', begunAt: null })
+})
+
+test('a send that leaves the order of its conversation does not wait for another try when its number is refused', async () => {
+  const { state, send, lane, take } = await acceptOne()
+  const item = await take()
+  const refused = { ...state, version: 2, refusal: 'customer_suspended' as const }
+  await sql.begin((tx) => storeSender(tx, { current: '', byId: new Map() }, refused))
+  const outcome: Outcome = {
+    kind: 'again',
+    waitMs: 60_000,
+    slowNumberMs: 0,
+    letOut: true,
+    attempt: { ...attempted, outcome: 'unreachable' },
+  }
+  await settleSends(sql, { done: [{ item, lane, outcome }], empty: [] }, { publicUrl: '' })
+  const lanes = await sql`
+    select due_at <= now() as is_due from send_lanes where id = (select lane from sends where message_id = ${send.id})
+      and id <> ${lane.id}
+  `
+  expect(lanes).toEqual([{ isDue: true }])
+})
+
+test('a send that waits for a callback waits for all of its time, also when it is looked at before', async () => {
+  const { send, lane, take } = await acceptOne()
+  const outcome: Outcome = { kind: 'park', attempt: { ...attempted, outcome: 'unknown' } }
+  await settleSends(sql, { done: [{ item: await take(), lane, outcome }], empty: [] }, { publicUrl: '' })
+  expect(await take()).toMatchObject({ step: 'parked', parkedMs: expect.toSatisfy((ms: number) => ms > 50_000) })
+  await sql`update sends set parked_until = now() - interval '1 s' where message_id = ${send.id}`
+  expect(await take()).toMatchObject({ step: 'unknown', parkedMs: 0 })
+})
+
+test('a send goes out with what its own organization has of a number that two have had', async () => {
+  const first = newAccountState({ sealed_token: 'of the first' })
+  const second = newAccountState({ phone_number_id: first.phone_number_id, sealed_token: 'of the second' })
+  const [one, other] = [await acceptOne(first), await acceptOne(second)]
+  expect(await one.take()).toMatchObject({ accountId: first.account_id, sealedToken: 'of the first' })
+  expect(await other.take()).toMatchObject({ accountId: second.account_id, sealedToken: 'of the second' })
+})
+
+test('a callback that is just being applied is waited for: its send is not tried again', async () => {
+  const { send, lane, take } = await acceptOne()
+  const item = await take()
+  const outcome: Outcome = {
+    kind: 'again',
+    waitMs: 0,
+    slowNumberMs: 0,
+    letOut: false,
+    attempt: { ...attempted, outcome: 'unreachable' },
+  }
+  const settling = await database.sql.begin(async (tx) => {
+    await tx`update messages set upstream_id = 'wamid.JUST', rank = 3, status = 'sent' where id = ${send.id}`
+    const job = settleSends(sql, { done: [{ item, lane, outcome }], empty: [] }, { publicUrl: '' })
+    await until(async () =>
+      expect(
+        await database.admin`select 1 from pg_stat_activity where wait_event_type = 'Lock' and datname = current_database()`,
+      ).toHaveLength(1),
+    )
+    return { job }
+  })
+  await settling.job
+  expect(await sql`select 1 from sends where message_id = ${send.id}`).toEqual([])
+})
+
+test.each([
+  ['unknown', 2],
+  ['unreachable', 6],
+] as const)(
+  'what fails after an attempt that was %s has the rank %i: a callback may lift the first alone',
+  async (before, rank) => {
+    const { state, send, lane, take } = await acceptOne()
+    await sql`
+    insert into send_attempts (organization_id, message_id, attempt, begun_at, ended_at, outcome)
+    values (${state.organization_id}, ${send.id}, 0, now(), now(), ${before})
+  `
+    const failure = { code: 'recipient_not_reachable', message: 'no', providerCode: 131026 }
+    const outcome: Outcome = { kind: 'failed', failure, unknown: false, attempt: null }
+    await settleSends(sql, { done: [{ item: await take(), lane, outcome }], empty: [] }, { publicUrl: '' })
+    expect(await sql`select status, rank from messages where id = ${send.id}`).toEqual([{ status: 'failed', rank }])
+  },
+)
