@@ -65,3 +65,23 @@ test('what a stream lost that another service made anew, on a connection that ne
   clock.mockRestore()
   await relay.stop()
 })
+
+test('an event that the stream refuses is not taken for published: it goes again until the stream takes it', async () => {
+  const jsm = await app.nc.jetstreamManager()
+  const { config, state } = await jsm.streams.info(streamName)
+  const { request } = app.eventBus
+  let tries = 0
+  const counting: typeof request = (...asked) => {
+    tries++
+    return request(...asked)
+  }
+  await jsm.streams.update(streamName, { ...config, max_msg_size: 10 })
+  const relay = startRelay({ ...app, eventBus: { ...app.eventBus, request: counting } })
+  await app.sql.begin((tx) => record(tx, [recorded(changed, { n: 5 }, { organizationId })]))
+  relay.wake()
+  await until(() => expect(tries).toBeGreaterThan(1))
+  await jsm.streams.update(streamName, config)
+  await until(async () => expect((await jsm.streams.info(streamName)).state.last_seq).toBe(state.last_seq + 1))
+  await relay.stop()
+  expect(await app.sql`select 1 from outbox where published_at is null`).toEqual([])
+})

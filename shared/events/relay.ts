@@ -187,7 +187,7 @@ async function put(
   try {
     const { data } = await request(subject, Buffer.from(payload), carrier, ackTimeoutMs)
     const { seq, error } = PublishAck.parse(JSON.parse(Buffer.from(data).toString()))
-    return seq === undefined ? { failed: new Error(error?.description ?? 'refused') } : { published: seq }
+    return error || !seq ? { failed: new Error(error?.description ?? 'refused') } : { published: seq }
   } catch (err) {
     const code = err instanceof NatsError ? err.code : ''
     const never = code === ErrorCode.MaxPayloadExceeded || code === ErrorCode.BadSubject || code === ErrorCode.BadHeader
@@ -195,7 +195,7 @@ async function put(
   }
 }
 
-/** What JetStream says of a publish: where in the stream it is, or why it is not. */
+/** What JetStream says of a publish: where in the stream it is, or why it is not; beside an error it gives the place 0. */
 const PublishAck = z.object({
   seq: z.number().optional(),
   error: z.object({ description: z.string().optional() }).optional(),
