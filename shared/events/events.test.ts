@@ -65,6 +65,28 @@ test('handled once, also when it is published again; the store of the stream los
   expect(seen).toHaveLength(301)
 })
 
+test('events of two organizations that have one id are both handled', async () => {
+  const seen: string[] = []
+  const listener = consume(
+    app,
+    consumers.directoryAccounts.name,
+    changed,
+    async (_tx, _data, { organization, event }) => {
+      if (event === 'evt_same') seen.push(organization)
+    },
+  )
+  const both = [organizationId, newId('org')]
+  await app.sql.begin((tx) =>
+    record(
+      tx,
+      both.map((one) => recorded(changed, { n: 1 }, { organizationId: one, id: 'evt_same' })),
+    ),
+  )
+  relay.wake()
+  await until(() => expect(seen.toSorted()).toEqual(both.toSorted()))
+  await listener.stop()
+})
+
 test('an event that does not fit its contract is set aside, and the next is handled', async () => {
   const other = event({ ...changed, data: z.object({ n: z.string() }) })
   await app.sql.begin((tx) => record(tx, [recorded(other, { n: 'no number' }, { organizationId })]))

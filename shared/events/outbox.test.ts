@@ -72,6 +72,14 @@ test('events come in their order, a turn at a time; what was published or refuse
   ])
 })
 
+test('the place of an event that was there before is not remembered as the newest', async () => {
+  const publish = (lastSeq: number) =>
+    one.turn(1, ([event]) => Promise.resolve({ published: [event?.seq ?? ''], refused: [], lastSeq }))
+  await publish(1_000)
+  await publish(999)
+  expect(await database.sql`select last_seq from relay_position`).toEqual([{ lastSeq: '1000' }])
+})
+
 test('while one instance is at it the other gets nothing, and then what is left', async () => {
   const finish = await turnUnderWay()
   const publish = vi.fn<(events: WaitingEvent[]) => Promise<Published>>()

@@ -128,6 +128,34 @@ test('a try whose process died is taken over when its lease has lapsed, and cann
   expect(bodyOf(await run(() => Promise.resolve('x')))).toBe(bodyOf(retry))
 })
 
+test.each([
+  ['answers', () => Promise.resolve('late')],
+  ['is refused', () => Promise.reject(new Problem('resource_not_found'))],
+  ['fails', () => Promise.reject(new Error('reset'))],
+])('a try that was taken over and %s late changes nothing for the one that runs', async (_, end) => {
+  const [died, retried] = [Promise.withResolvers<void>(), Promise.withResolvers<void>()]
+  const begin = (ended: Promise<string>) => {
+    const begun = Promise.withResolvers<void>()
+    const answer = run(() => {
+      begun.resolve()
+      return ended
+    })
+    return { begun: begun.promise, answer }
+  }
+  const late = begin(died.promise.then(end))
+  await late.begun
+  await lapse()
+  const retry = begin(retried.promise.then(() => 'made'))
+  await retry.begun
+  died.resolve()
+  await expect(late.answer).rejects.toThrow()
+  await expect(storedAnswer(app.sql, app.sealKeys, caller())).rejects.toMatchObject({
+    failure: 'idempotency_in_progress',
+  })
+  retried.resolve()
+  expect(bodyOf(await retry.answer)).toContain('made')
+})
+
 test('of two that find a lapsed try, one takes it over', async () => {
   await run(() => Promise.reject(new Error('reset'))).catch(() => {})
   let calls = 0
@@ -186,6 +214,21 @@ test('what fails before the call leaves nothing; without a key nothing is rememb
   await run(() => Promise.resolve('one'), caller('same', false))
   await run(() => Promise.resolve('two'), caller('same', false))
   expect([await state(), await keyRow()]).toEqual(['two', undefined])
+})
+
+test.each([
+  ['this kind of operation', (asking: Caller, made: string) => run(() => Promise.resolve(made), asking)],
+  ['the other', (asking: Caller, made: string) => once(app, contract, asking, () => Promise.resolve({ made }))],
+])('the same key of another organization is another key, for %s', async (_, make) => {
+  const [mine, theirs] = [caller(), { ...caller(), organizationId: 'another' }]
+  const first = await make(mine, 'mine')
+  const other = await make(theirs, 'theirs')
+  expect([first, other].map((answer) => [bodyOf(answer).includes('theirs'), answer.replayed])).toEqual([
+    [false, false],
+    [true, false],
+  ])
+  expect(bodyOf(await make(mine, 'again'))).toBe(bodyOf(first))
+  expect(bodyOf(await make(theirs, 'again'))).toBe(bodyOf(other))
 })
 
 test('a key past its 24 hours is new, for this kind of operation and the other', async () => {

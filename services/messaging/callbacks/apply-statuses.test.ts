@@ -115,3 +115,25 @@ test('what stands in a status is passed on as it came', async () => {
   })
   expect(JSON.stringify(event?.payload)).not.toContain('biz_opaque')
 })
+
+test('a status moves nothing of another organization, whichever of its ids it names', async () => {
+  const theirs = () =>
+    app.sql`select id, status, rank, upstream_id from messages where organization_id = 'org_other' order by id`
+  await accepted(['wamid.THEIRS', 'wamid.NAMED'])
+  await app.sql`
+    update messages set organization_id = 'org_other', upstream_id = nullif(upstream_id, 'wamid.NAMED')
+    where upstream_id in ('wamid.THEIRS', 'wamid.NAMED')
+  `
+  const before = await theirs()
+  expect(before).toHaveLength(2)
+  await platform.messages({
+    statuses: [
+      statusPart('wamid.THEIRS', 'read'),
+      statusPart('wamid.OURS', 'read', { biz_opaque_callback_data: 'msg_wamid.NAMED' }),
+    ],
+  })
+  // They wait for a message of their own organization.
+  await until(async () => expect(await app.sql`select 1 from callback_items where attempts > 0`).toHaveLength(2))
+  expect(await theirs()).toEqual(before)
+  await app.sql`delete from callback_items`
+})

@@ -74,15 +74,17 @@ test('an organization without the entitlement messaging is refused by that, and 
 })
 
 test('settings reach the numbers', async () => {
-  const { id } = await organizationWithNumbers()
+  const { id, accounts } = await organizationWithNumbers()
   await ask(it.app, updateOrganization, { organization_id: id, settings: { window_check: 'upstream' } })
+  expect(byAccount(peers.told.directory)).toEqual(accounts)
   for (const { settings } of peers.told.directory) expect(settings.window_check).toBe('upstream')
 })
 
 test('how long messages are kept is told as an event, for which nobody waits', async () => {
-  const { id } = await organizationWithNumbers()
+  const { id, accounts } = await organizationWithNumbers()
   await ask(it.app, updateOrganization, { organization_id: id, retention_days: 1 })
   const events = (await eventsOf(id)).slice(-2).map(({ state }) => state)
+  expect(events.map((state) => state['account_id'])).toEqual(accounts)
   for (const state of events) expect(state).toMatchObject({ retention_days: 1, version: 2 })
   expect(peers.told.messaging).toEqual([])
 })
