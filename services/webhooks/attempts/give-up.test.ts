@@ -8,6 +8,9 @@ import { type TestWebhooks, testWebhooks } from '../testing/app.ts'
 import { type Receiver, startReceiver } from '../testing/receiver.ts'
 import { recordWithin, toRow } from '../fan-out/record-events.ts'
 import { giveUp } from './give-up.ts'
+import { createLaneHealth } from './lane-health.ts'
+import type { Outcome } from './outcome.ts'
+import { recordAttempts } from './record-attempts.ts'
 
 let webhooks: TestWebhooks
 let receiver: Receiver
@@ -122,6 +125,53 @@ test('what is just being put behind a delivery of a customer’s line goes out, 
     () => expect(receiver.got.map(({ headers: got }) => got['x-svc-event-id'])).toEqual([first, second]),
     5_000,
   )
+})
+
+test('what is at its endpoint just now is not given up', async () => {
+  const { sql } = webhooks
+  await webhooks.emit({}, {})
+  await until(async () => expect(await webhooks.deliveries({ status: 'pending' })).toHaveLength(2))
+  const begun = await sql`
+    update due_deliveries set begun_at = now(), attempts = 1
+    where id = (select id from due_deliveries order by seq limit 1) returning id
+  `
+  expect(await sql.begin((tx) => giveUp(tx, id, 'subscription_disabled'))).toBe(1)
+  expect(await sql`select id from due_deliveries`).toEqual([...begun])
+})
+
+test('what came of an attempt changes nothing of a later one, which another holder has begun', async () => {
+  const { sql, organizationId } = webhooks
+  await webhooks.emit({})
+  await until(async () => expect(await webhooks.deliveries({ status: 'pending' })).toHaveLength(1))
+  const [due] = await sql<{ id: string; eventId: string }[]>`
+    update due_deliveries set begun_at = now(), attempts = 2 returning id, event_id
+  `
+  if (!due) throw new Error('nothing is due')
+  const read = () => sql`select attempts, begun_at, tried, due_at from due_deliveries`
+  const before = await read()
+  const lane = { id, group: organizationId, arrivals: '1', heldUntil: '-infinity', failures: 0, pacedMs: 0 }
+  const item = {
+    ...due,
+    laneId: id,
+    organizationId,
+    number: 1,
+    tries: 0,
+    line: null,
+    isProbe: false,
+    isPaused: false,
+    replayId: null,
+    url: receiver.url,
+    secrets: '',
+    readAt: 0,
+    payload: null,
+  }
+  const attempt = { startedAtMs: Date.now(), durationMs: 1, status: 200, snippet: null, error: null }
+  const record = (outcome: Outcome | null) =>
+    sql.begin((tx) => recordAttempts(tx, [{ item, lane, outcome }], createLaneHealth()))
+  for (const outcome of [{ kind: 'succeeded', attempt }, { kind: 'failed', attempt }, null] as const) {
+    await record(outcome)
+    expect(await read()).toEqual([...before])
+  }
 })
 
 test('a subscription is deleted while its attempts begin: neither waits for the other in a circle', async () => {
