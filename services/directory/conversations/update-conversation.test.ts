@@ -106,7 +106,8 @@ test("another number's conversation is not found", async () => {
   const { number, id } = await newConversation()
   const sibling = await newNumber(directory.app, { organization_id: number.organizationId })
   const other = await newNumber(directory.app, { phone_number_id: number.phoneNumberId })
-  for (const { organizationId, phoneNumberId } of [sibling, other]) {
+  for (const { organizationId, phoneNumberId, getConversation } of [sibling, other]) {
+    await expect(getConversation(id)).rejects.toMatchObject({ failure: 'resource_not_found' })
     const stranger = managing(directory.app, { organizationId, phoneNumberId, teamId: '' })
     const asked = stranger.updateConversation(id, { status: 'resolved' })
     await expect(asked).rejects.toMatchObject({ failure: 'resource_not_found' })
