@@ -369,7 +369,7 @@ test('a quick endpoint has attempts begun ahead, which go back when it is quick 
 
 test('what was begun ahead goes to the URL that the subscription gets meanwhile, at once', async () => {
   const held: ServerResponse[] = []
-  await quickEndpoint((response) => void held.push(response))
+  const had = await quickEndpoint((response) => void held.push(response))
   await until(() => expect(held).toHaveLength(10))
   const other = await startReceiver()
   const [subscription] = await webhooks.sql<{ id: string }[]>`select id from subscriptions`
@@ -377,6 +377,7 @@ test('what was begun ahead goes to the URL that the subscription gets meanwhile,
   await webhooks.ask(updateWebhookSubscription, change)
   await until(() => expect(other.got).toHaveLength(50), 10_000)
   held.forEach((response) => response.end())
+  await until(async () => expect(await webhooks.deliveries({ status: 'succeeded' })).toHaveLength(had + 60))
   await other.close()
 })
 
