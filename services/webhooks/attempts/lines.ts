@@ -25,18 +25,22 @@ export async function lockLines(tx: TransactionSql, deliveries: Pick<InLine, 'li
 }
 
 /**
- * Once lines are locked, before deliveries are put behind those that are open: what is in front stays until the commit. Whoever
- * gives up a disabled subscription's deliveries does not lock their lines, and its subscription may be enabled again by then.
+ * Once lines are locked, before deliveries of events are put behind those that are open: what is in front stays until the
+ * commit. Whoever gives up a disabled subscription's deliveries does not lock their lines, and its subscription may be enabled
+ * again by then. Of subscriptions that want the event alone: an organization may have thousands of others.
  */
-export async function holdFirst(tx: TransactionSql, deliveries: { organization_id: string; line: string | null }[]) {
-  const lines = deliveries.filter(({ line }) => line !== null)
+export async function holdFirst(
+  tx: TransactionSql,
+  events: { organization_id: string; type: string; line: string | null }[],
+) {
+  const lines = events.filter(({ line }) => line !== null)
   if (lines.length === 0) return
   await tx`
     select d.id from (
-      select distinct organization_id, line
-      from json_to_recordset(${JSON.stringify(lines)}::text::json) as l(organization_id text, line text)
+      select distinct organization_id, type, line
+      from json_to_recordset(${JSON.stringify(lines)}::text::json) as l(organization_id text, type text, line text)
     ) l
-    join subscriptions s on s.organization_id = l.organization_id
+    join subscriptions s on s.organization_id = l.organization_id and l.type = any(s.events)
     cross join lateral (
       select id from due_deliveries where subscription_id = s.id and line = l.line order by seq limit 1
     ) first
