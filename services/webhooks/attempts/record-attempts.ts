@@ -37,11 +37,13 @@ export async function recordAttempts(
   if (excused.length > 0) await wakeWithin(tx, excused)
   await wakeLost(
     tx,
-    // What was not begun after all is due as before.
-    done.flatMap(({ lane, outcome }) => (outcome === null || promoted.has(lane.id) ? [lane] : [])),
+    done.flatMap(({ lane, outcome }) => (isOpen(outcome) || promoted.has(lane.id) ? [lane] : [])),
   )
   return next
 }
+
+/** Whether a delivery has a time to come, as before when it was not begun after all. */
+const isOpen = (outcome: Outcome | null) => outcome === null || outcome.kind === 'failed' || outcome.kind === 'wait'
 
 /** Their counts change with the outcomes; in one order, so that two settlements do not wait for each other. */
 async function lockReplays(tx: TransactionSql, done: DoneAttempt[]) {
