@@ -73,6 +73,25 @@ test('who makes a flood of deliveries waits behind it alone, and all of them are
   await until(async () => expect(await counts()).toEqual(allRecorded(120)))
 })
 
+/** Each statement that records events takes a second, until the test is over. */
+async function slowDown() {
+  await webhooks.sql.unsafe(`
+    create function slow() returns trigger language plpgsql as 'begin perform pg_sleep(1); return null; end';
+    create trigger slow after insert on events for each statement execute function slow();
+  `)
+  onTestFinished(async () => void (await webhooks.sql.unsafe('drop function slow cascade')))
+}
+
+test('nobody waits longer behind a flood since the database is slow', async () => {
+  await slowDown()
+  await webhooks.subscribe({ url: receiver.url })
+  const giveBack = await holdTurn()
+  await webhooks.emit(...eventsOf(big, 60), {})
+  await until(() => expect(receiver.got).toHaveLength(1))
+  expect((await counts()).events).toBeLessThan(20)
+  await giveBack()
+})
+
 test('what a dead instance left there is taken up, an event that comes again once', async () => {
   const [eventId = ''] = await webhooks.emit(...eventsOf(big, 1))
   await until(async () => expect(await counts()).toEqual(allRecorded(1)))

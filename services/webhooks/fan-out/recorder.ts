@@ -23,9 +23,9 @@ export function createRecorder({ attempts, payloads }: Pick<App, 'attempts' | 'p
   const reach = createReach()
   const shares = createShares()
 
-  function note({ rows, made }: Recorded) {
+  function note({ rows, made }: Recorded, since: number) {
     reach.learn(rows, made)
-    for (const { organization_id, count } of made) shares.charge(organization_id, count)
+    for (const { organization_id, count } of made) shares.charge(organization_id, count, since)
     if (made.length === 0) return
     for (const row of rows) remember(payloads, row)
     attempts.wake()
@@ -36,9 +36,10 @@ export function createRecorder({ attempts, payloads }: Pick<App, 'attempts' | 'p
     async recordFirst(rows, run) {
       const first = reach.fitting(rows)
       if (first.length === 0) return []
+      const since = performance.now()
       try {
         const recorded = await run(first)
-        note(recorded)
+        note(recorded, since)
         return recorded.rows
       } catch (err) {
         // Thousands of subscriptions to each of many events are more than a statement can do in its time.

@@ -16,3 +16,14 @@ test('a share is used up at once, or bit by bit, and comes back with time; anoth
   now += 200
   expect(shares.isUsedUp('org_1')).toBe(false)
 })
+
+test('nothing comes back while deliveries are made, however long that takes', () => {
+  let now = 1_000
+  const shares = createShares(() => now)
+  for (let n = 0; n < 2; n++) {
+    const since = now
+    now += 3_000
+    shares.charge('org_1', 2_000, since)
+  }
+  expect(shares.isUsedUp('org_1')).toBe(true)
+})

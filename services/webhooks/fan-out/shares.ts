@@ -6,21 +6,22 @@ const aSecond = 4_000
 
 /** What organizations have used of the fan-out that is common to all, in this process. */
 export interface Shares {
-  charge: (organizationId: string, deliveries: number) => void
+  /** `since` is when they were begun to be made: meanwhile nothing comes back, so that what takes long does not look like little. */
+  charge: (organizationId: string, deliveries: number, since?: number) => void
   isUsedUp: (organizationId: string) => boolean
 }
 
 /** Leaky buckets, on the clock that is given, in ms. */
 export function createShares(now: () => number = () => performance.now()): Shares {
   const levels = new LRUCache<string, { deliveries: number; at: number }>({ max: 10_000 })
-  const levelOf = (organizationId: string) => {
+  const levelAt = (organizationId: string, time: number) => {
     const { deliveries, at } = levels.get(organizationId) ?? { deliveries: 0, at: 0 }
-    return Math.max(0, deliveries - ((now() - at) / 1_000) * aSecond)
+    return Math.max(0, deliveries - (Math.max(0, time - at) / 1_000) * aSecond)
   }
   return {
-    charge(organizationId, deliveries) {
-      levels.set(organizationId, { deliveries: levelOf(organizationId) + deliveries, at: now() })
+    charge(organizationId, deliveries, since = now()) {
+      levels.set(organizationId, { deliveries: levelAt(organizationId, since) + deliveries, at: now() })
     },
-    isUsedUp: (organizationId) => levelOf(organizationId) >= atOnce,
+    isUsedUp: (organizationId) => levelAt(organizationId, now()) >= atOnce,
   }
 }
