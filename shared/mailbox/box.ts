@@ -22,6 +22,10 @@ export interface Box<Item extends { laneId: string }, Outcome> {
   /** Something may have come into a lane that is held here. */
   arrived: boolean
   afterGroup: string
+  /** Monotonic: since when the database is away, as far as this process knows. */
+  awaySince: number | null
+  /** Monotonic: until then lanes whose leases have lapsed are left to their holders. */
+  patientUntil: number
   claiming: Loop
   settling: Loop
   watch: ReturnType<typeof watchMailbox>

@@ -11,6 +11,8 @@ interface Claim {
   failingLimit: number | null
   pace: Pace | undefined
   groups: string[]
+  /** Lanes whose holders have not given them back in the time of their leases, too. */
+  lapsedToo: boolean
 }
 
 interface Claimed {
@@ -63,6 +65,9 @@ async function dueGroups(tx: Sql, table: string, after: string): Promise<string[
   return rows.map(({ grp }) => grp)
 }
 
+const isFree = (tx: TransactionSql, { lapsedToo }: Claim) =>
+  lapsedToo ? tx`held_until < now()` : tx`held_until = '-infinity'`
+
 async function claimPlain(tx: TransactionSql, claim: Claim, limit: number, only: Fragment) {
   const { table, leaseMs, perGroup, groups } = claim
   // Materialized: as a subquery it may be run again for each row that is updated, each time skipping those before, and then
@@ -70,7 +75,7 @@ async function claimPlain(tx: TransactionSql, claim: Claim, limit: number, only:
   return tx<Lane[]>`
     with due as materialized (
       select d.id as due_id from unnest(${groups}::text[]) g cross join lateral (
-        select id from ${tx(table)} where grp = g and due_at <= now() and held_until < now() ${only}
+        select id from ${tx(table)} where grp = g and due_at <= now() and ${isFree(tx, claim)} ${only}
         order by due_at limit ${perGroup} for update skip locked
       ) d limit ${limit}
     )
@@ -92,7 +97,7 @@ async function claimPaced(tx: TransactionSql, claim: Claim, pace: Pace) {
     with due as materialized (
       select d.id as due_id
       from json_to_recordset(${JSON.stringify(open)}::text::json) as g(grp text, tokens int) cross join lateral (
-        select id from ${tx(table)} where grp = g.grp and due_at <= now() and held_until < now()
+        select id from ${tx(table)} where grp = g.grp and due_at <= now() and ${isFree(tx, claim)}
         order by due_at limit least(g.tokens, ${perGroup}) for update skip locked
       ) d limit ${limit}
     ), claimed as (

@@ -2,6 +2,7 @@ import { claimLanes, findDueGroups } from './claim-lanes.ts'
 import { isDatabaseAway, isUndone } from '../database/database.ts'
 import { begin, type Box, freeSlots, hold } from './box.ts'
 import type { Claimed } from './mailbox.ts'
+import { mayTakeLapsed } from './outage.ts'
 
 const claimLimit = 128
 const busyPollMs = 250
@@ -22,6 +23,7 @@ export async function claim<Item extends { laneId: string }, Outcome>(box: Box<I
   const failingLimit = failingShare === undefined ? null : Math.floor(options.slots * failingShare) - failing
   const { groups, last } = await findDueGroups(app.sql, options.lanes, box.afterGroup)
   box.afterGroup = last
+  const lapsedToo = mayTakeLapsed(box, startedAt)
   box.full = failingLimit !== null && failingLimit <= 0
   if (groups.length === 0) return box.busy > 0 ? busyPollMs : idlePollMs
   const answered: (Claimed<Item> & { paced: boolean })[] = []
@@ -34,6 +36,7 @@ export async function claim<Item extends { laneId: string }, Outcome>(box: Box<I
       failingLimit,
       pace: options.pace,
       groups,
+      lapsedToo,
     })
     const share = Math.max(1, Math.floor(free / Math.max(1, claimed.lanes.length)))
     const wants = claimed.lanes.map((lane) => ({ lane, free: Math.min(options.capacity(lane), share), fresh: true }))

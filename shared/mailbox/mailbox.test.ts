@@ -50,8 +50,8 @@ async function take(tx: TransactionSql, wants: Want[]): Promise<Item[]> {
   return taken
 }
 
-function start(work: (item: Item) => Promise<void>, options: Partial<TurningOptions<Item, true>> = {}) {
-  const mailbox = startMailbox<Item, true>(app, {
+function start(work: (item: Item) => Promise<void>, options: Partial<TurningOptions<Item, true>> = {}, by = app) {
+  const mailbox = startMailbox<Item, true>(by, {
     lanes: 'trial_lanes',
     slots: 50,
     capacity: () => 1,
@@ -70,6 +70,21 @@ function start(work: (item: Item) => Promise<void>, options: Partial<TurningOpti
     ...options,
   })
   mailboxes.push(mailbox)
+}
+
+/** A process that loses its database whenever it `isAway`. */
+function withOutages(service: TestService) {
+  const holder = { isAway: false, app: service }
+  const reach = () => {
+    if (holder.isAway) throw Object.assign(new Error('refused'), { code: 'ECONNREFUSED' })
+    return service.sql
+  }
+  const sql = new Proxy(service.sql, {
+    apply: (_, self, args) => Reflect.apply(reach(), self, args),
+    get: (_, name) => Reflect.get(name === 'begin' ? reach() : service.sql, name),
+  })
+  holder.app = { ...service, sql }
+  return holder
 }
 
 async function untilEmpty(timeout = 15_000) {
@@ -213,6 +228,29 @@ test('the lane of a holder that died is taken over when its lease is over', asyn
   await untilEmpty()
   await stopAll()
   expect(seen).toHaveLength(2)
+})
+
+test('what was done while the database was away is recorded before its lane is taken by anybody', async () => {
+  const seen: string[] = []
+  const next = async (tx: TransactionSql, wants: Want[]) => {
+    await tx`update trial_items set begun = false where lane = any(${wants.map(({ lane }) => lane.id)}::text[])`
+    return take(tx, wants)
+  }
+  const [here, there] = [withOutages(app), withOutages(app)]
+  const work = async ({ seq }: Item) => {
+    if (seen.push(seq) === 1) here.isAway = there.isAway = true
+  }
+  start(work, { leaseMs: 600, next }, here.app)
+  await add('lane', 'group', 1)
+  await vi.waitFor(() => expect(seen).toHaveLength(1), { timeout: 5_000, interval: 1 })
+  start(work, { leaseMs: 600, next }, there.app)
+  await sleep(800)
+  there.isAway = false
+  await sleep(1_200)
+  here.isAway = false
+  await untilEmpty()
+  await stopAll()
+  expect(seen).toHaveLength(1)
 })
 
 test('failures that a directive tells of stand in the row of a lane that stays held, and its lease stays as it is', async () => {

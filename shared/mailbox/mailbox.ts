@@ -3,6 +3,7 @@ import type { Lane, Release } from './lanes.ts'
 import { startLoop } from '../work/loop.ts'
 import { begin, type Box, freeSlots, hold } from './box.ts'
 import { claim } from './claim.ts'
+import { noteOutage } from './outage.ts'
 import { settle } from './settle.ts'
 import { watchMailbox } from '../metrics/mailbox-readings.ts'
 import type { Pace } from './pace.ts'
@@ -143,8 +144,10 @@ export function startMailbox<Item extends { laneId: string }, Outcome>(
     full: false,
     arrived: false,
     afterGroup: '',
-    claiming: startLoop(app.log, `${options.lanes} claim`, () => claim(box), { spacingMs }),
-    settling: startLoop(app.log, `${options.lanes} settle`, () => settle(box), { spacingMs }),
+    awaySince: null,
+    patientUntil: -Infinity,
+    claiming: startLoop(app.log, `${options.lanes} claim`, () => noteOutage(box, () => claim(box)), { spacingMs }),
+    settling: startLoop(app.log, `${options.lanes} settle`, () => noteOutage(box, () => settle(box)), { spacingMs }),
     watch: watchMailbox(app, options.lanes, () => ({ items: box.busy, lanes: box.active.size })),
   }
   const wakeSettling = () => {
