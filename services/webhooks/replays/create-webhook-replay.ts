@@ -33,6 +33,7 @@ function scopeOf(organizationId: string, body: Input<typeof contract>['body']): 
   const since = new Date(Math.max(Date.parse(body.since), payloadsSince().getTime()))
   const until = new Date(Math.min(body.until === undefined ? Infinity : Date.parse(body.until), Date.now()))
   return {
+    id: null,
     organizationId,
     subscriptionId: body.subscription_id,
     source: body.status ?? 'dead',

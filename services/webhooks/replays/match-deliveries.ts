@@ -3,6 +3,8 @@ import { firstIdAt, timeOf } from '@app/shared/values/ids.ts'
 
 /** What a job replays: deliveries with an id behind `position` and before `endId`. */
 export interface Scope {
+  /** The job, whose own deliveries are never among them: another instance's clock may be behind. Null: it is not made yet. */
+  id: string | null
   organizationId: string
   subscriptionId: string
   source: 'dead' | 'failed'
@@ -35,13 +37,16 @@ export const idsIn = (sql: Sql | TransactionSql, scope: Scope, limit: number) =>
   select k.id from ${scope.source === 'dead' ? sql`dead_deliveries` : sql`due_deliveries`} k
   where k.subscription_id = ${scope.subscriptionId}
     and k.id collate "POSIX" > ${scope.position} and k.id collate "POSIX" < ${scope.endId}
-    ${scope.source === 'dead' ? diedBefore(sql, scope) : sql`and k.organization_id = ${scope.organizationId} and k.tried`}
+    ${scope.source === 'dead' ? diedBefore(sql, scope) : sql`and k.organization_id = ${scope.organizationId} and k.tried and ${isNoneOf(sql, scope)}`}
     ${scope.eventTypes === null ? sql`` : ofTypes(sql, scope.source, scope.eventTypes)}
   order by k.id collate "POSIX" limit ${limit}
 `
 
 const diedBefore = (sql: Sql | TransactionSql, { matchedAt }: Scope) =>
   matchedAt === null ? sql`` : sql`and k.died_at <= ${matchedAt}::text::timestamptz`
+
+const isNoneOf = (sql: Sql | TransactionSql, { id }: Scope) =>
+  id === null ? sql`true` : sql`k.replay_id is distinct from ${id}`
 
 const ofTypes = (sql: Sql | TransactionSql, source: Scope['source'], types: string[]) =>
   source === 'dead'

@@ -200,6 +200,22 @@ describe('a replay of many', () => {
     await until(async () => expect(await replay(made.id)).toMatchObject({ status: 'completed', succeeded: 2 }))
   })
 
+  test('of failed ones sends none of its own again, though it was made by a clock that is ahead', async () => {
+    receiver.respondWith(answer(500))
+    await webhooks.emit({}, {}, {}, {}, {}, {})
+    await until(async () => expect(await webhooks.deliveries({ status: 'failed' })).toHaveLength(6))
+    await webhooks.sql`update due_deliveries set due_at = now() + interval '1 hour'`
+    await webhooks.sql`update lanes set failures = 0, held_until = '-infinity', paced_until = '-infinity'`
+    const job = newId('rpl')
+    const endId = firstIdAt('wbd', new Date(Date.now() + 20_000))
+    await webhooks.sql`
+      insert into replays (id, organization_id, subscription_id, source, position, end_id, matched, created_at)
+      values (${job}, ${webhooks.organizationId}, ${id}, 'failed', 'wbd_', ${endId}, 6, now())
+    `
+    webhooks.replays.wake()
+    await until(async () => expect(await replay(job)).toMatchObject({ status: 'completed', enqueued: 6 }))
+  })
+
   test('never replays what died after it began, nor its own', async () => {
     await die(8)
     await pause('paused')
