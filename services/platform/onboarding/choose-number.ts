@@ -18,7 +18,7 @@ type Wanted = Pick<OnboardingRow, 'event' | 'phoneNumberId' | 'businessAccountId
 export async function chooseNumber(
   upstream: Upstream,
   wanted: Wanted,
-  { token, deadline, signal }: { token: string; deadline: number; signal?: AbortSignal },
+  { token, deadline, signal }: { token: string; deadline: number; signal?: AbortSignal | undefined },
   among: (numbers: ListedNumber[]) => ListedNumber[] | Promise<ListedNumber[]> = (numbers) => numbers,
 ): Promise<ListedNumber | null> {
   const { businessAccountId } = wanted

@@ -12,19 +12,31 @@ import { bindingOf, fail, type OnboardingRow, putOff } from './onboardings.ts'
 /**
  * Takes a claimed onboarding, whose token is there, to its end. What passes puts it off, and it goes on by itself; what the
  * platform or a rule of ours refuses ends it. Both are thrown until the number is connected, which it stays from then on.
+ * `signal`: puts it off at once.
  */
-export async function continueOnboarding(app: App, row: OnboardingRow, caller: Caller): Promise<void> {
-  const connected = row.step === 'connected' ? row : await connectOrLeave(app, row, caller)
-  if (connected.event === 'business_app' && !(await syncBusinessApp(app, connected, caller))) return
+export async function continueOnboarding(
+  app: App,
+  row: OnboardingRow,
+  caller: Caller,
+  signal?: AbortSignal,
+): Promise<void> {
+  const asking = { caller, signal }
+  const connected = row.step === 'connected' ? row : await connectOrLeave(app, row, asking)
+  if (connected.event === 'business_app' && !(await syncBusinessApp(app, connected, asking))) return
   await app.sql`
     update onboardings set step = 'done', due_at = null, held_until = '-infinity', updated_at = now()
     where organization_id = ${row.organizationId} and id = ${row.id}
   `
 }
 
-async function connectOrLeave(app: App, row: OnboardingRow, caller: Caller) {
+interface Asking {
+  caller: Caller
+  signal: AbortSignal | undefined
+}
+
+async function connectOrLeave(app: App, row: OnboardingRow, asking: Asking) {
   try {
-    return await connect(app, row, caller)
+    return await connect(app, row, asking)
   } catch (err) {
     await (isOver(err, row) ? fail : putOff)(app.sql, row, err)
     throw err
@@ -37,11 +49,12 @@ const maxAttempts = 300
 const isOver = (err: unknown, { attempts }: OnboardingRow) =>
   attempts >= maxAttempts || (err instanceof Problem && err.status < 500)
 
-async function connect(app: App, row: OnboardingRow, caller: Caller): Promise<OnboardingRow> {
+async function connect(app: App, row: OnboardingRow, { caller, signal }: Asking): Promise<OnboardingRow> {
   const token = unseal(app.sealKeys, row.sealedToken ?? '', bindingOf(row))
   const { businessAccountId } = row
-  await subscribeApp(app.upstream, { businessAccountId, token }, caller.deadline)
-  const number = await chooseNumber(app.upstream, row, { token, deadline: caller.deadline })
+  const { deadline } = caller
+  await subscribeApp(app.upstream, { businessAccountId, token, signal }, deadline)
+  const number = await chooseNumber(app.upstream, row, { token, deadline, signal })
   const { accountId, states } = await attachAccount(app, row, { number, token }, caller)
   // The event tells them too, should one of them be away now.
   await tellStates(app, states, caller).catch((err: unknown) =>
@@ -51,9 +64,9 @@ async function connect(app: App, row: OnboardingRow, caller: Caller): Promise<On
 }
 
 /** Asks for what the phone's app has. False when it is put off; what the platform refuses for good is not to be had. */
-async function syncBusinessApp(app: App, row: OnboardingRow, caller: Caller): Promise<boolean> {
+async function syncBusinessApp(app: App, row: OnboardingRow, asking: Asking): Promise<boolean> {
   try {
-    await askForData(app, row, caller)
+    await askForData(app, row, asking)
     return true
   } catch (err) {
     app.log.warn({ err, account: row.accountId, attempts: row.attempts }, 'sync business app')
@@ -63,7 +76,7 @@ async function syncBusinessApp(app: App, row: OnboardingRow, caller: Caller): Pr
   }
 }
 
-async function askForData(app: App, { organizationId, accountId }: OnboardingRow, caller: Caller) {
+async function askForData(app: App, { organizationId, accountId }: OnboardingRow, { caller, signal }: Asking) {
   const [account] = await app.sql<{ phoneNumberId: string; sealedToken: string; id: string }[]>`
     select id, phone_number_id, sealed_token from accounts
     where organization_id = ${organizationId} and id = ${accountId} and phone_number_id is not null
@@ -71,5 +84,5 @@ async function askForData(app: App, { organizationId, accountId }: OnboardingRow
   `
   if (!account) return
   const token = unseal(app.sealKeys, account.sealedToken, `account:${account.id}`)
-  await requestSyncs(app, { phoneNumberId: account.phoneNumberId, token }, caller.deadline)
+  await requestSyncs(app, { phoneNumberId: account.phoneNumberId, token, signal }, caller.deadline)
 }

@@ -1,3 +1,4 @@
+import { setTimeout as sleep } from 'node:timers/promises'
 import { systemCaller } from '@app/shared/bus/ask.ts'
 import { unseal } from '@app/shared/secrets/seal.ts'
 import { untilSomebodyWaits } from '@app/test/lock-waits.ts'
@@ -157,6 +158,58 @@ test('the process dies and the browser is gone: it goes on by itself', async () 
   await until(async () => expect(await setupOf(opened.token)).toMatchObject({ state: 'consumed' }))
   await resuming.stop()
   expect(asked('/oauth/')).toBe(1)
+})
+
+/** A walk whose token is there, and whose browser is gone; due by itself now. */
+async function abandoned(opened: Awaited<ReturnType<typeof openSetup>>) {
+  const dialog = dialogOf(opened, await beginAt(it, opened))
+  it.upstream.answers.set(`/${opened.businessAccountId}/phone_numbers`, 'hang up')
+  await ask(it.app, completeSetup, dialog).catch(() => {})
+  await it.app.sql`update onboardings set due_at = now() where setup_link_id = ${opened.linkId}`
+}
+
+test('it goes on by itself also where the platform takes seconds for each answer, and holds up no other', async () => {
+  const slow = await openSetup(it)
+  await abandoned(slow)
+  showNumbers(it.upstream, slow.businessAccountId, [{ phoneNumberId: slow.phoneNumberId }])
+  for (const path of ['subscribed_apps', 'phone_numbers'].map((name) => `/${slow.businessAccountId}/${name}`)) {
+    const { body } = it.upstream.answers.get(path) as { body: unknown }
+    it.upstream.answers.set(path, {
+      body,
+      get after() {
+        return sleep(3_200)
+      },
+    })
+  }
+  it.upstream.asked.length = 0
+  const resuming = startResuming(it.app)
+  await until(() => expect(asked(slow.businessAccountId)).toBe(1))
+  const quick = await openSetup(it)
+  await abandoned(quick)
+  showNumbers(it.upstream, quick.businessAccountId, [{ phoneNumberId: quick.phoneNumberId }])
+  resuming.wake()
+  await until(async () => expect(await setupOf(quick.token)).toMatchObject({ state: 'consumed' }))
+  expect(await setupOf(slow.token)).toMatchObject({ state: 'active' })
+  await until(async () => expect(await setupOf(slow.token)).toMatchObject({ state: 'consumed' }))
+  await resuming.stop()
+})
+
+test('a stop waits for no answer about a walk that goes on by itself, and the walk stays', async () => {
+  const opened = await openSetup(it)
+  await abandoned(opened)
+  const numbers = `/${opened.businessAccountId}/phone_numbers`
+  it.upstream.answers.set(numbers, 'silence')
+  it.upstream.asked.length = 0
+  const resuming = startResuming(it.app)
+  await until(() => expect(asked(numbers)).toBe(1))
+  const stopsAt = performance.now()
+  await resuming.stop()
+  expect(performance.now() - stopsAt).toBeLessThan(3_000)
+  const rows = await it.app.sql`
+    select step, due_at is not null as is_due, held_until < now() as is_free from onboardings
+    where setup_link_id = ${opened.linkId}
+  `
+  expect(rows).toEqual([{ step: 'exchanged', isDue: true, isFree: true }])
 })
 
 test('a process that was frozen over its lease changes nothing of what another one has brought to its end', async () => {

@@ -4,10 +4,11 @@ import type { App } from '../app.ts'
 import { continueOnboarding } from './continue-onboarding.ts'
 import { claimAbandoned, type OnboardingRow } from './onboardings.ts'
 
-const atOnce = 8
+/** Walks that are gone on with at a time, by one instance: one whose platform is slow holds a place, and no other walk. */
+const places = 8
 const idleMs = 2_000
-/** For all questions of one try; no longer, since a stop waits for it. */
-const budgetMs = 6_000
+/** For all questions of one try, and well within its lease. */
+const budgetMs = 22_000
 
 const callerOf = ({ organizationId }: OnboardingRow) => ({
   ...systemCaller(organizationId),
@@ -16,18 +17,35 @@ const callerOf = ({ organizationId }: OnboardingRow) => ({
 
 /** Takes onboardings to their end whose token is there, and whose browser or process is not. */
 export function startResuming(app: App): Loop {
+  const going = new Set<Promise<void>>()
+  const stopping = new AbortController()
+
   async function turn() {
-    const rows = await claimAbandoned(app.sql, atOnce)
-    await Promise.all(
-      rows.map((row) =>
-        continueOnboarding(app, row, callerOf(row)).catch((err: unknown) =>
+    const free = places - going.size
+    // Woken by the next one that ends.
+    if (free === 0) return Infinity
+    for (const row of await claimAbandoned(app.sql, free)) {
+      const job = continueOnboarding(app, row, callerOf(row), stopping.signal)
+        .catch((err: unknown) =>
           app.log.warn({ err, setupLink: row.setupLinkId, attempts: row.attempts }, 'onboarding'),
-        ),
-      ),
-    )
-    return rows.length === atOnce ? 0 : idleMs
+        )
+        .finally(() => {
+          going.delete(job)
+          loop.wake()
+        })
+      going.add(job)
+    }
+    return idleMs
   }
+
   const loop = startLoop(app.log, 'resume onboardings', turn)
   loop.wake()
-  return loop
+  return {
+    wake: loop.wake,
+    async stop() {
+      stopping.abort()
+      await loop.stop()
+      await Promise.all(going)
+    },
+  }
 }

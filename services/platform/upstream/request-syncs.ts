@@ -11,16 +11,18 @@ const Answer = z.looseObject({})
  */
 export async function requestSyncs(
   { upstream, log }: Pick<App, 'upstream' | 'log'>,
-  { phoneNumberId, token }: { phoneNumberId: string; token: string },
+  { phoneNumberId, token, signal }: { phoneNumberId: string; token: string; signal: AbortSignal | undefined },
   deadline: number,
 ): Promise<void> {
   const path = `/${phoneNumberId}/smb_app_data`
   for (const sync_type of ['smb_app_state_sync', 'history']) {
     const body = { messaging_product: 'whatsapp', sync_type }
-    const question = { method: 'POST', path, token, json: body, answer: Answer, param: 'phone_number_id' } as const
-    await askUpstream(upstream, question, deadline).catch((err: unknown) => {
-      if (!(err instanceof Problem) || err.status >= 500) throw err
-      log.warn({ err, number: phoneNumberId, sync: sync_type }, 'no data of the business app')
-    })
+    const call = { method: 'POST', path, token, signal, json: body } as const
+    await askUpstream(upstream, { ...call, answer: Answer, param: 'phone_number_id' }, deadline).catch(
+      (err: unknown) => {
+        if (!(err instanceof Problem) || err.status >= 500) throw err
+        log.warn({ err, number: phoneNumberId, sync: sync_type }, 'no data of the business app')
+      },
+    )
   }
 }

@@ -7,10 +7,11 @@ const Answer = z.object({ success: z.literal(true) })
 /** Lets the platform send the business account's callbacks to our app; as often as it is called. */
 export async function subscribeApp(
   upstream: Upstream,
-  { businessAccountId, token }: { businessAccountId: string; token: string },
+  { businessAccountId, token, signal }: { businessAccountId: string; token: string; signal?: AbortSignal | undefined },
   deadline: number,
 ): Promise<void> {
   if (!upstream.subscribesApps) return
   const path = `/${businessAccountId}/subscribed_apps`
-  await askUpstream(upstream, { method: 'POST', path, token, answer: Answer, param: 'business_account_id' }, deadline)
+  const question = { method: 'POST', path, token, signal, answer: Answer, param: 'business_account_id' } as const
+  await askUpstream(upstream, question, deadline)
 }
