@@ -531,12 +531,13 @@ test('a walk of a month ago that is taken up just when it is swept goes on', asy
   const id = onboardingIdOf(await beginAt(it, await openSetup(it)))
   await sql`update onboardings set created_at = now() - interval '31 days' where id = ${id}`
   const sweep = await sql.begin(async (tx) => {
-    await tx`update onboardings set step = 'exchanging' where id = ${id}`
+    await tx`update onboardings set step = 'exchanging', held_until = now() + interval '1 minute' where id = ${id}`
     const swept = sweepOnboardings(sql)
     await untilSomebodyWaits(sql)
     return { swept }
   })
   expect(await sweep.swept).toBe(0)
-  await sql`update onboardings set step = 'begun' where id = ${id}`
+  // Its process died with the code.
+  await sql`update onboardings set held_until = now() - interval '1 second' where id = ${id}`
   expect(await sweepOnboardings(sql)).toBe(1)
 })

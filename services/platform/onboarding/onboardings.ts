@@ -130,7 +130,10 @@ const wordsOf = (err: unknown) => (err instanceof Error ? err.message : String(e
  * what the deletion itself names.
  */
 export async function sweepOnboardings(sql: Sql): Promise<number> {
-  const isOver = sql`created_at < now() - interval '30 days' and step in ('done', 'failed', 'begun')`
+  // Whoever was exchanging a code is dead: it would have gone on, or let it go.
+  const isOver = sql`
+    created_at < now() - interval '30 days' and step in ('done', 'failed', 'begun', 'exchanging') and held_until < now()
+  `
   const { count } = await sql`
     delete from onboardings where (organization_id, id) in (
       select organization_id, id from onboardings where ${isOver} limit 5000
