@@ -8,7 +8,7 @@ export const registerNumber = rpc({
   subject: 'rpc.platform.register-number',
   summary: 'Register a number',
   description:
-    'Finishes the onboarding of a number with its two-step verification PIN; where it has none yet, this PIN becomes it. A number that is connected already is answered as it is. The platform takes 10 attempts in 72 hours.',
+    "Finishes the onboarding of a number with its two-step verification PIN; where it has none yet, this PIN becomes it. A number that is connected already is answered as it is, and so is one that stays in the phone's app, which is never registered. The platform takes 10 attempts in 72 hours.",
   http: { method: 'POST', path: '/{phone_number_id}/register', tag: 'Accounts', asksOutside: true },
   params: phoneParams,
   body: z.object({

@@ -27,10 +27,10 @@ beforeEach(async () => {
 })
 afterEach(() => peers.stop())
 
-async function pending() {
+async function pending(fields: object = {}) {
   const organizationId = await newOrganization(it.app)
   const phoneNumberId = newPhoneNumberId()
-  await connect(it, organizationId, phoneNumberId, { status: 'PENDING' })
+  await connect(it, organizationId, phoneNumberId, { status: 'PENDING', ...fields })
   it.upstream.asked.length = 0
   return { organizationId, phoneNumberId }
 }
@@ -67,6 +67,21 @@ test('a connected number is answered without asking the platform', async () => {
   it.upstream.asked.length = 0
   expect(await register(systemCaller(organizationId), phone_number_id ?? '')).toMatchObject({ status: 'connected' })
   expect(it.upstream.asked).toEqual([])
+})
+
+test("a number of the phone's app is never registered, until it has left the app", async () => {
+  const { organizationId, phoneNumberId } = await pending({ is_on_biz_app: true })
+  const own = systemCaller(organizationId)
+  it.upstream.answers.set(`/${phoneNumberId}/register`, success)
+  expect(await register(own, phoneNumberId)).toMatchObject({ status: 'onboarding', upstream_status: 'PENDING' })
+  knowNumber(it, phoneNumberId, { is_on_biz_app: true })
+  expect(await register(own, phoneNumberId)).toMatchObject({ status: 'connected' })
+  expect(registrations()).toEqual([])
+
+  const other = await pending({ is_on_biz_app: true })
+  willAnswer(other.phoneNumberId, success, 'PENDING')
+  await register(systemCaller(other.organizationId), other.phoneNumberId)
+  expect(registrations()).toHaveLength(1)
 })
 
 const error = (code: number, status = 400) => ({ status, body: { error: { message: 'No.', code } } })

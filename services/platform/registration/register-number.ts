@@ -14,6 +14,7 @@ import type { App } from '../app.ts'
 import { type Standing, statusAfter } from '../health/standing.ts'
 import { readNumber, type UpstreamNumber } from '../upstream/read-number.ts'
 import { registerPhone, registrationProblem } from '../upstream/register-phone.ts'
+import { isInBusinessApp } from '../upstream/throughput.ts'
 
 /** For both questions together. */
 const budgetMs = 15_000
@@ -22,8 +23,13 @@ const settledMs = 60_000
 const soonMs = 3_000
 
 type Asked = Pick<Input<typeof contract>, 'params' | 'body'>
-const columns = [...accountColumns, 'attached', 'sealed_token', 'version']
-type Row = AccountRow & { attached: boolean; sealedToken: string | null; version: string }
+const columns = [...accountColumns, 'attached', 'sealed_token', 'messages_per_second', 'version']
+type Row = AccountRow & {
+  attached: boolean
+  sealedToken: string | null
+  messagesPerSecond: number | null
+  version: string
+}
 
 /** Registers a number with its PIN. Registering twice does no harm, so that whoever got no answer may ask again. */
 export const registerNumber: Handler<App, typeof contract> = async (app, { params, body }, caller) => {
@@ -48,7 +54,7 @@ export const registerNumber: Handler<App, typeof contract> = async (app, { param
   return answer
 }
 
-/** `unchanged`: it is connected already. Null: registered, and the platform did not tell at once what it is called now. */
+/** `unchanged`: it is connected already, or never registered. Null: registered, and the platform did not tell at once what it is called now. */
 type Outcome = UpstreamNumber | 'unchanged' | null
 
 async function find({ sql }: App, { organizationId }: Caller, phoneNumberId: string) {
@@ -72,9 +78,11 @@ async function register(
   const { phone_number_id: phoneNumberId } = params
   const token = unseal(app.sealKeys, account.sealedToken, `account:${account.id}`)
   const deadline = Math.min(caller.deadline, performance.now() + budgetMs)
-  // The earlier try may have registered it: each call counts at the platform.
-  const before = isRetry ? await readBefore(app, { phoneNumberId, token }, deadline) : null
+  // The earlier try may have registered it: each call counts at the platform. And what was in the phone's app may have left it.
+  const asksBefore = isRetry || isInBusinessApp(account.messagesPerSecond)
+  const before = asksBefore ? await readBefore(app, { phoneNumberId, token }, deadline) : null
   if (before && statusOf(before.status) === 'connected') return before
+  if (before && isInBusinessApp(before.messagesPerSecond)) return 'unchanged'
   const registration = { phoneNumberId, token, pin: body.pin, region: body.data_localization_region }
   await registerPhone(app.upstream, registration, deadline)
   return readNumber(app.upstream, { phoneNumberId, token }, deadline).catch(() => null)

@@ -17,3 +17,6 @@ export function messagesPerSecondOf(number: z.output<typeof Throughput>): number
   if (number.is_on_biz_app) return inBusinessApp
   return number.throughput?.level === 'HIGH' ? upgraded : null
 }
+
+/** Whether a number with such a pace stays in the phone's app. */
+export const isInBusinessApp = (messagesPerSecond: number | null): boolean => messagesPerSecond === inBusinessApp
