@@ -19,7 +19,7 @@ export async function chooseNumber(
   upstream: Upstream,
   wanted: Wanted,
   { token, deadline, signal }: { token: string; deadline: number; signal?: AbortSignal | undefined },
-  among: (numbers: ListedNumber[]) => ListedNumber[] | Promise<ListedNumber[]> = (numbers) => numbers,
+  among: (numbers: ListedNumber[]) => ListedNumber[] | Promise<ListedNumber[]>,
 ): Promise<ListedNumber | null> {
   const { businessAccountId } = wanted
   const numbers = await listNumbers(upstream, { businessAccountId, token, signal }, deadline)

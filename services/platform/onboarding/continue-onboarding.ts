@@ -1,8 +1,10 @@
 import type { Caller } from '@app/shared/api/contract.ts'
+import type { Sql } from '@app/shared/database/database.ts'
 import { Problem } from '@app/shared/api/problem.ts'
 import { unseal } from '@app/shared/secrets/seal.ts'
 import { tellStates } from '../accounts/tell-states.ts'
 import type { App } from '../app.ts'
+import type { ListedNumber } from '../upstream/list-numbers.ts'
 import { requestSyncs } from '../upstream/request-syncs.ts'
 import { subscribeApp } from '../upstream/subscribe-app.ts'
 import { attachAccount } from './attach-account.ts'
@@ -54,13 +56,30 @@ async function connect(app: App, row: OnboardingRow, { caller, signal }: Asking)
   const { businessAccountId } = row
   const { deadline } = caller
   await subscribeApp(app.upstream, { businessAccountId, token, signal }, deadline)
-  const number = await chooseNumber(app.upstream, row, { token, deadline, signal })
+  const isTold = row.phoneNumberId !== null
+  const number = await chooseNumber(app.upstream, row, { token, deadline, signal }, (numbers) =>
+    isTold ? numbers : withoutOthers(app.sql, row, numbers),
+  )
   const { accountId, states } = await attachAccount(app, row, { number, token }, caller)
   // The event tells them too, should one of them be away now.
   await tellStates(app, states, caller).catch((err: unknown) =>
     app.log.warn({ err, account: accountId }, 'tell states'),
   )
   return { ...row, step: 'connected', accountId, phoneNumberId: number?.phoneNumberId ?? null }
+}
+
+/** Without a word of the dialog, a number that another customer or organization has is none that was meant. */
+async function withoutOthers(sql: Sql, { organizationId, setupLinkId }: OnboardingRow, numbers: ListedNumber[]) {
+  const ids = numbers.map(({ phoneNumberId }) => phoneNumberId)
+  const others = await sql<{ phoneNumberId: string }[]>`
+    select a.phone_number_id from accounts a
+    where a.attached and a.phone_number_id = any(${ids}::text[]) and not exists (
+      select from setup_links l where l.organization_id = ${organizationId} and l.id = ${setupLinkId}
+        and l.organization_id = a.organization_id and l.customer_id = coalesce(a.customer_id, l.customer_id)
+    )
+  `
+  const taken = new Set(others.map(({ phoneNumberId }) => phoneNumberId))
+  return numbers.filter(({ phoneNumberId }) => !taken.has(phoneNumberId))
 }
 
 /** Asks for what the phone's app has. False when it is put off; what the platform refuses for good is not to be had. */

@@ -480,6 +480,21 @@ test('of several numbers of a business account a waiting account gets the one th
   expect(await setupOf(token)).toMatchObject({ state: 'consumed' })
 })
 
+test('a business account whose only number is somebody else’s waits for one of its own, where the dialog told none', async () => {
+  const first = await openSetup(it)
+  await ask(it.app, completeSetup, dialogOf(first, await beginAt(it, first)))
+  const { businessAccountId, phoneNumberId, organizationId } = first
+  for (const known of [{ organizationId }, {}]) {
+    const opened = { ...(await openSetup(it, {}, known)), businessAccountId }
+    showNumbers(it.upstream, businessAccountId, [{ phoneNumberId }])
+    const polled = await waitingAt(opened)
+    expect(await setupOf(opened.token)).toMatchObject({ state: 'active' })
+    const later = newPhoneNumberId()
+    showNumbers(it.upstream, businessAccountId, [{ phoneNumberId }, { phoneNumberId: later }])
+    await polled((accounts) => expect(accounts).toMatchObject([{ phone_number_id: later }]))
+  }
+})
+
 test("the number of the phone's app is found without being told, is connected as it is, and its data asked for", async () => {
   const opened = await openSetup(it)
   const phone = { phoneNumberId: opened.phoneNumberId, status: 'CONNECTED', is_on_biz_app: true }
