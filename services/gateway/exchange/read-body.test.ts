@@ -1,7 +1,9 @@
+import { EventEmitter } from 'node:events'
 import type { IncomingMessage } from 'node:http'
 import { PassThrough } from 'node:stream'
 import { toProblem } from '@app/shared/api/problem.ts'
 import { until } from '@app/test/until.ts'
+import { usedBytes } from '@app/test/used-bytes.ts'
 import { afterEach, beforeEach, expect, test, vi } from 'vitest'
 import { createInFlight } from '../limits/in-flight.ts'
 import { bodyTimeoutMs, readBody } from './read-body.ts'
@@ -50,4 +52,16 @@ test('a body that is too large is refused, and no timer stays', async () => {
   raw.end('x'.repeat(1_001))
   expect(await body).toMatchObject({ failure: 'payload_too_large' })
   expect(vi.getTimerCount()).toBe(0)
+})
+
+test('a body in tiny pieces takes no more room than its bytes', async () => {
+  const raw = new EventEmitter() as IncomingMessage
+  Object.assign(raw, { headers: {}, resume: () => raw })
+  const count = 200_000
+  const before = usedBytes()
+  const body = readBody(raw, count, createInFlight(), 'owner')
+  for (let n = 0; n < count; n++) raw.emit('data', Buffer.from([n % 256]))
+  expect(usedBytes() - before).toBeLessThan(4 * 1024 * 1024)
+  raw.emit('end')
+  expect((await body).equals(Buffer.from(Array.from({ length: count }, (_, n) => n % 256)))).toBe(true)
 })

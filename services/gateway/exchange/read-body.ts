@@ -1,5 +1,6 @@
 import type { IncomingMessage } from 'node:http'
 import { Problem } from '@app/shared/api/problem.ts'
+import { gather } from '@app/shared/values/gather.ts'
 import type { InFlight } from '../limits/in-flight.ts'
 
 /** How long a client may take to send a body; one that is refused, to send what nobody reads any more. */
@@ -14,32 +15,29 @@ export function readBody(raw: IncomingMessage, limitBytes: number, { hold }: InF
   // Its client went away while it was looked up who it is: no `close` comes any more.
   if (raw.destroyed) return Promise.reject(endedEarly())
   return new Promise((resolve, reject) => {
-    const chunks: Buffer[] = []
-    let length = 0
+    const gathered = gather()
     const timer = setTimeout(() => fail(late()), bodyTimeoutMs)
 
     function fail(problem: unknown) {
       clearTimeout(timer)
       raw.off('data', onData).off('end', onEnd).off('close', onClose)
       raw.resume()
-      hold(owner, -length)
+      hold(owner, -gathered.length)
       reject(problem)
     }
     function onData(chunk: Buffer) {
-      if (length + chunk.length > limitBytes) return fail(tooLarge(limitBytes))
+      if (gathered.length + chunk.length > limitBytes) return fail(tooLarge(limitBytes))
       try {
         hold(owner, chunk.length)
       } catch (problem) {
         return fail(problem)
       }
-      length += chunk.length
-      chunks.push(chunk)
+      gathered.add(chunk)
     }
     function onEnd() {
       clearTimeout(timer)
       raw.off('close', onClose)
-      const [first] = chunks
-      resolve(first && chunks.length === 1 ? first : Buffer.concat(chunks, length))
+      resolve(gathered.bytes())
     }
     // Comes without `end` when the client went away or a time limit ended its connection.
     function onClose() {
