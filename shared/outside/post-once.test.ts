@@ -1,6 +1,7 @@
 import { createServer, type ServerResponse } from 'node:http'
-import type { AddressInfo } from 'node:net'
+import { createServer as createNetServer, type AddressInfo, type Socket } from 'node:net'
 import { until } from '@app/test/until.ts'
+import { usedBytes } from '@app/test/used-bytes.ts'
 import { Agent } from 'undici'
 import { expect, onTestFinished, test } from 'vitest'
 import { postOnce } from './post-once.ts'
@@ -44,4 +45,32 @@ test('who was given up before its answer has begun', async () => {
     hasBegun: true,
     err: { name: 'TimeoutError' },
   })
+})
+
+test('an answer in tiny pieces takes no more room than what is kept of it', async () => {
+  const count = 400
+  const sent = Promise.withResolvers<Socket>()
+  // The piece is a byte; what stands beside it on the wire came in the same buffer.
+  const piece = `1;a=${'x'.repeat(60_000)}\r\ny\r\n`
+  const server = createNetServer((socket) =>
+    socket.once('data', () => {
+      socket.write('HTTP/1.1 200 OK\r\ntransfer-encoding: chunked\r\n\r\n')
+      socket.write(piece.repeat(count), () => sent.resolve(socket))
+    }),
+  )
+  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve))
+  const dispatcher = new Agent()
+  onTestFinished(async () => {
+    await dispatcher.destroy()
+    server.close()
+  })
+  const { port } = server.address() as AddressInfo
+  const most = { readBytes: 16_000, keptBytes: 4_000 }
+  const before = usedBytes()
+  const call = { url: `http://127.0.0.1:${port}/`, headers: {}, body: '{}', timeoutMs: 10_000, most }
+  const answer = postOnce(dispatcher, call)
+  const socket = await sent.promise
+  await until(() => expect(usedBytes() - before).toBeLessThan(8 * 1024 * 1024))
+  socket.end('0\r\n\r\n')
+  expect(await answer).toMatchObject({ body: Buffer.from('y'.repeat(count)), err: undefined })
 })

@@ -1,5 +1,6 @@
 import type { IncomingHttpHeaders } from 'node:http'
 import type { Dispatcher } from 'undici'
+import { gather } from '../values/gather.ts'
 
 export interface Post {
   url: string
@@ -41,18 +42,13 @@ export function postOnce(
     let head: Posted['head'] = null
     let isOver = false
     let received = 0
-    const chunks: Buffer[] = []
+    const kept = gather()
 
     function end(err?: unknown) {
       if (isOver) return
       isOver = true
       clearTimeout(timer)
-      resolve({
-        hasBegun: controller !== undefined,
-        head,
-        body: Buffer.concat(chunks).subarray(0, most.keptBytes),
-        err,
-      })
+      resolve({ hasBegun: controller !== undefined, head, body: kept.bytes(), err })
     }
     function giveUp(err: Error) {
       end(err)
@@ -70,7 +66,7 @@ export function postOnce(
         if (status >= 200) head = { status, fields }
       },
       onResponseData(_controller, chunk) {
-        if (received < most.keptBytes) chunks.push(chunk)
+        if (received < most.keptBytes) kept.add(chunk.subarray(0, most.keptBytes - received))
         received += chunk.length
         if (received >= most.readBytes) giveUp(new Error('read enough'))
       },
