@@ -1,7 +1,7 @@
-import type { Sql } from '@app/shared/database/database.ts'
+import type { Sql, TransactionSql } from '@app/shared/database/database.ts'
 
 /** Until a session of this database waits for a lock that another one holds. */
-export async function untilSomebodyWaits(sql: Sql): Promise<void> {
+export async function untilSomebodyWaits(sql: Sql | TransactionSql): Promise<void> {
   const waiting = await sql`
     select pid from pg_stat_activity where datname = current_database() and wait_event_type = 'Lock'
   `

@@ -1,3 +1,4 @@
+import { createInTurn, type InTurn } from '@app/shared/bus/changes-in-turn.ts'
 import { batched } from '@app/shared/work/batched.ts'
 import type { KeyRing } from '@app/shared/service/environment.ts'
 import type { Loop } from '@app/shared/work/loop.ts'
@@ -27,6 +28,8 @@ export interface App extends DataService, Parts {
   insertContact: (contact: NewContact) => Promise<boolean>
   /** Null when it is recorded already, its conversation is not the contact's any more, or the contact is gone. In natural batches. */
   insertInbound: (inbound: Inbound) => Promise<InboundRow | null>
+  /** One search of an organization at a time. */
+  searchInTurn: InTurn
 }
 
 export function createApp(service: DataService, parts: Parts): App {
@@ -38,5 +41,6 @@ export function createApp(service: DataService, parts: Parts): App {
     lookUp: batched((questions: Question[]) => lookUp(sql, questions), { inFlight: 1 }),
     insertContact: batched((contacts: NewContact[]) => insertContacts(sql, contacts)),
     insertInbound: batched((inbounds: Inbound[]) => insertInbounds(sql, inbounds)),
+    searchInTurn: createInTurn('searches', 1),
   }
 }

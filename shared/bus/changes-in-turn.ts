@@ -8,17 +8,18 @@ const atOnce = 8
 /** Runs what an organization's caller asked for when it is its turn; throws when nobody waits for it any more by then. */
 export type InTurn = <T>(caller: Pick<Caller, 'organizationId' | 'deadline'>, work: () => Promise<T>) => Promise<T>
 
-/** Changes of one organization wait for each other in their order, and for no other's. */
-export function createInTurn(): InTurn {
-  const inLine = createLines(atOnce)
+/** What one organization asked for, so much of it at a time: the rest waits in its order, and for no other's. */
+export function createInTurn(what = 'changes', most = atOnce): InTurn {
+  const inLine = createLines(most)
   return ({ organizationId, deadline }, work) =>
     inLine(organizationId, async () => {
-      if (deadline <= performance.now()) throw tooMany()
+      if (deadline <= performance.now()) throw tooMany(what)
       return work()
     })
 }
 
-const tooMany = () => new Problem('service_unavailable', { message: 'Too many changes are under way: try again.' })
+const tooMany = (what: string) =>
+  new Problem('service_unavailable', { message: `Too many ${what} are under way: try again.` })
 
 type AnyHandler = (app: unknown, input: unknown, caller: Caller) => Promise<object>
 

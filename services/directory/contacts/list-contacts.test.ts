@@ -1,3 +1,4 @@
+import { untilSomebodyWaits } from '@app/test/lock-waits.ts'
 import { afterAll, beforeAll, expect, test } from 'vitest'
 import { asking, newNumber, testDirectory, type TestDirectory } from '../testing/app.ts'
 
@@ -92,4 +93,20 @@ test("nobody sees another organization's or another number's contact", async () 
   for (const list of [stranger.listContacts(), stranger.listConversations()]) {
     await expect(list).rejects.toMatchObject({ failure: 'resource_not_found' })
   }
+})
+
+test("one organization's searches leave connections for others", async () => {
+  const number = await newNumber(directory.app)
+  let ended = 0
+  const searches = await directory.sql.begin(async (tx) => {
+    // They take as long as one for common pieces among many contacts.
+    await tx`lock table contacts`
+    const search = () => number.listContacts({ search: 'ana' }).finally(() => ended++)
+    const all = Promise.allSettled(Array.from({ length: 30 }, search))
+    await untilSomebodyWaits(tx)
+    await directory.sql`select 1`
+    expect(ended).toBe(0)
+    return { all }
+  })
+  expect((await searches.all).filter(({ status }) => status === 'fulfilled')).toHaveLength(30)
 })

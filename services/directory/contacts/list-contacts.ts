@@ -7,30 +7,37 @@ import type { App } from '../app.ts'
 import { accountColumns, contactColumns, type ContactRow, toContact } from './contacts.ts'
 import { matchingContacts } from './matching-contacts.ts'
 
-export const listContacts: Handler<App, typeof contract> = async ({ sql, cursorKeys }, { params, query }, caller) => {
+/**
+ * A search whose pieces are common, and which is not, reads all contacts that have them: measured, a second for 100,000. So one
+ * organization's wait for each other: they would take all connections, through which also others' messages come and go.
+ */
+export const listContacts: Handler<App, typeof contract> = (app, input, caller) =>
+  input.query.search === undefined ? list(app, input, caller) : app.searchInTurn(caller, () => list(app, input, caller))
+
+const list: Handler<App, typeof contract> = async ({ sql, cursorKeys }, { params, query }, caller) => {
   const { organizationId } = caller
   const { phone_number_id: phoneNumberId } = params
   const { limit, after, page } = openPage(cursorKeys, contract, caller, query, params)
   const { first, second } = matchingContacts(sql, { organizationId, phoneNumberId, query, after, limit: limit + 1 })
   // The account's row stands alone when it has no contacts; no row means no such account.
-  const list = (tx: Sql | TransactionSql, contacts: typeof first) => tx<(ContactRow | { id: null })[]>`
+  const read = (tx: Sql | TransactionSql, contacts: typeof first) => tx<(ContactRow | { id: null })[]>`
     select ${contactColumns(sql)}, ${accountColumns(sql)}
     from accounts a left join (${contacts}) c on true
     where a.organization_id = ${organizationId} and a.phone_number_id = ${phoneNumberId}
     order by c.created_at desc, c.id desc
   `
-  const rows = await list(sql, first)
+  const rows = await read(sql, first)
   if (rows.length === 0) throw notFound()
   const isFilled = second === undefined || rows.length > limit
-  const found = isFilled ? rows : await plannedAnew(sql, (tx) => list(tx, second))
+  const found = isFilled ? rows : await plannedAnew(sql, (tx) => read(tx, second))
   return page(found.filter(isContact), toContact, ({ id }) => id)
 }
 
 const isContact = (row: ContactRow | { id: null }): row is ContactRow => row.id !== null
 
 /** A search is planned for what it looks for, by the pieces that are rarest, so no plan is kept for all of them. */
-const plannedAnew = <T>(sql: Sql, list: (tx: TransactionSql) => Promise<T>) =>
+const plannedAnew = <T>(sql: Sql, read: (tx: TransactionSql) => Promise<T>) =>
   sql.begin(async (tx) => {
     await tx`set local plan_cache_mode = force_custom_plan`
-    return list(tx)
+    return read(tx)
   })
