@@ -11,6 +11,8 @@ export interface App extends DataService {
   relay: Relay
   /** For what clients change: while it waits for the organization's row, it holds a connection. */
   inTurn: InTurn
+  /** One search of an organization at a time. */
+  searchInTurn: InTurn
   cursorKeys: CursorKeys
   /** Seals the upstream credentials, and stored answers that hold a secret. */
   sealKeys: KeyRing

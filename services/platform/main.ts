@@ -69,6 +69,7 @@ const app: App = {
   ...service,
   relay: startRelay(service),
   inTurn: createInTurn(),
+  searchInTurn: createInTurn('searches', 1),
   cursorKeys: env.CURSOR_KEYS,
   sealKeys: env.SEAL_KEYS,
   rateTiers: env.RATE_TIERS,

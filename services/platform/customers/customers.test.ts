@@ -249,3 +249,19 @@ test.each([
   const { updated_at: later } = (await waiting) ?? { updated_at: '' }
   expect(Date.parse(later)).toBeGreaterThanOrEqual(earlier.getTime())
 })
+
+test("one organization's searches leave connections for others", async () => {
+  const organizationId = await newOrganization(it.app)
+  let ended = 0
+  const searches = await it.app.sql.begin(async (tx) => {
+    // They take as long as one among many customers.
+    await tx`lock table customers`
+    const search = () => list(organizationId, { search: 'bakery' }).finally(() => ended++)
+    const all = Promise.allSettled(Array.from({ length: 30 }, search))
+    await untilSomebodyWaits(tx)
+    await it.app.sql`select 1`
+    expect(ended).toBe(0)
+    return { all }
+  })
+  expect((await searches.all).filter(({ status }) => status === 'fulfilled')).toHaveLength(30)
+})

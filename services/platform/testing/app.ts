@@ -27,6 +27,7 @@ export async function startTestApp() {
     ...service,
     relay: startRelay(service),
     inTurn: createInTurn(),
+    searchInTurn: createInTurn('searches', 1),
     sealKeys: { current: 'k1', byId: new Map([['k1', randomBytes(32)]]) },
     cursorKeys: { current: 'k1', byId: new Map([['k1', randomBytes(32)]]) },
     publicUrl: 'https://messaging.example',
