@@ -1,3 +1,4 @@
+import type { InTurn } from '@app/shared/bus/changes-in-turn.ts'
 import type { Egress } from '@app/shared/outside/egress.ts'
 import type { KeyRing } from '@app/shared/service/environment.ts'
 import type { Mailbox } from '@app/shared/mailbox/mailbox.ts'
@@ -24,4 +25,6 @@ export interface App extends Core {
   attempts: Mailbox
   /** Enqueues what jobs replay. */
   replays: Replays
+  /** One list of an organization at a time, of those that may read much. */
+  listInTurn: InTurn
 }

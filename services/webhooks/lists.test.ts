@@ -1,5 +1,6 @@
 import type { Caller } from '@app/shared/api/contract.ts'
 import type { Sql } from '@app/shared/database/database.ts'
+import { untilSomebodyWaits } from '@app/test/lock-waits.ts'
 import { firstIdAt, newId } from '@app/shared/values/ids.ts'
 import { afterAll, beforeAll, expect, test } from 'vitest'
 import type { App } from './app.ts'
@@ -134,4 +135,20 @@ test.each(few)('deliveries of %s are found without reading the others', async (_
   })
   expect(found).toBe(count)
   expect(read).toBeLessThan(100)
+})
+
+test("one organization's lists of what succeeded leave connections for others", async () => {
+  const input = { params: {}, query: { status: 'succeeded' as const, subscription_id: newId('wbs') }, body: undefined }
+  let ended = 0
+  const lists = await webhooks.sql.begin(async (tx) => {
+    // They take as long as where most is dead.
+    await tx`lock table dead_deliveries`
+    const list = () => Promise.resolve(listWebhookDeliveries(webhooks, input, webhooks.caller)).finally(() => ended++)
+    const all = Promise.allSettled(Array.from({ length: 30 }, list))
+    await untilSomebodyWaits(tx)
+    await webhooks.sql`select 1`
+    expect(ended).toBe(0)
+    return { all }
+  })
+  expect((await lists.all).filter(({ status }) => status === 'fulfilled')).toHaveLength(30)
 })

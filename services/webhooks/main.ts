@@ -1,3 +1,4 @@
+import { createInTurn } from '@app/shared/bus/changes-in-turn.ts'
 import * as deliveries from '@app/shared/contracts/webhook-deliveries.ts'
 import * as replays from '@app/shared/contracts/webhook-replays.ts'
 import { explains } from '@app/shared/contracts/explain.ts'
@@ -64,7 +65,7 @@ const housekeeping = await startHousekeeping(core, {
   minutely: [sweepOverflow, sweepFailing],
 })
 const attempts = startAttempts(core)
-const app: App = { ...core, attempts, replays: startReplays(core, attempts.wake) }
+const app: App = { ...core, attempts, replays: startReplays(core, attempts.wake), listInTurn: createInTurn('lists', 1) }
 const fanOut = startFanOut(app)
 const serving = await serve(
   app,

@@ -1,3 +1,4 @@
+import { createInTurn } from '@app/shared/bus/changes-in-turn.ts'
 import { randomBytes } from 'node:crypto'
 import { systemCaller } from '@app/shared/bus/ask.ts'
 import type { Caller, Handler, Input, Rpc, WholeAnswer } from '@app/shared/api/contract.ts'
@@ -82,7 +83,12 @@ export async function testWebhooks(): Promise<TestWebhooks> {
   const housekeeping = await startHousekeeping(core, { partitions })
   const platform = await serve({ ...core, name: 'platform' } as const, { listAccounts }, { listAccounts: ownNumbers })
   const attempts = startAttempts(core)
-  const app: App = { ...core, attempts, replays: startReplays(core, attempts.wake) }
+  const app: App = {
+    ...core,
+    attempts,
+    replays: startReplays(core, attempts.wake),
+    listInTurn: createInTurn('lists', 1),
+  }
   const fanOut = startFanOut(app)
   const organizationId = newId('org')
   const caller = systemCaller(organizationId)
