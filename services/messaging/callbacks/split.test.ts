@@ -89,6 +89,21 @@ test.each([
   expect(contactsIn(found)).toEqual([[contact]])
 })
 
+test('a change of thousands of people and messages is taken apart at once', () => {
+  const people = Array.from({ length: 3_000 }, (_, n) => ({ wa_id: String(15550000000 + n) }))
+  const messages = people.map(({ wa_id: from }, n) => ({ from, id: `wamid.${n}` }))
+  const bytes = Buffer.from(
+    JSON.stringify({
+      object: 'whatsapp_business_account',
+      entry: [entryOf(change({ contacts: people, messages }))],
+    }),
+  )
+  const startedAt = performance.now()
+  const found = splitCallback(bytes)
+  expect(performance.now() - startedAt).toBeLessThan(3_000)
+  expect(contactsIn(found)).toEqual(people.map((one) => [one]))
+})
+
 test('an error of a number that is no object does not hide the others', () => {
   const found = ofEntries(entryOf(change({ errors: [{ code: 190 }, 'nonsense'] })))
   expect(found.items).toMatchObject([{ kind: 'change', part: { value: { errors: [{ code: 190 }] } } }])

@@ -109,7 +109,7 @@ function splitMessages(split: Split, entryId: string, value: unknown) {
   )
   const around = { entryId, phoneNumberId: metadata.phone_number_id, metadata }
   const isAlone = messages.length + statuses.length === 1
-  const of = (part: Record<string, unknown>, keys: IdKeys) => contactsOf(contacts, part, keys, isAlone)
+  const of = contactsOf(contacts, isAlone)
   for (const part of messages) {
     split.items.push({ kind: 'message', ...around, part, contacts: of(part, ['from', 'from_user_id']) })
   }
@@ -145,19 +145,31 @@ function splitChange(split: Split, entryId: string, time: number | undefined, fi
 type IdKeys = readonly [phone: string, user: string]
 
 /**
- * Those of a change's contacts that the part names. The only one of the only part is its own, unless they name different
- * people; of several parts some have none, such as failed statuses.
+ * Finds those of a change's contacts that a part names. The only one of the only part is its own, unless they name different
+ * people; of several parts some have none, such as failed statuses. A callback may have thousands of both: each is read once.
  */
-function contactsOf(contacts: unknown[], part: Record<string, unknown>, [phone, user]: IdKeys, isAlone: boolean) {
-  const idsOf = (contact: unknown) => {
+function contactsOf(contacts: unknown[], isAlone: boolean) {
+  const named = contacts.map((contact, n) => {
     const { wa_id: waId, user_id: userId } = record.safeParse(contact).data ?? {}
-    const pairs = [[waId, part[phone]] as const, [userId, part[user]] as const]
-    return pairs.filter((pair) => pair.every((id) => id !== undefined && id !== null && id !== ''))
+    return { n, contact, waId, userId }
+  })
+  const byNumber = Map.groupBy(named, ({ waId }) => waId)
+  const byUser = Map.groupBy(named, ({ userId }) => userId)
+  const [only] = named
+  return (part: Record<string, unknown>, [phone, user]: IdKeys): unknown[] => {
+    const waId = part[phone]
+    const userId = part[user]
+    const found = [
+      ...(isId(waId) ? (byNumber.get(waId) ?? []) : []),
+      ...(isId(userId) ? (byUser.get(userId) ?? []) : []),
+    ]
+    if (found.length > 0) return [...new Set(found)].toSorted((a, b) => a.n - b.n).map(({ contact }) => contact)
+    const isOther = (isId(waId) && isId(only?.waId)) || (isId(userId) && isId(only?.userId))
+    return isAlone && contacts.length === 1 && !isOther ? contacts : []
   }
-  const own = contacts.filter((contact) => idsOf(contact).some(([id, named]) => id === named))
-  if (own.length > 0) return own
-  return isAlone && contacts.length === 1 && idsOf(contacts[0]).length === 0 ? contacts : []
 }
+
+const isId = (id: unknown) => id !== undefined && id !== null && id !== ''
 
 function parse(body: Uint8Array): unknown {
   try {
