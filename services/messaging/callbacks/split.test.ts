@@ -25,6 +25,19 @@ test('an entry whose id is a number is taken as any other', () => {
   expect(found).toMatchObject({ items: [{ entryId: businessAccountId }], others: [], fault: null })
 })
 
+test('a number that is named by a number is as one named by its digits', () => {
+  const named = { ...metadata, phone_number_id: Number(metadata.phone_number_id) }
+  const found = ofEntries(
+    entryOf(
+      change({ metadata: named, ...inboundValue('wamid.1', 'hi') }),
+      { field: 'history', value: { metadata: named, history: [{ threads: [] }] } },
+      { field: 'account_update', value: { event: 'X', waba_info: { waba_id: 235 } } },
+    ),
+  )
+  const ofNumber = { phoneNumberId: metadata.phone_number_id, metadata }
+  expect(found).toMatchObject({ items: [ofNumber, ofNumber, { entryId: '235', phoneNumberId: null }], others: [] })
+})
+
 test('a change without a field is counted, and its neighbours are taken', () => {
   const found = ofEntries(entryOf(good('wamid.1'), { value: {} }, 7, good('wamid.2')))
   expect(idsOf(found)).toEqual(['wamid.1', 'wamid.2'])

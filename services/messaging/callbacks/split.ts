@@ -36,9 +36,13 @@ const record = z.record(z.string(), z.unknown())
 
 const Envelope = z.object({ object: z.literal(theirEnvelope), entry: z.array(z.unknown()) })
 
+/** A text; a number would not be the platform's, but tells as much. */
+const id = z.union([z.string(), z.int().transform(String)])
+
+const Metadata = z.looseObject({ phone_number_id: id.pipe(z.string().regex(/^\d{6,20}$/)) })
+
 const Entry = z.object({
-  /** A text; a number would not be the platform's, but tells as much. */
-  id: z.union([z.string(), z.int().transform(String)]),
+  id,
   /** Epoch seconds. */
   time: z.number().positive().max(1e11).optional().catch(undefined),
   changes: z.array(z.unknown()),
@@ -54,7 +58,7 @@ const parts = z
   .catch([null])
 
 const MessagesValue = z.object({
-  metadata: z.looseObject({ phone_number_id: z.string().regex(/^\d{6,20}$/) }),
+  metadata: Metadata,
   contacts: z.array(z.unknown()).catch([]).default([]),
   messages: parts,
   statuses: parts,
@@ -62,13 +66,10 @@ const MessagesValue = z.object({
 })
 
 const ChangeValue = z.looseObject({
-  metadata: z
-    .looseObject({ phone_number_id: z.string().regex(/^\d{6,20}$/) })
-    .optional()
-    .catch(undefined),
+  metadata: Metadata.optional().catch(undefined),
   /** The business account, where a callback is about the business's tie to us: its entry is then of our own business. */
   waba_info: z
-    .looseObject({ waba_id: z.string().min(1) })
+    .looseObject({ waba_id: id.pipe(z.string().min(1)) })
     .optional()
     .catch(undefined),
 })
