@@ -38,6 +38,18 @@ test('a number that is named by a number is as one named by its digits', () => {
   expect(found).toMatchObject({ items: [ofNumber, ofNumber, { entryId: '235', phoneNumberId: null }], others: [] })
 })
 
+test('errors of a number are told of also beside messages and statuses', () => {
+  const errors = [{ code: 131031 }]
+  const found = ofEntries(
+    entryOf(
+      change({ ...inboundValue('wamid.1', 'hi'), errors }),
+      change({ statuses: [statusPart('wamid.2', 'sent')], errors }),
+    ),
+  )
+  expect(found.items.map(({ kind }) => kind)).toEqual(['message', 'change', 'status', 'change'])
+  expect(found.items[1]?.part).toEqual({ field: 'errors', value: { errors } })
+})
+
 test('a change without a field is counted, and its neighbours are taken', () => {
   const found = ofEntries(entryOf(good('wamid.1'), { value: {} }, 7, good('wamid.2')))
   expect(idsOf(found)).toEqual(['wamid.1', 'wamid.2'])

@@ -117,8 +117,8 @@ function splitMessages(split: Split, entryId: string, value: unknown) {
   for (const part of statuses) {
     split.items.push({ kind: 'status', ...around, part, contacts: of(part, ['recipient_id', 'recipient_user_id']) })
   }
-  // Beside messages and statuses they are told with them; alone they are the number's own trouble.
-  if (errors.length > 0 && messages.length === 0 && statuses.length === 0) {
+  // The number's own trouble, also beside messages and statuses: theirs stand in themselves.
+  if (errors.length > 0) {
     split.items.push({ kind: 'change', ...around, contacts: [], part: { field: numberErrors, value: { errors } } })
   }
 }
