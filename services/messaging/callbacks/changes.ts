@@ -60,6 +60,17 @@ const changeHandlers: Record<string, ChangeHandler> = {
 
 export const isKnownField = (field: string): boolean => field !== numberErrors && Object.hasOwn(changeHandlers, field)
 
+const fieldsOfNumbers = new Set([
+  'user_preferences',
+  'user_id_update',
+  'smb_message_echoes',
+  'smb_app_state_sync',
+  'history',
+])
+
+/** Whether the field's changes are always of one number: nothing can be made of one that names none. */
+export const isOfNumber = (field: string): boolean => fieldsOfNumbers.has(field)
+
 const Part = z.object({ field: z.string(), value: z.record(z.string(), z.unknown()), time: z.number().optional() })
 
 /** The platform's second, and within it our own clock: changes of one second keep the order in which they came. */
@@ -74,12 +85,12 @@ export async function applyChange(core: Core, item: WaitingItem): Promise<boolea
   const { field, value, time } = Part.parse(item.part)
   const handle = Object.hasOwn(changeHandlers, field) ? changeHandlers[field] : undefined
   if (!handle) return true
-  const isOfNumber = item.metadata['phone_number_id'] !== undefined
+  const namesNumber = item.metadata['phone_number_id'] !== undefined
   return handle(core, {
     organizationId: item.organizationId,
     businessAccountId: item.businessAccountId,
-    phoneNumberId: isOfNumber ? item.phoneNumberId : null,
-    senderPhone: isOfNumber ? item.senderPhone : null,
+    phoneNumberId: namesNumber ? item.phoneNumberId : null,
+    senderPhone: namesNumber ? item.senderPhone : null,
     field,
     value,
     entryId: item.entryId,

@@ -38,6 +38,22 @@ test('a number that is named by a number is as one named by its digits', () => {
   expect(found).toMatchObject({ items: [ofNumber, ofNumber, { entryId: '235', phoneNumberId: null }], others: [] })
 })
 
+test.each(['user_preferences', 'user_id_update', 'smb_message_echoes', 'smb_app_state_sync', 'history'])(
+  'a change that is always of a number, and names none, is counted: %s',
+  (field) => {
+    const value = { [field]: [], message_echoes: [{}], state_sync: [{}], history: [{}] }
+    const found = ofEntries(entryOf({ field, value }, { field, value: { ...value, metadata: {} } }))
+    expect(found).toEqual({
+      items: [],
+      others: [
+        { field, reason: 'shape' },
+        { field, reason: 'shape' },
+      ],
+      fault: null,
+    })
+  },
+)
+
 test('errors of a number are told of also beside messages and statuses', () => {
   const errors = [{ code: 131031 }]
   const found = ofEntries(

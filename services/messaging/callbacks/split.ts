@@ -1,7 +1,7 @@
 import { parseJson } from '@app/shared/api/json.ts'
 import { z } from 'zod'
 import { theirEnvelope } from '../upstream/words.ts'
-import { isKnownField, numberErrors } from './changes.ts'
+import { isKnownField, isOfNumber, numberErrors } from './changes.ts'
 import { piecesOf } from './pieces.ts'
 
 /** One message, one status or one other change of a callback, with what stood around it. */
@@ -131,6 +131,10 @@ function splitChange(split: Split, entryId: string, time: number | undefined, fi
     return
   }
   const { metadata, waba_info: account } = parsed.data
+  if (metadata === undefined && isOfNumber(field)) {
+    split.others.push({ field, reason: 'shape' })
+    return
+  }
   for (const piece of piecesOf(field, parsed.data)) {
     split.items.push({
       kind: 'change',
