@@ -363,12 +363,16 @@ test.each([
   expect(row?.['error']).toMatchObject({ provider_code: code })
 })
 
-test('a message whose time is a number is recorded as of that time', async () => {
-  await callback(inboundValue('wamid.TIME', 'hi', { timestamp: 1_750_000_000 }))
-  await until(async () => expect((await app.events()).some((event) => event.id === 'wamid.TIME')).toBe(true))
-  const rows = await app.sql`select created_at from messages where upstream_id = 'wamid.TIME'`
-  expect(rows).toEqual([{ createdAt: new Date(1_750_000_000_000) }])
-})
+test.each([1_750_000_000, '1750000000000', 1_750_000_000_000])(
+  'a message whose time is a number, or in milliseconds, is recorded as of that time: %j',
+  async (timestamp) => {
+    const id = `wamid.TIME.${typeof timestamp}.${timestamp}`
+    await callback(inboundValue(id, 'hi', { timestamp }))
+    await until(async () => expect(await app.sql`select 1 from callback_items`).toHaveLength(0))
+    const rows = await app.sql`select created_at from messages where upstream_id = ${id}`
+    expect(rows).toEqual([{ createdAt: new Date(1_750_000_000_000) }])
+  },
+)
 
 test('a sticker is a row of type unsupported with its own word', async () => {
   await callback(inboundValue('wamid.STICKER', '', { type: 'sticker', sticker: { id: '1' } }))

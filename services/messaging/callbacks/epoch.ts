@@ -1,6 +1,10 @@
 import { z } from 'zod'
 
-/** The platform's time, epoch seconds as text or number; never in the future. */
-export const epoch = z
-  .union([z.string().regex(/^\d{1,12}$/), z.int().min(0)])
-  .transform((seconds) => new Date(Math.min(Number(seconds) * 1000, Date.now())))
+/** From here on a time is in milliseconds: in seconds it would be thousands of years away. */
+const firstMs = 1e12
+
+/** The platform's time, epoch seconds as text or number; never in the future. Milliseconds are read as what they are. */
+export const epoch = z.union([z.string().regex(/^\d{1,13}$/), z.int().min(0)]).transform((time) => {
+  const ms = Number(time) < firstMs ? Number(time) * 1000 : Number(time)
+  return new Date(Math.min(ms, Date.now()))
+})
