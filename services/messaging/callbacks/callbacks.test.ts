@@ -374,6 +374,15 @@ test.each([1_750_000_000, '1750000000000', 1_750_000_000_000])(
   },
 )
 
+test('a message from nobody is set aside at the first try', async () => {
+  const before = await counted('message')
+  const message = inboundValue('wamid.NOBODY', 'hi', { from: 'nobody' }).messages
+  await callback({ messages: message })
+  await until(async () => expect(await app.sql`select 1 from callback_items where attempts = 0`).toHaveLength(0))
+  expect(await counted('message')).toEqual({ ...before, unfit: before.unfit + 1 })
+  expect(await app.sql`select 1 from callback_items`).toHaveLength(0)
+})
+
 test('a sticker is a row of type unsupported with its own word', async () => {
   await callback(inboundValue('wamid.STICKER', '', { type: 'sticker', sticker: { id: '1' } }))
   await until(async () => expect(await app.sql`select 1 from callback_items`).toHaveLength(0))

@@ -39,6 +39,11 @@ const Contact = z.looseObject({
   parent_user_id: word,
 })
 
+/** A message from nobody is none of the platform's, and will be nobody's however often it is looked at. */
+const Sender = z
+  .object({ wa_id: z.string().nullable(), bsuid: z.string().nullable() })
+  .refine(({ wa_id: waId, bsuid: user }) => waId !== null || user !== null, 'is from nobody')
+
 type Inbound = z.output<typeof Message>
 
 /** What directory takes of a name. */
@@ -82,7 +87,10 @@ async function rowOf(core: Core, item: WaitingItem, message: Inbound): Promise<R
 
 async function askDirectory(core: Core, item: WaitingItem, message: Inbound, id: string) {
   const contact = Contact.safeParse(item.contacts[0]).data
-  const waId = message.from ?? contact?.wa_id ?? null
+  const sender = Sender.parse({
+    wa_id: message.from ?? contact?.wa_id ?? null,
+    bsuid: message.from_user_id ?? contact?.user_id ?? null,
+  })
   return call(
     core,
     recordInbound,
@@ -92,8 +100,7 @@ async function askDirectory(core: Core, item: WaitingItem, message: Inbound, id:
         upstream_id: message.id,
         message_id: id,
         sent_at: timeOf(id).toISOString(),
-        wa_id: waId,
-        bsuid: message.from_user_id ?? contact?.user_id ?? null,
+        ...sender,
         parent_bsuid: contact?.parent_user_id ?? null,
         username: contact?.profile?.username ?? null,
         profile_name: contact?.profile?.name?.slice(0, longestName).toWellFormed() ?? null,
