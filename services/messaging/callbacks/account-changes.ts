@@ -3,15 +3,25 @@ import { record, type Recorded, recorded } from '@app/shared/events/events.ts'
 import { z } from 'zod'
 import type { Core } from '../app.ts'
 import type { Change } from './changes.ts'
+import { errorCode } from './error-code.ts'
 import { logChange } from './note-change.ts'
 
-const AccountValue = z.looseObject({
-  phone_number: z.string().optional().catch(undefined),
-  display_phone_number: z.string().optional().catch(undefined),
-})
+const shownNumber = z
+  .union([z.string(), z.int().transform(String)])
+  .optional()
+  .catch(undefined)
+
+const AccountValue = z.looseObject({ phone_number: shownNumber, display_phone_number: shownNumber })
 
 /** One without a code tells nothing, and holds up none beside it. */
-const Errors = z.object({ errors: z.array(z.looseObject({ code: z.int() }).nullable().catch(null)) })
+const Errors = z.object({
+  errors: z.array(
+    z
+      .looseObject({ code: errorCode.pipe(z.int()) })
+      .nullable()
+      .catch(null),
+  ),
+})
 
 /** What bears on the state of an account goes to platform, which owns accounts and asks the upstream how it is now. */
 export async function reportAccount(core: Core, change: Change): Promise<boolean> {

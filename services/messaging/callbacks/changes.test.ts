@@ -61,9 +61,21 @@ test('a change of an account is reported for the number that it shows, else for 
   ])
 })
 
+test('a number that is shown as a number is that number, not all of the business account', async () => {
+  const removed = { event: 'PARTNER_REMOVED', phone_number: 15550001111 }
+  await platform.change('account_update', removed)
+  expect(await reports()).toMatchObject([{ phone_number_id: phoneNumberId, change: { value: removed } }])
+  await platform.change('account_update', {
+    event: 'PARTNER_REMOVED',
+    phone_number: null,
+    display_phone_number: 15550009999,
+  })
+  expect(await reports()).toMatchObject([{ phone_number_id: null, change: { value: null } }])
+})
+
 test('errors of a number without a message are reported by their codes, once each; one without a code holds up none', async () => {
   await platform.numberChange('messages', {
-    errors: [{ code: 131031 }, { title: 'none' }, null, { code: 131031 }, { code: 190 }],
+    errors: [{ code: 131031 }, { title: 'none' }, null, { code: 131031 }, { code: '190' }],
   })
   const about = { phone_number_id: phoneNumberId, business_account_id: businessAccountId, change: null, at }
   expect(await reports()).toEqual([

@@ -3,19 +3,14 @@ import type { Recorded } from '@app/shared/events/events.ts'
 import { z } from 'zod'
 import { platformId } from '../upstream/platform-id.ts'
 import { epoch } from './epoch.ts'
+import { errorCode } from './error-code.ts'
 import type { WaitingItem } from './waiting-items.ts'
 
 const words = z.string().nullish().catch(null)
 
 /** One without a code tells no reason; the failure counts all the same. */
 const Fault = z.looseObject({
-  code: z.union([
-    z.number(),
-    z
-      .string()
-      .regex(/^\d{1,9}$/)
-      .transform(Number),
-  ]),
+  code: errorCode,
   title: words,
   message: words,
   error_data: z.looseObject({ details: words }).nullish().catch(null),
