@@ -3,6 +3,8 @@ import { z } from 'zod'
 const text = z.string().catch('')
 const optional = z.string().nullable().catch(null).default(null)
 
+const reply = z.looseObject({ title: text }).nullish().catch(null)
+
 /** The types of `message.received`; what the platform sends beside them is a row of type `unsupported`. */
 const kinds = {
   text: z.looseObject({ body: text }).transform(({ body }) => body),
@@ -14,12 +16,17 @@ const kinds = {
     .looseObject({ latitude: z.number(), longitude: z.number(), name: optional })
     .transform(({ latitude, longitude, name }) => name ?? `${latitude},${longitude}`),
   contacts: z
-    .array(z.looseObject({ name: z.looseObject({ formatted_name: text }) }))
+    .array(
+      z
+        .looseObject({ name: z.looseObject({ formatted_name: text }) })
+        .nullable()
+        .catch(null),
+    )
     .transform(([first]) => first?.name.formatted_name ?? null),
   interactive: z
     .looseObject({
-      button_reply: z.looseObject({ title: text }).optional(),
-      list_reply: z.looseObject({ title: text }).optional(),
+      button_reply: reply,
+      list_reply: reply,
     })
     .transform(({ button_reply, list_reply }) => button_reply?.title ?? list_reply?.title ?? null),
   reaction: z.looseObject({ emoji: z.string().catch('').default('') }).transform(({ emoji }) => emoji),
