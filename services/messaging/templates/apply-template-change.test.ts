@@ -153,6 +153,19 @@ test('new texts replace the old ones, and all else of the components stays', asy
   expect(template.components).toEqual([{ ...order('t').components[0], text: 'Hello {{1}}, your {{2}} is on its way.' }])
 })
 
+test('a field that is null is as one that is absent', async () => {
+  await status('APPROVED', 0, { message_template_id: null })
+  await change('template_category_update', { new_category: null, correct_category: 'MARKETING' })
+  expect(await shown()).toMatchObject({ status: 'approved', category: 'UTILITY' })
+  await change('message_template_components_update', {
+    message_template_element: 'Hello {{1}}, your {{2}} is on its way.',
+    message_template_title: null,
+    message_template_footer: null,
+    message_template_buttons: null,
+  })
+  expect(await it.get('t')).toMatchObject({ content: 'Hello {{1}}, your {{2}} is on its way.' })
+})
+
 test('another template of the name, another organization and an unknown name are left alone', async () => {
   await status('APPROVED', 0, { message_template_id: 4711 })
   await status('APPROVED', 0, { message_template_name: 'unknown' })

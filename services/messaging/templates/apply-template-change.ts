@@ -17,7 +17,7 @@ export interface TemplateChange {
 
 /** Which template. Ids beyond 2^53 come out of JSON inexact, so the name decides, and an id only where it is exact. */
 const Named = z.object({
-  message_template_id: z.union([z.string(), z.number()]).optional(),
+  message_template_id: z.union([z.string(), z.number()]).nullish(),
   message_template_name: z.string(),
   message_template_language: z.string(),
 })
@@ -39,11 +39,11 @@ const applyStatus: Apply = async (tx, change) => {
 }
 
 /** A category that is only announced (`correct_category`) changes nothing yet. */
-const Category = Named.extend({ new_category: z.string().optional() })
+const Category = Named.extend({ new_category: z.string().nullish() })
 
 const applyCategory: Apply = async (tx, change) => {
   const { new_category: word, ...named } = Category.parse(change.value)
-  if (word === undefined) return
+  if (word === undefined || word === null) return
   await tx`
     update templates set category = ${categoryOf(word)}, category_at = ${change.at}, ${heard(tx, named)}
     where ${isMeant(tx, change, named)} and category_at <= ${change.at}

@@ -1,20 +1,28 @@
 import { z } from 'zod'
 import type { Component } from './check-components.ts'
 
+/** One that is null says nothing, as one that is absent. */
+const text = z
+  .string()
+  .nullable()
+  .transform((told) => told ?? undefined)
+  .optional()
+
 /** The texts of a template as the platform's callback has them: each whole. */
 const Texts = z.object({
-  message_template_element: z.string().optional(),
-  message_template_title: z.string().optional(),
-  message_template_footer: z.string().optional(),
+  message_template_element: text,
+  message_template_title: text,
+  message_template_footer: text,
   message_template_buttons: z
     .array(
       z.object({
-        message_template_button_text: z.string().optional(),
-        message_template_button_url: z.string().optional(),
-        message_template_button_phone_number: z.string().optional(),
+        message_template_button_text: text,
+        message_template_button_url: text,
+        message_template_button_phone_number: text,
       }),
     )
-    .optional(),
+    .nullish()
+    .transform((buttons) => buttons ?? undefined),
 })
 type Texts = z.output<typeof Texts>
 
