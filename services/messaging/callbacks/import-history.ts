@@ -9,6 +9,7 @@ import type { Change } from './changes.ts'
 import { blockOf, contentsOf } from './contents.ts'
 import { epoch } from './epoch.ts'
 import { fillPlaceholders } from './fill-placeholders.ts'
+import { fitParts } from './fit-parts.ts'
 import { type ImportedMessage, insertImported, mediaOf } from './insert-imported.ts'
 
 const part = z.record(z.string(), z.unknown())
@@ -18,11 +19,9 @@ const Errors = z.array(z.looseObject({ code: z.number() })).catch([])
 
 const Value = z.looseObject({
   metadata: z.looseObject({ display_phone_number: z.string().catch('') }),
-  history: z
-    .array(z.looseObject({ threads: z.array(z.unknown()).catch([]).default([]), errors: Errors.optional() }))
-    .optional(),
+  history: z.array(z.looseObject({ threads: z.array(z.unknown()).nullish(), errors: Errors.optional() })).optional(),
   /** Messages whose files were not there yet when their thread was told. */
-  messages: z.array(part).optional(),
+  messages: z.array(z.unknown()).nullish(),
 })
 
 const Thread = z.looseObject({ id: waId, messages: z.array(z.unknown()) })
@@ -55,14 +54,18 @@ const states: Record<string, Pick<ImportedMessage, 'status' | 'rank'>> = {
 
 /**
  * What was exchanged before the number was connected, in chunks and phases that come in any order: rows with their old
- * times, no events. A part of another shape is left out, the rest goes on. False while the file of a message is told that is
+ * times, no events. A part of another shape is left out, and logged; the rest goes on. False while the file of a message is told that is
  * not known yet.
  */
 export async function importHistory(core: Core, change: Change): Promise<boolean> {
   const { phoneNumberId } = change
   if (phoneNumberId === null) return true
   const value = Value.parse(change.value)
-  const threads = (value.history ?? []).flatMap((chunk) => chunk.threads).flatMap(threadOf)
+  const told = (value.history ?? []).flatMap((chunk) => chunk.threads ?? [])
+  const threads = fitParts(core, change, Thread, told).flatMap(({ id, messages }) => {
+    const fit = fitParts(core, change, Message, messages)
+    return fit.length > 0 ? [{ waId: id, messages: fit }] : []
+  })
   for (const { errors } of value.history ?? []) {
     if (errors !== undefined) core.log.info({ number: phoneNumberId, codes: errors.map(({ code }) => code) }, 'history')
   }
@@ -70,13 +73,7 @@ export async function importHistory(core: Core, change: Change): Promise<boolean
   for (let n = 0; n < threads.length; n += threadBatch) {
     await importSome(core, { ...change, phoneNumberId, ownDigits }, threads.slice(n, n + threadBatch))
   }
-  return fillPlaceholders(core, { ...change, phoneNumberId }, value.messages ?? [])
-}
-
-function threadOf(each: unknown): OldThread[] {
-  const thread = Thread.safeParse(each).data
-  const messages = (thread?.messages ?? []).flatMap((message) => Message.safeParse(message).data ?? [])
-  return thread && messages.length > 0 ? [{ waId: thread.id, messages }] : []
+  return fillPlaceholders(core, { ...change, phoneNumberId }, fitParts(core, change, part, value.messages ?? []))
 }
 
 interface Imported extends Change {

@@ -1,5 +1,5 @@
 import { until } from '@app/test/until.ts'
-import { afterAll, beforeAll, expect, test } from 'vitest'
+import { afterAll, beforeAll, expect, test, vi } from 'vitest'
 import { type TestMessaging, testMessaging } from '../testing/app.ts'
 import { metadata, platformOf, statusPart } from '../testing/callbacks.ts'
 import { serveDirectoryChanges } from '../testing/directory-changes.ts'
@@ -200,6 +200,35 @@ test.each([
   expect(await rowOf(id)).toMatchObject({ type: 'image', content: 'Look' })
   await until(async () => expect(await fileOf(id)).toEqual(expect.any(String)))
   expect(await eventsOf(id)).toEqual([])
+})
+
+test('what has another shape in old messages holds up nothing beside it, and is told of', async () => {
+  const warn = vi.spyOn(app.log, 'warn')
+  const error = vi.spyOn(app.log, 'error')
+  await history({
+    id: customer,
+    messages: [
+      old('wamid.O1', customer, 1, 'READ', { type: 'media_placeholder' }),
+      old('wamid.O2', customer, 1, 'READ'),
+    ],
+  })
+  await settled()
+  await history({ id: 'nobody', messages: [old('wamid.O3', customer, 1, 'READ')] })
+  await platform.numberChange('history', {
+    messages: [null, { from: customer, id: 'wamid.O1', timestamp: `${seconds}`, ...imageOf('82001') }],
+  })
+  await platform.numberChange('history', { history: 'nonsense' })
+  await settled()
+  expect(await rowOf('wamid.O1')).toMatchObject({ type: 'image' })
+  expect(await rowOf('wamid.O2')).toMatchObject({ type: 'text' })
+  const told = [warn, error].map(({ mock }) => mock.calls.map(([line]) => line as object))
+  expect(told).toMatchObject([
+    [
+      { field: 'history', parts: 1 },
+      { field: 'history', parts: 1 },
+    ],
+    [{ field: 'history' }],
+  ])
 })
 
 test('a type that is called like what every object has is unsupported, in what the phone app sent and in old messages', async () => {

@@ -3,12 +3,21 @@ import { piecesOf } from './pieces.ts'
 
 const list = (count: number) => Array.from({ length: count }, (_, n) => ({ n }))
 
-test('a value of another shape stays whole, or is nothing', () => {
+test('a value of another shape stays whole', () => {
   expect(piecesOf('weather', { a: 1 })).toEqual([{ a: 1 }])
   expect(piecesOf('smb_message_echoes', { message_echoes: 'x' })).toEqual([{ message_echoes: 'x' }])
   expect(piecesOf('smb_app_state_sync', { state_sync: [] })).toEqual([])
   expect(piecesOf('history', { metadata: 1 })).toEqual([])
-  expect(piecesOf('history', { history: [null, 'x', { threads: 'x' }] })).toEqual([{ history: [{}] }])
+  expect(piecesOf('history', { history: [null, 'x', { threads: 'x' }] })).toEqual([
+    { history: [null] },
+    { history: ['x'] },
+    { history: [{ threads: 'x' }] },
+  ])
+  expect(piecesOf('history', { history: 'x' })).toEqual([{ history: ['x'] }])
+  expect(piecesOf('history', { history: [{ threads: [null, { id: 'a' }] }] })).toEqual([
+    { history: [{ threads: [null] }] },
+    { history: [{ threads: [{ id: 'a' }] }] },
+  ])
 })
 
 test('each echo is a piece of its own, with what stood around it', () => {

@@ -25,16 +25,21 @@ function listPieces(value: Value, key: string, most: number): Value[] {
 
 /** Old messages come in chunks of threads, up to 3 MB a callback: a piece is some messages of one thread. */
 function historyPieces({ history, messages, ...around }: Value): Value[] {
-  const chunks = Array.isArray(history) ? (history as unknown[]) : []
+  const chunks: unknown[] = [history ?? []].flat()
   return [
-    ...chunks.filter(isValue).flatMap((chunk) => chunkPieces(chunk).map((piece) => ({ ...around, history: [piece] }))),
+    ...chunks.flatMap(chunkPieces).map((piece) => ({ ...around, history: [piece] })),
     ...(messages === undefined ? [] : listPieces({ ...around, messages }, 'messages', mostMessages)),
   ]
 }
 
-function chunkPieces({ threads, ...chunk }: Value): Value[] {
-  const list = Array.isArray(threads) ? (threads as unknown[]) : []
-  const pieces = list.filter(isValue).flatMap((thread) => listPieces(thread, 'messages', mostMessages))
+/** What has another shape is a piece of its own, which is found unfit by itself. */
+function chunkPieces(part: unknown): unknown[] {
+  if (!isValue(part)) return [part]
+  const { threads, ...chunk } = part
+  if (!Array.isArray(threads)) return [part]
+  const pieces = (threads as unknown[]).flatMap((one) =>
+    isValue(one) ? listPieces(one, 'messages', mostMessages) : [one],
+  )
   return pieces.length === 0 ? [chunk] : pieces.map((thread) => ({ ...chunk, threads: [thread] }))
 }
 
