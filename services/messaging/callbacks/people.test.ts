@@ -53,6 +53,15 @@ test('wishes about marketing messages go to directory; others, and broken ones, 
   ])
 })
 
+test('more wishes than directory takes at a time go there in several questions', async () => {
+  const wish = { detail: 'x', category: 'marketing_messages', value: 'stop', timestamp: seconds }
+  const wishes = Array.from({ length: 1_001 }, (_, n) => ({ ...wish, wa_id: String(15550200000 + n) }))
+  await platform.numberChange('user_preferences', { user_preferences: wishes })
+  await until(async () => expect(await app.sql`select 1 from callback_items where attempts = 0`).toHaveLength(0))
+  const told = directory.asked.flatMap(({ body }) => (body as { preferences: { wa_id: string }[] }).preferences)
+  expect(told.map(({ wa_id: waId }) => waId).toSorted()).toEqual(wishes.map(({ wa_id: waId }) => waId))
+})
+
 test('a failure for the opt-out of its recipient is told to directory, once', async () => {
   const { id } = await app.send('offer')
   await until(async () => expect(await app.statusOf(id)).toBe('sent'))

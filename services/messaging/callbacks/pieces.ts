@@ -11,6 +11,8 @@ export function piecesOf(field: string, value: Value): Value[] {
       return listPieces(value, 'message_echoes', 1)
     case 'smb_app_state_sync':
       return listPieces(value, 'state_sync', mostEntries)
+    case 'user_preferences':
+      return listPieces(value, 'user_preferences', mostEntries)
     case 'history':
       return historyPieces(value)
     default:
