@@ -141,6 +141,20 @@ test('a system message gives a contact its new number, makes a row and no event'
   expect((await app.events()).filter(({ id }) => id === 'wamid.S1')).toEqual([])
 })
 
+test('a user id with a parent that is none is told all the same', async () => {
+  const update = { user_id: { previous: 'US.5', current: 'US.6' }, parent_user_id: 'US.ENT.2', timestamp: seconds }
+  await platform.numberChange('user_id_update', { user_id_update: [update] })
+  await settled()
+  expect(directory.asked).toMatchObject([{ body: { current: { bsuid: 'US.6', parent_bsuid: null } } }])
+})
+
+test('a system message with a parent that is no text gives a contact its new number all the same', async () => {
+  const more = { type: 'user_changed_number', wa_id: '15550199998', parent_user_id: 7 }
+  await platform.messages(system('wamid.S3', '15550123456', more))
+  await settled()
+  expect(directory.asked).toMatchObject([{ body: { current: { wa_id: '15550199998', parent_bsuid: null } } }])
+})
+
 test('a system message about nobody whom we know makes nothing', async () => {
   directory.strangers.add('15550100000')
   await platform.messages(system('wamid.S2', '15550100000', { type: 'user_changed_number', wa_id: '15550199999' }))

@@ -21,7 +21,7 @@ const SystemMessage = z.looseObject({
       wa_id: digits,
       new_wa_id: digits,
       user_id: bsuid.nullish().catch(null),
-      parent_user_id: z.string().nullish(),
+      parent_user_id: z.string().nullish().catch(null),
     })
     .catch({}),
 })

@@ -13,7 +13,7 @@ const Value = z.looseObject({ user_id_update: z.array(z.unknown()) })
 const Update = z.looseObject({
   wa_id: waId.nullish().catch(null),
   user_id: z.looseObject({ previous: bsuid.nullish(), current: bsuid }),
-  parent_user_id: z.looseObject({ current: z.string().nullish() }).nullish(),
+  parent_user_id: z.looseObject({ current: z.string().nullish() }).nullish().catch(null),
   timestamp: epoch,
 })
 
