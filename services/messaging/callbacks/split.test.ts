@@ -151,10 +151,11 @@ test('an error of a number that is no object does not hide the others', () => {
 })
 
 test.each([
+  ['deeper than what is read', `{"object":"whatsapp_business_account","entry":${'['.repeat(40)}${']'.repeat(40)}}`],
   ['no JSON', '{"object"'],
   ['another object', { object: 'page', entry: [] }],
   ['no entries', { object: 'whatsapp_business_account' }],
-])('what is no callback of the platform has a fault: %s', (_, body) => {
+])('what is no callback of the platform has a fault, and is counted: %s', (_, body) => {
   const found = typeof body === 'string' ? splitCallback(Buffer.from(body)) : split(body)
-  expect(found).toEqual({ items: [], others: [], fault: expect.any(String) })
+  expect(found).toEqual({ items: [], others: [{ field: 'callback', reason: 'shape' }], fault: expect.any(String) })
 })

@@ -20,7 +20,7 @@ export interface CallbackItem {
 
 /** A change, or a part of one, of which nothing is made. */
 interface OtherChange {
-  /** `entry` or `changes` for one that has no field. */
+  /** `callback`, `entry` or `changes` for one that has no field. */
   field: string
   reason: 'unknown_field' | 'shape'
 }
@@ -81,7 +81,10 @@ const ChangeValue = z.looseObject({
 export function splitCallback(body: Uint8Array): Split {
   const split: Split = { items: [], others: [], fault: null }
   const parsed = Envelope.safeParse(parse(body))
-  if (!parsed.success) return { ...split, fault: z.prettifyError(parsed.error).slice(0, 500) }
+  if (!parsed.success) {
+    const others = [{ field: 'callback', reason: 'shape' as const }]
+    return { ...split, others, fault: z.prettifyError(parsed.error).slice(0, 500) }
+  }
   for (const { id, time, changes } of fitOf(split, Entry, parsed.data.entry, 'entry')) {
     for (const { field, value } of fitOf(split, EntryChange, changes, 'changes')) {
       if (field === 'messages') splitMessages(split, id, value)
