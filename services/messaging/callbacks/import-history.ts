@@ -2,6 +2,7 @@ import { waId } from '@app/shared/contracts/fields.ts'
 import { call, systemCaller } from '@app/shared/bus/ask.ts'
 import { importThreads } from '@app/shared/contracts/directory-changes.ts'
 import { newId, newIdAt } from '@app/shared/values/ids.ts'
+import { otherWritingOf } from '@app/shared/values/phone-number.ts'
 import { z } from 'zod'
 import type { Core } from '../app.ts'
 import { platformId } from '../upstream/platform-id.ts'
@@ -123,7 +124,8 @@ function rowOf(
   parties: ImportedMessage['parties'],
 ): ImportedMessage {
   const from = message.from?.replaceAll(/\D/g, '')
-  const isOwn = from !== undefined && (from === ownDigits || `+${from}` === senderPhone)
+  const writings = from === undefined ? [] : [`+${from}`, otherWritingOf(`+${from}`)]
+  const isOwn = writings.includes(`+${ownDigits}`) || (senderPhone !== null && writings.includes(senderPhone))
   const word = message.history_context?.status?.toLowerCase() ?? ''
   const state = states[word] ?? { status: 'sent' as const, rank: 3 }
   return {

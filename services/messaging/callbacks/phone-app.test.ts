@@ -185,6 +185,15 @@ test('old messages are rows with their old times and states, in their threads, w
   })
 })
 
+test('an old message of a number that the platform writes in another way is outbound', async () => {
+  await platform.numberChange('history', {
+    metadata: { ...metadata, display_phone_number: '5511988887777' },
+    history: [{ threads: [{ id: customer, messages: [old('wamid.BR', '551188887777', 1, 'DELIVERED')] }] }],
+  })
+  await settled()
+  expect(await rowOf('wamid.BR')).toMatchObject({ direction: 'outbound', recipient: `+${customer}` })
+})
+
 test.each([
   ['before', ['media', 'thread']],
   ['after', ['thread', 'media']],
