@@ -1,5 +1,6 @@
 import { accountReported } from '@app/shared/contracts/messaging.ts'
 import { record, type Recorded, recorded } from '@app/shared/events/events.ts'
+import { otherWritingOf } from '@app/shared/values/phone-number.ts'
 import { z } from 'zod'
 import type { Core } from '../app.ts'
 import type { Change } from './changes.ts'
@@ -56,10 +57,12 @@ function shownDigits(value: Change['value']) {
 
 /** The number with these digits; null when it is not the organization's. */
 async function numberOf({ sql }: Core, { organizationId, businessAccountId }: Change, digits: string) {
+  const writings = [`+${digits}`, otherWritingOf(`+${digits}`) ?? `+${digits}`]
   const [row] = await sql<{ phoneNumberId: string }[]>`
     select phone_number_id from senders
     where organization_id = ${organizationId} and business_account_id = ${businessAccountId}
-      and phone_number = ${`+${digits}`} and attached
+      and phone_number = any(${writings}::text[]) and attached
+    limit 1
   `
   return row?.phoneNumberId ?? null
 }

@@ -73,6 +73,15 @@ test('a number that is shown as a number is that number, not all of the business
   expect(await reports()).toMatchObject([{ phone_number_id: null, change: { value: null } }])
 })
 
+test('a number that is shown in its other writing is that number', async () => {
+  await app.setSender({ phone_number: '+5511988887777' })
+  await platform.change('account_update', { event: 'PARTNER_REMOVED', phone_number: '551188887777' })
+  expect(await reports()).toMatchObject([
+    { phone_number_id: phoneNumberId, change: { value: { event: 'PARTNER_REMOVED' } } },
+  ])
+  await app.setSender({})
+})
+
 test('errors of a number without a message are reported by their codes, once each; one without a code holds up none', async () => {
   await platform.numberChange('messages', {
     errors: [{ code: 131031 }, { title: 'none' }, null, { code: 131031 }, { code: '190' }],
