@@ -73,7 +73,7 @@ async function write(
   const isWritten = await sql.begin(async (tx) => {
     const written = await tx`
       update contacts set phone_number = ${after.phoneNumber}, wa_id = ${after.waId}, bsuid = ${after.bsuid},
-        parent_bsuid = ${after.parentBsuid}, updated_at = clock_timestamp(), ${mindingStop(tx)}
+        parent_bsuid = ${after.parentBsuid}, updated_at = greatest(updated_at, clock_timestamp()), ${mindingStop(tx)}
       from (${stopOf(tx, { organizationId, phoneNumberId, identities: names })}) s
       where organization_id = ${organizationId} and id = ${contact.id} and deleted_at is null
         and (phone_number, wa_id, bsuid, parent_bsuid) is not distinct from

@@ -14,7 +14,10 @@ export interface ContactRow {
   email: string | null
   metadata: Record<string, unknown> | null
   createdAt: Date
-  /** When it was written, not when the transaction began, which may have waited for another change: events are put in order by it. */
+  /**
+   * When it was written, not when the transaction began, which may have waited for another change: events are put in order by it. Never
+   * earlier than it was: the clock of who made the contact, or of a database that failed, may have been ahead.
+   */
   updatedAt: Date
   phoneNumberId: string
   accountPhoneNumber: string | null

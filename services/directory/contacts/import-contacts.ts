@@ -111,7 +111,7 @@ async function nameUnnamed(tx: TransactionSql, added: Entry[], { organizationId,
         limit 1 for no key update
       ) c
     )
-    update contacts c set name = named.name, updated_at = clock_timestamp()
+    update contacts c set name = named.name, updated_at = greatest(c.updated_at, clock_timestamp())
     from named where c.organization_id = ${organizationId} and c.id = named.id
     returning c.id
   `

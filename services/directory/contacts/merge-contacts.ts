@@ -126,7 +126,7 @@ const update = (tx: TransactionSql, { organizationId }: Origin, contact: Row) =>
     parent_bsuid = ${contact.parentBsuid}, username = ${contact.username}, name = ${contact.name},
     email = ${contact.email}, metadata = ${contact.metadata && JSON.stringify(contact.metadata)}::text::jsonb,
     marketing_preference = ${contact.marketingPreference},
-    marketing_preference_at = ${contact.marketingPreferenceAt}, updated_at = clock_timestamp()
+    marketing_preference_at = ${contact.marketingPreferenceAt}, updated_at = greatest(updated_at, clock_timestamp())
   where organization_id = ${organizationId} and id = ${contact.id}
   returning ${factColumns(tx)}
 `

@@ -19,7 +19,7 @@ export async function setLabel(tx: TransactionSql, origin: Scope, change: LabelC
   const changedIds = await (change.operation === 'attach' ? attach : detach)(tx, organizationId, change.labelId, ids)
   if (changedIds.length === 0) return
   const contacts = await tx<Facts[]>`
-    update contacts set updated_at = clock_timestamp()
+    update contacts set updated_at = greatest(updated_at, clock_timestamp())
     where organization_id = ${organizationId} and id = any(${changedIds}::text[]) and deleted_at is null
     returning ${factColumns(tx)}
   `

@@ -53,7 +53,7 @@ function teach(sql: Sql | TransactionSql, lesson: Lesson, origin: Origin) {
   return sql<Facts[]>`
     with taught as (
       update contacts set phone_number = ${after.phoneNumber}, wa_id = ${after.waId}, bsuid = ${after.bsuid},
-        parent_bsuid = ${after.parentBsuid}, username = ${after.username}, name = ${after.name}, updated_at = clock_timestamp(),
+        parent_bsuid = ${after.parentBsuid}, username = ${after.username}, name = ${after.name}, updated_at = greatest(updated_at, clock_timestamp()),
         ${mindingStop(sql)}
       from (${stop}) s
       where organization_id = ${organizationId} and id = ${id} and deleted_at is null

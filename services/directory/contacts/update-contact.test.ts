@@ -1,6 +1,7 @@
 import { updateContact } from '@app/shared/contracts/contacts.ts'
 import { afterAll, beforeAll, expect, test } from 'vitest'
 import { eventsOf, newNumber, testDirectory, type TestDirectory } from '../testing/app.ts'
+import { telling } from '../testing/changes.ts'
 import { managing, tellTeam } from '../testing/managing.ts'
 
 let directory: TestDirectory
@@ -164,4 +165,28 @@ test('who wanted no marketing is still not sent any after the contact was delete
   await number.open(ana, marketing)
   const kept = await directory.sql`select * from remembered_stops where organization_id = ${number.organizationId}`
   expect(kept).toEqual([])
+})
+
+test('a change never bears an earlier time than what it changes, though the clock of who made that was ahead', async () => {
+  const { number, id } = await newContact()
+  const { sql } = directory
+  await tellTeam(directory, number.organizationId, number.state.team_id)
+  const label = await number.label('VIP')
+  const [ahead] = await sql<{ updatedAt: Date }[]>`
+    update contacts set updated_at = now() + interval '1 minute' where id = ${id} returning updated_at
+  `
+  await sql`update labels set updated_at = ${ahead?.updatedAt ?? null} where id = ${label.id}`
+  await number.update(id, { name: 'Ana P.' })
+  await number.attach(id, label.id)
+  await number.inbound({ wa_id: '15550123456', bsuid: 'US.1' })
+  const { contact } = await number.inbound({ bsuid: 'US.2' })
+  await number.inbound({ wa_id: '15550123456', bsuid: 'US.2' })
+  expect(contact.id).not.toBe(id)
+  await telling(directory.app, number).change('1', { bsuid: 'US.2' }, { bsuid: 'US.3' })
+  const at = ahead?.updatedAt.toISOString()
+  const told = await eventsOf(directory, number.organizationId)
+  const updates = told.filter(({ type }) => type === 'contact.updated')
+  expect(updates).toMatchObject([{ data: { contact: { updated_at: at } } }, { data: { contact: { updated_at: at } } }])
+  expect(await number.getContact(id)).toMatchObject({ name: 'Ana P.', bsuid: 'US.3', updated_at: at })
+  expect(await number.updateLabel(label.id, { color: 'blue' })).toMatchObject({ updated_at: at })
 })

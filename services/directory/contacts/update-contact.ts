@@ -39,7 +39,7 @@ async function change(tx: TransactionSql, origin: Origin, id: string, body: Body
   const { name = before.name, email = before.email, metadata = before.metadata } = body
   const contacts = await tx<Facts[]>`
     update contacts set name = ${name}, email = ${email},
-      metadata = ${metadata && JSON.stringify(metadata)}::text::jsonb, updated_at = clock_timestamp()
+      metadata = ${metadata && JSON.stringify(metadata)}::text::jsonb, updated_at = greatest(updated_at, clock_timestamp())
     where organization_id = ${organizationId} and id = ${id}
     returning ${factColumns(tx)}
   `

@@ -9,7 +9,7 @@ export const updateLabel: Handler<App, typeof contract> = async ({ sql }, { para
   // What stays as it is keeps its updated_at, too. The time is that of the change, not of its beginning: it may have waited for another.
   const [row] = await sql<LabelRow[]>`
     update labels set name = coalesce(${name}, name), color = coalesce(${color}, color),
-      updated_at = case when name = coalesce(${name}, name) and color = coalesce(${color}, color) then updated_at else clock_timestamp() end
+      updated_at = case when name = coalesce(${name}, name) and color = coalesce(${color}, color) then updated_at else greatest(updated_at, clock_timestamp()) end
     where organization_id = ${organizationId} and id = ${params.id} and deleted_at is null
     returning ${labelColumns(sql)}
   `.catch((err: unknown) => {
