@@ -190,3 +190,17 @@ test('a stop that the platform tells late does not stop who has asked for market
   await directory.sql.begin((tx) => noteStop(tx, number.organizationId, stop))
   await number.open({ phone_number: `+${ana}` }, marketing)
 })
+
+test('a stop that the platform tells late of a contact that is gone does not stop who had asked for marketing since', async () => {
+  const number = await newTold()
+  const { contact } = await number.inbound({ bsuid: 'US.1' })
+  const { contact: kept } = await number.inbound({ wa_id: ana })
+  await number.inbound({ wa_id: ana, bsuid: 'US.1' })
+  await number.preferences([{ wa_id: ana, bsuid: null, value: 'resume', at: at(2) }])
+  await number.remove(kept.id)
+  const stop = { phone_number_id: number.phoneNumberId, contact_id: contact.id, recipient: `+${ana}`, at: at(1) }
+  await directory.sql.begin((tx) => noteStop(tx, number.organizationId, stop))
+  await number.open({ phone_number: `+${ana}` }, marketing)
+  await directory.sql.begin((tx) => noteStop(tx, number.organizationId, { ...stop, at: at(3) }))
+  await expect(number.open({ phone_number: `+${ana}` }, marketing)).rejects.toMatchObject(refused)
+})
