@@ -204,3 +204,14 @@ test('a stop that the platform tells late of a contact that is gone does not sto
   await directory.sql.begin((tx) => noteStop(tx, number.organizationId, { ...stop, at: at(3) }))
   await expect(number.open({ phone_number: `+${ana}` }, marketing)).rejects.toMatchObject(refused)
 })
+
+test('who asked for marketing again and is deleted stopped under no other writing of the number either', async () => {
+  const number = await newTold()
+  await number.remove(await stopped(number, '5511987654321'))
+  const other = '551187654321'
+  const { contact } = await number.inbound({ wa_id: other })
+  await expect(number.open({ phone_number: `+${other}` }, marketing)).rejects.toMatchObject(refused)
+  await number.preferences([{ wa_id: other, bsuid: null, value: 'resume', at: at(2) }])
+  await number.remove(contact.id)
+  for (const phone_number of [`+${other}`, '+5511987654321']) await number.open({ phone_number }, marketing)
+})

@@ -1,28 +1,49 @@
 import type { Sql, TransactionSql } from '@app/shared/database/database.ts'
-import type { Identity } from './identities.ts'
+import { type Identity, mayHaveBeen } from './identities.ts'
 
 /** A name as it is remembered, of a row with `kind` and `value`. */
 const hash = (sql: Sql | TransactionSql) => sql`sha256(convert_to(i.kind || ':' || i.value, 'UTF8'))`
+
+interface Resumed {
+  phoneNumberId: string
+  kind: Identity['kind']
+  value: string
+  at: Date
+}
 
 /**
  * Remembers, of contacts that are about to be deleted and are locked, who wanted no marketing messages, or wanted them again.
  * One that said nothing may have a number of somebody who did.
  */
-export const rememberStops = (tx: TransactionSql, organizationId: string, contactIds: string[]) => tx`
-  with names as (
-    select i.organization_id, i.phone_number_id, ${hash(tx)} as name_hash, c.marketing_preference,
-      coalesce(c.marketing_preference_at, now()) as at
+export async function rememberStops(tx: TransactionSql, organizationId: string, contactIds: string[]): Promise<void> {
+  await tx`
+    insert into remembered_stops (organization_id, phone_number_id, name_hash, at)
+    select i.organization_id, i.phone_number_id, ${hash(tx)}, coalesce(c.marketing_preference_at, now())
     from contacts c join identities i on i.organization_id = c.organization_id and i.contact_id = c.id
-    where c.organization_id = ${organizationId} and c.id = any(${contactIds}::text[])
-  ), resumed as (
-    delete from remembered_stops r using names n
-    where n.marketing_preference = 'resume' and r.at < n.at and r.organization_id = n.organization_id
-      and r.phone_number_id = n.phone_number_id and r.name_hash = n.name_hash
-  )
-  insert into remembered_stops (organization_id, phone_number_id, name_hash, at)
-  select organization_id, phone_number_id, name_hash, at from names where marketing_preference = 'stop' order by 1, 2, 3
-  on conflict (organization_id, phone_number_id, name_hash) do update set at = greatest(remembered_stops.at, excluded.at)
+    where c.organization_id = ${organizationId} and c.id = any(${contactIds}::text[]) and c.marketing_preference = 'stop'
+    order by 1, 2, 3
+    on conflict (organization_id, phone_number_id, name_hash) do update set at = greatest(remembered_stops.at, excluded.at)
+  `
+  const resumed = await tx<Resumed[]>`
+    select i.phone_number_id, i.kind, i.value, c.marketing_preference_at as at
+    from contacts c join identities i on i.organization_id = c.organization_id and i.contact_id = c.id
+    where c.organization_id = ${organizationId} and c.id = any(${contactIds}::text[]) and c.marketing_preference = 'resume'
+  `
+  if (resumed.length > 0) await forgetStops(tx, organizationId, resumed)
+}
+
+/** Also under the other writing of a number, by which a stop would be found. */
+const forgetStops = (tx: TransactionSql, organizationId: string, resumed: Resumed[]) => tx`
+  delete from remembered_stops r using json_to_recordset(${JSON.stringify(resumed.flatMap(allWritings))}::text::json) as i(
+    phone_number_id text, kind text, value text, at timestamptz(3))
+  where r.organization_id = ${organizationId} and r.phone_number_id = i.phone_number_id
+    and r.name_hash = ${hash(tx)} and r.at < i.at
 `
+
+function allWritings({ phoneNumberId, kind, value, at }: Resumed) {
+  const names = kind === 'phone' ? mayHaveBeen({ phoneNumber: value, waId: null, bsuid: null }) : [{ kind, value }]
+  return names.map((name) => ({ phone_number_id: phoneNumberId, ...name, at }))
+}
 
 /** When one of the names of a row `u` (organization, number, `known_as`) was remembered to have stopped, as `at`, or null. */
 export const rememberedStop = (sql: Sql | TransactionSql) => sql`
