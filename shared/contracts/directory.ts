@@ -61,14 +61,17 @@ export const recordInbound = rpc({
   errors: ['resource_not_found'],
 })
 
-/** Messaging calls this after a read receipt, beside the event messagesRead of the same id. */
+/**
+ * Messaging calls this after a read receipt, beside the event messagesRead of the same id; after one that read nothing new, which has no
+ * event, for what came before it in conversations that have ended since.
+ */
 export const noteRead = rpc({
   subject: 'rpc.directory.note-read',
   summary: 'Take messages that were read off the unread count of a conversation',
   body: z.object({
     event_id: idOf('evt'),
     conversation_id: idOf('cnv'),
-    read: z.int().min(1),
+    read: z.int().min(0),
     /** As in the event. */
     up_to: time.nullish(),
   }),

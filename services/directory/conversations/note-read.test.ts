@@ -84,6 +84,22 @@ test('what was read up to a time is read in the conversations that ended, too, e
   expect(await number.unreadIn(live)).toBe(1)
 })
 
+test('a receipt that reads nothing new reads what came before it in a conversation that has ended since, once', async () => {
+  const number = await newReading()
+  const at = (second: number) => new Date(Date.UTC(2026, 2, 1, 12, 0, second)).toISOString()
+  await number.inbound({ bsuid: 'US.1', sent_at: at(1) })
+  const live = (await number.inbound({ wa_id: ana, sent_at: at(2) })).conversation.id
+  await number.read(live, 1, at(2))
+  await telling(directory.app, number).change('1', { wa_id: ana }, { wa_id: ana, bsuid: 'US.1' })
+  expect(await number.unreadIn(live)).toBe(1)
+  await number.read(live, 0, at(2))
+  expect(await number.unreadIn(live)).toBe(0)
+  await number.inbound({ wa_id: ana, sent_at: at(3) })
+  const before = await number.getConversation(live)
+  await number.read(live, 0, at(3))
+  expect(await number.getConversation(live)).toEqual(before)
+})
+
 test('a conversation that ended before it was kept how many were unread there is read as it was', async () => {
   const number = await newReading()
   const ended = await number.inbound({ bsuid: 'US.1' })

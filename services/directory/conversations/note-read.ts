@@ -57,6 +57,7 @@ async function takeOff(tx: TransactionSql, organizationId: string, { conversatio
     update conversations v set updated_at = greatest(v.updated_at, now()),
       unread_count = greatest(0, v.unread_count - (select coalesce(sum(count), 0) from off))
     from locked where v.organization_id = ${organizationId} and v.id = locked.id and locked.merged_into is null
+      and (select sum(count) from off) > 0
   `
   const { count } = await update()
   if (count === 0) await update()

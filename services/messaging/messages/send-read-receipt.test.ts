@@ -1,5 +1,7 @@
 import { afterAll, beforeAll, beforeEach, expect, test, vi } from 'vitest'
 import { systemCaller } from '@app/shared/bus/ask.ts'
+import { serve } from '@app/shared/bus/rpc.ts'
+import { noteRead } from '@app/shared/contracts/directory.ts'
 import { refuse, type TestMessaging, testMessaging } from '../testing/app.ts'
 import { businessAccountId, epochNow, inboundValue, metadata, platformOf } from '../testing/callbacks.ts'
 import { serveDirectoryChanges } from '../testing/directory-changes.ts'
@@ -77,6 +79,27 @@ test('a platform that is not well is no report: the same request goes through la
   app.respondWith(refuse(131016, 500))
   await expect(receipt('wamid.R4')).rejects.toMatchObject({ failure: 'upstream_unavailable' })
   expect(await reports()).toEqual(before)
+})
+
+test('directory hears of a receipt that reads nothing new, too, and no event tells of it', async () => {
+  const heard: object[] = []
+  const directory = await serve(
+    { ...app, name: 'directory' },
+    { noteRead },
+    {
+      noteRead: async (_app, { body }) => {
+        heard.push(body)
+        return { noted: true as const }
+      },
+    },
+  )
+  await received('wamid.R6')
+  await receipt('wamid.R6')
+  const told = await app.events()
+  await receipt('wamid.R6')
+  expect(heard).toMatchObject([{ read: expect.any(Number) }, { read: 0 }])
+  expect(await app.events()).toEqual(told)
+  await directory.stop()
 })
 
 test('what never counted as unread is not told as read: reactions, system messages and what was exchanged before', async () => {

@@ -50,7 +50,7 @@ export async function sendReadReceipt(
     }
     return { id: message.id, object: 'message' as const, status: 'read' as const, message_id: body.message_id }
   })
-  if (note.read > 0) await tellDirectory(app, message.conversationId, note, caller)
+  await tellDirectory(app, message.conversationId, note, caller)
   return answer
 }
 
@@ -88,7 +88,10 @@ interface Note {
   upTo: string
 }
 
-/** So that who looks right after the answer finds the count changed; the event of the same id does it in any case, once. */
+/**
+ * So that who looks right after the answer finds the count changed; the event of the same id does it in any case, once. Also when nothing
+ * new was read: a conversation may have ended in this one since the message was.
+ */
 async function tellDirectory(app: App, conversationId: string, note: Note, caller: Caller) {
   const body = { event_id: note.id, conversation_id: conversationId, read: note.read, up_to: note.upTo }
   await call(app, noteRead, { body }, systemCaller(caller.organizationId, caller.requestId)).catch((err: unknown) => {
