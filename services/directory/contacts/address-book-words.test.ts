@@ -64,6 +64,19 @@ test('and the number that a contact of the address book had before', async () =>
   expect(await knownAfter(9, number)).toEqual([])
 })
 
+test('and the number that one had before which the address book only named, or made and was merged', async () => {
+  const number = await newTold()
+  const { contact } = await number.inbound({ wa_id: ana })
+  const { contact: known } = await number.inbound({ bsuid: 'US.1' })
+  await number.contacts([add(ana, 1), add(bo, 1)])
+  await number.change('one', { wa_id: ana }, { wa_id: '15550123999' })
+  await number.change('two', { bsuid: 'US.1' }, { bsuid: 'US.1', wa_id: bo })
+  await number.change('three', { wa_id: bo }, { wa_id: '15550123998' })
+  expect((await contactIds(number)).toSorted()).toEqual([contact.id, known.id])
+  for (const id of [contact.id, known.id]) await number.remove(id)
+  expect(await knownAfter(9, number)).toEqual([])
+})
+
 test('what the address book removed is forgotten, unless it comes back', async () => {
   const number = await newTold()
   await number.contacts([add(ana, 1), add(bo, 1)])

@@ -41,6 +41,23 @@ export const forgetWords = (tx: TransactionSql, { organizationId, phoneNumberId 
   where s.organization_id = ${organizationId} and s.phone_number_id = ${phoneNumberId} and s.wa_id = locked.wa_id
 `
 
+/** So is a number that a contact gives up and did not get from the address book: nobody has it, and who deletes the contact cannot know of it. */
+export const forgetWordsOf = (
+  tx: TransactionSql,
+  { organizationId, phoneNumberId }: Scope,
+  contactId: string,
+  waIds: string[],
+) => tx`
+  with locked as (
+    select wa_id from synced_contacts
+    where organization_id = ${organizationId} and phone_number_id = ${phoneNumberId} and forgotten_at is null
+      and wa_id = any(${waIds}::text[]) and contact_id is distinct from ${contactId}
+    order by wa_id for update
+  )
+  update synced_contacts s set forgotten_at = now() from locked
+  where s.organization_id = ${organizationId} and s.phone_number_id = ${phoneNumberId} and s.wa_id = locked.wa_id
+`
+
 /** Forgets numbers 8 days after nobody has them any more (callbacks are kept, and driven again, for 7), 5,000 at a time; answers how many. */
 export async function sweepWords(sql: Sql): Promise<number> {
   const { count } = await sql`

@@ -7,6 +7,7 @@ import type { z } from 'zod'
 import type { App } from '../app.ts'
 import type { FoundContact } from '../conversations/look-up.ts'
 import { touchConversations } from '../conversations/touch-conversations.ts'
+import { forgetWordsOf } from './address-book-words.ts'
 import { contactParties, nobody } from './contact-parties.ts'
 import { freeNumber, identitiesOf, isSameIdentity, mayHaveBeen } from './identities.ts'
 import { identityUpdated, isIdentityUpdate, type Origin } from './identity-updated.ts'
@@ -68,9 +69,12 @@ async function write(
   const after = rename(contact, body)
   const before = knownBefore(contact, after, body)
   const left = numberLeft(body)
+  const given = contact.phoneNumber === after.phoneNumber ? null : contact.phoneNumber
+  const givenUp = [left, given && given.slice(1)].filter((waId) => waId !== null)
   // Under a name that is new to the contact somebody may have stopped, and under one from before it may have done so itself.
   const names = [...mayHaveBeen(personOf(body.previous, sender.sentAt)), ...mayHaveBeen(after), ...identitiesOf(sender)]
   const isWritten = await sql.begin(async (tx) => {
+    await forgetWordsOf(tx, origin, contact.id, givenUp)
     const written = await tx`
       update contacts set phone_number = ${after.phoneNumber}, wa_id = ${after.waId}, bsuid = ${after.bsuid},
         parent_bsuid = ${after.parentBsuid}, updated_at = greatest(updated_at, clock_timestamp()), ${mindingStop(tx)}
@@ -82,7 +86,7 @@ async function write(
     if (written.count === 0) return false
     await freeNumber(tx, origin, contact.id, left && `+${left}`)
     // As it was given, which the platform may write in another way.
-    if (contact.phoneNumber !== after.phoneNumber) await freeNumber(tx, origin, contact.id, contact.phoneNumber)
+    await freeNumber(tx, origin, contact.id, given)
     await tx`
       insert into identities (organization_id, phone_number_id, kind, value, contact_id)
       select ${organizationId}, ${phoneNumberId}, i.kind, i.value, ${contact.id}
