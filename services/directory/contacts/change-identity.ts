@@ -39,7 +39,10 @@ export const changeIdentity: Handler<App, typeof contract> = async (app, { param
     if (!contact) {
       const known = { ...origin, identities: mayHaveBeen(personOf(body.previous, sender.sentAt)) }
       await carryStop(app.sql, known, identitiesOf(sender), sender.sentAt)
-      return nobody
+      // Who was made meanwhile was not found to have stopped.
+      const { contacts: made } = await app.lookUp({ ...origin, identities })
+      if (made.length === 0) return nobody
+      continue
     }
     if (others.length > 0)
       await mergeContacts(app, sender, [contact, ...others], origin, (known) => rename(known, body))

@@ -148,6 +148,20 @@ test.each(['nobody', 'a send'])(
   },
 )
 
+test('a stop of before a change of names is one of who is made under the new ones at the same moment', async () => {
+  const number = await newTold()
+  const eva = '15550199999'
+  await number.remove(await stopped(number, ana))
+  const app = { ...directory.app }
+  app.lookUp = async (question) => {
+    const found = await directory.app.lookUp(question)
+    await number.open({ phone_number: `+${eva}` })
+    return found
+  }
+  await telling(app, number).change('1', { wa_id: ana }, { wa_id: eva })
+  await expect(number.open({ phone_number: `+${eva}` }, marketing)).rejects.toMatchObject(refused)
+})
+
 test('who stopped under a number after somebody else had left it is not taken for that one', async () => {
   const number = await newTold()
   await number.remove(await stopped(number, ana))
