@@ -15,6 +15,8 @@ async function newManaged() {
   return { ...number, ...managing(directory.app, { ...number, teamId: number.state.team_id }) }
 }
 
+type Managed = Awaited<ReturnType<typeof newManaged>>
+
 async function updatedIds(organizationId: string) {
   const events = await eventsOf(directory, organizationId)
   return events
@@ -92,6 +94,28 @@ test("a label on many contacts does not hold up another organization's", async (
   `
   expect(told).toHaveLength(601)
   expect(told.at(-1)).toEqual({ organization: many.organizationId })
+})
+
+test('nor does one whose detaching fails, on a contact that somebody holds', async () => {
+  const [first, second] = [await newManaged(), await newManaged()].toSorted((a, b) =>
+    a.organizationId < b.organizationId ? -1 : 1,
+  ) as [Managed, Managed]
+  const ids: string[] = []
+  for (const number of [first, second]) {
+    const [label, contacts] = [await number.label('VIP'), await number.many(1)]
+    await number.bulk(contacts, label.id, 'attach')
+    await number.deleteLabel(label.id)
+    ids.push(...contacts)
+  }
+  await directory.sql.begin(async (tx) => {
+    await tx`select id from contacts where id = ${ids[0] ?? ''} for update`
+    await expect(detachDeletedLabels(directory.app)).rejects.toThrow('lock timeout')
+    expect(await directory.sql`select contact_id from contact_labels where contact_id = any(${ids}::text[])`).toEqual([
+      { contactId: ids[0] },
+    ])
+  })
+  await detachAll()
+  expect(await directory.sql`select contact_id from contact_labels where contact_id = any(${ids}::text[])`).toEqual([])
 })
 
 function crashAt(batch: number) {

@@ -31,7 +31,7 @@ export function startDetaching({ sql, log }: DataService, relay: Relay): Loop {
 
 /**
  * Detaches deleted labels from what they are attached to: a batch for each organization that has some, so that none waits for
- * another's, with the events of the contacts that it changed; from what nothing is attached to any more the row goes. What a
+ * another's, nor fails with it, with the events of the contacts that it changed; from what nothing is attached to any more the row goes. What a
  * crash leaves behind is there for the next run, and two runs at once take nothing from each other twice. Answers for how
  * many organizations there was something to do: none are left when it is 0.
  */
@@ -40,7 +40,9 @@ export async function detachDeletedLabels(app: Detaching): Promise<number> {
     select distinct on (organization_id) organization_id, id from labels where deleted_at is not null
     order by organization_id, deleted_at, id
   `
-  for (const label of labels) await detachSome(app, label)
+  const failures: unknown[] = []
+  for (const label of labels) await detachSome(app, label).catch((err: unknown) => failures.push(err))
+  if (failures.length > 0) throw failures[0]
   return labels.length
 }
 
