@@ -5,6 +5,7 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { createInterface } from 'node:readline'
 import type { Readable } from 'node:stream'
+import { text } from 'node:stream/consumers'
 import { start } from '@app/shared/service/start.ts'
 import { startTestNats } from '@app/test/nats.ts'
 import { Agent, request } from 'undici'
@@ -160,4 +161,20 @@ test('a wrong environment ends it with a list of what is wrong', async () => {
   expect(await once(child, 'close')).toEqual([78, null])
   expect(said).toContain('REDIS_URL')
   expect(said).toContain('TRUST_PROXY')
+})
+
+test('where nobody can listen is a wrong environment, too', async () => {
+  const { port } = new URL(peer.probes.url)
+  const wrong = [{ PROBE_PORT: port }, { PORT: port }, { HOST: '192.0.2.1' }]
+  const ends = wrong.map(async (env) => {
+    const child = run({ ...settings, NATS_URL: nats.url, REDIS_URL: inject('redisUrl'), ...env })
+    const said = text(child.stderr)
+    const [code] = await once(child, 'close')
+    return `${code}: ${await said}`
+  })
+  expect(await Promise.all(ends)).toEqual([
+    `78: The environment does not fit:\n✖ nobody can listen where PROBE_HOST and PROBE_PORT say: listen EADDRINUSE: address already in use 127.0.0.1:${port}\n`,
+    `78: The environment does not fit:\n✖ nobody can listen where HOST and PORT say: listen EADDRINUSE: address already in use 127.0.0.1:${port}\n`,
+    expect.stringMatching(/^78: The environment does not fit:\n✖ nobody can listen where HOST and PORT say: .+\n$/),
+  ])
 })

@@ -1,4 +1,4 @@
-import { httpUrl, readEnv } from '@app/shared/service/environment.ts'
+import { httpUrl, listening, readEnv } from '@app/shared/service/environment.ts'
 import { markReady, start } from '@app/shared/service/start.ts'
 import { stopInOrder } from '@app/shared/service/stop.ts'
 import { createStore, storeFault, storeSettings } from '@app/shared/store/store.ts'
@@ -40,7 +40,7 @@ routeMedia(http, app)
 routeUpstreamCallbacks(http, app, { appSecret: env.UPSTREAM_APP_SECRET, verifyToken: env.UPSTREAM_VERIFY_TOKEN })
 routeSetup(http, app, createSignup(env, env.PUBLIC_URL))
 const stopListening = prepareStop(http, app)
-const url = await http.listen({ host: env.HOST, port: env.PORT })
+const url = await listening('HOST and PORT', http.listen({ host: env.HOST, port: env.PORT }))
 app.log.info({ url }, 'listening')
 await markReady(app)
 

@@ -109,6 +109,19 @@ export function readEnv<S extends z.ZodRawShape>(
   return fault === null ? result.data : refuse(`✖ ${fault}`)
 }
 
+/**
+ * Waits until somebody listens where these settings say: whether that can be, only the try shows. If not, it ends the process as
+ * `readEnv` does.
+ */
+export async function listening<T>(settings: string, trying: Promise<T>): Promise<T> {
+  try {
+    return await trying
+  } catch (err) {
+    if (!(err instanceof Error && 'syscall' in err)) throw err
+    return refuse(`✖ nobody can listen where ${settings} say: ${err.message}`)
+  }
+}
+
 function refuse(what: string): never {
   process.stderr.write(`The environment does not fit:\n${what}\n`)
   return process.exit(78)

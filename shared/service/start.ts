@@ -5,7 +5,7 @@ import { openDatabase } from '../database/database.ts'
 import { waitForMigrations } from '../database/wait-for-migrations.ts'
 import { readDatabase } from '../metrics/database-readings.ts'
 import { timeQuestions } from '../metrics/questions.ts'
-import type { CommonEnv } from './environment.ts'
+import { type CommonEnv, listening } from './environment.ts'
 import { keepHeapSmall } from './heap.ts'
 import { createLog } from './log.ts'
 import { startProbes } from './probes.ts'
@@ -18,7 +18,7 @@ export async function start(name: ServiceName, env: CommonEnv): Promise<Service>
   keepHeapSmall()
   endOnSignals()
   const log = createLog(name, env.LOG_LEVEL)
-  const probes = await startProbes(env.PROBE_PORT, env.PROBE_HOST)
+  const probes = await listening('PROBE_HOST and PROBE_PORT', startProbes(env.PROBE_PORT, env.PROBE_HOST))
   probes.metrics.setDefaultLabels({ service: name })
   probes.addCheck('starting', () => false)
   const tracer = await createTracer(name, env)
