@@ -1,3 +1,4 @@
+import { isIP } from 'node:net'
 import { join } from 'node:path'
 import { portFor } from '../processes/ports.ts'
 import type { Program } from '../processes/supervise.ts'
@@ -108,7 +109,9 @@ const upstreamEnvironment = (secrets: Secrets) => ({
 /** Our own environment, so that a service's other settings can be given to `npm start`, without what is meant for us alone. */
 function passedOn(): NodeJS.ProcessEnv {
   const ours = /^(DATABASE_URL|REDIS_URL|NATS_URL|NATS_NKEY_SEED|NATS_SEED_.*|PORT|SVC_.*|npm_.*|INIT_CWD)$/
-  return Object.fromEntries(Object.entries(process.env).filter(([name]) => !ours.test(name)))
+  // Shells and tools export HOST, too: the name of the machine, or of what it was built for. An address is meant for us.
+  const isOthers = (name: string, value = '') => ours.test(name) || (name === 'HOST' && isIP(value) === 0)
+  return Object.fromEntries(Object.entries(process.env).filter(([name, value]) => !isOthers(name, value)))
 }
 
 const nodeProgram = (name: string, main: string) =>

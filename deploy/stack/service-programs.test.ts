@@ -1,0 +1,36 @@
+import { mkdtempSync, rmSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { afterAll, afterEach, expect, test, vi } from 'vitest'
+import { readOptions } from './options.ts'
+import { newSecrets } from './secrets.ts'
+import { instancesOf } from './service-programs.ts'
+
+const dataDir = mkdtempSync(join(tmpdir(), 'programs-'))
+afterAll(() => rmSync(dataDir, { recursive: true }))
+afterEach(() => vi.unstubAllEnvs())
+
+async function environmentOfGateway() {
+  const url = 'postgres://postgres:x@127.0.0.1:1/postgres'
+  const servers = { postgresUrl: url, redisUrl: '', natsUrl: '', processes: [], stop: async () => {} }
+  const options = readOptions([], { SVC_DATA_DIR: dataDir })
+  const setup = { options, servers, secrets: newSecrets(), publicUrl: '', simulatorUrl: '' }
+  const [gateway] = await instancesOf(setup)
+  return gateway?.program.env
+}
+
+test.each([
+  ['0.0.0.0', '0.0.0.0'],
+  ['::', '::'],
+  // As tcsh and conda export it.
+  ['workstation.example', undefined],
+  ['x86_64-conda-linux-gnu', undefined],
+])('of HOST=%s the gateway is told %s', async (given, told) => {
+  vi.stubEnv('HOST', given)
+  expect((await environmentOfGateway())?.['HOST']).toBe(told)
+})
+
+test('another setting of a service is passed on', async () => {
+  vi.stubEnv('TRUST_PROXY', '1')
+  expect(await environmentOfGateway()).toMatchObject({ TRUST_PROXY: '1' })
+})
