@@ -14,6 +14,7 @@ export function readJson(file: string): unknown {
 /** Writes the file whole, so that a reader sees the old or the new one, and for this user's eyes alone, since it holds secrets. */
 export function writeJson(file: string, value: unknown): void {
   const unfinished = `${file}.${process.pid}.new`
-  writeFileSync(unfinished, `${JSON.stringify(value, null, 2)}\n`, { mode: 0o600 })
+  // On the disk before it takes the other's place: after a power cut some file systems have the new name with nothing in it.
+  writeFileSync(unfinished, `${JSON.stringify(value, null, 2)}\n`, { mode: 0o600, flush: true })
   renameSync(unfinished, file)
 }

@@ -1,4 +1,4 @@
-import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
+import { mkdtempSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterEach, expect, onTestFinished, test, vi } from 'vitest'
@@ -28,4 +28,13 @@ test('the secret of a newer version is kept by an older one', () => {
   writeFileSync(file, JSON.stringify({ sealKeys: 'k1:one', newerKeys: 'n1:one' }))
   keepSecrets(dataDir)
   expect(JSON.parse(readFileSync(file, 'utf8'))).toMatchObject({ sealKeys: 'k1:one', newerKeys: 'n1:one' })
+})
+
+test('what is written once is left alone', () => {
+  const dataDir = mkdtempSync(join(tmpdir(), 'secrets-'))
+  onTestFinished(() => rmSync(dataDir, { recursive: true }))
+  const made = keepSecrets(dataDir)
+  const { ino } = statSync(join(dataDir, 'secrets.json'))
+  expect(keepSecrets(dataDir)).toEqual(made)
+  expect(statSync(join(dataDir, 'secrets.json')).ino).toBe(ino)
 })

@@ -1,5 +1,6 @@
 import { randomBytes } from 'node:crypto'
 import { join } from 'node:path'
+import { isDeepStrictEqual } from 'node:util'
 import { z } from 'zod'
 import type { DataServiceName } from '../migration-files.ts'
 import { newSeed } from '../nats/keys.ts'
@@ -56,7 +57,9 @@ export const newSecrets = (): Secrets => secretsFile.parse({})
 /** This data folder's secrets, made at its first start and kept in `secrets.json`, which nobody else may read. */
 export function keepSecrets(dataDir: string): Secrets {
   const file = join(dataDir, 'secrets.json')
-  const secrets = secretsFile.parse(readJson(file) ?? {})
-  writeJson(file, secrets)
+  const kept = readJson(file) ?? {}
+  const secrets = secretsFile.parse(kept)
+  // Without them what is sealed opens no more: once written, they are left alone.
+  if (!isDeepStrictEqual(secrets, kept)) writeJson(file, secrets)
   return secrets
 }
