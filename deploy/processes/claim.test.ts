@@ -1,6 +1,6 @@
-import { spawn } from 'node:child_process'
+import { spawn, spawnSync } from 'node:child_process'
 import { once } from 'node:events'
-import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs'
+import { mkdirSync, mkdtempSync, rmSync, symlinkSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { text } from 'node:stream/consumers'
@@ -28,6 +28,37 @@ test('lets a process claim its own folder again', () => {
   claimFolder(dataDir)
   claimFolder(dataDir)
   releaseFolder(dataDir)
+})
+
+const file = (name: string) => {
+  const path = join(dataDir, name)
+  writeFileSync(path, '')
+  return path
+}
+const linkToNothing = (name: string) => {
+  const path = join(dataDir, name)
+  symlinkSync(join(dataDir, 'nothing'), path)
+  return path
+}
+
+test.each([
+  ['a file', () => file('file')],
+  ['in a file', () => join(file('file'), 'folder')],
+  ['a link to nothing', () => linkToNothing('link')],
+  ['below a link to nothing', () => join(linkToNothing('link'), 'folder')],
+])('a data folder that is %s is refused with a sentence', (_what, make) => {
+  const folder = make()
+  expect(() => claimFolder(folder)).toThrow(`${folder} cannot be the data folder`)
+  expect(() => claimFolder(folder)).toThrow('Set SVC_DATA_DIR to another one.')
+})
+
+test.runIf(process.platform === 'linux')('nor is it one in which nobody can make a folder, at once', () => {
+  const code = 'const { claimFolder } = await import(process.argv[1]); claimFolder("/proc/folder/x")'
+  const { stderr } = spawnSync(process.execPath, ['-e', code, join(import.meta.dirname, 'claim.ts')], {
+    encoding: 'utf8',
+    timeout: 20_000,
+  })
+  expect(stderr).toContain('/proc/folder/x cannot be the data folder')
 })
 
 /** Claims one folder after the other, each at a moment of its own, and says of each whether it has it. */
