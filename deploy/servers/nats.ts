@@ -1,5 +1,5 @@
 import { mkdirSync, writeFileSync } from 'node:fs'
-import { dirname, join } from 'node:path'
+import { join } from 'node:path'
 import { portFor } from '../processes/ports.ts'
 import { supervise } from '../processes/supervise.ts'
 import { untilReady } from '../processes/until-ready.ts'
@@ -41,7 +41,8 @@ async function startNats(program: string, { dataDir, watcher, natsAuthorization 
   const version = versionOf(program)
   const port = await portFor(dataDir, 'nats')
   const monitorPort = await portFor(dataDir, 'nats-monitor')
-  const file = writeConfiguration(dataDir, { port, monitorPort, version, natsAuthorization })
+  const storeFolder = join(dataDir, 'nats')
+  const file = writeConfiguration(dataDir, { port, monitorPort, storeFolder, version, natsAuthorization })
   const server = await supervise(
     dataDir,
     {
@@ -58,7 +59,7 @@ async function startNats(program: string, { dataDir, watcher, natsAuthorization 
   const isHealthy = async () => (await fetch(`${monitorUrl}/healthz`)).ok
   await untilReady(server, isHealthy, readyTimeoutMs)
   const say = (sentence: string) => watcher.onDeath?.(sentence)
-  const guard = keepJetStream({ server, monitorUrl, storeFolder: dirname(file), say })
+  const guard = keepJetStream({ server, monitorUrl, storeFolder, say })
   const stop = () => guard.stop().then(server.stop)
   return { url: `nats://127.0.0.1:${port}`, what: `NATS ${version} on port ${port}`, process: server, stop }
 }
@@ -66,13 +67,15 @@ async function startNats(program: string, { dataDir, watcher, natsAuthorization 
 interface Listening extends Pick<Place, 'natsAuthorization'> {
   port: number
   monitorPort: number
+  storeFolder: string
   version: string
 }
 
-function writeConfiguration(dataDir: string, { port, monitorPort, version, natsAuthorization = '' }: Listening) {
-  const folder = join(dataDir, 'nats')
-  mkdirSync(folder, { recursive: true, mode: 0o700 })
-  const file = join(folder, 'nats.conf')
+/** Beside the store, not in it: a server whose store is deleted is started again with an empty one. */
+function writeConfiguration(dataDir: string, listening: Listening) {
+  const { port, monitorPort, storeFolder, version, natsAuthorization = '' } = listening
+  mkdirSync(storeFolder, { recursive: true, mode: 0o700 })
+  const file = join(dataDir, 'nats.conf')
   writeFileSync(
     file,
     `# Written at every start.
@@ -83,7 +86,7 @@ http: "127.0.0.1:${monitorPort}"
 max_payload: ${maxPayloadBytes}
 write_deadline: "10s"
 jetstream {
-  store_dir: ${JSON.stringify(folder)}
+  store_dir: ${JSON.stringify(storeFolder)}
   max_mem: 256MB
   max_file: 20GB
 ${syncInterval(version)}}
