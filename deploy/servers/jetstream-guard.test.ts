@@ -2,21 +2,24 @@ import { createServer } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { setTimeout as sleep } from 'node:timers/promises'
-import { expect, onTestFinished, test } from 'vitest'
+import { expect, test, type TestContext, vi } from 'vitest'
 import type { Supervised } from '../processes/supervise.ts'
 import { keepJetStream } from './jetstream-guard.ts'
 
-const lookEveryMs = 20
-/** For some looks, of which each waits as long for an answer. */
-const aWhile = () => sleep(lookEveryMs * 20)
+const lookEveryMs = 10
+/** An answer that is given comes in time, on a busy machine too. */
+const answerWithinMs = 250
+/** One more than those after which a server is started again. */
+const someLooks = 4
 
 type Answer = 'ok' | 'unwell' | 'silent'
 
 /** What answers as a nats-server's monitoring does, under a guard. */
-async function guarded({ leastFreeBytes = 0, storeFolder = tmpdir() } = {}) {
+async function guarded({ onTestFinished }: TestContext, { leastFreeBytes = 0, storeFolder = tmpdir() } = {}) {
   const answers: Record<string, Answer> = { '/healthz': 'ok', '/jsz': 'ok' }
+  let looks = 0
   const monitor = createServer(({ url = '' }, response) => {
+    if (url === '/healthz') looks++
     if (answers[url] !== 'silent') response.writeHead(answers[url] === 'ok' ? 200 : 503).end()
   })
   await new Promise<void>((resolve) => monitor.listen(0, '127.0.0.1', resolve))
@@ -37,47 +40,56 @@ async function guarded({ leastFreeBytes = 0, storeFolder = tmpdir() } = {}) {
     storeFolder,
     say: (sentence) => said.push(sentence),
     lookEveryMs,
+    answerWithinMs,
     leastFreeBytes,
   })
   onTestFinished(async () => {
     await stop()
     monitor.close().closeAllConnections()
   })
-  return { answers, said }
+  const aWhile = () => {
+    // The one under way may have heard what was answered before.
+    const until = looks + 1 + someLooks
+    return vi.waitUntil(() => looks > until, 20_000)
+  }
+  return { answers, said, aWhile }
 }
 
-test.each([
+test.concurrent.for([
   ['does not answer about its streams', '/jsz', 'silent'],
   ['says that it is not well', '/healthz', 'unwell'],
-] as const)('a server that was well and %s is started again, once', async (_what, path, answer) => {
-  const { answers, said } = await guarded()
+] as const)('a server that was well and %s is started again, once', async ([, path, answer], context) => {
+  const { answers, said, aWhile } = await guarded(context)
   await aWhile()
   expect(said).toEqual([])
   answers[path] = answer
-  await expect.poll(() => said.length).toBe(1)
+  await vi.waitUntil(() => said.length === 1, 20_000)
   // The new one reads its streams, and may take its time.
   await aWhile()
   expect(said).toHaveLength(1)
 })
 
-test('one that answers nothing is frozen or gone, and left alone', async () => {
-  const { answers, said } = await guarded()
+test.concurrent('one that answers nothing is frozen or gone, and left alone', async (context) => {
+  const { answers, said, aWhile } = await guarded(context)
   await aWhile()
   Object.assign(answers, { '/healthz': 'silent', '/jsz': 'silent' })
   await aWhile()
   expect(said).toEqual([])
 })
 
-test('it is not started again before its disk has room', async () => {
-  const { answers, said } = await guarded({ leastFreeBytes: Number.MAX_SAFE_INTEGER })
+test.concurrent('it is not started again before its disk has room', async (context) => {
+  const { answers, said, aWhile } = await guarded(context, { leastFreeBytes: Number.MAX_SAFE_INTEGER })
   await aWhile()
   answers['/jsz'] = 'silent'
   await aWhile()
   expect(said).toEqual([])
 })
 
-test('one whose folder is gone, or on a disk that fails, is left alone, and the stack goes on', async () => {
-  const { answers, said } = await guarded({ leastFreeBytes: 1, storeFolder: join(tmpdir(), 'that-is-not-there') })
+test.concurrent('one whose folder is gone, or on a disk that fails, is left alone, and the stack goes on', async (context) => {
+  const { answers, said, aWhile } = await guarded(context, {
+    leastFreeBytes: 1,
+    storeFolder: join(tmpdir(), 'that-is-not-there'),
+  })
   await aWhile()
   answers['/healthz'] = 'unwell'
   await aWhile()

@@ -10,6 +10,8 @@ interface Guarded {
   /** Told of each restart. */
   say: (sentence: string) => void
   lookEveryMs?: number
+  /** A look has failed that is not answered by then. */
+  answerWithinMs?: number
   /** What it needs to go on: with less it would stop at once again. Some blocks of a stream. */
   leastFreeBytes?: number
 }
@@ -23,14 +25,15 @@ const looksInVain = 3
  * questions and answers, and none of them recovers by itself.
  */
 export function keepJetStream(guarded: Guarded): { stop: () => Promise<void> } {
-  const { server, monitorUrl, storeFolder, say, lookEveryMs = 2_000, leastFreeBytes = 32 * 1024 * 1024 } = guarded
+  const { server, monitorUrl, storeFolder, say, lookEveryMs = 2_000, answerWithinMs = 2_000 } = guarded
+  const { leastFreeBytes = 32 * 1024 * 1024 } = guarded
   const stopping = new AbortController()
   let soundPid: number | undefined
   let inVain = 0
 
   async function look() {
     const pid = server.pid()
-    const state = pid === undefined ? 'away' : await stateOf(monitorUrl, lookEveryMs)
+    const state = pid === undefined ? 'away' : await stateOf(monitorUrl, answerWithinMs)
     if (state === 'sound') soundPid = pid
     // One that has not been sound yet reads its streams; one that answers nothing is frozen, or gone.
     inVain = state === 'stuck' && pid === soundPid ? inVain + 1 : 0
