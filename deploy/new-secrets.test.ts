@@ -17,6 +17,19 @@ test('a file that the secrets are led into is for its owner alone', () => {
   expect((statSync(file).mode & 0o777).toString(8)).toBe('600')
 })
 
+test('a file that is named is made for its owner alone, and never written over', () => {
+  const folder = mkdtempSync(join(tmpdir(), 'new-secrets-'))
+  onTestFinished(() => rmSync(folder, { recursive: true }))
+  const file = join(folder, 'secrets.env')
+  const make = () => spawnSync(process.execPath, [program, file], { encoding: 'utf8' })
+  expect(make()).toMatchObject({ status: 0, stdout: '', stderr: '' })
+  const made = readFileSync(file, 'utf8')
+  expect(made).toMatch(/^SEAL_KEYS=k1:/m)
+  expect((statSync(file).mode & 0o777).toString(8)).toBe('600')
+  expect(make()).toMatchObject({ status: 1, stderr: expect.stringContaining(`${file} is there already`) })
+  expect(readFileSync(file, 'utf8')).toBe(made)
+})
+
 test('another form than the two is refused', () => {
   const { status, stdout, stderr } = spawnSync(process.execPath, [program, '--kubernets'], { encoding: 'utf8' })
   expect([status, stdout]).toEqual([1, ''])

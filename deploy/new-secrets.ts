@@ -1,5 +1,5 @@
 import { randomBytes } from 'node:crypto'
-import { fchmodSync, fstatSync } from 'node:fs'
+import { fchmodSync, fstatSync, writeFileSync } from 'node:fs'
 import { parseArgs } from 'node:util'
 import { runCommand } from './command.ts'
 import { type DataServiceName, dataServices } from './migration-files.ts'
@@ -9,8 +9,8 @@ import { type NatsUser, natsUsers } from './nats/permissions.ts'
 import { roleOf } from './roles.ts'
 import { newSecrets, seedVariableOf, type Secrets } from './stack/secrets.ts'
 
-// New secrets for an installation, as a file of the environment: `node deploy/run.mjs deploy/new-secrets.ts > deploy/secrets.env`.
-// or, as the secrets that the chart reads: `… deploy/new-secrets.ts --kubernetes > secrets.json`.
+// New secrets for an installation, as a file of the environment: `node deploy/run.mjs deploy/new-secrets.ts deploy/secrets.env`,
+// or, as the secrets that the chart reads: `… deploy/new-secrets.ts --kubernetes secrets.json`; without a file, on the output.
 // What the platform gave you (UPSTREAM_…) and PUBLIC_URL are yours to fill in, and with --kubernetes where the servers are.
 
 /** The lines of the file. A seed is a user's secret; its public key is what the nats-server knows it by. */
@@ -90,13 +90,31 @@ function manifestOf(secrets: ReturnType<typeof kubernetesSecretsOf>) {
 }
 
 async function main() {
-  const { values } = parseArgs({ options: { kubernetes: { type: 'boolean', default: false } } })
+  const { values, positionals } = parseArgs({
+    options: { kubernetes: { type: 'boolean', default: false } },
+    allowPositionals: true,
+  })
+  const [file, ...more] = positionals
+  if (more.length > 0) throw new Error('Usage: node deploy/run.mjs deploy/new-secrets.ts [--kubernetes] [FILE]')
+  const all = environmentOf(newSecrets())
+  const lines = Object.entries(all).map(([name, value]) => `${name}=${value}`)
+  const text = values.kubernetes ? manifestOf(kubernetesSecretsOf(all)) : `${toBeFilledIn}${lines.join('\n')}`
+  if (file !== undefined) return writeNew(file, `${text}\n`)
   // The shell makes the file as the umask says, which is for all to read.
   if (fstatSync(process.stdout.fd).isFile()) fchmodSync(process.stdout.fd, 0o600)
-  const all = environmentOf(newSecrets())
-  if (values.kubernetes) return console.log(manifestOf(kubernetesSecretsOf(all)))
-  const lines = Object.entries(all).map(([name, value]) => `${name}=${value}`)
-  console.log(`${toBeFilledIn}${lines.join('\n')}`)
+  console.log(text)
+}
+
+/** Never in place of the secrets of an installation: what they have sealed opens with no others. */
+function writeNew(file: string, text: string) {
+  try {
+    writeFileSync(file, text, { flag: 'wx', mode: 0o600, flush: true })
+  } catch (err) {
+    if (!(err instanceof Error && 'code' in err && err.code === 'EEXIST')) throw err
+    throw new Error(`${file} is there already, and an installation may need what it holds. Name another file.`, {
+      cause: err,
+    })
+  }
 }
 
 if (import.meta.main) await runCommand(main)
