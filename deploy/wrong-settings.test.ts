@@ -1,16 +1,12 @@
-import { type ChildProcess, spawn } from 'node:child_process'
-import { once } from 'node:events'
+import { spawnSync } from 'node:child_process'
 import { join } from 'node:path'
-import { text } from 'node:stream/consumers'
-import { afterEach, describe, expect, test } from 'vitest'
+import { afterEach, describe, expect, test, vi } from 'vitest'
 import { repository, type ServiceName } from './stack/options.ts'
 
 const ring = `k1:${Buffer.alloc(32, 1).toString('base64')}`
 /** Nobody listens there: a service that takes the settings waits for its servers. */
 const nowhere = '127.0.0.1:1'
 const fit = {
-  PATH: process.env['PATH'],
-  NODE_COMPILE_CACHE: process.env['NODE_COMPILE_CACHE'],
   NATS_URL: `nats://${nowhere}`,
   DATABASE_URL: `postgres://svc:secret@${nowhere}/messaging`,
   REDIS_URL: `redis://${nowhere}`,
@@ -41,38 +37,51 @@ const wrong: Array<[ServiceName, Record<string, string>]> = [
   ['gateway', { MEDIA_DIR: '' }],
 ]
 
-let running: ChildProcess | undefined
-afterEach(() => running?.kill('SIGKILL'))
+afterEach(() => {
+  vi.unstubAllEnvs()
+  vi.restoreAllMocks()
+})
 
-function start(file: string, env: NodeJS.ProcessEnv): ChildProcess {
-  running = spawn(process.execPath, [join(repository, file)], { env: { ...fit, ...env } })
-  return running
+let times = 0
+
+/** Loads a service as its process does, and answers what it says before it ends with that code. A process for each would load it anew. */
+async function refusalBy(service: ServiceName, settings: Record<string, string>) {
+  for (const [name, value] of Object.entries({ ...fit, ...settings })) vi.stubEnv(name, value)
+  let said = ''
+  vi.spyOn(process.stderr, 'write').mockImplementation((text) => {
+    said += String(text)
+    return true
+  })
+  vi.spyOn(process, 'exit').mockImplementation((code) => {
+    throw new Error(`ended with ${code}`)
+  })
+  // Each time anew: a module is run once.
+  const main = import(/* @vite-ignore */ `${join(repository, 'services', service, 'main.ts')}?${times++}`)
+  await expect(main).rejects.toThrow('ended with 78')
+  return said
 }
 
 describe('a service with a wrong setting ends with 78 and a sentence that names it, and shows no secret', () => {
   test.each(wrong)('%s: %o', async (service, settings) => {
-    const child = start(`services/${service}/main.ts`, settings)
-    const said = text(child.stderr ?? process.stdin)
-    const [code] = await once(child, 'exit')
-    const words = await said
-    expect([code, words]).toEqual([78, expect.stringContaining('The environment does not fit')])
-    for (const name of Object.keys(settings)) expect(words).toContain(name)
-    expect(words).not.toMatch(/sec%?ret|\n\s+at /)
+    const said = await refusalBy(service, settings)
+    expect(said).toContain('The environment does not fit')
+    for (const name of Object.keys(settings)) expect(said).toContain(name)
+    expect(said).not.toMatch(/sec%?ret|\n\s+at /)
   })
 })
 
-test('the migrations name a wrong address, too', async () => {
-  const child = start('deploy/migrate.ts', { DATABASE_URL: 'postgres://owner:sec%ret@127.0.0.1/messaging' })
-  expect(await text(child.stderr ?? process.stdin)).toMatch(/^DATABASE_URL must be such as postgres:/)
+test('the migrations name a wrong address, too', () => {
+  const env = { ...process.env, DATABASE_URL: 'postgres://owner:sec%ret@127.0.0.1/messaging' }
+  const { status, stderr } = spawnSync(process.execPath, [join(repository, 'deploy/migrate.ts')], {
+    env,
+    encoding: 'utf8',
+  })
+  expect([status, stderr]).toEqual([1, expect.stringMatching(/^DATABASE_URL must be such as postgres:/)])
 })
 
 test('a setting that is empty is one that is not set', async () => {
   const empty = ['UPSTREAM_PROXY_URL', 'EGRESS_PROXY_URL', 'OTEL_EXPORTER_OTLP_ENDPOINT', 'NATS_REPLICAS', 'LOG_LEVEL']
-  const child = start('services/messaging/main.ts', {
-    ...Object.fromEntries(empty.map((name) => [name, ''])),
-    NATS_URL: '',
-  })
-  const words = await text(child.stderr ?? process.stdin)
-  expect(words).toContain('NATS_URL')
-  for (const name of empty) expect(words).not.toContain(name)
+  const said = await refusalBy('messaging', { ...Object.fromEntries(empty.map((name) => [name, ''])), NATS_URL: '' })
+  expect(said).toContain('NATS_URL')
+  for (const name of empty) expect(said).not.toContain(name)
 })
