@@ -13,6 +13,9 @@ const root = fileURLToPath(new URL('..', import.meta.url))
 // Not node_modules/.bin/node: that is a shell script, which would stand between us and the signals.
 const pinnedNode = join(root, 'node_modules/node/bin/node')
 
+// Whatever the settings of npm: the pinned Node is a development dependency that its own script puts in place, the only one that may.
+const asNeeded = ['--prod=false', '--ignore-scripts=false']
+
 await main(process.argv.slice(2))
 
 async function main([script, ...args]) {
@@ -43,7 +46,7 @@ function install() {
   // CI: ask nothing on the terminal. From another folder, because npx prefers the programs of the folder that it is run
   // in, also a Node that is half installed.
   // Its words are shown when it fails; .npmrc silences npm for the scripts' sake.
-  const options = ['--dir', root, '--loglevel=info', 'install', '--frozen-lockfile']
+  const options = ['--dir', root, '--loglevel=info', 'install', '--frozen-lockfile', ...asNeeded]
   const result = spawnSync('npx', ['--yes', packageManager, ...options], {
     cwd: tmpdir(),
     env: { ...process.env, CI: 'true', npm_config_loglevel: 'warn' },
