@@ -36,7 +36,7 @@ export function messageFailedEvent(message: SentMessageRow, failure: MessageFail
     id: message.id,
     status: 'failed',
     timestamp: String(Math.floor(at.getTime() / 1000)),
-    recipient_id: message.recipient?.replace(/^\+/, '') ?? '',
+    ...recipientOf(message),
     errors: [error],
   }
   const value = {
@@ -58,3 +58,9 @@ export function messageFailedEvent(message: SentMessageRow, failure: MessageFail
     },
   )
 }
+
+/** A user id is no number: the platform has a field of its own for it. */
+const recipientOf = ({ recipient }: SentMessageRow) =>
+  recipient === null || recipient.startsWith('+')
+    ? { recipient_id: recipient?.slice(1) ?? '' }
+    : { recipient_user_id: recipient }

@@ -156,6 +156,19 @@ test('a permanent refusal fails the message with its code and tells it with the 
   expect(JSON.stringify(event?.payload)).toContain('"code":131026')
 })
 
+test.each([
+  ['+15550100004', { recipient_id: '15550100004' }],
+  ['US.13491208655302741918', { recipient_user_id: 'US.13491208655302741918' }],
+])('a failure that we tell of names its recipient as the platform does: %s', async (to, names) => {
+  app.respondWith(refuse(131026))
+  const { id } = await app.send('nobody', { to })
+  await eventually(id, 'failed')
+  const [event] = await eventsOf(id)
+  const told = { id, status: 'failed', timestamp: expect.any(String), ...names, errors: [expect.anything()] }
+  expect(event?.payload).toMatchObject({ entry: [{ changes: [{ value: { statuses: [told] } }] }] })
+  expect(JSON.stringify(event?.payload).match(/recipient_(user_)?id/g)).toEqual(Object.keys(names))
+})
+
 test('a refusal over the account is told as of when the platform was asked: since then it may be connected anew', async () => {
   let askedBy = 0
   app.respondWith((...asked) => {
