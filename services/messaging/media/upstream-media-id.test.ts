@@ -12,7 +12,7 @@ import { sweepMediaUploads } from './delete-media.ts'
 import { insertMedia } from './media.ts'
 import { claimFile, reserveFile } from './unclaimed-files.ts'
 import { uploadToPlatform } from './upload-to-platform.ts'
-import { upstreamMediaId } from './upstream-media-id.ts'
+import { forgetUploads, forgetUploadsOf, upstreamMediaId } from './upstream-media-id.ts'
 
 let app: TestMessaging
 beforeAll(async () => {
@@ -137,6 +137,26 @@ test('what is uploaded once more just when it is swept stays held', async () => 
   })
   expect(await sweep.swept).toBe(0)
   expect(await ask(id, 10)).toEqual({ kind: 'uploading' })
+})
+
+test('files that are forgotten together are locked in one order, whatever theirs is', async () => {
+  const [first = '', second = ''] = [await stored(randomBytes(10)), await stored(randomBytes(10))].toSorted()
+  const forgettable = async (mediaId: string) => {
+    const known = await ask(mediaId)
+    const upstreamId = known.kind === 'ready' ? known.id : ''
+    return { organizationId, phoneNumberId, mediaId, upstreamId, messageId: newId('msg') }
+  }
+  const files = [await forgettable(second), await forgettable(first)]
+  for (const forget of [forgetUploads, forgetUploadsOf]) {
+    const { forgotten } = await app.sql.begin(async (tx) => {
+      await tx`select from media_uploads where media_id = ${first} for update`
+      const forgotten = app.sql.begin((other) => forget(other, files))
+      await untilSomebodyWaits(app.sql)
+      await tx`select from media_uploads where media_id = ${second} for update nowait`
+      return { forgotten }
+    })
+    await forgotten
+  }
 })
 
 test('a refusal is told with its code, to the next ones without asking again; later it is tried again', async () => {

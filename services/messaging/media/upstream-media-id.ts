@@ -28,12 +28,15 @@ type Ways = Pick<Core, 'sql' | 'upstream' | 'media' | 'log' | 'meters'>
  * `waitMs` the upload goes on by itself (`uploading`), and whoever asks again learns what it came to.
  */
 export async function upstreamMediaId(core: Ways, file: PlatformFile, waitMs: number): Promise<UpstreamMedia> {
-  const key = `${file.phoneNumberId}:${file.mediaId}`
+  const key = keyOf(file)
   const upload = core.media.uploading.get(key) ?? begin(core, file, key)
   const timer = new AbortController()
   const late = sleep(waitMs, uploading, { signal: timer.signal }).catch(() => uploading)
   return Promise.race([upload, late]).finally(() => timer.abort())
 }
+
+const keyOf = ({ phoneNumberId, mediaId }: Pick<PlatformFile, 'phoneNumberId' | 'mediaId'>) =>
+  `${phoneNumberId}:${mediaId}`
 
 const uploading = { kind: 'uploading' } as const
 
@@ -123,9 +126,13 @@ interface RefusedUpload extends Omit<PlatformFile, 'token'> {
   upstreamId: string
 }
 
+/** Two that forget the same files lock them in one order: else they wait for each other. */
+const inOrder = <F extends Pick<PlatformFile, 'phoneNumberId' | 'mediaId'>>(files: F[]) =>
+  files.toSorted((a, b) => (keyOf(a) < keyOf(b) ? -1 : 1))
+
 /** The next send of the file brings it again; an id that it has got since stays. */
 export async function forgetUploads(tx: TransactionSql, refused: RefusedUpload[]): Promise<void> {
-  for (const { organizationId, phoneNumberId, mediaId, upstreamId } of refused) {
+  for (const { organizationId, phoneNumberId, mediaId, upstreamId } of inOrder(refused)) {
     await tx`
       update media_uploads set expires_at = now()
       where organization_id = ${organizationId} and phone_number_id = ${phoneNumberId} and media_id = ${mediaId}
@@ -141,7 +148,7 @@ interface FailedOverFile extends Omit<PlatformFile, 'token'> {
 
 /** The same of a send that is over: what the platform got before it is what it spoke of. */
 export async function forgetUploadsOf(tx: TransactionSql, failed: FailedOverFile[]): Promise<void> {
-  for (const { organizationId, phoneNumberId, mediaId, messageId } of failed) {
+  for (const { organizationId, phoneNumberId, mediaId, messageId } of inOrder(failed)) {
     await tx`
       update media_uploads set expires_at = now()
       where organization_id = ${organizationId} and phone_number_id = ${phoneNumberId} and media_id = ${mediaId}
