@@ -1,12 +1,13 @@
 import { systemCaller } from '@app/shared/bus/ask.ts'
 import type { WholeAnswer } from '@app/shared/api/contract.ts'
 import { newId } from '@app/shared/values/ids.ts'
+import { untilSomebodyWaits } from '@app/test/lock-waits.ts'
 import { until } from '@app/test/until.ts'
 import { afterAll, beforeAll, beforeEach, expect, test } from 'vitest'
 import { acceptSends } from './accept-send.ts'
 import { createKnownConversations } from './known-conversations.ts'
 import { sendMessage } from './send-message.ts'
-import { accept, refuse, type TestMessaging, testMessaging } from '../testing/app.ts'
+import { accept, phoneNumberId, refuse, type TestMessaging, testMessaging } from '../testing/app.ts'
 import { newSend } from '../testing/sends.ts'
 
 let app: TestMessaging
@@ -349,6 +350,25 @@ test('a number whose messages are too many rests once, however many of them were
   await app.sql`update pace set tat = now()`
   expect(row?.restMs).toBeGreaterThan(5_000)
   expect(row?.restMs).toBeLessThanOrEqual(10_000)
+})
+
+test('a number that rests is locked before the conversations, as by who accepts sends: neither waits for the other', async () => {
+  const { sql } = app
+  const refused = Promise.withResolvers<() => void>()
+  app.respondWith((...asked) => refused.resolve(() => refuse(130429)(...asked)))
+  const { id, conversationId } = await app.send('too many', { to: '+15550100131' })
+  const answer = await refused.promise
+  await sql.begin(async (tx) => {
+    await tx`select from pace where grp = ${phoneNumberId} for update`
+    answer()
+    await untilSomebodyWaits(sql)
+    await tx`select from send_lanes where id = ${conversationId} for update nowait`
+  })
+  await until(async () => expect(await app.sql`select 1 from send_attempts where message_id = ${id}`).toHaveLength(1))
+  app.respondWith(accept)
+  await sql`update pace set tat = now()`
+  await passTime(id, conversationId)
+  await eventually(id, 'sent')
 })
 
 test('an unknown outcome is sent again as often as any other attempt, and then fails as unknown', async () => {

@@ -37,8 +37,9 @@ export async function settleSends(
   if (slow.length === 0 && refused.length === 0 && files.length === 0)
     return writeOutcomes(sql, done, { at, told, lanes })
   return sql.begin(async (tx) => {
+    // Before lanes, and in order, as who accepts sends has both: else they wait for each other.
+    await slowDown(tx, slow)
     const written = await writeOutcomes(tx, done, { at, told, lanes })
-    for (const number of slow) await slowDown(tx, number)
     await noteRefusedTemplates(tx, refused)
     await forgetUploads(tx, files)
     return written
@@ -100,10 +101,19 @@ function refusedFileOf({ item, outcome }: DoneSend) {
 
 function slowNumberOf({ item, outcome }: DoneSend) {
   const slowMs = (outcome && 'slowNumberMs' in outcome && outcome.slowNumberMs) || 0
-  return slowMs === 0 ? [] : [{ phoneNumberId: item.phoneNumberId, slowMs }]
+  return slowMs === 0 ? [] : [{ grp: item.phoneNumberId, slow_ms: slowMs }]
 }
 
 /** Calls that were under way together are refused together: the number rests for that long, not for the sum. */
-const slowDown = (tx: TransactionSql, { phoneNumberId, slowMs }: { phoneNumberId: string; slowMs: number }) => tx`
-  update pace set tat = greatest(tat, now() + ${slowMs} * interval '1 ms') where grp = ${phoneNumberId}
-`
+async function slowDown(tx: TransactionSql, slow: ReturnType<typeof slowNumberOf>) {
+  if (slow.length === 0) return
+  await tx`
+    with rest as (
+      select u.* from (
+        select grp, max(slow_ms) as slow_ms
+        from json_to_recordset(${JSON.stringify(slow)}::text::json) as u(grp text, slow_ms float8) group by 1 order by 1
+      ) u cross join lateral (select from pace where grp = u.grp limit 1 for update) held
+    )
+    update pace p set tat = greatest(tat, now() + slow_ms * interval '1 ms') from rest where p.grp = rest.grp
+  `
+}
