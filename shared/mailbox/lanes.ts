@@ -28,6 +28,8 @@ export interface Release {
   lane: Lane
   /** Due again after that long; null: asleep, unless something came in since the claim. */
   waitMs: number | null
+  /** Whether what came in since the claim ends the wait. */
+  untilArrival?: boolean
   /** When nothing came in: due again after that long, for an item that has a time of its own. */
   nextMs?: number | null
   failures?: number
@@ -87,11 +89,12 @@ export function givingBack(
   releases: Release[],
   { after = sql`true`, isDue = sql`false`, waitIsOver = sql`false`, noted = [] }: GivingBack = {},
 ): Fragment {
-  const given = releases.map(({ lane, waitMs, nextMs, failures, pacedMs }) => ({
+  const given = releases.map(({ lane, waitMs, untilArrival, nextMs, failures, pacedMs }) => ({
     id: lane.id,
     seen: lane.arrivals,
     held_until: lane.heldUntil,
     wait_ms: waitMs,
+    until_arrival: untilArrival,
     next_ms: nextMs,
     failed: failures,
     paced_ms: pacedMs,
@@ -106,7 +109,8 @@ export function givingBack(
     mine as (
       select g.* from (
         select * from json_to_recordset(${JSON.stringify([...given, ...kept])}::text::json) as g(id text, seen bigint,
-          held_until timestamptz, wait_ms float8, next_ms float8, failed int, paced_ms float8, is_kept boolean)
+          held_until timestamptz, wait_ms float8, until_arrival boolean, next_ms float8, failed int, paced_ms float8,
+          is_kept boolean)
         where ${after} order by id
       ) g ${stillHeld(sql, table)}
     ), given_back as (
@@ -114,7 +118,8 @@ export function givingBack(
         failures = coalesce(failed, lane.failures),
         paced_until = case when paced_ms is null then lane.paced_until else now() + paced_ms * interval '1 ms' end,
         due_at = case when is_kept then lane.due_at
-          when wait_ms is not null and not ${waitIsOver} then now() + wait_ms * interval '1 ms'
+          when wait_ms is not null and not (until_arrival is true and lane.arrivals <> seen) and not ${waitIsOver}
+            then now() + wait_ms * interval '1 ms'
           when lane.arrivals <> seen or ${isDue} then now()
           when next_ms is not null then now() + next_ms * interval '1 ms' end
       from mine where lane.id = mine.id

@@ -1,4 +1,5 @@
 import { randomBytes } from 'node:crypto'
+import { untilSomebodyWaits } from '@app/test/lock-waits.ts'
 import { until } from '@app/test/until.ts'
 import { afterAll, beforeAll, beforeEach, expect, test } from 'vitest'
 import { accept, organizationId, phoneNumberId, refuse, type TestMessaging, testMessaging } from '../testing/app.ts'
@@ -149,6 +150,35 @@ test('a status whose message is never known is looked at again and again, for a 
   await looked(293)
   await look()
   await looked(null)
+})
+
+test('what is set apart beside a part that has waited long does not wait as long, though that one is just looked at', async () => {
+  const { sql } = app
+  await callback({ statuses: [statusPart('wamid.NOBODY', 'sent')] })
+  const lane = `${app.number.organizationId}:wamid.NOBODY`
+  const attemptsOf = async () =>
+    (await sql<{ attempts: number }[]>`select attempts from callback_items where lane = ${lane} order by seq`).map(
+      ({ attempts }) => attempts,
+    )
+  await until(async () => expect(await attemptsOf()).toEqual([1]))
+  await sql.begin(async (tx) => {
+    // Whoever looks at a status waits here.
+    await tx`lock table messages in access exclusive mode`
+    await sql`update callback_items set attempts = 10 where lane = ${lane}`
+    await sql`update callback_lanes set due_at = now() where id = ${lane}`
+    app.callbacks.wake()
+    await untilSomebodyWaits(sql)
+    // As another instance sets it apart.
+    await sql`
+      insert into callback_items (callback_id, lane, kind, item, attempts, received_at)
+      select callback_id, lane, kind, item, 1, received_at from callback_items where lane = ${lane}
+    `
+    await sql`update callback_lanes set due_at = least(due_at, now() + interval '1 s'), arrivals = arrivals + 1 where id = ${lane}`
+  })
+  await until(async () => expect(await attemptsOf()).toEqual([12, 2]))
+  const rests = await sql`select due_at > now() as rests from callback_lanes where id = ${lane}`
+  expect(rests).toEqual([{ rests: true }])
+  await sql`delete from callback_items where lane = ${lane}`
 })
 
 test('an inbound message makes one row and one event, however often its callback comes', async () => {

@@ -105,7 +105,12 @@ const isAway = (err: unknown) =>
 async function settle(tx: TransactionSql, done: Done<ItemBatch, Outcome>[]): Promise<Directive[]> {
   const outcomes = done.flatMap(({ outcome }) => (outcome ? [outcome] : []))
   const handled = outcomes.flatMap((outcome) => outcome.handled)
-  const waiting = outcomes.flatMap(({ parked, failed }) => [...parked, ...failed])
+  const waiting = done.flatMap(({ item, outcome }) =>
+    [...(outcome?.parked ?? []), ...(outcome?.failed ?? [])].map((one) => ({
+      ...one,
+      stays: laneOf(one) === item.laneId,
+    })),
+  )
   const givenUp = waiting.filter(({ attempts }) => attempts >= parkAttempts).map(({ seq }) => seq)
   const over = [...handled, ...givenUp]
   if (over.length > 0) await tx`delete from callback_items where seq = any(${over}::bigint[])`
@@ -113,15 +118,16 @@ async function settle(tx: TransactionSql, done: Done<ItemBatch, Outcome>[]): Pro
     tx,
     waiting.filter(({ attempts }) => attempts < parkAttempts),
   )
-  return done.map(({ item, outcome }) => ({ laneId: item.laneId, waitMs: waitOf(item, outcome) }))
+  return done.map(({ item, outcome }) => ({ laneId: item.laneId, ...waitOf(item, outcome) }))
 }
 
-/** A lane of parked parts sleeps until their next look; a number's lane goes on. */
+/** A lane of parked parts sleeps until their next look, or until another one comes to them; a number's lane goes on. */
 function waitOf({ laneId }: ItemBatch, outcome: Outcome | null) {
-  if (!outcome) return 0
-  if (outcome.away) return awayMs
+  if (!outcome) return { waitMs: 0 }
+  if (outcome.away) return { waitMs: awayMs }
   const staying = [...outcome.parked, ...outcome.failed].filter((item) => laneOf(item) === laneId)
-  return staying.length > 0 ? Math.min(...staying.map(({ attempts }) => waitAfter(attempts))) : null
+  if (staying.length === 0) return { waitMs: null }
+  return { waitMs: Math.min(...staying.map(({ attempts }) => waitAfter(attempts))), untilArrival: true }
 }
 
 const waitAfter = (attempts: number) => parkScheduleMs[attempts] ?? parkEveryMs
@@ -129,23 +135,27 @@ const waitAfter = (attempts: number) => parkScheduleMs[attempts] ?? parkEveryMs
 const laneOf = ({ organizationId, part, seq }: WaitingItem) =>
   `${organizationId}:${typeof part['id'] === 'string' ? part['id'] : seq}`
 
-/** Moves parts that have to wait into lanes of their own, so that nothing waits behind them. */
-async function setApart(tx: TransactionSql, waiting: WaitingItem[]) {
+/**
+ * Moves parts that have to wait into lanes of their own, so that nothing waits behind them. One that is there already is no
+ * arrival.
+ */
+async function setApart(tx: TransactionSql, waiting: (WaitingItem & { stays: boolean })[]) {
   if (waiting.length === 0) return
   const rows = waiting.map((item) => ({
     seq: item.seq,
     lane: laneOf(item),
     grp: item.organizationId,
     wait_ms: waitAfter(item.attempts),
+    stays: item.stays,
   }))
   await tx`
     with u as (
-      select * from json_to_recordset(${JSON.stringify(rows)}::text::json) as u(seq bigint, lane text, grp text, wait_ms float8)
+      select * from json_to_recordset(${JSON.stringify(rows)}::text::json) as u(seq bigint, lane text, grp text, wait_ms float8, stays boolean)
     ), moved as (
       update callback_items i set lane = u.lane, attempts = i.attempts + 1 from u where i.seq = u.seq
     )
     insert into callback_lanes as l (id, grp, due_at)
-    select lane, min(grp), now() + min(wait_ms) * interval '1 ms' from u group by lane order by lane
+    select lane, min(grp), now() + min(wait_ms) * interval '1 ms' from u where not stays group by lane order by lane
     on conflict (id) do update set due_at = least(l.due_at, excluded.due_at), arrivals = l.arrivals + 1
   `
 }
