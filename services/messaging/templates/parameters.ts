@@ -11,8 +11,17 @@ export interface Shape {
   headerVariables: string[]
   /** `image`, `video`, `document` or `location`, which the header takes one of. */
   headerKind: string | null
-  /** By the button's index: the parameters that it must have, or null when it takes any number. */
-  buttons: Array<number | null>
+  /** By the button's index. */
+  buttons: ButtonShape[]
+}
+
+interface ButtonShape {
+  /** The parameters that it must have, or null when it takes any number. */
+  takes: number | null
+  /** What the send calls it; null where we do not know. */
+  subType: string | null
+  /** What its parameters are; null where we do not know. */
+  parameterType: string | null
 }
 
 interface SentParameter {
@@ -25,6 +34,7 @@ interface SentParameter {
 
 export interface SentComponent {
   type: string
+  sub_type?: string | undefined
   index?: string | number | undefined
   parameters?: readonly SentParameter[] | undefined
 }
@@ -40,15 +50,31 @@ export function shapeOf(components: readonly Component[], format: ParameterForma
     bodyVariables: variablesOf(body),
     headerVariables: kind === 'text' ? variablesOf(textOf(header?.['text'])) : [],
     headerKind: kind === 'text' ? null : kind,
-    buttons: Array.isArray(buttons) ? buttons.map((button: Record<string, unknown>) => countOf(button)) : [],
+    buttons: Array.isArray(buttons) ? buttons.map((button: Record<string, unknown>) => buttonOf(button)) : [],
   }
 }
 
 const textOf = (value: unknown) => (typeof value === 'string' ? value : '')
 
-/** A quick reply's payload, and a flow's or catalog's action, may be left out. */
-function countOf(button: Readonly<Record<string, unknown>>): number | null {
+const words: ReadonlyMap<string, [subType: string, parameterType: string | null]> = new Map([
+  ['QUICK_REPLY', ['quick_reply', null]],
+  ['URL', ['url', 'text']],
+  // A button for codes is one with a URL, to the platform.
+  ['OTP', ['url', 'text']],
+  ['COPY_CODE', ['copy_code', 'coupon_code']],
+  ['FLOW', ['flow', null]],
+  ['CATALOG', ['catalog', null]],
+  ['MPM', ['mpm', null]],
+])
+
+function buttonOf(button: Readonly<Record<string, unknown>>): ButtonShape {
   const type = textOf(button['type']).toUpperCase()
+  const [subType = null, parameterType = null] = words.get(type) ?? []
+  return { takes: countOf(type, button), subType, parameterType }
+}
+
+/** A quick reply's payload, and a flow's or catalog's action, may be left out. */
+function countOf(type: string, button: Readonly<Record<string, unknown>>): number | null {
   if (type === 'URL') return variablesOf(textOf(button['url'])).length
   if (type === 'COPY_CODE' || type === 'OTP') return 1
   return type === 'PHONE_NUMBER' ? 0 : null
@@ -59,10 +85,12 @@ function countOf(button: Readonly<Record<string, unknown>>): number | null {
  * @throws `template_param_count_mismatch`, `template_param_format_mismatch`, with the parameters that do not fit.
  */
 export function fit(shape: Shape, components: readonly SentComponent[]): string {
-  const sent = components.map(({ type, index, parameters = [] }, n) => ({
+  const sent = components.map(({ type, sub_type: subType, index, parameters = [] }, n) => ({
     type: type.toLowerCase(),
+    subType: subType?.toLowerCase(),
     index: Number(index ?? 0),
     parameters,
+    component: `template.components[${n}]`,
     param: `template.components[${n}].parameters`,
   }))
   const find = (type: string) => sent.find((component) => component.type === type)
@@ -77,9 +105,11 @@ export function fit(shape: Shape, components: readonly SentComponent[]): string 
 
 interface Placed {
   type: string
+  subType: string | undefined
   index: number
   parameters: readonly SentParameter[]
-  /** Where they stand in the request. */
+  /** Where it stands in the request, and where they do. */
+  component: string
   param: string
 }
 
@@ -132,13 +162,28 @@ function fitMedia(kind: string, header: Placed | undefined) {
 
 function fitButtons({ buttons }: Shape, sent: readonly Placed[]) {
   const given = sent.filter(({ type }) => type === 'button')
-  for (const { index, parameters, param } of given) {
-    if (buttons[index] === undefined) throw countMismatch(`button ${index}`, 0, parameters.length, param)
+  for (const component of given) {
+    const { index, parameters, param } = component
+    const button = buttons[index]
+    if (button === undefined) throw countMismatch(`button ${index}`, 0, parameters.length, param)
+    if (parameters.length > 0 || button.takes !== 0) fitWords(button, component)
   }
-  for (const [index, takes] of buttons.entries()) {
+  for (const [index, { takes }] of buttons.entries()) {
     const button = given.find((component) => component.index === index)
     const count = button?.parameters.length ?? 0
     if (takes !== null && count !== takes) throw countMismatch(`button ${index}`, takes, count, button?.param)
+  }
+}
+
+function fitWords({ subType, parameterType }: ButtonShape, button: Placed) {
+  if (subType !== null && button.subType !== subType)
+    throw formatMismatch(
+      `${button.component}.sub_type`,
+      `must be ${subType}, as button ${button.index} of the template is`,
+    )
+  for (const [n, { type }] of button.parameters.entries()) {
+    if (parameterType !== null && type.toLowerCase() !== parameterType)
+      throw formatMismatch(`${button.param}[${n}].type`, `must be ${parameterType}`)
   }
 }
 

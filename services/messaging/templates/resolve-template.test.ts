@@ -172,7 +172,9 @@ test('buttons take what their type takes, by index', async () => {
     type: 'button',
     sub_type,
     index,
-    parameters: Array.from({ length: count }, () => ({ type: 'text', text: 'x' })),
+    parameters: Array.from({ length: count }, () =>
+      sub_type === 'copy_code' ? { type: 'coupon_code', coupon_code: 'x' } : { type: 'text', text: 'x' },
+    ),
   })
   const needed = [button('url', '1'), button('copy_code', 3)]
   await send(name, needed)
@@ -190,6 +192,17 @@ test('buttons take what their type takes, by index', async () => {
   )
   await expect(send(name, [button('url', 1, 2), ...needed.slice(1)])).rejects.toMatchObject(
     mismatch('template.components[0].parameters'),
+  )
+  const formatMismatch = (param: string) => mismatch(param, 'template_param_format_mismatch')
+  await expect(send(name, [button('quick_reply', 1), ...needed.slice(1)])).rejects.toMatchObject(
+    formatMismatch('template.components[0].sub_type'),
+  )
+  await expect(send(name, [...needed, button('url', 0)])).rejects.toMatchObject(
+    formatMismatch('template.components[2].sub_type'),
+  )
+  const coupon = { ...button('copy_code', 3), parameters: text('C25') }
+  await expect(send(name, [...needed.slice(0, 1), coupon])).rejects.toMatchObject(
+    formatMismatch('template.components[1].parameters[0].type'),
   )
 })
 
