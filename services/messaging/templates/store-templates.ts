@@ -1,6 +1,6 @@
 import type { Fragment, TransactionSql } from '@app/shared/database/database.ts'
 import { newId, timeOf } from '@app/shared/values/ids.ts'
-import type { UpstreamTemplate } from '../upstream/templates.ts'
+import { unread, type UpstreamTemplate } from '../upstream/templates.ts'
 import { firstStatusOf, goneWords, settlingWords } from './statuses.ts'
 import type { TemplateAccount } from './templates.ts'
 
@@ -42,6 +42,7 @@ export async function storeTemplates(tx: TransactionSql, asked: Asked, found: re
 function rowsOf(found: readonly UpstreamTemplate[]) {
   const byKey = new Map<string, UpstreamTemplate>()
   for (const template of found) {
+    if (template.status === unread) continue
     const key = `${template.name} ${template.language}`
     const other = byKey.get(key)
     // While one is being deleted its name may exist again.

@@ -74,6 +74,20 @@ test('what the platform has no more is rejected, its name is free, and it may co
   expect((await it.create(order('gone'))).data).toMatchObject({ status: 'pending' })
 })
 
+test('a template that the platform tells of oddly stops no other, and is still there; pages end where it writes null', async () => {
+  for (const name of ['fine', 'odd']) theirs(name)
+  await it.sync()
+  Object.assign(it.platform.templates[1] ?? {}, { status: null })
+  theirs('new')
+  theirs('nameless', { name: 7 })
+  it.platform.once((_request, response) => json(response, { data: it.platform.templates, paging: null }))
+  expect(await counts()).toMatchObject({ created: 1, updated: 0 })
+  expect(await statuses()).toEqual({ fine: 'approved', odd: 'approved', new: 'approved' })
+  const paging = { cursors: null, next: null }
+  it.platform.once((_request, response) => json(response, { data: it.platform.templates, paging }))
+  expect(await counts()).toMatchObject({ created: 0, updated: 0 })
+})
+
 test('syncs at once make no template twice, and a key makes one sync', async () => {
   for (let n = 0; n < 250; n++) theirs(`t${n}`)
   const all = await Promise.all([it.sync(), it.sync(), it.sync(), it.sync()])

@@ -28,11 +28,28 @@ export const UpstreamTemplate = z.object({
 })
 export type UpstreamTemplate = z.output<typeof UpstreamTemplate>
 
+/** In place of the status of one that is told otherwise than it should be: it is there, and that is all that is known. */
+export const unread = 'UNREAD'
+
+const OddTemplate = z
+  .object({ name: z.string(), language: z.string() })
+  .transform(({ name, language }): UpstreamTemplate => ({
+    id: '',
+    name,
+    language,
+    status: unread,
+    category: '',
+    components: [],
+    parameter_format: null,
+    rejected_reason: null,
+  }))
+
 const Page = z.object({
-  data: z.array(UpstreamTemplate),
+  // An odd one stops no other.
+  data: z.array(z.union([UpstreamTemplate, OddTemplate]).nullable().catch(null)),
   paging: z
-    .object({ cursors: z.object({ after: z.string() }).partial().optional(), next: z.string().optional() })
-    .optional(),
+    .object({ cursors: z.object({ after: z.string().nullish() }).nullish(), next: z.string().nullish() })
+    .nullish(),
 })
 
 const fields = 'id,name,language,status,category,parameter_format,components,rejected_reason,quality_score'
@@ -49,9 +66,9 @@ export async function readTemplates(upstream: Upstream, asking: Asking, name?: s
   for (let n = 0; n < maxPages; n++) {
     const path = `/${businessAccountId}/message_templates?${query.toString()}`
     const { data, paging } = await askUpstream(upstream, { method: 'GET', path, token, signal, answer: Page }, deadline)
-    found.push(...data)
-    if (paging?.next === undefined) return name === undefined ? found : found.filter((one) => one.name === name)
-    query.set('after', paging.cursors?.after ?? afterIn(paging.next))
+    found.push(...data.filter((one) => one !== null))
+    if (!paging?.next) return name === undefined ? found : found.filter((one) => one.name === name)
+    query.set('after', paging.cursors?.after || afterIn(paging.next))
   }
   throw new Problem('upstream_unavailable', { cause: new Error(`more than ${maxPages} pages of templates`) })
 }
