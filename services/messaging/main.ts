@@ -45,7 +45,8 @@ import { startDispatcher } from './sends/dispatch.ts'
 import { createRefusalOf } from './senders/refusal-of.ts'
 import { createKnownConversations } from './sends/known-conversations.ts'
 import { sendMessage } from './sends/send-message.ts'
-import { putSender, sealedTokens, storeSender } from './senders/put-sender.ts'
+import { numberOf, putSender, sealedTokens, storeSender } from './senders/put-sender.ts'
+import { takeOverRest } from './senders/take-over-lanes.ts'
 import { createTemplate } from './templates/create-template.ts'
 import { editTemplate } from './templates/edit-template.ts'
 import { getTemplate } from './templates/get-template.ts'
@@ -100,9 +101,10 @@ const housekeeping = await startHousekeeping(app, {
   sweeps: [sweepMedia, sweepMediaUploads, sweepCallbackItems, sweepDeletedMessages, oldMessagesSweep()],
 })
 
-const accounts = consume(app, consumers.messagingAccounts.name, accountChanged, (tx, account) =>
-  storeSender(tx, app.sealKeys, account),
-)
+const accounts = consume(app, consumers.messagingAccounts.name, accountChanged, async (tx, account) => {
+  const moved = await storeSender(tx, app.sealKeys, account)
+  return () => takeOverRest(app, numberOf(account), moved)
+})
 hear(app, partiesChanged, ({ ids }) => app.known.doubt(ids))
 const serving = await serve(
   app,

@@ -5,6 +5,7 @@ import { type Account, newAccountState } from '@app/test/account-state.ts'
 import { createTestDatabase, type TestDatabase } from '@app/test/database.ts'
 import { afterAll, beforeAll, expect, test } from 'vitest'
 import { storeSender } from './put-sender.ts'
+import { laneBatch, leftGroup, takeOverLanes } from './take-over-lanes.ts'
 
 const old = { current: 'k1', byId: new Map([['k1', randomBytes(32)]]) }
 const keys = { current: 'k2', byId: new Map([['k2', randomBytes(32)], ...old.byId]) }
@@ -83,7 +84,39 @@ test('what is told of an organization that had the number before leaves the send
   }
   await sql.begin((tx) => storeSender(tx, keys, { ...before, version: before.version + 1 }))
   const due = await sql<{ id: string }[]>`
-    select id from send_lanes where grp = ${now.phone_number_id} and due_at <= now()
+    select id from send_lanes where id in (${own}, ${other}) and due_at <= now()
   `
   expect(due.map(({ id }) => id)).toEqual([own])
+})
+
+test('what others have queued at a number ends beside what its new owner sends; who has it again has its own back', async () => {
+  const { sql } = database
+  const before = newAccountState()
+  const now = newAccountState({ phone_number_id: before.phone_number_id })
+  const store = (state: Account) => sql.begin((tx) => storeSender(tx, keys, { ...state, version: ++before.version }))
+  const groups = () => sql<{ grp: string; count: number; paced: boolean }[]>`
+    select l.grp, count(*)::int, bool_and(exists (select from pace p where p.grp = l.grp)) as paced
+    from send_lanes l where id in (select lane from sends where phone_number_id = ${before.phone_number_id}) group by 1
+  `
+  await store(before)
+  await sql`
+    with s as (
+      insert into sends (organization_id, phone_number_id, message_id, lane, expires_at)
+      select ${before.organization_id}, ${before.phone_number_id}, 'msg_' || n, 'cnv_of_' || n, now() + interval '1 day'
+      from generate_series(1, ${laneBatch + 10}) n returning lane
+    )
+    insert into send_lanes (id, grp, due_at) select lane, ${before.phone_number_id}, now() from s
+  `
+  const left = leftGroup({ organizationId: before.organization_id, phoneNumberId: before.phone_number_id })
+  expect(await store(now)).toBe(laneBatch)
+  expect((await groups()).find(({ grp }) => grp === left)).toEqual({ grp: left, count: laneBatch, paced: true })
+  const number = { organizationId: now.organization_id, phoneNumberId: now.phone_number_id }
+  expect(await takeOverLanes(sql, number)).toBe(10)
+  expect(await groups()).toEqual([{ grp: left, count: laneBatch + 10, paced: true }])
+  expect(await store(before)).toBe(laneBatch)
+  expect((await groups()).find(({ grp }) => grp !== left)).toEqual({
+    grp: before.phone_number_id,
+    count: laneBatch,
+    paced: true,
+  })
 })

@@ -9,6 +9,7 @@ import { sealedColumn } from '@app/shared/secrets/sealed-columns.ts'
 import type { z } from 'zod'
 import type { App } from '../app.ts'
 import { leaveToOwner } from '../callbacks/leave-to-owner.ts'
+import { leftGroup, takeOverLanes, takeOverRest } from './take-over-lanes.ts'
 
 type State = z.output<typeof AccountState>
 
@@ -17,8 +18,9 @@ const usualPerSecond = 80
 
 /** Answers when the sends of a number that is refused now are at the platform or will not get there. */
 export const putSender: Handler<App, typeof contract> = async (app, { body }) => {
-  await app.sql.begin((tx) => storeSender(tx, app.sealKeys, body))
+  const moved = await app.sql.begin((tx) => storeSender(tx, app.sealKeys, body))
   app.dispatcher.wake()
+  void takeOverRest(app, numberOf(body), moved)
   if (body.refusal !== null) await waitForBegun(app, body)
   return { version: body.version }
 }
@@ -28,16 +30,14 @@ const maxWaitMs = 3_000
 const lookEveryMs = 20
 
 /** Waits for the calls that began before the refusal was committed. */
-async function waitForBegun(
-  { sql, log }: App,
-  { organization_id: organizationId, phone_number_id: phoneNumberId }: State,
-) {
+async function waitForBegun({ sql, log }: App, state: State) {
+  const { organization_id: organizationId, phone_number_id: phoneNumberId } = state
   const until = performance.now() + maxWaitMs
   while (performance.now() < until) {
     const [{ begun } = { begun: false }] = await sql<{ begun: boolean }[]>`
       select exists (
         select from send_lanes l join sends s on s.lane = l.id
-        where l.grp = ${phoneNumberId} and l.held_until > now() and s.begun_at is not null
+        where l.grp = any(${groupsOf(state)}::text[]) and l.held_until > now() and s.begun_at is not null
           and s.organization_id = ${organizationId}
       ) as begun
     `
@@ -69,8 +69,11 @@ async function isLost(tx: TransactionSql, state: State): Promise<boolean> {
 
 const lost = (state: State): State => ({ ...state, attached: false, refusal: state.refusal ?? 'account_not_connected' })
 
-/** Takes over an account's state; an older version than the stored one changes nothing. */
-export async function storeSender(tx: TransactionSql, sealKeys: KeyRing, told: State): Promise<void> {
+/**
+ * Takes over an account's state; an older version than the stored one changes nothing. Answers how many lanes of the number
+ * have moved, as `takeOverLanes` does.
+ */
+export async function storeSender(tx: TransactionSql, sealKeys: KeyRing, told: State): Promise<number> {
   const { organization_id: organizationId, phone_number_id: phoneNumberId } = told
   // The rpc and the event of one change come at once, and a number may move between organizations meanwhile.
   await tx`select pg_advisory_xact_lock(hashtextextended(${`sender ${phoneNumberId}`}, 0))`
@@ -79,8 +82,9 @@ export async function storeSender(tx: TransactionSql, sealKeys: KeyRing, told: S
     where organization_id = ${organizationId} and phone_number_id = ${phoneNumberId} and account_id = ${told.account_id}
       and version >= ${told.version}
   `
-  if (newer) return
+  if (newer) return 0
   const account = (await isLost(tx, told)) ? lost(told) : told
+  const comes = account.attached && !(await isAttached(tx, account))
   if (account.attached) {
     // The number moved here: wherever it was, it is not any more, and nothing that waits there may use its token.
     await tx`
@@ -113,15 +117,36 @@ export async function storeSender(tx: TransactionSql, sealKeys: KeyRing, told: S
         else s.owned_since end
   `
   await putPace(tx, account)
-  if (account.refusal === null) return
-  // Queued sends end at once: their lanes are due, wherever they waited. Those of another organization, which may have the number
-  // by now, are not: each would use up a try before its time.
-  await tx`
-    update send_lanes l set due_at = now()
-    where grp = ${phoneNumberId} and due_at > now()
-      and exists (select from sends where lane = l.id and organization_id = ${organizationId})
-  `
+  if (account.refusal !== null) await endQueued(tx, account)
+  // After the number's pace, as where sends are accepted.
+  return comes ? takeOverLanes(tx, numberOf(account)) : 0
 }
+
+async function isAttached(tx: TransactionSql, state: State): Promise<boolean> {
+  const attached = await tx`
+    select from senders
+    where organization_id = ${state.organization_id} and phone_number_id = ${state.phone_number_id} and attached
+  `
+  return attached.length > 0
+}
+
+/**
+ * Queued sends end at once: their lanes are due, wherever they waited. Those of another organization, which may have the number
+ * by now, are not: each would use up a try before its time.
+ */
+const endQueued = (tx: TransactionSql, state: State) => tx`
+  update send_lanes l set due_at = now()
+  where grp = any(${groupsOf(state)}::text[]) and due_at > now()
+    and exists (select from sends where lane = l.id and organization_id = ${state.organization_id})
+`
+
+export const numberOf = (state: Pick<State, 'organization_id' | 'phone_number_id'>) => ({
+  organizationId: state.organization_id,
+  phoneNumberId: state.phone_number_id,
+})
+
+/** Where the organization's lanes may be. */
+const groupsOf = (state: State) => [state.phone_number_id, leftGroup(numberOf(state))]
 
 /**
  * Opens the number's pace to its organization, or closes it. Who begins sends holds it until it commits: after this none

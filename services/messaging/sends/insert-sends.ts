@@ -153,7 +153,8 @@ function begun(sql: Sql, of: Holder) {
         case when r.n is null then null else ${of.holder}::bigint end
       from w left join (select n from ready where in_pace order by n limit ${of.slots}::int) r using (n)
       where leads order by 1
-      on conflict (id) do update set due_at = coalesce(l.due_at, excluded.due_at), arrivals = l.arrivals + 1,
+      -- Also the group: the number may have been another's in between.
+      on conflict (id) do update set due_at = coalesce(l.due_at, excluded.due_at), arrivals = l.arrivals + 1, grp = excluded.grp,
         held_until = case when ${isAsleep} then excluded.held_until else l.held_until end,
         holder = case when ${isAsleep} then excluded.holder else l.holder end
       returning id, grp, arrivals, held_until, failures, paced_until, holder is not distinct from ${of.holder}::bigint as mine

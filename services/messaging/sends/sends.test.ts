@@ -6,6 +6,8 @@ import { until } from '@app/test/until.ts'
 import { afterAll, beforeAll, beforeEach, expect, test } from 'vitest'
 import { acceptSends } from './accept-send.ts'
 import { createKnownConversations } from './known-conversations.ts'
+import { insertSends } from './insert-sends.ts'
+import { burstMs, leaseMs } from './pace.ts'
 import { sendMessage } from './send-message.ts'
 import { accept, phoneNumberId, refuse, type TestMessaging, testMessaging } from '../testing/app.ts'
 import { newSend } from '../testing/sends.ts'
@@ -407,6 +409,26 @@ test('a number that another organization has now sends nothing more for the one 
   expect(app.calls).toHaveLength(calls)
   await expect(app.send('more', { to })).rejects.toMatchObject({ failure: 'account_not_connected' })
   await app.setSender({})
+})
+
+test('who has a number now waits for nothing that another organization had queued there', async () => {
+  const { sql } = app
+  const before = newId('org')
+  await app.setSender({ organization_id: before })
+  await sql.begin(async (tx) => {
+    // Nothing is claimed meanwhile.
+    await tx`select from pace where grp = ${phoneNumberId} for update`
+    const queued = Array.from({ length: 500 }, (_, n) =>
+      newSend('late', `+1555019${1000 + n}`, { organization_id: before }),
+    )
+    await insertSends(sql, queued, { slots: 0, leaseMs, burstMs, holder: 1 })
+  })
+  await app.setSender({})
+  const { id } = await app.send('mine', { to: '+15550100777' })
+  await eventually(id, 'sent')
+  const [rest] = await sql<{ count: number }[]>`select count(*)::int from sends where organization_id = ${before}`
+  expect(rest?.count).toBeGreaterThan(300)
+  await sql`delete from sends where organization_id = ${before}`
 })
 
 test('an accept whose answer was lost is sent all the same, once', async () => {

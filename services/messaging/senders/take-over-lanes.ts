@@ -1,0 +1,53 @@
+import type { Sql, TransactionSql } from '@app/shared/database/database.ts'
+import type { Core } from '../app.ts'
+
+interface Number {
+  organizationId: string
+  phoneNumberId: string
+}
+
+/** Lanes of one statement: more would take too long for it. */
+export const laneBatch = 5_000
+
+/** The pace at which they are failed; nothing is sent. */
+const leftIntervalMs = 12.5
+
+/** The group of what waits for an organization at a number that another one has. */
+export const leftGroup = ({ organizationId, phoneNumberId }: Number): string => `${organizationId}:${phoneNumberId}`
+
+/**
+ * When a number comes to an organization: what others have queued there can only be failed, and is at a pace of its own, so
+ * that nothing of the new owner waits for it. What the owner left when it went is at the number's pace again. Answers
+ * how many lanes have moved; after as many as `laneBatch` there may be more.
+ */
+export async function takeOverLanes(sql: Sql | TransactionSql, number: Number): Promise<number> {
+  const { organizationId, phoneNumberId } = number
+  const { count: back } = await sql`
+    update send_lanes set grp = ${phoneNumberId} where id = any(array(
+      select id from send_lanes where grp = ${leftGroup(number)} and due_at is not null
+      limit ${laneBatch} for update skip locked
+    ))
+  `
+  const { count: left } = await sql`
+    with left_over as materialized (
+      select l.id, s.organization_id || ':' || l.grp as left_group from send_lanes l
+      cross join lateral (select organization_id from sends where lane = l.id limit 1) s
+      where l.grp = ${phoneNumberId} and l.due_at is not null and s.organization_id <> ${organizationId}
+      limit ${laneBatch} for update of l skip locked
+    ), paced as (
+      insert into pace (grp, interval_ms) select distinct left_group, ${leftIntervalMs}::float8 from left_over order by 1
+      on conflict do nothing
+    )
+    update send_lanes l set grp = left_group from left_over o where l.id = o.id
+  `
+  return Math.max(back, left)
+}
+
+/** Moves what `takeOverLanes` has left. What is left when this process ends is failed at the number's own pace. */
+export async function takeOverRest({ sql, log }: Pick<Core, 'sql' | 'log'>, number: Number, moved: number) {
+  try {
+    for (let last = moved; last === laneBatch;) last = await takeOverLanes(sql, number)
+  } catch (err) {
+    log.warn({ err, number: number.phoneNumberId }, 'what others have queued at a number')
+  }
+}
