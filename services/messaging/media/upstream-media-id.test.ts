@@ -120,6 +120,22 @@ test('another instance that is at it is waited for, and one that died is not', a
   expect(await ask(id)).toMatchObject({ kind: 'ready' })
 })
 
+test('an instance that was frozen beyond its lease does not undo what another one brought meanwhile', async () => {
+  const id = await stored(randomBytes(10))
+  const error = { code: 131053, message: 'no', error_data: { details: 'Unsupported' } }
+  const gate = Promise.withResolvers<void>()
+  app.files.answerWith((_call, response) => void gate.promise.then(() => json(response, { error }, 400)))
+  const frozen = ask(id)
+  await until(() => expect(app.files.calls).toHaveLength(1))
+  await app.sql`
+    update media_uploads set held_until = '-infinity', upstream_id = '808', expires_at = now() + interval '29 days'
+    where media_id = ${id}
+  `
+  gate.resolve()
+  expect(await frozen).toMatchObject({ kind: 'refused' })
+  expect(await ask(id)).toEqual({ kind: 'ready', id: '808' })
+})
+
 test('what is uploaded once more just when it is swept stays held', async () => {
   const id = await stored(randomBytes(10))
   const { sql } = app

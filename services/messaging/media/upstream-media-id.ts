@@ -69,29 +69,44 @@ async function recall({ sql }: Pick<Core, 'sql'>, file: PlatformFile): Promise<U
 /** Uploads it, unless another process has begun to meanwhile: from the row on this one holds it. */
 async function uploadHeld(core: Ways, file: PlatformFile): Promise<UpstreamMedia> {
   const { organizationId, phoneNumberId, mediaId } = file
-  const taken = await core.sql`
+  const [lease] = await core.sql<Lease[]>`
     insert into media_uploads as u (organization_id, phone_number_id, media_id, held_until)
     values (${organizationId}, ${phoneNumberId}, ${mediaId}, now() + ${leaseSeconds} * interval '1 second')
     on conflict (organization_id, phone_number_id, media_id) do update
       set held_until = excluded.held_until, upstream_id = null, failure = null, expires_at = null
       where u.held_until <= now() and (u.expires_at is null or u.expires_at <= now())
-    returning media_id
+    returning held_until::text
   `
-  return taken.length === 1 ? uploadOnce(core, file) : uploading
+  return lease ? uploadOnce(core, file, lease) : uploading
 }
 
-async function uploadOnce(core: Ways, file: PlatformFile): Promise<UploadResult> {
+/** As text with all its digits: who finds another value there holds the upload no more. */
+interface Lease {
+  heldUntil: string
+}
+
+async function uploadOnce(core: Ways, file: PlatformFile, lease: Lease): Promise<UploadResult> {
   const { sql, log, meters } = core
   const { organizationId, phoneNumberId, mediaId } = file
-  const renewal = setInterval(() => void renew(core, file), (leaseSeconds * 1000) / 3)
+  let renewing: Promise<void> = Promise.resolve()
+  const renewal = setInterval(
+    () => {
+      renewing = renew(core, file, lease)
+    },
+    (leaseSeconds * 1000) / 3,
+  )
   const startedAt = performance.now()
   try {
     const result = await upload(core, file)
+    clearInterval(renewal)
+    await renewing
+    // Who was frozen may have lost it: what another process brought since stands.
     await sql`
       update media_uploads set held_until = '-infinity', upstream_id = ${result.kind === 'ready' ? result.id : null},
         failure = ${result.kind === 'ready' ? null : JSON.stringify(result)}::text::jsonb,
         expires_at = now() + ${secondsKept(result)} * interval '1 second'
       where organization_id = ${organizationId} and phone_number_id = ${phoneNumberId} and media_id = ${mediaId}
+        and held_until = ${lease.heldUntil}::text::timestamptz
     `
     const durationMs = Math.round(performance.now() - startedAt)
     const outcome = result.kind === 'unreachable' && result.isOurs ? 'unread' : result.kind
@@ -162,10 +177,17 @@ export async function forgetUploadsOf(tx: TransactionSql, failed: FailedOverFile
 async function renew(
   { sql, log }: Pick<Core, 'sql' | 'log'>,
   { organizationId, phoneNumberId, mediaId }: PlatformFile,
+  lease: Lease,
 ) {
-  await sql`
-    update media_uploads set held_until = now() + ${leaseSeconds} * interval '1 second'
-    where organization_id = ${organizationId} and phone_number_id = ${phoneNumberId} and media_id = ${mediaId}
-      and held_until > now()
-  `.catch((err: unknown) => log.warn({ err }, 'upload'))
+  try {
+    const [renewed] = await sql<Lease[]>`
+      update media_uploads set held_until = now() + ${leaseSeconds} * interval '1 second'
+      where organization_id = ${organizationId} and phone_number_id = ${phoneNumberId} and media_id = ${mediaId}
+        and held_until = ${lease.heldUntil}::text::timestamptz
+      returning held_until::text
+    `
+    Object.assign(lease, renewed)
+  } catch (err) {
+    log.warn({ err }, 'upload')
+  }
 }
