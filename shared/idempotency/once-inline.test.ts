@@ -152,8 +152,10 @@ test.each([
   await expect(storedAnswer(app.sql, app.sealKeys, caller())).rejects.toMatchObject({
     failure: 'idempotency_in_progress',
   })
+  expect(await state()).toBe('begun again')
   retried.resolve()
   expect(bodyOf(await retry.answer)).toContain('made')
+  expect(await state()).toBe('made')
 })
 
 test('of two that find a lapsed try, one takes it over', async () => {

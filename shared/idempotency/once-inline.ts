@@ -118,10 +118,13 @@ async function leave<Begun, Result, A>(
   const key = idempotency?.key ?? ''
   await app.sql
     .begin(async (tx) => {
-      await (isRefusal ? steps.undo : steps.release)?.(tx, begun)
       const mine = tx`organization_id = ${organizationId} and key = ${key} and status = 0 and held_until = ${lease}::text::timestamptz`
-      if (isRefusal) await tx`delete from idempotency.keys where ${mine}`
-      else await tx`update idempotency.keys set held_until = now() where ${mine}`
+      const { count } = isRefusal
+        ? await tx`delete from idempotency.keys where ${mine}`
+        : await tx`update idempotency.keys set held_until = now() where ${mine}`
+      // Another one took the lapsed lease over: what was begun is his by now.
+      if (idempotency && count === 0) return
+      await (isRefusal ? steps.undo : steps.release)?.(tx, begun)
     })
     .catch(() => {})
 }
