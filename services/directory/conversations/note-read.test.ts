@@ -1,4 +1,5 @@
 import { systemCaller } from '@app/shared/bus/ask.ts'
+import { consumers } from '@app/shared/events/provision.ts'
 import { newId } from '@app/shared/values/ids.ts'
 import { afterAll, beforeAll, expect, test } from 'vitest'
 import { newNumber, testDirectory, type TestDirectory } from '../testing/app.ts'
@@ -18,12 +19,8 @@ async function newReading() {
   const caller = systemCaller(number.organizationId)
   return {
     ...number,
-    read: (conversation_id: string, read: number, up_to?: string) =>
-      noteRead(
-        directory.app,
-        { params: {}, query: {}, body: { event_id: newId('evt'), conversation_id, read, up_to } },
-        caller,
-      ),
+    read: (conversation_id: string, read: number, up_to?: string, event_id = newId('evt')) =>
+      noteRead(directory.app, { params: {}, query: {}, body: { event_id, conversation_id, read, up_to } }, caller),
     unreadIn: async (conversationId: string) => (await number.getConversation(conversationId)).unread_count,
   }
 }
@@ -42,6 +39,26 @@ test('what is read in a conversation that ended counts where it goes on, also af
   await number.read(first.conversation.id, 1)
   await number.read(second.conversation.id, 1)
   expect(await number.unreadIn(third.conversation.id)).toBe(2)
+})
+
+test('what is asked and told of one receipt is taken off once, whichever comes first, and that of another organization beside it', async () => {
+  const [number, other] = [await newReading(), await newReading()]
+  const [{ conversation }, { conversation: others }] = [
+    await number.inbound({ wa_id: ana }),
+    await other.inbound({ wa_id: ana }),
+  ]
+  await number.inbound({ wa_id: ana })
+  const asked = newId('evt')
+  await number.read(conversation.id, 1, undefined, asked)
+  const names = await directory.sql`
+    select event_id from handled_events where consumer = ${consumers.directoryMessagesRead.name} and event_id like ${`%${asked}`}
+  `
+  // As `consume` names the event.
+  expect(names).toEqual([{ eventId: `${number.organizationId}:${asked}` }])
+  await number.read(conversation.id, 1, undefined, asked)
+  expect(await number.unreadIn(conversation.id)).toBe(1)
+  await other.read(others.id, 1, undefined, asked)
+  expect(await other.unreadIn(others.id)).toBe(0)
 })
 
 test('what is read while the conversation is being merged counts where it goes on', async () => {
