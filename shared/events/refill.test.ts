@@ -1,7 +1,8 @@
 import { testService, type TestService } from '@app/test/service.ts'
 import { afterAll, beforeAll, expect, test } from 'vitest'
 import { openDatabase, type Sql } from '../database/database.ts'
-import { redrive } from './refill.ts'
+import { restoreStream } from './provision.ts'
+import { redrive, refillLostStream } from './refill.ts'
 
 let it: TestService
 /** As a service's, with a tenth of the time for a statement. */
@@ -36,6 +37,20 @@ const waiting = async () => {
   `
   return Object.fromEntries(rows.map(({ age, count }) => [age, count]))
 }
+
+test('what a stream lost that is as old as before, but shorter, is published again, once', async () => {
+  const { created } = await restoreStream(it.eventBus.nc, it.streamReplicas)
+  await publishedBefore(young, 2)
+  expect(await refillLostStream(it)).toBe(created)
+  expect(await waiting()).toEqual({})
+  await it.sql`update relay_position set last_seq = last_seq + 1`
+  await refillLostStream(it)
+  expect(await waiting()).toEqual({ [young]: 2 })
+  await it.sql`update outbox set published_at = now()`
+  await refillLostStream(it)
+  expect(await waiting()).toEqual({})
+  await it.sql`truncate outbox`
+})
 
 test('more events than one statement could take wait again, those of before do not', async () => {
   await publishedBefore(old, 20_000)
