@@ -1,6 +1,10 @@
+import { systemCaller } from '@app/shared/bus/ask.ts'
+import { listMessages as contract } from '@app/shared/contracts/messaging.ts'
 import { newId } from '@app/shared/values/ids.ts'
 import { until } from '@app/test/until.ts'
 import { afterAll, beforeAll, expect, test } from 'vitest'
+import { listMessages } from '../messages/list-messages.ts'
+import { sendReadReceipt } from '../messages/send-read-receipt.ts'
 import { organizationId, phoneNumberId, type TestMessaging, testMessaging } from '../testing/app.ts'
 import { leaveToOwner } from './leave-to-owner.ts'
 import { wakeSleepers } from './process-callbacks.ts'
@@ -41,6 +45,25 @@ test('what came for an organization is not told to the one that has the number a
   await app.setSender({})
   await goOn()
   await until(async () => expect(await ownersOf('wamid.BEFORE')).toEqual([{ organizationId }]))
+})
+
+test('what was exchanged by a number is shown to the organization that had it then, and to no other', async () => {
+  await app.setSender({ attached: false })
+  await app.setSender({ organization_id: other })
+  const query = contract.query.parse({})
+  const seenBy = async (organization: string) => {
+    const asked = { params: { phone_number_id: phoneNumberId }, query, body: undefined }
+    const page = await listMessages(app, asked, systemCaller(organization))
+    return 'whole' in page ? [] : page.data.map(({ content }) => content)
+  }
+  expect(await seenBy(organizationId)).toEqual(['to the first'])
+  expect(await seenBy(other)).toEqual(['to the second'])
+  const receipt = { status: 'read' as const, message_id: 'wamid.BEFORE' }
+  await expect(sendReadReceipt(app, phoneNumberId, receipt, systemCaller(other))).rejects.toMatchObject({
+    failure: 'resource_not_found',
+  })
+  await app.setSender({ organization_id: other, attached: false })
+  await app.setSender({})
 })
 
 test('what is set apart, since its message is not known yet, stays with its organization, too', async () => {

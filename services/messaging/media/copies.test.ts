@@ -14,7 +14,8 @@ import { json } from '../testing/media-platform.ts'
 import { download } from './download.ts'
 import { findMedia } from './find-media.ts'
 import { getMessageMedia } from './get-message-media.ts'
-import { takeCopies } from './waiting-copies.ts'
+import { type CopyOutcome, settleCopies } from './settle-copies.ts'
+import { takeCopies, type WaitingCopy } from './waiting-copies.ts'
 
 let app: TestMessaging
 beforeAll(async () => {
@@ -271,6 +272,43 @@ test('copies that a process died over are begun again though newer ones go first
   await until(async () => {
     for (const { id } of left) expect(await locationOf(id)).toMatch(/^https:/)
   })
+})
+
+test('what came of a copy that another process has begun again since changes nothing of it', async () => {
+  const lane: Lane = {
+    id: organizationId,
+    group: organizationId,
+    arrivals: '0',
+    heldUntil: '',
+    failures: 0,
+    pacedMs: 0,
+  }
+  await app.sql`
+    insert into media_lanes (id, grp, held_until) values (${organizationId}, ${organizationId}, now() + interval '1 hour')
+    on conflict (id) do update set held_until = excluded.held_until
+  `
+  const { upstreamId, id } = await picture()
+  const rows = await app.sql<WaitingCopy[]>`
+    update media_copies set begun_at = now(), attempts = 2 returning lane as lane_id, seq, organization_id, media_id, 1 as attempts
+  `
+  const [item] = rows
+  if (!item) throw new Error('there is no copy')
+  const read = async () => [...(await app.sql`select attempts, begun_at, due_at from media_copies`)]
+  const before = await read()
+  const file = { size: 1, sha256: 'x', mimeType: null }
+  const outcomes: (CopyOutcome | null)[] = [
+    { kind: 'copied', fileKey: 'other', file },
+    { kind: 'failed' },
+    { kind: 'again', waitMs: 0 },
+    null,
+  ]
+  for (const outcome of outcomes) {
+    await app.sql.begin((tx) => settleCopies(tx, app.media, [{ item, lane, outcome }]))
+    expect([await read(), await told(upstreamId)]).toEqual([before, []])
+  }
+  await app.sql`update media_lanes set held_until = now() - interval '1 second', due_at = now()`
+  await until(async () => expect(await told(upstreamId)).toMatchObject([{ media_status: 'ready' }]))
+  expect(await locationOf(id)).toMatch(/^https:/)
 })
 
 test('the same callback twice is one message, one copy, one event', async () => {
