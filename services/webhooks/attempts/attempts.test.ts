@@ -1,7 +1,10 @@
 import { createHmac } from 'node:crypto'
 import type { ServerResponse } from 'node:http'
+import { systemCaller } from '@app/shared/bus/ask.ts'
 import { ownSession } from '@app/shared/database/own-session.ts'
+import { newId } from '@app/shared/values/ids.ts'
 import { sweepExpired, sweepOverflow } from './give-up.ts'
+import { createPayloads } from './payloads.ts'
 import { createSecret } from '../subscriptions/secrets.ts'
 import { updateWebhookSubscription } from '../subscriptions/update-webhook-subscription.ts'
 import { until } from '@app/test/until.ts'
@@ -98,6 +101,20 @@ test('every active secret signs, newest first, and neither an expired nor a dele
   await signedBy([fourth?.text ?? '', second?.text ?? '', first])
   await webhooks.sql`delete from secrets where id = ${fourth?.id ?? ''}`
   await signedBy([second?.text ?? '', first])
+})
+
+test('events of two organizations that have one id are delivered each as it is, from memory and from the database', async () => {
+  const { sql, payloads, organizationId } = webhooks
+  const [other, at] = [newId('org'), new Date()]
+  await webhooks.subscribe({ url: receiver.url })
+  await webhooks.subscribe({ url: receiver.url }, systemCaller(other))
+  const keys = [organizationId, other].map((id) => ({ organizationId: id, eventId: 'evt_same', eventAt: at }))
+  await webhooks.emit(...keys.map((key) => ({ ...key, at, payload: JSON.stringify({ of: key.organizationId }) })))
+  await until(() => expect(receiver.got).toHaveLength(2))
+  for (const kept of [payloads, createPayloads()]) {
+    const found = await sql.begin((tx) => kept.find(tx, keys))
+    expect(found.map((one) => JSON.parse(String(one?.body)))).toEqual([{ of: organizationId }, { of: other }])
+  }
 })
 
 test('a failure is tried again after 5 s, with the same event and the next number', async () => {
@@ -377,6 +394,7 @@ test('what was begun ahead goes to the URL that the subscription gets meanwhile,
   await webhooks.ask(updateWebhookSubscription, change)
   await until(() => expect(other.got).toHaveLength(50), 10_000)
   held.forEach((response) => response.end())
+  // What is recorded after its end would count in the next test.
   await until(async () => expect(await webhooks.deliveries({ status: 'succeeded' })).toHaveLength(had + 60))
   await other.close()
 })
