@@ -1,6 +1,6 @@
 import type { ServerResponse } from 'node:http'
 import { until } from '@app/test/until.ts'
-import { afterAll, beforeAll, beforeEach, expect, test, vi } from 'vitest'
+import { afterAll, beforeAll, beforeEach, expect, onTestFinished, test, vi } from 'vitest'
 import { accept, refuse, type TestMessaging, testMessaging } from '../testing/app.ts'
 import { platformOf, statusPart } from '../testing/callbacks.ts'
 
@@ -102,6 +102,24 @@ test('a callback that comes while a send waits for its next attempt ends it, and
   // The next attempt would begin after 4 s at the earliest.
   await vi.waitFor(async () => expect(await app.statusOf(behind.id)).toBe('sent'), { timeout: 3_000, interval: 20 })
   await isOver(id)
+})
+
+test('a callback ends a send that waits beside its conversation, too', async () => {
+  await app.setSender({ settings: { ...app.settings, ordering: 'relaxed' } })
+  onTestFinished(() => app.setSender({}))
+  app.respondWith(refuse(131000, 500))
+  const { id, conversationId } = await app.send('waits beside', { to: '+15550310025' })
+  const attempted = (times: number) =>
+    until(async () => expect(await app.sql`select 1 from send_attempts where message_id = ${id}`).toHaveLength(times))
+  await attempted(1)
+  await app.sql`update send_lanes set due_at = now() where id = ${conversationId}`
+  app.dispatcher.wake()
+  await attempted(2)
+  expect(await app.sql`select lane from sends where message_id = ${id}`).toEqual([{ lane: `${conversationId}:${id}` }])
+  await callBack(id, 'wamid.BESIDE')
+  // The next attempt would begin after many seconds.
+  await vi.waitFor(async () => expect(await openSends(id)).toEqual([]), { timeout: 3_000, interval: 20 })
+  expect(callsOf(id)).toHaveLength(2)
 })
 
 test('a later attempt that the platform refuses for good does not fail the message that it has of the first', async () => {
