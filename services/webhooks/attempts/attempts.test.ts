@@ -5,6 +5,7 @@ import { ownSession } from '@app/shared/database/own-session.ts'
 import { newId } from '@app/shared/values/ids.ts'
 import { sweepExpired, sweepOverflow } from './give-up.ts'
 import { createPayloads } from './payloads.ts'
+import { getWebhookDelivery } from '../deliveries/get-webhook-delivery.ts'
 import { createSecret } from '../subscriptions/secrets.ts'
 import { updateWebhookSubscription } from '../subscriptions/update-webhook-subscription.ts'
 import { until } from '@app/test/until.ts'
@@ -114,6 +115,12 @@ test('events of two organizations that have one id are delivered each as it is, 
   for (const kept of [payloads, createPayloads()]) {
     const found = await sql.begin((tx) => kept.find(tx, keys))
     expect(found.map((one) => JSON.parse(String(one?.body)))).toEqual([{ of: organizationId }, { of: other }])
+  }
+  const rows = await sql<{ id: string; organizationId: string }[]>`select id, organization_id from deliveries`
+  expect(rows).toHaveLength(2)
+  for (const { id, organizationId: owner } of rows) {
+    const shown = await webhooks.ask(getWebhookDelivery, { params: { id } }, systemCaller(owner))
+    expect(shown.payload).toEqual({ of: owner })
   }
 })
 

@@ -163,6 +163,21 @@ test('what another instance gets through at the URL that it had before does not 
   })
 })
 
+test('a failure of one whose lane another instance has by now does not pause it', async () => {
+  const ends: (() => void)[] = []
+  receiver.respondWith((...call) => void ends.push(() => answer(500)(...call)))
+  await webhooks.sql`
+    insert into lanes (id, grp, failures, failing_since)
+    values (${id}, ${webhooks.organizationId}, 25, now() - interval '1 hour')
+  `
+  await webhooks.emit({})
+  await until(() => expect(ends).toHaveLength(1))
+  await webhooks.sql`update lanes set held_until = now() + interval '1 hour', arrivals = arrivals + 1 where id = ${id}`
+  ends[0]?.()
+  await until(async () => expect(await webhooks.deliveries({ status: 'failed', subscription_id: id })).toHaveLength(1))
+  expect(await webhooks.subscription(id)).toMatchObject({ status: 'active', disabled_reason: null })
+})
+
 test('five days without a success disable it, and what it holds is dead', async () => {
   await failOnceMore(19, 11)
   await until(async () => expect(await webhooks.subscription(id)).toMatchObject({ status: 'paused' }))
