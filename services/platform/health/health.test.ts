@@ -189,6 +189,17 @@ describe('polling', () => {
     expect(row?.minutes).toBeLessThanOrEqual(1)
   })
 
+  test('what the platform answers to who has lost the number to another instance changes nothing', async () => {
+    const { phoneNumberId } = await connected()
+    const asked = await claimed(phoneNumberId)
+    await it.app.sql`
+      update accounts set poll_held_until = now() + interval '2 minutes' where phone_number_id = ${phoneNumberId}
+    `
+    knowNumber(it, phoneNumberId, { status: 'BANNED' })
+    await pollAccount(it.app, asked, new AbortController().signal)
+    expect(await account(phoneNumberId)).toMatchObject({ status: 'connected', isHeld: true })
+  })
+
   test('a number that does not answer delays no other', async () => {
     const silent = await connected()
     const others = await Promise.all([connected(), connected(), connected()])
@@ -257,6 +268,19 @@ describe('a report', () => {
     await it.app.sql`update accounts set reported_until = now() where phone_number_id = ${phoneNumberId}`
     await due(phoneNumberId)
     await settled(phoneNumberId, { status: 'connected' })
+  })
+
+  test('of an error does not cut short a restriction whose end is known', async () => {
+    const { organizationId, phoneNumberId } = await connected()
+    await it.app.sql`
+      update accounts set reported_until = now() + interval '1 day' where phone_number_id = ${phoneNumberId}
+    `
+    await report(organizationId, phoneNumberId, { code: 131_031 }, 'shorter')
+    await handled(organizationId, 'shorter')
+    const rows = await it.app.sql`
+      select reported_until > now() + interval '1 hour' as is_long from accounts where phone_number_id = ${phoneNumberId}
+    `
+    expect(rows).toEqual([{ isLong: true }])
   })
 
   test('of what was before the number was connected again, or came back, has it looked at and no more', async () => {
