@@ -1,4 +1,4 @@
-import type { TransactionSql } from '@app/shared/database/database.ts'
+import type { Fragment, TransactionSql } from '@app/shared/database/database.ts'
 
 /**
  * Deliveries of one line (a customer's events) go one at a time, in the order in which they came. Only a line's first open
@@ -27,22 +27,20 @@ export async function lockLines(tx: TransactionSql, deliveries: Pick<InLine, 'li
 /**
  * Once lines are locked, before deliveries of events are put behind those that are open: what is in front stays until the
  * commit. Whoever gives up a disabled subscription's deliveries does not lock their lines, and its subscription may be enabled
- * again by then. Of subscriptions that want the event alone: an organization may have thousands of others.
+ * again by then. Of those alone that `matching` has as `subscription_id` for the events of an audience `k`: an organization may have
+ * thousands of others, such as one for each number.
  */
-export async function holdFirst(
-  tx: TransactionSql,
-  events: { organization_id: string; type: string; line: string | null }[],
-) {
-  const lines = events.filter(({ line }) => line !== null)
+export async function holdFirst(tx: TransactionSql, events: { k: number; line: string | null }[], matching: Fragment) {
+  const lines = events.flatMap(({ k, line }) => (line === null ? [] : [{ k, line }]))
   if (lines.length === 0) return
   await tx`
+    with m as materialized (${matching})
     select d.id from (
-      select distinct organization_id, type, line
-      from json_to_recordset(${JSON.stringify(lines)}::text::json) as l(organization_id text, type text, line text)
+      select distinct k, line from json_to_recordset(${JSON.stringify(lines)}::text::json) as l(k int, line text)
     ) l
-    join subscriptions s on s.organization_id = l.organization_id and l.type = any(s.events)
+    join m using (k)
     cross join lateral (
-      select id from due_deliveries where subscription_id = s.id and line = l.line order by seq limit 1
+      select id from due_deliveries where subscription_id = m.subscription_id and line = l.line order by seq limit 1
     ) first
     join due_deliveries d on d.id = first.id order by d.id for share of d
   `

@@ -3,6 +3,7 @@ import { newId } from '@app/shared/values/ids.ts'
 import { until } from '@app/test/until.ts'
 import { afterAll, beforeAll, expect, test } from 'vitest'
 import { type TestWebhooks, testWebhooks } from '../testing/app.ts'
+import { type EventRow, recordEvents, toRow } from './record-events.ts'
 
 let webhooks: TestWebhooks
 const count = 10_000
@@ -44,3 +45,29 @@ test('an organization has no more of them, so that an event for all can be recor
   })
   expect(await webhooks.subscribe({ url })).toMatchObject({ url, status: 'active' })
 })
+
+test('customers’ events of one number are recorded although each of ten thousand numbers has a subscription of its own', async () => {
+  const organization = newId('org')
+  await webhooks.sql`
+    insert into subscriptions (id, organization_id, url, events, phone_number_ids, status, created_at, updated_at)
+    select 'wbs_1' || lpad(n::text, 25, '0'), ${organization}, 'https://example.com/', '{message.received}', array[n::text],
+      'paused', now(), now()
+    from generate_series(1, ${count}::int) n
+  `
+  const rows = Array.from({ length: 256 }, (_, n) => lineEvent(organization, `customer ${n}`))
+  expect(await recordEvents(webhooks.sql, rows.flat())).toMatchObject([{ count: 256 }])
+})
+
+function lineEvent(organization: string, line: string): EventRow[] {
+  const headers = {
+    organization,
+    event: newId('evt'),
+    type: 'message.received',
+    phone: '1',
+    line,
+    source: 'svc' as const,
+  }
+  const subject = 'event.messaging.message-received'
+  const row = toRow({ subject, headers: { ...headers, at: new Date().toISOString() }, payload: Buffer.from('{}') })
+  return row ? [row] : []
+}

@@ -81,10 +81,10 @@ export async function recordEvents(sql: Sql, rows: EventRow[]): Promise<Made[]> 
 
 /** The same, in the caller's transaction. */
 export async function recordWithin(tx: TransactionSql, rows: EventRow[]): Promise<Made[]> {
-  const heads = rows.map(({ head }) => head)
-  await lockLines(tx, heads)
-  await holdFirst(tx, heads)
-  return insert(tx, rows)
+  const numbered = numberAudiences(rows)
+  await lockLines(tx, numbered.events)
+  await holdFirst(tx, numbered.events, matching(tx, numbered.audiences))
+  return insert(tx, rows, numbered)
 }
 
 const hasLine = ({ head: { line } }: EventRow) => line !== null
@@ -127,8 +127,8 @@ const matching = (sql: Sql | TransactionSql, audiences: Audience[]) => sql`
     and (a.phone is null or s.phone_number_ids is null or s.phone_number_ids = '{}' or a.phone = any(s.phone_number_ids))
 `
 
-async function insert(sql: Sql | TransactionSql, rows: EventRow[]): Promise<Made[]> {
-  const { events, audiences } = numberAudiences(rows)
+async function insert(sql: Sql | TransactionSql, rows: EventRow[], numbered = numberAudiences(rows)): Promise<Made[]> {
+  const { events, audiences } = numbered
   const made = await sql<{ organizationId: string; type: string; count: number }[]>`
     with e as materialized (
       select * from json_to_recordset(${JSON.stringify(events)}::text::json)
