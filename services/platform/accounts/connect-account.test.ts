@@ -2,6 +2,7 @@ import { systemCaller } from '@app/shared/bus/ask.ts'
 import { accountChanged } from '@app/shared/contracts/platform.ts'
 import { newId } from '@app/shared/values/ids.ts'
 import { unseal } from '@app/shared/secrets/seal.ts'
+import { untilSomebodyWaits } from '@app/test/lock-waits.ts'
 import { afterAll, afterEach, beforeAll, beforeEach, expect, test } from 'vitest'
 import { createTeam } from '../teams/create-team.ts'
 import {
@@ -197,6 +198,20 @@ test('a detached number of the same organization is attached again', async () =>
   expect(await accountsOf(body.phone_number_id)).toMatchObject([{ attached: true, version: '2' }])
   const [first = NaN, second = NaN] = peers.told.messaging.map((state) => Date.parse(state.attached_at ?? ''))
   expect(second).toBeGreaterThan(first)
+})
+
+test('who connects a number has it since then, not since before it waited: another one may have had it meanwhile', async () => {
+  const body = await wanted()
+  const { connecting, at } = await it.app.sql.begin(async (tx) => {
+    await tx`select id from organizations where id = ${body.organization_id} for update`
+    const connecting = ask(it.app, connectAccount, body)
+    await untilSomebodyWaits(it.app.sql)
+    const [{ at } = { at: new Date() }] = await tx<{ at: Date }[]>`select clock_timestamp()::timestamptz(3) as at`
+    return { connecting: connecting.then(() => true), at }
+  })
+  await connecting
+  const [attachedAt = NaN] = peers.told.messaging.map((state) => Date.parse(state.attached_at ?? ''))
+  expect(attachedAt).toBeGreaterThanOrEqual(at.getTime())
 })
 
 test('a number is one organization at a time: elsewhere it is taken until it is detached', async () => {

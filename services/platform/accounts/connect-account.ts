@@ -62,7 +62,9 @@ async function attach(app: App, tx: TransactionSql, body: Wanted, number: Upstre
       returned_at, attached_at)
     values (${organizationId}, ${id}, ${phoneNumberId}, ${body.business_account_id}, ${number.phoneNumber},
       ${number.name}, ${teamId}, ${customerId}, ${status}, ${number.status}, ${number.messagesPerSecond},
-      ${seal(app.sealKeys, body.access_token, `account:${id}`)}, now(), now())
+      ${seal(app.sealKeys, body.access_token, `account:${id}`)}, now(),
+      -- Not when the transaction began, which may have waited while another organization had the number.
+      clock_timestamp())
     on conflict (organization_id, id) do update set
       business_account_id = excluded.business_account_id, phone_number = excluded.phone_number, name = excluded.name,
       team_id = excluded.team_id, customer_id = excluded.customer_id, status = excluded.status, upstream_status = excluded.upstream_status,

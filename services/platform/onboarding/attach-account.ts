@@ -111,7 +111,7 @@ async function put(tx: TransactionSql, { onboarding, link, accountId, number, se
       customer_id, status, upstream_status, messages_per_second, sealed_token, poll_at, returned_at, attached_at)
     values (${organizationId}, ${accountId}, ${number?.phoneNumberId ?? null}, ${businessAccountId},
       ${number?.phoneNumber ?? null}, ${number?.name ?? null}, ${link.teamId}, ${link.customerId}, ${told ?? 'onboarding'},
-      ${number?.status ?? null}, ${number?.messagesPerSecond ?? null}, ${sealedToken}, now() + ${firstPollMs} * interval '1 ms', now(), now())
+      ${number?.status ?? null}, ${number?.messagesPerSecond ?? null}, ${sealedToken}, now() + ${firstPollMs} * interval '1 ms', now(), clock_timestamp())
     on conflict (organization_id, id) do update set
       phone_number_id = excluded.phone_number_id, business_account_id = excluded.business_account_id,
       phone_number = excluded.phone_number, name = excluded.name, team_id = excluded.team_id,
