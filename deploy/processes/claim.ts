@@ -5,10 +5,10 @@ import { findRecorded, forgetProcess, recordAlone } from './records.ts'
 
 const owner = 'owner'
 
-/** Makes the data folder this process's own, so that no two run their servers on the same data. */
-export function claimFolder(dataDir: string): void {
+/** Makes the data folder this process's own, so that no two run their servers on the same data. False when it was before. */
+export function claimFolder(dataDir: string): boolean {
   const pid = claim(dataDir)
-  if (pid === undefined || pid === process.pid) return
+  if (pid === undefined || pid === process.pid) return pid === undefined
   throw new Error(`${dataDir} is in use by process ${pid}. Stop that one, or set SVC_DATA_DIR to another folder.`)
 }
 

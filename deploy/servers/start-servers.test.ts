@@ -3,6 +3,8 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import postgres from 'postgres'
 import { afterAll, afterEach, expect, onTestFinished, test, vi } from 'vitest'
+import { claimFolder, releaseFolder } from '../processes/claim.ts'
+import { findRecorded } from '../processes/records.ts'
 import { firstWords } from './probe.ts'
 import { startServers } from './start-servers.ts'
 
@@ -73,6 +75,16 @@ test.each([
   const starting = startServers({ dataDir: join(dataDir, name), log, only: [name] })
   await expect(starting).rejects.toThrow(new RegExp(`that ${variable} names does not answer`))
   await expect(starting).rejects.not.toThrow(/hidden/)
+})
+
+test('a folder that its caller has claimed is still claimed when a server fails', async () => {
+  const folder = join(dataDir, 'claimed')
+  vi.stubEnv('REDIS_URL', 'redis://127.0.0.1:1')
+  claimFolder(folder)
+  await expect(startServers({ dataDir: folder, log, only: ['redis'] })).rejects.toThrow('REDIS_URL')
+  expect(findRecorded(folder, 'owner')).toBe(process.pid)
+  releaseFolder(folder)
+  expect(findRecorded(folder, 'owner')).toBeUndefined()
 })
 
 test('leaves a server that was named alone', async () => {

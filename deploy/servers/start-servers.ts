@@ -44,7 +44,8 @@ const kinds = [postgres, redis, nats]
  */
 export async function startServers(wishes: ServersWanted): Promise<Servers> {
   const { dataDir, log, only, temporary, watcher = {}, natsAuthorization, isDurable } = wishes
-  claimFolder(dataDir)
+  // Who had it before may run more in it than the servers.
+  const releases = claimFolder(dataDir)
   const wanted = kinds.filter(({ name }) => only?.includes(name) ?? true)
   const place = { dataDir, watcher, natsAuthorization, isDurable }
   const starts = await waysToStart(wanted, place, log)
@@ -58,7 +59,7 @@ export async function startServers(wishes: ServersWanted): Promise<Servers> {
   async function stop() {
     await Promise.all([...running.values()].map((server) => server.stop()))
     if (temporary) for (const server of running.values()) server.removeData?.()
-    releaseFolder(dataDir)
+    if (releases) releaseFolder(dataDir)
   }
   const failed = results.find((result) => result.status === 'rejected')
   if (failed) {
