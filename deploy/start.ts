@@ -16,7 +16,7 @@ import { stopLeftovers } from './stack/leftovers.ts'
 import { type Options, readOptions } from './stack/options.ts'
 import { createProgress, type Progress, secondsSince } from './progress.ts'
 import { keepSecrets, natsSeedOf, passwordsOf } from './stack/secrets.ts'
-import { simulatorProgram } from './stack/service-programs.ts'
+import { originOf, simulatorProgram } from './stack/service-programs.ts'
 import { removeStackFile, type RunningStack, writeStackFile } from './stack/stack-file.ts'
 import { startServices, untilAllReady } from './stack/start-services.ts'
 import { summaryOf } from './stack/summary.ts'
@@ -59,7 +59,7 @@ async function startStack(options: Options, ending: Ending, progress: Progress) 
     onRestart: () => ready && !ending.isStopping() && writeStackFile(dataDir, ready),
   }
   const serviceWatcher: Watcher = { ...watcher, isEnding: ending.isStopping }
-  const publicUrl = `http://127.0.0.1:${options.port}`
+  const publicUrl = originOf('HOST', options.port)
   const simulatorUrl = `http://127.0.0.1:${await portFor(dataDir, 'simulator')}`
   const secrets = keepSecrets(dataDir)
   const outline = { options, secrets, publicUrl, simulatorUrl }

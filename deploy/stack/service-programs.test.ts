@@ -10,14 +10,30 @@ const dataDir = mkdtempSync(join(tmpdir(), 'programs-'))
 afterAll(() => rmSync(dataDir, { recursive: true }))
 afterEach(() => vi.unstubAllEnvs())
 
-async function environmentOfGateway() {
+async function gateway() {
   const url = 'postgres://postgres:x@127.0.0.1:1/postgres'
   const servers = { postgresUrl: url, redisUrl: '', natsUrl: '', processes: [], stop: async () => {} }
   const options = readOptions([], { SVC_DATA_DIR: dataDir })
   const setup = { options, servers, secrets: newSecrets(), publicUrl: '', simulatorUrl: '' }
-  const [gateway] = await instancesOf(setup)
-  return gateway?.program.env
+  return (await instancesOf(setup)).find(({ service }) => service === 'gateway')
 }
+
+const environmentOfGateway = async () => (await gateway())?.program.env
+
+test.each([
+  ['', '127.0.0.1'],
+  ['0.0.0.0', '127.0.0.1'],
+  ['::', '127.0.0.1'],
+  ['workstation.example', '127.0.0.1'],
+  ['10.1.2.3', '10.1.2.3'],
+  ['::1', '[::1]'],
+])('what listens at "%s" is reached at %s', async (given, host) => {
+  vi.stubEnv('HOST', given)
+  vi.stubEnv('PROBE_HOST', given)
+  const found = await gateway()
+  expect(found?.publicUrl).toBe(`http://${host}:8080`)
+  expect(found?.url).toBe(`http://${host}:${found?.program.env['PROBE_PORT']}`)
+})
 
 test.each([
   ['0.0.0.0', '0.0.0.0'],

@@ -7,6 +7,14 @@ import type { Servers } from '../servers/start-servers.ts'
 import { type Options, repository, type ServiceName, serviceNames } from './options.ts'
 import { natsSeedOf, passwordsOf, type Secrets } from './secrets.ts'
 
+/** Where we reach what listens at the address of that setting: by default, and with all addresses of the machine, at loopback. */
+export function originOf(setting: 'HOST' | 'PROBE_HOST', port: number): string {
+  const host = process.env[setting] ?? ''
+  const url = `http://${isIP(host) === 6 ? `[${host}]` : host}:${port}`
+  const isOne = isIP(host) !== 0 && URL.canParse(url) && !['0.0.0.0', '[::]'].includes(new URL(url).hostname)
+  return isOne ? url : `http://127.0.0.1:${port}`
+}
+
 /** What every program of the stack is told. */
 export interface Setup {
   options: Options
@@ -52,8 +60,8 @@ async function instanceOf(setup: Setup, service: ServiceName, n: number, count: 
   const natsSeed = seed === undefined ? {} : { NATS_NKEY_SEED: seed }
   return {
     service,
-    url: `http://127.0.0.1:${probePort}`,
-    ...(service === 'gateway' && { publicUrl: `http://127.0.0.1:${port}` }),
+    url: originOf('PROBE_HOST', probePort),
+    ...(service === 'gateway' && { publicUrl: originOf('HOST', port) }),
     program: {
       ...nodeProgram(name, `services/${service}/main.ts`),
       env: { ...environmentOf(setup), ...natsSeed, ...own, PROBE_PORT: String(probePort) },
