@@ -139,6 +139,16 @@ test('refuses a database that cannot hold every text', async () => {
   expect(await runSql(url.href, 'select from pg_tables where schemaname !~ $$^pg_|^information$$')).toHaveLength(0)
 })
 
+test('refuses a database that was restored where the roles of the services were not', async () => {
+  const url = await createDatabase()
+  const root = repositoryOf({ ...kit, ...own })
+  await migrate(url, { passwords, root })
+  await runSql(url, 'alter schema messaging owner to postgres; alter table messaging.letters owner to postgres')
+  await expect(migrate(url, { passwords, root })).rejects.toThrow(
+    'The schema messaging belongs to postgres, not to svc_messaging',
+  )
+})
+
 test('refuses a file that was changed after it was applied', async () => {
   const url = await createDatabase()
   await migrate(url, { root: repositoryOf(own) })

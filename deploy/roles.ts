@@ -17,6 +17,7 @@ export function urlOfService(adminUrl: string, service: DataServiceName, passwor
 /** One role and one schema a service, owned by it alone. A password that is not given stays as it is. */
 export async function ensureRoles(sql: Sql, passwords: Passwords): Promise<void> {
   for (const service of dataServices) await ensureRole(sql, service, passwords[service])
+  for (const service of dataServices) await refuseOwner(sql, service)
   await sql.unsafe('create schema if not exists idempotency')
   await closePublicSchema(sql)
 }
@@ -34,6 +35,18 @@ async function ensureRole(sql: Sql, service: DataServiceName, password: string |
     await joinRole(sql, role)
   })
   await sql.unsafe(`create schema if not exists ${service} authorization ${role}`)
+}
+
+/** A dump has no roles. Restored where they were not, all is there, and no service may touch it. */
+async function refuseOwner(sql: Sql, service: DataServiceName) {
+  const [row] = await sql<{ owner: string }[]>`
+    select pg_get_userbyid(nspowner) as owner from pg_namespace where nspname = ${service}
+  `
+  if (row === undefined || row.owner === roleOf(service)) return
+  throw new Error(
+    `The schema ${service} belongs to ${row.owner}, not to ${roleOf(service)}, as after a dump that was restored where that role ` +
+      'was not. It is there now: restore the dump again, into an empty database.',
+  )
 }
 
 /** Who is no superuser must be a member of a role to make something in its name. */
