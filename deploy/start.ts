@@ -17,7 +17,7 @@ import { type Options, readOptions } from './stack/options.ts'
 import { createProgress, type Progress, secondsSince } from './progress.ts'
 import { keepSecrets, natsSeedOf, passwordsOf } from './stack/secrets.ts'
 import { originOf, simulatorProgram } from './stack/service-programs.ts'
-import { removeStackFile, type RunningStack, writeStackFile } from './stack/stack-file.ts'
+import { removeStackFile, rewriteStackFile, type RunningStack, writeStackFile } from './stack/stack-file.ts'
 import { startServices, untilAllReady } from './stack/start-services.ts'
 import { summaryOf } from './stack/summary.ts'
 
@@ -56,7 +56,7 @@ async function startStack(options: Options, ending: Ending, progress: Progress) 
   let ready: RunningStack | undefined
   const watcher: Watcher = {
     onDeath: progress.say,
-    onRestart: () => ready && !ending.isStopping() && writeStackFile(dataDir, ready),
+    onRestart: () => ready && !ending.isStopping() && rewriteStackFile(dataDir, ready),
   }
   const serviceWatcher: Watcher = { ...watcher, isEnding: ending.isStopping }
   const publicUrl = originOf('HOST', options.port)

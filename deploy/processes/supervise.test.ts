@@ -1,5 +1,5 @@
 import { spawn } from 'node:child_process'
-import { mkdtempSync, readFileSync, rmSync, statSync } from 'node:fs'
+import { mkdirSync, mkdtempSync, readFileSync, rmSync, statSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterAll, expect, test, vi } from 'vitest'
@@ -40,6 +40,16 @@ test('starts a program again that was killed, and says so', async () => {
   expect(onDeath).toHaveBeenCalledWith(expect.stringContaining('killed was ended by SIGKILL'))
   expect(onRestart).toHaveBeenCalledOnce()
   expect(findRecorded(dataDir, 'killed')).toBe(second)
+  await program.stop()
+})
+
+test('starts a program again also when it cannot be recorded, as on a full disk', async () => {
+  const program = await supervise(dataDir, nodeProgram('unrecorded', forever))
+  const first = program.pid()
+  // In the place of the file that it is written to.
+  mkdirSync(join(dataDir, 'run/unrecorded.json.new'))
+  if (first !== undefined) process.kill(first, 'SIGKILL')
+  await untilReplaced(program, first)
   await program.stop()
 })
 

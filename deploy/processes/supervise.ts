@@ -126,10 +126,19 @@ function spawnProgram(
       detached: true,
       stdio: leashed ? ['ignore', log, log, 'ipc'] : ['ignore', log, log],
     })
-    if (child.pid !== undefined) recordProcess(dataDir, name, child.pid, stopSignal)
+    if (child.pid !== undefined) recordIfPossible(dataDir, name, child.pid, stopSignal)
     return child
   } finally {
     closeSync(log)
+  }
+}
+
+/** On a full disk it runs without a record: only a start after a kill -9 of this process would look for one. */
+function recordIfPossible(...process: Parameters<typeof recordProcess>) {
+  try {
+    recordProcess(...process)
+  } catch {
+    // The next start of the program tries again.
   }
 }
 

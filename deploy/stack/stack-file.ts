@@ -43,6 +43,15 @@ export function writeStackFile(dataDir: string, stack: RunningStack) {
   })
 }
 
+/** After a restart, which a full disk does not undo: then the file says what it said, and what is new at the next one. */
+export function rewriteStackFile(dataDir: string, stack: RunningStack): void {
+  try {
+    writeStackFile(dataDir, stack)
+  } catch {
+    // All but the id of a process is as it was.
+  }
+}
+
 export function removeStackFile(dataDir: string): void {
   rmSync(fileOf(dataDir), { force: true })
 }
