@@ -37,6 +37,7 @@ interface Manifest {
     podSelector?: Selector
     egress?: unknown
     scaleTargetRef?: { name: string }
+    activeDeadlineSeconds?: number
     template?: Pod
     jobTemplate?: { spec: { template: Pod } }
   }
@@ -196,6 +197,18 @@ test('every program of an installation with an authority of its own finds its ce
         expected.map(() => ({ name: 'authorities', configMap: { name: 'company-authority', items } })),
       )
     }
+  }
+})
+
+test('the pages have helm wait for as long as the job may take: it gives up after five minutes else', () => {
+  const [job] = examples.flatMap((example) => manifestsOf(readRendered(example))).filter(({ kind }) => kind === 'Job')
+  const commands = ['docs/deploying.md', 'docs/operations/upgrading.md'].flatMap((page) =>
+    readFileSync(join(repository, page), 'utf8').match(/^ *helm upgrade .*/gm),
+  )
+  expect(commands).toHaveLength(2)
+  for (const command of commands) {
+    const [, minutes] = /--timeout (\d+)m/.exec(command ?? '') ?? []
+    expect(Number(minutes) * 60, command ?? '').toBeGreaterThan(job?.spec.activeDeadlineSeconds ?? Infinity)
   }
 })
 
