@@ -69,10 +69,23 @@ function draw() {
   })
 }
 
+/** Puts these items into a list; the keyboard stays at what it was at. */
+function show(list, items) {
+  const at = document.activeElement
+  const id = at.closest('[data-id]')?.dataset.id
+  list.replaceChildren(...items)
+  const item = id && items.find(({ dataset }) => dataset.id === id)
+  if (!item) return
+  const places = [item, ...item.querySelectorAll('a, button')].filter(({ tabIndex }) => tabIndex >= 0)
+  const place = places.find(({ textContent }) => textContent === at.textContent) ?? places[0]
+  place?.focus({ preventScroll: true })
+}
+
 function drawChats() {
   const shown = [...known.values()].filter((chat) => chat.number === numbers.value).reverse()
-  chats.replaceChildren(
-    ...shown.map((chat) => {
+  show(
+    chats,
+    shown.map((chat) => {
       const last = [...chat.entries.values()].at(-1)
       const button = element(
         'button',
@@ -80,6 +93,7 @@ function drawChats() {
         element('strong', { textContent: `+${chat.person}` }),
         element('span', { textContent: last ? summaryOf(last.message) : 'nothing yet' }),
       )
+      button.dataset.id = chat.key
       button.setAttribute('aria-current', String(chat === current))
       return button
     }),
@@ -103,7 +117,7 @@ function drawThread() {
   const atEnd = thread.scrollHeight - thread.scrollTop - thread.clientHeight < 80
   const grew = items.some((item) => item.parentNode !== thread)
   if (!grew && items.length === thread.children.length) return
-  thread.replaceChildren(...items)
+  show(thread, items)
   if (atEnd || grew) thread.scrollTop = thread.scrollHeight
 }
 

@@ -80,6 +80,25 @@ test.skipIf(!chromiumPath)('shows sends as they come, and plays the customer', a
   expect(complaints).toEqual([])
 })
 
+test.skipIf(!chromiumPath)('leaves the keyboard where it is when something comes', async () => {
+  const { receive, send, number, url } = await startTrial()
+  await receive(number, { text: { body: 'first' } })
+  const { page } = await openPage(url)
+  const chat = page.locator('#chats button')
+  await chat.getByText('first').waitFor()
+  await chat.focus()
+  await receive(number, { text: { body: 'second' } })
+  await chat.getByText('second').waitFor()
+  expect(await page.locator('#chats button:focus').count()).toBe(1)
+
+  await send(number, { text: { body: 'third' } })
+  const like = page.locator('#thread li').filter({ hasText: 'third' }).getByRole('button', { name: '👍' })
+  await like.focus()
+  await receive(number, { text: { body: 'fourth' } })
+  await page.locator('#thread').getByText('fourth').waitFor()
+  expect(await like.and(page.locator(':focus')).count()).toBe(1)
+})
+
 const makeTemplate = ({ control, number }: Awaited<ReturnType<typeof startTrial>>) =>
   control('POST', 'templates', {
     phone_number_id: number.phone_number_id,
