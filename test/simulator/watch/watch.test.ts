@@ -80,6 +80,15 @@ test.skipIf(!chromiumPath)('shows sends as they come, and plays the customer', a
   expect(complaints).toEqual([])
 })
 
+test.skipIf(!chromiumPath)('fits the width of a phone', async () => {
+  const { receive, number, url } = await startTrial()
+  await receive(number, { text: { body: 'first' } })
+  const { page } = await openPage(url)
+  await page.setViewportSize({ width: 360, height: 740 })
+  await page.locator('#chats').getByText('first').waitFor()
+  expect(await page.evaluate('document.documentElement.scrollWidth')).toBe(360)
+})
+
 test.skipIf(!chromiumPath)('leaves the keyboard where it is when something comes', async () => {
   const { receive, send, number, url } = await startTrial()
   await receive(number, { text: { body: 'first' } })
