@@ -21,7 +21,7 @@ const endAtOnce: Dialog = (tell, end) => {
 }
 
 /** The page's script in a document that knows as much as it needs; its waits are over at once. */
-function openPage(answers: { begin: Answers; complete: Answers }, dialog: Dialog = endAtOnce) {
+function openPage(answers: { begin: Answers; complete: Answers }, dialog: Dialog = endAtOnce, hasSdk = true) {
   const elements = new Map<string, Record<string, unknown>>()
   const element = (id: string) => {
     const known = elements.get(id) ?? {
@@ -50,7 +50,7 @@ function openPage(answers: { begin: Answers; complete: Answers }, dialog: Dialog
       getElementById: element,
       querySelector: () => element('footer'),
       createElement: () => ({}),
-      head: { append: () => setImmediate(() => (context as { fbAsyncInit?: () => void }).fbAsyncInit?.()) },
+      head: { append: () => hasSdk && setImmediate(() => (context as { fbAsyncInit?: () => void }).fbAsyncInit?.()) },
     },
     location: { reload: () => asked.push('reload'), assign: (url: string) => asked.push(url) },
     performance: { now: () => now },
@@ -110,6 +110,12 @@ test('what does not pass says so in the end, and what is refused does at once', 
   no.connect()
   await until(() => expect(no.shown()).toEqual(['failed']))
   expect(no.asked).toEqual(['/setup/begin', '/setup/complete'])
+})
+
+test('a script of the platform that a content blocker emptied, or that never comes, is not waited for without end', async () => {
+  const page = openPage({ begin: [begun], complete: [done] }, endAtOnce, false)
+  await until(() => expect(page.shown()).toEqual(['failed']))
+  expect(page.titleOf('failed')).toBe('The platform’s window is not available')
 })
 
 test('a dialog that told of a fault, and then ends well, is waited for, whichever of code and ids comes first', async () => {

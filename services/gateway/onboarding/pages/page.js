@@ -8,6 +8,7 @@ const origins = page.dataset.origins.split(' ')
 /** The code lives for 30 s; what it bought is kept, so that asking again goes on. */
 const completeWithinMs = 60_000
 const beginWithinMs = 15_000
+const sdkWithinMs = 30_000
 const askAgainMs = 1_500
 /** The dialog tells ids and code apart, in either order. */
 const idsWithinMs = 5_000
@@ -46,13 +47,14 @@ async function ask(path, body, withinMs) {
   }
 }
 
-/** The SDK loads itself in two parts, and calls when it is there. */
+/** The SDK loads itself in two parts, and calls when it is there; one that a content blocker has emptied never calls. */
 function loadSdk(url) {
   return new Promise((resolve, reject) => {
     window.fbAsyncInit = resolve
     const script = document.createElement('script')
     Object.assign(script, { src: url, async: true, onerror: reject })
     document.head.append(script)
+    setTimeout(reject, sdkWithinMs)
   })
 }
 
