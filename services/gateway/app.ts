@@ -7,6 +7,7 @@ import { type Accounts, createAccounts } from './access/find-account.ts'
 import { type ApiLog, startApiLog } from './api-log.ts'
 import { createRunOnce, type RunOnce } from './idempotency.ts'
 import { createInFlight, type InFlight } from './limits/in-flight.ts'
+import { createLookUpTurns, type LookUpTurns } from './limits/look-up-turns.ts'
 import { createRateLimiter, type RateLimiter } from './limits/rate-limit.ts'
 import type { SharedBudgets } from './limits/rate-lease.ts'
 import { createMeters, exposeStanding, type Meters } from './metrics.ts'
@@ -17,6 +18,8 @@ export interface App extends Service {
   accounts: Accounts
   limiter: RateLimiter
   inFlight: InFlight
+  /** Look-ups of files, for whoever has an address. */
+  fileTurns: LookUpTurns
   runOnce: RunOnce
   apiLog: ApiLog
   meters: Meters
@@ -52,6 +55,7 @@ export function createApp(service: Service, { budgets, store, trustedProxies }: 
     accounts: createAccounts(service),
     limiter,
     inFlight,
+    fileTurns: createLookUpTurns(),
     runOnce: createRunOnce(),
     apiLog: startApiLog(service),
     meters: createMeters(service),

@@ -6,6 +6,7 @@ import type { Service } from '@app/shared/service/service.ts'
 import type { App } from '../app.ts'
 import type { Exchange } from '../exchange/exchange.ts'
 import { type Budget, standingOf } from '../limits/budget.ts'
+import { createLookUpTurns } from '../limits/look-up-turns.ts'
 import type { RateLimiter } from '../limits/rate-limit.ts'
 import { networkOf } from './client-ip.ts'
 import { createLookUp, type Known } from './look-up.ts'
@@ -33,15 +34,19 @@ type Refusal = 'invalid_api_key' | 'revoked_api_key' | 'expired_api_key'
 
 export interface Keys {
   /** Throws when the platform service does not answer. */
-  find: (key: string, requestId: string) => Known<Identity | Refusal> | Promise<Known<Identity | Refusal>>
+  find: (
+    key: string,
+    asker: Pick<Exchange, 'requestId' | 'ip'>,
+  ) => Known<Identity | Refusal> | Promise<Known<Identity | Refusal>>
 }
 
 export function createKeys(service: Pick<Service, 'request' | 'isConnected'>, limiter: RateLimiter): Keys {
   const keys = createLookUp<Identity | Refusal>({ max: maxKeys })
+  const inTurn = createLookUpTurns()
 
-  async function ask(key: string, requestId: string): Promise<Identity | Refusal> {
+  async function ask(key: string, requestId: string, deadline: number): Promise<Identity | Refusal> {
     const body = { key_hash: hash('sha256', key) }
-    const caller = systemCaller('', requestId)
+    const caller = { ...systemCaller('', requestId), deadline }
     const found = await call(service, authenticateKey, { body }, caller, { timeoutMs: keptMs })
     const { state, key_id: keyId, organization_id: organizationId, tier, expires_at: expiresAt, features, me } = found
     if (state === 'revoked') return 'revoked_api_key'
@@ -59,7 +64,14 @@ export function createKeys(service: Pick<Service, 'request' | 'isConnected'>, li
   }
 
   return {
-    find: (key, requestId) => keys.get(key, async () => ({ value: await ask(key, requestId), keptMs })),
+    find: (key, { requestId, ip }) =>
+      keys.get(key, async (before) => {
+        const deadline = performance.now() + keptMs
+        const look = () => ask(key, requestId, deadline)
+        // A key that was valid when it was last looked up waits for no stranger.
+        const value = await (typeof before === 'object' ? look() : inTurn(networkOf(ip), deadline, look))
+        return { value, keptMs }
+      }),
   }
 }
 
@@ -80,7 +92,7 @@ function keyOf(authorization: string | undefined) {
 export function authenticate(app: App, exchange: Exchange): Known<Identity> | Promise<Known<Identity>> {
   try {
     const key = keyOf(exchange.request.headers.authorization)
-    const found = app.keys.find(key, exchange.requestId)
+    const found = app.keys.find(key, exchange)
     if (!(found instanceof Promise)) return accepted(found)
     return found.then(accepted).catch((err: unknown) => refuse(app, exchange, err))
   } catch (err) {

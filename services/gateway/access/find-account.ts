@@ -3,6 +3,7 @@ import { findAccount } from '@app/shared/contracts/platform.ts'
 import { notFound, Problem } from '@app/shared/api/problem.ts'
 import type { Service } from '@app/shared/service/service.ts'
 import type { Admitted } from '../exchange/exchange.ts'
+import { createLookUpTurns } from '../limits/look-up-turns.ts'
 import { createLookUp } from './look-up.ts'
 
 const foundKeptMs = 2_000
@@ -19,6 +20,7 @@ export interface Accounts {
 
 export function createAccounts(service: Pick<Service, 'request' | 'isConnected'>): Accounts {
   const accounts = createLookUp<boolean>({ max: maxAccounts })
+  const inTurn = createLookUpTurns()
 
   async function ask({ requestId, deadline, traceparent, identity }: Admitted, id: string) {
     const { organizationId, keyId } = identity.value
@@ -36,7 +38,9 @@ export function createAccounts(service: Pick<Service, 'request' | 'isConnected'>
     require(exchange, id) {
       if (!phoneNumberId.test(id)) throw notFound()
       const { organizationId } = exchange.identity.value
-      const known = accounts.get(`${organizationId}:${id}`, () => ask(exchange, id))
+      const known = accounts.get(`${organizationId}:${id}`, () =>
+        inTurn(organizationId, exchange.deadline, () => ask(exchange, id)),
+      )
       if (known instanceof Promise) return known.then(({ value }) => check(value))
       check(known.value)
     },

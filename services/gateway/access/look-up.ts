@@ -9,7 +9,8 @@ export interface Known<V> {
   keptMs: number
 }
 
-type Ask<V> = () => Promise<Pick<Known<V>, 'value' | 'keptMs'>>
+/** `before` is the last answer that is remembered, however old. */
+type Ask<V> = (before: V | undefined) => Promise<Pick<Known<V>, 'value' | 'keptMs'>>
 
 export interface LookUp<V> {
   /** The answer for a key, asked for anew when what is known is too old for a request that is here now. */
@@ -26,7 +27,7 @@ export function createLookUp<V>({ max }: { max: number }): LookUp<V> {
 
   function start(key: string, ask: Ask<V>) {
     const sentAt = performance.now()
-    const question = ask()
+    const question = ask(answers.peek(key)?.value)
       .then((answer) => void answers.set(key, { ...answer, sentAt }))
       .finally(() => asking.delete(key))
     asking.set(key, question)

@@ -32,7 +32,11 @@ export function routeMedia(http: FastifyInstance, app: App): void {
 }
 
 async function serveFile(app: App, request: FastifyRequest, { raw: response }: FastifyReply) {
-  const file = await app.inFlight.during(strangersOf(app, request.raw), () => find(app, request))
+  const owner = strangersOf(app, request.raw)
+  const deadline = performance.now() + timeoutMs
+  const file = await app.inFlight.during(owner, () =>
+    app.fileTurns(owner, deadline, () => find(app, request, deadline)),
+  )
   const headers = headersOf(app, file)
   const etag = `"${file.sha256}"`
   const { range: asked, 'if-range': ifRange, 'if-none-match': known } = request.headers
@@ -81,12 +85,12 @@ async function whileHeld({ inFlight }: App, file: File, length: number, work: ()
   }
 }
 
-function find(app: App, { params, headers }: FastifyRequest): Promise<File> {
+function find(app: App, { params, headers }: FastifyRequest, deadline: number): Promise<File> {
   const caller = {
     organizationId: '',
     keyId: '',
     requestId: newId('req'),
-    deadline: performance.now() + timeoutMs,
+    deadline,
     traceparent: traceparentOf(headers.traceparent),
   }
   return call(app, findMedia, { params: params as { opaque: string } }, caller)

@@ -60,10 +60,12 @@ export async function startTestPlatform(service: Service): Promise<TestPlatform>
       await platform.delay()
       return answer
     },
-    findAccount(_app, { params }, { organizationId }) {
+    async findAccount(_app, { params }, { organizationId }) {
       platform.lookUps.accounts++
-      if (!platform.accounts.has(`${organizationId}:${params.phone_number_id}`)) throw notFound()
-      return Promise.resolve({ account_id: newId('acc'), phone_number_id: params.phone_number_id, customer_id: null })
+      const isThere = platform.accounts.has(`${organizationId}:${params.phone_number_id}`)
+      await platform.delay()
+      if (!isThere) throw notFound()
+      return { account_id: newId('acc'), phone_number_id: params.phone_number_id, customer_id: null }
     },
     recordCallBatch(_app, { body }) {
       const calls = callsOf(body)

@@ -1,0 +1,140 @@
+import { randomBytes, randomInt } from 'node:crypto'
+import { once } from 'node:events'
+import { connect } from 'node:net'
+import { setTimeout as sleep } from 'node:timers/promises'
+import { findMedia } from '@app/shared/contracts/media.ts'
+import { notFound } from '@app/shared/api/problem.ts'
+import { serve, type Serving } from '@app/shared/bus/rpc.ts'
+import { afterAll, beforeAll, beforeEach, expect, test } from 'vitest'
+import { startTestGateway, type TestGateway } from '../testing/gateway.ts'
+
+const many = 150
+/** As many of one owner are asked for at a time. */
+const ofOne = 64
+
+let gateway: TestGateway
+let messaging: Serving
+let waitForFile = () => Promise.resolve()
+
+beforeAll(async () => {
+  gateway = await startTestGateway()
+  messaging = await serve(
+    { ...gateway.peer, name: 'messaging' },
+    { findMedia },
+    { findMedia: () => waitForFile().then(() => Promise.reject(notFound())) },
+  )
+})
+beforeEach(() => {
+  gateway.platform.delay = waitForFile = () => Promise.resolve()
+})
+afterAll(async () => {
+  await messaging.stop()
+  await gateway.close()
+})
+
+/** What look-ups wait for until they are let go, and how many do. */
+function createGate() {
+  const { promise, resolve } = Promise.withResolvers<void>()
+  const gate = {
+    waiting: 0,
+    open: resolve,
+    pass: () => {
+      gate.waiting++
+      return promise
+    },
+  }
+  return gate
+}
+
+const randomKey = () => `svc_live_${randomBytes(18).toString('base64url')}`
+const randomIp = () => [203, 0, randomInt(256), randomInt(256)].join('.')
+
+interface Asked {
+  path: string
+  key?: string
+}
+
+/** Asks for all of it at once, one behind the other on one connection; answers how often each status came. */
+async function flood(ip: string, asked: Asked[]) {
+  const { hostname, port } = new URL(gateway.url)
+  const socket = connect(Number(port), hostname)
+  await once(socket, 'connect')
+  let text = ''
+  socket.on('data', (chunk: Buffer) => (text += chunk.toString('latin1')))
+  const heads = asked.map(({ path, key }, n) => {
+    const lines = [`GET ${path} HTTP/1.1`, 'Host: x', `X-Forwarded-For: ${ip}`]
+    if (key !== undefined) lines.push(`Authorization: Bearer ${key}`)
+    if (n === asked.length - 1) lines.push('Connection: close')
+    return `${lines.join('\r\n')}\r\n\r\n`
+  })
+  socket.write(heads.join(''))
+  await once(socket, 'close')
+  const statuses: Record<string, number> = {}
+  for (const [, status = ''] of text.matchAll(/HTTP\/1\.1 (\d{3}) /g)) statuses[status] = (statuses[status] ?? 0) + 1
+  return statuses
+}
+
+test('unknown keys of one network are looked up a few at a time, and nobody who has a key waits for them', async () => {
+  const ip = randomIp()
+  const known = gateway.platform.issueKey().text
+  const me = (key: string, from: string) => gateway.ask('/v1/me', { key, headers: { 'x-forwarded-for': from } })
+  expect((await me(known, ip)).status).toBe(200)
+  // What is known of it has grown old.
+  await sleep(2_000)
+  const gate = createGate()
+  gateway.platform.delay = gate.pass
+  const asked = Array.from({ length: many }, () => ({ path: '/v1/me', key: randomKey() }))
+  const flooded = flood(ip, asked)
+  await expect.poll(() => gate.waiting).toBeGreaterThanOrEqual(ofOne)
+  await sleep(200)
+  gateway.platform.delay = () => Promise.resolve()
+  expect(gate.waiting).toBe(ofOne)
+  expect((await me(known, ip)).status).toBe(200)
+  expect((await me(gateway.platform.issueKey().text, randomIp())).status).toBe(200)
+  gate.open()
+  expect(await flooded).toEqual({ 401: 100, 429: many - 100 })
+})
+
+test('a valid key behind many unknown ones of its network is answered in its turn', async () => {
+  const asked = Array.from({ length: many }, () => ({ path: '/v1/me', key: randomKey() }))
+  const { text: key } = gateway.platform.issueKey()
+  expect(await flood(randomIp(), [...asked, { path: '/v1/me', key }])).toMatchObject({ 200: 1, 401: 100 })
+})
+
+test('addresses of files are looked up a few at a time for one network, and at once for another', async () => {
+  const gate = createGate()
+  waitForFile = gate.pass
+  const flooded = flood(
+    randomIp(),
+    Array.from({ length: many }, () => ({ path: `/media/${randomBytes(24).toString('base64url')}` })),
+  )
+  await expect.poll(() => gate.waiting).toBeGreaterThanOrEqual(ofOne)
+  await sleep(200)
+  waitForFile = () => Promise.resolve()
+  expect(gate.waiting).toBe(ofOne)
+  expect(
+    (
+      await gateway.ask(`/media/${randomBytes(24).toString('base64url')}`, {
+        headers: { 'x-forwarded-for': randomIp() },
+      })
+    ).status,
+  ).toBe(404)
+  gate.open()
+  expect(await flooded).toEqual({ 404: many })
+})
+
+test('numbers that one organization asks for are looked up a few at a time, and at once for another', async () => {
+  const [own, other] = [gateway.platform.issueKey(), gateway.platform.issueKey()]
+  for (const { text } of [own, other]) expect((await gateway.ask('/v1/me', { key: text })).status).toBe(200)
+  const gate = createGate()
+  gateway.platform.delay = gate.pass
+  const asked = Array.from({ length: many }, (_, n) => ({ path: `/v1/${1_000_000 + n}/messages`, key: own.text }))
+  const flooded = flood(randomIp(), asked)
+  await expect.poll(() => gate.waiting).toBeGreaterThanOrEqual(ofOne)
+  await sleep(200)
+  gateway.platform.delay = () => Promise.resolve()
+  expect(gate.waiting).toBe(ofOne)
+  expect((await gateway.ask('/v1/1000000/messages', { key: other.text })).status).toBe(404)
+  gate.open()
+  expect(await flooded).toEqual({ 404: many })
+})
