@@ -27,4 +27,6 @@ export interface App extends Core {
   replays: Replays
   /** One list of an organization at a time, of those that may read much. */
   listInTurn: InTurn
+  /** One count of what an organization's replays would take at a time. */
+  countInTurn: InTurn
 }

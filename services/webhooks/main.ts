@@ -65,7 +65,13 @@ const housekeeping = await startHousekeeping(core, {
   minutely: [sweepOverflow, sweepFailing],
 })
 const attempts = startAttempts(core)
-const app: App = { ...core, attempts, replays: startReplays(core, attempts.wake), listInTurn: createInTurn('lists', 1) }
+const app: App = {
+  ...core,
+  attempts,
+  replays: startReplays(core, attempts.wake),
+  listInTurn: createInTurn('lists', 1),
+  countInTurn: createInTurn('replays', 1),
+}
 const fanOut = startFanOut(app)
 const serving = await serve(
   app,

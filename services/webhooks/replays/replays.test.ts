@@ -1,6 +1,7 @@
 import { systemCaller } from '@app/shared/bus/ask.ts'
 import { firstIdAt, newId, newIdAt } from '@app/shared/values/ids.ts'
 import { toProblem } from '@app/shared/api/problem.ts'
+import { untilSomebodyWaits } from '@app/test/lock-waits.ts'
 import { until } from '@app/test/until.ts'
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest'
 import { replayWebhookDelivery } from '../deliveries/replay-webhook-delivery.ts'
@@ -312,6 +313,25 @@ test('beyond 100,000 a replay says where the next one begins, and no more are co
   expect(await webhooks.ask(enableWebhookSubscription, { params: { id }, body: {} })).toMatchObject({
     replayable_count: 100_000,
   })
+})
+
+test.each([
+  ['counts for replays', () => replayMany({ dry_run: true })],
+  ['replays', () => replayMany()],
+  ['enabled subscriptions', () => webhooks.ask(enableWebhookSubscription, { params: { id }, body: {} })],
+])("one organization's %s leave connections for others", async (_what, ask) => {
+  let ended = 0
+  const { all } = await webhooks.sql.begin(async (tx) => {
+    // They take as long as where very many are dead.
+    await tx`lock table dead_deliveries`
+    const asked = Array.from({ length: 30 }, () => ask().finally(() => ended++))
+    const settled = Promise.allSettled(asked)
+    await untilSomebodyWaits(tx)
+    await webhooks.sql`select 1`
+    expect(ended).toBe(0)
+    return { all: settled }
+  })
+  expect((await all).some(({ status }) => status === 'fulfilled')).toBe(true)
 })
 
 test('replays are listed newest first, and nobody else’s', async () => {

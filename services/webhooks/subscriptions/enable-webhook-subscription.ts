@@ -17,12 +17,13 @@ export const enableWebhookSubscription: Handler<App, typeof contract> = async (a
   const { organizationId } = caller
   await findSubscription(app.sql, organizationId, params.id)
   if (body.url !== undefined) await app.egress.checkUrl(body.url)
-  const answer = await once(app, contract, caller, async (tx): Promise<Answer<typeof contract>> => {
+  const work = async (tx: TransactionSql): Promise<Answer<typeof contract>> => {
     const { id, url, status } = await lockSubscription(tx, organizationId, params.id)
     if (status !== 'active') await enable(tx, id, body.url ?? url)
     const row = await findSubscription(tx, organizationId, id)
     return { ...toSubscription(row), replayable_count: await replayable(tx, id) }
-  })
+  }
+  const answer = await app.countInTurn(caller, () => once(app, contract, caller, work))
   app.attempts.wake()
   return answer
 }

@@ -88,6 +88,7 @@ export async function testWebhooks(): Promise<TestWebhooks> {
     attempts,
     replays: startReplays(core, attempts.wake),
     listInTurn: createInTurn('lists', 1),
+    countInTurn: createInTurn('replays', 1),
   }
   const fanOut = startFanOut(app)
   const organizationId = newId('org')
