@@ -61,6 +61,7 @@ export function gatherEvents(history: History, receiver: Receiver, received: str
   ]
   history.deliveries = receiver.deliveries.map(({ headers, raw }) => ({
     subscription: subscription.id,
+    id: headers['x-svc-delivery-id'] ?? '',
     eventId: headers['x-svc-event-id'] ?? '',
     type: headers['x-svc-event'] ?? '',
     raw,

@@ -4,6 +4,7 @@ import { join } from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { afterAll, beforeAll, expect, test } from 'vitest'
 import { newHistory } from './history/history.ts'
+import { playCustomers } from './load/customer.ts'
 import { settle } from './load/settle.ts'
 import { playPerson, type Scene } from './load/person.ts'
 import { createPlatform } from './load/platform.ts'
@@ -18,6 +19,8 @@ const seconds = Number(process.env['FAULTS_SECONDS'] || 60)
 /** The longest wait between two attempts to send is 7 minutes and a fifth of it; it may have begun while Postgres's clock was 90 s ahead. */
 const settleMs = 600_000
 const peopleOfNumber = 4
+/** At a time. */
+const customersOfTenant = 2
 
 const replicas = ['gateway', 'messaging', 'directory', 'platform', 'webhooks'].map((name) => `${name}=2`).join(',')
 const say = (line: string) => console.log(line)
@@ -57,6 +60,9 @@ test(
         Array.from({ length: peopleOfNumber }, (_, n) => playPerson(scene, tenant, phone, n)),
       ),
     )
+    const managing = tenants.flatMap((tenant) =>
+      Array.from({ length: customersOfTenant }, (_, n) => playCustomers(scene, tenant, n)),
+    )
     const late = Promise.all(
       tenants.map(async (tenant) => {
         await sleep(seconds * 300)
@@ -67,6 +73,7 @@ test(
       Promise.all(playing),
       haunt({ arena, platform, subscriber }, seed, seconds, say),
       late,
+      ...managing,
     ])
     const breaches = await settle(scene, people, settleMs)
     say(summary())

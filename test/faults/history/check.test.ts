@@ -29,15 +29,22 @@ const call: Call = {
   retryAfter: null,
   misfit: null,
 }
-const sentOf = (subscription: string, id: string): Delivery => ({
+const came = (subscription: string, eventId: string, type: string, raw: string): Delivery => ({
   subscription,
-  eventId: `${id}:sent`,
-  type: 'message.sent',
-  raw: `{"id":"${id}:sent"}`,
+  id: `wbd ${eventId} ${subscription}`,
+  eventId,
+  type,
+  raw,
 })
-const subscription = { tenant: 'org_a', events: ['message.sent', 'contact.updated'], phones: null, activeFrom: 0 }
+const sentOf = (subscription: string, id: string) =>
+  came(subscription, `${id}:sent`, 'message.sent', `{"id":"${id}:sent"}`)
+const updatedOf = (subscription: string) => came(subscription, 'evt_1', 'contact.updated', '{"name":"apple 7"}')
+const madeOf = (subscription: string) => came(subscription, 'evt_c1', 'customer.created', '{"name":"Ann"}')
+const renamedOf = (subscription: string) => came(subscription, 'evt_c2', 'customer.updated', '{"name":"Anna"}')
+const events = ['message.sent', 'contact.updated', 'customer.created', 'customer.updated']
+const subscription = { tenant: 'org_a', events, phones: null, activeFrom: 0 }
 
-/** Three sends: two went out, one is unknown; a contact was changed; two subscriptions heard of all of it. */
+/** Three sends: two went out, one is unknown; a contact was changed, a customer made and changed; two subscriptions heard of all of it. */
 function lawful(): History {
   const history = newHistory()
   history.tenants = [
@@ -63,9 +70,10 @@ function lawful(): History {
     ['msg_2', reading('msg_2', 'failed', 90, 'delivery_unknown')],
     ['msg_3', reading('msg_3', 'read', 90)],
   ])
-  const updated = { eventId: 'evt_1', type: 'contact.updated', raw: '{"name":"apple 7"}' }
   history.deliveries = [
-    ...['wbs_1', 'wbs_2'].flatMap((id) => [sentOf(id, 'msg_1'), sentOf(id, 'msg_3'), { ...updated, subscription: id }]),
+    ...['wbs_1', 'wbs_2'].flatMap((id) => [sentOf(id, 'msg_1'), sentOf(id, 'msg_3'), updatedOf(id), madeOf(id)]),
+    ...['wbs_1', 'wbs_2'].map(renamedOf),
+    madeOf('wbs_1'),
     sentOf('wbs_3', 'msg_3'),
     sentOf('wbs_1', 'msg_1'),
   ]
@@ -74,6 +82,8 @@ function lawful(): History {
     { ...expected, type: 'message.sent', eventId: 'msg_1:sent', notBefore: 10 },
     { ...expected, type: 'message.sent', eventId: 'msg_3:sent', notBefore: 30 },
     { ...expected, type: 'contact.updated', word: 'apple 7', notBefore: 40 },
+    { ...expected, type: 'customer.created', word: '"Ann"', notBefore: 50, phone: null, line: 'cus_1' },
+    { ...expected, type: 'customer.updated', word: '"Anna"', notBefore: 60, phone: null, line: 'cus_1' },
   ]
   const outbound = [
     { id: 'msg_1', status: 'read' },
@@ -82,6 +92,7 @@ function lawful(): History {
   ]
   const unread = [{ person: '+1', shown: 2, written: 2 }]
   history.ledgers = [{ phone: '111', outbound, inboundPosted: ['w1', 'w2'], inboundListed: ['w2', 'w1'], unread }]
+  history.shelves = [{ name: 'apple lists', made: ['cus_1 Anna'], listed: ['cus_1 Anna'] }]
   return history
 }
 
@@ -141,19 +152,17 @@ const breaches: Array<[string, (history: History) => unknown, string[]]> = [
   ],
   [
     'an event that came to one subscription alone',
-    ({ deliveries }) =>
-      deliveries.push({ subscription: 'wbs_1', eventId: 'evt_2', type: 'contact.updated', raw: '{}' }),
+    ({ deliveries }) => deliveries.push(came('wbs_1', 'evt_2', 'contact.updated', '{}')),
     ['every event: evt_2 came to wbs_1 and not to wbs_2'],
   ],
   [
     'an event that nobody asked for',
-    ({ deliveries }) =>
-      deliveries.push({ subscription: 'wbs_3', eventId: 'evt_3', type: 'contact.created', raw: '{}' }),
+    ({ deliveries }) => deliveries.push(came('wbs_3', 'evt_3', 'contact.created', '{}')),
     ['every event: contact.created evt_3 came to wbs_3, which did not ask for it'],
   ],
   [
     'an event of a number that was not asked for',
-    ({ subscriptions }) => subscriptions.push({ ...subscription, id: 'wbs_3', phones: ['222'] }),
+    ({ subscriptions }) => subscriptions.push({ ...subscription, id: 'wbs_3', events: ['message.sent'], phones: ['222'] }),
     ['every event: message.sent msg_3:sent came to wbs_3, which did not ask for it'],
   ],
   [
@@ -165,10 +174,34 @@ const breaches: Array<[string, (history: History) => unknown, string[]]> = [
     'an event whose repeat has another id',
     ({ deliveries }) => {
       for (const id of ['wbs_1', 'wbs_2']) {
-        deliveries.push({ subscription: id, eventId: 'evt_9', type: 'contact.updated', raw: '{"name":"apple 7"}' })
+        deliveries.push({ ...updatedOf(id), id: `wbd evt_9 ${id}`, eventId: 'evt_9' })
       }
     },
     ['one event id: contact.updated apple 7 came as evt_1 and evt_9'],
+  ],
+  [
+    'an event that came as two deliveries',
+    ({ deliveries }) => deliveries.push({ ...updatedOf('wbs_1'), id: 'wbd again' }),
+    ['told once: evt_1 came to wbs_1 as wbd evt_1 wbs_1 and wbd again'],
+  ],
+  [
+    "a customer's events in the wrong order",
+    (history) =>
+      void (history.deliveries = [
+        renamedOf('wbs_2'),
+        ...history.deliveries.filter(({ eventId }) => eventId !== 'evt_c2'),
+        renamedOf('wbs_1'),
+      ]),
+    ['in line: customer.created "Ann" came after customer.updated "Anna" to wbs_2'],
+  ],
+  [
+    'a customer that was made twice, and one that is not as it was left',
+    ({ shelves }) => void shelves[0]?.listed.splice(0, 1, 'cus_1 Ann', 'cus_2 Anna'),
+    [
+      'counters: apple lists no cus_1 Anna',
+      'counters: apple lists cus_1 Ann, which nobody made',
+      'counters: apple lists cus_2 Anna, which nobody made',
+    ],
   ],
   [
     'a status that goes back',
@@ -182,7 +215,7 @@ const breaches: Array<[string, (history: History) => unknown, string[]]> = [
   ],
   [
     "another's word in a delivery",
-    ({ deliveries }) => deliveries.push({ subscription: 'wbs_3', eventId: 'e', type: 'message.sent', raw: 'banana' }),
+    ({ deliveries }) => deliveries.push(came('wbs_3', 'e', 'message.sent', 'banana')),
     ['own bytes: message.sent shows banana to org_a'],
   ],
   ['a message in no list', ({ ledgers }) => ledgers[0]?.outbound.splice(0, 1), ['counters: 111 lists no msg_1']],

@@ -2,18 +2,22 @@ import type { History } from './history.ts'
 import type { Law } from './law.ts'
 import { counters } from './laws/counters.ts'
 import { everyEvent } from './laws/every-event.ts'
+import { inLine } from './laws/in-line.ts'
 import { inOrder } from './laws/in-order.ts'
 import { oneEnding } from './laws/one-ending.ts'
 import { oneEventId } from './laws/one-event-id.ts'
 import { ownBytes } from './laws/own-bytes.ts'
 import { plainAnswers } from './laws/plain-answers.ts'
 import { risingStatuses } from './laws/rising-statuses.ts'
+import { toldOnce } from './laws/told-once.ts'
 
 const laws: Record<string, Law> = {
   'one ending': oneEnding,
   'in order': inOrder,
+  'in line': inLine,
   'every event': everyEvent,
   'one event id': oneEventId,
+  'told once': toldOnce,
   'rising statuses': risingStatuses,
   'own bytes': ownBytes,
   counters,

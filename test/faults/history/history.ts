@@ -45,6 +45,8 @@ export interface Reading {
 
 export interface Delivery {
   subscription: string
+  /** Its `X-Svc-Delivery-Id`. */
+  id: string
   eventId: string
   type: string
   raw: string
@@ -63,12 +65,30 @@ export interface Subscription {
 /** An event that must have been told, known by its id or by a word in its payload. */
 export interface ExpectedEvent {
   tenant: string
-  phone: string
+  /** Null: it has none, and passes every filter by number. */
+  phone: string | null
   type: string
   /** It did not happen before that. */
   notBefore: number
   eventId?: string
   word?: string
+  /** Those of one line come in the order in which they are expected. */
+  line?: string
+}
+
+/** A customer of a tenant, as it was left. */
+export interface Customer {
+  tenant: string
+  id: string
+  name: string
+  status: string
+}
+
+/** What was made, and is listed at the end: each one once, as it was left. */
+export interface Shelf {
+  name: string
+  made: string[]
+  listed: string[]
 }
 
 export interface Tenant {
@@ -104,6 +124,8 @@ export const newHistory = () => ({
   deliveries: [] as Delivery[],
   expected: [] as ExpectedEvent[],
   ledgers: [] as Ledger[],
+  customers: [] as Customer[],
+  shelves: [] as Shelf[],
   /** What a client found that no client should: a refusal without a reason, no answer at all. */
   complaints: [] as string[],
 })

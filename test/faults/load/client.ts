@@ -5,7 +5,7 @@ import { checkAnswer } from '../../journeys/openapi-check.ts'
 import type { Call, History } from '../history/history.ts'
 import { oneOf, type Random } from '../random.ts'
 
-type Method = 'GET' | 'POST' | 'PATCH'
+type Method = 'GET' | 'POST' | 'PATCH' | 'DELETE'
 
 interface Ask {
   body?: object

@@ -1,5 +1,5 @@
 import type { Json } from '../../journeys/client.ts'
-import type { Ledger } from '../history/history.ts'
+import type { Ledger, Shelf } from '../history/history.ts'
 import { randomOf } from '../random.ts'
 import type { Person, Scene } from './person.ts'
 import type { LoadTenant } from './tenants.ts'
@@ -22,7 +22,15 @@ export async function gather(scene: Scene, people: Person[]) {
       ),
     ),
   )
+  history.shelves = await Promise.all(tenants.map((tenant) => readCustomers(scene, tenant)))
   expectOutcomes(scene)
+}
+
+async function readCustomers({ history, seed }: Scene, { id, word, client }: LoadTenant): Promise<Shelf> {
+  const textOf = (customer: Json) => `${customer.id} ${customer.name} ${customer.status}`
+  const listed = await client.everything(randomOf(seed, `customers ${word}`), '/customers?')
+  const made = history.customers.filter(({ tenant }) => tenant === id)
+  return { name: `${word} lists`, made: made.map(textOf), listed: listed.map(textOf) }
 }
 
 async function readLedger(

@@ -11,10 +11,10 @@ export async function startSubscriber(history: History) {
   const server = createServer((request, response) => {
     void wholeBody(request).then((body) => {
       const subscription = request.url?.split('/').at(-1) ?? ''
-      const { 'x-svc-event': type, 'x-svc-event-id': eventId } = request.headers
+      const { 'x-svc-event': type, 'x-svc-event-id': eventId, 'x-svc-delivery-id': id } = request.headers
       const raw = body.toString()
       // One that is about to fail has seen it all the same.
-      history.deliveries.push({ subscription, type: String(type), eventId: String(eventId), raw })
+      history.deliveries.push({ subscription, id: String(id), type: String(type), eventId: String(eventId), raw })
       const status = trouble.failing.has(subscription) ? 500 : 200
       setTimeout(() => response.writeHead(status).end(), trouble.delayMs)
     })

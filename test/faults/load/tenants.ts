@@ -25,6 +25,10 @@ const told = [
   'contact.created',
   'contact.updated',
   'conversation.assigned',
+  'customer.created',
+  'customer.updated',
+  'customer.archived',
+  'customer.setup_link.created',
 ]
 
 interface Ground {

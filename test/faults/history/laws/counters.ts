@@ -1,8 +1,14 @@
 import type { History, Ledger } from '../history.ts'
 import type { Law } from '../law.ts'
 
-/** The lists agree with what was done: accepted = sent + failed, nothing waits, and every message that came is there once. */
-export const counters: Law = (history) => history.ledgers.flatMap((ledger) => breaches(ledger, history))
+/**
+ * The lists agree with what was done: accepted = sent + failed, nothing waits, and every message that came, and all that was
+ * made, is there once.
+ */
+export const counters: Law = (history) => [
+  ...history.ledgers.flatMap((ledger) => breaches(ledger, history)),
+  ...history.shelves.flatMap(({ name, made, listed }) => differences(name, made, listed)),
+]
 
 function breaches({ phone, outbound, inboundPosted, inboundListed, unread }: Ledger, { accepted, upstream }: History) {
   const ids = accepted.filter((send) => send.phone === phone).map(({ id }) => id)

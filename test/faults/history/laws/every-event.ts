@@ -13,7 +13,7 @@ export const everyEvent: Law = (history) => {
 const wants = ({ tenant, events, phones, activeFrom }: Subscription, event: ExpectedEvent) =>
   tenant === event.tenant &&
   events.includes(event.type) &&
-  (phones === null || phones.includes(event.phone)) &&
+  (phones === null || event.phone === null || phones.includes(event.phone)) &&
   activeFrom < event.notBefore
 
 function missingOf(subscription: Subscription, deliveries: Delivery[], expected: ExpectedEvent[]) {
