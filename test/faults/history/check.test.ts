@@ -41,10 +41,12 @@ const sentOf = (subscription: string, id: string) =>
 const updatedOf = (subscription: string) => came(subscription, 'evt_1', 'contact.updated', '{"name":"apple 7"}')
 const madeOf = (subscription: string) => came(subscription, 'evt_c1', 'customer.created', '{"name":"Ann"}')
 const renamedOf = (subscription: string) => came(subscription, 'evt_c2', 'customer.updated', '{"name":"Anna"}')
-const events = ['message.sent', 'contact.updated', 'customer.created', 'customer.updated']
+const closedOf = (subscription: string, eventId: string) =>
+  came(subscription, eventId, 'conversation.closed', '{"id":"cnv_1"}')
+const events = ['message.sent', 'contact.updated', 'conversation.closed', 'customer.created', 'customer.updated']
 const subscription = { tenant: 'org_a', events, phones: null, activeFrom: 0 }
 
-/** Three sends: two went out, one is unknown; a contact was changed, a customer made and changed; two subscriptions heard of all of it. */
+/** Three sends: two went out, one is unknown; a contact was changed, a conversation closed twice, a customer made and changed; two subscriptions heard of all of it. */
 function lawful(): History {
   const history = newHistory()
   history.tenants = [
@@ -73,6 +75,7 @@ function lawful(): History {
   history.deliveries = [
     ...['wbs_1', 'wbs_2'].flatMap((id) => [sentOf(id, 'msg_1'), sentOf(id, 'msg_3'), updatedOf(id), madeOf(id)]),
     ...['wbs_1', 'wbs_2'].map(renamedOf),
+    ...['wbs_1', 'wbs_2'].flatMap((id) => [closedOf(id, 'evt_2'), closedOf(id, 'evt_3'), closedOf(id, 'evt_3')]),
     madeOf('wbs_1'),
     sentOf('wbs_3', 'msg_3'),
     sentOf('wbs_1', 'msg_1'),
@@ -92,6 +95,7 @@ function lawful(): History {
   ]
   const unread = [{ person: '+1', shown: 2, written: 2 }]
   history.ledgers = [{ phone: '111', outbound, inboundPosted: ['w1', 'w2'], inboundListed: ['w2', 'w1'], unread }]
+  history.tallies = [{ tenant: 'org_a', phone: '111', type: 'conversation.closed', word: '"cnv_1"', times: 2 }]
   history.shelves = [{ name: 'apple lists', made: ['cus_1 Anna'], listed: ['cus_1 Anna'] }]
   return history
 }
@@ -152,17 +156,18 @@ const breaches: Array<[string, (history: History) => unknown, string[]]> = [
   ],
   [
     'an event that came to one subscription alone',
-    ({ deliveries }) => deliveries.push(came('wbs_1', 'evt_2', 'contact.updated', '{}')),
-    ['every event: evt_2 came to wbs_1 and not to wbs_2'],
+    ({ deliveries }) => deliveries.push(came('wbs_1', 'evt_8', 'contact.updated', '{}')),
+    ['every event: evt_8 came to wbs_1 and not to wbs_2'],
   ],
   [
     'an event that nobody asked for',
-    ({ deliveries }) => deliveries.push(came('wbs_3', 'evt_3', 'contact.created', '{}')),
-    ['every event: contact.created evt_3 came to wbs_3, which did not ask for it'],
+    ({ deliveries }) => deliveries.push(came('wbs_3', 'evt_5', 'contact.created', '{}')),
+    ['every event: contact.created evt_5 came to wbs_3, which did not ask for it'],
   ],
   [
     'an event of a number that was not asked for',
-    ({ subscriptions }) => subscriptions.push({ ...subscription, id: 'wbs_3', events: ['message.sent'], phones: ['222'] }),
+    ({ subscriptions }) =>
+      subscriptions.push({ ...subscription, id: 'wbs_3', events: ['message.sent'], phones: ['222'] }),
     ['every event: message.sent msg_3:sent came to wbs_3, which did not ask for it'],
   ],
   [
@@ -183,6 +188,11 @@ const breaches: Array<[string, (history: History) => unknown, string[]]> = [
     'an event that came as two deliveries',
     ({ deliveries }) => deliveries.push({ ...updatedOf('wbs_1'), id: 'wbd again' }),
     ['told once: evt_1 came to wbs_1 as wbd evt_1 wbs_1 and wbd again'],
+  ],
+  [
+    'a closing that was told twice',
+    ({ deliveries }) => deliveries.push(closedOf('wbs_1', 'evt_7'), closedOf('wbs_2', 'evt_7')),
+    ['wbs_1', 'wbs_2'].map((id) => `as often: conversation.closed "cnv_1" came 3 times to ${id}, and happened 2 times`),
   ],
   [
     "a customer's events in the wrong order",

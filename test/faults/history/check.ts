@@ -1,5 +1,6 @@
 import type { History } from './history.ts'
 import type { Law } from './law.ts'
+import { asOften } from './laws/as-often.ts'
 import { counters } from './laws/counters.ts'
 import { everyEvent } from './laws/every-event.ts'
 import { inLine } from './laws/in-line.ts'
@@ -16,6 +17,7 @@ const laws: Record<string, Law> = {
   'in order': inOrder,
   'in line': inLine,
   'every event': everyEvent,
+  'as often': asOften,
   'one event id': oneEventId,
   'told once': toldOnce,
   'rising statuses': risingStatuses,

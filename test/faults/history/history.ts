@@ -76,6 +76,15 @@ export interface ExpectedEvent {
   line?: string
 }
 
+/** What happened so many times, and names nothing by which one of them is told from another. */
+export interface Tally {
+  tenant: string
+  phone: string
+  type: string
+  word: string
+  times: number
+}
+
 /** A customer of a tenant, as it was left. */
 export interface Customer {
   tenant: string
@@ -104,7 +113,7 @@ export interface Ledger {
   /** The platform's ids. */
   inboundPosted: string[]
   inboundListed: string[]
-  /** Of each person who wrote: what the conversation counts as unread, and what was written. */
+  /** Of each person who wrote: what the conversation counts as unread, and what was written since the last receipt. */
   unread: Array<{ person: string; shown: number; written: number }>
 }
 
@@ -124,6 +133,7 @@ export const newHistory = () => ({
   deliveries: [] as Delivery[],
   expected: [] as ExpectedEvent[],
   ledgers: [] as Ledger[],
+  tallies: [] as Tally[],
   customers: [] as Customer[],
   shelves: [] as Shelf[],
   /** What a client found that no client should: a refusal without a reason, no answer at all. */

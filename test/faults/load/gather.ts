@@ -22,6 +22,13 @@ export async function gather(scene: Scene, people: Person[]) {
       ),
     ),
   )
+  history.tallies = people.map(({ tenant, phone, conversationId, closed }) => ({
+    tenant: tenant.id,
+    phone,
+    type: 'conversation.closed',
+    word: `"id":"${conversationId}"`,
+    times: closed,
+  }))
   history.shelves = await Promise.all(tenants.map((tenant) => readCustomers(scene, tenant)))
   expectOutcomes(scene)
 }
@@ -61,7 +68,7 @@ async function readLedger(
     unread: people.map((person) => {
       const [shown = -1, ...more] = shownTo(person)
       // A second conversation of one person is none that ought to be.
-      return { person: person.number, shown: more.length > 0 ? -1 : shown, written: person.written.length }
+      return { person: person.number, shown: more.length > 0 ? -1 : shown, written: person.unread.length }
     }),
   }
 }

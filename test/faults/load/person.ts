@@ -1,4 +1,5 @@
 import { setTimeout as sleep } from 'node:timers/promises'
+import type { Json } from '../../journeys/client.ts'
 import type { ExpectedEvent, History } from '../history/history.ts'
 import { between, oneOf, type Random, randomOf } from '../random.ts'
 import type { Platform } from './platform.ts'
@@ -25,6 +26,9 @@ export interface Person {
   turn: number
   /** The platform's ids of what the person wrote. */
   written: string[]
+  /** Those since the last receipt. */
+  unread: string[]
+  closed: number
   sent: string[]
   contactId: string
   conversationId: string
@@ -55,6 +59,8 @@ export async function meetPerson(scene: Scene, tenant: LoadTenant, phone: string
     startedAt: Date.now(),
     turn: 0,
     written: [],
+    unread: [],
+    closed: 0,
     sent: [],
     contactId: '',
     conversationId: '',
@@ -72,11 +78,12 @@ function expectEvent({ tenant, phone, scene }: Person, event: Omit<ExpectedEvent
   scene.history.expected.push({ tenant: tenant.id, phone, ...event })
 }
 
-async function write(person: Person) {
+export async function write(person: Person) {
   const { scene, phone, number } = person
   const notBefore = Date.now()
   const eventId = await scene.platform.write(phone, number, wordOf(person))
   person.written.push(eventId)
+  person.unread.push(eventId)
   expectEvent(person, { type: 'message.received', eventId, notBefore })
 }
 
@@ -140,6 +147,43 @@ async function assign(person: Person) {
   })
 }
 
+/** How long somebody waits for what was written to be listed, before something else is done. */
+const arrivalMs = 15_000
+
+/** Waits until all that is unread is listed; answers the newest of it. Undefined: that takes its time. */
+async function newestUnread({ tenant, phone, conversationId, random, unread }: Person): Promise<string | undefined> {
+  const path = `/${phone}/messages?direction=inbound&conversation_id=${conversationId}&limit=100`
+  const startedAt = Date.now()
+  while (unread.length > 0 && Date.now() - startedAt < arrivalMs) {
+    const listed: Json[] = await tenant.client.data(random, 'GET', path)
+    const ids = listed.map(({ message_id: id }: Json) => id as string)
+    if (unread.every((id) => ids.includes(id))) return ids.find((id) => unread.includes(id))
+    await sleep(250)
+  }
+  return undefined
+}
+
+/** Reads all, now and then twice. */
+async function read(person: Person) {
+  const { tenant, phone, random } = person
+  const messageId = await newestUnread(person)
+  if (messageId === undefined) return
+  const ask = { body: { messaging_product: 'chat', status: 'read', message_id: messageId }, key: wordOf(person) }
+  await tenant.client.data(random, 'POST', `/${phone}/messages`, ask)
+  person.unread = []
+  if (random() < 0.3) await tenant.client.data(random, 'POST', `/${phone}/messages`, { body: ask.body })
+}
+
+/** Closes the conversation once nothing is on its way that would open it, and opens it again. */
+async function close(person: Person) {
+  const { tenant, phone, conversationId, random, unread } = person
+  if (unread.length > 0 && (await newestUnread(person)) === undefined) return
+  const path = `/${phone}/conversations/${conversationId}`
+  await tenant.client.data(random, 'PATCH', path, { body: { status: 'resolved' } })
+  person.closed += 1
+  await tenant.client.data(random, 'PATCH', path, { body: { status: 'open' } })
+}
+
 async function look(person: Person) {
   const { scene, tenant, phone, random, sent } = person
   if (sent.length === 0) return
@@ -179,6 +223,8 @@ const shares: Array<[number, (person: Person) => Promise<unknown>]> = [
   [3, write],
   [2, rename],
   [2, assign],
+  [2, read],
+  [1, close],
   [3, look],
   [1, pry],
 ]

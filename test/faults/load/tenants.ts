@@ -25,6 +25,7 @@ const told = [
   'contact.created',
   'contact.updated',
   'conversation.assigned',
+  'conversation.closed',
   'customer.created',
   'customer.updated',
   'customer.archived',
