@@ -41,7 +41,7 @@ export async function gather(client: Client, history: History, inboundPosted: st
   )
   const inboundListed = inbound.map(({ message_id: id }) => id)
   const rows = outbound.map(({ id, status }) => ({ id, status }))
-  history.ledgers = [{ phone, outbound: rows, inboundPosted, inboundListed, unread: [] }]
+  history.ledgers = [{ phone, outbound: rows, inboundPosted, inboundListed, media: [], unread: [] }]
   return history.accepted.every(({ id }) => ended.includes(history.endings.get(id)?.status ?? ''))
 }
 

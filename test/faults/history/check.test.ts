@@ -94,7 +94,10 @@ function lawful(): History {
     { id: 'msg_3', status: 'read' },
   ]
   const unread = [{ person: '+1', shown: 2, written: 2 }]
-  history.ledgers = [{ phone: '111', outbound, inboundPosted: ['w1', 'w2'], inboundListed: ['w2', 'w1'], unread }]
+  history.ledgers = [
+    { phone: '111', outbound, inboundPosted: ['w1', 'w2'], inboundListed: ['w2', 'w1'], media: [], unread },
+  ]
+  history.files = [{ messageId: 'w1', posted: 'hash', served: 'hash' }]
   history.tallies = [{ tenant: 'org_a', phone: '111', type: 'conversation.closed', word: '"cnv_1"', times: 2 }]
   history.shelves = [{ name: 'apple lists', made: ['cus_1 Anna'], listed: ['cus_1 Anna'] }]
   return history
@@ -243,6 +246,16 @@ const breaches: Array<[string, (history: History) => unknown, string[]]> = [
     'a wrong count of unread ones',
     ({ ledgers }) => ledgers[0]?.unread.push({ person: '+2', shown: 3, written: 2 }),
     ['counters: 111: 3 of +2 are unread, and 2 were written'],
+  ],
+  [
+    'a file that is served with other bytes',
+    ({ files }) => files.push({ messageId: 'w2', posted: 'hash', served: 'other' }),
+    ['same file: the file of w2 was hash and is other'],
+  ],
+  [
+    'a file that is not served',
+    ({ files }) => files.push({ messageId: 'w2', posted: 'hash', served: null }),
+    ['same file: the file of w2 was hash and is not served'],
   ],
   [
     'a 500',

@@ -10,6 +10,7 @@ import { oneEventId } from './laws/one-event-id.ts'
 import { ownBytes } from './laws/own-bytes.ts'
 import { plainAnswers } from './laws/plain-answers.ts'
 import { risingStatuses } from './laws/rising-statuses.ts'
+import { sameFile } from './laws/same-file.ts'
 import { toldOnce } from './laws/told-once.ts'
 
 const laws: Record<string, Law> = {
@@ -23,6 +24,7 @@ const laws: Record<string, Law> = {
   'rising statuses': risingStatuses,
   'own bytes': ownBytes,
   counters,
+  'same file': sameFile,
   'plain answers': plainAnswers,
   'no complaints': ({ complaints }) => complaints,
 }

@@ -85,6 +85,13 @@ export interface Tally {
   times: number
 }
 
+/** What somebody sent, by its hash, and what was served of it. */
+export interface SentFile {
+  messageId: string
+  posted: string
+  served: string | null
+}
+
 /** A customer of a tenant, as it was left. */
 export interface Customer {
   tenant: string
@@ -113,6 +120,8 @@ export interface Ledger {
   /** The platform's ids. */
   inboundPosted: string[]
   inboundListed: string[]
+  /** Where the file of an inbound message is served, by the message's id. */
+  media: Array<[string, string]>
   /** Of each person who wrote: what the conversation counts as unread, and what was written since the last receipt. */
   unread: Array<{ person: string; shown: number; written: number }>
 }
@@ -133,6 +142,7 @@ export const newHistory = () => ({
   deliveries: [] as Delivery[],
   expected: [] as ExpectedEvent[],
   ledgers: [] as Ledger[],
+  files: [] as SentFile[],
   tallies: [] as Tally[],
   customers: [] as Customer[],
   shelves: [] as Shelf[],

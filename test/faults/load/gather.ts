@@ -1,5 +1,7 @@
+import { hash } from 'node:crypto'
+import { request } from 'undici'
 import type { Json } from '../../journeys/client.ts'
-import type { Ledger, Shelf } from '../history/history.ts'
+import type { History, Ledger, Shelf } from '../history/history.ts'
 import { randomOf } from '../random.ts'
 import type { Person, Scene } from './person.ts'
 import type { LoadTenant } from './tenants.ts'
@@ -22,15 +24,19 @@ export async function gather(scene: Scene, people: Person[]) {
       ),
     ),
   )
-  history.tallies = people.map(({ tenant, phone, conversationId, closed }) => ({
-    tenant: tenant.id,
-    phone,
-    type: 'conversation.closed',
-    word: `"id":"${conversationId}"`,
-    times: closed,
-  }))
   history.shelves = await Promise.all(tenants.map((tenant) => readCustomers(scene, tenant)))
+  await readFiles(history)
   expectOutcomes(scene)
+}
+
+/** Whose file is not served yet has no URL, and is looked at the next time. */
+async function readFiles({ files, ledgers }: History) {
+  const urls = new Map(ledgers.flatMap(({ media }) => [...media]))
+  for (const file of files) {
+    const url = urls.get(file.messageId)
+    if (file.served !== null || !url) continue
+    file.served = await hashOf(url).catch(() => null)
+  }
 }
 
 async function readCustomers({ history, seed }: Scene, { id, word, client }: LoadTenant): Promise<Shelf> {
@@ -38,6 +44,12 @@ async function readCustomers({ history, seed }: Scene, { id, word, client }: Loa
   const listed = await client.everything(randomOf(seed, `customers ${word}`), '/customers?')
   const made = history.customers.filter(({ tenant }) => tenant === id)
   return { name: `${word} lists`, made: made.map(textOf), listed: listed.map(textOf) }
+}
+
+async function hashOf(url: string) {
+  const { statusCode, body } = await request(url)
+  const bytes = Buffer.from(await body.arrayBuffer())
+  return statusCode === 200 ? hash('sha256', bytes) : null
 }
 
 async function readLedger(
@@ -65,6 +77,7 @@ async function readLedger(
     outbound: (outbound ?? []).map(({ id, status }: Json) => ({ id, status })),
     inboundPosted: people.flatMap(({ written }) => written),
     inboundListed: (inbound ?? []).map(({ message_id: id }: Json) => id),
+    media: (inbound ?? []).flatMap(({ message_id: id, media_url: url }: Json) => (url ? [[id, url]] : [])),
     unread: people.map((person) => {
       const [shown = -1, ...more] = shownTo(person)
       // A second conversation of one person is none that ought to be.

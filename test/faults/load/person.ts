@@ -1,3 +1,4 @@
+import { hash } from 'node:crypto'
 import { setTimeout as sleep } from 'node:timers/promises'
 import type { Json } from '../../journeys/client.ts'
 import type { ExpectedEvent, History } from '../history/history.ts'
@@ -28,7 +29,6 @@ export interface Person {
   written: string[]
   /** Those since the last receipt. */
   unread: string[]
-  closed: number
   sent: string[]
   contactId: string
   conversationId: string
@@ -60,16 +60,39 @@ export async function meetPerson(scene: Scene, tenant: LoadTenant, phone: string
     turn: 0,
     written: [],
     unread: [],
-    closed: 0,
     sent: [],
     contactId: '',
     conversationId: '',
   }
-  const word = `"phone_number":"${person.number}"`
-  expectEvent(person, { type: 'contact.created', word, notBefore: Date.now() })
+  await appear(person)
+  return person
+}
+
+/** The person's message makes a contact and a conversation. */
+async function appear(person: Person) {
+  count(person, 'contact.created', `"phone_number":"${person.number}"`)
   await write(person)
   await findConversation(person)
-  return person
+  count(person, 'conversation.closed', `"id":"${person.conversationId}"`, 0)
+}
+
+/** Deletes the contact when nothing of it is on its way; then the person writes again, and is a new one. */
+async function forget(person: Person) {
+  const { tenant, phone, contactId, random, unread } = person
+  if (unread.length > 0 && (await newestUnread(person)) === undefined) return
+  const { status } = await tenant.client.surely(random, 'DELETE', `/${phone}/contacts/${contactId}`)
+  // The second try finds what the first one did.
+  if (status !== 200 && status !== 404) throw new Error(`${contactId} was not deleted: ${status}`)
+  person.unread = []
+  await appear(person)
+}
+
+/** What happened once more than until now. */
+function count({ scene, tenant, phone }: Person, type: string, word: string, times = 1) {
+  const { tallies } = scene.history
+  const tally = tallies.find((one) => one.type === type && one.word === word)
+  if (tally) tally.times += times
+  else tallies.push({ tenant: tenant.id, phone, type, word, times })
 }
 
 const wordOf = (person: Person) => `${person.name}-${(person.turn += 1)}.`
@@ -86,6 +109,20 @@ export async function write(person: Person) {
   person.unread.push(eventId)
   expectEvent(person, { type: 'message.received', eventId, notBefore })
 }
+
+/** Somebody sends a picture; what is served of it has the same bytes. */
+async function sendFile(person: Person) {
+  const { scene, phone, number } = person
+  const notBefore = Date.now()
+  const bytes = Buffer.concat([pngHead, Buffer.from(wordOf(person).repeat(500))])
+  const eventId = await scene.platform.writeFile(phone, number, bytes)
+  person.written.push(eventId)
+  person.unread.push(eventId)
+  expectEvent(person, { type: 'message.received', eventId, notBefore })
+  scene.history.files.push({ messageId: eventId, posted: hash('sha256', bytes), served: null })
+}
+
+const pngHead = Buffer.from('89504e470d0a1a0a0000000d49484452', 'hex')
 
 /** Waits until the person's first message has gone all the way. */
 async function findConversation(person: Person) {
@@ -180,7 +217,7 @@ async function close(person: Person) {
   if (unread.length > 0 && (await newestUnread(person)) === undefined) return
   const path = `/${phone}/conversations/${conversationId}`
   await tenant.client.data(random, 'PATCH', path, { body: { status: 'resolved' } })
-  person.closed += 1
+  count(person, 'conversation.closed', `"id":"${conversationId}"`)
   await tenant.client.data(random, 'PATCH', path, { body: { status: 'open' } })
 }
 
@@ -225,6 +262,8 @@ const shares: Array<[number, (person: Person) => Promise<unknown>]> = [
   [2, assign],
   [2, read],
   [1, close],
+  [1, sendFile],
+  [1, forget],
   [3, look],
   [1, pry],
 ]

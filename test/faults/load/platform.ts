@@ -1,3 +1,4 @@
+import { hash } from 'node:crypto'
 import { request } from 'undici'
 import type { Json } from '../../journeys/client.ts'
 import type { UpstreamSend } from '../history/history.ts'
@@ -24,6 +25,19 @@ export function createPlatform(url: string) {
         phone_number_id: phone,
         message,
         contact: { profile: { name: text } },
+      })
+      return id
+    },
+    /** Somebody sends a picture; answers the platform's id of the message. */
+    async writeFile(phone: string, from: string, bytes: Uint8Array): Promise<string> {
+      const file = await ask('POST', 'media', { mime_type: 'image/png', data: Buffer.from(bytes).toString('base64') })
+      const { id } = await ask('POST', 'inbound', {
+        phone_number_id: phone,
+        message: {
+          from: from.replace('+', ''),
+          type: 'image',
+          image: { ...file, sha256: hash('sha256', bytes, 'base64') },
+        },
       })
       return id
     },
