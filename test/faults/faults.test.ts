@@ -6,6 +6,7 @@ import { afterAll, beforeAll, expect, test } from 'vitest'
 import { newHistory } from './history/history.ts'
 import { playCustomers } from './load/customer.ts'
 import { redriveAll } from './load/redrive.ts'
+import { playRestless } from './load/restless.ts'
 import { settle } from './load/settle.ts'
 import { playPerson, type Scene } from './load/person.ts'
 import { createPlatform } from './load/platform.ts'
@@ -68,6 +69,7 @@ test(
     const managing = tenants.flatMap((tenant) =>
       Array.from({ length: customersOfTenant }, (_, n) => playCustomers(scene, tenant, n)),
     )
+    const restless = tenants.map((tenant) => playRestless(scene, tenant, subscriber))
     const late = Promise.all(
       tenants.map(async (tenant) => {
         await sleep(seconds * 300)
@@ -79,6 +81,7 @@ test(
       haunt({ arena, platform, subscriber }, seed, seconds, say),
       late,
       ...managing,
+      ...restless,
     ])
     let breaches = await settle(scene, people, settleMs)
     say(summary())

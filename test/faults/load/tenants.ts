@@ -15,6 +15,8 @@ export interface LoadTenant {
   word: string
   phones: string[]
   client: Client
+  /** The id of the subscription that is paused and moved, and gets all the same. */
+  restless: string
 }
 
 const words = ['amber', 'birch', 'coral', 'dune', 'ember', 'fjord', 'grove', 'heath']
@@ -41,7 +43,7 @@ interface Ground {
 
 const gatewaysOf = ({ services }: Stack) => (services['gateway'] ?? []).map(({ public_url: url }) => `${url}/v1`)
 
-/** Organizations with a key, numbers and subscriptions: two to everything, one to the sends of the first number. */
+/** Organizations with a key, numbers and subscriptions: three to everything, one to the sends of the first number. */
 export function makeTenants(ground: Ground, count: number, numbers: number): Promise<LoadTenant[]> {
   return withBus(readBusPlace(ground.stack.dataDir) ?? { natsUrl: '' }, async (bus) => {
     const tenants: LoadTenant[] = []
@@ -62,9 +64,10 @@ async function makeTenant(bus: Bus, { stack, history, platform, subscriber }: Gr
   }
   history.tenants.push({ id, own: [id, key, word, ...phones] })
   const client = createClient(history, gatewaysOf(stack.read()), id, key)
-  const tenant = { id, word, phones, client }
+  const tenant = { id, word, phones, client, restless: '' }
   await subscribe({ history, subscriber }, tenant, 'all', { activeFrom: 0 })
   await subscribe({ history, subscriber }, tenant, 'twin', { activeFrom: 0 })
+  tenant.restless = await subscribe({ history, subscriber }, tenant, 'restless', { activeFrom: 0 })
   const only = { events: ['message.sent', 'message.status'], phones: phones.slice(0, 1), activeFrom: 0 }
   await subscribe({ history, subscriber }, tenant, 'first', only)
   return tenant
@@ -77,15 +80,16 @@ interface Wish {
   activeFrom?: number
 }
 
-/** Its name is `word-name`, which its URL ends with. */
+/** Its name is `word-name`, which its URL ends with. Answers its id. */
 export async function subscribe(
   { history, subscriber }: Pick<Ground, 'history' | 'subscriber'>,
   { id: tenant, word, client }: LoadTenant,
   name: string,
   { events = told, phones, activeFrom }: Wish,
-) {
+): Promise<string> {
   const id = `${word}-${name}`
   const body = { url: subscriber.urlOf(id), events, ...(phones && { phone_number_ids: phones }) }
-  await client.data(randomOf(0, id), 'POST', '/webhook_subscriptions', { body, key: id })
+  const made = await client.data(randomOf(0, id), 'POST', '/webhook_subscriptions', { body, key: id })
   history.subscriptions.push({ id, tenant, events, phones: phones ?? null, activeFrom: activeFrom ?? Date.now() })
+  return made.id
 }
