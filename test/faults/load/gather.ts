@@ -24,9 +24,22 @@ export async function gather(scene: Scene, people: Person[]) {
       ),
     ),
   )
-  history.shelves = await Promise.all(tenants.map((tenant) => readCustomers(scene, tenant)))
+  history.shelves = await Promise.all(
+    tenants.flatMap((tenant) => [readCustomers(scene, tenant), readStuckDeliveries(scene, tenant)]),
+  )
   await readFiles(history)
   expectOutcomes(scene)
+}
+
+/** Every endpoint is well again: what was never tried, or was given up, is not there. */
+async function readStuckDeliveries({ seed }: Scene, { word, client }: LoadTenant): Promise<Shelf> {
+  const lists = await Promise.all(
+    ['pending', 'dead'].map((status) =>
+      client.everything(randomOf(seed, `${status} ${word}`), `/webhook_deliveries?status=${status}`),
+    ),
+  )
+  const listed = lists.flat().map(({ id, status, event_type: type }: Json) => `${id} (${type}, ${status})`)
+  return { name: `${word} lists`, made: [], listed }
 }
 
 /** Whose file is not served yet has no URL, and is looked at the next time. */

@@ -53,7 +53,7 @@ export async function meetPerson(scene: Scene, tenant: LoadTenant, phone: string
     scene,
     tenant,
     phone,
-    number: `+1555${String(2_000_000 + Math.floor(random() * 7_999_999))}`,
+    number: numberOf(random),
     name: `${tenant.word}-${place}-${n}`,
     random,
     startedAt: Date.now(),
@@ -86,6 +86,19 @@ async function forget(person: Person) {
   person.unread = []
   await appear(person)
 }
+
+/** Makes a contact of somebody who has not written, with a key, and one time in two again. */
+async function introduce(person: Person) {
+  const { tenant, phone, random } = person
+  const name = wordOf(person)
+  const body = { phone_number: numberOf(random), name }
+  count(person, 'contact.created', `"name":"${name}"`)
+  for (let times = random() < 0.5 ? 1 : 2; times > 0; times--) {
+    await tenant.client.data(random, 'POST', `/${phone}/contacts`, { body, key: name })
+  }
+}
+
+const numberOf = (random: Random) => `+1555${String(2_000_000 + Math.floor(random() * 7_999_999))}`
 
 /** What happened once more than until now. */
 function count({ scene, tenant, phone }: Person, type: string, word: string, times = 1) {
@@ -264,6 +277,7 @@ const shares: Array<[number, (person: Person) => Promise<unknown>]> = [
   [1, close],
   [1, sendFile],
   [1, forget],
+  [1, introduce],
   [3, look],
   [1, pry],
 ]
