@@ -66,6 +66,29 @@ test('what a stream lost that another service made anew, on a connection that ne
   await relay.stop()
 })
 
+test('what happens after an event that a stream lost comes behind it, once that is published again', async () => {
+  const relay = startRelay(app)
+  const jsm = await app.nc.jetstreamManager()
+  const before = (await jsm.streams.info(streamName)).state.messages
+  const emit = async (n: number) => {
+    await app.sql.begin((tx) => record(tx, [recorded(changed, { n }, { organizationId, line: 'cus_3' })]))
+    relay.wake()
+  }
+  const published = (count: number) =>
+    until(async () => expect((await jsm.streams.info(streamName)).state.messages).toBe(before + count))
+  await emit(11)
+  await published(1)
+  await jsm.streams.delete(streamName)
+  await restoreStream(app.nc, 1)
+  await emit(12)
+  await published(2)
+  await relay.stop()
+  const stored = Array.from({ length: before + 2 }, async (_, n) =>
+    (await jsm.streams.getMessage(streamName, { seq: n + 1 })).json<{ n: number }>(),
+  )
+  expect((await Promise.all(stored)).map(({ n }) => n).filter((n) => n > 10)).toEqual([11, 12])
+})
+
 test('an event that the stream refuses is not taken for published: it goes again until the stream takes it', async () => {
   const jsm = await app.nc.jetstreamManager()
   const { config, state } = await jsm.streams.info(streamName)

@@ -54,7 +54,7 @@ export function startRelay(app: DataService): Relay {
     // It was looked at just now, and is another one.
     if (checked === undefined) return 0
     if (holder !== null) return heldMs
-    const { more, retryMs } = await pass(app, outbox, room)
+    const { more, retryMs } = await pass(app, outbox, room, () => checked !== undefined)
     if (retryMs >= failureRetryMs) checked = undefined
     return retryMs || (more ? 0 : pollMs)
   }
@@ -84,10 +84,15 @@ export function startRelay(app: DataService): Relay {
   }
 }
 
-async function pass(app: DataService, outbox: Outbox, room: StreamRoom) {
+/**
+ * An event of a line would stand before those that a stream lost a moment ago: so the stream is looked at before each that has
+ * some, not every few seconds. When it is another one, nothing goes.
+ */
+async function pass(app: DataService, outbox: Outbox, room: StreamRoom, isSame: () => boolean) {
   let [hasFailed, areLeft] = [false, false]
   const count = await outbox.turn(batchRows, async (events) => {
-    const results = await publishAll(app, events)
+    if (events.some((event) => lineOf(event) !== undefined)) await room.look()
+    const results = isSame() ? await publishAll(app, events) : events.map((): Result => ({ held: true }))
     room.filled(events.reduce((sum, { payload, headers: about }) => sum + payload.length + about.length, 0))
     const { failures, waiting, ...published } = tell(app, events, results)
     hasFailed = failures > 0

@@ -14,6 +14,8 @@ const oldestShare = 0.1
 export interface StreamRoom {
   /** The consumer for whose sake nothing more may be published now, or null. */
   heldBy: () => Promise<string | null>
+  /** Looks now, however long ago it was looked. */
+  look: () => Promise<unknown>
   /** So many bytes were published. */
   filled: (bytes: number) => void
 }
@@ -49,23 +51,28 @@ export function watchStreamRoom(
     return next?.name ?? null
   }
 
+  async function lookAgain() {
+    ;[lookedAt, since] = [performance.now(), 0]
+    const before = held
+    // Whoever cannot be asked can take nothing either: then the publishing itself waits.
+    held = await look().catch((err: unknown) => {
+      log.warn({ err }, 'the room of the stream')
+      return before
+    })
+    if (held !== before)
+      log.warn(
+        { consumer: held ?? before },
+        held ? 'the stream is full of what it has not handled' : 'the stream has room again',
+      )
+    return held
+  }
+
   return {
     async heldBy() {
       if (performance.now() - lookedAt < lookEveryMs && since < size * lookEveryShare && held === null) return null
-      ;[lookedAt, since] = [performance.now(), 0]
-      const before = held
-      // Whoever cannot be asked can take nothing either: then the publishing itself waits.
-      held = await look().catch((err: unknown) => {
-        log.warn({ err }, 'the room of the stream')
-        return before
-      })
-      if (held !== before)
-        log.warn(
-          { consumer: held ?? before },
-          held ? 'the stream is full of what it has not handled' : 'the stream has room again',
-        )
-      return held
+      return lookAgain()
     },
+    look: lookAgain,
     filled(bytes) {
       since += bytes
     },
