@@ -1,5 +1,5 @@
 import { setTimeout as sleep } from 'node:timers/promises'
-import { afterAll, beforeAll, beforeEach, expect, test } from 'vitest'
+import { afterAll, beforeAll, beforeEach, expect, test, vi } from 'vitest'
 import { createTestDatabase, type TestDatabase } from '@app/test/database.ts'
 import { untilSomebodyWaits } from '@app/test/lock-waits.ts'
 import { startHousekeeping, type Sweep } from './housekeeping.ts'
@@ -139,6 +139,30 @@ test('a sweep is repeated until it finds nothing', async () => {
   const found = [5000, 12, 0]
   await keepHouse(() => Promise.resolve(found.shift() ?? -1))
   expect(found).toEqual([])
+})
+
+test('a sweep with work for days keeps neither partitions nor the other sweeps waiting', async () => {
+  vi.useFakeTimers({ toFake: ['setInterval', 'clearInterval', 'performance'] })
+  try {
+    let rounds = 0
+    let batches = 0
+    const long: Sweep = () => sleep(5).then(() => ++batches)
+    const other: Sweep = () => Promise.resolve(++rounds).then(() => 0)
+    const visits = { table: 'visits', by: 'time', keepDays: 2 } as const
+    const house = await startHousekeeping(app, { partitions: [visits], sweeps: [long, other] })
+    // The first turn has looked at the partitions by then.
+    await vi.waitFor(() => expect(batches).toBeGreaterThan(0), { timeout: 5_000 })
+    const last = nameOf('visits', Date.now() + 7 * dayMs)
+    await database.sql.unsafe(`drop table ${last}`)
+    vi.advanceTimersByTime(60 * 60 * 1000)
+    await vi.waitFor(() => expect(rounds).toBe(1), { timeout: 2_000 })
+    await vi.waitFor(async () => expect(await partitionsOf('visits')).toContain(last), { timeout: 2_000 })
+    vi.advanceTimersByTime(60 * 60 * 1000)
+    await vi.waitFor(() => expect(rounds).toBe(2), { timeout: 2_000 })
+    await house.stop()
+  } finally {
+    vi.useRealTimers()
+  }
 })
 
 test('a sweep that fails does not keep the next from its work', async () => {

@@ -10,7 +10,7 @@ export type Sweep = (sql: Sql) => Promise<number>
 export interface Housekeeping {
   /** The service's partitioned tables; the outbox is among them by itself. */
   partitions: DailyPartitions[]
-  /** Repeated until they find nothing; `handled_events` and `dead_events` are swept by themselves. */
+  /** Repeated until they find nothing, or the hour is over; `handled_events` and `dead_events` are swept by themselves. */
   sweeps?: Sweep[]
   /** Those that have no hour to wait; every minute. */
   minutely?: Sweep[]
@@ -42,26 +42,33 @@ export async function startHousekeeping(app: App, housekeeping: Housekeeping): P
   let running: Promise<unknown> | undefined
   let fullAt = 0
 
-  async function sweepAll(all: Sweep[]) {
+  /** One with work for days goes on in the next hour: meanwhile partitions are kept, and the others have their turn. */
+  async function sweepAll(all: Sweep[], until: number) {
     for (const sweep of all) {
       await guarded(app, sweep.name, async () => {
-        while (!stopped && (await sweep(app.sql)) > 0);
+        while (!stopped && (await sweep(app.sql)) > 0 && performance.now() < until);
       })
     }
   }
 
   async function turn() {
     const isFull = performance.now() >= fullAt
+    // Half a minute early, so that the tick of the hour is not just before it.
+    const nextFullAt = isFull ? performance.now() + hourMs - minuteMs / 2 : fullAt
     if (isFull) await alone(app, 'partitions', () => keepAll(app, tables))
     await alone(app, 'sweeps', () =>
-      sweepAll(isFull ? [sweepHandledEvents, sweepFailures, ...sweeps, ...minutely] : minutely),
+      sweepAll(isFull ? [sweepHandledEvents, sweepFailures, ...sweeps, ...minutely] : minutely, nextFullAt),
     )
-    // Half a minute early, so that the tick of the hour is not just before it.
-    if (isFull) fullAt = performance.now() + hourMs - minuteMs / 2
+    fullAt = nextFullAt
+  }
+
+  async function turns() {
+    do await turn()
+    while (!stopped && performance.now() >= fullAt)
   }
 
   function wake() {
-    running ??= turn()
+    running ??= turns()
       .catch((err: unknown) => app.log.warn({ err }, 'housekeeping'))
       .finally(() => {
         running = undefined
