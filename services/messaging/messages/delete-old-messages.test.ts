@@ -186,6 +186,22 @@ test('another organization, and one that keeps longer, lose nothing; a detached 
   expect(await left()).toHaveLength(2)
 })
 
+test('an organization that comes to keep longer while its messages are deleted loses no more', async () => {
+  await app.setSender({ retention_days: 30 })
+  await insert(31, 2_300)
+  const run = oldMessagesSweep()
+  expect(await run(app.sql)).toBe(1_000)
+  await app.setSender({ retention_days: 60 })
+  while ((await run(app.sql)) > 0);
+  expect(await left()).toHaveLength(1_300)
+  await app.setSender({ retention_days: 30 })
+  const again = oldMessagesSweep()
+  await again(app.sql)
+  await app.setSender({ retention_days: null })
+  while ((await again(app.sql)) > 0);
+  expect(await left()).toHaveLength(300)
+})
+
 test('two instances at once delete every message once', async () => {
   await app.setSender({ retention_days: 30 })
   await insert(31, 2_500)

@@ -1,6 +1,6 @@
 import { systemCaller } from '@app/shared/bus/ask.ts'
 import { messagesRead } from '@app/shared/contracts/messaging.ts'
-import type { Sql, TransactionSql } from '@app/shared/database/database.ts'
+import type { Fragment, Sql, TransactionSql } from '@app/shared/database/database.ts'
 import type { Sweep } from '@app/shared/database/housekeeping.ts'
 import { record, recorded } from '@app/shared/events/events.ts'
 import { firstIdAt } from '@app/shared/values/ids.ts'
@@ -18,7 +18,6 @@ const restFactor = 9
 interface Number {
   organizationId: string
   phoneNumberId: string
-  retentionDays: number
 }
 
 interface Gone extends Counted {
@@ -51,20 +50,25 @@ export function oldMessagesSweep(): Sweep {
 }
 
 /** A number that was detached is not told of any more: its organization's others know. */
+const retentionOf = (sql: Sql | TransactionSql, organizationId: Fragment) => sql`
+  select retention_days from senders where organization_id = ${organizationId}
+  order by attached desc, updated_at desc limit 1
+`
+
 const findNumbers = (sql: Sql) => sql<Number[]>`
-  select s.organization_id, s.phone_number_id, o.retention_days
-  from senders s cross join lateral (
-    select retention_days from senders where organization_id = s.organization_id
-    order by attached desc, updated_at desc limit 1
-  ) o
+  select s.organization_id, s.phone_number_id
+  from senders s cross join lateral (${retentionOf(sql, sql`s.organization_id`)}) o
   where o.retention_days is not null
   order by s.organization_id, s.phone_number_id
 `
 
 /** An id begins with the time of its message: the primary key is the order of age. */
-async function deleteBatch(sql: Sql, { organizationId, phoneNumberId, retentionDays }: Number): Promise<number> {
-  const end = firstIdAt('msg', new Date(Date.now() - retentionDays * dayMs))
+async function deleteBatch(sql: Sql, { organizationId, phoneNumberId }: Number): Promise<number> {
   return sql.begin(async (tx) => {
+    // Each time: it may be changed while the deletion goes on.
+    const [kept] = await tx<{ retentionDays: number | null }[]>`${retentionOf(tx, tx`${organizationId}`)}`
+    if (typeof kept?.retentionDays !== 'number') return 0
+    const end = firstIdAt('msg', new Date(Date.now() - kept.retentionDays * dayMs))
     // Once an hour, over tables of any size: a plan that was made while they were empty is not good enough.
     await tx`set local plan_cache_mode = force_custom_plan`
     const gone = await tx<Gone[]>`
