@@ -202,6 +202,21 @@ test('an organization that comes to keep longer while its messages are deleted l
   expect(await left()).toHaveLength(300)
 })
 
+test('the many messages of one number do not keep those of the next one waiting', async () => {
+  await app.setSender({ retention_days: 30 })
+  await app.sql`
+    insert into senders (organization_id, phone_number_id, account_id, business_account_id, version, team_id, attached,
+      sealed_token, settings, retention_days)
+    select ${organizationId}, id, 'acc_' || id, '1', 1, 'team_1', true, '', '{}', 30 from unnest('{000001,000002}'::text[]) id
+  `
+  await insert(31, 3_000, { number: '000001' })
+  await insert(31, 1, { number: '000002' })
+  const run = oldMessagesSweep()
+  expect([await run(app.sql), await run(app.sql)]).toEqual([1_000, 1])
+  while ((await run(app.sql)) > 0);
+  expect(await left()).toEqual([])
+})
+
 test('two instances at once delete every message once', async () => {
   await app.setSender({ retention_days: 30 })
   await insert(31, 2_500)

@@ -29,21 +29,22 @@ interface Gone extends Counted {
 }
 
 /**
- * Deletes messages that are older than their organization keeps them, with their attempts and files, number by number, oldest
- * first, 1,000 at a time and with rests. Open sends stay until they are over.
+ * Deletes messages that are older than their organization keeps them, with their attempts and files, 1,000 at a time, oldest
+ * first, of one number after the other, and with rests. Open sends stay until they are over.
  */
 export function oldMessagesSweep(): Sweep {
   let numbers: Number[] | null = null
   return async function deleteOldMessages(sql) {
     numbers ??= await findNumbers(sql)
-    const [number] = numbers
+    const number = numbers.shift()
     if (!number) {
       numbers = null
       return 0
     }
     const startedAt = performance.now()
     const count = await deleteBatch(sql, number)
-    if (count < batchRows) numbers.shift()
+    // Behind the others, who would wait for days.
+    if (count === batchRows) numbers.push(number)
     await sleep((performance.now() - startedAt) * restFactor)
     return Math.max(count, 1)
   }
