@@ -1,6 +1,7 @@
 import { createTestDatabase, type TestDatabase } from '@app/test/database.ts'
 import { afterAll, beforeAll, expect, test } from 'vitest'
 import { takeItems } from './callbacks/waiting-items.ts'
+import { sweepMediaUploads } from './media/delete-media.ts'
 
 let database: TestDatabase
 beforeAll(async () => {
@@ -32,4 +33,17 @@ test('the items of a lane are found by it, although there were none', async () =
     const plan = lines.map((line) => String(line['QUERY PLAN'])).join('\n')
     expect(plan).toContain('using callback_items_lane on callback_items')
   })
+})
+
+test.each([
+  ['media_uploads', sweepMediaUploads, 'using media_uploads_age on media_uploads'],
+])('a sweep of %s does not read the whole table', async (table, sweep, index) => {
+  const session = await database.sql.reserve()
+  await sweep(session)
+  const [kept] = await session<{ name: string }[]>`
+    select name from pg_prepared_statements where strpos(statement, ${`delete from ${table}`}) > 0
+  `
+  const lines = await session.unsafe(`explain execute "${kept?.name ?? ''}"`)
+  session.release()
+  expect(lines.map((line) => String(line['QUERY PLAN'])).join('\n')).toContain(index)
 })

@@ -56,11 +56,11 @@ export const sweepMedia = (sql: Sql): Promise<number> =>
   })
 
 /**
- * Forgets what the platform has forgotten, 5,000 at a time. Not what is just uploaded once more: Postgres asks anew only for what
+ * Forgets what the platform has forgotten, and what somebody died over, 5,000 at a time. Not what is just uploaded once more: Postgres asks anew only for what
  * the deletion itself names.
  */
 export async function sweepMediaUploads(sql: Sql): Promise<number> {
-  const isForgotten = sql`expires_at < now() - interval '1 day' and held_until < now()`
+  const isForgotten = sql`coalesce(expires_at, held_until) < now() - interval '1 day' and held_until < now()`
   const { count } = await sql`
     delete from media_uploads where (organization_id, phone_number_id, media_id) in (
       select organization_id, phone_number_id, media_id from media_uploads where ${isForgotten} limit 5000

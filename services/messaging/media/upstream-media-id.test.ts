@@ -155,6 +155,19 @@ test('what is uploaded once more just when it is swept stays held', async () => 
   expect(await ask(id, 10)).toEqual({ kind: 'uploading' })
 })
 
+test('what an instance died over while it brought it to the platform does not stay for ever', async () => {
+  const [dead, young] = [await stored(randomBytes(10)), await stored(randomBytes(10))]
+  await app.sql`
+    insert into media_uploads (organization_id, phone_number_id, media_id, held_until)
+    values (${organizationId}, ${phoneNumberId}, ${dead}, now() - interval '25 hours'),
+      (${organizationId}, ${phoneNumberId}, ${young}, now() - interval '23 hours')
+  `
+  await sweepMediaUploads(app.sql)
+  expect(await app.sql`select media_id from media_uploads where media_id in (${dead}, ${young})`).toEqual([
+    { mediaId: young },
+  ])
+})
+
 test('files that are forgotten together are locked in one order, whatever theirs is', async () => {
   const [first = '', second = ''] = [await stored(randomBytes(10)), await stored(randomBytes(10))].toSorted()
   const forgettable = async (mediaId: string) => {
