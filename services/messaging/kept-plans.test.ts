@@ -2,6 +2,7 @@ import { createTestDatabase, type TestDatabase } from '@app/test/database.ts'
 import { afterAll, beforeAll, expect, test } from 'vitest'
 import { takeItems } from './callbacks/waiting-items.ts'
 import { sweepMediaUploads } from './media/delete-media.ts'
+import { sweepLetOutLanes } from './sends/sweep-lanes.ts'
 
 let database: TestDatabase
 beforeAll(async () => {
@@ -37,6 +38,7 @@ test('the items of a lane are found by it, although there were none', async () =
 
 test.each([
   ['media_uploads', sweepMediaUploads, 'using media_uploads_age on media_uploads'],
+  ['send_lanes', sweepLetOutLanes, 'using send_lanes_let_out on send_lanes'],
 ])('a sweep of %s does not read the whole table', async (table, sweep, index) => {
   const session = await database.sql.reserve()
   await sweep(session)

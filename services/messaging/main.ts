@@ -45,6 +45,7 @@ import { startDispatcher } from './sends/dispatch.ts'
 import { createRefusalOf } from './senders/refusal-of.ts'
 import { createKnownConversations } from './sends/known-conversations.ts'
 import { sendMessage } from './sends/send-message.ts'
+import { sweepLetOutLanes } from './sends/sweep-lanes.ts'
 import { numberOf, putSender, sealedTokens, storeSender } from './senders/put-sender.ts'
 import { takeOverRest } from './senders/take-over-lanes.ts'
 import { createTemplate } from './templates/create-template.ts'
@@ -98,7 +99,14 @@ const app: App = {
 }
 const housekeeping = await startHousekeeping(app, {
   partitions: [{ table: 'callbacks', by: 'time', keepDays: 7 }],
-  sweeps: [sweepMedia, sweepMediaUploads, sweepCallbackItems, sweepDeletedMessages, oldMessagesSweep()],
+  sweeps: [
+    sweepMedia,
+    sweepMediaUploads,
+    sweepLetOutLanes,
+    sweepCallbackItems,
+    sweepDeletedMessages,
+    oldMessagesSweep(),
+  ],
 })
 
 const accounts = consume(app, consumers.messagingAccounts.name, accountChanged, async (tx, account) => {

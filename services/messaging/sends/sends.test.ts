@@ -9,6 +9,7 @@ import { createKnownConversations } from './known-conversations.ts'
 import { insertSends } from './insert-sends.ts'
 import { burstMs, leaseMs } from './pace.ts'
 import { sendMessage } from './send-message.ts'
+import { sweepLetOutLanes } from './sweep-lanes.ts'
 import { accept, phoneNumberId, refuse, type TestMessaging, testMessaging } from '../testing/app.ts'
 import { newSend } from '../testing/sends.ts'
 
@@ -127,9 +128,13 @@ test('with relaxed ordering a send that failed twice lets the later ones of its 
   const own = `${lane}:${id}`
   await until(async () => (await waits(2)).toEqual([{ lane: own }]))
   app.respondWith(accept)
+  expect(await sweepLetOutLanes(app.sql)).toBe(0)
   await passTime(id, own)
   await eventually(id, 'sent')
   expect(calls('stubborn')).toHaveLength(3)
+  // Its lane goes, that of the conversation stays.
+  await until(async () => (await sweepLetOutLanes(app.sql)) === 1)
+  expect(await app.sql`select id from send_lanes where id in (${lane}, ${own})`).toEqual([{ id: lane }])
   await app.setSender({ settings: app.settings })
 })
 
