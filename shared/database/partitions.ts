@@ -9,6 +9,8 @@ export interface DailyPartitions {
   by: 'time' | Prefix
   /** Days that are kept before today. */
   keepDays: number
+  /** Days before today of which rows may still come; 1 unless told. */
+  lateDays?: number
   /** A condition, in SQL: a partition that has such rows stays, however old. */
   open?: string
 }
@@ -23,7 +25,7 @@ const aheadDays = 7
  */
 export async function keepPartitions(
   sql: Sql,
-  { table, by, keepDays, open = 'false' }: DailyPartitions,
+  { table, by, keepDays, lateDays = 1, open = 'false' }: DailyPartitions,
   now = Date.now(),
 ): Promise<void> {
   const today = Math.floor(now / dayMs)
@@ -31,7 +33,7 @@ export async function keepPartitions(
     const start = new Date(day * dayMs)
     return by === 'time' ? start.toISOString() : firstIdAt(by, start)
   }
-  for (let day = today - 1; day <= today + aheadDays; day++) {
+  for (let day = today - lateDays; day <= today + aheadDays; day++) {
     await attach(sql, table, nameOf(table, day), bound(day), bound(day + 1))
   }
   const existing = await sql<{ name: string }[]>`

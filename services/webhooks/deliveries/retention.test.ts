@@ -41,3 +41,24 @@ test('a delivery that was given up is dead for as long as it is kept', async () 
   expect(await sweepDead(sql)).toBe(1)
   expect(await webhooks.deliveries()).toMatchObject([{ id: ids[1], status: 'dead' }])
 })
+
+test('events that come late, to a service that was away for weeks, stand in partitions, and go with them', async () => {
+  const { sql, organizationId } = webhooks
+  const day = Math.floor(Date.now() / dayMs)
+  for (const late of [1, 2, 3, 4]) {
+    const at = new Date((day - late) * dayMs)
+    await sql`
+      insert into events (at, organization_id, event_id, type, source, payload)
+      values (${at}, ${organizationId}, ${`late ${late}`}, 'message.received', 'svc', '{}')
+    `
+    await sql`
+      insert into deliveries (id, organization_id, subscription_id, event_type, event_id)
+      values (${firstIdAt('wbd', at)}, ${organizationId}, 'wbs_late', 'message.received', ${`late ${late}`})
+    `
+  }
+  const lost = await sql`
+    select event_id from events_default where starts_with(event_id, 'late')
+    union all select id from deliveries_default where subscription_id = 'wbs_late'
+  `
+  expect([...lost]).toEqual([])
+})

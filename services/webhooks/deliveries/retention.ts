@@ -6,10 +6,13 @@ const keepDays = 90
 const keepPayloadDays = 30
 const dayMs = 24 * 60 * 60 * 1000
 
+/** Events bear their own time, and come late where this service was away: the stream has them for 72 h, the services' outboxes for 4 days. */
+const lateDays = 4
+
 export const partitions: DailyPartitions[] = [
-  { table: 'events', by: 'time', keepDays: keepPayloadDays },
-  { table: 'deliveries', by: 'wbd', keepDays },
-  { table: 'attempts', by: 'wbd', keepDays },
+  { table: 'events', by: 'time', keepDays: keepPayloadDays, lateDays },
+  { table: 'deliveries', by: 'wbd', keepDays, lateDays },
+  { table: 'attempts', by: 'wbd', keepDays, lateDays },
 ]
 
 /** Since when payloads are kept: what is older cannot be replayed. */
