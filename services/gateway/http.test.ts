@@ -2,7 +2,7 @@ import { readCall } from '@app/shared/bus/call-header.ts'
 import { isRpc } from '@app/shared/api/contract.ts'
 import { connect } from 'node:net'
 import { text } from 'node:stream/consumers'
-import { afterAll, beforeAll, describe, expect, onTestFinished, test } from 'vitest'
+import { afterAll, beforeAll, describe, expect, onTestFinished, test, vi } from 'vitest'
 import { contractModules } from './contracts.ts'
 import { startTestGateway, type TestGateway } from './testing/gateway.ts'
 
@@ -222,7 +222,10 @@ test('slow clients of an organization, or strangers, hold no more than they leav
   hold('another one', -half / 2)
   hold('strangers of 198.51.100.7', half)
   expect(await Promise.all(halved())).toEqual([200, 200])
+  const warn = vi.spyOn(gateway.app.log, 'warn')
   expect((await forged()).status).toBe(503)
+  expect(warn).not.toHaveBeenCalled()
+  warn.mockRestore()
   hold('strangers of 198.51.100.7', -half)
   hold('strangers of 203.0.113.9', half)
   expect((await forged()).status).toBe(401)

@@ -48,6 +48,8 @@ function failureOf({ log }: App, err: unknown): 400 | 413 | 503 {
   const problem = err instanceof Problem ? err : undefined
   if (problem?.status === 413) return 413
   if (problem?.status === 400) return 400
+  // Refused for what this process holds of its network: a stranger would write the log as fast as it can ask.
+  if (problem?.failure === 'service_unavailable' && problem.cause === undefined) return 503
   log.warn({ err: problem?.cause ?? err }, 'callback')
   return 503
 }
