@@ -1,5 +1,6 @@
 import { until } from '@app/test/until.ts'
 import { afterAll, beforeAll, expect, test, vi } from 'vitest'
+import { oldMessagesSweep } from '../messages/delete-old-messages.ts'
 import { type TestMessaging, testMessaging } from '../testing/app.ts'
 import { metadata, platformOf, statusPart } from '../testing/callbacks.ts'
 import { serveDirectoryChanges } from '../testing/directory-changes.ts'
@@ -68,6 +69,20 @@ test('what is sent from the phone app is a row and one message.sent of source ap
     },
   })
   expect(await rowOf('wamid.A1x')).toBeUndefined()
+})
+
+test('what was sent from the phone app, and went for its age, is not made or told anew when it comes again', async () => {
+  await app.setSender({ retention_days: 1 })
+  const old = echo('wamid.GONE', { timestamp: String(seconds - 2 * 24 * 60 * 60) })
+  await echoed(old)
+  await settled()
+  expect(await eventsOf('wamid.GONE')).toHaveLength(1)
+  expect(await oldMessagesSweep()(app.sql)).toBe(1)
+  await echoed(old)
+  await settled()
+  expect(await rowOf('wamid.GONE')).toBeUndefined()
+  expect(await eventsOf('wamid.GONE')).toHaveLength(1)
+  await app.setSender({ retention_days: null })
 })
 
 test('a field that is null is as one that is absent, in what is sent from the phone app and in old messages', async () => {
