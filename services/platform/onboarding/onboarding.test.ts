@@ -377,6 +377,20 @@ test.each(['number', 'account_only'] as const)(
   },
 )
 
+test('a subscription that lapses just when a number is attached is minded: nothing is attached', async () => {
+  const opened = await openSetup(it)
+  const { organizationId } = opened
+  const dialog = dialogOf(opened, await beginAt(it, opened))
+  const done = await it.app.sql.begin(async (tx) => {
+    await tx`update organizations set subscription = 'lapsed' where id = ${organizationId}`
+    const outcome = ask(it.app, completeSetup, dialog).catch((err: unknown) => err)
+    await Promise.race([outcome, untilSomebodyWaits(it.app.sql)])
+    return { outcome }
+  })
+  expect(await done.outcome).toMatchObject({ failure: 'subscription_lapsed' })
+  expect(await it.app.sql`select id from accounts where organization_id = ${organizationId}`).toEqual([])
+})
+
 test('a state is good for its own link, and a page for the browser’s newest', async () => {
   const one = await openSetup(it)
   const other = await openSetup(it)
