@@ -3,9 +3,10 @@ import { newId } from '@app/shared/values/ids.ts'
 import { seal, unseal } from '@app/shared/secrets/seal.ts'
 import { type Account, newAccountState } from '@app/test/account-state.ts'
 import { createTestDatabase, type TestDatabase } from '@app/test/database.ts'
+import { untilSomebodyWaits } from '@app/test/lock-waits.ts'
 import { afterAll, beforeAll, expect, test } from 'vitest'
 import { storeSender } from './put-sender.ts'
-import { laneBatch, leftGroup, takeOverLanes } from './take-over-lanes.ts'
+import { laneBatch, leftGroup, takeOverRest } from './take-over-lanes.ts'
 
 const old = { current: 'k1', byId: new Map([['k1', randomBytes(32)]]) }
 const keys = { current: 'k2', byId: new Map([['k2', randomBytes(32)], ...old.byId]) }
@@ -60,6 +61,22 @@ test('what is told late of an organization that had the number takes it from nob
   expect(await owners()).toEqual([{ organizationId: before.organization_id }])
 })
 
+test('of two versions of a number that are told at once the newer one stays', async () => {
+  const { sql } = database
+  const state = newAccountState()
+  const store = (version: number) => sql.begin((tx) => storeSender(tx, keys, { ...state, version, name: `${version}` }))
+  await store(1)
+  const { older } = await sql.begin(async (tx) => {
+    await storeSender(tx, keys, { ...state, version: 3, name: '3' })
+    const older = store(2)
+    await untilSomebodyWaits(sql)
+    return { older }
+  })
+  await older
+  const rows = await sql`select version::int, name from senders where phone_number_id = ${state.phone_number_id}`
+  expect(rows).toEqual([{ version: 3, name: '3' }])
+})
+
 test('what is told of an organization that had the number before leaves the sends of the one that has it in their waits', async () => {
   const { sql } = database
   const now = newAccountState()
@@ -111,7 +128,7 @@ test('what others have queued at a number ends beside what its new owner sends; 
   expect(await store(now)).toBe(laneBatch)
   expect((await groups()).find(({ grp }) => grp === left)).toEqual({ grp: left, count: laneBatch, paced: true })
   const number = { organizationId: now.organization_id, phoneNumberId: now.phone_number_id }
-  expect(await takeOverLanes(sql, number)).toBe(10)
+  await takeOverRest({ sql, log: {} as never }, number, laneBatch)
   expect(await groups()).toEqual([{ grp: left, count: laneBatch + 10, paced: true }])
   expect(await store(before)).toBe(laneBatch)
   expect((await groups()).find(({ grp }) => grp !== left)).toEqual({
