@@ -1,3 +1,4 @@
+import { untilSomebodyWaits } from '@app/test/lock-waits.ts'
 import { until } from '@app/test/until.ts'
 import { afterAll, beforeAll, expect, test } from 'vitest'
 import { type TestMessaging, testMessaging } from '../testing/app.ts'
@@ -82,6 +83,18 @@ test('every order of all statuses, with duplicates, in one callback or in many, 
   expect(told).toHaveLength(orders.length * words.length)
 })
 
+test('what another instance is just applying to the same message is waited for, and nothing of it is lost', async () => {
+  await accepted(['wamid.RACE'])
+  await app.sql.begin(async (tx) => {
+    await tx`update messages set status = 'delivered', rank = 4, told = 2 where upstream_id = 'wamid.RACE'`
+    await platform.messages({ statuses: [partOf('wamid.RACE', 'sent')] })
+    await untilSomebodyWaits(app.sql)
+  })
+  await settled()
+  const rows = await app.sql`select status, rank, told from messages where upstream_id = 'wamid.RACE'`
+  expect(rows).toEqual([{ status: 'delivered', rank: 4, told: 3 }])
+})
+
 test('what stands in a status is passed on as it came', async () => {
   await accepted(['wamid.PASS'])
   const status = {
@@ -124,16 +137,21 @@ test('a status moves nothing of another organization, whichever of its ids it na
     update messages set organization_id = 'org_other', upstream_id = nullif(upstream_id, 'wamid.NAMED')
     where upstream_id in ('wamid.THEIRS', 'wamid.NAMED')
   `
+  await app.sql`
+    insert into message_doubles (organization_id, upstream_id, message_id)
+    values ('org_other', 'wamid.DOUBLE', 'msg_wamid.THEIRS')
+  `
   const before = await theirs()
   expect(before).toHaveLength(2)
   await platform.messages({
     statuses: [
       statusPart('wamid.THEIRS', 'read'),
+      statusPart('wamid.DOUBLE', 'read'),
       statusPart('wamid.OURS', 'read', { biz_opaque_callback_data: 'msg_wamid.NAMED' }),
     ],
   })
   // They wait for a message of their own organization.
-  await until(async () => expect(await app.sql`select 1 from callback_items where attempts > 0`).toHaveLength(2))
+  await until(async () => expect(await app.sql`select 1 from callback_items where attempts > 0`).toHaveLength(3))
   expect(await theirs()).toEqual(before)
   await app.sql`delete from callback_items`
 })
