@@ -1,3 +1,4 @@
+import { untilSomebodyWaits } from '@app/test/lock-waits.ts'
 import { until } from '@app/test/until.ts'
 import { afterAll, beforeAll, expect, test } from 'vitest'
 import { type TestMessaging, testMessaging } from '../testing/app.ts'
@@ -95,6 +96,29 @@ test('edits in any order, told again, end at the newest; the first version is ne
       ],
     }),
   ])
+})
+
+test('an edit that another instance is just recording stays in the history of the next', async () => {
+  await platform.messages(inbound('wamid.E2', 'one'))
+  await settled()
+  const edits = JSON.stringify([{ id: 'wamid.E2.b', content: 'two', edited_at: iso(20) }])
+  await app.sql.begin(async (tx) => {
+    await tx`
+      update messages set content = 'two', original_content = 'one', edits = ${edits}::text::jsonb
+      where upstream_id = 'wamid.E2'
+    `
+    await platform.messages(edit('wamid.E2.c', 'wamid.E2', 'three', 30))
+    await untilSomebodyWaits(app.sql)
+  })
+  await settled()
+  const [event] = await told('message.edited', 'wamid.E2')
+  expect(event?.payload['data']).toMatchObject({
+    original_content: 'one',
+    edit_history: [
+      { content: 'two', edited_at: iso(20) },
+      { content: 'three', edited_at: iso(30) },
+    ],
+  })
 })
 
 test.each([
