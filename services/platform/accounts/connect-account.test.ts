@@ -246,6 +246,18 @@ test('the same call twice at once makes one account', async () => {
   expect(await accountsOf(body.phone_number_id)).toMatchObject([{ version: '2' }])
 })
 
+test('a subscription that lapses just when a number is connected is minded in what others hear of the number', async () => {
+  const body = await wanted()
+  const { connecting } = await it.app.sql.begin(async (tx) => {
+    await tx`update organizations set subscription = 'lapsed' where id = ${body.organization_id}`
+    const connecting = ask(it.app, connectAccount, body)
+    await Promise.race([connecting, untilSomebodyWaits(it.app.sql)])
+    return { connecting }
+  })
+  await connecting
+  expect(peers.told.messaging).toMatchObject([{ refusal: 'subscription_inactive' }])
+})
+
 test('while a peer is away it is unavailable, the event is recorded, and the same call again succeeds', async () => {
   const body = await wanted()
   await peers.stop()

@@ -2,6 +2,7 @@ import { registerNumber as contract } from '@app/shared/contracts/onboarding.ts'
 import type { Caller } from '@app/shared/api/contract.ts'
 import { systemCaller } from '@app/shared/bus/ask.ts'
 import { newId } from '@app/shared/values/ids.ts'
+import { untilSomebodyWaits } from '@app/test/lock-waits.ts'
 import { until } from '@app/test/until.ts'
 import { afterAll, afterEach, beforeAll, beforeEach, expect, test } from 'vitest'
 import {
@@ -175,4 +176,17 @@ test('what was reported while the platform registered the number is newer than i
   letAnswer()
   expect(await registering).toMatchObject({ status: 'disconnected' })
   expect(await standing(phoneNumberId)).toEqual({ status: 'disconnected', isReported: true, isDueSoon: true })
+})
+
+test('a subscription that lapses just when a number is registered is minded in what others hear of the number', async () => {
+  const { organizationId, phoneNumberId } = await pending()
+  willAnswer(phoneNumberId, success)
+  const { registering } = await it.app.sql.begin(async (tx) => {
+    await tx`update organizations set subscription = 'lapsed' where id = ${organizationId}`
+    const registering = register(systemCaller(organizationId), phoneNumberId)
+    await Promise.race([registering, untilSomebodyWaits(it.app.sql)])
+    return { registering }
+  })
+  expect(await registering).toMatchObject({ status: 'connected' })
+  expect(peers.told.messaging.at(-1)).toMatchObject({ version: 2, refusal: 'subscription_inactive' })
 })
