@@ -1,5 +1,6 @@
 import { systemCaller } from '@app/shared/bus/ask.ts'
 import { newId } from '@app/shared/values/ids.ts'
+import { untilSomebodyWaits } from '@app/test/lock-waits.ts'
 import { afterAll, beforeAll, expect, test } from 'vitest'
 import { getCustomer } from '../customers/get-customer.ts'
 import { updateCustomer } from '../customers/update-customer.ts'
@@ -129,4 +130,17 @@ test('what became of link and customer after the page was opened is seen', async
   await expect(connectThrough(revoked).consumed).rejects.toMatchObject({ failure: 'setup_link_inactive' })
   await ask(it.app, updateCustomer, { status: 'suspended' }, asOwner)
   await expect(connectThrough(open).consumed).rejects.toMatchObject({ failure: 'customer_suspended' })
+})
+
+test('a link that is revoked just when it is consumed stays revoked, and connects nothing', async () => {
+  const { asOwner, links } = await customerWithLinks(1)
+  const [link] = links
+  const { consumed } = await it.app.sql.begin(async (tx) => {
+    await tx`update setup_links set status = 'revoked' where id = ${link?.id ?? ''}`
+    const { consumed } = connectThrough(link)
+    await untilSomebodyWaits(it.app.sql)
+    return { consumed: consumed.catch((err: unknown) => err) }
+  })
+  expect(await consumed).toMatchObject({ failure: 'setup_link_inactive' })
+  expect((await ask(it.app, getCustomer, undefined, asOwner)).accounts).toEqual([])
 })
