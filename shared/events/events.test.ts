@@ -231,6 +231,25 @@ test('what an instance that stops has not begun goes to another one at once', as
   expect(first).toEqual([0])
 })
 
+test('what an instance that stops has begun without its database goes to another one at once', async () => {
+  const { name } = consumers.platformAccountReports
+  let tries = 0
+  let handled = 0
+  const stopping = consumeBatches(app, name, () => {
+    tries++
+    return Promise.reject(Object.assign(new Error('refused'), { code: 'ECONNREFUSED' }))
+  })
+  const row = recorded({ ...changed, subject: 'event.messaging.account-reported' }, { n: 1 }, { organizationId })
+  await app.sql.begin((tx) => record(tx, [row]))
+  relay.wake()
+  await until(() => expect(tries).toBeGreaterThan(0))
+  consuming.push(consumeBatches(app, name, async () => void handled++))
+  const startedAt = performance.now()
+  await stopping.stop()
+  await until(() => expect(handled).toBe(1))
+  expect(performance.now() - startedAt).toBeLessThan(10_000)
+})
+
 test('an event at which the handler fails while its failure cannot be noted, comes again, and ends nothing', async () => {
   const { name } = consumers.directoryMembers
   let tries = 0
