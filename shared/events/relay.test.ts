@@ -89,6 +89,23 @@ test('what happens after an event that a stream lost comes behind it, once that 
   expect((await Promise.all(stored)).map(({ n }) => n).filter((n) => n > 10)).toEqual([11, 12])
 })
 
+test('what a stream lost that is shorter when the connection is back, though nothing was published meanwhile, is published again', async () => {
+  const tasks: Array<() => void> = []
+  const onReconnect = (task: () => void) => void tasks.push(task)
+  const relay = startRelay({ ...app, eventBus: { ...app.eventBus, onReconnect } })
+  await app.sql.begin((tx) => record(tx, [recorded(changed, { n: 5 }, { organizationId })]))
+  relay.wake()
+  await until(async () => expect(await app.sql`select 1 from outbox where published_at is null`).toEqual([]))
+  await app.sql`update relay_position set last_seq = last_seq + 1000`
+  for (const task of tasks) task()
+  const jsm = await app.nc.jetstreamManager()
+  await until(async () => {
+    const { state } = await jsm.streams.info(streamName)
+    expect(await app.sql`select last_seq::int from relay_position`).toEqual([{ lastSeq: state.last_seq }])
+  })
+  await relay.stop()
+})
+
 test('an event that the stream refuses is not taken for published: it goes again until the stream takes it', async () => {
   const jsm = await app.nc.jetstreamManager()
   const { config, state } = await jsm.streams.info(streamName)
