@@ -1,5 +1,8 @@
 import { createHash, randomBytes } from 'node:crypto'
+import { once } from 'node:events'
 import { mkdtempSync, readdirSync, rmSync } from 'node:fs'
+import { createServer } from 'node:http'
+import type { AddressInfo } from 'node:net'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { testBucket } from '@app/test/s3.ts'
@@ -75,6 +78,39 @@ test('a folder holds nothing unfinished, and takes no key that leads elsewhere',
   expect(readdirSync(join(folder, '.unfinished'))).toEqual([])
   const store = createStore(env)
   await expect(store.open('../../etc/passwd')).rejects.toThrow('no key of a file')
+})
+
+test('an upload that S3 says at its very end it did not complete is no file, and is taken back', async () => {
+  const asked: string[] = []
+  const server = createServer((request, response) => {
+    const step = `${request.method} ${new URL(request.url ?? '', 'http://s3').search}`
+    asked.push(step)
+    request.resume().on('end', () => {
+      if (step === 'POST ?uploads=') response.end('<Result><UploadId>1</UploadId></Result>')
+      else if (step.startsWith('POST')) response.end('<Error><Code>InternalError</Code></Error>')
+      else response.writeHead(step.startsWith('DELETE') ? 204 : 200, { etag: '"e"' }).end()
+    })
+  }).listen(0, '127.0.0.1')
+  await once(server, 'listening')
+  const { port } = server.address() as AddressInfo
+  const store = createStore({
+    MEDIA_STORE: 's3',
+    S3_REGION: 'us-east-1',
+    S3_BUCKET: 'files',
+    S3_ENDPOINT: `http://127.0.0.1:${port}`,
+    S3_ACCESS_KEY_ID: 'id',
+    S3_SECRET_ACCESS_KEY: 'secret',
+  })
+  await expect(store.put(newFileKey(), inChunks(Buffer.alloc(6_000_000)))).rejects.toThrow('InternalError')
+  expect(asked).toEqual([
+    'POST ?uploads=',
+    'PUT ?partNumber=1&uploadId=1',
+    'PUT ?partNumber=2&uploadId=1',
+    'POST ?uploadId=1',
+    'DELETE ?uploadId=1',
+  ])
+  await store.close()
+  server.close()
 })
 
 test('an environment that does not fit is told in a sentence', () => {
