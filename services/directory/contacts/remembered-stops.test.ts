@@ -41,6 +41,15 @@ test('a contact that is made again by hand is still sent no marketing, under any
   await number.open({ bsuid: 'US.1' }, marketing)
 })
 
+test('what was said to another organization that had the number stops nobody', async () => {
+  const number = await newTold()
+  await number.remove(await stopped(number, ana))
+  await directory.sql`
+    update remembered_stops set organization_id = 'org_other' where phone_number_id = ${number.phoneNumberId}
+  `
+  await number.open({ phone_number: `+${ana}` }, marketing)
+})
+
 test('who is made by hand and did not stop is sent marketing', async () => {
   const number = await newTold()
   await number.remove(await stopped(number, ana))
