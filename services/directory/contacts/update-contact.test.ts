@@ -1,4 +1,5 @@
 import { updateContact } from '@app/shared/contracts/contacts.ts'
+import { untilSomebodyWaits } from '@app/test/lock-waits.ts'
 import { afterAll, beforeAll, expect, test } from 'vitest'
 import { eventsOf, newNumber, testDirectory, type TestDirectory } from '../testing/app.ts'
 import { telling } from '../testing/changes.ts'
@@ -53,6 +54,17 @@ test('what is the same already changes nothing: no event, the same updated_at', 
   expect(await number.update(id, {})).toEqual(before)
   expect(await number.update(id, { name: 'Ana', email: 'ana@example.com', metadata: sameMetadata })).toEqual(before)
   expect(await eventsOf(directory, number.organizationId)).toEqual([])
+})
+
+test('a change that waited for another one keeps it', async () => {
+  const { number, id } = await newContact()
+  const { updating } = await directory.sql.begin(async (tx) => {
+    await tx`update contacts set email = 'new@example.com' where id = ${id}`
+    const updating = number.update(id, { name: 'Bo' })
+    await untilSomebodyWaits(directory.sql)
+    return { updating }
+  })
+  expect(await updating).toMatchObject({ name: 'Bo', email: 'new@example.com' })
 })
 
 test('null clears name and metadata', async () => {
