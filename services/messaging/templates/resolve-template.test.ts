@@ -97,6 +97,18 @@ test('another organization’s template is not found, nor is one of an unknown n
   await expect(sending).rejects.toMatchObject({ failure: 'resource_not_found' })
 })
 
+test('an organization that has the number later looks a template up itself, though the one before knew it', async () => {
+  const name = approved()
+  await send(name)
+  const other = newId('org')
+  await it.base.setSender({ organization_id: other })
+  const sending = it.resolve({ name, language: 'en_US', components: body('Ana', 'A1') }, { organizationId: other })
+  expect(await sending).toMatchObject({ content: 'Hi Ana, order A1 shipped.' })
+  expect(calls()).toBe(2)
+  await it.base.setSender({ organization_id: other, attached: false })
+  await it.base.setSender({})
+})
+
 const mismatch = (param: string, failure = 'template_param_count_mismatch') => ({ failure, param, status: 422 })
 
 test('the body takes as many parameters as it has variables, of any kind', async () => {
