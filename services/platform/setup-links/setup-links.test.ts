@@ -171,6 +171,21 @@ test('a link that waited for the archive of its customer is refused', async () =
   expect((await customer.list()).data).toEqual([])
 })
 
+test('a change of a link that waited for its revocation is refused', async () => {
+  const customer = await customerOf()
+  const { id } = await customer.create()
+  const { updating } = await it.app.sql.begin(async (tx) => {
+    await tx`update setup_links set status = 'revoked' where id = ${id}`
+    const updating = customer
+      .update(id, { success_redirect_url: 'https://shop.example/ok' })
+      .catch((err: unknown) => err)
+    await untilSomebodyWaits(it.app.sql)
+    return { updating }
+  })
+  expect(await updating).toMatchObject({ failure: 'setup_link_inactive' })
+  expect((await customer.list()).data).toMatchObject([{ id, status: 'revoked' }])
+})
+
 test('a lapsed subscription and a missing entitlement stop changes, and the link itself', async () => {
   const customer = await customerOf()
   const { id, setup_url } = await customer.create()
