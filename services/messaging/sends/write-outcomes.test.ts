@@ -40,6 +40,31 @@ function looksOf(plan: string) {
   return looks.map(([, index, column]) => `${index} by ${column}`)
 }
 
+/** An accepted send, and what claims its lane and begins it. */
+async function acceptOne(state = newAccountState()) {
+  await sql.begin((tx) => storeSender(tx, { current: '', byId: new Map() }, state))
+  const { organization_id, phone_number_id } = state
+  const send = newSend('one', '+15550123456', { organization_id, phone_number_id })
+  await insertSends(sql, [send], { slots: 0, leaseMs: 60_000, burstMs: 250, holder: 1 })
+  const [lane] = await sql<Lane[]>`select ${laneColumns(sql, 'l')} from send_lanes l where id = ${send.conversation_id}`
+  if (!lane) throw new Error('it has no lane')
+  const take = async () => {
+    const [item] = await sql.begin((tx) => takeHeads(tx, [{ lane, free: 1, fresh: true }]))
+    if (!item) throw new Error('nothing waits')
+    return item
+  }
+  return { state, send, lane, take }
+}
+
+const attempted = { httpStatus: null, upstreamCode: null, detail: null }
+const again: Outcome = {
+  kind: 'again',
+  waitMs: 0,
+  slowNumberMs: 0,
+  letOut: false,
+  attempt: { ...attempted, outcome: 'unreachable' },
+}
+
 test('open sends are looked up by their number or their lane, although few are open when the plan is made', async () => {
   await database.admin`vacuum (analyze) messaging.sends, messaging.messages, messaging.send_lanes`
   await writeOutcomes(sql, [], { at: new Date(), told: [], lanes: [] })
@@ -70,61 +95,20 @@ test('of a send that was found begun nothing is forgotten by a holder that came 
 })
 
 test('what an earlier attempt came to, recorded again since the answer was lost, changes nothing of a later one', async () => {
-  const state = newAccountState()
-  await sql.begin((tx) => storeSender(tx, { current: '', byId: new Map() }, state))
-  const { organization_id, phone_number_id } = state
-  const send = newSend('late', '+15550123456', { organization_id, phone_number_id })
-  await insertSends(sql, [send], { slots: 0, leaseMs: 60_000, burstMs: 250, holder: 1 })
-  const lane = {
-    id: send.conversation_id,
-    group: phone_number_id,
-    arrivals: '1',
-    heldUntil: '',
-    failures: 0,
-    pacedMs: 0,
-  }
-  const begin = async () => {
-    const [item] = await sql.begin((tx) => takeHeads(tx, [{ lane, free: 1, fresh: true }]))
-    if (item?.step !== 'send') throw new Error('it did not begin')
-    return item
-  }
+  const { send, lane, take } = await acceptOne()
   const write = (item: OpenSend, outcome: Outcome) =>
     writeOutcomes(sql, [{ item, lane, outcome }], { at: new Date(), told: [], lanes: [] })
-  const attempt = { httpStatus: null, upstreamCode: null, detail: null }
-  const again: Outcome = {
-    kind: 'again',
-    waitMs: 0,
-    slowNumberMs: 0,
-    letOut: false,
-    attempt: { ...attempt, outcome: 'unreachable' },
-  }
-  const first = await begin()
+  const first = await take()
   await write(first, again)
-  await write(await begin(), { kind: 'park', attempt: { ...attempt, outcome: 'unknown' } })
+  const second = await take()
+  expect(second).toMatchObject({ step: 'send', attempts: 2 })
+  await write(second, { kind: 'park', attempt: { ...attempted, outcome: 'unknown' } })
   await write(first, again)
   const rows = await sql`
     select attempts, parked_until > now() as is_parked from sends where message_id = ${send.id}
   `
   expect(rows).toEqual([{ attempts: 2, isParked: true }])
 })
-
-/** An accepted send, and what claims its lane and begins it. */
-async function acceptOne(state = newAccountState()) {
-  await sql.begin((tx) => storeSender(tx, { current: '', byId: new Map() }, state))
-  const { organization_id, phone_number_id } = state
-  const send = newSend('one', '+15550123456', { organization_id, phone_number_id })
-  await insertSends(sql, [send], { slots: 0, leaseMs: 60_000, burstMs: 250, holder: 1 })
-  const [lane] = await sql<Lane[]>`select ${laneColumns(sql, 'l')} from send_lanes l where id = ${send.conversation_id}`
-  if (!lane) throw new Error('it has no lane')
-  const take = async () => {
-    const [item] = await sql.begin((tx) => takeHeads(tx, [{ lane, free: 1, fresh: true }]))
-    if (!item) throw new Error('nothing waits')
-    return item
-  }
-  return { state, send, lane, take }
-}
-
-const attempted = { httpStatus: null, upstreamCode: null, detail: null }
 
 test.each([
   ['a failure', false],
@@ -145,14 +129,7 @@ test('what was attempted within its time to live does not expire, what was not d
   const pass = () => sql`update sends set expires_at = now() - interval '1 s' where message_id = ${send.id}`
   const item = await take()
   await pass()
-  const outcome: Outcome = {
-    kind: 'again',
-    waitMs: 0,
-    slowNumberMs: 0,
-    letOut: false,
-    attempt: { ...attempted, outcome: 'unreachable' },
-  }
-  await settleSends(sql, { done: [{ item, lane, outcome }], empty: [] }, { publicUrl: '' })
+  await settleSends(sql, { done: [{ item, lane, outcome: again }], empty: [] }, { publicUrl: '' })
   expect(await take()).toMatchObject({ step: 'send', attempts: 2 })
   const other = await acceptOne()
   await sql`update sends set expires_at = now() - interval '1 s' where message_id = ${other.send.id}`
@@ -164,13 +141,7 @@ test('a send that leaves the order of its conversation does not wait for another
   const item = await take()
   const refused = { ...state, version: 2, refusal: 'customer_suspended' as const }
   await sql.begin((tx) => storeSender(tx, { current: '', byId: new Map() }, refused))
-  const outcome: Outcome = {
-    kind: 'again',
-    waitMs: 60_000,
-    slowNumberMs: 0,
-    letOut: true,
-    attempt: { ...attempted, outcome: 'unreachable' },
-  }
+  const outcome: Outcome = { ...again, waitMs: 60_000, letOut: true }
   await settleSends(sql, { done: [{ item, lane, outcome }], empty: [] }, { publicUrl: '' })
   const lanes = await sql`
     select due_at <= now() as is_due from send_lanes where id = (select lane from sends where message_id = ${send.id})
@@ -199,16 +170,9 @@ test('a send goes out with what its own organization has of a number that two ha
 test('a callback that is just being applied is waited for: its send is not tried again', async () => {
   const { send, lane, take } = await acceptOne()
   const item = await take()
-  const outcome: Outcome = {
-    kind: 'again',
-    waitMs: 0,
-    slowNumberMs: 0,
-    letOut: false,
-    attempt: { ...attempted, outcome: 'unreachable' },
-  }
   const settling = await database.sql.begin(async (tx) => {
     await tx`update messages set upstream_id = 'wamid.JUST', rank = 3, status = 'sent' where id = ${send.id}`
-    const job = settleSends(sql, { done: [{ item, lane, outcome }], empty: [] }, { publicUrl: '' })
+    const job = settleSends(sql, { done: [{ item, lane, outcome: again }], empty: [] }, { publicUrl: '' })
     await until(async () =>
       expect(
         await database.admin`select 1 from pg_stat_activity where wait_event_type = 'Lock' and datname = current_database()`,
