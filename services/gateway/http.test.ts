@@ -1,6 +1,7 @@
 import { readCall } from '@app/shared/bus/call-header.ts'
 import { isRpc } from '@app/shared/api/contract.ts'
 import { connect } from 'node:net'
+import { setTimeout as sleep } from 'node:timers/promises'
 import { text } from 'node:stream/consumers'
 import { afterAll, beforeAll, describe, expect, onTestFinished, test, vi } from 'vitest'
 import { contractModules } from './contracts.ts'
@@ -414,6 +415,25 @@ test('health and the description need no key', async () => {
   const head = await gateway.ask('/v1/health', { method: 'HEAD' })
   expect([head.status, head.bytes.length]).toEqual([200, 0])
   expect((await gateway.ask('/v1/openapi.json')).json()).toEqual({ openapi: '3.1.0' })
+})
+
+test('a key that is revoked while the body of its request comes is refused, and nothing is passed on', async () => {
+  const issued = gateway.platform.issueKey()
+  const asked = gateway.passedOn.length
+  const { hostname, port } = new URL(gateway.url)
+  const socket = connect(Number(port), hostname)
+  onTestFinished(() => void socket.destroy())
+  let answer = ''
+  socket.on('data', (chunk: Buffer) => (answer += chunk.toString()))
+  const head = `POST /v1/echoes/slow HTTP/1.1\r\nhost: x\r\nauthorization: Bearer ${issued.text}\r\n`
+  socket.write(`${head}content-type: application/json\r\ncontent-length: 2\r\n\r\n{`)
+  await expect.poll(() => gateway.app.inFlight.bytes).toBe(1)
+  issued.state = 'revoked'
+  // As long as what is known of a key counts.
+  await sleep(2_000)
+  socket.write('}')
+  await expect.poll(() => answer).toContain('revoked_api_key')
+  expect(gateway.passedOn).toHaveLength(asked)
 })
 
 test('a client that goes away does not cancel what was passed on', async () => {

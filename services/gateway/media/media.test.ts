@@ -4,6 +4,7 @@ import { readdirSync } from 'node:fs'
 import { connect, type Socket } from 'node:net'
 import { join } from 'node:path'
 import { Readable } from 'node:stream'
+import { setTimeout as sleep } from 'node:timers/promises'
 import type { Input } from '@app/shared/api/contract.ts'
 import { findMedia, openUpload, uploadMedia } from '@app/shared/contracts/media.ts'
 import { newId } from '@app/shared/values/ids.ts'
@@ -173,6 +174,28 @@ describe('an upload', () => {
     })
     expect((await upload({ bytes: png(1_000) })).status).toBe(201)
     admitted.mockRestore()
+  })
+
+  test('whose key is revoked while its bytes come is refused, and is no file', async () => {
+    const issued = gateway.platform.issueKey()
+    gateway.platform.accounts.add(`${issued.organizationId}:${phone}`)
+    const { body, headers } = formOf({ bytes: png(1_000) })
+    const { hostname, port } = new URL(gateway.url)
+    const socket = connect(Number(port), hostname)
+    let answer = ''
+    socket.on('data', (chunk: Buffer) => (answer += chunk.toString()))
+    const head = `POST /v1/${phone}/media HTTP/1.1\r\nhost: x\r\nauthorization: Bearer ${issued.text}\r\n`
+    socket.write(`${head}content-type: ${headers['content-type']}\r\ncontent-length: ${body.length}\r\n\r\n`)
+    const looked = gateway.platform.lookUps.keys
+    socket.write(body.subarray(0, 500))
+    await expect.poll(() => gateway.platform.lookUps.keys).toBeGreaterThan(looked)
+    issued.state = 'revoked'
+    // As long as what is known of a key counts.
+    await sleep(2_000)
+    socket.write(body.subarray(500))
+    await expect.poll(() => answer).toContain('revoked_api_key')
+    expect(uploads).toEqual([])
+    socket.destroy()
   })
 
   test('whose client goes away before it is let in takes no turn for good', async () => {
