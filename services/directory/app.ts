@@ -1,4 +1,4 @@
-import { createInTurn, type InTurn } from '@app/shared/bus/changes-in-turn.ts'
+import { createInTurn, type InTurn } from '@app/shared/bus/in-turn.ts'
 import { batched } from '@app/shared/work/batched.ts'
 import type { KeyRing } from '@app/shared/service/environment.ts'
 import type { Loop } from '@app/shared/work/loop.ts'

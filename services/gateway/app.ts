@@ -1,3 +1,4 @@
+import type { TimelyLines } from '@app/shared/bus/in-turn.ts'
 import { counts } from '@app/shared/metrics/registered.ts'
 import type { Service } from '@app/shared/service/service.ts'
 import type { Store } from '@app/shared/store/store.ts'
@@ -7,7 +8,7 @@ import { type Accounts, createAccounts } from './access/find-account.ts'
 import { type ApiLog, startApiLog } from './api-log.ts'
 import { createRunOnce, type RunOnce } from './idempotency.ts'
 import { createInFlight, type InFlight } from './limits/in-flight.ts'
-import { createLookUpTurns, type LookUpTurns } from './limits/look-up-turns.ts'
+import { createLookUpTurns } from './limits/look-up-turns.ts'
 import { createRateLimiter, type RateLimiter } from './limits/rate-limit.ts'
 import type { SharedBudgets } from './limits/rate-lease.ts'
 import { createMeters, exposeStanding, type Meters } from './metrics.ts'
@@ -19,7 +20,7 @@ export interface App extends Service {
   limiter: RateLimiter
   inFlight: InFlight
   /** Look-ups of files, for whoever has an address. */
-  fileTurns: LookUpTurns
+  fileTurns: TimelyLines
   runOnce: RunOnce
   apiLog: ApiLog
   meters: Meters

@@ -1,4 +1,4 @@
-import type { InTurn } from '@app/shared/bus/changes-in-turn.ts'
+import type { InTurn } from '@app/shared/bus/in-turn.ts'
 import type { KeyRing } from '@app/shared/service/environment.ts'
 import type { CursorKeys } from '@app/shared/api/page.ts'
 import type { Relay } from '@app/shared/events/relay.ts'

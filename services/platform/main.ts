@@ -1,4 +1,4 @@
-import { createInTurn } from '@app/shared/bus/changes-in-turn.ts'
+import { createInTurn } from '@app/shared/bus/in-turn.ts'
 import * as customers from '@app/shared/contracts/customers.ts'
 import { explains } from '@app/shared/contracts/explain.ts'
 import * as platform from '@app/shared/contracts/platform.ts'

@@ -1,4 +1,4 @@
-import type { InTurn } from '@app/shared/bus/changes-in-turn.ts'
+import { createInTurn, type InTurn } from '@app/shared/bus/in-turn.ts'
 import type { Egress } from '@app/shared/outside/egress.ts'
 import type { KeyRing } from '@app/shared/service/environment.ts'
 import type { Mailbox } from '@app/shared/mailbox/mailbox.ts'
@@ -19,14 +19,23 @@ export interface Core extends DataService {
   meters: Meters
 }
 
+/** What may take long in vain, one of an organization at a time. */
+interface QueryTurns {
+  /** A list of those that may read much. */
+  listInTurn: InTurn
+  /** A count of what its replays would take. */
+  countInTurn: InTurn
+}
+
+export const createQueryTurns = (): QueryTurns => ({
+  listInTurn: createInTurn('lists', 1),
+  countInTurn: createInTurn('replays', 1),
+})
+
 /** What a handler may use. */
-export interface App extends Core {
+export interface App extends Core, QueryTurns {
   /** Makes the attempts; wake it after a commit that made a lane due. */
   attempts: Mailbox
   /** Enqueues what jobs replay. */
   replays: Replays
-  /** One list of an organization at a time, of those that may read much. */
-  listInTurn: InTurn
-  /** One count of what an organization's replays would take at a time. */
-  countInTurn: InTurn
 }

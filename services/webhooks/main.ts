@@ -1,4 +1,3 @@
-import { createInTurn } from '@app/shared/bus/changes-in-turn.ts'
 import * as deliveries from '@app/shared/contracts/webhook-deliveries.ts'
 import * as replays from '@app/shared/contracts/webhook-replays.ts'
 import { explains } from '@app/shared/contracts/explain.ts'
@@ -13,7 +12,7 @@ import { serve } from '@app/shared/bus/rpc.ts'
 import { watchSecrets } from '@app/shared/secrets/sealed-secrets.ts'
 import { markReady, startWithDatabase } from '@app/shared/service/start.ts'
 import { drainBus, stopInOrder } from '@app/shared/service/stop.ts'
-import type { App, Core } from './app.ts'
+import { type App, type Core, createQueryTurns } from './app.ts'
 import { startAttempts } from './attempts/attempts.ts'
 import { sweepExpired, sweepOverflow } from './attempts/give-up.ts'
 import { createPayloads } from './attempts/payloads.ts'
@@ -69,8 +68,7 @@ const app: App = {
   ...core,
   attempts,
   replays: startReplays(core, attempts.wake),
-  listInTurn: createInTurn('lists', 1),
-  countInTurn: createInTurn('replays', 1),
+  ...createQueryTurns(),
 }
 const fanOut = startFanOut(app)
 const serving = await serve(

@@ -1,25 +1,5 @@
 import { type Caller, type Handlers, isRpc } from '../api/contract.ts'
-import { Problem } from '../api/problem.ts'
-import { createLines } from '../work/turns.ts'
-
-/** Of one organization at a time: each may hold one of the service's 10 connections, and others need some. */
-const atOnce = 8
-
-/** Runs what an organization's caller asked for when it is its turn; throws when nobody waits for it any more by then. */
-export type InTurn = <T>(caller: Pick<Caller, 'organizationId' | 'deadline'>, work: () => Promise<T>) => Promise<T>
-
-/** What one organization asked for, so much of it at a time: the rest waits in its order, and for no other's. */
-export function createInTurn(what = 'changes', most = atOnce): InTurn {
-  const inLine = createLines(most)
-  return ({ organizationId, deadline }, work) =>
-    inLine(organizationId, async () => {
-      if (deadline <= performance.now()) throw tooMany(what)
-      return work()
-    })
-}
-
-const tooMany = (what: string) =>
-  new Problem('service_unavailable', { message: `Too many ${what} are under way: try again.` })
+import { createInTurn } from './in-turn.ts'
 
 type AnyHandler = (app: unknown, input: unknown, caller: Caller) => Promise<object>
 

@@ -4,6 +4,11 @@ import { type Identity, mayHaveBeen } from './identities.ts'
 /** A name as it is remembered, of a row with `kind` and `value`. */
 const hash = (sql: Sql | TransactionSql) => sql`sha256(convert_to(i.kind || ':' || i.value, 'UTF8'))`
 
+/** Of two stops under one name. */
+const theLatest = (sql: Sql | TransactionSql) => sql`
+  on conflict (organization_id, phone_number_id, name_hash) do update set at = greatest(remembered_stops.at, excluded.at)
+`
+
 interface Resumed {
   phoneNumberId: string
   kind: Identity['kind']
@@ -22,7 +27,7 @@ export async function rememberStops(tx: TransactionSql, organizationId: string, 
     from contacts c join identities i on i.organization_id = c.organization_id and i.contact_id = c.id
     where c.organization_id = ${organizationId} and c.id = any(${contactIds}::text[]) and c.marketing_preference = 'stop'
     order by 1, 2, 3
-    on conflict (organization_id, phone_number_id, name_hash) do update set at = greatest(remembered_stops.at, excluded.at)
+    ${theLatest(tx)}
   `
   const resumed = await tx<Resumed[]>`
     select i.phone_number_id, i.kind, i.value, c.marketing_preference_at as at
@@ -91,7 +96,7 @@ export const carryStop = (
   from json_to_recordset(${JSON.stringify(current)}::text::json) as i(kind text, value text)
   cross join (${stopOf(sql, { organizationId, phoneNumberId, identities })}) s
   where s.at <= ${at} order by 3
-  on conflict (organization_id, phone_number_id, name_hash) do update set at = greatest(remembered_stops.at, excluded.at)
+  ${theLatest(sql)}
 `
 
 /** Remembers that somebody who is no contact any more wanted no marketing messages. */
@@ -103,7 +108,7 @@ export const rememberStop = (
   insert into remembered_stops (organization_id, phone_number_id, name_hash, at)
   select ${organizationId}, ${phoneNumberId}, ${hash(tx)}, ${at}
   from json_to_recordset(${JSON.stringify(identities)}::text::json) as i(kind text, value text) order by 3
-  on conflict (organization_id, phone_number_id, name_hash) do update set at = greatest(remembered_stops.at, excluded.at)
+  ${theLatest(tx)}
 `
 
 /** The contacts that have one of the names. */

@@ -1,6 +1,6 @@
 import { randomBytes, randomInt } from 'node:crypto'
 import { systemCaller } from '@app/shared/bus/ask.ts'
-import { createInTurn } from '@app/shared/bus/changes-in-turn.ts'
+import { createInTurn } from '@app/shared/bus/in-turn.ts'
 import type { Answer, Caller, Handler, Input, Rpc, WholeAnswer } from '@app/shared/api/contract.ts'
 import type { createCustomer as Customer } from '@app/shared/contracts/customers.ts'
 import { putAccount } from '@app/shared/contracts/directory.ts'

@@ -1,4 +1,3 @@
-import { createInTurn } from '@app/shared/bus/changes-in-turn.ts'
 import { randomBytes } from 'node:crypto'
 import { systemCaller } from '@app/shared/bus/ask.ts'
 import type { Caller, Handler, Input, Rpc, WholeAnswer } from '@app/shared/api/contract.ts'
@@ -18,7 +17,7 @@ import { serve } from '@app/shared/bus/rpc.ts'
 import { startHousekeeping } from '@app/shared/database/housekeeping.ts'
 import { type TestService, testService } from '@app/test/service.ts'
 import type { z } from 'zod'
-import type { App, Core } from '../app.ts'
+import { type App, type Core, createQueryTurns } from '../app.ts'
 import { startAttempts } from '../attempts/attempts.ts'
 import { createPayloads } from '../attempts/payloads.ts'
 import { getWebhookDelivery } from '../deliveries/get-webhook-delivery.ts'
@@ -87,8 +86,7 @@ export async function testWebhooks(): Promise<TestWebhooks> {
     ...core,
     attempts,
     replays: startReplays(core, attempts.wake),
-    listInTurn: createInTurn('lists', 1),
-    countInTurn: createInTurn('replays', 1),
+    ...createQueryTurns(),
   }
   const fanOut = startFanOut(app)
   const organizationId = newId('org')
