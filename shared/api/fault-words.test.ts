@@ -21,7 +21,10 @@ const schema = z
       z.object({ type: z.literal('image'), image: z.object({ id: z.string() }) }),
     ]),
     language: z.union([
-      z.string().min(2),
+      z
+        .string()
+        .min(2)
+        .transform((code) => ({ code })),
       z.object({ code: z.string(), policy: z.literal('deterministic').optional() }),
     ]),
   })
@@ -37,6 +40,7 @@ test.each([
   [{ name: 5 }, 'name: must be a string, not a number.'],
   [{ name: null }, 'name: must be a string, not null.'],
   [{ name: 'a' }, 'name: must have at least 2 characters.'],
+  [{ language: 'e' }, 'language: must have at least 2 characters.'],
   [{ short: 'ab' }, 'short: must have at most 1 character.'],
   [{ size: 0 }, 'size: must be at least 1.'],
   [{ size: 721 }, 'size: must be at most 720.'],

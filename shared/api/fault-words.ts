@@ -41,8 +41,9 @@ const kinds: Record<string, string> = {
   record: 'an object',
 }
 
+/** NaN is what a setting becomes that was to be read as a number. */
 const notAs = (input: unknown, expected: string) =>
-  typeof input === 'number' && expected === 'int' ? '' : `, not ${kindOf(input)}`
+  Number.isNaN(input) || (typeof input === 'number' && expected === 'int') ? '' : `, not ${kindOf(input)}`
 
 function kindOf(input: unknown): string {
   if (input === null) return 'null'

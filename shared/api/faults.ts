@@ -21,7 +21,8 @@ export function faultOf(error: z.ZodError, place: Place): Problem {
 /** Of a union the alternative that was meant: that whose kind fits, and which found its fault further inside. */
 function nearest(issue: z.core.$ZodIssue | undefined): z.core.$ZodIssue | undefined {
   if (issue?.code !== 'invalid_union') return issue
-  const inner = issue.errors.find(([first]) => first && first.path.length > 0)?.[0]
+  const isDeeper = issue.errors.find(([first]) => first && first.path.length > 0)
+  const inner = (isDeeper ?? issue.errors.find(([first]) => first && first.code !== 'invalid_type'))?.[0]
   return inner ? nearest({ ...inner, path: [...issue.path, ...inner.path] }) : issue
 }
 

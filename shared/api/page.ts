@@ -12,7 +12,7 @@ export const pageQuery = {
     .string()
     .optional()
     .refine(
-      (text) => text === undefined || (/^\d{1,3}$/.test(text) && Number(text) >= 1 && Number(text) <= pageSizes.most),
+      (text) => text === undefined || (/^\d+$/.test(text) && Number(text) >= 1 && Number(text) <= pageSizes.most),
       {
         params: { failure: 'invalid_limit' },
       },
@@ -21,7 +21,11 @@ export const pageQuery = {
       description: `Items a page, 1 to ${pageSizes.most}; ${pageSizes.usual} unless told otherwise.`,
       pattern: '^[0-9]{1,3}$',
     }),
-  cursor: z.string().optional().meta({ description: '`next_cursor` of the page before, as it is.' }),
+  cursor: z
+    .string()
+    .refine((text) => !text.includes('\0'))
+    .optional()
+    .meta({ description: '`next_cursor` of the page before, as it is.' }),
 }
 
 /** Keys that sign cursors, by id; the first signs, all verify. */

@@ -22,9 +22,10 @@ export interface Reply {
 type Asking = Pick<Service, 'request' | 'isConnected' | 'tracer'>
 
 /**
- * Asks with bytes and answers bytes. Throws `service_unavailable` when nobody serves the subject or the bus is away (then
- * surely nobody got it), when no answer came in time, and when the question or its answer were lost on a dying process (then
- * nobody knows; where repeating does no harm it is asked once more before that).
+ * Sends a request as bytes and returns the answer as bytes, a failure too. Throws `service_unavailable`:
+ * - when no instance serves the subject, or the bus is away: then surely nobody got the request;
+ * - when no answer came within `remainingMs`, or the request or its answer was lost with a process that died: then nobody knows
+ *   whether it was done. A lost request that may be repeated (`isRepeatable`) is sent once more first.
  */
 export async function ask(
   { request, isConnected, tracer }: Asking,
@@ -102,7 +103,10 @@ type Answered<C extends Rpc> =
       : z.output<C['answer']>
     : never
 
-/** Asks another service and gives its answer's data; its failure is thrown as the same `Problem`. At most 5 s, and never longer than the caller waits. */
+/**
+ * Calls an operation of another service and returns the data of its answer. A failure there is thrown as the same `Problem`. Waits for
+ * `timeoutMs` at most, and never longer than the caller waits; then, and where `ask` says so, throws `service_unavailable`.
+ */
 export async function call<C extends Rpc>(
   app: Asking,
   contract: C,

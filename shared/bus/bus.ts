@@ -9,6 +9,11 @@ const maxPayloadBytes = 8 * 1024 * 1024
  * Until then whoever asks waits.
  */
 const pingIntervalMs = 2_000
+/**
+ * A connection that is not made by then is given up, and another tried. The client does not notice one that ends between its
+ * first byte and its last word (nats 2.29), and by itself would wait 20 s for it.
+ */
+const connectWithinMs = 4_000
 
 export interface Bus {
   nc: NatsConnection
@@ -42,6 +47,7 @@ export async function connectBus(
     reconnectTimeWait: 200,
     reconnectJitter: 100,
     pingInterval: pingIntervalMs,
+    timeout: connectWithinMs,
     noAsyncTraces: true,
     ...options,
   })

@@ -1,12 +1,13 @@
 import { setTimeout as sleep } from 'node:timers/promises'
 import { startTestNats, type TestNats } from '@app/test/nats.ts'
-import { connect, type Msg, type NatsConnection } from 'nats'
+import { connect, headers, type Msg, type NatsConnection } from 'nats'
 import { pino } from 'pino'
 import { afterAll, beforeAll, expect, test } from 'vitest'
 import { ask } from './ask.ts'
 import { type Bus, connectBus } from './bus.ts'
 import { readCall } from './call-header.ts'
 import { tellInWork } from './lost-questions.ts'
+import { createRequests } from './requests.ts'
 import type { Problem } from '../api/problem.ts'
 
 let nats: TestNats
@@ -110,4 +111,35 @@ test('when the connection is lost, one that may be repeated is asked over the ne
   expect(await Promise.all(answers)).toEqual(['answered', unavailable.failure])
   expect(keyed.tookMs()).toBeLessThan(1_900)
   expect([keyed.copies.length, unkeyed.copies.length]).toEqual([2, 1])
+})
+
+test('what a repeat is told while the first try is in progress is not its answer: the first one is', async () => {
+  const inProgress = (message: Msg) => {
+    const carrier = headers()
+    carrier.set('Nats-Service-Error', 'idempotency_in_progress')
+    message.respond('in progress', { headers: carrier })
+  }
+  const late = (message: Msg) => void sleep(1_200).then(() => answer(message))
+  const [slow, lost] = [
+    asking('rpc.messaging.in-progress', late, inProgress),
+    asking('rpc.messaging.in-progress-for-good', lose, inProgress),
+  ]
+  const answers = [slow.asked({ idempotency }), lost.asked({ idempotency })]
+  await expect.poll(() => slow.copies.length + lost.copies.length).toBe(2)
+  await asker.nc.reconnect()
+  expect(await Promise.all(answers)).toEqual(['answered', 'in progress'])
+  expect(lost.tookMs()).toBeLessThan(5_000)
+})
+
+test('a question that was given up before it left is not sent', async () => {
+  const { copies } = asking('rpc.messaging.given-up')
+  await instance.flush()
+  const { request, cut } = createRequests(asker.nc, '_INBOX_given_up')
+  const asked = request('rpc.messaging.given-up', Buffer.from(''), headers(), 1_000)
+  cut()
+  await expect(asked).rejects.toMatchObject({ code: 'DISCONNECT' })
+  await sleep(1)
+  await asker.nc.flush()
+  await instance.flush()
+  expect(copies).toEqual([])
 })

@@ -26,7 +26,7 @@ export function hear<N extends Notice>(
         if (err) throw err
         take(data.parse(message.json()) as z.output<N['data']>)
       } catch (cause) {
-        log.warn({ err: cause, subject }, 'notice')
+        log.warn({ err: cause, subject }, 'a notice cannot be handled')
       }
     },
   })

@@ -1,5 +1,6 @@
 import { randomBytes, randomFillSync } from 'node:crypto'
 import { ErrorCode, headers as noHeaders, type Msg, type MsgHdrs, type NatsConnection, NatsError } from 'nats'
+import type { FailureName } from '../api/problem.ts'
 import { type AskInWork, findLost, hear, isInWorkNote, type Unanswered } from './lost-questions.ts'
 import { createSoon } from '../work/soon.ts'
 
@@ -24,6 +25,8 @@ interface Question extends Unanswered {
   /** Asks again; absent where that might do a thing twice. */
   repeat: (() => void) | undefined
   isRepeated: boolean
+  /** What the repeat was told while another try was in progress: perhaps our own first one. */
+  inProgress?: Msg
   /** Its connection is gone; how long it waits for another one. */
   cutUntil?: number | undefined
 }
@@ -67,7 +70,10 @@ export function createRequests(nc: NatsConnection, inboxPrefix: string) {
   nc.subscribe(`${inbox}.*`, {
     callback: (_err, message) => {
       const token = message.subject.slice(inbox.length + 1)
-      if (message.data.length === 0 && isInWorkNote(message)) return hear(waiting.get(token), performance.now())
+      const asked = waiting.get(token)
+      if (message.data.length === 0 && isInWorkNote(message)) return hear(asked, performance.now())
+      // The first try answers to the same address.
+      if (asked?.isRepeated && isInProgress(message)) return void (asked.inProgress = message)
       const one = take(waiting, token)
       if (message.data.length === 0 && message.headers?.code === 503)
         one?.reject(NatsError.errorForCode(ErrorCode.NoResponders))
@@ -83,6 +89,8 @@ export function createRequests(nc: NatsConnection, inboxPrefix: string) {
       const giveUpAt = heardAt + timeoutMs
       const publish = (carrier: MsgHdrs) =>
         soon(() => {
+          // Given up before it left: the client would keep it for the next connection, and it would be done after all.
+          if (!waiting.has(token)) return
           try {
             nc.publish(subject, body, { headers: carrier, reply })
           } catch (err) {
@@ -100,6 +108,16 @@ export function createRequests(nc: NatsConnection, inboxPrefix: string) {
   return { request, cut: () => cut(waiting), resume: () => resume(waiting) }
 }
 
+const inProgress: FailureName = 'idempotency_in_progress'
+const isInProgress = ({ headers }: Msg) => headers?.get('Nats-Service-Error') === inProgress
+
+/** What it was told meanwhile says more than that no answer came. */
+function giveUp(waiting: Waiting, { token }: Question, err: unknown) {
+  const one = take(waiting, token)
+  if (one?.inProgress) one.resolve(one.inProgress)
+  else one?.reject(err)
+}
+
 function take(waiting: Waiting, token: string) {
   const one = waiting.get(token)
   waiting.delete(token)
@@ -108,14 +126,15 @@ function take(waiting: Waiting, token: string) {
 
 function sweep(waiting: Waiting, askInWork: AskInWork) {
   const now = performance.now()
-  for (const [token, { giveUpAt, cutUntil = giveUpAt }] of waiting) {
-    if (Math.min(giveUpAt, cutUntil) <= now) take(waiting, token)?.reject(NatsError.errorForCode(ErrorCode.Timeout))
+  for (const one of waiting.values()) {
+    const { giveUpAt, cutUntil = giveUpAt } = one
+    if (Math.min(giveUpAt, cutUntil) <= now) giveUp(waiting, one, NatsError.errorForCode(ErrorCode.Timeout))
   }
   // What has no repeat waits for its whole time: an instance that is frozen has not lost it. Told that it was lost, the
   // caller would ask again, and the instance would still do what it was asked when it goes on.
   const harmless = waiting.values().filter(({ repeat }) => repeat)
   for (const one of findLost(harmless, askInWork, now)) {
-    if (one.isRepeated) take(waiting, one.token)?.reject(new NatsError('nobody has the question any more', 'LOST'))
+    if (one.isRepeated) giveUp(waiting, one, new NatsError('nobody has the question any more', 'LOST'))
     else repeatOnce(one)
   }
 }
@@ -125,7 +144,7 @@ function cut(waiting: Waiting) {
   const cutUntil = performance.now() + reconnectWithinMs
   for (const one of waiting.values()) {
     if (one.repeat && !one.isRepeated) one.cutUntil = cutUntil
-    else take(waiting, one.token)?.reject(NatsError.errorForCode(ErrorCode.Disconnect))
+    else giveUp(waiting, one, NatsError.errorForCode(ErrorCode.Disconnect))
   }
 }
 

@@ -16,7 +16,7 @@ import type { Service } from '../service/service.ts'
 import { createSoon } from '../work/soon.ts'
 import { type Span, traceIdOf } from '../service/tracing.ts'
 
-/** Questions in work at a time, by count and by bytes; more are answered `service_unavailable`. */
+/** Requests in work at a time, by count and by bytes; further ones are answered with `service_unavailable`. */
 const limits = { count: 4096, bytes: 256 * 1024 * 1024 }
 
 export interface Serving {
@@ -30,8 +30,8 @@ type Served = Service & Partial<Pick<Once, 'sql' | 'sealKeys'>>
 type AnyHandler = (app: unknown, input: Input<Rpc>, caller: Caller) => Promise<object>
 
 /**
- * Answers every Rpc of a contract module, through the NATS services API: all instances of a service share the questions.
- * Each tells whoever looks (`nats micro info`) the ids of its keys, since all should have the same.
+ * Serves every operation (Rpc) of a contract module through the NATS services API: each request goes to one instance of the service.
+ * `nats micro info` shows the ids of the keys of each instance, since all should have the same.
  */
 export async function serve<App extends Served, M extends object>(
   app: App,
@@ -158,8 +158,8 @@ function refuseTooLarge({ nc }: Service, { list }: Rpc, { length }: Uint8Array) 
 }
 
 /**
- * The retry of what was accepted once has its answer, whatever stands in the way of it now. Another request under its key is
- * refused as that, also one that would be refused anyway.
+ * A retry of an accepted request gets its stored answer, even if the request would be refused now. A different request under the key is
+ * refused with `idempotency_key_reuse`, even if it would be refused for another reason too.
  */
 async function storedOrRefused({ sql, sealKeys }: Served, caller: Caller, refused: Problem): Promise<WholeAnswer> {
   const stored = sql && sealKeys ? await storedAnswer(sql, sealKeys, caller) : null
@@ -236,9 +236,9 @@ function rawBody({ body: { type } }: Rpc, data: Uint8Array): unknown {
 function inputOf(contract: Rpc, call: CallHeader, raw: unknown): Input<Rpc> {
   const params = contract.params.safeParse(call.params)
   if (!params.success) throw faultOf(params.error, 'params')
-  refuseBrokenText(call.query, '')
   const query = contract.query.safeParse(call.query, inOurWords)
   if (!query.success) throw faultOf(query.error, 'query')
+  refuseBrokenText(call.query, '')
   if (raw instanceof Problem) throw raw
   const body = bodyOf(contract, raw)
   if (call.refusal) throw new Problem(call.refusal)

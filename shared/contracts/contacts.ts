@@ -2,7 +2,7 @@ import { z } from 'zod'
 import { event, rpc } from '../api/contract.ts'
 import { idOf } from '../values/ids.ts'
 import { pageQuery } from '../api/page.ts'
-import { bsuid, phoneNumberId, phoneNumberInput, phoneParams, text, time } from './fields.ts'
+import { bsuid, labelReference, openEnum, phoneNumberId, phoneNumberInput, phoneParams, text, time } from './fields.ts'
 
 const maxMetadataKeys = 64
 const maxMetadataBytes = 16 * 1024
@@ -26,11 +26,16 @@ export const Contact = z
     name: z.string().nullable(),
     email: z.string().nullable(),
     metadata: z.record(z.string(), z.unknown()).nullable(),
-    chat_account: z.object({
-      phone_number: z.string().nullable(),
-      phone_number_id: z.string().nullable(),
-      customer: z.object({ id: idOf('cus'), name: z.string() }).nullable(),
-    }),
+    chat_account: z
+      .object({
+        phone_number: z.string().nullable(),
+        phone_number_id: z.string().nullable(),
+        customer: z
+          .object({ id: idOf('cus'), name: z.string() })
+          .meta({ id: 'CustomerSummary' })
+          .nullable(),
+      })
+      .meta({ id: 'ContactChatAccount' }),
     created_at: time,
     updated_at: time,
   })
@@ -133,12 +138,16 @@ export const deleteContact = rpc({
   description: 'Its conversation stays readable. Should the person write again, that is a new contact.',
   http: { method: 'DELETE', path: '/{phone_number_id}/contacts/{id}', tag: 'Contacts' },
   params: contactParams,
-  answer: z.object({ id: idOf('ctc'), object: z.literal('contact'), deleted: z.literal(true) }),
+  answer: z
+    .object({ id: idOf('ctc'), object: z.literal('contact'), deleted: z.literal(true) })
+    .meta({ id: 'DeletedContact' }),
   errors: ['resource_not_found'],
   example: { answer: { id: exampleContact.id, object: 'contact', deleted: true } },
 })
 
-const LabelAttachment = z.object({ contact_id: idOf('ctc'), label_id: idOf('lbl'), attached: z.boolean() })
+const LabelAttachment = z
+  .object({ contact_id: idOf('ctc'), label_id: idOf('lbl'), attached: z.boolean() })
+  .meta({ id: 'ContactLabel' })
 
 export const attachContactLabel = rpc({
   subject: 'rpc.directory.attach-contact-label',
@@ -146,7 +155,7 @@ export const attachContactLabel = rpc({
   description: 'Of the same team. Attaching it twice changes nothing.',
   http: { method: 'POST', path: '/{phone_number_id}/contacts/{id}/labels', tag: 'Contacts' },
   params: contactParams,
-  body: z.object({ label_id: idOf('lbl') }),
+  body: labelReference,
   answer: LabelAttachment,
   errors: ['resource_not_found'],
   example: {
@@ -177,7 +186,9 @@ export const bulkLabelContacts = rpc({
     label_id: idOf('lbl'),
     operation: z.enum(['attach', 'detach']),
   }),
-  answer: z.object({ applied: z.int(), skipped_cross_org: z.int(), skipped_team_mismatch: z.int() }),
+  answer: z
+    .object({ applied: z.int(), skipped_cross_org: z.int(), skipped_team_mismatch: z.int() })
+    .meta({ id: 'BulkLabelResult' }),
   errors: ['resource_not_found'],
   example: {
     body: { contact_ids: [exampleContact.id], label_id: exampleLabelId, operation: 'attach' },
@@ -186,17 +197,19 @@ export const bulkLabelContacts = rpc({
 })
 
 /** A contact as its events show it. */
-const ContactFacts = z.object({
-  id: idOf('ctc'),
-  object: z.literal('contact'),
-  phone_number: z.string().nullable(),
-  name: z.string().nullable(),
-  email: z.string().nullable(),
-  metadata: z.record(z.string(), z.unknown()).nullable(),
-  phone_number_id: phoneNumberId,
-  created_at: time,
-  updated_at: time,
-})
+const ContactFacts = z
+  .object({
+    id: idOf('ctc'),
+    object: z.literal('contact'),
+    phone_number: z.string().nullable(),
+    name: z.string().nullable(),
+    email: z.string().nullable(),
+    metadata: z.record(z.string(), z.unknown()).nullable(),
+    phone_number_id: phoneNumberId,
+    created_at: time,
+    updated_at: time,
+  })
+  .meta({ id: 'ContactRecord' })
 
 export const contactCreated = event({
   subject: 'event.directory.contact-created',
@@ -211,16 +224,18 @@ export const contactUpdated = event({
   webhook: { type: 'contact.updated', source: 'svc' },
   data: z.object({
     contact: ContactFacts.extend({
-      changed_fields: z.array(z.enum(['name', 'email', 'metadata', 'labels'])).min(1),
+      changed_fields: z.array(openEnum(['name', 'email', 'metadata', 'labels'])).min(1),
     }),
   }),
 })
 
-const identity = z.object({
-  bsuid: z.string().nullable(),
-  parent_bsuid: z.string().nullable(),
-  phone_number: z.string().nullable(),
-})
+const identity = z
+  .object({
+    bsuid: z.string().nullable(),
+    parent_bsuid: z.string().nullable(),
+    phone_number: z.string().nullable(),
+  })
+  .meta({ id: 'ContactIdentity' })
 
 export const contactIdentityUpdated = event({
   subject: 'event.directory.contact-identity-updated',

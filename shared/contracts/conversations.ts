@@ -2,18 +2,30 @@ import { z } from 'zod'
 import { event, rpc } from '../api/contract.ts'
 import { idOf } from '../values/ids.ts'
 import { pageQuery } from '../api/page.ts'
-import { chatAccount, phoneNumberId, phoneParams, text, time, timeInput } from './fields.ts'
+import {
+  chatAccount,
+  contactSummary,
+  labelReference,
+  phoneNumberId,
+  phoneParams,
+  text,
+  time,
+  timeInput,
+} from './fields.ts'
 
-export const conversationStatus = z.enum(['open', 'resolved', 'pending'])
+export const conversationStatus = z.enum(['open', 'resolved', 'pending']).meta({ id: 'ConversationStatus' })
 
 export const Conversation = z
   .object({
     id: idOf('cnv'),
     object: z.literal('conversation'),
     status: conversationStatus,
-    contact: z.object({ id: idOf('ctc'), phone_number: z.string().nullable(), name: z.string().nullable() }),
+    contact: contactSummary,
     chat_account: chatAccount,
-    assignee: z.object({ id: z.string(), name: z.string().nullable(), email: z.string().nullable() }).nullable(),
+    assignee: z
+      .object({ id: z.string(), name: z.string().nullable(), email: z.string().nullable() })
+      .meta({ id: 'Assignee' })
+      .nullable(),
     unread_count: z.int().min(0),
     last_message_at: time.nullable(),
     last_inbound_at: time.nullable(),
@@ -89,7 +101,9 @@ export const updateConversation = rpc({
   example: { body: { status: 'open', assigned_to: null }, answer: exampleConversation },
 })
 
-const LabelAttachment = z.object({ conversation_id: idOf('cnv'), label_id: idOf('lbl'), attached: z.boolean() })
+const LabelAttachment = z
+  .object({ conversation_id: idOf('cnv'), label_id: idOf('lbl'), attached: z.boolean() })
+  .meta({ id: 'ConversationLabel' })
 
 export const attachConversationLabel = rpc({
   subject: 'rpc.directory.attach-conversation-label',
@@ -98,7 +112,7 @@ export const attachConversationLabel = rpc({
     'Of the same team. Attaching it twice changes nothing. A conversation that has ended in another has it there, as `conversation_id` says.',
   http: { method: 'POST', path: '/{phone_number_id}/conversations/{id}/labels', tag: 'Conversations' },
   params: conversationParams,
-  body: z.object({ label_id: idOf('lbl') }),
+  body: labelReference,
   answer: LabelAttachment,
   errors: ['resource_not_found'],
   example: {

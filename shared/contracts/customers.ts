@@ -6,8 +6,8 @@ import { pageQuery } from '../api/page.ts'
 import { phoneNumberId, text, time } from './fields.ts'
 import { Account } from './platform.ts'
 
-export const customerStatus = z.enum(['pending', 'active', 'suspended', 'archived'])
-export const setupLinkStatus = z.enum(['active', 'consumed', 'revoked', 'expired'])
+export const customerStatus = z.enum(['pending', 'active', 'suspended', 'archived']).meta({ id: 'CustomerStatus' })
+export const setupLinkStatus = z.enum(['active', 'consumed', 'revoked', 'expired']).meta({ id: 'SetupLinkStatus' })
 
 const metadata = z
   .record(z.string(), z.unknown())
@@ -183,7 +183,9 @@ export const restoreCustomer = rpc({
 
 const removal = {
   params: z.object({ id: idOf('cus'), phone_number_id: phoneNumberId }),
-  answer: z.object({ customer_id: idOf('cus'), phone_number_id: phoneNumberId, removed: z.literal(true) }),
+  answer: z
+    .object({ customer_id: idOf('cus'), phone_number_id: phoneNumberId, removed: z.literal(true) })
+    .meta({ id: 'RemovedAccount' }),
   errors: ofChanges,
   example: {
     answer: { customer_id: exampleCustomer.id, phone_number_id: '106540352242922', removed: true },
@@ -230,7 +232,7 @@ export const createSetupLink = rpc({
     failure_redirect_url: redirectUrl,
     expires_in_hours: z.int().min(1).max(720).optional().meta({ description: '168 unless told otherwise.' }),
   }),
-  answer: SetupLink.extend({ setup_url: z.url() }),
+  answer: SetupLink.extend({ setup_url: z.url() }).meta({ id: 'CreatedSetupLink' }),
   errors: [...ofChanges, 'customer_suspended'],
   example: {
     body: { success_redirect_url: 'https://app.example.com/connected', expires_in_hours: 168 },
@@ -282,7 +284,7 @@ export const revokeSetupLink = rpc({
   example: { answer: { ...exampleLink, status: 'revoked' } },
 })
 
-const customerData = z.object({ customer: CustomerRecord })
+const customerData = z.object({ customer: CustomerRecord }).meta({ id: 'CustomerEventData' })
 
 export const customerCreated = event({
   subject: 'event.platform.customer-created',

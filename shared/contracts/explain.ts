@@ -27,20 +27,29 @@ export const explainRequest = rpc({
 export const findRequestedMessages = rpc({
   subject: 'rpc.messaging.find-requested-messages',
   summary: 'The messages that a request made',
-  body: z.object({ request_id: idOf('req'), organization_id: idOf('org'), at: time }),
+  /** Without its organization: of whatever organization. */
+  body: z.object({ request_id: idOf('req'), organization_id: idOf('org').optional(), at: time }),
   answer: z.object({ ids: z.array(idOf('msg')) }),
 })
+
+/** An event that was, or is to be, told to subscribers. */
+const ToldEvent = z.object({ id: z.string(), type: z.string(), phone_number_id: z.string().nullable() })
 
 export const explainMessage = rpc({
   subject: 'rpc.messaging.explain-message',
   summary: 'The life of a message, from the records',
-  body: z.object({ id: idOf('msg') }),
+  /** Ours, or the platform's. */
+  body: z.object({ id: z.string() }),
   answer: z.object({
+    /** Null: it is not there (yet, or any more), and callbacks or a deletion are known of it. */
+    id: idOf('msg').nullable().optional(),
     organization_id: idOf('org'),
     /** Of the request that made it; null for what the platform told us. */
     request_id: z.string().nullable(),
     /** The events that tell of it, by their ids. */
     event_ids: z.array(z.string()),
+    /** Those that are told already: who has no delivery of them has a reason. */
+    told: z.array(ToldEvent).optional(),
     history: z.array(Moment),
   }),
   errors: ['resource_not_found'],
@@ -49,7 +58,13 @@ export const explainMessage = rpc({
 export const explainEvents = rpc({
   subject: 'rpc.webhooks.explain-events',
   summary: 'The deliveries of events, with every attempt',
-  body: z.object({ organization_id: idOf('org'), event_ids: z.array(z.string()) }),
+  body: z.object({
+    /** Left out: of whatever organization. */
+    organization_id: idOf('org').optional(),
+    event_ids: z.array(z.string()),
+    /** Events of the organization that were told: of those without deliveries it is said why. */
+    told: z.array(ToldEvent).optional(),
+  }),
   answer: z.object({ history: z.array(Moment) }),
 })
 

@@ -1,4 +1,5 @@
 import { z } from 'zod'
+import { idOf } from '../values/ids.ts'
 import { bounded } from '../values/moments.ts'
 
 /** Fields that several contracts share. */
@@ -46,6 +47,17 @@ function lengthOf(value: string) {
   for (const _ of value) length++
   return length
 }
+
+/** One of these words. Others may be added, so clients must bear one that they do not know: it is described as text. */
+export const openEnum = <const W extends readonly [string, ...string[]]>(words: W) =>
+  z.enum(words).meta({ 'x-extensible-enum': words })
+
+/** Who is on the other side of a conversation, in a few words. */
+export const contactSummary = z
+  .object({ id: idOf('ctc'), phone_number: z.string().nullable(), name: z.string().nullable() })
+  .meta({ id: 'ContactSummary' })
+
+export const labelReference = z.object({ label_id: idOf('lbl') }).meta({ id: 'LabelReference' })
 
 export const chatAccount = z.object({ phone_number: z.string().nullable() }).meta({ id: 'ChatAccount' })
 

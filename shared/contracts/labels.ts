@@ -6,7 +6,7 @@ import { text, time } from './fields.ts'
 
 const color = z.enum([
   'gray', 'red', 'orange', 'amber', 'yellow', 'lime', 'green', 'emerald', 'teal', 'sky', 'blue', 'violet', 'pink',
-]) // prettier-ignore
+]).meta({ id: 'LabelColor' }) // prettier-ignore
 
 const name = text(1, 50)
 
@@ -84,7 +84,9 @@ export const deleteLabel = rpc({
   description: 'At once; that the contacts changed is told of afterwards, a few hundred at a time.',
   http: { method: 'DELETE', path: '/labels/{id}', tag: 'Labels' },
   params: labelParams,
-  answer: z.object({ id: idOf('lbl'), object: z.literal('label'), deleted: z.literal(true) }),
+  answer: z
+    .object({ id: idOf('lbl'), object: z.literal('label'), deleted: z.literal(true) })
+    .meta({ id: 'DeletedLabel' }),
   errors: ['resource_not_found'],
   example: { answer: { id: exampleLabel.id, object: 'label', deleted: true } },
 })

@@ -66,7 +66,7 @@ export const getMessageMedia = rpc({
     'Redirects to the stored file of an image, document, video or audio message. 404 while an inbound file is still being copied, and for a message without one.',
   http: { method: 'GET', path: '/{phone_number_id}/messages/{id}/media', status: 302, tag: 'Messages' },
   params: phoneParams.extend({ id: idOf('msg') }),
-  answer: z.object({ id: idOf('msg'), object: z.literal('message'), media_url: z.url() }),
+  answer: z.object({ id: idOf('msg'), object: z.literal('message'), media_url: z.url() }).meta({ id: 'MessageMedia' }),
   example: {
     answer: {
       id: 'msg_01JQ8Z6V0A7XJ2N5T9WQ3RBKCD',

@@ -4,7 +4,7 @@ import { idOf } from '../values/ids.ts'
 import { invalidField } from '../api/problem.ts'
 import { pageQuery } from '../api/page.ts'
 import { redriveEventsOf } from '../events/redrive.ts'
-import { messageError, phoneParams, time, timeInput } from './fields.ts'
+import { contactSummary, messageError, openEnum, phoneParams, time, timeInput } from './fields.ts'
 import { AccountState } from './platform.ts'
 import { ReadReceipt, Send } from './send.ts'
 import { countSecretsOf, resealSecretsOf } from './secrets.ts'
@@ -23,17 +23,20 @@ export const SentMessage = z
   })
   .meta({ id: 'SentMessage' })
 
+const direction = z.enum(['inbound', 'outbound']).meta({ id: 'MessageDirection' })
+const messageStatus = z.enum(['pending', 'sent', 'delivered', 'read', 'failed']).meta({ id: 'MessageState' })
+
 export const Message = z
   .object({
     id: idOf('msg'),
     object: z.literal('message'),
     conversation_id: idOf('cnv'),
     to: z.string().nullable(),
-    direction: z.enum(['inbound', 'outbound']),
+    direction,
     type: z.string(),
     content: z.string().nullable(),
     media_url: z.string().nullable(),
-    status: z.enum(['pending', 'sent', 'delivered', 'read', 'failed']),
+    status: messageStatus,
     created_at: time,
     message_id: z.string().optional().meta({ description: "The upstream platform's id." }),
     error: messageError.optional(),
@@ -119,8 +122,8 @@ export const listMessages = rpc({
   query: z.object({
     ...pageQuery,
     conversation_id: idOf('cnv').optional(),
-    direction: z.enum(['inbound', 'outbound']).optional(),
-    status: z.enum(['pending', 'sent', 'delivered', 'read', 'failed']).optional(),
+    direction: direction.optional(),
+    status: messageStatus.optional(),
     created_after: timeInput.optional(),
     created_before: timeInput.optional(),
   }),
@@ -217,13 +220,13 @@ export const messageStatusReported = event({
   data: Passthrough,
 })
 
-const FileBlock = z.object({ link: z.url().nullable(), caption: z.string().nullable() })
+const FileBlock = z.object({ link: z.url().nullable(), caption: z.string().nullable() }).meta({ id: 'SentFile' })
 
 /** What message.sent has of an image, video, document or audio message. */
 const sentFile = {
   media_url: z.url().nullable().optional(),
   /** `unavailable`: it was sent by an id of the platform, and we never had the file. */
-  media_status: z.enum(['ready', 'pending', 'failed', 'unavailable']).optional(),
+  media_status: openEnum(['ready', 'pending', 'failed', 'unavailable']).optional(),
   image: FileBlock.optional(),
   video: FileBlock.optional(),
   document: FileBlock.optional(),
@@ -247,12 +250,12 @@ export const messageSent = event({
       from: z.string().nullable(),
       to: z.string().nullable(),
       status: z.string(),
-      source: z.enum(['api', 'broadcast', 'app']),
+      source: openEnum(['api', 'broadcast', 'app']),
       reply_to_provider_id: z.string().nullable(),
       ...sentFile,
     }),
     conversation: z.object({ id: idOf('cnv'), status: z.string() }),
-    contact: z.object({ id: idOf('ctc'), phone_number: z.string().nullable(), name: z.string().nullable() }),
+    contact: contactSummary,
     meta: z.object({
       phone_number_id: z.string(),
       display_phone_number: z.string().nullable(),

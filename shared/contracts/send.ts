@@ -29,10 +29,10 @@ const recipient = {
 /** A reply quotes the message that it answers. */
 const context = z
   .object({ message_id: reference })
+  .meta({ id: 'ReplyContext', description: 'The message being replied to, by its id on the platform.' })
   .optional()
-  .meta({ description: 'The message being replied to, by its id on the platform.' })
 
-const Text = z.object({ body: text(1, 4096), preview_url: z.boolean().optional() })
+const Text = z.object({ body: text(1, 4096), preview_url: z.boolean().optional() }).meta({ id: 'TextBlock' })
 
 const source = {
   link: WebAddress.optional().meta({ description: 'Fetched by us within 5 seconds, checked, and sent from here.' }),
@@ -51,9 +51,18 @@ function exactlyOneSource({ link, id }: Source, ctx: z.RefinementCtx) {
 
 const caption = text(1, 1024).optional()
 
-const Image = z.object({ ...source, caption }).superRefine(exactlyOneSource)
-const Video = z.object({ ...source, caption }).superRefine(exactlyOneSource)
-const Document = z.object({ ...source, caption, filename: text(1, 240).optional() }).superRefine(exactlyOneSource)
+const Image = z
+  .object({ ...source, caption })
+  .superRefine(exactlyOneSource)
+  .meta({ id: 'ImageBlock' })
+const Video = z
+  .object({ ...source, caption })
+  .superRefine(exactlyOneSource)
+  .meta({ id: 'VideoBlock' })
+const Document = z
+  .object({ ...source, caption, filename: text(1, 240).optional() })
+  .superRefine(exactlyOneSource)
+  .meta({ id: 'DocumentBlock' })
 const Audio = z
   .object({
     ...source,
@@ -62,40 +71,51 @@ const Audio = z
   })
   .superRefine(exactlyOneSource)
   .transform(({ link, id, voice }) => ({ link, id, voice }))
+  .meta({ id: 'AudioBlock' })
 
 const graphemes = new Intl.Segmenter(undefined, { granularity: 'grapheme' })
 const pictured = /\p{Extended_Pictographic}|\p{Regional_Indicator}|\u20E3/u
 const isOneEmoji = (value: string) => pictured.test(value) && [...graphemes.segment(value)].length === 1
 
-const Reaction = z.object({
-  message_id: reference.meta({ description: 'The message reacted to, by its id on the platform.' }),
-  emoji: z
-    .string()
-    .max(64)
-    .refine((value) => value === '' || isOneEmoji(value), 'must be one emoji, or empty to take the reaction away'),
-})
+const Reaction = z
+  .object({
+    message_id: reference.meta({ description: 'The message reacted to, by its id on the platform.' }),
+    emoji: z
+      .string()
+      .max(64)
+      .refine((value) => value === '' || isOneEmoji(value), 'must be one emoji, or empty to take the reaction away')
+      .meta({ description: 'One emoji; empty takes the reaction away.' }),
+  })
+  .meta({ id: 'ReactionBlock' })
 
-const Header = z.discriminatedUnion('type', [
-  z.object({ type: z.literal('text'), text: text(1, 60) }),
-  z.object({ type: z.literal('image'), image: Image }),
-  z.object({ type: z.literal('video'), video: Video }),
-  z.object({ type: z.literal('document'), document: Document }),
-])
+const Header = z
+  .discriminatedUnion('type', [
+    z.object({ type: z.literal('text'), text: text(1, 60) }).meta({ id: 'TextHeader' }),
+    z.object({ type: z.literal('image'), image: Image }).meta({ id: 'ImageHeader' }),
+    z.object({ type: z.literal('video'), video: Video }).meta({ id: 'VideoHeader' }),
+    z.object({ type: z.literal('document'), document: Document }).meta({ id: 'DocumentHeader' }),
+  ])
+  .meta({ id: 'InteractiveHeader' })
 
 const frame = {
   header: Header.optional(),
-  body: z.object({ text: text(1, 1024) }),
-  footer: z.object({ text: text(1, 60) }).optional(),
+  body: z.object({ text: text(1, 1024) }).meta({ id: 'InteractiveBody' }),
+  footer: z
+    .object({ text: text(1, 60) })
+    .meta({ id: 'InteractiveFooter' })
+    .optional(),
 }
 
 const buttonId = text(1, 256)
   .refine((id) => id === id.trim(), 'must not begin or end with a space')
   .meta({ minLength: 1, maxLength: 256, description: 'Comes back in the reply. Without spaces at its ends.' })
 
-const ReplyButton = z.object({
-  type: z.literal('reply'),
-  reply: z.object({ id: buttonId, title: text(1, 20) }),
-})
+const ReplyButton = z
+  .object({
+    type: z.literal('reply'),
+    reply: z.object({ id: buttonId, title: text(1, 20) }),
+  })
+  .meta({ id: 'ReplyButton' })
 
 function uniqueButtons(buttons: z.output<typeof ReplyButton>[], ctx: z.RefinementCtx) {
   for (const key of ['id', 'title'] as const) {
@@ -106,21 +126,25 @@ function uniqueButtons(buttons: z.output<typeof ReplyButton>[], ctx: z.Refinemen
   }
 }
 
-const buttons = z.object({ buttons: z.array(ReplyButton).min(1).max(3).superRefine(uniqueButtons) })
+const buttons = z
+  .object({ buttons: z.array(ReplyButton).min(1).max(3).superRefine(uniqueButtons) })
+  .meta({ id: 'ReplyButtonsAction' })
 
-const Interactive = z.discriminatedUnion('type', [
-  z.object({ type: z.literal('reply_buttons'), ...frame, action: buttons }),
-  // The platform's own word for the same.
-  z.object({ type: z.literal('button'), ...frame, action: buttons }),
-  z.object({
-    type: z.literal('cta_url'),
-    ...frame,
-    action: z.object({
-      name: z.literal('cta_url'),
-      parameters: z.object({ display_text: text(1, 20), url: WebAddress }),
-    }),
-  }),
-])
+const callToAction = z
+  .object({
+    name: z.literal('cta_url'),
+    parameters: z.object({ display_text: text(1, 20), url: WebAddress }),
+  })
+  .meta({ id: 'CtaUrlAction' })
+
+const Interactive = z
+  .discriminatedUnion('type', [
+    z.object({ type: z.literal('reply_buttons'), ...frame, action: buttons }).meta({ id: 'InteractiveReplyButtons' }),
+    // The platform's own word for the same.
+    z.object({ type: z.literal('button'), ...frame, action: buttons }).meta({ id: 'InteractiveButton' }),
+    z.object({ type: z.literal('cta_url'), ...frame, action: callToAction }).meta({ id: 'InteractiveCtaUrl' }),
+  ])
+  .meta({ id: 'InteractiveBlock' })
 
 const mediaTypes = new Set(['image', 'video', 'document'])
 
@@ -189,7 +213,9 @@ const namedBlockAlone = (parameter: z.output<typeof Parameter>) =>
 const TemplateParameter = Parameter.superRefine((parameter, ctx) => {
   if (parameter[parameter.type] === undefined)
     ctx.addIssue({ code: 'custom', path: [parameter.type], message: `is required for the type ${parameter.type}` })
-}).transform(namedBlockAlone)
+})
+  .transform(namedBlockAlone)
+  .meta({ id: 'TemplateParameter' })
 
 const TemplateComponent = z
   .object({
@@ -215,38 +241,47 @@ const TemplateComponent = z
     if (subType === undefined) ctx.addIssue({ code: 'custom', path: ['sub_type'], message: 'is required for a button' })
     if (index === undefined) ctx.addIssue({ code: 'custom', path: ['index'], message: 'is required for a button' })
   })
+  .meta({ id: 'TemplateComponent' })
 
-const Template = z.object({
-  name: z
-    .string()
-    .trim()
-    .regex(/^[a-z0-9_]{1,512}$/, 'must be 1 to 512 of a-z, 0-9 and _'),
-  language: z.union([
-    z
+const Template = z
+  .object({
+    name: z
       .string()
-      .min(2)
-      .max(15)
-      .transform((code) => ({ code })),
-    z.object({ code: z.string().min(2).max(15), policy: z.literal('deterministic').optional() }),
-  ]),
-  components: z.array(TemplateComponent).max(16).superRefine(oneFile).optional(),
-})
+      .trim()
+      .regex(/^[a-z0-9_]{1,512}$/, 'must be 1 to 512 of a-z, 0-9 and _'),
+    language: z.union([
+      z
+        .string()
+        .min(2)
+        .max(15)
+        .transform((code) => ({ code })),
+      z
+        .object({ code: z.string().min(2).max(15), policy: z.literal('deterministic').optional() })
+        .meta({ id: 'TemplateLanguage' }),
+    ]),
+    components: z.array(TemplateComponent).max(16).superRefine(oneFile).optional(),
+  })
+  .meta({ id: 'TemplateBlock' })
 
 export const Send = z
   .discriminatedUnion('type', [
-    z.object({ ...recipient, type: z.literal('text'), context, text: Text }),
-    z.object({ ...recipient, type: z.literal('image'), context, image: Image }),
-    z.object({ ...recipient, type: z.literal('document'), context, document: Document }),
-    z.object({ ...recipient, type: z.literal('video'), context, video: Video }),
-    z.object({ ...recipient, type: z.literal('audio'), context, audio: Audio }),
-    z.object({ ...recipient, type: z.literal('template'), context, template: Template }),
-    z.object({ ...recipient, type: z.literal('interactive'), context, interactive: Interactive }),
-    z.object({
-      ...recipient,
-      type: z.literal('reaction'),
-      context: z.never('must not stand beside a reaction').optional(),
-      reaction: Reaction,
-    }),
+    z.object({ ...recipient, type: z.literal('text'), context, text: Text }).meta({ id: 'SendText' }),
+    z.object({ ...recipient, type: z.literal('image'), context, image: Image }).meta({ id: 'SendImage' }),
+    z.object({ ...recipient, type: z.literal('document'), context, document: Document }).meta({ id: 'SendDocument' }),
+    z.object({ ...recipient, type: z.literal('video'), context, video: Video }).meta({ id: 'SendVideo' }),
+    z.object({ ...recipient, type: z.literal('audio'), context, audio: Audio }).meta({ id: 'SendAudio' }),
+    z.object({ ...recipient, type: z.literal('template'), context, template: Template }).meta({ id: 'SendTemplate' }),
+    z
+      .object({ ...recipient, type: z.literal('interactive'), context, interactive: Interactive })
+      .meta({ id: 'SendInteractive' }),
+    z
+      .object({
+        ...recipient,
+        type: z.literal('reaction'),
+        context: z.never('must not stand beside a reaction').optional(),
+        reaction: Reaction,
+      })
+      .meta({ id: 'SendReaction' }),
   ])
   .meta({ id: 'Send' })
 

@@ -4,7 +4,7 @@ import { idOf } from '../values/ids.ts'
 import { pageQuery } from '../api/page.ts'
 import { chatAccount, phoneParams, text, time } from './fields.ts'
 
-const category = z.enum(['MARKETING', 'UTILITY', 'AUTHENTICATION'])
+const category = z.enum(['MARKETING', 'UTILITY', 'AUTHENTICATION']).meta({ id: 'TemplateCategory' })
 
 const language = z
   .string()
@@ -39,7 +39,7 @@ export const Template = z
   .meta({ id: 'Template' })
 
 const components = z
-  .array(z.looseObject({ type: z.string() }))
+  .array(z.looseObject({ type: z.string() }).meta({ id: 'TemplatePart' }))
   .min(1)
   .max(10)
   .meta({
@@ -47,22 +47,18 @@ const components = z
       "As the platform has them: exactly one `BODY`, at most one `HEADER`, `FOOTER` and `BUTTONS`. A media header's sample is `example.header_handle`, or `example.header_url`: an https address that is fetched and uploaded here.",
   })
 
-const CreateTemplate = z
-  .object({
-    name: templateName,
-    language,
-    category,
-    components,
-    parameter_format: z
-      .enum(['positional', 'named', 'POSITIONAL', 'NAMED'])
-      .optional()
-      .meta({ description: '`positional` unless told otherwise.' }),
-  })
-  .meta({ id: 'CreateTemplate' })
+const CreateTemplate = z.object({
+  name: templateName,
+  language,
+  category,
+  components,
+  parameter_format: z
+    .enum(['positional', 'named', 'POSITIONAL', 'NAMED'])
+    .optional()
+    .meta({ description: '`positional` unless told otherwise.' }),
+})
 
-const EditTemplate = z
-  .object({ components: components.optional(), category: category.optional() })
-  .meta({ id: 'EditTemplate' })
+const EditTemplate = z.object({ components: components.optional(), category: category.optional() })
 
 const byName = phoneParams.extend({ name: text(1, 512) })
 

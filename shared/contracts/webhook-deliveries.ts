@@ -4,7 +4,7 @@ import { idOf } from '../values/ids.ts'
 import { pageQuery } from '../api/page.ts'
 import { time, timeInput } from './fields.ts'
 
-export const deliveryStatus = z.enum(['pending', 'succeeded', 'failed', 'dead'])
+export const deliveryStatus = z.enum(['pending', 'succeeded', 'failed', 'dead']).meta({ id: 'WebhookDeliveryStatus' })
 
 export const WebhookDelivery = z
   .object({
@@ -71,7 +71,9 @@ export const getWebhookDelivery = rpc({
   summary: 'Get a webhook delivery with its payload',
   http: { method: 'GET', path: '/webhook_deliveries/{id}', tag: 'Webhook deliveries' },
   params: z.object({ id: idOf('wbd') }),
-  answer: WebhookDelivery.extend({ payload: z.unknown() }),
+  answer: WebhookDelivery.extend({ payload: z.unknown().meta({ description: 'The body as it is POSTed.' }) }).meta({
+    id: 'WebhookDeliveryWithPayload',
+  }),
   errors: ['resource_not_found'],
   example: { answer: { ...exampleDelivery, payload: { object: 'chat_business_account', entry: [] } } },
 })
@@ -89,9 +91,11 @@ export const replayWebhookDelivery = rpc({
     feature: 'webhooks',
   },
   params: z.object({ id: idOf('wbd') }),
-  answer: WebhookDelivery.pick({ id: true, object: true, subscription_id: true, status: true }).extend({
-    replayed_from: idOf('wbd'),
-  }),
+  answer: WebhookDelivery.pick({ id: true, object: true, subscription_id: true, status: true })
+    .extend({
+      replayed_from: idOf('wbd'),
+    })
+    .meta({ id: 'ReplayedWebhookDelivery' }),
   errors: ['resource_not_found', 'webhook_subscription_disabled', 'delivery_pending', 'payload_expired'],
   example: {
     answer: {

@@ -1,11 +1,14 @@
 import { z } from 'zod'
 import { event } from '../api/contract.ts'
+import { openEnum } from './fields.ts'
 import { WebhookSubscription } from './webhooks.ts'
 
-const data = z.object({
-  subscription: WebhookSubscription.omit({ secrets: true }),
-  reason: z.enum(['consecutive_failures', 'recovered', 'failing_too_long', 'gone', 'operator', 'enabled', 'manual']),
-})
+const change = {
+  subscription: WebhookSubscription.omit({ secrets: true }).meta({ id: 'WebhookSubscriptionSummary' }),
+  reason: openEnum(['consecutive_failures', 'recovered', 'failing_too_long', 'gone', 'operator', 'enabled', 'manual']),
+}
+
+const data = z.object(change).meta({ id: 'WebhookSubscriptionChange' })
 
 /** To the organization's other subscriptions: five attempts in a row have failed; deliveries wait, and are probed. */
 export const subscriptionFailing = event({
@@ -41,5 +44,5 @@ export const subscriptionTested = event({
   subject: 'event.webhooks.subscription-tested',
   summary: 'A test event was asked for',
   webhook: { type: 'webhook.test', source: 'svc' },
-  data: data.omit({ reason: true }),
+  data: z.object({ subscription: change.subscription }),
 })

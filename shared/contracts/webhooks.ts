@@ -33,7 +33,7 @@ export const eventType = z
   ])
   .meta({ id: 'EventType' })
 
-export const subscriptionStatus = z.enum(['active', 'paused', 'disabled'])
+export const subscriptionStatus = z.enum(['active', 'paused', 'disabled']).meta({ id: 'WebhookSubscriptionStatus' })
 
 export const WebhookSubscription = z
   .object({
@@ -49,7 +49,9 @@ export const WebhookSubscription = z
     status: subscriptionStatus,
     disabled_reason: z.string().nullable(),
     consecutive_failures: z.int().min(0),
-    secrets: z.array(z.object({ id: idOf('sec'), created_at: time, expires_at: time.nullable() })),
+    secrets: z.array(
+      z.object({ id: idOf('sec'), created_at: time, expires_at: time.nullable() }).meta({ id: 'SigningSecretSummary' }),
+    ),
     created_at: time,
     updated_at: time,
   })
@@ -97,7 +99,7 @@ export const createWebhookSubscription = rpc({
     feature: 'webhooks',
   },
   body: z.object(settings),
-  answer: WebhookSubscription.extend({ initial_secret: z.string() }),
+  answer: WebhookSubscription.extend({ initial_secret: z.string() }).meta({ id: 'CreatedWebhookSubscription' }),
   errors: ['feature_not_entitled', 'too_many_webhook_subscriptions'],
   example: {
     body: { url: 'https://example.com/webhooks', events: ['message.received', 'message.status'] },
@@ -154,7 +156,7 @@ export const enableWebhookSubscription = rpc({
   },
   params: subscriptionParams,
   body: z.object({ url: settings.url.optional() }),
-  answer: WebhookSubscription.extend({ replayable_count: z.int().min(0) }),
+  answer: WebhookSubscription.extend({ replayable_count: z.int().min(0) }).meta({ id: 'EnabledWebhookSubscription' }),
   errors: ['resource_not_found'],
   example: { body: {}, answer: { ...exampleSubscription, replayable_count: 12 } },
 })
@@ -187,7 +189,7 @@ export const testWebhookSubscription = rpc({
     event_type: true,
     event_id: true,
     status: true,
-  }),
+  }).meta({ id: 'TestWebhookDelivery' }),
   errors: ['resource_not_found', 'webhook_subscription_disabled'],
   example: {
     answer: {
@@ -247,7 +249,9 @@ export const deleteWebhookSecret = rpc({
     tag: 'Webhook subscriptions',
   },
   params: z.object({ id: idOf('wbs'), secret_id: idOf('sec') }),
-  answer: z.object({ id: idOf('sec'), object: z.literal('webhook_signing_secret'), deleted: z.literal(true) }),
+  answer: z
+    .object({ id: idOf('sec'), object: z.literal('webhook_signing_secret'), deleted: z.literal(true) })
+    .meta({ id: 'DeletedWebhookSigningSecret' }),
   errors: ['resource_not_found', 'webhook_subscription_disabled', 'last_secret'],
   example: { answer: { id: 'sec_01JQ8Z6V0A7XJ2N5T9WQ3RBKCE', object: 'webhook_signing_secret', deleted: true } },
 })
@@ -258,7 +262,9 @@ export const deleteWebhookSubscription = rpc({
   description: 'Its waiting deliveries become `dead` and stay readable for 30 days.',
   http: { method: 'DELETE', path: '/webhook_subscriptions/{id}', tag: 'Webhook subscriptions' },
   params: subscriptionParams,
-  answer: z.object({ id: idOf('wbs'), object: z.literal('webhook_subscription'), deleted: z.literal(true) }),
+  answer: z
+    .object({ id: idOf('wbs'), object: z.literal('webhook_subscription'), deleted: z.literal(true) })
+    .meta({ id: 'DeletedWebhookSubscription' }),
   errors: ['resource_not_found'],
   example: { answer: { id: exampleSubscription.id, object: 'webhook_subscription', deleted: true } },
 })

@@ -3,6 +3,8 @@ import { afterAll, beforeAll, expect, onTestFinished, test } from 'vitest'
 import { createTestDatabase } from '@app/test/database.ts'
 import { startProxy } from '@app/test/faults/nemesis/proxy.ts'
 import { testService, type TestService } from '@app/test/service.ts'
+import { startStepProxy } from '@app/test/step-proxy.ts'
+import { until } from '@app/test/until.ts'
 import { isDatabaseAway, openDatabase, type Sql, type TransactionSql } from './database.ts'
 
 let it: TestService
@@ -82,6 +84,27 @@ test('what is asked in the moment in which its connection breaks fails, or is do
     proxy.close()
   }
 })
+
+test.each(['before', 'after'] as const)(
+  'a connection that is lost %s the array types were read is a failure of who asked, and of nobody else',
+  async (when) => {
+    const steps = await startStepProxy(it.databaseUrl)
+    const sql = openDatabase(steps.url, 'messaging', { max: 1 })
+    const unhandled: unknown[] = []
+    const note = (err: unknown) => void unhandled.push(err)
+    process.on('unhandledRejection', note)
+    onTestFinished(async () => {
+      process.off('unhandledRejection', note)
+      await sql.end({ timeout: 1 })
+      steps.close()
+    })
+    // A session's first step.
+    const { lost } = steps.count({ at: 1, when })
+    await Promise.all([lost, sql`select 1`.catch(() => null)])
+    await until(async () => expect([...(await sql`select ${['a']}::text[] as list`)]).toEqual([{ list: ['a'] }]))
+    expect(unhandled).toEqual([])
+  },
+)
 
 test('a transaction that lost its connection does nothing more', async () => {
   const { sql: direct, databaseUrl } = it

@@ -9,7 +9,7 @@ export const databaseUrl = z
   .string()
   .refine(
     isDatabaseUrl,
-    'must be such as postgres://user:password@host:5432/database, with what is no letter and no digit of the password percent-encoded',
+    'must look like postgres://user:password@host:5432/database; in the password, percent-encode all but letters and digits',
   )
 
 function isDatabaseUrl(text: string) {
@@ -21,6 +21,10 @@ function isDatabaseUrl(text: string) {
   }
 }
 
+/** A standby that was not promoted (yet) is passed over, unless the address itself says which server it wants. */
+export const ofPrimary = (url: string): { target_session_attrs?: 'primary' } =>
+  url.includes('target_session_attrs=') ? {} : { target_session_attrs: 'primary' }
+
 /**
  * The service's own schema. Column names are camelCase in code; the keys inside json values stay as they are (the
  * driver's `postgres.camel` would change those too). A statement ends after 3 s, a lock wait after 1 s.
@@ -31,10 +35,19 @@ function isDatabaseUrl(text: string) {
  * 200 ms instead of a tenth of one. So `jit` is off here, and a page that an index leads to costs little more than the next one:
  * plans are those that the tests have seen, whatever the server is set to.
  */
-export function openDatabase(url: string, schema: string, { max = 10 } = {}): Sql {
+export function openDatabase(
+  url: string,
+  schema: string,
+  { max = 10, answerSeconds = 15, readOnlySeconds = 5 } = {},
+): Sql {
   const sql = postgres(url, {
+    ...ofPrimary(url),
     max,
     connect_timeout: 5,
+    // Longer than any statement. A host that lost its power says nothing, and the kernel would ask it for 15 minutes.
+    answer_timeout: answerSeconds,
+    // The address may lead to another server since this one was fenced: what it is asked is old, and a relay finds nothing there.
+    read_only_lifetime: readOnlySeconds,
     // In seconds. The driver's own grows to 20 s: measured after a restart of 0.7 s, an insert waited for 15 s.
     backoff: () => 0.1 + Math.random() * 0.2,
     transform: { column: { from: postgres.toCamel, to: postgres.fromCamel } },

@@ -20,6 +20,7 @@ export async function waitForMigrations(sql: Sql, { log, name }: Pick<Service, '
   for (let attempt = 0; ; attempt++) {
     const isSaid = attempt % saidEvery === 0
     try {
+      await refuseLostSettings(sql, name)
       const missing = await missingOf(sql, name, known)
       if (missing.length === 0) return
       if (isSaid) log.warn({ missing: missing.length, next: missing[0] }, 'waiting for the migrations')
@@ -28,6 +29,18 @@ export async function waitForMigrations(sql: Sql, { log, name }: Pick<Service, '
     }
     await new Promise((resolve) => setTimeout(resolve, againMs))
   }
+}
+
+/** A pooler that drops what a login asks for: names would mean other tables, or none, and no statement would ever end. */
+async function refuseLostSettings(sql: Sql, schema: string) {
+  const [row] = await sql<{ path: string; limit: string }[]>`
+    select current_setting('search_path') as path, current_setting('statement_timeout') as limit
+  `
+  if (row?.path === schema && row.limit !== '0') return
+  throw new Error(
+    `The session has the search_path ${row?.path} and the statement_timeout ${row?.limit}, not those of its login: DATABASE_URL ` +
+      'must lead to Postgres itself, not to a pooler that ignores settings.',
+  )
 }
 
 /** As `deploy/migrate.ts` names them. */

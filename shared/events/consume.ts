@@ -1,11 +1,12 @@
 import { setTimeout as sleep } from 'node:timers/promises'
-import type { ConsumerMessages, JsMsg } from 'nats'
+import type { ConsumerMessages, JsMsg, Subscription } from 'nats'
 import type { z } from 'zod'
 import type { Event } from '../api/contract.ts'
 import { isCancelled, isDatabaseAway, isLockTimeout, type TransactionSql } from '../database/database.ts'
 import type { Delivered, EventHeaders } from './events.ts'
 import { beginBatch, lineOf } from '../metrics/batches.ts'
 import { readConsumerLag } from '../metrics/consumer-lag.ts'
+import { isGap } from './lost-tail.ts'
 import { tellMissedEvents } from './missed-events.ts'
 import { ackWaitMs, askAgainMs, restoreConsumer } from './provision.ts'
 import type { DataService } from '../service/service.ts'
@@ -29,11 +30,15 @@ const batchRows = 256
 const pullMs = 5_000
 
 /**
- * Hands the events of a durable consumer to `handle` in batches, one batch at a time, and acks after it returns. While the
- * database is away a batch is held and tried again, and nothing is counted against it. A batch that fails otherwise is
- * handled event by event, and so is one whose statements take too long again and again: an event of which that is true by itself
- * pauses, the longer the more often, and never dies of it. One that fails by itself eight times goes to `dead_events`. From one
- * batch's beginning to the next is `spacingMs` at least, unless a whole batch waits: what nobody waits for costs less in fewer.
+ * Hands the events of a durable consumer to `handle` in batches, one batch at a time, and acks a batch after `handle` returns. An event
+ * comes at least once, so `handle` must be idempotent. When `handle` throws:
+ * - The database is away: the batch is held and tried again. It does not count as a failure.
+ * - Its statements take too long, or wait too long for a lock: the batch is tried three times, then event by event. An event that takes
+ *   too long alone is tried again after a pause, which doubles up to five minutes. It does not count as a failure.
+ * - Anything else: its events are handled one by one. An event that fails alone eight times, or is malformed, stays in
+ *   `dead_events` and does not come again.
+ *
+ * Batches begin `spacingMs` apart at least, unless a full batch waits: fewer, larger batches cost less.
  */
 export function consumeBatches(
   app: DataService,
@@ -63,13 +68,13 @@ export function consumeBatches(
       max_messages: 512,
       // A pull that is answered by nobody (the store is lost) is noticed after half of it.
       expires: pullMs,
-      callback: (message) => {
+      callback: withoutGaps((message) => {
         waiting.add(message)
         pump.wake()
-      },
+      }),
     })
     // Told to stop meanwhile: nobody else closes it.
-    if (stopped) await messages.close()
+    if (stopped) await drain(messages)
     await lost(messages)
   }
 
@@ -88,13 +93,28 @@ export function consumeBatches(
   return {
     async stop() {
       stopped = true
-      await messages?.close()
+      if (messages) await drain(messages)
       await pump.idle()
       await loop
       waiting.giveBack()
     },
   }
 }
+
+/**
+ * Takes in what the server has sent before it knows that no more is wanted, so that it can be given back: the client's own
+ * `close` forgets it at once (nats 2.29), and nobody would get it before the time for an ack is over.
+ */
+async function drain(messages: ConsumerMessages) {
+  const { sub } = messages as ConsumerMessages & { sub: Subscription }
+  // Closed already, it has nothing to give back.
+  await sub.drain().catch(() => {})
+  await messages.close()
+}
+
+/** An event that only takes a number is nobody's work. */
+const withoutGaps = (take: (message: JsMsg) => void) => (message: JsMsg) =>
+  isGap(message.subject) ? message.ack() : take(message)
 
 /** The consumer or its stream is gone (a lost store), perhaps: made anew; the relays publish again. */
 async function restore({ eventBus, streamReplicas }: DataService, consumer: string) {
@@ -189,7 +209,10 @@ function headersOf(message: JsMsg): EventHeaders | null {
 /** Others are handled meanwhile. */
 function pause({ log }: DataService, consumer: string, message: JsMsg, err: unknown) {
   const pauseMs = Math.min(1_000 * 2 ** (message.info.redeliveryCount - 1), longestPauseMs)
-  log.error({ err, consumer, ...lineOf(read(message)), pauseMs }, 'an event takes the database too long')
+  log.error(
+    { err, consumer, ...lineOf(read(message)), pauseMs },
+    'the statements of an event took too long: it is tried again after a pause',
+  )
   message.nak(pauseMs)
 }
 
@@ -198,7 +221,7 @@ async function noteFailure(app: DataService, consumer: string, message: JsMsg, e
   try {
     await fail(app, consumer, message, err)
   } catch (cause) {
-    app.log.error({ err, cause, consumer }, 'the failure of an event cannot be noted')
+    app.log.error({ err, cause, consumer }, 'the failure of an event cannot be recorded')
     message.nak(1_000)
   }
 }
@@ -224,10 +247,14 @@ async function fail({ sql, log }: DataService, consumer: string, message: JsMsg,
   else message.nak(Math.min(1_000 * 2 ** (failures - 1), 30_000))
 }
 
-/** What is done after the commit; when it fails or is cut off, it is not done again. */
+/** Work after the commit, at most once: when it fails or the process dies, it is not repeated. */
 type Afterwards = () => Promise<unknown>
 
-/** Hands one kind of event to `handle` in a transaction of its own, once per event id; it may answer what comes afterwards. */
+/**
+ * Hands one kind of event to `handle`, each in a transaction of its own. Its effect in `tx` happens once per event id, however often the
+ * event comes: the id is recorded in the same transaction. `handle` may return work for after the commit. Failures are as in
+ * `consumeBatches`; data that does not fit the contract is fatal.
+ */
 export function consume<E extends Event>(
   app: DataService,
   consumer: string,
@@ -245,7 +272,7 @@ export function consume<E extends Event>(
         `
         return first.length === 1 ? handle(tx, parsed.data as z.output<E['data']>, headers) : undefined
       })
-      await afterwards?.().catch((err: unknown) => app.log.warn({ err, consumer }, 'after an event'))
+      await afterwards?.().catch((err: unknown) => app.log.warn({ err, consumer }, 'the work after an event failed'))
     }
   })
 }

@@ -87,7 +87,11 @@ export function recorded<E extends Event>(contract: E, data: z.input<E['data']>,
   }
 }
 
-/** Records an event in the same transaction as the change that it tells of. Wake the relay after the commit. */
+/**
+ * Records an event in the outbox, in the same transaction as the change that it reports: both are committed, or neither. Call
+ * `relay.wake()` after the commit, else the event waits for the relay's next poll. Throws for data that its contract refuses, and
+ * `OversizedEvent` over 900 KiB.
+ */
 export const emit = <E extends Event>(tx: TransactionSql, contract: E, data: z.input<E['data']>, origin: Origin) =>
   record(tx, [recorded(contract, data, origin)])
 

@@ -25,7 +25,7 @@ const idsOf = (events: WaitingEvent[]) => events.map(({ id }) => id)
 const all = (events: WaitingEvent[]): Published => ({
   published: events.map(({ seq }) => seq),
   refused: [],
-  lastSeq: events.length,
+  last: { seq: events.length, subject: 'event.test.happened' },
 })
 
 /** What the next turn would publish. */
@@ -33,7 +33,7 @@ async function waiting(outbox = other) {
   const seen: string[] = []
   await outbox.turn(256, (events) => {
     seen.push(...idsOf(events))
-    return Promise.resolve({ published: [], refused: [], lastSeq: 0 })
+    return Promise.resolve({ published: [], refused: [], last: undefined })
   })
   return seen
 }
@@ -61,7 +61,7 @@ test('events come in their order, a turn at a time; what was published or refuse
     return Promise.resolve({
       published: [one ?? '', three ?? ''],
       refused: [{ seq: two ?? '', why: 'no' }],
-      lastSeq: 7,
+      last: { seq: 7, subject: 'event.test.happened' },
     })
   })
   expect(first).toBe(4)
@@ -73,11 +73,13 @@ test('events come in their order, a turn at a time; what was published or refuse
 })
 
 test('the place of an event that was there before is not remembered as the newest', async () => {
-  const publish = (lastSeq: number) =>
-    one.turn(1, ([event]) => Promise.resolve({ published: [event?.seq ?? ''], refused: [], lastSeq }))
-  await publish(1_000)
-  await publish(999)
-  expect(await database.sql`select last_seq from relay_position`).toEqual([{ lastSeq: '1000' }])
+  const publish = (seq: number, subject: string) =>
+    one.turn(1, ([event]) => Promise.resolve({ published: [event?.seq ?? ''], refused: [], last: { seq, subject } }))
+  await publish(1_000, 'event.test.newest')
+  await publish(999, 'event.test.before')
+  expect(await database.sql`select last_seq, last_subject, last_subject_seq from relay_position`).toEqual([
+    { lastSeq: '1000', lastSubject: 'event.test.newest', lastSubjectSeq: '1000' },
+  ])
 })
 
 test('while one instance is at it the other gets nothing, and then what is left', async () => {

@@ -15,8 +15,8 @@ export interface WaitingEvent {
 export interface Published {
   published: string[]
   refused: { seq: string; why: string }[]
-  /** The newest place in the stream that one of them got. */
-  lastSeq: number
+  /** The newest place in the stream that one of them got, and its subject. */
+  last: { seq: number; subject: string } | undefined
 }
 
 interface Waiting extends WaitingEvent {
@@ -98,7 +98,7 @@ async function take(session: Sql, name: string, rows: number): Promise<Taken> {
  * Answers false when the turn was lost: nothing is recorded outside of its transaction, which its time tells. For then
  * another instance may have taken the events, and may have to publish them again into a stream that was lost meanwhile.
  */
-async function recordAndEnd(session: Sql, { begun, waiting }: Taken, { published, lastSeq }: Published) {
+async function recordAndEnd(session: Sql, { begun, waiting }: Taken, { published, last }: Published) {
   const ofSeq = new Map(waiting.map(({ seq, partition }) => [seq, partition]))
   const parts = [...Map.groupBy(published, (seq) => ofSeq.get(seq) ?? 'outbox')]
   // Each in its partition, mostly one: an update of the table itself opens all of its dozen, for 0.1 ms.
@@ -109,7 +109,10 @@ async function recordAndEnd(session: Sql, { begun, waiting }: Taken, { published
         where now()::text = ${begun} and published_at is null and refused is null
           and seq = any(${`{${seqs.join()}}`}::text::bigint[])
       )
-      update relay_position set last_seq = greatest(last_seq, ${lastSeq}) where now()::text = ${begun}
+      update relay_position set last_seq = greatest(last_seq, ${last?.seq ?? 0}),
+        last_subject = case when ${last?.seq ?? 0} > coalesce(last_subject_seq, 0) then ${last?.subject ?? null} else last_subject end,
+        last_subject_seq = nullif(greatest(last_subject_seq, ${last?.seq ?? 0}), 0)
+      where now()::text = ${begun}
     `,
   )
   const answers = await Promise.all([...records, session`commit`])

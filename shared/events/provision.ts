@@ -16,13 +16,15 @@ export interface Consumer {
   subject: string
   /** 1: strict order over all instances, for rare events. */
   maxAckPending?: number
+  /** As `ackWaitMs`, for one behind whose lost ack all others wait. */
+  ackWaitMs?: number
 }
 
 /** Every consumer of the stream. */
 export const consumers = {
   webhooksFanOut: { name: 'webhooks-fan-out', subject: 'event.>' },
   /** Events with a line (those of a customer) are fanned out one by one, so that instances cannot swap them. */
-  webhooksInOrder: { name: 'webhooks-in-order', subject: 'event.platform.>', maxAckPending: 1 },
+  webhooksInOrder: { name: 'webhooks-in-order', subject: 'event.platform.>', maxAckPending: 1, ackWaitMs: 3_000 },
   messagingAccounts: { name: 'messaging-accounts', subject: 'event.platform.account-changed' },
   directoryAccounts: { name: 'directory-accounts', subject: 'event.platform.account-changed' },
   directoryTeams: { name: 'directory-teams', subject: 'event.platform.team-changed' },
@@ -32,6 +34,9 @@ export const consumers = {
   directoryMarketingStops: { name: 'directory-marketing-stops', subject: 'event.messaging.marketing-stopped' },
   directorySentMessages: { name: 'directory-sent-messages', subject: 'event.messaging.message-sent' },
 } as const satisfies Record<string, Consumer>
+
+/** Others may have consumers of the stream, too. */
+export const isOurs = (name: string): boolean => Object.values<Consumer>(consumers).some((one) => one.name === name)
 
 /** How long a consumer may keep a message without a word; handlers that wait say `working` before. */
 export const ackWaitMs = 30_000
@@ -88,7 +93,7 @@ export async function restoreConsumer(nc: NatsConnection, name: string, replicas
 }
 
 /** Without the client's question for the whole account, which no service may ask. */
-const managerOf = (nc: NatsConnection, timeout = 5_000) => nc.jetstreamManager({ checkAPI: false, timeout })
+export const managerOf = (nc: NatsConnection, timeout = 5_000) => nc.jetstreamManager({ checkAPI: false, timeout })
 
 async function orNull<T>(info: Promise<T>): Promise<T | null> {
   try {
@@ -106,12 +111,12 @@ const declaredStream = (replicas: number) => ({
   discard: DiscardPolicy.Old,
 })
 
-const declaredConsumer = ({ name, subject, maxAckPending = 4096 }: Consumer) => ({
+const declaredConsumer = ({ name, subject, maxAckPending = 4096, ackWaitMs: waitMs = ackWaitMs }: Consumer) => ({
   durable_name: name,
   filter_subject: subject,
   ack_policy: AckPolicy.Explicit,
   deliver_policy: DeliverPolicy.All,
-  ack_wait: ackWaitMs * 1e6,
+  ack_wait: waitMs * 1e6,
   max_deliver: -1,
   max_ack_pending: maxAckPending,
 })

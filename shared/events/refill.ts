@@ -1,4 +1,7 @@
+import { setTimeout as sleep } from 'node:timers/promises'
 import type { TransactionSql } from '../database/database.ts'
+import { hasNewest, useUpHandledNumbers } from './lost-tail.ts'
+import { isVouchedFor } from './majority.ts'
 import { restoreStream } from './provision.ts'
 import type { DataService } from '../service/service.ts'
 
@@ -6,33 +9,78 @@ import type { DataService } from '../service/service.ts'
 const refillHours = 72
 /** Blocks of a table (8 KiB) that one statement goes through: some thousand events, a fraction of what a statement may take. */
 const blocksAStatement = 512
+/** Whoever was just elected knows within it all that the others have. */
+const lookAgainMs = 2_000
 
 /**
- * A stream that is younger or shorter than the one remembered lost events: those of the last 72 h wait again, as if they had
- * not been published. With the place that is remembered in one transaction, so that a crash in it begins anew. Answers when the
- * stream was made that has, or gets, them all.
+ * A stream that is younger or shorter than the one remembered, or that has not our newest event, lost events: those of the last
+ * 72 h wait again, as if they had not been published. With the place that is remembered in one transaction, so that a crash in
+ * it begins anew. Answers when the stream was made that has, or gets, them all; undefined while a server tells of a stream that
+ * the others do not vouch for.
  */
-export async function refillLostStream({ eventBus, sql, log, streamReplicas }: DataService): Promise<string> {
-  const { created, state } = await restoreStream(eventBus.nc, streamReplicas)
-  await sql.begin(async (tx) => {
-    const [before] = await tx<{ streamCreated: string; lastSeq: string }[]>`
-      select stream_created, last_seq from relay_position for update
-    `
+export async function refillLostStream(app: DataService): Promise<string | undefined> {
+  const { sql, log } = app
+  // Before the stream is asked: another instance goes on publishing, and what it has remembered since then is not lost.
+  const [remembered] = await sql<Position[]>`select ${sql(positionColumns)} from relay_position`
+  const seen = await lookAt(app, remembered)
+  if (!seen) return undefined
+  await useUpHandledNumbers(app)
+  const { created, state } = seen
+  if (!seen.lacks) return created
+  const isDone = await sql.begin(async (tx) => {
+    const [before] = await tx<Position[]>`select ${tx(positionColumns)} from relay_position for update`
+    if (before?.streamCreated !== remembered?.streamCreated || before?.lastSeq !== remembered?.lastSeq) return false
     if (!before) {
-      await tx`
+      const { count } = await tx`
         insert into relay_position (stream_created, last_seq) values (${created}, ${state.last_seq})
         on conflict (one) do nothing
       `
-      return
+      return count === 1
     }
-    if (before.streamCreated === created && Number(before.lastSeq) <= state.last_seq) return
     const line = { before, created, lastSeq: state.last_seq }
     log.warn(line, 'the stream lost events: they are published again')
     const count = await waitAgain(tx, new Date(Date.now() - refillHours * 3_600_000))
-    await tx`update relay_position set stream_created = ${created}, last_seq = ${state.last_seq}`
+    await tx`
+      update relay_position
+      set stream_created = ${created}, last_seq = ${state.last_seq}, last_subject = null, last_subject_seq = null
+    `
     log.warn({ ...line, count }, 'events wait to be published again')
+    return true
   })
-  return created
+  // Another instance has been at it meanwhile.
+  return isDone ? created : refillLostStream(app)
+}
+
+/**
+ * The stream as it is; one that lost something is looked at twice, where it has copies. A leader that is cut off from the others
+ * goes on telling of the stream as it was, and one that was just elected has not yet applied all that it has.
+ */
+async function lookAt(app: DataService, remembered: Position | undefined) {
+  const seen = await look(app, remembered)
+  if (!remembered || !seen.cluster?.replicas?.length || !seen.lacks) return seen
+  await sleep(lookAgainMs)
+  const again = await look(app, remembered)
+  return isVouchedFor(again) ? again : undefined
+}
+
+async function look(app: DataService, remembered: Position | undefined) {
+  const seen = await restoreStream(app.eventBus.nc, app.streamReplicas)
+  const isShorter = remembered?.streamCreated !== seen.created || Number(remembered.lastSeq) > seen.state.last_seq
+  return { ...seen, lacks: isShorter || !(await isNewestThere(app, remembered)) }
+}
+
+function isNewestThere(app: DataService, { lastSubject: subject, lastSubjectSeq: seq }: Position) {
+  return subject === null || hasNewest(app, { subject, seq: Number(seq) })
+}
+
+const positionColumns = ['stream_created', 'last_seq', 'last_subject', 'last_subject_seq']
+
+interface Position {
+  streamCreated: string
+  lastSeq: string
+  /** Null until something is published. */
+  lastSubject: string | null
+  lastSubjectSeq: string | null
 }
 
 /** What was published and is not older waits to be published again, by the same ids; answers how much that is. */

@@ -1,5 +1,4 @@
 import { ErrorCode, headers, NatsError } from 'nats'
-import { z } from 'zod'
 import type { EventHeaders } from './events.ts'
 import { startLoop } from '../work/loop.ts'
 import { counts } from '../metrics/registered.ts'
@@ -7,7 +6,7 @@ import { openOutbox, type Outbox, type Published, type WaitingEvent } from './ou
 import { redrive, refillLostStream } from './refill.ts'
 import type { DataService } from '../service/service.ts'
 import { type StreamRoom, watchStreamRoom } from './stream-room.ts'
-import { eventHeader, streamName } from './stream.ts'
+import { eventHeader, readPublishAck, streamName } from './stream.ts'
 
 /** Rows a pass: 256 outstanding publishes are four times as fast as one by one. */
 const batchRows = 256
@@ -23,9 +22,9 @@ const lineMs = 2_000
 const heldMs = 1_000
 
 export interface Relay {
-  /** Publishes what has been committed; call it after every commit that emitted. */
+  /** Makes the relay publish committed events now, not at its next poll; call it after every commit that emitted. */
   wake: () => void
-  /** Publishes again what was recorded since; consumers drop what they have handled. */
+  /** Publishes the events recorded since then again, and returns their number; consumers drop those that they have handled. */
   redrive: (since: Date) => Promise<number>
   stop: () => Promise<void>
 }
@@ -33,10 +32,11 @@ export interface Relay {
 type Result = { published: number } | { refused: string } | { failed: unknown } | { held: true }
 
 /**
- * Carries the outbox to JetStream, in order; one instance of a service at a time. What fails goes again behind what did not, but
- * never behind a later event of its line. A crash repeats publishes with the same id. A stream that is younger or shorter than
- * the one remembered lost events: the last 72 h are published again. Whoever finds none makes it anew, another service perhaps,
- * so that here nothing fails: its birth is looked at all the time.
+ * Publishes the outbox to JetStream, in order; one instance of a service at a time. An event is published at least once, always with
+ * the same id. One that fails is retried after others, but never after a later event of its line.
+ *
+ * A stream that is younger or shorter than the remembered one lost events: the last 72 h are published again. Another service may
+ * have created it, so that nothing fails here: the stream's time of creation is checked all the time.
  */
 export function startRelay(app: DataService): Relay {
   const outbox = openOutbox(app)
@@ -86,16 +86,16 @@ export function startRelay(app: DataService): Relay {
 
 /**
  * An event of a line would stand before those that a stream lost a moment ago: so the stream is looked at before each that has
- * some, not every few seconds. When it is another one, nothing goes.
+ * some, not every few seconds. When it is another one, or cannot be seen, nothing goes.
  */
 async function pass(app: DataService, outbox: Outbox, room: StreamRoom, isSame: () => boolean) {
   let [hasFailed, areLeft] = [false, false]
   const count = await outbox.turn(batchRows, async (events) => {
-    if (events.some((event) => lineOf(event) !== undefined)) await room.look()
-    const results = isSame() ? await publishAll(app, events) : events.map((): Result => ({ held: true }))
+    const isSeen = events.every((event) => lineOf(event) === undefined) || (await room.look())
+    const results = isSeen && isSame() ? await publishAll(app, events) : events.map((): Result => ({ held: true }))
     room.filled(events.reduce((sum, { payload, headers: about }) => sum + payload.length + about.length, 0))
     const { failures, waiting, ...published } = tell(app, events, results)
-    hasFailed = failures > 0
+    hasFailed = failures > 0 || !isSeen
     areLeft = waiting > 0
     return published
   })
@@ -139,14 +139,14 @@ interface Told extends Published {
 function tell(app: DataService, events: WaitingEvent[], results: Result[]): Told {
   const published: string[] = []
   const refused: Published['refused'] = []
-  let lastSeq = 0
+  let last: Published['last']
   const failed: unknown[] = []
   for (const [n, event] of events.entries()) {
     const result = results[n]
     if (!result) throw new Error('an event without a result')
     if ('published' in result) {
       published.push(event.seq)
-      lastSeq = Math.max(lastSeq, result.published)
+      if (!last || result.published > last.seq) last = { seq: result.published, subject: event.subject }
     } else if ('refused' in result) {
       const { seq, id, subject, payload } = event
       const line = { seq, id, subject, bytes: Buffer.byteLength(payload), refused: result.refused }
@@ -160,7 +160,7 @@ function tell(app: DataService, events: WaitingEvent[], results: Result[]): Told
   countOf(app).inc({ outcome: 'refused' }, refused.length)
   countOf(app).inc({ outcome: 'failed' }, failures)
   if (failures > 0) app.log.warn({ err: failed[0], waiting }, 'relay')
-  return { published, refused, lastSeq, failures, waiting }
+  return { published, refused, last, failures, waiting }
 }
 
 const countOf = ({ probes }: DataService) =>
@@ -191,7 +191,7 @@ async function put(
   carrier.set(eventHeader, eventHeaders)
   try {
     const { data } = await request(subject, Buffer.from(payload), carrier, ackTimeoutMs)
-    const { seq, error } = PublishAck.parse(JSON.parse(Buffer.from(data).toString()))
+    const { seq, error } = readPublishAck(data)
     return error || !seq ? { failed: new Error(error?.description ?? 'refused') } : { published: seq }
   } catch (err) {
     const code = err instanceof NatsError ? err.code : ''
@@ -199,9 +199,3 @@ async function put(
     return never ? { refused: code } : { failed: err }
   }
 }
-
-/** What JetStream says of a publish: where in the stream it is, or why it is not; beside an error it gives the place 0. */
-const PublishAck = z.object({
-  seq: z.number().optional(),
-  error: z.object({ description: z.string().optional() }).optional(),
-})

@@ -1,4 +1,5 @@
 import { testService, type TestService } from '@app/test/service.ts'
+import type { NatsConnection } from 'nats'
 import { afterAll, beforeAll, expect, test, vi } from 'vitest'
 import { z } from 'zod'
 import { consumeBatches, type Consuming } from './consume.ts'
@@ -7,6 +8,7 @@ import { record, recorded } from './events.ts'
 import { newId } from '../values/ids.ts'
 import { consumers, provision } from './provision.ts'
 import { type Relay, startRelay } from './relay.ts'
+import { watchStreamRoom } from './stream-room.ts'
 import { streamName } from './stream.ts'
 
 const happened = event({
@@ -84,4 +86,19 @@ test(
 test('a full stream of which all is handled takes what comes', { timeout }, async () => {
   await emit(many, 2 * many)
   await until(async () => expect(await waiting()).toBe(0))
+})
+
+test('what a consumer was given and has not handled is not dropped either', async () => {
+  const nc = {
+    jetstreamManager: async () => ({
+      streams: {
+        info: async () => ({ config: { max_bytes: 1_000 }, state: { bytes: 990, first_seq: 1, last_seq: 100 } }),
+      },
+      consumers: { list: () => ({ next: async () => [given] }) },
+    }),
+  }
+  const { name } = consumers.webhooksFanOut
+  const given = { name, num_pending: 0, num_ack_pending: 100, ack_floor: { stream_seq: 0 } }
+  const eventBus = { ...it.eventBus, nc: nc as unknown as NatsConnection }
+  expect(await watchStreamRoom({ ...it, eventBus }, () => {}).heldBy()).toBe(name)
 })

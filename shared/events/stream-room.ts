@@ -1,5 +1,5 @@
 import type { ConsumerInfo, StreamInfo } from 'nats'
-import { askAgainMs, consumers } from './provision.ts'
+import { askAgainMs, isOurs, managerOf } from './provision.ts'
 import type { DataService } from '../service/service.ts'
 import { streamName } from './stream.ts'
 
@@ -14,8 +14,8 @@ const oldestShare = 0.1
 export interface StreamRoom {
   /** The consumer for whose sake nothing more may be published now, or null. */
   heldBy: () => Promise<string | null>
-  /** Looks now, however long ago it was looked. */
-  look: () => Promise<unknown>
+  /** Looks now, however long ago it was looked; answers whether anything was seen. */
+  look: () => Promise<boolean>
   /** So many bytes were published. */
   filled: (bytes: number) => void
 }
@@ -36,7 +36,7 @@ export function watchStreamRoom(
   let doubtful = new Map<string, number>()
 
   async function look() {
-    const jsm = await eventBus.nc.jetstreamManager({ checkAPI: false, timeout: askAgainMs })
+    const jsm = await managerOf(eventBus.nc, askAgainMs)
     const stream = await jsm.streams.info(streamName)
     sawStream(stream.created)
     size = stream.config.max_bytes
@@ -54,23 +54,28 @@ export function watchStreamRoom(
   async function lookAgain() {
     ;[lookedAt, since] = [performance.now(), 0]
     const before = held
-    // Whoever cannot be asked can take nothing either: then the publishing itself waits.
-    held = await look().catch((err: unknown) => {
-      log.warn({ err }, 'the room of the stream')
-      return before
-    })
+    try {
+      held = await look()
+    } catch (err) {
+      // Whoever cannot be asked can take nothing either: then the publishing itself waits.
+      log.warn({ err }, 'the fill level of the stream cannot be read')
+      return false
+    }
     if (held !== before)
       log.warn(
         { consumer: held ?? before },
-        held ? 'the stream is full of what it has not handled' : 'the stream has room again',
+        held
+          ? 'the stream is full of events that this consumer has not handled: publishing waits'
+          : 'the stream has room again',
       )
-    return held
+    return true
   }
 
   return {
     async heldBy() {
       if (performance.now() - lookedAt < lookEveryMs && since < size * lookEveryShare && held === null) return null
-      return lookAgain()
+      await lookAgain()
+      return held
     },
     look: lookAgain,
     filled(bytes) {
@@ -78,8 +83,6 @@ export function watchStreamRoom(
     },
   }
 }
-
-const isOurs = (name: string) => Object.values(consumers).some((one) => one.name === name)
 
 const handledUpTo = ({ ack_floor: floor }: ConsumerInfo) => floor.stream_seq
 

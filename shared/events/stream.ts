@@ -1,3 +1,5 @@
+import { z } from 'zod'
+
 /** The one stream of all events. JetStream carries them; Postgres keeps them. */
 export const streamName = 'EVENTS'
 
@@ -18,3 +20,12 @@ export const streamConfig = (replicas: number) => ({
   duplicate_window: 120 * 1e9,
   num_replicas: replicas,
 })
+
+const PublishAck = z.object({
+  seq: z.number().optional(),
+  error: z.object({ description: z.string().optional() }).optional(),
+})
+
+/** What JetStream says of a publish: where in the stream it is, or why it is not; beside an error it gives the place 0. */
+export const readPublishAck = (data: Uint8Array): z.output<typeof PublishAck> =>
+  PublishAck.parse(JSON.parse(Buffer.from(data).toString()))

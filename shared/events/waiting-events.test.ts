@@ -58,3 +58,22 @@ test('what came again all the same waits once', async () => {
   // Those 256 that were in work are handled again, and no more than some others.
   expect(handled).toBeLessThan(600 + 500)
 })
+
+test('of events in order the next ones wait some seconds for a lost ack, also where the consumer was made by an earlier release', async () => {
+  const inOrder = consumers.webhooksInOrder.name
+  const jsm = await app.nc.jetstreamManager()
+  await jsm.consumers.update(streamName, inOrder, { ack_wait: 30e9 })
+  await provision(app.nc)
+  for (let n = 0; n < 2; n++) await app.nc.jetstream().publish('event.platform.happened', String(n))
+  const source = await app.nc.jetstream().consumers.get(streamName, inOrder)
+  // As an instance that is killed before it has acked.
+  expect((await source.next())?.string()).toBe('0')
+  const seen: string[] = []
+  const consuming = consumeBatches(app, inOrder, async (events) => {
+    // Longer than the time for an ack: without a word it would come again.
+    if (seen.length === 0) await sleep(4_000)
+    seen.push(...events.map(({ payload }) => Buffer.from(payload).toString()))
+  })
+  await until(async () => expect(seen).toEqual(['0', '1']))
+  await consuming.stop()
+})

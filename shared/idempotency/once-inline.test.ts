@@ -112,6 +112,15 @@ test('after a failure that nobody knows the end of, the same request may try aga
   expect(bodyOf(retry)).toContain('true')
 })
 
+test('a try whose answer could not be stored may be made again at once', async () => {
+  const lost = Object.assign(new Error('lost'), { code: 'CONNECTION_CLOSED' })
+  const finish = () => Promise.reject(lost)
+  await expect(run(() => Promise.resolve('unheard'), caller(), { finish })).rejects.toBe(lost)
+  expect(await state()).toBe('released')
+  const retry = await run(({ isRetry }) => Promise.resolve(String(isRetry)))
+  expect(bodyOf(retry)).toContain('true')
+})
+
 test('a try whose process died is taken over when its lease has lapsed, and cannot answer any more', async () => {
   const { promise, resolve } = Promise.withResolvers<string>()
   const begun = Promise.withResolvers<void>()

@@ -38,10 +38,14 @@ export async function onceInline<C extends Rpc, Begun, Result>(
   caller: Caller,
   steps: InlineSteps<Begun, Result, Answer<C>>,
 ): Promise<WholeAnswer> {
-  const opened = await app.sql.begin(async (tx) => {
-    const held = await holdKey(tx, caller)
-    return held && { held, begun: await steps.begin(tx, held.isRetry) }
-  })
+  let left: Opened<Begun> | undefined
+  const opened = await app.sql
+    .begin(async (tx) => {
+      const held = await holdKey(tx, caller)
+      left = held ? { held, begun: await steps.begin(tx, held.isRetry) } : undefined
+      return left
+    })
+    .catch((err: unknown) => giveUp(app, caller, steps, left, err))
   if (!opened) {
     const replay = await storedAnswer(app.sql, app.sealKeys, caller)
     // Without one, the row that stood in the way is gone, or its lease has lapsed meanwhile.
@@ -52,17 +56,24 @@ export async function onceInline<C extends Rpc, Begun, Result>(
   try {
     result = await steps.call(begun)
   } catch (err) {
-    await leave(app, caller, held, steps, begun, err)
+    await leave(app, caller, steps, opened, err instanceof Problem && err.status < 500)
     throw err
   }
   const status = contract.http?.status ?? 200
-  const body = await app.sql.begin(async (tx) => {
-    const answer = envelopeOf(contract, (await steps.finish(tx, begun, result)) as object, caller.requestId)
-    await keepAnswer(tx, caller, held, status, answer)
-    return answer
-  })
+  const body = await app.sql
+    .begin(async (tx) => {
+      const answer = envelopeOf(contract, (await steps.finish(tx, begun, result)) as object, caller.requestId)
+      await keepAnswer(tx, caller, held, status, answer)
+      return answer
+    })
+    .catch((err: unknown) => giveUp(app, caller, steps, opened, err))
   app.relay.wake()
   return { whole: true, status, body, replayed: false }
+}
+
+interface Opened<Begun> {
+  held: Held
+  begun: Begun
 }
 
 interface Held {
@@ -105,16 +116,26 @@ async function keepAnswer(
   if (count === 0) throw new Problem('idempotency_in_progress')
 }
 
-/** After a call that failed. What cannot be written now lapses by itself. */
+/** After a transaction of ours that failed, or whose end nobody knows: nobody is at it any more, and the same request may be made at once. */
+async function giveUp<Begun, Result, A>(
+  app: Once,
+  caller: Caller,
+  steps: InlineSteps<Begun, Result, A>,
+  opened: Opened<Begun> | undefined,
+  err: unknown,
+): Promise<never> {
+  if (opened) await leave(app, caller, steps, opened, false)
+  throw err
+}
+
+/** What cannot be written now lapses by itself. */
 async function leave<Begun, Result, A>(
   app: Once,
   { organizationId, idempotency }: Caller,
-  { lease }: Held,
   steps: InlineSteps<Begun, Result, A>,
-  begun: Begun,
-  err: unknown,
+  { held: { lease }, begun }: Opened<Begun>,
+  isRefusal: boolean,
 ) {
-  const isRefusal = err instanceof Problem && err.status < 500
   const key = idempotency?.key ?? ''
   await app.sql
     .begin(async (tx) => {

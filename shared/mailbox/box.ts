@@ -1,5 +1,6 @@
 import type { Lane } from './lanes.ts'
 import type { Loop } from '../work/loop.ts'
+import { roomFor } from './rooms.ts'
 import type { Active, Finished } from './turn.ts'
 import type { MailboxOptions } from './mailbox.ts'
 import type { watchMailbox } from '../metrics/mailbox-readings.ts'
@@ -16,6 +17,10 @@ export interface Box<Item extends { laneId: string }, Outcome> {
   /** Claimed, and found to hold nothing. */
   emptied: Active[]
   busy: number
+  /** Of those, by tenant; without those that are reserved. */
+  inWork: Map<string, number>
+  /** Tenants of which lanes may be due that they had no room for. */
+  heldBack: Set<string>
   stopped: boolean
   /** The last claim had no room for all, or for none: the next one has to wait for a settlement. */
   full: boolean
@@ -38,22 +43,54 @@ export const settleLimit = 256
 export const freeSlots = <Item extends { laneId: string }, Outcome>(box: Box<Item, Outcome>): number =>
   box.stopped || box.done.length > settleLimit ? 0 : Math.max(0, box.options.slots - box.busy)
 
+/** How many more items the tenant may take. */
+export const roomOf = <Item extends { laneId: string }, Outcome>(box: Box<Item, Outcome>, tenant: string): number =>
+  roomFor(freeSlots(box), box.inWork.get(tenant) ?? 0)
+
+/** Takes slots for items of these tenants; answers which of them got one. */
+export function reserveSlots<Item extends { laneId: string }, Outcome>(
+  box: Box<Item, Outcome>,
+  tenants: string[],
+): boolean[] {
+  const rooms = new Map(tenants.map((tenant) => [tenant, roomOf(box, tenant)]))
+  return tenants.map((tenant) => {
+    const room = rooms.get(tenant) ?? 0
+    if (room === 0 || freeSlots(box) === 0) return false
+    rooms.set(tenant, room - 1)
+    box.busy++
+    return true
+  })
+}
+
 /** From now on the lane is held here. */
 export const hold = <Item extends { laneId: string }, Outcome>(
   { active }: Box<Item, Outcome>,
   lane: Lane,
+  tenant: string,
   heldSince: number,
-) => active.set(lane.id, { lane, inWork: 0, heldSince, release: { waitMs: null } })
+) => active.set(lane.id, { lane, tenant, inWork: 0, heldSince, claimedAt: heldSince, release: { waitMs: null } })
 
 /** Begins the work on items whose lanes are held here. */
 export function begin<Item extends { laneId: string }, Outcome>(box: Box<Item, Outcome>, items: Item[]) {
   for (const item of items) {
     const owner = box.active.get(item.laneId)
     if (!owner) continue
-    owner.inWork++
-    box.busy++
+    count(box, owner, 1)
     void run(box, item, owner)
   }
+}
+
+/** Counts items that come into work, or leave it. */
+export function count<Item extends { laneId: string }, Outcome>(
+  box: Box<Item, Outcome>,
+  owner: Active,
+  change: 1 | -1,
+) {
+  owner.inWork += change
+  box.busy += change
+  const inWork = (box.inWork.get(owner.tenant) ?? 0) + change
+  if (inWork === 0) box.inWork.delete(owner.tenant)
+  else box.inWork.set(owner.tenant, inWork)
 }
 
 async function run<Item extends { laneId: string }, Outcome>(box: Box<Item, Outcome>, item: Item, owner: Active) {
@@ -65,9 +102,9 @@ async function run<Item extends { laneId: string }, Outcome>(box: Box<Item, Outc
     box.done.push({ item, lane, owner, outcome })
   } catch (err) {
     // As after a crash: the lane is left to its lease, and the next holder finds the item begun.
-    box.app.log.error({ err, lane: lane.id }, 'work threw')
+    box.app.log.error({ err, lane: lane.id }, 'work on a lane failed: the lane waits for the end of its lease')
     drop(box, owner)
-    box.busy--
+    count(box, owner, -1)
   }
   box.settling.wake()
 }

@@ -1,15 +1,23 @@
 import type { Fragment, Sql, TransactionSql } from '../database/database.ts'
 import { type Lane, laneColumns } from './lanes.ts'
 import { charging, type Pace, tokensOf } from './pace.ts'
+import { partOf } from './rooms.ts'
+
+/** How many lanes may be claimed, in all and of a tenant. */
+interface Room {
+  limit: number
+  of: (tenant: string) => number
+}
 
 interface Claim {
   table: string
   leaseMs: number
   perGroup: number
-  limit: number
-  /** Lanes with failures that may be claimed; null: as any other. */
-  failingLimit: number | null
+  room: Room
+  /** That of lanes with failures; null: they are as any other. */
+  failingRoom: Room | null
   pace: Pace | undefined
+  /** The first ones get lanes before the others. */
   groups: string[]
   /** Lanes whose holders have not given them back in the time of their leases, too. */
   lapsedToo: boolean
@@ -19,6 +27,17 @@ interface Claimed {
   lanes: Lane[]
   /** Whether a group had more due lanes than its pace allows now. */
   paced: boolean
+  /** Whose each group is. */
+  tenants: ReadonlyMap<string, string>
+  /** Tenants that got as many lanes as they had room for, and may have more. */
+  heldBack: string[]
+}
+
+/** A group that may get `most` lanes. */
+interface Open {
+  grp: string
+  tenant: string
+  most: number
 }
 
 const groupsAClaim = 64
@@ -41,11 +60,34 @@ export async function findDueGroups(sql: Sql, table: string, after: string): Pro
 /** Claims due lanes, a few of each group. */
 export async function claimLanes(tx: TransactionSql, claim: Claim): Promise<Claimed> {
   if (claim.pace) return claimPaced(tx, claim, claim.pace)
-  if (claim.failingLimit === null) return { lanes: await claimPlain(tx, claim, claim.limit, tx``), paced: false }
-  const healthy = await claimPlain(tx, claim, claim.limit, tx`and failures = 0`)
-  const room = Math.min(claim.failingLimit, claim.limit - healthy.length)
-  const failing = room > 0 ? await claimPlain(tx, claim, room, tx`and failures > 0`) : []
-  return { lanes: [...healthy, ...failing], paced: false }
+  const owned = claim.groups.map((grp) => ({ grp, tenant: grp }))
+  const open = allot(owned, claim, claim.room)
+  const { failingRoom, room } = claim
+  const healthy = await claimPlain(tx, claim, open, room.limit, failingRoom ? tx`and failures = 0` : tx``)
+  const left = Math.min(failingRoom?.limit ?? 0, room.limit - healthy.length)
+  const failing =
+    failingRoom && left > 0
+      ? await claimPlain(tx, claim, allot(owned, claim, failingRoom), left, tx`and failures > 0`)
+      : []
+  return { ...told(claim, open, healthy), lanes: [...healthy, ...failing], paced: false }
+}
+
+/** What each group may get: the room of a tenant is that of all its groups. */
+function allot(groups: Omit<Open, 'most'>[], { perGroup }: Claim, room: Room): Open[] {
+  return [...Map.groupBy(groups, ({ tenant }) => tenant)].flatMap(([tenant, own]) => {
+    const all = room.of(tenant)
+    return own.map((group, n) => ({ ...group, most: Math.min(perGroup, partOf(all, n, own.length)) }))
+  })
+}
+
+function told({ perGroup }: Claim, open: Open[], lanes: Lane[]): Pick<Claimed, 'tenants' | 'heldBack'> {
+  const claimed = Map.groupBy(lanes, ({ group }) => group)
+  return {
+    tenants: new Map(open.map(({ grp, tenant }) => [grp, tenant])),
+    heldBack: open.flatMap(({ grp, tenant, most }) =>
+      most < perGroup && (claimed.get(grp)?.length ?? 0) === most ? [tenant] : [],
+    ),
+  }
 }
 
 /** Groups with a due lane that nobody holds, by name, found by skipping from group to group in the index. */
@@ -68,39 +110,51 @@ async function dueGroups(tx: Sql, table: string, after: string): Promise<string[
 const isFree = (tx: TransactionSql, { lapsedToo }: Claim) =>
   lapsedToo ? tx`held_until < now()` : tx`held_until = '-infinity'`
 
-async function claimPlain(tx: TransactionSql, claim: Claim, limit: number, only: Fragment) {
-  const { table, leaseMs, perGroup, groups } = claim
-  // Materialized: as a subquery it may be run again for each row that is updated, each time skipping those before, and then
-  // claims all there are.
+/**
+ * Part of a statement: due lanes that nobody has in hand, locked. Materialized: as a subquery it may be run again for each row
+ * that is updated, each time skipping those before, and then claims all there are.
+ */
+const dueLanes = (tx: TransactionSql, claim: Claim, open: Open[], limit: number, only: Fragment) => tx`
+  due as materialized (
+    select d.id as due_id
+    from json_to_recordset(${JSON.stringify(open)}::text::json) as g(grp text, most int) cross join lateral (
+      select id from ${tx(claim.table)} where grp = g.grp and due_at <= now() and ${isFree(tx, claim)} ${only}
+      order by due_at limit g.most for update skip locked
+    ) d limit ${limit}
+  )
+`
+
+async function claimPlain(tx: TransactionSql, claim: Claim, all: Open[], limit: number, only: Fragment) {
+  const open = all.filter(({ most }) => most > 0)
+  if (open.length === 0) return []
   return tx<Lane[]>`
-    with due as materialized (
-      select d.id as due_id from unnest(${groups}::text[]) g cross join lateral (
-        select id from ${tx(table)} where grp = g and due_at <= now() and ${isFree(tx, claim)} ${only}
-        order by due_at limit ${perGroup} for update skip locked
-      ) d limit ${limit}
-    )
-    update ${tx(table)} as lane set held_until = now() + ${leaseMs} * interval '1 ms'
+    with ${dueLanes(tx, claim, open, limit, only)}
+    update ${tx(claim.table)} as lane set held_until = now() + ${claim.leaseMs} * interval '1 ms'
     from due where lane.id = due.due_id returning ${laneColumns(tx, 'lane')}
   `
 }
 
-async function claimPaced(tx: TransactionSql, claim: Claim, pace: Pace) {
-  const { table, leaseMs, perGroup, limit, groups } = claim
-  const allowed = await tx<{ grp: string; tokens: number }[]>`
-    select grp, ${tokensOf(tx, pace.burstMs)} as tokens
+async function claimPaced(tx: TransactionSql, claim: Claim, pace: Pace): Promise<Claimed> {
+  const { table, leaseMs, room, groups } = claim
+  const allowed = await tx<{ grp: string; tenant: string | null; tokens: number }[]>`
+    select grp, open_for as tenant, ${tokensOf(tx, pace.burstMs)} as tokens
     from ${tx(pace.table)} where grp = any(${groups}::text[]) order by grp for update skip locked
   `
-  const open = allowed.filter(({ tokens }) => tokens > 0)
-  const paced = open.length < groups.length
-  if (open.length === 0) return { lanes: [], paced }
+  const rows = new Map(allowed.map((row) => [row.grp, row]))
+  const tokensOfGroup = (grp: string) => rows.get(grp)?.tokens ?? 0
+  const within = groups.filter((grp) => tokensOfGroup(grp) > 0)
+  const paced = within.length < groups.length
+  const all = allot(
+    within.map((grp) => ({ grp, tenant: rows.get(grp)?.tenant ?? grp })),
+    claim,
+    room,
+  )
+  const open = all.flatMap((one) =>
+    one.most > 0 ? [{ ...one, most: Math.min(one.most, tokensOfGroup(one.grp)) }] : [],
+  )
+  if (open.length === 0) return { lanes: [], paced, ...told(claim, all, []) }
   const lanes = await tx<Lane[]>`
-    with due as materialized (
-      select d.id as due_id
-      from json_to_recordset(${JSON.stringify(open)}::text::json) as g(grp text, tokens int) cross join lateral (
-        select id from ${tx(table)} where grp = g.grp and due_at <= now() and ${isFree(tx, claim)}
-        order by due_at limit least(g.tokens, ${perGroup}) for update skip locked
-      ) d limit ${limit}
-    ), claimed as (
+    with ${dueLanes(tx, claim, open, room.limit, tx``)}, claimed as (
       update ${tx(table)} as lane set held_until = now() + ${leaseMs} * interval '1 ms'
       from due where lane.id = due.due_id returning ${laneColumns(tx, 'lane')}
     ), charged as (
@@ -108,5 +162,5 @@ async function claimPaced(tx: TransactionSql, claim: Claim, pace: Pace) {
     )
     select * from claimed
   `
-  return { lanes, paced }
+  return { lanes, paced, ...told(claim, all, lanes) }
 }

@@ -1,8 +1,10 @@
 import { claimLanes, findDueGroups } from './claim-lanes.ts'
-import { isDatabaseAway, isUndone } from '../database/database.ts'
-import { begin, type Box, freeSlots, hold } from './box.ts'
-import type { Claimed } from './mailbox.ts'
-import { mayTakeLapsed } from './outage.ts'
+import { beginSurely } from '../database/begin-surely.ts'
+import { begin, type Box, freeSlots, hold, roomOf } from './box.ts'
+import type { Lane } from './lanes.ts'
+import type { Want } from './mailbox.ts'
+import { mayTakeLapsed, noteSlow } from './outage.ts'
+import { roomFor } from './rooms.ts'
 
 const claimLimit = 128
 const busyPollMs = 250
@@ -18,40 +20,30 @@ export async function claim<Item extends { laneId: string }, Outcome>(box: Box<I
   box.full = free === 0
   if (box.full) return busyPollMs
   const startedAt = performance.now()
-  const failing = [...active.values()].filter(({ lane }) => lane.failures > 0).length
-  const { failingShare } = options
-  const failingLimit = failingShare === undefined ? null : Math.floor(options.slots * failingShare) - failing
+  const failingRoom = failingRoomOf(box)
+  if (box.afterGroup === '') box.heldBack.clear()
   const { groups, last } = await findDueGroups(app.sql, options.lanes, box.afterGroup)
   box.afterGroup = last
   const lapsedToo = mayTakeLapsed(box, startedAt)
-  box.full = failingLimit !== null && failingLimit <= 0
+  box.full = failingRoom !== null && failingRoom.limit <= 0
   if (groups.length === 0) return box.busy > 0 ? busyPollMs : idlePollMs
-  const answered: (Claimed<Item> & { paced: boolean })[] = []
-  const claiming = app.sql.begin(async (tx) => {
+  const { lanes, items, paced, tenants, heldBack } = await beginSurely(app.sql, async (tx) => {
     const claimed = await claimLanes(tx, {
       table: options.lanes,
       leaseMs,
       perGroup: options.perGroup ?? 16,
-      limit: Math.min(free, claimLimit),
-      failingLimit,
+      room: { limit: Math.min(free, claimLimit), of: (tenant) => roomOf(box, tenant) },
+      failingRoom,
       pace: options.pace,
-      groups,
+      groups: fromAnywhere(groups),
       lapsedToo,
     })
-    const share = Math.max(1, Math.floor(free / Math.max(1, claimed.lanes.length)))
-    const wants = claimed.lanes.map((lane) => ({ lane, free: Math.min(options.capacity(lane), share), fresh: true }))
-    const items = wants.length > 0 ? await options.next(tx, wants) : []
-    answered.push({ ...claimed, items })
-    return { ...claimed, items }
+    const wants = wantsOf(box, claimed, free)
+    return { ...claimed, items: wants.length > 0 ? await options.next(tx, wants) : [] }
   })
-  const { lanes, items, paced } = await claiming.catch((err: unknown) => {
-    const [claimed] = answered
-    // It may have been committed all the same.
-    if (claimed && isDatabaseAway(err) && !isUndone(err))
-      void options.letGo?.(claimed, startedAt).finally(box.claiming.wake)
-    throw err
-  })
-  for (const lane of lanes) hold(box, lane, startedAt)
+  noteSlow(box, startedAt)
+  for (const tenant of heldBack) box.heldBack.add(tenant)
+  for (const lane of lanes) hold(box, lane, tenants.get(lane.group) ?? lane.group, startedAt)
   begin(box, items)
   const empty = lanes.flatMap(({ id }) => active.get(id) ?? []).filter(({ inWork }) => inWork === 0)
   box.emptied.push(...empty)
@@ -59,5 +51,35 @@ export async function claim<Item extends { laneId: string }, Outcome>(box: Box<I
   // More lanes, or more groups behind these, may be due.
   if (lanes.length >= Math.min(free, claimLimit) || last !== '') return 0
   if (paced) return pacePollMs
+  // Sooner than its tokens fill the burst again: what that cannot hold is lost.
+  if (options.pace && lanes.length > 0) return options.pace.burstMs / 2
   return box.busy > 0 ? busyPollMs : idlePollMs
+}
+
+/** Lanes with failures have a part of the slots among themselves, in which tenants leave room to each other as in all. */
+function failingRoomOf<Item extends { laneId: string }, Outcome>({ options, active }: Box<Item, Outcome>) {
+  if (options.failingShare === undefined) return null
+  const failing = [...active.values()].filter(({ lane }) => lane.failures > 0)
+  const limit = Math.floor(options.slots * options.failingShare) - failing.length
+  const held = Map.groupBy(failing, ({ tenant }) => tenant)
+  return { limit, of: (tenant: string) => roomFor(limit, held.get(tenant)?.length ?? 0) }
+}
+
+/** What claimed lanes may take: all of them together what is free, those of a tenant what it has room for. */
+function wantsOf<Item extends { laneId: string }, Outcome>(
+  box: Box<Item, Outcome>,
+  { lanes, tenants }: { lanes: Lane[]; tenants: ReadonlyMap<string, string> },
+  free: number,
+): Want[] {
+  const share = Math.floor(free / Math.max(1, lanes.length))
+  return [...Map.groupBy(lanes, ({ group }) => tenants.get(group) ?? group)].flatMap(([tenant, own]) => {
+    const most = Math.max(1, Math.min(share, Math.floor(roomOf(box, tenant) / own.length)))
+    return own.map((lane) => ({ lane, free: Math.min(box.options.capacity(lane), most), fresh: true }))
+  })
+}
+
+/** Where the first one has enough for all slots, those behind it would get none for as long as it has. */
+function fromAnywhere(groups: string[]): string[] {
+  const begin = Math.floor(Math.random() * groups.length)
+  return [...groups.slice(begin), ...groups.slice(0, begin)]
 }

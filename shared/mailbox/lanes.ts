@@ -130,7 +130,7 @@ export function givingBack(
 
 /** Holds lanes for another lease; answers the new lease of those that were still held. */
 export async function renewLanes(
-  sql: Sql,
+  sql: TransactionSql,
   table: string,
   leaseMs: number,
   lanes: Lane[],

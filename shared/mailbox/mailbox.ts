@@ -1,7 +1,7 @@
 import type { Sql, TransactionSql } from '../database/database.ts'
 import type { Lane, Release } from './lanes.ts'
 import { startLoop } from '../work/loop.ts'
-import { begin, type Box, freeSlots, hold } from './box.ts'
+import { begin, type Box, hold, reserveSlots } from './box.ts'
 import { claim } from './claim.ts'
 import { noteOutage } from './outage.ts'
 import { settle } from './settle.ts'
@@ -10,15 +10,19 @@ import type { Pace } from './pace.ts'
 import type { DataService } from '../service/service.ts'
 
 /**
- * Work that waits in Postgres, in lanes. What is claimed is a lane (a conversation, a number, a subscription), never an
- * item; its holder alone works on it, so order, caps and waits are the holder's own business, without a count in SQL.
+ * A work queue in Postgres, in lanes. A process claims a lane (a conversation, a number, a subscription) for a lease, never an
+ * item. Only the holder works on the lane, so it decides about order, caps and waits by itself, without a count in SQL.
  *
  *   asleep (due_at null) ── an item arrives ──▶ due ── claimed ──▶ held ── its items are done ──▶ asleep | due | due later
  *                                                ▲                  │
  *                                                └── lease lapsed ──┘   (the holder died: the next one finds what it left)
  *
- * What an item needs is written before its work begins (`next`) and what came of it after (`settle`), each in one
- * transaction for many items. A crash in between is found by the next holder: `next` sees an item that was begun.
+ * Slots are shared between tenants: that of a lane is its group, or who the pace of its group says. Each has four times as
+ * many as are free at most (rooms.ts), so that nobody fills them all, be it with many lanes, long ones or slow work.
+ *
+ * `next` records that items are begun, before their work; `settle` (or `finish`) records their outcomes. Each is one transaction for
+ * many items. After a crash in between, `next` of the next holder finds an item that was begun already: the work may have been done. A
+ * commit whose answer is lost is no crash: Postgres is asked whether it was committed (`beginSurely`), and the work goes on.
  */
 interface CommonOptions<Item extends { laneId: string }, Outcome> {
   /** The table of lanes, shaped as lanes.ts says. */
@@ -43,8 +47,6 @@ interface CommonOptions<Item extends { laneId: string }, Outcome> {
   work: (item: Item, lane: Lane) => Promise<Outcome | null>
   /** Runs after each commit of `settle`: wake the relay. */
   settled?: () => void
-  /** Gives back what a claim began whose commit was not answered, before anybody finds it begun: nothing of it is worked on. */
-  letGo?: (claimed: Claimed<Item>, heldSince: number) => Promise<void>
   /** Wakes lanes that sleep beside an open item; expected to find none. Runs once a minute. */
   rescue?: (sql: Sql) => Promise<number>
 }
@@ -96,17 +98,14 @@ export interface Directive extends Partial<Omit<Release, 'lane'>> {
   laneId: string
 }
 
-/** Lanes that a claim holds, with the items that begin. */
-export interface Claimed<Item> {
-  lanes: Lane[]
-  items: Item[]
-}
-
 export interface Mailbox<Item = never> {
   /** Looks for due lanes now; call it after every commit that made one due. */
   wake: () => void
-  /** Takes free slots, at most `most`, for items that are claimed and begun by the statement that adds them; answers how many. */
-  reserve: (most: number) => number
+  /**
+   * Takes free slots for items that are claimed and begun by the statement that adds them, each given by its tenant; answers
+   * which of them got one.
+   */
+  reserve: (tenants: string[]) => boolean[]
   /** Works on what such a statement has begun, and gives its slots back: call it whatever came of the statement. */
   adopt: (reserved: number, begun: Begun<Item>[]) => void
   /** Items in work. */
@@ -119,11 +118,12 @@ export interface Mailbox<Item = never> {
 export interface Begun<Item> {
   item: Item
   lane: Lane
+  tenant: string
   /** Monotonic time from before that statement: the lease is not older. */
   heldSince: number
 }
 
-/** Held lanes are looked at that often: for leases to renew, and for what came in unheard. */
+/** How often held lanes are checked: for leases to renew, and for items that arrived without a wake-up. */
 const lookMs = 1_000
 
 export function startMailbox<Item extends { laneId: string }, Outcome>(
@@ -140,6 +140,8 @@ export function startMailbox<Item extends { laneId: string }, Outcome>(
     done: [],
     emptied: [],
     busy: 0,
+    inWork: new Map(),
+    heldBack: new Set(),
     stopped: false,
     full: false,
     arrived: false,
@@ -163,14 +165,10 @@ export function startMailbox<Item extends { laneId: string }, Outcome>(
       if (refill) wakeSettling()
     },
     busy: () => box.busy,
-    reserve(most) {
-      const reserved = Math.min(most, freeSlots(box))
-      box.busy += reserved
-      return reserved
-    },
+    reserve: (tenants) => reserveSlots(box, tenants),
     adopt(reserved, begun) {
       box.busy -= reserved
-      for (const { lane, heldSince } of begun) hold(box, lane, heldSince)
+      for (const { lane, tenant, heldSince } of begun) hold(box, lane, tenant, heldSince)
       begin(
         box,
         begun.map(({ item }) => item),
@@ -191,8 +189,8 @@ async function rescueLanes<Item extends { laneId: string }, Outcome>({ app, opti
   try {
     const count = (await options.rescue?.(app.sql)) ?? 0
     watch.rescued(count)
-    if (count > 0) app.log.error({ count, lanes: options.lanes }, 'lanes slept beside open items')
+    if (count > 0) app.log.error({ count, lanes: options.lanes }, 'lanes slept although they had open work')
   } catch (err) {
-    app.log.warn({ err, lanes: options.lanes }, 'rescue')
+    app.log.warn({ err, lanes: options.lanes }, 'sleeping lanes cannot be checked for open work')
   }
 }

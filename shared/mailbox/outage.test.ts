@@ -1,5 +1,5 @@
 import { afterAll, beforeAll, beforeEach, expect, test, vi } from 'vitest'
-import { mayTakeLapsed, noteOutage } from './outage.ts'
+import { mayTakeLapsed, noteOutage, noteSlow } from './outage.ts'
 
 const leaseMs = 30_000
 let box: Parameters<typeof mayTakeLapsed>[0]
@@ -38,5 +38,13 @@ test('lapsed leases are taken at once after an outage in which all could renew t
   for (let n = 0; n < 4; n++) await fail('ECONNREFUSED', 2_500)
   expect(mayTake()).toBe(true)
   for (let n = 0; n < 5; n++) await fail('23505', 2_500)
+  expect(mayTake()).toBe(true)
+})
+
+test('what was answered late, though it was answered, counts as an outage for the next one', () => {
+  noteSlow(box, performance.now() - leaseMs / 3 - 1)
+  expect(mayTake()).toBe(false)
+  vi.advanceTimersByTime(5_000)
+  noteSlow(box, performance.now() - leaseMs / 3)
   expect(mayTake()).toBe(true)
 })

@@ -17,6 +17,11 @@ export async function noteOutage<T>(box: Outage, turn: () => Promise<T>): Promis
   }
 }
 
+/** What was asked at `askedAt` is answered just now: so long the database may have been away from others, too. */
+export function noteSlow(box: Outage, askedAt: number): void {
+  if (performance.now() - askedAt > box.leaseMs / 3) box.awaySince ??= askedAt
+}
+
 /**
  * The database has answered what was asked at `askedAt`. Answers whether lanes may be taken whose leases have lapsed: not for a
  * moment after it was away for so long that nobody could renew his. Then they are those of holders that live, here and elsewhere,

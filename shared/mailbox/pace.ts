@@ -1,6 +1,9 @@
 import type { Fragment, Sql, TransactionSql } from '../database/database.ts'
 
-/** A group's pace: table (grp text primary key, tat timestamptz not null, interval_ms float8 not null), one token a claimed lane. */
+/**
+ * A group's pace: table (grp text primary key, tat timestamptz not null, interval_ms float8 not null, open_for text), one token
+ * a claimed lane. `open_for` is the tenant that the group is of; null: it has none, and counts as one.
+ */
 export interface Pace {
   table: string
   /** How far ahead of the pace a group may run. */

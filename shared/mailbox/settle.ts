@@ -1,6 +1,7 @@
+import { beginSurely } from '../database/begin-surely.ts'
 import { isDatabaseAway } from '../database/database.ts'
 import { renewLanes } from './lanes.ts'
-import { begin, type Box, drop, settleLimit } from './box.ts'
+import { begin, type Box, count, drop, roomOf, settleLimit } from './box.ts'
 import { type Active, type Finished, type Recorded, recordTurn } from './turn.ts'
 
 /** Records what is done, in one transaction with the release or refill of its lanes, and tops up lanes that have room. */
@@ -32,10 +33,9 @@ async function settleAlone<Item extends { laneId: string }, Outcome>(
   } catch (err) {
     if (isDatabaseAway(err)) throw err
     const { lane, owner } = one
-    box.app.log.error({ err, lane: lane.id }, 'what came of work cannot be recorded')
+    box.app.log.error({ err, lane: lane.id }, 'the outcome of work on a lane cannot be recorded')
     box.done.shift()
-    box.busy--
-    owner.inWork--
+    count(box, owner, -1)
     drop(box, owner)
   }
 }
@@ -49,16 +49,16 @@ async function settleBatch<Item extends { laneId: string }, Outcome>(
   const recorded = await recordBatch(box, batch, empty, roomy)
   box.done.splice(0, batch.length)
   box.emptied.splice(0, empty.length)
-  box.busy -= batch.length
   box.watch.settled(batch.length)
-  for (const { owner } of batch) owner.inWork--
+  for (const { owner } of batch) count(box, owner, -1)
   for (const [owner, { waitMs: _, ...lane }] of recorded.releases) Object.assign(owner.lane, lane)
   for (const [owner, release] of recorded.releases) owner.release = release
   for (const [owner, arrivals] of recorded.arrivals) owner.lane.arrivals = arrivals
   for (const owner of recorded.released) drop(box, owner)
   begin(box, recorded.items)
   if (batch.length > 0) box.options.settled?.()
-  if (recorded.isDue || box.full) box.claiming.wake()
+  const mayHaveMore = [...box.heldBack].some((tenant) => roomOf(box, tenant) > 0)
+  if (recorded.isDue || box.full || mayHaveMore) box.claiming.wake()
 }
 
 async function recordBatch<Item extends { laneId: string }, Outcome>(
@@ -78,9 +78,10 @@ async function recordBatch<Item extends { laneId: string }, Outcome>(
       arrivals: [],
     }
   }
-  const turn = { batch, empty, roomy, options, freeSlots: options.slots - box.busy + batch.length }
+  const { inWork, heldBack } = box
+  const turn = { batch, empty, roomy, options, inWork, heldBack, freeSlots: options.slots - box.busy + batch.length }
   const mayGoOn = (owner: Active) => !box.stopped && box.active.get(owner.lane.id) === owner
-  return app.sql.begin((tx) => recordTurn(tx, turn, mayGoOn))
+  return beginSurely(app.sql, (tx) => recordTurn(tx, turn, mayGoOn))
 }
 
 const hasRoom = <Item extends { laneId: string }, Outcome>({ options }: Box<Item, Outcome>, owner: Active) =>
@@ -92,12 +93,8 @@ async function renew<Item extends { laneId: string }, Outcome>(box: Box<Item, Ou
   const now = performance.now()
   const aging = [...box.active.values()].filter(({ heldSince }) => now - heldSince > leaseMs / 3)
   if (aging.length === 0) return
-  const held = await renewLanes(
-    app.sql,
-    options.lanes,
-    leaseMs,
-    aging.map(({ lane }) => lane),
-  )
+  const lanes = aging.map(({ lane }) => lane)
+  const held = await beginSurely(app.sql, (tx) => renewLanes(tx, options.lanes, leaseMs, lanes))
   for (const owner of aging) {
     const heldUntil = held.get(owner.lane.id)
     if (heldUntil === undefined) drop(box, owner)

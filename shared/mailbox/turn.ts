@@ -1,11 +1,15 @@
 import type { TransactionSql } from '../database/database.ts'
 import { type Lane, type Noted, type Release, releaseLanes } from './lanes.ts'
+import { partOf, roomFor } from './rooms.ts'
 import type { Directive, Done, TurningOptions } from './mailbox.ts'
 
 /** A lane that is held here. */
 export interface Active {
   lane: Lane
+  tenant: string
   inWork: number
+  /** Monotonic time of the claim. */
+  claimedAt: number
   /** Monotonic time of the claim or renewal; the fence counts from here. */
   heldSince: number
   /** What directives said so far of its release. */
@@ -33,6 +37,10 @@ interface Turn<Item extends { laneId: string }, Outcome> {
   options: TurningOptions<Item, Outcome>
   /** Slots that are free once the batch is recorded. */
   freeSlots: number
+  /** Items in work by tenant, those of the batch among them. */
+  inWork: ReadonlyMap<string, number>
+  /** Tenants that have lanes which wait for room. */
+  heldBack: ReadonlySet<string>
   batch: Finished<Item, Outcome>[]
   empty: Active[]
   /** Held lanes with room, into which something may have come. */
@@ -51,28 +59,57 @@ export async function recordTurn<Item extends { laneId: string }, Outcome>(
   const finished = Map.groupBy(batch, ({ owner }) => owner)
   const stillIn = (owner: Active) => owner.inWork - (finished.get(owner)?.length ?? 0)
   const candidates = [...new Set([...finished.keys(), ...news.keys()])]
-  // Slots bound refills as they bound claims; a lane with nothing in work keeps at least the slot that it has freed.
-  const share = Math.floor(Math.max(0, turn.freeSlots) / Math.max(1, candidates.length))
-  const offers = candidates.flatMap((owner) => {
-    const release = releases.get(owner) ?? owner.release
-    const lane = { ...owner.lane, ...release }
-    const most = stillIn(owner) === 0 ? Math.max(1, share) : share
-    const free = Math.min(options.capacity(lane) - stillIn(owner), most)
-    const goesOn = options.refill && release.waitMs === null && mayGoOn(owner)
-    return goesOn && free > 0 ? [{ owner, want: { lane, free, fresh: false } }] : []
-  })
+  const offers = options.refill ? offersOf(turn, candidates.filter(mayGoOn), releases, stillIn) : []
   const wants = offers.map(({ want }) => want)
   const items = wants.length > 0 ? await options.next(tx, wants) : []
   const refilled = new Set(items.map((item) => item.laneId))
   const released = [...finished.keys(), ...empty].filter(
     (owner) => stillIn(owner) === 0 && !refilled.has(owner.lane.id),
   )
-  const given = released.map((owner) => ({ lane: owner.lane, ...(releases.get(owner) ?? owner.release) }))
+  // A lane that was offered nothing may have more.
+  const offered = new Set(offers.map(({ owner }) => owner))
+  const nextMsOf = (owner: Active) => (options.refill && !offered.has(owner) && finished.has(owner) ? 0 : null)
+  const given = released.map((owner) => ({
+    lane: owner.lane,
+    nextMs: nextMsOf(owner),
+    ...(releases.get(owner) ?? owner.release),
+  }))
   const noted = changedFailures(releases).filter(({ owner }) => !released.includes(owner))
   const isDue = await releaseLanes(tx, options.lanes, await withNextDue(tx, options, given), noted)
   // An arrival is noted only for lanes that could take it: the others are looked at again.
-  const offered = new Set(offers.map(({ owner }) => owner))
   return { items, released, releases, isDue, arrivals: [...news].filter(([owner]) => offered.has(owner)) }
+}
+
+/** A tenant that has due lanes which wait for room lets them take turns with those that were held for so long. */
+const turnMs = 1_000
+
+/**
+ * What lanes may take that go on. Slots bound refills as they bound claims; a lane with nothing in work keeps at least the slot
+ * that it has freed, unless its tenant leaves it to others.
+ */
+function offersOf<Item extends { laneId: string }, Outcome>(
+  { options, batch, inWork, heldBack, freeSlots }: Turn<Item, Outcome>,
+  candidates: Active[],
+  releases: Map<Active, Given>,
+  stillIn: (owner: Active) => number,
+) {
+  const share = Math.floor(Math.max(0, freeSlots) / Math.max(1, candidates.length))
+  const ended = Map.groupBy(batch, ({ owner }) => owner.tenant)
+  const now = performance.now()
+  return [...Map.groupBy(candidates, ({ tenant }) => tenant)].flatMap(([tenant, own]) => {
+    const held = (inWork.get(tenant) ?? 0) - (ended.get(tenant)?.length ?? 0)
+    const room = roomFor(freeSlots, held)
+    return own.flatMap((owner, n) => {
+      const release = releases.get(owner) ?? owner.release
+      const isOver = heldBack.has(tenant) && now - owner.claimedAt > turnMs
+      if (release.waitMs !== null || isOver) return []
+      const least = stillIn(owner) === 0 ? 1 : 0
+      const most = Math.min(Math.max(least, share), partOf(room, n, own.length))
+      const lane = { ...owner.lane, ...release }
+      const free = Math.min(options.capacity(lane) - stillIn(owner), most)
+      return free > 0 ? [{ owner, want: { lane, free, fresh: false } }] : []
+    })
+  })
 }
 
 type Given = Omit<Release, 'lane'>

@@ -6,7 +6,7 @@ export interface Networks {
   has: (address: string) => boolean
 }
 
-/** Reads `10.1.0.0/16, ::1/128`; a single address stands for itself. Throws a sentence that names what does not fit. */
+/** Reads `10.1.0.0/16, ::1/128`; a single address stands for itself. Throws the end of a sentence about the first that is wrong. */
 export function parseNetworks(text: string): Networks {
   const ranges = text
     .split(',')
@@ -28,7 +28,7 @@ function parseNetwork(part: string) {
     const address = ipaddr.process(part)
     return [address, address.kind() === 'ipv4' ? 32 : 128] satisfies [unknown, number]
   } catch (cause) {
-    throw new Error(`${JSON.stringify(part)} is no network: write them as 10.1.0.0/16, separated by commas.`, { cause })
+    throw new Error(`must be networks such as 10.1.0.0/16, separated by commas, not ${JSON.stringify(part)}`, { cause })
   }
 }
 

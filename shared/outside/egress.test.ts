@@ -220,7 +220,9 @@ describe('a network that the operator allows', () => {
 })
 
 test('networks that make no sense stop the program with a sentence', () => {
-  expect(() => egressOf('10.0.0.0/8, everything')).toThrow('"everything" is no network')
+  expect(() => egressOf('10.0.0.0/8, everything')).toThrow(
+    'must be networks such as 10.1.0.0/16, separated by commas, not "everything"',
+  )
 })
 
 describe('failures have names', () => {

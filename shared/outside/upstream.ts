@@ -8,10 +8,10 @@ export const upstreamSettings = {
   UPSTREAM_BASE_URL: httpUrl.default('https://graph.facebook.com'),
   UPSTREAM_API_VERSION: z
     .string()
-    .regex(/^v\d+\.\d+$/)
+    .regex(/^v\d+\.\d+$/, 'must be a version, such as v23.0')
     .default('v23.0'),
   /** Our app's id at the platform, under which samples of template headers are uploaded. */
-  UPSTREAM_APP_ID: z.string().regex(/^\d+$/),
+  UPSTREAM_APP_ID: z.string().regex(/^\d+$/, 'must be digits, the id of the app'),
   /** Our app's secret: with it each call proves that it is our app's, as the platform may be set to demand. */
   UPSTREAM_APP_SECRET: z.string().min(1).optional(),
   /**

@@ -34,7 +34,7 @@ export function watchSecrets(
       if (state === 'missing') log.error(found, 'stored secrets need a key that is not in SEAL_KEYS')
     }
   }
-  void tell().catch((err: unknown) => log.warn({ err }, 'count secrets'))
+  void tell().catch((err: unknown) => log.warn({ err }, 'sealed secrets cannot be counted'))
   return {
     countSecrets: async () => ({ counts: await count() }),
     async resealSecrets(_, { body: { current, after } }) {

@@ -1,7 +1,7 @@
 import { randomBytes } from 'node:crypto'
 import { expect, test } from 'vitest'
 import { seal, unseal } from '../secrets/seal.ts'
-import { keyRing, sealKeyRing } from './environment.ts'
+import { keyRing, publicUrl, sealKeyRing } from './environment.ts'
 
 const entry = (id: string) => `${id}:${randomBytes(32).toString('base64')}`
 
@@ -16,12 +16,20 @@ test.each(['k1', '2026-01', '2026.01', 'k_1', 'K', 'k1.'])(
 
 test('an older key of the ring has no dot either', () => {
   const { error } = sealKeyRing.safeParse(`${entry('k2')},${entry('k.1')}`)
-  expect(error?.issues[0]?.message).toBe('must be pairs whose ids have no dot, such as k1 or 2026-01')
+  expect(error?.issues[0]?.message).toBe('must have ids without a dot, such as k1 or 2026-01')
 })
 
 test('a new key that bears the id of the one before it is no key', () => {
   const older = entry('k1')
   const { error } = keyRing.safeParse(`${older},${entry('k1')}`)
-  expect(error?.issues[0]?.message).toBe('must be pairs with an id of their own each: a new key gets a new id')
+  expect(error?.issues[0]?.message).toBe('must have a different id for each key')
   expect(keyRing.safeParse(`${older},${entry('k2')}`).success).toBe(true)
+})
+
+test.each([
+  ['https://chat.example', 'https://chat.example'],
+  ['https://chat.example/', 'https://chat.example'],
+  ['https://Chat.example:8443/api/chat/', 'https://chat.example:8443/api/chat'],
+])('%s is where the world reaches the gateway, without a slash at its end', (text, url) => {
+  expect(publicUrl.parse(text)).toBe(url)
 })

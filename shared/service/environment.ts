@@ -1,5 +1,6 @@
 import { isIP } from 'node:net'
 import { z } from 'zod'
+import { inOurWords } from '../api/fault-words.ts'
 
 /** Keys by id, written `id:base64,id:base64`; the first seals and signs, all open and verify. */
 export interface KeyRing {
@@ -15,13 +16,13 @@ export const keyRing = z.string().transform((text, context): KeyRing => {
   })
   const [first] = entries
   if (!first || entries.some(([id, key]) => id === '' || key.length !== 32)) {
-    context.addIssue('must be id:base64 pairs, separated by commas, of 32 bytes each')
+    context.addIssue('must be id:base64 pairs, separated by commas, with 32 bytes in each key')
     return z.NEVER
   }
   const byId = new Map(entries)
   // Of two keys with one id, one would be forgotten, and with it what it has sealed.
   if (byId.size < entries.length) {
-    context.addIssue('must be pairs with an id of their own each: a new key gets a new id')
+    context.addIssue('must have a different id for each key')
     return z.NEVER
   }
   return { current: first[0], byId }
@@ -33,11 +34,17 @@ export const keyRing = z.string().transform((text, context): KeyRing => {
  */
 export const sealKeyRing = keyRing.refine(
   ({ byId }) => byId.keys().every((id) => !id.includes('.')),
-  'must be pairs whose ids have no dot, such as k1 or 2026-01',
+  'must have ids without a dot, such as k1 or 2026-01',
 )
 
 /** `host:port` alone would be taken for a URL, too, of a scheme `host:` that nobody speaks. */
 export const httpUrl = z.url({ protocol: /^https?$/, error: 'must be a URL that begins with http:// or https://' })
+
+/** Where the world reaches the gateway, perhaps below a path that a proxy takes away; without a slash at the end. */
+export const publicUrl = httpUrl.transform((text) => {
+  const { origin, pathname } = new URL(text)
+  return origin + pathname.replace(/\/+$/, '')
+})
 
 /** Origins, separated by commas. */
 export const origins = z
@@ -68,7 +75,7 @@ const common = {
   /** The secret of the service's own user at the nats-server; without it the service logs in as nobody. */
   NATS_NKEY_SEED: z
     .string()
-    .regex(/^SU[A-Z2-7]{56}$/, 'must be the seed of a user (SU…)')
+    .regex(/^SU[A-Z2-7]{56}$/, 'must be the nkey seed of a user (SU…)')
     .optional(),
   LOG_LEVEL: z.enum(['trace', 'debug', 'info', 'warn', 'error', 'silent']).default('info'),
   /** Port of /livez, /readyz and /metrics; 0 takes a free one. */
@@ -94,8 +101,9 @@ export interface CommonEnv {
 }
 
 /**
- * Reads and checks the environment once, before any connection; nothing else reads process.env. `faultOf` is what is wrong with
- * settings that are each right. Ends the process with a list of what is wrong.
+ * Reads and checks the settings of the environment once, before any connection; nothing else reads process.env. When some are
+ * wrong it ends the process with exit code 78 and one line for each, which names it. `faultOf` answers what is wrong with
+ * settings that are each valid but do not go together, or null.
  */
 export function readEnv<S extends z.ZodRawShape>(
   shape: S,
@@ -103,26 +111,31 @@ export function readEnv<S extends z.ZodRawShape>(
 ) {
   // A line of an environment file with nothing behind the `=` sets nothing.
   const given = Object.fromEntries(Object.entries(process.env).filter(([, value]) => value !== ''))
-  const result = z.object({ ...common, ...shape }).safeParse(given)
-  if (!result.success) return refuse(z.prettifyError(result.error))
+  const result = z.object({ ...common, ...shape }).safeParse(given, inOurWords)
+  if (!result.success) return refuse(result.error.issues.map((issue) => sentenceOf(issue, given)).join('\n'))
   const fault = faultOf(result.data as z.output<z.ZodObject<S>>)
   return fault === null ? result.data : refuse(`✖ ${fault}`)
 }
 
+/** `NAME must be …`. A setting that is not set is required, whatever else its schema says about it. */
+function sentenceOf({ path, message }: z.core.$ZodIssue, given: object) {
+  return `✖ ${path.join('.')} ${String(path[0]) in given ? message : 'is required'}`
+}
+
 /**
- * Waits until somebody listens where these settings say: whether that can be, only the try shows. If not, it ends the process as
- * `readEnv` does.
+ * Waits until a server listens at the address of these settings. When that fails, since the port is taken or the address is not of
+ * this machine, it ends the process as `readEnv` does.
  */
 export async function listening<T>(settings: string, trying: Promise<T>): Promise<T> {
   try {
     return await trying
   } catch (err) {
     if (!(err instanceof Error && 'syscall' in err)) throw err
-    return refuse(`✖ nobody can listen where ${settings} say: ${err.message}`)
+    return refuse(`✖ cannot listen at the address of ${settings}: ${err.message}`)
   }
 }
 
 function refuse(what: string): never {
-  process.stderr.write(`The environment does not fit:\n${what}\n`)
+  process.stderr.write(`Wrong settings in the environment:\n${what}\n`)
   return process.exit(78)
 }

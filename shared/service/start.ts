@@ -1,8 +1,9 @@
 import type { NatsConnection } from 'nats'
 import type { Logger } from 'pino'
-import { connectBus } from '../bus/bus.ts'
+import { type Bus, connectBus, identityOf } from '../bus/bus.ts'
 import { openDatabase } from '../database/database.ts'
 import { waitForMigrations } from '../database/wait-for-migrations.ts'
+import { stayWithMajority } from '../events/majority.ts'
 import { readDatabase } from '../metrics/database-readings.ts'
 import { timeQuestions } from '../metrics/questions.ts'
 import { type CommonEnv, listening } from './environment.ts'
@@ -22,9 +23,8 @@ export async function start(name: ServiceName, env: CommonEnv): Promise<Service>
   probes.metrics.setDefaultLabels({ service: name })
   probes.addCheck('starting', () => false)
   const tracer = await createTracer(name, env)
-  const bus = await connectBus(name, env.NATS_URL, log, { nkeySeed: env.NATS_NKEY_SEED })
+  const bus = await connect(name, env, log)
   probes.addCheck('nats', bus.isConnected)
-  exitWhenClosed(bus.nc, log)
   const request = timeQuestions(bus.request, probes.metrics)
   return { name, log, probes, tracer, streamReplicas: env.NATS_REPLICAS, ...bus, request }
 }
@@ -35,10 +35,8 @@ export async function startWithDatabase(
   env: CommonEnv & { DATABASE_URL: string },
 ): Promise<DataService> {
   const service = await start(name, env)
-  const eventBus = await connectBus(name, env.NATS_URL, service.log, { nkeySeed: env.NATS_NKEY_SEED })
-  exitWhenClosed(eventBus.nc, service.log)
+  const eventBus = await connect(name, env, service.log)
   const sql = openDatabase(env.DATABASE_URL, name)
-  outliveLostLogins(service.log)
   service.probes.addCheck('postgres', async () => (await sql`select 1`).length === 1)
   await waitForMigrations(sql, service)
   readDatabase({ ...service, sql })
@@ -53,23 +51,20 @@ export async function markReady({ nc, probes, log }: Service): Promise<void> {
   log.info({ probes: probes.url }, 'ready')
 }
 
-/**
- * The driver reads the array types after each login with a query that nobody awaits (postgres 3.4.9, `fetchArrayTypes`).
- * When the server goes away just then, that rejection would end the process; any other unhandled one still does.
- */
-function outliveLostLogins(log: Logger) {
-  if (process.listenerCount('unhandledRejection') > 0) return
-  process.on('unhandledRejection', (err: unknown) => {
-    const code = err instanceof Error && 'code' in err ? String(err.code) : ''
-    if (!/^CONNECTION_(CLOSED|DESTROYED|ENDED)$/.test(code)) throw err
-    log.warn({ err }, 'a login was lost')
-  })
+async function connect(name: ServiceName, env: CommonEnv, log: Logger): Promise<Bus> {
+  const bus = await connectBus(name, env.NATS_URL, log, { nkeySeed: env.NATS_NKEY_SEED })
+  exitWhenClosed(bus.nc, log)
+  const urls = env.NATS_URL.split(',')
+  if (env.NATS_REPLICAS > 1 && urls.length > 1) {
+    stayWithMajority(bus.nc, urls, identityOf(name, env.NATS_NKEY_SEED), log)
+  }
+  return bus
 }
 
 function exitWhenClosed(nc: NatsConnection, log: Logger) {
   void nc.closed().then((err) => {
     if (!err) return
-    log.fatal({ err }, 'the bus is closed for good')
+    log.fatal({ err }, 'the connection to nats-server is closed for good')
     process.exit(1)
   })
 }

@@ -7,19 +7,23 @@ interface Job<I, O> {
 }
 
 export interface BatchLimits<I> {
-  /** Runs at the same time; 1 where order must hold. */
+  /** Runs at the same time, 2 by default; 1 where order must hold. */
   inFlight?: number
+  /** Items in a run, 64 by default. */
   rows?: number
+  /** Sum of `sizeOf` in a run of several items, 1 MiB by default. */
   bytes?: number
-  /** More than that many waiting: `service_unavailable`. */
+  /** Items that wait, 4,096 by default; a call beyond it throws `service_unavailable`. */
   maxWaiting?: number
+  /** Bytes of an item, 0 by default. */
   sizeOf?: (item: I) => number
 }
 
 /**
- * Many calls as one: at once while fewer than `inFlight` runs are out, else gathered until one returns. No timer, so it
- * costs nothing when idle. `run` answers in the order of its items. A batch that the server refused for one row's fault
- * is run again row by row; what may have been done (a lost connection) is never repeated here.
+ * Combines single calls into batches. The calls of one moment run at once while fewer than `inFlight` runs are out, else they are gathered until
+ * one returns. No timer, so it costs nothing when idle. `run` must return its outputs in the order of its items. When Postgres refuses
+ * a batch for the data of a row, its items are run one by one, so that only the wrong one fails; after any other error all calls of
+ * the batch throw it, since the run may have been done (a lost connection).
  */
 export function batched<I, O>(run: (items: I[]) => Promise<O[]>, limits: BatchLimits<I> = {}): (item: I) => Promise<O> {
   const { inFlight = 2, rows = 64, bytes = 1 << 20, maxWaiting = 4096, sizeOf = () => 0 } = limits

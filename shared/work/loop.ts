@@ -18,8 +18,8 @@ interface Options {
 }
 
 /**
- * Runs `turn` again and again, one at a time: when woken, and after as many ms as it answered (±50 %, so that instances
- * spread; Infinity waits for a wake; 0 goes on at once). A turn that throws is repeated with a growing delay.
+ * Runs `turn` again and again, one at a time: when woken, and after the number of ms that it returned (±50 %, so that instances do not
+ * run together). Infinity waits for a wake; 0 goes on at once. A turn that throws is logged and repeated with exponential back-off.
  */
 export function startLoop(
   log: Service['log'],

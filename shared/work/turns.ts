@@ -1,8 +1,8 @@
 import { Problem } from '../api/problem.ts'
 
 /**
- * Bounds long work in this process: in all, and of each owner, who has no more turns than are free: so some owners with slow
- * work share what there is, and leave turns for whoever has none.
+ * Limits work that runs at the same time in this process: in all, and for each owner. An owner also gets no further turn when it has as
+ * many as are still free, so that a few owners with slow work leave turns for others.
  */
 export interface Turns {
   /** Does the work. Throws `service_unavailable` when the owner may have no further turn. */
@@ -31,7 +31,7 @@ export function createTurns(most: { inAll: number; ofOne: number }): Turns {
   }
 }
 
-/** Runs work of an owner, so many at a time; what is more waits for the owner's next turn, in its order. */
+/** Runs work of an owner, a limited number at a time; further work waits, first in, first out, and never behind another owner's. */
 export type InLine = <T>(owner: string, work: () => Promise<T>) => Promise<T>
 
 export function createLines(ofOne: number): InLine {

@@ -1,0 +1,84 @@
+import { setTimeout as sleep } from 'node:timers/promises'
+import { createTestDatabase } from '@app/test/database.ts'
+import { startStepProxy } from '@app/test/step-proxy.ts'
+import { expect, onTestFinished, test } from 'vitest'
+import { beginSurely } from './begin-surely.ts'
+import { openDatabase } from './database.ts'
+
+async function open() {
+  const database = await createTestDatabase('platform')
+  const proxy = await startStepProxy(database.url)
+  const sql = openDatabase(proxy.url, 'platform', { max: 1 })
+  await database.admin`create table platform.seen (n int)`
+  await database.admin`grant all on platform.seen to public`
+  await sql`select 1`
+  onTestFinished(async () => {
+    await sql.end({ timeout: 1 })
+    proxy.close()
+    await database.drop()
+  })
+  const write = () =>
+    beginSurely(sql, async (tx) => {
+      const [row] = await tx<{ n: number }[]>`insert into seen values (1) returning n`
+      return row?.n
+    })
+  const seen = async () => (await database.admin<{ n: number }[]>`select n from platform.seen`).map(({ n }) => n)
+  return { sql, database, proxy, write, seen }
+}
+
+const ask = (write: () => Promise<unknown>) =>
+  write().then(
+    (n) => ({ n }),
+    () => 'lost',
+  )
+
+test('is answered exactly when it was committed, at whatever step the connection is lost', async () => {
+  const { sql, proxy, write, seen, database } = await open()
+  const whole = proxy.count()
+  await write()
+  const steps = whole.steps()
+  expect(steps).toBe(4)
+  for (let at = 1; at <= steps; at++)
+    for (const when of ['before', 'after'] as const) {
+      await database.admin`delete from platform.seen`
+      // The driver asks for the types once in a session's life.
+      await sql`select 1`
+      const { lost } = proxy.count({ at, when })
+      const outcome = await ask(write)
+      await lost
+      const isCommitted = at === steps && when === 'after'
+      expect([outcome, await seen()], `${when} ${at}`).toEqual(isCommitted ? [{ n: 1 }, [1]] : ['lost', []])
+      proxy.count()
+    }
+})
+
+test('a commit that is still under way when its connection is lost is waited for', async () => {
+  const { proxy, write, seen, database } = await open()
+  await database.admin.unsafe(`
+    create function wait() returns trigger language plpgsql as 'begin perform pg_sleep(0.5); return null; end';
+    create constraint trigger waits after insert on platform.seen deferrable initially deferred
+      for each row execute function wait()
+  `)
+  const { steps } = proxy.count()
+  const asking = ask(write)
+  while (steps() < 4) await sleep(5)
+  await sleep(50)
+  proxy.reset()
+  expect(await asking).toEqual({ n: 1 })
+  expect(await seen()).toEqual([1])
+})
+
+test('a commit whose pool was closed meanwhile is not asked for', async () => {
+  const { sql, write, database } = await open()
+  await database.admin.unsafe(`
+    create function wait() returns trigger language plpgsql as 'begin perform pg_sleep(1); return null; end';
+    create constraint trigger waits after insert on platform.seen deferrable initially deferred
+      for each row execute function wait()
+  `)
+  const asking = ask(write)
+  await sleep(300)
+  await sql.end({ timeout: 0 })
+  const startedAt = performance.now()
+  expect(await asking).toBe('lost')
+  expect(performance.now() - startedAt).toBeLessThan(2_000)
+})

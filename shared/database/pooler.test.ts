@@ -1,0 +1,39 @@
+import { createTestDatabase } from '@app/test/database.ts'
+import { startPgBouncer } from '@app/test/pgbouncer.ts'
+import { expect, onTestFinished, test, vi } from 'vitest'
+import { createLog } from '../service/log.ts'
+import { openDatabase } from './database.ts'
+import { waitForMigrations } from './wait-for-migrations.ts'
+
+/** What a login of ours asks for, and PgBouncer does not know. */
+const settings =
+  'search_path, statement_timeout, lock_timeout, idle_in_transaction_session_timeout, enable_seqscan, jit, random_page_cost'.split(
+    ', ',
+  )
+
+test.for([
+  { poolMode: 'session', ignored: [], says: 'unsupported startup parameter' },
+  { poolMode: 'session', ignored: settings, says: 'not those of its login' },
+  { poolMode: 'transaction', ignored: [], says: 'unsupported startup parameter' },
+  { poolMode: 'transaction', ignored: settings, says: 'not those of its login' },
+] as const)(
+  'a service behind PgBouncer ($poolMode, ignored: $ignored) does not begin, and says why',
+  async ({ poolMode, ignored, says }, { skip }) => {
+    const database = await createTestDatabase('webhooks')
+    onTestFinished(database.drop)
+    const pooler = await startPgBouncer(database.url, { poolMode, ignored: [...ignored] })
+    if (!pooler) return skip('pgbouncer (apt-get install pgbouncer) is missing.')
+    onTestFinished(pooler.stop)
+    const log = createLog('test', 'silent')
+    const raise = (line: unknown) => {
+      throw (line as { err: Error }).err
+    }
+    vi.spyOn(log, 'warn').mockImplementation(raise)
+    vi.spyOn(log, 'error').mockImplementation(raise)
+    const sql = openDatabase(pooler.url, 'webhooks', { max: 1 })
+    onTestFinished(() => sql.end({ timeout: 1 }))
+    await expect(waitForMigrations(sql, { log, name: 'webhooks' })).rejects.toThrow(says)
+    // Past the pooler it begins.
+    await waitForMigrations(database.sql, { log, name: 'webhooks' })
+  },
+)

@@ -1,0 +1,131 @@
+import { cpSync, globSync, rmSync } from 'node:fs'
+import { join } from 'node:path'
+import { testService, type TestService } from '@app/test/service.ts'
+import { until } from '@app/test/until.ts'
+import { headers } from 'nats'
+import { afterEach, beforeEach, expect, test, vi } from 'vitest'
+import { z } from 'zod'
+import { event } from '../api/contract.ts'
+import { newId } from '../values/ids.ts'
+import { type Consuming, consumeBatches } from './consume.ts'
+import { record, recorded } from './events.ts'
+import { provision } from './provision.ts'
+import { refillLostStream } from './refill.ts'
+import { type Relay, startRelay } from './relay.ts'
+import { eventHeader, streamName } from './stream.ts'
+
+const changed = event({ subject: 'event.messaging.changed', summary: 'Test', data: z.object({ n: z.number() }) })
+const organizationId = newId('org')
+
+let app: TestService
+let relay: Relay | undefined
+let consuming: Consuming | undefined
+/** What the consumer was given. */
+let heard: string[]
+beforeEach(async () => {
+  app = await testService('messaging')
+  await provision(app.nc)
+  heard = []
+})
+afterEach(async () => {
+  await relay?.stop()
+  await consuming?.stop()
+  await app.close()
+})
+
+const listen = () => {
+  consuming = consumeBatches(app, 'webhooks-fan-out', (events) => {
+    heard.push(...events.map(({ payload }) => Buffer.from(payload).toString()))
+    return Promise.resolve()
+  })
+}
+const publishOurs = async (n: number) => {
+  await app.sql.begin((tx) => record(tx, [recorded(changed, { n }, { organizationId })]))
+  relay?.wake()
+}
+/** As another service does, which looks after its own. */
+const publishOther = async (n: number) => {
+  const carrier = headers()
+  carrier.set(eventHeader, '{}')
+  await app.nc.jetstream().publish('event.directory.changed', JSON.stringify({ n }), { headers: carrier })
+}
+const heardAll = (...numbers: number[]) =>
+  until(() => expect(heard).toEqual(expect.arrayContaining(numbers.map((n) => JSON.stringify({ n })))))
+
+const streamFiles = () => globSync(join(app.nats.folder, '**/msgs'))[0] ?? ''
+const saved = () => `${app.nats.folder}.saved`
+
+async function whileDown(work: () => void) {
+  await app.nats.process?.stop()
+  work()
+  app.nats.process?.start()
+  await until(async () => void (await (await app.nc.jetstreamManager()).streams.info(streamName)))
+}
+
+/** What has been stored until now is what the disk will have kept. */
+const flush = () => whileDown(() => cpSync(streamFiles(), saved(), { recursive: true }))
+
+/** The events since `flush` are gone; what the consumers have handled is remembered. */
+const losePower = () =>
+  whileDown(() => {
+    const files = streamFiles()
+    rmSync(files, { recursive: true })
+    cpSync(saved(), files, { recursive: true })
+  })
+
+test(
+  'a consumer that remembers more than the stream has is given what is published after that',
+  { timeout: 60_000 },
+  async () => {
+    relay = startRelay(app)
+    listen()
+    await publishOurs(1)
+    await heardAll(1)
+    await flush()
+    for (const n of [2, 3, 4]) await publishOther(n)
+    await heardAll(2, 3, 4)
+    // The server writes down what a consumer has handled some time later.
+    await vi.waitUntil(async () => (await consumerInfo()).ack_floor.stream_seq === 4)
+    await losePower()
+    expect((await consumerInfo()).delivered.stream_seq).toBe(4)
+    await publishOurs(5)
+    await heardAll(5)
+    expect(await app.sql`select 1 from dead_events`).toEqual([])
+  },
+)
+
+test(
+  'our newest event is missed also where others have published under its number since',
+  { timeout: 60_000 },
+  async () => {
+    relay = startRelay(app)
+    await publishOurs(1)
+    await until(async () => expect(await waiting()).toBe(0))
+    await flush()
+    await publishOurs(2)
+    await until(async () => expect(await waiting()).toBe(0))
+    await relay.stop()
+    relay = undefined
+    await losePower()
+    for (const n of [3, 4, 5]) await publishOther(n)
+    await refillLostStream(app)
+    expect(await waiting()).toBe(2)
+    await app.sql`update outbox set published_at = now()`
+    // Once.
+    await refillLostStream(app)
+    expect(await waiting()).toBe(0)
+  },
+)
+
+test('an event that the stream has dropped for its age is not missed', async () => {
+  relay = startRelay(app)
+  await publishOurs(1)
+  await until(async () => expect(await waiting()).toBe(0))
+  await publishOther(2)
+  await (await app.nc.jetstreamManager()).streams.purge(streamName, { seq: 2 })
+  await refillLostStream(app)
+  expect(await waiting()).toBe(0)
+})
+
+const consumerInfo = async () => (await app.nc.jetstreamManager()).consumers.info(streamName, 'webhooks-fan-out')
+const waiting = async () => (await app.sql`select 1 from outbox where published_at is null`).length

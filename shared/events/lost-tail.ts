@@ -1,0 +1,68 @@
+import { headers } from 'nats'
+import type { DataService } from '../service/service.ts'
+import { askAgainMs, isOurs, managerOf } from './provision.ts'
+import { readPublishAck, streamName } from './stream.ts'
+
+// A nats-server that does not force every event onto the disk (`sync_interval`) loses the newest ones with its power, and what
+// is published next gets their numbers.
+
+const ackTimeoutMs = 2_000
+const batchSize = 256
+/** No stream will have as many events. */
+const never = String(Number.MAX_SAFE_INTEGER)
+
+/** An event that only takes a number. Consumers pass it over (consume.ts). */
+const gapSubject = (service: string) => `event.${service}.gap`
+export const isGap = (subject: string) => subject.endsWith('.gap')
+
+type Ways = Pick<DataService, 'eventBus' | 'name' | 'log'>
+
+/**
+ * A consumer that remembers more than the stream does would pass over what is published under numbers that it has handled: they
+ * are used up. Whoever publishes does this first on each connection, so none of them is another event's before.
+ */
+export async function useUpHandledNumbers({ eventBus, name, log }: Ways): Promise<void> {
+  const jsm = await managerOf(eventBus.nc, askAgainMs)
+  // Before the stream is asked: a consumer goes on meanwhile, and is never ahead of what is asked later.
+  const all = await jsm.consumers.list(streamName).next()
+  const { state } = await jsm.streams.info(streamName)
+  const ours = all.filter((one) => isOurs(one.name))
+  const handled = Math.max(0, ...ours.map(({ delivered }) => delivered.stream_seq))
+  if (handled <= state.last_seq) return
+  log.warn({ lastSeq: state.last_seq, handled }, 'the stream lost its newest events: their numbers are used up')
+  for (let last = state.last_seq; last < handled;) {
+    const count = Math.min(batchSize, handled - last)
+    const taken = Array.from({ length: count }, () => publish(eventBus, gapSubject(name), undefined))
+    last = Math.max(last, ...(await Promise.all(taken)).map(({ seq = 0 }) => seq))
+  }
+}
+
+/** An event of ours, by the subject that only we publish to. */
+interface Newest {
+  subject: string
+  seq: number
+}
+
+/**
+ * Whether the stream still has our newest event, or has dropped it for its age. Others may have published under its number since,
+ * so the last number of its subject is asked for: an event that expects another one is refused with it.
+ */
+export async function hasNewest({ eventBus }: Ways, { subject, seq }: Newest): Promise<boolean> {
+  const { error } = await publish(eventBus, subject, never)
+  const last = /wrong last sequence: (\d+)/.exec(error?.description ?? '')?.[1]
+  if (last === undefined)
+    throw new Error(`The stream does not say what it has last: ${error?.description ?? 'no error'}`)
+  if (Number(last) >= seq) return true
+  const jsm = await managerOf(eventBus.nc, askAgainMs)
+  const { state } = await jsm.streams.info(streamName)
+  return state.first_seq > seq
+}
+
+/** With what it expects to be the last number of its subject. */
+async function publish({ request }: Ways['eventBus'], subject: string, lastOfSubject: string | undefined) {
+  const carrier = headers()
+  carrier.set('Nats-Expected-Stream', streamName)
+  if (lastOfSubject !== undefined) carrier.set('Nats-Expected-Last-Subject-Sequence', lastOfSubject)
+  const { data } = await request(subject, Buffer.alloc(0), carrier, ackTimeoutMs)
+  return readPublishAck(data)
+}
