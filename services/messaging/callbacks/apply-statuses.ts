@@ -6,6 +6,7 @@ import type { z } from 'zod'
 import type { Core } from '../app.ts'
 import { forgetUploadsOf } from '../media/upstream-media-id.ts'
 import { followUps } from '../sends/follow-ups.ts'
+import type { StoredError } from '../messages/messages.ts'
 import { type FileAddresses, messageSentEvent } from '../sends/message-sent.ts'
 import { firstOf } from '../sends/open-send.ts'
 import { behaviourOf } from '../upstream/errors.ts'
@@ -164,12 +165,15 @@ function refusedFileOf({ organizationId, phoneNumberId, mediaId, id }: Before, f
 const followUpsOf = (before: Before, { status }: Reported): Recorded[] =>
   status.status === 'failed' ? followUps(before, { code: status.errors?.[0]?.code ?? null, at: status.timestamp }) : []
 
-function errorOf({ errors }: z.output<typeof Status>) {
+function errorOf({ errors, timestamp }: z.output<typeof Status>): StoredError {
   const [error] = errors ?? []
-  if (!error)
-    return { code: 'upstream_error', message: 'The platform could not deliver the message.', provider_code: null }
+  const told = { failed_at: timestamp.toISOString(), by: 'callback' } as const
+  if (!error) {
+    const message = 'The platform could not deliver the message.'
+    return { code: 'upstream_error', message, provider_code: null, ...told }
+  }
   const message = error.error_data?.details ?? error.message ?? error.title ?? ''
-  return { code: behaviourOf(error.code).code, message, provider_code: error.code }
+  return { code: behaviourOf(error.code).code, message, provider_code: error.code, ...told }
 }
 
 const statusEvent = (item: WaitingItem, status: Reported['status']): Recorded =>

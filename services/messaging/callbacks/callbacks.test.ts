@@ -431,6 +431,16 @@ test.each(['constructor', '__proto__', 'toString'])(
   },
 )
 
+/** Waits for the event of a message, and looks at the message in it. */
+async function expectTold(id: string, message: object) {
+  const event = await until(async () => {
+    const found = (await app.events()).find((one) => one.id === id)
+    expect(found).toBeDefined()
+    return found
+  })
+  expect(event?.payload).toMatchObject({ entry: [{ changes: [{ value: { messages: [message] } }] }] })
+}
+
 test.each([
   ['absent', {}],
   ['empty', { emoji: '' }],
@@ -438,11 +448,25 @@ test.each([
 ])('a reaction that was taken back is told with an empty emoji: %s', async (how, emoji) => {
   const id = `wamid.REACTION.${how}`
   await callback(inboundValue(id, '', { type: 'reaction', reaction: { message_id: 'wamid.IN1', ...emoji } }))
-  const event = await until(async () => {
-    const found = (await app.events()).find((one) => one.id === id)
-    expect(found).toBeDefined()
-    return found
-  })
-  const messages = [{ id, type: 'reaction', reaction: { message_id: 'wamid.IN1', emoji: '' } }]
-  expect(event?.payload).toMatchObject({ entry: [{ changes: [{ value: { messages } }] }] })
+  await expectTold(id, { type: 'reaction', reaction: { message_id: 'wamid.IN1', emoji: '' } })
 })
+
+test.each([
+  ['absent', undefined],
+  ['null', null],
+  ['without a type', {}],
+])('a message that the platform does not hand on is told with its kind: %s', async (how, unsupported) => {
+  const id = `wamid.UNSUPPORTED.${how}`
+  const errors = [{ code: 131051, title: 'Unsupported message type' }]
+  await callback(inboundValue(id, '', { type: 'unsupported', text: undefined, errors, unsupported }))
+  await expectTold(id, { type: 'unsupported', unsupported: { type: 'unknown' }, errors })
+})
+
+test.each([1_750_000_001, '1750000001999', 1_750_000_001_999])(
+  'a message whose time is a number, or in milliseconds, is told with epoch seconds as text: %j',
+  async (timestamp) => {
+    const id = `wamid.SECONDS.${typeof timestamp}.${timestamp}`
+    await callback(inboundValue(id, 'hi', { timestamp }))
+    await expectTold(id, { timestamp: '1750000001' })
+  },
+)

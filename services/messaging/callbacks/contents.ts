@@ -56,7 +56,8 @@ export const blockOf = (message: Record<string, unknown>, type: string): unknown
 
 const isKind = (type: string): type is Kind => Object.hasOwn(kinds, type)
 
-function subKindOf(type: string, message: Record<string, unknown>) {
+/** The kind behind a message that is not shown; of one that the platform does not hand on, what it says of it. */
+export function subKindOf(type: string, message: Record<string, unknown>) {
   if (type !== 'unsupported') return type
   return z.looseObject({ type: z.string() }).safeParse(message['unsupported']).data?.type ?? 'unknown'
 }

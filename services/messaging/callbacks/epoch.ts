@@ -8,3 +8,9 @@ export const epoch = z.union([z.string().regex(/^\d{1,13}$/), z.int().min(0)]).t
   const ms = Number(time) < firstMs ? Number(time) * 1000 : Number(time)
   return new Date(Math.min(ms, Date.now()))
 })
+
+/** The same time in the platform's own form, epoch seconds as text. */
+export const secondsOf = (time: unknown): string => {
+  const number = Number(time)
+  return String(number < firstMs ? number : Math.floor(number / 1000))
+}

@@ -15,7 +15,10 @@ export function fitParts<S extends z.ZodType>(
   })
   if (fit.length < parts.length) {
     const { organizationId: organization, phoneNumberId: number, field } = change
-    log.warn({ organization, number, field, parts: parts.length - fit.length }, 'parts of another shape')
+    log.warn(
+      { organization, number, field, parts: parts.length - fit.length },
+      'parts of a callback with an unknown shape were left out',
+    )
   }
   return fit
 }

@@ -1,4 +1,6 @@
 import { ourEnvelope, toOurWords } from '../upstream/words.ts'
+import { subKindOf } from './contents.ts'
+import { secondsOf } from './epoch.ts'
 import type { WaitingItem } from './waiting-items.ts'
 
 /** One message or status in the platform's envelope, in our words. What we put in ourselves (`biz_opaque_callback_data`) is taken out. */
@@ -8,7 +10,7 @@ export function passthroughOf({ entryId, kind, metadata, contacts, part }: Waiti
     messaging_product: 'chat',
     metadata,
     ...(contacts.length > 0 && { contacts }),
-    [kind === 'status' ? 'statuses' : 'messages']: [withEmoji(rest)],
+    [kind === 'status' ? 'statuses' : 'messages']: [asPromised(rest)],
   }
   return {
     object: ourEnvelope,
@@ -16,9 +18,23 @@ export function passthroughOf({ entryId, kind, metadata, contacts, part }: Waiti
   }
 }
 
-/** A reaction that was taken back comes without an emoji, with null or an empty one: it is told with an empty one. */
-function withEmoji(part: Record<string, unknown>) {
-  const { type, reaction } = part
-  if (type !== 'reaction' || typeof reaction !== 'object' || reaction === null) return part
-  return { ...part, reaction: { ...reaction, emoji: ('emoji' in reaction ? reaction.emoji : null) ?? '' } }
+/** A part with what subscribers are promised of it, however the platform writes it. */
+const asPromised = (part: Record<string, unknown>) => ({
+  ...part,
+  timestamp: secondsOf(part['timestamp']),
+  ...blockPromised(part),
+})
+
+/**
+ * A reaction that was taken back comes without an emoji, with null or an empty one: it is told with an empty one. Of what
+ * it does not hand on the platform may leave out the kind: it is `unknown`, as where messages are read.
+ */
+function blockPromised(part: Record<string, unknown>) {
+  const { type, reaction, unsupported } = part
+  if (type === 'unsupported')
+    return { unsupported: { ...(isRecord(unsupported) && unsupported), type: subKindOf(type, part) } }
+  if (type === 'reaction' && isRecord(reaction)) return { reaction: { ...reaction, emoji: reaction['emoji'] ?? '' } }
+  return {}
 }
+
+const isRecord = (value: unknown): value is Record<string, unknown> => typeof value === 'object' && value !== null

@@ -56,7 +56,10 @@ async function messageOf(
   const echo = Echo.safeParse(part).data
   const recipient = echo?.to === undefined ? echo?.to_user_id : `+${echo.to.replace('+', '')}`
   if (!echo || recipient === undefined) {
-    core.log.warn({ number: phoneNumberId, type: part['type'] }, 'an echo that names nobody')
+    core.log.warn(
+      { number: phoneNumberId, type: part['type'] },
+      'a message of the phone app without a known shape or a recipient was left out',
+    )
     return null
   }
   const { conversation, contact } = await call(

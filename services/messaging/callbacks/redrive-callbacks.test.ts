@@ -45,7 +45,7 @@ test('what was worked through changes nothing when it is worked through again', 
   const before = await everything()
   expect(before.events).toContain('wamid.D1')
 
-  expect(await redrive(hourAgo())).toEqual({ service: 'messaging', callbacks: 4, next_since: null })
+  expect(await redrive(hourAgo())).toEqual({ service: 'messaging', callbacks: 5, next_since: null })
   await settled()
   expect(await everything()).toEqual(before)
 })
@@ -56,6 +56,18 @@ test('what was lost on the way is made of the callbacks that are kept', async ()
   await app.sql`delete from messages where upstream_id = 'wamid.D2'`
   await redrive(hourAgo())
   await until(async () => expect(await app.sql`select 1 from messages where upstream_id = 'wamid.D2'`).toHaveLength(1))
+})
+
+test('what an earlier release could not read is worked through by one that can', async () => {
+  await platform.messages(inboundValue('wamid.D5', 'unreadable then'))
+  await settled()
+  await app.sql`delete from messages where upstream_id = 'wamid.D5'`
+  const { count } = await app.sql`
+    update callbacks set fault = 'not read' where strpos(convert_from(body, 'UTF8'), 'wamid.D5') > 0
+  `
+  expect(count).toBe(1)
+  await redrive(hourAgo())
+  await until(async () => expect(await app.sql`select 1 from messages where upstream_id = 'wamid.D5'`).toHaveLength(1))
 })
 
 test('a message that comes again does not bring back the conversation in which it was recorded: its contact may be gone since', async () => {

@@ -3,67 +3,92 @@ import type { explainMessage as contract, Moment } from '@app/shared/contracts/e
 import type { Sql } from '@app/shared/database/database.ts'
 import { notFound } from '@app/shared/api/problem.ts'
 import type { App } from '../app.ts'
-
-interface Message {
-  organizationId: string
-  phoneNumberId: string
-  conversationId: string
-  direction: 'inbound' | 'outbound'
-  type: string
-  status: string
-  rank: number
-  error: { code: string } | null
-  requestId: string
-  upstreamId: string | null
-  createdAt: Date
-}
+import { callbacksOfMessage, deletionOf } from './callbacks-of-message.ts'
+import { fileOfMessage } from './file-of-message.ts'
+import { type ExplainedMessage, findMessage } from './find-message.ts'
+import { standingOfSend } from './standing-of-send.ts'
 
 export const explainMessage: Handler<App, typeof contract> = async ({ sql }, { body: { id } }) => {
-  // Messages are kept by number; an operator has the id alone.
-  const [message] = await sql<Message[]>`
-    select m.* from (select distinct organization_id, phone_number_id from senders) s
-    cross join lateral (
-      select organization_id, phone_number_id, conversation_id, direction, type, status, rank, error, request_id,
-        upstream_id, created_at
-      from messages where organization_id = s.organization_id and phone_number_id = s.phone_number_id and id = ${id} limit 1
-    ) m limit 1
-  `
-  if (!message) throw notFound()
+  const message = await findMessage(sql, id)
+  if (!message) return explainAbsent(sql, id)
   const { organizationId, requestId, upstreamId, direction } = message
-  const doubles = await doublesOf(sql, organizationId, id)
+  const doubles = await doublesOf(sql, message)
+  const upstreamIds = [upstreamId ?? [], doubles.map((double) => double.upstreamId)].flat()
+  const callbacks = await Promise.all(upstreamIds.map((one) => callbacksOfMessage(sql, one, { isKnown: true })))
+  const standing = await standingOf(sql, message, doubles)
+  const file = await fileOfMessage(sql, message)
   return {
+    id: message.id,
     organization_id: organizationId,
     request_id: requestId === '' ? null : requestId,
-    event_ids: direction === 'inbound' ? [upstreamId ?? ''] : eventIds(id, [upstreamId ?? [], doubles].flat()),
+    event_ids: direction === 'inbound' ? [upstreamId ?? ''] : eventIds(message.id, upstreamIds),
+    told: toldOf(message, doubles, { isWaiting: file.isWaiting }),
     history: [
       beginningOf(message),
-      ...(await attemptsOf(sql, organizationId, id)),
-      ...(await endOf(sql, id, { ...message, doubles })),
+      ...(await attemptsOf(sql, message)),
+      ...revisionsOf(message),
+      ...callbacks.flat().map(({ moment }) => moment),
+      ...file.history,
+      standing,
     ],
   }
 }
 
-const statuses = ['sent', 'delivered', 'read', 'failed', 'played']
+/** Of one that is not there (yet, or any more), what came for it or became of it, by the platform's id. */
+async function explainAbsent(sql: Sql, id: string) {
+  const known = [...(await deletionOf(sql, id)), ...(await callbacksOfMessage(sql, id, { isKnown: false }))]
+  const [first] = known
+  if (!first) throw notFound()
+  const { organizationId } = first
+  const history = known.filter((one) => one.organizationId === organizationId).map(({ moment }) => moment)
+  return { id: null, organization_id: organizationId, request_id: null, event_ids: [id], history }
+}
+
+/** Statuses by their bit in `told`. */
+const statuses = { sent: 1, delivered: 2, read: 4, failed: 8, played: 16 }
+
+const toldStatuses = (told: number) => Object.entries(statuses).flatMap(([word, bit]) => (told & bit ? [word] : []))
 
 const eventIds = (id: string, upstreamIds: string[]) => [
   `${id}:sent`,
   `${id}:failed`,
-  ...upstreamIds.flatMap((upstreamId) => statuses.map((status) => `${upstreamId}:${status}`)),
+  ...upstreamIds.flatMap((upstreamId) => Object.keys(statuses).map((status) => `${upstreamId}:${status}`)),
 ]
 
-/** The platform's other ids of a message that it was given more than once. */
-async function doublesOf(sql: Sql, organizationId: string, id: string): Promise<string[]> {
-  const doubles = await sql<{ upstreamId: string }[]>`
-    select upstream_id from message_doubles where organization_id = ${organizationId} and message_id = ${id} order by 1
-  `
-  return doubles.map(({ upstreamId }) => upstreamId)
+/** The events that subscribers were told of it, by what is written with them. */
+function toldOf(message: ExplainedMessage, doubles: Double[], { isWaiting }: { isWaiting: boolean }) {
+  const { id, direction, upstreamId, phoneNumberId, status, told, source } = message
+  const event = (eventId: string, type: string) => ({ id: eventId, type, phone_number_id: phoneNumberId })
+  // What was imported, or written in the phone app, is told otherwise or not at all.
+  if (source !== 'api') return []
+  if (direction === 'inbound') return isWaiting ? [] : [event(upstreamId ?? '', 'message.received')]
+  const ids = [...(upstreamId === null ? [] : [{ upstreamId, told }]), ...doubles]
+  return [
+    ...(upstreamId === null ? [] : [event(`${id}:sent`, 'message.sent')]),
+    ...(upstreamId === null && status === 'failed' ? [event(`${id}:failed`, 'message.status')] : []),
+    ...ids.flatMap((one) => toldStatuses(one.told).map((word) => event(`${one.upstreamId}:${word}`, 'message.status'))),
+  ]
 }
 
-const beginningOf = ({ direction, createdAt, requestId, type, conversationId, phoneNumberId }: Message): Moment => ({
-  at: createdAt.toISOString(),
-  what: direction === 'inbound' ? 'written by the customer' : requestId === '' ? 'sent from the phone app' : 'accepted',
-  details: { type, conversation_id: conversationId, phone_number_id: phoneNumberId },
-})
+interface Double {
+  upstreamId: string
+  told: number
+}
+
+/** The platform's other ids of a message that it was given more than once. */
+const doublesOf = (sql: Sql, { organizationId, id }: ExplainedMessage) => sql<Double[]>`
+  select upstream_id, told from message_doubles where organization_id = ${organizationId} and message_id = ${id} order by 1
+`
+
+const beginningOf = (message: ExplainedMessage): Moment => {
+  const { direction, createdAt, source, type, conversationId, phoneNumberId, requestId } = message
+  const outbound = requestId === '' ? 'sent from the phone app' : 'accepted'
+  return {
+    at: createdAt.toISOString(),
+    what: direction === 'inbound' ? 'written by the customer' : outbound,
+    details: { type, conversation_id: conversationId, phone_number_id: phoneNumberId, source },
+  }
+}
 
 interface Attempt {
   attempt: number
@@ -75,7 +100,7 @@ interface Attempt {
   detail: string | null
 }
 
-async function attemptsOf(sql: Sql, organizationId: string, id: string): Promise<Moment[]> {
+async function attemptsOf(sql: Sql, { organizationId, id }: ExplainedMessage): Promise<Moment[]> {
   const attempts = await sql<Attempt[]>`
     select attempt, begun_at, ended_at, outcome, http_status, upstream_code, detail from send_attempts
     where organization_id = ${organizationId} and message_id = ${id} order by attempt
@@ -92,57 +117,35 @@ async function attemptsOf(sql: Sql, organizationId: string, id: string): Promise
   }))
 }
 
-interface OpenSend {
-  attempts: number
-  begunAt: Date | null
-  parkedUntil: Date | null
-  expiresAt: Date
-  ahead: number
-  dueAt: Date | null
-  heldUntil: Date | null
-  refusal: string | null
-}
+const revisionsOf = ({ edits, revokedAt }: ExplainedMessage): Moment[] => [
+  ...(edits ?? []).map((edit) => ({ at: edit.edited_at, what: 'edited by its sender' })),
+  ...(revokedAt ? [{ at: revokedAt.toISOString(), what: 'deleted for everyone by its sender' }] : []),
+]
 
 /** How it stands: its end, or what it waits for. */
-async function endOf(
-  sql: Sql,
-  id: string,
-  { organizationId, conversationId, phoneNumberId, doubles, ...message }: Message & { doubles: string[] },
-) {
-  const [open] = await sql<OpenSend[]>`
-    select o.attempts, o.begun_at, o.parked_until, o.expires_at, l.due_at, nullif(l.held_until, '-infinity') as held_until,
-      (select count(*)::int from sends b where b.lane = o.lane and b.seq < o.seq) as ahead,
-      (select refusal from senders where organization_id = ${organizationId} and phone_number_id = ${phoneNumberId})
-    from sends o left join send_lanes l on l.id = o.lane
-    where o.lane in (${conversationId}, ${`${conversationId}:${id}`}) and o.message_id = ${id}
-  `
-  const { status, error, upstreamId, rank } = message
-  const end: Moment = {
+async function standingOf(sql: Sql, message: ExplainedMessage, doubles: Double[]): Promise<Moment> {
+  const open = await standingOfSend(sql, message)
+  const { status, error, upstreamId, told } = message
+  return {
     at: null,
-    what: open ? waitsFor(open) : `is ${rank === 2 ? 'unknown, shown as failed' : status}`,
+    what: open?.what ?? endOf(message),
     details: {
       status,
       message_id: upstreamId,
-      ...(doubles.length > 0 && { other_message_ids: doubles }),
+      ...(doubles.length > 0 && { other_message_ids: doubles.map((double) => double.upstreamId) }),
+      ...(told > 0 && { told: toldStatuses(told) }),
       ...(error && { error }),
-      ...(open && standingOf(open)),
+      ...open?.details,
     },
   }
-  return [end]
 }
 
-function waitsFor({ ahead, begunAt, parkedUntil, attempts, refusal }: OpenSend) {
-  if (refusal !== null) return `waits to be failed: ${refusal}`
-  if (ahead > 0) return `waits for ${ahead} earlier messages of its conversation`
-  if (begunAt) return 'is being sent'
-  if (parkedUntil) return 'waits for a callback that tells whether the platform took it'
-  return attempts > 0 ? 'waits for its next attempt' : 'waits for its turn'
-}
+const deciders = { us: 'we decided', answer: 'the platform answered', callback: 'a callback of the platform told' }
 
-const standingOf = ({ attempts, dueAt, heldUntil, parkedUntil, expiresAt }: OpenSend) => ({
-  attempts,
-  due_at: dueAt,
-  held_until: heldUntil,
-  parked_until: parkedUntil,
-  expires_at: expiresAt,
-})
+function endOf({ status, rank, error }: ExplainedMessage) {
+  if (status !== 'failed' || !error) return `is ${status}`
+  const { code, by, failed_at: failedAt } = error
+  const decided = by === undefined ? '' : `, as ${deciders[by]}`
+  const known = rank === 2 ? '; it may have arrived, and a callback may still say so' : ''
+  return `is failed: ${code}${decided}${failedAt === undefined ? '' : ` at ${failedAt}`}${known}`
+}

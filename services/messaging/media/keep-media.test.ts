@@ -10,7 +10,7 @@ import { organizationId, phoneNumberId, type TestMessaging, testMessaging } from
 import { deleteMediaOf, sweepMedia } from './delete-media.ts'
 import { keepMedia } from './keep-media.ts'
 import { insertMedia } from './media.ts'
-import { reserveFile, startFileSweep } from './unclaimed-files.ts'
+import { claimFile, reserveFile, startFileSweep } from './unclaimed-files.ts'
 
 let app: TestMessaging
 beforeAll(async () => {
@@ -204,4 +204,11 @@ describe('an id', () => {
     await sweep.stop()
     expect(await isStored(fileKey)).toBe(true)
   })
+})
+
+test('a file whose time is over, which may be deleted at this moment, is not to be claimed', async () => {
+  const fileKey = await reserveFile(app.sql)
+  await app.sql`update unclaimed_files set due_at = now() where file_key = ${fileKey}`
+  const claimed = app.sql.begin((tx) => claimFile(tx, fileKey))
+  expect(await refusalOf(claimed)).toMatchObject({ failure: 'service_unavailable' })
 })

@@ -1,7 +1,7 @@
 import { randomBytes } from 'node:crypto'
 import { createEgress, type Egress, egressSettings } from '@app/shared/outside/egress.ts'
 import type { Sql, TransactionSql } from '@app/shared/database/database.ts'
-import { httpUrl, origins } from '@app/shared/service/environment.ts'
+import { publicUrl, origins } from '@app/shared/service/environment.ts'
 import { connectTo, upstreamSettings } from '@app/shared/outside/upstream.ts'
 import { createStore, type Store, storeSettings } from '@app/shared/store/store.ts'
 import { createLines, createTurns, type InLine, type Turns } from '@app/shared/work/turns.ts'
@@ -13,7 +13,7 @@ import type { UpstreamMedia } from './upstream-media-id.ts'
 export const mediaSettings = {
   ...storeSettings,
   /** The origin under which strangers find our files. */
-  PUBLIC_URL: httpUrl,
+  PUBLIC_URL: publicUrl,
   ...egressSettings,
   UPSTREAM_BASE_URL: upstreamSettings.UPSTREAM_BASE_URL,
   UPSTREAM_PROXY_URL: upstreamSettings.UPSTREAM_PROXY_URL,
@@ -56,7 +56,7 @@ export function createMediaWays(env: z.output<z.ZodObject<typeof mediaSettings>>
     egress,
     agent,
     bearerOrigins: new Set([new URL(env.UPSTREAM_BASE_URL).origin, ...env.UPSTREAM_MEDIA_ORIGINS]),
-    publicUrl: env.PUBLIC_URL.replace(/\/$/, ''),
+    publicUrl: env.PUBLIC_URL,
     fetching: createTurns({ inAll: 128, ofOne: 32 }),
     uploading: new Map(),
     inLine: createLines(uploadsOfOne),

@@ -42,7 +42,7 @@ export async function discardFile({ sql, media, log }: Pick<Core, 'sql' | 'media
     await media.store.delete(fileKey)
     await sql`delete from unclaimed_files where file_key = ${fileKey}`
   } catch (err) {
-    log.warn({ err, fileKey }, 'a file is left to the sweep')
+    log.warn({ err, fileKey }, 'a file cannot be deleted now: the sweep deletes it later')
   }
 }
 

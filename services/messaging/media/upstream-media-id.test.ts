@@ -3,9 +3,12 @@ import type { ServerResponse } from 'node:http'
 import { Readable } from 'node:stream'
 import { newId } from '@app/shared/values/ids.ts'
 import { Agent, request } from 'undici'
+import { openDatabase } from '@app/shared/database/database.ts'
+import { type TestService, testService } from '@app/test/service.ts'
+import { startStepProxy } from '@app/test/step-proxy.ts'
 import { untilSomebodyWaits } from '@app/test/lock-waits.ts'
 import { until } from '@app/test/until.ts'
-import { afterAll, beforeAll, beforeEach, expect, test, vi } from 'vitest'
+import { afterAll, beforeAll, beforeEach, expect, onTestFinished, test, vi } from 'vitest'
 import { organizationId, phoneNumberId, type TestMessaging, testMessaging } from '../testing/app.ts'
 import { json } from '../testing/media-platform.ts'
 import { sweepMediaUploads } from './delete-media.ts'
@@ -14,9 +17,11 @@ import { claimFile, reserveFile } from './unclaimed-files.ts'
 import { uploadToPlatform } from './upload-to-platform.ts'
 import { forgetUploads, forgetUploadsOf, upstreamMediaId } from './upstream-media-id.ts'
 
+let service: TestService
 let app: TestMessaging
 beforeAll(async () => {
-  app = await testMessaging()
+  service = await testService('messaging')
+  app = await testMessaging(service)
 })
 afterAll(() => app.close())
 beforeEach(() => {
@@ -69,6 +74,27 @@ test('a file goes up once per number, as a form, and its id is remembered', asyn
     'a _b_.png',
   ])
   expect(Buffer.from(await file.arrayBuffer()).equals(bytes)).toBe(true)
+})
+
+test('a connection that is lost while an upload is begun leaves nothing to wait for', async () => {
+  const proxy = await startStepProxy(service.databaseUrl)
+  const sql = openDatabase(proxy.url, 'messaging', { max: 1 })
+  onTestFinished(async () => {
+    await sql.end({ timeout: 1 })
+    proxy.close()
+  })
+  const file = async () => ({ organizationId, phoneNumberId, mediaId: await stored(randomBytes(10)), token: 'token' })
+  const begin = async (of: Awaited<ReturnType<typeof file>>) => (await upstreamMediaId({ ...app, sql }, of, 5_000)).kind
+  const { steps } = proxy.count()
+  expect(await begin(await file())).toBe('ready')
+  const all = steps()
+  for (let at = 1; at <= all; at++) {
+    const one = await file()
+    proxy.count({ at, when: 'after' })
+    await begin(one)
+    proxy.count()
+    await until(async () => expect(await begin(one), `step ${at} of ${all}`).toBe('ready'), 5_000)
+  }
 })
 
 test('an upload that takes longer goes on, and whoever asks again gets what it came to', async () => {

@@ -1,5 +1,7 @@
 import { setTimeout as sleep } from 'node:timers/promises'
+import { beginSurely } from '@app/shared/database/begin-surely.ts'
 import type { TransactionSql } from '@app/shared/database/database.ts'
+import { retryWhileAway } from '@app/shared/database/retry-while-away.ts'
 import type { Core } from '../app.ts'
 import { behaviourOf } from '../upstream/errors.ts'
 import { type StoredFile, type UploadResult, uploadToPlatform } from './upload-to-platform.ts'
@@ -8,6 +10,8 @@ import { type StoredFile, type UploadResult, uploadToPlatform } from './upload-t
 const rememberedSeconds = 29 * 24 * 60 * 60
 /** How long an upload is held without a renewal. */
 const leaseSeconds = 30
+/** For a database that is away while it is held. */
+const patienceMs = (leaseSeconds * 1000) / 2
 /** How long a failure answers for the tries that follow: a refusal for good, and any other (shorter than the first wait of a send). */
 const refusedSeconds = 60
 const failedSeconds = 3
@@ -45,7 +49,7 @@ function begin(core: Ways, file: PlatformFile, key: string): Promise<UpstreamMed
   const upload = recall(core, file)
     .then((known) => known ?? core.media.inLine(file.organizationId, held))
     .catch((err: unknown) => {
-      core.log.warn({ err, media: file.mediaId }, 'upload')
+      core.log.warn({ err, media: file.mediaId }, 'a file cannot be uploaded to the platform')
       return { kind: 'unreachable', details: 'Something of ours was away.', isOurs: true } as const
     })
     .finally(() => core.media.uploading.delete(key))
@@ -69,7 +73,7 @@ async function recall({ sql }: Pick<Core, 'sql'>, file: PlatformFile): Promise<U
 /** Uploads it, unless another process has begun to meanwhile: from the row on this one holds it. */
 async function uploadHeld(core: Ways, file: PlatformFile): Promise<UpstreamMedia> {
   const { organizationId, phoneNumberId, mediaId } = file
-  const [lease] = await core.sql<Lease[]>`
+  const claim = (tx: TransactionSql) => tx<Lease[]>`
     insert into media_uploads as u (organization_id, phone_number_id, media_id, held_until)
     values (${organizationId}, ${phoneNumberId}, ${mediaId}, now() + ${leaseSeconds} * interval '1 second')
     on conflict (organization_id, phone_number_id, media_id) do update
@@ -77,6 +81,7 @@ async function uploadHeld(core: Ways, file: PlatformFile): Promise<UpstreamMedia
       where u.held_until <= now() and (u.expires_at is null or u.expires_at <= now())
     returning held_until::text
   `
+  const [lease] = await beginSurely(core.sql, claim)
   return lease ? uploadOnce(core, file, lease) : uploading
 }
 
@@ -86,7 +91,7 @@ interface Lease {
 }
 
 async function uploadOnce(core: Ways, file: PlatformFile, lease: Lease): Promise<UploadResult> {
-  const { sql, log, meters } = core
+  const { log, meters } = core
   const { organizationId, phoneNumberId, mediaId } = file
   let renewing: Promise<void> = Promise.resolve()
   const renewal = setInterval(
@@ -100,14 +105,7 @@ async function uploadOnce(core: Ways, file: PlatformFile, lease: Lease): Promise
     const result = await upload(core, file)
     clearInterval(renewal)
     await renewing
-    // Who was frozen may have lost it: what another process brought since stands.
-    await sql`
-      update media_uploads set held_until = '-infinity', upstream_id = ${result.kind === 'ready' ? result.id : null},
-        failure = ${result.kind === 'ready' ? null : JSON.stringify(result)}::text::jsonb,
-        expires_at = now() + ${secondsKept(result)} * interval '1 second'
-      where organization_id = ${organizationId} and phone_number_id = ${phoneNumberId} and media_id = ${mediaId}
-        and held_until = ${lease.heldUntil}::text::timestamptz
-    `
+    await retryWhileAway(() => keep(core, file, lease, result), performance.now() + patienceMs)
     const durationMs = Math.round(performance.now() - startedAt)
     const outcome = result.kind === 'unreachable' && result.isOurs ? 'unread' : result.kind
     const details = outcome === 'unread' && 'details' in result ? result.details : undefined
@@ -122,11 +120,26 @@ async function uploadOnce(core: Ways, file: PlatformFile, lease: Lease): Promise
   }
 }
 
+/** Who was frozen may have lost the upload: what another process brought since stands. */
+const keep = (
+  { sql }: Pick<Core, 'sql'>,
+  { organizationId, phoneNumberId, mediaId }: PlatformFile,
+  lease: Lease,
+  result: UploadResult,
+) => sql`
+  update media_uploads set held_until = '-infinity', upstream_id = ${result.kind === 'ready' ? result.id : null},
+    failure = ${result.kind === 'ready' ? null : JSON.stringify(result)}::text::jsonb,
+    expires_at = now() + ${secondsKept(result)} * interval '1 second'
+  where organization_id = ${organizationId} and phone_number_id = ${phoneNumberId} and media_id = ${mediaId}
+    and held_until = ${lease.heldUntil}::text::timestamptz
+`
+
 async function upload(core: Pick<Core, 'sql' | 'upstream' | 'media'>, file: PlatformFile): Promise<UploadResult> {
-  const [stored] = await core.sql<(Omit<StoredFile, 'size'> & { size: string })[]>`
+  const find = () => core.sql<(Omit<StoredFile, 'size'> & { size: string })[]>`
     select file_key, mime_type, size, filename from media
     where organization_id = ${file.organizationId} and id = ${file.mediaId} and file_key is not null
   `
+  const [stored] = await retryWhileAway(find, performance.now() + patienceMs)
   if (!stored) return { kind: 'refused', code: 131053, details: 'The file is not stored any more.' }
   return uploadToPlatform(core, file, { ...stored, size: Number(stored.size) })
 }
@@ -188,6 +201,6 @@ async function renew(
     `
     Object.assign(lease, renewed)
   } catch (err) {
-    log.warn({ err }, 'upload')
+    log.warn({ err }, 'the lease of an upload cannot be renewed')
   }
 }

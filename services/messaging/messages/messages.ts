@@ -2,6 +2,16 @@ import type { Message } from '@app/shared/contracts/messaging.ts'
 import type { Sql } from '@app/shared/database/database.ts'
 import type { z } from 'zod'
 
+/** Why a message failed; who has changed a row may be of the release before, which did not keep when, and by whom. */
+export interface StoredError {
+  code: string
+  message: string
+  provider_code: number | null
+  failed_at?: string
+  /** Ourselves, the platform's answer to an attempt, or a callback of it. */
+  by?: 'us' | 'answer' | 'callback'
+}
+
 export interface MessageRow {
   id: string
   conversationId: string
@@ -11,7 +21,7 @@ export interface MessageRow {
   content: string | null
   status: 'queued' | 'sent' | 'delivered' | 'read' | 'failed'
   upstreamId: string | null
-  error: { code: string; message: string; provider_code: number | null } | null
+  error: StoredError | null
   unsupported: string | null
   playedAt: Date | null
   mediaId: string | null
@@ -36,7 +46,9 @@ export const toMessage = (row: MessageRow, mediaUrls: ReadonlyMap<string | null,
   status: row.status === 'queued' ? 'pending' : row.status,
   created_at: row.createdAt.toISOString(),
   ...(row.upstreamId !== null && { message_id: row.upstreamId }),
-  ...(row.error && { error: row.error }),
+  ...(row.error && { error: toError(row.error) }),
   ...(row.unsupported !== null && { unsupported: { type: row.unsupported } }),
   ...(row.playedAt && { played_at: row.playedAt.toISOString() }),
 })
+
+const toError = ({ code, message, provider_code }: StoredError) => ({ code, message, provider_code })

@@ -95,6 +95,6 @@ interface Note {
 async function tellDirectory(app: App, conversationId: string, note: Note, caller: Caller) {
   const body = { event_id: note.id, conversation_id: conversationId, read: note.read, up_to: note.upTo }
   await call(app, noteRead, { body }, systemCaller(caller.organizationId, caller.requestId)).catch((err: unknown) => {
-    app.log.warn({ err, conversation: conversationId }, 'note read')
+    app.log.warn({ err, conversation: conversationId }, 'the unread count cannot be updated now: the event updates it')
   })
 }

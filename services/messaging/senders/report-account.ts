@@ -32,5 +32,5 @@ async function report({ sql, relay, log }: Core, account: Account, code: number,
     .begin((tx) => emit(tx, accountReported, data, { organizationId, phoneNumberId }))
     .then(relay.wake)
     // The refusal is told all the same, and the next one reports again.
-    .catch((err: unknown) => log.warn({ err, code }, 'account report'))
+    .catch((err: unknown) => log.warn({ err, code }, 'a refusal of an account cannot be reported'))
 }

@@ -49,6 +49,6 @@ export async function takeOverRest({ sql, log }: Pick<Core, 'sql' | 'log'>, numb
   try {
     for (let last = moved; last === laneBatch;) last = await takeOverLanes(sql, number)
   } catch (err) {
-    log.warn({ err, number: number.phoneNumberId }, 'what others have queued at a number')
+    log.warn({ err, number: number.phoneNumberId }, 'sends that others queued at a number cannot be set apart')
   }
 }

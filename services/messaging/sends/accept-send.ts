@@ -46,15 +46,16 @@ async function insert(
   dispatcher: Mailbox<OpenSend>,
   sends: AcceptableSend[],
 ): Promise<Verdict[]> {
-  const slots = dispatcher.reserve(sends.length)
+  const mayBegin = dispatcher.reserve(sends.map((send) => send.organization_id))
+  const slots = mayBegin.filter(Boolean).length
   const holder = randomInt(1, 2 ** 47)
   const heldSince = performance.now()
   const begun: Begun<OpenSend>[] = []
   try {
-    const inserted = await insertSends(core.sql, sends, { slots, leaseMs, burstMs, holder })
+    const inserted = await insertSends(core.sql, sends, { mayBegin, leaseMs, burstMs, holder })
     for (const [n, send] of sends.entries()) {
       const one = inserted[n]?.begun
-      if (one) begun.push({ item: openSendOf(send, one), lane: one.lane, heldSince })
+      if (one) begun.push({ item: openSendOf(send, one), lane: one.lane, tenant: send.organization_id, heldSince })
     }
     if (inserted.some(({ due }) => due)) dispatcher.wake()
     return inserted.map(verdictOf)

@@ -7,16 +7,15 @@ import { LRUCache } from 'lru-cache'
 import type { Core } from '../app.ts'
 import { behaviourOf } from '../upstream/errors.ts'
 import { send, type SendResult } from '../upstream/send.ts'
-import { maxAttempts, type Outcome, ourFailure, outcomeOf, unreachableOutcome } from './outcome.ts'
+import { codeOfRefusal, isSentAgain, type Outcome, ourFailure, outcomeOf, unreachableOutcome } from './outcome.ts'
 import { type OpenSend, takeHeads } from './open-send.ts'
 import { bringFile } from './bring-file.ts'
 import { withMediaId } from './draft.ts'
-import { letGoClaimed } from './let-go.ts'
 import { burstMs, leaseMs } from './pace.ts'
 import { settleSends } from './settle-sends.ts'
 
 /** Calls to the platform at a time, in this process. */
-const slots = 256
+const slots = 320
 
 /**
  * Sends what was accepted: one message of a conversation at a time, in their order, at each number's pace. The begun
@@ -42,7 +41,6 @@ export function startDispatcher(core: Core): Mailbox<OpenSend> {
     work: async (item) => noted(core, item, await workOn(core, item, tokenOf)),
     finish: (ended) => settleSends(core.sql, ended, core.media),
     settled: core.relay.wake,
-    letGo: (claimed, heldSince) => letGoClaimed(core, claimed, heldSince),
     rescue: wakeSleepers,
   })
 }
@@ -75,11 +73,10 @@ async function workOn(core: Core, item: OpenSend, tokenOf: (item: OpenSend) => s
     case 'parked':
       return { kind: 'parked', waitMs: item.parkedMs }
     case 'unknown':
-      if (item.resendUnknown && item.attempts < maxAttempts)
-        return { kind: 'again', waitMs: 0, slowNumberMs: 0, letOut: false, attempt: null }
+      if (isSentAgain(item)) return { kind: 'again', waitMs: 0, slowNumberMs: 0, letOut: false, attempt: null }
       return ourFailure('delivery_unknown', { unknown: true })
     case 'refused':
-      return ourFailure(item.refusal === 'chat_number_not_verified' ? 'account_not_connected' : (item.refusal ?? ''))
+      return ourFailure(codeOfRefusal(item.refusal ?? ''))
     case 'expired':
       return ourFailure('expired')
     case 'upload':

@@ -196,7 +196,7 @@ test('while the stored file is not to be had the send is tried again, and fails 
   await rename(away, app.mediaDir)
   await until(async () => expect(await app.statusOf(id)).toBe('failed'))
   const [row] = await app.sql`select error from messages where id = ${id}`
-  expect(row?.['error']).toEqual({
+  expect(row?.['error']).toMatchObject({
     code: 'media_upload_failed',
     message: 'The stored file of the message could not be read.',
     provider_code: null,

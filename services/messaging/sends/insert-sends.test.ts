@@ -48,7 +48,7 @@ const sendTo = (conversation: string, changes: Partial<AcceptableSend> = {}) =>
   })
 
 const insert = (sends: AcceptableSend[], slots = 100) =>
-  insertSends(sql, sends, { slots, leaseMs: 15_000, burstMs: 250, holder: ++holder })
+  insertSends(sql, sends, { mayBegin: sends.map((_, n) => n < slots), leaseMs: 15_000, burstMs: 250, holder: ++holder })
 
 const isBegun = (inserted: Inserted[]) => inserted.map(({ begun }) => begun !== null)
 const openSends = (lane: string) => sql<{ attempts: number; begun: boolean }[]>`

@@ -33,8 +33,8 @@ export interface AcceptableSend {
 
 /** Who claims lanes in the statement that fills them. */
 export interface Holder {
-  /** How many sends may begin. */
-  slots: number
+  /** Which of the sends may begin. */
+  mayBegin: boolean[]
   leaseMs: number
   /** How far a number may run ahead of its pace. */
   burstMs: number
@@ -69,7 +69,7 @@ interface Sender {
  * waits for a claim already: who has waited goes first.
  */
 export async function insertSends(sql: Sql, sends: AcceptableSend[], of: Holder): Promise<Inserted[]> {
-  const rows = JSON.stringify(sends.map((send, n) => ({ n, ...send })))
+  const rows = JSON.stringify(sends.map((send, n) => ({ n, may_begin: of.mayBegin[n], ...send })))
   const inserted = await sql<Row[]>`
     ${taken(sql, rows)}, ${begun(sql, of)}, counted as (
       insert into monthly_sends as c (organization_id, month, count)
@@ -90,7 +90,7 @@ export async function insertSends(sql: Sql, sends: AcceptableSend[], of: Holder)
 /** Keys and messages, as `w` those that were taken; `g` has them all, with their senders. */
 const taken = (sql: Sql, rows: string) => sql`
     with u as (
-      select * from json_to_recordset(${rows}::text::json) as u(n int, id text, organization_id text, phone_number_id text,
+      select * from json_to_recordset(${rows}::text::json) as u(n int, may_begin boolean, id text, organization_id text, phone_number_id text,
         conversation_id text, contact_id text, type text, recipient text, content text, body jsonb,
         media jsonb, media_id text, parties jsonb,
         context_id text, request_id text, traceparent text, created_at timestamptz, key text, fingerprint text, answer text)
@@ -121,7 +121,7 @@ const taken = (sql: Sql, rows: string) => sql`
       order by n
       returning id
     ), w as (
-      select n, id, organization_id, phone_number_id, conversation_id, media, counts,
+      select n, may_begin, id, organization_id, phone_number_id, conversation_id, media, counts,
         now() + (settings ->> 'message_ttl_hours')::int * interval '1 hour' as expires_at,
         row_number() over (partition by conversation_id order by n) = 1 as leads
       from g join m using (id)
@@ -136,7 +136,7 @@ function begun(sql: Sql, of: Holder) {
   const isAsleep = sql`l.due_at is null and l.held_until < now()`
   return sql`
     free as (
-      select p.* from (select distinct phone_number_id as grp from w where ${of.slots}::int > 0) n cross join lateral (
+      select p.* from (select distinct phone_number_id as grp from w where may_begin) n cross join lateral (
         select grp, open_for, ${tokensOf(sql, of.burstMs)} as tokens
         from pace where grp = n.grp and not exists (
           select from send_lanes where grp = n.grp and due_at <= now() and held_until < now()
@@ -145,13 +145,13 @@ function begun(sql: Sql, of: Holder) {
       ) p
     ), ready as (
       select n, conversation_id, row_number() over (partition by phone_number_id order by n) <= tokens as in_pace
-      from w join free on grp = phone_number_id and open_for = organization_id where leads and media is null
+      from w join free on grp = phone_number_id and open_for = organization_id where leads and media is null and may_begin
     ), l as (
       insert into send_lanes as l (id, grp, due_at, arrivals, held_until, holder)
       select conversation_id, phone_number_id, now(), 1,
         case when r.n is null then '-infinity' else now() + ${of.leaseMs} * interval '1 ms' end,
         case when r.n is null then null else ${of.holder}::bigint end
-      from w left join (select n from ready where in_pace order by n limit ${of.slots}::int) r using (n)
+      from w left join (select n from ready where in_pace) r using (n)
       where leads order by 1
       -- Also the group: the number may have been another's in between.
       on conflict (id) do update set due_at = coalesce(l.due_at, excluded.due_at), arrivals = l.arrivals + 1, grp = excluded.grp,

@@ -16,7 +16,7 @@ test('a claim whose commit was not answered has called nobody: its sends go out,
       if (name !== 'begin') return Reflect.get(target, name, self) as unknown
       return async (work: (tx: typeof target) => Promise<{ items?: object[] }>) => {
         const result = await target.begin((tx) => work(tx as never))
-        if (!(result as { items?: object[] }).items?.length || lost++ > 0) return result
+        if (!(result as unknown as { result: { items?: object[] } }).result.items?.length || lost++ > 0) return result
         throw Object.assign(new Error('the connection was lost'), { code: 'CONNECTION_CLOSED' })
       }
     },

@@ -39,7 +39,7 @@ test.each([
   const id = await sendFor(400, answer)
   await eventually(id, 'failed')
   const rows = await app.sql`select error from messages where id = ${id}`
-  expect(rows).toEqual([{ error: { code: 'recipient_unreachable', provider_code: 131026, message } }])
+  expect(rows).toMatchObject([{ error: { code: 'recipient_unreachable', provider_code: 131026, message } }])
   await expectOthersSent()
 })
 

@@ -3,7 +3,7 @@ import type { Want } from '@app/shared/mailbox/mailbox.ts'
 import type { SentMessageRow } from './message-sent.ts'
 
 /** What is to be done with the first open send of a lane. */
-type Step =
+export type Step =
   /** A callback told that the platform has it: there is nothing more to do. */
   | 'known'
   /** Bring its file to the platform first; nothing is recorded as begun. */
@@ -52,16 +52,7 @@ export async function takeHeads(tx: TransactionSql, wants: Want[]): Promise<Open
       select h.*, s.refusal, s.account_id, s.sealed_token, s.phone_number as sender_phone, s.business_account_id,
         s.settings ->> 'unknown_outcome' = 'resend' as resend_unknown, s.settings ->> 'ordering' = 'relaxed' as relaxed,
         m.type, m.recipient, m.content, m.body, m.parties, m.context_id, m.source, m.traceparent, m.media_id,
-        case
-          when ${isKnown(tx)} then 'known'
-          when h.begun_at is not null then 'orphaned'
-          when h.parked_until > now() then 'parked'
-          when h.parked_until is not null then 'unknown'
-          when s.refusal is not null then 'refused'
-          when h.attempts = 0 and h.expires_at < now() then 'expired'
-          when h.media is not null and h.upstream_media_id is null then 'upload'
-          else 'send'
-        end as step
+        ${stepOf(tx)} as step
       from heads h cross join lateral (
         select * from senders where organization_id = h.organization_id and phone_number_id = h.phone_number_id limit 1
       ) s
@@ -86,6 +77,20 @@ export async function takeHeads(tx: TransactionSql, wants: Want[]): Promise<Open
     ) f on true
   `
 }
+
+/** The step of a send `h`, of its sender `s` and its message `m`. */
+export const stepOf = (sql: Sql | TransactionSql) => sql`
+  case
+    when ${isKnown(sql)} then 'known'
+    when h.begun_at is not null then 'orphaned'
+    when h.parked_until > now() then 'parked'
+    when h.parked_until is not null then 'unknown'
+    when s.refusal is not null then 'refused'
+    when h.attempts = 0 and h.expires_at < now() then 'expired'
+    when h.media is not null and h.upstream_media_id is null then 'upload'
+    else 'send'
+  end
+`
 
 /** Whether the platform has the message `m`: a callback named it, be it that it was sent, failed there, or was played. */
 export const isKnown = (sql: Sql | TransactionSql) => sql`(m.upstream_id is not null or m.rank >= 3)`

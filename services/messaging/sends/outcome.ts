@@ -35,7 +35,7 @@ export type Outcome =
 
 /** Waits between the attempts: some 15 minutes in all, ±20 % each. */
 const scheduleMs = [5_000, 15_000, 45_000, 120_000, 240_000, 420_000]
-export const maxAttempts = scheduleMs.length + 1
+const maxAttempts = scheduleMs.length + 1
 
 /** How long an unknown outcome waits for a callback, from the end of the connection or from its discovery. */
 export const parkMs = 60_000
@@ -127,6 +127,14 @@ function recordOf(result: SendResult): AttemptRecord {
       return { outcome: 'unknown', httpStatus: result.httpStatus, upstreamCode: null, detail: result.details }
   }
 }
+
+/** The code with which a send fails that is refused now. */
+export const codeOfRefusal = (refusal: string) =>
+  refusal === 'chat_number_not_verified' ? 'account_not_connected' : refusal
+
+/** Whether a send of unknown outcome is sent again, when no callback has told. */
+export const isSentAgain = ({ resendUnknown, attempts }: Pick<OpenSend, 'resendUnknown' | 'attempts'>) =>
+  resendUnknown && attempts < maxAttempts
 
 /** A message that fails for a reason of ours: `provider_code` null, `-1` in the event. */
 export function ourFailure(code: string, { unknown = false } = {}): Outcome {

@@ -2,6 +2,7 @@ import type { Sql, TransactionSql } from '@app/shared/database/database.ts'
 import { type Conditional, recording } from '@app/shared/events/events.ts'
 import { givingBack, type Release } from '@app/shared/mailbox/lanes.ts'
 import type { Done } from '@app/shared/mailbox/mailbox.ts'
+import type { StoredError } from '../messages/messages.ts'
 import { isKnown, type OpenSend } from './open-send.ts'
 import { type Outcome, parkMs } from './outcome.ts'
 
@@ -40,7 +41,7 @@ export async function writeOutcomes(
  * told of an attempt late, or again since the answer was lost, changes no later one.
  */
 function outcomes(sql: Sql | TransactionSql, done: DoneSend[], at: Date) {
-  const sends = done.flatMap(sendRow)
+  const sends = done.flatMap((one) => sendRow(one, at))
   // Then a callback may still lift it. A look-up, not an `exists`, as in `hasNext`.
   const mayHaveArrived = sql`(
     select true from send_attempts
@@ -119,7 +120,7 @@ interface SendRow {
   status?: 'sent' | 'failed'
   rank?: number
   upstream_id?: string
-  error?: { code: string; message: string; provider_code: number | null }
+  error?: StoredError
   attempts?: number
   park_ms?: number
   let_out?: boolean
@@ -128,7 +129,7 @@ interface SendRow {
   upstream_media_id?: string
 }
 
-function sendRow({ item, outcome }: DoneSend): SendRow[] {
+function sendRow({ item, outcome }: DoneSend, at: Date): SendRow[] {
   const row = {
     seq: item.seq,
     organization_id: item.organizationId,
@@ -143,7 +144,8 @@ function sendRow({ item, outcome }: DoneSend): SendRow[] {
       return [{ ...row, status: 'sent', rank: 3, upstream_id: outcome.upstreamId }]
     case 'failed': {
       const { code, message, providerCode } = outcome.failure
-      const error = { code, message, provider_code: providerCode }
+      const by = providerCode === null ? 'us' : 'answer'
+      const error = { code, message, provider_code: providerCode, failed_at: at.toISOString(), by } as const
       return [{ ...row, status: 'failed', rank: outcome.unknown ? 2 : 6, error }]
     }
     case 'again':

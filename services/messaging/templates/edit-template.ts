@@ -57,7 +57,7 @@ async function readAgain({ sql, upstream, log }: App, account: TemplateAccount &
     const found = await readTemplates(upstream, account, name)
     await sql.begin((tx) => storeTemplates(tx, account, found))
   } catch (err) {
-    log.warn({ err, organization: account.organizationId, name }, 'a template is not read again')
+    log.warn({ err, organization: account.organizationId, name }, 'a template cannot be read after its edit')
   }
 }
 

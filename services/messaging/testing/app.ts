@@ -14,7 +14,7 @@ import { serve } from '@app/shared/bus/rpc.ts'
 import { seal } from '@app/shared/secrets/seal.ts'
 import { createUpstream } from '@app/shared/outside/upstream.ts'
 import { type Account, newAccountState } from '@app/test/account-state.ts'
-import { testService } from '@app/test/service.ts'
+import { type TestService, testService } from '@app/test/service.ts'
 import { wholeBody } from '@app/test/whole-body.ts'
 import type { z } from 'zod'
 import type { App, Core } from '../app.ts'
@@ -88,8 +88,8 @@ export const refuse =
   }
 
 /** Messaging with real Postgres and NATS; the platform's API and directory's two answers stand in for what is outside. */
-export async function testMessaging(): Promise<TestMessaging> {
-  const service = await testService('messaging')
+export async function testMessaging(given?: TestService): Promise<TestMessaging> {
+  const service = given ?? (await testService('messaging'))
   const upstream = await startUpstream()
   const relay = startRelay(service)
   const mediaDir = mkdtempSync(join(tmpdir(), 'media-'))

@@ -2,6 +2,7 @@ import type { Caller, Handler, Rpc, WholeAnswer } from '@app/shared/api/contract
 import * as contracts from '@app/shared/contracts/templates.ts'
 import { newId } from '@app/shared/values/ids.ts'
 import { createUpstream } from '@app/shared/outside/upstream.ts'
+import type { TestService } from '@app/test/service.ts'
 import type { App } from '../app.ts'
 import { createTemplate } from '../templates/create-template.ts'
 import { editTemplate } from '../templates/edit-template.ts'
@@ -43,8 +44,8 @@ interface Options {
 }
 
 /** Messaging with a platform that has templates; the operations are asked as the gateway would. */
-export async function testTemplates() {
-  const [base, platform] = await Promise.all([testMessaging(), startTemplatePlatform()])
+export async function testTemplates(given?: TestService) {
+  const [base, platform] = await Promise.all([testMessaging(given), startTemplatePlatform()])
   const upstream = createUpstream({
     UPSTREAM_BASE_URL: platform.url,
     UPSTREAM_API_VERSION: 'v23.0',

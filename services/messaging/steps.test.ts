@@ -1,0 +1,274 @@
+import { Readable } from 'node:stream'
+import { systemCaller } from '@app/shared/bus/ask.ts'
+import { seal } from '@app/shared/secrets/seal.ts'
+import { newFileKey } from '@app/shared/store/store.ts'
+import { newAccountState } from '@app/test/account-state.ts'
+import { insist, testEachStep } from '@app/test/each-step.ts'
+import { afterAll, beforeAll } from 'vitest'
+import { redriveCallbacks } from './callbacks/redrive-callbacks.ts'
+import { uploadMedia } from './media/upload-media.ts'
+import { putSender } from './senders/put-sender.ts'
+import type { SendBody } from './sends/draft.ts'
+import { sendMessage } from './sends/send-message.ts'
+import { accept, refuse } from './testing/app.ts'
+import { epochNow, statusPart } from './testing/callbacks.ts'
+import { type Tenant, type TestSteps, testSteps } from './testing/steps.ts'
+import { order } from './testing/templates.ts'
+
+const png = Buffer.from('89504e470d0a1a0a0000000d49484452000000010000000108060000001f15c4890000001049444154', 'hex')
+
+let it: TestSteps
+beforeAll(async () => {
+  it = await testSteps()
+  const asked = new Map<string, number>()
+  it.base.respondWith((call, response, n) => {
+    if (call.body['status'] === 'read')
+      return response.writeHead(200, { 'content-type': 'application/json' }).end('{"success":true}')
+    const times = (asked.get(call.messageId) ?? 0) + 1
+    asked.set(call.messageId, times)
+    if (call.text === 'refused') return refuse(131026)(call, response, n)
+    if (call.text === 'later' && times === 1) return refuse(130429, 429)(call, response, n)
+    if (call.text === 'unknown') return response.destroy()
+    accept(call, response, n)
+  })
+})
+afterAll(() => it.close())
+
+const send = (tenant: Tenant, body: object, key: string) =>
+  insist(() => {
+    const whole = { messaging_product: 'chat', to: `+${tenant.customer}`, ...body } as unknown as SendBody
+    const params = { phone_number_id: tenant.phoneNumberId }
+    return sendMessage(it.base, { params, query: {}, body: whole }, it.callerOf(tenant, key))
+  })
+const text = (tenant: Tenant, body: string) => send(tenant, { type: 'text', text: { body } }, body)
+
+const idOf = ({ customer }: Tenant, name: string) => `wamid.${customer}.${name}`
+const words = (name: string) => ({ type: 'text', text: { body: name } })
+const partOf = (tenant: Tenant, name: string, more: object) => ({
+  id: idOf(tenant, name),
+  timestamp: String(Number(epochNow()) - 60),
+  ...more,
+})
+const received = (tenant: Tenant, name: string, more: object = words(name)) => {
+  const { customer } = tenant
+  const contacts = [{ profile: { name: 'Ana' }, wa_id: customer }]
+  const messages = [partOf(tenant, name, { from: customer, ...more })]
+  return it.numberChange(tenant, 'messages', { contacts, messages })
+}
+const echoed = (tenant: Tenant, name: string, more: object = words(name)) => {
+  const echo = partOf(tenant, name, { from: tenant.state.phone_number?.slice(1), to: tenant.customer, ...more })
+  return it.numberChange(tenant, 'smb_message_echoes', { message_echoes: [echo] })
+}
+const picture = ({ customer }: Tenant) => {
+  it.base.files.sent.set(customer, { bytes: png, mimeType: 'image/png' })
+  return { type: 'image', image: { id: customer, mime_type: 'image/png', caption: 'a dot' } }
+}
+const edited = (tenant: Tenant) => {
+  const edit = { original_message_id: idOf(tenant, 'a'), message: words('new') }
+  return received(tenant, 'e', { type: 'edit', edit })
+}
+const upstreamIdOf = async ({ organizationId }: Tenant) => {
+  const [row] = await it.sql<{ upstreamId: string }[]>`
+    select upstream_id from messages where organization_id = ${organizationId}
+  `
+  return row?.upstreamId ?? ''
+}
+
+async function upload(tenant: Tenant): Promise<string> {
+  const fileKey = newFileKey()
+  await it.sql`insert into unclaimed_files (file_key, due_at) values (${fileKey}, now() + interval '1 h')`
+  const { sha256, size } = await it.app.media.store.put(fileKey, Readable.from([png]))
+  const body = { file_key: fileKey, mime_type: 'image/png', size, sha256, filename: null }
+  const input = { params: { phone_number_id: tenant.phoneNumberId }, query: {}, body }
+  const answer = await insist(() => uploadMedia(it.app, input, it.callerOf(tenant, 'upload')))
+  return 'body' in answer ? (JSON.parse(Buffer.from(answer.body).toString()) as { data: { id: string } }).data.id : ''
+}
+
+const nameOf = ({ customer }: Tenant) => `t${customer}`
+const create = (tenant: Tenant) =>
+  insist(() => it.create(order(nameOf(tenant)), { ...askingAs(tenant), key: 'create' }))
+const askingAs = ({ organizationId, phoneNumberId }: Tenant) => ({ organizationId, phone: phoneNumberId })
+const approve = async (tenant: Tenant) => {
+  await create(tenant)
+  await it.sql`
+    update templates set status = 'approved', upstream_status = 'APPROVED' where organization_id = ${tenant.organizationId}
+  `
+}
+const template = (tenant: Tenant) => {
+  const parameters = ['a', 'b'].map((one) => ({ type: 'text', text: one }))
+  return { name: nameOf(tenant), language: 'en_US', components: [{ type: 'body', parameters }] }
+}
+
+const put = (tenant: Tenant, changes: object) => {
+  Object.assign(tenant.state, changes, { version: tenant.state.version + 1 })
+  const body = { ...tenant.state }
+  return insist(() => putSender(it.app, { params: {}, query: {}, body }, systemCaller(tenant.organizationId)))
+}
+
+interface Flow {
+  prepare?: (tenant: Tenant) => Promise<unknown>
+  act: (tenant: Tenant) => Promise<unknown>
+}
+
+/** One after the other: the next is asked for when the one before was answered. */
+const inTurn =
+  (...acts: Flow['act'][]): Flow['act'] =>
+  async (tenant) => {
+    for (const act of acts) await act(tenant)
+  }
+
+const flows: Record<string, Flow> = {
+  'two texts': {
+    act: inTurn(
+      (t) => text(t, 'one'),
+      (t) => text(t, 'two'),
+    ),
+  },
+  'a template': { prepare: approve, act: (t) => send(t, { type: 'template', template: template(t) }, 'key') },
+  'an uploaded file': {
+    act: async (t) => send(t, { type: 'image', image: { id: await upload(t) } }, 'key'),
+  },
+  'a reaction and a receipt': {
+    prepare: (t) => received(t, 'a'),
+    act: inTurn(
+      (t) => send(t, { type: 'reaction', reaction: { message_id: idOf(t, 'a'), emoji: '👍' } }, 'reaction'),
+      (t) => send(t, { status: 'read', message_id: idOf(t, 'a') }, 'receipt'),
+    ),
+  },
+  'a refusal, and another': {
+    act: inTurn(
+      (t) => text(t, 'refused'),
+      (t) => text(t, 'then'),
+    ),
+  },
+  'a try that fails, and another': {
+    act: inTurn(
+      (t) => text(t, 'later'),
+      (t) => text(t, 'then'),
+    ),
+  },
+  'an outcome that nobody knows, and another': {
+    act: inTurn(
+      (t) => text(t, 'unknown'),
+      (t) => text(t, 'then'),
+    ),
+  },
+  statuses: {
+    prepare: (t) => text(t, 'one'),
+    act: async (t) => {
+      const id = await upstreamIdOf(t)
+      const statuses = ['delivered', 'sent', 'read'].map((status) => statusPart(id, status))
+      await it.numberChange(t, 'messages', { statuses })
+    },
+  },
+  'what a customer writes': {
+    act: inTurn(
+      (t) => received(t, 'a'),
+      (t) => received(t, 'b'),
+    ),
+  },
+  'a picture of a customer': { act: (t) => received(t, 'a', picture(t)) },
+  'an edit that comes first, and a revocation': {
+    act: inTurn(
+      edited,
+      (t) => received(t, 'a'),
+      (t) => received(t, 'r', { type: 'revoke', revoke: { original_message_id: idOf(t, 'a') } }),
+    ),
+  },
+  'a new number of a customer': {
+    act: (t) => received(t, 's', { type: 'system', system: { type: 'user_changed_number', wa_id: '15550199999' } }),
+  },
+  'what the phone app sends': {
+    act: inTurn(
+      (t) => echoed(t, 'a'),
+      (t) => echoed(t, 'b', picture(t)),
+    ),
+  },
+  'old messages': {
+    act: (t) => {
+      const messages = ['a', 'b'].map((name) => partOf(t, name, { from: t.customer, ...words(name) }))
+      return it.numberChange(t, 'history', { history: [{ threads: [{ id: t.customer, messages }] }] })
+    },
+  },
+  'changes of an account and its number': {
+    act: inTurn(
+      (t) => it.change(t, 'account_update', { event: 'ACCOUNT_VIOLATION', phone_number: t.state.phone_number }),
+      (t) => it.numberChange(t, 'messages', { errors: [{ code: 190 }] }),
+    ),
+  },
+  'a template that is made, and its review': {
+    act: inTurn(create, (t) =>
+      it.change(t, 'message_template_status_update', {
+        event: 'APPROVED',
+        message_template_name: nameOf(t),
+        message_template_language: 'en_US',
+      }),
+    ),
+  },
+  'a template that is edited': {
+    prepare: approve,
+    act: (t) => insist(() => it.edit(nameOf(t), { category: 'MARKETING' }, {}, askingAs(t))),
+  },
+  'templates that are synced': {
+    prepare: (t) => {
+      it.platform.reset()
+      it.platform.templates.push({ ...order(nameOf(t)), id: `7${t.customer}`, status: 'APPROVED' })
+      return Promise.resolve()
+    },
+    act: (t) => insist(() => it.sync({ ...askingAs(t), key: 'sync' })),
+  },
+  'a refusal of what is queued': {
+    prepare: (t) => it.sql`update pace set tat = now() + interval '10 min' where grp = ${t.phoneNumberId}`,
+    act: inTurn(
+      (t) => text(t, 'one'),
+      (t) => put(t, { refusal: 'account_not_connected' }),
+      (t) => it.sql`update pace set tat = now() where grp = ${t.phoneNumberId}`,
+    ),
+  },
+  'a number that goes and comes back': {
+    act: inTurn(
+      (t) => put(t, { attached: false, refusal: 'account_not_connected' }),
+      (t) => put(t, { attached: true, refusal: null }),
+      (t) => text(t, 'again'),
+    ),
+  },
+  'a number that goes to another organization': {
+    prepare: (t) => text(t, 'one'),
+    act: async (t) => {
+      await put(t, { attached: false, refusal: 'account_not_connected' })
+      const other = newAccountState({
+        business_account_id: t.businessAccountId,
+        phone_number_id: t.phoneNumberId,
+        phone_number: t.state.phone_number,
+      })
+      other.sealed_token = seal(it.app.sealKeys, 'token', `account:${other.account_id}`)
+      Object.assign(t, { organizationId: other.organization_id, state: other })
+      await put(t, {})
+      await text(t, 'two')
+      await received(t, 'a')
+    },
+  },
+  'callbacks that are worked through again': {
+    prepare: inTurn(
+      (t) => received(t, 'a'),
+      (t) => received(t, 'b', picture(t)),
+    ),
+    act: (t) => {
+      const body = { since: new Date(Date.now() - 1_000).toISOString() }
+      return insist(() => redriveCallbacks(it.app, { params: {}, query: {}, body }, systemCaller(t.organizationId)))
+    },
+  },
+}
+
+/** Of a fresh tenant. */
+async function begin({ prepare, act }: Flow) {
+  const tenant = await it.newTenant()
+  await prepare?.(tenant)
+  await it.quiet(tenant)
+  return { act: () => act(tenant), settle: () => it.quiet(tenant), seen: () => it.endOf(tenant) }
+}
+
+testEachStep(
+  () => it.steps,
+  Object.fromEntries(Object.entries(flows).map(([name, flow]) => [name, { begin: () => begin(flow) }])),
+)
