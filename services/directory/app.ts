@@ -14,7 +14,10 @@ interface Parts {
   /** Detaches deleted labels; wake it after a deletion. */
   detaching: Loop
   cursorKeys: CursorKeys
-  /** To be called after the commit that changed what `Parties` shows of these contacts or conversations, or deleted them. */
+  /**
+   * To be called after the commit that changed what `Parties` shows of these contacts or conversations, or deleted them; also
+   * when it failed: it may be done and its answer lost, and asked again there is nothing to change. Said in vain it does no harm.
+   */
   tellChanged: (ids: string[]) => void
 }
 

@@ -4,7 +4,7 @@ import { explains } from '@app/shared/contracts/explain.ts'
 import * as platform from '@app/shared/contracts/platform.ts'
 import * as onboarding from '@app/shared/contracts/onboarding.ts'
 import { databaseUrl } from '@app/shared/database/database.ts'
-import { httpUrl, keyRing, readEnv, sealKeyRing } from '@app/shared/service/environment.ts'
+import { publicUrl, keyRing, readEnv, sealKeyRing } from '@app/shared/service/environment.ts'
 import { startHousekeeping } from '@app/shared/database/housekeeping.ts'
 import { sealedAnswers, sweepKeys } from '@app/shared/idempotency/idempotency.ts'
 import { redriveEvents } from '@app/shared/events/redrive.ts'
@@ -60,7 +60,7 @@ const env = readEnv({
   CURSOR_KEYS: keyRing,
   SEAL_KEYS: sealKeyRing,
   RATE_TIERS: rateTiers,
-  PUBLIC_URL: httpUrl,
+  PUBLIC_URL: publicUrl,
   ...upstreamSettings,
   UPSTREAM_APP_SECRET: z.string().min(1),
 })

@@ -76,7 +76,7 @@ async function write(
   const givenUp = [left, given && given.slice(1)].filter((waId) => waId !== null)
   // Under a name that is new to the contact somebody may have stopped, and under one from before it may have done so itself.
   const names = [...mayHaveBeen(personOf(body.previous, sender.sentAt)), ...mayHaveBeen(after), ...identitiesOf(sender)]
-  const isWritten = await sql.begin(async (tx) => {
+  const writing = sql.begin(async (tx) => {
     await forgetWordsOf(tx, origin, contact.id, givenUp)
     const written = await tx`
       update contacts set phone_number = ${after.phoneNumber}, wa_id = ${after.waId}, bsuid = ${after.bsuid},
@@ -105,7 +105,7 @@ async function write(
     if (isIdentityUpdate(before, after)) await record(tx, [identityUpdated(contact.id, before, after, origin)])
     return true
   })
-  if (isWritten) tellChanged([contact.id])
+  const isWritten = await writing.finally(() => tellChanged([contact.id]))
   relay.wake()
   return isWritten
 }

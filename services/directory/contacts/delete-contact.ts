@@ -9,13 +9,13 @@ import { lockContacts } from './set-label.ts'
 
 export const deleteContact: Handler<App, typeof contract> = async (app, { params }, { organizationId }) => {
   const { phone_number_id: phoneNumberId, id } = params
-  await app.sql.begin(async (tx) => {
+  const deleting = app.sql.begin(async (tx) => {
     await forgetWords(tx, { organizationId, phoneNumberId }, id)
     const ids = await lockContacts(tx, { organizationId, phoneNumberId }, [id])
     if (ids.length === 0) throw notFound()
     await forgetContacts(tx, organizationId, ids)
     await touchConversations(tx, organizationId, ids)
   })
-  app.tellChanged([id])
+  await deleting.finally(() => app.tellChanged([id]))
   return { id, object: 'contact', deleted: true }
 }

@@ -17,7 +17,8 @@ export const importContacts: Handler<App, typeof contract> = async (app, { param
   const newest = new Map(
     body.contacts.toSorted((a, b) => Date.parse(a.at) - Date.parse(b.at)).map((entry) => [entry.wa_id, entry]),
   )
-  const { applied, changed } = await app.sql.begin(async (tx) => {
+  let changed: string[] = []
+  const importing = app.sql.begin(async (tx) => {
     const [account] = await tx`
       select account_id from accounts
       where organization_id = ${organizationId} and phone_number_id = ${origin.phoneNumberId} and attached
@@ -41,12 +42,11 @@ export const importContacts: Handler<App, typeof contract> = async (app, { param
     // With those that are touched in the end: all at once, in the order of their keys.
     await lockConversations(tx, organizationId, [...named, ...listed])
     const removed = await removeSilent(tx, organizationId, listed)
-    const ids = [...named, ...removed]
-    await touchConversations(tx, organizationId, ids)
-    return { applied: entries.length, changed: ids }
+    changed = [...named, ...removed]
+    await touchConversations(tx, organizationId, changed)
+    return { applied: entries.length }
   })
-  if (changed.length > 0) app.tellChanged(changed)
-  return { applied }
+  return importing.finally(() => changed.length > 0 && app.tellChanged(changed))
 }
 
 /** The contacts that may be named or go, in the order of their keys, as whoever locks more than one does. */

@@ -214,3 +214,19 @@ test('who gives up the number meanwhile is not merged with whoever has it now', 
   expect(await number.getContact(phone.contact.id)).toMatchObject({ phone_number: '+15550777777', bsuid: null })
   expect(await number.getContact(bsuid.contact.id)).toMatchObject({ phone_number: '+15550123456', bsuid: 'US.1' })
 })
+
+test('a number that somebody else has meanwhile is of nobody who is merged', async () => {
+  const { number, phone, bsuid } = await twoContacts()
+  const third = await number.inbound({ bsuid: 'US.3' })
+  let merging: ReturnType<typeof number.inbound> | undefined
+  await directory.sql.begin(async (tx) => {
+    await tx`update contacts set phone_number = '+15550777777' where id = ${phone.contact.id}`
+    merging = number.inbound(both)
+    await untilSomebodyWaits(directory.sql)
+    await tx`update identities set contact_id = ${third.contact.id} where contact_id = ${phone.contact.id}`
+    await tx`update contacts set phone_number = '+15550123456' where id = ${third.contact.id}`
+  })
+  expect((await merging)?.contact.id).toBe(third.contact.id)
+  expect(await number.getContact(phone.contact.id)).toMatchObject({ phone_number: '+15550777777', bsuid: null })
+  await expect(number.getContact(bsuid.contact.id)).rejects.toMatchObject({ failure: 'resource_not_found' })
+})

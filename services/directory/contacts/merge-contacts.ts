@@ -33,7 +33,7 @@ export async function mergeContacts(
 ): Promise<void> {
   const ids = found.map(({ id }) => id)
   const [survivorId = '', ...goneIds] = ids
-  await app.sql.begin(async (tx) => {
+  const merging = app.sql.begin(async (tx) => {
     const rows = await lockContacts(tx, origin, ids)
     const [survivor, ...others] = ids.flatMap((id) => rows.filter((row) => row.id === id))
     if (!survivor || rows.length !== ids.length || !(await haveNames(tx, origin, found))) return
@@ -54,7 +54,7 @@ export async function mergeContacts(
     const fields = hasMoreLabels ? [...changed, 'labels' as const] : changed
     if (fields.length > 0) await recordUpdated(tx, contacts, fields, origin)
   })
-  app.tellChanged(ids)
+  await merging.finally(() => app.tellChanged(ids))
   app.relay.wake()
 }
 

@@ -27,19 +27,20 @@ export async function teachContact({ sql, relay, tellChanged }: App, lesson: Les
   const isShown = isRenamed || before.phoneNumber !== after.phoneNumber
   // One statement, unless conversations show what changed, or there is an event that shows the whole contact.
   const taught = isShown
-    ? await sql.begin(async (tx) => {
-        const contacts = await teach(tx, lesson, origin)
-        if (isRenamed) await recordUpdated(tx, contacts, ['name'], origin)
-        await touchConversations(
-          tx,
-          origin.organizationId,
-          contacts.map(({ id }) => id),
-        )
-        return contacts
-      })
+    ? await sql
+        .begin(async (tx) => {
+          const contacts = await teach(tx, lesson, origin)
+          if (isRenamed) await recordUpdated(tx, contacts, ['name'], origin)
+          await touchConversations(
+            tx,
+            origin.organizationId,
+            contacts.map(({ id }) => id),
+          )
+          return contacts
+        })
+        .finally(() => tellChanged([lesson.id]))
     : await teach(sql, lesson, origin)
   if (taught.length === 0) return false
-  if (isShown) tellChanged([lesson.id])
   if (isRenamed || isIdentityUpdate(before, after)) relay.wake()
   return true
 }

@@ -16,12 +16,12 @@ const fields = ['name', 'email', 'metadata'] as const
 
 export const updateContact: Handler<App, typeof contract> = async (app, { params, body }, caller) => {
   const origin = { ...caller, phoneNumberId: params.phone_number_id }
-  const row = await app.sql.begin(async (tx) => {
+  const changing = app.sql.begin(async (tx) => {
     await change(tx, origin, params.id, body)
     return findContact(tx, origin, params.id)
   })
+  const row = await changing.finally(() => body.name !== undefined && app.tellChanged([params.id]))
   if (!row) throw notFound()
-  if (body.name !== undefined) app.tellChanged([row.id])
   app.relay.wake()
   return toContact(row)
 }

@@ -16,13 +16,15 @@ type State = Pick<ConversationRow, 'status' | 'assignedTo'>
 
 export const updateConversation: Handler<App, typeof contract> = async (app, { params, body }, caller) => {
   const origin = { ...caller, phoneNumberId: params.phone_number_id }
-  const row = await app.sql.begin(async (tx) => {
-    const before = await lockLive(tx, origin, params.id)
+  let { id } = params
+  const changing = app.sql.begin(async (tx) => {
+    const before = await lockLive(tx, origin, id)
+    id = before.id
     await change(tx, origin, before, body)
-    return findConversation(tx, origin, before.id)
+    return findConversation(tx, origin, id)
   })
+  const row = await changing.finally(() => app.tellChanged([id]))
   if (!row) throw notFound()
-  app.tellChanged([row.id])
   app.relay.wake()
   return toConversation(row)
 }

@@ -19,7 +19,7 @@ export async function pollAccount(app: App, account: DueAccount, signal: AbortSi
   if (phoneNumberId === null) {
     const deadline = performance.now() + budgetMs
     const outcome = await adoptNumber(app, account, { token, deadline, signal }).catch((err: unknown) => {
-      app.log.info({ err, account: account.id }, 'no number yet')
+      app.log.info({ err, account: account.id }, 'the business account has no number yet')
       return 'waits'
     })
     if (outcome === 'waits') await release(app, account)

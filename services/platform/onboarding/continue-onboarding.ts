@@ -63,7 +63,10 @@ async function connect(app: App, row: OnboardingRow, { caller, signal }: Asking)
   const { accountId, states } = await attachAccount(app, row, { number, token }, caller)
   // The event tells them too, should one of them be away now.
   await tellStates(app, states, caller).catch((err: unknown) =>
-    app.log.warn({ err, account: accountId }, 'tell states'),
+    app.log.warn(
+      { err, account: accountId },
+      'the state of an account cannot be passed on now: the event passes it on',
+    ),
   )
   return { ...row, step: 'connected', accountId, phoneNumberId: number?.phoneNumberId ?? null }
 }
@@ -88,7 +91,10 @@ async function syncBusinessApp(app: App, row: OnboardingRow, asking: Asking): Pr
     await askForData(app, row, asking)
     return true
   } catch (err) {
-    app.log.warn({ err, account: row.accountId, attempts: row.attempts }, 'sync business app')
+    app.log.warn(
+      { err, account: row.accountId, attempts: row.attempts },
+      'the data of the phone app cannot be asked for',
+    )
     if (isOver(err, row)) return true
     await putOff(app.sql, row, err)
     return false

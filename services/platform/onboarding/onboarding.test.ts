@@ -237,6 +237,20 @@ test('a process that was frozen over its lease changes nothing of what another o
   expect(await rowOf()).toEqual(after)
 })
 
+test('a number that was connected by a try whose answer was lost is not said to have failed, though it was the last try', async () => {
+  const setup = await openSetup(it)
+  const state = await beginAt(it, setup)
+  await ask(it.app, completeSetup, dialogOf(setup, state))
+  const where = it.app.sql`organization_id = ${setup.organizationId} and id = ${onboardingIdOf(state)}`
+  const [row] = await it.app.sql<OnboardingRow[]>`
+    update onboardings set step = 'connected', due_at = now() where ${where} returning ${it.app.sql(onboardingColumns)}
+  `
+  if (!row) throw new Error('no walk')
+  await fail(it.app.sql, row, new Error('write CONNECTION_CLOSED'))
+  const [left] = await it.app.sql`select step, due_at is not null as is_due from onboardings where ${where}`
+  expect(left).toEqual({ step: 'connected', isDue: true })
+})
+
 test('a code that is refused ends the walk, and the next one may succeed', async () => {
   const opened = await openSetup(it)
   const refusal = { status: 400, body: { error: { message: 'This authorization code has expired.', code: 100 } } }

@@ -1,6 +1,7 @@
 import { hash } from 'node:crypto'
 import type { completeSetup } from '@app/shared/contracts/onboarding.ts'
-import type { Sql } from '@app/shared/database/database.ts'
+import { beginSurely } from '@app/shared/database/begin-surely.ts'
+import type { Sql, TransactionSql } from '@app/shared/database/database.ts'
 import { sealedColumn } from '@app/shared/secrets/sealed-columns.ts'
 import type { z } from 'zod'
 
@@ -61,7 +62,7 @@ export async function claimOnboarding(
   { organizationId, setupLinkId, id }: Pick<OnboardingRow, 'organizationId' | 'setupLinkId' | 'id'>,
   dialog: Dialog,
 ): Promise<OnboardingRow | undefined> {
-  const [row] = await sql<OnboardingRow[]>`
+  const claim = (tx: TransactionSql) => tx<OnboardingRow[]>`
     update onboardings set held_until = now() + ${leaseMs} * interval '1 ms', attempts = attempts + 1, updated_at = now(),
       step = case step when 'begun' then 'exchanging' else step end,
       event = coalesce(event, ${dialog.event}),
@@ -69,8 +70,9 @@ export async function claimOnboarding(
       phone_number_id = case when business_account_id is null then ${dialog.phone_number_id} else phone_number_id end
     where organization_id = ${organizationId} and id = ${id} and setup_link_id = ${setupLinkId}
       and step in ('begun', 'exchanging', 'exchanged') and held_until < now()
-    returning ${sql(onboardingColumns)}
+    returning ${tx(onboardingColumns)}
   `
+  const [row] = await beginSurely(sql, claim)
   return row
 }
 
@@ -86,7 +88,10 @@ export async function findOnboarding(
 }
 
 /** Claims those that their browsers have left, or that died with their process. */
-export const claimAbandoned = (sql: Sql, count: number) => sql<OnboardingRow[]>`
+export const claimAbandoned = (sql: Sql, count: number) =>
+  beginSurely(
+    sql,
+    (tx) => tx<OnboardingRow[]>`
   with d as materialized (
     select organization_id, id from onboardings where due_at <= now() and held_until < now()
     order by due_at limit ${count} for update skip locked
@@ -95,7 +100,8 @@ export const claimAbandoned = (sql: Sql, count: number) => sql<OnboardingRow[]>`
   from d where o.organization_id = d.organization_id and o.id = d.id
   returning o.organization_id, o.id, o.setup_link_id, o.step, o.event, o.business_account_id, o.phone_number_id,
     o.sealed_token, o.account_id, o.attempts, o.last_error
-`
+`,
+  )
 
 /** Goes on after 5, 10, 20 … seconds, at most 10 minutes. */
 const againMs = (attempts: number) => Math.min(600_000, 5_000 * 2 ** Math.min(attempts - 1, 10))
@@ -119,7 +125,7 @@ export async function fail(sql: Sql, row: OnboardingRow, err: unknown): Promise<
   await sql`
     update onboardings set step = 'failed', held_until = '-infinity', due_at = null, sealed_token = null,
       last_error = ${wordsOf(err)}, updated_at = now()
-    where ${isStillHeld(sql, row)} and step <> 'done'
+    where ${isStillHeld(sql, row)} and step not in ('connected', 'done')
   `
 }
 

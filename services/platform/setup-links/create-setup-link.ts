@@ -36,7 +36,7 @@ export const createSetupLink: Handler<App, typeof contract> = (app, { params, bo
           { customer_id: customer.id, setup_link: link },
           originOf(customer, caller),
         )
-        return { ...link, setup_url: new URL(`/setup/${token}`, app.publicUrl).href }
+        return { ...link, setup_url: `${app.publicUrl}/setup/${token}` }
       },
       { secret: true },
     ),

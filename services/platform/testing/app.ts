@@ -9,7 +9,7 @@ import type { connectAccount as Account, createOrganization as Organization } fr
 import type { EventHeaders } from '@app/shared/events/events.ts'
 import { startRelay } from '@app/shared/events/relay.ts'
 import { serve } from '@app/shared/bus/rpc.ts'
-import { testService } from '@app/test/service.ts'
+import { testService, type TestService } from '@app/test/service.ts'
 import type { AccountState } from '../accounts/account-states.ts'
 import { connectAccount } from '../accounts/connect-account.ts'
 import type { App } from '../app.ts'
@@ -20,8 +20,8 @@ import { createUpstream } from '@app/shared/outside/upstream.ts'
 import { startTestUpstream } from './upstream.ts'
 
 /** The service without its main page: its handlers are called with `app`. */
-export async function startTestApp() {
-  const service = await testService('platform')
+export async function startTestApp(starting: Promise<TestService> = testService('platform')) {
+  const service = await starting
   const upstream = await startTestUpstream()
   const app: App = {
     ...service,

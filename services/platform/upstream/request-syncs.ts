@@ -21,7 +21,7 @@ export async function requestSyncs(
     await askUpstream(upstream, { ...call, answer: Answer, param: 'phone_number_id' }, deadline).catch(
       (err: unknown) => {
         if (!(err instanceof Problem) || err.status >= 500) throw err
-        log.warn({ err, number: phoneNumberId, sync: sync_type }, 'no data of the business app')
+        log.warn({ err, number: phoneNumberId, sync: sync_type }, 'the platform refuses the data of the phone app')
       },
     )
   }
