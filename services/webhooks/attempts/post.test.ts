@@ -94,8 +94,13 @@ test('a compressed body is kept as it came', async () => {
   expect(answer.status === null ? '' : answer.snippet).toContain('\uFFFD')
 })
 
-test('early hints are no answer', async () => {
-  const url = await raw('HTTP/1.1 103 Early Hints\r\nlink: </a>\r\n\r\nHTTP/1.1 200 OK\r\ncontent-length: 2\r\n\r\nok')
+test.each([
+  ['early hints', 'HTTP/1.1 103 Early Hints\r\nlink: </a>\r\n\r\n'],
+  // Some servers and proxies say it to every POST.
+  ['a leave to go on that was not asked for', 'HTTP/1.1 100 Continue\r\n\r\n'],
+  ['two of them', 'HTTP/1.1 100 Continue\r\n\r\n'.repeat(2)],
+])('what comes before the answer is no answer: %s', async (_, before) => {
+  const url = await raw(`${before}HTTP/1.1 200 OK\r\ncontent-length: 2\r\n\r\nok`)
   expect(await postTo(url)).toMatchObject({ status: 200, snippet: 'ok' })
 })
 

@@ -1,8 +1,9 @@
+import { newId } from '@app/shared/values/ids.ts'
 import { until } from '@app/test/until.ts'
 import { afterAll, beforeAll, expect, test } from 'vitest'
 import { type TestWebhooks, testWebhooks } from '../testing/app.ts'
 import { answer, type Receiver, startReceiver } from '../testing/receiver.ts'
-import { explainDelivery } from './explain-deliveries.ts'
+import { explainDelivery, explainEvents } from './explain-deliveries.ts'
 
 let webhooks: TestWebhooks
 let receiver: Receiver
@@ -73,4 +74,118 @@ test('a delivery that waits for another one of its customer says for which', asy
   receiver.respondWith(answer(200))
   for (const end of ends) end()
   await until(async () => expect(await told(third)).toMatchObject({ what: 'is succeeded' }))
+})
+
+/** A delivery of a subscription as it may stand, and that nobody works on. */
+async function standing({ subscription, dead }: { subscription: object | null; dead?: string | null }) {
+  const { sql, organizationId: org } = webhooks
+  const [id, sub, event] = [newId('wbd'), newId('wbs'), newId('evt')]
+  const at = new Date()
+  if (subscription !== null) {
+    const row = {
+      id: sub,
+      organization_id: org,
+      url: receiver.url,
+      events: ['message.edited'],
+      created_at: at,
+      updated_at: at,
+    }
+    await sql`insert into subscriptions ${sql({ ...row, ...subscription })}`
+  }
+  await sql`insert into lanes (id, grp, failures) values (${sub}, ${org}, 21)`
+  const delivery = { id, organization_id: org, subscription_id: sub, event_type: 'message.edited', event_id: event }
+  await sql`insert into deliveries ${sql(delivery)}`
+  await sql`insert into delivered_types (organization_id, event_type) values (${org}, 'message.edited') on conflict do nothing`
+  if (dead === undefined)
+    await sql`insert into due_deliveries ${sql({ ...delivery, event_at: at, due_at: new Date(Date.now() + 3_600_000) })}`
+  else
+    await sql`insert into dead_deliveries (id, organization_id, subscription_id, error_code) values (${id}, ${org}, ${sub}, ${dead})`
+  return { id, event }
+}
+
+const paused = { status: 'paused' }
+const disabled = { status: 'disabled', disabled_at: new Date() }
+
+test.each([
+  ['owner', { subscription: paused }, 'is held until its subscription is resumed: its owner has paused it'],
+  [
+    'itself',
+    { subscription: { ...paused, disabled_reason: 'consecutive_failures', paused_at: new Date() } },
+    'is pending, and its subscription has paused itself: its endpoint has failed 21 times in a row, and is asked now and then',
+  ],
+  [
+    'operator',
+    { subscription: { ...disabled, disabled_reason: 'operator' } },
+    'is about to be given up: its subscription is disabled, since the operator has disabled it',
+  ],
+  [
+    '410',
+    { subscription: { ...disabled, disabled_reason: 'gone' } },
+    'is about to be given up: its subscription is disabled, since its endpoint said that it is gone for good (410)',
+  ],
+  [
+    'days',
+    { subscription: { ...disabled, disabled_reason: 'failing_too_long' } },
+    'is about to be given up: its subscription is disabled, since it failed for days',
+  ],
+  ['deletion', { subscription: null }, 'is about to be given up: its subscription was deleted'],
+])('a delivery that waits tells who holds it: %s', async (_who, state, what) => {
+  const { id } = await standing(state)
+  expect((await webhooks.ask(explainDelivery, { body: { id } })).history.at(-1)?.what).toBe(what)
+})
+
+test.each([
+  ['subscription_deleted', 'is dead: its subscription was deleted'],
+  ['subscription_disabled', 'is dead: its subscription was disabled'],
+  ['expired', /^is dead: it waited too long for its endpoint/],
+  ['gone', 'is dead: its endpoint said that it is gone for good (410)'],
+  [null, 'is dead: attempt 0 was its last one, and failed too'],
+])('a delivery that was given up tells why, and when: %s', async (dead, what) => {
+  const { id } = await standing({ subscription: {}, dead })
+  const told = (await webhooks.ask(explainDelivery, { body: { id } })).history.at(-1)
+  expect(told?.what).toMatch(what)
+  expect(told?.details?.['died_at']).toBeInstanceOf(Date)
+})
+
+test('an event is found by its id alone', async () => {
+  const { id, event } = await standing({ subscription: {}, dead: 'gone' })
+  const { history } = await webhooks.ask(explainEvents, { body: { event_ids: [event] } })
+  expect(history[0]?.details).toMatchObject({ delivery_id: id, event_id: event })
+})
+
+test('an event that was told and is delivered to nobody, or not to all, says why', async () => {
+  const it = webhooks.another()
+  const told = [{ id: newId('evt'), type: 'message.sent', phone_number_id: '106540352242922' }]
+  const why = async () => {
+    const body = { organization_id: it.organizationId, event_ids: [told[0]?.id ?? ''], told }
+    return (await it.ask(explainEvents, { body })).history
+  }
+  expect((await why()).map(({ what }) => what)).toEqual([
+    'message.sent is not delivered to anybody: the organization has no webhook subscription',
+  ])
+  const { id } = await it.subscribe({ url: receiver.url, events: ['message.received'] })
+  const of = async (set: object) => {
+    await webhooks.sql`update subscriptions set ${webhooks.sql(set)} where id = ${id}`
+    return (await why()).map(({ what }) => what)
+  }
+  expect(await of({ status: 'active' })).toEqual([
+    `message.sent is not delivered to ${id}: it does not select the type`,
+  ])
+  expect(await of({ events: ['message.sent'], phone_number_ids: ['1'] })).toEqual([
+    `message.sent is not delivered to ${id}: it does not take the number`,
+  ])
+  expect(await of({ phone_number_ids: [], status: 'disabled' })).toEqual([
+    `message.sent is not delivered to ${id}: it is disabled`,
+  ])
+  expect(await of({ status: 'active' })).toEqual([
+    expect.stringMatching(/: it did not select the event when that came/),
+  ])
+  const delivery = {
+    id: newId('wbd'),
+    organization_id: it.organizationId,
+    subscription_id: id,
+    event_type: 'message.sent',
+  }
+  await webhooks.sql`insert into deliveries ${webhooks.sql({ ...delivery, event_id: told[0]?.id ?? '' })}`
+  expect((await why()).map(({ what }) => what)).toEqual(['message.sent is to be delivered', 'is succeeded'])
 })

@@ -5,6 +5,7 @@ import { timeOf } from '@app/shared/values/ids.ts'
 import { notFound } from '@app/shared/api/problem.ts'
 import type { App } from '../app.ts'
 import { breakerFailures } from '../attempts/lane-health.ts'
+import { explainUndelivered } from './explain-undelivered.ts'
 import { deliveryColumns, type DeliveryRow, lastAttempt } from '../deliveries/deliveries.ts'
 
 export const explainDelivery: Handler<App, typeof one> = async ({ sql }, { body: { id } }) => {
@@ -14,11 +15,19 @@ export const explainDelivery: Handler<App, typeof one> = async ({ sql }, { body:
 }
 
 export const explainEvents: Handler<App, typeof many> = async ({ sql }, { body }) => {
-  const those = sql`d.organization_id = ${body.organization_id} and d.event_id = any(${body.event_ids}::text[])`
+  const { organization_id: organizationId, event_ids: eventIds, told = [] } = body
+  const organizations =
+    organizationId === undefined
+      ? sql`(select distinct organization_id from delivered_types)`
+      : sql`(${organizationId})`
+  const those = sql`d.organization_id in ${organizations} and d.event_id = any(${eventIds}::text[])`
   const waiting = await sql<{ type: string; since: Date; eventId: string }[]>`
-    select d.head ->> 'type' as type, d.since, d.event_id from event_backlog d where ${those} order by d.seq
+    select d.head ->> 'type' as type, d.since, d.event_id from event_backlog d
+    where d.event_id = any(${eventIds}::text[])
+      ${organizationId === undefined ? sql`` : sql`and d.organization_id = ${organizationId}`} order by d.seq
   `
-  return { history: [...waiting.map(waitsForItsTurn), ...(await historyOf(sql, those))] }
+  const undelivered = organizationId === undefined ? [] : await explainUndelivered(sql, organizationId, told)
+  return { history: [...waiting.map(waitsForItsTurn), ...(await historyOf(sql, those)), ...undelivered] }
 }
 
 const waitsForItsTurn = ({ type, since, eventId }: { type: string; since: Date; eventId: string }): Moment => ({
@@ -30,6 +39,11 @@ const waitsForItsTurn = ({ type, since, eventId }: { type: string; since: Date; 
 interface Standing extends DeliveryRow {
   url: string | null
   subscriptionStatus: string | null
+  /** Why it is not active; null: its owner has paused it. */
+  disabledReason: string | null
+  pausedAt: Date | null
+  disabledAt: Date | null
+  diedAt: Date | null
   dueAt: Date | null
   begunAt: Date | null
   /** The first open delivery of its line, when that is another one. */
@@ -42,7 +56,8 @@ interface Standing extends DeliveryRow {
 
 async function historyOf(sql: Sql, only: Fragment): Promise<Moment[]> {
   const deliveries = await sql<Standing[]>`
-    select ${deliveryColumns(sql)}, s.url, s.status as subscription_status, o.due_at, o.begun_at, l.due_at as lane_due_at,
+    select ${deliveryColumns(sql)}, s.url, s.status as subscription_status, s.disabled_reason, s.paused_at,
+      s.disabled_at, x.died_at, o.due_at, o.begun_at, l.due_at as lane_due_at,
       nullif(l.paced_until, '-infinity') as paced_until, l.failures, first.id as behind
     from deliveries d
     left join due_deliveries o on o.id = d.id
@@ -101,11 +116,14 @@ function standingOf(delivery: Standing): Moment {
   const isOpen = status === 'pending' || status === 'failed'
   return {
     at: null,
-    what: isOpen ? waitsFor(delivery) : `is ${status}`,
+    what: isOpen ? waitsFor(delivery) : status === 'dead' ? deathOf(delivery) : `is ${status}`,
     details: {
       delivery_id: id,
       url,
       ...(errorCode !== null && { error_code: errorCode }),
+      ...(delivery.diedAt && { died_at: delivery.diedAt }),
+      ...(delivery.pausedAt && { paused_at: delivery.pausedAt }),
+      ...(delivery.disabledAt && { disabled_at: delivery.disabledAt }),
       ...(isOpen && {
         ...(delivery.behind !== null && { behind: delivery.behind }),
         begun_at: delivery.begunAt,
@@ -117,12 +135,45 @@ function standingOf(delivery: Standing): Moment {
   }
 }
 
-function waitsFor({ status, subscriptionStatus, begunAt, behind, attemptCount, failures, pacedUntil }: Standing) {
+/** Why it was given up. */
+const deaths: Record<string, string> = {
+  subscription_deleted: 'its subscription was deleted',
+  subscription_disabled: 'its subscription was disabled',
+  expired: 'it waited too long for its endpoint, or behind too many others, or its payload is no longer kept',
+  gone: 'its endpoint said that it is gone for good (410)',
+}
+
+function deathOf({ errorCode, attemptCount }: Standing) {
+  const why = errorCode === null ? undefined : deaths[errorCode]
+  return `is dead: ${why ?? `attempt ${attemptCount} was its last one, and failed too`}`
+}
+
+/** Who made a subscription what it is. */
+const holders: Record<string, string> = {
+  operator: 'the operator has disabled it',
+  gone: 'its endpoint said that it is gone for good (410)',
+  failing_too_long: 'it failed for days',
+}
+
+function waitsFor(delivery: Standing) {
+  const { status, subscriptionStatus, disabledReason, begunAt, behind, attemptCount } = delivery
   if (begunAt) return `is being delivered: attempt ${attemptCount}`
-  if (subscriptionStatus !== 'active') return `is held: its subscription is ${subscriptionStatus ?? 'deleted'}`
+  if (subscriptionStatus === null) return 'is about to be given up: its subscription was deleted'
+  if (subscriptionStatus === 'disabled') {
+    return `is about to be given up: its subscription is disabled, since ${holders[disabledReason ?? ''] ?? disabledReason}`
+  }
+  if (subscriptionStatus === 'paused' && disabledReason === null)
+    return 'is held until its subscription is resumed: its owner has paused it'
   if (behind !== null) return `is ${status}, and waits behind ${behind}: a customer’s events go one at a time`
-  if (pacedUntil === null || pacedUntil < new Date()) return `is ${status}`
+  return `is ${status}${restOf(delivery)}`
+}
+
+function restOf({ subscriptionStatus, failures, pacedUntil }: Standing) {
+  if (subscriptionStatus === 'paused') {
+    return `, and its subscription has paused itself: its endpoint has failed ${failures} times in a row, and is asked now and then`
+  }
+  if (pacedUntil === null || pacedUntil < new Date()) return ''
   return (failures ?? 0) >= breakerFailures
-    ? `is ${status}, and its endpoint rests: it has failed ${failures} times in a row`
-    : `is ${status}, and its endpoint rests, as it has asked for`
+    ? `, and its endpoint rests: it has failed ${failures} times in a row`
+    : ', and its endpoint rests, as it has asked for'
 }

@@ -45,7 +45,8 @@ type CreateBody = z.input<(typeof createContract)['body']>
 type EventType = CreateBody['events'][number]
 type Created = z.output<(typeof createContract)['answer']>
 
-export interface TestWebhooks extends App {
+/** What an organization does and sees. */
+export interface Acts {
   organizationId: string
   caller: Caller
   subscribe: (body: Partial<CreateBody> & { url: string }, caller?: Caller) => Promise<Created>
@@ -56,6 +57,11 @@ export interface TestWebhooks extends App {
   subscription: (id: string) => Promise<z.input<typeof WebhookSubscription>>
   /** Asks a handler; the data of its answer, however it gives it. */
   ask: <C extends Rpc>(handler: Handler<App, C>, input: Asked<C>, asking?: Caller) => Promise<z.output<C['answer']>>
+}
+
+export interface TestWebhooks extends App, Acts {
+  /** The same, of another organization. */
+  another: () => Acts
   /** Empties the tables. */
   clear: () => Promise<void>
   /** Makes every wait of lanes and deliveries end now. */
@@ -66,8 +72,8 @@ export interface TestWebhooks extends App {
 export const ownNumber = '106540352242922'
 
 /** Webhooks with real Postgres and NATS; platform's list of accounts is answered here. */
-export async function testWebhooks(): Promise<TestWebhooks> {
-  const service = await testService('webhooks')
+export async function testWebhooks(given?: TestService): Promise<TestWebhooks> {
+  const service = given ?? (await testService('webhooks'))
   await provision(service.nc)
   const keys = { current: 'k1', byId: new Map([['k1', randomBytes(32)]]) }
   const core: Core = {
@@ -89,13 +95,11 @@ export async function testWebhooks(): Promise<TestWebhooks> {
     ...createQueryTurns(),
   }
   const fanOut = startFanOut(app)
-  const organizationId = newId('org')
-  const caller = systemCaller(organizationId)
   return {
     ...app,
-    organizationId,
-    caller,
-    ...acts(app, caller),
+    ...acts(app),
+    another: () => acts(app),
+    ...emptying(app),
     async close() {
       await platform.stop()
       await fanOut.stop()
@@ -104,7 +108,7 @@ export async function testWebhooks(): Promise<TestWebhooks> {
       await housekeeping.stop()
       await core.relay.stop()
       await core.egress.close()
-      await (service satisfies TestService).close()
+      await service.close()
     },
   }
 }
@@ -126,10 +130,10 @@ const ownNumbers = () =>
     next_cursor: null,
   })
 
-type Acts = Omit<TestWebhooks, keyof App | 'organizationId' | 'caller' | 'close'>
-
-function acts(app: App, caller: Caller): Acts {
+function acts(app: App, caller = systemCaller(newId('org'))): Acts {
   return {
+    organizationId: caller.organizationId,
+    caller,
     async subscribe(body, asking = caller) {
       const input = { params: {}, query: {}, body: { events: ['message.received'] as EventType[], ...body } }
       const created = await createWebhookSubscription(app, input, asking)
@@ -160,6 +164,11 @@ function acts(app: App, caller: Caller): Acts {
       const answer = (await handler(app, input, asking)) as object
       return 'whole' in answer ? JSON.parse(Buffer.from((answer as WholeAnswer).body).toString()).data : answer
     },
+  }
+}
+
+function emptying(app: App): Pick<TestWebhooks, 'clear' | 'hurry'> {
+  return {
     async clear() {
       // What works beside the test may hold the tables for a while, in another order.
       for (let attempt = 1; ; attempt++) {

@@ -1,0 +1,214 @@
+import type { Caller } from '@app/shared/api/contract.ts'
+import { Problem } from '@app/shared/api/problem.ts'
+import { openDatabase, type Sql } from '@app/shared/database/database.ts'
+import { insist, insistTwice, testEachStep } from '@app/test/each-step.ts'
+import { type SteppedService, steppedService } from '@app/test/service.ts'
+import { until } from '@app/test/until.ts'
+import { afterAll, beforeAll, expect } from 'vitest'
+import { replayWebhookDelivery } from './deliveries/replay-webhook-delivery.ts'
+import { createWebhookReplay } from './replays/create-webhook-replay.ts'
+import { createWebhookSecret } from './subscriptions/create-webhook-secret.ts'
+import { deleteWebhookSecret } from './subscriptions/delete-webhook-secret.ts'
+import { deleteWebhookSubscription } from './subscriptions/delete-webhook-subscription.ts'
+import { disableWebhookSubscription } from './subscriptions/disable-webhook-subscription.ts'
+import { enableWebhookSubscription } from './subscriptions/enable-webhook-subscription.ts'
+import { testWebhookSubscription } from './subscriptions/test-webhook-subscription.ts'
+import { updateWebhookSubscription } from './subscriptions/update-webhook-subscription.ts'
+import { type Acts, type TestWebhooks, testWebhooks } from './testing/app.ts'
+import { answer, type Receiver, type Respond, startReceiver } from './testing/receiver.ts'
+
+let service: SteppedService
+let webhooks: TestWebhooks
+let receiver: Receiver
+/** Past the proxy. */
+let sql: Sql
+beforeAll(async () => {
+  service = await steppedService('webhooks')
+  webhooks = await testWebhooks(service)
+  sql = openDatabase(service.databaseUrl, 'webhooks')
+  receiver = await startReceiver()
+})
+afterAll(async () => {
+  await sql.end({ timeout: 1 })
+  await receiver.close()
+  await webhooks.close()
+})
+
+/** A fresh organization with a subscription. */
+interface Tenant extends Acts {
+  id: string
+  withKey: (key: string) => Caller
+}
+
+interface Flow {
+  /** What the receiver answers first. */
+  first?: Respond[]
+  run: (tenant: Tenant) => Promise<unknown>
+  /** Deliveries, by event, each with its number of attempts. */
+  made: string[]
+  /** What is told of the subscription. */
+  told?: string[]
+}
+
+const flows: Record<string, Flow> = {
+  'events, with a line and without': {
+    run: ({ emit }) => insist(() => emit({ eventId: 'a', line: 'l' }, { eventId: 'b', line: 'l' }, { eventId: 'c' })),
+    made: ['a 1', 'b 1', 'c 1'],
+  },
+  'failures until the subscription is told of': {
+    first: Array.from({ length: 5 }, () => answer(500)),
+    run: ({ emit }) => insist(() => emit({ eventId: 'a' })),
+    made: ['a 6'],
+    told: ['failing'],
+  },
+  'pause, resume, secret, test': {
+    async run({ id, ask, withKey, emit, organizationId }) {
+      const params = { id }
+      await insist(() => ask(updateWebhookSubscription, { params, body: { status: 'paused' } }))
+      await insist(() => emit({ eventId: 'a' }))
+      await recorded(organizationId, 1)
+      await insist(() => ask(updateWebhookSubscription, { params, body: { status: 'active', description: 'x' } }))
+      await insistTwice(() => ask(createWebhookSecret, { params, body: {} }, withKey('secret')))
+      await insistTwice(() => ask(testWebhookSubscription, { params }, withKey('test')))
+    },
+    made: ['a 1', 'test 1'],
+    told: ['paused', 'resumed'],
+  },
+  'disable, enable, replays': {
+    async run({ id, ask, withKey, emit, organizationId }) {
+      const params = { id }
+      await insist(() => ask(disableWebhookSubscription, { body: { subscription_id: id } }))
+      await insist(() => emit({ eventId: 'a' }, { eventId: 'b' }))
+      const [dead] = await recorded(organizationId, 2)
+      await insistTwice(() => ask(enableWebhookSubscription, { params, body: {} }, withKey('enable')))
+      const body = { subscription_id: id, since: new Date(Date.now() - 3_600_000).toISOString() }
+      await insistTwice(() => ask(createWebhookReplay, { body }, withKey('all')))
+      await insistTwice(() => ask(replayWebhookDelivery, { params: { id: dead?.id ?? '' } }, withKey('one')))
+    },
+    made: ['a 0', 'a 1', 'a 1', 'b 0', 'b 1'],
+    told: ['disabled', 'resumed'],
+  },
+  'an endpoint that asks for time': {
+    first: [answer(429, { 'retry-after': '60' }), answer(503, { 'retry-after': '60' })],
+    run: ({ emit }) => insist(() => emit({ eventId: 'a', line: 'l' }, { eventId: 'b', line: 'l' })),
+    made: ['a 3', 'b 1'],
+  },
+  'an endpoint that is gone': {
+    first: [answer(410)],
+    run: ({ emit }) => insist(() => emit({ eventId: 'a', line: 'l' }, { eventId: 'b', line: 'l' })),
+    made: ['a 1', 'b 0'],
+    told: ['disabled'],
+  },
+  'an endpoint that moves, and an old secret that goes': {
+    first: [answer(500)],
+    async run({ id, ask, withKey, emit, organizationId }) {
+      const params = { id }
+      await insist(() => emit({ eventId: 'a' }))
+      await recorded(organizationId, 1)
+      await insist(() => ask(updateWebhookSubscription, { params, body: { url: `${receiver.url}/moved` } }))
+      const secret = await insistTwice(() => ask(createWebhookSecret, { params, body: {} }, withKey('secret')))
+      await insist(() => ask(deleteWebhookSecret, { params: { id, secret_id: secret.id } })).catch(unlessGone)
+    },
+    made: ['a 2'],
+  },
+  'a subscription that is deleted': {
+    first: [answer(500)],
+    async run({ id, ask, emit, organizationId }) {
+      await insist(() => emit({ eventId: 'a' }))
+      const [delivery] = await recorded(organizationId, 1)
+      await until(async () => {
+        expect(await sql`select 1 from attempts where delivery_id = ${delivery?.id ?? ''}`).toHaveLength(1)
+      })
+      await insist(() => ask(deleteWebhookSubscription, { params: { id } })).catch(unlessGone)
+    },
+    made: ['a 1'],
+  },
+}
+
+/** A second time there is nothing left to delete. */
+const unlessGone = (err: unknown) => {
+  if (!(err instanceof Problem && err.failure === 'resource_not_found')) throw err
+}
+
+const recorded = (organizationId: string, count: number) =>
+  until(async () => {
+    const rows = await sql<{ id: string }[]>`
+      select id from deliveries where organization_id = ${organizationId} order by event_id
+    `
+    expect(rows).toHaveLength(count)
+    return rows
+  })
+
+/** Nothing waits any more; what would be tried again later is tried now. */
+const quiet = ({ organizationId }: Tenant, made: number) =>
+  until(async () => {
+    await sql`
+      update due_deliveries set due_at = now() where organization_id = ${organizationId} and due_at > now() and begun_at is null
+    `
+    await sql`
+      update lanes set due_at = now(), paced_until = '-infinity', arrivals = arrivals + 1
+      where grp = ${organizationId} and due_at > now()
+    `
+    webhooks.attempts.wake()
+    const [left] = await sql`
+      select (select count(*)::int from deliveries where organization_id = ${organizationId}) as made,
+        (select count(*)::int from due_deliveries where organization_id = ${organizationId}) as due,
+        (select count(*)::int from replays where organization_id = ${organizationId} and finished_at is null) as replays,
+        (select count(*)::int from lanes where grp = ${organizationId} and (held_until > now() or due_at is not null)) as lanes
+    `
+    expect(left).toEqual({ made, due: 0, replays: 0, lanes: 0 })
+    // Less than a lease: nothing is left to whoever finds that its holder is gone.
+  }, 9_000)
+
+/** What stands in the tables, and what the receiver has seen of it. */
+async function outcomeOf({ organizationId }: Tenant) {
+  const deliveries = await sql<{ id: string; eventId: string; numbers: number[]; lost: number }[]>`
+    select id, event_id, array(select number from attempts where delivery_id = d.id order by number) as numbers,
+      (select count(*)::int from attempts where delivery_id = d.id and error_code = 'interrupted') as lost
+    from deliveries d where organization_id = ${organizationId}
+  `
+  const calls = deliveries.map(({ id }) =>
+    receiver.got.flatMap(({ headers }) =>
+      headers['x-svc-delivery-id'] === id ? [Number(headers['x-svc-attempt'])] : [],
+    ),
+  )
+  const told = await sql<{ type: string }[]>`
+    select split_part(headers ->> 'type', '.', 3) as type from outbox
+    where headers ->> 'organization' = ${organizationId} and headers ->> 'type' like 'webhook.subscription.%' order by seq
+  `
+  return {
+    made: deliveries.map(({ eventId, numbers }) => `${nameOf(eventId)} ${numbers.length}`).toSorted(),
+    /** Attempts whose outcome nobody knows, though no process has died. */
+    lost: deliveries.filter(({ lost }) => lost > 0),
+    /** Those that were made and not recorded, or the other way round. */
+    unexplained: deliveries.filter(({ numbers }, n) => numbers.join() !== calls[n]?.join()),
+    told: told.map(({ type }) => type),
+  }
+}
+
+const nameOf = (eventId: string) => (eventId.startsWith('evt_') ? 'test' : eventId)
+
+/** Of a fresh organization. */
+async function begin({ run, made, first = [] }: Flow) {
+  const acts = webhooks.another()
+  const { id } = await acts.subscribe({ url: receiver.url })
+  const withKey = (key: string) => ({ ...acts.caller, idempotency: { key, fingerprint: key } })
+  const tenant = { ...acts, id, withKey }
+  const left = [...first]
+  receiver.respondWith((response, received, n) => (left.shift() ?? answer(200))(response, received, n))
+  return {
+    act: () => run(tenant),
+    settle: () => quiet(tenant, made.length),
+    seen: () => outcomeOf(tenant),
+  }
+}
+
+testEachStep(
+  () => service.steps,
+  Object.fromEntries(
+    Object.entries(flows).map(([name, flow]) => {
+      const { made, told = [] } = flow
+      return [name, { begin: () => begin(flow), expected: { made, lost: [], unexplained: [], told } }]
+    }),
+  ),
+)
