@@ -79,7 +79,11 @@ export function startApiLog(service: Pick<Service, 'request' | 'isConnected' | '
   }
 
   function note(fails: boolean, err?: unknown) {
-    if (fails !== failing) service.log.warn({ err }, fails ? 'the API log has to wait' : 'the API log goes on')
+    if (fails !== failing)
+      service.log.warn(
+        { err },
+        fails ? 'calls for the API log wait: they cannot be stored' : 'calls are stored in the API log again',
+      )
     failing = fails
   }
 

@@ -45,6 +45,18 @@ test('the double of a running request is a 409 at once; other keys and organizat
   expect((await send('same')).status).toBe(201)
 })
 
+test('another request with the key of one that runs is asked about: the service refuses it as a reuse', async () => {
+  const asked = gateway.passedOn.length
+  const release = gateway.holdEchoes()
+  const headers = { 'idempotency-key': 'other bytes' }
+  const requests = [send('other bytes')]
+  requests.push(gateway.ask('/v1/echoes/a?q=1', { key, body: { a: 2 }, headers }))
+  requests.push(gateway.ask('/v1/echoes/a?q=2', { key, body: { a: 1 }, headers }))
+  await expect.poll(() => gateway.passedOn.length).toBe(asked + 3)
+  release()
+  expect((await Promise.all(requests)).map(({ status }) => status)).toEqual([201, 201, 201])
+})
+
 test('a request that fails frees its key', async () => {
   const headers = { 'idempotency-key': 'failing' }
   for (let n = 0; n < 2; n++) {

@@ -1,3 +1,4 @@
+import { hash } from 'node:crypto'
 import { invalidField, Problem } from '@app/shared/api/problem.ts'
 
 const name = 'Idempotency-Key'
@@ -11,16 +12,24 @@ export function idempotencyKeyOf(header: string | string[] | undefined): string 
   return key
 }
 
+/** A request that has a key. `body` is left out where it is not known yet, as that of an upload. */
+interface Keyed {
+  organizationId: string
+  key: string
+  url: string
+  body?: Uint8Array
+}
+
 /**
- * Runs the work unless the same key of the organization is running in this gateway already. Between gateways, and over
- * time, the service's database decides (shared/idempotency/idempotency.ts).
+ * Runs the work unless the same request is running in this gateway already with its key. Between gateways, over time, and
+ * for another request with that key, the service's database decides (shared/idempotency/idempotency.ts).
  */
-export type RunOnce = <T>(organizationId: string, key: string, work: () => Promise<T>) => Promise<T>
+export type RunOnce = <T>(request: Keyed, work: () => Promise<T>) => Promise<T>
 
 export function createRunOnce(): RunOnce {
   const running = new Set<string>()
-  return async (organizationId, key, work) => {
-    const id = `${organizationId}:${key}`
+  return async ({ organizationId, key, url, body }, work) => {
+    const id = JSON.stringify([organizationId, key, url, body && hash('sha256', body)])
     if (running.has(id)) throw new Problem('idempotency_in_progress')
     running.add(id)
     try {

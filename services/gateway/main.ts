@@ -1,4 +1,4 @@
-import { httpUrl, listening, readEnv } from '@app/shared/service/environment.ts'
+import { publicUrl, listening, readEnv } from '@app/shared/service/environment.ts'
 import { markReady, start } from '@app/shared/service/start.ts'
 import { stopInOrder } from '@app/shared/service/stop.ts'
 import { createStore, storeFault, storeSettings } from '@app/shared/store/store.ts'
@@ -19,7 +19,7 @@ const env = readEnv(
     PORT: z.coerce.number().int().min(0).max(65_535).default(8080),
     HOST: z.string().default('127.0.0.1'),
     REDIS_URL: redisUrl,
-    PUBLIC_URL: httpUrl,
+    PUBLIC_URL: publicUrl,
     /** How many proxies stand before the gateway: the client's address is taken that many places from the right. */
     TRUST_PROXY: z.coerce.number().int().min(0).default(0),
     UPSTREAM_APP_SECRET: z.string().min(1),

@@ -6,7 +6,7 @@ import { newId } from '@app/shared/values/ids.ts'
 import { Problem } from '@app/shared/api/problem.ts'
 import type { FastifyInstance, FastifyRequest } from 'fastify'
 import type { App } from './app.ts'
-import { leave } from './exchange/leave.ts'
+import { respond } from './exchange/respond.ts'
 import { readBody } from './exchange/read-body.ts'
 import { takeOverWatched } from './exchange/watched.ts'
 import { traceparentOf } from './exchange/trace.ts'
@@ -95,5 +95,5 @@ function say(app: App, response: ServerResponse, status: number, text: string) {
   headers.push('Content-Length', String(Buffer.byteLength(text)))
   if (status === 503) headers.push('Retry-After', '1')
   if (app.isStopping()) headers.push('Connection', 'close')
-  leave(response.writeHead(status, headers), text)
+  respond(response, status, headers, text)
 }

@@ -18,6 +18,17 @@ test('each trusted proxy is one place from the right', () => {
   expect(clientIp(from('10.0.0.1', '2001:db8::1'), 1)).toBe('2001:db8::1')
 })
 
+test.each([
+  ['203.0.113.9:4711', '203.0.113.9'],
+  ['[2001:db8::1]:4711', '2001:db8::1'],
+  ['[2001:db8::1]', '2001:db8::1'],
+  ['2001:db8::1:4711', '2001:db8::1:4711'],
+  ['::ffff:203.0.113.9', '203.0.113.9'],
+  ['[spoofed]:1', '10.0.0.1'],
+])('a proxy may write the port, too: %s', (forwarded, address) => {
+  expect(clientIp(from('10.0.0.1', forwarded), 1)).toBe(address)
+})
+
 test('what is no address is not one', () => {
   expect(clientIp(request(), 3)).toBe('10.0.0.1')
   expect(clientIp(from('10.0.0.1'), 1)).toBe('10.0.0.1')

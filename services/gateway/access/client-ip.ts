@@ -11,9 +11,12 @@ export function clientIp({ headers, socket }: IncomingMessage, trustedProxies: n
   const forwarded = headers['x-forwarded-for']
   if (trustedProxies === 0 || forwarded === undefined) return peer
   const chain = String(forwarded).split(',')
-  const client = plain((chain.at(-trustedProxies) ?? chain[0] ?? '').trim())
+  const client = plain(withoutPort((chain.at(-trustedProxies) ?? chain[0] ?? '').trim()))
   return isIP(client) ? client : peer
 }
+
+/** Some load balancers write `203.0.113.9:4711` and `[2001:db8::1]:4711`. */
+const withoutPort = (text: string) => /^(?:\[([^\]]*)\]|([\d.]+))(?::\d+)?$/.exec(text)?.slice(1).find(Boolean) ?? text
 
 /** IPv4 as it is written, also where a socket for both families shows it as `::ffff:203.0.113.9`. */
 const plain = (address: string) => (address.startsWith('::ffff:') ? address.slice('::ffff:'.length) : address)

@@ -1,4 +1,3 @@
-import type { IncomingMessage } from 'node:http'
 import type { Problem } from '@app/shared/api/problem.ts'
 import { rounded } from '@app/shared/service/log.ts'
 import { traceIdOf } from '@app/shared/service/tracing.ts'
@@ -7,8 +6,7 @@ import type { App } from '../app.ts'
 import { pushRateHeaders } from '../limits/rate-headers.ts'
 import type { Refusal } from '../api-log.ts'
 import type { Exchange } from './exchange.ts'
-import { leave } from './leave.ts'
-import { bodyTimeoutMs, hasBody } from './read-body.ts'
+import { respond } from './respond.ts'
 
 /** The bytes of a body; as text, one character for each byte (Latin-1), whatever they mean. */
 type Bytes = Uint8Array | string
@@ -40,12 +38,9 @@ function write(app: App, exchange: Exchange, status: number, body: Bytes, more: 
     headers.push('Content-Type', 'application/json; charset=utf-8', 'Content-Length', String(body.length))
   if (budget) pushRateHeaders(headers, budget === identity?.value.read ? 'read' : 'write', budget)
   if (more) headers.push(...more)
-  if (app.isStopping() || isEndless(exchange)) headers.push('Connection', 'close')
-  const { raw } = exchange.request
-  if (!raw.complete && hasBody(raw)) cutOffLate(raw)
-  response.writeHead(status, headers)
-  if (typeof body !== 'string' && body.length > oneWriteBytes) leave(response, body)
-  else leave(response, latin1(body), 'latin1')
+  if (app.isStopping()) headers.push('Connection', 'close')
+  if (typeof body !== 'string' && body.length > oneWriteBytes) respond(response, status, headers, body)
+  else respond(response, status, headers, latin1(body), 'latin1')
 }
 
 /** Text and headers are one string, one write; bytes would be a second one. */
@@ -99,14 +94,4 @@ function causeOf(problem: Problem | undefined) {
   if (!problem || problem.status < 500) return undefined
   if (problem.status !== 503) return { err: problem.cause ?? problem }
   return { cause: problem.cause instanceof Error ? problem.cause.message : problem.message }
-}
-
-/** A refused body is read to its end and thrown away, so that the client gets to see why; one beyond this is cut off. */
-const maxDumpedBytes = 8 * 1024 * 1024
-const isEndless = ({ request }: Exchange) => Number(request.headers['content-length'] ?? 0) > maxDumpedBytes
-
-/** What is left of a body that nobody reads any more may not hold its connection. */
-function cutOffLate(raw: IncomingMessage) {
-  const timer = setTimeout(() => raw.complete || raw.destroy(), bodyTimeoutMs)
-  raw.once('close', () => clearTimeout(timer))
 }

@@ -44,7 +44,7 @@ export function passOn(contract: Rpc, http: Http): Work {
       const reply = await app.inFlight.during(organizationId, () =>
         key === undefined
           ? ask(app, contract, header, body)
-          : app.runOnce(header.organization, key, () => ask(app, contract, header, body)),
+          : app.runOnce({ organizationId, key, url: request.url, body }, () => ask(app, contract, header, body)),
       )
       // What was done is answered, whatever lies here.
       if (method === 'GET') holdUntilRead(app, exchange, reply.body.length)

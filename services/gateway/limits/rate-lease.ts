@@ -42,7 +42,7 @@ export const redisUrl = z
   .string()
   .refine(
     (text) => !text.includes('://') || (/^rediss?:/.test(text) && URL.canParse(text)),
-    'must be such as redis://127.0.0.1:6379, or rediss://… with TLS',
+    'must look like redis://127.0.0.1:6379, or rediss://… with TLS',
   )
 
 /** A Redis that answers within 50 ms or not at all: nothing waits for a connection, nothing is sent twice. */
@@ -56,6 +56,8 @@ export function connectRedis(url: string, log: Logger): Redis {
     connectTimeout: 2_000,
     // A connection that died without a word is given up.
     socketTimeout: 5_000,
+    // After a failover the address leads to the new primary; this connection, to the old one, may live on.
+    reconnectOnError: ({ message }) => message.startsWith('READONLY'),
     retryStrategy: (attempt) => Math.min(attempt * 100, 1_000),
   })
   // The rate limiter tells when it goes on alone; without a listener each attempt to connect would be printed.

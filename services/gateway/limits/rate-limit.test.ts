@@ -201,10 +201,13 @@ describe('without Redis', () => {
     let passedMs = 0
     const clock = vi.spyOn(performance, 'now').mockImplementation(() => now() + passedMs)
     for (; passedMs < 10_000; passedMs += 500) expect(await take(limiter, limiter.budget(newId('key'), 60), 2)).toBe(2)
-    expect(lines).toEqual(['redis does not answer: this process limits rates alone'])
+    expect(lines).toEqual(['redis does not answer: this process enforces rate limits on its own'])
     isReadOnly = false
     for (; passedMs < 30_000; passedMs += 500) await take(limiter, limiter.budget(newId('key'), 60), 2)
-    expect(lines).toEqual(['redis does not answer: this process limits rates alone', 'redis answers again'])
+    expect(lines).toEqual([
+      'redis does not answer: this process enforces rate limits on its own',
+      'redis answers again',
+    ])
     expect(limiter.isAlone()).toBe(false)
     for (const spy of [warn, clock]) spy.mockRestore()
   })

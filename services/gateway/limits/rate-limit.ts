@@ -103,7 +103,7 @@ function watch({ ping }: SharedBudgets, log: Logger) {
       isTold = false
     },
     failed(err: unknown) {
-      if (!isTold) log.warn({ err }, 'redis does not answer: this process limits rates alone')
+      if (!isTold) log.warn({ err }, 'redis does not answer: this process enforces rate limits on its own')
       isTold = true
       isAway = true
       askAt = performance.now() + retryMs

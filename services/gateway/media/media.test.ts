@@ -76,20 +76,39 @@ interface Part {
   filename?: string
   /** The field `type`. */
   said?: string
+  /** What stands behind it. */
+  tail?: string
 }
 
-function formOf({ bytes, type = 'image/png', filename = 'a.png', said }: Part) {
+function formOf({ bytes, type = 'image/png', filename = 'a.png', said, tail = '--xxBOUNDARYxx--\r\n' }: Part) {
   const boundary = 'xxBOUNDARYxx'
   const head =
     (said === undefined ? '' : `--${boundary}\r\nContent-Disposition: form-data; name="type"\r\n\r\n${said}\r\n`) +
     `--${boundary}\r\nContent-Disposition: form-data; name="file"; filename="${filename}"\r\nContent-Type: ${type}\r\n\r\n`
-  const body = Buffer.concat([Buffer.from(head), bytes, Buffer.from(`\r\n--${boundary}--\r\n`)])
+  const body = Buffer.concat([Buffer.from(head), bytes, Buffer.from(`\r\n${tail}`)])
   return { body, headers: { 'content-type': `multipart/form-data; boundary=${boundary}` } }
 }
 
 const upload = (part: Part, headers = {}) => {
   const { body, headers: own } = formOf(part)
   return gateway.ask(`/v1/${phone}/media`, { key, body, headers: { ...own, ...headers } })
+}
+
+/** An upload whose body the test writes by itself. */
+function begin(apiKey: string, part: Part, more: Record<string, string> = {}) {
+  const { body, headers } = formOf(part)
+  const socket = connect(Number(new URL(gateway.url).port), '127.0.0.1')
+  let answer = ''
+  socket.on('data', (chunk: Buffer) => (answer += chunk.toString()))
+  const lines = Object.entries({
+    ...headers,
+    ...more,
+    'content-length': body.length,
+    authorization: `Bearer ${apiKey}`,
+  })
+  const head = lines.map(([name, value]) => `${name}: ${value}\r\n`).join('')
+  socket.write(`POST /v1/${phone}/media HTTP/1.1\r\nhost: x\r\n${head}\r\n`)
+  return { socket, body, answer: () => answer }
 }
 
 /** Everything that lies in the store. */
@@ -152,12 +171,7 @@ describe('an upload', () => {
 
   test('that breaks off leaves nothing behind', async () => {
     const before = stored().length
-    const { body, headers } = formOf({ bytes: png(1_000_000) })
-    const socket = connect(Number(new URL(gateway.url).port), '127.0.0.1')
-    socket.write(
-      `POST /v1/${phone}/media HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer ${key}\r\n` +
-        `Content-Type: ${headers['content-type']}\r\nContent-Length: ${body.length}\r\n\r\n`,
-    )
+    const { socket, body } = begin(key, { bytes: png(1_000_000) })
     socket.write(body.subarray(0, 500_000))
     await expect.poll(() => stored().length).toBe(before + 1)
     socket.destroy()
@@ -165,35 +179,41 @@ describe('an upload', () => {
     expect(uploads).toEqual([])
   })
 
-  test('whose file begins long after its request, from a slow client, is taken', async () => {
-    const { require } = gateway.app.accounts
-    const admitted = vi.spyOn(gateway.app.accounts, 'require').mockImplementationOnce(async (exchange, id) => {
-      await require(exchange, id)
+  test.each(['file begins', 'bytes end'])(
+    'whose %s long after its request, from a slow client, is taken',
+    async (late) => {
+      const { accounts, store } = gateway.app
+      const [{ require }, { put }] = [accounts, store]
       // As if all its time had passed until then.
-      exchange.deadline = performance.now()
-    })
-    expect((await upload({ bytes: png(1_000) })).status).toBe(201)
-    admitted.mockRestore()
-  })
+      let passTime = () => {}
+      const admitted = vi.spyOn(accounts, 'require').mockImplementationOnce(async (exchange, id) => {
+        await require(exchange, id)
+        passTime = () => (exchange.deadline = performance.now())
+        if (late === 'file begins') passTime()
+      })
+      const keeping = vi.spyOn(store, 'put').mockImplementationOnce(async (...given) => {
+        const kept = await put(...given)
+        if (late === 'bytes end') passTime()
+        return kept
+      })
+      expect((await upload({ bytes: png(1_000) })).status).toBe(201)
+      admitted.mockRestore()
+      keeping.mockRestore()
+    },
+  )
 
   test('whose key is revoked while its bytes come is refused, and is no file', async () => {
     const issued = gateway.platform.issueKey()
     gateway.platform.accounts.add(`${issued.organizationId}:${phone}`)
-    const { body, headers } = formOf({ bytes: png(1_000) })
-    const { hostname, port } = new URL(gateway.url)
-    const socket = connect(Number(port), hostname)
-    let answer = ''
-    socket.on('data', (chunk: Buffer) => (answer += chunk.toString()))
-    const head = `POST /v1/${phone}/media HTTP/1.1\r\nhost: x\r\nauthorization: Bearer ${issued.text}\r\n`
-    socket.write(`${head}content-type: ${headers['content-type']}\r\ncontent-length: ${body.length}\r\n\r\n`)
     const looked = gateway.platform.lookUps.keys
+    const { socket, body, answer } = begin(issued.text, { bytes: png(1_000) })
     socket.write(body.subarray(0, 500))
     await expect.poll(() => gateway.platform.lookUps.keys).toBeGreaterThan(looked)
     issued.state = 'revoked'
     // As long as what is known of a key counts.
     await sleep(2_000)
     socket.write(body.subarray(500))
-    await expect.poll(() => answer).toContain('revoked_api_key')
+    await expect.poll(answer).toContain('revoked_api_key')
     expect(uploads).toEqual([])
     socket.destroy()
   })
@@ -230,6 +250,63 @@ describe('an upload', () => {
     expect([status, json().error?.code]).toEqual([400, 'invalid_field_value'])
     await expect.poll(() => stored().length).toBe(before)
     expect(uploads).toEqual([])
+  })
+
+  test('whose form breaks off behind its file is refused', async () => {
+    const keeping = vi.spyOn(gateway.app.store, 'put')
+    const tail = '--xxBOUNDARYxx\r\nContent-Disposition: form-data; name="more"\r\n\r\nand so'
+    const { socket, body, answer } = begin(key, { bytes: png(1_000), tail })
+    socket.write(body.subarray(0, -1))
+    await expect.poll(() => keeping.mock.settledResults.map(({ type }) => type)).toEqual(['fulfilled'])
+    socket.write(body.subarray(-1))
+    await expect.poll(answer).toContain('invalid_field_value')
+    expect(uploads).toEqual([])
+    socket.destroy()
+    keeping.mockRestore()
+  })
+
+  test('takes the first file of its form, and throws away what follows', async () => {
+    const head = '--xxBOUNDARYxx\r\nContent-Disposition: form-data; name="file"; filename="b.png"\r\n\r\n'
+    const tail = `${head}${'x'.repeat(1_000_000)}\r\n--xxBOUNDARYxx--\r\n`
+    expect((await upload({ bytes: png(10), tail })).status).toBe(201)
+    expect(uploads).toMatchObject([{ filename: 'a.png' }])
+  })
+
+  test('with the key of one that is under way is a 409 at once', async () => {
+    const before = stored().length
+    const [bytes, again] = [png(200_000), { 'idempotency-key': 'the same' }]
+    const first = begin(key, { bytes }, again)
+    first.socket.write(first.body.subarray(0, 100_000))
+    await expect.poll(() => stored().length).toBe(before + 1)
+    const double = await upload({ bytes }, again)
+    expect([double.status, double.json().error?.code]).toEqual([409, 'idempotency_in_progress'])
+    first.socket.write(first.body.subarray(100_000))
+    await expect.poll(first.answer).toContain('201 Created')
+    expect(uploads).toHaveLength(1)
+    first.socket.destroy()
+    expect((await upload({ bytes }, again)).status).toBe(201)
+  })
+
+  test('beyond the eight of an organization is a 503, and those of others go on', async () => {
+    const { text, organizationId } = gateway.platform.issueKey()
+    gateway.platform.accounts.add(`${organizationId}:${phone}`)
+    const before = stored().length
+    const slow = Array.from({ length: 8 }, () => begin(text, { bytes: png(200_000) }))
+    for (const { socket, body } of slow) socket.write(body.subarray(0, 100_000))
+    await expect.poll(() => stored().length).toBe(before + 8)
+    const { body, headers } = formOf({ bytes: png(10) })
+    expect((await gateway.ask(`/v1/${phone}/media`, { key: text, body, headers })).status).toBe(503)
+    expect((await upload({ bytes: png(10) })).status).toBe(201)
+    for (const { socket } of slow) socket.destroy()
+    await expect.poll(() => stored().length).toBe(before + 1)
+  })
+
+  test('that is refused unread leaves its connection to the next request, or says that it ends', async () => {
+    const { socket, body, answer } = begin(key, { bytes: png(2_000_000), type: 'image/webp' })
+    socket.write(body)
+    socket.write(`GET /v1/me HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer ${key}\r\n\r\n`)
+    await expect.poll(answer).toMatch(/^HTTP\/1\.1 422 [^]*(\r\nConnection: close\r\n|HTTP\/1\.1 200 )/)
+    socket.destroy()
   })
 
   test('needs a key and a number of the organization, as everything does', async () => {

@@ -9,6 +9,8 @@ import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify'
 import type { z } from 'zod'
 import type { App } from '../app.ts'
 import { takeOverWatched } from '../exchange/watched.ts'
+import { hasBody } from '../exchange/read-body.ts'
+import { respond } from '../exchange/respond.ts'
 import { traceparentOf } from '../exchange/trace.ts'
 import { strangersOf } from '../limits/in-flight.ts'
 import { rangeOf } from './range.ts'
@@ -37,7 +39,11 @@ async function serveFile(app: App, request: FastifyRequest, { raw: response }: F
   const file = await app.inFlight.during(owner, () =>
     app.fileTurns(owner, deadline, () => find(app, request, deadline)),
   )
-  const headers = headersOf(app, file)
+  const headers = {
+    ...headersOf(file),
+    // Nobody reads a body: what comes after it would have to wait for its end.
+    ...((app.isStopping() || hasBody(request.raw)) && { connection: 'close' }),
+  }
   const etag = `"${file.sha256}"`
   const { range: asked, 'if-range': ifRange, 'if-none-match': known } = request.headers
   if (known?.split(',').some((one) => one.trim().replace(/^W\//, '') === etag || one.trim() === '*')) {
@@ -100,7 +106,7 @@ function find(app: App, { params, headers }: FastifyRequest, deadline: number): 
 const shown = /^(image\/(?!svg)|audio\/|video\/)/
 
 /** A stranger's file under our name: nothing in it may run, and what is not to be looked at is saved. */
-function headersOf(app: App, { mime_type: mimeType, filename, sha256 }: File) {
+function headersOf({ mime_type: mimeType, filename, sha256 }: File) {
   const name =
     filename === null ? '' : `; filename*=UTF-8''${encodeURIComponent(filename).replaceAll(/['()*]/g, escaped)}`
   return {
@@ -113,7 +119,6 @@ function headersOf(app: App, { mime_type: mimeType, filename, sha256 }: File) {
     'accept-ranges': 'bytes',
     'cache-control': 'private, max-age=86400',
     etag: `"${sha256}"`,
-    ...(app.isStopping() && { connection: 'close' }),
   }
 }
 
@@ -129,12 +134,8 @@ function fail({ log }: App, response: ServerResponse, err: unknown) {
   const status = problem.status === 404 ? 404 : 503
   if (status !== 404) log.warn({ err: problem.cause ?? problem }, 'media')
   const text = status === 404 ? 'not found' : 'try again'
-  response
-    .writeHead(status, {
-      'content-type': 'text/plain; charset=utf-8',
-      'x-content-type-options': 'nosniff',
-      'content-length': String(text.length),
-      ...(status === 503 && { 'retry-after': '1' }),
-    })
-    .end(text)
+  const headers = ['Content-Type', 'text/plain; charset=utf-8', 'X-Content-Type-Options', 'nosniff']
+  headers.push('Content-Length', String(text.length))
+  if (status === 503) headers.push('Retry-After', '1')
+  respond(response, status, headers, text)
 }

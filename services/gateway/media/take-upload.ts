@@ -26,7 +26,7 @@ export const takeUpload: Work = async (app, exchange) => {
   if (Number(request.headers['content-length']) > maxMediaBytes + formBytes) throw tooLarge()
   const { organizationId } = identity.value
   const upload = () => app.uploads.during(organizationId, () => takeFile(app, exchange, params, key))
-  await (key === undefined ? upload() : app.runOnce(organizationId, key, upload))
+  await (key === undefined ? upload() : app.runOnce({ organizationId, key, url: request.url }, upload))
 }
 
 async function takeFile(app: App, exchange: Admitted, params: Record<string, string>, key: string | undefined) {

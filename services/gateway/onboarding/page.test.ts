@@ -60,7 +60,7 @@ function openPage(answers: { begin: Answers; complete: Answers }, dialog: Dialog
     },
     fetch: (path: string) => {
       asked.push(path)
-      const left = answers[path === '/setup/begin' ? 'begin' : 'complete']
+      const left = answers[path === 'setup/begin' ? 'begin' : 'complete']
       const { status, body } = (left.length > 1 ? left.shift() : left[0]) ?? busy
       return Promise.resolve({ status, json: () => Promise.resolve(body) })
     },
@@ -94,7 +94,7 @@ test('a visitor who is told to wait is not told that it failed: the page asks ag
   page.connect()
   await until(() => expect(page.shown()).toEqual(['done']))
   expect(page.titleOf('done')).toBe('Your number is connected')
-  expect(page.asked).toEqual([...Array(2).fill('/setup/begin'), ...Array(3).fill('/setup/complete')])
+  expect(page.asked).toEqual([...Array(2).fill('setup/begin'), ...Array(3).fill('setup/complete')])
 })
 
 test('what does not pass says so in the end, and what is refused does at once', async () => {
@@ -109,7 +109,7 @@ test('what does not pass says so in the end, and what is refused does at once', 
   await until(() => expect(no.isReady()).toBe(true))
   no.connect()
   await until(() => expect(no.shown()).toEqual(['failed']))
-  expect(no.asked).toEqual(['/setup/begin', '/setup/complete'])
+  expect(no.asked).toEqual(['setup/begin', 'setup/complete'])
 })
 
 test('a script of the platform that a content blocker emptied, or that never comes, is not waited for without end', async () => {

@@ -73,8 +73,8 @@ test('the link keeps its token in a cookie that no script and no other site gets
   const answer = await gateway.ask(`/setup/${token}`)
   expect(answer.status).toBe(303)
   expect(answer.headers).toMatchObject({
-    location: '/setup',
-    'set-cookie': `svc_setup=${token}; Path=/setup; HttpOnly; SameSite=Lax; Secure`,
+    location: '../setup',
+    'set-cookie': `svc_setup=${token}; Path=/chat/setup; HttpOnly; SameSite=Lax; Secure`,
     'referrer-policy': 'no-referrer',
     'cache-control': 'no-store',
   })
@@ -138,6 +138,16 @@ test('without a cookie, with a strange one and with an unknown token it asks for
   expect(await words({})).toEqual([404, 'Please open your link again'])
   expect(await words({ cookie: 'svc_setup=<script>' })).toEqual([404, 'Please open your link again'])
   expect(await words({ cookie: `svc_setup=${'x'.repeat(43)}` })).toEqual([404, 'This link does not work'])
+})
+
+test('below a path that a proxy takes away, each page finds its files', async () => {
+  for (const path of [`/setup`, '/setup/short']) {
+    const { bytes } = await gateway.ask(path, { headers: { cookie } })
+    const files = bytes.toString().matchAll(/(?:href|src)="([^"]*\/?page\.(?:css|js))"/g)
+    const found = [...files].map(([, file]) => new URL(file ?? '', `https://setup.example/chat${path}`).pathname)
+    expect(found).toContain('/chat/setup/page.css')
+    expect(found.every((file) => file.startsWith('/chat/setup/page.'))).toBe(true)
+  }
 })
 
 test('its files come with their types and may be kept for a while', async () => {

@@ -10,6 +10,7 @@ import type { FastifyInstance, FastifyRequest } from 'fastify'
 import type { App } from '../app.ts'
 import { outsideDeadlineMs } from '../exchange/exchange.ts'
 import { readBody } from '../exchange/read-body.ts'
+import { respond } from '../exchange/respond.ts'
 import { takeOverWatched } from '../exchange/watched.ts'
 import { traceparentOf } from '../exchange/trace.ts'
 import { strangersOf } from '../limits/in-flight.ts'
@@ -24,7 +25,7 @@ const bodyLimitBytes = 16 * 1024
 
 /**
  * The hosted page behind a setup link, outside `/v1`: `/setup/{token}` keeps the token in a cookie and leads to `/setup`,
- * which shows what the link is worth; the page's script begins and completes.
+ * which shows what the link is worth; the page's script begins and completes. All its addresses are relative.
  */
 export function routeSetup(http: FastifyInstance, app: App, signup: Signup): void {
   for (const [name, type] of [
@@ -43,8 +44,8 @@ export function routeSetup(http: FastifyInstance, app: App, signup: Signup): voi
     takeOverWatched(app, 'GET', '/setup/:token', (request, reply) => {
       reply.hijack()
       const { token = '' } = request.params as { token?: string }
-      if (!isToken(token)) return show(app, reply.raw, signup, unknownLink())
-      const more = { Location: '/setup', 'Set-Cookie': setupCookie(token, signup) }
+      if (!isToken(token)) return show(app, reply.raw, signup, unknownLink(''))
+      const more = { Location: '../setup', 'Set-Cookie': setupCookie(token, signup) }
       write(app, reply.raw, 303, { ...headersOf(null, 'text/plain'), ...more }, Buffer.alloc(0))
     }),
   )
@@ -138,7 +139,6 @@ function show(app: App, response: ServerResponse, signup: Signup, { status, body
 
 function write(app: App, response: ServerResponse, status: number, headers: Record<string, string>, body: Uint8Array) {
   const more = { 'Content-Length': String(body.length), ...(app.isStopping() && { Connection: 'close' }) }
-  response
-    .writeHead(status, { ...headers, ...more, ...([429, 503].includes(status) && { 'Retry-After': '1' }) })
-    .end(body)
+  const all = { ...headers, ...more, ...([429, 503].includes(status) && { 'Retry-After': '1' }) }
+  respond(response, status, Object.entries(all).flat(), body)
 }

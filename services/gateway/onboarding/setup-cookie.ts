@@ -11,8 +11,8 @@ export const isToken = (text: string): boolean => tokenShape.test(text)
  * Keeps the link's token out of the address bar, of the history, and of scripts. `Lax`: the visitor comes from a mail or
  * from another site, and what changes something is a POST, which brings it from our own page alone.
  */
-export const setupCookie = (token: string, { isSecure }: Signup): string =>
-  `${name}=${token}; Path=/setup; HttpOnly; SameSite=Lax${isSecure ? '; Secure' : ''}`
+export const setupCookie = (token: string, { isSecure, root }: Signup): string =>
+  `${name}=${token}; Path=${root}/setup; HttpOnly; SameSite=Lax${isSecure ? '; Secure' : ''}`
 
 /** The token of the newest link that the browser opened. */
 export function tokenIn(cookies: string | undefined): string | null {

@@ -26,21 +26,25 @@ interface Message {
   /** A way on: the text of the link and where it leads. */
   action?: string
   url?: string | null
+  folder?: string
 }
 
-function messagePage({ status, title, text, action = '', url = null }: Message): Page {
+function messagePage({ status, title, text, action = '', url = null, folder = 'setup/' }: Message): Page {
   const body = renderPage(messageTemplate, {
     title,
     text,
     action,
     url: url ?? '',
+    folder,
     hidden: url === null ? 'hidden' : '',
   })
   return { status, body, opensDialog: false }
 }
 
-export const unknownLink = () =>
+/** `folder` is that of the page's files, as seen from where it is shown. */
+export const unknownLink = (folder = 'setup/') =>
   messagePage({
+    folder,
     status: 404,
     title: 'This link does not work',
     text: 'It may be incomplete. Please open it again from where you got it, or ask for a new one.',

@@ -37,6 +37,8 @@ export interface Signup {
   apiVersion: string
   /** Whether visitors come over https: then the cookie is for that alone. */
   isSecure: boolean
+  /** The path that visitors see above `/setup`, if any. */
+  root: string
 }
 
 export const createSignup = (env: z.output<z.ZodObject<typeof signupSettings>>, publicUrl: string): Signup => ({
@@ -47,4 +49,5 @@ export const createSignup = (env: z.output<z.ZodObject<typeof signupSettings>>, 
   extras: env.UPSTREAM_SIGNUP_EXTRAS,
   apiVersion: env.UPSTREAM_API_VERSION,
   isSecure: new URL(publicUrl).protocol === 'https:',
+  root: new URL(publicUrl).pathname.replace(/\/$/, ''),
 })

@@ -3,8 +3,9 @@ import { exampleRequestId } from './failures.ts'
 import { headers } from './headers.ts'
 import { operationOf } from './operation.ts'
 import { apiKey, idempotencyKey, ifNoneMatch } from './parameters.ts'
-import { generalResponses } from './responses.ts'
+import { generalResponses, refusalsOf } from './responses.ts'
 import { createSchemas, errorSchemas } from './schemas.ts'
+import { passthroughParts } from './passthrough.ts'
 import { eventsTag, webhooksOf } from './webhooks.ts'
 
 /** A contract with the name under which its module exports it. */
@@ -14,7 +15,7 @@ interface Endpoint {
   http: Http
 }
 
-/** The public API as OpenAPI 3.1, made of the same contracts as the routes. `publicUrl` is the origin that clients use. */
+/** The public API as OpenAPI 3.1, made of the same contracts as the routes. `publicUrl` is the address that clients use. */
 export function openapi(modules: object[], publicUrl: string): object {
   const endpoints = modules.flatMap((module) => Object.entries(module)).flatMap(endpointOf)
   const schemas = createSchemas()
@@ -31,7 +32,7 @@ export function openapi(modules: object[], publicUrl: string): object {
   return {
     openapi: '3.1.0',
     info: infoOf(publicUrl),
-    servers: [{ url: new URL('/v1', publicUrl).href, description: 'This installation' }],
+    servers: [{ url: `${publicUrl}/v1`, description: 'This installation' }],
     tags: [
       ...[...tags].map((name) => ({ name, description: `Endpoints of the group ${name}.` })),
       { name: eventsTag, description: 'What is POSTed to the URL of a webhook subscription.' },
@@ -44,7 +45,7 @@ export function openapi(modules: object[], publicUrl: string): object {
       parameters: { IdempotencyKey: idempotencyKey, IfNoneMatch: ifNoneMatch },
       headers,
       responses: generalResponses(),
-      schemas: { ...errorSchemas, ...schemas.components },
+      schemas: { ...errorSchemas, ...passthroughParts, ...schemas.components },
     },
   }
 }
@@ -104,7 +105,7 @@ const health = {
         },
       },
     },
-    '4XX': { $ref: '#/components/responses/Refused' },
+    ...refusalsOf(['invalid_field_value', 'uri_too_long', 'headers_too_large']),
   },
 }
 
@@ -120,7 +121,6 @@ const description = {
       headers: requestIdHeader,
       content: { 'application/json': { schema: { type: 'object', description: 'An OpenAPI 3.1 document.' } } },
     },
-    '4XX': { $ref: '#/components/responses/Refused' },
-    503: { $ref: '#/components/responses/ServiceUnavailable' },
+    ...refusalsOf(['invalid_field_value', 'uri_too_long', 'headers_too_large', 'service_unavailable']),
   },
 }

@@ -2,6 +2,7 @@ import { STATUS_CODES } from 'node:http'
 import { type FailureName, failures } from '@app/shared/api/problem.ts'
 import { byStatus, exampleOf, exampleRequestId, generalFailures, ofBodies } from './failures.ts'
 import { headersOf, type MoreHeaders } from './headers.ts'
+import { nameOf as nameOfSchema, type Reference, referenceTo, type Schemas } from './schemas.ts'
 
 /** `Unauthorized`, `NotFound`, … */
 const nameOf = (status: number) => (STATUS_CODES[status] ?? String(status)).replaceAll(/[^A-Za-z]/g, '')
@@ -10,9 +11,7 @@ const nameOf = (status: number) => (STATUS_CODES[status] ?? String(status)).repl
 const common = byStatus([...generalFailures, ...ofBodies])
 
 export function generalResponses(): Record<string, object> {
-  const responses = Object.fromEntries([...common].map(([status, names]) => [nameOf(status), refusalOf(status, names)]))
-  const content = { 'application/json': { schema: { $ref: '#/components/schemas/Error' } } }
-  return { ...responses, Refused: { description: 'The request was refused.', headers: headersOf(401), content } }
+  return Object.fromEntries([...common].map(([status, names]) => [nameOf(status), refusalOf(status, names)]))
 }
 
 /** The responses of an endpoint that fails with these names. */
@@ -31,37 +30,38 @@ function refusalOf(status: number, names: FailureName[]) {
     headers: headersOf(status),
     content: {
       'application/json': {
-        schema: { $ref: '#/components/schemas/Error' },
+        schema: referenceTo('ErrorResponse'),
         examples: Object.fromEntries(names.map((name) => [name, exampleOf(name)])),
       },
     },
   }
 }
 
-/** The answer of an endpoint that succeeds: one resource, or a page of them. */
-export function successOf(
-  status: number,
-  schema: object,
-  isList: boolean,
-  more: MoreHeaders,
-  example: unknown,
-): object {
+/** The envelope of an answer: one resource, or a page of them. A component, named by what it holds. */
+export function envelopeOf(resource: Reference, isList: boolean, schemas: Schemas): Reference {
   const properties = {
-    data: isList ? { type: 'array', items: schema } : schema,
+    data: isList ? { type: 'array', items: resource } : resource,
     ...(isList && pageProperties),
     request_id: { type: 'string', description: 'Equal to `X-Request-Id`, but on a replay: there it is the first one.' },
   }
-  const page = isList ? { data: [example], has_more: false, next_cursor: null } : { data: example }
+  const name = `${nameOfSchema(resource)}${isList ? 'List' : ''}Response`
+  return schemas.named(name, { type: 'object', properties, required: Object.keys(properties) })
+}
+
+/** The answer of an endpoint that succeeds. */
+export function successOf(status: number, schema: Reference, more: MoreHeaders, example: object | undefined): object {
   return {
     description: STATUS_CODES[status] ?? String(status),
     headers: headersOf(status, more),
-    content: {
-      'application/json': {
-        schema: { type: 'object', properties, required: Object.keys(properties) },
-        ...(example !== undefined && { example: { ...page, request_id: exampleRequestId } }),
-      },
-    },
+    content: { 'application/json': { schema, ...(example && { example }) } },
   }
+}
+
+/** An answer of the example. */
+export function exampleAnswer(example: unknown, isList: boolean): object | undefined {
+  if (example === undefined) return undefined
+  const page = isList ? { data: [example], has_more: false, next_cursor: null } : { data: example }
+  return { ...page, request_id: exampleRequestId }
 }
 
 /** What the client has already. */

@@ -4,7 +4,7 @@ import { z } from 'zod'
 /** The part of a JSON schema that is looked into here. */
 interface JsonSchema {
   $ref?: string
-  type?: string
+  type?: string | string[]
   description?: string
   properties?: Record<string, JsonSchema>
   required?: string[]
@@ -13,26 +13,37 @@ interface JsonSchema {
 export interface Schemas {
   /** The JSON schema of what a client sends or gets. What has an id by `meta({ id })` becomes a component. */
   of: (schema: z.ZodType, io: 'input' | 'output') => JsonSchema
+  /** Makes the schema a component of that name, unless it is one already. Answers what refers to it. */
+  named: (name: string, schema: JsonSchema) => Reference
   components: Record<string, JsonSchema>
+}
+
+export interface Reference extends JsonSchema {
+  $ref: string
 }
 
 export function createSchemas(): Schemas {
   const components: Record<string, JsonSchema> = {}
+  function add(name: string, schema: JsonSchema) {
+    const known = components[name]
+    if (known && JSON.stringify(known) !== JSON.stringify(schema)) throw new Error(`two schemas have the name ${name}`)
+    components[name] = schema
+  }
   return {
     components,
+    named(name, schema) {
+      if (isReference(schema)) return schema
+      add(name, schema)
+      return referenceTo(name)
+    },
     of(schema, io) {
       const made = z.toJSONSchema(schema, {
         io,
         unrepresentable: 'any',
-        override: ({ jsonSchema }) => tidy(jsonSchema),
+        override: ({ zodSchema, jsonSchema }) => tidy(zodSchema, jsonSchema),
       })
       const { $schema: _, $defs = {}, ...root } = linked(made)
-      for (const [id, definition] of Object.entries($defs)) {
-        const known = components[id]
-        if (known && JSON.stringify(known) !== JSON.stringify(definition))
-          throw new Error(`two schemas have the id ${id}`)
-        components[id] = definition
-      }
+      for (const [id, definition] of Object.entries($defs)) add(id, definition)
       return root
     },
   }
@@ -47,18 +58,45 @@ interface Made extends JsonSchema {
 const linked = (made: object) =>
   JSON.parse(JSON.stringify(made).replaceAll('"#/$defs/', '"#/components/schemas/')) as Made
 
-/** Fields may be added to answers, so clients must not forbid them; a date-time needs no pattern beside its format; a choice of one is none. */
-function tidy(schema: Record<string, unknown>) {
+export const referenceTo = (name: string): Reference => ({ $ref: `#/components/schemas/${name}` })
+
+const isReference = (schema: JsonSchema): schema is Reference => schema.$ref !== undefined
+
+/** The name of a component, of that of an operation. */
+export const capital = (name: string): string => `${name.charAt(0).toUpperCase()}${name.slice(1)}`
+
+/** The name of the component that is referred to. */
+export const nameOf = ({ $ref }: Reference): string => $ref.slice($ref.lastIndexOf('/') + 1)
+
+/**
+ * Fields may be added to answers, so clients must not forbid them, and words to what is said to be open, so it is text; a
+ * date-time needs no pattern beside its format; a field that must not be there is not described.
+ */
+function tidy(zodSchema: z.core.$ZodTypes, schema: Record<string, unknown>) {
   if (schema['additionalProperties'] === false) delete schema['additionalProperties']
   if (schema['format'] === 'date-time') delete schema['pattern']
-  const { oneOf: choices } = schema
-  if (Array.isArray(choices) && choices.length === 1) {
-    delete schema['oneOf']
-    Object.assign(schema, choices[0])
-  }
+  if ('x-extensible-enum' in schema) delete schema['enum']
+  const { properties = {} } = schema as { properties?: Record<string, object> }
+  for (const [name, property] of Object.entries(properties)) if ('not' in property) delete properties[name]
+  tidyChoices(zodSchema, schema)
   if (!('example' in schema)) return
   schema['examples'] = [schema['example']]
   delete schema['example']
+}
+
+/** A choice of one is none; one between objects says by which field they differ. */
+function tidyChoices(zodSchema: z.core.$ZodTypes, schema: Record<string, unknown>) {
+  const { oneOf: choices } = schema as { oneOf?: Reference[] }
+  if (choices?.length === 1) {
+    delete schema['oneOf']
+    Object.assign(schema, choices[0])
+    return
+  }
+  if (!choices || !(zodSchema instanceof z.ZodDiscriminatedUnion)) return
+  const { discriminator: propertyName, options } = zodSchema.def
+  const values = options.map((option) => [...(option._zod.propValues?.[propertyName] ?? [])].map(String))
+  const mapping = values.flatMap((words, n) => words.map((word) => [word, choices[n]?.$ref]))
+  schema['discriminator'] = { propertyName, mapping: Object.fromEntries(mapping) }
 }
 
 const codes = [...new Set(Object.values(failures).map(({ code }) => code))]
@@ -66,26 +104,22 @@ const types = [...new Set(Object.values(failures).map(({ type }) => type))]
 
 /** The error envelope, with every code that there is. */
 export const errorSchemas = {
+  ErrorType: { type: 'string', description: 'What kind of failure it is.', enum: types },
   ErrorCode: {
     type: 'string',
-    description: 'What went wrong, for programs. Codes may be added.',
-    enum: codes,
+    description: 'What went wrong, for programs. Codes may be added: treat one that you do not know by its status.',
+    'x-extensible-enum': codes,
   },
-  Error: {
+  ApiError: {
     type: 'object',
-    required: ['error'],
+    required: ['type', 'code', 'message', 'request_id'],
     properties: {
-      error: {
-        type: 'object',
-        required: ['type', 'code', 'message', 'request_id'],
-        properties: {
-          type: { type: 'string', enum: types },
-          code: { $ref: '#/components/schemas/ErrorCode' },
-          message: { type: 'string', description: 'What went wrong, for people. May change.' },
-          param: { type: 'string', description: 'The offending field, such as `action.buttons[1].reply.title`.' },
-          request_id: { type: 'string', description: 'To be quoted in support requests.' },
-        },
-      },
+      type: referenceTo('ErrorType'),
+      code: referenceTo('ErrorCode'),
+      message: { type: 'string', description: 'What went wrong, for people. May change.' },
+      param: { type: 'string', description: 'The offending field, such as `action.buttons[1].reply.title`.' },
+      request_id: { type: 'string', description: 'To be quoted in support requests.' },
     },
   },
+  ErrorResponse: { type: 'object', required: ['error'], properties: { error: referenceTo('ApiError') } },
 }

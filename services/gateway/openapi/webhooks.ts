@@ -1,6 +1,6 @@
 import { type Event, isEvent } from '@app/shared/api/contract.ts'
 import { passthrough } from './passthrough.ts'
-import type { Schemas } from './schemas.ts'
+import { capital, type Schemas } from './schemas.ts'
 
 /** An event that is delivered to subscribers. */
 type Delivered = Event & { webhook: NonNullable<Event['webhook']> }
@@ -14,7 +14,7 @@ export function webhooksOf(modules: object[], schemas: Schemas): Record<string, 
 const isDelivered = (contract: unknown): contract is Delivered => isEvent(contract) && contract.webhook !== undefined
 
 const postOf = ({ summary, webhook, data }: Delivered, schemas: Schemas) => ({
-  operationId: webhook.type.replaceAll(/[._](\w)/g, (_, letter: string) => letter.toUpperCase()),
+  operationId: nameOf(webhook.type),
   summary,
   description: `${summary}. Verify \`X-Svc-Signature\` over the raw body before you believe it.`,
   tags: [eventsTag],
@@ -24,7 +24,7 @@ const postOf = ({ summary, webhook, data }: Delivered, schemas: Schemas) => ({
     required: true,
     content: {
       'application/json': {
-        schema: webhook.source === 'upstream' ? passthrough[webhook.type] : nativeEnvelope(webhook.type, data, schemas),
+        schema: schemas.named(`${capital(nameOf(webhook.type))}Event`, envelopeOf({ webhook, data }, schemas)),
       },
     },
   },
@@ -35,7 +35,13 @@ const postOf = ({ summary, webhook, data }: Delivered, schemas: Schemas) => ({
   },
 })
 
+/** `message.sent` → `messageSent`. */
+const nameOf = (type: string) => type.replaceAll(/[._](\w)/g, (_, letter: string) => letter.toUpperCase())
+
 export const eventsTag = 'Webhook events'
+
+const envelopeOf = ({ webhook, data }: Pick<Delivered, 'webhook' | 'data'>, schemas: Schemas) =>
+  passthrough[webhook.type] ?? nativeEnvelope(webhook.type, data, schemas)
 
 const nativeEnvelope = (type: string, data: Delivered['data'], schemas: Schemas) => ({
   type: 'object',

@@ -34,6 +34,7 @@ const signup: Signup = {
   extras: '{"version":"v4"}',
   apiVersion: 'v23.0',
   isSecure: true,
+  root: '/chat',
 }
 
 /** Endpoints that no service has. */

@@ -63,7 +63,7 @@ const isAboutLink = ({ status: code, body }) =>
   code === 404 || ['setup_link_inactive', 'customer_suspended'].includes(body.error?.code) || code === 403
 
 async function prepare() {
-  const answer = await ask('/setup/begin', { setup_link_id: page.dataset.link }, beginWithinMs)
+  const answer = await ask('setup/begin', { setup_link_id: page.dataset.link }, beginWithinMs)
   if (isAboutLink(answer)) return location.reload()
   if (answer.status !== 200) throw new Error('begin')
   state = answer.body.data.state
@@ -128,7 +128,7 @@ async function complete(code) {
     business_account_id: String(account),
     phone_number_id: number ? String(number) : null,
   }
-  const answer = await ask('/setup/complete', body, completeWithinMs)
+  const answer = await ask('setup/complete', body, completeWithinMs)
   if (answer.status === 200) return succeeded(answer.body.data)
   if (isPassing(answer))
     return show('failed', 'This takes longer than usual', 'Nothing is lost. Please try again in a minute.')

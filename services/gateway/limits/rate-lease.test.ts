@@ -1,0 +1,40 @@
+import { once } from 'node:events'
+import { mkdtempSync } from 'node:fs'
+import { type AddressInfo, connect, createServer } from 'node:net'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { createLog } from '@app/shared/service/log.ts'
+import { newId } from '@app/shared/values/ids.ts'
+import { startPrivateServers } from '@app/test/servers.ts'
+import { Redis } from 'ioredis'
+import { expect, inject, onTestFinished, test } from 'vitest'
+import { budgetsIn, connectRedis } from './rate-lease.ts'
+
+/** An address, as of a proxy or a name, that leads to another server one day. */
+async function listenFor(target: { port: number }) {
+  const server = createServer((client) => {
+    const socket = connect(target.port, '127.0.0.1')
+    client.on('error', () => socket.destroy()).pipe(socket)
+    socket.on('error', () => client.destroy()).pipe(client)
+    client.on('close', () => socket.destroy())
+  }).listen(0, '127.0.0.1')
+  await once(server, 'listening')
+  onTestFinished(() => void server.close())
+  return `redis://127.0.0.1:${(server.address() as AddressInfo).port}`
+}
+
+test('after a failover the new primary is found, although the old one, a replica now, keeps its connections', async () => {
+  const servers = await startPrivateServers(mkdtempSync(join(tmpdir(), 'redis-')), ['redis'])
+  onTestFinished(servers.stop)
+  const [from, to] = [new URL(servers.redisUrl), new URL(inject('redisUrl'))]
+  const target = { port: Number(from.port) }
+  const redis = connectRedis(await listenFor(target), createLog('test', 'silent'))
+  const old = new Redis(from.href)
+  onTestFinished(() => [redis, old].forEach((one) => one.disconnect()))
+  const budgets = budgetsIn(redis)
+  const lease = () => budgets.lease(newId('key'), 60, 1).then(({ tokens }) => tokens, String)
+  await expect.poll(lease, { timeout: 5_000 }).toBe(6)
+  await old.replicaof(to.hostname, to.port)
+  target.port = Number(to.port)
+  await expect.poll(lease, { timeout: 5_000 }).toBe(6)
+})
