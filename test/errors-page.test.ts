@@ -34,7 +34,7 @@ const messageRows = () =>
 
 const page = () => `# Errors
 
-Made from the tables that the service itself uses. \`api\` is that of the [quick start](quick-start.md).
+This page is generated from the tables that the service uses. \`api\` is that of the [quick start](quick-start.md).
 
 ## When a request fails
 
@@ -54,11 +54,11 @@ api "/$NUMBER/messages?limit=0"
 }
 \`\`\`
 
-Look at \`code\`, which stays; \`message\` is for people and may change. \`param\` names the field, such as
-\`interactive.action.buttons[1].reply.title\`, where one is at fault. \`request_id\` is what the operator finds the request by.
+Your program should use \`code\`, which is stable; \`message\` is for people and may change. If a field is wrong, \`param\` names it, such as
+\`interactive.action.buttons[1].reply.title\`. The operator finds the request by its \`request_id\`.
 
-What may be sent again: every 5xx, 429 and \`idempotency_in_progress\`, after \`Retry-After\` where there is one, and always with the same
-\`Idempotency-Key\` ([Send once](sending.md#send-once)). Another 4xx is answered again until something is changed.
+Retry every 5xx, 429 and \`idempotency_in_progress\`, after \`Retry-After\` if the answer has it, and always with the same
+\`Idempotency-Key\` ([Send once](sending.md#send-once-idempotency-keys)). Any other 4xx stays the same until you change the request.
 
 | status | code | type | message | what to do |
 |---|---|---|---|---|
@@ -69,8 +69,8 @@ New codes may be added: treat one that you do not know by its status.
 ## Why a message failed
 
 \`error.code\` of a message with the status \`failed\`. The numbers are the platform's own (\`provider_code\`, and \`errors[0].code\` in
-\`message.status\`, which is -1 where the reason is ours); those with a * were tried again before. Any other number of the platform's is
-\`upstream_error\`, and 200 to 299 are \`upstream_auth_failed\`.
+\`message.status\`, which is -1 where the reason is ours). Codes with a * were retried first. Platform codes from 200 to 299 are
+\`upstream_auth_failed\`, and all that are not in the table are \`upstream_error\`.
 
 | code | meaning | the platform's codes |
 |---|---|---|

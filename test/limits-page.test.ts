@@ -88,10 +88,10 @@ const lengthsIn = (schema: string) =>
   [...JSON.stringify(components.schemas[schema]).matchAll(/"maxLength":(\d+)/g)].map(([, length]) => Number(length))
 
 test.each([
-  ['text', 4096],
-  ['caption', 1024],
-  ["a document's file name", 240],
-])('the length of a %s', (thing, length) => {
+  ['text', 4096, 'TextBlock'],
+  ['caption', 1024, 'ImageBlock'],
+  ["a document's file name", 240, 'DocumentBlock'],
+])('the length of a %s', (thing, length, schema) => {
   expect(said(thing)).toContain(words(length))
-  expect(lengthsIn('Send')).toContain(length)
+  expect(lengthsIn(schema)).toContain(length)
 })

@@ -1,14 +1,22 @@
-import { rmSync } from 'node:fs'
+import { mkdirSync, rmSync } from 'node:fs'
+import { join } from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
+import { pathToFileURL } from 'node:url'
 import { clusterNames, type NatsServers, natsServersIn } from '@app/deploy/nats/nats-servers.ts'
 import { environmentOf } from '@app/deploy/new-secrets.ts'
 import { newSecrets } from '@app/deploy/stack/secrets.ts'
 import { newFolder, type StartedStack, startStack } from '../journeys/start-stack.ts'
+import { startPrivateServers } from '../servers.ts'
+import { createNetwork, type Network } from './network.ts'
 
 export interface Cluster {
   stack: StartedStack
   nats: NatsServers
   remove: () => Promise<void>
+}
+
+export interface Machines extends Cluster {
+  network: Network
 }
 
 const services = ['gateway', 'messaging', 'directory', 'platform', 'webhooks']
@@ -24,19 +32,54 @@ export async function startCluster(): Promise<Cluster> {
     rmSync(folder, { recursive: true, force: true })
   }
   try {
-    await Promise.all(clusterNames.map((name) => nats.start(name, 'cluster.conf')))
-    for (const name of clusterNames)
-      await untilTrue(() => nats.isHealthy(name), readyWithinMs, `${name} is not healthy`)
-    const urls = await Promise.all(clusterNames.map(nats.urlOf))
-    const seeds = Object.entries(secrets).filter(([name]) => name.startsWith('NATS_SEED_'))
-    const given = { ...Object.fromEntries(seeds), NATS_URL: urls.join(','), NATS_REPLICAS: '3' }
-    const replicas = services.map((service) => `${service}=3`).join(',')
-    const stack = await startStack(['--replicas', replicas], newFolder(), given)
+    const stack = await startAll(nats, secrets, {})
     return { stack, nats, remove: () => stack.remove().then(remove) }
   } catch (err) {
     await remove()
     throw err
   }
+}
+
+/** The same on three machines, as far as the network goes, which can be cut between them. */
+export async function startMachines(): Promise<Machines> {
+  const folder = newFolder()
+  const secrets = environmentOf(newSecrets())
+  const network = createNetwork()
+  const nats = natsServersIn(folder, secrets, network.routeOf)
+  const servers = await startPrivateServers(join(folder, 'servers'), ['postgres', 'redis'])
+  const remove = async () => {
+    network.close()
+    await nats.killAll()
+    await servers.stop()
+    rmSync(folder, { recursive: true, force: true })
+  }
+  try {
+    const natsUrls = await Promise.all(clusterNames.map(nats.urlOf))
+    const ports = await network.portsOf(natsUrls, [servers.postgresUrl, servers.redisUrl])
+    const taken = join(folder, 'machines')
+    mkdirSync(taken)
+    const stack = await startAll(nats, secrets, {
+      DATABASE_URL: servers.postgresUrl,
+      REDIS_URL: servers.redisUrl,
+      MACHINE_FOLDER: taken,
+      MACHINE_PORTS: JSON.stringify(ports),
+      NODE_OPTIONS: `--import ${pathToFileURL(join(import.meta.dirname, 'machine.ts')).href}`,
+    })
+    return { stack, nats, network, remove: () => stack.remove().then(remove) }
+  } catch (err) {
+    await remove()
+    throw err
+  }
+}
+
+async function startAll(nats: NatsServers, secrets: Record<string, string>, more: Record<string, string>) {
+  await Promise.all(clusterNames.map((name) => nats.start(name, 'cluster.conf')))
+  for (const name of clusterNames) await untilTrue(() => nats.isHealthy(name), readyWithinMs, `${name} is not healthy`)
+  const urls = await Promise.all(clusterNames.map(nats.urlOf))
+  const seeds = Object.entries(secrets).filter(([name]) => name.startsWith('NATS_SEED_'))
+  const given = { ...Object.fromEntries(seeds), NATS_URL: urls.join(','), NATS_REPLICAS: '3', ...more }
+  const replicas = services.map((service) => `${service}=3`).join(',')
+  return startStack(['--replicas', replicas], newFolder(), given)
 }
 
 /** Asks every 50 ms; rejects with the sentence when the time is up. */

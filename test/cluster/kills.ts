@@ -85,7 +85,7 @@ const JetStream = z.object({
 })
 
 /** Who leads what, as one of the servers sees it. */
-async function leadersOf(monitorUrl: string) {
+export async function leadersOf(monitorUrl: string) {
   const answer = await fetch(`${monitorUrl}/jsz?accounts=true&streams=true&consumers=true`)
   const { meta_cluster: meta, account_details: accounts } = JetStream.parse(await answer.json())
   const [stream] = accounts.flatMap((account) => account.stream_detail)

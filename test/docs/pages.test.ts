@@ -84,6 +84,8 @@ test('what is not run says why, and is counted', () => {
     'docs/deploying.md sh',
     'docs/deploying.md sh',
     'docs/deploying.md sh',
+    'docs/deploying.md nginx',
+    'docs/deploying.md haproxy',
     'docs/deploying.md sh',
     'docs/deploying.md dockerfile',
     'docs/onboarding.md sh',

@@ -35,6 +35,9 @@ test('explain tells the whole life of a message: request, acceptance, attempts, 
     const times = life.history.map(({ at }: Json) => at).filter(Boolean)
     expect(times).toEqual(times.toSorted())
   })
+  const { message_id: platformId } = (await api('GET', `/${phone}/messages/${id}`)).body.data
+  expect(sentences(await admin('explain', platformId))).toContain('attempt 1 to send it: sent')
+  expect(sentences(await admin('explain', `${id}:sent`))).toContain('message.sent is to be delivered')
   const { request_id: requestId } = accepted.body
   expect(sentences(await admin('explain', requestId))).toContain('attempt 1 to send it: sent')
   const delivery = receiver.deliveries.at(-1)?.headers['x-svc-delivery-id'] ?? ''

@@ -75,6 +75,7 @@ test('a cursor is good for its own list alone', async () => {
     `/${phone}/messages?limit=1&cursor=${cursor.slice(0, -1)}${last}`,
     `/${phone}/messages?limit=1&cursor=nonsense`,
     `/${phone}/messages?limit=1&cursor=`,
+    `/${phone}/messages?limit=1&cursor=${cursor}%00`,
     `/${phone}/messages?limit=1&direction=inbound&cursor=${cursor}`,
     `/${phone}/contacts?limit=1&cursor=${cursor}`,
   ]) {
@@ -84,6 +85,29 @@ test('a cursor is good for its own list alone', async () => {
     })
   }
   expect((await api('GET', `/${phone}/messages?limit=5&cursor=${cursor}`)).status).toBe(200)
+})
+
+test('any digits from 1 to 100 are a limit', async () => {
+  expect((await api('GET', `/${phone}/messages?limit=0002`)).body.data).toHaveLength(2)
+  for (const limit of ['', '0000', '0101', '1.0', '%00']) {
+    const refused = await api('GET', `/${phone}/messages?limit=${limit}`)
+    expect(refused).toMatchObject({ status: 400, body: { error: { code: 'invalid_limit', param: 'limit' } } })
+  }
+})
+
+test('an id of any 26 characters of its alphabet is well formed', async () => {
+  for (const path of [
+    `/${phone}/messages?conversation_id=cnv_ZZZZZZZZZZZZZZZZZZZZZZZZZZ`,
+    '/accounts?status=all&customer_id=cus_ZZZZZZZZZZZZZZZZZZZZZZZZZZ',
+    `/${phone}/conversations?contact_id=ctc_8ZZZZZZZZZZZZZZZZZZZZZZZZZ`,
+    `/${phone}/contacts?label_id=lbl_ZZZZZZZZZZZZZZZZZZZZZZZZZZ`,
+    '/webhook_deliveries?subscription_id=wbs_ZZZZZZZZZZZZZZZZZZZZZZZZZZ',
+  ]) {
+    expect(await api('GET', path)).toMatchObject({ status: 200, body: { data: [] } })
+  }
+  for (const path of [`/${phone}/messages/msg_ZZZZZZZZZZZZZZZZZZZZZZZZZZ`, '/labels/lbl_ZZZZZZZZZZZZZZZZZZZZZZZZZZ']) {
+    expect(await api('GET', path)).toMatchObject({ status: 404, body: { error: { code: 'resource_not_found' } } })
+  }
 })
 
 test('a malformed filter is refused with its name', async () => {

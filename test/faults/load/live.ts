@@ -27,7 +27,7 @@ export interface Living extends Scene {
 
 /** Two organizations at work, while something is done to them and as long. The subscriber is closed by the caller. */
 export async function live(
-  { stack }: Arena,
+  { stack }: Pick<Arena, 'stack'>,
   { seed = 1, peopleOfNumber = 3, seconds = 0 }: Life,
   harm: (living: Living) => Promise<void>,
 ): Promise<Lived & { subscriber: Subscriber; platform: Platform }> {

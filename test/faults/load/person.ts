@@ -148,7 +148,8 @@ async function findConversation(person: Person) {
     )
     const found =
       contact && (await tenant.client.data(random, 'GET', `/${phone}/conversations?contact_id=${contact.id}`))
-    if (found?.[0]) {
+    // Both are there before what was written is, when that had to be tried again.
+    if (found?.[0]?.last_inbound_at) {
       person.contactId = contact.id
       person.conversationId = found[0].id
       return

@@ -29,7 +29,7 @@ export interface Arena {
  */
 export async function openArena(
   replicas: string,
-  prepare: (serversFolder: string) => () => void = () => () => {},
+  prepare: (serversFolder: string) => () => unknown = () => () => {},
 ): Promise<Arena | undefined> {
   const folder = newFolder()
   const serversFolder = join(folder, 'servers')
@@ -41,7 +41,7 @@ export async function openArena(
   const processes = { postgres: processOf('postgres'), redis: processOf('redis'), nats: processOf('nats') }
   if (!processes.postgres || !processes.redis || !processes.nats) {
     await running.stop()
-    undo()
+    await undo()
     rmSync(folder, { recursive: true, force: true })
     return undefined
   }
@@ -56,7 +56,7 @@ export async function openArena(
   const closeServers = async () => {
     for (const { proxy } of Object.values(servers)) proxy.close()
     await running.stop()
-    undo()
+    await undo()
   }
   try {
     const stack = await startStack(['--replicas', replicas], join(folder, 'stack'), {

@@ -6,8 +6,8 @@ export interface Proxy {
   url: string
   /** From now on each piece of data waits that long, in both directions. */
   delay: (ms: number) => void
-  /** Nothing passes any more, and nobody is told; what was sent meanwhile passes after `heal`. */
-  swallow: () => void
+  /** Nothing passes any more (or nothing in one direction), and nobody is told; what was sent meanwhile passes after `heal`. */
+  swallow: (direction?: Direction) => void
   /** Every connection is reset; new ones are let through. */
   reset: () => void
   /** Every connection is ended in order, as a server ends its sessions; new ones are let through. */
@@ -15,24 +15,29 @@ export interface Proxy {
   /** New connections, too, are reset, until `heal`. */
   refuse: () => void
   heal: () => void
+  /** New connections go to the server of this address; those that are there stay where they are. */
+  leadTo: (url: string) => void
   close: () => void
 }
 
+/** To what is behind the proxy, or from there. */
+type Direction = 'there' | 'back'
+
 interface Trouble {
   delayMs: number
-  isSwallowing: boolean
+  swallowed: Direction[]
   isRefusing: boolean
 }
 
 /** A TCP proxy on a free port of the loopback address, through which the network can be broken. */
 export async function startProxy(target: string): Promise<Proxy> {
-  const { hostname, port } = new URL(target)
-  const trouble: Trouble = { delayMs: 0, isSwallowing: false, isRefusing: false }
+  let place = new URL(target)
+  const trouble: Trouble = { delayMs: 0, swallowed: [], isRefusing: false }
   const pipes = new Set<Pipe>()
   const server = createServer({ noDelay: true, allowHalfOpen: true }, (near) => {
     if (trouble.isRefusing) return void near.resetAndDestroy()
-    const far = connect({ host: hostname, port: Number(port), noDelay: true, allowHalfOpen: true })
-    const both = [createPipe(near, far, trouble), createPipe(far, near, trouble)]
+    const far = connect({ host: place.hostname, port: Number(place.port), noDelay: true, allowHalfOpen: true })
+    const both = [createPipe(near, far, trouble, 'there'), createPipe(far, near, trouble, 'back')]
     for (const pipe of both) pipes.add(pipe)
     const end = () => {
       near.destroy()
@@ -54,7 +59,7 @@ export async function startProxy(target: string): Promise<Proxy> {
     // `URL` adds a slash to what is no web address.
     url: target.endsWith('/') ? url.href : url.href.replace(/\/$/, ''),
     delay: (ms) => void (trouble.delayMs = ms),
-    swallow: () => void (trouble.isSwallowing = true),
+    swallow: (direction) => void (trouble.swallowed = direction ? [direction] : ['there', 'back']),
     reset: resetAll,
     end: () => [...pipes].forEach(({ end }) => end()),
     refuse() {
@@ -62,9 +67,10 @@ export async function startProxy(target: string): Promise<Proxy> {
       resetAll()
     },
     heal() {
-      Object.assign(trouble, { delayMs: 0, isSwallowing: false, isRefusing: false })
+      Object.assign(trouble, { delayMs: 0, swallowed: [], isRefusing: false })
       for (const { flow } of pipes) flow()
     },
+    leadTo: (url) => void (place = new URL(url)),
     close() {
       server.close()
       resetAll()
@@ -79,13 +85,13 @@ interface Pipe {
 }
 
 /** Carries one direction; every piece leaves after the one before it, however the delay changes. */
-function createPipe(from: Socket, to: Socket, trouble: Trouble): Pipe {
+function createPipe(from: Socket, to: Socket, trouble: Trouble, direction: Direction): Pipe {
   const waiting: Array<{ piece: Buffer | null; dueAt: number }> = []
   let timer: NodeJS.Timeout | undefined
 
   function flow() {
     clearTimeout(timer)
-    while (!trouble.isSwallowing && !to.destroyed) {
+    while (!trouble.swallowed.includes(direction) && !to.destroyed) {
       const [first] = waiting
       if (!first) return
       const waitMs = Math.min(first.dueAt - performance.now(), trouble.delayMs)
