@@ -1,7 +1,7 @@
 import { setTimeout as sleep } from 'node:timers/promises'
 import { fileURLToPath } from 'node:url'
 import postgres, { type Sql } from 'postgres'
-import { databaseUrl, isLockTimeout } from '@app/shared/database/database.ts'
+import { databaseUrl, isLockTimeout, ofPrimary } from '@app/shared/database/database.ts'
 import { runCommand, sentenceOf } from './command.ts'
 import { dataServices, readMigrations } from './migration-files.ts'
 import { type Applied, planMigrations, type Step } from './migration-plan.ts'
@@ -36,7 +36,13 @@ export async function migrate(
 ): Promise<string[]> {
   const all = readMigrations(root)
   // One connection, since the lock is the session's. The driver would ask for the types without awaiting the answer.
-  const sql = postgres(adminUrl, { max: 1, max_lifetime: null, fetch_types: false, onnotice: () => {} })
+  const sql = postgres(adminUrl, {
+    ...ofPrimary(adminUrl),
+    max: 1,
+    max_lifetime: null,
+    fetch_types: false,
+    onnotice: () => {},
+  })
   try {
     await refuseEncoding(sql)
     await sql`select pg_advisory_lock(${lockKey}::bigint)`

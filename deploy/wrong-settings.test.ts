@@ -64,7 +64,7 @@ async function refusalBy(service: ServiceName, settings: Record<string, string>)
 describe('a service with a wrong setting ends with 78 and a sentence that names it, and shows no secret', () => {
   test.each(wrong)('%s: %o', async (service, settings) => {
     const said = await refusalBy(service, settings)
-    expect(said).toContain('The environment does not fit')
+    expect(said).toContain('Wrong settings in the environment:')
     for (const name of Object.keys(settings)) expect(said).toContain(name)
     expect(said).not.toMatch(/sec%?ret|\n\s+at /)
   })
@@ -76,7 +76,7 @@ test('the migrations name a wrong address, too', () => {
     env,
     encoding: 'utf8',
   })
-  expect([status, stderr]).toEqual([1, expect.stringMatching(/^DATABASE_URL must be such as postgres:/)])
+  expect([status, stderr]).toEqual([1, expect.stringMatching(/^DATABASE_URL must look like postgres:/)])
 })
 
 test('a setting that is empty is one that is not set', async () => {

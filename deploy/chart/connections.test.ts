@@ -9,7 +9,7 @@ import { repository } from '../stack/options.ts'
 const read = (path: string) => readFileSync(join(repository, path), 'utf8')
 
 /** The pool, the relay's session and, at times, that of the housekeeping. */
-const poolOf = Number(/\{ max = (\d+) \} = \{\}/.exec(read('shared/database/database.ts'))?.[1])
+const poolOf = Number(/\bmax = (\d+)\b/.exec(read('shared/database/database.ts'))?.[1])
 const ofInstance = poolOf + 2
 
 const { services } = z

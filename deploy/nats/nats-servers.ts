@@ -12,8 +12,14 @@ export const clusterNames = ['nats-1', 'nats-2', 'nats-3'] as const
 
 export type NatsServers = ReturnType<typeof natsServersIn>
 
-/** nats-servers with the configuration of `deploy/nats` as it is, on ports of this machine, with their stores in the folder. */
-export function natsServersIn(folder: string, secrets: Record<string, string>) {
+/** By which address a server of a cluster reaches another one. */
+export type RouteOf = (from: string, to: string, url: string) => Promise<string>
+
+/**
+ * nats-servers with the configuration of `deploy/nats` as it is, on ports of this machine, with their stores in the folder. With
+ * `routeOf` they know no other way to each other than that, and tell clients of nobody.
+ */
+export function natsServersIn(folder: string, secrets: Record<string, string>, routeOf?: RouteOf) {
   const [program = 'nats-server'] = findPrograms(['nats-server'])
   const running = new Map<string, ChildProcess>()
   const ports = new Map<string, Promise<number>>()
@@ -24,11 +30,13 @@ export function natsServersIn(folder: string, secrets: Record<string, string>) {
     return port
   }
 
-  async function routes() {
+  async function routesOf(from: string) {
     const password = secrets['NATS_CLUSTER_PASSWORD']
-    const urls = clusterNames.map(
-      async (name) => `"nats://cluster:${password}@127.0.0.1:${await portOf(`${name}-routes`)}"`,
-    )
+    const others = clusterNames.filter((name) => !routeOf || name !== from)
+    const urls = others.map(async (name) => {
+      const url = `nats://cluster:${password}@127.0.0.1:${await portOf(`${name}-routes`)}`
+      return JSON.stringify(routeOf ? await routeOf(from, name, url) : url)
+    })
     return `[${(await Promise.all(urls)).join(', ')}]`
   }
 
@@ -53,7 +61,8 @@ export function natsServersIn(folder: string, secrets: Record<string, string>) {
         monitor: await portOf(`${name}-monitor`),
         routes: await portOf(`${name}-routes`),
       })
-      const env = { ...secrets, PATH: process.env['PATH'], NATS_SERVER_NAME: name, NATS_ROUTES: await routes() }
+      if (routeOf) replace(join(folder, name, 'cluster.conf'), [hidden])
+      const env = { ...secrets, PATH: process.env['PATH'], NATS_SERVER_NAME: name, NATS_ROUTES: await routesOf(name) }
       const [command, args] = tied(program, ['--config', config, '--log', join(folder, `${name}.log`)], 'SIGKILL')
       running.set(name, spawn(command, args, { env, stdio: 'ignore' }))
     },
@@ -69,6 +78,9 @@ export function natsServersIn(folder: string, secrets: Record<string, string>) {
     killAll: () => Promise.all([...running.keys()].map(kill)),
   }
 }
+
+/** Servers tell each other's addresses; at this one nobody is. */
+const hidden: [RegExp, string] = [/^cluster \{/m, 'cluster {\n  no_advertise: true\n  advertise: "127.0.0.1:1"']
 
 type Ports = Record<'client' | 'monitor' | 'routes', number>
 

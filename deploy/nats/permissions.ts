@@ -102,6 +102,7 @@ export function permissionsOf(user: NatsUser): Permissions {
       ...(tells ? [`event.${user}.*`] : []),
       ...notices.map(({ subject }) => subject).filter((subject) => isOf(user, subject)),
       ...(user === 'gateway' ? [] : [...askers, 'deploy']).map((name) => `_INBOX_${name}.>`),
+      lookSubject,
       ...(tells ? streamSubjects : []),
       ...own.flatMap(subjectsOf),
     ].toSorted(),
@@ -115,8 +116,11 @@ export function permissionsOf(user: NatsUser): Permissions {
 
 const isOf = (service: string, subject: string) => subject.split('.')[1] === service
 
+/** Whoever is connected looks whether its nats-server still has the others. */
+const lookSubject = `$JS.API.STREAM.INFO.${streamName}`
+
 /** Who publishes makes a lost stream anew, and looks whether it has room: what its consumers have not handled. */
-const streamSubjects = ['STREAM.INFO', 'STREAM.CREATE', 'CONSUMER.LIST'].map((ask) => `$JS.API.${ask}.${streamName}`)
+const streamSubjects = ['STREAM.CREATE', 'CONSUMER.LIST'].map((ask) => `$JS.API.${ask}.${streamName}`)
 
 /** A consumer is looked at, pulled from, acknowledged, and made anew when the store was lost. */
 const subjectsOf = ({ name, subject }: Consumer) => [
