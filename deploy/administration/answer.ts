@@ -21,10 +21,8 @@ export function answerCommand(args: string[], requestId: string, place: () => Bu
 
 /** Commands of more than one question, and all others. */
 function workOf(args: string[], requestId: string): (bus: Bus) => Promise<unknown> {
-  const [word, id] = args
-  if (word === 'explain' && id !== undefined && args.length === 2) {
-    return (bus) => explain(bus, id, systemCaller('', requestId))
-  }
+  const [word, ...rest] = args
+  if (word === 'explain') return explain(rest, requestId)
   switch (args.join(' ')) {
     case 'secrets count':
       return (bus) => countSecrets(bus, requestId)

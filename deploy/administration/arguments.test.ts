@@ -1,6 +1,8 @@
 import { createKey, updateOrganization } from '@app/shared/contracts/platform.ts'
 import { expect, test } from 'vitest'
 import { helpFor, readArguments } from './arguments.ts'
+import { explain } from './explain.ts'
+import { kindOf } from './kinds.ts'
 
 const read = (line: string) => readArguments(line.split(' '))
 
@@ -67,4 +69,26 @@ test('refuses a value of the wrong kind', () => {
     '--retention-days must be a whole number',
   )
   expect(() => read('organization update org_1 --require-marketing-consent yes')).toThrow('must be "true" or "false"')
+})
+
+test.each([
+  [[], /^What is to be explained\? Usage: explain ID; or explain --organization … --key …$/],
+  [['msg_1', 'msg_2'], /^What is to be explained\?/],
+  [['--key', 'k'], /^What is to be explained\?/],
+  [['msg_1', '--organization', 'org_1', '--key', 'k'], /^What is to be explained\?/],
+  [['--keys', 'k'], /^Unknown option '--keys'. Usage: explain ID/],
+  [['team_1'], /^"team_1" is none of these: a message \(msg_…\); .*a webhook subscription \(wbs_…\); /],
+])('explain says what it takes: %j', (words, told) => {
+  expect(() => explain(words, 'req_1')).toThrow(told)
+})
+
+test.each([
+  ['msg_1', 'a message'],
+  ['msg_1:sent', 'an event'],
+  ['evt_1', 'an event'],
+  ['wamid.A=:delivered', 'an event'],
+  ['wamid.A=', 'a message or an event, by the platform’s id'],
+  ['106540352242922', 'a number or a business account, by the platform’s id'],
+])('what is to be explained is known by its id: %s', (id, name) => {
+  expect(kindOf(id).name).toBe(name)
 })

@@ -2,6 +2,7 @@ import { parseArgs } from 'node:util'
 import type { Rpc } from '@app/shared/api/contract.ts'
 import { sentenceOf } from '../command.ts'
 import { type Command, commands, type Option } from './commands.ts'
+import { explainUsages } from './explain.ts'
 
 export interface AdminCall {
   contract: Command['contract']
@@ -79,7 +80,7 @@ function put(target: Record<string, unknown>, [field = '', ...inner]: string[], 
 }
 
 /** Those that are more than one question. */
-const otherUsages = ['explain ID', 'secrets count', 'secrets reseal']
+const otherUsages = [...explainUsages, 'secrets count', 'secrets reseal']
 
 const usages = () => [...Object.entries(commands).map(([words, command]) => usageOf(words, command)), ...otherUsages]
 

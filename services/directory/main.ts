@@ -3,6 +3,7 @@ import * as contacts from '@app/shared/contracts/contacts.ts'
 import * as conversations from '@app/shared/contracts/conversations.ts'
 import * as directory from '@app/shared/contracts/directory.ts'
 import * as changes from '@app/shared/contracts/directory-changes.ts'
+import { explains } from '@app/shared/contracts/explain.ts'
 import * as labels from '@app/shared/contracts/labels.ts'
 import { databaseUrl } from '@app/shared/database/database.ts'
 import { keyRing, readEnv } from '@app/shared/service/environment.ts'
@@ -40,6 +41,8 @@ import { listConversations } from './conversations/list-conversations.ts'
 import { openConversation } from './conversations/open-conversation.ts'
 import { recordInbound } from './conversations/record-inbound.ts'
 import { updateConversation } from './conversations/update-conversation.ts'
+import { explainContact } from './explain/explain-contact.ts'
+import { explainConversation } from './explain/explain-conversation.ts'
 import { createLabel } from './labels/create-label.ts'
 import { deleteLabel } from './labels/delete-label.ts'
 import { startDetaching } from './labels/detach-deleted-labels.ts'
@@ -65,7 +68,7 @@ const members = consumeMembers(app)
 const sentMessages = consumeSentMessages(app)
 const reads = consumeReads(app)
 const marketingStops = consumeMarketingStops(app)
-const contracts = { ...directory, ...contacts, ...conversations, ...labels, ...changes }
+const contracts = { ...directory, ...contacts, ...conversations, ...labels, ...changes, ...explains.directory }
 const handlers = changesInTurn<App, typeof contracts>(contracts, {
   listContacts,
   createContact,
@@ -93,6 +96,8 @@ const handlers = changesInTurn<App, typeof contracts>(contracts, {
   importContacts,
   importThreads,
   putAccount,
+  explainContact,
+  explainConversation,
   redriveEvents,
 })
 const serving = await serve(app, contracts, handlers)

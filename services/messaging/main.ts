@@ -23,6 +23,9 @@ import type { App, Core } from './app.ts'
 import { acceptCallback, acceptCallbacks } from './callbacks/accept-callback.ts'
 import { startCallbacks } from './callbacks/process-callbacks.ts'
 import { explainMessage } from './explain/explain-message.ts'
+import { explainQueue } from './explain/explain-queue.ts'
+import { explainSenders } from './explain/explain-senders.ts'
+import { explainTemplate } from './explain/explain-template.ts'
 import { findRequestedMessages } from './explain/find-requested-messages.ts'
 import { startCopier } from './media/copy-media.ts'
 import { sweepMedia, sweepMediaUploads } from './media/delete-media.ts'
@@ -125,6 +128,9 @@ const serving = await serve(
     putSender,
     explainMessage,
     findRequestedMessages,
+    explainQueue,
+    explainSenders,
+    explainTemplate,
     redriveEvents,
     ...watchSecrets(app, [sealedTokens]),
     listTemplates,

@@ -18,7 +18,6 @@ import { sealedTokens } from './accounts/accounts.ts'
 import { connectAccount } from './accounts/connect-account.ts'
 import { findAccount } from './accounts/find-account.ts'
 import { listAccounts } from './accounts/list-accounts.ts'
-import { explainRequest } from './api-log/explain-request.ts'
 import { recordApiCalls } from './api-log/record-api-calls.ts'
 import { apiLog, recordCallBatch, sweepBatches } from './api-log/record-call-batch.ts'
 import type { App } from './app.ts'
@@ -29,6 +28,11 @@ import { listCustomers } from './customers/list-customers.ts'
 import { removeCustomerAccount } from './customers/remove-customer-account.ts'
 import { restoreCustomer } from './customers/restore-customer.ts'
 import { updateCustomer } from './customers/update-customer.ts'
+import { explainAccounts } from './explain/explain-accounts.ts'
+import { explainCustomer } from './explain/explain-customer.ts'
+import { explainIdempotencyKey } from './explain/explain-idempotency-key.ts'
+import { explainRequest } from './explain/explain-request.ts'
+import { explainSetupLink } from './explain/explain-setup-link.ts'
 import { consumeAccountReports } from './health/account-reports.ts'
 import { startPolling } from './health/poll-accounts.ts'
 import { authenticateKey } from './keys/authenticate-key.ts'
@@ -120,6 +124,10 @@ const serving = await serve(app, contracts, {
   beginSetup,
   completeSetup,
   explainRequest,
+  explainAccounts,
+  explainCustomer,
+  explainSetupLink,
+  explainIdempotencyKey,
   redriveEvents,
   ...watchSecrets(app, [sealedTokens, sealedCodes, sealedAnswers]),
 })

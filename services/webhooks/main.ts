@@ -20,6 +20,7 @@ import { getWebhookDelivery } from './deliveries/get-webhook-delivery.ts'
 import { listWebhookDeliveries } from './deliveries/list-webhook-deliveries.ts'
 import { partitions, sweepDead, sweepLanes, sweepReplays } from './deliveries/retention.ts'
 import { explainDelivery, explainEvents } from './explain/explain-deliveries.ts'
+import { explainSubscription } from './explain/explain-subscription.ts'
 import { startFanOut } from './fan-out/fan-out.ts'
 import { createMeters, readStanding } from './metrics.ts'
 import { replayWebhookDelivery } from './deliveries/replay-webhook-delivery.ts'
@@ -77,6 +78,7 @@ const serving = await serve(
   {
     explainEvents,
     explainDelivery,
+    explainSubscription,
     createWebhookSubscription,
     listWebhookSubscriptions,
     getWebhookSubscription,

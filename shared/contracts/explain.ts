@@ -1,5 +1,5 @@
 import { z } from 'zod'
-import { rpc } from '../api/contract.ts'
+import { type Rpc, rpc } from '../api/contract.ts'
 import { idOf } from '../values/ids.ts'
 import { time } from './fields.ts'
 
@@ -13,6 +13,23 @@ export const Moment = z.object({
 })
 
 export type Moment = z.output<typeof Moment>
+
+type Details = Record<string, unknown>
+
+export const momentAt = (at: Date, what: string, details?: Details): Moment => ({
+  at: at.toISOString(),
+  what,
+  ...(details && { details }),
+})
+
+/** How it stands now. */
+export const standing = (what: string, details?: Details): Moment => ({ at: null, what, ...(details && { details }) })
+
+const history = z.object({ history: z.array(Moment) })
+
+/** What the records know of one thing, by its id, of whatever organization. */
+const explainRecord = <Id extends z.ZodType<string>>(subject: Rpc['subject'], summary: string, id: Id) =>
+  rpc({ subject, summary, body: z.object({ id }), answer: history, errors: ['resource_not_found'] })
 
 /** A request of the public API. Its record leads to what it made. */
 export const explainRequest = rpc({
@@ -68,17 +85,80 @@ export const explainEvents = rpc({
   answer: z.object({ history: z.array(Moment) }),
 })
 
-export const explainDelivery = rpc({
-  subject: 'rpc.webhooks.explain-delivery',
-  summary: 'The life of a delivery, from the records',
-  body: z.object({ id: idOf('wbd') }),
-  answer: z.object({ history: z.array(Moment) }),
+export const explainDelivery = explainRecord(
+  'rpc.webhooks.explain-delivery',
+  'The life of a delivery, from the records',
+  idOf('wbd'),
+)
+
+export const explainSubscription = explainRecord(
+  'rpc.webhooks.explain-subscription',
+  'How a subscription stands, and why',
+  idOf('wbs'),
+)
+
+export const explainContact = explainRecord('rpc.directory.explain-contact', 'What became of a contact', idOf('ctc'))
+
+export const explainConversation = explainRecord(
+  'rpc.directory.explain-conversation',
+  'How a conversation stands: its window, what is unread, what it was merged with',
+  idOf('cnv'),
+)
+
+export const explainQueue = rpc({
+  subject: 'rpc.messaging.explain-queue',
+  summary: 'What waits to be sent in a conversation',
+  body: z.object({ conversation_id: idOf('cnv') }),
+  answer: history,
+})
+
+export const explainTemplate = explainRecord(
+  'rpc.messaging.explain-template',
+  'How a template stands, and what sends with it get',
+  idOf('tmpl'),
+)
+
+export const explainSenders = rpc({
+  subject: 'rpc.messaging.explain-senders',
+  summary: 'Whether sends from numbers are taken, at what pace, and what waits there',
+  body: z.object({ phone_number_ids: z.array(z.string()) }),
+  answer: history,
+})
+
+export const explainAccounts = rpc({
+  subject: 'rpc.platform.explain-accounts',
+  summary: 'How numbers stand with the platform and with their organizations',
+  /** An account, or the platform's id of a number or of a business account. */
+  body: z.object({ id: z.string() }),
+  answer: z.object({ phone_number_ids: z.array(z.string()), history: z.array(Moment) }),
+  errors: ['resource_not_found'],
+})
+
+export const explainCustomer = explainRecord(
+  'rpc.platform.explain-customer',
+  'How a customer stands, with its numbers and setup links',
+  idOf('cus'),
+)
+
+export const explainSetupLink = explainRecord(
+  'rpc.platform.explain-setup-link',
+  'What was done with a setup link',
+  idOf('csl'),
+)
+
+export const explainIdempotencyKey = rpc({
+  subject: 'rpc.platform.explain-idempotency-key',
+  summary: 'What an idempotency key was used for',
+  body: z.object({ organization_id: idOf('org'), key: z.string() }),
+  /** `request_id`: the request that it answered, where its answer tells. */
+  answer: z.object({ request_id: z.string().nullable(), history: z.array(Moment) }),
   errors: ['resource_not_found'],
 })
 
 /** What each service answers of them. */
 export const explains = {
-  platform: { explainRequest },
-  messaging: { explainMessage, findRequestedMessages },
-  webhooks: { explainEvents, explainDelivery },
+  platform: { explainRequest, explainAccounts, explainCustomer, explainSetupLink, explainIdempotencyKey },
+  messaging: { explainMessage, findRequestedMessages, explainQueue, explainTemplate, explainSenders },
+  directory: { explainContact, explainConversation },
+  webhooks: { explainEvents, explainDelivery, explainSubscription },
 }

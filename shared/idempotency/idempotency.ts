@@ -112,10 +112,18 @@ export async function storedAnswer(sql: Sql, sealKeys: KeyRing, caller: Caller):
   if (row.fingerprint !== idempotency.fingerprint) throw new Problem('idempotency_key_reuse')
   if (row.status === 0 && row.lapsed) return null
   if (row.status === 0) throw new Problem('idempotency_in_progress')
-  const body = row.sealed
-    ? Buffer.from(unseal(sealKeys, Buffer.from(row.answer).toString(), bindingOf(organizationId, idempotency.key)))
-    : row.answer
+  const body = openAnswer(sealKeys, row, { organizationId, key: idempotency.key })
   return { whole: true, status: row.status, body, replayed: true }
+}
+
+/** An answer as it was given. */
+export function openAnswer(
+  sealKeys: KeyRing,
+  { answer, sealed }: Pick<StoredAnswer, 'answer' | 'sealed'>,
+  { organizationId, key }: { organizationId: string; key: string },
+): Uint8Array {
+  if (!sealed) return answer
+  return Buffer.from(unseal(sealKeys, Buffer.from(answer).toString(), bindingOf(organizationId, key)))
 }
 
 /**

@@ -57,7 +57,54 @@ test('why a request was refused is told, with the field', async () => {
   await until(async () => expect(sentences(await admin('explain', requestId))).toEqual([told]))
 })
 
-test('what is not there is said so', async () => {
+test('whatever has an id is explained by it, by the services that have a part in it', async () => {
+  const sent = await sendText('and me')
+  const { id, conversation_id: conversation } = sent.body.data
+  const { contact } = (await api('GET', `/${phone}/conversations/${conversation}`)).body.data
+  const customer = (await api('POST', '/customers', { body: { name: 'Bakery' } })).body.data
+  const link = (await api('POST', `/customers/${customer.id}/setup_links`, { body: {} })).body.data
+  const subscription = (await api('GET', '/webhook_subscriptions')).body.data[0]
+  const name = `explained_${Date.now()}`
+  const components = [{ type: 'BODY', text: 'Good morning.' }]
+  const body = { name, language: 'en_US', category: 'UTILITY', components }
+  const template = (await api('POST', `/${phone}/templates`, { body })).body.data
+  const told: [string, RegExp][] = [
+    [id, /^is /],
+    [conversation, /^no message waits to be sent in it$/],
+    [contact.id, /^is there/],
+    [customer.id, /^is pending/],
+    [link.id, /^can be used until /],
+    [subscription.id, /^is active: /],
+    [template.id, /^(waits for the platform|is approved)/],
+    [phone, /^messaging takes its sends; /],
+  ]
+  for (const [one, words] of told) {
+    await until(async () => expect(sentences(await admin('explain', one)).at(-1)).toMatch(words))
+  }
+})
+
+test('an idempotency key leads to its request and to what that made', async () => {
+  const key = `explain-${Date.now()}`
+  const made = await api('POST', '/customers', { body: { name: 'Florist' }, headers: { 'Idempotency-Key': key } })
+  const { organization } = (await api('GET', '/me')).body.data
+  await until(async () => {
+    const { history } = await admin('explain', '--organization', organization.id, '--key', key)
+    expect(history.map(({ what }: Json) => what)).toEqual(
+      expect.arrayContaining([
+        'POST /v1/customers: 201',
+        'the key was used',
+        expect.stringMatching(/^was answered with 201/),
+      ]),
+    )
+    expect(history.at(-1).details.answered_with).toBe(made.body.data.id)
+  })
+  await expect(admin('explain', '--organization', organization.id, '--key', 'unused')).rejects.toThrow(
+    /resource_not_found.*Nothing is known of .*kept for 24 hours/,
+  )
+})
+
+test('what is not there is said so, with where was looked', async () => {
   await expect(admin('explain', 'msg_01JQ8Z6V0A7XJ2N5T9WQ3RBKCD')).rejects.toThrow('resource_not_found')
-  await expect(admin('explain', 'cus_01JQ8Z6V0A7XJ2N5T9WQ3RBKCD')).rejects.toThrow('neither a message')
+  await expect(admin('explain', 'cus_01JQ8Z6V0A7XJ2N5T9WQ3RBKCD')).rejects.toThrow('customers, which are never deleted')
+  await expect(admin('explain', 'key_01JQ8Z6V0A7XJ2N5T9WQ3RBKCD')).rejects.toThrow('is none of these: a message')
 })

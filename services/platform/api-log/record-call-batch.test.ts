@@ -4,7 +4,7 @@ import { startHousekeeping } from '@app/shared/database/housekeeping.ts'
 import { newId } from '@app/shared/values/ids.ts'
 import { afterAll, beforeAll, expect, test } from 'vitest'
 import { ask, startTestApp, type TestApp } from '../testing/app.ts'
-import { explainRequest } from './explain-request.ts'
+import { explainRequest } from '../explain/explain-request.ts'
 import { recordApiCalls } from './record-api-calls.ts'
 import { apiLog, recordCallBatch, sweepBatches } from './record-call-batch.ts'
 

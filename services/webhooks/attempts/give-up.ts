@@ -8,7 +8,7 @@ import { wakeWithin } from './wake-lane.ts'
 
 /** Open deliveries that one statement gives up: about 0.2 s. */
 const mostAtOnce = 10_000
-const keepOpenDays = 7
+export const keepOpenDays = 7
 const keepOpenRows = 100_000
 
 export type GivenUp = 'subscription_deleted' | 'subscription_disabled' | 'expired'

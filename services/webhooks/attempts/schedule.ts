@@ -16,6 +16,7 @@ const delaysMs = [
   20 * hour,
   24 * hour,
 ]
+export const mostTries = delaysMs.length + 1
 
 /** Whom one outage brought down together shall not come back together: the first two waits spread most. */
 const spreadOf = (tries: number) => (tries <= 2 ? 0.5 : 0.2)

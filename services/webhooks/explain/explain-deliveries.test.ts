@@ -30,7 +30,11 @@ test('a delivery whose attempt is under way is told as that, and not as one that
   expect(await told()).toEqual(['message.received is to be delivered', 'is being delivered: attempt 1'])
   ends[0]?.()
   await until(async () =>
-    expect(await told()).toEqual(['message.received is to be delivered', 'attempt 1 to deliver it: 500', 'is failed']),
+    expect(await told()).toEqual([
+      'message.received is to be delivered',
+      'attempt 1 to deliver it: 500',
+      'is failed, and is tried again: try 2 of 12',
+    ]),
   )
 })
 

@@ -4,9 +4,11 @@ import type { Fragment, Sql } from '@app/shared/database/database.ts'
 import { timeOf } from '@app/shared/values/ids.ts'
 import { notFound } from '@app/shared/api/problem.ts'
 import type { App } from '../app.ts'
-import { breakerFailures } from '../attempts/lane-health.ts'
+import { mostTries } from '../attempts/schedule.ts'
+import { type Attempt, attemptColumns, momentOf } from './attempt-moments.ts'
 import { explainUndelivered } from './explain-undelivered.ts'
 import { deliveryColumns, type DeliveryRow, lastAttempt } from '../deliveries/deliveries.ts'
+import { disabledSince, pausedItself, restOf } from './words.ts'
 
 export const explainDelivery: Handler<App, typeof one> = async ({ sql }, { body: { id } }) => {
   const history = await historyOf(sql, sql`d.id = ${id}`)
@@ -46,6 +48,8 @@ interface Standing extends DeliveryRow {
   diedAt: Date | null
   dueAt: Date | null
   begunAt: Date | null
+  /** Places of the retry schedule that are used up. */
+  tries: number
   /** The first open delivery of its line, when that is another one. */
   behind: string | null
   laneDueAt: Date | null
@@ -57,7 +61,7 @@ interface Standing extends DeliveryRow {
 async function historyOf(sql: Sql, only: Fragment): Promise<Moment[]> {
   const deliveries = await sql<Standing[]>`
     select ${deliveryColumns(sql)}, s.url, s.status as subscription_status, s.disabled_reason, s.paused_at,
-      s.disabled_at, x.died_at, o.due_at, o.begun_at, l.due_at as lane_due_at,
+      s.disabled_at, x.died_at, o.due_at, o.begun_at, o.tries, l.due_at as lane_due_at,
       nullif(l.paced_until, '-infinity') as paced_until, l.failures, first.id as behind
     from deliveries d
     left join due_deliveries o on o.id = d.id
@@ -71,21 +75,11 @@ async function historyOf(sql: Sql, only: Fragment): Promise<Moment[]> {
     where ${only} order by d.id
   `
   const attempts = await sql<Attempt[]>`
-    select delivery_id, number, started_at, duration_ms, response_status, error_code, error_message from attempts
+    select ${attemptColumns(sql)} from attempts
     where delivery_id = any(${deliveries.map(({ id }) => id)}::text[]) order by delivery_id, number
   `
   const byDelivery = Map.groupBy(attempts, ({ deliveryId }) => deliveryId)
   return deliveries.flatMap((delivery) => lifeOf(delivery, byDelivery.get(delivery.id) ?? []))
-}
-
-interface Attempt {
-  deliveryId: string
-  number: number
-  startedAt: Date
-  durationMs: number | null
-  responseStatus: number | null
-  errorCode: string | null
-  errorMessage: string | null
 }
 
 function lifeOf(delivery: Standing, attempts: Attempt[]): Moment[] {
@@ -100,16 +94,6 @@ function lifeOf(delivery: Standing, attempts: Attempt[]): Moment[] {
     standingOf(delivery),
   ]
 }
-
-const momentOf = (attempt: Attempt): Moment => ({
-  at: attempt.startedAt.toISOString(),
-  what: `attempt ${attempt.number} to deliver it: ${attempt.responseStatus ?? attempt.errorCode ?? 'no outcome'}`,
-  details: {
-    delivery_id: attempt.deliveryId,
-    duration_ms: attempt.durationMs,
-    ...(attempt.errorMessage !== null && { error_message: attempt.errorMessage }),
-  },
-})
 
 function standingOf(delivery: Standing): Moment {
   const { id, status, url, errorCode } = delivery
@@ -126,6 +110,7 @@ function standingOf(delivery: Standing): Moment {
       ...(delivery.disabledAt && { disabled_at: delivery.disabledAt }),
       ...(isOpen && {
         ...(delivery.behind !== null && { behind: delivery.behind }),
+        ...(delivery.nextAttemptAt && { next_at: delivery.nextAttemptAt }),
         begun_at: delivery.begunAt,
         due_at: delivery.dueAt,
         lane_due_at: delivery.laneDueAt,
@@ -148,32 +133,18 @@ function deathOf({ errorCode, attemptCount }: Standing) {
   return `is dead: ${why ?? `attempt ${attemptCount} was its last one, and failed too`}`
 }
 
-/** Who made a subscription what it is. */
-const holders: Record<string, string> = {
-  operator: 'the operator has disabled it',
-  gone: 'its endpoint said that it is gone for good (410)',
-  failing_too_long: 'it failed for days',
-}
-
 function waitsFor(delivery: Standing) {
   const { status, subscriptionStatus, disabledReason, begunAt, behind, attemptCount } = delivery
   if (begunAt) return `is being delivered: attempt ${attemptCount}`
   if (subscriptionStatus === null) return 'is about to be given up: its subscription was deleted'
   if (subscriptionStatus === 'disabled') {
-    return `is about to be given up: its subscription is disabled, since ${holders[disabledReason ?? ''] ?? disabledReason}`
+    return `is about to be given up: its subscription is disabled, since ${disabledSince(disabledReason)}`
   }
   if (subscriptionStatus === 'paused' && disabledReason === null)
     return 'is held until its subscription is resumed: its owner has paused it'
   if (behind !== null) return `is ${status}, and waits behind ${behind}: a customer’s events go one at a time`
-  return `is ${status}${restOf(delivery)}`
-}
-
-function restOf({ subscriptionStatus, failures, pacedUntil }: Standing) {
-  if (subscriptionStatus === 'paused') {
-    return `, and its subscription has paused itself: its endpoint has failed ${failures} times in a row, and is asked now and then`
-  }
-  if (pacedUntil === null || pacedUntil < new Date()) return ''
-  return (failures ?? 0) >= breakerFailures
-    ? `, and its endpoint rests: it has failed ${failures} times in a row`
-    : ', and its endpoint rests, as it has asked for'
+  if (subscriptionStatus === 'paused') return `is ${status}, and its subscription ${pausedItself(delivery.failures)}`
+  const rest = restOf(delivery)
+  if (rest !== null) return `is ${status}, and ${rest}`
+  return status === 'failed' ? `is failed, and is tried again: try ${delivery.tries + 1} of ${mostTries}` : 'is pending'
 }

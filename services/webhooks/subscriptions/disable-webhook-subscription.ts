@@ -32,7 +32,7 @@ export const disableWebhookSubscription: Handler<App, typeof contract> = async (
 }
 
 /** How long a subscription may stay paused by itself without a success. */
-const failingHours = 120
+export const failingHours = 120
 
 /** A sweep: subscriptions that have paused themselves and did not recover for five days are disabled. */
 export function sweepFailing(sql: Sql): Promise<number> {

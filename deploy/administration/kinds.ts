@@ -1,0 +1,154 @@
+import { call } from '@app/shared/bus/ask.ts'
+import {
+  explainAccounts,
+  explainContact,
+  explainConversation,
+  explainCustomer,
+  explainDelivery,
+  explainQueue,
+  explainSenders,
+  explainSetupLink,
+  explainSubscription,
+  explainTemplate,
+  type Moment,
+} from '@app/shared/contracts/explain.ts'
+import { messageOrEventHistory, requestHistory } from './message-history.ts'
+import type { Asking } from './asking.ts'
+
+type History = (asking: Asking, id: string) => Promise<Moment[]>
+
+interface Kind {
+  name: string
+  /** How its ids look. */
+  ids: string
+  is: RegExp
+  /** Where nothing was found, when it says that there is nothing. */
+  looked: string
+  history: History
+}
+
+/** Asked of one service. */
+const recordOf =
+  (contract: typeof explainCustomer): History =>
+  async ({ bus, caller }, id) =>
+    (await call(bus, contract, { body: { id } }, caller)).history
+
+const messageLooked =
+  'messages, ids of deleted messages, callbacks that wait, events that wait, and deliveries of the last 90 days'
+
+/** What can be explained, by its id. */
+export const kinds: Kind[] = [
+  {
+    name: 'a message',
+    ids: 'msg_…',
+    is: /^msg_\w+$/,
+    looked: messageLooked,
+    history: messageOrEventHistory,
+  },
+  {
+    name: 'an event',
+    ids: 'evt_…',
+    is: /^evt_|^msg_\w+:|^wamid\..*:[a-z]+$/,
+    looked: 'events that wait for their turn, and deliveries of the last 90 days',
+    history: messageOrEventHistory,
+  },
+  {
+    name: 'a request',
+    ids: 'req_…',
+    is: /^req_/,
+    looked: 'the log of requests, which goes back 30 days, and the messages that the request made',
+    history: requestHistory,
+  },
+  {
+    name: 'a delivery',
+    ids: 'wbd_…',
+    is: /^wbd_/,
+    looked: 'deliveries of the last 90 days',
+    history: recordOf(explainDelivery),
+  },
+  {
+    name: 'a webhook subscription',
+    ids: 'wbs_…',
+    is: /^wbs_/,
+    looked: 'subscriptions, and the deliveries of the last 90 days to one that was deleted',
+    history: recordOf(explainSubscription),
+  },
+  {
+    name: 'a customer',
+    ids: 'cus_…',
+    is: /^cus_/,
+    looked: 'customers, which are never deleted',
+    history: recordOf(explainCustomer),
+  },
+  {
+    name: 'a setup link',
+    ids: 'csl_…',
+    is: /^csl_/,
+    looked: 'setup links, which are never deleted',
+    history: recordOf(explainSetupLink),
+  },
+  {
+    name: 'a contact',
+    ids: 'ctc_…',
+    is: /^ctc_/,
+    looked: 'contacts, also deleted and merged ones',
+    history: recordOf(explainContact),
+  },
+  {
+    name: 'a conversation',
+    ids: 'cnv_…',
+    is: /^cnv_/,
+    looked: 'conversations, which are never deleted',
+    history: conversationHistory,
+  },
+  {
+    name: 'a template',
+    ids: 'tmpl_…',
+    is: /^tmpl_/,
+    looked: 'templates; one that was gone at the platform leaves when another one of its name is made',
+    history: recordOf(explainTemplate),
+  },
+  {
+    name: 'an account',
+    ids: 'acc_…',
+    is: /^acc_/,
+    looked: 'accounts, also removed ones',
+    history: numberHistory,
+  },
+  {
+    name: 'a number or a business account, by the platform’s id',
+    ids: '1065…',
+    is: /^\d+$/,
+    looked: 'accounts of this number or business account, also removed ones',
+    history: numberHistory,
+  },
+  {
+    name: 'a message or an event, by the platform’s id',
+    ids: 'wamid.…',
+    is: /^(?![a-z]{2,4}_)./,
+    looked: messageLooked,
+    history: messageOrEventHistory,
+  },
+]
+
+/** Throws a sentence about what there is, for any other id. */
+export function kindOf(id: string): Kind {
+  const kind = kinds.find(({ is }) => is.test(id))
+  if (kind) return kind
+  throw new Error(`"${id}" is none of these: ${kinds.map(({ name, ids }) => `${name} (${ids})`).join('; ')}.`)
+}
+
+async function conversationHistory({ bus, caller }: Asking, id: string) {
+  const [{ history }, queue] = await Promise.all([
+    call(bus, explainConversation, { body: { id } }, caller),
+    call(bus, explainQueue, { body: { conversation_id: id } }, caller),
+  ])
+  return [...history, ...queue.history]
+}
+
+async function numberHistory({ bus, caller }: Asking, id: string) {
+  const accounts = await call(bus, explainAccounts, { body: { id } }, caller)
+  const body = { phone_number_ids: accounts.phone_number_ids }
+  const senders = await call(bus, explainSenders, { body }, caller)
+  return [...accounts.history, ...senders.history]
+}

@@ -1,0 +1,61 @@
+import { call } from '@app/shared/bus/ask.ts'
+import {
+  explainEvents,
+  explainMessage,
+  explainRequest,
+  findRequestedMessages,
+  type Moment,
+} from '@app/shared/contracts/explain.ts'
+import { Problem } from '@app/shared/api/problem.ts'
+import { timeOf } from '@app/shared/values/ids.ts'
+import { type Asking, orNull } from './asking.ts'
+
+/** Of a message that is gone, what is known of its deliveries. */
+export async function messageOrEventHistory(asking: Asking, id: string): Promise<Moment[]> {
+  const message = isEvent.test(id) ? null : await orNull(messageHistory(asking, id))
+  return message ?? eventHistory(asking, id)
+}
+
+/** Such as `evt_…`, `msg_…:sent` and `wamid.…:delivered`. */
+const isEvent = /^evt_|:[a-z]+$/
+
+/** Of an event, or of a message that is gone: its deliveries are kept for 90 days, whatever becomes of the message. */
+async function eventHistory({ bus, caller }: Asking, id: string): Promise<Moment[]> {
+  const ids = id.startsWith('msg_') && !isEvent.test(id) ? [`${id}:sent`, `${id}:failed`] : [id]
+  const { history } = await call(bus, explainEvents, { body: { event_ids: ids } }, caller)
+  if (history.length === 0) throw new Problem('resource_not_found')
+  return ids.includes(id)
+    ? history
+    : [...history, { at: null, what: 'was deleted: it was older than its organization keeps messages' }]
+}
+
+/** A request that the log does not have (any more), is known by the messages that it made. */
+export async function requestHistory(asking: Asking, id: string): Promise<Moment[]> {
+  const { bus, caller } = asking
+  const request = await orNull(call(bus, explainRequest, { body: { id } }, caller))
+  if (request?.organization_id === null) return request.history
+  const at = request?.at ?? timeOf(id).toISOString()
+  const body = { request_id: id, organization_id: request?.organization_id, at }
+  const { ids } = await call(bus, findRequestedMessages, { body }, caller)
+  if (!request && ids.length === 0) throw new Problem('resource_not_found')
+  const lives = await Promise.all(ids.map((message) => messageHistory(asking, message, { withRequest: false })))
+  return [...(request?.history ?? []), ...lives.flat()]
+}
+
+async function messageHistory(asking: Asking, id: string, { withRequest = true } = {}) {
+  const { bus, caller } = asking
+  const message = await call(bus, explainMessage, { body: { id } }, caller)
+  const { organization_id, event_ids, told, request_id: requestId, history } = message
+  const [deliveries, asked] = await Promise.all([
+    call(bus, explainEvents, { body: { organization_id, event_ids, told } }, caller),
+    withRequest && requestId !== null ? requestMoments(asking, requestId) : [],
+  ])
+  return [...asked, ...history.map((moment) => withId(moment, message.id ?? id)), ...deliveries.history]
+}
+
+const withId = (moment: Moment, id: string): Moment => ({ ...moment, details: { id, ...moment.details } })
+
+/** The log keeps 30 days, and is written a moment after the answer: a message may have no request there. */
+export async function requestMoments({ bus, caller }: Asking, id: string): Promise<Moment[]> {
+  return (await orNull(call(bus, explainRequest, { body: { id } }, caller)))?.history ?? []
+}

@@ -1,0 +1,87 @@
+import type { Handler } from '@app/shared/api/contract.ts'
+import { type explainSenders as contract, type Moment, momentAt, standing } from '@app/shared/contracts/explain.ts'
+import type { Sql } from '@app/shared/database/database.ts'
+import { timeOf } from '@app/shared/values/ids.ts'
+import type { App } from '../app.ts'
+import { quotaRest } from '../senders/quota.ts'
+import { burstMs } from '../sends/pace.ts'
+
+/** A number that messaging does not know yet has nothing to tell. */
+export const explainSenders: Handler<App, typeof contract> = async ({ sql }, { body }) => {
+  const senders = await find(sql, body.phone_number_ids)
+  return { history: senders.flatMap(momentsOf) }
+}
+
+interface Sender {
+  organizationId: string
+  phoneNumberId: string
+  accountId: string
+  version: string
+  refusal: string | null
+  attached: boolean
+  settings: Record<string, unknown>
+  retentionDays: number | null
+  updatedAt: Date
+  /** Messages that it may still send this month; null: as many as it wants. */
+  rest: string | null
+  perSecond: number | null
+  /** When its pace lets the next one go; null: now. */
+  nextAt: Date | null
+  /** Open sends of its conversations, as far as they are counted. */
+  waiting: number
+  /** The first of them that was accepted. */
+  oldest: string | null
+}
+
+/** Of a number at which very many conversations wait, it says how many there are at least. */
+const countedLanes = 10_000
+
+const find = (sql: Sql, phoneNumberIds: string[]) => sql<Sender[]>`
+  select s.organization_id, s.phone_number_id, s.account_id, s.version, s.refusal, s.attached, s.settings, s.retention_days,
+    s.updated_at, q.rest, 1000 / p.interval_ms as per_second, w.waiting, w.oldest,
+    case when p.tat > now() + ${burstMs} * interval '1 ms' then p.tat - ${burstMs} * interval '1 ms' end as next_at
+  from senders s
+  cross join lateral (${quotaRest(sql)}) q
+  left join pace p on p.grp = s.phone_number_id
+  cross join lateral (
+    select count(*)::int as waiting, min(h.message_id) as oldest from (
+      select id from send_lanes
+      where due_at is not null and grp in (s.phone_number_id, s.organization_id || ':' || s.phone_number_id)
+      limit ${countedLanes}
+    ) l
+    join sends h on h.lane = l.id and h.organization_id = s.organization_id
+  ) w
+  where s.phone_number_id = any(${phoneNumberIds}::text[]) order by s.attached desc, s.organization_id
+`
+
+function momentsOf(sender: Sender): Moment[] {
+  const { organizationId, accountId, version, settings, retentionDays, updatedAt, rest, perSecond, nextAt } = sender
+  const name = { account_id: accountId, organization_id: organizationId }
+  return [
+    momentAt(updatedAt, 'messaging was told of it last', { ...name, version: Number(version) }),
+    standing(`${wordsOf(sender)}; ${waitingOf(sender)}`, {
+      ...name,
+      phone_number_id: sender.phoneNumberId,
+      settings: { ...settings, retention_days: retentionDays },
+      ...(rest !== null && { messages_left_this_month: Math.max(0, Number(rest)) }),
+      messages_per_second: perSecond,
+      waiting: sender.waiting,
+      ...(sender.oldest !== null && { oldest: sender.oldest, oldest_accepted_at: timeOf(sender.oldest) }),
+      ...(nextAt && { next_at: nextAt }),
+    }),
+  ]
+}
+
+function wordsOf({ refusal, attached, rest }: Sender): string {
+  if (refusal !== null) return `messaging refuses its sends: ${refusal}`
+  if (!attached) return 'messaging refuses its sends: account_not_connected'
+  return rest !== null && Number(rest) <= 0
+    ? 'messaging refuses its sends until the month (UTC) ends: quota_used_up'
+    : 'messaging takes its sends'
+}
+
+function waitingOf({ waiting, nextAt }: Sender): string {
+  if (waiting === 0) return 'none waits'
+  const count = waiting === 1 ? '1 waits' : waiting < countedLanes ? `${waiting} wait` : `at least ${waiting} wait`
+  return nextAt ? `${count}, the next for the pace of the number, until ${nextAt.toISOString()}` : count
+}
