@@ -1,5 +1,5 @@
 import type { Fragment, Sql, TransactionSql } from '../database/database.ts'
-import { type Lane, laneColumns } from './lanes.ts'
+import { isLaneOf, type Lane, laneColumns } from './lanes.ts'
 import { charging, type Pace, tokensOf } from './pace.ts'
 import { partOf } from './rooms.ts'
 
@@ -130,7 +130,7 @@ async function claimPlain(tx: TransactionSql, claim: Claim, all: Open[], limit: 
   return tx<Lane[]>`
     with ${dueLanes(tx, claim, open, limit, only)}
     update ${tx(claim.table)} as lane set held_until = now() + ${claim.leaseMs} * interval '1 ms'
-    from due where lane.id = due.due_id returning ${laneColumns(tx, 'lane')}
+    from due where ${isLaneOf(tx, 'due', 'due_id')} returning ${laneColumns(tx, 'lane')}
   `
 }
 
@@ -156,7 +156,7 @@ async function claimPaced(tx: TransactionSql, claim: Claim, pace: Pace): Promise
   const lanes = await tx<Lane[]>`
     with ${dueLanes(tx, claim, open, room.limit, tx``)}, claimed as (
       update ${tx(table)} as lane set held_until = now() + ${leaseMs} * interval '1 ms'
-      from due where lane.id = due.due_id returning ${laneColumns(tx, 'lane')}
+      from due where ${isLaneOf(tx, 'due', 'due_id')} returning ${laneColumns(tx, 'lane')}
     ), charged as (
       ${charging(tx, pace.table, tx`select "group" as grp, count(*) from claimed group by 1`)}
     )

@@ -56,6 +56,14 @@ const stillHeld = (sql: Sql | TransactionSql, table: string) => sql`
   cross join lateral (select from ${sql(table)} where id = g.id and held_until = g.held_until limit 1 for update) held
 `
 
+/**
+ * The `lane` of a row in `found`, looked up by its key. By a mere join all lanes are read while there are fewer than some
+ * thousand: measured with 4,000, half of what it costs to record what became of a send.
+ */
+export const isLaneOf = (sql: Sql | TransactionSql, found: string, key = 'id'): Fragment => sql`
+  lane.id = ${sql(found)}.${sql(key)} and lane.id = any(array(select ${sql(key)} from ${sql(found)}))
+`
+
 /** Gives lanes back, unless another holder has them by now; answers whether one of them is due at once. */
 export async function releaseLanes(
   tx: TransactionSql,
@@ -122,7 +130,7 @@ export function givingBack(
             then now() + wait_ms * interval '1 ms'
           when lane.arrivals <> seen or ${isDue} then now()
           when next_ms is not null then now() + next_ms * interval '1 ms' end
-      from mine where lane.id = mine.id
+      from mine where ${isLaneOf(sql, 'mine')}
       returning is_kept is not true and lane.due_at is not null and lane.due_at <= now() as is_due
     )
   `
@@ -143,7 +151,7 @@ export async function renewLanes(
       ) g ${stillHeld(sql, table)}
     )
     update ${sql(table)} as lane set held_until = now() + ${leaseMs} * interval '1 ms' from mine
-    where lane.id = mine.id returning lane.id, lane.held_until::text
+    where ${isLaneOf(sql, 'mine')} returning lane.id, lane.held_until::text
   `
   return new Map(held.map(({ id, heldUntil }) => [id, heldUntil]))
 }

@@ -143,7 +143,7 @@ function begun(sql: Sql, of: Holder) {
         )
         limit 1 for update skip locked
       ) p
-    ), ready as (
+    ), ready as materialized (
       select n, conversation_id, row_number() over (partition by phone_number_id order by n) <= tokens as in_pace
       from w join free on grp = phone_number_id and open_for = organization_id where leads and media is null and may_begin
     ), l as (

@@ -72,6 +72,16 @@ test('open sends are looked up by their number or their lane, although few are o
   expect(looksOf(plan)).toEqual([...Array.from({ length: 3 }, () => 'sends_pkey by seq'), 'sends_head by lane'])
 })
 
+test('lanes are given back by their key, although to read all of a few hundred is expected to cost less', async () => {
+  await database.admin`
+    insert into messaging.send_lanes (id, grp) select 'cnv_' || n, '106540352242922' from generate_series(1, 500) n
+  `
+  await database.admin`vacuum (analyze) messaging.send_lanes`
+  await writeOutcomes(sql, [], { at: new Date(), told: [], lanes: [] })
+  const plan = await planOf('given_back', "('[]', '[]', '[]', '[]')")
+  expect(plan).toMatch(/on send_lanes lane .*\n *(Index|Recheck) Cond: \(id = /)
+})
+
 test('the first sends of lanes are looked up by lane, with a plan of the same time', async () => {
   await sql.begin((tx) => takeHeads(tx, []))
   const plan = await planOf('heads as', "('{}')")
