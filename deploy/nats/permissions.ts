@@ -14,7 +14,7 @@ import {
   recordPreferences,
 } from '@app/shared/contracts/directory-changes.ts'
 import { findMedia, openUpload } from '@app/shared/contracts/media.ts'
-import { acceptCallback, putSender } from '@app/shared/contracts/messaging.ts'
+import { acceptCallback, acceptCallbacks, putSender } from '@app/shared/contracts/messaging.ts'
 import { beginSetup, completeSetup, getSetup } from '@app/shared/contracts/onboarding.ts'
 import {
   authenticateKey,
@@ -50,6 +50,8 @@ export const asks: Record<ServiceName, Rpc[]> = {
     authenticateKey,
     findAccount,
     recordCallBatch,
+    acceptCallbacks,
+    // Gateways of the version before, while they are replaced.
     acceptCallback,
     openUpload,
     findMedia,

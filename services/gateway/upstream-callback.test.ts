@@ -1,29 +1,37 @@
 import { createHmac } from 'node:crypto'
-import { acceptCallback } from '@app/shared/contracts/messaging.ts'
+import { connect } from 'node:net'
+import { text } from 'node:stream/consumers'
+import { acceptCallbacks } from '@app/shared/contracts/messaging.ts'
 import { Problem } from '@app/shared/api/problem.ts'
 import { serve } from '@app/shared/bus/rpc.ts'
-import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest'
+import { unpack } from '@app/shared/values/packed.ts'
+import { until } from '@app/test/until.ts'
+import { afterAll, beforeAll, beforeEach, describe, expect, onTestFinished, test } from 'vitest'
 import { secrets, startTestGateway, type TestGateway } from './testing/gateway.ts'
 
 let gateway: TestGateway
 let accepted: Uint8Array[] = []
-let accept = () => Promise.resolve({ accepted: true } as const)
+let questions = 0
+let accept = (_body: Uint8Array) => Promise.resolve(true)
 
 beforeAll(async () => (gateway = await startTestGateway()))
 beforeEach(() => {
   accepted = []
-  accept = () => Promise.resolve({ accepted: true })
+  questions = 0
+  accept = () => Promise.resolve(true)
 })
 afterAll(() => gateway.close())
 
 async function startMessaging() {
   const serving = await serve(
     { ...gateway.peer, name: 'messaging' },
-    { acceptCallback },
+    { acceptCallbacks },
     {
-      acceptCallback: async (_app, { body }) => {
-        accepted.push(body)
-        return accept()
+      acceptCallbacks: async (_app, { body }) => {
+        const bodies = unpack(body)
+        questions++
+        accepted.push(...bodies)
+        return { accepted: await Promise.all(bodies.map(accept)) }
       },
     },
   )
@@ -108,6 +116,35 @@ describe('a callback', () => {
     accept = () => Promise.reject(new Problem('internal_error'))
     const messaging = await startMessaging()
     expect((await post('{}', sign('{}'))).status).toBe(503)
+    await messaging.stop()
+  })
+
+  test('goes with those that come at the same time, and is answered for itself', async () => {
+    const messaging = await startMessaging()
+    const [kept, lost, last] = ['{"n":1}', '{"n":2}', '{"n":3}']
+    accept = (body) => Promise.resolve(Buffer.from(body).toString() !== lost)
+    const socket = connect(Number(new URL(gateway.url).port), '127.0.0.1')
+    onTestFinished(() => void socket.destroy())
+    const requestOf = (body: string, more = '') =>
+      `POST /upstream/callbacks HTTP/1.1\r\nhost: x\r\nx-hub-signature-256: ${sign(body)}\r\n${more}content-length: ${body.length}\r\n\r\n${body}`
+    socket.write(requestOf(kept) + requestOf(lost) + requestOf(last, 'connection: close\r\n'))
+    expect((await text(socket)).match(/(?<=HTTP\/1.1 )\d+/g)).toEqual(['200', '503', '200'])
+    expect([questions, accepted.map((body) => Buffer.from(body).toString())]).toEqual([1, [kept, lost, last]])
+    await messaging.stop()
+  })
+
+  test('does not wait for an answer to those before it', async () => {
+    const messaging = await startMessaging()
+    const slow = Promise.withResolvers<boolean>()
+    accept = (body) => (body.length === 2 ? slow.promise : Promise.resolve(true))
+    const first: ReturnType<typeof post>[] = []
+    for (const count of [1, 2, 3]) {
+      first.push(post('{}', sign('{}')))
+      await until(() => expect(questions).toBe(count))
+    }
+    expect((await post('{"n":1}', sign('{"n":1}'))).status).toBe(200)
+    slow.resolve(true)
+    expect((await Promise.all(first)).map(({ status }) => status)).toEqual([200, 200, 200])
     await messaging.stop()
   })
 

@@ -1,8 +1,10 @@
 import { createHmac, hash, timingSafeEqual } from 'node:crypto'
 import type { ServerResponse } from 'node:http'
-import { ask } from '@app/shared/bus/ask.ts'
-import { acceptCallback } from '@app/shared/contracts/messaging.ts'
+import { call, systemCaller } from '@app/shared/bus/ask.ts'
+import { acceptCallbacks } from '@app/shared/contracts/messaging.ts'
 import { newId } from '@app/shared/values/ids.ts'
+import { pack } from '@app/shared/values/packed.ts'
+import { batched } from '@app/shared/work/batched.ts'
 import { Problem } from '@app/shared/api/problem.ts'
 import type { FastifyInstance, FastifyRequest } from 'fastify'
 import type { App } from './app.ts'
@@ -34,10 +36,11 @@ export function routeUpstreamCallbacks(http: FastifyInstance, app: App, secrets:
       say(app, reply.raw, 200, challenge)
     }),
   )
+  const keep = keeping(app)
   http.route(
     takeOverWatched(app, 'POST', '/upstream/callbacks', (request, reply) => {
       reply.hijack()
-      void accept(app, request, secrets.appSecret)
+      void accept(app, keep, request, secrets.appSecret)
         .catch((err: unknown) => failureOf(app, err))
         .then((status) => say(app, reply.raw, status, words[status]))
     }),
@@ -57,7 +60,38 @@ function failureOf({ log }: App, err: unknown): 400 | 413 | 503 {
 type Query = Record<string, unknown>
 const words = { 200: 'ok', 400: 'bad request', 401: 'unauthorized', 413: 'too large', 503: 'try again' } as const
 
-async function accept(app: App, { raw, headers }: FastifyRequest, appSecret: string): Promise<200 | 401 | 503> {
+/** A callback on its way to be kept. */
+interface Proven {
+  body: Uint8Array
+  trace: string
+}
+
+type Keep = (callback: Proven) => Promise<boolean>
+
+/**
+ * Callbacks of one turn of the event loop are one question. None waits for an answer to those before it, so that an instance
+ * that is frozen holds up no more than what it was asked.
+ */
+const keeping = (app: App): Keep =>
+  batched<Proven, boolean>((callbacks) => askToKeep(app, callbacks), {
+    inFlight: Infinity,
+    sizeOf: ({ body }) => body.length,
+  })
+
+async function askToKeep(app: App, callbacks: Proven[]): Promise<boolean[]> {
+  const body = pack(callbacks.map((callback) => callback.body))
+  // Of several traces the first has the question among its spans.
+  const caller = { ...systemCaller('', newId('req')), traceparent: callbacks[0]?.trace ?? '' }
+  const { accepted } = await call(app, acceptCallbacks, { body }, caller, { timeoutMs })
+  return accepted
+}
+
+async function accept(
+  app: App,
+  keep: Keep,
+  { raw, headers }: FastifyRequest,
+  appSecret: string,
+): Promise<200 | 401 | 503> {
   const signature = headers['x-hub-signature-256']
   // Without one nothing is read, and nothing held.
   if (typeof signature !== 'string') return 401
@@ -65,17 +99,9 @@ async function accept(app: App, { raw, headers }: FastifyRequest, appSecret: str
   const body = await readBody(raw, limitBytes, app.inFlight, owner)
   try {
     if (!isSigned(body, signature, appSecret)) return 401
-    const header = {
-      organization: '',
-      key: '',
-      request: newId('req'),
-      remainingMs: timeoutMs,
-      trace: traceparentOf(headers.traceparent),
-      params: {},
-      query: {},
-    }
-    const { failure } = await app.inFlight.during(owner, () => ask(app, acceptCallback, header, body))
-    return failure === null ? 200 : 503
+    const callback = { body, trace: traceparentOf(headers.traceparent) }
+    const isKept = await app.inFlight.during(owner, () => keep(callback))
+    return isKept ? 200 : 503
   } finally {
     app.inFlight.hold(owner, -body.length)
   }

@@ -4,7 +4,7 @@ import type { Mailbox } from '@app/shared/mailbox/mailbox.ts'
 import type { Relay } from '@app/shared/events/relay.ts'
 import type { DataService } from '@app/shared/service/service.ts'
 import type { Upstream } from '@app/shared/outside/upstream.ts'
-import type { acceptCallbacks } from './callbacks/accept-callback.ts'
+import type { createAcceptCallback } from './callbacks/accept-callback.ts'
 import type { Meters } from './metrics.ts'
 import type { MediaWays } from './media/media.ts'
 import type { KnownConversations } from './sends/known-conversations.ts'
@@ -31,7 +31,7 @@ export interface Core extends DataService {
 export interface App extends Core {
   acceptSend: ReturnType<typeof acceptSends>
   refusalOf: ReturnType<typeof createRefusalOf>
-  acceptCallback: ReturnType<typeof acceptCallbacks>
+  acceptCallback: ReturnType<typeof createAcceptCallback>
   dispatcher: Mailbox<OpenSend>
   callbacks: Mailbox
 }

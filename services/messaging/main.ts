@@ -20,7 +20,8 @@ import { markReady, startWithDatabase } from '@app/shared/service/start.ts'
 import { drainBus, stopInOrder } from '@app/shared/service/stop.ts'
 import { createUpstream, upstreamSettings } from '@app/shared/outside/upstream.ts'
 import type { App, Core } from './app.ts'
-import { acceptCallback, acceptCallbacks } from './callbacks/accept-callback.ts'
+import { acceptCallback, createAcceptCallback } from './callbacks/accept-callback.ts'
+import { acceptCallbacks } from './callbacks/accept-callbacks.ts'
 import { startCallbacks } from './callbacks/process-callbacks.ts'
 import { explainMessage } from './explain/explain-message.ts'
 import { explainQueue } from './explain/explain-queue.ts'
@@ -96,7 +97,7 @@ const app: App = {
   ...core,
   acceptSend: acceptSends(core, dispatcher),
   refusalOf: createRefusalOf(core.sql),
-  acceptCallback: acceptCallbacks(core.sql),
+  acceptCallback: createAcceptCallback(core.sql),
   dispatcher,
   callbacks,
 }
@@ -124,6 +125,7 @@ const serving = await serve(
     sendMessage,
     getMessage,
     listMessages,
+    acceptCallbacks,
     acceptCallback,
     putSender,
     explainMessage,

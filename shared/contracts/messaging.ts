@@ -143,7 +143,15 @@ export const getMessage = rpc({
   example: { answer: exampleMessage },
 })
 
-/** Stores the raw bytes of an upstream callback, whose signature the gateway has proven; answered after the commit. */
+/** Stores upstream callbacks, whose signatures the gateway has proven, as packed bytes (`values/packed.ts`); answered after the commit. */
+export const acceptCallbacks = rpc({
+  subject: 'rpc.messaging.accept-callbacks',
+  summary: 'Keep upstream callbacks',
+  body: z.instanceof(Uint8Array),
+  answer: z.object({ accepted: z.array(z.boolean()).describe('Of each, in their order') }),
+})
+
+/** What gateways of the version before ask while they are replaced. */
 export const acceptCallback = rpc({
   subject: 'rpc.messaging.accept-callback',
   summary: 'Keep an upstream callback',

@@ -5,12 +5,16 @@ import type { Sql } from '@app/shared/database/database.ts'
 import type { App } from '../app.ts'
 import { type CallbackItem, type Split, splitCallback } from './split.ts'
 
-/** Keeps a callback's bytes, and its parts in the lanes of their numbers, in one statement; the platform is answered after the commit. */
 export const acceptCallback: Handler<App, typeof contract> = async (app, { body }) => {
+  await keepCallback(app, body)
+  return { accepted: true }
+}
+
+/** Keeps a callback's bytes, and its parts in the lanes of their numbers, in one statement; the platform is answered after the commit. */
+export async function keepCallback(app: App, body: Uint8Array): Promise<void> {
   await app.acceptCallback({ body, split: splitCallback(body) })
   app.meters.callbacks.inc()
   app.callbacks.wake()
-  return { accepted: true }
 }
 
 interface Acceptable {
@@ -26,7 +30,7 @@ interface Splitted {
   split: Split
 }
 
-export function acceptCallbacks(sql: Sql) {
+export function createAcceptCallback(sql: Sql) {
   return batched<Acceptable, void>((callbacks) => insertCallbacks(sql, callbacks.map(asNew)), {
     // A second one would wait for the first, which has the lanes of the same numbers.
     inFlight: 1,

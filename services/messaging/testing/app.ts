@@ -18,7 +18,7 @@ import { type TestService, testService } from '@app/test/service.ts'
 import { wholeBody } from '@app/test/whole-body.ts'
 import type { z } from 'zod'
 import type { App, Core } from '../app.ts'
-import { acceptCallbacks } from '../callbacks/accept-callback.ts'
+import { createAcceptCallback } from '../callbacks/accept-callback.ts'
 import { startCallbacks } from '../callbacks/process-callbacks.ts'
 import { startCopier } from '../media/copy-media.ts'
 import { createMediaWays } from '../media/media.ts'
@@ -135,7 +135,7 @@ export async function testMessaging(given?: TestService): Promise<TestMessaging>
     callbacks: startCallbacks(core, wake),
     acceptSend: acceptSends(core, dispatcher),
     refusalOf: createRefusalOf(core.sql),
-    acceptCallback: acceptCallbacks(core.sql),
+    acceptCallback: createAcceptCallback(core.sql),
   }
   let version = 0
   const setSender = async (changes: Partial<z.output<typeof AccountState>> = {}) => {

@@ -2,12 +2,13 @@ import type { Caller } from '@app/shared/api/contract.ts'
 import { openDatabase } from '@app/shared/database/database.ts'
 import { seal } from '@app/shared/secrets/seal.ts'
 import { newId } from '@app/shared/values/ids.ts'
+import { pack } from '@app/shared/values/packed.ts'
 import { type Account, newAccountState } from '@app/test/account-state.ts'
 import { insist } from '@app/test/each-step.ts'
 import { steppedService } from '@app/test/service.ts'
 import { until } from '@app/test/until.ts'
 import { expect } from 'vitest'
-import { acceptCallback } from '../callbacks/accept-callback.ts'
+import { acceptCallbacks } from '../callbacks/accept-callbacks.ts'
 import { storeSender } from '../senders/put-sender.ts'
 import { serveDirectoryChanges } from './directory-changes.ts'
 import { endOf } from './steps-end.ts'
@@ -68,7 +69,7 @@ export async function testSteps() {
     insist(() => {
       const entry = [{ id: businessAccountId, time: Math.floor(Date.now() / 1000), changes: [{ field, value }] }]
       const body = Buffer.from(JSON.stringify({ object: 'whatsapp_business_account', entry }))
-      return acceptCallback(app, { params: {}, query: {}, body }, callerOf({ organizationId: '' }, ''))
+      return acceptCallbacks(app, { params: {}, query: {}, body: pack([body]) }, callerOf({ organizationId: '' }, ''))
     })
 
   const numberChange = (tenant: Tenant, field: string, value: object) => {
