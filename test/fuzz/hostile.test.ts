@@ -113,7 +113,7 @@ describe.concurrent('bytes that no client should send have an envelope or a clea
       expect(error).toMatchObject({ type: expect.any(String), code: expect.any(String), message: expect.any(String) })
       expect(error.request_id).toMatch(/^req_[0-9A-Z]{26}$/)
     }
-    if (statuses.length > 0 && _what !== 'TLS') expect((await exchange(bytes())).length).toBeGreaterThan(0)
+    expect((await exchange(get('/v1/me')())).map(({ status }) => status)).toEqual([200])
   })
 
   test('HEAD has no body, and what stands behind it is another request', async () => {

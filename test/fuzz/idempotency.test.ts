@@ -5,7 +5,7 @@ import { type Json, until } from '../journeys/client.ts'
 import { fill, type Operation, operations } from './document.ts'
 import { openSocket, untilEnd } from './raw-http.ts'
 import { newTenant } from '../journeys/tenant.ts'
-import { seed } from './seed.ts'
+import { amount, seed } from './seed.ts'
 import { exampleOf } from './valid-requests.ts'
 import { knownOf } from './valid-values.ts'
 import { makeWorld, pathsOf, type World } from './world.ts'
@@ -21,6 +21,10 @@ afterAll(() => {
   own.close()
   other.close()
 })
+
+/** Of one request, at a time. */
+const copies = amount(8, 20)
+const cuts = amount(24, 60)
 
 let keys = 0
 const newKey = () => `fuzz "${keys++}" ~ ${own.phone}`
@@ -89,7 +93,7 @@ describe('every POST is executed once for a key', () => {
   test.each(posts.map((operation) => [operation.name, operation] as const))('%s', async (_name, operation) => {
     const asked = requestFor(own, operation)
     const key = newKey()
-    const answers = await Promise.all(Array.from({ length: 20 }, (_, n) => post(own, asked, key, n)))
+    const answers = await Promise.all(Array.from({ length: copies }, (_, n) => post(own, asked, key, n)))
     const done = answers.filter(({ status }) => status < 300)
     expect(new Set(done.map(({ text }) => text)).size, JSON.stringify(answers)).toBe(1)
     expect(done.filter(({ replayed }) => !replayed)).toHaveLength(1)
@@ -161,7 +165,7 @@ const countOf = async (path: string, fits: (item: Json) => boolean): Promise<num
 test('a client that goes away in the middle leaves nothing or the whole, and its retry agrees', { timeout: 120_000 }, async () => {
   const [origin = ''] = gateways.map((gateway) => new URL(gateway).origin)
   await Promise.all(
-    Array.from({ length: 60 }, async (_, n) => {
+    Array.from({ length: cuts }, async (_, n) => {
       const name = `Cut ${n} ${own.phone}`
       const body = JSON.stringify({ name })
       const key = newKey()
@@ -173,7 +177,7 @@ test('a client that goes away in the middle leaves nothing or the whole, and its
       const socket = await openSocket(origin)
       socket.on('error', () => {})
       // Cut somewhere, or whole and gone at once, or a little later.
-      const length = n % 3 === 0 ? Math.floor((whole.length * n) / 60) : whole.length
+      const length = n % 3 === 0 ? Math.floor((whole.length * n) / cuts) : whole.length
       await new Promise<void>((resolve) => socket.write(whole.slice(0, length), () => resolve()))
       if (n % 3 === 2) await new Promise((resolve) => setTimeout(resolve, n / 4))
       if (n % 2 === 0) socket.destroy()

@@ -8,7 +8,7 @@ import { amount, seed } from './seed.ts'
 import { makeWorld, type World } from './world.ts'
 
 const stack = inject('stack')
-const count = amount(1_500, 10_000)
+const count = amount(500, 10_000)
 /** Under way at a time. */
 const parallel = 8
 

@@ -8,7 +8,7 @@ import { amount } from './seed.ts'
 
 const stack = inject('stack')
 const { origin } = new URL(stack.base_url)
-const connections = amount(300, 1_000)
+const connections = amount(100, 1_000)
 /** The gateway's own limits (services/gateway/http.ts, exchange/read-body.ts), and what a busy machine may add. */
 const headersMs = 10_000
 const bodyMs = 30_000

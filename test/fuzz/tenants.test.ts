@@ -5,7 +5,7 @@ import type { Json } from '../journeys/client.ts'
 import { fill, type Operation, operations, prefixOf } from './document.ts'
 import { toJsonText } from './raw-json.ts'
 import { spoiltOf } from './requests.ts'
-import { seed } from './seed.ts'
+import { amount, seed } from './seed.ts'
 import { closedPathsOf, neverWas } from './strangers.ts'
 import { knownOf } from './valid-values.ts'
 import { exampleOf, validOf } from './valid-requests.ts'
@@ -122,11 +122,11 @@ test('another organization’s contacts, numbers, templates and files are answer
     [send, `/${own.phone}/messages`, (id) => ({ messaging_product: 'chat', status: 'read', message_id: id }), other.inbound[0] ?? '', 'wamid.never'],
   ] // prettier-ignore
   for (const [operation, path, body, theirs, never] of pairs) {
-    const [first, second] = [theirs, never].map(async (id) => {
+    const answerTo = async (id: string) => {
       const { status, text } = await ask(operation, path, own.tenant.key, body(id))
       return { status, text: text.replaceAll(id, '<id>') }
-    })
-    expect(await first, `${operation.name} ${JSON.stringify(body(theirs))}`).toEqual(await second)
+    }
+    expect(await answerTo(theirs), `${operation.name} ${JSON.stringify(body(theirs))}`).toEqual(await answerTo(never))
   }
 })
 
@@ -159,7 +159,10 @@ test.each(creations.map((one) => [one.create.name, one] as const))(
   async (_name, { list, create }) => {
     const read = () => ask(list, `${fill(list.path, pathsOf(own, list)[0] ?? {})}?limit=100`, own.tenant.key, undefined)
     const before = await read()
-    const spoilt = fc.sample(spoiltOf(validOf(own, create, knownOf(own)), create.body ?? {}), { seed, numRuns: 40 })
+    const spoilt = fc.sample(spoiltOf(validOf(own, create, knownOf(own)), create.body ?? {}), {
+      seed,
+      numRuns: amount(12, 40),
+    })
     let refused = 0
     for (const { path, headers, body, expected } of spoilt.filter((one) => one.expected.status !== undefined)) {
       const { statusCode, body: answer } = await request(stack.base_url + path, {
@@ -171,7 +174,7 @@ test.each(creations.map((one) => [one.create.name, one] as const))(
       expect(statusCode).toBe(expected.status)
       refused++
     }
-    expect(refused).toBeGreaterThan(10)
+    expect(refused).toBeGreaterThan(3)
     expect(await read()).toEqual(before)
   },
 )

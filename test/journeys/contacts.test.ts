@@ -240,9 +240,9 @@ test('labels are attached, detached and shown to whoever listens; each change is
   }
 })
 
-test('1,000 contacts are labelled at once; what is not the own is counted', async () => {
+test('1,000 contacts may be named to be labelled at once; what is not the own is counted', async () => {
   const ids: string[] = []
-  for (let n = 0; n < 20; n++) {
+  for (let n = 0; n < 6; n++) {
     const some = await Promise.all(Array.from({ length: 20 }, () => newContact()))
     ids.push(...some.map(({ id }) => id))
   }
@@ -250,13 +250,13 @@ test('1,000 contacts are labelled at once; what is not the own is counted', asyn
     api('POST', `/${phone}/contacts/bulk_label`, {
       body: { contact_ids, label_id: labelId, operation: 'attach', ...changes },
     })
-  const strangers = Array.from({ length: 600 }, (_, n) => `nonsense ${n}`)
+  const strangers = Array.from({ length: 880 }, (_, n) => `nonsense ${n}`)
   const { status, body } = await bulk([...ids, ...strangers])
-  expect([status, body.data]).toEqual([200, { applied: 400, skipped_cross_org: 600, skipped_team_mismatch: 0 }])
+  expect([status, body.data]).toEqual([200, { applied: 120, skipped_cross_org: 880, skipped_team_mismatch: 0 }])
   expect((await everyPage(`/${phone}/contacts?label_id=${labelId}`, 100)).map(({ id }) => id)).toEqual(
     expect.arrayContaining(ids),
   )
-  expect((await bulk(ids, { operation: 'detach' })).body.data.applied).toBe(400)
+  expect((await bulk(ids, { operation: 'detach' })).body.data.applied).toBe(120)
   for (const [given, changes, param] of [
     [Array.from({ length: 1001 }, () => unknownId), {}, 'contact_ids'],
     [undefined, {}, 'contact_ids'],
