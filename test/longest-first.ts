@@ -11,15 +11,16 @@ const first = [
   'services/webhooks/attempts/hostile.test.ts',
   'test/faults/restore.test.ts',
   'test/journeys/docs.test.ts',
-  'deploy/compose.test.ts',
-  'test/journeys/watching.test.ts',
   'test/journeys/onboarding.test.ts',
+  'deploy/compose.test.ts',
+  'test/journeys/secrets.test.ts',
+  'test/journeys/watching.test.ts',
+  'test/fuzz/slow-clients.test.ts',
+  'test/journeys/customers.test.ts',
   'deploy/nats/configuration.test.ts',
   'deploy/stack/bus.test.ts',
   'services/webhooks/attempts/attempts.test.ts',
-  'test/journeys/customers.test.ts',
   'services/webhooks/fan-out/fan-out.test.ts',
-  'test/journeys/secrets.test.ts',
 ]
 
 /** The longest files of all projects first, so that no worker is left with one of them at the end; the others by their size. */

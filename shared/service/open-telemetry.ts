@@ -35,7 +35,8 @@ export function startOpenTelemetry({ service, url, ratio }: Destination): Tracer
   const provider = new TracerProvider({
     resource: resourceFromAttributes({ 'service.name': service }),
     sampler: new ParentBasedSampler({ root: new TraceIdRatioBasedSampler(ratio) }),
-    spanProcessors: [new BatchSpanProcessor({ exporter })],
+    // A process that is killed takes a second of spans with it, not five.
+    spanProcessors: [new BatchSpanProcessor({ exporter, scheduledDelayMillis: 1_000 })],
   })
   const tracer = provider.getTracer('messaging-service')
 
