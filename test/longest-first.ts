@@ -1,7 +1,7 @@
 import { relative } from 'node:path'
 import { BaseSequencer, type TestSpecification } from 'vitest/node'
 
-/** What takes 15 s and more on a quiet machine, most of it in waiting, in the order in which it runs. */
+/** What takes ten seconds and more on a quiet machine, much of it in waiting, in the order in which it runs. */
 const first = [
   'test/faults/faults.test.ts',
   'test/faults/kill-callbacks.test.ts',
