@@ -1,13 +1,19 @@
+import { createServer, type Server } from 'node:http'
+import type { AddressInfo } from 'node:net'
 import { Readable } from 'node:stream'
 import { systemCaller } from '@app/shared/bus/ask.ts'
 import { seal } from '@app/shared/secrets/seal.ts'
 import { newFileKey } from '@app/shared/store/store.ts'
 import { newAccountState } from '@app/test/account-state.ts'
 import { insist, testEachStep } from '@app/test/each-step.ts'
-import { afterAll, beforeAll } from 'vitest'
+import { until } from '@app/test/until.ts'
+import { afterAll, beforeAll, expect } from 'vitest'
 import { redriveCallbacks } from './callbacks/redrive-callbacks.ts'
+import { sweepMedia } from './media/delete-media.ts'
+import { startFileSweep } from './media/unclaimed-files.ts'
 import { uploadMedia } from './media/upload-media.ts'
 import { putSender } from './senders/put-sender.ts'
+import { startDispatcher } from './sends/dispatch.ts'
 import type { SendBody } from './sends/draft.ts'
 import { sendMessage } from './sends/send-message.ts'
 import { accept, refuse } from './testing/app.ts'
@@ -18,6 +24,11 @@ import { order } from './testing/templates.ts'
 const png = Buffer.from('89504e470d0a1a0a0000000d49484452000000010000000108060000001f15c4890000001049444154', 'hex')
 
 let it: TestSteps
+/** Has the file that is sent by link. */
+let server: Server
+let link: string
+/** Passes on the status of a message whose call is not answered yet. */
+let tellFirst: (upstreamId: string) => Promise<unknown>
 beforeAll(async () => {
   it = await testSteps()
   const asked = new Map<string, number>()
@@ -29,10 +40,17 @@ beforeAll(async () => {
     if (call.text === 'refused') return refuse(131026)(call, response, n)
     if (call.text === 'later' && times === 1) return refuse(130429, 429)(call, response, n)
     if (call.text === 'unknown') return response.destroy()
+    if (call.text === 'told first') return void tellFirst(`wamid.OUT${n}`).then(() => accept(call, response, n))
     accept(call, response, n)
   })
+  server = createServer((_request, response) => void response.writeHead(200, { 'content-type': 'image/png' }).end(png))
+  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve))
+  link = `http://127.0.0.1:${(server.address() as AddressInfo).port}/a.png`
 })
-afterAll(() => it.close())
+afterAll(async () => {
+  server.close().closeAllConnections()
+  await it.close()
+})
 
 const send = (tenant: Tenant, body: object, key: string) =>
   insist(() => {
@@ -135,6 +153,40 @@ const flows: Record<string, Flow> = {
       (t) => send(t, { status: 'read', message_id: idOf(t, 'a') }, 'receipt'),
     ),
   },
+  'a file by link': { act: (t) => send(t, { type: 'image', image: { link } }, 'key') },
+  'files that nobody sent, and their sweep': {
+    prepare: async (t) => {
+      await upload(t)
+      await it.sql`update media set sweep_at = now() - interval '1 s' where organization_id = ${t.organizationId}`
+    },
+    async act() {
+      await insist(() => sweepMedia(it.app.sql))
+      const sweeping = startFileSweep(it.app)
+      await until(async () => {
+        expect(await it.sql`select 1 from unclaimed_files where due_at <= now()`).toHaveLength(0)
+      })
+      await sweeping.stop()
+    },
+  },
+  'organizations that send at once': {
+    async prepare(t) {
+      t.neighbours = [await it.newTenant(), await it.newTenant()]
+    },
+    act: (t) => Promise.all([t, ...(t.neighbours ?? [])].map((one, n) => text(one, n === 1 ? 'refused' : 'one'))),
+  },
+  'two instances': {
+    async act(t) {
+      const other = startDispatcher({ ...it.base, sql: it.sql })
+      const waking = setInterval(other.wake, 20)
+      try {
+        for (const body of ['one', 'two']) await text(t, body)
+        await it.quiet(t)
+      } finally {
+        clearInterval(waking)
+        await other.stop()
+      }
+    },
+  },
   'a refusal, and another': {
     act: inTurn(
       (t) => text(t, 'refused'),
@@ -152,6 +204,12 @@ const flows: Record<string, Flow> = {
       (t) => text(t, 'unknown'),
       (t) => text(t, 'then'),
     ),
+  },
+  'a status that comes before the answer': {
+    async act(t) {
+      tellFirst = (id) => it.numberChange(t, 'messages', { statuses: [statusPart(id, 'delivered')] })
+      await text(t, 'told first')
+    },
   },
   statuses: {
     prepare: (t) => text(t, 'one'),
@@ -265,7 +323,12 @@ async function begin({ prepare, act }: Flow) {
   const tenant = await it.newTenant()
   await prepare?.(tenant)
   await it.quiet(tenant)
-  return { act: () => act(tenant), settle: () => it.quiet(tenant), seen: () => it.endOf(tenant) }
+  const all = () => [tenant, ...(tenant.neighbours ?? [])]
+  return {
+    act: () => act(tenant),
+    settle: () => Promise.all(all().map(it.quiet)),
+    seen: () => Promise.all(all().map(it.endOf)),
+  }
 }
 
 testEachStep(

@@ -2,11 +2,17 @@ import { randomUUID } from 'node:crypto'
 import type { Caller, Handler, Input, Rpc } from '@app/shared/api/contract.ts'
 import { Problem, type FailureName } from '@app/shared/api/problem.ts'
 import { systemCaller } from '@app/shared/bus/ask.ts'
+import { accountReported } from '@app/shared/contracts/messaging.ts'
 import { openDatabase, type Sql } from '@app/shared/database/database.ts'
+import { emit } from '@app/shared/events/events.ts'
+import { provision } from '@app/shared/events/provision.ts'
+import { startRelay } from '@app/shared/events/relay.ts'
 import { insistTwice, type SteppedFlow, testEachStep } from '@app/test/each-step.ts'
 import { type SteppedService, steppedService } from '@app/test/service.ts'
 import { until } from '@app/test/until.ts'
 import { afterAll, beforeAll, expect } from 'vitest'
+import { startHousekeeping } from '@app/shared/database/housekeeping.ts'
+import { apiLog, recordCallBatch } from './api-log/record-call-batch.ts'
 import { connectAccount } from './accounts/connect-account.ts'
 import { archiveCustomer } from './customers/archive-customer.ts'
 import { createCustomer } from './customers/create-customer.ts'
@@ -14,6 +20,8 @@ import { removeCustomerAccount } from './customers/remove-customer-account.ts'
 import { restoreCustomer } from './customers/restore-customer.ts'
 import { updateCustomer } from './customers/update-customer.ts'
 import { authenticateKey } from './keys/authenticate-key.ts'
+import { consumeAccountReports } from './health/account-reports.ts'
+import { startPolling } from './health/poll-accounts.ts'
 import { createKey } from './keys/create-key.ts'
 import { hashOf } from './keys/keys.ts'
 import { beginSetup } from './onboarding/begin-setup.ts'
@@ -49,6 +57,9 @@ beforeAll(async () => {
   it = await startTestApp(Promise.resolve(service))
   // Its own steps would be counted among those of the flows.
   await it.app.relay.stop()
+  await provision(it.app.nc)
+  const housekeeping = await startHousekeeping(it.app, { partitions: [apiLog] })
+  await housekeeping.stop()
   peers = await startPeers(it.app)
   sql = openDatabase(service.databaseUrl, 'platform')
 })
@@ -175,6 +186,37 @@ async function walking(more: Parameters<typeof dialogOf>[2] = {}, numbers?: obje
     ...flowOf(organizationId, async (app) => (await ask(app, completeSetup, body)).number),
     settle: () => resume(organizationId),
   }
+}
+
+/** Whoever asks for numbers does so until this one is asked for, and nobody holds it. */
+async function poll(organizationId: string) {
+  const polling = startPolling(it.app)
+  const asked = async () => {
+    polling.wake()
+    const rows = await sql`
+      select id from accounts where organization_id = ${organizationId} and poll_at > now() and poll_held_until < now()
+    `
+    expect(rows).toHaveLength(1)
+  }
+  try {
+    await until(asked, 9_000)
+  } finally {
+    await polling.stop()
+  }
+}
+
+/** As messaging reports it; its event comes past the proxy. */
+async function report(organizationId: string, phoneNumberId: string) {
+  const relay = startRelay({ ...service, sql })
+  const reports = consumeAccountReports(it.app, { wake() {}, stop: () => Promise.resolve() })
+  const data = { phone_number_id: phoneNumberId, business_account_id: '900900', code: 190, change: null }
+  await sql.begin((tx) => emit(tx, accountReported, data, { organizationId, id: 'a' }))
+  relay.wake()
+  await until(async () => {
+    expect(await sql`select from handled_events where event_id = ${`${organizationId}:a`}`).toHaveLength(1)
+  })
+  await reports.stop()
+  await relay.stop()
 }
 
 const flows: Record<string, { begin: () => Promise<Flow>; events: string[] }> = {
@@ -322,6 +364,45 @@ const flows: Record<string, { begin: () => Promise<Flow>; events: string[] }> = 
         ...flowOf(organizationId, (app) => ask(app, beginSetup, { token, setup_link_id: linkId }).then(() => {})),
         seen: async () => ({ ...(await seenOf(organizationId)), walks: 'may be several' }),
       }
+    },
+  },
+  'calls that are recorded': {
+    events: [],
+    async begin() {
+      const organizationId = await newOrganization(it.app)
+      const of = { organization_id: organizationId, key_id: 'key', request_id: 'req', method: 'GET', path: '/v1/me' }
+      const call = {
+        ...of,
+        at: new Date().toISOString(),
+        status: '200',
+        duration_ms: '1',
+        ip: '127.0.0.1',
+        problem: '',
+      }
+      const body = { batch: randomUUID(), ...call }
+      return {
+        ...flowOf(organizationId, (app) => ask(app, recordCallBatch, body).then(() => {})),
+        async seen() {
+          const calls = await sql`select path from api_log where organization_id = ${organizationId}`
+          return { ...(await seenOf(organizationId)), calls: [...calls] }
+        },
+      }
+    },
+  },
+  'a number that is asked for': {
+    events: connected,
+    async begin() {
+      const { organizationId, phoneNumberId } = await withNumber()
+      knowNumber(it, phoneNumberId, { status: 'RESTRICTED', verified_name: 'New Name' })
+      await sql`update accounts set poll_at = now() where phone_number_id = ${phoneNumberId}`
+      return { act: () => poll(organizationId), seen: () => seenOf(organizationId) }
+    },
+  },
+  'a number that something is reported of': {
+    events: connected,
+    async begin() {
+      const { organizationId, phoneNumberId } = await withNumber()
+      return { act: () => report(organizationId, phoneNumberId), seen: () => seenOf(organizationId) }
     },
   },
   'a walk with a number': { events: onboarded, begin: () => walking() },

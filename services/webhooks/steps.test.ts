@@ -5,12 +5,15 @@ import { insist, insistTwice, testEachStep } from '@app/test/each-step.ts'
 import { type SteppedService, steppedService } from '@app/test/service.ts'
 import { until } from '@app/test/until.ts'
 import { afterAll, beforeAll, expect } from 'vitest'
+import { startAttempts } from './attempts/attempts.ts'
+import { sweepExpired } from './attempts/give-up.ts'
 import { replayWebhookDelivery } from './deliveries/replay-webhook-delivery.ts'
+import { toRow } from './fan-out/record-events.ts'
 import { createWebhookReplay } from './replays/create-webhook-replay.ts'
 import { createWebhookSecret } from './subscriptions/create-webhook-secret.ts'
 import { deleteWebhookSecret } from './subscriptions/delete-webhook-secret.ts'
 import { deleteWebhookSubscription } from './subscriptions/delete-webhook-subscription.ts'
-import { disableWebhookSubscription } from './subscriptions/disable-webhook-subscription.ts'
+import { disableWebhookSubscription, sweepFailing } from './subscriptions/disable-webhook-subscription.ts'
 import { enableWebhookSubscription } from './subscriptions/enable-webhook-subscription.ts'
 import { testWebhookSubscription } from './subscriptions/test-webhook-subscription.ts'
 import { updateWebhookSubscription } from './subscriptions/update-webhook-subscription.ts'
@@ -111,6 +114,93 @@ const flows: Record<string, Flow> = {
     },
     made: ['a 2'],
   },
+  'a delivery that is given up': {
+    first: [answer(500), answer(500)],
+    async run({ id, emit, organizationId }) {
+      await sql`update subscriptions set status = 'paused' where id = ${id}`
+      await insist(() => emit({ eventId: 'a' }))
+      await recorded(organizationId, 1)
+      // Ten of its tries are over. A failure that counts twice opens the breaker, whose probes are no tries.
+      await sql`update due_deliveries set tries = 10 where organization_id = ${organizationId}`
+      await sql`update lanes set failures = 3, due_at = now() where id = ${id}`
+      await sql`update subscriptions set status = 'active' where id = ${id}`
+    },
+    made: ['a 2'],
+    told: ['failing'],
+  },
+  'a subscription that pauses itself, and heals': {
+    first: [answer(500)],
+    async run({ id, emit, organizationId }) {
+      await sql`
+        insert into lanes (id, grp, failures, failing_since) values (${id}, ${organizationId}, 19, now() - interval '11 minutes')
+      `
+      await insist(() => emit({ eventId: 'a' }))
+    },
+    made: ['a 2'],
+    told: ['paused', 'resumed'],
+  },
+  'five days without a success': {
+    async run({ id, emit, organizationId }) {
+      await sql`update subscriptions set status = 'paused' where id = ${id}`
+      await insist(() => emit({ eventId: 'a' }))
+      await recorded(organizationId, 1)
+      await sql`
+        update subscriptions set disabled_reason = 'consecutive_failures', paused_at = now() - interval '121 hours' where id = ${id}
+      `
+      await insist(() => sweepFailing(webhooks.sql))
+    },
+    made: ['a 0'],
+    told: ['disabled'],
+  },
+  'what waits too long, and what is behind it': {
+    first: [answer(429, { 'retry-after': '60' })],
+    async run({ id, emit, organizationId }) {
+      await sql`update subscriptions set created_at = now() - interval '30 days' where id = ${id}`
+      const at = new Date(Date.now() - 8 * 24 * 60 * 60 * 1000)
+      await insist(() => emit({ eventId: 'a', line: 'l', at }, { eventId: 'b', line: 'l' }))
+      await recorded(organizationId, 2)
+      await until(async () => {
+        expect(
+          await sql`select 1 from due_deliveries where organization_id = ${organizationId} and tried`,
+        ).toHaveLength(1)
+      })
+      await insist(() => sweepExpired(webhooks.sql))
+    },
+    made: ['a 1', 'b 1'],
+  },
+  'events that wait for the turn of their organization': {
+    async run(tenant) {
+      const { emit, organizationId } = tenant
+      // Another instance has the turn.
+      await sql.begin(async (tx) => {
+        await tx`select pg_advisory_xact_lock(hashtextextended(${`fan-out ${organizationId}`}, 0))`
+        await putBack(tenant, 'a')
+        await insist(() => emit({ eventId: 'b', line: 'l' }, { eventId: 'c', line: 'l' }))
+        await until(async () => {
+          expect(await sql`select 1 from event_backlog where organization_id = ${organizationId}`).toHaveLength(3)
+        })
+      })
+    },
+    made: ['a 1', 'b 1', 'c 1'],
+  },
+  'two instances, one of which loses nothing': {
+    async run(tenant) {
+      const other = startAttempts({ ...webhooks, sql })
+      const waking = setInterval(other.wake, 20)
+      const events = ['a', 'b', 'c', 'd', 'e', 'f'].map((eventId, n) => ({
+        eventId,
+        ...(n % 2 === 0 ? { line: 'l' } : {}),
+      }))
+      try {
+        for (const some of [events.slice(0, 3), events.slice(3)]) await insist(() => tenant.emit(...some))
+        await quiet(tenant, events.length)
+      } finally {
+        clearInterval(waking)
+        await other.stop()
+      }
+    },
+    made: ['a 1', 'b 1', 'c 1', 'd 1', 'e 1', 'f 1'],
+  },
   'a subscription that is deleted': {
     first: [answer(500)],
     async run({ id, ask, emit, organizationId }) {
@@ -123,6 +213,17 @@ const flows: Record<string, Flow> = {
     },
     made: ['a 1'],
   },
+}
+
+/** As an instance leaves an event whose organization has used up its share. */
+function putBack({ organizationId }: Tenant, eventId: string) {
+  const at = new Date().toISOString()
+  const headers = { organization: organizationId, event: eventId, type: 'message.received', line: 'l', at }
+  const row = toRow({ subject: '', headers, payload: Buffer.from('{}') })
+  return sql`
+    insert into event_backlog (organization_id, event_id, head, payload)
+    select ${organizationId}, ${eventId}, ${JSON.stringify(row?.head)}::text::jsonb, '{}'
+  `
 }
 
 /** A second time there is nothing left to delete. */

@@ -20,6 +20,9 @@ export async function endOf(sql: Sql, base: TestMessaging, { organizationId, pho
   const attempts = await sql`
     select outcome from send_attempts where organization_id = ${organizationId} and outcome <> 'unreachable' order by 1
   `
+  const files = await sql`
+    select file_key is not null as stored from media where organization_id = ${organizationId} and sweep_at is null
+  `
   const senders = await sql`select refusal, attached, version from senders where phone_number_id = ${phoneNumberId}`
   return {
     messages: [...messages],
@@ -30,6 +33,7 @@ export async function endOf(sql: Sql, base: TestMessaging, { organizationId, pho
     templates: [...templates],
     attempts: [...attempts],
     senders: [...senders],
+    files: [...files],
     lostFiles: await lostFiles(sql, base.mediaDir),
   }
 }

@@ -21,6 +21,8 @@ export interface Tenant {
   phoneNumberId: string
   customer: string
   state: Account
+  /** Others that act at the same time. */
+  neighbours?: Tenant[]
 }
 
 export type TestSteps = Awaited<ReturnType<typeof testSteps>>

@@ -1,4 +1,5 @@
 import { systemCaller } from '@app/shared/bus/ask.ts'
+import { outlast } from '@app/shared/database/outlast.ts'
 import { unseal } from '@app/shared/secrets/seal.ts'
 import { changeAccount } from '../accounts/change-account.ts'
 import { tellStates } from '../accounts/tell-states.ts'
@@ -11,6 +12,8 @@ import { confirmAccount, takeOver } from './take-over.ts'
 import { type DueAccount, nextPollAt } from './due-account.ts'
 
 const budgetMs = 15_000
+/** For what was answered; with the question it is well within the lease. */
+const recordingMs = 10_000
 
 /** Asks for one number and takes over what the platform says. */
 export async function pollAccount(app: App, account: DueAccount, signal: AbortSignal): Promise<void> {
@@ -28,7 +31,7 @@ export async function pollAccount(app: App, account: DueAccount, signal: AbortSi
   const number = await ask(app, { phoneNumberId, token, signal })
   if (number === null) return release(app, account)
   if (number === 'throttled') return release(app, account, throttledFailures)
-  await settle(app, account, number)
+  await outlast(performance.now() + recordingMs, () => settle(app, account, number))
 }
 
 /** What the platform says of the number; without its fields where it is gone, null when it did not say. */

@@ -1,3 +1,4 @@
+import { beginSurely } from '@app/shared/database/begin-surely.ts'
 import { type Loop, startLoop } from '@app/shared/work/loop.ts'
 import type { App } from '../app.ts'
 import type { DueAccount } from './due-account.ts'
@@ -48,7 +49,10 @@ export function startPolling(app: App): Loop {
   }
 }
 
-const claim = ({ sql }: App, count: number) => sql<DueAccount[]>`
+const claim = ({ sql }: App, count: number) =>
+  beginSurely(
+    sql,
+    (tx) => tx<DueAccount[]>`
   with d as materialized (
     select organization_id, id from accounts
     where attached and sealed_token is not null and poll_at <= now() and poll_held_until < now()
@@ -60,4 +64,5 @@ const claim = ({ sql }: App, count: number) => sql<DueAccount[]>`
   from d where a.organization_id = d.organization_id and a.id = d.id
   returning a.organization_id, a.id, a.phone_number_id, a.business_account_id, a.sealed_token, a.version, a.poll_failures,
     a.poll_held_until::text as held_until
-`
+`,
+  )

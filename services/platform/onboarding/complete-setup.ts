@@ -1,7 +1,7 @@
-import { setTimeout as sleep } from 'node:timers/promises'
 import type { Answer, Caller, Handler, Input } from '@app/shared/api/contract.ts'
 import type { completeSetup as contract } from '@app/shared/contracts/onboarding.ts'
-import { isDatabaseAway, type Sql } from '@app/shared/database/database.ts'
+import type { Sql } from '@app/shared/database/database.ts'
+import { outlast } from '@app/shared/database/outlast.ts'
 import { notFound, Problem } from '@app/shared/api/problem.ts'
 import { seal } from '@app/shared/secrets/seal.ts'
 import type { App } from '../app.ts'
@@ -23,7 +23,6 @@ import { findSetup, refuseUnusable } from './setups.ts'
 
 /** Everything here together, so that the page still gets an answer. */
 const budgetMs = 22_000
-const keepAgainMs = 200
 
 export const completeSetup: Handler<App, typeof contract> = async (app, { body }, caller) => {
   const link = await findSetup(app.sql, body.token)
@@ -55,20 +54,14 @@ async function exchange(app: App, row: OnboardingRow, { code }: Input<typeof con
 }
 
 /** No code buys it again: a database that is away just now is waited for. */
-async function keepToken(sql: Sql, { organizationId, id }: OnboardingRow, sealedToken: string, deadline: number) {
-  for (;;) {
-    try {
-      await sql`
-        update onboardings set step = 'exchanged', sealed_token = ${sealedToken}, due_at = held_until, updated_at = now()
-        where organization_id = ${organizationId} and id = ${id}
-      `
-      return
-    } catch (err) {
-      if (!isDatabaseAway(err) || performance.now() + keepAgainMs >= deadline) throw err
-      await sleep(keepAgainMs)
-    }
-  }
-}
+const keepToken = (sql: Sql, { organizationId, id }: OnboardingRow, sealedToken: string, deadline: number) =>
+  outlast(
+    deadline,
+    () => sql`
+      update onboardings set step = 'exchanged', sealed_token = ${sealedToken}, due_at = held_until, updated_at = now()
+      where organization_id = ${organizationId} and id = ${id}
+    `,
+  )
 
 /** As it is now: the link's URL may have changed, the number may be registered meanwhile. */
 async function answerOf(sql: Sql, link: Link, onboarding: OnboardingRow | undefined): Promise<Answer<typeof contract>> {
