@@ -1,5 +1,5 @@
 import { systemCaller } from '@app/shared/bus/ask.ts'
-import { outlast } from '@app/shared/database/outlast.ts'
+import { retryWhileAway } from '@app/shared/database/retry-while-away.ts'
 import { unseal } from '@app/shared/secrets/seal.ts'
 import { changeAccount } from '../accounts/change-account.ts'
 import { tellStates } from '../accounts/tell-states.ts'
@@ -31,7 +31,7 @@ export async function pollAccount(app: App, account: DueAccount, signal: AbortSi
   const number = await ask(app, { phoneNumberId, token, signal })
   if (number === null) return release(app, account)
   if (number === 'throttled') return release(app, account, throttledFailures)
-  await outlast(performance.now() + recordingMs, () => settle(app, account, number))
+  await retryWhileAway(() => settle(app, account, number), performance.now() + recordingMs)
 }
 
 /** What the platform says of the number; without its fields where it is gone, null when it did not say. */

@@ -1,7 +1,7 @@
 import type { Answer, Caller, Handler, Input } from '@app/shared/api/contract.ts'
 import type { completeSetup as contract } from '@app/shared/contracts/onboarding.ts'
 import type { Sql } from '@app/shared/database/database.ts'
-import { outlast } from '@app/shared/database/outlast.ts'
+import { retryWhileAway } from '@app/shared/database/retry-while-away.ts'
 import { notFound, Problem } from '@app/shared/api/problem.ts'
 import { seal } from '@app/shared/secrets/seal.ts'
 import type { App } from '../app.ts'
@@ -55,12 +55,12 @@ async function exchange(app: App, row: OnboardingRow, { code }: Input<typeof con
 
 /** No code buys it again: a database that is away just now is waited for. */
 const keepToken = (sql: Sql, { organizationId, id }: OnboardingRow, sealedToken: string, deadline: number) =>
-  outlast(
-    deadline,
+  retryWhileAway(
     () => sql`
       update onboardings set step = 'exchanged', sealed_token = ${sealedToken}, due_at = held_until, updated_at = now()
       where organization_id = ${organizationId} and id = ${id}
     `,
+    deadline,
   )
 
 /** As it is now: the link's URL may have changed, the number may be registered meanwhile. */
