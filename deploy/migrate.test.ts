@@ -14,7 +14,7 @@ let servers: Servers
 let count = 0
 
 beforeAll(async () => {
-  servers = await startServers({ dataDir, log: () => {}, only: ['postgres'], temporary: true })
+  servers = await startServers({ dataDir, log: () => {}, only: ['postgres'], temporary: true, isDurable: false })
 }, 60_000)
 
 afterAll(async () => {

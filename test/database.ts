@@ -19,7 +19,7 @@ export interface TestDatabase {
 /** An empty, migrated database, in which one service is at home. */
 export async function createTestDatabase(service: DataServiceName): Promise<TestDatabase> {
   const name = `test_${randomBytes(8).toString('hex')}`
-  await asAdmin((sql) => sql`create database ${sql(name)} template ${sql(inject('template'))}`)
+  await copyTemplate(name)
   const admin = new URL(inject('postgresUrl'))
   admin.pathname = `/${name}`
   const url = urlOfService(admin.href, service, inject('passwords')[service])
@@ -34,6 +34,15 @@ export async function createTestDatabase(service: DataServiceName): Promise<Test
       await asAdmin((admin) => admin`drop database if exists ${admin(name)} with (force)`)
     },
   }
+}
+
+/** File by file: page by page through the log costs five times as much. Postgres 14 knows no other way, and no word for it. */
+async function copyTemplate(name: string) {
+  await asAdmin(async (sql) => {
+    const [server] = await sql<[{ major: number }]>`select current_setting('server_version_num')::int / 10000 as major`
+    const strategy = server.major < 15 ? sql`` : sql`strategy file_copy`
+    await sql`create database ${sql(name)} template ${sql(inject('template'))} ${strategy}`
+  })
 }
 
 async function asAdmin(run: (sql: Sql) => Promise<unknown>) {

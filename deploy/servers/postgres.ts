@@ -104,16 +104,14 @@ function settingsFor(port: number, socketFolder: string, isDurable: boolean) {
     `unix_socket_directories=${socketFolder && `"${socketFolder.replaceAll('"', '""')}"`}`,
     'max_connections=200',
     'shared_buffers=256MB',
-    // An answer is given after its commit, so a commit must be on the disk.
-    `fsync=${isDurable ? 'on' : 'off'}`,
+    // An answer is given after its commit, so a commit must be on the disk, and a page that was half written must be whole again.
+    ...['fsync', 'full_page_writes', 'wal_compression'].map((setting) => `${setting}=${isDurable ? 'on' : 'off'}`),
     'synchronous_commit=on',
-    'full_page_writes=on',
     // No replicas here: the least write-ahead log, and at most this much of it to read again after a crash.
     'wal_level=minimal',
     'max_wal_senders=0',
     'max_wal_size=1GB',
     'checkpoint_timeout=2min',
-    'wal_compression=on',
     // After a crash one call for the whole disk, instead of one for each file.
     ...(process.platform === 'linux' ? ['recovery_init_sync_method=syncfs'] : []),
     // Queues: the rows die young.
