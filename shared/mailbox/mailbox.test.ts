@@ -11,6 +11,7 @@ beforeAll(async () => {
   app = await testService('messaging')
   await app.sql`create table trial_lanes (like send_lanes including all)`
   await app.sql`create table trial_items (seq bigint generated always as identity, lane text, begun boolean default false)`
+  await app.sql`create index on trial_items (lane, seq)`
   await app.sql`create table trial_pace (like pace including all)`
 })
 beforeEach(async () => {
@@ -252,13 +253,13 @@ test('what was done while the database was away is recorded before its lane is t
   const work = async ({ seq }: Item) => {
     if (seen.push(seq) === 1) here.isAway = there.isAway = true
   }
-  start(work, { leaseMs: 600, next }, here.app)
+  start(work, { leaseMs: 300, next }, here.app)
   await add('lane', 'group', 1)
   await vi.waitFor(() => expect(seen).toHaveLength(1), { timeout: 5_000, interval: 1 })
-  start(work, { leaseMs: 600, next }, there.app)
-  await sleep(800)
+  start(work, { leaseMs: 300, next }, there.app)
+  await sleep(400)
   there.isAway = false
-  await sleep(1_200)
+  await sleep(600)
   here.isAway = false
   await untilEmpty()
   await stopAll()
@@ -499,7 +500,7 @@ test.each(['long queues', 'slow work'])('a tenant with many lanes and %s leaves 
     seen.push(laneId)
     await (why === 'slow work' ? ended.promise : Promise.race([ended.promise, sleep(20)]))
   }
-  await Promise.all(Array.from({ length: 30 }, (_, n) => add(`a ${n}`, 'a', why === 'slow work' ? 1 : 500)))
+  await Promise.all(Array.from({ length: 30 }, (_, n) => add(`a ${n}`, 'a', why === 'slow work' ? 1 : 100)))
   start(work, { slots: 10, perGroup: 30 })
   await vi.waitFor(() => expect(seen.length).toBeGreaterThanOrEqual(8), { timeout: 5_000, interval: 5 })
   await add('b', 'b', 1)
@@ -516,7 +517,7 @@ test('a tenant that came first gives slots back to one that comes, until both ha
     done[laneId.startsWith('a') ? 'a' : 'b'] += 1
   }
   const addAll = (tenant: Tenant) =>
-    Promise.all(Array.from({ length: 30 }, (_, n) => add(`${tenant} ${n}`, tenant, 500)))
+    Promise.all(Array.from({ length: 30 }, (_, n) => add(`${tenant} ${n}`, tenant, 100)))
   const until = (tenant: Tenant, count: number) =>
     vi.waitFor(() => expect(done[tenant]).toBeGreaterThanOrEqual(count), { timeout: 10_000, interval: 5 })
   await addAll('a')
@@ -568,7 +569,7 @@ test('lanes of a tenant that has no room for all of them take turns', async () =
     seen.add(laneId)
     await sleep(20, undefined, { signal: ended.signal }).catch(() => {})
   }
-  await Promise.all(Array.from({ length: 12 }, (_, n) => add(`lane ${n}`, 'a', 1_000)))
+  await Promise.all(Array.from({ length: 12 }, (_, n) => add(`lane ${n}`, 'a', 200)))
   start(work, { slots: 5, perGroup: 30 })
   await vi.waitFor(() => expect(seen.size).toBe(12), { timeout: 10_000, interval: 5 })
   ended.abort()
