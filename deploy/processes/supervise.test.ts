@@ -2,7 +2,7 @@ import { spawn } from 'node:child_process'
 import { mkdirSync, mkdtempSync, readFileSync, rmSync, statSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { afterAll, expect, test, vi } from 'vitest'
+import { afterAll, expect, onTestFinished, test, vi } from 'vitest'
 import { identityOf } from './identity.ts'
 import { findRecorded } from './records.ts'
 import { type Program, supervise, type Supervised } from './supervise.ts'
@@ -87,9 +87,14 @@ test('gives up on a program that keeps ending, with the end of its log', async (
 
 test('the log of a program that runs for long does not grow for ever', async () => {
   const code = `process.stdout.write('x'.repeat(21 * 2 ** 20)); ${forever}; setInterval(() => console.log('on'), 50)`
+  vi.useFakeTimers({ toFake: ['setInterval', 'clearInterval'] })
+  onTestFinished(() => void vi.useRealTimers())
   const program = await supervise(dataDir, nodeProgram('talkative', code))
   const sizeOf = (file: string) => statSync(file, { throwIfNoEntry: false })?.size ?? 0
-  await vi.waitUntil(() => sizeOf(`${program.logFile}.1`) > 20 * 2 ** 20, 15_000)
+  await vi.waitUntil(() => sizeOf(program.logFile) > 21 * 2 ** 20, 15_000)
+  // When it is looked at next.
+  vi.advanceTimersByTime(10_000)
+  expect(sizeOf(`${program.logFile}.1`)).toBeGreaterThan(20 * 2 ** 20)
   await vi.waitUntil(() => readFileSync(program.logFile, 'utf8').startsWith('on\n'), 5_000)
   await program.stop()
 })

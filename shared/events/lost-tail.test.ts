@@ -59,7 +59,8 @@ async function whileDown(work: () => void) {
   await app.nats.process?.stop()
   work()
   app.nats.process?.start()
-  await until(async () => void (await (await app.nc.jetstreamManager()).streams.info(streamName)))
+  // What is asked while the connection breaks is answered by nobody.
+  await until(async () => void (await (await app.nc.jetstreamManager({ timeout: 500 })).streams.info(streamName)))
 }
 
 /** What has been stored until now is what the disk will have kept. */
