@@ -1,6 +1,8 @@
 import { setTimeout as sleep } from 'node:timers/promises'
 import { type BusStep, type BusStepProxy, type Loss, startBusStepProxy } from '@app/test/bus-step-proxy.ts'
 import { startTestNats } from '@app/test/nats.ts'
+import { between, randomOf } from '@app/test/faults/random.ts'
+import { amount, seed } from '@app/test/fuzz/seed.ts'
 import { busSteppedService } from '@app/test/service.ts'
 import { until } from '@app/test/until.ts'
 import { connect, type JetStreamManager } from 'nats'
@@ -37,13 +39,23 @@ interface Flow {
   close: () => Promise<void>
 }
 
-/** Runs the flow once as it is, and once for each of its steps, which is lost. */
+const lossesOfOne = amount(3, Infinity)
+
+/** All of the steps, or some by the seed. */
+function stepsToLose(loss: Loss, total: number): number[] {
+  const random = randomOf(seed, loss)
+  const all = upTo(total)
+  while (all.length > lossesOfOne) all.splice(between(random, 0, all.length - 1), 1)
+  return all
+}
+
+/** Runs the flow once as it is, and once for each step that is lost: `npm test` takes some, `npm run test:steps` all. */
 async function loseEach(loss: Loss, { steps, run, isBack, check, close }: Flow) {
   const counted = steps.count(isMessage)
   await run()
   const total = counted.steps().length
   expect(total).toBeGreaterThan(1)
-  for (let at = 1; at <= total; at++) {
+  for (const at of stepsToLose(loss, total)) {
     const { steps: passed } = steps.count(isMessage, { at, loss })
     await run().catch((cause: unknown) => {
       const { way, subject } = passed()[at - 1] ?? {}
