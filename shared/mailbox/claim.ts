@@ -21,6 +21,7 @@ export async function claim<Item extends { laneId: string }, Outcome>(box: Box<I
   if (box.full) return busyPollMs
   const startedAt = performance.now()
   const failingRoom = failingRoomOf(box)
+  const perGroup = options.perGroup ?? 16
   if (box.afterGroup === '') box.heldBack.clear()
   const { groups, last } = await findDueGroups(app.sql, options.lanes, box.afterGroup)
   box.afterGroup = last
@@ -31,7 +32,7 @@ export async function claim<Item extends { laneId: string }, Outcome>(box: Box<I
     const claimed = await claimLanes(tx, {
       table: options.lanes,
       leaseMs,
-      perGroup: options.perGroup ?? 16,
+      perGroup,
       room: { limit: Math.min(free, claimLimit), of: (tenant) => roomOf(box, tenant) },
       failingRoom,
       pace: options.pace,
@@ -51,10 +52,15 @@ export async function claim<Item extends { laneId: string }, Outcome>(box: Box<I
   // More lanes, or more groups behind these, may be due.
   if (lanes.length >= Math.min(free, claimLimit) || last !== '') return 0
   if (paced) return pacePollMs
+  // So may others of a group that got as many as it may: if all of them were empty, no settlement would look again.
+  if (hasMost(lanes, perGroup)) return 0
   // Sooner than its tokens fill the burst again: what that cannot hold is lost.
   if (options.pace && lanes.length > 0) return options.pace.burstMs / 2
   return box.busy > 0 ? busyPollMs : idlePollMs
 }
+
+const hasMost = (lanes: Lane[], perGroup: number) =>
+  [...Map.groupBy(lanes, ({ group }) => group).values()].some(({ length }) => length >= perGroup)
 
 /** Lanes with failures have a part of the slots among themselves, in which tenants leave room to each other as in all. */
 function failingRoomOf<Item extends { laneId: string }, Outcome>({ options, active }: Box<Item, Outcome>) {

@@ -452,6 +452,17 @@ test('groups whose lanes are all held do not stand before a due one', async () =
   await stopAll()
 })
 
+test('lanes that turn out to be empty do not stand before another one of their group', async () => {
+  await app.sql`
+    insert into trial_lanes (id, grp, due_at) select 'empty ' || n, 'group', now() - interval '1 s' from generate_series(1, 160) n
+  `
+  const seen: string[] = []
+  start(async ({ laneId }) => void seen.push(laneId))
+  await add('full', 'group', 1)
+  await vi.waitFor(() => expect(seen).toEqual(['full']), { timeout: 3_000, interval: 5 })
+  await stopAll()
+})
+
 test.each(['pace', 'no pace'])('a group with more than all slots take leaves some to another (%s)', async (pace) => {
   await app.sql`insert into trial_pace (grp, interval_ms) values ('a', 0.001), ('b', 0.001)`
   const seen: string[] = []
