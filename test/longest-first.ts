@@ -1,27 +1,33 @@
 import { relative } from 'node:path'
 import { BaseSequencer, type TestSpecification } from 'vitest/node'
 
-/** What takes 15 s and more on a quiet machine, most of it in waiting, in the order in which it runs. */
+/** What takes ten seconds and more on a quiet machine, most of it in waiting, in the order in which it runs. */
 const first = [
   'test/faults/faults.test.ts',
-  'test/faults/kill-callbacks.test.ts',
+  'test/faults/one-stack.test.ts',
   'test/bench/bench.test.ts',
-  'test/faults/kill.test.ts',
-  'services/webhooks/attempts/hostile.test.ts',
   'test/faults/restore.test.ts',
+  'test/faults/revoked-key.test.ts',
   'test/journeys/docs.test.ts',
-  'deploy/compose.test.ts',
-  'test/journeys/watching.test.ts',
-  'test/journeys/onboarding.test.ts',
+  'services/webhooks/attempts/hostile.test.ts',
   'deploy/nats/configuration.test.ts',
   'deploy/stack/bus.test.ts',
-  'services/webhooks/attempts/attempts.test.ts',
-  'shared/mailbox/mailbox.test.ts',
-  'services/gateway/main.test.ts',
+  'test/journeys/onboarding.test.ts',
+  'test/journeys/watching.test.ts',
   'services/webhooks/subscriptions/changes.test.ts',
-  'shared/bus/lost-steps.test.ts',
-  'test/journeys/customers.test.ts',
+  'services/gateway/main.test.ts',
+  'services/webhooks/attempts/attempts.test.ts',
   'test/journeys/secrets.test.ts',
+  'services/platform/onboarding/onboarding.test.ts',
+  'shared/events/waiting-events.test.ts',
+  'services/messaging/steps.test.ts',
+  'deploy/migrate.test.ts',
+  'test/fuzz/slow-clients.test.ts',
+  'test/faults/late-servers.test.ts',
+  'deploy/compose.test.ts',
+  'shared/events/outbox.test.ts',
+  'test/faults/tls.test.ts',
+  'test/journeys/customers.test.ts',
 ]
 
 /** The longest files of all projects first, so that no worker is left with one of them at the end; the others by their size. */

@@ -3,7 +3,7 @@ import { until } from '../journeys/client.ts'
 import { type Receiver, startReceiver } from '../journeys/receiver.ts'
 import { type StartedStack, startStack } from '../journeys/start-stack.ts'
 
-interface Own {
+export interface Own {
   stack: StartedStack
   receiver: Receiver
 }

@@ -3,7 +3,7 @@ import type { AddressInfo } from 'node:net'
 import { wholeBody } from '../whole-body.ts'
 import type { Json } from './client.ts'
 
-interface Delivery {
+export interface Delivery {
   headers: Record<string, string>
   /** The bytes, as they are signed. */
   raw: string

@@ -1,17 +1,15 @@
-import { afterAll, expect, test } from 'vitest'
-import { clientOf, until } from '../journeys/client.ts'
-import { type StartedStack, startStack } from '../journeys/start-stack.ts'
+import { expect } from 'vitest'
+import { clientOf, until } from '../../journeys/client.ts'
+import { startStack } from '../../journeys/start-stack.ts'
+import type { Own } from '../own-stack.ts'
 
-let stack: StartedStack | undefined
-afterAll(() => stack?.remove())
-
-test('stopped and started again, the data is there, the key is good, and a send goes out', async () => {
-  stack = await startStack()
-  const first = stack.read()
+/** Ctrl-C, and `npm start` again. */
+export async function restart(own: Own): Promise<void> {
+  const first = own.stack.read()
   const { body } = await clientOf(first).sendText('before the restart')
-  await stack.stop()
-  stack = await startStack([], stack.dataDir)
-  const second = stack.read()
+  await own.stack.stop()
+  own.stack = await startStack([], own.stack.dataDir)
+  const second = own.stack.read()
   expect(second).toMatchObject({ api_key: first.api_key, phone_number_id: first.phone_number_id })
   const { api, phone, sendText } = clientOf(second)
   await until(async () => {
@@ -22,4 +20,4 @@ test('stopped and started again, the data is there, the key is good, and a send 
   await until(async () => {
     expect((await api('GET', `/${phone}/messages/${again.body.data.id}`)).body.data.status).toBe('read')
   })
-})
+}

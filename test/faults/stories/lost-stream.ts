@@ -2,22 +2,16 @@ import { withBus } from '@app/deploy/stack/bus.ts'
 import { readBusPlace } from '@app/deploy/stack/stack-file.ts'
 import { consumers } from '@app/shared/events/provision.ts'
 import { streamName } from '@app/shared/events/stream.ts'
-import { expect, test } from 'vitest'
-import { clientOf, until } from '../journeys/client.ts'
-import { ownStack } from './own-stack.ts'
+import { expect } from 'vitest'
+import { clientOf, until } from '../../journeys/client.ts'
+import type { Own } from '../own-stack.ts'
 
-const own = ownStack()
-
-/** As the operator, who alone may do this. */
-const asOperator = <T>(work: Parameters<typeof withBus<T>>[1]) =>
-  withBus(readBusPlace(own.stack.dataDir) ?? { natsUrl: '' }, work)
-
-test('a stream that was deleted is made anew by the services, with all its consumers, and each event is delivered once', async () => {
-  const { api, sendText } = clientOf(own.stack.read())
-  const body = { url: own.receiver.url, events: ['message.sent'] }
-  expect((await api('POST', '/webhook_subscriptions', { body })).status).toBe(201)
-  const delivered = (id: string) =>
-    own.receiver.of('message.sent').filter((each) => each.body.data.message?.id === id || each.body.data.id === id)
+/** The stream is deleted by the operator, who alone may do this. */
+export async function loseStream({ stack, receiver }: Own): Promise<void> {
+  const asOperator = <T>(work: Parameters<typeof withBus<T>>[1]) =>
+    withBus(readBusPlace(stack.dataDir) ?? { natsUrl: '' }, work)
+  const { sendText } = clientOf(stack.read())
+  const delivered = (id: string) => receiver.of('message.sent').filter((each) => each.body.data.message?.id === id)
   const before = await sendText('before')
   await until(() => expect(delivered(before.body.data.id)).toHaveLength(1))
 
@@ -37,4 +31,4 @@ test('a stream that was deleted is made anew by the services, with all its consu
     )
   })
   expect(delivered(before.body.data.id)).toHaveLength(1)
-})
+}
