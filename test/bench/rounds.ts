@@ -9,6 +9,12 @@ type Side<S> = (seconds: number) => Promise<S>
 const warmUpSeconds = 2
 
 /**
+ * How many clients ask at a time, where a goal does not say how many it is about. A quick run often shares the machine with
+ * others: a gateway that 64 keep busy is soon late there, and turns some away, which fails a measurement.
+ */
+export const usualConnections = ({ quick }: Options): number => (quick ? 8 : 64)
+
+/**
  * Runs the sides in turn, A B A B …, so that whatever else happens on the machine meets both; before that each once, to
  * be warm. Answers what each came to, by round.
  */

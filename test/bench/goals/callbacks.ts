@@ -5,18 +5,18 @@ import type { Monolith } from '../floors/monolith.ts'
 import { type RequestToSend, writeRequests } from '../load/wrk.ts'
 import { drain } from '../project/backlog.ts'
 import { statusBodies } from '../project/statuses.ts'
-import { alternate, throughput } from '../rounds.ts'
+import { alternate, throughput, usualConnections } from '../rounds.ts'
 import { costsOfBursts, spentBetween } from '../statements.ts'
 import { postgresOf } from './floor-roots.ts'
 import type { Goal } from './goal.ts'
 
-const connections = 64
-/** More than either side takes, so that a measurement repeats none; in the quick slice a few, over and over. */
-const callbacksASecond = { whole: 16_000, quick: 500 }
+/** More than either side takes, so that a measurement repeats none; in a quick run those of the sends before it, over and over. */
+const callbacksASecond = { whole: 16_000, quick: 300 }
 
 /** Signed statuses of messages that were sent before, one a callback, against a signature check and one INSERT. */
 export const measureCallbacks: Goal = async (bench) => {
   const { options, folder } = bench
+  const connections = usualConnections(options)
   const project = await bench.project()
   const { [options.quick ? 'quick' : 'whole']: aSecond } = callbacksASecond
   const statuses = await statusBodies(project, await bench.fixture(), folder, aSecond * options.seconds)

@@ -2,14 +2,13 @@ import { allRoots, burst, cpuNotes } from '../burst.ts'
 import { startChild } from '../child.ts'
 import type { List } from '../floors/list.ts'
 import { writeRequests } from '../load/wrk.ts'
-import { alternate, throughput } from '../rounds.ts'
+import { alternate, throughput, usualConnections } from '../rounds.ts'
 import type { Goal } from './goal.ts'
-
-const connections = 64
 
 /** A page of 25 messages, numbers in turn, against fastify and the same SELECT on the same rows. */
 export const measureList: Goal = async (bench) => {
   const { options, folder } = bench
+  const connections = usualConnections(options)
   const [project, { numbers }] = [await bench.project(), await bench.fixture()]
   const {
     base_url: baseUrl,

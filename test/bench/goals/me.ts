@@ -2,14 +2,13 @@ import { allRoots, burst, cpuNotes } from '../burst.ts'
 import { startChild } from '../child.ts'
 import type { Hello } from '../floors/hello.ts'
 import { writeRequests } from '../load/wrk.ts'
-import { alternate, throughput } from '../rounds.ts'
+import { alternate, throughput, usualConnections } from '../rounds.ts'
 import type { Goal } from './goal.ts'
-
-const connections = 64
 
 /** The cheapest authenticated endpoint against the cheapest endpoint there is. */
 export const measureMe: Goal = async (bench) => {
   const { options, folder } = bench
+  const connections = usualConnections(options)
   const project = await bench.project()
   const { base_url: baseUrl, api_key: key } = project.stack()
   const floor = startChild<Hello>('floors/hello.ts')

@@ -41,18 +41,18 @@ export interface Project {
   profiles: string | undefined
 }
 
-const restMs = 3_000
+const restMs = { whole: 3_000, quick: 500 }
 /** The system counts each page of the five for a look. */
 const lookEveryMs = 1_000
 
-export async function openProject(folder: string, { profile }: Options): Promise<Project> {
+export async function openProject(folder: string, { profile, quick }: Options): Promise<Project> {
   const dataDir = join(folder, 'stack')
   mkdirSync(dataDir, { mode: 0o711 })
   const profiles = profile ? join(folder, 'profiles') : undefined
   const place: StackPlace = { dataDir, port: await portFor(dataDir, 'gateway'), profiles }
   let running: RunningStack = await startStack(place)
   let { sql, nc } = await connectTo(running)
-  await sleep(restMs)
+  await sleep(restMs[quick ? 'quick' : 'whole'])
 
   const services = () => rootsOf(Object.entries(running.file.services))
   const atRestMib = memoryMibOf(services())
