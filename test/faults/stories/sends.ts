@@ -20,17 +20,20 @@ const everyMs = 150
 /** As an integrator would: one key a send, the same key again until there is an answer. */
 export async function sendSurely(client: Client, to: string, text: string) {
   const headers = { 'idempotency-key': `kill ${to} ${text}` }
+  let last: unknown
   for (let attempt = 0; attempt < 200; attempt++) {
     try {
       const { status, headers: answered, body } = await client.sendText(text, { to, headers })
       if (status === 200) return { ...body.data, replayed: answered['idempotent-replayed'] === 'true' }
+      last = body.error
       if (status < 409) throw new Error(`refused: ${status} ${JSON.stringify(body)}`)
     } catch (err) {
       if (err instanceof Error && err.message.startsWith('refused')) throw err
+      last = err
     }
     await sleep(100)
   }
-  throw new Error(`no answer for ${text}`)
+  throw new Error(`no answer for ${text}`, { cause: last })
 }
 
 /** Two hundred sends of twenty conversations; answers what waits until each has ended, and judges them. */
