@@ -4,6 +4,7 @@ import type { z } from 'zod'
 import type { Event } from '../api/contract.ts'
 import { isCancelled, isDatabaseAway, isLockTimeout, type TransactionSql } from '../database/database.ts'
 import type { Delivered, EventHeaders } from './events.ts'
+import { recordFailure, retryMs } from './dead-events.ts'
 import { beginBatch, lineOf } from '../metrics/batches.ts'
 import { readConsumerLag } from '../metrics/consumer-lag.ts'
 import { isGap } from './lost-tail.ts'
@@ -14,7 +15,7 @@ import { eventHeader, streamName } from './stream.ts'
 import { createWaitingEvents, giveBack } from './waiting-events.ts'
 
 /** Thrown by a handler: this event will never succeed. */
-class Fatal extends Error {
+export class Fatal extends Error {
   override readonly name = 'Fatal'
 }
 
@@ -22,7 +23,6 @@ export interface Consuming {
   stop: () => Promise<void>
 }
 
-const maxFailures = 8
 /** A batch whose statements take too long, or wait too long for a lock, is tried as often. */
 const slowTries = 3
 const longestPauseMs = 300_000
@@ -227,24 +227,14 @@ async function noteFailure(app: DataService, consumer: string, message: JsMsg, e
 }
 
 async function fail({ sql, log }: DataService, consumer: string, message: JsMsg, err: unknown) {
-  const eventId = message.headers?.get('Nats-Msg-Id') || `seq:${message.seq}`
-  const fatal = err instanceof Fatal
+  const id = message.headers?.get('Nats-Msg-Id') || `seq:${message.seq}`
   const headers = headersOf(message) ?? ({} as EventHeaders)
-  const text = err instanceof Error ? err.message : String(err)
-  const [row] = await sql<{ failures: number; dead: boolean }[]>`
-    insert into dead_events as d (consumer, event_id, subject, headers, payload, failures, dead, last_error)
-    values (${consumer}, ${eventId}, ${message.subject}, ${JSON.stringify(headers)}::text::jsonb,
-      ${message.data}, 1, ${fatal}, ${text})
-    on conflict (consumer, event_id) do update set failures = d.failures + 1, last_error = excluded.last_error,
-      dead = excluded.dead or d.failures + 1 >= ${maxFailures}, updated_at = now()
-    returning failures, dead
-  `
-  const { failures = 1, dead = false } = row ?? {}
+  const event = { id, subject: message.subject, headers, payload: message.data }
+  const { failures, dead } = await recordFailure(sql, consumer, event, { err, fatal: err instanceof Fatal })
   // Also the id of one whose headers say none.
-  const line = { consumer, id: eventId, ...lineOf({ subject: message.subject, headers }), failures, dead }
-  log[dead ? 'error' : 'warn']({ err, ...line }, 'event')
+  log[dead ? 'error' : 'warn']({ err, consumer, id, ...lineOf(event), failures, dead }, 'event')
   if (dead) message.term()
-  else message.nak(Math.min(1_000 * 2 ** (failures - 1), 30_000))
+  else message.nak(retryMs(failures))
 }
 
 /** Work after the commit, at most once: when it fails or the process dies, it is not repeated. */

@@ -6,6 +6,7 @@ import { notFound } from '@app/shared/api/problem.ts'
 import type { App } from '../app.ts'
 import { mostTries } from '../attempts/schedule.ts'
 import { type Attempt, attemptColumns, momentOf } from './attempt-moments.ts'
+import { fanOutConsumers } from '../fan-out/comes-in-order.ts'
 import { explainUndelivered } from './explain-undelivered.ts'
 import { deliveryColumns, type DeliveryRow, lastAttempt } from '../deliveries/deliveries.ts'
 import { disabledSince, pausedItself, restOf } from './words.ts'
@@ -23,8 +24,9 @@ export const explainEvents: Handler<App, typeof many> = async ({ sql }, { body }
       ? sql`(select distinct organization_id from delivered_types)`
       : sql`(${organizationId})`
   const those = sql`d.organization_id in ${organizations} and d.event_id = any(${eventIds}::text[])`
-  const waiting = await sql<{ type: string; since: Date; eventId: string }[]>`
-    select d.head ->> 'type' as type, d.since, d.event_id from event_backlog d
+  const waiting = await sql<Waiting[]>`
+    select d.head ->> 'type' as type, d.since, d.event_id, f.last_error from event_backlog d
+    left join dead_events f on f.consumer = any(${fanOutConsumers}::text[]) and f.event_id = d.organization_id || ':' || d.event_id
     where d.event_id = any(${eventIds}::text[])
       ${organizationId === undefined ? sql`` : sql`and d.organization_id = ${organizationId}`} order by d.seq
   `
@@ -32,10 +34,21 @@ export const explainEvents: Handler<App, typeof many> = async ({ sql }, { body }
   return { history: [...waiting.map(waitsForItsTurn), ...(await historyOf(sql, those)), ...undelivered] }
 }
 
-const waitsForItsTurn = ({ type, since, eventId }: { type: string; since: Date; eventId: string }): Moment => ({
+interface Waiting {
+  type: string
+  since: Date
+  eventId: string
+  /** Null for one that was not tried in vain. */
+  lastError: string | null
+}
+
+const waitsForItsTurn = ({ type, since, eventId, lastError }: Waiting): Moment => ({
   at: since.toISOString(),
-  what: `${type} waits: the organization has used up its share of the fan-out`,
-  details: { event_id: eventId },
+  what:
+    lastError === null
+      ? `${type} waits: the organization has used up its share of the fan-out, or an event before it fails`
+      : `${type} waits: it could not be fanned out, and is tried again`,
+  details: { event_id: eventId, ...(lastError !== null && { last_error: lastError }) },
 })
 
 interface Standing extends DeliveryRow {

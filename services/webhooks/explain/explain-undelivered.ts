@@ -1,5 +1,6 @@
 import type { Moment } from '@app/shared/contracts/explain.ts'
 import type { Sql } from '@app/shared/database/database.ts'
+import { fanOutConsumers } from '../fan-out/comes-in-order.ts'
 
 interface Told {
   id: string
@@ -23,6 +24,10 @@ export async function explainUndelivered(sql: Sql, organizationId: string, told:
         when e.type <> all(s.events) then 'it does not select the type'
         when s.phone_number_ids <> '{}' and e.phone_number_id <> all(s.phone_number_ids) then 'it does not take the number'
         when s.status = 'disabled' then 'it is disabled'
+        when exists (
+          select from dead_events f where f.dead and f.consumer = any(${fanOutConsumers}::text[])
+            and f.event_id = ${organizationId} || ':' || e.id
+        ) then 'the fan-out of the event failed eight times, and was given up'
         else 'it did not select the event when that came, or the event is on its way, or the delivery is no longer kept (90 days)'
       end as reason
     from json_to_recordset(${JSON.stringify(told)}::text::json) as e(id text, type text, phone_number_id text)

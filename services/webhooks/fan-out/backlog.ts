@@ -1,6 +1,7 @@
 import type { Sql, TransactionSql } from '@app/shared/database/database.ts'
 import { startLoop } from '@app/shared/work/loop.ts'
 import type { App } from '../app.ts'
+import { createFailingEvents, isPassing } from './failing-events.ts'
 import { type EventRow, recordWithin, statementBytes, textOf } from './record-events.ts'
 import type { Recorder } from './recorder.ts'
 import { waitingOrganizations } from './waiting-organizations.ts'
@@ -21,25 +22,44 @@ export interface Backlog {
   stop: () => Promise<void>
 }
 
-/** Organizations take turns, whatever they have: of each as much as fits into a statement, then of the next. */
+/**
+ * Organizations take turns, whatever they have: of each as much as fits into a statement, then of the next. One whose oldest
+ * event cannot be recorded waits by itself until that is tried again, or given up.
+ */
 export function startBacklog({ sql, log }: Pick<App, 'sql' | 'log'>, { recordFirst }: Recorder): Backlog {
+  const { isPaused, failed } = createFailingEvents({ sql, log })
   let waiting = new Set<string>()
   let last = ''
 
   async function turn() {
     const found = await sql<{ id: string }[]>`${waitingOrganizations(sql)}`
     waiting = new Set(found.map(({ id }) => id))
-    const next = [...waiting].find((id) => id > last) ?? [...waiting][0]
+    const ready = [...waiting].filter((id) => !isPaused(id))
+    const next = ready.find((id) => id > last) ?? ready[0]
     if (next === undefined) return idlePollMs
     last = next
-    const recorded = await recordFirst(await oldest(sql, next), (rows) =>
-      sql.begin(async (tx) => {
-        const taken = await take(tx, next, rows)
-        return { rows: taken, made: taken.length > 0 ? await recordWithin(tx, taken) : [] }
-      }),
-    )
-    return recorded.length > 0 || waiting.size > 1 ? 0 : takenPollMs
+    const recorded = await recordOldest(await oldest(sql, next))
+    return recorded.length > 0 || ready.length > 1 ? 0 : takenPollMs
   }
+
+  /** Where they cannot be recorded together, the first one by itself. */
+  async function recordOldest(rows: EventRow[]): Promise<EventRow[]> {
+    try {
+      return await recordFirst(rows, recordTaken)
+    } catch (err) {
+      const [first, ...others] = rows
+      if (isPassing(err) || !first) throw err
+      if (others.length > 0) return recordOldest([first])
+      await failed(first, err)
+      return []
+    }
+  }
+
+  const recordTaken = (rows: EventRow[]) =>
+    sql.begin(async (tx) => {
+      const taken = await take(tx, rows)
+      return { rows: taken, made: taken.length > 0 ? await recordWithin(tx, taken) : [] }
+    })
 
   const loop = startLoop(log, 'event backlog', turn)
   loop.wake()
@@ -72,7 +92,8 @@ async function oldest(sql: Sql, organizationId: string): Promise<EventRow[]> {
 }
 
 /** Takes those of the rows that still wait; none while another instance has the organization's turn. */
-async function take(tx: TransactionSql, organizationId: string, rows: EventRow[]): Promise<EventRow[]> {
+async function take(tx: TransactionSql, rows: EventRow[]): Promise<EventRow[]> {
+  const organizationId = rows[0]?.head.organization_id ?? ''
   const taken = await tx<{ eventId: string }[]>`
     with turn as materialized (select pg_try_advisory_xact_lock(hashtextextended(${`fan-out ${organizationId}`}, 0)) as mine)
     delete from event_backlog where (select mine from turn) and organization_id = ${organizationId}

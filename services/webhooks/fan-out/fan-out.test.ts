@@ -143,10 +143,11 @@ test('batches that hold the same events, at the same time, make each delivery on
   const at = new Date().toISOString()
   const rows = Array.from({ length: 50 }, (_, n) => ({
     head: {
+      subject: 'event.messaging.something-happened',
       organization_id: webhooks.organizationId,
       event_id: `evt-${n}`,
       type: 'message.received',
-      source: 'svc',
+      source: 'svc' as const,
       phone: null,
       line: null,
       except: null,

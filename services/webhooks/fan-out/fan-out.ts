@@ -3,6 +3,8 @@ import type { Delivered } from '@app/shared/events/events.ts'
 import { consumers } from '@app/shared/events/provision.ts'
 import type { App } from '../app.ts'
 import { type Backlog, startBacklog } from './backlog.ts'
+import { comesInOrder } from './comes-in-order.ts'
+import { isPassing } from './failing-events.ts'
 import { type EventRow, recordEvents, toRow } from './record-events.ts'
 import { createRecorder, type Recorder } from './recorder.ts'
 
@@ -27,7 +29,7 @@ export function startFanOut(app: App): Consuming {
     if (rows.length === 0) return
     // Another instance may have put earlier ones there a moment ago.
     const waiting = await backlog.find(rows.map(({ head }) => head.organization_id))
-    return fanOut(parts, rows, () => waiting)
+    await fanOut(parts, rows, () => waiting).catch((err: unknown) => putAside(parts, rows, err))
   })
   return {
     async stop() {
@@ -43,10 +45,18 @@ interface Parts {
   backlog: Backlog
 }
 
-const inOrderSubject = consumers.webhooksInOrder.subject.replace('>', '')
-
-const comesInOrder = ({ subject, headers }: Delivered) =>
-  headers.line !== undefined && subject.startsWith(inOrderSubject)
+/**
+ * While one is tried again, everybody's next ones would wait behind it. So it goes to the backlog, where only its own
+ * organization's do, and is tried there.
+ */
+async function putAside({ app: { log }, backlog }: Parts, rows: EventRow[], err: unknown) {
+  if (isPassing(err)) throw err
+  log.warn(
+    { err, events: rows.map(({ head }) => head.event_id) },
+    'an event that cannot be fanned out goes on in the backlog',
+  )
+  await backlog.add(rows)
+}
 
 /** Events without a type are internal, and leave nothing behind. */
 const rowOf = (event: Delivered) => toRow(event) ?? []

@@ -5,6 +5,7 @@ import type { EventRow } from './record-events.ts'
 const rowsOf = (organization_id: string, count: number, bytes = 2): EventRow[] =>
   Array.from({ length: count }, (_, n) => ({
     head: {
+      subject: 'event.messaging.something-happened',
       organization_id,
       event_id: `evt_${n}`,
       type: 'message.received',

@@ -1,4 +1,5 @@
-import type { Delivered } from '@app/shared/events/events.ts'
+import { Fatal } from '@app/shared/events/consume.ts'
+import type { Delivered, EventHeaders } from '@app/shared/events/events.ts'
 import type { Sql, TransactionSql } from '@app/shared/database/database.ts'
 import { firstIdAt } from '@app/shared/values/ids.ts'
 import { isSampled } from '@app/shared/service/tracing.ts'
@@ -13,10 +14,12 @@ export const statementBytes = 8 * 1024 * 1024
 /** An event of the stream, as the statement that fans it out takes it. */
 export interface EventRow {
   head: {
+    /** That of the stream, which its deliveries do not tell. */
+    subject: string
     organization_id: string
     event_id: string
     type: string
-    source: string
+    source: NonNullable<EventHeaders['source']>
     phone: string | null
     line: string | null
     /** A subscription that does not get it. */
@@ -31,7 +34,7 @@ export interface EventRow {
 }
 
 /** Null for an event without a type: it is internal. */
-export function toRow({ headers, payload }: Delivered): EventRow | null {
+export function toRow({ subject, headers, payload }: Delivered): EventRow | null {
   const {
     organization,
     event,
@@ -44,9 +47,11 @@ export function toRow({ headers, payload }: Delivered): EventRow | null {
     trace = '',
   } = headers
   if (type === undefined) return null
+  if (Number.isNaN(Date.parse(at))) throw new Fatal(`an event at no time: ${at}`)
   const id_time = firstIdAt('wbd', new Date(at)).slice(0, -16)
   return {
     head: {
+      subject,
       organization_id: organization,
       event_id: event,
       type,
@@ -61,6 +66,23 @@ export function toRow({ headers, payload }: Delivered): EventRow | null {
     payload,
   }
 }
+
+/** The event that a row was made of, but for a trace context that is not followed. */
+export const toEvent = ({ head, payload }: EventRow): Delivered => ({
+  subject: head.subject,
+  headers: {
+    organization: head.organization_id,
+    event: head.event_id,
+    type: head.type,
+    source: head.source,
+    phone: head.phone ?? undefined,
+    line: head.line ?? undefined,
+    except: head.except ?? undefined,
+    trace: head.trace ?? undefined,
+    at: head.at,
+  },
+  payload,
+})
 
 /** How many deliveries were made of the events of an organization and type. */
 export interface Made {
@@ -108,7 +130,7 @@ function numberAudiences(rows: EventRow[]) {
   const numbers = new Map<string, number>()
   const audiences: Audience[] = []
   const events = rows.map(({ head }, n) => {
-    const { organization_id, type, phone, ...rest } = head
+    const { organization_id, type, phone, subject: _, ...rest } = head
     const name = `${organization_id} ${type} ${phone ?? ''}`
     const k = numbers.get(name) ?? numbers.size
     if (k === numbers.size) audiences.push({ k, organization_id, type, phone })

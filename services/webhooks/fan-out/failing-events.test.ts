@@ -1,0 +1,101 @@
+import { newId } from '@app/shared/values/ids.ts'
+import { until } from '@app/test/until.ts'
+import { afterAll, beforeAll, beforeEach, expect, onTestFinished, test } from 'vitest'
+import { explainEvents } from '../explain/explain-deliveries.ts'
+import { testWebhooks, type TestWebhooks } from '../testing/app.ts'
+import { type Receiver, startReceiver } from '../testing/receiver.ts'
+import { systemCaller } from '@app/shared/bus/ask.ts'
+
+let webhooks: TestWebhooks
+let receiver: Receiver
+const other = newId('org')
+
+beforeAll(async () => {
+  webhooks = await testWebhooks()
+})
+afterAll(() => webhooks.close())
+
+beforeEach(async () => {
+  await webhooks.clear()
+  await webhooks.sql`truncate dead_events`
+  receiver = await startReceiver()
+  for (const caller of [webhooks.caller, systemCaller(other)])
+    await webhooks.subscribe({ url: receiver.url, events: ['customer.updated'] }, caller)
+  return () => receiver.close()
+})
+
+const updated = (line: string, eventId: string, organizationId = webhooks.organizationId) => ({
+  organizationId,
+  line,
+  type: 'customer.updated',
+  eventId,
+})
+
+const got = () => receiver.got.map(({ headers }) => headers['x-svc-event-id'])
+
+const failures = () => webhooks.sql<{ eventId: string; dead: boolean }[]>`
+  select consumer, event_id, subject, headers ->> 'line' as line, failures, dead from dead_events
+`
+
+/** What the operator is told of an event that was recorded. */
+async function explained(eventId: string) {
+  const told = [{ id: eventId, type: 'customer.updated', phone_number_id: null }]
+  const body = { organization_id: webhooks.organizationId, event_ids: [eventId], told }
+  const { history } = await webhooks.ask(explainEvents, { body })
+  return history.map(({ what }) => what).join()
+}
+
+/** The statement that records it does this. */
+async function poison(eventId: string, what: string) {
+  await webhooks.sql.unsafe(`
+    create function poison() returns trigger language plpgsql as $$ begin
+      if exists (select from fresh where event_id = '${eventId}') then ${what}; end if; return null;
+    end $$;
+    create trigger poison after insert on events referencing new table as fresh for each statement execute function poison();
+  `)
+  const drop = async () => void (await webhooks.sql.unsafe('drop function poison cascade'))
+  onTestFinished(() => until(drop, 20_000))
+}
+
+test('an event of a line that always fails holds those of its organization alone, and is given up after eight tries', async () => {
+  await poison('first', `raise 'poison'`)
+  await webhooks.emit(updated('cus_1', 'first'), updated('cus_1', 'second'), updated('cus_9', 'others', other))
+  await until(() => expect(got()).toEqual(['others']))
+  await until(async () => expect(await failures()).toMatchObject([{ dead: false }]))
+  expect(await explained('first')).toBe('customer.updated waits: it could not be fanned out, and is tried again')
+  await webhooks.emit(updated('cus_1', 'third'), updated('cus_9', 'next-of-others', other))
+  await until(() => expect(got()).toEqual(['others', 'next-of-others']))
+  // The waits between the tries double, a minute and a half in all: the next one is made the eighth.
+  await webhooks.sql`update dead_events set failures = 7`
+  await until(() => expect(got()).toEqual(['others', 'next-of-others', 'second', 'third']), 10_000)
+  expect(await failures()).toEqual([
+    {
+      consumer: 'webhooks-in-order',
+      eventId: `${webhooks.organizationId}:first`,
+      subject: 'event.platform.something-happened',
+      line: 'cus_1',
+      failures: 8,
+      dead: true,
+    },
+  ])
+  expect(await explained('first')).toMatch(/: the fan-out of the event failed eight times, and was given up$/)
+})
+
+test('an event of a line that takes too long holds nobody else, and counts for nothing', async () => {
+  await poison('slow', `raise 'too slow' using errcode = '57014'`)
+  await webhooks.emit(updated('cus_1', 'slow'), updated('cus_9', 'others-beside-slow', other))
+  await until(() => expect(got()).toEqual(['others-beside-slow']))
+  expect(await failures()).toEqual([])
+  expect(await webhooks.sql`select event_id from event_backlog`).toEqual([{ eventId: 'slow' }])
+})
+
+test('an event of a line without a time is given up at once', async () => {
+  const headers = { organization: webhooks.organizationId, event: 'never', type: 'customer.updated', line: 'cus_1' }
+  await webhooks.sql`
+    insert into outbox (id, subject, headers, payload)
+    values ('never', 'event.platform.something-happened', ${JSON.stringify(headers)}::text::jsonb, '{}')
+  `
+  await webhooks.emit(updated('cus_9', 'others-beside-never', other))
+  await until(() => expect(got()).toEqual(['others-beside-never']))
+  expect(await failures()).toMatchObject([{ eventId: 'never', failures: 1, dead: true }])
+})
