@@ -9,6 +9,7 @@ import type { AccountState } from '../accounts/account-states.ts'
 import { changeAccount } from '../accounts/change-account.ts'
 import { tellStates } from '../accounts/tell-states.ts'
 import type { App } from '../app.ts'
+import { isInBusinessApp } from '../upstream/throughput.ts'
 import { type Effect, effectOf } from './effect-of.ts'
 
 type Report = z.output<typeof accountReported.data>
@@ -35,8 +36,8 @@ async function settleReport(
   report: Report,
   appId: string,
 ): Promise<AccountState[]> {
-  const accounts = await tx<{ id: string }[]>`
-    select id from accounts
+  const accounts = await tx<{ id: string; messagesPerSecond: number | null }[]>`
+    select id, messages_per_second from accounts
     where organization_id = ${organizationId} and attached
       and case when ${report.phone_number_id}::text is null then business_account_id = ${report.business_account_id}
         else phone_number_id = ${report.phone_number_id} end
@@ -44,10 +45,15 @@ async function settleReport(
   `
   const effect = effectOf(report, appId)
   const states: AccountState[] = []
-  for (const { id } of accounts) {
+  for (const { id, messagesPerSecond } of accounts) {
     const account = { organizationId, id }
+    const isOfOthers =
+      effect.kind === 'remove' &&
+      effect.ofPhoneApp &&
+      report.phone_number_id === null &&
+      !isInBusinessApp(messagesPerSecond)
     const write = async () => {
-      const isOver = await isBeforeReturn(tx, account, report.at)
+      const isOver = isOfOthers || (await isBeforeReturn(tx, account, report.at))
       await apply(tx, account, { effect: isOver ? { kind: 'poll' } : effect, report })
     }
     states.push(...(await changeAccount(tx, account, write, systemCaller(organizationId))))

@@ -7,14 +7,16 @@ export type Effect =
   | { kind: 'disconnect' }
   /** `until`: what the platform said of the restriction's end. */
   | { kind: 'degrade'; until: Date | null }
-  /** The business took the number from our app, or gave it back. */
-  | { kind: 'remove' }
+  /** The business took the number from our app, or gave it back. `ofPhoneApp`: of its numbers, those that stay in the phone's app. */
+  | { kind: 'remove'; ofPhoneApp: boolean }
   | { kind: 'restore' }
 
 const degrading = new Set([131031, 368, 131042])
 const disconnecting = new Set([0, 190, 33])
 
-const removals = new Set(['ACCOUNT_DELETED', 'ACCOUNT_OFFBOARDED', 'PARTNER_REMOVED', 'PARTNER_APP_UNINSTALLED'])
+const removals = new Set(['ACCOUNT_DELETED', 'PARTNER_REMOVED', 'PARTNER_APP_UNINSTALLED'])
+/** The phone got a new device, or was registered anew: it names the business account, and means what is in the phone's app. */
+const phoneRemoval = 'ACCOUNT_OFFBOARDED'
 const returns = new Set(['ACCOUNT_RECONNECTED', 'PARTNER_ADDED', 'PARTNER_APP_INSTALLED'])
 
 const Update = z.looseObject({
@@ -53,7 +55,7 @@ export function effectOf({ code, change }: Report, appId: string): Effect {
   const { event, restriction_info: restrictions = [], ban_info: ban, waba_info: tie } = update
   // The operator may have other apps, whose callbacks come here too.
   if (tie?.partner_app_id !== undefined && tie.partner_app_id !== appId) return { kind: 'poll' }
-  if (removals.has(event)) return { kind: 'remove' }
+  if (removals.has(event) || event === phoneRemoval) return { kind: 'remove', ofPhoneApp: event === phoneRemoval }
   if (returns.has(event)) return { kind: 'restore' }
   if (event === 'ACCOUNT_RESTRICTION') return effectOfRestrictions(restrictions)
   if (event !== 'DISABLED_UPDATE') return { kind: 'poll' }

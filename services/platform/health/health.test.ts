@@ -321,6 +321,17 @@ describe('a report', () => {
     await settled(phoneNumberId, { status: 'connected' })
   })
 
+  test("of a new phone takes away the number in the phone's app, and none beside it of the same business account", async () => {
+    const { organizationId, phoneNumberId } = await connected({ is_on_biz_app: true })
+    const beside = newPhoneNumberId()
+    await connect(it, organizationId, beside)
+    await report(organizationId, null, { event: 'ACCOUNT_OFFBOARDED' })
+    await settled(phoneNumberId, { status: 'disconnected' })
+    expect(await account(beside)).toMatchObject({ status: 'connected' })
+    await report(organizationId, null, { event: 'ACCOUNT_RECONNECTED' })
+    await settled(phoneNumberId, { status: 'connected' })
+  })
+
   test('of a return that was before the removal does not bring the number back, though it comes later', async () => {
     const { organizationId, phoneNumberId } = await connected()
     const removed = new Date(Date.now() + 60_000)
