@@ -33,6 +33,8 @@ export interface App extends DataService, Parts {
   insertInbound: (inbound: Inbound) => Promise<InboundRow | null>
   /** One search of an organization at a time. */
   searchInTurn: InTurn
+  /** So with changes of many contacts: together they would make events faster than the relay, which is everybody's, publishes. */
+  bulkInTurn: InTurn
 }
 
 export function createApp(service: DataService, parts: Parts): App {
@@ -45,5 +47,6 @@ export function createApp(service: DataService, parts: Parts): App {
     insertContact: batched((contacts: NewContact[]) => insertContacts(sql, contacts)),
     insertInbound: batched((inbounds: Inbound[]) => insertInbounds(sql, inbounds)),
     searchInTurn: createInTurn('searches', 1),
+    bulkInTurn: createInTurn('changes of many contacts', 1),
   }
 }

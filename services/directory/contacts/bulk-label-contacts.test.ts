@@ -143,3 +143,22 @@ test("a message shows the contact's labels and the conversation's", async () => 
   await number.detachFromConversation(conversation.id, paid.id)
   expect(await shown()).toEqual([])
 })
+
+test("those of one organization go one after the other, and another's beside them", async () => {
+  const [number, other] = [await newManaged(), await newManaged()]
+  const [held = '', free = ''] = await number.many(2)
+  const label = await number.label('VIP')
+  const others = await other.label('VIP')
+  const done: string[] = []
+  const ids = await other.many(1)
+  const asked: Promise<unknown>[] = []
+  await directory.sql.begin(async (tx) => {
+    await tx`select id from contacts where id = ${held} for update`
+    asked.push(number.bulk([held], label.id, 'attach').then(() => done.push('first')))
+    asked.push(number.bulk([free], label.id, 'attach').then(() => done.push('second')))
+    for (const operation of ['attach', 'detach'] as const) await other.bulk(ids, others.id, operation)
+    expect(done).toEqual([])
+  })
+  await Promise.all(asked)
+  expect(done).toEqual(['first', 'second'])
+})

@@ -30,8 +30,6 @@ interface Asker {
 
 /** What the public API changes, asked by an organization. Answers are what the client gets. */
 export function managing(app: App, { organizationId, phoneNumberId, teamId }: Asker) {
-  const caller = systemCaller(organizationId)
-
   async function ask<C extends Rpc>(contract: C, handler: Handler<App, C>, input: Input<C>, key?: string) {
     const idempotency = key === undefined ? undefined : { key, fingerprint: JSON.stringify(input) }
     const answer: object = await (handler as AnyHandler)(
@@ -41,7 +39,7 @@ export function managing(app: App, { organizationId, phoneNumberId, teamId }: As
         query: contract.query.parse(input.query ?? {}),
         body: contract.body.parse(input.body),
       },
-      { ...caller, idempotency },
+      { ...systemCaller(organizationId), idempotency },
     )
     if (!isWhole(answer))
       return { status: 200, replayed: false, data: contract.answer.parse(answer) as z.output<C['answer']> }
@@ -87,7 +85,7 @@ export function managing(app: App, { organizationId, phoneNumberId, teamId }: As
       (await ask(labels.updateLabel, updateLabel, { params: { id }, body })).data,
     deleteLabel: (id: string) => ask(labels.deleteLabel, deleteLabel, { params: { id } }),
     listLabels: async (query: z.input<typeof labels.listLabels.query> = {}) => {
-      const page = await listLabels(app, { params: {}, query, body: undefined }, caller)
+      const page = await listLabels(app, { params: {}, query, body: undefined }, systemCaller(organizationId))
       return page as Page<z.output<typeof labels.Label>>
     },
   }
