@@ -50,7 +50,7 @@ export function startAttempts(core: Core): Mailbox {
         leave(true)
         return null
       }
-      const ended = health.begun(attempt.laneId)
+      const ended = health.begun(hold)
       const outcome = await makeAttempt(core, attempt, keysOf)
       const isSuccess = outcome.kind === 'succeeded'
       ended(isSuccess)

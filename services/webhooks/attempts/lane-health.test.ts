@@ -110,11 +110,12 @@ test('while too many calls are silent, an endpoint gets two at a time until it a
   let nowMs = 0
   const health = createLaneHealth(() => nowMs, 20)
   const lane = laneOf()
-  const hanging = Array.from({ length: 20 }, (_, n) => health.begun(`wbs_hanging_${n}`))
+  const begun = (n: number) => health.begun({ id: `wbs_hanging_${n}`, group: `org_${n % 5}` })
+  const hanging = Array.from({ length: 20 }, (_, n) => begun(n))
   expect(health.capacity(lane)).toBe(10)
-  hanging.push(health.begun('wbs_hanging_20'))
+  hanging.push(begun(20))
   expect(health.capacity(lane)).toBe(2)
-  const [first, second] = [health.begun(lane.id), health.begun(lane.id)]
+  const [first, second] = [health.begun(lane), health.begun(lane)]
   expect(health.capacity(lane)).toBe(2)
   nowMs += 5
   first?.(true)
@@ -122,6 +123,17 @@ test('while too many calls are silent, an endpoint gets two at a time until it a
   second?.(true)
   hanging.forEach((end) => end(false))
   expect(health.capacity(lane)).toBe(10)
+})
+
+test('whatever one organization has that is silent, the endpoints of others get as many as ever', () => {
+  const health = createLaneHealth(() => 0, 20)
+  const begin = (group: string) => Array.from({ length: 30 }, (_, n) => health.begun({ id: `${group}_${n}`, group }))
+  const silent = begin('org_silent')
+  expect(health.capacity(laneOf())).toBe(10)
+  silent.push(...['org_a', 'org_b', 'org_c', 'org_d'].flatMap(begin))
+  expect(health.capacity(laneOf())).toBe(2)
+  silent.forEach((end) => end(false))
+  expect(health.capacity(laneOf())).toBe(10)
 })
 
 test('a failure tells whether it begins a row of failures', () => {
@@ -177,7 +189,7 @@ test('what was worked out in a transaction that was rolled back never was', () =
 
 test('an endpoint that is silent for a second gets nothing more until it answers', () => {
   const { health, capacity, pass } = trial()
-  const ends = [health.begun('wbs_1'), health.begun('wbs_1')]
+  const ends = [health.begun(laneOf()), health.begun(laneOf())]
   pass(999)
   expect(capacity()).toBe(10)
   pass(2)

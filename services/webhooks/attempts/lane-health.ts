@@ -47,7 +47,7 @@ export interface LaneHealth {
   /** Whether the lane was claimed again since: what an earlier hold left behind says nothing about it. */
   isOver: (lane: Lane) => boolean
   /** An attempt begins; the answer is to be called when it ends. */
-  begun: (laneId: string) => (isSuccess: boolean) => void
+  begun: (lane: Pick<Lane, 'id' | 'group'>) => (isSuccess: boolean) => void
   /** Works out what a lane does after these ends; counts for good at `commit`. */
   after: (lane: Lane, ends: Ended[]) => After
   /** Its subscription paused itself just now: answers the wait before the first probe that may heal it. */
@@ -66,6 +66,9 @@ interface After {
 
 const healthy: Health = { atOnce: mostAtOnce, isQuick: false, probeMs: 0, openUntil: 0, askedUntil: 0 }
 
+/** Of `mostSilent`, so much counts of one organization: many have to hang before everybody is held for suspect. */
+const silentShare = 0.25
+
 /**
  * Endpoints that were healthy and hang from one moment to the next have no failures yet. While calls at silent ones take
  * more than `mostSilent` of the slots, an endpoint gets few until it answers, so that a hundred of them do not fill all.
@@ -77,7 +80,7 @@ export function createLaneHealth(
   const known = new LRUCache<string, Health>({ max: 20_000 })
   const claims = new LRUCache<string, Lane>({ max: 20_000 })
   let drafts = new Map<string, Health>()
-  const underWay = createCalls(now)
+  const underWay = createCalls(now, mostSilent * silentShare)
   const healthOf = (id: string) => drafts.get(id) ?? known.get(id) ?? healthy
 
   function capacity(lane: Lane) {
@@ -99,7 +102,7 @@ export function createLaneHealth(
     },
     // As texts they compare as times; a hold that was renewed since outlived the claim, which was rolled back.
     isOver: ({ id, heldUntil }) => (claims.get(id)?.heldUntil ?? '') > heldUntil,
-    begun: (laneId) => underWay.begin(laneId),
+    begun: (lane) => underWay.begin(lane),
     after(lane, ends) {
       const start = { failures: lane.failures, health: healthOf(lane.id) }
       const { failures, health } = ends.reduce((before, end) => step(before, end, now()), start)
@@ -158,16 +161,24 @@ interface Calls {
   succeededAt: number
 }
 
-/** The calls under way, by lane. Those of a lane are silent until one succeeds that ends after the oldest of them began. */
-function createCalls(now: () => number) {
+/**
+ * The calls under way, by lane. Those of a lane are silent until one succeeds that ends after the oldest of them began;
+ * of a group `mostOfOne` count at most.
+ */
+function createCalls(now: () => number, mostOfOne: number) {
   const byLane = new Map<string, Calls>()
+  const byGroup = new Map<string, number>()
   let silent = 0
   const silentOf = (lane: Calls) => (hasAnswered(lane) ? 0 : lane.starts.size)
 
-  function change(lane: Calls, act: () => void) {
+  function change(group: string, lane: Calls, act: () => void) {
     const before = silentOf(lane)
     act()
-    silent += silentOf(lane) - before
+    const ofGroup = byGroup.get(group) ?? 0
+    const left = ofGroup + silentOf(lane) - before
+    silent += Math.min(left, mostOfOne) - Math.min(ofGroup, mostOfOne)
+    if (left === 0) byGroup.delete(group)
+    else byGroup.set(group, left)
   }
 
   return {
@@ -181,13 +192,13 @@ function createCalls(now: () => number) {
       const [oldest] = lane?.starts ?? []
       return lane !== undefined && oldest !== undefined && now() - oldest.at > hangingMs && !hasAnswered(lane)
     },
-    begin(laneId: string) {
+    begin({ id: laneId, group }: Pick<Lane, 'id' | 'group'>) {
       const lane = byLane.get(laneId) ?? { starts: new Set(), succeededAt: -Infinity }
       byLane.set(laneId, lane)
       const start = { at: now() }
-      change(lane, () => lane.starts.add(start))
+      change(group, lane, () => lane.starts.add(start))
       return (isSuccess: boolean) => {
-        change(lane, () => {
+        change(group, lane, () => {
           lane.starts.delete(start)
           if (isSuccess) lane.succeededAt = now()
         })
