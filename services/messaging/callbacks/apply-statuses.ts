@@ -16,13 +16,13 @@ import { passthroughOf } from './passthrough.ts'
 import { type Reported, Status } from './status.ts'
 import type { WaitingItem } from './waiting-items.ts'
 
-/** A status word's rank in the life of a message, and its bit in `told`. `played` moves no rank. */
+/** A status word's rank in the life of a message, and its bit in `told`. What was played was sent. */
 const words = {
   sent: { rank: 3, bit: 1 },
   delivered: { rank: 4, bit: 2 },
   read: { rank: 5, bit: 4 },
   failed: { rank: 6, bit: 8 },
-  played: { rank: 0, bit: 16 },
+  played: { rank: 3, bit: 16 },
 } as const
 
 /**

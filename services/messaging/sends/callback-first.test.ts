@@ -153,3 +153,10 @@ test('message.sent is told once, though the first that names the message is that
   await eventually(id, 'sent')
   await until(() => isOver(id))
 })
+
+test('a message of unknown outcome is at the platform, though all that a callback tells is that it was played', async () => {
+  callBackBefore('played, no answer', 'wamid.PLAYEDONLY', (response) => response.destroy(), 'played')
+  const { id } = await app.send('played, no answer', { to: '+15550310050' })
+  await until(async () => expect(await openSends(id)).toEqual([]))
+  expect(await app.statusOf(id)).toBe('sent')
+})
