@@ -61,6 +61,14 @@ test('a person who is known already is answered unchanged, without an event', as
   expect(await eventsOf(directory, number.organizationId)).toHaveLength(1)
 })
 
+test('who wrote in is known by the other writing of a Mexican or Brazilian number, and can still be written to by it', async () => {
+  const number = await newManaged()
+  const { contact } = await number.inbound({ wa_id: '5215512345678' })
+  const phone_number = '+525512345678'
+  expect(await number.create({ phone_number })).toMatchObject({ status: 200, data: { id: contact.id } })
+  expect(await number.open({ phone_number }, { window: 'open' })).toMatchObject({ contact })
+})
+
 test('a number and a bsuid of two contacts are a conflict, which changes nothing', async () => {
   const number = await newManaged()
   await number.create({ phone_number: '+15550123456' })

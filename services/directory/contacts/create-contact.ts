@@ -10,7 +10,7 @@ import type { z } from 'zod'
 import type { App } from '../app.ts'
 import { createdEvent } from './contact-events.ts'
 import { findContact, toContact } from './contacts.ts'
-import { type Identity, identitiesOfPhone, mayHaveBeen } from './identities.ts'
+import { type Identity, identitiesMeantBy, mayHaveBeen } from './identities.ts'
 import type { Origin } from './identity-updated.ts'
 import { stopOf } from './remembered-stops.ts'
 
@@ -80,7 +80,7 @@ const bsuidOf = (bsuid: string | undefined): Identity[] =>
   bsuid === undefined ? [] : [{ kind: 'bsuid', value: bsuid }]
 
 const phonesOf = (phoneNumber: string | null): Identity[] =>
-  phoneNumber === null ? [] : identitiesOfPhone(phoneNumber)
+  phoneNumber === null ? [] : identitiesMeantBy(phoneNumber)
 
 /** Null when another call took one of the names meanwhile: then nothing is left behind. */
 async function insert(tx: TransactionSql, origin: Origin, contact: NewContact): Promise<string | null> {

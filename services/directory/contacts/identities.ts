@@ -9,7 +9,7 @@ export interface Identity {
 }
 
 /** What a phone number may be known as: the number as given, and as the platform writes it. */
-export const identitiesOfPhone = (phoneNumber: string): Identity[] => [
+const identitiesOfPhone = (phoneNumber: string): Identity[] => [
   { kind: 'phone', value: phoneNumber },
   { kind: 'wa_id', value: phoneNumber.slice(1) },
 ]
