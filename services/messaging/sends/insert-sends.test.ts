@@ -1,3 +1,4 @@
+import { setTimeout as sleep } from 'node:timers/promises'
 import type { Sql } from '@app/shared/database/database.ts'
 import { newId } from '@app/shared/values/ids.ts'
 import { newAccountState } from '@app/test/account-state.ts'
@@ -166,6 +167,20 @@ test('what began in a statement whose answer was lost is given back by its holde
     { attempts: 0, begun: false },
   ])
   expect(await laneOf(lane)).toMatchObject({ isHeld: false, isDue: true })
+})
+
+test('what begins in a statement that still runs when its connection is lost is given back once it is there', async () => {
+  const lane = newId('cnv')
+  const sends = [sendTo(lane)]
+  const of = { mayBegin: [true], leaseMs: 15_000, burstMs: 250, holder: ++holder }
+  const releasing = await sql.begin(async (tx) => {
+    await insertSends(tx as unknown as Sql, sends, of)
+    const released = letGo({ sql, log }, sends, holder, performance.now())
+    await Promise.race([released, sleep(100)])
+    return { released }
+  })
+  await releasing.released
+  expect(await openSends(lane)).toEqual([{ attempts: 0, begun: false }])
 })
 
 test('organizations in one batch do not meet: each has its own keys, its own numbers, its own quota', async () => {
