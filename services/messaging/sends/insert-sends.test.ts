@@ -205,6 +205,21 @@ test('organizations in one batch do not meet: each has its own keys, its own num
   ])
 })
 
+test('the last of a quota is for a send that may go out, though others that may not came before it', async () => {
+  const owner = { organization_id: newId('org') }
+  const [refused, unknown, open] = [String(++phone), '999999999999', String(++phone)]
+  for (const [phone_number_id, refusal] of [
+    [refused, 'customer_suspended'],
+    [open, null],
+  ] as const) {
+    const state = newAccountState({ ...owner, phone_number_id, refusal })
+    const settings = { ...state.settings, messages_per_month: 1 }
+    await sql.begin((tx) => storeSender(tx, noKeys, { ...state, settings }))
+  }
+  const sends = [refused, unknown, open].map((phone_number_id) => sendTo(newId('cnv'), { ...owner, phone_number_id }))
+  expect(await insert(sends)).toMatchObject([{ refusal: 'customer_suspended' }, { known: false }, { accepted: true }])
+})
+
 test('a key past its 24 hours that is used anew stands for the new send as long', async () => {
   const keyed = { key: newId('req'), fingerprint: 'f', answer: '{}' }
   const insertOne = async () => (await insert([sendTo(newId('cnv'), keyed)])).map(({ accepted }) => accepted)

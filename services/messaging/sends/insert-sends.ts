@@ -96,8 +96,8 @@ const taken = (sql: Sql, rows: string) => sql`
         context_id text, request_id text, traceparent text, created_at timestamptz, key text, fingerprint text, answer text)
     ), g as (
       select u.*, s.account_id, s.business_account_id, s.phone_number, s.sealed_token, s.settings, q.rest is not null as counts,
-        case when s.refusal is null and q.rest < row_number() over (partition by u.organization_id order by u.n)
-          then 'quota_used_up' else s.refusal end as refusal
+        case when s.refusal is null and q.rest < count(*) filter (where s.refusal is null and s.account_id is not null)
+          over (partition by u.organization_id order by u.n) then 'quota_used_up' else s.refusal end as refusal
       from u left join lateral (
         select * from senders
         where organization_id = u.organization_id and phone_number_id = u.phone_number_id limit 1
