@@ -2,6 +2,7 @@ import { systemCaller } from '@app/shared/bus/ask.ts'
 import { listMessages as contract } from '@app/shared/contracts/messaging.ts'
 import { newId } from '@app/shared/values/ids.ts'
 import { until } from '@app/test/until.ts'
+import { untilSomebodyWaits } from '@app/test/lock-waits.ts'
 import { afterAll, beforeAll, expect, test } from 'vitest'
 import { listMessages } from '../messages/list-messages.ts'
 import { sendReadReceipt } from '../messages/send-read-receipt.ts'
@@ -127,4 +128,23 @@ test('what waits for an organization when its number moves on is left to that on
   await platform.messages(inboundValue('wamid.AGAIN', 'to the first'))
   await until(async () => expect(await ownersOf('wamid.AGAIN')).toEqual([{ organizationId }]))
   expect(await ownersOf('wamid.THEIRS')).toEqual([])
+})
+
+test('what is just being kept for an organization while its number moves is told to that one alone', async () => {
+  await goOn()
+  let keeping: Promise<unknown> = Promise.resolve()
+  await app.sql.begin(async (tx) => {
+    await tx`select from callback_lanes where id = ${phoneNumberId} for update`
+    keeping = platform.messages(inboundValue('wamid.OVERLAP', 'to the first'))
+    await untilSomebodyWaits(app.sql)
+    await app.setSender({ organization_id: other })
+  })
+  await keeping
+  await platform.messages(inboundValue('wamid.NEXT', 'to the second'))
+  await until(async () => expect(await ownersOf('wamid.NEXT')).toEqual([{ organizationId: other }]))
+  expect(await ownersOf('wamid.OVERLAP')).toEqual([])
+  await wakeSleepers(app.sql)
+  await app.setSender({})
+  await goOn()
+  await until(async () => expect(await ownersOf('wamid.OVERLAP')).toEqual([{ organizationId }]))
 })

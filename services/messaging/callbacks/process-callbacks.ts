@@ -8,6 +8,7 @@ import { z } from 'zod'
 import type { Core } from '../app.ts'
 import { applyStatuses } from './apply-statuses.ts'
 import { applyChange } from './changes.ts'
+import { leaveLateToOwner } from './leave-to-owner.ts'
 import { recordMessages } from './record-message.ts'
 import { isForOwner, type ItemBatch, takeItems, type WaitingItem } from './waiting-items.ts'
 
@@ -160,8 +161,9 @@ async function setApart(tx: TransactionSql, waiting: (WaitingItem & { stays: boo
   `
 }
 
-/** Also clears away the lanes of one part that are empty. */
+/** Also leaves to others what is theirs, and clears away the lanes of one part that are empty. */
 export async function wakeSleepers(sql: Core['sql']) {
+  await leaveLateToOwner(sql)
   const { count } = await sql`
     update callback_lanes l set due_at = now()
     where l.due_at is null and l.held_until < now() and exists (

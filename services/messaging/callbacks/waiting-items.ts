@@ -69,6 +69,6 @@ export async function takeItems(tx: TransactionSql, wants: Want[]): Promise<Item
   return [...batches].map(([laneId, items]) => ({ laneId, items }))
 }
 
-/** A lane is the number's, or begins with the organization for which its items came. */
+/** A lane is the number's, whose owner gets nothing of what came before, or begins with the organization for which its items came. */
 export const isForOwner = (sql: Sql | TransactionSql) =>
-  sql`split_part(i.lane, ':', 1) in (organization_id, phone_number_id)`
+  sql`(i.lane = phone_number_id and i.received_at >= owned_since or split_part(i.lane, ':', 1) = organization_id)`
