@@ -6,13 +6,17 @@ import { pausedItself } from './paused.ts'
 import { signing } from './sign.ts'
 
 /** So long what was read of a subscription is good for an attempt. */
-export const freshMs = patienceMs + 100
+const freshMs = patienceMs + 100
+/** So long, from the question on, what is asked again is: longer, since it is asked where the database is slow. */
+const askedMs = 1_000
+/** After the commit of a change nothing goes out by what was read before it, from so much later on. */
+export const lastByOldMs = Math.max(freshMs, askedMs) + 50
 
 /**
  * Whether an attempt may go out with the address and the secrets that were read when it was begun: since they were read just
  * now, or since they are still the same. Between the two lie a commit and whatever else its transaction did, which on a busy
  * database takes seconds: meanwhile a secret may have been deleted, and its owner told that it signs no more. What cannot be
- * asked goes back, too.
+ * asked, or is answered late, goes back, too.
  */
 export function createAsRead(sql: Sql): (attempt: Attempt) => Promise<boolean> {
   const isStillSo = batched((attempts: Attempt[]) => areStillSo(sql, attempts), { rows: 256 })
@@ -22,11 +26,14 @@ export function createAsRead(sql: Sql): (attempt: Attempt) => Promise<boolean> {
 
 async function areStillSo(sql: Sql, attempts: Attempt[]): Promise<boolean[]> {
   const rows = attempts.map(({ laneId, url, secrets }, n) => ({ n, lane: laneId, url, secrets }))
+  const askedAt = performance.now()
   const still = await sql<{ n: number }[]>`
     select g.n from json_to_recordset(${JSON.stringify(rows)}::text::json) as g(n int, lane text, url text, secrets text)
     cross join lateral (select url, status, disabled_reason from subscriptions where id = g.lane limit 1) s
     where s.url = g.url and (s.status = 'active' or ${pausedItself(sql)}) and g.secrets = ${signing(sql, sql`g.lane`)}
   `
+  // It may have lain here while this process was frozen.
+  const isLate = performance.now() - askedAt > askedMs
   const same = new Set(still.map(({ n }) => n))
-  return attempts.map((_, n) => same.has(n))
+  return attempts.map((_, n) => same.has(n) && !isLate)
 }

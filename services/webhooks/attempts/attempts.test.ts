@@ -3,11 +3,15 @@ import type { ServerResponse } from 'node:http'
 import { systemCaller } from '@app/shared/bus/ask.ts'
 import { ownSession } from '@app/shared/database/own-session.ts'
 import { newId } from '@app/shared/values/ids.ts'
+import { createAsRead, lastByOldMs } from './as-read.ts'
 import { sweepExpired, sweepOverflow } from './give-up.ts'
+import type { Attempt } from './open-attempts.ts'
 import { createPayloads } from './payloads.ts'
+import { signing } from './sign.ts'
 import { getWebhookDelivery } from '../deliveries/get-webhook-delivery.ts'
 import { createSecret } from '../subscriptions/secrets.ts'
 import { updateWebhookSubscription } from '../subscriptions/update-webhook-subscription.ts'
+import { untilSomebodyWaits } from '@app/test/lock-waits.ts'
 import { until } from '@app/test/until.ts'
 import { afterAll, beforeAll, beforeEach, expect, onTestFinished, test, vi } from 'vitest'
 import { type TestWebhooks, testWebhooks } from '../testing/app.ts'
@@ -102,6 +106,26 @@ test('every active secret signs, newest first, and neither an expired nor a dele
   await signedBy([fourth?.text ?? '', second?.text ?? '', first])
   await webhooks.sql`delete from secrets where id = ${fourth?.id ?? ''}`
   await signedBy([second?.text ?? '', first])
+})
+
+test('what is asked again before an attempt goes out is good for a moment, however long its answer lay here', async () => {
+  const { sql } = webhooks
+  const { id: laneId } = await webhooks.subscribe({ url: receiver.url })
+  const [{ secrets } = { secrets: '' }] = await sql<
+    { secrets: string }[]
+  >`select ${signing(sql, sql`${laneId}`)} as secrets`
+  const isAsRead = createAsRead(sql)
+  const attempt = { laneId, url: receiver.url, secrets, readAt: -Infinity } as Attempt
+  expect(await isAsRead(attempt)).toBe(true)
+  const { going } = await sql.begin(async (tx) => {
+    await tx`lock table subscriptions in access exclusive mode`
+    const asked = isAsRead(attempt)
+    await untilSomebodyWaits(sql)
+    const now = performance.now()
+    vi.spyOn(performance, 'now').mockReturnValue(now + lastByOldMs)
+    return { going: asked }
+  })
+  expect(await going.finally(() => vi.restoreAllMocks())).toBe(false)
 })
 
 test('events of two organizations that have one id are delivered each as it is, from memory and from the database', async () => {

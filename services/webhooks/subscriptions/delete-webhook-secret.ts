@@ -3,13 +3,10 @@ import type { Handler } from '@app/shared/api/contract.ts'
 import type { deleteWebhookSecret as contract } from '@app/shared/contracts/webhooks.ts'
 import { notFound, Problem } from '@app/shared/api/problem.ts'
 import type { App } from '../app.ts'
-import { freshMs } from '../attempts/as-read.ts'
+import { lastByOldMs } from '../attempts/as-read.ts'
 import { lockSubscription, refuseDisabled } from './subscriptions.ts'
 
-/** Attempts that were begun before the commit have the secret, and have gone out by then, or go out never (as-read.ts). */
-const lastSignedMs = freshMs + 50
-
-/** Once it is answered nothing is signed with it: the secrets that sign are read with each claim. */
+/** Once it is answered nothing is signed with it: what was begun before the commit has gone out by then, or goes out never. */
 export const deleteWebhookSecret: Handler<App, typeof contract> = async ({ sql }, { params }, caller) => {
   const { id, secret_id: secretId } = params
   await sql.begin(async (tx) => {
@@ -20,6 +17,6 @@ export const deleteWebhookSecret: Handler<App, typeof contract> = async ({ sql }
     if (!secrets.some((secret) => secret.id !== secretId && secret.expires === null)) throw new Problem('last_secret')
     await tx`delete from secrets where subscription_id = ${id} and id = ${secretId}`
   })
-  await sleep(lastSignedMs)
+  await sleep(lastByOldMs)
   return { id: secretId, object: 'webhook_signing_secret', deleted: true }
 }
