@@ -1,5 +1,5 @@
 import type { TransactionSql } from '@app/shared/database/database.ts'
-import { pausedItself } from '../attempts/paused.ts'
+import { pausedByHand } from '../attempts/paused.ts'
 import { arriving } from '../attempts/wake-lane.ts'
 
 /** A delivery that comes from no fan-out: a replay, or a test. */
@@ -16,7 +16,10 @@ interface NewDelivery {
   replayId?: string
 }
 
-/** Records deliveries, and makes their lanes due as an arrival does. Wake the mailbox after the commit. */
+/**
+ * Records deliveries, and makes their lanes due as an arrival does; where a subscription was disabled or deleted a moment ago, for
+ * them to be given up. Wake the mailbox after the commit.
+ */
 export const openDeliveries = (tx: TransactionSql, deliveries: NewDelivery[]) => tx`
   with d as materialized (
     select * from json_to_recordset(${JSON.stringify(deliveries)}::text::json) as d(id text, "organizationId" text,
@@ -33,8 +36,8 @@ export const openDeliveries = (tx: TransactionSql, deliveries: NewDelivery[]) =>
   )
   insert into lanes as l (id, grp, due_at, arrivals)
   select d."subscriptionId", min(d."organizationId"),
-    min(case when s.status = 'active' or ${pausedItself(tx)} then now() end), 1
-  from d cross join lateral (select status, disabled_reason from subscriptions where id = d."subscriptionId" limit 1) s
+    min(case when ${pausedByHand(tx)} is not true then now() end), 1
+  from d left join lateral (select status, disabled_reason from subscriptions where id = d."subscriptionId" limit 1) s on true
   group by 1 order by 1
   ${arriving(tx)}
 `

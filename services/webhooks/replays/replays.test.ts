@@ -5,6 +5,8 @@ import { untilSomebodyWaits } from '@app/test/lock-waits.ts'
 import { until } from '@app/test/until.ts'
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest'
 import { replayWebhookDelivery } from '../deliveries/replay-webhook-delivery.ts'
+import { deleteWebhookSubscription } from '../subscriptions/delete-webhook-subscription.ts'
+import { disableWebhookSubscription } from '../subscriptions/disable-webhook-subscription.ts'
 import { enableWebhookSubscription } from '../subscriptions/enable-webhook-subscription.ts'
 import { updateWebhookSubscription } from '../subscriptions/update-webhook-subscription.ts'
 import { type TestWebhooks, testWebhooks } from '../testing/app.ts'
@@ -136,6 +138,26 @@ describe('one delivery', () => {
     expect(await failureOf(replayOne(dead?.id))).toBe('webhook_subscription_disabled')
     await webhooks.sql`delete from subscriptions`
     expect(await failureOf(replayOne(dead?.id))).toBe('resource_not_found')
+  })
+
+  test.each([
+    ['deleted', () => webhooks.ask(deleteWebhookSubscription, { params: { id } })],
+    ['disabled', () => webhooks.ask(disableWebhookSubscription, { body: { subscription_id: id } })],
+  ])('is given up when its subscription is %s while it is being replayed', async (state, leave) => {
+    const { sql } = webhooks
+    const [dead] = await die(1)
+    const { replayed } = await sql.begin(async (tx) => {
+      // Found by then, and not recorded yet.
+      await tx`lock table delivered_types in exclusive mode`
+      const going = replayOne(dead?.id)
+      await untilSomebodyWaits(sql)
+      await leave()
+      await until(async () => expect(await sql`select from lanes where due_at is not null`).toHaveLength(0))
+      return { replayed: going }
+    })
+    const { id: made } = await replayed
+    const given = { status: 'dead', error_code: `subscription_${state}` }
+    await until(async () => expect(await webhooks.delivery(made)).toMatchObject(given), 2_000)
   })
 
   test('is replayed once for a repeated key', async () => {
