@@ -100,7 +100,7 @@ export function startApiLog(service: Pick<Service, 'request' | 'isConnected' | '
       const giveUpAt = performance.now() + stopWithinMs
       while ((sent || waiting.length > 0) && performance.now() < giveUpAt) {
         retryAt = 0
-        await flush()
+        await Promise.race([flush(), sleep(giveUpAt - performance.now())])
         if (failing) await sleep(flushEveryMs)
       }
     },

@@ -1,6 +1,8 @@
 import { once } from 'node:events'
 import { connect } from 'node:net'
 import { text } from 'node:stream/consumers'
+import { setImmediate } from 'node:timers/promises'
+import { until } from '@app/test/until.ts'
 import { afterAll, beforeAll, expect, onTestFinished, test } from 'vitest'
 import { startTestGateway, type TestGateway } from '../testing/gateway.ts'
 
@@ -57,4 +59,17 @@ test('a refused request whose body came with its head leaves the connection to t
   const socket = await connected()
   socket.write(`${headOf('POST /v1/echoes/a', 2)}{}${headOf('POST /v1/echoes/b', 2, 'connection: close\r\n')}{}`)
   expect((await text(socket)).match(/HTTP\/1.1 401 /g)).toHaveLength(2)
+})
+
+test('a client that goes away in the middle of its body leaves no timer behind', async () => {
+  const timers = () => process.getActiveResourcesInfo().filter((name) => name === 'Timeout').length
+  const before = timers()
+  const sockets = await Promise.all(Array.from({ length: 20 }, connected))
+  const { text: key } = gateway.platform.issueKey()
+  for (const socket of sockets) socket.write(`${headOf('POST /v1/echoes/a', 100, `authorization: Bearer ${key}\r\n`)}{`)
+  await until(() => expect(gateway.app.inFlight.bytes).toBe(sockets.length))
+  for (const socket of sockets) socket.resetAndDestroy()
+  await until(() => expect(gateway.app.inFlight.bytes).toBe(0))
+  await setImmediate()
+  expect(timers() - before).toBeLessThan(sockets.length)
 })

@@ -20,7 +20,8 @@ export function respond(
   request.resume()
   // A body that came together with its head is read a moment later.
   setImmediate(() => {
-    if (request.complete) return leave(response.writeHead(status, headers), body, encoding)
+    // And nothing comes any more from a client that has gone.
+    if (request.complete || request.destroyed) return leave(response.writeHead(status, headers), body, encoding)
     const closing = headers.includes('Connection') ? headers : [...headers, 'Connection', 'close']
     response.writeHead(status, closing).write(body, encoding)
     response.flushHeaders()

@@ -30,7 +30,7 @@ export interface TestPlatform {
   /** Names of the batches that they came in. */
   batches: string[]
   /** What happens between the recording of a batch and the answer. */
-  afterRecording: () => void
+  afterRecording: () => unknown
   /** Each look-up waits for it before it answers, having read before. */
   delay: () => Promise<unknown>
   stop: () => Promise<void>
@@ -67,12 +67,12 @@ export async function startTestPlatform(service: Service): Promise<TestPlatform>
       if (!isThere) throw notFound()
       return { account_id: newId('acc'), phone_number_id: params.phone_number_id, customer_id: null }
     },
-    recordCallBatch(_app, { body }) {
+    async recordCallBatch(_app, { body }) {
       const calls = callsOf(body)
       platform.apiCalls.push(...calls)
       platform.batches.push(body.batch)
-      platform.afterRecording()
-      return Promise.resolve({ recorded: calls.length })
+      await platform.afterRecording()
+      return { recorded: calls.length }
     },
   })
   return platform
