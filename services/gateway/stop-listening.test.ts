@@ -31,3 +31,18 @@ test('a stop waits for a while for the rest of a request, and no longer', async 
   expect(tookMs).toBeGreaterThan(500 + withinMs - 50)
   expect(tookMs).toBeLessThan(500 + withinMs + 2_000)
 })
+
+test('every answer after the stop signal is the last of its connection', async () => {
+  gateway.app.beginStop()
+  const paths = [
+    '/v1/health',
+    '/v1/me',
+    '/nothing',
+    '/setup',
+    '/setup/page.css',
+    '/upstream/callbacks',
+    '/media/nothing',
+  ]
+  const answers = await Promise.all(paths.map((path) => gateway.ask(path)))
+  expect(answers.map(({ headers }) => headers.connection)).toEqual(paths.map(() => 'close'))
+})

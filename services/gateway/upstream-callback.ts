@@ -1,5 +1,4 @@
 import { createHmac, hash, timingSafeEqual } from 'node:crypto'
-import type { ServerResponse } from 'node:http'
 import { call, systemCaller } from '@app/shared/bus/ask.ts'
 import { acceptCallbacks } from '@app/shared/contracts/messaging.ts'
 import { newId } from '@app/shared/values/ids.ts'
@@ -8,8 +7,8 @@ import { batched } from '@app/shared/work/batched.ts'
 import { Problem } from '@app/shared/api/problem.ts'
 import type { FastifyInstance, FastifyRequest } from 'fastify'
 import type { App } from './app.ts'
-import { respond } from './exchange/respond.ts'
 import { readBody } from './exchange/read-body.ts'
+import { say } from './exchange/say.ts'
 import { takeOverWatched } from './exchange/watched.ts'
 import { traceparentOf } from './exchange/trace.ts'
 import { strangersOf } from './limits/in-flight.ts'
@@ -115,11 +114,3 @@ const isSame = (given: unknown, expected: string) =>
   typeof given === 'string' && timingSafeEqual(digest(given), digest(expected))
 
 const digest = (text: string) => hash('sha256', text, 'buffer')
-
-function say(app: App, response: ServerResponse, status: number, text: string) {
-  const headers = ['Content-Type', 'text/plain; charset=utf-8', 'X-Content-Type-Options', 'nosniff']
-  headers.push('Content-Length', String(Buffer.byteLength(text)))
-  if (status === 503) headers.push('Retry-After', '1')
-  if (app.isStopping()) headers.push('Connection', 'close')
-  respond(response, status, headers, text)
-}

@@ -10,7 +10,7 @@ import type { z } from 'zod'
 import type { App } from '../app.ts'
 import { takeOverWatched } from '../exchange/watched.ts'
 import { hasBody } from '../exchange/read-body.ts'
-import { respond } from '../exchange/respond.ts'
+import { say } from '../exchange/say.ts'
 import { traceparentOf } from '../exchange/trace.ts'
 import { strangersOf } from '../limits/in-flight.ts'
 import { rangeOf } from './range.ts'
@@ -124,18 +124,14 @@ function headersOf({ mime_type: mimeType, filename, sha256 }: File) {
 
 const escaped = (character: string) => `%${character.charCodeAt(0).toString(16).toUpperCase()}`
 
-function fail({ log }: App, response: ServerResponse, err: unknown) {
+function fail(app: App, response: ServerResponse, err: unknown) {
   // Its client has gone, or the store broke off: a whole file is not to be taken for it.
   if (response.headersSent) {
     response.destroy()
     return
   }
   const problem = toProblem(err)
-  const status = problem.status === 404 ? 404 : 503
-  if (status !== 404) log.warn({ err: problem.cause ?? problem }, 'media')
-  const text = status === 404 ? 'not found' : 'try again'
-  const headers = ['Content-Type', 'text/plain; charset=utf-8', 'X-Content-Type-Options', 'nosniff']
-  headers.push('Content-Length', String(text.length))
-  if (status === 503) headers.push('Retry-After', '1')
-  respond(response, status, headers, text)
+  if (problem.status === 404) return say(app, response, 404, 'not found')
+  app.log.warn({ err: problem.cause ?? problem }, 'media')
+  say(app, response, 503, 'try again')
 }
