@@ -6,7 +6,9 @@ import { newId } from '@app/shared/values/ids.ts'
 import { createAsRead, lastByOldMs } from './as-read.ts'
 import { sweepExpired, sweepOverflow } from './give-up.ts'
 import type { Attempt } from './open-attempts.ts'
+import { createLaneHealth } from './lane-health.ts'
 import { createPayloads } from './payloads.ts'
+import { recordAttempts } from './record-attempts.ts'
 import { signing } from './sign.ts'
 import { getWebhookDelivery } from '../deliveries/get-webhook-delivery.ts'
 import { createSecret } from '../subscriptions/secrets.ts'
@@ -126,6 +128,31 @@ test('what is asked again before an attempt goes out is good for a moment, howev
     return { going: asked }
   })
   expect(await going.finally(() => vi.restoreAllMocks())).toBe(false)
+})
+
+test('an endpoint that answers after the wait that it asked for does not wait once more', async () => {
+  let now = 0
+  const health = createLaneHealth(() => now)
+  const lane = {
+    id: newId('wbs'),
+    group: webhooks.organizationId,
+    arrivals: '1',
+    heldUntil: 'infinity',
+    failures: 0,
+    pacedMs: 0,
+  }
+  const record = (number: number, came: { kind: 'succeeded' } | { kind: 'wait'; waitMs: number }) => {
+    const item = { id: newId('wbd'), laneId: lane.id, line: null, replayId: null, number } as Attempt
+    const attempt = { startedAtMs: Date.now(), durationMs: 1, status: 200, snippet: null, error: null }
+    return webhooks.sql.begin((tx) => recordAttempts(tx, [{ item, lane, outcome: { ...came, attempt } }], health))
+  }
+  const [asked] = await record(1, { kind: 'wait', waitMs: 5_000 })
+  expect(asked).toMatchObject({ waitMs: 5_000, pacedMs: 5_000 })
+  health.commit()
+  // As the mailbox does with what a directive says.
+  lane.pacedMs = 5_000
+  now = 8_000
+  expect(await record(1, { kind: 'succeeded' })).toMatchObject([{ waitMs: null, pacedMs: 0 }])
 })
 
 test('events of two organizations that have one id are delivered each as it is, from memory and from the database', async () => {

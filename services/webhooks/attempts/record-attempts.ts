@@ -140,7 +140,9 @@ async function directives(tx: TransactionSql, done: DoneAttempt[], health: LaneH
     return [{ laneId, lane, ...health.after(lane, ends), ...whoEnded(all) }]
   })
   // The common case: a healthy lane that goes on.
-  const noted = streaks.filter(({ failures, lane, waitMs }) => failures > 0 || lane.failures > 0 || waitMs !== null)
+  const noted = streaks.filter(
+    ({ failures, lane, waitMs }) => failures > 0 || lane.failures > 0 || waitMs !== null || lane.pacedMs > 0,
+  )
   const paused = await switchSubscriptions(tx, noted)
   return noted.map(({ laneId, failures, waitMs }) => {
     const waits = paused.has(laneId) ? Math.max(health.pause(laneId), waitMs ?? 0) : waitMs
