@@ -125,11 +125,12 @@ test('while too many calls are silent, an endpoint gets two at a time until it a
   expect(health.capacity(lane)).toBe(10)
 })
 
-test('whatever one organization has that is silent, the endpoints of others get as many as ever', () => {
+test('what one organization has that is silent holds back its own endpoints, and those of others get as many as ever', () => {
   const health = createLaneHealth(() => 0, 20)
   const begin = (group: string) => Array.from({ length: 30 }, (_, n) => health.begun({ id: `${group}_${n}`, group }))
   const silent = begin('org_silent')
   expect(health.capacity(laneOf())).toBe(10)
+  expect(health.capacity({ ...laneOf(), id: 'wbs_new', group: 'org_silent' })).toBe(2)
   silent.push(...['org_a', 'org_b', 'org_c', 'org_d'].flatMap(begin))
   expect(health.capacity(laneOf())).toBe(2)
   silent.forEach((end) => end(false))

@@ -66,7 +66,7 @@ interface After {
 
 const healthy: Health = { atOnce: mostAtOnce, isQuick: false, probeMs: 0, openUntil: 0, askedUntil: 0 }
 
-/** Of `mostSilent`, so much counts of one organization: many have to hang before everybody is held for suspect. */
+/** Of `mostSilent`, so much counts of one organization for others: many have to hang before everybody is held for suspect. */
 const silentShare = 0.25
 
 /**
@@ -86,7 +86,9 @@ export function createLaneHealth(
   function capacity(lane: Lane) {
     if (lane.failures > 0 || underWay.isHanging(lane.id)) return 1
     const { atOnce } = healthOf(lane.id)
-    return underWay.silent() > mostSilent && !underWay.answers(lane.id) ? Math.min(atOnce, fewAtOnce) : atOnce
+    return underWay.silentTo(lane.group) > mostSilent && !underWay.answers(lane.id)
+      ? Math.min(atOnce, fewAtOnce)
+      : atOnce
   }
 
   return {
@@ -182,7 +184,8 @@ function createCalls(now: () => number, mostOfOne: number) {
   }
 
   return {
-    silent: () => silent,
+    /** Of all groups, or of this one alone, whose own endpoints it would hold up first. */
+    silentTo: (group: string) => Math.max(silent, byGroup.get(group) ?? 0),
     answers(laneId: string) {
       const lane = byLane.get(laneId)
       return lane !== undefined && hasAnswered(lane)
