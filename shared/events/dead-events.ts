@@ -1,3 +1,4 @@
+import { mendText } from '../api/json.ts'
 import type { Sql, TransactionSql } from '../database/database.ts'
 import type { Delivered } from './events.ts'
 
@@ -16,10 +17,11 @@ export async function recordFailure(
   { id, subject, headers, payload }: Delivered & { id: string },
   { err, fatal = false }: { err: unknown; fatal?: boolean },
 ): Promise<{ failures: number; dead: boolean }> {
-  const text = err instanceof Error ? err.message : String(err)
+  // Either may hold text that Postgres cannot.
+  const [about, text] = [mendText(headers), mendText(err instanceof Error ? err.message : String(err)) as string]
   const [row] = await sql<{ failures: number; dead: boolean }[]>`
     insert into dead_events as d (consumer, event_id, subject, headers, payload, failures, dead, last_error)
-    values (${consumer}, ${id}, ${subject}, ${JSON.stringify(headers)}::text::jsonb, ${payload}, 1, ${fatal}, ${text})
+    values (${consumer}, ${id}, ${subject}, ${JSON.stringify(about)}::text::jsonb, ${payload}, 1, ${fatal}, ${text})
     on conflict (consumer, event_id) do update set failures = d.failures + 1, last_error = excluded.last_error,
       dead = excluded.dead or d.failures + 1 >= ${maxFailures}, updated_at = now()
     returning failures, dead

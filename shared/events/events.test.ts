@@ -97,6 +97,22 @@ test('an event that does not fit its contract is set aside, and the next is hand
   })
 })
 
+test('an event that failed with what Postgres cannot hold is noted all the same', async () => {
+  const { name } = consumers.directoryTeams
+  const about = headers()
+  about.set(eventHeader, JSON.stringify({ organization: organizationId, line: '\0' }))
+  let tries = 0
+  const listener = consumeBatches(app, name, async () => {
+    if (++tries === 1) throw new Error('no \0')
+  })
+  await app.nc.jetstream().publish('event.platform.team-changed', '{}', { headers: about, msgID: 'zero' })
+  await until(() => expect(tries).toBe(2))
+  await listener.stop()
+  expect(await app.sql`select headers->>'line' as line, last_error from dead_events where event_id = 'zero'`).toEqual([
+    { line: '', lastError: 'no ' },
+  ])
+})
+
 test('an event whose headers are malformed is set aside at once and named in the log, and the others are handled', async () => {
   const { name } = consumers.directoryMessagesRead
   const read = 'event.messaging.messages-read'
