@@ -125,3 +125,22 @@ test('an event that the stream refuses is not taken for published: it goes again
   await relay.stop()
   expect(await app.sql`select 1 from outbox where published_at is null`).toEqual([])
 })
+
+test('an event whose id no header can carry is set aside, and stops no other', async () => {
+  const relay = startRelay(app)
+  const ids = ['evt_with a\nline', 'evt_without']
+  await app.sql.begin((tx) =>
+    record(
+      tx,
+      ids.map((id) => recorded(changed, { n: 6 }, { organizationId, id })),
+    ),
+  )
+  relay.wake()
+  await until(async () =>
+    expect(await app.sql`select 1 from outbox where published_at is null and refused is null`).toEqual([]),
+  )
+  await relay.stop()
+  expect(await app.sql`select id, refused from outbox where refused is not null`).toEqual([
+    { id: `${organizationId}:${ids[0]}`, refused: 'BAD_HEADER' },
+  ])
+})

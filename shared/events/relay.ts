@@ -186,10 +186,10 @@ async function put(
   eventHeaders: string,
 ): Promise<Result> {
   const carrier = headers()
-  carrier.set('Nats-Msg-Id', id)
-  carrier.set('Nats-Expected-Stream', streamName)
-  carrier.set(eventHeader, eventHeaders)
   try {
+    carrier.set('Nats-Msg-Id', id)
+    carrier.set('Nats-Expected-Stream', streamName)
+    carrier.set(eventHeader, eventHeaders)
     const { data } = await request(subject, Buffer.from(payload), carrier, ackTimeoutMs)
     const { seq, error } = readPublishAck(data)
     return error || !seq ? { failed: new Error(error?.description ?? 'refused') } : { published: seq }
