@@ -19,7 +19,7 @@ beforeAll(async () => {
   nats = await startTestNats()
   asker = await connectBus('asker', nats.url, pino({ level: 'silent' }))
   instance = await connect({ servers: nats.url })
-  tellInWork(instance, 'messaging', (reply) => inWork.has(reply))
+  tellInWork(instance, 'messaging', () => inWork)
 })
 afterAll(async () => {
   await Promise.all([asker.nc.close(), instance.close()])

@@ -20,11 +20,12 @@ note.set(name, '1')
 export const isInWorkNote = ({ headers: carrier }: Msg): boolean => carrier?.has(name) ?? false
 
 /** Tells askers which of their questions, known by where the answer goes, are in work here. */
-export function tellInWork(nc: NatsConnection, service: string, isInWork: (reply: string) => boolean): () => void {
+export function tellInWork(nc: NatsConnection, service: string, inWork: () => ReadonlySet<string>): () => void {
   const subscription = nc.subscribe(inWorkSubject(service), {
     callback: (err, message) => {
       if (err) return
-      for (const reply of repliesIn(message)) if (isInWork(reply)) nc.publish(reply, undefined, { headers: note })
+      const here = inWork()
+      for (const reply of repliesIn(message)) if (here.has(reply)) nc.publish(reply, undefined, { headers: note })
       message.respond()
     },
   })

@@ -7,6 +7,7 @@ import { ask, call, systemCaller } from './ask.ts'
 import { writeCall } from './call-header.ts'
 import { rpc } from '../api/contract.ts'
 import { once } from '../idempotency/idempotency.ts'
+import { inWorkSubject, isInWorkNote } from './lost-questions.ts'
 import { Problem } from '../api/problem.ts'
 import { consumers, provision } from '../events/provision.ts'
 import type { Relay } from '../events/relay.ts'
@@ -205,6 +206,24 @@ test('a question that is in work for long is not taken for lost', async () => {
   const asked = failing('slow')
   setTimeout(() => release(), 2_700)
   expect(await asked).toEqual({})
+})
+
+test('a question stays in work until its first try is over, also when a repeat of it was answered', async () => {
+  const reply = '_INBOX_messaging.repeated'
+  const notes: boolean[] = []
+  const answers = app.nc.subscribe(reply, { callback: (_err, message) => void notes.push(isInWorkNote(message)) })
+  const ask = (how: string) =>
+    app.nc.publish(fail.subject, JSON.stringify({ how }), { headers: writeCall(header), reply })
+  ask('slow')
+  ask('problem')
+  await expect.poll(() => notes).toEqual([false])
+  await app.nc.request(inWorkSubject('messaging'), JSON.stringify([reply]))
+  expect(notes).toEqual([false, true])
+  release()
+  await expect.poll(() => notes).toEqual([false, true, false])
+  await app.nc.request(inWorkSubject('messaging'), JSON.stringify([reply]))
+  expect(notes).toHaveLength(3)
+  answers.unsubscribe()
 })
 
 test.each(['{', '[1', '\u{1F600}'.slice(0, 1), `{"text":"${'['.repeat(5)}"`, `${'['.repeat(40_000)}`])(

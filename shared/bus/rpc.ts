@@ -46,10 +46,10 @@ export async function serve<App extends Served, M extends object>(
   })
   const soon = createSoon()
   const served = timesOf(app)
-  const work = new Set<Promise<void>>()
-  const replies = new Set<string>()
+  /** Where each answer goes: the same for two tries of one question. */
+  const work = new Map<Promise<void>, string>()
   const absence = watchAbsence(app.nc)
-  const stopTelling = tellInWork(app.nc, app.name, (reply) => replies.has(reply))
+  const stopTelling = tellInWork(app.nc, app.name, () => new Set(work.values()))
   let bytes = 0
 
   for (const [name, contract] of Object.entries(contracts)) {
@@ -70,22 +70,19 @@ export async function serve<App extends Served, M extends object>(
           served.observe({ subject: contract.subject, outcome: 'overloaded' }, 0)
           return refuse(message)
         }
-        const { reply = '' } = message
         bytes += size
-        replies.add(reply)
         const job = run(message).finally(() => {
           bytes -= size
-          replies.delete(reply)
           work.delete(job)
         })
-        work.add(job)
+        work.set(job, message.reply ?? '')
       },
     })
   }
   return {
     async stop() {
       await service.stop()
-      await Promise.all(work)
+      await Promise.all(work.keys())
       stopTelling()
       absence.stop()
       await app.nc.flush()
