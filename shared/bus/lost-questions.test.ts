@@ -143,3 +143,18 @@ test('a question that was given up before it left is not sent', async () => {
   await instance.flush()
   expect(copies).toEqual([])
 })
+
+test('while the connection is away nothing is asked, and what had not left yet is asked once, over the next', async () => {
+  const { copies } = asking('rpc.messaging.away', answer)
+  await instance.flush()
+  const { request, cut, resume } = createRequests(asker.nc, '_INBOX_away')
+  const ask = () => request('rpc.messaging.away', Buffer.from(''), headers(), 1_000, () => headers())
+  const before = ask()
+  cut()
+  await expect(ask()).rejects.toMatchObject({ code: 'DISCONNECT' })
+  await sleep(1)
+  resume()
+  expect((await before).string()).toBe('answered')
+  await instance.flush()
+  expect(copies).toHaveLength(1)
+})

@@ -5,8 +5,8 @@ import { type AskInWork, findLost, hear, isInWorkNote, type Unanswered } from '.
 import { createSoon } from '../work/soon.ts'
 
 /**
- * Sends a question and waits for its answer. Rejects when nobody serves the subject, or when the time is up. When question or
- * answer were lost, one that may be repeated is asked once more, with the headers that it gives.
+ * Sends a question and waits for its answer. Rejects when there is no connection, when nobody serves the subject, or when the
+ * time is up. When question or answer were lost, one that may be repeated is asked once more, with the headers that it gives.
  */
 export type Request = (
   subject: string,
@@ -66,6 +66,7 @@ export function createRequests(nc: NatsConnection, inboxPrefix: string) {
   const waiting: Waiting = new Map()
   const soon = createSoon()
   const newToken = createTokens()
+  let isCut = false
 
   nc.subscribe(`${inbox}.*`, {
     callback: (_err, message) => {
@@ -83,14 +84,15 @@ export function createRequests(nc: NatsConnection, inboxPrefix: string) {
 
   const request: Request = (subject, body, headers, timeoutMs, headersOfRepeat) =>
     new Promise((resolve, reject) => {
+      // The client would keep it for the next connection, where it would come before all that must be done there first.
+      if (isCut) return reject(NatsError.errorForCode(ErrorCode.Disconnect))
       const token = newToken()
       const reply = `${inbox}.${token}`
       const heardAt = performance.now()
       const giveUpAt = heardAt + timeoutMs
       const publish = (carrier: MsgHdrs) =>
         soon(() => {
-          // Given up before it left: the client would keep it for the next connection, and it would be done after all.
-          if (!waiting.has(token)) return
+          if (!mayLeave(waiting.get(token))) return
           try {
             nc.publish(subject, body, { headers: carrier, reply })
           } catch (err) {
@@ -105,8 +107,21 @@ export function createRequests(nc: NatsConnection, inboxPrefix: string) {
   const askInWork: AskInWork = (subject, replies, timeoutMs) =>
     request(subject, Buffer.from(JSON.stringify(replies)), noHeaders(), timeoutMs)
   setInterval(() => sweep(waiting, askInWork), sweepMs).unref()
-  return { request, cut: () => cut(waiting), resume: () => resume(waiting) }
+  return {
+    request,
+    cut: () => {
+      isCut = true
+      cut(waiting)
+    },
+    resume: () => {
+      isCut = false
+      resume(waiting)
+    },
+  }
 }
+
+/** Not one that was given up before it left, or that is asked over the next connection anyway. */
+const mayLeave = (question: Question | undefined) => question !== undefined && question.cutUntil === undefined
 
 const inProgress: FailureName = 'idempotency_in_progress'
 const isInProgress = ({ headers }: Msg) => headers?.get('Nats-Service-Error') === inProgress
