@@ -22,7 +22,9 @@ export function seal(keys: KeyRing, plaintext: string, boundTo: string): string 
 export function unseal(keys: KeyRing, sealed: string, boundTo: string): string {
   const [keyId = '', nonce = '', text = ''] = sealed.split('.')
   const bytes = Buffer.from(text, 'base64url')
-  const decipher = createDecipheriv('aes-256-gcm', keyOf(keys, keyId), Buffer.from(nonce, 'base64url'))
+  const iv = Buffer.from(nonce, 'base64url')
+  // Without the length Node takes a shorter tag, too.
+  const decipher = createDecipheriv('aes-256-gcm', keyOf(keys, keyId), iv, { authTagLength: tagBytes })
   decipher.setAAD(bindingOf(keyId, boundTo)).setAuthTag(bytes.subarray(-tagBytes))
   return Buffer.concat([decipher.update(bytes.subarray(0, -tagBytes)), decipher.final()]).toString('utf8')
 }
