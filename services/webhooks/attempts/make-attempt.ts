@@ -6,8 +6,16 @@ import type { Payload } from './payloads.ts'
 import { post } from './post.ts'
 import { type KeysOf, signatureOf } from './sign.ts'
 
+/** DNS, TCP, TLS, headers and snippet together. */
+const attemptTimeoutMs = 15_000
+
 /** Signs and posts, and tells of it. Never throws. */
-export async function makeAttempt(core: Core, attempt: Attempt, keysOf: KeysOf): Promise<Outcome> {
+export async function makeAttempt(
+  core: Core,
+  attempt: Attempt,
+  keysOf: KeysOf,
+  timeoutMs = attemptTimeoutMs,
+): Promise<Outcome> {
   const { log, tracer } = core
   const startedAtMs = Date.now()
   const span = tracer?.begin('deliver', {
@@ -15,7 +23,7 @@ export async function makeAttempt(core: Core, attempt: Attempt, keysOf: KeysOf):
     parent: attempt.payload?.trace ?? '',
     attributes: { organization: attempt.organizationId, delivery: attempt.id, attempt: attempt.number },
   })
-  const outcome = await attemptOf(core, attempt, keysOf, { startedAtMs, span }).catch((err: unknown) => {
+  const outcome = await attemptOf(core, attempt, keysOf, { startedAtMs, span, timeoutMs }).catch((err: unknown) => {
     log.error({ err, delivery: attempt.id }, 'attempt')
     return ourFailure(startedAtMs)
   })
@@ -29,9 +37,11 @@ export async function makeAttempt(core: Core, attempt: Attempt, keysOf: KeysOf):
 interface Beginning {
   startedAtMs: number
   span: Span | null | undefined
+  timeoutMs: number
 }
 
-async function attemptOf({ egress }: Core, attempt: Attempt, keysOf: KeysOf, { startedAtMs, span }: Beginning) {
+async function attemptOf({ egress }: Core, attempt: Attempt, keysOf: KeysOf, beginning: Beginning) {
+  const { startedAtMs, span, timeoutMs } = beginning
   const { url, payload, secrets } = attempt
   if (payload === null) return payloadGone(startedAtMs)
   const startedAt = performance.now()
@@ -40,7 +50,7 @@ async function attemptOf({ egress }: Core, attempt: Attempt, keysOf: KeysOf, { s
   const headers = headersOf(attempt, payload, signatureOf(keys, payload.body, startedAtMs))
   // Says nothing but two random numbers, and lets who receives it go on with the trace.
   if (span) headers.push('traceparent', span.traceparent)
-  const answer = await post(egress.dispatcher, { url, headers, body: payload.body })
+  const answer = await post(egress.dispatcher, { url, headers, body: payload.body, timeoutMs })
   return outcomeOf(answer, attempt, startedAtMs, performance.now() - startedAt)
 }
 

@@ -7,8 +7,6 @@ import type { Dispatcher } from 'undici'
 /** Attempts that begin in one turn of the event loop leave one right after the other: 1.1 to 1.4 times the deliveries. */
 const soon = createSoon()
 
-/** DNS, TCP, TLS, headers and snippet together. */
-const attemptTimeoutMs = 15_000
 /** Read so much of an answer's body, so that most connections can be used again; keep so much. */
 const readBytes = 16 * 1024
 const snippetBytes = 4 * 1024
@@ -18,7 +16,7 @@ export interface Post {
   /** Name, value, name, value. */
   headers: string[]
   body: Buffer
-  timeoutMs?: number
+  timeoutMs: number
 }
 
 /** What the endpoint answered, or why it did not. */
@@ -27,7 +25,7 @@ export type Answer =
   | { status: null; failure: NamedFailure }
 
 /** The answer is decided at its headers: a body that breaks off, or goes on for ever, changes nothing. */
-export async function post(dispatcher: Dispatcher, { url, headers, body, timeoutMs = attemptTimeoutMs }: Post) {
+export async function post(dispatcher: Dispatcher, { url, headers, body, timeoutMs }: Post) {
   const most = { readBytes, keptBytes: snippetBytes }
   const begin = () => postOnce(dispatcher, { url, headers, body, timeoutMs, most })
   return answerOf(await new Promise<Posted>((resolve) => soon(() => resolve(begin()))))
