@@ -23,7 +23,7 @@ const natsUrl = () => `nats://127.0.0.1:${(mute.address() as AddressInfo).port}`
 const run = (...args: string[]): Promise<{ code: unknown; said: string }> =>
   new Promise((resolve) => {
     const env = { ...process.env, NATS_URL: natsUrl() }
-    execFile(process.execPath, args, { cwd: root, env, timeout: 40_000 }, (err, stdout, stderr) => {
+    execFile(process.execPath, args, { cwd: root, env, timeout: 15_000 }, (err, stdout, stderr) => {
       resolve({ code: err?.killed ? 'never ended' : (err?.code ?? 0), said: stdout + stderr })
     })
   })
@@ -35,5 +35,5 @@ test.concurrent.each([['deploy/admin.ts', 'organization', 'list'], ['deploy/prov
     expect(said).toContain(`The nats-server at ${natsUrl()} cannot be reached: TIMEOUT`)
     expect(code).toBe(1)
   },
-  60_000,
+  30_000,
 )

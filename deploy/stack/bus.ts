@@ -1,4 +1,4 @@
-import { identityOf } from '@app/shared/bus/bus.ts'
+import { connectWithinMs, identityOf } from '@app/shared/bus/bus.ts'
 import { createRequests } from '@app/shared/bus/requests.ts'
 import type { Service } from '@app/shared/service/service.ts'
 import { connect } from 'nats'
@@ -16,6 +16,7 @@ export interface BusPlace {
 /** How the operator connects. */
 export const operatorOptions = ({ natsUrl, natsSeed }: BusPlace) => ({
   servers: natsUrl.split(','),
+  timeout: connectWithinMs,
   ...identityOf('deploy', natsSeed),
 })
 

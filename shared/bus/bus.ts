@@ -13,7 +13,7 @@ const pingIntervalMs = 2_000
  * A connection that is not made by then is given up, and another tried. The client does not notice one that ends between its
  * first byte and its last word (nats 2.29), and by itself would wait 20 s for it.
  */
-const connectWithinMs = 4_000
+export const connectWithinMs = 4_000
 
 export interface Bus {
   nc: NatsConnection
