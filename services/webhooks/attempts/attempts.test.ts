@@ -189,13 +189,22 @@ test('a failure is tried again after 5 s, with the same event and the next numbe
   const waitMs = Date.parse(failed.next_attempt_at ?? '') - Date.parse(failed.last_attempt_at ?? '')
   expect(waitMs).toBeGreaterThan(2_000)
   expect(waitMs).toBeLessThan(8_500)
+  // The rest of that time is cut short: its lane waits for it, and for nothing else.
+  await until(async () =>
+    expect(await webhooks.sql`select held_until::text, due_at from lanes`).toEqual([
+      { heldUntil: '-infinity', dueAt: new Date(failed.next_attempt_at ?? '') },
+    ]),
+  )
+  await webhooks.sql`update due_deliveries set due_at = now() + interval '0.5 s'`
+  await webhooks.sql`update lanes set due_at = now() + interval '0.5 s'`
+  const cutAt = performance.now()
   receiver.respondWith(answer(204))
   const succeeded = await theDelivery({ status: 'succeeded' })
+  expect(performance.now() - cutAt).toBeGreaterThan(400)
   expect(succeeded).toMatchObject({ id: failed.id, attempt_count: 2, response_status: 204 })
   const [first, second] = receiver.got
   expect(second?.headers['x-svc-attempt']).toBe('2')
   expect(second?.headers['x-svc-event-id']).toBe(first?.headers['x-svc-event-id'])
-  expect((second?.at ?? 0) - (first?.at ?? 0)).toBeGreaterThan(2_400)
 })
 
 test('the twelfth try is the last', async () => {
@@ -562,7 +571,7 @@ test('what is behind it in a customer’s line goes out then, and does not wait 
   expect(await theDelivery({ status: 'succeeded' })).toMatchObject({ event_id: behind })
 })
 
-test('what a subscription holds beyond 100,000 is dead, the oldest first', async () => {
+test('what a subscription holds beyond as many as it may is dead, the oldest first', async () => {
   const { id } = await webhooks.subscribe({ url: receiver.url })
   await webhooks.sql`update subscriptions set status = 'paused'`
   await webhooks.sql.begin(async (tx) => {
@@ -570,14 +579,15 @@ test('what a subscription holds beyond 100,000 is dead, the oldest first', async
     await tx`
       insert into due_deliveries (id, organization_id, subscription_id, event_at, event_id, due_at)
       select 'wbd_7' || lpad(n::text, 25, '0'), ${webhooks.organizationId}, ${id}, now(), 'evt_' || n, now()
-      from generate_series(1, 100003) n
+      from generate_series(1, 20003) n
     `
   })
-  // As many millions would take of the 3 s that a statement has.
-  const hurried = ownSession(webhooks.sql, { statement_timeout: '5' })
-  expect(await sweepOverflow(hurried)).toBe(3)
-  await hurried.end()
   expect(await sweepOverflow(webhooks.sql)).toBe(0)
+  // As many millions would take of the 3 s that a statement has.
+  const hurried = ownSession(webhooks.sql, { statement_timeout: '1' })
+  expect(await sweepOverflow(hurried, 20_000)).toBe(3)
+  await hurried.end()
+  expect(await sweepOverflow(webhooks.sql, 20_000)).toBe(0)
   const dead = await webhooks.sql`select right(id, 1) as n, error_code from dead_deliveries order by id`
   expect(dead.map(({ n, errorCode }) => [n, errorCode])).toEqual(['1', '2', '3'].map((n) => [n, 'expired']))
 })

@@ -44,9 +44,9 @@ export function sweepExpired(sql: Sql): Promise<number> {
 }
 
 /** A sweep: a subscription holds 100,000 open deliveries; beyond that its oldest are given up. */
-export function sweepOverflow(sql: Sql): Promise<number> {
+export function sweepOverflow(sql: Sql, most = keepOpenRows): Promise<number> {
   return sql.begin(async (tx) => {
-    const [full] = await fullest(tx)
+    const [full] = await fullest(tx, most)
     if (!full) return 0
     const { subscriptionId, beyond } = full
     return expire(
@@ -60,11 +60,11 @@ export function sweepOverflow(sql: Sql): Promise<number> {
  * All rows are counted, so they are read as they lie: a million by index took 3 s. Millions take longer than any statement of a
  * service may, also like this; were they not counted then, they would only become more.
  */
-async function fullest(tx: TransactionSql) {
+async function fullest(tx: TransactionSql, most: number) {
   await tx`select set_config('enable_seqscan', 'on', true), set_config('statement_timeout', '10s', true)`
   const rows = await tx<{ subscriptionId: string; beyond: number }[]>`
-    select subscription_id, (count(*) - ${keepOpenRows})::int as beyond from due_deliveries
-    group by 1 having count(*) > ${keepOpenRows} limit 1
+    select subscription_id, (count(*) - ${most})::int as beyond from due_deliveries
+    group by 1 having count(*) > ${most} limit 1
   `
   await tx`select set_config('enable_seqscan', 'off', true)`
   return rows
