@@ -55,25 +55,25 @@ test.each(['', '?target_session_attrs=read-write', '?target_session_attrs=primar
 test.each(['ending', 'standby'] as const)(
   'while no address has a primary, who asks is told so, and each (%s) is asked a few times a second',
   async (kind) => {
-    const server = await greeting(kind)
-    for (const hosts of [server.address, `${nobody},${server.address}`]) {
-      const sql = open(`postgres://svc@${hosts}/db`)
-      const before = server.comers()
+    const askFor = async (before: string) => {
+      const server = await greeting(kind)
+      const sql = open(`postgres://svc@${before}${server.address}/db`)
       const endsAt = performance.now() + 1_000
       while (performance.now() < endsAt) expect(await failureOf(sql)).toBe(true)
-      expect(server.comers() - before).toBeGreaterThan(1)
-      expect(server.comers() - before).toBeLessThan(50)
+      expect(server.comers()).toBeGreaterThan(1)
+      expect(server.comers()).toBeLessThan(50)
     }
+    await Promise.all(['', `${nobody},`].map(askFor))
   },
 )
 
 test('a server that says nothing any more is let go of: who asked it is told, and the next question goes over a new connection', async () => {
   const proxy = await startProxy(it.databaseUrl)
   onTestFinished(proxy.close)
-  const sql = open(proxy.url, { max: 1, answerSeconds: 1 })
+  const sql = open(proxy.url, { max: 1, answerSeconds: 0.4 })
   const before = await pidOf(sql)
   // Idle sessions stay.
-  await sleep(1_500)
+  await sleep(700)
   expect(await pidOf(sql)).toBe(before)
   proxy.swallow()
   expect(await failureOf(sql)).toBe(true)
@@ -82,12 +82,12 @@ test('a server that says nothing any more is let go of: who asked it is told, an
 })
 
 test('a session whose server is made read-only ends after a while, also one that asks nothing that is refused', async () => {
-  const sql = open(it.databaseUrl, { max: 1, readOnlySeconds: 1 })
+  const sql = open(it.databaseUrl, { max: 1, readOnlySeconds: 0.4 })
   const own = ownSession(sql)
   onTestFinished(() => own.end({ timeout: 1 }))
   const pids = async () => [await pidOf(sql), await pidOf(own)]
   const before = await pids()
-  await sleep(1_500)
+  await sleep(700)
   expect(await pids()).toEqual(before)
   // What a reload of the server's settings does to sessions.
   for (const session of [sql, own]) await session.unsafe('set default_transaction_read_only = on')

@@ -1,5 +1,7 @@
 import { createTestDatabase, type TestDatabase } from '@app/test/database.ts'
-import { afterAll, afterEach, beforeAll, beforeEach, expect, test, vi } from 'vitest'
+import { until } from '@app/test/until.ts'
+import { afterAll, afterEach, beforeAll, beforeEach, expect, onTestFinished, test, vi } from 'vitest'
+import { ownSession } from '../database/own-session.ts'
 import { keepPartitions } from '../database/partitions.ts'
 import { openOutbox, type Outbox, type Published, type WaitingEvent } from './outbox.ts'
 
@@ -104,9 +106,15 @@ test('who lost the connection records nothing: another may have to publish the s
   expect(await waiting()).toEqual([])
 })
 
-test('who hangs loses the turn after 10 s', { timeout: 20_000 }, async () => {
+test('who hangs loses the turn as soon as the sessions of the service end that leave a transaction idle: after 10 s', async () => {
+  const { connection } = database.sql.options
+  expect(connection).toMatchObject({ idle_in_transaction_session_timeout: 10_000 })
+  const hasty = ownSession(database.sql, { idle_in_transaction_session_timeout: '300' })
+  onTestFinished(() => hasty.end())
+  await one.close()
+  one = openOutbox({ sql: hasty, name: 'messaging' })
   const finish = await turnUnderWay()
-  await vi.waitFor(async () => expect(await waiting()).toHaveLength(6), { timeout: 15_000, interval: 250 })
+  await until(async () => expect(await waiting()).toHaveLength(6))
   expect(await finish()).toBeNull()
   expect(await waiting()).toHaveLength(6)
 })

@@ -17,7 +17,7 @@ const { name } = consumers.webhooksFanOut
 test('what waits while the database is away does not come again, and is handled once when it is back', async () => {
   const jsm = await app.nc.jetstreamManager()
   const infoOf = () => jsm.consumers.info(streamName, name)
-  await jsm.consumers.update(streamName, name, { ack_wait: 1e9 })
+  await jsm.consumers.update(streamName, name, { ack_wait: 0.5e9 })
   await Promise.all(Array.from({ length: 1_000 }, () => app.nc.jetstream().publish('event.test.happened', '{}')))
   let isAway = true
   let handled = 0
@@ -28,7 +28,7 @@ test('what waits while the database is away does not come again, and is handled 
   })
   await until(async () => expect((await infoOf()).num_ack_pending).toBe(1_000))
   // Three times the time for an ack.
-  await sleep(3_000)
+  await sleep(1_500)
   expect((await infoOf()).num_redelivered).toBe(0)
   isAway = false
   await until(async () => expect((await infoOf()).num_ack_pending).toBe(0))
@@ -48,7 +48,7 @@ test('what came again all the same waits once', async () => {
   await Promise.all(Array.from({ length: 600 }, () => app.nc.jetstream().publish('event.test.happened', '{}')))
   await until(async () => expect((await infoOf()).num_ack_pending).toBe(600))
   // As an instance that is frozen for longer than the time for an ack.
-  const frozenUntil = performance.now() + 1_500
+  const frozenUntil = performance.now() + 1_000
   while (performance.now() < frozenUntil);
   await until(async () => expect((await infoOf()).num_redelivered).toBe(600))
   await sleep(500)
@@ -64,6 +64,8 @@ test('of events in order the next ones wait some seconds for a lost ack, also wh
   const jsm = await app.nc.jetstreamManager()
   await jsm.consumers.update(streamName, inOrder, { ack_wait: 30e9 })
   await provision(app.nc)
+  expect((await jsm.consumers.info(streamName, inOrder)).config.ack_wait).toBe(3e9)
+  await jsm.consumers.update(streamName, inOrder, { ack_wait: 0.5e9 })
   for (let n = 0; n < 2; n++) await app.nc.jetstream().publish('event.platform.happened', String(n))
   const source = await app.nc.jetstream().consumers.get(streamName, inOrder)
   // As an instance that is killed before it has acked.
@@ -71,7 +73,7 @@ test('of events in order the next ones wait some seconds for a lost ack, also wh
   const seen: string[] = []
   const consuming = consumeBatches(app, inOrder, async (events) => {
     // Longer than the time for an ack: without a word it would come again.
-    if (seen.length === 0) await sleep(4_000)
+    if (seen.length === 0) await sleep(1_000)
     seen.push(...events.map(({ payload }) => Buffer.from(payload).toString()))
   })
   await until(async () => expect(seen).toEqual(['0', '1']))
