@@ -34,7 +34,7 @@ afterAll(async () => {
   rmSync(folder, { recursive: true })
 })
 
-describe.each(pages().filter(({ snippets }) => snippets.some(isRun)))('$path', (page) => {
+describe.concurrent.each(pages().filter(({ snippets }) => snippets.some(isRun)))('$path', (page) => {
   let shell: Shell
   const printed = new Map<string, string>()
   let last = { code: '', output: '' }
@@ -74,7 +74,7 @@ describe.each(pages().filter(({ snippets }) => snippets.some(isRun)))('$path', (
 
   const snippets = page.snippets.filter(isRun)
   for (const [n, snippet] of snippets.entries()) {
-    test(`line ${snippet.line}: ${titleOf(snippet)}`, async () => {
+    test(`line ${snippet.line}: ${titleOf(snippet)}`, { concurrent: false }, async () => {
       const { language, code, webhook } = snippet
       if (language === 'sh') {
         await paste(code)
