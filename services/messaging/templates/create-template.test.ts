@@ -148,6 +148,23 @@ test('after a time-out nobody knows: 502, nothing is shown, and the retry finds 
   expect(await it.create(order('unknown'), { key: 'k3' })).toMatchObject({ replayed: true, data: retry.data })
 })
 
+test('a retry that has found the template, and cannot record it, leaves it to the next retry', async () => {
+  it.platform.once((request, response) => {
+    it.platform.answer(request, unheard)
+    response.destroy()
+  })
+  const options = { key: 'found' }
+  await expect(it.create(order('found'), options)).rejects.toMatchObject({ failure: 'upstream_unavailable' })
+  await it.app
+    .sql`alter table templates add constraint unrecorded check (name <> 'found' or provider_template_id is null)`
+  await expect(it.create(order('found'), options)).rejects.toThrow('unrecorded')
+  await it.app.sql`alter table templates drop constraint unrecorded`
+  expect((await it.create(order('found'), options)).data).toMatchObject({
+    provider_template_id: it.platform.templates[0]?.id,
+  })
+  expect(submitted()).toHaveLength(1)
+})
+
 test('a process that dies between the call and its record: the retry adopts the template, with the key or without', async () => {
   for (const options of [{ key: 'k4' }, {}]) {
     const name = 'key' in options ? 'died' : 'died_keyless'

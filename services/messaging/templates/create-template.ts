@@ -83,6 +83,7 @@ async function adopt(app: App, asking: Asking, wanted: Wanted, creation: Creatio
   const found = named.find((one) => one.language === language && !goneWords.includes(one.status))
   if (!found) return null
   if (!isSameContent(components, found.components)) throw new Problem('template_already_exists', { param: 'name' })
+  creation.mayExist = true
   return {
     providerTemplateId: found.id,
     upstreamStatus: found.status,
