@@ -394,7 +394,10 @@ const flows: Record<string, { begin: () => Promise<Flow>; events: string[] }> = 
     async begin() {
       const { organizationId, phoneNumberId } = await withNumber()
       knowNumber(it, phoneNumberId, { status: 'RESTRICTED', verified_name: 'New Name' })
-      await sql`update accounts set poll_at = now() where phone_number_id = ${phoneNumberId}`
+      // Numbers of other flows are due too: to ask for them is no step of this one.
+      await sql`
+        update accounts set poll_at = case when organization_id = ${organizationId} then now() else now() + interval '1 h' end
+      `
       return { act: () => poll(organizationId), seen: () => seenOf(organizationId) }
     },
   },
