@@ -85,11 +85,13 @@ export async function testSteps() {
     until(async () => {
       await sql`update sends set parked_until = now() where organization_id = ${organizationId} and parked_until > now()`
       await sql`update media_copies set due_at = now() where organization_id = ${organizationId} and begun_at is null`
-      for (const table of ['send_lanes', 'media_lanes', 'callback_lanes'])
-        await sql`
+      for (const table of ['send_lanes', 'media_lanes', 'callback_lanes']) {
+        const { count } = await sql`
           update ${sql(table)} set due_at = now()
           where grp in (${organizationId}, ${phoneNumberId}) and due_at > now() and held_until < now()
         `
+        if (count > 0 && table === 'send_lanes') base.dispatcher.wake()
+      }
       const waiting = await sql`
         select 'send' as what from sends where organization_id = ${organizationId}
         union all select 'item' from callback_items i join callback_lanes l on l.id = i.lane where l.grp = ${organizationId}
