@@ -127,7 +127,7 @@ function endWithNpm(child) {
     if (isUnderNpm()) return
     clearInterval(timer)
     child.kill('SIGTERM')
-  }, 250)
+  }, 1_000)
 }
 
 function isUnderNpm() {

@@ -35,8 +35,22 @@ async function startRedis(program: string, { dataDir, watcher }: Place): Promise
   const version = versionOf(program)
   const port = await portFor(dataDir, 'redis')
   const url = `redis://127.0.0.1:${port}`
-  // Rate limits alone are kept in it, and losing those costs nothing: so nothing is written to the disk.
-  const args = ['--bind', '127.0.0.1', '--port', String(port), '--dir', folder, '--save', '', '--appendonly', 'no']
+  // Rate limits alone are kept in it, and losing those costs nothing: so nothing is written to the disk. It wakes up as rarely as
+  // it may: what has expired is not there for whoever asks, and its memory can wait.
+  const args = [
+    '--bind',
+    '127.0.0.1',
+    '--port',
+    String(port),
+    '--dir',
+    folder,
+    '--save',
+    '',
+    '--appendonly',
+    'no',
+    '--hz',
+    '1',
+  ]
   const server = await supervise(
     dataDir,
     { name: 'redis', command: program, args, env: { PATH: process.env['PATH'] }, stopSignal: 'SIGTERM', stopMs: 3_000 },
