@@ -67,6 +67,7 @@ export function createRequests(nc: NatsConnection, inboxPrefix: string) {
   const soon = createSoon()
   const newToken = createTokens()
   let isCut = false
+  let sweeping: NodeJS.Timeout | undefined
 
   nc.subscribe(`${inbox}.*`, {
     callback: (_err, message) => {
@@ -100,13 +101,22 @@ export function createRequests(nc: NatsConnection, inboxPrefix: string) {
           }
         })
       const repeat = headersOfRepeat && (() => publish(headersOfRepeat(Math.floor(giveUpAt - performance.now()))))
+      sweeping ??= setInterval(sweepOrRest, sweepMs).unref()
       waiting.set(token, { token, subject, reply, resolve, reject, heardAt, giveUpAt, repeat, isRepeated: false })
       publish(headers)
     })
 
   const askInWork: AskInWork = (subject, replies, timeoutMs) =>
     request(subject, Buffer.from(JSON.stringify(replies)), noHeaders(), timeoutMs)
-  setInterval(() => sweep(waiting, askInWork), sweepMs).unref()
+
+  /** Nobody waits for an answer: the next question begins again. */
+  function sweepOrRest() {
+    sweep(waiting, askInWork)
+    if (waiting.size > 0) return
+    clearInterval(sweeping)
+    sweeping = undefined
+  }
+
   return {
     request,
     cut: () => {

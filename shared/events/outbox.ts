@@ -32,6 +32,8 @@ interface Taken {
 }
 
 export interface Outbox {
+  /** Whether an event waits. */
+  isWaiting: () => Promise<boolean>
   /**
    * Gives the oldest events to `publish` and records what it answers; answers how many there were, or null when the turn is
    * another instance's, or was lost meanwhile and nothing was recorded.
@@ -63,6 +65,10 @@ export function openOutbox({ sql, name }: { sql: Sql; name: string }): Outbox {
   }
 
   return {
+    async isWaiting() {
+      const found = await session`select from outbox where ${waits(session)} limit 1`
+      return found.length > 0
+    },
     turn: (rows, publish) =>
       turn(rows, publish).catch(async (err: unknown) => {
         await session`rollback`.catch(() => {})
@@ -71,6 +77,8 @@ export function openOutbox({ sql, name }: { sql: Sql; name: string }): Outbox {
     close: () => session.end({ timeout: 1 }),
   }
 }
+
+const waits = (session: Sql) => session`published_at is null and refused is null`
 
 type TakenRow = Pick<Taken, 'mine' | 'begun'> & (Waiting | { seq: null })
 
@@ -84,7 +92,7 @@ async function take(session: Sql, name: string, rows: number): Promise<Taken> {
       from lock left join lateral (
         select seq, id, subject, headers::text, convert_from(payload, 'UTF8') as payload,
           tableoid::regclass::text as partition
-        from outbox where lock.mine and published_at is null and refused is null order by seq limit ${rows}
+        from outbox where lock.mine and ${waits(session)} order by seq limit ${rows}
       ) o on true
       order by o.seq
     `,
@@ -106,7 +114,7 @@ async function recordAndEnd(session: Sql, { begun, waiting }: Taken, { published
     ([partition, seqs]) => session`
       with recorded as (
         update ${session(partition)} set published_at = now()
-        where now()::text = ${begun} and published_at is null and refused is null
+        where now()::text = ${begun} and ${waits(session)}
           and seq = any(${`{${seqs.join()}}`}::text::bigint[])
       )
       update relay_position set last_seq = greatest(last_seq, ${last?.seq ?? 0}),

@@ -106,6 +106,20 @@ test('what a stream lost that is shorter when the connection is back, though not
   await relay.stop()
 })
 
+test('a poll opens no transaction while no event waits, and publishes one that nobody told the relay of', async () => {
+  const jsm = await app.nc.jetstreamManager()
+  const { state } = await jsm.streams.info(streamName)
+  const relay = startRelay(app)
+  await until(async () =>
+    expect(
+      await app.sql`select from pg_stat_activity where datname = current_database() and query like 'select from outbox %'`,
+    ).toHaveLength(1),
+  )
+  await app.sql.begin((tx) => record(tx, [recorded(changed, { n: 6 }, { organizationId })]))
+  await until(async () => expect((await jsm.streams.info(streamName)).state.last_seq).toBe(state.last_seq + 1))
+  await relay.stop()
+})
+
 test('an event that the stream refuses is not taken for published: it goes again until the stream takes it', async () => {
   const jsm = await app.nc.jetstreamManager()
   const { config, state } = await jsm.streams.info(streamName)

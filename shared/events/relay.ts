@@ -46,7 +46,7 @@ export function startRelay(app: DataService): Relay {
     if (created !== checked) checked = undefined
   })
 
-  async function turn() {
+  async function turn(isPoll = false) {
     if (!app.eventBus.isConnected()) return pollMs
     checked ??= await refillLostStream(app).catch(waitsForLeader)
     if (checked === undefined) return failureRetryMs
@@ -54,6 +54,7 @@ export function startRelay(app: DataService): Relay {
     // It was looked at just now, and is another one.
     if (checked === undefined) return 0
     if (holder !== null) return heldMs
+    if (isPoll && !(await outbox.isWaiting())) return pollMs
     const { more, retryMs } = await pass(app, outbox, room, () => checked !== undefined)
     if (retryMs >= failureRetryMs) checked = undefined
     return retryMs || (more ? 0 : pollMs)

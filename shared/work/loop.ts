@@ -20,23 +20,25 @@ interface Options {
 /**
  * Runs `turn` again and again, one at a time: when woken, and after the number of ms that it returned (±50 %, so that instances do not
  * run together). Infinity waits for a wake; 0 goes on at once. A turn that throws is logged and repeated with exponential back-off.
+ * A turn is told whether it is a poll: nobody has woken it, so most likely it finds nothing, and may look before it begins.
  */
 export function startLoop(
   log: Service['log'],
   name: string,
-  turn: () => Promise<number>,
+  turn: (isPoll: boolean) => Promise<number>,
   { spacingMs = 0 }: Options = {},
 ): Loop {
   let stopped = false
   let begunAt = -Infinity
   let running: Promise<void> | undefined
   let woken = false
+  let polling = false
   let timer: NodeJS.Timeout | undefined
   let failures = 0
 
-  async function guarded() {
+  async function guarded(isPoll: boolean) {
     try {
-      const waitMs = await turn()
+      const waitMs = await turn(isPoll)
       failures = 0
       return waitMs
     } catch (err) {
@@ -53,14 +55,16 @@ export function startLoop(
       const earlyMs = begunAt + spacingMs - performance.now()
       if (earlyMs > 0 && waitMs !== 0) await sleep(earlyMs)
       begunAt = performance.now()
-      woken = false
-      waitMs = await guarded()
+      const isPoll = polling
+      woken = polling = false
+      waitMs = await guarded(isPoll)
     }
     running = undefined
-    if (!stopped && Number.isFinite(waitMs)) timer = setTimeout(wake, waitMs * (0.5 + Math.random()))
+    if (!stopped && Number.isFinite(waitMs)) timer = setTimeout(begin, waitMs * (0.5 + Math.random()), true)
   }
 
-  function wake() {
+  function begin(isPoll: boolean) {
+    polling = isPoll
     woken = true
     if (running || stopped) return
     clearTimeout(timer)
@@ -68,7 +72,7 @@ export function startLoop(
   }
 
   return {
-    wake,
+    wake: () => begin(false),
     async stop() {
       stopped = true
       clearTimeout(timer)

@@ -1,4 +1,5 @@
 import { beginSurely } from '@app/shared/database/begin-surely.ts'
+import type { Sql, TransactionSql } from '@app/shared/database/database.ts'
 import { type Loop, startLoop } from '@app/shared/work/loop.ts'
 import type { App } from '../app.ts'
 import type { DueAccount } from './due-account.ts'
@@ -49,13 +50,18 @@ export function startPolling(app: App): Loop {
   }
 }
 
-const claim = ({ sql }: App, count: number) =>
-  beginSurely(
+const isDue = (sql: Sql | TransactionSql) =>
+  sql`attached and sealed_token is not null and poll_at <= now() and poll_held_until < now()`
+
+async function claim({ sql }: App, count: number): Promise<DueAccount[]> {
+  // Mostly none is.
+  const [first] = await sql`select from accounts where ${isDue(sql)} order by poll_at limit 1`
+  if (!first) return []
+  return beginSurely(
     sql,
     (tx) => tx<DueAccount[]>`
   with d as materialized (
-    select organization_id, id from accounts
-    where attached and sealed_token is not null and poll_at <= now() and poll_held_until < now()
+    select organization_id, id from accounts where ${isDue(tx)}
     order by poll_at limit ${count} for update skip locked
   )
   -- Due again when the lease ends; sooner only if something is reported meanwhile.
@@ -66,3 +72,4 @@ const claim = ({ sql }: App, count: number) =>
     a.poll_held_until::text as held_until
 `,
   )
+}

@@ -88,12 +88,15 @@ export async function findOnboarding(
 }
 
 /** Claims those that their browsers have left, or that died with their process. */
-export const claimAbandoned = (sql: Sql, count: number) =>
-  beginSurely(
+export async function claimAbandoned(sql: Sql, count: number): Promise<OnboardingRow[]> {
+  // Mostly there are none.
+  const [first] = await sql`select from onboardings where ${isDue(sql)} order by due_at limit 1`
+  if (!first) return []
+  return beginSurely(
     sql,
     (tx) => tx<OnboardingRow[]>`
   with d as materialized (
-    select organization_id, id from onboardings where due_at <= now() and held_until < now()
+    select organization_id, id from onboardings where ${isDue(tx)}
     order by due_at limit ${count} for update skip locked
   )
   update onboardings o set held_until = now() + ${leaseMs} * interval '1 ms', attempts = attempts + 1, updated_at = now()
@@ -102,6 +105,9 @@ export const claimAbandoned = (sql: Sql, count: number) =>
     o.sealed_token, o.account_id, o.attempts, o.last_error
 `,
   )
+}
+
+const isDue = (sql: Sql | TransactionSql) => sql`due_at <= now() and held_until < now()`
 
 /** Goes on after 5, 10, 20 … seconds, at most 10 minutes. */
 const againMs = (attempts: number) => Math.min(600_000, 5_000 * 2 ** Math.min(attempts - 1, 10))

@@ -29,9 +29,11 @@ export interface Replays {
 /** Enqueues the deliveries of replay jobs, a few at a time, on any instance. */
 export function startReplays({ sql, log }: Core, wakeAttempts: () => void): Replays {
   async function turn() {
+    const waitMs = await untilDue(sql)
+    if (waitMs > 0) return waitMs
     for (let n = 0; n < jobsATurn; n++) {
       const enqueued = await sql.begin(advance)
-      if (enqueued === null) return untilDue(sql)
+      if (enqueued === null) break
       if (enqueued > 0) wakeAttempts()
     }
     return spacingMs
@@ -41,11 +43,12 @@ export function startReplays({ sql, log }: Core, wakeAttempts: () => void): Repl
   return loop
 }
 
+/** Not above 0 when a job is due. */
 async function untilDue(sql: Sql) {
   const [row] = await sql<{ waitMs: number | null }[]>`
     select (extract(epoch from min(due_at) - now()) * 1000)::float8 as wait_ms from replays where finished_at is null
   `
-  return Math.max(1, Math.min(row?.waitMs ?? idlePollMs, idlePollMs))
+  return Math.min(row?.waitMs ?? idlePollMs, idlePollMs)
 }
 
 interface Job extends Scope {
