@@ -6,6 +6,8 @@ const lookEveryMs = 10_000
 
 export const logFileOf = (dataDir: string, name: string): string => join(dataDir, 'logs', `${name}.log`)
 
+export const sizeOf = (file: string): number => statSync(file, { throwIfNoEntry: false })?.size ?? 0
+
 /** Opens a log to append to. */
 export function openLog(file: string): number {
   mkdirSync(dirname(file), { recursive: true })
@@ -31,10 +33,18 @@ function rotate(file: string) {
   }
 }
 
-/** The last lines of a log, for a person who wants to know why something did not start. */
-export function lastLines(file: string, count = 30): string {
+/** The last lines of a log behind that byte, for a person who wants to know why something did not start. */
+export function lastLines(file: string, from: number, count = 30): string {
   try {
-    return readFileSync(file, 'utf8').trimEnd().split('\n').slice(-count).join('\n')
+    // One that was emptied since is read from its beginning.
+    const bytes = readFileSync(file)
+    return bytes
+      .subarray(from > bytes.length ? 0 : from)
+      .toString()
+      .trimEnd()
+      .split('\n')
+      .slice(-count)
+      .join('\n')
   } catch {
     return ''
   }

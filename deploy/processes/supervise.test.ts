@@ -1,9 +1,10 @@
 import { spawn } from 'node:child_process'
-import { mkdirSync, mkdtempSync, readFileSync, rmSync, statSync } from 'node:fs'
+import { mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterAll, expect, onTestFinished, test, vi } from 'vitest'
 import { identityOf } from './identity.ts'
+import { sizeOf } from './log-file.ts'
 import { findRecorded } from './records.ts'
 import { type Program, supervise, type Supervised } from './supervise.ts'
 import { untilReady } from './until-ready.ts'
@@ -85,12 +86,22 @@ test('gives up on a program that keeps ending, with the end of its log', async (
   expect(program.isStopped()).toBe(true)
 })
 
+test('gives up at once on a program that refuses its settings, with what it said this time', async () => {
+  const onDeath = vi.fn<() => void>()
+  const code = 'console.error(`PORT must be ${"a number"}`); process.exit(78)'
+  mkdirSync(join(dataDir, 'logs'), { recursive: true })
+  writeFileSync(join(dataDir, 'logs/refusing.log'), 'said at an earlier start\n')
+  const program = await supervise(dataDir, nodeProgram('refusing', code), { onDeath })
+  const waiting = untilReady(program, async () => false, 30_000)
+  await expect(waiting).rejects.toThrow(/^refusing cannot start with these settings.*:\nPORT must be a number$/)
+  expect(onDeath).toHaveBeenCalledOnce()
+})
+
 test('the log of a program that runs for long does not grow for ever', async () => {
   const code = `process.stdout.write('x'.repeat(21 * 2 ** 20)); ${forever}; setInterval(() => console.log('on'), 50)`
   vi.useFakeTimers({ toFake: ['setInterval', 'clearInterval'] })
   onTestFinished(() => void vi.useRealTimers())
   const program = await supervise(dataDir, nodeProgram('talkative', code))
-  const sizeOf = (file: string) => statSync(file, { throwIfNoEntry: false })?.size ?? 0
   await vi.waitUntil(() => sizeOf(program.logFile) > 21 * 2 ** 20, 15_000)
   // When it is looked at next.
   vi.advanceTimersByTime(10_000)

@@ -1,6 +1,6 @@
 import { type ChildProcess, spawn } from 'node:child_process'
 import { closeSync } from 'node:fs'
-import { keepSmall, logFileOf, openLog } from './log-file.ts'
+import { keepSmall, lastLines, logFileOf, openLog, sizeOf } from './log-file.ts'
 import { tied } from './tie.ts'
 import { forgetProcess, recordProcess, type StopSignal, stopRecorded } from './records.ts'
 
@@ -29,6 +29,10 @@ export interface Supervised {
   pid: () => number | undefined
   /** How often it ended by itself. */
   deaths: () => number
+  /** It ended because of its settings, which no restart changes. */
+  refusesSettings: () => boolean
+  /** The end of what it has written since it is supervised. */
+  lastWords: () => string
   isStopped: () => boolean
   /** Ends it, and starts it no more until `start`. */
   stop: () => Promise<void>
@@ -48,43 +52,44 @@ const firstDelayMs = 100
 const longestDelayMs = 5_000
 /** One that lived as long is no crash loop. Below the 5 s between the kills of the fault tests. */
 const soundLifeMs = 3_000
+/** EX_CONFIG of sysexits.h (shared/service/environment.ts). */
+const wrongSettings = 78
 
 /** Starts a program, after ending what an earlier start of the same name left behind. */
 export async function supervise(dataDir: string, program: Program, watcher: Watcher = {}): Promise<Supervised> {
   const logFile = logFileOf(dataDir, program.name)
+  const logStart = sizeOf(logFile)
   let child: ChildProcess | undefined
   let restart: NodeJS.Timeout | undefined
   let stopRotating = () => {}
-  let delayMs = firstDelayMs
+  let delays = createDelays()
   let deaths = 0
+  let isRefusal = false
   let isWanted = false
 
   function launch() {
     const startedAt = performance.now()
     const launched = spawnProgram(dataDir, program, logFile)
     child = launched
-    // Either event ends it: `error` alone when it could not be started at all.
-    const end = (how: string) => {
+    void endOf(launched).then((how) => {
       if (child !== launched) return
       child = undefined
       if (!isWanted || watcher.isEnding?.()) return
       deaths++
-      if (performance.now() - startedAt >= soundLifeMs) delayMs = firstDelayMs
+      isRefusal = launched.exitCode === wrongSettings
       watcher.onDeath?.(`${program.name} ${how}; starting it again (log: ${logFile})`)
+      const delayMs = delays.after(performance.now() - startedAt)
       restart = setTimeout(() => {
         launch()
         watcher.onRestart?.()
       }, delayMs)
-      delayMs = Math.min(delayMs * 2, longestDelayMs)
-    }
-    launched.once('error', (err) => end(`could not be started: ${err.message}`))
-    launched.once('exit', (code, signal) => end(signal ? `was ended by ${signal}` : `ended with exit code ${code}`))
+    })
   }
 
   function start() {
     if (isWanted) return
     isWanted = true
-    delayMs = firstDelayMs
+    delays = createDelays()
     launch()
     stopRotating = keepSmall(logFile)
   }
@@ -104,10 +109,32 @@ export async function supervise(dataDir: string, program: Program, watcher: Watc
     logFile,
     pid: () => child?.pid,
     deaths: () => deaths,
+    refusesSettings: () => isRefusal,
+    lastWords: () => lastLines(logFile, logStart),
     isStopped: () => !isWanted,
     stop,
     start,
   }
+}
+
+/** How long to wait before the next start: longer after each short life. */
+function createDelays() {
+  let next = firstDelayMs
+  return {
+    after(lifeMs: number) {
+      const delayMs = lifeMs >= soundLifeMs ? firstDelayMs : next
+      next = Math.min(delayMs * 2, longestDelayMs)
+      return delayMs
+    },
+  }
+}
+
+/** In words. Either event ends it: `error` alone when it could not be started at all. */
+function endOf(child: ChildProcess) {
+  return new Promise<string>((resolve) => {
+    child.once('error', (err) => resolve(`could not be started: ${err.message}`))
+    child.once('exit', (code, signal) => resolve(signal ? `was ended by ${signal}` : `ended with exit code ${code}`))
+  })
 }
 
 /** In a process group of its own, so that a Ctrl-C in the terminal reaches us alone, and we stop things in order. */

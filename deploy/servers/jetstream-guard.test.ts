@@ -30,6 +30,8 @@ async function guarded({ onTestFinished }: TestContext, { leastFreeBytes = 0, st
     logFile: '',
     pid: () => pid,
     deaths: () => 0,
+    refusesSettings: () => false,
+    lastWords: () => '',
     isStopped: () => false,
     stop: async () => {},
     start: () => void (pid += 1),
