@@ -21,12 +21,23 @@ export const redis: ServerKind = {
   startContainer: startRedisContainer,
 }
 
-/** `+PONG`, or `-NOAUTH …` from one that wants a password first; `-LOADING …` is not ready yet. */
+/** `-LOADING …` is not ready yet, `-NOAUTH …` wants the password that the address lacks. */
 async function checkRedis(url: string) {
   // Behind TLS the greeting is not ours to speak: the clients will tell.
   if (url.startsWith('rediss:')) return
-  const answer = await firstWords(url, 6379, 'PING\r\n')
-  if (!/^(\+PONG|-NOAUTH)/.test(answer)) throw new Error(`Redis says ${answer.trim().slice(0, 100)}`)
+  const answer = await firstWords(url, 6379, greetingAt(new URL(url)))
+  if (isWelcome.test(answer)) return
+  const hint = /^-(NOAUTH|WRONGPASS)/.test(answer) ? ' The address names it: redis://:password@host:6379' : ''
+  throw new Error(`the server says ${answer.trim().slice(0, 100)}${hint}`)
+}
+
+/** A server without a password minds none, and neither does the driver. */
+const isWelcome = /^(\+PONG|\+OK|-ERR.*without any password configured)/
+
+function greetingAt({ username, password }: URL) {
+  if (password === '') return 'PING\r\n'
+  const words = ['AUTH', username, password].filter(Boolean).map(decodeURIComponent)
+  return `*${words.length}\r\n${words.map((word) => `$${Buffer.byteLength(word)}\r\n${word}\r\n`).join('')}`
 }
 
 async function startRedis(program: string, { dataDir, watcher }: Place): Promise<Running> {

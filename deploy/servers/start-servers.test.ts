@@ -87,6 +87,22 @@ test('a folder that its caller has claimed is still claimed when a server fails'
   expect(findRecorded(folder, 'owner')).toBeUndefined()
 })
 
+test('a Redis with a password is taken only with the right one', async () => {
+  const own = await startServers({ dataDir: join(dataDir, 'locked'), log, only: ['redis'], temporary: true })
+  onTestFinished(() => own.stop())
+  const startAt = (login: string) => {
+    vi.stubEnv('REDIS_URL', own.redisUrl.replace('//', `//${login}`))
+    return startServers({ dataDir: join(dataDir, 'unlocked'), log, only: ['redis'] }).then((given) => given.stop())
+  }
+  // Without a password of its own it minds none.
+  await startAt(':needless@')
+  expect(await firstWords(own.redisUrl, 0, 'CONFIG SET requirepass "a b"\r\n')).toBe('+OK\r\n')
+  await startAt(':a%20b@')
+  await startAt('default:a%20b@')
+  await expect(startAt('')).rejects.toThrow(/NOAUTH.* The address names it: redis:/)
+  await expect(startAt(':wrong@')).rejects.toThrow(/WRONGPASS.* The address names it: redis:/)
+})
+
 test('leaves a server that was named alone', async () => {
   const own = await startServers({ dataDir: join(dataDir, 'own'), log, only: ['redis'] })
   vi.stubEnv('REDIS_URL', own.redisUrl)
