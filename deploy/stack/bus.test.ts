@@ -1,8 +1,9 @@
 import { execFile } from 'node:child_process'
 import { once } from 'node:events'
-import { type AddressInfo, createServer, type Socket } from 'node:net'
+import { type AddressInfo, createServer, type Server, type Socket } from 'node:net'
 import { join } from 'node:path'
 import { afterAll, beforeAll, expect, test } from 'vitest'
+import { withBus } from './bus.ts'
 
 const root = join(import.meta.dirname, '../..')
 
@@ -10,15 +11,25 @@ const root = join(import.meta.dirname, '../..')
 const held: Socket[] = []
 const mute = createServer((socket) => void held.push(socket.on('error', () => {})))
 beforeAll(async () => {
-  mute.listen(0, '127.0.0.1')
-  await once(mute, 'listening')
+  for (const server of [mute, strict]) {
+    server.listen(0, '127.0.0.1')
+    await once(server, 'listening')
+  }
 })
 afterAll(() => {
   for (const socket of held) socket.destroy()
-  mute.close()
+  for (const server of [mute, strict]) server.close()
 })
 
-const natsUrl = () => `nats://127.0.0.1:${(mute.address() as AddressInfo).port}`
+/** One that refuses every login. */
+const strict = createServer((socket) => {
+  held.push(socket.on('error', () => {}))
+  socket.write('INFO {"version":"2.9.10","max_payload":8388608,"jetstream":true,"auth_required":true}\r\n')
+  socket.on('data', () => socket.end("-ERR 'Authorization Violation'\r\n"))
+})
+
+const portOf = (server: Server) => (server.address() as AddressInfo).port
+const natsUrl = () => `nats://127.0.0.1:${portOf(mute)}`
 
 const run = (...args: string[]): Promise<{ code: unknown; said: string }> =>
   new Promise((resolve) => {
@@ -37,3 +48,12 @@ test.concurrent.each([['deploy/admin.ts', 'organization', 'list'], ['deploy/prov
   },
   30_000,
 )
+
+test('a login that is refused is told with what is needed, and without the password of the address', async () => {
+  const place = {
+    natsUrl: `nats://me:secret@127.0.0.1:${portOf(strict)},nats://you:secret@127.0.0.1:${portOf(strict)}`,
+  }
+  const asking = withBus(place, async () => {})
+  await expect(asking).rejects.toThrow(/^The nats-server at nats:\/\/127[^@]* does not know us: NATS_NKEY_SEED must be/)
+  await expect(asking).rejects.not.toThrow(/secret/)
+})

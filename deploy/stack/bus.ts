@@ -1,7 +1,7 @@
 import { connectWithinMs, identityOf } from '@app/shared/bus/bus.ts'
 import { createRequests } from '@app/shared/bus/requests.ts'
 import type { Service } from '@app/shared/service/service.ts'
-import { connect } from 'nats'
+import { connect, ErrorCode, NatsError } from 'nats'
 import { sentenceOf } from '../command.ts'
 
 /** What a question to a service needs. */
@@ -20,12 +20,24 @@ export const operatorOptions = ({ natsUrl, natsSeed }: BusPlace) => ({
   ...identityOf('deploy', natsSeed),
 })
 
+/** Servers are told by the address, and their passwords are nobody's who reads the screen. */
+const withoutPasswords = (natsUrl: string) => natsUrl.replaceAll(/[^/,]*@/g, '')
+
+function faultOf(err: unknown) {
+  const isRefusal = err instanceof NatsError && err.code === ErrorCode.AuthorizationViolation
+  if (!isRefusal) return `cannot be reached: ${sentenceOf(err)}`
+  return (
+    'does not know us: NATS_NKEY_SEED must be the seed of its user "deploy", and its configuration needs the users of ' +
+    'deploy/nats/users.conf (or none at all).'
+  )
+}
+
 /** Connects for as long as the work takes. */
 export async function withBus<T>(place: BusPlace, work: (bus: Bus) => Promise<T>): Promise<T> {
   const { natsUrl } = place
   const options = operatorOptions(place)
   const nc = await connect(options).catch((err) => {
-    throw new Error(`The nats-server at ${natsUrl} cannot be reached: ${sentenceOf(err)}`, { cause: err })
+    throw new Error(`The nats-server at ${withoutPasswords(natsUrl)} ${faultOf(err)}`, { cause: err })
   })
   try {
     const { request } = createRequests(nc, options.inboxPrefix)
