@@ -126,6 +126,17 @@ test('migrates several databases of one server at the same time', async () => {
   expect(results).toEqual(urls.map(() => ['messaging: messaging/001-letters.sql']))
 })
 
+test.each([
+  ['only_owner', 'nocreaterole', 'only_owner'],
+  ['only_creator', 'createrole', 'postgres'],
+])('tells a user what it lacks: %s', async (user, right, owner) => {
+  await runSql(servers.postgresUrl, `create role ${user} login ${right} password 'w'`)
+  const url = new URL(await createDatabase(owner))
+  url.username = user
+  url.password = 'w'
+  await expect(migrate(url.href)).rejects.toThrow(/: the user of DATABASE_URL must be a superuser, or have CREATEROLE/)
+})
+
 test('refuses a database that cannot hold every text', async () => {
   const url = new URL(servers.postgresUrl)
   url.pathname = '/latin'

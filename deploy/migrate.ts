@@ -52,10 +52,16 @@ export async function migrate(
     await grantIdempotency(sql)
     await grantMigrations(sql)
     return steps.map(({ schema, migration }) => `${schema}: ${migration.name}`)
+  } catch (err) {
+    throw mayTooLittle(err) ? new Error(`${sentenceOf(err)}: ${rightsNeeded}`, { cause: err }) : err
   } finally {
     await sql.end({ timeout: 5 })
   }
 }
+
+const rightsNeeded = 'the user of DATABASE_URL must be a superuser, or have CREATEROLE and own the database.'
+
+const mayTooLittle = (err: unknown) => err instanceof postgres.PostgresError && err.code === '42501'
 
 /** Each emoji would be an error, long after the first message. */
 async function refuseEncoding(sql: Sql) {
