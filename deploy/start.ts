@@ -13,7 +13,7 @@ import { startServers } from './servers/start-servers.ts'
 import { keepDemo } from './stack/demo.ts'
 import { createEnding, type Ending } from './stack/ending.ts'
 import { stopLeftovers } from './stack/leftovers.ts'
-import { type Options, readOptions } from './stack/options.ts'
+import { helpFor, type Options, readOptions } from './stack/options.ts'
 import { createProgress, type Progress, secondsSince } from './progress.ts'
 import { keepSecrets, natsSeedOf, passwordsOf } from './stack/secrets.ts'
 import { originOf, simulatorProgram } from './stack/service-programs.ts'
@@ -24,7 +24,10 @@ import { summaryOf } from './stack/summary.ts'
 // The local stack: finds or starts the servers, then the services, and keeps all of them running until it is stopped.
 
 async function main() {
-  const options = readOptions(process.argv.slice(2), process.env)
+  const args = process.argv.slice(2)
+  const help = helpFor(args)
+  if (help !== null) return console.log(help)
+  const options = readOptions(args, process.env)
   const progress = createProgress(options.quiet)
   claimFolder(options.dataDir)
   const ending = createEnding()

@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest'
-import { dataDirOf, readOptions, repository } from './options.ts'
+import { dataDirOf, helpFor, readOptions, repository } from './options.ts'
 
 test('starts one of each on port 8080 with its data in the repository, unless told otherwise', () => {
   expect(readOptions([], {})).toEqual({
@@ -39,6 +39,11 @@ test.each(['0', '65536', 'http', '80.5'])('refuses port %s', (port) => {
 
 test.each(['0', '6', 'three'])('refuses %s copies of the stream', (copies) => {
   expect(() => readOptions([], { NATS_REPLICAS: copies })).toThrow(`NATS_REPLICAS must be 1 to 5, and is "${copies}".`)
+})
+
+test.each(['--help', '-h'])('%s tells of every option', (word) => {
+  expect(helpFor([word])).toMatch(/--replicas.*--quiet.*PORT.*SVC_DATA_DIR.*DATABASE_URL/s)
+  expect(helpFor(['--quiet'])).toBeNull()
 })
 
 test('names an option that it does not know', () => {

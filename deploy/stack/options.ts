@@ -19,6 +19,19 @@ export interface Options {
 }
 
 const usage = 'npm start -- [--replicas messaging=2,webhooks=2] [--quiet]'
+const help = `Usage: ${usage}
+
+  --replicas  instances of gateway, messaging, directory, platform, webhooks: one of each unless told otherwise
+  --quiet     prints nothing but errors
+
+In the environment:
+  PORT                               of the API: 8080
+  SVC_DATA_DIR                       the folder of all data: .local
+  DATABASE_URL, REDIS_URL, NATS_URL  servers that run already`
+
+/** What `--help` asks for, or null. */
+export const helpFor = (args: string[]): string | null =>
+  args.some((word) => word === '--help' || word === '-h') ? help : null
 const mostReplicas = 16
 
 /** What the command line and the environment ask for. Throws a sentence about what is wrong. */
