@@ -67,7 +67,6 @@ export function createRequests(nc: NatsConnection, inboxPrefix: string) {
   const soon = createSoon()
   const newToken = createTokens()
   let isCut = false
-  let sweeping: NodeJS.Timeout | undefined
 
   nc.subscribe(`${inbox}.*`, {
     callback: (_err, message) => {
@@ -101,22 +100,14 @@ export function createRequests(nc: NatsConnection, inboxPrefix: string) {
           }
         })
       const repeat = headersOfRepeat && (() => publish(headersOfRepeat(Math.floor(giveUpAt - performance.now()))))
-      sweeping ??= setInterval(sweepOrRest, sweepMs).unref()
+      watch()
       waiting.set(token, { token, subject, reply, resolve, reject, heardAt, giveUpAt, repeat, isRepeated: false })
       publish(headers)
     })
 
   const askInWork: AskInWork = (subject, replies, timeoutMs) =>
     request(subject, Buffer.from(JSON.stringify(replies)), noHeaders(), timeoutMs)
-
-  /** Nobody waits for an answer: the next question begins again. */
-  function sweepOrRest() {
-    sweep(waiting, askInWork)
-    if (waiting.size > 0) return
-    clearInterval(sweeping)
-    sweeping = undefined
-  }
-
+  const watch = createWatch(waiting, askInWork)
   return {
     request,
     cut: () => {
@@ -147,6 +138,18 @@ function take(waiting: Waiting, token: string) {
   const one = waiting.get(token)
   waiting.delete(token)
   return one
+}
+
+/** To be called with each question: looks at all that wait, until none does. */
+function createWatch(waiting: Waiting, askInWork: AskInWork) {
+  let timer: NodeJS.Timeout | undefined
+  function look() {
+    sweep(waiting, askInWork)
+    if (waiting.size > 0) return
+    clearInterval(timer)
+    timer = undefined
+  }
+  return () => void (timer ??= setInterval(look, sweepMs).unref())
 }
 
 function sweep(waiting: Waiting, askInWork: AskInWork) {
