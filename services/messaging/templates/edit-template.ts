@@ -1,5 +1,4 @@
-import { isDeepStrictEqual } from 'node:util'
-import type { Handler, Input } from '@app/shared/api/contract.ts'
+import type { Handler } from '@app/shared/api/contract.ts'
 import type { editTemplate as contract } from '@app/shared/contracts/templates.ts'
 import type { Sql } from '@app/shared/database/database.ts'
 import { invalidField, notFound, Problem } from '@app/shared/api/problem.ts'
@@ -30,10 +29,8 @@ export const editTemplate: Handler<App, typeof contract> = async (app, { params,
   const row = await findOne(app.sql, account, params.name, query.language)
   const { components, category } = body
   if (components === undefined && category === undefined) return toTemplate(row, account)
-  if (row.providerTemplateId === null || !editableWords.includes(row.upstreamStatus)) {
-    if (isReviewed(row, body)) return toTemplate(row, account)
+  if (row.providerTemplateId === null || !editableWords.includes(row.upstreamStatus))
     throw new Problem('template_not_editable')
-  }
   if (components) checkComponents({ category: category ?? row.category, format: row.parameterFormat, components })
 
   const asking = { ...account, deadline: deadlineOf(caller) }
@@ -50,12 +47,6 @@ export const editTemplate: Handler<App, typeof contract> = async (app, { params,
   const uploaded = await askAbout(app, account, send, components)
   return toTemplate(await storeEdit(app.sql, account, row, { components: uploaded, category }), account)
 }
-
-/** The same again, from somebody who was not answered: it is under review as he wants it. */
-const isReviewed = (row: KnownRow, { components, category }: Input<typeof contract>['body']) =>
-  row.providerTemplateId !== null &&
-  row.upstreamStatus === 'PENDING' &&
-  isDeepStrictEqual([components ?? row.components, category ?? row.category], [row.components, row.category])
 
 /** A lost answer, or a refusal of what was asked: the template may be other than it is known here. */
 const mayHaveChanged = (err: unknown) => !(err instanceof UpstreamRefusal && (err.isPassing || err.isAboutToken))
