@@ -37,9 +37,10 @@ afterAll(async () => {
 const sentEvents = (text: string) => receiver.of('message.sent').filter(({ raw }) => raw.includes(text))
 
 test('one trace goes from the request through questions, outbox and events to the platform and the subscriber', async () => {
-  const { body } = await client.sendText('trace me')
-  await until(() => Promise.resolve(expect(sentEvents('trace me')).toHaveLength(1)))
-  const traceparent = sentEvents('trace me')[0]?.headers['traceparent'] ?? ''
+  const words = `trace me ${Date.now()}`
+  const { body } = await client.sendText(words)
+  await until(() => Promise.resolve(expect(sentEvents(words)).toHaveLength(1)))
+  const traceparent = sentEvents(words)[0]?.headers['traceparent'] ?? ''
   const [, traceId = '', deliverId = ''] = traceparent.split('-')
   // Each process sends its spans by itself, so the last of them need not come last.
   const ways = () => {
