@@ -1,12 +1,12 @@
 import { randomBytes } from 'node:crypto'
-import { mkdtempSync } from 'node:fs'
+import { mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { authenticateKey } from '@app/shared/contracts/platform.ts'
 import { Problem } from '@app/shared/api/problem.ts'
 import { serve } from '@app/shared/bus/rpc.ts'
 import { testService } from './service.ts'
-import { expect, test } from 'vitest'
+import { expect, onTestFinished, test } from 'vitest'
 import { sentenceOf } from '@app/deploy/command.ts'
 import { type Demo, keepDemo } from '@app/deploy/stack/demo.ts'
 import { writeJson } from '@app/deploy/stack/json-file.ts'
@@ -30,6 +30,7 @@ test('a service that is not available at the moment is asked again, so that a st
   const app = { ...service, sealKeys: { current: 'k1', byId: new Map([['k1', randomBytes(32)]]) } }
   const serving = await serve(app, { authenticateKey }, { authenticateKey: whenAsked })
   const dataDir = mkdtempSync(join(tmpdir(), 'messaging-service-demo-'))
+  onTestFinished(() => rmSync(dataDir, { recursive: true }))
   const known: Demo = {
     organization_id: 'org_1',
     api_key: 'a key of another database',
