@@ -5,6 +5,7 @@ import {
   explainRequest,
   findRequestedMessages,
   type Moment,
+  standing,
 } from '@app/shared/contracts/explain.ts'
 import { Problem } from '@app/shared/api/problem.ts'
 import { timeOf } from '@app/shared/values/ids.ts'
@@ -26,7 +27,7 @@ async function eventHistory({ bus, caller }: Asking, id: string): Promise<Moment
   if (history.length === 0) throw new Problem('resource_not_found')
   return ids.includes(id)
     ? history
-    : [...history, { at: null, what: 'was deleted: it was older than its organization keeps messages' }]
+    : [...history, standing('was deleted: it was older than its organization keeps messages')]
 }
 
 /** A request that the log does not have (any more), is known by the messages that it made. */

@@ -1,4 +1,4 @@
-import type { Moment } from '@app/shared/contracts/explain.ts'
+import { type Moment, momentAt } from '@app/shared/contracts/explain.ts'
 import type { Sql } from '@app/shared/database/database.ts'
 
 interface Waiting {
@@ -25,14 +25,13 @@ export async function callbacksOfMessage(
   `
   return waiting.map(({ organizationId, kind, status, attempts, receivedAt, dueAt }) => ({
     organizationId,
-    moment: {
-      at: receivedAt.toISOString(),
-      what:
-        kind === 'status' && !isKnown
-          ? `its status ${status} came, and waits: no message is known by this id`
-          : `a callback of it (${status ?? kind}) came, and waits: it could not be worked through`,
-      details: { message_id: upstreamId, attempts, next_at: dueAt },
-    },
+    moment: momentAt(
+      receivedAt,
+      kind === 'status' && !isKnown
+        ? `its status ${status} came, and waits: no message is known by this id`
+        : `a callback of it (${status ?? kind}) came, and waits: it could not be worked through`,
+      { message_id: upstreamId, attempts, next_at: dueAt },
+    ),
   }))
 }
 
@@ -44,10 +43,8 @@ export async function deletionOf(sql: Sql, upstreamId: string): Promise<{ organi
   `
   return deleted.map(({ organizationId, deletedAt }) => ({
     organizationId,
-    moment: {
-      at: deletedAt.toISOString(),
-      what: 'was deleted: it was older than its organization keeps messages',
-      details: { message_id: upstreamId },
-    },
+    moment: momentAt(deletedAt, 'was deleted: it was older than its organization keeps messages', {
+      message_id: upstreamId,
+    }),
   }))
 }

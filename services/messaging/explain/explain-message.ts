@@ -1,5 +1,5 @@
 import type { Handler } from '@app/shared/api/contract.ts'
-import type { explainMessage as contract, Moment } from '@app/shared/contracts/explain.ts'
+import { type explainMessage as contract, type Moment, momentAt, standing } from '@app/shared/contracts/explain.ts'
 import type { Sql } from '@app/shared/database/database.ts'
 import { notFound } from '@app/shared/api/problem.ts'
 import type { App } from '../app.ts'
@@ -15,7 +15,7 @@ export const explainMessage: Handler<App, typeof contract> = async ({ sql }, { b
   const doubles = await doublesOf(sql, message)
   const upstreamIds = [upstreamId ?? [], doubles.map((double) => double.upstreamId)].flat()
   const callbacks = await Promise.all(upstreamIds.map((one) => callbacksOfMessage(sql, one, { isKnown: true })))
-  const standing = await standingOf(sql, message, doubles)
+  const now = await standingOf(sql, message, doubles)
   const file = await fileOfMessage(sql, message)
   return {
     id: message.id,
@@ -29,7 +29,7 @@ export const explainMessage: Handler<App, typeof contract> = async ({ sql }, { b
       ...revisionsOf(message),
       ...callbacks.flat().map(({ moment }) => moment),
       ...file.history,
-      standing,
+      now,
     ],
   }
 }
@@ -83,11 +83,8 @@ const doublesOf = (sql: Sql, { organizationId, id }: ExplainedMessage) => sql<Do
 const beginningOf = (message: ExplainedMessage): Moment => {
   const { direction, createdAt, source, type, conversationId, phoneNumberId, requestId } = message
   const outbound = requestId === '' ? 'sent from the phone app' : 'accepted'
-  return {
-    at: createdAt.toISOString(),
-    what: direction === 'inbound' ? 'written by the customer' : outbound,
-    details: { type, conversation_id: conversationId, phone_number_id: phoneNumberId, source },
-  }
+  const details = { type, conversation_id: conversationId, phone_number_id: phoneNumberId, source }
+  return momentAt(createdAt, direction === 'inbound' ? 'written by the customer' : outbound, details)
 }
 
 interface Attempt {
@@ -105,39 +102,33 @@ async function attemptsOf(sql: Sql, { organizationId, id }: ExplainedMessage): P
     select attempt, begun_at, ended_at, outcome, http_status, upstream_code, detail from send_attempts
     where organization_id = ${organizationId} and message_id = ${id} order by attempt
   `
-  return attempts.map(({ attempt, begunAt, endedAt, outcome, httpStatus, upstreamCode, detail }) => ({
-    at: begunAt.toISOString(),
-    what: `attempt ${attempt} to send it: ${outcome}`,
-    details: {
+  return attempts.map(({ attempt, begunAt, endedAt, outcome, httpStatus, upstreamCode, detail }) =>
+    momentAt(begunAt, `attempt ${attempt} to send it: ${outcome}`, {
       duration_ms: endedAt.getTime() - begunAt.getTime(),
       http_status: httpStatus,
       provider_code: upstreamCode,
       detail,
-    },
-  }))
+    }),
+  )
 }
 
 const revisionsOf = ({ edits, revokedAt }: ExplainedMessage): Moment[] => [
   ...(edits ?? []).map((edit) => ({ at: edit.edited_at, what: 'edited by its sender' })),
-  ...(revokedAt ? [{ at: revokedAt.toISOString(), what: 'deleted for everyone by its sender' }] : []),
+  ...(revokedAt ? [momentAt(revokedAt, 'deleted for everyone by its sender')] : []),
 ]
 
 /** How it stands: its end, or what it waits for. */
 async function standingOf(sql: Sql, message: ExplainedMessage, doubles: Double[]): Promise<Moment> {
   const open = await standingOfSend(sql, message)
   const { status, error, upstreamId, told } = message
-  return {
-    at: null,
-    what: open?.what ?? endOf(message),
-    details: {
-      status,
-      message_id: upstreamId,
-      ...(doubles.length > 0 && { other_message_ids: doubles.map((double) => double.upstreamId) }),
-      ...(told > 0 && { told: toldStatuses(told) }),
-      ...(error && { error }),
-      ...open?.details,
-    },
-  }
+  return standing(open?.what ?? endOf(message), {
+    status,
+    message_id: upstreamId,
+    ...(doubles.length > 0 && { other_message_ids: doubles.map((double) => double.upstreamId) }),
+    ...(told > 0 && { told: toldStatuses(told) }),
+    ...(error && { error }),
+    ...open?.details,
+  })
 }
 
 const deciders = { us: 'we decided', answer: 'the platform answered', callback: 'a callback of the platform told' }

@@ -1,4 +1,4 @@
-import type { Moment } from '@app/shared/contracts/explain.ts'
+import { type Moment, standing } from '@app/shared/contracts/explain.ts'
 import type { Sql } from '@app/shared/database/database.ts'
 
 const nothing = { history: [], isWaiting: false }
@@ -31,7 +31,7 @@ export async function fileOfMessage(
   if (!file || file.fileKey !== null) return nothing
   const { attempts, dueAt, toldAt, givenUpAt, isConnected } = file
   if (attempts === null) {
-    const history = [{ at: null, what: 'its file was given up: the platform did not have it, or no longer' }]
+    const history = [standing('its file was given up: the platform did not have it, or no longer')]
     return { history, isWaiting: false }
   }
   const what = isConnected
@@ -39,5 +39,5 @@ export async function fileOfMessage(
     : 'its file waits until its number is connected again'
   const details = { media_id: mediaId, next_at: dueAt, given_up_at: givenUpAt }
   const told = toldAt ? { told_without_it_at: toldAt } : {}
-  return { history: [{ at: null, what, details: { ...details, ...told } }], isWaiting: toldAt !== null }
+  return { history: [standing(what, { ...details, ...told })], isWaiting: toldAt !== null }
 }

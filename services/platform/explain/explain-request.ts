@@ -1,5 +1,5 @@
 import type { Handler } from '@app/shared/api/contract.ts'
-import type { explainRequest as contract } from '@app/shared/contracts/explain.ts'
+import { type explainRequest as contract, momentAt } from '@app/shared/contracts/explain.ts'
 import { notFound } from '@app/shared/api/problem.ts'
 import type { App } from '../app.ts'
 
@@ -26,11 +26,12 @@ export const explainRequest: Handler<App, typeof contract> = async ({ sql }, { b
     organization_id: organizationId,
     at: at.toISOString(),
     history: [
-      {
-        at: at.toISOString(),
-        what: `${method} ${path}: ${status}${problem === null ? '' : `, ${problem}`}`,
-        details: { organization_id: organizationId, key_id: keyId, duration_ms: durationMs, ip },
-      },
+      momentAt(at, `${method} ${path}: ${status}${problem === null ? '' : `, ${problem}`}`, {
+        organization_id: organizationId,
+        key_id: keyId,
+        duration_ms: durationMs,
+        ip,
+      }),
     ],
   }
 }

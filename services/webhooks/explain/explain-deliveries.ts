@@ -1,5 +1,11 @@
 import type { Handler } from '@app/shared/api/contract.ts'
-import type { explainDelivery as one, explainEvents as many, Moment } from '@app/shared/contracts/explain.ts'
+import {
+  type explainDelivery as one,
+  type explainEvents as many,
+  type Moment,
+  momentAt,
+  standing,
+} from '@app/shared/contracts/explain.ts'
 import type { Fragment, Sql } from '@app/shared/database/database.ts'
 import { timeOf } from '@app/shared/values/ids.ts'
 import { notFound } from '@app/shared/api/problem.ts'
@@ -42,14 +48,14 @@ interface Waiting {
   lastError: string | null
 }
 
-const waitsForItsTurn = ({ type, since, eventId, lastError }: Waiting): Moment => ({
-  at: since.toISOString(),
-  what:
+const waitsForItsTurn = ({ type, since, eventId, lastError }: Waiting): Moment =>
+  momentAt(
+    since,
     lastError === null
       ? `${type} waits: the organization has used up its share of the fan-out, or an event before it fails`
       : `${type} waits: it could not be fanned out, and is tried again`,
-  details: { event_id: eventId, ...(lastError !== null && { last_error: lastError }) },
-})
+    { event_id: eventId, ...(lastError !== null && { last_error: lastError }) },
+  )
 
 interface Standing extends DeliveryRow {
   url: string | null
@@ -97,40 +103,31 @@ async function historyOf(sql: Sql, only: Fragment): Promise<Moment[]> {
 
 function lifeOf(delivery: Standing, attempts: Attempt[]): Moment[] {
   const { id, eventType, eventId, subscriptionId, replayedFrom } = delivery
-  return [
-    {
-      at: timeOf(id).toISOString(),
-      what: replayedFrom === null ? `${eventType} is to be delivered` : `${eventType} is to be delivered again`,
-      details: { delivery_id: id, event_id: eventId, subscription_id: subscriptionId, replayed_from: replayedFrom },
-    },
-    ...attempts.map(momentOf),
-    standingOf(delivery),
-  ]
+  const what = replayedFrom === null ? `${eventType} is to be delivered` : `${eventType} is to be delivered again`
+  const details = { delivery_id: id, event_id: eventId, subscription_id: subscriptionId, replayed_from: replayedFrom }
+  return [momentAt(timeOf(id), what, details), ...attempts.map(momentOf), standingOf(delivery)]
 }
 
 function standingOf(delivery: Standing): Moment {
   const { id, status, url, errorCode } = delivery
   const isOpen = status === 'pending' || status === 'failed'
-  return {
-    at: null,
-    what: isOpen ? waitsFor(delivery) : status === 'dead' ? deathOf(delivery) : `is ${status}`,
-    details: {
-      delivery_id: id,
-      url,
-      ...(errorCode !== null && { error_code: errorCode }),
-      ...(delivery.diedAt && { died_at: delivery.diedAt }),
-      ...(delivery.pausedAt && { paused_at: delivery.pausedAt }),
-      ...(delivery.disabledAt && { disabled_at: delivery.disabledAt }),
-      ...(isOpen && {
-        ...(delivery.behind !== null && { behind: delivery.behind }),
-        ...(delivery.nextAttemptAt && { next_at: delivery.nextAttemptAt }),
-        begun_at: delivery.begunAt,
-        due_at: delivery.dueAt,
-        lane_due_at: delivery.laneDueAt,
-        paced_until: delivery.pacedUntil,
-      }),
-    },
-  }
+  const what = isOpen ? waitsFor(delivery) : status === 'dead' ? deathOf(delivery) : `is ${status}`
+  return standing(what, {
+    delivery_id: id,
+    url,
+    ...(errorCode !== null && { error_code: errorCode }),
+    ...(delivery.diedAt && { died_at: delivery.diedAt }),
+    ...(delivery.pausedAt && { paused_at: delivery.pausedAt }),
+    ...(delivery.disabledAt && { disabled_at: delivery.disabledAt }),
+    ...(isOpen && {
+      ...(delivery.behind !== null && { behind: delivery.behind }),
+      ...(delivery.nextAttemptAt && { next_at: delivery.nextAttemptAt }),
+      begun_at: delivery.begunAt,
+      due_at: delivery.dueAt,
+      lane_due_at: delivery.laneDueAt,
+      paced_until: delivery.pacedUntil,
+    }),
+  })
 }
 
 /** Why it was given up. */

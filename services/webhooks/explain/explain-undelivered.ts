@@ -1,4 +1,4 @@
-import type { Moment } from '@app/shared/contracts/explain.ts'
+import { type Moment, standing } from '@app/shared/contracts/explain.ts'
 import type { Sql } from '@app/shared/database/database.ts'
 import { fanOutConsumers } from '../fan-out/comes-in-order.ts'
 
@@ -43,7 +43,7 @@ export async function explainUndelivered(sql: Sql, organizationId: string, told:
     if (!first) return []
     const reasons = [first, ...others].map(({ subscriptionId, reason }) => [subscriptionId ?? organizationId, reason])
     const details = { event_id: eventId, not_delivered_to: Object.fromEntries(reasons) as Record<string, string> }
-    return [{ at: null, what: `${first.type} is not delivered to ${whom(first, others.length)}`, details }]
+    return [standing(`${first.type} is not delivered to ${whom(first, others.length)}`, details)]
   })
 }
 
