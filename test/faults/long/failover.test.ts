@@ -38,6 +38,7 @@ afterEach(async () => {
   subscriber?.close()
   await stack?.stop()
   proxy?.close()
+  proxy = undefined
   await servers?.stop()
   await pair?.stop()
   rmSync(folder, { recursive: true, force: true })
