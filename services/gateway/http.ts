@@ -15,8 +15,8 @@ import { noRoute, type Route } from './metrics.ts'
 
 /** Some 20 KB each while they are idle. */
 const maxConnections = 20_000
-/** Beyond this mean delay of the event loop, in milliseconds over the last second, requests are turned away. */
-const maxEventLoopDelayMs = 250
+/** Beyond this mean delay of the event loop, over the last second, requests are turned away. */
+export const mostDelayMs = 250
 
 const serverOptions = {
   // Requests are logged by `answer`, one line each.
@@ -45,9 +45,15 @@ const serverOptions = {
 
 /**
  * One HTTP route for every contract that declares one, and what fails wears the envelope of the public API. Fastify finds
- * the route and its parameters; from there on the request is ours, so that bodies and answers stay bytes.
+ * the route and its parameters; from there on the request is ours, so that bodies and answers stay bytes. `maxEventLoopDelay`
+ * is in milliseconds; 0: nothing is turned away.
  */
-export async function buildHttp(app: App, modules: object[], openapi: object): Promise<FastifyInstance> {
+export async function buildHttp(
+  app: App,
+  modules: object[],
+  openapi: object,
+  maxEventLoopDelay = mostDelayMs,
+): Promise<FastifyInstance> {
   const turnAway =
     (problem: Problem): Take =>
     (request, reply) =>
@@ -65,7 +71,7 @@ export async function buildHttp(app: App, modules: object[], openapi: object): P
   http.server.on('checkExpectation', (request, response) => http.server.emit('request', request, response))
 
   await http.register(underPressure, {
-    maxEventLoopDelay: maxEventLoopDelayMs,
+    maxEventLoopDelay,
     pressureHandler: (request, reply) =>
       answerProblem(app, openExchange(app, request, reply, routeOf(request)), new Problem('service_unavailable')),
   })
