@@ -61,7 +61,7 @@ export function createApp(service: Service, { budgets, store, trustedProxies }: 
     apiLog: startApiLog(service),
     meters: createMeters(service),
     store,
-    uploads: createTurns({ inAll: 32, ofOne: 8 }),
+    uploads: createTurns({ ofOne: 8, inAll: 32, firsts: 64 }),
     trustedProxies,
     isStopping: () => stopping,
     beginStop: () => (stopping = true),

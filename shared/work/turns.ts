@@ -1,21 +1,34 @@
 import { Problem } from '../api/problem.ts'
 
+/** How much work may run at the same time in this process. */
+interface Most {
+  ofOne: number
+  /** Of all owners together; beyond it each has its first. */
+  inAll: number
+  /** Such first ones. */
+  firsts: number
+}
+
 /**
- * Limits work that runs at the same time in this process: in all, and for each owner. An owner also gets no further turn when it has as
- * many as are still free, so that a few owners with slow work leave turns for others.
+ * Whether an owner may begin a further work, with `own` of its own and `all` at work. It may not have more than are still free,
+ * so that a few owners with slow work leave some for others; its first is kept free for it beside those.
  */
+const mayBegin = ({ ofOne, inAll, firsts }: Most, own: number, all: number) =>
+  own < Math.min(ofOne, inAll - all) || (own === 0 && all < inAll + firsts)
+
+/** Limits work that runs at the same time in this process: of each owner, and in all. */
 export interface Turns {
   /** Does the work. Throws `service_unavailable` when the owner may have no further turn. */
   during: <T>(owner: string, work: () => Promise<T>) => Promise<T>
 }
 
-export function createTurns(most: { inAll: number; ofOne: number }): Turns {
+export function createTurns(most: Most): Turns {
   const taken = new Map<string, number>()
   let all = 0
   return {
     async during(owner, work) {
       const own = taken.get(owner) ?? 0
-      if (own >= Math.min(most.ofOne, most.inAll - all))
+      if (!mayBegin(most, own, all))
         throw new Problem('service_unavailable', { message: 'Too many files are under way: try again.' })
       all++
       taken.set(owner, own + 1)
@@ -31,23 +44,62 @@ export function createTurns(most: { inAll: number; ofOne: number }): Turns {
   }
 }
 
-/** Runs work of an owner, a limited number at a time; further work waits, first in, first out, and never behind another owner's. */
+/** Runs work of an owner, a limited number at a time; further work waits, first in, first out. */
 export type InLine = <T>(owner: string, work: () => Promise<T>) => Promise<T>
 
-export function createLines(ofOne: number): InLine {
-  const lines = new Map<string, { running: number; waiting: (() => void)[] }>()
+interface Line {
+  running: number
+  waiting: (() => void)[]
+}
+
+/**
+ * Without a limit in all, nobody's work waits behind another owner's. With one it never waits for its owner's first turn; for a
+ * further one, whoever has the fewest comes before the others.
+ */
+export function createLines(ofOne: number, inAll = Infinity): InLine {
+  const most = { ofOne, inAll, firsts: Infinity }
+  const lines = new Map<string, Line>()
+  /** Those in which somebody waits; who got nothing for the longest time stands first. */
+  const behind = new Set<Line>()
+  let all = 0
+
+  function next(): Line | undefined {
+    let found: Line | undefined
+    for (const line of behind)
+      if (mayBegin(most, line.running, all) && line.running < (found?.running ?? Infinity)) found = line
+    return found
+  }
+
+  function beginWaiting() {
+    for (let line = next(); line; line = next()) {
+      behind.delete(line)
+      const begin = line.waiting.shift()
+      if (line.waiting.length > 0) behind.add(line)
+      take(line)
+      begin?.()
+    }
+  }
+
+  function take(line: Line) {
+    line.running++
+    all++
+  }
+
   return async (owner, work) => {
     const line = lines.get(owner) ?? { running: 0, waiting: [] }
     lines.set(owner, line)
-    if (line.running < ofOne) line.running++
-    else await new Promise<void>((begin) => line.waiting.push(begin))
+    if (line.waiting.length === 0 && mayBegin(most, line.running, all)) take(line)
+    else {
+      behind.add(line)
+      await new Promise<void>((begin) => line.waiting.push(begin))
+    }
     try {
       return await work()
     } finally {
-      // The turn goes on to the next one.
-      const next = line.waiting.shift()
-      if (next) next()
-      else if (--line.running === 0) lines.delete(owner)
+      line.running--
+      all--
+      beginWaiting()
+      if (line.running === 0) lines.delete(owner)
     }
   }
 }

@@ -316,6 +316,22 @@ describe('an upload', () => {
   })
 })
 
+test('an upload of an organization goes on, however many others have slow ones under way', async () => {
+  const before = stored().length
+  const slow: ReturnType<typeof begin>[] = []
+  for (let n = 0; n < 7; n++) {
+    const { text, organizationId } = gateway.platform.issueKey()
+    gateway.platform.accounts.add(`${organizationId}:${phone}`)
+    slow.push(...Array.from({ length: 8 }, () => begin(text, { bytes: png(200_000) })))
+  }
+  for (const { socket, body } of slow) socket.write(body.subarray(0, 100_000))
+  await expect.poll(() => slow.filter(({ answer }) => answer().includes(' 503 ')).length).toBe(slow.length - 32)
+  await expect.poll(() => stored().length).toBe(before + 32)
+  expect((await upload({ bytes: png(10) })).status).toBe(201)
+  for (const { socket } of slow) socket.destroy()
+  await expect.poll(() => stored().length).toBe(before + 1)
+})
+
 /** A request whose body never comes. */
 async function rawUpload(headers: string) {
   const socket = connect(Number(new URL(gateway.url).port), '127.0.0.1')

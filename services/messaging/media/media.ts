@@ -46,6 +46,8 @@ export interface MediaWays {
 const maxConnections = 128
 /** Uploads at a time of one organization: as many as one number's sends are worked on. */
 const uploadsOfOne = 32
+/** Half of the connections; the other half is for the first ones of as many more organizations. */
+const uploadsInAll = maxConnections / 2
 
 export function createMediaWays(env: z.output<z.ZodObject<typeof mediaSettings>>): MediaWays {
   const store = createStore(env)
@@ -57,9 +59,9 @@ export function createMediaWays(env: z.output<z.ZodObject<typeof mediaSettings>>
     agent,
     bearerOrigins: new Set([new URL(env.UPSTREAM_BASE_URL).origin, ...env.UPSTREAM_MEDIA_ORIGINS]),
     publicUrl: env.PUBLIC_URL,
-    fetching: createTurns({ inAll: 128, ofOne: 32 }),
+    fetching: createTurns({ ofOne: 32, inAll: 128, firsts: 128 }),
     uploading: new Map(),
-    inLine: createLines(uploadsOfOne),
+    inLine: createLines(uploadsOfOne, uploadsInAll),
     stopping: new AbortController(),
     close: () => Promise.all([egress.close(), agent.destroy(), store.close()]),
   }

@@ -29,7 +29,7 @@ beforeEach(() => {
   app.files.calls.length = 0
 })
 
-async function stored(bytes: Buffer) {
+async function stored(bytes: Buffer, of = organizationId) {
   const id = newId('med')
   const fileKey = await reserveFile(app.sql)
   const kept = await app.media.store.put(
@@ -38,7 +38,7 @@ async function stored(bytes: Buffer) {
       yield bytes
     })(),
   )
-  const row = { organizationId, id, phoneNumberId, source: 'upload', fileKey, mimeType: 'image/png' } as const
+  const row = { organizationId: of, id, phoneNumberId, source: 'upload', fileKey, mimeType: 'image/png' } as const
   await app.sql.begin(async (tx) => {
     await claimFile(tx, fileKey)
     await insertMedia(tx, [{ ...row, ...kept, filename: 'a "b".png' }])
@@ -132,6 +132,30 @@ test('slow uploads of one organization wait for each other, and take no connecti
   gate.resolve()
   for (const result of await Promise.all(slow)) expect(result).toEqual({ kind: 'ready', id: '5' })
   await agent.close()
+})
+
+test('slow uploads of a few organizations take not all connections to the platform: another’s goes on', async () => {
+  const gate = Promise.withResolvers<void>()
+  onTestFinished(() => gate.resolve())
+  app.files.answerWith((_call, response) => void gate.promise.then(() => json(response, { id: '5' })))
+  const askOf = async (of: string) =>
+    upstreamMediaId(
+      app,
+      { organizationId: of, phoneNumberId, mediaId: await stored(randomBytes(10), of), token: 'token' },
+      60_000,
+    )
+  const slow: Promise<unknown>[] = []
+  // The first gets as many as one may have, each further one half of what is free.
+  for (const count of [32, 48, 56, 60]) {
+    const of = newId('org')
+    slow.push(...Array.from({ length: 32 }, () => askOf(of)))
+    await until(() => expect(app.files.calls).toHaveLength(count))
+  }
+  app.files.answerWith(null)
+  expect(await askOf(newId('org'))).toMatchObject({ kind: 'ready' })
+  expect(app.files.calls).toHaveLength(61)
+  gate.resolve()
+  for (const result of await Promise.all(slow)) expect(result).toMatchObject({ kind: 'ready' })
 })
 
 test('another instance that is at it is waited for, and one that died is not', async () => {
