@@ -4,20 +4,36 @@ import { createBegunAhead } from './begun-ahead.ts'
 
 const lane: Lane = { id: 'wbs_1', group: 'org_1', arrivals: '0', heldUntil: '', failures: 0, pacedMs: 0 }
 
+const laneOf = (group: string): Lane => ({ ...lane, group })
+const quick = (most: number) => createBegunAhead({ capacity: () => 10, isQuick: () => true }, most)
+
 test('a quick lane gets thirty more, as long as few wait of all lanes: promised, being begun, or waiting', async () => {
-  const ahead = createBegunAhead({ capacity: () => 10, isQuick: () => true }, 60)
+  const ahead = quick(60)
   const ask = () => [1, 2, 3].map(() => ahead.capacity(lane))
-  expect(ask()).toEqual([40, 40, 10])
+  // Four fifths of all are for one organization that is alone.
+  expect(ask()).toEqual([40, 28, 10])
   const { promise, resolve } = Promise.withResolvers<void>()
   const beginning = ahead.beginning(() => promise)
   expect(ask()).toEqual([10, 10, 10])
   resolve()
   await beginning
   const waiting = Array.from({ length: 40 }, () => ahead.enter(lane))
-  expect(ask()).toEqual([40, 10, 10])
+  await new Promise((done) => setImmediate(done))
+  expect(ask()).toEqual([28, 10, 10])
   const leaves = await Promise.all(waiting.slice(0, 10))
   leaves.forEach((leave) => leave?.(false))
   expect(await Promise.all(waiting.slice(10))).toEqual(Array.from({ length: 30 }, () => null))
+})
+
+test('however many quick lanes an organization has, another’s get some more, too, until they share alike', async () => {
+  const ahead = quick(300)
+  const more = (group: string) => ahead.capacity(laneOf(group)) - 10
+  const all = (group: string) => Array.from({ length: 20 }, () => more(group)).reduce((sum, one) => sum + one)
+  expect(all('org_1')).toBe(240)
+  expect(more('org_2')).toBe(30)
+  await ahead.beginning(() => Promise.resolve())
+  // What they were given and have not begun is everybody's again.
+  expect(all('org_3')).toBe(240)
 })
 
 test('one that is not quick gets what its health allows', () => {

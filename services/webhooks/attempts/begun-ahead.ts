@@ -1,4 +1,5 @@
 import type { Lane } from '@app/shared/mailbox/lanes.ts'
+import { roomFor } from '@app/shared/mailbox/rooms.ts'
 import { type LaneHealth, mostAtOnce } from './lane-health.ts'
 import { createTurnstile, type Turnstile } from './turnstile.ts'
 
@@ -10,34 +11,59 @@ const begunAhead = 30
 /** An attempt goes out with the address, the secrets and the status that its subscription had so long ago at most. */
 export const patienceMs = 250
 
-export interface BegunAhead extends Pick<Turnstile, 'enter'> {
+export interface BegunAhead {
+  /** As a turnstile's (turnstile.ts). */
+  enter: (lane: Lane) => ReturnType<Turnstile['enter']>
   /** Attempts that a lane may have in work at a time, those that wait among them. */
   capacity: (lane: Lane) => number
   /** Runs what begins attempts within the capacities that were told since it ran last. */
   beginning: <T>(begin: () => Promise<T>) => Promise<T>
 }
 
-/** About `mostWaiting` of all lanes wait at a time, so that no other endpoint's attempts have to wait for a slot. */
+/**
+ * At most `mostWaiting` of all lanes wait at a time, so that no other endpoint's attempts have to wait for a slot. Groups share those
+ * places as they share slots: however many quick lanes one has, there is room at once for another's.
+ */
 export function createBegunAhead(health: Pick<LaneHealth, 'capacity' | 'isQuick'>, mostWaiting: number): BegunAhead {
   const turnstile = createTurnstile({ atOnce: mostAtOnce, patienceMs })
-  /** Told as capacities, and not begun yet: of this turn, and of others that are at it. */
-  let [promised, beginning] = [0, 0]
+  /** Places, by group: of those that wait, and those that were told as capacities and are not begun yet. */
+  const taken = new Map<string, number>()
+  let all = 0
+  /** Told since the last turn that begins attempts; that one's are its own until it is over. */
+  let promised: [group: string, places: number][] = []
+
+  function take(group: string, places: number) {
+    all += places
+    const own = (taken.get(group) ?? 0) + places
+    if (own === 0) taken.delete(group)
+    else taken.set(group, own)
+  }
+
   return {
-    enter: turnstile.enter,
+    async enter(lane) {
+      take(lane.group, 1)
+      try {
+        return await turnstile.enter(lane)
+      } finally {
+        take(lane.group, -1)
+      }
+    },
     capacity(lane) {
       const most = health.capacity(lane)
-      if (!health.isQuick(lane) || turnstile.waiting() + promised + beginning >= mostWaiting) return most
-      promised += begunAhead
-      return most + begunAhead
+      const free = mostWaiting - all
+      if (!health.isQuick(lane) || free <= 0) return most
+      const more = Math.min(begunAhead, roomFor(free, taken.get(lane.group) ?? 0))
+      if (more > 0) promised.push([lane.group, more])
+      take(lane.group, more)
+      return most + more
     },
     async beginning(begin) {
       const ours = promised
-      promised = 0
-      beginning += ours
+      promised = []
       try {
         return await begin()
       } finally {
-        beginning -= ours
+        for (const [group, places] of ours) take(group, -places)
       }
     },
   }

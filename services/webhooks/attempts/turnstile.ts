@@ -6,8 +6,6 @@ export interface Turnstile {
    * calls that an earlier hold left behind are nothing to a new one.
    */
   enter: (hold: object) => Promise<Leave | null>
-  /** How many wait, of all lanes. */
-  waiting: () => number
 }
 
 /** Says whether the next one may go out: an endpoint that failed gets nothing that was begun while it was well. */
@@ -30,7 +28,6 @@ interface Lane {
  */
 export function createTurnstile({ atOnce, patienceMs }: { atOnce: number; patienceMs: number }): Turnstile {
   const lanes = new Map<object, Lane>()
-  let waiting = 0
 
   function letOut(hold: object, lane: Lane): Leave {
     lane.outside++
@@ -38,23 +35,18 @@ export function createTurnstile({ atOnce, patienceMs }: { atOnce: number; patien
       lane.outside--
       if (!goesOn || isLate(lane.inside[0])) sendBack(lane)
       const next = lane.inside.shift()
-      if (next) {
-        waiting--
-        next.resolve(letOut(hold, lane))
-      } else if (lane.outside === 0) lanes.delete(hold)
+      if (next) next.resolve(letOut(hold, lane))
+      else if (lane.outside === 0) lanes.delete(hold)
     }
   }
 
   const isLate = (first: Inside | undefined) => first !== undefined && performance.now() - first.since > patienceMs
 
   function sendBack(lane: Lane) {
-    const all = lane.inside.splice(0)
-    waiting -= all.length
-    for (const { resolve } of all) resolve(null)
+    for (const { resolve } of lane.inside.splice(0)) resolve(null)
   }
 
   return {
-    waiting: () => waiting,
     async enter(hold) {
       const lane = lanes.get(hold) ?? { outside: 0, inside: [] }
       lanes.set(hold, lane)
@@ -62,7 +54,6 @@ export function createTurnstile({ atOnce, patienceMs }: { atOnce: number; patien
       const { promise, resolve } = Promise.withResolvers<Leave | null>()
       const one = { since: performance.now(), resolve }
       lane.inside.push(one)
-      waiting++
       const timer = setTimeout(() => {
         if (lane.inside.includes(one)) sendBack(lane)
       }, patienceMs)
