@@ -43,6 +43,14 @@ export const settleLimit = 256
 export const freeSlots = <Item extends { laneId: string }, Outcome>(box: Box<Item, Outcome>): number =>
   box.stopped || box.done.length > settleLimit ? 0 : Math.max(0, box.options.slots - box.busy)
 
+/** Held lanes that have failures. */
+export const failingOf = <Item extends { laneId: string }, Outcome>({ active }: Box<Item, Outcome>): Active[] =>
+  [...active.values()].filter(({ lane }) => lane.failures > 0)
+
+/** How many of them may be held; of a mailbox that makes no difference between lanes as many as there are. */
+export const mostFailing = <Item extends { laneId: string }, Outcome>({ options }: Box<Item, Outcome>): number =>
+  Math.floor(options.slots * (options.failingShare ?? Infinity))
+
 /** How many more items the tenant may take. */
 export const roomOf = <Item extends { laneId: string }, Outcome>(box: Box<Item, Outcome>, tenant: string): number =>
   roomFor(freeSlots(box), box.inWork.get(tenant) ?? 0)

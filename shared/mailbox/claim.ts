@@ -1,6 +1,6 @@
 import { claimLanes, findDueGroups } from './claim-lanes.ts'
 import { beginSurely } from '../database/begin-surely.ts'
-import { begin, type Box, freeSlots, hold, roomOf } from './box.ts'
+import { begin, type Box, failingOf, freeSlots, hold, mostFailing, roomOf } from './box.ts'
 import type { Lane } from './lanes.ts'
 import type { Want } from './mailbox.ts'
 import { mayTakeLapsed, noteSlow } from './outage.ts'
@@ -63,10 +63,10 @@ const hasMost = (lanes: Lane[], perGroup: number) =>
   [...Map.groupBy(lanes, ({ group }) => group).values()].some(({ length }) => length >= perGroup)
 
 /** Lanes with failures have a part of the slots among themselves, in which tenants leave room to each other as in all. */
-function failingRoomOf<Item extends { laneId: string }, Outcome>({ options, active }: Box<Item, Outcome>) {
-  if (options.failingShare === undefined) return null
-  const failing = [...active.values()].filter(({ lane }) => lane.failures > 0)
-  const limit = Math.floor(options.slots * options.failingShare) - failing.length
+function failingRoomOf<Item extends { laneId: string }, Outcome>(box: Box<Item, Outcome>) {
+  if (box.options.failingShare === undefined) return null
+  const failing = failingOf(box)
+  const limit = mostFailing(box) - failing.length
   const held = Map.groupBy(failing, ({ tenant }) => tenant)
   return { limit, of: (tenant: string) => roomFor(limit, held.get(tenant)?.length ?? 0) }
 }

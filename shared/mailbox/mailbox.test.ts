@@ -409,6 +409,34 @@ test('lanes with failures hold no more than their share of the slots', async () 
   expect(most).toEqual({ bad: 2, all: 10 })
 })
 
+test('lanes that begin to fail while they are held give way, until they hold no more than their share', async () => {
+  const inWork = { bad: 0, good: 0 }
+  let isBroken = false
+  const seen: string[] = []
+  const work = async ({ laneId }: Item) => {
+    seen.push(laneId)
+    const kind = laneId.startsWith('bad') ? 'bad' : 'good'
+    inWork[kind]++
+    await sleep(kind === 'bad' && isBroken ? 100 : 5)
+    inWork[kind]--
+  }
+  const fail = async (tx: TransactionSql, done: { item: Item }[]) => {
+    await tx`delete from trial_items where seq = any(${done.map(({ item }) => item.seq)}::bigint[])`
+    return done.map(({ item: { laneId } }) => ({ laneId, failures: isBroken && laneId.startsWith('bad') ? 1 : 0 }))
+  }
+  for (let n = 0; n < 10; n++) await add(`bad${n}`, `bad group ${n}`, 60)
+  start(work, { slots: 10, failingShare: 0.2, settle: fail })
+  await vi.waitFor(() => expect(seen.length).toBeGreaterThan(50), { timeout: 15_000 })
+  isBroken = true
+  for (let n = 0; n < 10; n++) await add(`good${n}`, `good group ${n}`, 10)
+  await vi.waitFor(() => expect(seen.filter((lane) => lane.startsWith('good'))).toHaveLength(100), { timeout: 15_000 })
+  const [bad, left] = [inWork.bad, await app.sql`delete from trial_items returning seq`]
+  await stopAll()
+  expect(bad).toBeLessThanOrEqual(2)
+  // They did not just come to their end before the others had their turn.
+  expect(left.length).toBeGreaterThan(300)
+})
+
 test('a claim takes no more than its share, also with the plan of a table that was almost empty', async () => {
   await app.sql`vacuum full trial_lanes`
   await add('lane', 'group', 1)

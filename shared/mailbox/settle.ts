@@ -1,7 +1,7 @@
 import { beginSurely } from '../database/begin-surely.ts'
 import { isDatabaseAway } from '../database/database.ts'
 import { renewLanes } from './lanes.ts'
-import { begin, type Box, count, drop, roomOf, settleLimit } from './box.ts'
+import { begin, type Box, count, drop, failingOf, mostFailing, roomOf, settleLimit } from './box.ts'
 import { type Active, type Finished, type Recorded, recordTurn } from './turn.ts'
 
 /** Records what is done, in one transaction with the release or refill of its lanes, and tops up lanes that have room. */
@@ -79,7 +79,17 @@ async function recordBatch<Item extends { laneId: string }, Outcome>(
     }
   }
   const { inWork, heldBack } = box
-  const turn = { batch, empty, roomy, options, inWork, heldBack, freeSlots: options.slots - box.busy + batch.length }
+  const turn = {
+    batch,
+    empty,
+    roomy,
+    options,
+    inWork,
+    heldBack,
+    freeSlots: options.slots - box.busy + batch.length,
+    failing: failingOf(box),
+    mostFailing: mostFailing(box),
+  }
   const mayGoOn = (owner: Active) => !box.stopped && box.active.get(owner.lane.id) === owner
   return beginSurely(app.sql, (tx) => recordTurn(tx, turn, mayGoOn))
 }

@@ -41,6 +41,10 @@ interface Turn<Item extends { laneId: string }, Outcome> {
   inWork: ReadonlyMap<string, number>
   /** Tenants that have lanes which wait for room. */
   heldBack: ReadonlySet<string>
+  /** Held lanes that have failures, as far as it is known before this batch. */
+  failing: Active[]
+  /** How many of them may be held. */
+  mostFailing: number
   batch: Finished<Item, Outcome>[]
   empty: Active[]
   /** Held lanes with room, into which something may have come. */
@@ -88,28 +92,51 @@ const turnMs = 1_000
  * that it has freed, unless its tenant leaves it to others.
  */
 function offersOf<Item extends { laneId: string }, Outcome>(
-  { options, batch, inWork, heldBack, freeSlots }: Turn<Item, Outcome>,
+  turn: Turn<Item, Outcome>,
   candidates: Active[],
   releases: Map<Active, Given>,
   stillIn: (owner: Active) => number,
 ) {
+  const { options, batch, inWork, heldBack, freeSlots } = turn
   const share = Math.floor(Math.max(0, freeSlots) / Math.max(1, candidates.length))
   const ended = Map.groupBy(batch, ({ owner }) => owner.tenant)
   const now = performance.now()
+  const givesWay = givingWay(turn, releases)
   return [...Map.groupBy(candidates, ({ tenant }) => tenant)].flatMap(([tenant, own]) => {
     const held = (inWork.get(tenant) ?? 0) - (ended.get(tenant)?.length ?? 0)
     const room = roomFor(freeSlots, held)
     return own.flatMap((owner, n) => {
       const release = releases.get(owner) ?? owner.release
       const isOver = heldBack.has(tenant) && now - owner.claimedAt > turnMs
-      if (release.waitMs !== null || isOver) return []
-      const least = stillIn(owner) === 0 ? 1 : 0
+      const isIdle = stillIn(owner) === 0
+      if (release.waitMs !== null || isOver || givesWay(owner, isIdle)) return []
+      const least = isIdle ? 1 : 0
       const most = Math.min(Math.max(least, share), partOf(room, n, own.length))
       const lane = { ...owner.lane, ...release }
       const free = Math.min(options.capacity(lane) - stillIn(owner), most)
       return free > 0 ? [{ owner, want: { lane, free, fresh: false } }] : []
     })
   })
+}
+
+/**
+ * Lanes with failures have their share of the slots among themselves. One that fails while it is held, and is beyond it, is given back
+ * when its work is done, and claimed again within that share: else what was claimed while it was well could fill all slots.
+ */
+function givingWay<Item extends { laneId: string }, Outcome>(
+  { failing, mostFailing }: Turn<Item, Outcome>,
+  releases: Map<Active, Given>,
+) {
+  const held = new Set(failing)
+  for (const [owner, { failures, waitMs }] of releases) {
+    if (waitMs !== null || failures === 0) held.delete(owner)
+    else if (failures !== undefined) held.add(owner)
+  }
+  return (owner: Active, isIdle: boolean): boolean => {
+    if (!held.has(owner) || held.size <= mostFailing) return false
+    if (isIdle) held.delete(owner)
+    return true
+  }
 }
 
 type Given = Omit<Release, 'lane'>
