@@ -1,16 +1,20 @@
 import { setTimeout as sleep } from 'node:timers/promises'
-import { isDatabaseAway, isUndone, type Sql, type TransactionSql } from './database.ts'
+import { isDatabaseAway, isPoolClosed, isUndone, type Sql, type TransactionSql } from './database.ts'
 
 const retryMs = 50
 /** After this time without an answer the transaction counts as not committed. */
-const patienceMs = 30_000
+const longestMs = 30_000
 
 /**
- * A transaction that returns its result also when the connection is lost before the commit is answered: Postgres is then asked for 30 s
- * whether it was committed. Throws the lost connection's error when it was not, or when nobody knows by then. Use it where the result
+ * A transaction that returns its result also when the connection is lost before the commit is answered: Postgres is then asked for
+ * `patienceMs` whether it was committed. Throws the lost connection's error when it was not, or when nobody knows by then. Use it where the result
  * says what was begun, so that the transaction cannot simply be repeated.
  */
-export async function beginSurely<T>(sql: Sql, work: (tx: TransactionSql) => Promise<T>): Promise<T> {
+export async function beginSurely<T>(
+  sql: Sql,
+  work: (tx: TransactionSql) => Promise<T>,
+  patienceMs = longestMs,
+): Promise<T> {
   const ready: { id: string; result: T }[] = []
   const committing = sql.begin(async (tx) => {
     // Both leave together. The number is asked for first: behind the work its answer could be lost with that of the commit.
@@ -23,13 +27,13 @@ export async function beginSurely<T>(sql: Sql, work: (tx: TransactionSql) => Pro
   })
   const { result } = await committing.catch(async (err: unknown) => {
     const [lost] = ready
-    if (lost && isDatabaseAway(err) && !isUndone(err) && (await isCommitted(sql, lost.id))) return lost
+    if (lost && isDatabaseAway(err) && !isUndone(err) && (await isCommitted(sql, lost.id, patienceMs))) return lost
     throw err
   })
   return result
 }
 
-async function isCommitted(sql: Sql, id: string) {
+async function isCommitted(sql: Sql, id: string, patienceMs: number) {
   const startedAt = performance.now()
   do {
     const status = await statusOf(sql, id)
@@ -45,9 +49,6 @@ async function statusOf(sql: Sql, id: string): Promise<string | null> {
     const [row] = await sql<{ status: string | null }[]>`select pg_xact_status(${id}::text::xid8) as status`
     return row?.status ?? null
   } catch (err) {
-    return isDatabaseAway(err) && !isEnded(err) ? 'in progress' : null
+    return isDatabaseAway(err) && !isPoolClosed(err) ? 'in progress' : null
   }
 }
-
-/** Whether the pool was closed for good. */
-const isEnded = (err: unknown) => err instanceof Error && 'code' in err && err.code === 'CONNECTION_ENDED'

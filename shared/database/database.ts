@@ -72,6 +72,10 @@ export function openDatabase(
 export const isUndone = (err: unknown): boolean =>
   err instanceof postgres.PostgresError && /^(25|40|53|55|57014)/.test(err.code)
 
+/** Whether the pool was closed for good: nothing is answered any more. */
+export const isPoolClosed = (err: unknown): boolean =>
+  err instanceof Error && 'code' in err && err.code === 'CONNECTION_ENDED'
+
 /** Whether the database itself failed (away, restarting, full, read-only, cancelled), not the statement. Then nothing is held against the work. */
 export function isDatabaseAway(err: unknown): boolean {
   if (!(err instanceof Error) || !('code' in err)) return false

@@ -1,5 +1,5 @@
 import { setTimeout as sleep } from 'node:timers/promises'
-import { isDatabaseAway } from './database.ts'
+import { isDatabaseAway, isPoolClosed } from './database.ts'
 
 const retryMs = 250
 
@@ -12,7 +12,7 @@ export async function retryWhileAway<T>(statement: () => PromiseLike<T>, deadlin
     try {
       return await statement()
     } catch (err) {
-      if (!isDatabaseAway(err) || performance.now() + retryMs >= deadline) throw err
+      if (!isDatabaseAway(err) || isPoolClosed(err) || performance.now() + retryMs >= deadline) throw err
       await sleep(retryMs)
     }
   }

@@ -1,9 +1,12 @@
-import { afterAll, beforeAll, beforeEach, expect, test } from 'vitest'
+import { afterAll, beforeAll, beforeEach, expect, onTestFinished, test, vi } from 'vitest'
 import { z } from 'zod'
 import { createTestDatabase, type TestDatabase } from '@app/test/database.ts'
+import { startStepProxy } from '@app/test/step-proxy.ts'
+import { until } from '@app/test/until.ts'
 import { type Caller, rpc } from '../api/contract.ts'
-import { type Once, once, storedAnswer } from './idempotency.ts'
-import { type InlineSteps, onceInline } from './once-inline.ts'
+import { once, storedAnswer } from './idempotency.ts'
+import { type InlineSteps, type OnceInline, onceInline } from './once-inline.ts'
+import { openDatabase, type Sql } from '../database/database.ts'
 import { Problem } from '../api/problem.ts'
 
 const contract = rpc({
@@ -14,11 +17,17 @@ const contract = rpc({
 })
 
 let database: TestDatabase
-let app: Once
+let app: OnceInline
+const warn = vi.fn<(about: { err: unknown }, text: string) => void>()
 beforeAll(async () => {
   database = await createTestDatabase('messaging')
   const relay = { wake: () => {}, stop: () => Promise.resolve() }
-  app = { sql: database.sql, relay, sealKeys: { current: 'k', byId: new Map() } } as unknown as Once
+  app = {
+    sql: database.sql,
+    relay,
+    sealKeys: { current: 'k', byId: new Map() },
+    log: { warn },
+  } as unknown as OnceInline
   await database.sql`create table made (id text primary key, state text not null)`
 })
 afterAll(() => database.drop())
@@ -44,9 +53,10 @@ function run(
   call: (begun: Begun) => Promise<string>,
   asking = caller(),
   more: Partial<InlineSteps<Begun, string, { made: string }>> = {},
+  by = app,
 ) {
   const id = `row${key}`
-  return onceInline(app, contract, asking, {
+  return onceInline(by, contract, asking, {
     begin: async (tx, isRetry) => {
       await tx`insert into made values (${id}, 'begun') on conflict (id) do update set state = 'begun again'`
       return { isRetry }
@@ -113,12 +123,67 @@ test('after a failure that nobody knows the end of, the same request may try aga
 })
 
 test('a try whose answer could not be stored may be made again at once', async () => {
-  const lost = Object.assign(new Error('lost'), { code: 'CONNECTION_CLOSED' })
-  const finish = () => Promise.reject(lost)
-  await expect(run(() => Promise.resolve('unheard'), caller(), { finish })).rejects.toBe(lost)
+  const finish = () => Promise.reject(lost())
+  const unheard = run(() => Promise.resolve('unheard'), caller(), { finish })
+  await expect(unheard).rejects.toMatchObject({ code: 'CONNECTION_CLOSED' })
   expect(await state()).toBe('released')
   const retry = await run(({ isRetry }) => Promise.resolve(String(isRetry)))
   expect(bodyOf(retry)).toContain('true')
+})
+
+const lost = () => Object.assign(new Error('lost'), { code: 'CONNECTION_CLOSED' })
+
+test('while the database is away, what was begun is given back as soon as it is there again', async () => {
+  let isAway = false
+  const begin: Sql['begin'] = (...work: unknown[]) =>
+    isAway ? Promise.reject(lost()) : (database.sql.begin as (...all: unknown[]) => never)(...work)
+  const by = { ...app, sql: Object.assign(() => Promise.reject(lost()), { begin }) as unknown as Sql }
+  const call = () => {
+    isAway = true
+    return Promise.resolve('unheard')
+  }
+  await expect(run(call, caller(), {}, by)).rejects.toMatchObject({ code: 'CONNECTION_CLOSED' })
+  expect(await state()).toBe('begun')
+  isAway = false
+  await until(async () => expect(await state()).toBe('released'))
+  const retry = await run(({ isRetry }) => Promise.resolve(String(isRetry)))
+  expect(bodyOf(retry)).toContain('true')
+})
+
+test('what cannot be given back for another reason is logged, and the caller learns of what failed before it', async () => {
+  warn.mockClear()
+  const err = new Error('cannot be undone')
+  const refused = run(() => Promise.reject(new Problem('upstream_refused')), caller(), {
+    undo: () => Promise.reject(err),
+  })
+  await expect(refused).rejects.toMatchObject({ status: 422 })
+  expect(warn.mock.calls).toMatchObject([[{ err, organization: 'org', request: 'req' }, expect.any(String)]])
+})
+
+test('a commit that is still under way when its connection is lost is waited for, and the operation goes on', async () => {
+  const { sql } = database
+  await sql`create table slow (id text primary key)`
+  await sql.unsafe(`
+    create function slowly() returns trigger language plpgsql as 'begin perform pg_sleep(0.5); return null; end';
+    create constraint trigger slowly after insert on slow deferrable initially deferred
+      for each row execute function slowly()
+  `)
+  const proxy = await startStepProxy(database.url)
+  const proxied = openDatabase(proxy.url, 'messaging', { max: 1 })
+  await proxied`select 1`
+  onTestFinished(async () => {
+    await proxied.end({ timeout: 1 })
+    proxy.close()
+  })
+  const begin: InlineSteps<Begun, string, { made: string }>['begin'] = async (tx, isRetry) => {
+    await tx`insert into slow values (${`row${key}`})`
+    return { isRetry }
+  }
+  const answer = run(() => Promise.resolve('made'), caller(), { begin }, { ...app, sql: proxied })
+  await until(async () => expect(await sql`select from pg_stat_activity where wait_event = 'PgSleep'`).toHaveLength(1))
+  proxy.reset()
+  expect(bodyOf(await answer)).toContain('made')
+  expect(await keyRow()).toMatchObject({ status: 201 })
 })
 
 test('a try whose process died is taken over when its lease has lapsed, and cannot answer any more', async () => {

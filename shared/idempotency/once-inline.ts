@@ -1,8 +1,11 @@
 import type { Answer, Caller, Rpc, WholeAnswer } from '../api/contract.ts'
-import type { TransactionSql } from '../database/database.ts'
+import { beginSurely } from '../database/begin-surely.ts'
+import { isDatabaseAway, type TransactionSql } from '../database/database.ts'
+import { retryWhileAway } from '../database/retry-while-away.ts'
 import { envelopeOf } from '../api/envelope.ts'
 import { type Once, refuseRunning, storedAnswer } from './idempotency.ts'
 import { Problem } from '../api/problem.ts'
+import type { DataService } from '../service/service.ts'
 
 /**
  * An operation with a call to the platform in its middle:
@@ -28,24 +31,29 @@ export interface InlineSteps<Begun, Result, A> {
 /** Longer than any caller waits (25 s), so that an operation that is still at it is not taken over. */
 export const inlineLeaseMs = 35_000
 
+/** What `onceInline` needs of a service. */
+export type OnceInline = Once & Pick<DataService, 'log'>
+
 /**
  * Runs the operation once per idempotency key. The same request again is answered with the first one's bytes; while it
- * runs, `idempotency_in_progress`; only what succeeded is remembered.
+ * runs, `idempotency_in_progress`; only what succeeded is remembered. A commit whose answer is lost is asked about until the caller's
+ * deadline.
  */
 export async function onceInline<C extends Rpc, Begun, Result>(
-  app: Once,
+  app: OnceInline,
   contract: C,
   caller: Caller,
   steps: InlineSteps<Begun, Result, Answer<C>>,
 ): Promise<WholeAnswer> {
   let left: Opened<Begun> | undefined
-  const opened = await app.sql
-    .begin(async (tx) => {
-      const held = await holdKey(tx, caller)
-      left = held ? { held, begun: await steps.begin(tx, held.isRetry) } : undefined
-      return left
-    })
-    .catch((err: unknown) => giveUp(app, caller, steps, left, err))
+  const opening = async (tx: TransactionSql) => {
+    const held = await holdKey(tx, caller)
+    left = held ? { held, begun: await steps.begin(tx, held.isRetry) } : undefined
+    return left
+  }
+  const opened = await beginSurely(app.sql, opening, patienceOf(caller)).catch((err: unknown) =>
+    giveUp(app, caller, steps, left, err),
+  )
   if (!opened) {
     const replay = await storedAnswer(app.sql, app.sealKeys, caller)
     // Without one, the row that stood in the way is gone, or its lease has lapsed meanwhile.
@@ -60,16 +68,20 @@ export async function onceInline<C extends Rpc, Begun, Result>(
     throw err
   }
   const status = contract.http?.status ?? 200
-  const body = await app.sql
-    .begin(async (tx) => {
-      const answer = envelopeOf(contract, (await steps.finish(tx, begun, result)) as object, caller.requestId)
-      await keepAnswer(tx, caller, held, status, answer)
-      return answer
-    })
-    .catch((err: unknown) => giveUp(app, caller, steps, opened, err))
+  const closing = async (tx: TransactionSql) => {
+    const answer = envelopeOf(contract, (await steps.finish(tx, begun, result)) as object, caller.requestId)
+    await keepAnswer(tx, caller, held, status, answer)
+    return answer
+  }
+  const body = await beginSurely(app.sql, closing, patienceOf(caller)).catch((err: unknown) =>
+    giveUp(app, caller, steps, opened, err),
+  )
   app.relay.wake()
   return { whole: true, status, body, replayed: false }
 }
+
+/** Nobody waits longer for the answer. */
+const patienceOf = ({ deadline }: Caller) => Math.min(deadline - performance.now(), inlineLeaseMs)
 
 interface Opened<Begun> {
   held: Held
@@ -118,7 +130,7 @@ async function keepAnswer(
 
 /** After a transaction of ours that failed, or whose end nobody knows: nobody is at it any more, and the same request may be made at once. */
 async function giveUp<Begun, Result, A>(
-  app: Once,
+  app: OnceInline,
   caller: Caller,
   steps: InlineSteps<Begun, Result, A>,
   opened: Opened<Begun> | undefined,
@@ -128,24 +140,42 @@ async function giveUp<Begun, Result, A>(
   throw err
 }
 
-/** What cannot be written now lapses by itself. */
+/**
+ * Gives back what was begun. While the database is away, it is tried again behind the answer; what cannot be written until the lease
+ * is over has lapsed by itself.
+ */
 async function leave<Begun, Result, A>(
-  app: Once,
+  app: OnceInline,
+  caller: Caller,
+  steps: InlineSteps<Begun, Result, A>,
+  opened: Opened<Begun>,
+  isRefusal: boolean,
+) {
+  const give = () => app.sql.begin((tx) => giveBack(tx, caller, steps, opened, isRefusal))
+  const tell = (err: unknown) =>
+    app.log.warn(
+      { err, organization: caller.organizationId, request: caller.requestId },
+      'what a request has begun cannot be given back: it waits for the end of its lease',
+    )
+  await give().catch((err: unknown) => {
+    if (!isDatabaseAway(err)) return tell(err)
+    void retryWhileAway(give, performance.now() + inlineLeaseMs).catch(tell)
+  })
+}
+
+async function giveBack<Begun, Result, A>(
+  tx: TransactionSql,
   { organizationId, idempotency }: Caller,
   steps: InlineSteps<Begun, Result, A>,
   { held: { lease }, begun }: Opened<Begun>,
   isRefusal: boolean,
 ) {
   const key = idempotency?.key ?? ''
-  await app.sql
-    .begin(async (tx) => {
-      const mine = tx`organization_id = ${organizationId} and key = ${key} and status = 0 and held_until = ${lease}::text::timestamptz`
-      const { count } = isRefusal
-        ? await tx`delete from idempotency.keys where ${mine}`
-        : await tx`update idempotency.keys set held_until = now() where ${mine}`
-      // Another one took the lapsed lease over: what was begun is his by now.
-      if (idempotency && count === 0) return
-      await (isRefusal ? steps.undo : steps.release)?.(tx, begun)
-    })
-    .catch(() => {})
+  const mine = tx`organization_id = ${organizationId} and key = ${key} and status = 0 and held_until = ${lease}::text::timestamptz`
+  const { count } = isRefusal
+    ? await tx`delete from idempotency.keys where ${mine}`
+    : await tx`update idempotency.keys set held_until = now() where ${mine}`
+  // Another one took the lapsed lease over: what was begun is his by now.
+  if (idempotency && count === 0) return
+  await (isRefusal ? steps.undo : steps.release)?.(tx, begun)
 }
