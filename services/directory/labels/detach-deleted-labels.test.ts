@@ -1,4 +1,7 @@
-import { afterAll, beforeAll, expect, test } from 'vitest'
+import { openDatabase } from '@app/shared/database/database.ts'
+import { newId } from '@app/shared/values/ids.ts'
+import { startStepProxy } from '@app/test/step-proxy.ts'
+import { afterAll, beforeAll, expect, onTestFinished, test } from 'vitest'
 import { eventsOf, newNumber, testDirectory, type TestDirectory } from '../testing/app.ts'
 import { managing, tellTeam } from '../testing/managing.ts'
 import { detachDeletedLabels } from './detach-deleted-labels.ts'
@@ -9,10 +12,14 @@ beforeAll(async () => {
 })
 afterAll(() => directory.drop())
 
+type Known = Awaited<ReturnType<typeof newNumber>>
+
+const asker = (number: Known) => ({ ...number, teamId: number.state.team_id })
+
 async function newManaged() {
   const number = await newNumber(directory.app)
   await tellTeam(directory, number.organizationId, number.state.team_id)
-  return { ...number, ...managing(directory.app, { ...number, teamId: number.state.team_id }) }
+  return { ...number, ...managing(directory.app, asker(number)) }
 }
 
 type Managed = Awaited<ReturnType<typeof newManaged>>
@@ -50,6 +57,26 @@ async function deletedLabel() {
   await number.deleteLabel(label.id)
   return { number, ids, label, other }
 }
+
+test('a label whose deletion is committed without an answer is deleted, and its detaching is begun', async () => {
+  const number = await newManaged()
+  const label = await number.label('VIP')
+  const proxy = await startStepProxy(directory.url)
+  const sql = openDatabase(proxy.url, 'directory', { max: 1 })
+  await sql`select 1`
+  onTestFinished(async () => {
+    await sql.end({ timeout: 1 })
+    proxy.close()
+  })
+  let woken = 0
+  const detaching = { wake: () => void woken++, stop: () => Promise.resolve() }
+  const { steps } = proxy.count()
+  const { deleteLabel } = managing({ ...directory.newInstance(sql), detaching }, asker(number))
+  await expect(deleteLabel(newId('lbl'))).rejects.toMatchObject({ failure: 'resource_not_found' })
+  proxy.count({ at: steps(), when: 'after' })
+  expect((await deleteLabel(label.id)).data).toMatchObject({ id: label.id, deleted: true })
+  expect(woken).toBe(1)
+})
 
 test('at once nobody finds by the label, and then each contact is told of once', async () => {
   const { number, ids, label, other } = await deletedLabel()

@@ -1,5 +1,6 @@
 import type { Caller } from '@app/shared/api/contract.ts'
 import type { Sql } from '@app/shared/database/database.ts'
+import { retryWhileAway } from '@app/shared/database/retry-while-away.ts'
 import { Problem } from '@app/shared/api/problem.ts'
 import { unseal } from '@app/shared/secrets/seal.ts'
 import { tellStates } from '../accounts/tell-states.ts'
@@ -25,11 +26,18 @@ export async function continueOnboarding(
   const asking = { caller, signal }
   const connected = row.step === 'connected' ? row : await connectOrLeave(app, row, asking)
   if (connected.event === 'business_app' && !(await syncBusinessApp(app, connected, asking))) return
-  await app.sql`
-    update onboardings set step = 'done', due_at = null, held_until = '-infinity', updated_at = now()
-    where organization_id = ${row.organizationId} and id = ${row.id}
-  `
+  await end(app.sql, row, caller.deadline)
 }
+
+/** The number is connected: a database that is away just now is waited for, so that nobody is told otherwise. */
+const end = (sql: Sql, { organizationId, id }: OnboardingRow, deadline: number) =>
+  retryWhileAway(
+    () => sql`
+      update onboardings set step = 'done', due_at = null, held_until = '-infinity', updated_at = now()
+      where organization_id = ${organizationId} and id = ${id}
+    `,
+    deadline,
+  )
 
 interface Asking {
   caller: Caller

@@ -273,31 +273,48 @@ test('while the platform is away, the code is tried again within its life', asyn
   expect(await done).toHaveProperty('number')
 })
 
-test('what the code bought is kept also when the database is away just then', async () => {
-  const opened = await openSetup(it)
-  const dialog = dialogOf(opened, await beginAt(it, opened))
+/** As a server that is starting up refuses, twice: what a statement that failed took of a sequence stays taken. */
+async function refusingTwice(when: string, work: () => Promise<void>) {
   const { sql } = it.app
-  // As a server that is starting up refuses, twice: what a statement that failed took of a sequence stays taken.
   await sql`create sequence refusals`
   await sql`
-    create function refuse_tokens() returns trigger language plpgsql as $$ begin
+    create function refuse() returns trigger language plpgsql as $$ begin
       if nextval('refusals') <= 2 then
         raise exception 'the database system is starting up' using errcode = '57P03';
       end if;
       return new;
     end $$
   `
-  await sql`
-    create trigger refuse_tokens before update on onboardings for each row
-    when (old.sealed_token is null and new.sealed_token is not null) execute function refuse_tokens()
-  `
+  await sql.unsafe(`
+    create trigger refuse before update on onboardings for each row when (${when}) execute function refuse()
+  `)
   try {
-    expect(await ask(it.app, completeSetup, dialog)).toHaveProperty('number')
-    expect(asked('/oauth/')).toBe(1)
+    await work()
   } finally {
-    await sql`drop function refuse_tokens cascade`
+    await sql`drop function refuse cascade`
     await sql`drop sequence refusals`
   }
+}
+
+test('what the code bought is kept also when the database is away just then', async () => {
+  const opened = await openSetup(it)
+  const dialog = dialogOf(opened, await beginAt(it, opened))
+  await refusingTwice('old.sealed_token is null and new.sealed_token is not null', async () => {
+    expect(await ask(it.app, completeSetup, dialog)).toHaveProperty('number')
+    expect(asked('/oauth/')).toBe(1)
+  })
+})
+
+test('a walk whose number is connected is over also when the database is away just then', async () => {
+  const opened = await openSetup(it)
+  const dialog = dialogOf(opened, await beginAt(it, opened))
+  await refusingTwice("new.step = 'done'", async () => {
+    expect(await ask(it.app, completeSetup, dialog)).toHaveProperty('number')
+  })
+  const rows = await it.app.sql`
+    select step, held_until < now() as is_free from onboardings where setup_link_id = ${opened.linkId}
+  `
+  expect(rows).toEqual([{ step: 'done', isFree: true }])
 })
 
 test('a number of which the list has a word of its own is asked itself, and without its answer waits for the next look', async () => {
