@@ -32,6 +32,7 @@ import { listWebhookReplays } from './replays/list-webhook-replays.ts'
 import { createWebhookSecret } from './subscriptions/create-webhook-secret.ts'
 import { deleteWebhookSecret } from './subscriptions/delete-webhook-secret.ts'
 import { disableWebhookSubscription, sweepFailing } from './subscriptions/disable-webhook-subscription.ts'
+import { sweepWaits } from './subscriptions/end-waits.ts'
 import { enableWebhookSubscription } from './subscriptions/enable-webhook-subscription.ts'
 import { sealedSecrets, sweepSecrets } from './subscriptions/secrets.ts'
 import { testWebhookSubscription } from './subscriptions/test-webhook-subscription.ts'
@@ -62,7 +63,7 @@ readStanding(service)
 const housekeeping = await startHousekeeping(core, {
   partitions,
   sweeps: [sweepExpired, sweepDead, sweepLanes, sweepReplays, sweepSecrets],
-  minutely: [sweepOverflow, sweepFailing],
+  minutely: [sweepOverflow, sweepFailing, sweepWaits],
 })
 const attempts = startAttempts(core)
 const app: App = {

@@ -13,6 +13,7 @@ import { createWebhookSecret } from './create-webhook-secret.ts'
 import { deleteWebhookSecret } from './delete-webhook-secret.ts'
 import { disableWebhookSubscription } from './disable-webhook-subscription.ts'
 import { enableWebhookSubscription } from './enable-webhook-subscription.ts'
+import { sweepWaits } from './end-waits.ts'
 import { sweepSecrets } from './secrets.ts'
 import { testWebhookSubscription } from './test-webhook-subscription.ts'
 import { updateWebhookSubscription } from './update-webhook-subscription.ts'
@@ -206,6 +207,32 @@ test('another URL is tried at once, whatever the old one waited for', async () =
   await webhooks.sql`update due_deliveries set due_at = now() + interval '1 hour'`
   await patch({ url: receiver.url })
   await until(() => expect(gotIds()).toEqual([eventId]), 3_000)
+})
+
+test('with another URL all that waits is due, the first portion at once, the rest by portions, and no retry of the new one', async () => {
+  const { sql, organizationId } = webhooks
+  await patch({ status: 'paused' })
+  await sql`
+    insert into due_deliveries (id, organization_id, subscription_id, event_at, event_id, due_at)
+    select 'wbd_' || lpad(n::text, 26, '0'), ${organizationId}, ${id}, now(), 'evt', now() + n * interval '1 minute'
+    from generate_series(1, 2500) n
+  `
+  const waiting = async () => {
+    const [row] = await sql<{ count: number; latest: number }[]>`
+      select count(*)::int as count, ceil(extract(epoch from max(due_at) - now()) / 60)::int as latest
+      from due_deliveries where due_at > now()
+    `
+    return row
+  }
+  await patch({ url: `${receiver.url}/other` })
+  expect(await waiting()).toEqual({ count: 1_500, latest: 1_500 })
+  expect(await sweepWaits(sql)).toBe(1)
+  expect(await waiting()).toEqual({ count: 500, latest: 500 })
+  // What failed at the new URL meanwhile.
+  await sql`update due_deliveries set due_at = now() + interval '24 hours' where id = 'wbd_' || lpad('2500', 26, '0')`
+  while ((await sweepWaits(sql)) > 0);
+  expect(await waiting()).toMatchObject({ count: 1 })
+  await webhooks.clear()
 })
 
 test('another URL begins anew: its first failure pauses nothing, whatever the old one has failed', async () => {

@@ -4,8 +4,8 @@ import { subscriptionPaused, subscriptionResumed } from '@app/shared/contracts/w
 import type { updateWebhookSubscription as contract } from '@app/shared/contracts/webhooks.ts'
 import type { TransactionSql } from '@app/shared/database/database.ts'
 import type { App } from '../app.ts'
-import { notInCall } from '../attempts/in-call.ts'
 import { renewLane, restLane, retakeLane } from '../attempts/wake-lane.ts'
+import { endWaits } from './end-waits.ts'
 import { refuseForeignNumbers } from './own-numbers.ts'
 import {
   findSubscription,
@@ -65,17 +65,6 @@ async function moveLane(tx: TransactionSql, { id, status }: SubscriptionRow) {
   await (status === 'active' ? renewLane(tx, id) : retakeLane(tx, id))
   await endWaits(tx, id)
 }
-
-/** Deliveries that another URL is tried with at once: 0.1 s. Any more keep the times of their retries. */
-const mostAtOnce = 1_000
-
-/** What waits for its next attempt, the first of it, waits no longer. */
-const endWaits = (tx: TransactionSql, subscriptionId: string) => tx`
-  update due_deliveries set due_at = now() where id = any(array(
-    select id from due_deliveries where subscription_id = ${subscriptionId} and due_at > now() and ${notInCall(tx)}
-    order by due_at limit ${mostAtOnce} for update skip locked
-  ))
-`
 
 const pick = ({ url, events, description, phoneNumberIds }: SubscriptionRow) => ({
   url,
