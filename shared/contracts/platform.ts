@@ -186,6 +186,7 @@ export const createOrganization = rpc({
   answer: Organization,
 })
 
+/** With `features` or `tier` it answers 2 s after its commit: by then no gateway goes by the former ones. */
 export const updateOrganization = rpc({
   subject: 'rpc.platform.update-organization',
   summary: 'Change an organization; its numbers follow at once, on every instance',

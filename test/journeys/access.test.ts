@@ -134,6 +134,11 @@ test('what an organization is not entitled to is a 403, and what it has lost end
     status: 403,
     body: { error: { type: 'permission_error', code: 'feature_not_entitled' } },
   })
+  const subscribe = () => api('POST', '/webhook_subscriptions', { key, body })
+  await admin('organization', 'update', id, '--features', 'messaging,webhooks')
+  expect((await subscribe()).status).toBe(201)
+  await admin('organization', 'update', id, '--features', 'messaging')
+  expect((await subscribe()).status).toBe(403)
 })
 
 test('a lapsed subscription stops the sends of its numbers, and reading goes on', async () => {

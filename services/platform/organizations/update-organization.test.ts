@@ -3,6 +3,9 @@ import { newId } from '@app/shared/values/ids.ts'
 import { untilSomebodyWaits } from '@app/test/lock-waits.ts'
 import { afterAll, afterEach, beforeAll, beforeEach, expect, test } from 'vitest'
 import { ask, connect, newOrganization, startPeers, startTestApp, type TestApp } from '../testing/app.ts'
+import { authenticateKey } from '../keys/authenticate-key.ts'
+import { createKey } from '../keys/create-key.ts'
+import { hashOf } from '../keys/keys.ts'
 import { updateOrganization } from './update-organization.ts'
 
 let it: TestApp
@@ -71,6 +74,21 @@ test('an organization without the entitlement messaging is refused by that, and 
     { refusal: null, version: 3 },
     { refusal: null, version: 3 },
   ])
+})
+
+test('is answered when no gateway goes by the former features and tier any more', async () => {
+  const organization_id = await newOrganization(it.app)
+  const { key } = await ask(it.app, createKey, { organization_id, label: 'x' })
+  let lastBeforeAt = performance.now()
+  const change = ask(it.app, updateOrganization, { organization_id, features: ['messaging'], tier: 'starter' })
+  for (;;) {
+    const askedAt = performance.now()
+    const { features } = await ask(it.app, authenticateKey, { key_hash: hashOf(key) })
+    if (!features.includes('webhooks')) break
+    lastBeforeAt = askedAt
+  }
+  await change
+  expect(performance.now() - lastBeforeAt).toBeGreaterThan(2_000)
 })
 
 test('settings reach the numbers', async () => {

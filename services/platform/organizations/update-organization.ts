@@ -4,6 +4,7 @@ import type { TransactionSql } from '@app/shared/database/database.ts'
 import { recordChanges, statesOfOrganization } from '../accounts/account-states.ts'
 import { tellStates } from '../accounts/tell-states.ts'
 import type { App } from '../app.ts'
+import { untilForgotten } from '../keys/until-forgotten.ts'
 import { lockOrganization } from './lock-organization.ts'
 import { organizationColumns, type OrganizationRow, toOrganization } from './organizations.ts'
 
@@ -20,7 +21,10 @@ export const updateOrganization: Handler<App, typeof contract> = async (app, { b
   app.relay.wake()
   // All that are attached, changed or not: the same call before this one may have been cut off here. Nothing is sent from others.
   const attached = states.filter((state) => state.attached)
-  if (body.features || body.subscription || body.settings) await tellStates(app, attached, caller)
+  await Promise.all([
+    (body.features || body.subscription || body.settings) && tellStates(app, attached, caller),
+    (body.features || body.tier) && untilForgotten(),
+  ])
   return toOrganization(row)
 }
 
