@@ -73,6 +73,11 @@ test('a snippet is text that Postgres can hold', async () => {
   expect(await postTo(url)).toMatchObject({ snippet: 'a\uFFFD\uFFFDb' })
 })
 
+test('no character is kept by half', async () => {
+  const url = await listen(createServer((_, response) => response.end(`${'a'.repeat(4_094)}👋👋`)))
+  expect(await postTo(url)).toMatchObject({ snippet: 'a'.repeat(4_094) })
+})
+
 test('a body of one byte a second is given up in time, and the 2xx stays a success', async () => {
   const url = await listen(createServer((_, response) => void response.writeHead(200).write('a')))
   const startedAt = performance.now()

@@ -1,4 +1,5 @@
 import type { IncomingHttpHeaders } from 'node:http'
+import { StringDecoder } from 'node:string_decoder'
 import { failureOf, type NamedFailure } from '@app/shared/outside/egress-error.ts'
 import { type Posted, postOnce } from '@app/shared/outside/post-once.ts'
 import { createSoon } from '@app/shared/work/soon.ts'
@@ -41,5 +42,8 @@ function one(fields: IncomingHttpHeaders, name: string) {
   return Array.isArray(value) ? value[0] : value
 }
 
-/** Text that Postgres can hold: broken UTF-8 is replaced, U+0000 dropped. */
-const snippetOf = (body: Buffer) => body.toString('utf8').replaceAll('\0', '')
+/** Text that Postgres can hold: broken UTF-8 is replaced, U+0000 dropped. A character that our own cut broke is left out. */
+function snippetOf(body: Buffer) {
+  const text = body.length < snippetBytes ? body.toString('utf8') : new StringDecoder('utf8').write(body)
+  return text.replaceAll('\0', '')
+}
