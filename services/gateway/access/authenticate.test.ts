@@ -20,6 +20,14 @@ describe('the header', () => {
     expect(await me({})).toEqual(refused('missing_api_key'))
   })
 
+  test('a refusal says which scheme is taken', async () => {
+    for (const headers of [{}, { authorization: 'Basic eDp5' }]) {
+      expect((await gateway.ask('/v1/me', { headers })).headers['www-authenticate']).toBe('Bearer')
+    }
+    const { text } = gateway.platform.issueKey()
+    expect((await gateway.ask('/v1/me', { key: text })).headers).not.toHaveProperty('www-authenticate')
+  })
+
   test('elsewhere than in the header a key is not seen', async () => {
     const { text } = gateway.platform.issueKey()
     expect(await me({ cookie: `authorization=Bearer ${text}; api_key=${text}` })).toEqual(refused('missing_api_key'))

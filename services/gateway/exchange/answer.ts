@@ -22,12 +22,18 @@ export function answer(app: App, exchange: Exchange, status: number, body: Bytes
 
 /** A failure, in the envelope of the public API. Its cause is for the log alone. */
 export function answerProblem(app: App, exchange: Exchange, problem: Problem): void {
-  const { status, retryAfterSeconds } = problem
+  const { status } = problem
   if (!exchange.response.headersSent) {
-    const more = retryAfterSeconds === undefined ? undefined : ['Retry-After', String(retryAfterSeconds)]
-    write(app, exchange, status, Buffer.from(JSON.stringify(problem.toEnvelope(exchange.requestId))), more)
+    const body = Buffer.from(JSON.stringify(problem.toEnvelope(exchange.requestId)))
+    write(app, exchange, status, body, adviceOf(problem))
   }
   close(app, exchange, { status, refusal: problem, problem })
+}
+
+/** The header that says how to do better: when, or with what. HTTP asks it of every 401. */
+function adviceOf({ status, retryAfterSeconds }: Problem): string[] | undefined {
+  if (retryAfterSeconds !== undefined) return ['Retry-After', String(retryAfterSeconds)]
+  return status === 401 ? ['WWW-Authenticate', 'Bearer'] : undefined
 }
 
 function write(app: App, exchange: Exchange, status: number, body: Bytes, more: string[] | undefined) {
