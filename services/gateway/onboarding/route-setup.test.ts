@@ -82,6 +82,15 @@ test('the link keeps its token in a cookie that no script and no other site gets
   expect((await gateway.ask('/setup/a%0d%0aSet-Cookie:x')).headers).not.toHaveProperty('set-cookie')
 })
 
+test('who checks the link with HEAD is told what GET would say, without the page', async () => {
+  const head = (path: string, headers = {}) => gateway.ask(path, { method: 'HEAD', headers })
+  expect(await head(`/setup/${token}`)).toMatchObject({ status: 303, headers: { location: '../setup' } })
+  expect((await head('/setup/short')).status).toBe(404)
+  const [page, whole] = [await head('/setup', { cookie }), await load()]
+  expect([page.status, page.bytes.length]).toEqual([200, 0])
+  expect(page.headers['content-length']).toBe(String(whole.bytes.length))
+})
+
 test('the page says who asks whom, and holds no text of theirs as markup, nor the token', async () => {
   const answer = await load()
   const page = answer.bytes.toString()

@@ -40,23 +40,26 @@ export function routeSetup(http: FastifyInstance, app: App, signup: Signup): voi
       }),
     )
   }
-  http.route(
-    takeOverWatched(app, 'GET', '/setup/:token', (request, reply) => {
-      reply.hijack()
-      const { token = '' } = request.params as { token?: string }
-      if (!isToken(token)) return show(app, reply.raw, signup, unknownLink(''))
-      const more = { Location: '../setup', 'Set-Cookie': setupCookie(token, signup) }
-      write(app, reply.raw, 303, { ...headersOf(null, 'text/plain'), ...more }, Buffer.alloc(0))
-    }),
-  )
-  http.route(
-    takeOverWatched(app, 'GET', '/setup', (request, reply) => {
-      reply.hijack()
-      void findPage(app, request, signup)
-        .catch((err: unknown) => failedPage(app, err))
-        .then((page) => show(app, reply.raw, signup, page))
-    }),
-  )
+  // What looks after links, in mails and chats, asks with HEAD.
+  for (const method of ['GET', 'HEAD'] as const) {
+    http.route(
+      takeOverWatched(app, method, '/setup/:token', (request, reply) => {
+        reply.hijack()
+        const { token = '' } = request.params as { token?: string }
+        if (!isToken(token)) return show(app, reply.raw, signup, unknownLink(''))
+        const more = { Location: '../setup', 'Set-Cookie': setupCookie(token, signup) }
+        write(app, reply.raw, 303, { ...headersOf(null, 'text/plain'), ...more }, Buffer.alloc(0))
+      }),
+    )
+    http.route(
+      takeOverWatched(app, method, '/setup', (request, reply) => {
+        reply.hijack()
+        void findPage(app, request, signup)
+          .catch((err: unknown) => failedPage(app, err))
+          .then((page) => show(app, reply.raw, signup, page))
+      }),
+    )
+  }
   for (const [path, contract] of [
     ['/setup/begin', beginSetup],
     ['/setup/complete', completeSetup],
