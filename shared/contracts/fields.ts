@@ -10,10 +10,13 @@ export const time = z.iso.datetime({ precision: 3 }).meta({ example: '2026-03-01
 /** A moment as the API takes it: any ISO 8601 date-time with an offset. Services get one that Postgres reads. */
 export const timeInput = z.iso.datetime({ offset: true }).overwrite(bounded)
 
-export const phoneNumberId = z
-  .string()
-  .regex(/^\d{6,20}$/, 'must be 6 to 20 digits')
-  .meta({ description: 'The id of a connected number, 6 to 20 digits.', example: '106540352242922' })
+/** The upstream's id of a number or of a business account. */
+export const upstreamId = z.string().regex(/^\d{6,20}$/, 'must be 6 to 20 digits')
+
+export const phoneNumberId = upstreamId.meta({
+  description: 'The id of a connected number, 6 to 20 digits.',
+  example: '106540352242922',
+})
 
 export const phoneParams = z.object({ phone_number_id: phoneNumberId })
 

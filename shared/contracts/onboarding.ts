@@ -1,7 +1,7 @@
 import { z } from 'zod'
 import { rpc } from '../api/contract.ts'
 import { idOf } from '../values/ids.ts'
-import { phoneNumberId, phoneParams, time } from './fields.ts'
+import { phoneNumberId, phoneParams, time, upstreamId } from './fields.ts'
 import { Account } from './platform.ts'
 
 export const registerNumber = rpc({
@@ -87,9 +87,6 @@ export const beginSetup = rpc({
   answer: z.object({ state: z.string() }),
   errors: ['resource_not_found', 'setup_link_inactive', 'customer_suspended'],
 })
-
-/** The upstream's id of a number or of a business account. */
-const upstreamId = z.string().regex(/^\d{6,20}$/)
 
 /**
  * Takes the dialog's result. The same call again goes on where the first one came to: the code is spent once, and what it

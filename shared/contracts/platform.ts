@@ -2,7 +2,7 @@ import { z } from 'zod'
 import { event, rpc } from '../api/contract.ts'
 import { idOf } from '../values/ids.ts'
 import { redriveEventsOf } from '../events/redrive.ts'
-import { phoneNumberId, phoneParams, text, time, timeInput } from './fields.ts'
+import { phoneNumberId, phoneParams, text, time, timeInput, upstreamId } from './fields.ts'
 import { countSecretsOf, resealSecretsOf } from './secrets.ts'
 
 export const Team = z.object({ id: idOf('team'), object: z.literal('team'), name: z.string() }).meta({ id: 'Team' })
@@ -285,7 +285,7 @@ export const connectAccount = rpc({
     organization_id: idOf('org'),
     phone_number_id: phoneNumberId,
     access_token: text(1, 2000),
-    business_account_id: z.string().regex(/^\d{6,20}$/),
+    business_account_id: upstreamId,
     team_id: idOf('team').optional(),
     customer_id: idOf('cus').optional(),
   }),

@@ -34,6 +34,13 @@ test.each([
   'msg_01jq8z6v0a7xj2n5t9wq3rbkcd',
 ])('%s is no id of a message', (id) => expect(idOf('msg').safeParse(id).success).toBe(false))
 
+test.each([
+  ['msg', 'must be a msg_ id'],
+  ['org', 'must be an org_ id'],
+] as const)('what is no id of the kind %s is told which kind is meant', (prefix, words) => {
+  expect(idOf(prefix).safeParse('x').error?.issues[0]?.message).toBe(words)
+})
+
 test.each(['msg_7ZZZZZZZZZZZZZZZZZZZZZZZZZ', 'msg_ZZZZZZZZZZZZZZZZZZZZZZZZZZ'])(
   '%s, which nobody minted, is an id, and its time is one that Postgres reads',
   (id) => {

@@ -59,6 +59,8 @@ export function timeOf(id: string): Date {
 export const firstIdAt = (prefix: Prefix, at: Date): string =>
   `${prefix}_${timeCharacters(at.getTime())}${'0'.repeat(16)}`
 
+const articleOf = (prefix: Prefix) => (/^[aeo]/.test(prefix) ? 'an' : 'a')
+
 /**
  * The schema of an identifier of one kind. Any 26 characters are one (public API, section 2.1); its description tells how
  * ours begin, which are ULIDs.
@@ -66,5 +68,5 @@ export const firstIdAt = (prefix: Prefix, at: Date): string =>
 export const idOf = (prefix: Prefix) =>
   z
     .string()
-    .regex(new RegExp(`^${prefix}_[0-9A-HJKMNP-TV-Z]{26}$`), `must be a ${prefix}_ id`)
+    .regex(new RegExp(`^${prefix}_[0-9A-HJKMNP-TV-Z]{26}$`), `must be ${articleOf(prefix)} ${prefix}_ id`)
     .meta({ pattern: `^${prefix}_[0-7][0-9A-HJKMNP-TV-Z]{25}$` })
