@@ -30,7 +30,8 @@ export const consumeAccountReports = (app: App, polling: Loop): Consuming =>
     }
   })
 
-async function settleReport(
+/** Answers the states to tell after the commit. */
+export async function settleReport(
   tx: TransactionSql,
   organizationId: string,
   report: Report,

@@ -95,7 +95,6 @@ test.each([
   ['it was just deregistered', error(133015), { failure: 'rate_limit_exceeded', retryAfterSeconds: 300 }],
   ['it was tried ten times', error(133016), { failure: 'rate_limit_exceeded', retryAfterSeconds: 259_200 }],
   ['the platform refuses otherwise', error(100), { failure: 'upstream_refused' }],
-  ['it takes the token no more', error(190, 401), { failure: 'upstream_refused', param: undefined }],
   ['it takes no token at all', { status: 401, body: '' }, { failure: 'upstream_refused', param: undefined }],
   ['the platform is down', error(2, 503), { failure: 'upstream_unavailable' }],
   ['the platform breaks', { status: 502, body: '<html>' }, { failure: 'upstream_unavailable' }],
@@ -150,6 +149,23 @@ const standing = async (phoneNumberId: string) => {
   `
   return row
 }
+
+test.each([
+  ['takes the token no more', error(190, 401), 'disconnected', 'account_not_connected'],
+  ['has locked the business account', error(131031), 'degraded', 'account_restricted'],
+] as const)(
+  'when the platform %s, the number follows before the answer, and sends are refused',
+  async (_, answer, status, refusal) => {
+    const { organizationId, phoneNumberId } = await pending()
+    willAnswer(phoneNumberId, answer)
+    peers.told.messaging.length = 0
+    await expect(register(systemCaller(organizationId), phoneNumberId)).rejects.toMatchObject({
+      failure: 'upstream_refused',
+    })
+    expect(await standing(phoneNumberId)).toMatchObject({ status, isReported: true })
+    expect(peers.told.messaging).toMatchObject([{ phone_number_id: phoneNumberId, refusal }])
+  },
+)
 
 test('a restriction that was reported stands until its end, though the platform shows the registered number connected', async () => {
   const { organizationId, phoneNumberId } = await pending()

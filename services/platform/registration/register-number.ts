@@ -11,6 +11,7 @@ import { accountColumns, type AccountRow, toAccount } from '../accounts/accounts
 import { statusOf } from '../accounts/status.ts'
 import { tellStates } from '../accounts/tell-states.ts'
 import type { App } from '../app.ts'
+import { askAs } from '../health/ask-as.ts'
 import { type Standing, statusAfter } from '../health/standing.ts'
 import { readNumber, type UpstreamNumber } from '../upstream/read-number.ts'
 import { registerPhone, registrationProblem } from '../upstream/register-phone.ts'
@@ -23,8 +24,9 @@ const settledMs = 60_000
 const soonMs = 3_000
 
 type Asked = Pick<Input<typeof contract>, 'params' | 'body'>
-const columns = [...accountColumns, 'attached', 'sealed_token', 'messages_per_second', 'version']
+const columns = [...accountColumns, 'business_account_id', 'attached', 'sealed_token', 'messages_per_second', 'version']
 type Row = AccountRow & {
+  businessAccountId: string
   attached: boolean
   sealedToken: string | null
   messagesPerSecond: number | null
@@ -37,10 +39,11 @@ export const registerNumber: Handler<App, typeof contract> = async (app, { param
   const stored = await storedAnswer(app.sql, app.sealKeys, caller)
   if (stored) return stored
   const account = await find(app, caller, params.phone_number_id)
+  const place = { phoneNumberId: params.phone_number_id, businessAccountId: account.businessAccountId }
   let states: AccountState[] = []
   const answer = await onceInline<typeof contract, boolean, Outcome>(app, contract, caller, {
     begin: (_tx, isRetry) => Promise.resolve(isRetry),
-    call: (isRetry) => register(app, account, { params, body }, caller, isRetry),
+    call: (isRetry) => askAs(app, place, caller, () => register(app, account, { params, body }, caller, isRetry)),
     async finish(tx, _isRetry, outcome) {
       const write = () => keep(tx, organizationId, account, outcome)
       states = await changeAccount(tx, { organizationId, id: account.id }, write, caller)
