@@ -24,6 +24,8 @@ const first = [
   'deploy/compose.test.ts',
   'test/faults/tls.test.ts',
   'test/journeys/customers.test.ts',
+  'test/fuzz/tenants.test.ts',
+  'test/fuzz/requests.test.ts',
 ]
 
 /** The longest files of all projects first, so that no worker is left with one of them at the end; the others by their size. */

@@ -1,5 +1,5 @@
 import { existsSync } from 'node:fs'
-import { chromium } from 'playwright-core'
+import { type Browser, chromium } from 'playwright-core'
 import { onTestFinished } from 'vitest'
 
 const places = [
@@ -13,12 +13,14 @@ const places = [
 /** A browser of this machine, if it has one. */
 export const chromiumPath = places.find((place) => place !== undefined && existsSync(place))
 
-/** A page of a headless browser, for one test, which fails on anything that the page complains of. */
-export async function openPage(url: string) {
-  // The sandbox does not work for root in a container; the page is our own.
-  const browser = await chromium.launch({ executablePath: chromiumPath ?? '', args: ['--no-sandbox'] })
-  onTestFinished(() => browser.close())
+/** A headless browser for the tests of a file. The sandbox does not work for root in a container; the page is our own. */
+export const launch = (): Promise<Browser> =>
+  chromium.launch({ executablePath: chromiumPath ?? '', args: ['--no-sandbox'] })
+
+/** A page that shares nothing with another one, for one test, which fails on anything that the page complains of. */
+export async function openPage(browser: Browser, url: string) {
   const page = await browser.newPage({ viewport: { width: 1100, height: 800 } })
+  onTestFinished(() => page.close())
   const complaints: string[] = []
   page.on('pageerror', (err) => complaints.push(err.message))
   page.on('console', (line) => {

@@ -1,8 +1,15 @@
-import { expect, test } from 'vitest'
+import type { Browser } from 'playwright-core'
+import { afterAll, beforeAll, expect, test } from 'vitest'
 import { person, startTrial } from '../trial.ts'
-import { chromiumPath, openPage } from './browser.ts'
+import { chromiumPath, launch, openPage } from './browser.ts'
 
 if (!chromiumPath) console.log('The watch page is not driven: no chromium on this machine (CHROMIUM_PATH names one).')
+
+let browser: Browser
+beforeAll(async () => {
+  if (chromiumPath) browser = await launch()
+})
+afterAll(() => browser?.close())
 
 const pixel = 'iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mP8z8BQDwAEhQGAhKmMIQAAAABJRU5ErkJggg=='
 
@@ -21,7 +28,7 @@ test.skipIf(!chromiumPath)('shows sends as they come, and plays the customer', a
   const trial = await startTrial({ settings: { statuses: ['sent', 'delivered'], status_delay_ms: 5 } })
   const { receive, receiver, send, upload, number, url } = trial
   const hello = await receive(number, { text: { body: '<b>hello</b>' } })
-  const { page, complaints } = await openPage(url)
+  const { page, complaints } = await openPage(browser, url)
   const thread = page.locator('#thread li')
   await expect.poll(() => thread.allInnerTexts()).toEqual([expect.stringContaining('<b>hello</b>')])
 
@@ -83,7 +90,7 @@ test.skipIf(!chromiumPath)('shows sends as they come, and plays the customer', a
 test.skipIf(!chromiumPath)('fits the width of a phone', async () => {
   const { receive, number, url } = await startTrial()
   await receive(number, { text: { body: 'first' } })
-  const { page } = await openPage(url)
+  const { page } = await openPage(browser, url)
   await page.setViewportSize({ width: 360, height: 740 })
   await page.locator('#chats').getByText('first').waitFor()
   expect(await page.evaluate('document.documentElement.scrollWidth')).toBe(360)
@@ -92,7 +99,7 @@ test.skipIf(!chromiumPath)('fits the width of a phone', async () => {
 test.skipIf(!chromiumPath)('leaves the keyboard where it is when something comes', async () => {
   const { receive, send, number, url } = await startTrial()
   await receive(number, { text: { body: 'first' } })
-  const { page } = await openPage(url)
+  const { page } = await openPage(browser, url)
   const chat = page.locator('#chats button')
   await chat.getByText('first').waitFor()
   await chat.focus()
