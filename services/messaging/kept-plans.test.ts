@@ -21,15 +21,16 @@ test.each(['sends', 'callback_items', 'media_copies'])(
   },
 )
 
-test('the items of a lane are found by it, although there were none', async () => {
+test('the items of a lane are found by it, although there were none, by a plan that is kept', async () => {
   const { admin, sql } = database
   await admin.unsafe('vacuum (analyze) messaging.callback_items')
   const lane = { id: 'cnv_1', group: 'org_1', arrivals: '0', heldUntil: '', failures: 0, pacedMs: 0 }
   await sql.begin(async (tx) => {
     for (let n = 0; n < 7; n++) await takeItems(tx, [{ lane, free: 1, fresh: true }])
-    const [kept] = await tx<{ name: string }[]>`
-      select name from pg_prepared_statements where strpos(statement, 'from callback_items where') > 0 and strpos(statement, 'pg_prepared') = 0
+    const [kept] = await tx<{ name: string; made: number }[]>`
+      select name, custom_plans::int as made from pg_prepared_statements where strpos(statement, 'from callback_items where') > 0 and strpos(statement, 'pg_prepared') = 0
     `
+    expect(kept?.made).toBe(5)
     const lines = await tx.unsafe(`explain execute "${kept?.name ?? ''}" (array['cnv_1'], 64)`)
     const plan = lines.map((line) => String(line['QUERY PLAN'])).join('\n')
     expect(plan).toContain('using callback_items_lane on callback_items')

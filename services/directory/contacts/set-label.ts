@@ -1,4 +1,5 @@
 import type { TransactionSql } from '@app/shared/database/database.ts'
+import { each } from '@app/shared/database/each.ts'
 import { factColumns, type Facts, recordUpdated } from './contact-events.ts'
 import type { Origin } from './identity-updated.ts'
 
@@ -35,7 +36,7 @@ export async function lockContacts(
   contactIds: string[],
 ): Promise<string[]> {
   const rows = await tx<{ id: string }[]>`
-    select c.id from unnest(${contactIds.toSorted()}::text[]) u(id)
+    select c.id from ${each(tx, contactIds.toSorted())} u(id)
     cross join lateral (
       select id from contacts
       where organization_id = ${organizationId} and id = u.id and deleted_at is null

@@ -1,5 +1,6 @@
 import { conversationStatus } from '@app/shared/contracts/conversations.ts'
 import type { Sql } from '@app/shared/database/database.ts'
+import { each } from '@app/shared/database/each.ts'
 import { conversationColumns } from './conversations.ts'
 import type { Asked } from './newest-conversations.ts'
 
@@ -35,7 +36,7 @@ export function changedConversations(sql: Sql, asked: Asked, { since, until }: C
   // Each status is a range of the index, and its newest are the newest of all.
   const conversations = sql`
     select ${conversationColumns(sql)}
-    from unnest(${statuses}::text[]) s(status)
+    from ${each(sql, statuses)} s(status)
     cross join lateral (
       select ${conversationColumns(sql)} from conversations v
       where v.organization_id = ${organizationId} and v.phone_number_id = ${phoneNumberId} and v.status = s.status

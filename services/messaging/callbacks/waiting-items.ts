@@ -1,4 +1,5 @@
 import type { Sql, TransactionSql } from '@app/shared/database/database.ts'
+import { each } from '@app/shared/database/each.ts'
 import type { Want } from '@app/shared/mailbox/mailbox.ts'
 import type { CallbackItem } from './split.ts'
 
@@ -44,7 +45,7 @@ export async function takeItems(tx: TransactionSql, wants: Want[]): Promise<Item
   const rows = await tx<Row[]>`
     select i.lane as lane_id, i.seq, i.kind, i.attempts, i.item, i.received_at, s.organization_id, s.phone_number_id, s.account_id,
       s.phone_number as sender_phone, s.business_account_id
-    from unnest(${lanes}::text[]) l
+    from ${each(tx, lanes)} l
     -- A range of one lane: by equality, in the order of seq, all of the queue may be read (see firstOf in sends/open-send.ts).
     cross join lateral (
       select * from callback_items where lane >= l and lane <= l order by lane, seq limit ${batchItems}

@@ -1,6 +1,7 @@
 import { randomBytes } from 'node:crypto'
 import { createEgress, type Egress, egressSettings } from '@app/shared/outside/egress.ts'
 import type { Sql, TransactionSql } from '@app/shared/database/database.ts'
+import { each } from '@app/shared/database/each.ts'
 import { publicUrl, origins } from '@app/shared/service/environment.ts'
 import { connectTo, upstreamSettings } from '@app/shared/outside/upstream.ts'
 import { createStore, type Store, storeSettings } from '@app/shared/store/store.ts'
@@ -130,7 +131,7 @@ export async function mediaUrls(
   const ids = mediaIds.filter((id) => id !== null)
   if (ids.length === 0) return new Map()
   const rows = await sql<{ id: string; opaque: string }[]>`
-    select m.id, m.opaque from unnest(${ids}::text[]) i
+    select m.id, m.opaque from ${each(sql, ids)} i
     cross join lateral (
       select id, opaque from media
       where organization_id = ${organizationId} and id = i and file_key is not null limit 1

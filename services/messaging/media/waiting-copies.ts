@@ -1,4 +1,5 @@
 import type { TransactionSql } from '@app/shared/database/database.ts'
+import { each } from '@app/shared/database/each.ts'
 import type { Want } from '@app/shared/mailbox/mailbox.ts'
 
 /** A copy whose work has begun. */
@@ -55,7 +56,7 @@ export async function takeCopies(tx: TransactionSql, wants: Want[]): Promise<Wai
 /** When the next copies of lanes in which nothing is worked on are due: one that was begun was so by a holder that died, and is due again. */
 export const nextCopies = (tx: TransactionSql, laneIds: string[]) => tx<{ laneId: string; waitMs: number }[]>`
   select l.id as lane_id, greatest(0, extract(epoch from c.at - now()) * 1000)::float8 as wait_ms
-  from unnest(${laneIds}::text[]) l(id)
+  from ${each(tx, laneIds)} l(id)
   cross join lateral (
     select due_at as at from media_copies where lane = l.id order by due_at limit 1
   ) c

@@ -1,4 +1,5 @@
 import type { Fragment, Sql, TransactionSql } from '@app/shared/database/database.ts'
+import { each } from '@app/shared/database/each.ts'
 import type { Want } from '@app/shared/mailbox/mailbox.ts'
 import type { SentMessageRow } from './message-sent.ts'
 
@@ -46,7 +47,7 @@ export async function takeHeads(tx: TransactionSql, wants: Want[]): Promise<Open
   const lanes = wants.map(({ lane }) => lane.id)
   return tx<OpenSend[]>`
     with heads as (
-      select h.* from unnest(${lanes}::text[]) l
+      select h.* from ${each(tx, lanes)} l
       cross join lateral (${firstOf(tx, tx`l`)} for update) h
     ), steps as (
       select h.*, s.refusal, s.account_id, s.sealed_token, s.phone_number as sender_phone, s.business_account_id,

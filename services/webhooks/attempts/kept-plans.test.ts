@@ -5,7 +5,7 @@ import { newId } from '@app/shared/values/ids.ts'
 import { afterAll, beforeAll, expect, test } from 'vitest'
 import { recordEvents, toRow } from '../fan-out/record-events.ts'
 import { createLaneHealth } from './lane-health.ts'
-import { openAttempts } from './open-attempts.ts'
+import { nextDue, openAttempts } from './open-attempts.ts'
 import { createPayloads } from './payloads.ts'
 import { recordAttempts } from './record-attempts.ts'
 
@@ -85,3 +85,18 @@ const readWhole = (plan: string) =>
 /** Tables that a plan reads in sequence. */
 const scanned = (plan: string) =>
   [...plan.matchAll(/"Seq Scan"[^{}]*?"Relation Name":"(\w+)"/g)].map(([, table]) => table)
+
+/** Else a plan is made at each delivery, which costs ten times what it does. */
+test('what is due next is asked for by a plan that is kept, of one lane or several', async () => {
+  for (let n = 0; n < 8; n++)
+    await sql.begin((tx) =>
+      nextDue(
+        tx,
+        Array.from({ length: 1 + (n % 3) }, () => laneId),
+      ),
+    )
+  const [kept] = await sql<{ made: number }[]>`
+    select custom_plans::int as made from pg_prepared_statements where strpos(statement, 'as wait_ms') > 0 and strpos(statement, 'pg_prepared') = 0
+  `
+  expect(kept).toEqual({ made: 5 })
+})

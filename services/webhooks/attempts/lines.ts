@@ -1,4 +1,5 @@
 import type { Fragment, TransactionSql } from '@app/shared/database/database.ts'
+import { each } from '@app/shared/database/each.ts'
 
 /**
  * Deliveries of one line (a customer's events) go one at a time, in the order in which they came. Only a line's first open
@@ -19,7 +20,7 @@ export async function lockLines(tx: TransactionSql, deliveries: Pick<InLine, 'li
   if (lines.length === 0) return
   await tx`
     select pg_advisory_xact_lock(key) from (
-      select distinct hashtextextended(line, 0) as key from unnest(${lines}::text[]) line order by key
+      select distinct hashtextextended(line, 0) as key from ${each(tx, lines)} line order by key
     ) k
   `
 }

@@ -1,4 +1,5 @@
 import type { TransactionSql } from '@app/shared/database/database.ts'
+import { each } from '@app/shared/database/each.ts'
 import type { Want } from '@app/shared/mailbox/mailbox.ts'
 import { type GivenUp, giveUp } from './give-up.ts'
 import { freeAt, notInCall } from './in-call.ts'
@@ -130,7 +131,7 @@ const begin = (tx: TransactionSql, given: { lane: string; free: number; probe: s
  */
 export const nextDue = (tx: TransactionSql, laneIds: string[]) => tx<{ laneId: string; waitMs: number }[]>`
   select l.id as lane_id, greatest(0, extract(epoch from d.at - now()) * 1000)::float8 as wait_ms
-  from unnest(${laneIds}::text[]) l(id)
+  from ${each(tx, laneIds)} l(id)
   left join lateral (select status, disabled_reason from subscriptions where id = l.id limit 1) s on true
   cross join lateral (
     select min(${freeAt(tx)}) as at from (

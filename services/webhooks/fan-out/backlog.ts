@@ -1,4 +1,5 @@
 import type { Sql, TransactionSql } from '@app/shared/database/database.ts'
+import { each } from '@app/shared/database/each.ts'
 import { startLoop } from '@app/shared/work/loop.ts'
 import type { App } from '../app.ts'
 import { createFailingEvents, isPassing } from './failing-events.ts'
@@ -67,7 +68,7 @@ export function startBacklog({ sql, log }: Pick<App, 'sql' | 'log'>, { recordFir
     known: () => waiting,
     async find(organizationIds) {
       const rows = await sql<{ id: string }[]>`
-        select id from unnest(${organizationIds}::text[]) id
+        select id from ${each(sql, organizationIds)} id
         where exists (select from event_backlog where organization_id = id)
       `
       return new Set(rows.map(({ id }) => id))

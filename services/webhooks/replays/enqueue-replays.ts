@@ -1,4 +1,5 @@
 import type { Sql, TransactionSql } from '@app/shared/database/database.ts'
+import { each } from '@app/shared/database/each.ts'
 import { newId, timeOf } from '@app/shared/values/ids.ts'
 import { startLoop } from '@app/shared/work/loop.ts'
 import type { Core } from '../app.ts'
@@ -102,7 +103,7 @@ async function replay(tx: TransactionSql, { id: replayId, organizationId, subscr
   if (ids.length === 0) return
   const originals = await tx<{ id: string; eventType: string; eventId: string; eventAt: Date | null }[]>`
     select d.id, d.event_type, d.event_id, d.event_at
-    from unnest(${ids}::text[]) i cross join lateral (
+    from ${each(tx, ids)} i cross join lateral (
       select id, event_type, event_id, event_at from deliveries where id = i limit 1
     ) d order by d.id
   `
