@@ -45,9 +45,14 @@ export const redisUrl = z
     'must look like redis://127.0.0.1:6379, or rediss://… with TLS',
   )
 
+/** A Redis with what its last try to connect ended in; undefined while it is connected. */
+interface WatchedRedis extends Redis {
+  refusal?: Error | undefined
+}
+
 /** A Redis that answers within 50 ms or not at all: nothing waits for a connection, nothing is sent twice. */
-export function connectRedis(url: string, log: Logger): Redis {
-  const redis = new Redis(url, {
+export function connectRedis(url: string, log: Logger): WatchedRedis {
+  const redis: WatchedRedis = new Redis(url, {
     connectionName: 'gateway',
     enableOfflineQueue: false,
     maxRetriesPerRequest: 0,
@@ -60,14 +65,20 @@ export function connectRedis(url: string, log: Logger): Redis {
     reconnectOnError: ({ message }) => message.startsWith('READONLY'),
     retryStrategy: (attempt) => Math.min(attempt * 100, 1_000),
   })
-  // The rate limiter tells when it goes on alone; without a listener each attempt to connect would be printed.
-  redis.on('error', (err) => log.debug({ err }, 'redis'))
+  // The rate limiter tells once when it goes on alone, and why; there are up to ten attempts to connect a second.
+  redis.on('error', (err) => {
+    redis.refusal = err
+    log.debug({ err }, 'redis')
+  })
+  redis.on('ready', () => (redis.refusal = undefined))
   return redis
 }
 
-export const budgetsIn = (redis: Redis): SharedBudgets => ({
+export const budgetsIn = (redis: WatchedRedis): SharedBudgets => ({
   async lease(name, perMinute, wanted) {
     const reply = await redis.evalsha(sha, 1, name, perMinute, wanted).catch((err: unknown) => {
+      // Of a connection that is not there the driver says no more than that nothing can be written to it.
+      if (redis.refusal) throw redis.refusal
       if (!(err instanceof Error && err.message.startsWith('NOSCRIPT'))) throw err
       return redis.eval(script, 1, name, perMinute, wanted)
     })

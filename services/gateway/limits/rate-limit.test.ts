@@ -4,7 +4,7 @@ import { createLog } from '@app/shared/service/log.ts'
 import { newId } from '@app/shared/values/ids.ts'
 import { startPrivateServers } from '@app/test/servers.ts'
 import type { Redis } from 'ioredis'
-import { afterAll, afterEach, beforeAll, describe, expect, inject, test, vi } from 'vitest'
+import { afterAll, afterEach, beforeAll, describe, expect, inject, onTestFinished, test, vi } from 'vitest'
 import { type Budget, standingOf } from './budget.ts'
 import { budgetsIn, connectRedis } from './rate-lease.ts'
 import { createRateLimiter, type RateLimiter } from './rate-limit.ts'
@@ -159,6 +159,26 @@ describe('without Redis', () => {
     redis.disconnect()
   })
 
+  test('a Redis that takes nobody in is told with its reason', async () => {
+    const servers = await startPrivateServers(mkdtempSync(join(inject('runFolder'), 'redis-')), ['redis'])
+    onTestFinished(servers.stop)
+    const owner = await connect(servers.redisUrl)
+    await owner.config('SET', 'requirepass', 'right')
+    owner.disconnect()
+    const warned = vi.spyOn(log, 'warn')
+    onTestFinished(() => warned.mockRestore())
+    const { host } = new URL(servers.redisUrl)
+    const redis = connectRedis(`redis://:wrong@${host}`, log)
+    onTestFinished(() => redis.disconnect())
+    await expect.poll(() => redis.refusal?.message).toMatch(/^WRONGPASS/)
+    const limiter = createRateLimiter(budgetsIn(redis), log)
+    expect(await take(limiter, limiter.budget(newId('key'), 60), 2)).toBe(2)
+    expect(warned).toHaveBeenCalledExactlyOnceWith(
+      { err: expect.objectContaining({ message: expect.stringMatching(/^WRONGPASS/) }) },
+      expect.stringMatching(/^redis does not answer/),
+    )
+  })
+
   test('a frozen one costs 50 ms once, then nothing; limits hold on; when it wakes, no budget is lost', async () => {
     const servers = await startPrivateServers(mkdtempSync(join(inject('runFolder'), 'redis-')), ['redis'])
     const redis = await connect(servers.redisUrl)
@@ -188,9 +208,11 @@ describe('without Redis', () => {
 
   test('one that refuses to write costs a line when it begins and one when it ends, and no request its answer', async () => {
     const lines: string[] = []
-    const warn = vi
-      .spyOn(log, 'warn')
-      .mockImplementation((...words: unknown[]) => void lines.push(String(words.at(-1))))
+    const spies = (['warn', 'info'] as const).map((level) =>
+      vi
+        .spyOn(log, level)
+        .mockImplementation((...words: unknown[]) => void lines.push(`${level}: ${String(words.at(-1))}`)),
+    )
     let isReadOnly = true
     const lease = async () => {
       if (isReadOnly) throw new Error("READONLY You can't write against a read only replica.")
@@ -201,14 +223,12 @@ describe('without Redis', () => {
     let passedMs = 0
     const clock = vi.spyOn(performance, 'now').mockImplementation(() => now() + passedMs)
     for (; passedMs < 10_000; passedMs += 500) expect(await take(limiter, limiter.budget(newId('key'), 60), 2)).toBe(2)
-    expect(lines).toEqual(['redis does not answer: this process enforces rate limits on its own'])
+    const began = 'warn: redis does not answer: this process enforces rate limits on its own'
+    expect(lines).toEqual([began])
     isReadOnly = false
     for (; passedMs < 30_000; passedMs += 500) await take(limiter, limiter.budget(newId('key'), 60), 2)
-    expect(lines).toEqual([
-      'redis does not answer: this process enforces rate limits on its own',
-      'redis answers again',
-    ])
+    expect(lines).toEqual([began, 'info: redis answers again: rate limits are shared with the other gateways'])
     expect(limiter.isAlone()).toBe(false)
-    for (const spy of [warn, clock]) spy.mockRestore()
+    for (const spy of [...spies, clock]) spy.mockRestore()
   })
 })

@@ -99,7 +99,7 @@ function watch({ ping }: SharedBudgets, log: Logger) {
       return !isAway
     },
     served() {
-      if (isTold) log.warn('redis answers again')
+      if (isTold) log.info('redis answers again: rate limits are shared with the other gateways')
       isTold = false
     },
     failed(err: unknown) {
