@@ -51,7 +51,7 @@ test('every call is kept: whose, what, when, how long, from where; never its que
     method: 'DELETE',
     path: '/v1/nothing',
     status: '404',
-    problem: 'resource_not_found',
+    problem: 'resource_not_found path',
   })
   expect(health).toMatchObject({ path: '/v1/health', status: '200' })
   expect(long?.path).toHaveLength(1_024)
@@ -72,6 +72,22 @@ test('a call is kept however its target was written, as a path and nothing more'
     ['/%76%31/me', '200'],
     ['/v1/me', '200'],
     ['/v1/me', '200'],
+  ])
+})
+
+test('a path that is no endpoint’s, and an id that is not there, are answered alike and kept apart', async () => {
+  const { text: key } = gateway.platform.issueKey()
+  const answers = []
+  for (const path of ['/v1/message', '/v1/123456/messages', '/v1/me/%zz'])
+    answers.push(await gateway.ask(path, { key }))
+  const bodies = answers.map((one) => ({ ...one.json().error, request_id: '' }))
+  expect(bodies[0]).toMatchObject({ code: 'resource_not_found' })
+  for (const body of bodies) expect(body).toEqual(bodies[0])
+  await logged(answers.length)
+  expect(gateway.platform.apiCalls.map(({ problem }) => problem)).toEqual([
+    'resource_not_found path',
+    'resource_not_found id',
+    'resource_not_found path',
   ])
 })
 

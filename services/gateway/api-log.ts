@@ -6,6 +6,7 @@ import { recordCallBatch } from '@app/shared/contracts/platform.ts'
 import type { Service } from '@app/shared/service/service.ts'
 import { Counter } from 'prom-client'
 import type { Exchange } from './exchange/exchange.ts'
+import { noRoute } from './metrics.ts'
 
 const flushEveryMs = 200
 const flushAtCalls = 500
@@ -138,17 +139,20 @@ function entryOf(exchange: Exchange, { status, durationMs, refusal }: Answered):
     status,
     duration_ms: Math.round(durationMs * 100) / 100,
     ip,
-    problem: refusal ? wordsOf(refusal) : null,
+    problem: refusal ? wordsOf(refusal, exchange) : null,
   }
 }
 
 /** Without what would break its line, should a client have named the field; half a character would have the whole batch refused. */
-const wordsOf = ({ code, param = '' }: Refusal) =>
-  `${code} ${param}`
+const wordsOf = ({ code, param }: Refusal, { route }: Exchange) =>
+  `${code} ${param ?? (code === 'resource_not_found' ? notFoundBy(route) : '')}`
     .replaceAll(/[\p{Cc}\p{Cs}]/gu, '')
     .trim()
     .slice(0, maxProblemLength)
     .toWellFormed()
+
+/** A path that is no endpoint's gets the same answer as an id that is not there: here they differ. */
+const notFoundBy = (route: Exchange['route']) => (route === noRoute ? 'path' : 'id')
 
 const address = /^https?:\/\/[^/?#]*/i
 

@@ -120,9 +120,10 @@ export const recordCallBatch = rpc({
     status: lines,
     duration_ms: lines,
     ip: lines,
-    problem: lines
-      .default('')
-      .meta({ description: 'Of a refused call the code of its failure and the field: `invalid_field_value to`.' }),
+    problem: lines.default('').meta({
+      description:
+        'Of a refused call the code of its failure and the field: `invalid_field_value to`. Of `resource_not_found` without one, what was wrong: `path`, or the `id` in it.',
+    }),
   }),
   answer: z.object({ recorded: z.int() }),
 })

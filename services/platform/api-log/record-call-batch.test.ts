@@ -115,6 +115,19 @@ test('a call is found by its request id among many', async () => {
   expect(history).toMatchObject([{ what: 'GET /v1/me: 200', details: { key_id: keyId, duration_ms: 1.5 } }])
   const { history: why } = await ask(it.app, explainRequest, { id: refused.request_id })
   expect(why).toMatchObject([{ what: 'GET /v1/me: 400, invalid_field_value to' }])
+  const lost = ['path', 'id'].map((what) => ({
+    ...callAt(new Date().toISOString()),
+    status: '404',
+    problem: `resource_not_found ${what}`,
+  }))
+  await ask(it.app, recordCallBatch, batchOf(lost))
+  const whys = await Promise.all(lost.map(({ request_id }) => ask(it.app, explainRequest, { id: request_id })))
+  expect(whys.map(({ history: [moment] }) => moment?.what)).toEqual([
+    'GET /v1/me: 404, resource_not_found: no endpoint has this path and method',
+    expect.stringMatching(
+      /^GET \/v1\/me: 404, resource_not_found: the endpoint is there, and what the path names is not/,
+    ),
+  ])
   await expect(ask(it.app, explainRequest, { id: newId('req') })).rejects.toThrow('No such resource')
 })
 

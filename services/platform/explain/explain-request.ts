@@ -26,7 +26,7 @@ export const explainRequest: Handler<App, typeof contract> = async ({ sql }, { b
     organization_id: organizationId,
     at: at.toISOString(),
     history: [
-      momentAt(at, `${method} ${path}: ${status}${problem === null ? '' : `, ${problem}`}`, {
+      momentAt(at, `${method} ${path}: ${status}${problem === null ? '' : `, ${reasonOf(problem)}`}`, {
         organization_id: organizationId,
         key_id: keyId,
         duration_ms: durationMs,
@@ -35,3 +35,12 @@ export const explainRequest: Handler<App, typeof contract> = async ({ sql }, { b
     ],
   }
 }
+
+/** Why there was nothing, as the gateway noted it: the two get the same answer. */
+const absences: Record<string, string> = {
+  'resource_not_found path': 'resource_not_found: no endpoint has this path and method',
+  'resource_not_found id':
+    'resource_not_found: the endpoint is there, and what the path names is not, or not this organization’s',
+}
+
+const reasonOf = (problem: string) => absences[problem] ?? problem
