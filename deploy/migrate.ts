@@ -3,6 +3,7 @@ import { fileURLToPath } from 'node:url'
 import postgres, { type Sql } from 'postgres'
 import { databaseUrl, isLockTimeout, ofPrimary } from '@app/shared/database/database.ts'
 import { runCommand, sentenceOf } from './command.ts'
+import { refuseWords } from './command-line.ts'
 import { dataServices, readMigrations } from './migration-files.ts'
 import { type Applied, planMigrations, type Step } from './migration-plan.ts'
 import { ensureRoles, grantIdempotency, grantMigrations, type Passwords, roleOf } from './roles.ts'
@@ -123,6 +124,7 @@ async function applyOnce(sql: Sql, { schema, migration }: Step) {
 }
 
 async function main() {
+  refuseWords(process.argv.slice(2))
   const { DATABASE_URL: url } = process.env
   if (!url) throw new Error('DATABASE_URL is not set: the address of the database, as a user who may create roles.')
   const { error } = databaseUrl.safeParse(url)

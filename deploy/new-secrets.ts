@@ -1,7 +1,7 @@
 import { randomBytes } from 'node:crypto'
 import { fchmodSync, fstatSync, writeFileSync } from 'node:fs'
-import { parseArgs } from 'node:util'
 import { runCommand } from './command.ts'
+import { parseOnce } from './command-line.ts'
 import { type DataServiceName, dataServices } from './migration-files.ts'
 import { keyVariableOf } from './nats/authorization.ts'
 import { publicKeyOf } from './nats/keys.ts'
@@ -90,12 +90,11 @@ function manifestOf(secrets: ReturnType<typeof kubernetesSecretsOf>) {
 }
 
 async function main() {
-  const { values, positionals } = parseArgs({
-    options: { kubernetes: { type: 'boolean', default: false } },
-    allowPositionals: true,
-  })
+  const usage = 'Usage: node deploy/run.mjs deploy/new-secrets.ts [--kubernetes] [FILE]'
+  const options = { kubernetes: { type: 'boolean', default: false } } as const
+  const { values, positionals } = parseOnce({ options, allowPositionals: true }, ` ${usage}`)
   const [file, ...more] = positionals
-  if (more.length > 0) throw new Error('Usage: node deploy/run.mjs deploy/new-secrets.ts [--kubernetes] [FILE]')
+  if (more.length > 0) throw new Error(usage)
   const all = environmentOf(newSecrets())
   const lines = Object.entries(all).map(([name, value]) => `${name}=${value}`)
   const text = values.kubernetes ? manifestOf(kubernetesSecretsOf(all)) : `${toBeFilledIn}${lines.join('\n')}`

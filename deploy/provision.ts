@@ -1,6 +1,7 @@
 import { provision } from '@app/shared/events/provision.ts'
 import { ErrorCode, NatsError } from 'nats'
 import { runAndEnd } from './command.ts'
+import { refuseWords } from './command-line.ts'
 import { patiently } from './patiently.ts'
 import { type BusPlace, withBus } from './stack/bus.ts'
 import { readCopies } from './stack/options.ts'
@@ -23,6 +24,7 @@ function mayPass(err: unknown) {
 }
 
 async function main() {
+  refuseWords(process.argv.slice(2))
   const { NATS_URL: natsUrl, NATS_NKEY_SEED: natsSeed, NATS_REPLICAS: replicas } = process.env
   if (!natsUrl) throw new Error('NATS_URL is not set: the address of the nats-server, such as nats://127.0.0.1:4222.')
   await provisionAt({ natsUrl, natsSeed: natsSeed || undefined }, readCopies(replicas || '1'))

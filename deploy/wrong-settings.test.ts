@@ -79,6 +79,18 @@ test('the migrations name a wrong address, too', () => {
   expect([status, stderr]).toEqual([1, expect.stringMatching(/^DATABASE_URL must look like postgres:/)])
 })
 
+test.each(['deploy/migrate.ts', 'deploy/provision.ts'])(
+  '%s does nothing for somebody who expects less of it',
+  (program) => {
+    const env = { ...process.env, DATABASE_URL: 'postgres://owner@127.0.0.1:1/x', NATS_URL: 'nats://127.0.0.1:1' }
+    const { status, stderr } = spawnSync(process.execPath, [join(repository, program), '--dry-run'], {
+      env,
+      encoding: 'utf8',
+    })
+    expect([status, stderr]).toEqual([1, expect.stringMatching(/^"--dry-run" means nothing here/)])
+  },
+)
+
 test('a setting that is empty is one that is not set', async () => {
   const empty = ['UPSTREAM_PROXY_URL', 'EGRESS_PROXY_URL', 'OTEL_EXPORTER_OTLP_ENDPOINT', 'NATS_REPLICAS', 'LOG_LEVEL']
   const said = await refusalBy('messaging', { ...Object.fromEntries(empty.map((name) => [name, ''])), NATS_URL: '' })

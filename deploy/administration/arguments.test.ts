@@ -69,6 +69,7 @@ test('refuses a value of the wrong kind', () => {
     '--retention-days must be a whole number',
   )
   expect(() => read('organization update org_1 --require-marketing-consent yes')).toThrow('must be "true" or "false"')
+  expect(() => read('organization update org_1 --features ,')).toThrow('--features must be names with a comma between')
 })
 
 test.each([
@@ -76,6 +77,7 @@ test.each([
   [['msg_1', 'msg_2'], /^What is to be explained\?/],
   [['--key', 'k'], /^What is to be explained\?/],
   [['msg_1', '--organization', 'org_1', '--key', 'k'], /^What is to be explained\?/],
+  [['--key', 'k', '--key=l'], /^Option '--key' is given more than once. Usage: explain ID/],
   [['--keys', 'k'], /^Unknown option '--keys'. Usage: explain ID/],
   [['team_1'], /^"team_1" is none of these: a message \(msg_…\); .*a webhook subscription \(wbs_…\); /],
 ])('explain says what it takes: %j', (words, told) => {

@@ -1,6 +1,5 @@
-import { parseArgs } from 'node:util'
 import type { Rpc } from '@app/shared/api/contract.ts'
-import { sentenceOf } from '../command.ts'
+import { parseOnce } from '../command-line.ts'
 import { type Command, commands, type Option } from './commands.ts'
 import { explainUsages } from './explain.ts'
 
@@ -17,7 +16,8 @@ export function readArguments(args: string[]): AdminCall {
   const command = commands[words]
   if (!command) throw new Error(`Unknown command "${words.trim()}". ${knownOf(noun)}`)
   const usage = `Usage: ${usageOf(words, command)}`
-  const { values, positionals } = parse(rest, command, usage)
+  const options = Object.fromEntries(Object.keys(command.options).map((name) => [name, { type: 'string' as const }]))
+  const { values, positionals } = parseOnce({ args: rest, options, allowPositionals: true }, ` ${usage}`)
   const missing = Object.entries(command.options).filter(([name, { required }]) => required && !values[name])
   if (missing.length > 0) throw new Error(`${missing.map(([name]) => `--${name}`).join(', ')} missing. ${usage}`)
   const [operand, ...excess] = positionals
@@ -36,30 +36,13 @@ export function readArguments(args: string[]): AdminCall {
   return { contract: command.contract, others: command.others ?? [], body }
 }
 
-function parse(args: string[], { options }: Command, usage: string) {
-  const strings = Object.fromEntries(Object.keys(options).map((name) => [name, { type: 'string' as const }]))
-  try {
-    const parsed = parseArgs({ args, options: strings, allowPositionals: true, strict: true, tokens: true })
-    refuseRepeated(parsed.tokens.flatMap((token) => (token.kind === 'option' ? token.name : [])))
-    return parsed
-  } catch (err) {
-    const [what = ''] = sentenceOf(err).split('. ')
-    throw new Error(`${what}. ${usage}`, { cause: err })
-  }
-}
-
-/** Of two the last would count, and the first be forgotten without a word. */
-function refuseRepeated(names: string[]) {
-  const twice = names.find((name, n) => names.indexOf(name) !== n)
-  if (twice !== undefined) throw new Error(`Option '--${twice}' is given more than once`)
-}
-
 function valueOf(name: string, { kind = 'text' }: Option, text: string) {
   const refuse = (what: string) => new Error(`--${name} must be ${what}, and is "${text}".`)
   switch (kind) {
     case 'text':
       return text
     case 'list':
+      if (text !== '' && text.split(',').includes('')) throw refuse('names with a comma between two of them')
       return text.split(',').filter(Boolean)
     case 'number':
       if (text === 'none') return null

@@ -1,8 +1,7 @@
-import { parseArgs } from 'node:util'
 import { Problem } from '@app/shared/api/problem.ts'
 import { call, systemCaller } from '@app/shared/bus/ask.ts'
 import { explainIdempotencyKey, type Moment } from '@app/shared/contracts/explain.ts'
-import { sentenceOf } from '../command.ts'
+import { parseOnce } from '../command-line.ts'
 import type { Bus } from '../stack/bus.ts'
 import { kindOf } from './kinds.ts'
 import { requestMoments } from './message-history.ts'
@@ -34,18 +33,13 @@ const byTime = (a: Moment, b: Moment) => (a.at ?? '9').localeCompare(b.at ?? '9'
 
 function read(words: string[]) {
   const usage = `Usage: ${explainUsages.join('; or ')}`
-  try {
-    const options = { organization: { type: 'string' }, key: { type: 'string' } } as const
-    const { values, positionals } = parseArgs({ args: words, options, allowPositionals: true, strict: true })
-    const { organization, key } = values
-    const [id, ...more] = positionals
-    const isKey = organization !== undefined && key !== undefined
-    const isId = organization === undefined && key === undefined
-    if (more.length === 0 && (id === undefined ? isKey : isId)) return { id, organization, key }
-  } catch (err) {
-    const [what = ''] = sentenceOf(err).split('. ')
-    throw new Error(`${what}. ${usage}`, { cause: err })
-  }
+  const options = { organization: { type: 'string' }, key: { type: 'string' } } as const
+  const { values, positionals } = parseOnce({ args: words, options, allowPositionals: true }, ` ${usage}`)
+  const { organization, key } = values
+  const [id, ...more] = positionals
+  const isKey = organization !== undefined && key !== undefined
+  const isId = organization === undefined && key === undefined
+  if (more.length === 0 && (id === undefined ? isKey : isId)) return { id, organization, key }
   throw new Error(`What is to be explained? ${usage}`)
 }
 

@@ -26,12 +26,26 @@ test('makes the data folder absolute', () => {
   expect(dataDirOf({ SVC_DATA_DIR: 'somewhere' })).toBe(`${process.cwd()}/somewhere`)
 })
 
-test.each(['mesaging=2', 'messaging', 'messaging=0', 'messaging=17', 'messaging=x', 'messaging=1=2'])(
-  'refuses %s replicas and says which services there are',
-  (replicas) => {
-    expect(() => readOptions(['--replicas', replicas], {})).toThrow('Services: gateway, messaging')
-  },
-)
+test.each([
+  'mesaging=2',
+  'messaging',
+  'messaging=0',
+  'messaging=-1',
+  'messaging=17',
+  'messaging=x',
+  'messaging=1=2',
+  '',
+  'messaging=2,',
+])('refuses "%s" as replicas and says which services there are', (replicas) => {
+  expect(() => readOptions(['--replicas', replicas], {})).toThrow('Services: gateway, messaging')
+})
+
+test.each([
+  ['--replicas', 'messaging=2,messaging=3'],
+  ['--replicas', 'messaging=2', '--replicas=messaging=2'],
+])('refuses replicas of a service that it is told twice, instead of forgetting one: %j', (...args) => {
+  expect(() => readOptions(args, {})).toThrow('--replicas names messaging more than once.')
+})
 
 test.each(['0', '65536', 'http', '80.5'])('refuses port %s', (port) => {
   expect(() => readOptions([], { PORT: port })).toThrow('PORT must be 1 to 65535')

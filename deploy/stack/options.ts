@@ -1,7 +1,6 @@
 import { resolve } from 'node:path'
 import { fileURLToPath } from 'node:url'
-import { parseArgs } from 'node:util'
-import { sentenceOf } from '../command.ts'
+import { parseOnce } from '../command-line.ts'
 import { dataServices } from '../migration-files.ts'
 
 export const repository = fileURLToPath(new URL('../..', import.meta.url))
@@ -40,7 +39,7 @@ export function readOptions(args: string[], env: NodeJS.ProcessEnv): Options {
   return {
     dataDir: dataDirOf(env),
     port: readPort(env['PORT'] || '8080'),
-    replicas: readReplicas(values.replicas.join(',')),
+    replicas: readReplicas(values.replicas.flatMap((text) => text.split(','))),
     natsReplicas: readCopies(env['NATS_REPLICAS'] || '1'),
     quiet: values.quiet,
   }
@@ -49,19 +48,17 @@ export function readOptions(args: string[], env: NodeJS.ProcessEnv): Options {
 /** Where a stack keeps what it must remember: `SVC_DATA_DIR`, or `.local` in the repository. */
 export const dataDirOf = (env: NodeJS.ProcessEnv): string => resolve(env['SVC_DATA_DIR'] || `${repository}.local`)
 
-function parse(args: string[]) {
-  try {
-    return parseArgs({
+const parse = (args: string[]) =>
+  parseOnce(
+    {
       args,
       options: {
-        replicas: { type: 'string', multiple: true, default: [] },
+        replicas: { type: 'string', multiple: true, default: [] as string[] },
         quiet: { type: 'boolean', default: false },
       },
-    })
-  } catch (err) {
-    throw new Error(`${sentenceOf(err)}\nUsage: ${usage}`, { cause: err })
-  }
-}
+    },
+    `\nUsage: ${usage}`,
+  )
 
 function readPort(text: string) {
   const port = Number(text)
@@ -75,9 +72,10 @@ export function readCopies(text: string): number {
   return Number(text)
 }
 
-function readReplicas(text: string): Options['replicas'] {
+function readReplicas(pairs: string[]): Options['replicas'] {
   const replicas = { gateway: 1, messaging: 1, directory: 1, platform: 1, webhooks: 1 }
-  for (const pair of text.split(',').filter(Boolean)) {
+  const named = new Set<ServiceName>()
+  for (const pair of pairs) {
     const [, name, count = ''] = /^(\w+)=(\d+)$/.exec(pair) ?? []
     const service = serviceNames.find((known) => known === name)
     if (!service || Number(count) < 1 || Number(count) > mostReplicas) {
@@ -86,6 +84,8 @@ function readReplicas(text: string): Options['replicas'] {
           `Services: ${serviceNames.join(', ')}.\nUsage: ${usage}`,
       )
     }
+    if (named.has(service)) throw new Error(`--replicas names ${service} more than once.\nUsage: ${usage}`)
+    named.add(service)
     replicas[service] = Number(count)
   }
   return replicas

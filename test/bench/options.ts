@@ -1,4 +1,4 @@
-import { parseArgs } from 'node:util'
+import { parseOnce } from '@app/deploy/command-line.ts'
 import { type GoalName, goalNames, usualGoals } from './goals/goals.ts'
 
 export interface Options {
@@ -33,13 +33,15 @@ Goals: ${goalNames.join(', ')}`
 export function readOptions(args: string[]): Options {
   const { values } = parse(args)
   const quick = values.quick
+  const goals = readGoals(values.only)
+  refuseIdle(goals, values)
   return {
-    goals: readGoals(values.only),
+    goals,
     rounds: readCount('--rounds', values.rounds ?? (quick ? '1' : '5'), { least: 1, most: 3600 }),
     seconds: readCount('--seconds', values.seconds ?? (quick ? '1' : '4'), { least: 1, most: 3600 }),
     rows: readCount('--rows', values.rows ?? (quick ? '10000' : '1000000'), { least: 10_000, most: 100_000_000 }),
     quick,
-    peers: values.peers === 'all' ? [...peers] : readPeers(values.peers),
+    peers: values.peers === 'all' ? [...peers] : readPeers(values.peers ?? 'bullmq'),
     profile: values.profile,
     statements: values.statements || values.profile,
     minutes: readMinutes(values.minutes ?? (quick ? '0.1' : '30')),
@@ -47,15 +49,15 @@ export function readOptions(args: string[]): Options {
   }
 }
 
-function parse(args: string[]) {
-  try {
-    return parseArgs({
+const parse = (args: string[]) =>
+  parseOnce(
+    {
       args,
       options: {
         only: { type: 'string' },
         rounds: { type: 'string' },
         seconds: { type: 'string' },
-        peers: { type: 'string', default: 'bullmq' },
+        peers: { type: 'string' },
         rows: { type: 'string' },
         profile: { type: 'boolean', default: false },
         statements: { type: 'boolean', default: false },
@@ -63,10 +65,23 @@ function parse(args: string[]) {
         capacity: { type: 'string' },
         quick: { type: 'boolean', default: false },
       },
-    })
-  } catch (err) {
-    throw new Error(`${err instanceof Error ? err.message : String(err)}\n${usage}`, { cause: err })
+    },
+    `\n${usage}`,
+  )
+
+/** The goal that an option is about; without it the option would change nothing, or be missed only at the end. */
+const goalOf = { peers: 'fan-out', minutes: 'soak', capacity: 'capacity' } as const
+
+function refuseIdle(goals: GoalName[], values: Partial<Record<keyof typeof goalOf, string>>) {
+  for (const [option, goal] of Object.entries(goalOf) as [keyof typeof goalOf, GoalName][]) {
+    if (values[option] !== undefined && !goals.includes(goal))
+      throw new Error(`--${option} is about the goal ${goal}, which is not measured in this run.\n${usage}`)
   }
+}
+
+function refuseDoubles(option: string, names: string[]) {
+  const twice = names.find((name, n) => names.indexOf(name) !== n)
+  if (twice !== undefined) throw new Error(`${option} names ${twice} more than once.\n${usage}`)
 }
 
 function readGoals(text: string | undefined): GoalName[] {
@@ -74,11 +89,14 @@ function readGoals(text: string | undefined): GoalName[] {
   const asked = text.split(',')
   const unknown = asked.find((name) => !goalNames.some((known) => known === name))
   if (unknown !== undefined) throw new Error(`--only: there is no goal "${unknown}".\n${usage}`)
+  refuseDoubles('--only', asked)
   return goalNames.filter((name) => asked.includes(name))
 }
 
 function readPeers(text: string): Peer[] {
-  return text.split(',').map((name) => {
+  const asked = text.split(',')
+  refuseDoubles('--peers', asked)
+  return asked.map((name) => {
     const peer = peers.find((known) => known === name)
     if (!peer) throw new Error(`--peers: "${name}" is none of ${peers.join(', ')}, all.\n${usage}`)
     return peer
