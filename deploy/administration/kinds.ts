@@ -5,7 +5,14 @@ import {
   explainConversation,
   explainCustomer,
   explainDelivery,
+  explainKey,
+  explainLabel,
+  explainMedia,
+  explainOrganization,
+  explainOrganizationDeliveries,
+  explainOrganizationSends,
   explainQueue,
+  explainReplay,
   explainSenders,
   explainSetupLink,
   explainSubscription,
@@ -49,7 +56,8 @@ export const kinds: Kind[] = [
     name: 'an event',
     ids: 'evt_…',
     is: /^evt_|^msg_\w+:|^wamid\..*:[a-z]+$/,
-    looked: 'events that wait for their turn, and deliveries of the last 90 days',
+    looked:
+      'what the services have recorded in the last four days, events that wait for their turn, and deliveries of the last 90 days',
     history: messageOrEventHistory,
   },
   {
@@ -72,6 +80,27 @@ export const kinds: Kind[] = [
     is: /^wbs_/,
     looked: 'subscriptions, and the deliveries of the last 90 days to one that was deleted',
     history: recordOf(explainSubscription),
+  },
+  {
+    name: 'a replay',
+    ids: 'rpl_…',
+    is: /^rpl_/,
+    looked: 'replays of the last 90 days',
+    history: recordOf(explainReplay),
+  },
+  {
+    name: 'an organization',
+    ids: 'org_…',
+    is: /^org_/,
+    looked: 'organizations, which are never deleted',
+    history: organizationHistory,
+  },
+  {
+    name: 'an API key',
+    ids: 'key_…',
+    is: /^key_/,
+    looked: 'API keys, also revoked and expired ones',
+    history: recordOf(explainKey),
   },
   {
     name: 'a customer',
@@ -109,6 +138,20 @@ export const kinds: Kind[] = [
     history: recordOf(explainTemplate),
   },
   {
+    name: 'a label',
+    ids: 'lbl_…',
+    is: /^lbl_/,
+    looked: 'labels; a deleted one leaves when it is taken off everything',
+    history: recordOf(explainLabel),
+  },
+  {
+    name: 'a file',
+    ids: 'med_…',
+    is: /^med_/,
+    looked: 'files; one goes with the last message that carries it, and 31 days after its upload when none does',
+    history: recordOf(explainMedia),
+  },
+  {
     name: 'an account',
     ids: 'acc_…',
     is: /^acc_/,
@@ -144,6 +187,16 @@ async function conversationHistory({ bus, caller }: Asking, id: string) {
     call(bus, explainQueue, { body: { conversation_id: id } }, caller),
   ])
   return [...history, ...queue.history]
+}
+
+async function organizationHistory({ bus, caller }: Asking, id: string) {
+  const asked = { body: { id } }
+  const { history } = await call(bus, explainOrganization, asked, caller)
+  const [sends, deliveries] = await Promise.all([
+    call(bus, explainOrganizationSends, asked, caller),
+    call(bus, explainOrganizationDeliveries, asked, caller),
+  ])
+  return [...history, ...sends.history, ...deliveries.history]
 }
 
 async function numberHistory({ bus, caller }: Asking, id: string) {

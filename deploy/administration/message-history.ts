@@ -3,6 +3,7 @@ import {
   explainEvents,
   explainMessage,
   explainRequest,
+  explains,
   findRequestedMessages,
   type Moment,
   standing,
@@ -21,13 +22,45 @@ export async function messageOrEventHistory(asking: Asking, id: string): Promise
 const isEvent = /^evt_|:[a-z]+$/
 
 /** Of an event, or of a message that is gone: its deliveries are kept for 90 days, whatever becomes of the message. */
-async function eventHistory({ bus, caller }: Asking, id: string): Promise<Moment[]> {
+async function eventHistory(asking: Asking, id: string): Promise<Moment[]> {
+  const { bus, caller } = asking
   const ids = id.startsWith('msg_') && !isEvent.test(id) ? [`${id}:sent`, `${id}:failed`] : [id]
-  const { history } = await call(bus, explainEvents, { body: { event_ids: ids } }, caller)
+  const { history: before, ...whose } = id.startsWith('evt_')
+    ? await recordedEvent(asking, id)
+    : await toldOf(asking, id)
+  const deliveries = await call(bus, explainEvents, { body: { ...whose, event_ids: ids } }, caller)
+  const history = [...before, ...deliveries.history]
   if (history.length === 0) throw new Problem('resource_not_found')
   return ids.includes(id)
     ? history
     : [...history, standing('was deleted: it was older than its organization keeps messages')]
+}
+
+/** What is known of an event before its deliveries; and, once it is told, whom it was told to. */
+interface Before {
+  organization_id?: string
+  told?: { id: string; type: string; phone_number_id: string | null }[]
+  history: Moment[]
+}
+
+/** As whoever has made it recorded it. */
+async function recordedEvent({ bus, caller }: Asking, id: string): Promise<Before> {
+  const asked = Object.values(explains).map(({ explainRecordedEvent: one }) => call(bus, one, { body: { id } }, caller))
+  const answers = await Promise.all(asked)
+  const found = answers.find(({ event }) => event !== null)
+  if (!found?.event) return { history: answers.flatMap(({ history }) => history) }
+  const { organization_id, type, phone_number_id, is_published: isPublished } = found.event
+  const told = type !== null && isPublished ? [{ id, type, phone_number_id }] : []
+  return { organization_id, told, history: found.history }
+}
+
+/** As the message that it tells of has it, in `msg_…:sent` and `wamid.…:delivered`. */
+async function toldOf({ bus, caller }: Asking, id: string): Promise<Before> {
+  if (!isEvent.test(id)) return { history: [] }
+  const body = { id: id.slice(0, id.lastIndexOf(':')) }
+  const message = await orNull(call(bus, explainMessage, { body }, caller))
+  const told = message?.told?.filter((event) => event.id === id) ?? []
+  return message && told.length > 0 ? { organization_id: message.organization_id, told, history: [] } : { history: [] }
 }
 
 /** A request that the log does not have (any more), is known by the messages that it made. */

@@ -9,6 +9,7 @@ import { databaseUrl } from '@app/shared/database/database.ts'
 import { keyRing, readEnv } from '@app/shared/service/environment.ts'
 import { startHousekeeping } from '@app/shared/database/housekeeping.ts'
 import { tell } from '@app/shared/bus/notices.ts'
+import { explainRecordedEvent } from '@app/shared/events/explain-recorded-event.ts'
 import { redriveEvents } from '@app/shared/events/redrive.ts'
 import { startRelay } from '@app/shared/events/relay.ts'
 import { serve } from '@app/shared/bus/rpc.ts'
@@ -43,6 +44,7 @@ import { recordInbound } from './conversations/record-inbound.ts'
 import { updateConversation } from './conversations/update-conversation.ts'
 import { explainContact } from './explain/explain-contact.ts'
 import { explainConversation } from './explain/explain-conversation.ts'
+import { explainLabel } from './explain/explain-label.ts'
 import { createLabel } from './labels/create-label.ts'
 import { deleteLabel } from './labels/delete-label.ts'
 import { startDetaching } from './labels/detach-deleted-labels.ts'
@@ -98,6 +100,8 @@ const handlers = changesInTurn<App, typeof contracts>(contracts, {
   putAccount,
   explainContact,
   explainConversation,
+  explainLabel,
+  explainRecordedEvent,
   redriveEvents,
 })
 const serving = await serve(app, contracts, handlers)

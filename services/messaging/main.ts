@@ -12,6 +12,7 @@ import { storeFault } from '@app/shared/store/store.ts'
 import { startHousekeeping } from '@app/shared/database/housekeeping.ts'
 import { hear } from '@app/shared/bus/notices.ts'
 import { consumers } from '@app/shared/events/provision.ts'
+import { explainRecordedEvent } from '@app/shared/events/explain-recorded-event.ts'
 import { redriveEvents } from '@app/shared/events/redrive.ts'
 import { startRelay } from '@app/shared/events/relay.ts'
 import { serve } from '@app/shared/bus/rpc.ts'
@@ -23,7 +24,9 @@ import type { App, Core } from './app.ts'
 import { acceptCallback, createAcceptCallback } from './callbacks/accept-callback.ts'
 import { acceptCallbacks } from './callbacks/accept-callbacks.ts'
 import { startCallbacks } from './callbacks/process-callbacks.ts'
+import { explainMedia } from './explain/explain-media.ts'
 import { explainMessage } from './explain/explain-message.ts'
+import { explainOrganizationSends } from './explain/explain-organization-sends.ts'
 import { explainQueue } from './explain/explain-queue.ts'
 import { explainSenders } from './explain/explain-senders.ts'
 import { explainTemplate } from './explain/explain-template.ts'
@@ -133,6 +136,9 @@ const serving = await serve(
     explainQueue,
     explainSenders,
     explainTemplate,
+    explainMedia,
+    explainOrganizationSends,
+    explainRecordedEvent,
     redriveEvents,
     ...watchSecrets(app, [sealedTokens]),
     listTemplates,

@@ -7,6 +7,7 @@ import { databaseUrl } from '@app/shared/database/database.ts'
 import { publicUrl, keyRing, readEnv, sealKeyRing } from '@app/shared/service/environment.ts'
 import { startHousekeeping } from '@app/shared/database/housekeeping.ts'
 import { sealedAnswers, sweepKeys } from '@app/shared/idempotency/idempotency.ts'
+import { explainRecordedEvent } from '@app/shared/events/explain-recorded-event.ts'
 import { redriveEvents } from '@app/shared/events/redrive.ts'
 import { startRelay } from '@app/shared/events/relay.ts'
 import { serve } from '@app/shared/bus/rpc.ts'
@@ -31,6 +32,8 @@ import { updateCustomer } from './customers/update-customer.ts'
 import { explainAccounts } from './explain/explain-accounts.ts'
 import { explainCustomer } from './explain/explain-customer.ts'
 import { explainIdempotencyKey } from './explain/explain-idempotency-key.ts'
+import { explainKey } from './explain/explain-key.ts'
+import { explainOrganization } from './explain/explain-organization.ts'
 import { explainRequest } from './explain/explain-request.ts'
 import { explainSetupLink } from './explain/explain-setup-link.ts'
 import { consumeAccountReports } from './health/account-reports.ts'
@@ -128,6 +131,9 @@ const serving = await serve(app, contracts, {
   explainCustomer,
   explainSetupLink,
   explainIdempotencyKey,
+  explainKey,
+  explainOrganization,
+  explainRecordedEvent,
   redriveEvents,
   ...watchSecrets(app, [sealedTokens, sealedCodes, sealedAnswers]),
 })

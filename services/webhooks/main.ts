@@ -7,6 +7,7 @@ import { databaseUrl } from '@app/shared/database/database.ts'
 import { keyRing, readEnv, sealKeyRing } from '@app/shared/service/environment.ts'
 import { startHousekeeping } from '@app/shared/database/housekeeping.ts'
 import { startRelay } from '@app/shared/events/relay.ts'
+import { explainRecordedEvent } from '@app/shared/events/explain-recorded-event.ts'
 import { redriveEvents } from '@app/shared/events/redrive.ts'
 import { serve } from '@app/shared/bus/rpc.ts'
 import { watchSecrets } from '@app/shared/secrets/sealed-secrets.ts'
@@ -20,6 +21,8 @@ import { getWebhookDelivery } from './deliveries/get-webhook-delivery.ts'
 import { listWebhookDeliveries } from './deliveries/list-webhook-deliveries.ts'
 import { partitions, sweepDead, sweepLanes, sweepReplays } from './deliveries/retention.ts'
 import { explainDelivery, explainEvents } from './explain/explain-deliveries.ts'
+import { explainOrganizationDeliveries } from './explain/explain-organization-deliveries.ts'
+import { explainReplay } from './explain/explain-replay.ts'
 import { explainSubscription } from './explain/explain-subscription.ts'
 import { startFanOut } from './fan-out/fan-out.ts'
 import { createMeters, readStanding } from './metrics.ts'
@@ -80,6 +83,8 @@ const serving = await serve(
     explainEvents,
     explainDelivery,
     explainSubscription,
+    explainReplay,
+    explainOrganizationDeliveries,
     createWebhookSubscription,
     listWebhookSubscriptions,
     getWebhookSubscription,
@@ -97,6 +102,7 @@ const serving = await serve(
     listWebhookReplays,
     getWebhookReplay,
     cancelWebhookReplay,
+    explainRecordedEvent,
     redriveEvents,
     ...watchSecrets(app, [sealedSecrets]),
   },

@@ -155,10 +155,100 @@ export const explainIdempotencyKey = rpc({
   errors: ['resource_not_found'],
 })
 
+export const explainKey = explainRecord(
+  'rpc.platform.explain-key',
+  'Whether an API key is good, what it may ask a minute, and when it asked last',
+  idOf('key'),
+)
+
+export const explainOrganization = explainRecord(
+  'rpc.platform.explain-organization',
+  'What an organization may do, and what it has',
+  idOf('org'),
+)
+
+const ofOrganization = { body: z.object({ id: idOf('org') }), answer: history }
+
+export const explainOrganizationSends = rpc({
+  subject: 'rpc.messaging.explain-organization-sends',
+  summary: 'What an organization has sent of its quota, and what waits to be sent',
+  ...ofOrganization,
+})
+
+export const explainOrganizationDeliveries = rpc({
+  subject: 'rpc.webhooks.explain-organization-deliveries',
+  summary: 'How the subscriptions of an organization stand, and what waits for them',
+  ...ofOrganization,
+})
+
+export const explainReplay = explainRecord(
+  'rpc.webhooks.explain-replay',
+  'How far a replay is, and what holds it up',
+  idOf('rpl'),
+)
+
+export const explainMedia = explainRecord(
+  'rpc.messaging.explain-media',
+  'What became of a file: where it is, who uses it, when it goes',
+  idOf('med'),
+)
+
+export const explainLabel = explainRecord('rpc.directory.explain-label', 'What became of a label', idOf('lbl'))
+
+/** What a service has recorded of an event of its own; nothing, when it is another's, or older than its outbox. */
+export const explainRecordedEventOf = <S extends 'platform' | 'messaging' | 'directory' | 'webhooks'>(service: S) =>
+  rpc({
+    subject: `rpc.${service}.explain-recorded-event` as const,
+    summary: `Whether ${service} has recorded an event, and whether it is published`,
+    body: z.object({ id: idOf('evt') }),
+    answer: z.object({
+      event: z
+        .object({
+          organization_id: z.string(),
+          /** Null: it is for services alone. */
+          type: z.string().nullable(),
+          phone_number_id: z.string().nullable(),
+          is_published: z.boolean(),
+        })
+        .nullable(),
+      history: z.array(Moment),
+    }),
+  })
+
 /** What each service answers of them. */
 export const explains = {
-  platform: { explainRequest, explainAccounts, explainCustomer, explainSetupLink, explainIdempotencyKey },
-  messaging: { explainMessage, findRequestedMessages, explainQueue, explainTemplate, explainSenders },
-  directory: { explainContact, explainConversation },
-  webhooks: { explainEvents, explainDelivery, explainSubscription },
+  platform: {
+    explainRequest,
+    explainAccounts,
+    explainCustomer,
+    explainSetupLink,
+    explainIdempotencyKey,
+    explainKey,
+    explainOrganization,
+    explainRecordedEvent: explainRecordedEventOf('platform'),
+  },
+  messaging: {
+    explainMessage,
+    findRequestedMessages,
+    explainQueue,
+    explainTemplate,
+    explainSenders,
+    explainMedia,
+    explainOrganizationSends,
+    explainRecordedEvent: explainRecordedEventOf('messaging'),
+  },
+  directory: {
+    explainContact,
+    explainConversation,
+    explainLabel,
+    explainRecordedEvent: explainRecordedEventOf('directory'),
+  },
+  webhooks: {
+    explainEvents,
+    explainDelivery,
+    explainSubscription,
+    explainReplay,
+    explainOrganizationDeliveries,
+    explainRecordedEvent: explainRecordedEventOf('webhooks'),
+  },
 }

@@ -48,6 +48,26 @@ test('explain tells the whole life of a message: request, acceptance, attempts, 
   ])
 })
 
+test('an event tells when it was recorded and published, who gets it, and who does not and why', async () => {
+  const { id: subscription } = (
+    await api('POST', '/webhook_subscriptions', { body: { url: receiver.url, events: ['customer.created'] } })
+  ).body.data
+  const { id: customer } = (await api('POST', '/customers', { body: { name: 'Heard of' } })).body.data
+  await until(async () => {
+    const { headers } = receiver.deliveries.find(({ raw }) => raw.includes(customer)) ?? {}
+    const whats = sentences(await admin('explain', headers?.['x-svc-event-id'] ?? ''))
+    expect(whats).toEqual(
+      expect.arrayContaining([
+        'customer.created was recorded by platform, with the change that it tells of',
+        'was published to the event stream',
+        'is succeeded',
+        expect.stringMatching(/^customer\.created is not delivered to /),
+      ]),
+    )
+  })
+  await api('DELETE', `/webhook_subscriptions/${subscription}`)
+})
+
 test('why a request was refused is told, with the field', async () => {
   const { status, body } = await sendText('hi', { to: 'Ana' })
   expect(status).toBe(400)
@@ -68,6 +88,11 @@ test('whatever has an id is explained by it, by the services that have a part in
   const components = [{ type: 'BODY', text: 'Good morning.' }]
   const body = { name, language: 'en_US', category: 'UTILITY', components }
   const template = (await api('POST', `/${phone}/templates`, { body })).body.data
+  const me = (await api('GET', '/me')).body.data
+  const label = (await api('POST', '/labels', { body: { name: `Explained ${Date.now()}` } })).body.data
+  const form = new FormData()
+  form.set('file', new Blob(['explain me'], { type: 'text/plain' }), 'explained.txt')
+  const file = (await api('POST', `/${phone}/media`, { form })).body.data
   const told: [string, RegExp][] = [
     [id, /^is /],
     [conversation, /^no message waits to be sent in it$/],
@@ -76,6 +101,13 @@ test('whatever has an id is explained by it, by the services that have a part in
     [link.id, /^can be used until /],
     [subscription.id, /^is active: /],
     [template.id, /^(waits for the platform|is approved)/],
+    [label.id, /^is there, and is attached to 0 contacts/],
+    [me.organization.id, /^may do everything$/],
+    [me.organization.id, /messages? waits? to be sent$/],
+    [me.organization.id, /^\d+ of \d+ webhook subscriptions (is|are) active; /],
+    [me.api_key.id, /^is good$/],
+    [me.api_key.id, /^was used last: [A-Z]+ \/v1\/.*: \d+$/],
+    [file.id, /^is stored, and can be sent until .*; no message carries it/],
     [phone, /^messaging takes its sends; /],
   ]
   for (const [one, words] of told) {
@@ -106,5 +138,5 @@ test('an idempotency key leads to its request and to what that made', async () =
 test('what is not there is said so, with where was looked', async () => {
   await expect(admin('explain', 'msg_01JQ8Z6V0A7XJ2N5T9WQ3RBKCD')).rejects.toThrow('resource_not_found')
   await expect(admin('explain', 'cus_01JQ8Z6V0A7XJ2N5T9WQ3RBKCD')).rejects.toThrow('customers, which are never deleted')
-  await expect(admin('explain', 'key_01JQ8Z6V0A7XJ2N5T9WQ3RBKCD')).rejects.toThrow('is none of these: a message')
+  await expect(admin('explain', 'team_01JQ8Z6V0A7XJ2N5T9WQ3RBKCD')).rejects.toThrow('is none of these: a message')
 })

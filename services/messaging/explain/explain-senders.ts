@@ -5,6 +5,7 @@ import { timeOf } from '@app/shared/values/ids.ts'
 import type { App } from '../app.ts'
 import { quotaRest } from '../senders/quota.ts'
 import { burstMs } from '../sends/pace.ts'
+import { countedLanes, waitingSends } from './waiting-sends.ts'
 
 /** A number that messaging does not know yet has nothing to tell. */
 export const explainSenders: Handler<App, typeof contract> = async ({ sql }, { body }) => {
@@ -33,9 +34,6 @@ interface Sender {
   oldest: string | null
 }
 
-/** Of a number at which very many conversations wait, it says how many there are at least. */
-const countedLanes = 10_000
-
 const find = (sql: Sql, phoneNumberIds: string[]) => sql<Sender[]>`
   select s.organization_id, s.phone_number_id, s.account_id, s.version, s.refusal, s.attached, s.settings, s.retention_days,
     s.updated_at, q.rest, 1000 / p.interval_ms as per_second, w.waiting, w.oldest,
@@ -43,14 +41,7 @@ const find = (sql: Sql, phoneNumberIds: string[]) => sql<Sender[]>`
   from senders s
   cross join lateral (${quotaRest(sql)}) q
   left join pace p on p.grp = s.phone_number_id
-  cross join lateral (
-    select count(*)::int as waiting, min(h.message_id) as oldest from (
-      select id from send_lanes
-      where due_at is not null and grp in (s.phone_number_id, s.organization_id || ':' || s.phone_number_id)
-      limit ${countedLanes}
-    ) l
-    join sends h on h.lane = l.id and h.organization_id = s.organization_id
-  ) w
+  cross join lateral (${waitingSends(sql)}) w
   where s.phone_number_id = any(${phoneNumberIds}::text[]) order by s.attached desc, s.organization_id
 `
 

@@ -95,9 +95,11 @@ async function roomOf(tx: TransactionSql, id: string) {
       (select count(*)::int from replays where finished_at is null) as jobs
   `
   const { waiting = 0, jobs = 1 } = row ?? {}
-  const share = Math.max(1, Math.min(mostOfJob, Math.floor(mostWaiting / jobs)))
-  return Math.max(0, share - waiting)
+  return Math.max(0, shareOf(jobs) - waiting)
 }
+
+/** How many deliveries of one job may wait for their first attempt, when there are so many jobs. */
+export const shareOf = (jobs: number): number => Math.max(1, Math.min(mostOfJob, Math.floor(mostWaiting / jobs)))
 
 async function replay(tx: TransactionSql, { id: replayId, organizationId, subscriptionId }: Job, ids: string[]) {
   if (ids.length === 0) return
