@@ -126,6 +126,22 @@ const makeTemplate = ({ control, number }: Awaited<ReturnType<typeof startTrial>
     ],
   })
 
+test.skipIf(!chromiumPath)('on a phone the chats are a strip, nothing of the page is out of its width', async () => {
+  const { receive, number, url } = await startTrial()
+  for (const from of ['16505551001', '16505551002', '16505551003'])
+    await receive(number, { from, text: { body: 'Hi' } })
+  const { page, complaints } = await openPage(url)
+  await page.setViewportSize({ width: 375, height: 740 })
+  const chats = page.locator('#chats button')
+  await expect.poll(() => chats.count()).toBe(3)
+  const boxes = await Promise.all((await chats.all()).map((chat) => chat.boundingBox()))
+  expect(new Set(boxes.map((box) => box?.y)).size).toBe(1)
+  expect(await page.evaluate('document.documentElement.scrollWidth')).toBe(375)
+  const thread = await page.locator('#thread').boundingBox()
+  expect(thread?.height).toBeGreaterThan(400)
+  expect(complaints).toEqual([])
+})
+
 test('tells whoever follows what is new, and whoever was away what they missed', async () => {
   const { receive, number, url } = await startTrial()
   await receive(number, { text: { body: 'first' } })
