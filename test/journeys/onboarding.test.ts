@@ -202,6 +202,16 @@ describe.skipIf(chromiumPath === undefined)('the hosted page', () => {
     await page.context().close()
   })
 
+  test('on a phone the page begins at its top, and what to do next is in sight', async () => {
+    const { link } = await newLink()
+    const { page } = await visit(browser, link.setup_url, { viewport: { width: 375, height: 600 } })
+    await page.waitForSelector('#connect:enabled')
+    expect(await page.evaluate('scrollY')).toBe(0)
+    await clickAtBottom(page)
+    await until(async () => expect(await bottomOf(page, '#status')).toBeLessThanOrEqual(601))
+    await page.context().close()
+  })
+
   test('the keyboard alone is enough', async () => {
     const { page } = await visit(browser, (await newLink()).link.setup_url)
     await page.waitForSelector('#connect:enabled')
@@ -304,4 +314,17 @@ function storyOf({ deliveries }: Receiver, customerId: string, phone: string) {
   return deliveries
     .filter(({ raw }) => raw.includes(customerId) || raw.includes(phone))
     .map(({ headers }) => headers['x-svc-event'])
+}
+
+/** With a pointer, the button being the last that is seen: Playwright's own click brings more of the page into sight. */
+async function clickAtBottom(page: Page) {
+  await page.evaluate(`document.getElementById('connect').scrollIntoView({ block: 'end' })`)
+  const { x = 0, y = 0 } = (await page.locator('#connect').boundingBox()) ?? {}
+  await Promise.all([page.waitForEvent('popup'), page.mouse.click(x + 20, y + 20)])
+}
+
+/** In pixels from the top of what is seen; scrolling ends at whole ones. */
+async function bottomOf(page: Page, selector: string) {
+  const { y = 0, height = 0 } = (await page.locator(selector).boundingBox()) ?? {}
+  return y + height
 }

@@ -32,6 +32,7 @@ function openPage(answers: { begin: Answers; complete: Answers }, dialog: Dialog
       addEventListener,
       setAttribute() {},
       focus() {},
+      scrollIntoView() {},
     }
     elements.set(id, known)
     return known

@@ -20,6 +20,8 @@ let told = null
 
 const say = (text) => {
   status.textContent = text
+  // On a phone it is below what is seen. While the page loads nothing moves.
+  if (isBusy) status.scrollIntoView({ block: 'nearest' })
 }
 const wait = (ms) => new Promise((resolve) => setTimeout(resolve, ms))
 
