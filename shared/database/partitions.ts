@@ -1,4 +1,4 @@
-import type { Sql } from './database.ts'
+import type { Sql, TransactionSql } from './database.ts'
 import { firstIdAt, type Prefix } from '../values/ids.ts'
 
 const dayMs = 24 * 60 * 60 * 1000
@@ -64,6 +64,7 @@ async function attach(sql: Sql, table: string, name: string, from: string, to: s
     `
     if (!row || row.there) return
     await tx`create table ${tx(name)} (like ${tx(table)} including defaults including constraints)`
+    await leaveUnread(tx, table, name)
     await tx`
       with moved as (
         delete from ${tx(`${table}_default`)} where ${tx(row.column)} >= ${from} and ${tx(row.column)} < ${to} returning *
@@ -72,6 +73,14 @@ async function attach(sql: Sql, table: string, name: string, from: string, to: s
     `
     await tx.unsafe(`alter table ${table} attach partition ${name} for values from ('${from}') to ('${to}')`)
   })
+}
+
+/** Columns of which ANALYZE shall read nothing are so in each partition: `like` does not say it. */
+async function leaveUnread(tx: TransactionSql, table: string, name: string) {
+  const columns = await tx<{ name: string }[]>`
+    select attname as name from pg_attribute where attrelid = ${table}::regclass and attnum > 0 and not attisdropped and attstattarget = 0
+  `
+  for (const column of columns) await tx`alter table ${tx(name)} alter column ${tx(column.name)} set statistics 0`
 }
 
 async function isOpen(sql: Sql, name: string, open: string) {

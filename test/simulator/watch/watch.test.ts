@@ -130,7 +130,7 @@ test.skipIf(!chromiumPath)('on a phone the chats are a strip, nothing of the pag
   const { receive, number, url } = await startTrial()
   for (const from of ['16505551001', '16505551002', '16505551003'])
     await receive(number, { from, text: { body: 'Hi' } })
-  const { page, complaints } = await openPage(url)
+  const { page, complaints } = await openPage(browser, url)
   await page.setViewportSize({ width: 375, height: 740 })
   const chats = page.locator('#chats button')
   await expect.poll(() => chats.count()).toBe(3)
