@@ -82,3 +82,15 @@ test('a commit whose pool was closed meanwhile is not asked for', async () => {
   expect(await asking).toBe('lost')
   expect(performance.now() - startedAt).toBeLessThan(2_000)
 })
+
+test('an error is told as the work tells it, however soon it comes', async () => {
+  const { sql } = await open()
+  const failing = () =>
+    beginSurely(sql, (tx) =>
+      tx`select 1 / 0`.catch(async (cause: unknown) => {
+        await sleep(5)
+        throw new Error('told', { cause })
+      }),
+    )
+  for (let n = 0; n < 3; n++) await expect(failing()).rejects.toThrow('told')
+})

@@ -17,11 +17,10 @@ export async function beginSurely<T>(
 ): Promise<T> {
   const ready: { id: string; result: T }[] = []
   const committing = sql.begin(async (tx) => {
-    // Both leave together. The number is asked for first: behind the work its answer could be lost with that of the commit.
-    const [[transaction], result] = await Promise.all([
-      tx<{ id: string }[]>`select pg_current_xact_id()::text as id`,
-      work(tx),
-    ])
+    // Both leave together, and the number's question goes first: behind the work its answer could be lost with that of the commit,
+    // and an error of the work would become its own.
+    const asked = tx<{ id: string }[]>`select pg_current_xact_id()::text as id`.execute()
+    const [[transaction], result] = await Promise.all([asked, work(tx)])
     if (transaction) ready.push({ id: transaction.id, result })
     return { result }
   })
