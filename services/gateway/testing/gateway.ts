@@ -1,3 +1,4 @@
+import { randomUUID } from 'node:crypto'
 import { randomInt } from 'node:crypto'
 import { mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
@@ -134,6 +135,8 @@ export async function startTestGateway({
   const [service, peer] = await Promise.all([start('gateway', env), start('platform', env)])
   const [platform, echoing] = await Promise.all([startTestPlatform(peer), serveEchoes(peer)])
   const redis = connectRedis(redisUrl, service.log)
+  // All gateways of all tests are asked from one address, whose wrong keys are counted.
+  redis.options.keyPrefix = `${randomUUID()}:`
   await new Promise((resolve) => redis.once('ready', resolve))
   const mediaDir = mkdtempSync(join(tmpdir(), 'media-'))
   const store = createStore({ MEDIA_STORE: 'folder', MEDIA_DIR: mediaDir, S3_REGION: 'us-east-1' })
