@@ -1,73 +1,14 @@
 import { createHash, randomBytes } from 'node:crypto'
-import { readFileSync, rmSync } from 'node:fs'
-import { connect } from 'node:net'
+import { readFileSync } from 'node:fs'
 import { join } from 'node:path'
-import { withBus } from '@app/deploy/stack/bus.ts'
-import { streamName } from '@app/shared/events/stream.ts'
 import { request } from 'undici'
-import { afterAll, beforeAll, expect, test, vi } from 'vitest'
-import { type Collector, startCollector } from '../collector.ts'
-import { dumpDatabase } from '../database-dump.ts'
-import { isLogged, secretsIn } from '../fuzz/log-secrets.ts'
-import { startPrivateServers } from '../servers.ts'
-import { adminOf } from './admin.ts'
-import { clientOf, type Json, until } from './client.ts'
-import { type Receiver, startReceiver } from './receiver.ts'
-import { newFolder, type StartedStack, startStack } from './start-stack.ts'
-
-const folder = newFolder()
-let servers: Awaited<ReturnType<typeof startPrivateServers>>
-let collector: Collector
-let receiver: Receiver
-let stack: StartedStack
-beforeAll(async () => {
-  servers = await startPrivateServers(join(folder, 'servers'))
-  collector = await startCollector()
-  receiver = await startReceiver()
-})
-afterAll(async () => {
-  await stack?.stop()
-  await servers.stop()
-  receiver.close()
-  collector.close()
-  rmSync(folder, { recursive: true, force: true })
-})
-
-interface Heard {
-  subject: string
-  text: string
-}
-
-/** Everything that passes over the bus, with the headers. Its server asks nobody who he is. */
-async function listening<T>(heard: Heard[], stored: Heard[], work: () => Promise<T>): Promise<T> {
-  return withBus({ natsUrl: servers.natsUrl }, async ({ nc }) => {
-    nc.subscribe('>', {
-      callback: (_, { subject, headers, data }) => {
-        const carried = [...(headers ?? [])].map(([name, values]) => `${name}: ${values.join()}`)
-        heard.push({ subject, text: [...carried, Buffer.from(data).toString()].join('\n') })
-      },
-    })
-    await nc.flush()
-    const result = await work()
-    await nc.flush()
-    const { streams } = await nc.jetstreamManager()
-    const { state } = await streams.info(streamName)
-    for (let seq = state.first_seq; seq <= state.last_seq; seq++) {
-      const { subject, data } = await streams.getMessage(streamName, { seq })
-      stored.push({ subject, text: Buffer.from(data).toString() })
-    }
-    return result
-  })
-}
-
-/** Every command that Redis gets, with its arguments. */
-function watchRedis() {
-  const { hostname, port } = new URL(servers.redisUrl)
-  const chunks: string[] = []
-  const socket = connect(Number(port), hostname, () => socket.write('MONITOR\r\n'))
-  socket.on('data', (chunk) => chunks.push(chunk.toString()))
-  return { text: () => chunks.join(''), stop: () => socket.destroy() }
-}
+import { expect, vi } from 'vitest'
+import { dumpDatabase } from '../../database-dump.ts'
+import { isLogged, secretsIn } from '../../fuzz/log-secrets.ts'
+import { adminOf } from '../admin.ts'
+import { clientOf, type Json, until } from '../client.ts'
+import type { StartedStack } from '../start-stack.ts'
+import type { Overheard } from './overheard.ts'
 
 /** How a secret may be written down: as it is, or as its bytes. */
 const formsOf = (secret: string) => [
@@ -89,7 +30,7 @@ async function ok(answer: Promise<{ status: number; body: Json }>): Promise<Json
 }
 
 /** Walks through the setup page as its script does; answers what it was told and what it told. */
-async function walkThroughSetup(setupUrl: string, linkId: string) {
+async function walkThroughSetup(stack: StartedStack, setupUrl: string, linkId: string) {
   const { origin } = new URL(setupUrl)
   const opened = await request(setupUrl)
   await opened.body.dump()
@@ -120,7 +61,7 @@ async function walkThroughSetup(setupUrl: string, linkId: string) {
   return { state: state as string, code: dialog.code as string, phone: phone as string }
 }
 
-async function upload(phone: string, key: string, bytes: Buffer<ArrayBuffer>) {
+async function upload(stack: StartedStack, phone: string, key: string, bytes: Buffer<ArrayBuffer>) {
   const form = new FormData()
   form.set('messaging_product', 'chat')
   form.set('file', new Blob([bytes], { type: 'application/pdf' }), 'a.pdf')
@@ -135,7 +76,7 @@ const words = { written: 'canary-in-a-message', answered: 'canary-in-an-answer',
 const personal = { ...words, 'a phone number': person.slice(1) }
 
 /** Does with every kind of secret what can be done; answers the secrets. */
-async function live(): Promise<Record<string, string>> {
+async function live({ stack, receiver }: Overheard): Promise<Record<string, string>> {
   const { api, control } = clientOf(stack.read())
   const admin = adminOf(stack.dataDir)
   const { id: organization } = await admin('organization', 'create', '--name', 'Canaries')
@@ -152,7 +93,7 @@ async function live(): Promise<Record<string, string>> {
   const another = await post(`/webhook_subscriptions/${subscription.id}/secrets`, {})
   const customer = await post('/customers', { name: words.name })
   const link = await post(`/customers/${customer.id}/setup_links`, {})
-  const { state, code, phone } = await walkThroughSetup(link.setup_url, link.id)
+  const { state, code, phone } = await walkThroughSetup(stack, link.setup_url, link.id)
   const pin = '739154'
   await post(`/${phone}/register`, { pin })
 
@@ -167,7 +108,7 @@ async function live(): Promise<Record<string, string>> {
   })
   await until(() => expect(receiver.of('message.sent')).toHaveLength(1))
   const file = `canary-in-a-file-${randomBytes(12).toString('hex')}`
-  await upload(phone, key, Buffer.from(`%PDF-1.7\n${file}`))
+  await upload(stack, phone, key, Buffer.from(`%PDF-1.7\n${file}`))
 
   await api('GET', '/me', { key: `${key.slice(0, -1)}_` })
   await api('GET', `/me?api_key=${key}`, { key: null })
@@ -179,8 +120,8 @@ async function live(): Promise<Record<string, string>> {
   const told = { key, state, code, pin, file, subscription, another, link }
   return {
     ...secretsOf(told),
-    ...configured(),
-    "a customer's token": tokenOf(phone),
+    ...configured(stack),
+    "a customer's token": tokenOf(stack, phone),
     'an access token': number.access_token,
   }
 }
@@ -198,14 +139,14 @@ const secretsOf = ({ key, state, code, pin, file, subscription, another, link }:
 })
 
 /** What the programs are given, but for the ids in it. */
-function configured(): Record<string, string> {
+function configured(stack: StartedStack): Record<string, string> {
   const all = JSON.parse(readFileSync(join(stack.dataDir, 'secrets.json'), 'utf8')) as Record<string, string>
   const { upstreamAppId: _, ...secrets } = all
   return Object.fromEntries(Object.entries(secrets).map(([name, text]) => [name, text.replace(/^k1:/, '')]))
 }
 
 /** What the platform sold for the code of a dialog. */
-function tokenOf(phone: string): string {
+function tokenOf(stack: StartedStack, phone: string): string {
   const { numbers } = JSON.parse(readFileSync(join(stack.dataDir, 'simulator.json'), 'utf8')) as Json
   return numbers.find((one: Json) => one.phoneNumberId === phone).accessToken
 }
@@ -221,67 +162,53 @@ function whereIs(secrets: Record<string, string>, places: { name: string; text: 
   return Object.fromEntries(found.filter(([, names]) => names.length > 0))
 }
 
-test(
-  'no secret stands in the database, in the event stream, in Redis, in a log or a trace; on the bus each goes only where it is needed',
-  { timeout: 120_000 },
-  async () => {
-    const heard: Heard[] = []
-    const stored: Heard[] = []
-    const redis = watchRedis()
-    const secrets = await listening(heard, stored, async () => {
-      stack = await startStack(['--replicas', 'gateway=2,platform=2'], join(folder, 'stack'), {
-        DATABASE_URL: servers.postgresUrl,
-        REDIS_URL: servers.redisUrl,
-        NATS_URL: servers.natsUrl,
-        OTEL_EXPORTER_OTLP_ENDPOINT: collector.url,
-        LOG_LEVEL: 'debug',
-      })
-      return live()
-    })
-    redis.stop()
-    expect(Object.values(secrets).filter((secret) => typeof secret !== 'string' || secret.length < 6)).toEqual([])
+/** No secret stands in the database, in the event stream, in Redis, in a log or a trace; on the bus each goes only where it is needed. */
+export async function secretsStay(own: Overheard) {
+  const { stack, collector, postgresUrl } = own
+  const secrets = await live(own)
+  const { heard, stored } = await own.bus()
+  expect(Object.values(secrets).filter((secret) => typeof secret !== 'string' || secret.length < 6)).toEqual([])
 
-    const rows = (await dumpDatabase(servers.postgresUrl)).map(({ table, text }) => ({ name: table, text }))
-    // A key is found again by its hash, and by nothing else.
-    expect(whereIs(secrets, rows)).toEqual({ 'the hash of an API key': ['platform.api_keys'] })
-    expect(
-      whereIs(
-        secrets,
-        stored.map(({ subject, text }) => ({ name: subject, text })),
-      ),
-    ).toEqual({})
-    expect(redis.text()).toContain('evalsha')
-    const unsaid = { ...secrets, ...personal }
-    expect(whereIs(unsaid, [{ name: 'redis', text: redis.text() }])).toEqual({})
-    await vi.waitFor(() => expect(collector.text()).toContain('rpc.messaging.send-message'), {
-      timeout: 20_000,
-      interval: 100,
-    })
-    expect(whereIs(unsaid, [{ name: 'traces', text: collector.text() }])).toEqual({})
-    expect(secretsIn(stack.dataDir, unsaid)).toEqual([])
-    expect(Object.keys(whereIs(personal, rows))).toEqual(Object.keys(personal))
+  const rows = (await dumpDatabase(postgresUrl)).map(({ table, text }) => ({ name: table, text }))
+  // A key is found again by its hash, and by nothing else.
+  expect(whereIs(secrets, rows)).toEqual({ 'the hash of an API key': ['platform.api_keys'] })
+  expect(
+    whereIs(
+      secrets,
+      stored.map(({ subject, text }) => ({ name: subject, text })),
+    ),
+  ).toEqual({})
+  expect(own.redis()).toContain('evalsha')
+  const unsaid = { ...secrets, ...personal }
+  expect(whereIs(unsaid, [{ name: 'redis', text: own.redis() }])).toEqual({})
+  await vi.waitFor(() => expect(collector.text()).toContain('rpc.messaging.send-message'), {
+    timeout: 20_000,
+    interval: 100,
+  })
+  expect(whereIs(unsaid, [{ name: 'traces', text: collector.text() }])).toEqual({})
+  expect(secretsIn(stack.dataDir, unsaid)).toEqual([])
+  expect(Object.keys(whereIs(personal, rows))).toEqual(Object.keys(personal))
 
-    // docs/decisions/0008: what passes over the bus in the clear, from whom it has to whom it is for.
-    expect(
-      whereIs(
-        secrets,
-        heard.map(({ subject, text }) => ({ name: classOf(subject), text })),
-      ),
-    ).toEqual({
-      'an API key': ['_INBOX_deploy'],
-      'the hash of an API key': ['rpc.platform.authenticate-key'],
-      'the first signing secret': ['_INBOX_gateway'],
-      'another signing secret': ['_INBOX_gateway'],
-      'a setup token': [
-        '_INBOX_gateway',
-        'rpc.platform.begin-setup',
-        'rpc.platform.complete-setup',
-        'rpc.platform.get-setup',
-      ],
-      'the state of a dialog': ['_INBOX_gateway', 'rpc.platform.complete-setup'],
-      'the code of a dialog': ['rpc.platform.complete-setup'],
-      'a PIN': ['rpc.platform.register-number'],
-      'an access token': ['rpc.platform.connect-account'],
-    })
-  },
-)
+  // docs/decisions/0008: what passes over the bus in the clear, from whom it has to whom it is for.
+  expect(
+    whereIs(
+      secrets,
+      heard.map(({ subject, text }) => ({ name: classOf(subject), text })),
+    ),
+  ).toEqual({
+    'an API key': ['_INBOX_deploy'],
+    'the hash of an API key': ['rpc.platform.authenticate-key'],
+    'the first signing secret': ['_INBOX_gateway'],
+    'another signing secret': ['_INBOX_gateway'],
+    'a setup token': [
+      '_INBOX_gateway',
+      'rpc.platform.begin-setup',
+      'rpc.platform.complete-setup',
+      'rpc.platform.get-setup',
+    ],
+    'the state of a dialog': ['_INBOX_gateway', 'rpc.platform.complete-setup'],
+    'the code of a dialog': ['rpc.platform.complete-setup'],
+    'a PIN': ['rpc.platform.register-number'],
+    'an access token': ['rpc.platform.connect-account'],
+  })
+}

@@ -1,15 +1,9 @@
 import { setTimeout as sleep } from 'node:timers/promises'
 import { Agent, request } from 'undici'
-import { afterAll, beforeAll, expect, test } from 'vitest'
-import { adminOf } from '../journeys/admin.ts'
-import type { Json } from '../journeys/client.ts'
-import { type StartedStack, startStack } from '../journeys/start-stack.ts'
-
-let stack: StartedStack
-beforeAll(async () => {
-  stack = await startStack(['--replicas', 'gateway=4,platform=2'])
-})
-afterAll(() => stack.remove())
+import { expect } from 'vitest'
+import { adminOf } from '../admin.ts'
+import type { Json } from '../client.ts'
+import type { Overheard } from './overheard.ts'
 
 interface Asked {
   sentAt: number
@@ -30,7 +24,11 @@ function ask({ url, agent }: { url: string; agent: Agent }, key: string, times: 
   )
 }
 
-test('of requests that race a revocation over four gateways, none that was sent after the revoking call returned succeeds, not even at one that was frozen meanwhile', async () => {
+/**
+ * Of requests that race a revocation over four gateways, none that was sent after the revoking call returned succeeds, not even at one
+ * that was frozen meanwhile.
+ */
+export async function raceRevocation({ stack }: Overheard) {
   const { organization_id: organization, services } = stack.read()
   const admin = adminOf(stack.dataDir)
   const { id, key } = await admin('key', 'create', '--organization', organization, '--label', 'to be revoked')
@@ -78,4 +76,4 @@ test('of requests that race a revocation over four gateways, none that was sent 
   expect(answers.some(({ sentAt, status }) => sentAt < revokedAt && status === 200)).toBe(true)
   await expect.poll(async () => (await ask(frozen, key, 1))[0]?.code).toBe('revoked_api_key')
   await Promise.all(gateways.map(({ agent }) => agent.destroy()))
-})
+}
