@@ -11,6 +11,7 @@ import { getMessage } from '../messages/get-message.ts'
 import { organizationId, phoneNumberId, type TestMessaging, testMessaging } from '../testing/app.ts'
 import { inboundValue, platformOf } from '../testing/callbacks.ts'
 import { json } from '../testing/media-platform.ts'
+import { wakeSleepers } from './copy-media.ts'
 import { download } from './download.ts'
 import { findMedia } from './find-media.ts'
 import { getMessageMedia } from './get-message-media.ts'
@@ -330,4 +331,25 @@ test('another organization does not see it', async () => {
     failure: 'resource_not_found',
   })
   expect(contract.http?.status).toBe(302)
+})
+
+test('a lane that sleeps beside a copy is found and woken, and no other lane is waited for', async () => {
+  const [asleep, gone, waiting] = [newId('org'), newId('org'), newId('org')]
+  await app.sql`
+    insert into media_copies (organization_id, phone_number_id, media_id, lane, upstream_media_id, event_due_at, due_at)
+    select id, ${phoneNumberId}, 'med', id, '1', now(), now() + interval '1 hour'
+    from unnest(${[asleep, gone, waiting]}::text[]) id
+  `
+  await app.sql`
+    insert into media_lanes (id, grp, due_at)
+    values (${asleep}, ${asleep}, null), (${waiting}, ${waiting}, now() + interval '2 hours')
+  `
+  await app.sql.begin(async (tx) => {
+    await tx`select from media_lanes where id = ${waiting} for update`
+    expect(await wakeSleepers(app.sql)).toBe(2)
+  })
+  const woken = await app.sql<{ id: string }[]>`
+    select id from media_lanes where id = any(${[asleep, gone, waiting]}) and due_at < now() + interval '1 hour 1 minute'
+  `
+  expect(woken.map(({ id }) => id).toSorted()).toEqual([asleep, gone].toSorted())
 })

@@ -75,10 +75,13 @@ function note({ log }: Core, item: WaitingCopy, result: { kind: string; details?
   )
 }
 
-async function wakeSleepers(sql: Core['sql']) {
+/** Lanes that sleep beside a copy, or are not there. All others are left alone: one that is locked here makes an arrival wait. */
+export async function wakeSleepers(sql: Core['sql']): Promise<number> {
   const { count } = await sql`
     insert into media_lanes as l (id, grp, due_at)
-    select lane, min(organization_id), min(due_at) from media_copies group by lane order by lane
+    select lane, min(organization_id), min(due_at) from media_copies c group by lane
+    having (select true from media_lanes where id = c.lane and (due_at is not null or held_until >= now())) is null
+    order by lane
     on conflict (id) do update set due_at = excluded.due_at where l.due_at is null and l.held_until < now()
   `
   await sql`

@@ -13,6 +13,7 @@ import { bringFile } from './bring-file.ts'
 import { withMediaId } from './draft.ts'
 import { burstMs, leaseMs } from './pace.ts'
 import { settleSends } from './settle-sends.ts'
+import { wakeSleepers } from './wake-sleepers.ts'
 
 /** Calls to the platform at a time, in this process. */
 const slots = 320
@@ -149,13 +150,3 @@ const wordsOf = (result: SendResult) => ({
 /** The block, with the platform's id of its file. */
 const bodyOf = ({ body, media, upstreamMediaId }: OpenSend) =>
   media && upstreamMediaId !== null ? withMediaId(body, media.path, { id: upstreamMediaId }) : body
-
-/** Lanes that sleep beside an open send, or are not there. */
-export async function wakeSleepers(sql: Core['sql']): Promise<number> {
-  const { count } = await sql`
-    insert into send_lanes as l (id, grp, due_at)
-    select lane, min(phone_number_id), now() from sends group by 1 order by 1
-    on conflict (id) do update set due_at = now() where l.due_at is null and l.held_until < now()
-  `
-  return count
-}

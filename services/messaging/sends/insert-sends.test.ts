@@ -7,9 +7,9 @@ import { until } from '@app/test/until.ts'
 import { afterAll, beforeAll, beforeEach, expect, test } from 'vitest'
 import { storeSender } from '../senders/put-sender.ts'
 import { newSend } from '../testing/sends.ts'
-import { wakeSleepers } from './dispatch.ts'
 import { type AcceptableSend, type Inserted, insertSends } from './insert-sends.ts'
 import { letGo } from './let-go.ts'
+import { wakeSleepers } from './wake-sleepers.ts'
 
 const organizationId = newId('org')
 const noKeys = { current: '', byId: new Map() }
@@ -242,4 +242,18 @@ test('a lane that sleeps beside an open send is found and woken, one that is hel
   await wakeSleepers(sql)
   const isDue = async (id: string) => (await laneOf(id))?.isDue ?? null
   expect(await Promise.all([asleep, gone, held, waiting].map(isDue))).toEqual([true, true, null, false])
+})
+
+test('sleeping lanes are found behind long queues, and no other lane is waited for', async () => {
+  const [first, busy, asleep] = [newId('cnv'), newId('cnv'), newId('cnv')].toSorted() as [string, string, string]
+  await insert(
+    [first, first, first, busy, asleep].map((lane) => sendTo(lane)),
+    0,
+  )
+  await sql`update send_lanes set due_at = null where id = ${asleep}`
+  await sql.begin(async (tx) => {
+    await tx`select from send_lanes where id = any(${[first, busy]}) for update`
+    await wakeSleepers(sql, 2)
+  })
+  expect((await laneOf(asleep))?.isDue).toBe(true)
 })
