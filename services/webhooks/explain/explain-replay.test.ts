@@ -116,7 +116,11 @@ test('a replay whose endpoint is slow is told from one that others share the que
   )
   const others = await Promise.all(Array.from({ length: 24 }, async () => newReplay(await newSubscription(), {})))
   expect((await historyOf(explainReplay, others[0] ?? '')).at(-1)?.what).toBe(
-    'is running: it goes on, at most 2 at a time, with 25 replays under way',
+    'is running: it goes on, at most 2 at a time, while 25 organizations have replays under way',
+  )
+  await newReplay(owner, {})
+  expect((await historyOf(explainReplay, id)).at(-1)?.what).toMatch(
+    /^is running: .* the most that it may have waiting, with 2 replays of its organization under way, while 25 organizations have replays under way$/,
   )
   await app.sql`delete from subscriptions where id = ${owner.id}`
   expect((await historyOf(explainReplay, id)).at(-1)?.what).toMatch(/since its subscription was deleted$/)

@@ -25,8 +25,10 @@ interface Replay extends ReplayRow {
   dueAt: Date
   /** Its deliveries that wait for their first attempt. */
   waiting: number
-  /** Replays that are under way, of all organizations. */
+  /** Its organization's replays that are under way. */
   jobs: number
+  /** Organizations that have some. */
+  owners: number
   /** Null: its subscription was deleted. */
   subscriptionStatus: 'active' | 'paused' | 'disabled' | null
   disabledReason: string | null
@@ -39,7 +41,8 @@ async function find(sql: Sql, id: string) {
     select r.*, s.status as subscription_status, s.disabled_reason, l.failures,
       nullif(l.paced_until, '-infinity') as paced_until,
       (select count(*)::int from due_deliveries where replay_id = ${id} and not tried) as waiting,
-      (select count(*)::int from replays where finished_at is null) as jobs
+      (select count(*)::int from replays o where o.organization_id = r.organization_id and finished_at is null) as jobs,
+      (select count(distinct organization_id)::int from replays where finished_at is null) as owners
     from (
       select ${replayColumns(sql)}, organization_id, source, event_types, position, end_id, due_at from replays
       where id = ${id}
@@ -91,7 +94,7 @@ function wordsOf(replay: Replay): string {
 
 /** Why it goes no faster. */
 function paceOf(replay: Replay): string {
-  const { subscriptionStatus, disabledReason, failures, waiting, jobs } = replay
+  const { subscriptionStatus, disabledReason, failures, waiting, jobs, owners } = replay
   if (subscriptionStatus === null) return 'it is about to be cancelled, since its subscription was deleted'
   if (subscriptionStatus === 'disabled') {
     return `it is about to be cancelled, since its subscription is disabled: ${disabledSince(disabledReason)}`
@@ -100,9 +103,15 @@ function paceOf(replay: Replay): string {
   if (subscriptionStatus === 'paused') return `its subscription ${pausedItself(failures)}`
   const rest = restOf(replay)
   if (rest !== null) return rest
-  const share = shareOf(jobs)
-  const others = jobs > 1 ? `, with ${jobs} replays under way` : ''
+  const share = shareOf(owners, jobs)
+  const others = othersOf(replay)
   return waiting < share
     ? `it goes on, at most ${share} at a time${others}`
     : `it goes as fast as its endpoint answers: ${waiting} wait for their first attempt, the most that it may have waiting${others}`
+}
+
+/** Whom it shares what may wait with. */
+function othersOf({ jobs, owners }: Replay): string {
+  const own = jobs > 1 ? `, with ${jobs} replays of its organization under way` : ''
+  return owners > 1 ? `${own}, while ${owners} organizations have replays under way` : own
 }

@@ -13,7 +13,7 @@ import { idsIn, type Scope } from './match-deliveries.ts'
 const mostWaiting = 50
 /** Of one job: half of what an endpoint takes at once. */
 const mostOfJob = 5
-/** Jobs a turn, each in a transaction of its own. */
+/** Jobs a turn, each of the next organization and in a transaction of its own. */
 const jobsATurn = 4
 const spacingMs = 25
 /** A job whose deliveries wait, because their endpoint is slow, or because it is paused or probed. */
@@ -27,15 +27,26 @@ export interface Replays {
   stop: () => Promise<void>
 }
 
-/** Enqueues the deliveries of replay jobs, a few at a time, on any instance. */
+/**
+ * Enqueues the deliveries of replay jobs, a few at a time, on any instance. Organizations take turns, however many jobs they have:
+ * each of its 10,000 subscriptions may have one.
+ */
 export function startReplays({ sql, log }: Core, wakeAttempts: () => void): Replays {
+  let last = ''
+
   async function turn() {
     const waitMs = await untilDue(sql)
     if (waitMs > 0) return waitMs
+    const waiting = await dueOrganizations(sql)
+    const inTurn = [...waiting.filter((id) => id > last), ...waiting.filter((id) => id <= last)]
     for (let n = 0; n < jobsATurn; n++) {
-      const enqueued = await sql.begin(advance)
-      if (enqueued === null) break
+      const next = inTurn.shift()
+      if (next === undefined) break
+      last = next
+      const enqueued = await sql.begin((tx) => advance(tx, next))
+      if (enqueued === null) continue
       if (enqueued > 0) wakeAttempts()
+      inTurn.push(next)
     }
     return spacingMs
   }
@@ -52,6 +63,24 @@ async function untilDue(sql: Sql) {
   return Math.min(row?.waitMs ?? idlePollMs, idlePollMs)
 }
 
+/** Organizations with unfinished jobs and when their first is due, found by skipping from one to the next. */
+const organizations = (sql: Sql | TransactionSql) => sql`
+  with recursive o as (
+    (select organization_id as id, due_at from replays where finished_at is null order by organization_id, due_at limit 1)
+    union all
+    select n.id, n.due_at from o cross join lateral (
+      select organization_id as id, due_at from replays where finished_at is null and organization_id > o.id
+      order by organization_id, due_at limit 1
+    ) n
+  )
+`
+
+/** Those of which a job is due, by their ids. */
+async function dueOrganizations(sql: Sql): Promise<string[]> {
+  const rows = await sql<{ id: string }[]>`${organizations(sql)} select id from o where due_at <= now()`
+  return rows.map(({ id }) => id)
+}
+
 interface Job extends Scope {
   id: string
   /** Of its subscription; null: it was deleted. */
@@ -60,13 +89,14 @@ interface Job extends Scope {
   isHeld: boolean
 }
 
-/** Enqueues some deliveries of the job that waited longest; answers how many, null when no job is due. */
-async function advance(tx: TransactionSql): Promise<number | null> {
+/** Enqueues some deliveries of the organization's job that waited longest; answers how many, null when none is due. */
+async function advance(tx: TransactionSql, organizationId: string): Promise<number | null> {
   const [job] = await tx<Job[]>`
     select r.id, r.organization_id, r.subscription_id, r.source, r.event_types, r.position, r.end_id,
       r.matched_at::text, (select status from subscriptions s where s.id = r.subscription_id) as status,
       exists (select from lanes l where l.id = r.subscription_id and l.paced_until > now()) as is_held
-    from replays r where r.finished_at is null and r.due_at <= now()
+    from replays r
+    where r.finished_at is null and r.organization_id = ${organizationId} and r.due_at <= now()
     order by r.due_at limit 1 for no key update of r skip locked
   `
   if (!job) return null
@@ -74,7 +104,7 @@ async function advance(tx: TransactionSql): Promise<number | null> {
     await tx`update replays set status = 'cancelled', finished_at = now() where id = ${job.id}`
     return 0
   }
-  const room = await roomOf(tx, job.id)
+  const room = await roomOf(tx, job)
   const ids = room === 0 ? [] : (await tx<{ id: string }[]>`${idsIn(tx, job, room)}`).map(({ id }) => id)
   await replay(tx, job, ids)
   const isOver = ids.length < room
@@ -88,18 +118,21 @@ async function advance(tx: TransactionSql): Promise<number | null> {
   return ids.length
 }
 
-/** How many more of its deliveries may wait; jobs share what is there for all of them. */
-async function roomOf(tx: TransactionSql, id: string) {
-  const [row] = await tx<{ waiting: number; jobs: number }[]>`
+/** How many more of its deliveries may wait: organizations share what is there for all, and each one's jobs its part. */
+async function roomOf(tx: TransactionSql, { id, organizationId }: Job) {
+  const [row] = await tx<{ waiting: number; jobs: number; owners: number }[]>`
+    ${organizations(tx)}
     select (select count(*)::int from due_deliveries where replay_id = ${id} and not tried) as waiting,
-      (select count(*)::int from replays where finished_at is null) as jobs
+      (select count(*)::int from replays where organization_id = ${organizationId} and finished_at is null) as jobs,
+      (select count(*)::int from o) as owners
   `
-  const { waiting = 0, jobs = 1 } = row ?? {}
-  return Math.max(0, shareOf(jobs) - waiting)
+  const { waiting = 0, owners = 1, jobs = 1 } = row ?? {}
+  return Math.max(0, shareOf(owners, jobs) - waiting)
 }
 
-/** How many deliveries of one job may wait for their first attempt, when there are so many jobs. */
-export const shareOf = (jobs: number): number => Math.max(1, Math.min(mostOfJob, Math.floor(mostWaiting / jobs)))
+/** How many deliveries of one job may wait for their first attempt, when so many organizations have jobs, and its own so many. */
+export const shareOf = (owners: number, jobs: number): number =>
+  Math.max(1, Math.min(mostOfJob, Math.floor(mostWaiting / owners / jobs)))
 
 async function replay(tx: TransactionSql, { id: replayId, organizationId, subscriptionId }: Job, ids: string[]) {
   if (ids.length === 0) return

@@ -311,6 +311,20 @@ describe('a replay of many', () => {
     const waiting = await webhooks.sql`select from due_deliveries where replay_id = ${made.id ?? ''} and not tried`
     expect(waiting.length).toBeLessThanOrEqual(5)
   })
+
+  test('waits for none of another organization, however many those are', async () => {
+    await die(20)
+    const jobs = Array.from({ length: 1_000 }, () => ({ id: newId('rpl'), subscription: newId('wbs') }))
+    await webhooks.sql`
+      insert into replays (id, organization_id, subscription_id, source, position, end_id, matched, created_at, due_at)
+      select id, ${newId('org')}, subscription, 'dead', 'wbd_', 'wbe_', 0, now(), now() - interval '1 minute'
+      from json_to_recordset(${JSON.stringify(jobs)}::text::json) as j(id text, subscription text)
+    `
+    const made = await replayMany()
+    await until(async () => expect(await replay(made.id)).toMatchObject({ status: 'completed', succeeded: 20 }))
+    const others = await webhooks.sql`select from replays where finished_at is null`
+    expect(others.length).toBeGreaterThan(500)
+  })
 })
 
 test('beyond 100,000 a replay says where the next one begins, and no more are counted when its subscription is enabled', async () => {
