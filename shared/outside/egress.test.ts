@@ -110,6 +110,9 @@ const hosts = [
   '255.255.255.255',
   'localhost',
   'LOCALHOST.',
+  'localhost..',
+  'printer.local..',
+  '127.0.0.1..',
   'a.localhost',
   'printer.local',
   'vault.internal',
@@ -322,7 +325,15 @@ describe('through a proxy', () => {
     },
   )
   test('what can be told from the URL never reaches it', async () => {
-    for (const host of ['127.0.0.1', '[::1]', '2130706433', 'localhost', 'vault.internal']) {
+    for (const host of [
+      '127.0.0.1',
+      '127.0.0.1..',
+      '[::1]',
+      '2130706433',
+      'localhost',
+      'localhost..',
+      'vault.internal..',
+    ]) {
       expect(await callOf(egress, `https://${host}/`)).toBe('blocked_address')
     }
     expect(asked).toEqual([])

@@ -95,8 +95,11 @@ async function soon(answer: Promise<string[]>, timeoutMs: number): Promise<strin
   return Promise.race([answer.catch(() => []), late]).finally(() => clearTimeout(timer))
 }
 
-/** The host as WHATWG parsing leaves it, without brackets and the root's dot. */
-const hostOf = (hostname: string) => hostname.replace(/^\[|\]$/g, '').replace(/\.$/, '')
+/**
+ * The host as WHATWG parsing leaves it, without brackets and the root's dot. Nor with several: `127.0.0.1..` is parsed as a name,
+ * which a proxy may take for the address.
+ */
+const hostOf = (hostname: string) => hostname.replace(/^\[|\]$/g, '').replace(/\.+$/, '')
 
 const isAllowed = (networks: Networks, protocol: Protocol, address: string) =>
   networks.has(address) || (protocol === 'https:' && isPublicUnicast(address))
