@@ -379,7 +379,7 @@ describe('a stored file', () => {
     expect(answer.headers['x-request-id']).toBeUndefined()
   })
 
-  test.each(['image/svg+xml', 'text/html', 'application/pdf', 'text/plain'])(
+  test.each(['image/svg+xml', 'image/SVG+xml', 'text/html', 'application/pdf', 'text/plain'])(
     'of type %s is saved, not shown',
     async (type) => {
       await keep(type)

@@ -102,8 +102,8 @@ function find(app: App, { params, headers }: FastifyRequest, deadline: number): 
   return call(app, findMedia, { params: params as { opaque: string } }, caller)
 }
 
-/** Types that a browser shows by itself and that cannot hold a script. */
-const shown = /^(image\/(?!svg)|audio\/|video\/)/
+/** Types that a browser shows by itself and that cannot hold a script. The platform's are kept as it wrote them, in any case. */
+const shown = /^(image\/(?!svg)|audio\/|video\/)/i
 
 /** A stranger's file under our name: nothing in it may run, and what is not to be looked at is saved. */
 function headersOf({ mime_type: mimeType, filename, sha256 }: File) {
