@@ -45,7 +45,7 @@ async function exchange(app: App, row: OnboardingRow, { code }: Input<typeof con
   if (row.sealedToken !== null) return row
   const token = await exchangeCode(app, code, caller.deadline).catch(async (err: unknown) => {
     const isFinal = err instanceof Problem && err.failure === 'upstream_refused'
-    await (isFinal ? fail : putOff)(app.sql, row, err)
+    await (isFinal ? fail : putOff)(app.sql, row, err, caller.deadline)
     throw err
   })
   const sealedToken = seal(app.sealKeys, token, bindingOf(row))

@@ -48,7 +48,7 @@ async function connectOrLeave(app: App, row: OnboardingRow, asking: Asking) {
   try {
     return await connect(app, row, asking)
   } catch (err) {
-    await (isOver(err, row) ? fail : putOff)(app.sql, row, err)
+    await (isOver(err, row) ? fail : putOff)(app.sql, row, err, asking.caller.deadline)
     throw err
   }
 }
@@ -104,7 +104,7 @@ async function syncBusinessApp(app: App, row: OnboardingRow, asking: Asking): Pr
       'the data of the phone app cannot be asked for',
     )
     if (isOver(err, row)) return true
-    await putOff(app.sql, row, err)
+    await putOff(app.sql, row, err, asking.caller.deadline)
     return false
   }
 }

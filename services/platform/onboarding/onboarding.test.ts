@@ -32,6 +32,7 @@ beforeEach(async () => {
 afterEach(() => peers.stop())
 
 const asked = (path: string) => it.upstream.asked.filter(({ line }) => line.includes(path)).length
+const soon = () => performance.now() + 1_000
 const setupOf = (token: string) => ask(it.app, getSetup, { token })
 
 test('the dialog done: the number is the customer’s, the link is used, the customer active, and each is told in order', async () => {
@@ -232,8 +233,8 @@ test('a process that was frozen over its lease changes nothing of what another o
   const after = await rowOf()
   expect(after).toMatchObject({ step: 'done', dueAt: null })
   // It finds the link used, or the platform away.
-  await fail(it.app.sql, frozen, new Error('used'))
-  await putOff(it.app.sql, frozen, new Error('away'))
+  await fail(it.app.sql, frozen, new Error('used'), soon())
+  await putOff(it.app.sql, frozen, new Error('away'), soon())
   expect(await rowOf()).toEqual(after)
 })
 
@@ -246,7 +247,7 @@ test('a number that was connected by a try whose answer was lost is not said to 
     update onboardings set step = 'connected', due_at = now() where ${where} returning ${it.app.sql(onboardingColumns)}
   `
   if (!row) throw new Error('no walk')
-  await fail(it.app.sql, row, new Error('write CONNECTION_CLOSED'))
+  await fail(it.app.sql, row, new Error('write CONNECTION_CLOSED'), soon())
   const [left] = await it.app.sql`select step, due_at is not null as is_due from onboardings where ${where}`
   expect(left).toEqual({ step: 'connected', isDue: true })
 })
@@ -303,6 +304,36 @@ test('what the code bought is kept also when the database is away just then', as
     expect(await ask(it.app, completeSetup, dialog)).toHaveProperty('number')
     expect(asked('/oauth/')).toBe(1)
   })
+})
+
+test('a walk that is put off is let go of also when the database is away just then', async () => {
+  const opened = await openSetup(it)
+  const { businessAccountId, phoneNumberId, linkId } = opened
+  const dialog = dialogOf(opened, await beginAt(it, opened))
+  it.upstream.answers.set(`/${businessAccountId}/phone_numbers`, 'hang up')
+  await refusingTwice('new.last_error is not null', async () => {
+    await expect(ask(it.app, completeSetup, dialog)).rejects.toMatchObject({ failure: 'upstream_unavailable' })
+  })
+  const rows = await it.app.sql`
+    select step, held_until < now() as is_free, due_at > now() as is_due from onboardings where setup_link_id = ${linkId}
+  `
+  expect(rows).toEqual([{ step: 'exchanged', isFree: true, isDue: true }])
+  showNumbers(it.upstream, businessAccountId, [{ phoneNumberId }])
+  expect(await ask(it.app, completeSetup, dialog)).toHaveProperty('number')
+})
+
+test('a walk without a token that is put off twice, since its first answer was lost, still waits for its browser alone', async () => {
+  const opened = await openSetup(it)
+  const dialog = dialogOf(opened, await beginAt(it, opened))
+  const [row] = await it.app.sql<OnboardingRow[]>`
+    update onboardings set step = 'exchanging', attempts = attempts + 1, held_until = now() + interval '40 s'
+    where setup_link_id = ${opened.linkId} returning ${it.app.sql(onboardingColumns)}
+  `
+  if (!row) throw new Error('no walk')
+  for (let n = 0; n < 2; n++) await putOff(it.app.sql, row, new Error('away'), soon())
+  const rows = await it.app.sql`select step, due_at from onboardings where setup_link_id = ${opened.linkId}`
+  expect(rows).toEqual([{ step: 'begun', dueAt: null }])
+  expect(await ask(it.app, completeSetup, dialog)).toHaveProperty('number')
 })
 
 test('a walk whose number is connected is over also when the database is away just then', async () => {

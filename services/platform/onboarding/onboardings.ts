@@ -1,6 +1,7 @@
 import { hash } from 'node:crypto'
 import type { completeSetup } from '@app/shared/contracts/onboarding.ts'
 import { beginSurely } from '@app/shared/database/begin-surely.ts'
+import { retryWhileAway } from '@app/shared/database/retry-while-away.ts'
 import type { Sql, TransactionSql } from '@app/shared/database/database.ts'
 import { sealedColumn } from '@app/shared/secrets/sealed-columns.ts'
 import type { z } from 'zod'
@@ -112,27 +113,35 @@ const isDue = (sql: Sql | TransactionSql) => sql`due_at <= now() and held_until 
 /** Goes on after 5, 10, 20 … seconds, at most 10 minutes. */
 const againMs = (attempts: number) => Math.min(600_000, 5_000 * 2 ** Math.min(attempts - 1, 10))
 
-/** Each claim counts: whoever was frozen over its lease no longer speaks for what another one has claimed since. */
+/**
+ * Each claim counts: whoever was frozen over its lease no longer speaks for what another one has claimed since, nor does it twice for
+ * its own.
+ */
 const isStillHeld = (sql: Sql, { organizationId, id, attempts }: OnboardingRow) =>
-  sql`organization_id = ${organizationId} and id = ${id} and attempts = ${attempts}`
+  sql`organization_id = ${organizationId} and id = ${id} and attempts = ${attempts} and held_until > '-infinity'`
 
-/** Lets it go for a while, because of what will pass. Without a token only the browser can go on, with its code. */
-export async function putOff(sql: Sql, row: OnboardingRow, err: unknown): Promise<void> {
-  await sql`
+/**
+ * Lets it go for a while, because of what will pass. Without a token only the browser can go on, with its code. A database that is
+ * away just now is waited for until the deadline: else nobody could go on before the lease is over.
+ */
+export async function putOff(sql: Sql, row: OnboardingRow, err: unknown, deadline: number): Promise<void> {
+  const statement = () => sql`
     update onboardings set held_until = '-infinity', last_error = ${wordsOf(err)}, updated_at = now(),
       step = case step when 'exchanging' then 'begun' else step end,
       due_at = case when step = 'exchanging' then null else now() + ${againMs(row.attempts)} * interval '1 ms' end
     where ${isStillHeld(sql, row)}
   `
+  await retryWhileAway(statement, deadline)
 }
 
-/** It ends here: the customer may walk through the dialog again. */
-export async function fail(sql: Sql, row: OnboardingRow, err: unknown): Promise<void> {
-  await sql`
+/** It ends here: the customer may walk through the dialog again. A database that is away is waited for as when it is put off. */
+export async function fail(sql: Sql, row: OnboardingRow, err: unknown, deadline: number): Promise<void> {
+  const statement = () => sql`
     update onboardings set step = 'failed', held_until = '-infinity', due_at = null, sealed_token = null,
       last_error = ${wordsOf(err)}, updated_at = now()
     where ${isStillHeld(sql, row)} and step not in ('connected', 'done')
   `
+  await retryWhileAway(statement, deadline)
 }
 
 const wordsOf = (err: unknown) => (err instanceof Error ? err.message : String(err)).slice(0, 500)
