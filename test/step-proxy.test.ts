@@ -1,6 +1,7 @@
 import postgres from 'postgres'
 import { expect, onTestFinished, test } from 'vitest'
 import { createTestDatabase } from './database.ts'
+import { until } from './until.ts'
 import { type Cut, startStepProxy } from './step-proxy.ts'
 
 async function open() {
@@ -55,9 +56,28 @@ test.each<[Cut, number[]]>([
 
 test('loses the connection at a step, and once more as many steps behind it', async () => {
   const { sql, proxy, seen } = await open()
-  const { steps } = proxy.count({ at: 4, when: 'before', twice: true })
+  const { steps, losses } = proxy.count({ at: 4, when: 'before', again: 4 })
   await expect(flow(sql)).rejects.toThrow(/CONNECTION_CLOSED|ECONNRESET|closed/)
   await expect(flow(sql)).rejects.toThrow(/CONNECTION_CLOSED|ECONNRESET|closed/)
   await flow(sql)
-  expect([steps(), await seen()]).toEqual([12, [1, 2]])
+  expect([steps(), await losses(), await seen()]).toEqual([12, 2, [1, 2]])
+})
+
+test('tells of a cut that it was not met, also when as many steps come in the count behind it', async () => {
+  const { sql, proxy, seen } = await open()
+  const { losses } = proxy.count({ at: 5, when: 'after' })
+  await flow(sql)
+  proxy.count()
+  await flow(sql)
+  expect([await losses(), await seen()]).toEqual([0, [1, 1, 2, 2]])
+})
+
+test('tells of a cut when its connection is lost, also in another way than by the answer', async () => {
+  const { sql, proxy } = await open()
+  const { steps, losses } = proxy.count({ at: 1, when: 'after' })
+  const asked = expect(sql`select pg_sleep(30)`).rejects.toThrow(/CONNECTION_CLOSED|ECONNRESET|closed/)
+  await until(() => expect(steps()).toBe(1))
+  proxy.reset()
+  expect(await losses()).toBe(1)
+  await asked
 })

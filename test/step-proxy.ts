@@ -6,15 +6,23 @@ export interface Cut {
   at: number
   /** Before: Postgres never sees the step, what it saw of it is rolled back. After: it has done it, and its answer is lost. */
   when: 'before' | 'after'
-  /** Once more, at the same step counted from there: that of whoever does the same again. */
-  twice?: boolean
+  /** Once more, so many steps behind it. */
+  again?: number
+}
+
+interface Counted {
+  steps: () => number
+  /** Resolves when the connection is lost for the first time. */
+  lost: Promise<void>
+  /** How often the cut was met, once the connections of those are lost. */
+  losses: () => Promise<number>
 }
 
 export interface StepProxy {
   /** The address of Postgres, with the proxy's port. */
   url: string
-  /** Counts from 0 again; with a cut, the connection of that step is reset, and `lost` resolves in that moment. */
-  count: (cut?: Cut) => { steps: () => number; lost: Promise<void> }
+  /** Counts from 0 again; with a cut, the connection of that step is reset. */
+  count: (cut?: Cut) => Counted
   /** Resets all connections, whatever step they are in; Postgres goes on with what it has. */
   reset: () => void
   close: () => void
@@ -23,6 +31,8 @@ export interface StepProxy {
 interface Count {
   steps: number
   cut: Cut | undefined
+  /** One for each time that the cut was met: resolves when the connection is lost. */
+  losses: PromiseWithResolvers<void>[]
   tell: () => void
 }
 
@@ -32,7 +42,7 @@ interface Count {
  * The frames: https://www.postgresql.org/docs/current/protocol-message-formats.html.
  */
 export async function startStepProxy(target: string): Promise<StepProxy> {
-  let current: Count = { steps: 0, cut: undefined, tell: () => {} }
+  let current: Count = { steps: 0, cut: undefined, losses: [], tell: () => {} }
   const { port, nears, close } = await startTcpProxy(target, (near, far) => carry(near, far, () => current))
   const url = new URL(target)
   url.host = `127.0.0.1:${port}`
@@ -40,9 +50,13 @@ export async function startStepProxy(target: string): Promise<StepProxy> {
     url: url.href,
     count(cut) {
       const { promise: lost, resolve: tell } = Promise.withResolvers<void>()
-      const count = { steps: 0, cut, tell }
+      const count: Count = { steps: 0, cut, losses: [], tell }
       current = count
-      return { steps: () => count.steps, lost }
+      return {
+        steps: () => count.steps,
+        lost,
+        losses: async () => (await Promise.all(count.losses.map(({ promise }) => promise))).length,
+      }
     },
     reset() {
       for (const near of nears) near.resetAndDestroy()
@@ -51,7 +65,19 @@ export async function startStepProxy(target: string): Promise<StepProxy> {
   }
 }
 
-const isCut = ({ at, twice }: Cut, step: number) => step === at || (twice === true && step === 2 * at)
+const isCut = ({ at, again = 0 }: Cut, step: number) => step === at || step === at + again
+
+/** Counts a step; what resolves its loss, where it is the one that is cut. */
+function countStep(count: Count): (() => void) | undefined {
+  count.steps += 1
+  if (!count.cut || !isCut(count.cut, count.steps)) return undefined
+  const loss = Promise.withResolvers<void>()
+  count.losses.push(loss)
+  return () => {
+    loss.resolve()
+    count.tell()
+  }
+}
 
 /** One session, until its step is cut. */
 function carry(near: Socket, far: Socket, current: () => Count) {
@@ -63,7 +89,9 @@ function carry(near: Socket, far: Socket, current: () => Count) {
   let open = 0
   // How many answers may still pass, once the session is to be lost after a step.
   let left = Infinity
+  let tell = () => {}
   const lose = () => {
+    tell()
     near.resetAndDestroy()
     far.resetAndDestroy()
   }
@@ -76,12 +104,10 @@ function carry(near: Socket, far: Socket, current: () => Count) {
         open += 1
       } else if (endsStep(frame)) {
         const count = current()
-        count.steps += 1
-        if (count.cut && isCut(count.cut, count.steps)) {
-          if (count.cut.when === 'before') {
-            count.tell()
-            return lose()
-          }
+        const told = countStep(count)
+        if (told) {
+          tell = told
+          if (count.cut?.when === 'before') return lose()
           left = open
         }
         open += 1
@@ -96,7 +122,6 @@ function carry(near: Socket, far: Socket, current: () => Count) {
     for (const frame of answered(bytes)) {
       if (left === 0) {
         if (frame[0] !== readyForQuery) continue
-        current().tell()
         return lose()
       }
       if (frame[0] === readyForQuery && open > 0) {
@@ -112,7 +137,11 @@ function carry(near: Socket, far: Socket, current: () => Count) {
   ] as const) {
     socket.on('error', () => other.resetAndDestroy())
     socket.on('end', () => other.end())
-    socket.on('close', () => other.destroy())
+    socket.on('close', () => {
+      // Also where it ends in another way, with the answer still under way.
+      tell()
+      other.destroy()
+    })
   }
 }
 
