@@ -38,6 +38,13 @@ async function goOn() {
   app.callbacks.wake()
 }
 
+async function laneOf(id: string) {
+  const [lane] = await app.sql<{ arrivals: string; isHeld: boolean }[]>`
+    select arrivals, held_until > now() as is_held from callback_lanes where id = ${id}
+  `
+  return lane ?? { arrivals: '0', isHeld: false }
+}
+
 test('what came for an organization is not told to the one that has the number afterwards, and waits for its own', async () => {
   await hold()
   await platform.messages(inboundValue('wamid.BEFORE', 'to the first'))
@@ -147,4 +154,33 @@ test('what is just being kept for an organization while its number moves is told
   await app.setSender({})
   await goOn()
   await until(async () => expect(await ownersOf('wamid.OVERLAP')).toEqual([{ organizationId }]))
+})
+
+test('what waits for a number that was detached is worked through when it comes back, and nothing has to be rescued', async () => {
+  await app.setSender({})
+  await goOn()
+  await hold()
+  await platform.messages(inboundValue('wamid.KEPT', 'while it was away'))
+  await platform.messages({ statuses: [statusPart('wamid.KEPT-APART', 'delivered')] })
+  await app.setSender({ attached: false, refusal: 'account_not_connected' })
+  await goOn()
+  const asleep = () => app.sql`select 1 from callback_lanes where id = ${phoneNumberId} and due_at is null`
+  await until(async () => expect(await asleep()).toHaveLength(1))
+  expect(await ownersOf('wamid.KEPT')).toEqual([])
+  await app.putSender({})
+  await until(async () => expect(await ownersOf('wamid.KEPT')).toEqual([{ organizationId }]))
+  await until(async () => expect(await app.sql`select 1 from callback_items where lane = ${phoneNumberId}`).toEqual([]))
+  expect(await wakeSleepers(app.sql)).toBe(0)
+})
+
+test('so is what somebody looks at just when its number comes back', async () => {
+  await hold()
+  await platform.messages(inboundValue('wamid.LOOKED-AT', 'while it was away'))
+  await app.setSender({ attached: false, refusal: 'account_not_connected' })
+  const { arrivals: before } = await laneOf(phoneNumberId)
+  await app.setSender({})
+  // Held still: who gives the lane back finds that something came.
+  const { arrivals, isHeld } = await laneOf(phoneNumberId)
+  expect([isHeld, Number(arrivals) > Number(before)]).toEqual([true, true])
+  await goOn()
 })

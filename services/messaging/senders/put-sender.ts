@@ -9,6 +9,7 @@ import { sealedColumn } from '@app/shared/secrets/sealed-columns.ts'
 import type { z } from 'zod'
 import type { App } from '../app.ts'
 import { leaveToOwner } from '../callbacks/leave-to-owner.ts'
+import { wakeKept } from '../callbacks/wake-kept.ts'
 import { leftGroup, takeOverLanes, takeOverRest } from './take-over-lanes.ts'
 
 type State = z.output<typeof AccountState>
@@ -20,6 +21,7 @@ const usualPerSecond = 80
 export const putSender: Handler<App, typeof contract> = async (app, { body }) => {
   const moved = await app.sql.begin((tx) => storeSender(tx, app.sealKeys, body))
   app.dispatcher.wake()
+  app.callbacks.wake()
   void takeOverRest(app, numberOf(body), moved)
   if (body.refusal !== null) await waitForBegun(app, body)
   return { version: body.version }
@@ -118,8 +120,10 @@ export async function storeSender(tx: TransactionSql, sealKeys: KeyRing, told: S
   `
   await putPace(tx, account)
   if (account.refusal !== null) await endQueued(tx, account)
+  if (!comes) return 0
+  await wakeKept(tx, organizationId)
   // After the number's pace, as where sends are accepted.
-  return comes ? takeOverLanes(tx, numberOf(account)) : 0
+  return takeOverLanes(tx, numberOf(account))
 }
 
 async function isAttached(tx: TransactionSql, state: State): Promise<boolean> {
