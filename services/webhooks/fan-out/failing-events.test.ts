@@ -1,10 +1,12 @@
 import { newId } from '@app/shared/values/ids.ts'
 import { until } from '@app/test/until.ts'
-import { afterAll, beforeAll, beforeEach, expect, onTestFinished, test } from 'vitest'
+import { afterAll, beforeAll, beforeEach, expect, onTestFinished, test, vi } from 'vitest'
 import { explainEvents } from '../explain/explain-deliveries.ts'
 import { testWebhooks, type TestWebhooks } from '../testing/app.ts'
 import { type Receiver, startReceiver } from '../testing/receiver.ts'
 import { systemCaller } from '@app/shared/bus/ask.ts'
+import { createFailingEvents } from './failing-events.ts'
+import { toRow } from './record-events.ts'
 
 let webhooks: TestWebhooks
 let receiver: Receiver
@@ -45,16 +47,27 @@ async function explained(eventId: string) {
   return history.map(({ what }) => what).join()
 }
 
-/** The statement that records it does this. */
+/** The statement that records it does this. Answers how often it did, and what ends it. */
 async function poison(eventId: string, what: string) {
   await webhooks.sql.unsafe(`
+    create sequence poisoned;
     create function poison() returns trigger language plpgsql as $$ begin
-      if exists (select from fresh where event_id = '${eventId}') then ${what}; end if; return null;
+      if exists (select from fresh where event_id = '${eventId}') then perform nextval('poisoned'); ${what}; end if; return null;
     end $$;
     create trigger poison after insert on events referencing new table as fresh for each statement execute function poison();
   `)
-  const drop = async () => void (await webhooks.sql.unsafe('drop function poison cascade'))
-  onTestFinished(() => until(drop, 20_000))
+  const drop = async () => void (await webhooks.sql.unsafe('drop function if exists poison cascade'))
+  onTestFinished(async () => {
+    await until(drop, 20_000)
+    await webhooks.sql`drop sequence poisoned`
+  })
+  const tries = async () =>
+    (
+      await webhooks.sql<[{ count: number }]>`
+      select case when is_called then last_value else 0 end::int as count from poisoned
+    `
+    )[0].count
+  return { tries, end: () => until(drop, 20_000) }
 }
 
 test('an event of a line that always fails holds those of its organization alone, and is given up after eight tries', async () => {
@@ -87,6 +100,35 @@ test('an event of a line that takes too long holds nobody else, and counts for n
   await until(() => expect(got()).toEqual(['others-beside-slow']))
   expect(await failures()).toEqual([])
   expect(await webhooks.sql`select event_id from event_backlog`).toEqual([{ eventId: 'slow' }])
+})
+
+test('one that somebody stood in the way of for a moment is recorded a moment later, and what waits behind it', async () => {
+  const { tries, end } = await poison('held', `raise 'held' using errcode = '55P03'`)
+  await webhooks.emit(updated('cus_1', 'held'), updated('cus_1', 'behind-held'))
+  // By the consumer, and then in the backlog.
+  await until(async () => expect(await tries()).toBeGreaterThanOrEqual(2))
+  await end()
+  await until(() => expect(got()).toEqual(['held', 'behind-held']), 8_000)
+})
+
+test('the pause doubles up to half a minute, and another event begins anew', async () => {
+  vi.useFakeTimers({ toFake: ['performance'] })
+  onTestFinished(() => void vi.useRealTimers())
+  const { failed, isPaused } = createFailingEvents(webhooks)
+  const err = Object.assign(new Error('held'), { code: '55P03' })
+  const pauses: number[] = []
+  for (const eventId of ['slow', 'slow', 'slow', 'slow', 'slow', 'slow', 'slow', 'next']) {
+    const row = toRow({
+      subject: 'event.platform.something-happened',
+      headers: { organization: other, event: eventId, type: 'customer.updated', at: new Date().toISOString() },
+      payload: Buffer.from('{}'),
+    })
+    if (row) await failed(row, err)
+    let seconds = 0
+    for (; isPaused(other); seconds++) vi.advanceTimersByTime(1_000)
+    pauses.push(seconds)
+  }
+  expect(pauses).toEqual([1, 2, 4, 8, 16, 30, 30, 1])
 })
 
 test('an event of a line without a time is given up at once', async () => {

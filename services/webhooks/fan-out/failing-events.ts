@@ -1,3 +1,4 @@
+import { LRUCache } from 'lru-cache'
 import { isCancelled, isDatabaseAway, isLockTimeout, type Sql } from '@app/shared/database/database.ts'
 import { recordFailure, retryMs } from '@app/shared/events/dead-events.ts'
 import { consumers } from '@app/shared/events/provision.ts'
@@ -10,8 +11,11 @@ const tookTooLong = (err: unknown) => isCancelled(err) || isLockTimeout(err)
 /** Whether it is the database that is away from all events, and not this one that cannot be recorded. */
 export const isPassing = (err: unknown): boolean => isDatabaseAway(err) && !tookTooLong(err)
 
-/** An event of which the statements take too long is tried again after so long, however often. */
-const slowPauseMs = 30_000
+/**
+ * An event of which the statements took too long is tried again after a pause, which doubles up to half a minute, however often: somebody may
+ * merely have stood in its way, such as a process that was frozen, and its organization's next events wait behind it.
+ */
+const slowPausesMs = { first: 1_000, longest: 30_000 }
 
 /** Organizations whose oldest event in the backlog could not be recorded: it is tried again after a pause. */
 export interface FailingEvents {
@@ -23,6 +27,17 @@ export interface FailingEvents {
 export function createFailingEvents({ sql, log }: Pick<App, 'sql' | 'log'>): FailingEvents {
   /** Monotonic times. */
   const pausedUntil = new Map<string, number>()
+  /** Of each organization's oldest event, how long its statements were last given up for. */
+  const slow = new LRUCache<string, { eventId: string; pauseMs: number }>({ max: 10_000 })
+
+  function slowPauseOf({ head: { organization_id: organizationId, event_id: eventId } }: EventRow) {
+    const before = slow.get(organizationId)
+    const pauseMs =
+      before?.eventId === eventId ? Math.min(before.pauseMs * 2, slowPausesMs.longest) : slowPausesMs.first
+    slow.set(organizationId, { eventId, pauseMs })
+    return pauseMs
+  }
+
   return {
     isPaused(organizationId) {
       const isPaused = (pausedUntil.get(organizationId) ?? -Infinity) > performance.now()
@@ -31,7 +46,7 @@ export function createFailingEvents({ sql, log }: Pick<App, 'sql' | 'log'>): Fai
     },
     async failed(row, err) {
       const { organization_id: organizationId, event_id: eventId } = row.head
-      const { pauseMs, ...noted } = tookTooLong(err) ? { pauseMs: slowPauseMs } : await note(sql, row, err)
+      const { pauseMs, ...noted } = tookTooLong(err) ? { pauseMs: slowPauseOf(row) } : await note(sql, row, err)
       if (pauseMs > 0) pausedUntil.set(organizationId, performance.now() + pauseMs)
       log[pauseMs > 0 ? 'warn' : 'error'](
         { err, organization: organizationId, event: eventId, pauseMs, ...noted },
