@@ -165,6 +165,47 @@ test('a sweep with work for days keeps neither partitions nor the other sweeps w
   }
 })
 
+test('nor does it keep one waiting that has no hour to wait', async () => {
+  vi.useFakeTimers({ toFake: ['setInterval', 'clearInterval', 'performance'] })
+  try {
+    let batches = 0
+    let minutes = 0
+    const long: Sweep = () => sleep(5).then(() => ++batches)
+    const minutely: Sweep = () => Promise.resolve(++minutes).then(() => 0)
+    const house = await startHousekeeping(app, { partitions: [], sweeps: [long], minutely: [minutely] })
+    await vi.waitFor(() => expect([batches > 0, minutes]).toEqual([true, 1]), { timeout: 5_000 })
+    // The run before gives its lock back behind its last sweep.
+    await vi.waitFor(() => {
+      vi.advanceTimersByTime(60_000)
+      expect(minutes).toBe(2)
+    })
+    await house.stop()
+  } finally {
+    vi.useRealTimers()
+  }
+})
+
+test('what the database was away for is done within a minute', async () => {
+  vi.useFakeTimers({ toFake: ['setInterval', 'clearInterval', 'performance'] })
+  try {
+    const away = Object.assign(new Error('the database starts up'), { code: '57P03' })
+    const found = [away, 0]
+    const sweep: Sweep = () => {
+      const next = found.shift()
+      return typeof next === 'number' ? Promise.resolve(next) : Promise.reject(next ?? away)
+    }
+    const house = await startHousekeeping(app, { partitions: [], sweeps: [sweep] })
+    await vi.waitFor(() => expect(found).toEqual([0]), { timeout: 5_000 })
+    await vi.waitFor(() => {
+      vi.advanceTimersByTime(60_000)
+      expect(found).toEqual([])
+    })
+    await house.stop()
+  } finally {
+    vi.useRealTimers()
+  }
+})
+
 test('a sweep that fails does not keep the next from its work', async () => {
   await keepHouse(() => Promise.reject(new Error('broken')))
 })

@@ -32,15 +32,15 @@ const outbox: DailyPartitions = {
 }
 
 /**
- * Makes partitions ahead, drops old ones and sweeps, every hour (some sweeps every minute), in one instance of the service at a time. Resolves when
- * the partitions of today are there: call it before the service is ready.
+ * Makes partitions ahead, drops old ones and sweeps, every hour (some sweeps every minute, however long the others take), in one instance
+ * of the service at a time. What the database was away for is done within a minute of its return. Resolves when the partitions of today are
+ * there: call it before the service is ready.
  */
 export async function startHousekeeping(app: App, housekeeping: Housekeeping): Promise<{ stop: () => Promise<void> }> {
   const { partitions, sweeps = [], minutely = [] } = housekeeping
   const tables = [outbox, ...partitions]
   let stopped = false
-  let running: Promise<unknown> | undefined
-  let fullAt = 0
+  let dueAt = -Infinity
 
   /** One with work for days goes on in the next hour: meanwhile partitions are kept, and the others have their turn. */
   async function sweepAll(all: Sweep[], until: number) {
@@ -51,39 +51,48 @@ export async function startHousekeeping(app: App, housekeeping: Housekeeping): P
     }
   }
 
-  async function turn() {
-    const isFull = performance.now() >= fullAt
-    // Half a minute early, so that the tick of the hour is not just before it.
-    const nextFullAt = isFull ? performance.now() + hourMs - minuteMs / 2 : fullAt
-    if (isFull) await alone(app, 'partitions', () => keepAll(app, tables))
-    await alone(app, 'sweeps', () =>
-      sweepAll(isFull ? [sweepHandledEvents, sweepFailures, ...sweeps, ...minutely] : minutely, nextFullAt),
-    )
-    fullAt = nextFullAt
-  }
-
-  async function turns() {
-    do await turn()
-    while (!stopped && performance.now() >= fullAt)
-  }
-
+  const hourly = inOneRun(app, async () => {
+    while (!stopped && performance.now() >= dueAt) {
+      // Half a minute early, so that the tick of the hour is not just before it.
+      const nextAt = performance.now() + hourMs - minuteMs / 2
+      await alone(app, 'partitions', () => keepAll(app, tables))
+      await alone(app, 'sweeps', () => sweepAll([sweepHandledEvents, sweepFailures, ...sweeps], nextAt))
+      dueAt = nextAt
+    }
+  })
+  const everyMinute = inOneRun(app, async () => {
+    if (minutely.length === 0) return
+    await alone(app, 'minutely sweeps', () => sweepAll(minutely, performance.now() + minuteMs))
+  })
   function wake() {
-    running ??= turns()
-      .catch((err: unknown) => app.log.warn({ err }, 'housekeeping'))
-      .finally(() => {
-        running = undefined
-      })
+    hourly.wake()
+    everyMinute.wake()
   }
 
   await untilKept(app, tables)
   wake()
-  const timer = setInterval(wake, minutely.length > 0 ? minuteMs : hourMs)
+  const timer = setInterval(wake, minuteMs)
   return {
     async stop() {
       stopped = true
       clearInterval(timer)
-      await running
+      await Promise.all([hourly.idle(), everyMinute.idle()])
     },
+  }
+}
+
+/** Runs the work when woken, unless it runs. */
+function inOneRun({ log }: App, work: () => Promise<void>) {
+  let running: Promise<void> | undefined
+  return {
+    wake() {
+      running ??= work()
+        .catch((err: unknown) => log.warn({ err }, 'housekeeping'))
+        .finally(() => {
+          running = undefined
+        })
+    },
+    idle: () => running,
   }
 }
 
@@ -108,7 +117,7 @@ async function keepAll(app: App, tables: DailyPartitions[]) {
  * Does the work unless another instance is at it, which is answered by false. The lock is a session's: the work is many
  * transactions. Sweeps may take hours, with rests; whoever starts waits for partitions alone.
  */
-async function alone({ sql, name }: App, work: 'partitions' | 'sweeps', run: () => Promise<void>) {
+async function alone({ sql, name }: App, work: 'partitions' | 'sweeps' | 'minutely sweeps', run: () => Promise<void>) {
   const session = ownSession(sql)
   try {
     const [lock] = await session<{ mine: boolean }[]>`
