@@ -38,8 +38,11 @@ export const consumers = {
 /** Others may have consumers of the stream, too. */
 export const isOurs = (name: string): boolean => Object.values<Consumer>(consumers).some((one) => one.name === name)
 
-/** How long a consumer may keep a message without a word; handlers that wait say `working` before. */
-export const ackWaitMs = 30_000
+/**
+ * How long a consumer may keep a message without a word; handlers that wait say `working` before. What an instance that died had in hand
+ * goes to another within ten seconds.
+ */
+export const ackWaitMs = 9_000
 
 /**
  * Declares the stream and its consumers, as often as it is called, and checks that the server has what was declared. It is

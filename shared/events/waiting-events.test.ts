@@ -59,6 +59,13 @@ test('what came again all the same waits once', async () => {
   expect(handled).toBeLessThan(600 + 500)
 })
 
+test('what an instance has in hand that dies goes to another one within ten seconds, also where the consumer was made by an earlier release', async () => {
+  const jsm = await app.nc.jetstreamManager()
+  await jsm.consumers.update(streamName, name, { ack_wait: 30e9 })
+  await provision(app.nc)
+  for (const { config } of await jsm.consumers.list(streamName).next()) expect(config.ack_wait).toBeLessThan(10e9)
+})
+
 test('of events in order the next ones wait some seconds for a lost ack, also where the consumer was made by an earlier release', async () => {
   const inOrder = consumers.webhooksInOrder.name
   const jsm = await app.nc.jetstreamManager()

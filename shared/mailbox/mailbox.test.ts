@@ -243,6 +243,19 @@ test('the lane of a holder that died is taken over when its lease is over', asyn
   expect(seen).toHaveLength(2)
 })
 
+test('a holder that dies is waited for for less than ten seconds', async () => {
+  const { promise: goOn, resolve: end } = Promise.withResolvers<void>()
+  start(() => goOn)
+  await add('held', 'group', 1)
+  await vi.waitFor(async () =>
+    expect(
+      await app.sql`select held_until < now() + interval '10 seconds' as within from trial_lanes where held_until > now()`,
+    ).toEqual([{ within: true }]),
+  )
+  end()
+  await stopAll()
+})
+
 test('what was done while the database was away is recorded before its lane is taken by anybody', async () => {
   const seen: string[] = []
   const next = async (tx: TransactionSql, wants: Want[]) => {

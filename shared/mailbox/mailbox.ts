@@ -27,7 +27,7 @@ import type { DataService } from '../service/service.ts'
 interface CommonOptions<Item extends { laneId: string }, Outcome> {
   /** The table of lanes, shaped as lanes.ts says. */
   lanes: string
-  /** How long a lane is held without a renewal; work never starts later than half of it. */
+  /** How long a lane is held without a renewal, 9 s by default; work never starts later than half of it. */
   leaseMs?: number
   /** Items in work at a time, in this process. */
   slots: number
@@ -126,11 +126,14 @@ export interface Begun<Item> {
 /** How often held lanes are checked: for leases to renew, and for items that arrived without a wake-up. */
 const lookMs = 1_000
 
+/** What a holder that died had in hand goes on within ten seconds. */
+const usualLeaseMs = 9_000
+
 export function startMailbox<Item extends { laneId: string }, Outcome>(
   app: Pick<DataService, 'sql' | 'log' | 'probes'>,
   options: MailboxOptions<Item, Outcome>,
 ): Mailbox<Item> {
-  const { leaseMs = 30_000, spacingMs = 5 } = options
+  const { leaseMs = usualLeaseMs, spacingMs = 5 } = options
   const refill = 'refill' in options && options.refill
   const box: Box<Item, Outcome> = {
     app,

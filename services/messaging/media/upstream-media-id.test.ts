@@ -170,6 +170,20 @@ test('another instance that is at it is waited for, and one that died is not', a
   expect(await ask(id)).toMatchObject({ kind: 'ready' })
 })
 
+test('one that dies while it is at it is waited for for less than ten seconds', async () => {
+  const id = await stored(randomBytes(10))
+  const gate = Promise.withResolvers<void>()
+  app.files.answerWith((_call, response) => void gate.promise.then(() => json(response, { id: '707' })))
+  const uploading = ask(id)
+  await until(() => expect(app.files.calls).toHaveLength(1))
+  const [held] = await app.sql<{ within: boolean }[]>`
+    select held_until between now() and now() + interval '10 seconds' as within from media_uploads where media_id = ${id}
+  `
+  expect(held).toEqual({ within: true })
+  gate.resolve()
+  expect(await uploading).toEqual({ kind: 'ready', id: '707' })
+})
+
 test('an instance that was frozen beyond its lease does not undo what another one brought meanwhile', async () => {
   const id = await stored(randomBytes(10))
   const error = { code: 131053, message: 'no', error_data: { details: 'Unsupported' } }

@@ -8,10 +8,10 @@ import { type StoredFile, type UploadResult, uploadToPlatform } from './upload-t
 
 /** The platform forgets a file after 30 days. */
 const rememberedSeconds = 29 * 24 * 60 * 60
-/** How long an upload is held without a renewal. */
-const leaseSeconds = 30
-/** For a database that is away while it is held. */
-const patienceMs = (leaseSeconds * 1000) / 2
+/** How long an upload is held without a renewal: what waits for one of an instance that died goes on within ten seconds. */
+const leaseSeconds = 9
+/** For a database that is away while it is held. Should another instance have begun meanwhile, the platform gets the file twice. */
+const patienceMs = 15_000
 /** How long a failure answers for the tries that follow: a refusal for good, and any other (shorter than the first wait of a send). */
 const refusedSeconds = 60
 const failedSeconds = 3

@@ -18,9 +18,6 @@ const slots = 1_000
 const failingShare = 0.2
 /** Share of the slots that attempts may hold which are begun ahead and wait. */
 const waitingShare = 0.3
-/** How long the subscriptions of a holder that died wait; longer attempts renew it. */
-const leaseMs = 15_000
-
 /**
  * Delivers what fan-out recorded. A lane is a subscription, its group the organization; whoever holds the lane knows what
  * is in flight to that endpoint, so its cap, its breaker and its slow start need no count in SQL.
@@ -32,7 +29,6 @@ export function startAttempts(core: Core): Mailbox {
   const ahead = createBegunAhead(health, slots * waitingShare)
   return startMailbox<Attempt, Outcome>(core, {
     lanes: 'lanes',
-    leaseMs,
     slots,
     failingShare,
     refill: true,
