@@ -13,6 +13,7 @@ import { redriveCallbacks } from './callbacks/redrive-callbacks.ts'
 import { sweepMedia } from './media/delete-media.ts'
 import { startFileSweep } from './media/unclaimed-files.ts'
 import { uploadMedia } from './media/upload-media.ts'
+import { oldMessagesSweep } from './messages/delete-old-messages.ts'
 import { putSender } from './senders/put-sender.ts'
 import { startDispatcher } from './sends/dispatch.ts'
 import type { SendBody } from './sends/draft.ts'
@@ -287,6 +288,31 @@ const flows: Record<string, Flow> = {
       (t) => put(t, { refusal: 'account_not_connected' }),
       (t) => it.sql`update pace set tat = now() where grp = ${t.phoneNumberId}`,
     ),
+  },
+  'a send that waits beyond its time, and another': {
+    prepare: (t) => it.sql`update pace set tat = now() + interval '10 min' where grp = ${t.phoneNumberId}`,
+    act: inTurn(
+      (t) => text(t, 'late'),
+      (t) => it.sql`update sends set expires_at = now() where organization_id = ${t.organizationId}`,
+      (t) => text(t, 'then'),
+      (t) => it.sql`update pace set tat = now() where grp = ${t.phoneNumberId}`,
+    ),
+  },
+  'messages that are older than they are kept, with their files': {
+    async prepare(t) {
+      const timestamp = String(Number(epochNow()) - 2 * 24 * 60 * 60)
+      await received(t, 'a', { ...words('a'), timestamp })
+      await received(t, 'b', { ...picture(t), timestamp })
+      await received(t, 'c')
+      // Numbers of other flows are swept too: that is no step of this one.
+      await it.sql`update senders set retention_days = null`
+      await put(t, { retention_days: 1 })
+    },
+    act: () =>
+      insist(async () => {
+        const sweep = oldMessagesSweep()
+        while ((await sweep(it.app.sql)) > 0);
+      }),
   },
   'a number that goes and comes back': {
     act: inTurn(

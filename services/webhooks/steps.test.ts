@@ -1,12 +1,16 @@
+import type { ServerResponse } from 'node:http'
 import type { Caller } from '@app/shared/api/contract.ts'
 import { Problem } from '@app/shared/api/problem.ts'
 import { openDatabase, type Sql } from '@app/shared/database/database.ts'
+import type { Place } from '@app/shared/contracts/secrets.ts'
+import { sealedAnswers } from '@app/shared/idempotency/idempotency.ts'
+import { resealBatch } from '@app/shared/secrets/reseal-secrets.ts'
 import { insist, insistTwice, testEachStep } from '@app/test/each-step.ts'
 import { type SteppedService, steppedService } from '@app/test/service.ts'
 import { until } from '@app/test/until.ts'
 import { afterAll, beforeAll, expect } from 'vitest'
 import { startAttempts } from './attempts/attempts.ts'
-import { sweepExpired } from './attempts/give-up.ts'
+import { sweepExpired, sweepOverflow } from './attempts/give-up.ts'
 import { replayWebhookDelivery } from './deliveries/replay-webhook-delivery.ts'
 import { toRow } from './fan-out/record-events.ts'
 import { createWebhookReplay } from './replays/create-webhook-replay.ts'
@@ -14,7 +18,9 @@ import { createWebhookSecret } from './subscriptions/create-webhook-secret.ts'
 import { deleteWebhookSecret } from './subscriptions/delete-webhook-secret.ts'
 import { deleteWebhookSubscription } from './subscriptions/delete-webhook-subscription.ts'
 import { disableWebhookSubscription, sweepFailing } from './subscriptions/disable-webhook-subscription.ts'
+import { sweepWaits } from './subscriptions/end-waits.ts'
 import { enableWebhookSubscription } from './subscriptions/enable-webhook-subscription.ts'
+import { sealedSecrets } from './subscriptions/secrets.ts'
 import { testWebhookSubscription } from './subscriptions/test-webhook-subscription.ts'
 import { updateWebhookSubscription } from './subscriptions/update-webhook-subscription.ts'
 import { type Acts, type TestWebhooks, testWebhooks } from './testing/app.ts'
@@ -51,7 +57,26 @@ interface Flow {
   made: string[]
   /** What is told of the subscription. */
   told?: string[]
+  /** Deliveries that are given up, by event, each with its reason. */
+  dead?: string[]
 }
+
+/** The call that is out and waits for its answer. */
+let out: PromiseWithResolvers<ServerResponse>
+const holding: Respond = (response) => out.resolve(response)
+
+/** While the first call is out; it fails then. */
+const whileOut = (act: (tenant: Tenant) => Promise<unknown>) => async (tenant: Tenant) => {
+  await insist(() => tenant.emit({ eventId: 'a', line: 'l' }, { eventId: 'b', line: 'l' }))
+  await recorded(tenant.organizationId, 2)
+  const response = await out.promise
+  await act(tenant)
+  response.writeHead(500).end()
+  await until(async () => {
+    expect(await sql`select from attempts where delivery_id in (${idsOf(tenant)}) and number = 1`).toHaveLength(1)
+  })
+}
+const idsOf = ({ organizationId }: Tenant) => sql`select id from deliveries where organization_id = ${organizationId}`
 
 const flows: Record<string, Flow> = {
   'events, with a line and without': {
@@ -101,16 +126,15 @@ const flows: Record<string, Flow> = {
     run: ({ emit }) => insist(() => emit({ eventId: 'a', line: 'l' }, { eventId: 'b', line: 'l' })),
     made: ['a 1', 'b 0'],
     told: ['disabled'],
+    dead: ['a gone', 'b subscription_disabled'],
   },
-  'an endpoint that moves, and an old secret that goes': {
+  'an endpoint that moves': {
     first: [answer(500)],
-    async run({ id, ask, withKey, emit, organizationId }) {
-      const params = { id }
+    async run({ id, ask, emit, organizationId }) {
       await insist(() => emit({ eventId: 'a' }))
       await recorded(organizationId, 1)
-      await insist(() => ask(updateWebhookSubscription, { params, body: { url: `${receiver.url}/moved` } }))
-      const secret = await insistTwice(() => ask(createWebhookSecret, { params, body: {} }, withKey('secret')))
-      await insist(() => ask(deleteWebhookSecret, { params: { id, secret_id: secret.id } })).catch(unlessGone)
+      const body = { url: `${receiver.url}/moved` }
+      await insist(() => ask(updateWebhookSubscription, { params: { id }, body }))
     },
     made: ['a 2'],
   },
@@ -201,6 +225,118 @@ const flows: Record<string, Flow> = {
     },
     made: ['a 1', 'b 1', 'c 1', 'd 1', 'e 1', 'f 1'],
   },
+  'paused while a call is out, and resumed': {
+    first: [holding],
+    async run(tenant) {
+      const change = (status: 'paused' | 'active') =>
+        insist(() => tenant.ask(updateWebhookSubscription, { params: { id: tenant.id }, body: { status } }))
+      await whileOut(() => change('paused'))(tenant)
+      await change('active')
+    },
+    made: ['a 2', 'b 1'],
+    told: ['paused', 'resumed'],
+  },
+  'deleted while a call is out': {
+    first: [holding],
+    run: whileOut(({ id, ask }) => insist(() => ask(deleteWebhookSubscription, { params: { id } })).catch(unlessGone)),
+    made: ['a 1', 'b 0'],
+    dead: ['a subscription_deleted', 'b subscription_deleted'],
+  },
+  'disabled while a call is out': {
+    first: [holding],
+    run: whileOut(({ id, ask }) => insist(() => ask(disableWebhookSubscription, { body: { subscription_id: id } }))),
+    made: ['a 1', 'b 0'],
+    told: ['disabled'],
+    dead: ['a subscription_disabled', 'b subscription_disabled'],
+  },
+  'a new secret for the old one while a call is out': {
+    first: [holding],
+    async run(tenant) {
+      const { id, ask, withKey } = tenant
+      await whileOut(async () => {
+        const old = await sql<{ id: string }[]>`select id from secrets where subscription_id = ${id}`
+        await insistTwice(() => ask(createWebhookSecret, { params: { id }, body: {} }, withKey('secret')))
+        const params = { id, secret_id: old[0]?.id ?? '' }
+        await insist(() => ask(deleteWebhookSecret, { params })).catch(unlessGone)
+      })(tenant)
+      await quiet(tenant, 2)
+      const ids = (await idsOf(tenant)).map((row) => row['id'])
+      const signatures = receiver.got.flatMap(({ headers }) =>
+        ids.includes(headers['x-svc-delivery-id']) ? [String(headers['x-svc-signature'])] : [],
+      )
+      expect(signatures.map((signature) => signature.split(',v1=').length - 1)).toEqual([1, 1, 1])
+    },
+    made: ['a 2', 'b 1'],
+  },
+  'more than a subscription may hold': {
+    async run({ id, ask, emit, organizationId }) {
+      const change = (status: 'paused' | 'active') =>
+        insist(() => ask(updateWebhookSubscription, { params: { id }, body: { status } }))
+      await change('paused')
+      for (const eventId of ['a', 'b', 'c']) {
+        await insist(() => emit({ eventId, line: 'l' }))
+        await recorded(organizationId, eventId.charCodeAt(0) - 96)
+      }
+      await insist(() => sweepOverflow(webhooks.sql, 1))
+      await change('active')
+    },
+    made: ['a 0', 'b 0', 'c 1'],
+    told: ['paused', 'resumed'],
+    dead: ['a expired', 'b expired'],
+  },
+  'waits that end in portions': {
+    first: [answer(500), answer(500)],
+    async run(tenant) {
+      const { id, emit } = tenant
+      await insist(() => emit({ eventId: 'a' }, { eventId: 'b' }))
+      await until(async () => {
+        expect(
+          await sql`select from due_deliveries where id in (${idsOf(tenant)}) and tried and begun_at is null`,
+        ).toHaveLength(2)
+      })
+      await sql`update due_deliveries set due_at = now() + interval '1 h' where subscription_id = ${id}`
+      await sql`update subscriptions set waits_until = 'infinity' where id = ${id}`
+      while ((await insist(() => sweepWaits(webhooks.sql, 1))) > 0);
+      webhooks.attempts.wake()
+      await until(async () => {
+        expect(await sql`select from attempts where delivery_id in (${idsOf(tenant)})`).toHaveLength(4)
+      })
+    },
+    made: ['a 2', 'b 2'],
+  },
+  'events that are published again': {
+    async run(tenant) {
+      const since = new Date()
+      await insist(() => tenant.emit({ eventId: 'a', line: 'l' }, { eventId: 'b' }))
+      await quiet(tenant, 2)
+      await insist(() => webhooks.relay.redrive(since))
+      // Behind them: when it is delivered, they have been heard of again.
+      await insist(() => tenant.emit({ eventId: 'z', line: 'l' }))
+    },
+    made: ['a 1', 'b 1', 'z 1'],
+  },
+  'secrets that are sealed again, by a new key': {
+    async run({ id, ask, emit, withKey, organizationId }) {
+      // Those of other flows are no steps of this one.
+      await sql`delete from secrets where subscription_id <> ${id}`
+      await sql`delete from idempotency.keys where organization_id <> ${organizationId}`
+      await insistTwice(() => ask(createWebhookSecret, { params: { id }, body: {} }, withKey('secret')))
+      const app = { ...webhooks, sealKeys: { ...webhooks.sealKeys, current: 'k2' } }
+      let after: Place | null = null
+      do {
+        const place: Place | null = after
+        after = (await insist(() => resealBatch(app, [sealedSecrets, sealedAnswers], place))).next
+      } while (after !== null)
+      const left = await sql`
+        select from secrets where split_part(sealed, '.', 1) = 'k1' union all
+        select from idempotency.keys where sealed and starts_with(encode(answer, 'escape'), 'k1.')
+      `
+      expect(left).toHaveLength(0)
+      await insist(() => ask(createWebhookSecret, { params: { id }, body: {} }, withKey('secret')))
+      await insist(() => emit({ eventId: 'a' }))
+    },
+    made: ['a 1'],
+  },
   'a subscription that is deleted': {
     first: [answer(500)],
     async run({ id, ask, emit, organizationId }) {
@@ -277,6 +413,10 @@ async function outcomeOf({ organizationId }: Tenant) {
     select split_part(headers ->> 'type', '.', 3) as type from outbox
     where headers ->> 'organization' = ${organizationId} and headers ->> 'type' like 'webhook.subscription.%' order by seq
   `
+  const dead = await sql<{ eventId: string; errorCode: string }[]>`
+    select d.event_id, e.error_code from dead_deliveries e join deliveries d on d.id = e.id
+    where d.organization_id = ${organizationId}
+  `
   return {
     made: deliveries.map(({ eventId, numbers }) => `${nameOf(eventId)} ${numbers.length}`).toSorted(),
     /** Attempts whose outcome nobody knows, though no process has died. */
@@ -284,6 +424,7 @@ async function outcomeOf({ organizationId }: Tenant) {
     /** Those that were made and not recorded, or the other way round. */
     unexplained: deliveries.filter(({ numbers }, n) => numbers.join() !== calls[n]?.join()),
     told: told.map(({ type }) => type),
+    dead: dead.map(({ eventId, errorCode }) => `${nameOf(eventId)} ${errorCode}`).toSorted(),
   }
 }
 
@@ -296,6 +437,7 @@ async function begin({ run, made, first = [] }: Flow) {
   const withKey = (key: string) => ({ ...acts.caller, idempotency: { key, fingerprint: key } })
   const tenant = { ...acts, id, withKey }
   const left = [...first]
+  out = Promise.withResolvers()
   receiver.respondWith((response, received, n) => (left.shift() ?? answer(200))(response, received, n))
   return {
     act: () => run(tenant),
@@ -308,8 +450,9 @@ testEachStep(
   () => service.steps,
   Object.fromEntries(
     Object.entries(flows).map(([name, flow]) => {
-      const { made, told = [] } = flow
-      return [name, { begin: () => begin(flow), expected: { made, lost: [], unexplained: [], told } }]
+      const { made, told = [], dead } = flow
+      const expected = { made, lost: [], unexplained: [], told, ...(dead && { dead }) }
+      return [name, { begin: () => begin(flow), expected }]
     }),
   ),
 )

@@ -75,7 +75,7 @@ export const ownNumber = '106540352242922'
 export async function testWebhooks(given?: TestService): Promise<TestWebhooks> {
   const service = given ?? (await testService('webhooks'))
   await provision(service.nc)
-  const keys = { current: 'k1', byId: new Map([['k1', randomBytes(32)]]) }
+  const keys = { current: 'k1', byId: new Map(['k1', 'k2'].map((id) => [id, randomBytes(32)])) }
   const core: Core = {
     ...service,
     relay: startRelay(service),
