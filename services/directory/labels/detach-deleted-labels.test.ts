@@ -1,10 +1,11 @@
 import { openDatabase } from '@app/shared/database/database.ts'
 import { newId } from '@app/shared/values/ids.ts'
 import { startStepProxy } from '@app/test/step-proxy.ts'
-import { afterAll, beforeAll, expect, onTestFinished, test } from 'vitest'
+import { until } from '@app/test/until.ts'
+import { afterAll, beforeAll, expect, onTestFinished, test, vi } from 'vitest'
 import { eventsOf, newNumber, testDirectory, type TestDirectory } from '../testing/app.ts'
 import { managing, tellTeam } from '../testing/managing.ts'
-import { detachDeletedLabels } from './detach-deleted-labels.ts'
+import { detachDeletedLabels, startDetaching } from './detach-deleted-labels.ts'
 
 let directory: TestDirectory
 beforeAll(async () => {
@@ -101,6 +102,19 @@ test('a crash in the middle loses no event and repeats none; two at once share t
   await Promise.all([detachAll(), detachAll(directory.newInstance())])
   expect((await updatedIds(number.organizationId)).toSorted()).toEqual(ids)
   expect(await attachments(label.id)).toBe(0)
+})
+
+test('what an instance leaves behind is taken up by another within ten seconds, though nobody deletes a label', async () => {
+  const timers = vi.spyOn(globalThis, 'setTimeout')
+  const detaching = startDetaching(directory.app, directory.app.relay)
+  onTestFinished(async () => {
+    timers.mockRestore()
+    await detaching.stop()
+  })
+  // A loop tells its next turn that it is a poll.
+  const polls = () => timers.mock.calls.flatMap(([, ms, isPoll]: unknown[]) => (isPoll === true ? [Number(ms)] : []))
+  await until(() => expect(polls()).toHaveLength(1))
+  expect(polls()[0]).toBeLessThan(10_000)
 })
 
 test("a label on many contacts does not hold up another organization's", async () => {

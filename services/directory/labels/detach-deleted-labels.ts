@@ -18,8 +18,8 @@ interface Deleted {
 const batchContacts = 500
 const batchConversations = 5_000
 
-/** How long what a crash left behind may lie, when nobody deletes a label. */
-const pollMs = 30_000
+/** How long what an instance left behind that stopped or died may lie, when nobody deletes a label; half as long again at most. */
+const pollMs = 5_000
 
 export function startDetaching({ sql, log }: DataService, relay: Relay): Loop {
   const loop = startLoop(log, 'detach labels', async () =>
