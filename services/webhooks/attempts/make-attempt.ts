@@ -25,7 +25,7 @@ export async function makeAttempt(
   })
   const outcome = await attemptOf(core, attempt, keysOf, { startedAtMs, span, timeoutMs }).catch((err: unknown) => {
     log.error({ err, delivery: attempt.id }, 'attempt')
-    return ourFailure(startedAtMs)
+    return ourFailure(attempt, startedAtMs)
   })
   const isGood = outcome.kind === 'succeeded'
   span?.end(isGood ? undefined : outcome.kind)

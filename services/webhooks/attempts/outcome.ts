@@ -25,21 +25,21 @@ export type Outcome = { attempt: MadeAttempt } & (
   | { kind: 'wait'; waitMs: number }
 )
 
-/** For 429 without `Retry-After`, and for failures of our own. */
+/** For 429 without `Retry-After`. */
 const plainWaitMs = 60_000
 
+type Counted = Pick<Attempt, 'number' | 'tries'>
+
+/** Attempts before this one that used no try: nearly all of them waits. */
+const waitsBefore = ({ number, tries }: Counted) => number - 1 - tries
+
 /** 2xx alone is success. */
-export function outcomeOf(
-  answer: Answer,
-  { number, tries }: Pick<Attempt, 'number' | 'tries'>,
-  startedAtMs: number,
-  durationMs: number,
-): Outcome {
+export function outcomeOf(answer: Answer, counted: Counted, startedAtMs: number, durationMs: number): Outcome {
   const attempt = { startedAtMs, durationMs: Math.round(durationMs), status: answer.status, snippet: null, error: null }
   if (answer.status === null) {
     const { failure, message, isOurs } = answer.failure
     const failed = { ...attempt, error: { code: failure, message } }
-    return isOurs ? { kind: 'wait', waitMs: plainWaitMs, attempt: failed } : { kind: 'failed', attempt: failed }
+    return isOurs ? { kind: 'wait', waitMs: ownWaitMs(counted), attempt: failed } : { kind: 'failed', attempt: failed }
   }
   const { status, snippet } = answer
   const told: MadeAttempt = { ...attempt, snippet }
@@ -52,9 +52,8 @@ export function outcomeOf(
   }
   const askedMs = retryAfterMs(answer.retryAfter)
   if (status === 429 || (status === 503 && askedMs !== null)) {
-    // Attempts before this one that used no try: nearly all of them waits.
-    const waits = number - 1 - tries
-    return { kind: 'wait', waitMs: Math.max(askedMs ?? plainWaitMs, leastWaitMs(waits)), attempt: told }
+    const waitMs = Math.max(askedMs ?? plainWaitMs, leastWaitMs(waitsBefore(counted)))
+    return { kind: 'wait', waitMs, attempt: told }
   }
   if (status >= 300 && status < 400) {
     const error = { code: 'redirect_not_followed', message: 'Redirects are not followed.' } as const
@@ -63,10 +62,13 @@ export function outcomeOf(
   return { kind: 'failed', attempt: told }
 }
 
+/** What is ours, such as a name server, may be back in a moment: its endpoints wait for seconds, and longer each time. */
+const ownWaitMs = (counted: Counted) => leastWaitMs(waitsBefore(counted))
+
 /** Something of ours failed before the call. */
-export const ourFailure = (startedAtMs: number): Outcome => ({
+export const ourFailure = (counted: Counted, startedAtMs: number): Outcome => ({
   kind: 'wait',
-  waitMs: plainWaitMs,
+  waitMs: ownWaitMs(counted),
   attempt: {
     startedAtMs,
     durationMs: 0,
