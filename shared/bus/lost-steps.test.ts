@@ -1,8 +1,7 @@
 import { setTimeout as sleep } from 'node:timers/promises'
-import { type BusStep, type BusStepProxy, type Loss, startBusStepProxy } from '@app/test/bus-step-proxy.ts'
+import { startBusStepProxy } from '@app/test/bus-step-proxy.ts'
+import { type LossyFlow, loseEach, losses } from '@app/test/each-loss.ts'
 import { startTestNats } from '@app/test/nats.ts'
-import { between, randomOf } from '@app/test/faults/random.ts'
-import { amount, seed } from '@app/test/fuzz/seed.ts'
 import { busSteppedService } from '@app/test/service.ts'
 import { until } from '@app/test/until.ts'
 import { connect, type JetStreamManager } from 'nats'
@@ -21,53 +20,9 @@ import { type Relay, startRelay } from '../events/relay.ts'
 import { serve } from './rpc.ts'
 import { streamName } from '../events/stream.ts'
 
-const losses: Loss[] = ['before', 'after', 'alone']
 const changed = event({ subject: 'event.platform.customer-changed', summary: 'Test', data: z.object({ n: z.int() }) })
 const organizationId = newId('org')
 const silent = pino({ level: 'silent' })
-
-/** What the services say to JetStream and to each other, and what they are told. */
-const isMessage = ({ verb, subject }: BusStep) => /MSG|PUB/.test(verb) && /^(_INBOX|event\.|rpc\.|\$JS)/.test(subject)
-
-interface Flow {
-  steps: BusStepProxy
-  /** Once; throws what went wrong. */
-  run: () => Promise<void>
-  isBack: () => boolean
-  /** What must be true in the end. */
-  check?: () => Promise<void>
-  close: () => Promise<void>
-}
-
-const lossesOfOne = amount(3, Infinity)
-
-/** All of the steps, or some by the seed. */
-function stepsToLose(loss: Loss, total: number): number[] {
-  const random = randomOf(seed, loss)
-  const all = upTo(total)
-  while (all.length > lossesOfOne) all.splice(between(random, 0, all.length - 1), 1)
-  return all
-}
-
-/** Runs the flow once as it is, and once for each step that is lost: `npm test` takes some, `npm run test:steps` all. */
-async function loseEach(loss: Loss, { steps, run, isBack, check, close }: Flow) {
-  const counted = steps.count(isMessage)
-  await run()
-  const total = counted.steps().length
-  expect(total).toBeGreaterThan(1)
-  for (const at of stepsToLose(loss, total)) {
-    const { steps: passed } = steps.count(isMessage, { at, loss })
-    await run().catch((cause: unknown) => {
-      const { way, subject } = passed()[at - 1] ?? {}
-      throw new Error(`step ${at} lost ${loss}: ${way} ${subject}`, { cause })
-    })
-    // What is counted in the next run is none of this one's.
-    steps.count(() => false)
-    await until(() => expect(isBack()).toBe(true))
-  }
-  await check?.()
-  await close()
-}
 
 async function open() {
   const app = await busSteppedService('platform')
@@ -89,7 +44,7 @@ async function storedIn(jsm: JetStreamManager): Promise<number[]> {
   return (await Promise.all(all)).map((message) => message.json<{ n: number }>().n)
 }
 
-async function publishing(): Promise<Flow> {
+async function publishing(): Promise<LossyFlow> {
   const { app, direct, jsm, isBack, close } = await open()
   await restoreStream(direct, 1)
   const relay = startRelay(app)
@@ -114,7 +69,7 @@ async function publishing(): Promise<Flow> {
   }
 }
 
-async function consuming(): Promise<Flow> {
+async function consuming(): Promise<LossyFlow> {
   const { app, direct, jsm, isBack, close } = await open()
   const { name } = consumers.webhooksInOrder
   await provision(direct)
@@ -150,7 +105,7 @@ const keep = rpc({
 /** It is asked for meanwhile who has the question, and a repeat finds it under way. */
 const keepMs = 1_200
 
-async function asking(whose: 'asker' | 'service'): Promise<Flow> {
+async function asking(whose: 'asker' | 'service'): Promise<LossyFlow> {
   const { app, isBack, close } = await open()
   const askerSteps = await startBusStepProxy(app.natsUrl)
   const asker = await connectBus('asker', askerSteps.url, silent)
