@@ -53,8 +53,7 @@ import { createRefusalOf } from './senders/refusal-of.ts'
 import { createKnownConversations } from './sends/known-conversations.ts'
 import { sendMessage } from './sends/send-message.ts'
 import { sweepLetOutLanes } from './sends/sweep-lanes.ts'
-import { numberOf, putSender, sealedTokens, storeSender } from './senders/put-sender.ts'
-import { takeOverRest } from './senders/take-over-lanes.ts'
+import { finishSender, putSender, sealedTokens, storeSender } from './senders/put-sender.ts'
 import { createTemplate } from './templates/create-template.ts'
 import { editTemplate } from './templates/edit-template.ts'
 import { getTemplate } from './templates/get-template.ts'
@@ -118,7 +117,8 @@ const housekeeping = await startHousekeeping(app, {
 
 const accounts = consume(app, consumers.messagingAccounts.name, accountChanged, async (tx, account) => {
   const moved = await storeSender(tx, app.sealKeys, account)
-  return () => takeOverRest(app, numberOf(account), moved)
+  // With very many sends it takes a while, and the events of others do not wait for that.
+  return async () => void finishSender(app, account, moved)
 })
 hear(app, partiesChanged, ({ ids }) => app.known.doubt(ids))
 const serving = await serve(

@@ -5,6 +5,7 @@ import { type Account, newAccountState } from '@app/test/account-state.ts'
 import { createTestDatabase, type TestDatabase } from '@app/test/database.ts'
 import { untilSomebodyWaits } from '@app/test/lock-waits.ts'
 import { afterAll, beforeAll, expect, test } from 'vitest'
+import { endRest } from './end-queued.ts'
 import { storeSender } from './put-sender.ts'
 import { laneBatch, leftGroup, takeOverRest } from './take-over-lanes.ts'
 
@@ -136,4 +137,29 @@ test('what others have queued at a number ends beside what its new owner sends; 
     count: laneBatch,
     paced: true,
   })
+})
+
+test('however many sends of a number wait, its refusal is stored at once, and they end soon after', async () => {
+  const { sql } = database
+  const state = newAccountState()
+  const store = (refusal: 'customer_suspended' | null) =>
+    sql.begin((tx) => storeSender(tx, keys, { ...state, version: ++state.version, refusal }))
+  await store(null)
+  await sql`
+    with s as (
+      insert into sends (organization_id, phone_number_id, message_id, lane, expires_at)
+      select ${state.organization_id}, ${state.phone_number_id}, 'msg_' || n, 'cnv_waits_' || n, now() + interval '1 day'
+      from generate_series(1, ${laneBatch + 10}) n returning lane
+    )
+    insert into send_lanes (id, grp, due_at) select lane, ${state.phone_number_id}, now() + interval '1 hour' from s
+  `
+  const waiting = async () =>
+    (await sql`select from send_lanes where grp = ${state.phone_number_id} and due_at > now()`).length
+  await store('customer_suspended')
+  expect(await waiting()).toBe(10)
+  await endRest(
+    { sql, log: {} as never },
+    { organizationId: state.organization_id, phoneNumberId: state.phone_number_id },
+  )
+  expect(await waiting()).toBe(0)
 })

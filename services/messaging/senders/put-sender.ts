@@ -10,7 +10,8 @@ import type { z } from 'zod'
 import type { App } from '../app.ts'
 import { leaveToOwner } from '../callbacks/leave-to-owner.ts'
 import { wakeKept } from '../callbacks/wake-kept.ts'
-import { leftGroup, takeOverLanes, takeOverRest } from './take-over-lanes.ts'
+import { endQueued, endRest, groupsOf } from './end-queued.ts'
+import { takeOverLanes, takeOverRest } from './take-over-lanes.ts'
 
 type State = z.output<typeof AccountState>
 
@@ -20,11 +21,19 @@ const usualPerSecond = 80
 /** Answers when the sends of a number that is refused now are at the platform or will not get there. */
 export const putSender: Handler<App, typeof contract> = async (app, { body }) => {
   const moved = await app.sql.begin((tx) => storeSender(tx, app.sealKeys, body))
-  app.dispatcher.wake()
-  app.callbacks.wake()
-  void takeOverRest(app, numberOf(body), moved)
+  void finishSender(app, body, moved)
   if (body.refusal !== null) await waitForBegun(app, body)
   return { version: body.version }
+}
+
+/** Does what `storeSender` has left to do after its commit. */
+export async function finishSender(app: App, state: State, moved: number) {
+  app.dispatcher.wake()
+  app.callbacks.wake()
+  await takeOverRest(app, numberOf(state), moved)
+  if (state.refusal === null) return
+  await endRest(app, numberOf(state))
+  app.dispatcher.wake()
 }
 
 /** By then the bytes of a call that has begun are written, however slow its answer is. */
@@ -39,7 +48,7 @@ async function waitForBegun({ sql, log }: App, state: State) {
     const [{ begun } = { begun: false }] = await sql<{ begun: boolean }[]>`
       select exists (
         select from send_lanes l join sends s on s.lane = l.id
-        where l.grp = any(${groupsOf(state)}::text[]) and l.held_until > now() and s.begun_at is not null
+        where l.grp = any(${groupsOf(numberOf(state))}::text[]) and l.held_until > now() and s.begun_at is not null
           and s.organization_id = ${organizationId}
       ) as begun
     `
@@ -119,7 +128,7 @@ export async function storeSender(tx: TransactionSql, sealKeys: KeyRing, told: S
         else s.owned_since end
   `
   await putPace(tx, account)
-  if (account.refusal !== null) await endQueued(tx, account)
+  if (account.refusal !== null) await endQueued(tx, numberOf(account))
   if (!comes) return 0
   await wakeKept(tx, organizationId)
   // After the number's pace, as where sends are accepted.
@@ -134,23 +143,10 @@ async function isAttached(tx: TransactionSql, state: State): Promise<boolean> {
   return attached.length > 0
 }
 
-/**
- * Queued sends end at once: their lanes are due, wherever they waited. Those of another organization, which may have the number
- * by now, are not: each would use up a try before its time.
- */
-const endQueued = (tx: TransactionSql, state: State) => tx`
-  update send_lanes l set due_at = now()
-  where grp = any(${groupsOf(state)}::text[]) and due_at > now()
-    and exists (select from sends where lane = l.id and organization_id = ${state.organization_id})
-`
-
-export const numberOf = (state: Pick<State, 'organization_id' | 'phone_number_id'>) => ({
+const numberOf = (state: Pick<State, 'organization_id' | 'phone_number_id'>) => ({
   organizationId: state.organization_id,
   phoneNumberId: state.phone_number_id,
 })
-
-/** Where the organization's lanes may be. */
-const groupsOf = (state: State) => [state.phone_number_id, leftGroup(numberOf(state))]
 
 /**
  * Opens the number's pace to its organization, or closes it. Who begins sends holds it until it commits: after this none

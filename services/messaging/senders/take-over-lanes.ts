@@ -2,7 +2,7 @@ import type { Sql, TransactionSql } from '@app/shared/database/database.ts'
 import type { Core } from '../app.ts'
 
 /** A number as an organization's. */
-interface Owned {
+export interface Owned {
   organizationId: string
   phoneNumberId: string
 }
