@@ -2,6 +2,7 @@ import { Problem } from '@app/shared/api/problem.ts'
 import { newId } from '@app/shared/values/ids.ts'
 import { answerCommand } from './administration/answer.ts'
 import { helpFor } from './administration/arguments.ts'
+import { jsonLine } from './administration/json-line.ts'
 import { runAndEnd, sentenceOf } from './command.ts'
 import type { BusPlace } from './stack/bus.ts'
 import { dataDirOf } from './stack/options.ts'
@@ -14,9 +15,9 @@ async function main(args: string[]) {
   if (help !== null) return console.log(help)
   const requestId = newId('req')
   try {
-    console.log(JSON.stringify(await answerCommand(args, requestId, busPlace)))
+    console.log(jsonLine(await answerCommand(args, requestId, busPlace)))
   } catch (err) {
-    console.log(JSON.stringify({ error: errorOf(err, requestId) }))
+    console.log(jsonLine({ error: errorOf(err, requestId) }))
     process.exitCode = 1
   }
 }
