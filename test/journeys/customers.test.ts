@@ -229,7 +229,7 @@ test('suspending a customer with 100 queued sends fails each of them, and none r
     tenant.ok('POST', `/${phone}/messages`, { messaging_product: 'chat', to, type: 'text', text: { body: text } })
   // In each conversation the first is in its call; the others wait behind it.
   const first: Json[] = await Promise.all(people.map((to) => send(to, 'first')))
-  await until(async () => expect(await callsHeld(1_000)).toBe(5))
+  await until(async () => expect(await callsHeld(`${phone}/messages`, 1_000)).toBe(5))
   const queued: Json[] = await Promise.all(Array.from({ length: 100 }, (_, n) => send(people[n % 5] ?? '', `${n}`)))
   expect(await tenant.ok('PATCH', `/customers/${id}`, { status: 'suspended' })).toMatchObject({ status: 'suspended' })
   const body = { messaging_product: 'chat', to: people[0], type: 'text', text: { body: 'late' } }
@@ -249,7 +249,6 @@ test('suspending a customer with 100 queued sends fails each of them, and none r
   await sleep(2_500)
   expect(new Set(await sentFrom(phone))).toEqual(new Set(first.map(idOf)))
 
-  await control('/control/faults', undefined, 'DELETE')
   await tenant.ok('PATCH', `/customers/${id}`, { status: 'active' })
   const resumed = await send(people[0] ?? '', 'again')
   await until(async () => expect(await sentFrom(phone)).toContain(resumed.id))
@@ -260,6 +259,11 @@ test('while 300 sends go out, none of them reaches the platform after a suspensi
   const phone = await tenant.connect('--customer', id)
   const people = Array.from({ length: 30 }, newPhone)
   await Promise.all(people.map((from) => tenant.openWindow(phone, from)))
+  await control('/control/faults', {
+    match: { path: `${phone}/messages` },
+    fault: { kind: 'delay', ms: 500 },
+    times: 1_000,
+  })
   const sends = Array.from({ length: 300 }, (_, n) => {
     const text = { body: `${n}` }
     return tenant.call('POST', `/${phone}/messages`, {
@@ -284,11 +288,10 @@ test('while 300 sends go out, none of them reaches the platform after a suspensi
   for (const { body } of sent) expect(accepted).toContain(body.biz_opaque_callback_data)
 }, 60_000)
 
-/** Calls of the platform that wait in the fault laid last. */
-async function callsHeld(times: number) {
-  const answer = await request(`${stack.simulator_url}/control/faults`)
-  const { data } = (await answer.body.json()) as { data: Json[] }
-  return times - data.at(-1).times
+/** Calls of the platform that wait in the fault that was laid for a path. */
+async function callsHeld(path: string, times: number) {
+  const laid: Json[] = await control('/control/faults', undefined, 'GET')
+  return times - laid.find(({ match }) => match.path === path).times
 }
 
 async function callsOf(phone: string) {

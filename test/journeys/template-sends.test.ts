@@ -1,4 +1,4 @@
-import { afterAll, beforeAll, expect, test } from 'vitest'
+import { beforeAll, expect, test } from 'vitest'
 import { admin } from './admin.ts'
 import { client, type Json, newPhone, until } from './client.ts'
 import { newTenant, type Tenant } from './tenant.ts'
@@ -25,7 +25,6 @@ beforeAll(async () => {
     expect(listed).toHaveLength(3)
   })
 })
-afterAll(() => control('/control/faults', undefined, 'DELETE'))
 
 const text = (value: string, more: object = {}) => ({ type: 'text', text: value, ...more })
 const sendTo = (to: string, name: string, parameters: object[], more: object = {}) =>

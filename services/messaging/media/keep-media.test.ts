@@ -151,7 +151,7 @@ describe('an id', () => {
 
   test('that is unknown, expired, or of somebody else is refused alike', async () => {
     const expired = await upload()
-    await app.sql`update media set expires_at = now() where id = ${expired.id}`
+    await app.sql`update media set expires_at = now() - interval '1 ms' where id = ${expired.id}`
     const others = await upload({ organizationId: newId('org') })
     for (const id of [newId('med'), 'med_x', expired.id, others.id]) {
       expect(await refusalOf(keepId(id))).toMatchObject({ failure: 'invalid_field_value', param: 'image.id' })
@@ -167,7 +167,7 @@ describe('an id', () => {
     const [unused, used] = [await upload(), await upload()]
     await app.send('with a file').then(({ id }) => app.sql`update messages set media_id = ${used.id} where id = ${id}`)
     for (const { fileKey } of [unused, used]) await app.media.store.put(fileKey, (async function* () {})())
-    await app.sql`update media set expires_at = now(), sweep_at = now() where id in (${unused.id}, ${used.id})`
+    await app.sql`update media set expires_at = now() - interval '1 ms', sweep_at = now() where id in (${unused.id}, ${used.id})`
     const named = async () =>
       (await app.sql`select id from media where id in (${unused.id}, ${used.id})`).map((r) => r['id'])
     await sweepMedia(app.sql)

@@ -47,12 +47,12 @@ test('a key that nobody issued is unknown', async () => {
 
 test('a key is expired from that moment on, by the clock of the database', async () => {
   const { key, id } = await newKey('2999-01-01T00:00:00Z')
-  await it.app.sql`update api_keys set expires_at = now() where id = ${id}`
+  await it.app.sql`update api_keys set expires_at = now() - interval '1 ms' where id = ${id}`
   expect(await authenticate(key)).toMatchObject({ state: 'expired', key_id: id })
 })
 
 test('a revoked key stays revoked when it has expired, too', async () => {
   const { key, id } = await newKey('2999-01-01T00:00:00Z')
-  await it.app.sql`update api_keys set expires_at = now(), revoked_at = now() where id = ${id}`
+  await it.app.sql`update api_keys set expires_at = now() - interval '1 ms', revoked_at = now() where id = ${id}`
   expect(await authenticate(key)).toMatchObject({ state: 'revoked', key_id: id })
 })

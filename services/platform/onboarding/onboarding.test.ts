@@ -401,7 +401,7 @@ test('a link that expired, was revoked, or whose customer is suspended or archiv
   const archived = await openSetup(it)
   const all = [expired, revoked, suspended, archived]
   const states = await Promise.all(all.map((opened) => beginAt(it, opened)))
-  await it.app.sql`update setup_links set expires_at = now() where id = ${expired.linkId}`
+  await it.app.sql`update setup_links set expires_at = now() - interval '1 ms' where id = ${expired.linkId}`
   const { caller, params } = revoked.asOwner
   await ask(it.app, revokeSetupLink, undefined, { caller, params: { ...params, link_id: revoked.linkId } })
   await ask(it.app, updateCustomer, { status: 'suspended' }, suspended.asOwner)
@@ -511,7 +511,7 @@ test('a business account whose link is over waits for no number any more, and a 
   const { businessAccountId, phoneNumberId, linkId, organizationId, customerId } = opened
   showNumbers(it.upstream, businessAccountId, [])
   const polled = await waitingAt(opened)
-  await it.app.sql`update setup_links set expires_at = now() where id = ${linkId}`
+  await it.app.sql`update setup_links set expires_at = now() - interval '1 ms' where id = ${linkId}`
   await polled((accounts) => expect(accounts).toMatchObject([{ phone_number_id: null, status: 'disconnected' }]))
   const [row] = await it.app.sql`select attached, sealed_token from accounts where customer_id = ${customerId}`
   expect(row).toEqual({ attached: false, sealedToken: null })
