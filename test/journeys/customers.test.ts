@@ -290,8 +290,8 @@ test('while 300 sends go out, none of them reaches the platform after a suspensi
 
 /** Calls of the platform that wait in the fault that was laid for a path. */
 async function callsHeld(path: string, times: number) {
-  const laid: Json[] = await control('/control/faults', undefined, 'GET')
-  return times - laid.find(({ match }) => match.path === path).times
+  const { data: laid }: Json = await control('/control/faults', undefined, 'GET')
+  return times - laid.find(({ match }: Json) => match.path === path).times
 }
 
 async function callsOf(phone: string) {

@@ -106,8 +106,8 @@ test('each refusal has its status, code and field', async () => {
 test('what the platform refuses is a 400 in its words; a platform that is away a 502, after which a retry goes on', async () => {
   const name = newName()
   // Templates of other numbers are other tests'.
-  const numbers: Json[] = await control('/control/numbers', undefined, 'GET')
-  const account = numbers.find(({ phone_number_id }) => phone_number_id === phone).business_account_id
+  const { data: numbers }: Json = await control('/control/numbers', undefined, 'GET')
+  const account = numbers.find(({ phone_number_id }: Json) => phone_number_id === phone).business_account_id
   const templates = { path: `${account}/message_templates` }
   await control('/control/faults', { match: templates, fault: { kind: 'error', code: 100, status: 400 } })
   const refused = await create(order(name))

@@ -118,7 +118,7 @@ test('a replay whose endpoint is slow is told from one that others share the que
   expect((await historyOf(explainReplay, others[0] ?? '')).at(-1)?.what).toBe(
     'is running: it goes on, at most 2 at a time, while 25 organizations have replays under way',
   )
-  await newReplay(owner, {})
+  await newReplay({ ...owner, id: newId('wbs') }, {})
   expect((await historyOf(explainReplay, id)).at(-1)?.what).toMatch(
     /^is running: .* the most that it may have waiting, with 2 replays of its organization under way, while 25 organizations have replays under way$/,
   )
