@@ -69,7 +69,7 @@ export async function makeWorld(): Promise<World> {
     ok('POST', '/webhook_deliveries/replays', { subscription_id: subscriptions[n].id, since }),
   )
   const templates = await each(2, async (n) => {
-    const name = `fuzz_${n}_${process.pid}_${Date.now()}`
+    const name = `fuzz_${n}_${phone}`
     const components = [{ type: 'BODY', text: 'Your order has shipped.' }]
     await ok('POST', `/${phone}/templates`, { name, language: 'en_US', category: 'UTILITY', components })
     return name
