@@ -43,7 +43,8 @@ async function customerOf(organizationId?: string) {
     update: (link_id: string, body: Parameters<typeof updateSetupLink>[1]['body']) =>
       ask(it.app, updateSetupLink, body, { params: { id, link_id }, caller }),
     revoke: (link_id: string) => ask(it.app, revokeSetupLink, undefined, { params: { id, link_id }, caller }),
-    expire: (link_id: string) => it.app.sql`update setup_links set expires_at = now() - interval '1 ms' where id = ${link_id}`,
+    expire: (link_id: string) =>
+      it.app.sql`update setup_links set expires_at = now() - interval '1 ms' where id = ${link_id}`,
   }
 }
 
