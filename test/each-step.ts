@@ -117,7 +117,7 @@ function missed(random: Random, cut: Cut, { steps, losses }: Run): Cut | undefin
   return { ...cut, at: between(random, 1, Math.max(1, steps - 1)), again: 1 }
 }
 
-const cutsOfOne = amount(2, Infinity)
+const cutsOfOne = amount(1, Infinity)
 
 /** All of them, or some by the seed. The second of two is at the same step for whoever does the same again from the first one on. */
 function cutsOf(random: Random, steps: number): Cut[] {
