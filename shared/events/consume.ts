@@ -3,7 +3,7 @@ import type { ConsumerMessages, JsMsg, Subscription } from 'nats'
 import type { z } from 'zod'
 import type { Event } from '../api/contract.ts'
 import { isCancelled, isDatabaseAway, isLockTimeout, type TransactionSql } from '../database/database.ts'
-import type { Delivered, EventHeaders } from './events.ts'
+import { type Delivered, type EventHeaders, idOf } from './events.ts'
 import { recordFailure, retryMs } from './dead-events.ts'
 import { beginBatch, lineOf } from '../metrics/batches.ts'
 import { readConsumerLag } from '../metrics/consumer-lag.ts'
@@ -11,7 +11,7 @@ import { isGap } from './lost-tail.ts'
 import { tellMissedEvents } from './missed-events.ts'
 import { ackWaitMs, askAgainMs, restoreConsumer } from './provision.ts'
 import type { DataService } from '../service/service.ts'
-import { eventHeader, streamName } from './stream.ts'
+import { eventHeader, idHeader, streamName } from './stream.ts'
 import { createWaitingEvents, giveBack } from './waiting-events.ts'
 
 /** Thrown by a handler: this event will never succeed. */
@@ -227,8 +227,8 @@ async function noteFailure(app: DataService, consumer: string, message: JsMsg, e
 }
 
 async function fail({ sql, log }: DataService, consumer: string, message: JsMsg, err: unknown) {
-  const id = message.headers?.get('Nats-Msg-Id') || `seq:${message.seq}`
   const headers = headersOf(message) ?? ({} as EventHeaders)
+  const id = message.headers?.get(idHeader) || (headers.event ? idOf(headers) : `seq:${message.seq}`)
   const event = { id, subject: message.subject, headers, payload: message.data }
   const { failures, dead } = await recordFailure(sql, consumer, event, { err, fatal: err instanceof Fatal })
   // Also the id of one whose headers say none.
@@ -257,7 +257,7 @@ export function consume<E extends Event>(
       if (!parsed.success) throw new Fatal(`${contract.subject} does not fit its contract`, { cause: parsed.error })
       const afterwards = await app.sql.begin(async (tx) => {
         const first = await tx`
-          insert into handled_events (consumer, event_id) values (${consumer}, ${`${headers.organization}:${headers.event}`})
+          insert into handled_events (consumer, event_id) values (${consumer}, ${idOf(headers)})
           on conflict do nothing returning consumer
         `
         return first.length === 1 ? handle(tx, parsed.data as z.output<E['data']>, headers) : undefined

@@ -43,6 +43,10 @@ export interface EventHeaders {
   at: string
 }
 
+/** The id of an event, by which a consumer knows it again. */
+export const idOf = ({ organization, event }: Pick<EventHeaders, 'organization' | 'event'>): string =>
+  `${organization}:${event}`
+
 /** An event as it came over the stream. */
 export interface Delivered {
   subject: string
@@ -69,7 +73,7 @@ export function recorded<E extends Event>(contract: E, data: z.input<E['data']>,
   if (Buffer.byteLength(payload) > maxEventBytes)
     throw new OversizedEvent(`${contract.subject} ${eventId} is over ${maxEventBytes} bytes`)
   return {
-    id: `${origin.organizationId}:${eventId}`,
+    id: idOf({ organization: origin.organizationId, event: eventId }),
     subject: contract.subject,
     headers: {
       organization: origin.organizationId,

@@ -158,3 +158,48 @@ test('an event whose id no header can carry is set aside, and stops no other', a
     { id: `${organizationId}:${ids[0]}`, refused: 'BAD_HEADER' },
   ])
 })
+
+test.each([
+  { stream: streamName, seq: 0, duplicate: true },
+  {
+    stream: streamName,
+    seq: 0,
+    error: { code: 409, err_code: 10_158, description: 'duplicate message id is in process' },
+  },
+])('an event whose id a server knows, and no place of it, is published without its id: %j', async (answer) => {
+  const { request } = app.eventBus
+  const tries: string[] = []
+  const knowing: typeof request = async (subject, body, headers, ...rest) => {
+    const id = headers.get('Nats-Msg-Id')
+    if (body.length > 0) tries.push(id)
+    const message = await request(subject, body, headers, ...rest)
+    return id ? { ...message, data: Buffer.from(JSON.stringify(answer)) } : message
+  }
+  const event = recorded(changed, { n: 7 }, { organizationId })
+  await app.sql.begin((tx) => record(tx, [event]))
+  const relay = startRelay({ ...app, eventBus: { ...app.eventBus, request: knowing } })
+  relay.wake()
+  await until(() => expect(tries.length).toBeGreaterThan(1))
+  await relay.stop()
+  expect(await app.sql`select published_at is not null as is from outbox where id = ${event.id}`).toEqual([
+    { is: true },
+  ])
+  expect(tries).toEqual([event.id, ''])
+})
+
+test('an event that comes without its id fails under the id that its headers say', async () => {
+  const event = recorded(changed, { n: 8 }, { organizationId })
+  await app.sql.begin((tx) => record(tx, [event]))
+  const { request } = app.eventBus
+  const withoutId: typeof request = (subject, body, headers, ...rest) => {
+    headers.delete('Nats-Msg-Id')
+    return request(subject, body, headers, ...rest)
+  }
+  const consuming = consumeBatches(app, consumers.webhooksFanOut.name, async (events) => {
+    if (events.some(({ headers }) => headers.event === event.headers.event)) throw new Error('not now')
+  })
+  const relay = startRelay({ ...app, eventBus: { ...app.eventBus, request: withoutId } })
+  await until(async () => expect(await app.sql`select event_id from dead_events`).toEqual([{ eventId: event.id }]))
+  await relay.stop()
+  await consuming.stop()
+})

@@ -1,4 +1,4 @@
-import { ErrorCode, headers, NatsError } from 'nats'
+import { ErrorCode, headers, type MsgHdrs, NatsError } from 'nats'
 import type { EventHeaders } from './events.ts'
 import { startLoop } from '../work/loop.ts'
 import { counts } from '../metrics/registered.ts'
@@ -6,7 +6,7 @@ import { openOutbox, type Outbox, type Published, type WaitingEvent } from './ou
 import { redrive, refillLostStream } from './refill.ts'
 import type { DataService } from '../service/service.ts'
 import { type StreamRoom, watchStreamRoom } from './stream-room.ts'
-import { eventHeader, readPublishAck, streamName } from './stream.ts'
+import { eventHeader, idHeader, isIdWithoutPlace, readPublishAck, streamName } from './stream.ts'
 
 /** Rows a pass: 256 outstanding publishes are four times as fast as one by one. */
 const batchRows = 256
@@ -181,22 +181,28 @@ async function publish(app: DataService, event: WaitingEvent): Promise<Result> {
   return result
 }
 
-async function put(
-  { eventBus: { request } }: DataService,
-  { id, subject, payload }: WaitingEvent,
-  eventHeaders: string,
-): Promise<Result> {
-  const carrier = headers()
+async function put({ eventBus }: DataService, event: WaitingEvent, eventHeaders: string): Promise<Result> {
   try {
-    carrier.set('Nats-Msg-Id', id)
+    const carrier = headers()
     carrier.set('Nats-Expected-Stream', streamName)
     carrier.set(eventHeader, eventHeaders)
-    const { data } = await request(subject, Buffer.from(payload), carrier, ackTimeoutMs)
-    const { seq, error } = readPublishAck(data)
+    carrier.set(idHeader, event.id)
+    let ack = await ask(eventBus, event, carrier)
+    if (isIdWithoutPlace(ack)) {
+      // Should the first come after all, consumers know it by its headers.
+      carrier.delete(idHeader)
+      ack = await ask(eventBus, event, carrier)
+    }
+    const { seq, error } = ack
     return error || !seq ? { failed: new Error(error?.description ?? 'refused') } : { published: seq }
   } catch (err) {
     const code = err instanceof NatsError ? err.code : ''
     const never = code === ErrorCode.MaxPayloadExceeded || code === ErrorCode.BadSubject || code === ErrorCode.BadHeader
     return never ? { refused: code } : { failed: err }
   }
+}
+
+async function ask({ request }: DataService['eventBus'], { subject, payload }: WaitingEvent, carrier: MsgHdrs) {
+  const { data } = await request(subject, Buffer.from(payload), carrier, ackTimeoutMs)
+  return readPublishAck(data)
 }
