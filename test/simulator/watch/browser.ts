@@ -3,7 +3,7 @@ import { type Browser, chromium } from 'playwright-core'
 import { onTestFinished } from 'vitest'
 
 const places = [
-  process.env['CHROMIUM_PATH'],
+  process.env['CHROMIUM'],
   '/usr/bin/chromium',
   '/usr/bin/chromium-browser',
   '/usr/bin/google-chrome',

@@ -3,7 +3,7 @@ import { afterAll, beforeAll, expect, test } from 'vitest'
 import { person, startTrial } from '../trial.ts'
 import { chromiumPath, launch, openPage } from './browser.ts'
 
-if (!chromiumPath) console.log('The watch page is not driven: no chromium on this machine (CHROMIUM_PATH names one).')
+if (!chromiumPath) console.log('The watch page is not driven: no chromium on this machine (CHROMIUM names one).')
 
 let browser: Browser
 beforeAll(async () => {
