@@ -2,6 +2,7 @@ import { ErrorCode, headers, type MsgHdrs, NatsError } from 'nats'
 import type { EventHeaders } from './events.ts'
 import { startLoop } from '../work/loop.ts'
 import { counts } from '../metrics/registered.ts'
+import { readStreamCopies } from '../metrics/stream-copies.ts'
 import { openOutbox, type Outbox, type Published, type WaitingEvent } from './outbox.ts'
 import { redrive, refillLostStream } from './refill.ts'
 import type { DataService } from '../service/service.ts'
@@ -39,6 +40,7 @@ type Result = { published: number } | { refused: string } | { failed: unknown } 
  * have created it, so that nothing fails here: the stream's time of creation is checked all the time.
  */
 export function startRelay(app: DataService): Relay {
+  readStreamCopies(app)
   const outbox = openOutbox(app)
   /** When the stream was made that lacks nothing; undefined while nobody knows. */
   let checked: string | undefined

@@ -22,9 +22,9 @@ export interface Written {
   writtenAt: number
 }
 
-/** Below what the pace to one recipient lets pass: 45 at once, then one in 6 s. */
+/** What the pace to one recipient lets pass for a quarter of an hour: 45 at once, then one in 6 s. */
 const burst = 3
-const restMs = 8_000
+const restMs = 16_000
 
 /**
  * Customers who write, and a business that answers each of them, one thing after the other; ends when it is over. Answers

@@ -18,7 +18,7 @@ export interface Trouble {
   run: () => Promise<number>
 }
 
-const people = 20
+const people = 40
 /** Between the end of a trouble and the next one. */
 const calmMs = 4_000
 const caughtUpWithinMs = 40_000
