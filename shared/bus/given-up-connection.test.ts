@@ -8,12 +8,15 @@ import { pino } from 'pino'
 import { expect, onTestFinished, test } from 'vitest'
 import { connectBus } from './bus.ts'
 
-/** A nats-server that takes connections and greets them when it is told to. */
+const log = pino({ level: 'silent' })
+
+/** A nats-server that takes connections, and does all else when it is told to. */
 async function startLateServer() {
   const sockets: Socket[] = []
+  let heard = ''
   const server = createServer((socket) => {
     sockets.push(socket.on('error', () => {}))
-    socket.resume()
+    socket.on('data', (piece: Buffer) => (heard += piece.toString()))
   }).listen(0, '127.0.0.1')
   await once(server, 'listening')
   onTestFinished(() => {
@@ -23,7 +26,11 @@ async function startLateServer() {
   return {
     url: `nats://127.0.0.1:${(server.address() as AddressInfo).port}`,
     sockets,
-    greet: () => sockets.forEach((socket) => socket.write('INFO {"max_payload":8388608,"headers":true}\r\n')),
+    greet: () =>
+      sockets.forEach((socket) => socket.write('INFO {"version":"2.9.10","max_payload":8388608,"headers":true}\r\n')),
+    heard: () => heard,
+    answer: () => sockets.forEach((socket) => socket.write('PONG\r\n')),
+    stopReading: () => sockets.forEach((socket) => socket.pause()),
     end: () => sockets.forEach((socket) => socket.destroySoon()),
   }
 }
@@ -33,7 +40,6 @@ test('a connection that greets after it was given up does not end the one that w
   onTestFinished(nats.stop)
   const [near, late] = [await startProxy(nats.url), await startLateServer()]
   onTestFinished(near.close)
-  const log = pino({ level: 'silent' })
   const bus = await connectBus('tester', near.url, log, {
     servers: [near.url, late.url],
     noRandomize: true,
@@ -61,4 +67,22 @@ test('a connection that greets after it was given up does not end the one that w
   await until(() => expect(got.length).toBeGreaterThan(0))
   await bus.nc.flush()
   expect({ got, connections }).toEqual({ got: ['once'], connections: before })
+})
+
+test('a server that reads nothing is given up, however much waits to be written to it', async () => {
+  const nats = await startTestNats()
+  onTestFinished(nats.stop)
+  const full = await startLateServer()
+  const servers = [full.url, nats.url]
+  const options = { servers, noRandomize: true, pingInterval: 200, timeout: 300 }
+  const connecting = connectBus('tester', full.url, log, options)
+  await until(() => expect(full.sockets).toHaveLength(1))
+  full.greet()
+  await until(() => expect(full.heard()).toContain('PING'))
+  full.answer()
+  const bus = await connecting
+  onTestFinished(() => bus.nc.close())
+  full.stopReading()
+  for (let n = 0; n < 32; n++) bus.nc.publish('said', new Uint8Array(1024 * 1024))
+  await until(() => expect(bus.nc.getServer()).toBe(new URL(nats.url).host), 5_000)
 })
