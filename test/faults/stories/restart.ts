@@ -14,7 +14,9 @@ export async function restart(own: Own): Promise<void> {
   const { api, phone, sendText } = clientOf(second)
   await until(async () => {
     const answer = await api('GET', `/${phone}/messages/${body.data.id}`)
-    expect(answer.body.data).toMatchObject({ content: 'before the restart', status: 'read' })
+    expect(answer.body.data).toMatchObject({ content: 'before the restart' })
+    // The simulator forgets with its end which statuses it has not told.
+    expect(answer.body.data.status).toMatch(/^(sent|delivered|read)$/)
   })
   const again = await sendText('after the restart')
   await until(async () => {
