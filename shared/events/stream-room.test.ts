@@ -1,3 +1,4 @@
+import { setTimeout as sleep } from 'node:timers/promises'
 import { testService, type TestService } from '@app/test/service.ts'
 import type { NatsConnection } from 'nats'
 import { afterAll, beforeAll, expect, test, vi } from 'vitest'
@@ -61,6 +62,13 @@ const waiting = async () => {
   const [row] = await it.sql<{ count: number }[]>`select count(*)::int from outbox where published_at is null`
   return row?.count ?? 0
 }
+/** As soon as nothing more is published: the last batch is recorded after the stream has it. */
+async function stillWaiting() {
+  for (let before = -1, now = await waiting(); ; [before, now] = [now, await waiting()]) {
+    if (now === before) return now
+    await sleep(500)
+  }
+}
 const state = async () => (await (await it.nc.jetstreamManager()).streams.info(streamName)).state
 
 test(
@@ -72,9 +80,9 @@ test(
     await emit(0, many)
     await until(async () => expect((await state()).bytes).toBeGreaterThan(streamBytes * 0.9))
     await until(() => expect(quick.size).toBeGreaterThan(2_000))
-    const held = await waiting()
+    const held = await stillWaiting()
     expect(held).toBeGreaterThan(1_000)
-    await new Promise((resolve) => setTimeout(resolve, 2_500))
+    await sleep(2_500)
     expect([await waiting(), (await state()).first_seq]).toEqual([held, 1])
     const late = listen(consumers.directoryMessagesRead.name)
     await until(() => expect([late.size, quick.size]).toEqual([many, many]))
