@@ -88,7 +88,8 @@ test(
     // The server writes down what a consumer has handled some time later.
     await vi.waitUntil(async () => (await consumerInfo()).ack_floor.stream_seq === 4)
     await losePower()
-    expect((await consumerInfo()).delivered.stream_seq).toBe(4)
+    // A newer server (2.15; not 2.10) takes the consumer back with the stream.
+    expect((await consumerInfo()).delivered.stream_seq).toBeOneOf([4, 1])
     await publishOurs(5)
     await heardAll(5)
     expect(await app.sql`select 1 from dead_events`).toEqual([])
