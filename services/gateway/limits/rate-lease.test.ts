@@ -5,6 +5,7 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { createLog } from '@app/shared/service/log.ts'
 import { newId } from '@app/shared/values/ids.ts'
+import { beBusyFor } from '@app/test/busy.ts'
 import { startPrivateServers } from '@app/test/servers.ts'
 import { Redis } from 'ioredis'
 import { expect, inject, onTestFinished, test } from 'vitest'
@@ -37,4 +38,15 @@ test('after a failover the new primary is found, although the old one, a replica
   await old.replicaof(to.hostname, to.port)
   target.port = Number(to.port)
   await expect.poll(lease, { timeout: 5_000 }).toBe(6)
+})
+
+test('what Redis answered in time counts, however late this process comes to read it', async () => {
+  const redis = connectRedis(inject('redisUrl'), createLog('test', 'silent'))
+  onTestFinished(() => redis.disconnect())
+  await once(redis, 'ready')
+  const budgets = budgetsIn(redis)
+  await budgets.lease(newId('key'), 60, 1)
+  const answer = budgets.lease(newId('key'), 60, 1)
+  beBusyFor(200)
+  expect(await answer).toMatchObject({ tokens: 6 })
 })

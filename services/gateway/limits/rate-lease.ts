@@ -1,4 +1,5 @@
 import { createHash } from 'node:crypto'
+import { whenOverdue } from '@app/shared/work/overdue.ts'
 import { Redis } from 'ioredis'
 import type { Logger } from 'pino'
 import { z } from 'zod'
@@ -50,14 +51,15 @@ interface WatchedRedis extends Redis {
   refusal?: Error | undefined
 }
 
-/** A Redis that answers within 50 ms or not at all: nothing waits for a connection, nothing is sent twice. */
+const answerWithinMs = 50
+
+/** A Redis that answers or not at all: nothing waits for a connection, nothing is sent twice. */
 export function connectRedis(url: string, log: Logger): WatchedRedis {
   const redis: WatchedRedis = new Redis(url, {
     connectionName: 'gateway',
     enableOfflineQueue: false,
     maxRetriesPerRequest: 0,
     autoResendUnfulfilledCommands: false,
-    commandTimeout: 50,
     connectTimeout: 2_000,
     // A connection that died without a word is given up.
     socketTimeout: 5_000,
@@ -76,14 +78,23 @@ export function connectRedis(url: string, log: Logger): WatchedRedis {
 
 export const budgetsIn = (redis: WatchedRedis): SharedBudgets => ({
   async lease(name, perMinute, wanted) {
-    const reply = await redis.evalsha(sha, 1, name, perMinute, wanted).catch((err: unknown) => {
+    const asked = redis.evalsha(sha, 1, name, perMinute, wanted).catch((err: unknown) => {
       // Of a connection that is not there the driver says no more than that nothing can be written to it.
       if (redis.refusal) throw redis.refusal
       if (!(err instanceof Error && err.message.startsWith('NOSCRIPT'))) throw err
       return redis.eval(script, 1, name, perMinute, wanted)
     })
+    const reply = await inTime(asked)
     const [tokens, wholeInMicroseconds] = reply as [number, number]
     return { tokens, wholeInMs: wholeInMicroseconds / 1000 }
   },
-  ping: () => redis.ping(),
+  ping: () => inTime(redis.ping()),
 })
+
+/** The driver's own `commandTimeout` gives up, when this process was busy, what Redis has answered long ago. */
+function inTime<T>(answer: Promise<T>): Promise<T> {
+  return new Promise((resolve, reject) => {
+    const callOff = whenOverdue(answerWithinMs, () => reject(new Error(`no answer within ${answerWithinMs} ms`)))
+    void answer.then(resolve, reject).finally(callOff)
+  })
+}
