@@ -1,4 +1,5 @@
 import { setTimeout as sleep } from 'node:timers/promises'
+import { beBusyFor } from '@app/test/busy.ts'
 import { startTestNats, type TestNats } from '@app/test/nats.ts'
 import { connect, headers, type Msg, type NatsConnection } from 'nats'
 import { pino } from 'pino'
@@ -157,4 +158,16 @@ test('while the connection is away nothing is asked, and what had not left yet i
   expect((await before).string()).toBe('answered')
   await instance.flush()
   expect(copies).toHaveLength(1)
+})
+
+test('an answer that came while this process was frozen counts, although the time for it is over', async () => {
+  const subject = 'rpc.messaging.while-frozen'
+  asking(subject, (message) => {
+    answer(message)
+    // It has left.
+    setImmediate(() => beBusyFor(1_500))
+  })
+  await instance.flush()
+  const { request } = createRequests(asker.nc, '_INBOX_frozen')
+  expect((await request(subject, Buffer.from(''), headers(), 300)).string()).toBe('answered')
 })

@@ -149,7 +149,8 @@ function createWatch(waiting: Waiting, askInWork: AskInWork) {
     clearInterval(timer)
     timer = undefined
   }
-  return () => void (timer ??= setInterval(look, sweepMs).unref())
+  // When what came while this process was busy or frozen was read: timers come before that.
+  return () => void (timer ??= setInterval(() => setImmediate(look), sweepMs).unref())
 }
 
 function sweep(waiting: Waiting, askInWork: AskInWork) {

@@ -1,5 +1,9 @@
+import { once } from 'node:events'
 import { createServer, type ServerResponse } from 'node:http'
 import { createServer as createNetServer, type AddressInfo, type Socket } from 'node:net'
+import { setTimeout as sleep } from 'node:timers/promises'
+import { Worker } from 'node:worker_threads'
+import { beBusyFor } from '@app/test/busy.ts'
 import { until } from '@app/test/until.ts'
 import { usedBytes } from '@app/test/used-bytes.ts'
 import { Agent } from 'undici'
@@ -45,6 +49,29 @@ test('who was given up before its answer has begun', async () => {
     hasBegun: true,
     err: { name: 'TimeoutError' },
   })
+})
+
+test('an answer that came while this process was busy counts, although the time for it is over', async () => {
+  const program = `
+    const server = require('node:http').createServer((_request, response) => response.end('here'))
+    server.listen(0, '127.0.0.1', () => require('node:worker_threads').parentPort.postMessage(server.address().port))
+  `
+  const elsewhere = new Worker(program, { eval: true })
+  const [port] = (await once(elsewhere, 'message')) as [number]
+  const dispatcher = new Agent()
+  onTestFinished(async () => {
+    await dispatcher.destroy()
+    await elsewhere.terminate()
+  })
+  const post = (timeoutMs: number) =>
+    postOnce(dispatcher, { url: `http://127.0.0.1:${port}/`, headers: {}, body: '{}', timeoutMs })
+  await post(5_000)
+  // Its connection is free.
+  await sleep(50)
+  const answer = post(100)
+  // It has left.
+  setImmediate(() => beBusyFor(400))
+  expect(await answer).toMatchObject({ head: { status: 200 }, body: Buffer.from('here'), err: undefined })
 })
 
 test('an answer in tiny pieces takes no more room than what is kept of it', async () => {

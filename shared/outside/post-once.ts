@@ -1,6 +1,7 @@
 import type { IncomingHttpHeaders } from 'node:http'
 import type { Dispatcher } from 'undici'
 import { gather } from '../values/gather.ts'
+import { whenOverdue } from '../work/overdue.ts'
 
 export interface Post {
   url: string
@@ -47,14 +48,14 @@ export function postOnce(
     function end(err?: unknown) {
       if (isOver) return
       isOver = true
-      clearTimeout(timer)
+      callOff()
       resolve({ hasBegun: controller !== undefined, head, body: kept.bytes(), err })
     }
     function giveUp(err: Error) {
       end(err)
       controller?.abort(err)
     }
-    const timer = setTimeout(() => giveUp(new DOMException('no answer in time', 'TimeoutError')), timeoutMs)
+    const callOff = whenOverdue(timeoutMs, () => giveUp(new DOMException('no answer in time', 'TimeoutError')))
 
     const handler: Dispatcher.DispatchHandler = {
       onRequestStart(started) {
