@@ -48,11 +48,12 @@ export async function startStack(
   const child = spawn(process.execPath, ['deploy/start.ts', '--quiet', ...args], {
     cwd: root,
     env,
-    stdio: ['ignore', 'pipe', 'pipe'],
+    // By the channel it learns of our death.
+    stdio: ['ignore', 'pipe', 'pipe', 'ipc'],
   })
   const output: string[] = []
-  child.stdout.on('data', (chunk: Buffer) => output.push(chunk.toString()))
-  child.stderr.on('data', (chunk: Buffer) => output.push(chunk.toString()))
+  child.stdout?.on('data', (chunk: Buffer) => output.push(chunk.toString()))
+  child.stderr?.on('data', (chunk: Buffer) => output.push(chunk.toString()))
   const ended = new Promise<void>((resolve) => child.once('exit', () => resolve()))
 
   const read = () => Stack.parse(JSON.parse(readFileSync(join(dataDir, 'stack.json'), 'utf8')))
