@@ -3,6 +3,7 @@ import { isRpc } from '@app/shared/api/contract.ts'
 import { connect } from 'node:net'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { text } from 'node:stream/consumers'
+import { freezeFor } from '@app/test/freeze.ts'
 import { afterAll, beforeAll, describe, expect, onTestFinished, test, vi } from 'vitest'
 import { contractModules } from './contracts.ts'
 import { mostDelayMs } from './http.ts'
@@ -384,8 +385,7 @@ test('when the event loop is late requests are turned away for a second, and the
   onTestFinished(() => strict.close())
   const { text: own } = strict.platform.issueKey()
   for (let n = 0; n < 8; n++) {
-    const until = performance.now() + 300
-    while (performance.now() < until);
+    freezeFor(300)
     await new Promise((resolve) => setImmediate(resolve))
   }
   const late = () => strict.ask('/v1/me', { key: own })

@@ -1,5 +1,5 @@
 import { setTimeout as sleep } from 'node:timers/promises'
-import { beBusyFor } from '@app/test/busy.ts'
+import { freezeFor } from '@app/test/freeze.ts'
 import { startTestNats, type TestNats } from '@app/test/nats.ts'
 import { connect, headers, type Msg, type NatsConnection } from 'nats'
 import { pino } from 'pino'
@@ -165,7 +165,7 @@ test('an answer that came while this process was frozen counts, although the tim
   asking(subject, (message) => {
     answer(message)
     // It has left.
-    setImmediate(() => beBusyFor(1_500))
+    setImmediate(() => freezeFor(1_500))
   })
   await instance.flush()
   const { request } = createRequests(asker.nc, '_INBOX_frozen')

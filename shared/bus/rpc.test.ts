@@ -1,5 +1,6 @@
 import { once as onceEmitted } from 'node:events'
 import { Worker } from 'node:worker_threads'
+import { freezeFor } from '@app/test/freeze.ts'
 import { testService, type TestService } from '@app/test/service.ts'
 import { afterAll, beforeAll, expect, test } from 'vitest'
 import { z } from 'zod'
@@ -109,7 +110,7 @@ test('what came while the process was away, and nobody waits for any more, is no
   )
   await onceEmitted(asker, 'message')
   heard.length = 0
-  Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0, 3_000)
+  freezeFor(3_000)
   await expect.poll(() => heard).toContain('in time')
   await call(app, echo, { body: { text: 'after' } }, systemCaller(), { timeoutMs: 2_000 })
   expect(heard).toEqual(['in time', 'after'])

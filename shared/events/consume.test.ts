@@ -1,3 +1,4 @@
+import { freezeFor } from '@app/test/freeze.ts'
 import { testService, type TestService } from '@app/test/service.ts'
 import { until } from '@app/test/until.ts'
 import { afterAll, beforeAll, expect, test } from 'vitest'
@@ -25,7 +26,7 @@ test('what the stream had sent when a consumer was told to stop is given back at
   for (let n = 0; n < count; n++) nc.publish(subject, String(n))
   // They leave; what comes back is in the socket, unread, when it is stopped.
   await Promise.resolve()
-  Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0, 300)
+  freezeFor(300)
   await first.stop()
   const second = listen()
   // All but one: a nats-server of 2.9 gives the first of them to the question that is over.

@@ -1,4 +1,5 @@
 import { setTimeout as sleep } from 'node:timers/promises'
+import { freezeFor } from '@app/test/freeze.ts'
 import { testService, type TestService } from '@app/test/service.ts'
 import { until } from '@app/test/until.ts'
 import { afterAll, beforeAll, expect, test } from 'vitest'
@@ -48,8 +49,7 @@ test('what came again all the same waits once', async () => {
   await Promise.all(Array.from({ length: 600 }, () => app.nc.jetstream().publish('event.test.happened', '{}')))
   await until(async () => expect((await infoOf()).num_ack_pending).toBe(600))
   // As an instance that is frozen for longer than the time for an ack.
-  const frozenUntil = performance.now() + 1_000
-  while (performance.now() < frozenUntil);
+  freezeFor(1_000)
   await until(async () => expect((await infoOf()).num_redelivered).toBe(600))
   await sleep(500)
   goOn.resolve()

@@ -1,4 +1,5 @@
 import { Gauge, type Registry } from 'prom-client'
+import { inTime } from '../work/overdue.ts'
 import { counts, registered } from './registered.ts'
 
 /** A value of a gauge. */
@@ -26,7 +27,7 @@ export function readings(registry: Registry, source: string, gauges: Gauges, rea
     labelNames: ['source'],
   })
   const latest = atMostEvery(() =>
-    inTime(read()).catch((): Reading[] => {
+    inTime(read(), waitMs).catch((): Reading[] => {
       failures.inc({ source })
       return []
     }),
@@ -63,10 +64,4 @@ function atMostEvery(read: Read): Read {
     latest = read()
     return latest
   }
-}
-
-function inTime(reading: Promise<Reading[]>): Promise<Reading[]> {
-  const { promise, reject } = Promise.withResolvers<never>()
-  const timer = setTimeout(() => reject(new Error('no answer in time')), waitMs)
-  return Promise.race([reading, promise]).finally(() => clearTimeout(timer))
 }

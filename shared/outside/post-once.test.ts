@@ -3,7 +3,7 @@ import { createServer, type ServerResponse } from 'node:http'
 import { createServer as createNetServer, type AddressInfo, type Socket } from 'node:net'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { Worker } from 'node:worker_threads'
-import { beBusyFor } from '@app/test/busy.ts'
+import { freezeFor } from '@app/test/freeze.ts'
 import { until } from '@app/test/until.ts'
 import { usedBytes } from '@app/test/used-bytes.ts'
 import { Agent } from 'undici'
@@ -70,7 +70,7 @@ test('an answer that came while this process was busy counts, although the time 
   await sleep(50)
   const answer = post(100)
   // It has left.
-  setImmediate(() => beBusyFor(400))
+  setImmediate(() => freezeFor(400))
   expect(await answer).toMatchObject({ head: { status: 200 }, body: Buffer.from('here'), err: undefined })
 })
 

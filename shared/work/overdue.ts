@@ -12,3 +12,10 @@ export function whenOverdue(ms: number, act: () => void): () => void {
     clearImmediate(immediate)
   }
 }
+
+/** What is answered within so many milliseconds, or a rejection; nobody is told of what comes later. */
+export function inTime<T>(answer: Promise<T>, ms: number): Promise<T> {
+  const { promise, reject } = Promise.withResolvers<never>()
+  const callOff = whenOverdue(ms, () => reject(new Error(`no answer within ${ms} ms`)))
+  return Promise.race([answer, promise]).finally(callOff)
+}

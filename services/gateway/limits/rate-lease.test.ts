@@ -5,7 +5,7 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { createLog } from '@app/shared/service/log.ts'
 import { newId } from '@app/shared/values/ids.ts'
-import { beBusyFor } from '@app/test/busy.ts'
+import { freezeFor } from '@app/test/freeze.ts'
 import { startPrivateServers } from '@app/test/servers.ts'
 import { Redis } from 'ioredis'
 import { expect, inject, onTestFinished, test } from 'vitest'
@@ -47,6 +47,6 @@ test('what Redis answered in time counts, however late this process comes to rea
   const budgets = budgetsIn(redis)
   await budgets.lease(newId('key'), 60, 1)
   const answer = budgets.lease(newId('key'), 60, 1)
-  beBusyFor(200)
+  freezeFor(200)
   expect(await answer).toMatchObject({ tokens: 6 })
 })

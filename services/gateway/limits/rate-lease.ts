@@ -1,5 +1,5 @@
 import { createHash } from 'node:crypto'
-import { whenOverdue } from '@app/shared/work/overdue.ts'
+import { inTime } from '@app/shared/work/overdue.ts'
 import { Redis } from 'ioredis'
 import type { Logger } from 'pino'
 import { z } from 'zod'
@@ -51,9 +51,7 @@ interface WatchedRedis extends Redis {
   refusal?: Error | undefined
 }
 
-const answerWithinMs = 50
-
-/** A Redis that answers or not at all: nothing waits for a connection, nothing is sent twice. */
+/** Nothing waits for a connection, and nothing is sent twice. */
 export function connectRedis(url: string, log: Logger): WatchedRedis {
   const redis: WatchedRedis = new Redis(url, {
     connectionName: 'gateway',
@@ -76,6 +74,9 @@ export function connectRedis(url: string, log: Logger): WatchedRedis {
   return redis
 }
 
+/** Not the driver's `commandTimeout`: it gives up, when this process was busy, what Redis has answered long ago. */
+const answerWithinMs = 50
+
 export const budgetsIn = (redis: WatchedRedis): SharedBudgets => ({
   async lease(name, perMinute, wanted) {
     const asked = redis.evalsha(sha, 1, name, perMinute, wanted).catch((err: unknown) => {
@@ -84,17 +85,8 @@ export const budgetsIn = (redis: WatchedRedis): SharedBudgets => ({
       if (!(err instanceof Error && err.message.startsWith('NOSCRIPT'))) throw err
       return redis.eval(script, 1, name, perMinute, wanted)
     })
-    const reply = await inTime(asked)
-    const [tokens, wholeInMicroseconds] = reply as [number, number]
+    const [tokens, wholeInMicroseconds] = (await inTime(asked, answerWithinMs)) as [number, number]
     return { tokens, wholeInMs: wholeInMicroseconds / 1000 }
   },
-  ping: () => inTime(redis.ping()),
+  ping: () => inTime(redis.ping(), answerWithinMs),
 })
-
-/** The driver's own `commandTimeout` gives up, when this process was busy, what Redis has answered long ago. */
-function inTime<T>(answer: Promise<T>): Promise<T> {
-  return new Promise((resolve, reject) => {
-    const callOff = whenOverdue(answerWithinMs, () => reject(new Error(`no answer within ${answerWithinMs} ms`)))
-    void answer.then(resolve, reject).finally(callOff)
-  })
-}
