@@ -34,11 +34,11 @@ export async function hasDocker(): Promise<boolean> {
 
 /** A server in a container, with its data in the data folder. The container goes when this process does, even by a kill -9. */
 export async function startContainer(dataDir: string, watcher: Watcher, plan: ContainerPlan): Promise<Running> {
-  const { GenericContainer } = await import('testcontainers')
+  const { PrivateContainer } = await import('./private-container.ts')
   const port = await portFor(dataDir, plan.name)
   const source = join(dataDir, `${plan.name}-container`)
   mkdirSync(source, { recursive: true })
-  const container = await new GenericContainer(plan.image)
+  const container = await new PrivateContainer(plan.image, source)
     .withCommand(plan.command)
     .withEnvironment(plan.env ?? {})
     .withExposedPorts({ container: plan.port, host: port })
