@@ -1,5 +1,6 @@
 import type { Rpc } from '@app/shared/api/contract.ts'
-import { call, systemCaller } from '@app/shared/bus/ask.ts'
+import { call, systemCaller, wasNobodyThere } from '@app/shared/bus/ask.ts'
+import { patiently } from '../patiently.ts'
 import { type Bus, type BusPlace, withBus } from '../stack/bus.ts'
 import { type AdminCall, readArguments } from './arguments.ts'
 import { explain } from './explain.ts'
@@ -36,8 +37,20 @@ function workOf(args: string[], requestId: string): (bus: Bus) => Promise<unknow
 }
 
 async function run(bus: Bus, { contract, others, body }: AdminCall, requestId: string) {
-  const ask = (asked: Rpc, waitMs: number) =>
+  const askOnce = (asked: Rpc, waitMs: number) =>
     call(bus, asked, { body }, systemCaller('', requestId), { timeoutMs: waitMs })
+  const ask = (asked: Rpc, waitMs: number) => patiently(() => askOnce(asked, waitMs), tellWhoIsMissing(asked))
   if (others.length === 0) return ask(contract, timeoutMs)
   return { data: await Promise.all([contract, ...others].map((asked) => ask(asked, redriveTimeoutMs))) }
+}
+
+/** An installation that was just started, or is replaced, has its services some seconds later. */
+function tellWhoIsMissing({ subject }: Rpc) {
+  let isTold = false
+  return (err: unknown) => {
+    if (!wasNobodyThere(err)) return false
+    if (!isTold) console.error(`Nobody answers to ${subject} yet; asking for half a minute …`)
+    isTold = true
+    return true
+  }
 }

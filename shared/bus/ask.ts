@@ -54,9 +54,15 @@ const isRepeatable = ({ http, repeatable }: Pick<Rpc, 'http' | 'repeatable'>, { 
   repeatable ?? (http?.method === 'GET' || idempotency !== undefined)
 
 function unanswered(subject: string, cause: unknown) {
-  const why = cause instanceof NatsError && cause.code === ErrorCode.NoResponders ? 'nobody serves' : 'no answer from'
+  const why = isNobody(cause) ? 'nobody serves' : 'no answer from'
   return new Problem('service_unavailable', { cause: new Error(`${why} ${subject}`, { cause }) })
 }
+
+const isNobody = (err: unknown) => err instanceof NatsError && err.code === ErrorCode.NoResponders
+
+/** Whether a question failed because no instance served its subject, so that surely nobody got it. */
+export const wasNobodyThere = (err: unknown): boolean =>
+  err instanceof Problem && err.cause instanceof Error && isNobody(err.cause.cause)
 
 const noHeaders: Reply = {
   status: null,
