@@ -37,6 +37,7 @@ test('each folder of tests is one that the page tells of', () => {
     audit: '`npm run audit`',
     bench: '| Speed |',
     cluster: '| Cluster |',
+    containers: '| Containers |',
     docs: '| These pages |',
     faults: '| Faults |',
     fuzz: '| Fuzz |',

@@ -15,10 +15,10 @@ export interface Shell {
   close: () => void
 }
 
-const timeoutMs = 50_000
+const usualTimeoutMs = 50_000
 
 /** One terminal, in which the snippets of a page are pasted one after the other. */
-export function openShell(cwd: string, env: Record<string, string>): Shell {
+export function openShell(cwd: string, env: Record<string, string>, timeoutMs = usualTimeoutMs): Shell {
   const path = `${dirname(process.execPath)}:${process.env['PATH'] ?? ''}`
   const bash = spawn('bash', ['--noprofile', '--norc'], {
     cwd,
