@@ -1,5 +1,6 @@
 import { testService, type TestService } from '@app/test/service.ts'
 import { until } from '@app/test/until.ts'
+import { Registry } from 'prom-client'
 import { afterAll, beforeAll, expect, test, vi } from 'vitest'
 import { z } from 'zod'
 import { event } from '../api/contract.ts'
@@ -138,6 +139,13 @@ test('an event that the stream refuses is not taken for published: it goes again
   await until(async () => expect((await jsm.streams.info(streamName)).state.last_seq).toBe(state.last_seq + 1))
   await relay.stop()
   expect(await app.sql`select 1 from outbox where published_at is null`).toEqual([])
+})
+
+test('the first event that is refused is seen as one more', async () => {
+  const probes = { ...app.probes, metrics: new Registry() }
+  const relay = startRelay({ ...app, probes })
+  expect(await probes.metrics.metrics()).toContain('svc_outbox_events_total{outcome="refused"} 0')
+  await relay.stop()
 })
 
 test('an event whose id no header can carry is set aside, and stops no other', async () => {

@@ -41,6 +41,8 @@ type Result = { published: number } | { refused: string } | { failed: unknown } 
  */
 export function startRelay(app: DataService): Relay {
   readStreamCopies(app)
+  // Told as zero before the first: Prometheus sees no increase where a series begins with one.
+  countOf(app)
   const outbox = openOutbox(app)
   /** When the stream was made that lacks nothing; undefined while nobody knows. */
   let checked: string | undefined
