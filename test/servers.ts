@@ -1,5 +1,10 @@
 import type { ServerName } from '@app/deploy/servers/kind.ts'
+import { nats } from '@app/deploy/servers/nats.ts'
+import { redis } from '@app/deploy/servers/redis.ts'
 import { startServers } from '@app/deploy/servers/start-servers.ts'
+
+/** Whether this machine has that server as a program, whose process and files a test can touch; else a container runs it. */
+export const isProgram = (name: 'nats' | 'redis'): boolean => ({ nats, redis })[name].find('') !== undefined
 
 /**
  * Starts servers for this run of the tests alone. Addresses in the environment are not used: tests make and drop

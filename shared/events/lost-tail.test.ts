@@ -1,5 +1,6 @@
 import { cpSync, globSync, rmSync } from 'node:fs'
 import { join } from 'node:path'
+import { isProgram } from '@app/test/servers.ts'
 import { testService, type TestService } from '@app/test/service.ts'
 import { until } from '@app/test/until.ts'
 import { headers } from 'nats'
@@ -74,7 +75,7 @@ const losePower = () =>
     cpSync(saved(), files, { recursive: true })
   })
 
-test(
+test.skipIf(!isProgram('nats'))(
   'a consumer that remembers more than the stream has is given what is published after that',
   { timeout: 60_000 },
   async () => {
@@ -96,7 +97,7 @@ test(
   },
 )
 
-test(
+test.skipIf(!isProgram('nats'))(
   'our newest event is missed also where others have published under its number since',
   { timeout: 60_000 },
   async () => {

@@ -13,6 +13,7 @@ import { clientOf, type Json, until } from '../journeys/client.ts'
 import { type Receiver, startReceiver } from '../journeys/receiver.ts'
 import { newFolder, type StartedStack, startStack } from '../journeys/start-stack.ts'
 import { startPrivateServers } from '../servers.ts'
+import { signal } from '../signal.ts'
 import { dumpInto, makeDatabase, restoreFrom } from './database-copy.ts'
 import { openWindows } from './load/open-windows.ts'
 import { passPark } from './load/pass-park.ts'
@@ -84,8 +85,7 @@ const untilStatus = ({ api, phone }: Client, id: string, wanted: object) =>
 const sentIds = async (client: Client): Promise<string[]> =>
   (await client.sent()).map(({ body }) => body.biz_opaque_callback_data)
 
-const signalWebhooks = (signal: NodeJS.Signals) =>
-  process.kill(stack?.read().services['webhooks']?.[0]?.pid ?? 0, signal)
+const signalWebhooks = (name: NodeJS.Signals) => signal(stack?.read().services['webhooks']?.[0]?.pid, name)
 
 /** The platform's status of a send of before its own restart; it carries our id, as that of every send does. */
 const tellStatus = ({ control, phone }: Client, sent: Json, status: string) => {

@@ -2,7 +2,8 @@ import { mkdtempSync } from 'node:fs'
 import { join } from 'node:path'
 import { createLog } from '@app/shared/service/log.ts'
 import { newId } from '@app/shared/values/ids.ts'
-import { startPrivateServers } from '@app/test/servers.ts'
+import { isProgram, startPrivateServers } from '@app/test/servers.ts'
+import { signal } from '@app/test/signal.ts'
 import type { Redis } from 'ioredis'
 import { afterAll, afterEach, beforeAll, describe, expect, inject, onTestFinished, test, vi } from 'vitest'
 import { type Budget, standingOf } from './budget.ts'
@@ -179,32 +180,35 @@ describe('without Redis', () => {
     )
   })
 
-  test('a frozen one costs 50 ms once, then nothing; limits hold on; when it wakes, no budget is lost', async () => {
-    const servers = await startPrivateServers(mkdtempSync(join(inject('runFolder'), 'redis-')), ['redis'])
-    const redis = await connect(servers.redisUrl)
-    const limiter = createRateLimiter(budgetsIn(redis), log)
-    const name = newId('key')
-    const budget = limiter.budget(name, 600)
-    expect(await take(limiter, budget, 300)).toBe(300)
+  test.skipIf(!isProgram('redis'))(
+    'a frozen one costs 50 ms once, then nothing; limits hold on; when it wakes, no budget is lost',
+    async () => {
+      const servers = await startPrivateServers(mkdtempSync(join(inject('runFolder'), 'redis-')), ['redis'])
+      const redis = await connect(servers.redisUrl)
+      const limiter = createRateLimiter(budgetsIn(redis), log)
+      const name = newId('key')
+      const budget = limiter.budget(name, 600)
+      expect(await take(limiter, budget, 300)).toBe(300)
 
-    const pid = servers.processes[0]?.pid() ?? 0
-    process.kill(pid, 'SIGSTOP')
-    budget.inHand = 0
-    const frozenAt = performance.now()
-    expect(await limiter.take(budget)).toBe(true)
-    expect(performance.now() - frozenAt).toBeGreaterThan(45)
-    const waitedAt = performance.now()
-    expect(await take(limiter, budget, 400)).toBeGreaterThanOrEqual(299)
-    expect(performance.now() - waitedAt).toBeLessThan(40)
-    expect(await take(limiter, budget, 100)).toBeLessThan(5)
+      const pid = servers.processes[0]?.pid()
+      signal(pid, 'SIGSTOP')
+      budget.inHand = 0
+      const frozenAt = performance.now()
+      expect(await limiter.take(budget)).toBe(true)
+      expect(performance.now() - frozenAt).toBeGreaterThan(45)
+      const waitedAt = performance.now()
+      expect(await take(limiter, budget, 400)).toBeGreaterThanOrEqual(299)
+      expect(performance.now() - waitedAt).toBeLessThan(40)
+      expect(await take(limiter, budget, 100)).toBeLessThan(5)
 
-    process.kill(pid, 'SIGCONT')
-    await expect.poll(() => take(limiter, limiter.budget(newId('key'), 60), 1).then(() => redis.exists(name))).toBe(1)
-    const others = createRateLimiter(budgetsIn(redis), log)
-    expect(await take(others, others.budget(name, 600), 600)).toBeGreaterThan(200)
-    redis.disconnect()
-    await servers.stop()
-  })
+      signal(pid, 'SIGCONT')
+      await expect.poll(() => take(limiter, limiter.budget(newId('key'), 60), 1).then(() => redis.exists(name))).toBe(1)
+      const others = createRateLimiter(budgetsIn(redis), log)
+      expect(await take(others, others.budget(name, 600), 600)).toBeGreaterThan(200)
+      redis.disconnect()
+      await servers.stop()
+    },
+  )
 
   test('one that refuses to write costs a line when it begins and one when it ends, and no request its answer', async () => {
     const lines: string[] = []
