@@ -6,12 +6,9 @@ export const roleOf = (service: DataServiceName): string => `svc_${service}`
 
 export type Passwords = Partial<Record<DataServiceName, string>>
 
-/** The address at which a service logs in to the database of the given one. */
+/** The address at which a service logs in to the database of the given one, which may name several servers: no `URL` holds those. */
 export function urlOfService(adminUrl: string, service: DataServiceName, password: string): string {
-  const url = new URL(adminUrl)
-  url.username = roleOf(service)
-  url.password = password
-  return url.href
+  return adminUrl.replace(/\/\/(?:[^/?]*@)?/, () => `//${roleOf(service)}:${encodeURIComponent(password)}@`)
 }
 
 /** One role and one schema a service, owned by it alone. A password that is not given stays as it is. */
