@@ -8,6 +8,7 @@ import { postgres as server } from '@app/deploy/servers/postgres.ts'
 import { initialize, locateData } from '@app/deploy/servers/postgres-data.ts'
 import postgres from 'postgres'
 import { until } from '../journeys/client.ts'
+import { childrenOf } from './children.ts'
 
 const run = promisify(execFile)
 
@@ -69,9 +70,7 @@ export async function startPostgresPair(folder: string): Promise<PostgresPair | 
         for (const { pid } of senders) process.kill(pid, 'SIGSTOP')
       }),
     async killPrimary() {
-      const { stdout } = await run('ps', ['-o', 'pid=', '--ppid', String(primary.pid)]).catch(() => ({ stdout: '' }))
-      const children = stdout.split('\n').map(Number).filter(Boolean)
-      for (const pid of [primary.pid, ...children]) killIfThere(pid)
+      for (const pid of [primary.pid, ...childrenOf(primary.pid)]) killIfThere(pid)
       await primary.ended
     },
     promote: () => untilTrue(standbyUrl, (sql) => sql`select pg_promote() as ok`),

@@ -1,0 +1,47 @@
+import { mkdirSync, rmSync } from 'node:fs'
+import { join } from 'node:path'
+import { setTimeout as sleep } from 'node:timers/promises'
+import { afterAll, expect, onTestFinished, test } from 'vitest'
+import { newFolder, startStack } from '../../journeys/start-stack.ts'
+import { startPrivateServers } from '../../servers.ts'
+import { live } from '../load/live.ts'
+import { settle } from '../load/settle.ts'
+import { startPatroni } from '../patroni.ts'
+
+const folder = newFolder()
+const replicas = 'gateway=2,messaging=2,directory=2,platform=2,webhooks=2'
+afterAll(() => rmSync(folder, { recursive: true, force: true }))
+
+test('three servers under Patroni, named by one DATABASE_URL: a switch, a death and a freeze of the primary under load, every law holds', async ({
+  skip,
+}) => {
+  const cluster = await startPatroni(join(folder, 'patroni'))
+  if (!cluster) return skip('There is no Patroni, etcd or Postgres on this machine.')
+  onTestFinished(() => cluster.stop())
+  const servers = await startPrivateServers(join(folder, 'servers'), ['redis', 'nats'])
+  onTestFinished(() => servers.stop())
+  mkdirSync(join(folder, 'stack'))
+  const given = { DATABASE_URL: cluster.url, REDIS_URL: servers.redisUrl, NATS_URL: servers.natsUrl }
+  const stack = await startStack(['--replicas', replicas], join(folder, 'stack'), given)
+  onTestFinished(() => stack.stop())
+
+  const life = await live({ stack }, { seconds: 30 }, async () => {
+    await sleep(5_000)
+    await cluster.switchOver()
+    await cluster.whole()
+    const killed = await cluster.leader()
+    await cluster.kill(killed)
+    const next = await cluster.leader(killed)
+    cluster.start(killed)
+    await cluster.whole()
+    const [last] = await Promise.all([cluster.leader(next), cluster.freeze(next, 35_000)])
+    expect(last).not.toBe(next)
+    await cluster.whole()
+  })
+  onTestFinished(() => life.subscriber.close())
+  const { calls, accepted } = life.scene.history
+  const failed = calls.filter(({ status }) => status === null || status >= 500)
+  console.log(`${accepted.length} sends accepted, ${failed.length} of ${calls.length} requests failed meanwhile`)
+  expect(failed.length).toBeGreaterThan(0)
+  expect(await settle(life.scene, life.people, 180_000)).toEqual([])
+})
