@@ -1,14 +1,12 @@
-import { execFile, spawn } from 'node:child_process'
+import { execFile } from 'node:child_process'
 import { chmodSync, chownSync, mkdirSync } from 'node:fs'
 import { dirname, join } from 'node:path'
 import { promisify } from 'node:util'
 import { portFor } from '@app/deploy/processes/ports.ts'
-import { tied } from '@app/deploy/processes/tie.ts'
 import { postgres as server } from '@app/deploy/servers/postgres.ts'
 import { initialize, locateData } from '@app/deploy/servers/postgres-data.ts'
-import postgres from 'postgres'
-import { until } from '../journeys/client.ts'
 import { childrenOf } from './children.ts'
+import { asSuperuser, killIfThere, startServer, untilTrue } from './postgres-server.ts'
 
 const run = promisify(execFile)
 
@@ -26,8 +24,6 @@ export interface PostgresPair {
   stop: () => Promise<void>
 }
 
-type Account = ReturnType<typeof locateData>['account']
-
 /** Undefined where this machine has no Postgres of its own. */
 export async function startPostgresPair(folder: string): Promise<PostgresPair | undefined> {
   mkdirSync(folder, { mode: 0o711 })
@@ -36,8 +32,9 @@ export async function startPostgresPair(folder: string): Promise<PostgresPair | 
   const data = locateData(folder)
   initialize(data, program)
   const urlOf = (port: number) => `postgres://postgres:${data.password}@127.0.0.1:${port}/postgres`
+  const streaming = ['wal_level=replica', 'hot_standby=on']
   const port = await portFor(folder, 'primary')
-  const primary = await startServer(program, data.cluster, port, data.account)
+  const primary = startServer(program, { ...data, port, settings: streaming })
   const url = urlOf(port)
   await untilTrue(url, (sql) => sql`select true as ok`)
 
@@ -48,7 +45,7 @@ export async function startPostgresPair(folder: string): Promise<PostgresPair | 
   const backup = ['-D', cluster, '-d', `${url}?application_name=standby`, '-R', '-X', 'stream', '-c', 'fast']
   await run(join(dirname(program), 'pg_basebackup'), backup, { cwd: data.home, ...data.account })
   const standbyPort = await portFor(folder, 'standby')
-  const standby = await startServer(program, cluster, standbyPort, data.account)
+  const standby = startServer(program, { ...data, cluster, port: standbyPort, settings: streaming })
   const standbyUrl = urlOf(standbyPort)
   const streams = (state: string) =>
     untilTrue(url, (sql) => sql`select true as ok from pg_stat_replication where sync_state = ${state}`)
@@ -80,43 +77,3 @@ export async function startPostgresPair(folder: string): Promise<PostgresPair | 
     },
   }
 }
-
-function killIfThere(pid: number, signal: NodeJS.Signals = 'SIGKILL') {
-  try {
-    process.kill(pid, signal)
-  } catch {
-    // It has ended.
-  }
-}
-
-async function startServer(program: string, cluster: string, port: number, account: Account) {
-  const settings = [
-    'listen_addresses=127.0.0.1',
-    `port=${port}`,
-    'unix_socket_directories=',
-    'max_connections=200',
-    'fsync=off',
-    'wal_level=replica',
-    'hot_standby=on',
-  ].flatMap((setting) => ['-c', setting])
-  const [command, args] = tied(program, ['-D', cluster, ...settings], 'SIGQUIT')
-  const child = spawn(command, args, { cwd: dirname(cluster), stdio: 'ignore', ...account })
-  const ended = new Promise<void>((resolve) => child.once('exit', () => resolve()))
-  if (child.pid === undefined) throw new Error('Postgres did not start.')
-  return { pid: child.pid, ended }
-}
-
-async function asSuperuser<T>(url: string, work: (sql: postgres.Sql) => Promise<T>) {
-  const sql = postgres(url, { max: 1, connect_timeout: 2, onnotice: () => {} })
-  try {
-    return await work(sql)
-  } finally {
-    await sql.end({ timeout: 1 })
-  }
-}
-
-const untilTrue = (url: string, ask: (sql: postgres.Sql) => PromiseLike<readonly postgres.Row[]>) =>
-  until(async () => {
-    const [row] = await asSuperuser(url, async (sql) => ask(sql))
-    if (row?.['ok'] !== true) throw new Error(`${url} is not there yet.`)
-  }, 30_000)

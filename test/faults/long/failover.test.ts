@@ -2,12 +2,6 @@ import { mkdirSync, rmSync } from 'node:fs'
 import { join } from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { afterEach, beforeEach, expect, test } from 'vitest'
-import { migrate } from '@app/deploy/migrate.ts'
-import { provisionAt } from '@app/deploy/provision.ts'
-import { withBus } from '@app/deploy/stack/bus.ts'
-import { streamName } from '@app/shared/events/stream.ts'
-import postgres from 'postgres'
-import { readPage } from '../../docs/pages.ts'
 import { adminOf } from '../../journeys/admin.ts'
 import { clientOf, type Json, until } from '../../journeys/client.ts'
 import { newFolder, type StartedStack, startStack } from '../../journeys/start-stack.ts'
@@ -19,6 +13,7 @@ import { settle } from '../load/settle.ts'
 import type { Subscriber } from '../load/subscriber.ts'
 import { type Proxy, startProxy } from '../nemesis/proxy.ts'
 import { type PostgresPair, startPostgresPair } from '../postgres-pair.ts'
+import { prepareRestored } from '../prepare-restored.ts'
 
 let folder: string
 let pair: PostgresPair | undefined
@@ -74,20 +69,6 @@ test('a Postgres that dies under load is replaced by its synchronous standby: ev
   expect(await settle(life.scene, life.people, 120_000)).toEqual([])
 })
 
-/** Steps 3 to 5 of the page, with its statement; the services are stopped. Answers how many sends waited. */
-async function clear(databaseUrl: string) {
-  const natsUrl = servers?.natsUrl ?? ''
-  await withBus({ natsUrl }, async ({ nc }) => (await nc.jetstreamManager()).streams.delete(streamName))
-  expect(await migrate(databaseUrl)).toEqual([])
-  await provisionAt({ natsUrl })
-  const { snippets } = readPage('docs/operations/backup-and-restore.md')
-  const [statement = ''] = snippets.flatMap(({ language, code }) => (language === 'sql' ? code : []))
-  const sql = postgres(databaseUrl, { max: 1 })
-  const { count } = await sql.unsafe(statement)
-  await sql.end({ timeout: 1 })
-  return count
-}
-
 test('an asynchronous standby that lacks the last commits, treated as an earlier moment: nothing is sent twice, and all works', async () => {
   if (!pair) return
   const { cutOff, killPrimary, promote, standbyUrl } = pair
@@ -113,7 +94,7 @@ test('an asynchronous standby that lacks the last commits, treated as an earlier
   await place.stack.stop()
   await promote()
   place.proxy.leadTo(standbyUrl)
-  expect(await clear(standbyUrl)).toBe(1)
+  expect(await prepareRestored({ databaseUrl: standbyUrl, natsUrl: servers?.natsUrl ?? '' })).toBe(1)
   const again = await start('messaging=1')
   const since = new Date(at - 60 * 60_000).toISOString()
   for (const what of ['events', 'callbacks']) await adminOf(again.stack.dataDir)(what, 'redrive', '--since', since)
