@@ -20,7 +20,7 @@ export interface Bench {
   project: () => Promise<Project>
   /** Numbers and contacts to send to. */
   fixture: () => Promise<Fixture>
-  /** Postgres and Redis of the floors' own, set as the project's are. */
+  /** Postgres, Redis and nats-server of the floors' own, set as the project's are. */
   floorServers: () => Promise<Servers>
   /** What each SQL statement has cost so far; none unless it was asked for, and the server can tell. */
   statements: () => Promise<Statement[]>
@@ -42,7 +42,7 @@ export function openBench(options: Options): Bench {
   })
   const fixture = once(async () => makeFixture(await project.get(), options))
   const plans = once(async () => openPlans(await project.get()))
-  const floorServers = once(() => startPrivateServers(join(folder, 'floors'), ['postgres', 'redis']))
+  const floorServers = once(() => startPrivateServers(join(folder, 'floors'), ['postgres', 'redis', 'nats']))
   return {
     options,
     folder,

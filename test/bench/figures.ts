@@ -17,6 +17,10 @@ export const figureKinds = {
   sendKeyed: { title: 'send with an Idempotency-Key, c=64', unit: 'times', better: 'more' },
   sendCpu: { title: 'CPU of a send against the monolith’s, c=64', unit: 'times', better: 'less', gate: 1.3, aim: 0.8 },
   sendCpuWhole: { title: 'CPU of a send until it is at the platform', unit: 'times', better: 'less' },
+  least64: { title: 'the least that keeps the promise of a send, c=64', unit: 'times', better: 'more' },
+  least256: { title: '  the same, c=256', unit: 'times', better: 'more' },
+  least1: { title: '  the same, c=1, p50', unit: 'times', better: 'less' },
+  leastCpu: { title: '  its CPU against the monolith’s, c=64', unit: 'times', better: 'less' },
   list: {
     title: 'list of 25 messages against the same SELECT, c=64',
     unit: 'times',

@@ -7,7 +7,7 @@ import { drain } from '../project/backlog.ts'
 import { statusBodies } from '../project/statuses.ts'
 import { alternate, throughput, usualConnections } from '../rounds.ts'
 import { costsOfBursts, spentBetween } from '../statements.ts'
-import { postgresOf } from './floor-roots.ts'
+import { floorRoots } from './floor-roots.ts'
 import type { Goal } from './goal.ts'
 
 /** More than either side takes, so that a measurement repeats none; in a quick run those of the sends before it, over and over. */
@@ -35,9 +35,9 @@ export const measureCallbacks: Goal = async (bench) => {
       return some.map((body) => signed(body, appSecret))
     }
     const toFloor = writeRequests(folder, 'callbacks-floor', floor.url, next(options.seconds))
-    const floorRoots = { monolith: [monolith.pid], ...postgresOf(floorServers) }
+    const roots = { monolith: [monolith.pid], ...floorRoots(floorServers, ['postgres']) }
     const loads = await alternate(options, {
-      floor: (seconds) => burst(toFloor, connections, seconds, floorRoots),
+      floor: (seconds) => burst(toFloor, connections, seconds, roots),
       project: async (seconds) => {
         const requests = writeRequests(folder, 'callbacks', origin, next(seconds))
         const before = await bench.statements()

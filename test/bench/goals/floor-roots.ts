@@ -1,7 +1,8 @@
 import type { Servers } from '@app/deploy/servers/start-servers.ts'
 import type { Roots } from '../processes.ts'
 
-/** The floors' own Postgres, for what it costs. */
-export const postgresOf = ({ processes }: Servers): Roots => ({
-  postgres: processes.flatMap((server) => (server.name === 'postgres' ? (server.pid() ?? []) : [])),
-})
+/** The floors' own servers, for what they cost. */
+export const floorRoots = ({ processes }: Servers, names: Array<'postgres' | 'nats'>): Roots =>
+  Object.fromEntries(
+    names.map((name) => [name, processes.flatMap((server) => (server.name === name ? (server.pid() ?? []) : []))]),
+  )

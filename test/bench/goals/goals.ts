@@ -5,6 +5,7 @@ import { measureFanOut } from './fan-out.ts'
 import type { Goal } from './goal.ts'
 import { measureHanging } from './hanging.ts'
 import { measureLatency } from './latency.ts'
+import { measureLeast } from './least.ts'
 import { measureList } from './list.ts'
 import { measureListDepth } from './list-depth.ts'
 import { measureLists } from './lists.ts'
@@ -25,6 +26,7 @@ export const goals = {
   hanging: measureHanging,
   'fan-out': measureFanOut,
   send: measureSend,
+  least: measureLeast,
   list: measureList,
   // Before the callbacks, which tell every status that there is: told twice it costs less.
   capacity: measureCapacity,

@@ -9,7 +9,7 @@ import { type Backlog, backlogOf, drain } from '../project/backlog.ts'
 import { sendRequests } from '../project/send-requests.ts'
 import { costsOfBursts, spentBetween, type Statement } from '../statements.ts'
 import { alternate, compare, msText, throughput } from '../rounds.ts'
-import { postgresOf } from './floor-roots.ts'
+import { floorRoots } from './floor-roots.ts'
 import type { Goal } from './goal.ts'
 
 interface Send extends Burst {
@@ -35,11 +35,11 @@ export const measureSend: Goal = async (bench) => {
     const toProject = writeRequests(folder, 'send', origin, sendRequests(recipients, key, false))
     const keyed = writeRequests(folder, 'send-keyed', origin, sendRequests(recipients, key, true))
 
-    const floorRoots = { monolith: [monolith.pid], ...postgresOf(floorServers) }
+    const roots = { monolith: [monolith.pid], ...floorRoots(floorServers, ['postgres']) }
     const floor =
       (connections: number) =>
       (seconds: number): Promise<Send> =>
-        burst(toFloor, connections, seconds, floorRoots)
+        burst(toFloor, connections, seconds, roots)
     const whole = (requests: Requests, connections: number) => (seconds: number) =>
       burstWhole(bench, requests, connections, seconds)
 

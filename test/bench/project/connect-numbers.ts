@@ -10,6 +10,8 @@ export interface ConnectedNumber {
   phoneNumberId: string
   businessAccountId: string
   displayPhoneNumber: string
+  /** What the platform asks who sends from it. */
+  accessToken: string
 }
 
 const connected = z.object({
@@ -33,6 +35,7 @@ export async function connectNumbers(project: Project, count: number): Promise<C
         phoneNumberId: phone_number_id,
         businessAccountId: business_account_id,
         displayPhoneNumber: display_phone_number,
+        accessToken: access_token,
       })
     }
     return numbers
