@@ -1,7 +1,7 @@
 import { isDeepStrictEqual } from 'node:util'
 import type { Caller } from '@app/shared/api/contract.ts'
 import { type AccountState as Contract, accountChanged } from '@app/shared/contracts/platform.ts'
-import type { Fragment, TransactionSql } from '@app/shared/database/database.ts'
+import type { Fragment, Sql, TransactionSql } from '@app/shared/database/database.ts'
 import { record, recorded } from '@app/shared/events/events.ts'
 import type { z } from 'zod'
 import type { CustomerStatus } from '../customers/customers.ts'
@@ -39,8 +39,12 @@ interface Row {
  * What other services keep of a number, attached or not. The organization's row is locked by who changes it or its numbers, so
  * that no state mixes two changes.
  */
-export function statesOf(tx: TransactionSql, organizationId: string, accountId: string): Promise<AccountState[]> {
-  return readStates(tx, organizationId, tx`a.id = ${accountId}`)
+export function statesOf(
+  sql: Sql | TransactionSql,
+  organizationId: string,
+  accountId: string,
+): Promise<AccountState[]> {
+  return readStates(sql, organizationId, sql`a.id = ${accountId}`)
 }
 
 /** As `statesOf`, of all numbers; of detached ones too, since what they received is kept as long as the organization says. */
@@ -57,8 +61,8 @@ export function statesOfCustomer(
   return readStates(tx, organizationId, tx`a.customer_id = ${customerId}`)
 }
 
-async function readStates(tx: TransactionSql, organizationId: string, which: Fragment) {
-  const rows = await tx<Row[]>`
+async function readStates(sql: Sql | TransactionSql, organizationId: string, which: Fragment) {
+  const rows = await sql<Row[]>`
     select a.id, a.organization_id, a.phone_number_id, a.business_account_id, a.version, a.phone_number, a.name,
       a.team_id, a.status, a.messages_per_second, a.attached, a.attached_at, a.sealed_token, c.id as customer_id, c.name as customer_name,
       c.status as customer_status, o.subscription, o.features, o.settings, o.retention_days

@@ -129,6 +129,20 @@ test('the same key again replays; after an unknown outcome it asks first whether
   expect(await register(caller, phoneNumberId)).toEqual({ ...first, replayed: true })
 })
 
+test('a retry of a registration whose answer was lost before messaging knew it tells the number again', async () => {
+  const { organizationId, phoneNumberId } = await pending()
+  const idempotency = { key: newId('req'), fingerprint: contract.subject }
+  const caller = { ...systemCaller(organizationId), idempotency }
+  willAnswer(phoneNumberId, success)
+  await peers.stop()
+  await expect(register(caller, phoneNumberId)).rejects.toMatchObject({ failure: 'service_unavailable' })
+  await expect(register(caller, phoneNumberId)).rejects.toMatchObject({ failure: 'service_unavailable' })
+  peers = await startPeers(it.app)
+  expect(await register(caller, phoneNumberId)).toMatchObject({ status: 'connected', replayed: true })
+  expect(peers.told.messaging).toMatchObject([{ phone_number_id: phoneNumberId, refusal: null, version: 2 }])
+  expect(registrations()).toHaveLength(1)
+})
+
 test('a token that the platform takes no more is no field of a retry either', async () => {
   const { organizationId, phoneNumberId } = await pending()
   const caller = {

@@ -1,4 +1,3 @@
-import type { AccountState } from '../accounts/account-states.ts'
 import type { Caller, Handler, Input } from '@app/shared/api/contract.ts'
 import { registerNumber as contract } from '@app/shared/contracts/onboarding.ts'
 import type { TransactionSql } from '@app/shared/database/database.ts'
@@ -6,6 +5,7 @@ import { storedAnswer } from '@app/shared/idempotency/idempotency.ts'
 import { onceInline } from '@app/shared/idempotency/once-inline.ts'
 import { notFound, Problem } from '@app/shared/api/problem.ts'
 import { unseal } from '@app/shared/secrets/seal.ts'
+import { statesOf } from '../accounts/account-states.ts'
 import { changeAccount } from '../accounts/change-account.ts'
 import { accountColumns, type AccountRow, toAccount } from '../accounts/accounts.ts'
 import { statusOf } from '../accounts/status.ts'
@@ -33,28 +33,34 @@ type Row = AccountRow & {
   version: string
 }
 
-/** Registers a number with its PIN. Registering twice does no harm, so that whoever got no answer may ask again. */
+/**
+ * Registers a number with its PIN. Registering twice does no harm, so that whoever got no answer may ask again. A retry that is
+ * answered from its key tells the number again, too: the first call may have been cut off before it did.
+ */
 export const registerNumber: Handler<App, typeof contract> = async (app, { params, body }, caller) => {
   const { organizationId } = caller
   const stored = await storedAnswer(app.sql, app.sealKeys, caller)
-  if (stored) return stored
   const account = await find(app, caller, params.phone_number_id)
+  const answer = stored ?? (await registerOnce(app, account, { params, body }, caller))
+  await tellStates(app, await statesOf(app.sql, organizationId, account.id), caller)
+  return answer
+}
+
+function registerOnce(app: App, account: Row, { params, body }: Asked, caller: Caller) {
+  const { organizationId } = caller
   const place = { phoneNumberId: params.phone_number_id, businessAccountId: account.businessAccountId }
-  let states: AccountState[] = []
-  const answer = await onceInline<typeof contract, boolean, Outcome>(app, contract, caller, {
+  return onceInline<typeof contract, boolean, Outcome>(app, contract, caller, {
     begin: (_tx, isRetry) => Promise.resolve(isRetry),
     call: (isRetry) => askAs(app, place, caller, () => register(app, account, { params, body }, caller, isRetry)),
     async finish(tx, _isRetry, outcome) {
       const write = () => keep(tx, organizationId, account, outcome)
-      states = await changeAccount(tx, { organizationId, id: account.id }, write, caller)
+      await changeAccount(tx, { organizationId, id: account.id }, write, caller)
       const [row] = await tx<[AccountRow]>`
         select ${tx(accountColumns)} from accounts where organization_id = ${organizationId} and id = ${account.id}
       `
       return toAccount(row)
     },
   })
-  await tellStates(app, states, caller)
-  return answer
 }
 
 /** `unchanged`: it is connected already, or never registered. Null: registered, and the platform did not tell at once what it is called now. */
