@@ -13,8 +13,8 @@ import { onboardingColumns, type OnboardingRow } from './onboardings.ts'
 type Waiting = Pick<DueAccount, 'organizationId' | 'id' | 'businessAccountId' | 'heldUntil'>
 
 /**
- * Looks whether the business account of an account that waits for its number has one now that nobody has: then it is
- * onboarded. `over`: none of its links can be used any more, so that it waited for nothing.
+ * Looks whether the business account of an account that waits for its number has one now that nobody has, and that its
+ * organization never had: then it is onboarded. `over`: none of its links can be used any more, so that it waited for nothing.
  */
 export async function adoptNumber(
   app: App,
@@ -26,7 +26,7 @@ export async function adoptNumber(
   if (!onboarding) return (await endWaiting(app.sql, account)) ? 'over' : 'waits'
   const wanted = { event: onboarding.event, phoneNumberId: null, businessAccountId }
   const number = await chooseNumber(app.upstream, wanted, { token, deadline, signal }, (numbers) =>
-    withoutAttached(app.sql, numbers),
+    withoutKnown(app.sql, organizationId, numbers),
   )
   if (number === null) return 'waits'
   const caller = systemCaller(organizationId)
@@ -62,11 +62,13 @@ const endWaiting = (sql: Sql, account: Waiting): Promise<boolean> =>
     return count > 0
   })
 
-async function withoutAttached(sql: Sql, numbers: ListedNumber[]): Promise<ListedNumber[]> {
+/** A number that was detached stays so until somebody names it: a number that is waited for is a new one. */
+async function withoutKnown(sql: Sql, organizationId: string, numbers: ListedNumber[]): Promise<ListedNumber[]> {
   const ids = numbers.map(({ phoneNumberId }) => phoneNumberId)
-  const attached = await sql<{ phoneNumberId: string }[]>`
-    select phone_number_id from accounts where attached and phone_number_id = any(${ids}::text[])
+  const known = await sql<{ phoneNumberId: string }[]>`
+    select phone_number_id from accounts
+    where (attached or organization_id = ${organizationId}) and phone_number_id = any(${ids}::text[])
   `
-  const taken = new Set(attached.map(({ phoneNumberId }) => phoneNumberId))
+  const taken = new Set(known.map(({ phoneNumberId }) => phoneNumberId))
   return numbers.filter(({ phoneNumberId }) => !taken.has(phoneNumberId))
 }

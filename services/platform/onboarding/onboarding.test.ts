@@ -7,10 +7,20 @@ import { afterAll, afterEach, beforeAll, beforeEach, expect, test } from 'vitest
 import { startPolling } from '../health/poll-accounts.ts'
 import { archiveCustomer } from '../customers/archive-customer.ts'
 import { getCustomer } from '../customers/get-customer.ts'
+import { removeCustomerAccount } from '../customers/remove-customer-account.ts'
 import { updateCustomer } from '../customers/update-customer.ts'
 import { createSetupLink } from '../setup-links/create-setup-link.ts'
 import { revokeSetupLink } from '../setup-links/revoke-setup-link.ts'
-import { ask, eventsOf, knowNumber, newPhoneNumberId, startPeers, startTestApp, type TestApp } from '../testing/app.ts'
+import {
+  ask,
+  connect,
+  eventsOf,
+  knowNumber,
+  newPhoneNumberId,
+  startPeers,
+  startTestApp,
+  type TestApp,
+} from '../testing/app.ts'
 import { beginAt, dialogOf, haveNumber, openSetup, showNumbers } from '../testing/onboarding.ts'
 import type { UpstreamAnswer } from '../testing/upstream.ts'
 import { beginSetup } from './begin-setup.ts'
@@ -492,11 +502,13 @@ test('a business account without a number waits for it; when it has one, the lin
   expect(row).toEqual({ isFree: true, isSoon: true })
 })
 
+type Shown = Array<{ phone_number_id: string | null; status: string }>
+
 /** An account that waits for its number; the customer's one account after the platform was asked once more. */
 async function waitingAt(opened: Awaited<ReturnType<typeof openSetup>>) {
   const dialog = dialogOf(opened, await beginAt(it, opened), { event: 'account_only', phone_number_id: null })
   await ask(it.app, completeSetup, dialog)
-  return async (check: (accounts: Array<{ phone_number_id: string | null; status: string }>) => void) => {
+  return async (check: (accounts: Shown) => void | Promise<void>) => {
     await it.app.sql`
       update accounts set poll_at = now() where customer_id = ${opened.customerId} and phone_number_id is null
     `
@@ -554,6 +566,35 @@ test('of several numbers of a business account a waiting account gets the one th
   const expected = new Set(two.map((number) => number.phoneNumberId))
   await polled((accounts) => expect(new Set(accounts.map((one) => one.phone_number_id))).toEqual(expected))
   expect(await setupOf(token)).toMatchObject({ state: 'consumed' })
+})
+
+test('a number that was removed does not come back for an account that waits for a new one', async () => {
+  const opened = await openSetup(it)
+  const { organizationId, customerId, businessAccountId, phoneNumberId, asOwner } = opened
+  await ask(it.app, completeSetup, dialogOf(opened, await beginAt(it, opened)))
+  const wanted = { customer_id: customerId, business_account_id: businessAccountId }
+  const { phone_number_id } = await connect(it, organizationId, newPhoneNumberId(), {}, wanted)
+  const two = [{ phoneNumberId }, { phoneNumberId: phone_number_id ?? '' }]
+  showNumbers(it.upstream, businessAccountId, two)
+  const link = await ask(it.app, createSetupLink, {}, asOwner)
+  const token = link.setup_url.slice(link.setup_url.lastIndexOf('/') + 1)
+  const polled = await waitingAt({ ...opened, linkId: link.id, token })
+  const params = { id: customerId, phone_number_id: phoneNumberId }
+  await ask(it.app, removeCustomerAccount, undefined, { ...asOwner, params })
+  await polled(async () => {
+    const [row] = await it.app.sql`
+      select poll_failures from accounts where customer_id = ${customerId} and phone_number_id is null
+    `
+    expect(row).toEqual({ pollFailures: 1 })
+  })
+  expect(await setupOf(token)).toMatchObject({ state: 'active' })
+
+  const later = newPhoneNumberId()
+  showNumbers(it.upstream, businessAccountId, [...two, { phoneNumberId: later }])
+  const statuses = { [phoneNumberId]: 'disconnected', [phone_number_id ?? '']: 'connected', [later]: 'onboarding' }
+  await polled((accounts) =>
+    expect(Object.fromEntries(accounts.map((one) => [one.phone_number_id, one.status]))).toEqual(statuses),
+  )
 })
 
 test('a business account whose only number is somebody else’s waits for one of its own, where the dialog told none', async () => {
