@@ -421,22 +421,41 @@ test('health and the description need no key', async () => {
   expect((await gateway.ask('/v1/openapi.json')).json()).toEqual({ openapi: '3.1.0' })
 })
 
-test('a key that is revoked while the body of its request comes is refused, and nothing is passed on', async () => {
-  const issued = gateway.platform.issueKey()
-  const asked = gateway.passedOn.length
+/** A request whose last byte has not come yet; answers what `finish` brings. */
+function askSlowly(apiKey: string, path: string, header = '') {
   const { hostname, port } = new URL(gateway.url)
   const socket = connect(Number(port), hostname)
   onTestFinished(() => void socket.destroy())
   let answer = ''
   socket.on('data', (chunk: Buffer) => (answer += chunk.toString()))
-  const head = `POST /v1/echoes/slow HTTP/1.1\r\nhost: x\r\nauthorization: Bearer ${issued.text}\r\n`
+  const head = `POST ${path} HTTP/1.1\r\nhost: x\r\nauthorization: Bearer ${apiKey}\r\n${header}`
   socket.write(`${head}content-type: application/json\r\ncontent-length: 2\r\n\r\n{`)
+  return { finish: () => socket.write('}'), answer: () => answer }
+}
+
+test('a key that is revoked while the body of its request comes is refused, and nothing is passed on', async () => {
+  const issued = gateway.platform.issueKey()
+  const asked = gateway.passedOn.length
+  const { finish, answer } = askSlowly(issued.text, '/v1/echoes/slow')
   await expect.poll(() => gateway.app.inFlight.bytes).toBe(1)
   issued.state = 'revoked'
   // As long as what is known of a key counts.
   await sleep(2_000)
-  socket.write('}')
-  await expect.poll(() => answer).toContain('revoked_api_key')
+  finish()
+  await expect.poll(answer).toContain('revoked_api_key')
+  expect(gateway.passedOn).toHaveLength(asked)
+})
+
+test('a feature that is taken away while the body of a request comes is missing to it, also to one with a key of its own', async () => {
+  const issued = gateway.platform.issueKey()
+  const asked = gateway.passedOn.length
+  const requests = ['', 'idempotency-key: slow\r\n'].map((header) => askSlowly(issued.text, '/v1/featured', header))
+  await expect.poll(() => gateway.app.inFlight.bytes).toBe(2)
+  issued.features = ['messaging']
+  // As long as what is known of a key counts.
+  await sleep(2_000)
+  for (const { finish } of requests) finish()
+  for (const { answer } of requests) await expect.poll(answer).toContain('feature_not_entitled')
   expect(gateway.passedOn).toHaveLength(asked)
 })
 

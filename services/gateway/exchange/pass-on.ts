@@ -26,18 +26,18 @@ export function passOn(contract: Rpc, http: Http): Work {
 
   return async (app, exchange) => {
     const { request } = exchange
-    const { features, organizationId } = exchange.identity.value
+    const { organizationId } = exchange.identity.value
     const key = takesKey ? idempotencyKeyOf(request.headers['idempotency-key']) : undefined
-    const isEntitled = feature === undefined || features.includes(feature)
-    const refusal: FailureName | undefined = isEntitled ? undefined : 'feature_not_entitled'
-    // With a key it may be the retry of what was accepted earlier: the service knows.
-    if (refusal !== undefined && key === undefined) throw new Problem(refusal)
+    let refusal = refusalOf(exchange, feature, key)
     const params = request.params as Record<string, string>
     if (hasAccount) await app.accounts.require(exchange, params['phone_number_id'] ?? '')
     const body = takesBody ? await jsonBody(app, exchange) : noBody
     try {
       // What is known of the key may have grown too old meanwhile: while the body came, or in a frozen process.
-      if (!isFresh(exchange.identity)) exchange.identity = await authenticate(app, exchange)
+      if (!isFresh(exchange.identity)) {
+        exchange.identity = await authenticate(app, exchange)
+        refusal = refusalOf(exchange, feature, key)
+      }
       exchange.deadline = performance.now() + waitMs
       const header = headerOf(exchange, params, key)
       if (refusal !== undefined) header.refusal = refusal
@@ -54,6 +54,17 @@ export function passOn(contract: Rpc, http: Http): Work {
       app.inFlight.hold(organizationId, -body.length)
     }
   }
+}
+
+/** With a key it may be the retry of what was accepted earlier, and the service knows; without one the refusal is thrown. */
+function refusalOf(
+  { identity }: Admitted,
+  feature: string | undefined,
+  key: string | undefined,
+): FailureName | undefined {
+  if (feature === undefined || identity.value.features.includes(feature)) return undefined
+  if (key === undefined) throw new Problem('feature_not_entitled')
+  return 'feature_not_entitled'
 }
 
 /** An answer whose client does not read it lies in this process until the connection ends. */

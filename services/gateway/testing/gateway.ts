@@ -74,6 +74,7 @@ const echoes = {
     subject: 'rpc.echo.echo-featured',
     summary: 'For who is entitled to it',
     http: { method: 'POST', path: '/featured', tag: 'Echoes', feature: 'webhooks' },
+    body: z.looseObject({}),
     answer: z.unknown(),
   }),
   getNobody: rpc({
