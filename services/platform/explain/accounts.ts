@@ -92,6 +92,8 @@ const reasons: Record<NonNullable<Refusal>, (account: ExplainedAccount) => strin
 
 function wordsOf(account: ExplainedAccount): string {
   const { attached, phoneNumberId, businessAccountId } = account
+  if (!attached && phoneNumberId === null)
+    return `waited for the business account ${businessAccountId} to have one number to choose until its setup link was over, and a later link goes on with it`
   if (!attached)
     return 'is not this organization’s any more: it was removed, and sends are refused (account_not_connected)'
   if (phoneNumberId === null) return `waits for the business account ${businessAccountId} to have one number to choose`

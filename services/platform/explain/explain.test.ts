@@ -99,6 +99,11 @@ const accounts: [string, object, string | RegExp][] = [
   ['reported', { ...restricted, reported_until: at(hour) }, /a restriction, which stands until 20.*Z at least$/],
   ['removed', { attached: false, status: 'disconnected' }, /^is not this organization’s any more: it was removed/],
   ['without a number', { phone_number_id: null, status: 'onboarding' }, /^waits for the business account 900 to have/],
+  [
+    'without a number, its link over',
+    { phone_number_id: null, attached: false, status: 'disconnected', sealed_token: null },
+    /^waited for the business account 900 to have .*, and a later link goes on with it$/,
+  ],
 ]
 
 test.each(accounts)('an account says whether sends are taken, and why not: %s', async (_state, fields, words) => {
