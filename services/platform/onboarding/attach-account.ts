@@ -23,7 +23,7 @@ export interface Attached {
 /**
  * Attaches what an onboarding brought to the link's customer, in one transaction with the link's consumption. Without a
  * number the account waits for one, and the link stays as it is.
- * @throws `setup_link_inactive`, `setup_refused`, `number_taken`
+ * @throws the link's refusal, `number_taken`
  */
 export async function attachAccount(
   app: App,

@@ -19,17 +19,16 @@ export interface ConnectedNumber {
 
 /**
  * Marks the link consumed by the number, makes a pending customer active, and emits what tells it. Of several at once one
- * consumes: true. False: the link was consumed by this very account before, and nothing is done. Else the link's refusal
- * is thrown, so that nothing of the transaction stays. Lock the organization before, as for any change of an account.
+ * consumes; of the others the link's refusal is thrown, so that nothing of their transactions stays. Lock the organization
+ * before, as for any change of an account.
  */
-export async function consumeLink(tx: TransactionSql, link: Link, number: ConnectedNumber): Promise<boolean> {
+export async function consumeLink(tx: TransactionSql, link: Link, number: ConnectedNumber): Promise<void> {
   const { organizationId, customerId, id } = link
   const { accountId, phoneNumberId, traceparent } = number
   const customer = await lockCustomer(tx, organizationId, customerId)
   if (!customer) throw notFound()
   await tx`select id from setup_links where organization_id = ${organizationId} and id = ${id} for no key update`
-  const { refusal, accountId: consumedBy } = await readLink(tx, link)
-  if (consumedBy === accountId) return false
+  const { refusal } = await readLink(tx, link)
   if (refusal !== null) throw new Problem(refusal)
   const [consumed] = await tx<[LinkRow]>`
     update setup_links l set status = 'consumed', consumed_at = now(), account_id = ${accountId}
@@ -44,5 +43,4 @@ export async function consumeLink(tx: TransactionSql, link: Link, number: Connec
   }
   const data = { customer_id: customerId, setup_link: toSetupLink(consumed), account_id: accountId }
   await emit(tx, customerSetupLinkConsumed, data, origin)
-  return true
 }
