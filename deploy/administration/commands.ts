@@ -10,6 +10,7 @@ import {
   createMember,
   createOrganization,
   createTeam,
+  disconnectAccount,
   listKeys,
   listOrganizations,
   redriveEvents,
@@ -38,6 +39,7 @@ export interface Command {
 
 const organization = { field: 'organization_id', required: true }
 const team = { field: 'team_id' }
+const phoneNumber = { field: 'phone_number_id', required: true }
 
 const organizationOptions = {
   tier: { field: 'tier' },
@@ -102,11 +104,15 @@ export const commands: Record<string, Command> = {
     contract: connectAccount,
     options: {
       organization,
-      'phone-number-id': { field: 'phone_number_id', required: true },
+      'phone-number-id': phoneNumber,
       'access-token': { field: 'access_token', required: true },
       'business-account-id': { field: 'business_account_id', required: true },
       team,
       customer: { field: 'customer_id' },
     },
+  },
+  'account disconnect': {
+    contract: disconnectAccount,
+    options: { organization, 'phone-number-id': phoneNumber },
   },
 }

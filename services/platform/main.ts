@@ -17,6 +17,7 @@ import { drainBus, stopInOrder } from '@app/shared/service/stop.ts'
 import { z } from 'zod'
 import { sealedTokens } from './accounts/accounts.ts'
 import { connectAccount } from './accounts/connect-account.ts'
+import { disconnectAccount } from './accounts/disconnect-account.ts'
 import { findAccount } from './accounts/find-account.ts'
 import { listAccounts } from './accounts/list-accounts.ts'
 import { recordApiCalls } from './api-log/record-api-calls.ts'
@@ -110,6 +111,7 @@ const serving = await serve(app, contracts, {
   listKeys,
   revokeKey,
   connectAccount,
+  disconnectAccount,
   createCustomer,
   listCustomers,
   getCustomer,

@@ -14,6 +14,7 @@ import { afterAll, beforeAll, expect } from 'vitest'
 import { startHousekeeping } from '@app/shared/database/housekeeping.ts'
 import { apiLog, recordCallBatch } from './api-log/record-call-batch.ts'
 import { connectAccount } from './accounts/connect-account.ts'
+import { disconnectAccount } from './accounts/disconnect-account.ts'
 import { archiveCustomer } from './customers/archive-customer.ts'
 import { createCustomer } from './customers/create-customer.ts'
 import { removeCustomerAccount } from './customers/remove-customer-account.ts'
@@ -311,6 +312,14 @@ const flows: Record<string, { begin: () => Promise<Flow>; events: string[] }> = 
       return asking(organizationId, connectAccount, {
         body: { ...body, access_token: 'EAAtoken', business_account_id: '900900' },
       })
+    },
+  },
+  'disconnect a number': {
+    events: connected,
+    async begin() {
+      const { organizationId, phoneNumberId } = await withNumber()
+      const body = { organization_id: organizationId, phone_number_id: phoneNumberId }
+      return asking(organizationId, disconnectAccount, { body })
     },
   },
   'register a number': {

@@ -294,6 +294,15 @@ export const connectAccount = rpc({
   errors: ['resource_not_found', 'customer_archived', 'number_taken', 'upstream_refused', 'upstream_unavailable'],
 })
 
+/** Also for a number without a customer, and one of an organization that may change nothing itself. */
+export const disconnectAccount = rpc({
+  subject: 'rpc.platform.disconnect-account',
+  summary: 'Detach a number from its organization, so that it may be connected elsewhere',
+  body: z.object({ organization_id: idOf('org'), phone_number_id: phoneNumberId }),
+  answer: Account.extend({ account_id: idOf('acc') }),
+  errors: ['resource_not_found'],
+})
+
 /** What messaging and directory keep of an account. A newer `version` replaces an older one, never the other way. */
 export const AccountState = z.object({
   account_id: idOf('acc'),

@@ -18,7 +18,7 @@ export const advice: Record<FailureName, string> = {
   name_taken: 'Choose another name.',
   template_already_exists: 'Edit the one that exists, or choose another name; a deleted name is blocked for weeks.',
   template_not_editable: 'Wait for the review.',
-  number_taken: 'Have it detached there first.',
+  number_taken: 'Have it detached there first; where it has no customer, by the operator.',
   label_already_exists: 'Use the label that exists.',
   contact_identity_conflict: 'Use one of the two; they are merged when the person writes.',
   customer_archived: 'Ask the operator to restore it.',

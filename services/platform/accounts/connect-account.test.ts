@@ -16,6 +16,7 @@ import {
   type TestApp,
 } from '../testing/app.ts'
 import { connectAccount } from './connect-account.ts'
+import { disconnectAccount } from './disconnect-account.ts'
 
 let it: TestApp
 let peers: Awaited<ReturnType<typeof startPeers>>
@@ -222,7 +223,8 @@ test('a number is one organization at a time: elsewhere it is taken until it is 
     failure: 'number_taken',
     param: 'phone_number_id',
   })
-  await it.app.sql`update accounts set attached = false where phone_number_id = ${body.phone_number_id}`
+  const { phone_number_id } = body
+  await ask(it.app, disconnectAccount, { organization_id: body.organization_id, phone_number_id })
   const moved = await ask(it.app, connectAccount, { ...body, organization_id })
   expect(await accountsOf(body.phone_number_id)).toHaveLength(2)
   expect(peers.told.messaging.at(-1)).toMatchObject({ account_id: moved.account_id, organization_id })

@@ -2,7 +2,7 @@ import type { Handler } from '@app/shared/api/contract.ts'
 import type { removeCustomerAccount as contract } from '@app/shared/contracts/customers.ts'
 import type { TransactionSql } from '@app/shared/database/database.ts'
 import { notFound } from '@app/shared/api/problem.ts'
-import { recordChanges, statesOf } from '../accounts/account-states.ts'
+import { detachAccount } from '../accounts/detach-account.ts'
 import { tellStates } from '../accounts/tell-states.ts'
 import type { App } from '../app.ts'
 import { refuseBarred } from '../organizations/bar.ts'
@@ -20,12 +20,7 @@ export const removeCustomerAccount: Handler<App, typeof contract> = async (app, 
         and customer_id = ${customerId}
     `
     if (!account) throw notFound()
-    const before = await statesOf(tx, organizationId, account.id)
-    await tx`
-      update accounts set attached = false, status = 'disconnected', updated_at = now()
-      where organization_id = ${organizationId} and id = ${account.id} and attached
-    `
-    return recordChanges(tx, before, await statesOf(tx, organizationId, account.id), caller)
+    return detachAccount(tx, { organizationId, id: account.id }, caller)
   }
   const states = await app.inTurn(caller, () => app.sql.begin(detach))
   app.relay.wake()
