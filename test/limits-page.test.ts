@@ -42,6 +42,7 @@ test.each([
     'to get the answer, from the body on',
     `${inCode(`${gateway}/exchange/exchange.ts`, 'outsideDeadlineMs') / 1000} seconds`,
   ],
+  ['uploads at a time, for one organization at one gateway', `${inCode(`${gateway}/app.ts`, 'ofOne')}, never`],
   ['an unknown outcome waits for a status', `${inCode(`${messaging}/sends/outcome.ts`, 'parkMs') / 1000} seconds`],
   [
     'the webhook of a message waits for its file',
