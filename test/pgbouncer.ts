@@ -1,13 +1,12 @@
 import { spawn } from 'node:child_process'
 import { chmodSync, chownSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs'
-import { once } from 'node:events'
-import { type AddressInfo, createServer } from 'node:net'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { postgresAccount } from '@app/deploy/servers/account.ts'
 import { findPrograms } from '@app/deploy/servers/find-program.ts'
 import { tied } from '@app/deploy/processes/tie.ts'
 import postgres from 'postgres'
+import { freePort } from './free-port.ts'
 import { until } from './until.ts'
 
 export interface PgBouncer {
@@ -60,13 +59,4 @@ export async function startPgBouncer(target: string, { poolMode, ignored }: Mode
       rmSync(folder, { recursive: true, force: true })
     },
   }
-}
-
-async function freePort() {
-  const server = createServer().listen(0, '127.0.0.1')
-  await once(server, 'listening')
-  const { port } = server.address() as AddressInfo
-  server.close()
-  await once(server, 'close')
-  return port
 }

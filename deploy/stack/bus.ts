@@ -1,4 +1,5 @@
 import { connectWithinMs, identityOf } from '@app/shared/bus/bus.ts'
+import { withoutPasswords } from '@app/shared/bus/first-connection.ts'
 import { createRequests } from '@app/shared/bus/requests.ts'
 import type { Service } from '@app/shared/service/service.ts'
 import { connect, ErrorCode, NatsError } from 'nats'
@@ -19,9 +20,6 @@ export const operatorOptions = ({ natsUrl, natsSeed }: BusPlace) => ({
   timeout: connectWithinMs,
   ...identityOf('deploy', natsSeed),
 })
-
-/** Servers are told by the address, and their passwords are nobody's who reads the screen. */
-const withoutPasswords = (natsUrl: string) => natsUrl.replaceAll(/[^/,]*@/g, '')
 
 function faultOf(err: unknown) {
   const isRefusal = err instanceof NatsError && err.code === ErrorCode.AuthorizationViolation

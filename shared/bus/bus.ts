@@ -1,5 +1,6 @@
-import { connect, type ConnectionOptions, Events, type NatsConnection, nkeyAuthenticator } from 'nats'
+import { type ConnectionOptions, Events, type NatsConnection, nkeyAuthenticator } from 'nats'
 import type { Logger } from 'pino'
+import { connectFirst } from './first-connection.ts'
 import { createRequests, type Request } from './requests.ts'
 
 /** What the answers and callbacks of the largest kind need (3 MB callbacks, pages of 100 maximal messages). */
@@ -39,18 +40,16 @@ export async function connectBus(
   { nkeySeed, ...options }: ConnectionOptions & { nkeySeed?: string | undefined } = {},
 ): Promise<Bus> {
   const identity = identityOf(name, nkeySeed)
-  const nc = await connect({
+  const usual = {
     ...identity,
-    servers: url.split(','),
-    waitOnFirstConnect: true,
     maxReconnectAttempts: -1,
     reconnectTimeWait: 200,
     reconnectJitter: 100,
     pingInterval: pingIntervalMs,
     timeout: connectWithinMs,
     noAsyncTraces: true,
-    ...options,
-  })
+  }
+  const nc = await connectFirst(url, { ...usual, ...options }, log)
   const { max_payload: payload } = nc.info ?? { max_payload: 0 }
   if (payload < maxPayloadBytes) {
     throw new Error(`nats-server allows ${payload} bytes a message: set max_payload to ${maxPayloadBytes} or more`)

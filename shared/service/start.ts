@@ -21,7 +21,7 @@ export async function start(name: ServiceName, env: CommonEnv): Promise<Service>
   const log = createLog(name, env.LOG_LEVEL)
   const probes = await listening('PROBE_HOST and PROBE_PORT', startProbes(env.PROBE_PORT, env.PROBE_HOST))
   probes.metrics.setDefaultLabels({ service: name })
-  probes.addCheck('starting', () => false)
+  for (const check of ['starting', 'nats']) probes.addCheck(check, () => false)
   const tracer = await createTracer(name, env)
   const bus = await connect(name, env, log)
   probes.addCheck('nats', bus.isConnected)

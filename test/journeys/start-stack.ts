@@ -1,9 +1,9 @@
 import { spawn } from 'node:child_process'
 import { chmodSync, existsSync, mkdtempSync, readdirSync, readFileSync, rmSync } from 'node:fs'
-import { createServer, type AddressInfo } from 'node:net'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { z } from 'zod'
+import { freePort } from '../free-port.ts'
 
 const Instance = z.object({ pid: z.number().nullable(), url: z.string(), public_url: z.string().optional() })
 
@@ -104,14 +104,4 @@ export function newFolder() {
   // So that the user whom Postgres runs as may enter it.
   chmodSync(folder, 0o711)
   return folder
-}
-
-function freePort() {
-  return new Promise<number>((resolve, reject) => {
-    const server = createServer()
-    server.once('error', reject).listen(0, '127.0.0.1', () => {
-      const { port } = server.address() as AddressInfo
-      server.close(() => resolve(port))
-    })
-  })
 }

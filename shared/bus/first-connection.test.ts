@@ -1,0 +1,30 @@
+import { startProxy } from '@app/test/faults/nemesis/proxy.ts'
+import { startTestNats } from '@app/test/nats.ts'
+import { until } from '@app/test/until.ts'
+import { expect, onTestFinished, test, vi } from 'vitest'
+import { createLog } from '../service/log.ts'
+import { connectBus } from './bus.ts'
+
+test('who waits for the first nats-server says for which and why, without a password, and has all of them afterwards', async () => {
+  const nats = await startTestNats()
+  onTestFinished(nats.stop)
+  const [first, second] = [await startProxy(nats.url), await startProxy(nats.url)]
+  onTestFinished(() => [first, second].forEach(({ close }) => close()))
+  for (const proxy of [first, second]) proxy.refuse()
+  const log = createLog('tester', 'silent')
+  const said = vi.spyOn(log, 'warn')
+  const hosts = [first, second].map(({ url }) => new URL(url).host)
+  const urls = hosts.map((host) => `nats://svc:hidden@${host}`)
+  const connecting = connectBus('tester', urls.join(), log, { noRandomize: true })
+  await until(() => expect(said).toHaveBeenCalled())
+  const servers = `nats://${hosts[0]},nats://${hosts[1]}`
+  expect(said.mock.calls).toEqual([[{ err: expect.any(Error), servers }, 'waiting for nats-server']])
+
+  second.heal()
+  const { nc } = await connecting
+  onTestFinished(() => nc.close())
+  expect(nc.getServer()).toBe(hosts[1])
+  first.heal()
+  second.refuse()
+  await until(() => expect(nc.getServer()).toBe(hosts[0]))
+})
