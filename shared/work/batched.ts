@@ -6,17 +6,20 @@ interface Job<I, O> {
   reject: (err: unknown) => void
 }
 
-export interface BatchLimits<I> {
-  /** Runs at the same time, 2 by default; 1 where order must hold. */
-  inFlight?: number
+interface BatchSize<I> {
   /** Items in a run, 64 by default. */
   rows?: number
   /** Sum of `sizeOf` in a run of several items, 1 MiB by default. */
   bytes?: number
-  /** Items that wait, 4,096 by default; a call beyond it throws `service_unavailable`. */
-  maxWaiting?: number
   /** Bytes of an item, 0 by default. */
   sizeOf?: (item: I) => number
+}
+
+export interface BatchLimits<I> extends BatchSize<I> {
+  /** Runs at the same time, 2 by default; 1 where order must hold. */
+  inFlight?: number
+  /** Items that wait, 4,096 by default; a call beyond it throws `service_unavailable`. */
+  maxWaiting?: number
 }
 
 /**
@@ -31,16 +34,7 @@ export function batched<I, O>(run: (items: I[]) => Promise<O[]>, limits: BatchLi
   let running = 0
   let woken = false
 
-  function take(): Job<I, O>[] {
-    let size = 0
-    let count = 0
-    for (const { item } of waiting) {
-      size += sizeOf(item)
-      if (count === rows || (count > 0 && size > bytes)) break
-      count++
-    }
-    return waiting.splice(0, count)
-  }
+  const take = () => waiting.splice(0, batchSize(waiting, { rows, bytes, sizeOf: ({ item }) => sizeOf(item) }))
 
   async function settle(jobs: Job<I, O>[]): Promise<void> {
     try {
@@ -73,6 +67,18 @@ export function batched<I, O>(run: (items: I[]) => Promise<O[]>, limits: BatchLi
       }
     })
   }
+}
+
+/** How many of the first items make a batch: at least one of them. */
+export function batchSize<I>(items: I[], { rows, bytes, sizeOf }: Required<BatchSize<I>>): number {
+  let size = 0
+  let count = 0
+  for (const item of items) {
+    size += sizeOf(item)
+    if (count === rows || (count > 0 && size > bytes)) break
+    count++
+  }
+  return count
 }
 
 /** SQLSTATE classes 22 and 23: the row's own fault, and surely rolled back. */

@@ -30,12 +30,14 @@ interface Splitted {
   split: Split
 }
 
+/** What one statement takes well within its time, unless it is a single callback. */
+export const statementSize = { rows: 128, bytes: 4 << 20 }
+
 export function createAcceptCallback(sql: Sql) {
   return batched<Acceptable, void>((callbacks) => insertCallbacks(sql, callbacks.map(asNew)), {
     // A second one would wait for the first, which has the lanes of the same numbers.
     inFlight: 1,
-    rows: 128,
-    bytes: 4 << 20,
+    ...statementSize,
     sizeOf: ({ body }) => body.length,
   })
 }

@@ -1,8 +1,9 @@
 import type { Handler } from '@app/shared/api/contract.ts'
 import type { redriveCallbacks as contract } from '@app/shared/contracts/messaging-changes.ts'
 import type { Sql } from '@app/shared/database/database.ts'
+import { batchSize } from '@app/shared/work/batched.ts'
 import type { App } from '../app.ts'
-import { insertCallbacks } from './accept-callback.ts'
+import { insertCallbacks, statementSize } from './accept-callback.ts'
 import { splitCallback } from './split.ts'
 
 const minuteMs = 60 * 1000
@@ -11,8 +12,6 @@ const keptMs = 8 * 24 * 60 * minuteMs
 /** A span is looked at whole, so it is made short where much was received. */
 const longestSpanMs = 60 * minuteMs
 const mostRows = 5_000
-/** Callbacks, of 3 MB at most, in memory at a time. */
-const batchRows = 32
 /** Whoever asks waits so long for the answer, after the last batch. */
 const marginMs = 3_000
 
@@ -22,18 +21,19 @@ export const redriveCallbacks: Handler<App, typeof contract> = async (app, { bod
   let from = Math.max(Date.parse(body.since), end - keptMs)
   let spanMs = minuteMs
   let count = 0
-  while (from < end && performance.now() < caller.deadline - marginMs) {
+  const isOver = () => performance.now() >= caller.deadline - marginMs
+  while (from < end && !isOver()) {
     const span = { from: new Date(from), to: new Date(Math.min(from + spanMs, end)) }
-    const ids = await idsIn(sql, span)
-    if (ids.length > mostRows && spanMs > 1) {
+    const kept = await keptIn(sql, span)
+    if (kept.length > mostRows && spanMs > 1) {
       spanMs = Math.ceil(spanMs / 4)
       continue
     }
-    for (let n = 0; n < ids.length; n += batchRows) await drive(sql, span, ids.slice(n, n + batchRows))
+    const done = await driveAll(sql, span, kept, isOver)
     callbacks.wake()
-    count += ids.length
-    from = span.to.getTime()
-    if (ids.length < mostRows / 4) spanMs = Math.min(spanMs * 2, longestSpanMs)
+    count += done
+    from = (kept[done]?.receivedAt ?? span.to).getTime()
+    if (kept.length < mostRows / 4) spanMs = Math.min(spanMs * 2, longestSpanMs)
   }
   log.warn({ count, since: body.since }, 'callbacks are worked through again')
   return { service: app.name, callbacks: count, next_since: from < end ? new Date(from).toISOString() : null }
@@ -44,14 +44,35 @@ interface Span {
   to: Date
 }
 
-async function idsIn(sql: Sql, { from, to }: Span): Promise<string[]> {
-  const rows = await sql<{ id: string }[]>`
-    select id from callbacks where received_at >= ${from} and received_at < ${to} limit ${mostRows + 1}
-  `
-  return rows.map(({ id }) => id)
+interface Kept {
+  id: string
+  receivedAt: Date
+  bytes: number
 }
 
-async function drive(sql: Sql, { from, to }: Span, ids: string[]) {
+/** Sorted here: Postgres stops looking at one more than are taken. */
+async function keptIn(sql: Sql, { from, to }: Span): Promise<Kept[]> {
+  const rows = await sql<Kept[]>`
+    select id, received_at, octet_length(body) as bytes from callbacks
+    where received_at >= ${from} and received_at < ${to} limit ${mostRows + 1}
+  `
+  return rows.toSorted((a, b) => a.receivedAt.getTime() - b.receivedAt.getTime())
+}
+
+/** At least one batch, so that whoever asks again comes further; answers how many callbacks it were. */
+async function driveAll(sql: Sql, span: Span, kept: Kept[], isOver: () => boolean) {
+  let done = 0
+  while (done < kept.length && (done === 0 || !isOver())) {
+    const rest = kept.slice(done)
+    const size = batchSize(rest, { ...statementSize, sizeOf: ({ bytes }) => bytes })
+    await drive(sql, span, rest.slice(0, size))
+    done += size
+  }
+  return done
+}
+
+async function drive(sql: Sql, { from, to }: Span, kept: Kept[]) {
+  const ids = kept.map(({ id }) => id)
   const rows = await sql<{ id: string; receivedAt: Date; body: Uint8Array }[]>`
     select id, received_at, body from callbacks
     where received_at >= ${from} and received_at < ${to} and id = any(${ids}::bigint[])
