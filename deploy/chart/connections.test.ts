@@ -8,32 +8,33 @@ import { repository } from '../stack/options.ts'
 
 const read = (path: string) => readFileSync(join(repository, path), 'utf8')
 
-/** The pool, the relay's session and, at times, that of the housekeeping. */
+/** The pool, the relay's session and, at times, one or two of the housekeeping. */
 const poolOf = Number(/\bmax = (\d+)\b/.exec(read('shared/database/database.ts'))?.[1])
-const ofInstance = poolOf + 2
+const usual = poolOf + 2
+const ofInstance = (service: string) => (read(`services/${service}/main.ts`).includes('minutely:') ? usual + 1 : usual)
 
 const { services } = z
   .object({
     services: z.record(z.string(), z.object({ replicas: z.object({ min: z.number(), max: z.number() }) })),
   })
   .parse(parse(read('deploy/chart/values.yaml')))
-const instances = (which: 'min' | 'max') =>
-  dataServices.reduce((sum, name) => sum + (services[name]?.replicas[which] ?? NaN), 0)
+const sumOf = (instancesOf: (service: string) => number) =>
+  dataServices.reduce((sum, name) => sum + instancesOf(name) * ofInstance(name), 0)
+const chart = (which: 'min' | 'max') => sumOf((name) => services[name]?.replicas[which] ?? NaN)
+const oneOfEach = sumOf(() => 1)
 
 test('the page says how many connections of Postgres are taken', () => {
   const [, section = ''] = read('docs/deploying.md').split('## Connections of Postgres')
   // Kubernetes starts the next pod while an old one, which it counts no more, still ends.
-  const counts = [
-    dataServices.length,
-    ...(['min', 'max'] as const).flatMap((which) => [instances(which), 2 * instances(which)]),
-  ]
+  const counts = [oneOfEach, chart('min'), 2 * chart('min'), chart('max'), 2 * chart('max')]
   const shown = [...section.matchAll(/^\| .+ \| (\d+) \|$/gm)].map(([, count]) => Number(count))
-  expect(shown).toEqual(counts.map((count) => count * ofInstance))
-  expect(section).toContain(`takes up to ${ofInstance} connections`)
-  expect(read('deploy/chart/values.yaml')).toContain(`takes up to ${ofInstance} connections`)
+  expect(shown).toEqual(counts)
+  expect(section).toContain(`takes up to ${usual} connections, of webhooks ${ofInstance('webhooks')}`)
+  for (const page of ['deploy/chart/values.yaml', 'docs/running.md'])
+    expect(read(page)).toContain(`takes up to ${usual}`)
 })
 
 test('the compose file takes more than its services do while they are replaced', () => {
   const max = Number(/max_connections=(\d+)/.exec(read('deploy/compose.yaml'))?.[1])
-  expect(max).toBeGreaterThan(2 * dataServices.length * ofInstance)
+  expect(max).toBeGreaterThan(2 * oneOfEach)
 })
