@@ -11,6 +11,7 @@ import { firstWords } from './probe.ts'
 
 const readyTimeoutMs = 20_000
 const maxPayloadBytes = 8 * 1024 * 1024
+const imageVersion = '2.12'
 
 export const nats: ServerKind = {
   name: 'nats',
@@ -73,16 +74,20 @@ interface Listening extends Pick<Place, 'natsAuthorization'> {
 
 /** Beside the store, not in it: a server whose store is deleted is started again with an empty one. */
 function writeConfiguration(dataDir: string, listening: Listening) {
-  const { port, monitorPort, storeFolder, version, natsAuthorization = '' } = listening
+  const { port, monitorPort, storeFolder, version, natsAuthorization } = listening
   mkdirSync(storeFolder, { recursive: true, mode: 0o700 })
   const file = join(dataDir, 'nats.conf')
-  writeFileSync(
-    file,
-    `# Written at every start.
-server_name: local
+  const own = `# Written at every start.
 host: 127.0.0.1
 port: ${port}
 http: "127.0.0.1:${monitorPort}"
+`
+  writeFileSync(file, own + configurationOf(storeFolder, version, natsAuthorization), { mode: 0o600 })
+  return file
+}
+
+/** Without `max_file` a server takes three quarters of what is free, and refuses the stream where that is less than it asks for. */
+const configurationOf = (storeFolder: string, version: string, natsAuthorization = '') => `server_name: local
 max_payload: ${maxPayloadBytes}
 write_deadline: "10s"
 jetstream {
@@ -90,11 +95,7 @@ jetstream {
   max_mem: 256MB
   max_file: 20GB
 ${syncInterval(version)}}
-${natsAuthorization}`,
-    { mode: 0o600 },
-  )
-  return file
-}
+${natsAuthorization}`
 
 /**
  * How often JetStream forces its files onto the disk. What a power cut takes, the outboxes publish again; production
@@ -105,18 +106,14 @@ function syncInterval(version: string) {
   return major > 2 || minor >= 10 ? '  sync_interval: "10s"\n' : ''
 }
 
-function startNatsContainer({ dataDir, watcher, natsAuthorization = '' }: Place): Promise<Running> {
+function startNatsContainer({ dataDir, watcher, natsAuthorization }: Place): Promise<Running> {
   const inside = '/data/nats.conf'
-  const configuration = `server_name: local
-max_payload: ${maxPayloadBytes}
-jetstream { store_dir: /data, sync_interval: "10s" }
-${natsAuthorization}`
   return startContainer(dataDir, watcher, {
     name: 'nats',
-    image: 'nats:2.12-alpine',
+    image: `nats:${imageVersion}-alpine`,
     port: 4222,
     command: ['sh', '-c', `printf '%s' "$CONFIGURATION" > ${inside} && exec nats-server --config ${inside}`],
-    env: { CONFIGURATION: configuration },
+    env: { CONFIGURATION: configurationOf('/data', imageVersion, natsAuthorization) },
     dataFolder: '/data',
     urlAt: (host, port) => `nats://${host}:${port}`,
     check: checkNats,

@@ -6,6 +6,7 @@ import { once } from 'node:events'
 import { nats } from '@app/deploy/servers/nats.ts'
 import { postgres as postgresKind } from '@app/deploy/servers/postgres.ts'
 import { redis } from '@app/deploy/servers/redis.ts'
+import { withBus } from '@app/deploy/stack/bus.ts'
 import postgres from 'postgres'
 import { afterAll, afterEach, beforeEach, describe, expect, test, vi } from 'vitest'
 import { until } from '../until.ts'
@@ -66,6 +67,19 @@ describe.each([postgresKind, redis, nats])(
     })
   },
 )
+
+test('a nats-server that Docker runs reserves what the stream asks for, however little of the disk is free', async () => {
+  const { url, stop } = await nats.startContainer(place)
+  await withBus({ natsUrl: url }, async ({ nc }) => {
+    const { streams } = await nc.jetstreamManager()
+    const add = (name: string, gibibytes: number) =>
+      streams.add({ name, subjects: [name], max_bytes: gibibytes * 1024 ** 3 })
+    await add('large', 18)
+    // By itself it would take more of a disk that has room, and less of one that has not.
+    await expect(add('larger', 3)).rejects.toThrow('insufficient storage')
+  })
+  await stop()
+})
 
 test('what is committed outlives the container', async () => {
   const first = await postgresKind.startContainer(place)
