@@ -10,6 +10,7 @@ import type { Change } from './changes.ts'
 import { blockOf, contentsOf } from './contents.ts'
 import { epoch } from './epoch.ts'
 import { fillPlaceholders } from './fill-placeholders.ts'
+import { findRecorded } from './find-recorded.ts'
 import { fitParts } from './fit-parts.ts'
 import { type ImportedMessage, insertImported, mediaOf } from './insert-imported.ts'
 
@@ -84,6 +85,25 @@ interface Imported extends Change {
 }
 
 async function importSome(core: Core, change: Imported, threads: OldThread[]) {
+  const all = threads.flatMap(({ messages }) => messages)
+  const recorded = await findRecorded(
+    core.sql,
+    change.organizationId,
+    all.map(({ id }) => id),
+  )
+  const fresh = threads.flatMap(({ waId, messages }) => {
+    const unknown = messages.filter(({ id }) => !recorded.has(id))
+    return unknown.length > 0 ? [{ waId, messages: unknown }] : []
+  })
+  const rows = fresh.length > 0 ? await rowsOf(core, change, fresh) : []
+  for (let n = 0; n < rows.length; n += messageBatch) {
+    const some = rows.slice(n, n + messageBatch)
+    await core.sql.begin((tx) => insertImported(tx, some))
+  }
+  await fillPlaceholders(core, change, all)
+}
+
+async function rowsOf(core: Core, change: Imported, threads: OldThread[]): Promise<ImportedMessage[]> {
   const answer = await call(
     core,
     importThreads,
@@ -99,19 +119,10 @@ async function importSome(core: Core, change: Imported, threads: OldThread[]) {
     },
     systemCaller(change.organizationId, newId('req')),
   )
-  const rows = threads.flatMap(({ waId, messages }, n) => {
+  return threads.flatMap(({ waId, messages }, n) => {
     const parties = answer.threads[n]
     return parties ? messages.map((message) => rowOf(change, waId, message, parties)) : []
   })
-  for (let n = 0; n < rows.length; n += messageBatch) {
-    const some = rows.slice(n, n + messageBatch)
-    await core.sql.begin((tx) => insertImported(tx, some))
-  }
-  await fillPlaceholders(
-    core,
-    change,
-    threads.flatMap(({ messages }) => messages),
-  )
 }
 
 const newestOf = (messages: OldThread['messages']) =>

@@ -85,6 +85,22 @@ test('what was sent from the phone app, and went for its age, is not made or tol
   await app.setSender({ retention_days: null })
 })
 
+test('directory is not asked again for whom a message of the phone app went to that was recorded, kept or not', async () => {
+  const known = echo('wamid.K1')
+  const gone = echo('wamid.K2', { timestamp: String(seconds - 2 * 24 * 60 * 60) })
+  await app.setSender({ retention_days: 1 })
+  await echoed(known, gone)
+  await settled()
+  expect(await oldMessagesSweep()(app.sql)).toBe(1)
+  app.opened.splice(0)
+  const eva = '15550199999'
+  await echoed(known, gone, echo('wamid.K3', { to: eva }))
+  await settled()
+  expect(app.opened).toEqual([`+${eva}`])
+  expect(await rowOf('wamid.K3')).toMatchObject({ recipient: `+${eva}` })
+  await app.setSender({ retention_days: null })
+})
+
 test('a field that is null is as one that is absent, in what is sent from the phone app and in old messages', async () => {
   await echoed(echo('wamid.N1', { context: null, to_user_id: null }), echo('wamid.N2', { context: { id: null } }))
   await history({
@@ -198,6 +214,20 @@ test('old messages are rows with their old times and states, in their threads, w
     subject: 'import-threads',
     body: { threads: [{ wa_id: customer, bsuid: null, last_message_at: iso(4) }] },
   })
+})
+
+test('directory is asked of old conversations only for messages that were not recorded', async () => {
+  const eva = '15550199999'
+  const ana = { id: customer, messages: [old('wamid.K4', customer, 1, 'READ')] }
+  await history(ana, { id: eva, messages: [old('wamid.K5', eva, 3, 'READ')] })
+  await settled()
+  directory.asked.splice(0)
+  await history(ana, { id: eva, messages: [old('wamid.K5', eva, 3, 'READ'), old('wamid.K6', eva, 2, 'READ')] })
+  await settled()
+  expect(directory.asked).toEqual([
+    { subject: 'import-threads', body: { threads: [{ wa_id: eva, bsuid: null, last_message_at: iso(2) }] } },
+  ])
+  expect(await rowOf('wamid.K6')).toMatchObject({ direction: 'inbound' })
 })
 
 test('an old message of a number that the platform writes in another way is outbound', async () => {

@@ -9,6 +9,7 @@ import { platformId } from '../upstream/platform-id.ts'
 import type { Change } from './changes.ts'
 import { blockOf, contentsOf } from './contents.ts'
 import { epoch } from './epoch.ts'
+import { findRecorded } from './find-recorded.ts'
 import { type ImportedMessage, insertImported, mediaOf } from './insert-imported.ts'
 import { isRevision, reviseMessage } from './revise-message.ts'
 
@@ -36,32 +37,45 @@ export async function recordEchoes(core: Core, change: Change): Promise<boolean>
   if (phoneNumberId === null) return true
   const echoes = Value.parse(change.value).message_echoes
   const scope = { organizationId, phoneNumberId, senderPhone, direction: 'outbound' as const }
-  const messages = await Promise.all(
-    echoes.filter((echo) => !isRevision(echo)).map((echo) => messageOf(core, { ...change, phoneNumberId }, echo)),
+  const fit = echoes.filter((echo) => !isRevision(echo)).flatMap((part) => fitEcho(core, phoneNumberId, part))
+  const recorded = await findRecorded(
+    core.sql,
+    organizationId,
+    fit.map(({ echo }) => echo.id),
   )
-  const named = messages.flatMap((message) => message ?? [])
-  await core.sql.begin((tx) => insertImported(tx, named))
+  const fresh = fit.filter(({ echo }) => !recorded.has(echo.id))
+  const messages = await Promise.all(fresh.map((one) => messageOf(core, { ...change, phoneNumberId }, one)))
+  await core.sql.begin((tx) => insertImported(tx, messages))
   let areKnown = true
   for (const echo of echoes.filter(isRevision)) areKnown = (await reviseMessage(core, scope, echo)) && areKnown
   return areKnown
 }
 
-/** Null for an echo that names nobody, or has another shape: the others of its callback go on. */
+interface FitEcho {
+  part: Record<string, unknown>
+  echo: z.output<typeof Echo>
+  /** E.164 or a bsuid. */
+  recipient: string
+}
+
+/** None for an echo that names nobody, or has another shape: the others of its callback go on. */
+function fitEcho({ log }: Core, phoneNumberId: string, part: Record<string, unknown>): FitEcho[] {
+  const echo = Echo.safeParse(part).data
+  const recipient = echo?.to === undefined ? echo?.to_user_id : `+${echo.to.replace('+', '')}`
+  if (echo && recipient !== undefined) return [{ part, echo, recipient }]
+  log.warn(
+    { number: phoneNumberId, type: part['type'] },
+    'a message of the phone app without a known shape or a recipient was left out',
+  )
+  return []
+}
+
 async function messageOf(
   core: Core,
   change: Change & { phoneNumberId: string },
-  part: Record<string, unknown>,
-): Promise<ImportedMessage | null> {
+  { part, echo, recipient }: FitEcho,
+): Promise<ImportedMessage> {
   const { organizationId, phoneNumberId } = change
-  const echo = Echo.safeParse(part).data
-  const recipient = echo?.to === undefined ? echo?.to_user_id : `+${echo.to.replace('+', '')}`
-  if (!echo || recipient === undefined) {
-    core.log.warn(
-      { number: phoneNumberId, type: part['type'] },
-      'a message of the phone app without a known shape or a recipient was left out',
-    )
-    return null
-  }
   const { conversation, contact } = await call(
     core,
     openConversation,

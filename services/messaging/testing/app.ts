@@ -67,6 +67,8 @@ export interface TestMessaging extends App {
   closedWindows: Set<string>
   /** People over whom directory stumbles. */
   stumblingBlocks: Set<string>
+  /** The recipients for whom directory was asked for a conversation, in order. */
+  opened: string[]
   setSender: (changes: Partial<z.output<typeof AccountState>>) => Promise<void>
   /** The same, as platform asks it. */
   putSender: (changes: Partial<z.output<typeof AccountState>>) => Promise<unknown>
@@ -121,7 +123,8 @@ export async function testMessaging(given?: TestService): Promise<TestMessaging>
   }
   const closedWindows = new Set<string>()
   const stumblingBlocks = new Set<string>()
-  const directory = await serveDirectory(core, closedWindows, stumblingBlocks)
+  const opened: string[] = []
+  const directory = await serveDirectory(core, { closedWindows, stumblingBlocks, opened })
   const dispatcher = startDispatcher(core)
   const copier = startCopier(core)
   const lateTelling = startLateTelling(core)
@@ -154,6 +157,7 @@ export async function testMessaging(given?: TestService): Promise<TestMessaging>
     settings: senderState().settings,
     closedWindows,
     stumblingBlocks,
+    opened,
     setSender,
     putSender: (changes) =>
       putSender(app, { params: {}, query: {}, body: senderState({ version: ++version, ...changes }) }, callerOf()),
@@ -202,7 +206,10 @@ const senderState = (changes: Partial<Account> = {}) =>
     ...changes,
   })
 
-async function serveDirectory(core: Core, closedWindows: Set<string>, stumblingBlocks: Set<string>) {
+async function serveDirectory(
+  core: Core,
+  { closedWindows, stumblingBlocks, opened }: Pick<TestMessaging, 'closedWindows' | 'stumblingBlocks' | 'opened'>,
+) {
   const parties = new Map<string, { conversation: string; contact: string }>()
   const partiesOf = (phone: string) => {
     const known = parties.get(phone) ?? { conversation: newId('cnv'), contact: newId('ctc') }
@@ -219,6 +226,7 @@ async function serveDirectory(core: Core, closedWindows: Set<string>, stumblingB
     {
       openConversation: async (_app, { body }) => {
         const phone = 'phone_number' in body.recipient ? body.recipient.phone_number : body.recipient.bsuid
+        opened.push(phone)
         if (closedWindows.has(phone)) throw new Problem('outside_24h_window')
         return partiesOf(phone)
       },
