@@ -339,7 +339,18 @@ const flows: Record<string, Flow> = {
     told: 0,
     async begin() {
       const { flow } = await newAsked()
-      return flow((through) => through.preferences([{ wa_id: waId, bsuid: null, value: 'stop', at }]).then(silently))
+      return flow((through) => through.preferences([{ wa_id: waId, bsuid: null, value: 'resume', at }]).then(silently))
+    },
+  },
+  'the stop of a stranger, who is written to then': {
+    events: ['contact.created'],
+    told: 0,
+    async begin() {
+      const { flow } = await newAsked()
+      return flow(async (through) => {
+        await through.preferences([{ wa_id: waId, bsuid: null, value: 'stop', at }])
+        await through.open({ phone_number: phone })
+      })
     },
   },
   'a read receipt': {

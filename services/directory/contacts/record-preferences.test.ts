@@ -1,6 +1,6 @@
 import { untilSomebodyWaits } from '@app/test/lock-waits.ts'
 import { afterAll, beforeAll, expect, test } from 'vitest'
-import { newNumber, testDirectory, type TestDirectory } from '../testing/app.ts'
+import { eventsOf, newNumber, testDirectory, type TestDirectory } from '../testing/app.ts'
 import { telling } from '../testing/changes.ts'
 import { forgetContacts } from './forget-contacts.ts'
 import { setPreferences } from './record-preferences.ts'
@@ -37,9 +37,44 @@ test('who stopped gets no marketing message until it resumes, in whatever order 
   await expect(number.open(recipient, marketing)).rejects.toMatchObject({ failure: 'marketing_opted_out' })
 })
 
-test('the word of a stranger counts too', async () => {
+test('the stop of a stranger counts too, and makes no contact', async () => {
   const number = await newTold()
   expect(await number.preferences([{ ...ana, value: 'stop', at: at(1) }])).toEqual({ recorded: 1 })
+  await expect(number.open(recipient, marketing)).rejects.toMatchObject({ failure: 'marketing_opted_out' })
+  expect((await number.listContacts()).data).toEqual([])
+  expect(await eventsOf(directory, number.organizationId)).toEqual([])
+})
+
+test('a stranger who wants marketing messages is a contact, which is told', async () => {
+  const number = await newTold()
+  await number.preferences([{ ...ana, value: 'stop', at: at(1) }])
+  expect(await number.preferences([{ ...ana, value: 'resume', at: at(2) }])).toEqual({ recorded: 1 })
+  const { contact } = await number.open(recipient, marketing)
+  expect((await number.listContacts()).data).toMatchObject([{ id: contact.id }])
+  expect(await eventsOf(directory, number.organizationId)).toMatchObject([{ type: 'contact.created' }])
+})
+
+test('a stop that is told again makes no contact anew that was deleted', async () => {
+  const number = await newTold()
+  const { contact } = await number.open(recipient)
+  const stop = { ...ana, value: 'stop' as const, at: at(1) }
+  await number.preferences([stop])
+  await directory.sql.begin((tx) => forgetContacts(tx, number.organizationId, [contact.id]))
+  await number.preferences([stop])
+  expect((await number.listContacts()).data).toEqual([])
+  await expect(number.open(recipient, marketing)).rejects.toMatchObject({ failure: 'marketing_opted_out' })
+})
+
+test('the stop of a stranger is one of the contact that is made of them at the same moment', async () => {
+  const number = await newTold()
+  const app = { ...directory.app }
+  app.lookUp = async (question) => {
+    const found = await directory.app.lookUp(question)
+    await number.open(recipient)
+    return found
+  }
+  const stop = { ...ana, value: 'stop' as const, at: at(1) }
+  expect(await telling(app, number).preferences([stop])).toEqual({ recorded: 1 })
   await expect(number.open(recipient, marketing)).rejects.toMatchObject({ failure: 'marketing_opted_out' })
 })
 

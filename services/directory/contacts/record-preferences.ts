@@ -1,10 +1,13 @@
 import type { Handler } from '@app/shared/api/contract.ts'
 import type { recordPreferences as contract } from '@app/shared/contracts/directory-changes.ts'
-import { Problem } from '@app/shared/api/problem.ts'
+import { notFound, Problem } from '@app/shared/api/problem.ts'
 import type { Sql, TransactionSql } from '@app/shared/database/database.ts'
 import type { App } from '../app.ts'
 import { findParties } from '../conversations/find-parties.ts'
-import { personOf } from './sender.ts'
+import { identitiesOf, mayHaveBeen } from './identities.ts'
+import type { Origin } from './identity-updated.ts'
+import { rememberStop } from './remembered-stops.ts'
+import { personOf, type Sender } from './sender.ts'
 
 /** Whoever is deleted or merged meanwhile is found or made anew; losing more often than this is not a race. */
 const maxAttempts = 8
@@ -15,20 +18,38 @@ export const recordPreferences: Handler<App, typeof contract> = async (app, { pa
   let words = body.preferences
   let recorded = 0
   for (let attempt = 0; attempt < maxAttempts; attempt++) {
-    const preferences = await Promise.all(
-      words.map(async ({ value, at, ...names }): Promise<Preference> => {
-        const { contact } = await findParties(app, personOf(names, new Date(at)), origin, { isTold: true })
+    const told = await Promise.all(
+      words.map(async ({ value, at, ...names }): Promise<Preference | null> => {
+        const person = personOf(names, new Date(at))
+        if (value === 'stop' && (await rememberStranger(app, person, origin))) return null
+        const { contact } = await findParties(app, person, origin, { isTold: true })
         return { organization_id: organizationId, contact_id: contact.id, value, at }
       }),
     )
-    const count = await setPreferences(app.sql, preferences)
+    const preferences = told.filter((preference) => preference !== null)
+    const count = (await setPreferences(app.sql, preferences)) + told.length - preferences.length
     recorded += count
     if (count === words.length) return { recorded }
     const gone = await findGone(app.sql, organizationId, preferences)
-    words = words.filter((_, n) => gone.has(preferences[n]?.contact_id ?? ''))
+    words = words.filter((_, n) => gone.has(told[n]?.contact_id ?? ''))
     if (words.length === 0) return { recorded }
   }
   throw new Problem('service_unavailable')
+}
+
+/**
+ * Remembers the stop of who is no contact (any more), and makes none for it. False when somebody is: also who was made
+ * meanwhile, and was not found to have stopped.
+ */
+async function rememberStranger(app: App, person: Sender, origin: Origin): Promise<boolean> {
+  const isStranger = async () => {
+    const { account, contacts } = await app.lookUp({ ...origin, identities: mayHaveBeen(person) })
+    if (!account) throw notFound()
+    return contacts.length === 0
+  }
+  if (!(await isStranger())) return false
+  await rememberStop(app.sql, { ...origin, identities: identitiesOf(person) }, person.sentAt)
+  return isStranger()
 }
 
 /** Those that were deleted or merged since they were found: their words are still to be recorded. */

@@ -99,16 +99,16 @@ export const carryStop = (
   ${theLatest(sql)}
 `
 
-/** Remembers that somebody who is no contact any more wanted no marketing messages. */
+/** Remembers that somebody who is no contact (any more) wanted no marketing messages. */
 export const rememberStop = (
-  tx: TransactionSql,
+  sql: Sql | TransactionSql,
   { organizationId, phoneNumberId, identities }: Person,
-  at: string,
-) => tx`
+  at: string | Date,
+) => sql`
   insert into remembered_stops (organization_id, phone_number_id, name_hash, at)
-  select ${organizationId}, ${phoneNumberId}, ${hash(tx)}, ${at}
+  select ${organizationId}, ${phoneNumberId}, ${hash(sql)}, ${at}
   from json_to_recordset(${JSON.stringify(identities)}::text::json) as i(kind text, value text) order by 3
-  ${theLatest(tx)}
+  ${theLatest(sql)}
 `
 
 /** The contacts that have one of the names. */
