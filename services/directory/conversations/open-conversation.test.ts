@@ -2,6 +2,7 @@ import { timeOf } from '@app/shared/values/ids.ts'
 import { newAccountState } from '@app/test/account-state.ts'
 import { afterAll, beforeAll, expect, test } from 'vitest'
 import { asking, eventsOf, everywhere, newNumber, testDirectory, type TestDirectory } from '../testing/app.ts'
+import { telling } from '../testing/changes.ts'
 
 let directory: TestDirectory
 beforeAll(async () => {
@@ -78,6 +79,22 @@ test('whoever wrote in is meant by either writing of a number of Mexico or Brazi
   const { contact } = await number.open({ phone_number: '+5531987654321' })
   await number.inbound({ wa_id: '553187654321' })
   expect((await number.open({ phone_number: '+5531987654321' })).contact.id).toBe(contact.id)
+})
+
+test('who has the number in its other writing opened the window, consented and opted out for the one that has it as given', async () => {
+  const number = await newNumber(directory.app, { settings: { ...settings, require_marketing_consent: true } })
+  const { contacts, preferences } = telling(directory.app, number)
+  const waId = '5215512345678'
+  const given = { phone_number: '+525512345678' }
+  const { contact } = await number.open(given)
+  await contacts([{ wa_id: waId, name: 'Ana', action: 'add', at: ago(2) }])
+  await expect(number.open(given, { window: 'open' })).rejects.toMatchObject({ failure: 'outside_24h_window' })
+  await expect(number.open(given, marketing)).rejects.toMatchObject({ failure: 'consent_required' })
+  expect((await number.inbound({ wa_id: waId })).contact.id).not.toBe(contact.id)
+  expect(await number.open(given, { window: 'open' })).toMatchObject({ contact, window_until: null })
+  expect(await number.open(given, marketing)).toMatchObject({ contact })
+  await preferences([{ wa_id: waId, bsuid: null, value: 'stop', at: ago(1) }])
+  await expect(number.open(given, marketing)).rejects.toMatchObject({ failure: 'marketing_opted_out' })
 })
 
 test('a recipient may be a bsuid', async () => {

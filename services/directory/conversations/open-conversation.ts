@@ -24,7 +24,7 @@ export const openConversation: Handler<App, typeof contract> = async (app, { par
     if (!account) throw notFound()
     // Two of them: the number was given to one, and is how the platform writes the other's. The first is the one as given.
     const [contact] = contacts
-    refuse(account, contact, body)
+    refuse(account, contacts, body)
     if (!contact) {
       const made = newRecipient(body)
       const person = { organizationId, phoneNumberId, identities: mayHaveBeen(made) }
@@ -40,17 +40,18 @@ export const openConversation: Handler<App, typeof contract> = async (app, { par
   throw new Problem('service_unavailable')
 }
 
-/** Before anything is made, so that a refused send leaves nothing behind. */
-function refuse(account: FoundAccount, contact: FoundContact | undefined, { window, marketing }: Body) {
-  const { conversation = null, marketingPreference = null, marketingConsent = false } = contact ?? {}
-  const isOpen = conversation?.isWindowOpen ?? false
+/** Before anything is made, so that a refused send leaves nothing behind. Two of them are one person: the word of one is the other's. */
+function refuse(account: FoundAccount, contacts: FoundContact[], { window, marketing }: Body) {
+  const isOpen = contacts.some(({ conversation }) => conversation?.isWindowOpen)
   if (window === 'open' && !isOpen && account.windowCheck === 'strict') throw new Problem('outside_24h_window')
   if (!marketing) return
-  if (marketingPreference === 'stop') throw new Problem('marketing_opted_out')
-  const wroteIn = (conversation?.lastInboundAt ?? null) !== null
-  const hasConsent = wroteIn || marketingPreference === 'resume' || marketingConsent
-  if (account.requireMarketingConsent && !hasConsent) throw new Problem('consent_required')
+  if (contacts.some(({ marketingPreference }) => marketingPreference === 'stop'))
+    throw new Problem('marketing_opted_out')
+  if (account.requireMarketingConsent && !contacts.some(hasConsented)) throw new Problem('consent_required')
 }
+
+const hasConsented = ({ conversation, marketingPreference, marketingConsent }: FoundContact) =>
+  (conversation?.lastInboundAt ?? null) !== null || marketingPreference === 'resume' || marketingConsent
 
 function identitiesOfRecipient({ recipient }: Body): Identity[] {
   if ('bsuid' in recipient) return [{ kind: 'bsuid', value: recipient.bsuid }]
