@@ -365,18 +365,13 @@ const flows: Record<string, Flow> = {
     },
   },
   'a number that the platform writes in another way': {
-    events: [
-      'contact.created',
-      'contact.created',
-      'conversation.closed',
-      'contact.identity_updated',
-      'contact.updated',
-    ],
+    events: ['contact.created', 'conversation.closed', 'contact.identity_updated', 'contact.updated'],
     told: 2,
     async begin() {
       const { set, organizationId, phoneNumberId, flow } = await newAsked()
       await set.open({ phone_number: '+5511987654321' })
-      await set.inbound({ wa_id: '551187654321', profile_name: 'Ana' })
+      await set.contacts([{ wa_id: '551187654321', name: 'Ana', action: 'add', at }])
+      await set.inbound({ wa_id: '551187654321' })
       const names = { phoneNumber: '+5511987654321', waId: '551187654321', sentAt: new Date(at) }
       return flow((through) =>
         learnRecipients(through.app, [{ organizationId, phoneNumberId, traceparent: '', ...names }]),

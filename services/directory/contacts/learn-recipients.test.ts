@@ -1,5 +1,6 @@
 import { afterAll, beforeAll, expect, test } from 'vitest'
 import { eventsOf, everywhere, newNumber, testDirectory, type TestDirectory } from '../testing/app.ts'
+import { telling } from '../testing/changes.ts'
 import { learnRecipients } from './learn-recipients.ts'
 
 let directory: TestDirectory
@@ -35,10 +36,12 @@ test('the first reply is of the contact that was written to, however the platfor
   expect((await number.listContacts()).data).toHaveLength(1)
 })
 
-test('a reply that was faster made a contact of its own: both become the one that was written to', async () => {
+test('who was a contact of its own in the address book, and replied, becomes the one that was written to', async () => {
   const number = await newNumber(directory.app)
   const { contact, conversation } = await number.open({ phone_number: given })
-  const reply = await number.inbound({ wa_id: written, profile_name: 'Ana' })
+  const entry = { wa_id: written, name: 'Ana', action: 'add' as const, at: new Date().toISOString() }
+  await telling(directory.app, number).contacts([entry])
+  const reply = await number.inbound({ wa_id: written })
   expect(reply.contact.id).not.toBe(contact.id)
   await Promise.all(
     everywhere(directory, number, 3).map(() => learnRecipients(directory.newInstance(), [recipientOf(number)])),

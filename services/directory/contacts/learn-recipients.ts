@@ -16,8 +16,8 @@ interface Recipient extends Origin {
 const maxAttempts = 8
 
 /**
- * Contacts learn how the platform writes their numbers, so that the first reply is theirs. Whoever was made of a reply
- * that was faster is merged into the contact that was written to. Learned again, it changes nothing.
+ * Contacts learn how the platform writes their numbers, so that the first reply is theirs. Whoever has that number already,
+ * as of the address book, is merged into the contact that was written to. Learned again, it changes nothing.
  */
 export async function learnRecipients(app: App, recipients: Recipient[]): Promise<void> {
   for (const { phoneNumber, waId, sentAt, ...origin } of recipients) {

@@ -65,6 +65,15 @@ test('a stop that is told again makes no contact anew that was deleted', async (
   await expect(number.open(recipient, marketing)).rejects.toMatchObject({ failure: 'marketing_opted_out' })
 })
 
+test('a stop under the other writing of a Mexican number is of who was given it', async () => {
+  const number = await newTold()
+  const given = { phone_number: '+525512345678' }
+  const { contact } = await number.open(given)
+  await number.preferences([{ wa_id: '5215512345678', bsuid: null, value: 'stop', at: at(1) }])
+  await expect(number.open(given, marketing)).rejects.toMatchObject({ failure: 'marketing_opted_out' })
+  expect((await number.listContacts()).data).toMatchObject([{ id: contact.id }])
+})
+
 test('the stop of a stranger is one of the contact that is made of them at the same moment', async () => {
   const number = await newTold()
   const app = { ...directory.app }

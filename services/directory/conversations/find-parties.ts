@@ -5,6 +5,7 @@ import type { Origin } from '../contacts/identity-updated.ts'
 import { newContactIds } from '../contacts/insert-contacts.ts'
 import type { Sender } from '../contacts/sender.ts'
 import { settleContact } from '../contacts/settle-contact.ts'
+import { findSender } from './find-sender.ts'
 import { insertConversation } from './insert-conversation.ts'
 import type { FoundContact, FoundConversation } from './look-up.ts'
 
@@ -25,7 +26,7 @@ export async function findParties(
 ): Promise<FoundParties> {
   const identities = identitiesOf(sender)
   for (let attempt = 0; attempt < maxAttempts; attempt++) {
-    const { account, contacts } = await app.lookUp({ ...origin, identities })
+    const { account, contacts } = await findSender(app, sender, origin)
     if (!account) throw notFound()
     const [contact, ...others] = contacts
     if (!contact) {

@@ -9,7 +9,7 @@ export interface Question {
   organizationId: string
   phoneNumberId: string
   identities: Identity[]
-  upstreamId?: string
+  upstreamId?: string | undefined
 }
 
 export interface Found {

@@ -77,6 +77,7 @@ test('whoever wrote in is meant by either writing of a number of Mexico or Brazi
   const { contact: writer } = await number.inbound({ wa_id: '5215512345678' })
   expect((await number.open({ phone_number: '+525512345678' })).contact.id).toBe(writer.id)
   const { contact } = await number.open({ phone_number: '+5531987654321' })
+  await telling(directory.app, number).contacts([{ wa_id: '553187654321', name: 'Eva', action: 'add', at: ago(1) }])
   await number.inbound({ wa_id: '553187654321' })
   expect((await number.open({ phone_number: '+5531987654321' })).contact.id).toBe(contact.id)
 })

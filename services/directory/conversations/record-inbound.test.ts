@@ -3,6 +3,7 @@ import { untilSomebodyWaits } from '@app/test/lock-waits.ts'
 import { afterAll, beforeAll, expect, test } from 'vitest'
 import { forgetContacts } from '../contacts/forget-contacts.ts'
 import { asking, eventsOf, everywhere, newNumber, testDirectory, type TestDirectory } from '../testing/app.ts'
+import { telling } from '../testing/changes.ts'
 import { insertInbounds, sweepInbounds } from './insert-inbounds.ts'
 import { touchConversations } from './touch-conversations.ts'
 
@@ -183,6 +184,30 @@ test('a contact made by a send learns its names and its empty name from the firs
     'event.directory.contact-created',
     'event.directory.contact-updated',
   ])
+})
+
+test('who was given a Mexican or Brazilian number in its other writing is who writes from it, unless another has it as it is', async () => {
+  const number = await newNumber(directory.app)
+  const { contacts } = telling(directory.app, number)
+  for (const [given, written] of [
+    ['+525512345678', '5215512345678'],
+    ['+5511987654321', '551187654321'],
+  ] as const) {
+    const { contact, conversation } = await number.open({ phone_number: given })
+    const messages = everywhere(directory, number, 4).map(({ inbound }) => inbound({ wa_id: written }))
+    for (const answer of await Promise.all(messages)) expect(answer).toMatchObject({ contact, conversation })
+    expect(await number.open({ phone_number: `+${written}` }, { window: 'open' })).toMatchObject({ contact })
+    // The user id is known of somebody who was not known to have the number.
+    const user = { bsuid: `MX.${written}` }
+    const other = await number.inbound(user)
+    expect(await number.inbound({ wa_id: written, ...user })).toMatchObject({ contact, conversation })
+    await expect(number.getContact(other.contact.id)).rejects.toMatchObject({ failure: 'resource_not_found' })
+  }
+  const [given, written] = ['+5531987654321', '553187654321']
+  const { contact } = await number.open({ phone_number: given })
+  await contacts([{ wa_id: written, name: 'Eva', action: 'add', at: ago(1) }])
+  expect((await number.inbound({ wa_id: written })).contact).toMatchObject({ name: 'Eva' })
+  expect((await number.open({ phone_number: given })).contact.id).toBe(contact.id)
 })
 
 test('a changed profile name does not change the name', async () => {

@@ -5,6 +5,7 @@ import type { App } from '../app.ts'
 import { identitiesOf } from '../contacts/identities.ts'
 import { senderOf } from '../contacts/sender.ts'
 import { settleContact } from '../contacts/settle-contact.ts'
+import { findSender } from './find-sender.ts'
 import { toRecorded } from './insert-inbounds.ts'
 
 /** Whoever loses a race finds what the other one made; losing more often than this is not a race. */
@@ -15,10 +16,10 @@ export const recordInbound: Handler<App, typeof contract> = async (app, { params
   const { phone_number_id: phoneNumberId } = params
   const { upstream_id: upstreamId } = body
   const sender = senderOf(body)
-  const identities = identitiesOf(sender)
-  if (identities.length === 0) throw invalidField('wa_id', 'A message without wa_id and bsuid is from nobody.')
+  if (identitiesOf(sender).length === 0)
+    throw invalidField('wa_id', 'A message without wa_id and bsuid is from nobody.')
   for (let attempt = 0; attempt < maxAttempts; attempt++) {
-    const { account, recorded, contacts } = await app.lookUp({ organizationId, phoneNumberId, identities, upstreamId })
+    const { account, recorded, contacts } = await findSender(app, sender, { organizationId, phoneNumberId }, upstreamId)
     if (!account) throw notFound()
     if (recorded) return toRecorded(recorded)
     const parties = await settleContact(app, sender, contacts, { ...caller, phoneNumberId })
