@@ -1,5 +1,5 @@
 import { invalidIn, type Part, partsOf, textOf, wordOf } from './part.ts'
-import { faultOfVariables, type ParameterFormat, variablesOf } from './variables.ts'
+import { faultOfVariables, variablesOf } from './variables.ts'
 
 const types = ['QUICK_REPLY', 'URL', 'PHONE_NUMBER', 'COPY_CODE', 'OTP', 'FLOW', 'CATALOG', 'MPM', 'SPM', 'VOICE_CALL']
 
@@ -11,7 +11,7 @@ const longest = { text: 25, url: 2000, phoneNumber: 20, code: 15 }
 /** Buttons whose label is the platform's own. */
 const withoutLabel = new Set(['COPY_CODE', 'OTP'])
 
-export function checkButtons(component: Part, format: ParameterFormat): void {
+export function checkButtons(component: Part): void {
   const buttons = partsOf(component, 'buttons')
   if (buttons.length === 0 || buttons.length > most)
     throw invalidIn(component, 'buttons', `must be 1 to ${most} buttons`)
@@ -22,29 +22,30 @@ export function checkButtons(component: Part, format: ParameterFormat): void {
     const count = (counts.get(type) ?? 0) + 1
     counts.set(type, count)
     if (count > (mostOf[type] ?? most)) throw invalidIn(button, 'type', `is ${type} more than ${mostOf[type]} times`)
-    checkButton(button, type, format)
+    checkButton(button, type)
   }
   refuseScattered(buttons)
 }
 
-function checkButton(button: Part, type: string, format: ParameterFormat) {
+function checkButton(button: Part, type: string) {
   if (!withoutLabel.has(type)) {
     const text = textOf(button, 'text', longest.text)
     if (/\{\{|\}\}/.test(text)) throw invalidIn(button, 'text', 'must not have variables')
   }
-  if (type === 'URL') checkUrl(button, format)
+  if (type === 'URL') checkUrl(button)
   if (type === 'PHONE_NUMBER' && !/^\+?[\d\s()-]+$/.test(textOf(button, 'phone_number', longest.phoneNumber)))
     throw invalidIn(button, 'phone_number', 'must be a phone number')
   if (type === 'COPY_CODE') checkCode(button)
 }
 
-function checkUrl(button: Part, format: ParameterFormat) {
+/** Its variable is a number, also where those of header and body have names. */
+function checkUrl(button: Part) {
   const url = textOf(button, 'url', longest.url)
   const names = variablesOf(url)
-  const fault = faultOfVariables(url, format)
+  if (names.length > 1 || (names.length === 1 && !/\{\{\s*1\s*\}\}$/.test(url)))
+    throw invalidIn(button, 'url', 'must have at most one variable, {{1}}, at its end')
+  const fault = faultOfVariables(url, 'positional')
   if (fault !== null) throw invalidIn(button, 'url', fault)
-  if (names.length > 1 || (names.length === 1 && !url.endsWith('}}')))
-    throw invalidIn(button, 'url', 'must have at most one variable, at its end')
   if (!URL.canParse(url.replace(/\{\{[^{}]*\}\}$/, ''))) throw invalidIn(button, 'url', 'must be an absolute URL')
   if (names.length === 0) return
   const { example } = button.fields

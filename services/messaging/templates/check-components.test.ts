@@ -31,6 +31,7 @@ test.each<[string, Component[], Partial<Draft>]>([
   ['a number', withButtons({ type: 'PHONE_NUMBER', text: 'Call', phone_number: '+1 555 000 1111' }), {}],
   ['a code template', [{ type: 'BODY', add_security_recommendation: true }, { type: 'FOOTER', code_expiration_minutes: 5 }, { type: 'BUTTONS', buttons: [{ type: 'OTP', otp_type: 'COPY_CODE' }] }], { category: 'AUTHENTICATION' }], // prettier-ignore
   ['names', [{ type: 'BODY', text: 'Hi {{first_name}}!', example: { body_text_named_params: [{ param_name: 'first_name', example: 'Ana' }] } }], { format: 'named' }], // prettier-ignore
+  ['names, and a link whose variable is a number', [{ type: 'BODY', text: 'Hi {{first_name}}!', example: { body_text_named_params: [{ param_name: 'first_name', example: 'Ana' }] } }, { type: 'BUTTONS', buttons: [link('https://x/{{1}}', { example: ['https://x/1'] })] }], { format: 'named' }], // prettier-ignore
   ['a variable twice', [{ type: 'BODY', text: 'A {{1}} b {{1}} c', example: { body_text: [['x']] } }], {}],
 ])('%s passes', (_what, components, more) => {
   expect(() => check(components, more)).not.toThrow()
@@ -123,6 +124,8 @@ describe('buttons', () => {
     ['a link over 2000', withButtons(link(`https://x/${'a'.repeat(2000)}`)), 'components[1].buttons[0].url'],
     ['a link that is none', withButtons(link('nowhere')), 'components[1].buttons[0].url'],
     ['a variable inside a link', withButtons(link('https://x/{{1}}/y')), 'components[1].buttons[0].url'],
+    ['a name in a link', withButtons(link('https://x/{{order_id}}', { example: ['https://x/1'] })), 'components[1].buttons[0].url'], // prettier-ignore
+    ['another number in a link', withButtons(link('https://x/{{2}}', { example: ['https://x/1'] })), 'components[1].buttons[0].url'], // prettier-ignore
     ['a link without its example', withButtons(link('https://x/{{1}}')), 'components[1].buttons[0].example'],
     [
       'a number over 20',
@@ -137,6 +140,7 @@ describe('buttons', () => {
     ['a code over 15', withButtons({ ...code, example: 'x'.repeat(16) }), 'components[1].buttons[0].example'],
     ['scattered replies', withButtons(reply(), link(), reply()), 'components[1].buttons[2].type'],
   ])('%s: refused', (_what, components, param) => {
-    expect(() => check(components)).toThrow(refusal(param))
+    for (const format of ['positional', 'named'] as const)
+      expect(() => check(components, { format })).toThrow(refusal(param))
   })
 })

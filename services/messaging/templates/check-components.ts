@@ -33,7 +33,7 @@ export function checkComponents({ category, format, components }: Draft): void {
     else if (type === 'BODY' && (category !== 'AUTHENTICATION' || fields['text'] !== undefined))
       checkBody(part, format, category)
     else if (type === 'FOOTER' && (category !== 'AUTHENTICATION' || fields['text'] !== undefined)) checkFooter(part)
-    else if (type === 'BUTTONS') checkButtons(part, format)
+    else if (type === 'BUTTONS') checkButtons(part)
   }
   if (!seen.has('BODY')) throw invalidField('components', 'components must hold exactly one BODY.')
 }

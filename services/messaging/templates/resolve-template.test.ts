@@ -123,13 +123,18 @@ test('the body takes as many parameters as it has variables, of any kind', async
   expect(await send(name, [{ type: 'BODY', parameters }])).toMatchObject({ content: 'Hi $9.90, order May 1 shipped.' })
 })
 
-test('named parameters come in any order, each once', async () => {
+test('named parameters come in any order, each once, and that of a link without a name', async () => {
   const name = approved({
     parameter_format: 'NAMED',
-    components: [{ type: 'BODY', text: 'Hi {{first}}, order {{order_id}} of {{first}}.' }],
+    components: [
+      { type: 'BODY', text: 'Hi {{first}}, order {{order_id}} of {{first}}.' },
+      { type: 'BUTTONS', buttons: [{ type: 'URL', text: 'See', url: 'https://x.example/{{1}}' }] },
+    ],
   })
+  const button = { type: 'button', sub_type: 'url', index: '0', parameters: [{ type: 'text', text: 'A1' }] }
   const named = (...pairs: Array<[string, string]>) => [
     { type: 'body', parameters: pairs.map(([key, value]) => ({ type: 'text', text: value, parameter_name: key })) },
+    button,
   ]
   expect(await send(name, named(['order_id', 'A1'], ['first', 'Ana']))).toMatchObject({
     content: 'Hi Ana, order A1 of Ana.',

@@ -37,14 +37,14 @@ function checkLength(text: string, name: string, maxLength: number) {
     throw templateError(subcodes.length, 'Button is too long', `A button's ${name} has 1 to ${maxLength} characters.`)
 }
 
-/** One variable at most, at the end, with an example. */
+/** One variable at most, `{{1}}` whatever those of the body are, at the end, with an example. */
 function checkUrl(button: Param) {
   const url = requiredText(button, 'url')
   checkLength(url, 'url', 2000)
   if (!isWebAddress(url)) throw refusal('A button opens an http or https address.')
   const variables = variablesOf(url)
   if (variables.length === 0) return
-  if (variables.length > 1 || !/\{\{[^{}]*\}\}$/.test(url)) throw refusal('A url has one variable, at its end.')
+  if (variables.length > 1 || !/\{\{\s*1\s*\}\}$/.test(url)) throw refusal('A url has one variable, {{1}}, at its end.')
   if (exampleOf(button) === undefined) throw refusal('A url with a variable needs an example.')
 }
 
