@@ -50,7 +50,7 @@ export async function insertInbounds(sql: Sql, inbounds: Inbound[]): Promise<(In
         n int, organization_id text, phone_number_id text, upstream_id text, sent_at timestamptz(3), counts_unread boolean,
         conversation_id text, contact_id text, contact_phone_number text, contact_name text)
     ), locked as (
-      select v.organization_id, v.id, v.status, v.assigned_to, v.last_inbound_at
+      select v.organization_id, v.id, u.contact_id, v.status, v.assigned_to, v.last_inbound_at
       from (
         select distinct organization_id, conversation_id, contact_id from asked order by organization_id, conversation_id
       ) u
@@ -68,7 +68,7 @@ export async function insertInbounds(sql: Sql, inbounds: Inbound[]): Promise<(In
     ), mine as (
       select distinct on (u.organization_id, u.phone_number_id, u.upstream_id)
         u.*, least(u.sent_at, now())::timestamptz(3) as at, v.status, v.assigned_to, v.last_inbound_at
-      from asked u join locked v on v.organization_id = u.organization_id and v.id = u.conversation_id
+      from asked u join locked v on (v.organization_id, v.id, v.contact_id) = (u.organization_id, u.conversation_id, u.contact_id)
       order by u.organization_id, u.phone_number_id, u.upstream_id, u.n
     ), fresh as (
       insert into inbounds (organization_id, phone_number_id, upstream_id, conversation_id, status, assigned_to,

@@ -315,6 +315,23 @@ test('a message is not recorded in a conversation that went to another contact, 
   expect(await number.getConversation(conversation.id)).toMatchObject({ unread_count: 1 })
 })
 
+test('a message is not recorded for a contact that was merged since, beside one of the contact that it became', async () => {
+  const number = await newNumber(directory.app)
+  const { contact: gone, conversation } = await number.inbound({ bsuid: 'US.1' })
+  const { contact, conversation: empty } = await number.open({ phone_number: '+15550123456' })
+  await directory.sql`delete from conversations where id = ${empty.id}`
+  expect(await number.inbound(ana)).toMatchObject({
+    contact: { id: contact.id },
+    conversation: { id: conversation.id },
+  })
+  const messages = [gone.id, contact.id].map((id) => ({
+    ...inboundOf(number, conversation.id, id),
+    upstreamId: `wamid.${id}`,
+  }))
+  expect(await insertInbounds(directory.sql, messages)).toMatchObject([null, { contactId: contact.id }])
+  expect(await number.getConversation(conversation.id)).toMatchObject({ unread_count: 3 })
+})
+
 test('a message is not recorded for a contact that was deleted since it was found', async () => {
   const number = await newNumber(directory.app)
   const { contact, conversation } = await number.inbound(ana)
