@@ -32,7 +32,8 @@ const applyStatus: Apply = async (tx, change) => {
   const mayBeEarlier = goneWords.includes(event)
   await tx`
     update templates set status = coalesce(${statusOf(event)}, status), upstream_status = ${event},
-      rejected_reason = ${reasonOf(reason)}, held_until = null, status_at = ${change.at}, ${heard(tx, named)}
+      rejected_reason = ${reasonOf(reason)}, held_until = null, status_at = ${change.at},
+      provider_template_id = coalesce(provider_template_id, ${exactIdOf(named)}), ${heard(tx)}
     where ${isMeant(tx, change, named)} and status_at <= ${change.at}
       ${mayBeEarlier ? tx`and held_until is null` : tx``}
   `
@@ -45,7 +46,7 @@ const applyCategory: Apply = async (tx, change) => {
   const { new_category: word, ...named } = Category.parse(change.value)
   if (word === undefined || word === null) return
   await tx`
-    update templates set category = ${categoryOf(word)}, category_at = ${change.at}, ${heard(tx, named)}
+    update templates set category = ${categoryOf(word)}, category_at = ${change.at}, ${heardBeside(tx, named)}
     where ${isMeant(tx, change, named)} and category_at <= ${change.at}
   `
 }
@@ -55,7 +56,7 @@ const Quality = Named.extend({ new_quality_score: z.string() })
 const applyQuality: Apply = async (tx, change) => {
   const { new_quality_score: quality, ...named } = Quality.parse(change.value)
   await tx`
-    update templates set quality = ${quality}, quality_at = ${change.at}, ${heard(tx, named)}
+    update templates set quality = ${quality}, quality_at = ${change.at}, ${heardBeside(tx, named)}
     where ${isMeant(tx, change, named)} and quality_at <= ${change.at}
   `
 }
@@ -68,7 +69,7 @@ const applyComponents: Apply = async (tx, change) => {
   if (!row) return
   const components = JSON.stringify(replaceTexts(row.components, change.value))
   await tx`
-    update templates set components = ${components}::text::jsonb, components_at = ${change.at}, ${heard(tx, named)}
+    update templates set components = ${components}::text::jsonb, components_at = ${change.at}, ${heardBeside(tx, named)}
     where ${isMeant(tx, change, named)}
   `
 }
@@ -112,5 +113,13 @@ function isMeant(tx: TransactionSql, { organizationId, businessAccountId }: Temp
   `
 }
 
-const heard = (tx: TransactionSql, named: Named) =>
-  tx`provider_template_id = coalesce(provider_template_id, ${exactIdOf(named)}), known_at = clock_timestamp(), updated_at = now()`
+const heard = (tx: TransactionSql) => tx`known_at = clock_timestamp(), updated_at = now()`
+
+/**
+ * What is told beside the status settles no creation, that runs or was given up: it may be of an earlier template of the name,
+ * whose id is not the new one's.
+ */
+const heardBeside = (tx: TransactionSql, named: Named) => tx`
+  provider_template_id = case when held_until is null then coalesce(provider_template_id, ${exactIdOf(named)})
+    else provider_template_id end, ${heard(tx)}
+`

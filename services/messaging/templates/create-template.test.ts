@@ -202,6 +202,50 @@ test('a try that died, and that a callback settled since: its key is answered, a
   expect(submitted()).toHaveLength(1)
 })
 
+const tellings = [
+  ['template_category_update', { new_category: 'MARKETING' }],
+  ['message_template_quality_update', { new_quality_score: 'GREEN' }],
+  ['message_template_components_update', { message_template_element: 'Hi {{1}}, order {{2}} shipped.' }],
+] as const
+const tell = async (name: string, field: string, value: object, id: number) => {
+  await it.callbacks.change(field, {
+    ...value,
+    message_template_id: id,
+    message_template_name: name,
+    message_template_language: 'en_US',
+  })
+  await until(async () => expect(await it.app.sql`select 1 from callback_items`).toHaveLength(0))
+}
+
+test.each(tellings)(
+  'a try that was given up is not settled by %s: another one adopts its template',
+  async (field, value) => {
+    it.platform.once(async (request, response) => {
+      it.platform.answer(request, unheard)
+      response.destroy()
+    })
+    await it.create(order('given_up')).catch(() => {})
+    const id = String(it.platform.templates[0]?.id)
+    await tell('given_up', field, value, Number(id))
+    await expect(it.get('given_up')).rejects.toMatchObject({ failure: 'resource_not_found' })
+    expect(await it.create(order('given_up'))).toMatchObject({ status: 201, data: { provider_template_id: id } })
+    expect(await it.get('given_up')).toMatchObject({ status: 'pending', category: 'UTILITY' })
+    expect(submitted()).toHaveLength(1)
+  },
+)
+
+test.each(tellings)(
+  'a refusal leaves nothing, whatever is told meanwhile of an earlier template: %s',
+  async (field, value) => {
+    it.platform.once(async (request, response) => {
+      await tell('freed', field, value, 4711)
+      await refuse(100, 2388023)(request, response)
+    })
+    await expect(it.create(order('freed'))).rejects.toMatchObject({ failure: 'template_already_exists' })
+    expect(await rows()).toEqual([])
+  },
+)
+
 test('a callback whose id is beyond what JSON holds exactly settles a try all the same', async () => {
   it.platform.once(async (request, response) => {
     it.platform.answer(request, unheard)

@@ -106,7 +106,7 @@ export async function finishCreation(
   return row
 }
 
-/** After a failure. A row whose template may exist stays, without its lease: a callback, a sync or a retry settles it, if none has. */
+/** After a failure. A row whose template may exist stays, without its lease: a status, a sync or a retry settles it, if none has. */
 export async function leaveCreation(
   tx: TransactionSql,
   { organizationId }: TemplateAccount,
