@@ -5,7 +5,7 @@ import { blockOf, contentsOf } from './contents.ts'
 import { mediaOf } from './insert-imported.ts'
 
 /** The word under which the platform tells of an old message before its file. */
-const placeholder = 'media_placeholder'
+export const placeholder = 'media_placeholder'
 
 const Named = z.looseObject({ id: z.string().min(1), type: z.string() })
 

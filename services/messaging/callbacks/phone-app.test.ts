@@ -2,7 +2,7 @@ import { until } from '@app/test/until.ts'
 import { afterAll, beforeAll, expect, test, vi } from 'vitest'
 import { oldMessagesSweep } from '../messages/delete-old-messages.ts'
 import { type TestMessaging, testMessaging } from '../testing/app.ts'
-import { metadata, platformOf, statusPart } from '../testing/callbacks.ts'
+import { inboundValue, metadata, platformOf, statusPart } from '../testing/callbacks.ts'
 import { serveDirectoryChanges } from '../testing/directory-changes.ts'
 
 let app: TestMessaging
@@ -228,6 +228,39 @@ test('directory is asked of old conversations only for messages that were not re
     { subject: 'import-threads', body: { threads: [{ wa_id: eva, bsuid: null, last_message_at: iso(2) }] } },
   ])
   expect(await rowOf('wamid.K6')).toMatchObject({ direction: 'inbound' })
+})
+
+test('a message that the history brings before its own callback is told by that, once, and counts as unread', async () => {
+  await history({ id: customer, messages: [old('wamid.L1', customer, 1, 'READ')] })
+  await settled()
+  const before = await rowOf('wamid.L1')
+  expect(await eventsOf('wamid.L1')).toEqual([])
+  for (let n = 0; n < 2; n++) {
+    await platform.messages(inboundValue('wamid.L1', 'hello'), inboundValue('wamid.L1', 'hello'))
+    await settled()
+    expect(await rowOf('wamid.L1')).toEqual({ ...before, source: 'api', status: 'delivered' })
+    expect(await eventsOf('wamid.L1')).toMatchObject([
+      { id: 'wamid.L1', payload: { svc: { message_id: before?.['id'] } } },
+    ])
+  }
+})
+
+test.each([
+  ['with its file', () => imageOf('83001')],
+  ['before its file', () => ({ type: 'media_placeholder' })],
+])('a message that the history brings %s is told with one, and has one', async (name, inHistory) => {
+  const id = `wamid.L2 ${name}`
+  await history({ id: customer, messages: [old(id, customer, 1, 'READ', inHistory())] })
+  await until(async () => expect(await app.sql`select 1 from media_copies`).toHaveLength(0))
+  await platform.messages(inboundValue(id, '', imageOf('83002')))
+  await until(async () => expect(await eventsOf(id)).toHaveLength(1))
+  const url = expect.stringMatching(/^https:\/\/chat\.example\.com\/media\//)
+  expect((await eventsOf(id))[0]).toMatchObject({ payload: { svc: { media_url: url } } })
+  expect(await rowOf(id)).toMatchObject({ type: 'image', content: 'Look' })
+  expect(await fileOf(id)).toEqual(expect.any(String))
+  expect(
+    await app.sql`select 1 from media m where not exists (select from messages where media_id = m.id)`,
+  ).toHaveLength(0)
 })
 
 test('an old message of a number that the platform writes in another way is outbound', async () => {

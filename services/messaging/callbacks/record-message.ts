@@ -10,6 +10,7 @@ import type { Core } from '../app.ts'
 import { beginCopies, type PlatformFile, platformFileOf } from '../media/begin-copies.ts'
 import { wasDeleted } from '../messages/deleted-messages.ts'
 import { platformId } from '../upstream/platform-id.ts'
+import { adoptImported } from './adopt-imported.ts'
 import { blockOf, type Contents, contentsOf } from './contents.ts'
 import { epoch } from './epoch.ts'
 import { passthroughOf } from './passthrough.ts'
@@ -142,8 +143,12 @@ async function insertAll({ sql, known }: Core, rows: Row[]): Promise<void[]> {
       on conflict (organization_id, upstream_id) where upstream_id is not null do nothing
       returning id
     `
-    const ids = new Set(fresh.map(({ id }) => id))
-    const recorded = rows.filter(({ id }) => ids.has(id))
+    const ids = new Map(fresh.map(({ id }) => [id, id]))
+    const adopted = await adoptImported(
+      tx,
+      inserts.filter(({ id }) => !ids.has(id)),
+    )
+    const recorded = rows.flatMap((row) => renamed(row, ids.get(row.id) ?? adopted.get(row.id)))
     await record(
       tx,
       recorded.flatMap(({ media, event }) => (media ? [] : event)),
@@ -154,6 +159,12 @@ async function insertAll({ sql, known }: Core, rows: Row[]): Promise<void[]> {
   })
   for (const row of made) remember(known, row)
   return rows.map(() => undefined)
+}
+
+/** A message under the id that it has; none when it was recorded before. */
+function renamed(row: Row, id: string | undefined): Row[] {
+  if (id === undefined) return []
+  return id === row.id ? [row] : [{ ...row, id, event: receivedEvent(row.item, row.message, id, row.answer) }]
 }
 
 /** Not of a message that comes again: directory answers what it was then, and its contact may be gone since, or merged. */
