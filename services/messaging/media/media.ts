@@ -34,7 +34,7 @@ export interface MediaWays {
   publicUrl: string
   /** Links that are fetched at a time, of each organization too. */
   fetching: Turns
-  /** Uploads to the platform that run in this process or wait for their turn, by number and file. */
+  /** Uploads to the platform that run in this process or wait for their turn, by number, file and token. */
   uploading: Map<string, Promise<UpstreamMedia>>
   /** Their turns, of each organization. */
   inLine: InLine

@@ -15,7 +15,8 @@ const uploadTimeoutMs = 120_000
 /** What an upload to the platform came to. It can be repeated without harm, so nothing is unknown. */
 export type UploadResult =
   | { kind: 'ready'; id: string }
-  | { kind: 'refused'; code: number; details: string; isUnknownNumber?: boolean }
+  /** `askedAt`: as of when it is told; the number may have been connected anew since. */
+  | { kind: 'refused'; code: number; details: string; isUnknownNumber?: boolean; askedAt?: string }
   /** `isOurs`: the file could not be read where it is stored. */
   | { kind: 'unreachable'; details: string; isOurs?: boolean }
 

@@ -46,8 +46,9 @@ async function stored(bytes: Buffer, of = organizationId) {
   return id
 }
 
-const ask = (mediaId: string, waitMs = 5_000, number = phoneNumberId) =>
-  upstreamMediaId(app, { organizationId, phoneNumberId: number, mediaId, token: 'token' }, waitMs)
+const ask = (mediaId: string, waitMs = 5_000, number = phoneNumberId, token = 'token') =>
+  upstreamMediaId(app, { organizationId, phoneNumberId: number, mediaId, token }, waitMs)
+const askWith = (token: string, mediaId: string) => ask(mediaId, 5_000, phoneNumberId, token)
 
 test('a file goes up once per number, as a form, and its id is remembered', async () => {
   const bytes = randomBytes(300_000)
@@ -256,12 +257,36 @@ test('a refusal is told with its code, to the next ones without asking again; la
   const id = await stored(randomBytes(10))
   const error = { code: 131053, message: 'no', error_data: { details: 'Unsupported' } }
   app.files.answerWith((_call, response) => json(response, { error }, 400))
-  expect(await ask(id)).toEqual({ kind: 'refused', code: 131053, details: 'Unsupported' })
-  expect(await ask(id)).toEqual({ kind: 'refused', code: 131053, details: 'Unsupported' })
+  const refused = await ask(id)
+  expect(refused).toEqual({ kind: 'refused', code: 131053, details: 'Unsupported', askedAt: expect.any(String) })
+  expect(await ask(id)).toEqual(refused)
   expect(app.files.calls).toHaveLength(1)
   app.files.answerWith(null)
   await app.sql`update media_uploads set expires_at = now() - interval '1 ms' where media_id = ${id}`
   expect(await ask(id)).toMatchObject({ kind: 'ready' })
+})
+
+test('a refusal is told to those who ask with the same token, as of when it was asked: with another one the file is brought', async () => {
+  const id = await stored(randomBytes(10))
+  const error = { code: 190, message: 'no', error_data: { details: 'The token is revoked' } }
+  const gate = Promise.withResolvers<void>()
+  app.files.answerWith(({ authorization }, response) => {
+    if (authorization !== 'Bearer revoked') return void json(response, { id: '909' })
+    void gate.promise.then(() => json(response, { error }, 401))
+  })
+  const first = askWith('revoked', id)
+  await until(() => expect(app.files.calls).toHaveLength(1))
+  const askedBy = Date.now()
+  // Nobody is told yet what the other token comes to.
+  expect(await askWith('new', id)).toEqual({ kind: 'uploading' })
+  gate.resolve()
+  const refused = await first
+  expect(refused).toEqual({ kind: 'refused', code: 190, details: 'The token is revoked', askedAt: expect.any(String) })
+  expect(refused.kind === 'refused' && Date.parse(refused.askedAt ?? '')).toBeLessThanOrEqual(askedBy)
+  expect(await askWith('revoked', id)).toEqual(refused)
+  expect(await askWith('new', id)).toEqual({ kind: 'ready', id: '909' })
+  expect(app.files.calls).toHaveLength(2)
+  expect(await askWith('revoked', id)).toEqual({ kind: 'ready', id: '909' })
 })
 
 test.each<[string, (response: ServerResponse) => unknown]>([

@@ -1,3 +1,4 @@
+import { createHash } from 'node:crypto'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { beginSurely } from '@app/shared/database/begin-surely.ts'
 import type { TransactionSql } from '@app/shared/database/database.ts'
@@ -23,6 +24,12 @@ interface PlatformFile {
   token: string
 }
 
+/** The upload of a file. What it fails with is of the token that it was asked for with: another one is worth a try of its own. */
+interface Upload extends PlatformFile {
+  tokenHash: string
+  askedAt: string
+}
+
 export type UpstreamMedia = UploadResult | { kind: 'uploading' }
 
 type Ways = Pick<Core, 'sql' | 'upstream' | 'media' | 'log' | 'meters'>
@@ -32,8 +39,10 @@ type Ways = Pick<Core, 'sql' | 'upstream' | 'media' | 'log' | 'meters'>
  * `waitMs` the upload goes on by itself (`uploading`), and whoever asks again learns what it came to.
  */
 export async function upstreamMediaId(core: Ways, file: PlatformFile, waitMs: number): Promise<UpstreamMedia> {
-  const key = keyOf(file)
-  const upload = core.media.uploading.get(key) ?? begin(core, file, key)
+  const tokenHash = createHash('sha256').update(file.token).digest('base64url')
+  const key = `${keyOf(file)}:${tokenHash}`
+  const askedAt = new Date().toISOString()
+  const upload = core.media.uploading.get(key) ?? begin(core, { ...file, tokenHash, askedAt }, key)
   const timer = new AbortController()
   const late = sleep(waitMs, uploading, { signal: timer.signal }).catch(() => uploading)
   return Promise.race([upload, late]).finally(() => timer.abort())
@@ -44,7 +53,7 @@ const keyOf = ({ phoneNumberId, mediaId }: Pick<PlatformFile, 'phoneNumberId' | 
 
 const uploading = { kind: 'uploading' } as const
 
-function begin(core: Ways, file: PlatformFile, key: string): Promise<UpstreamMedia> {
+function begin(core: Ways, file: Upload, key: string): Promise<UpstreamMedia> {
   const held = async () => (core.media.stopping.signal.aborted ? uploading : uploadHeld(core, file))
   const upload = recall(core, file)
     .then((known) => known ?? core.media.inLine(file.organizationId, held))
@@ -58,10 +67,11 @@ function begin(core: Ways, file: PlatformFile, key: string): Promise<UpstreamMed
 }
 
 /** What an upload came to, or that one runs elsewhere; null: nobody knows of one. */
-async function recall({ sql }: Pick<Core, 'sql'>, file: PlatformFile): Promise<UpstreamMedia | null> {
-  const { organizationId, phoneNumberId, mediaId } = file
+async function recall({ sql }: Pick<Core, 'sql'>, file: Upload): Promise<UpstreamMedia | null> {
+  const { organizationId, phoneNumberId, mediaId, tokenHash } = file
   const [known] = await sql<{ upstreamId: string | null; failure: UploadResult | null; held: boolean }[]>`
-    select upstream_id, failure, held_until > now() as held from media_uploads
+    select upstream_id, case when failure ->> 'tokenHash' = ${tokenHash} then failure - 'tokenHash' end as failure,
+      held_until > now() as held from media_uploads
     where organization_id = ${organizationId} and phone_number_id = ${phoneNumberId} and media_id = ${mediaId}
       and (held_until > now() or expires_at > now())
   `
@@ -71,14 +81,17 @@ async function recall({ sql }: Pick<Core, 'sql'>, file: PlatformFile): Promise<U
 }
 
 /** Uploads it, unless another process has begun to meanwhile: from the row on this one holds it. */
-async function uploadHeld(core: Ways, file: PlatformFile): Promise<UpstreamMedia> {
-  const { organizationId, phoneNumberId, mediaId } = file
+async function uploadHeld(core: Ways, file: Upload): Promise<UpstreamMedia> {
+  const { organizationId, phoneNumberId, mediaId, tokenHash } = file
   const claim = (tx: TransactionSql) => tx<Lease[]>`
     insert into media_uploads as u (organization_id, phone_number_id, media_id, held_until)
     values (${organizationId}, ${phoneNumberId}, ${mediaId}, now() + ${leaseSeconds} * interval '1 second')
     on conflict (organization_id, phone_number_id, media_id) do update
       set held_until = excluded.held_until, upstream_id = null, failure = null, expires_at = null
-      where u.held_until <= now() and (u.expires_at is null or u.expires_at <= now())
+      where u.held_until <= now() and (
+        u.expires_at is null or u.expires_at <= now()
+        or u.failure is not null and u.failure ->> 'tokenHash' is distinct from ${tokenHash}
+      )
     returning held_until::text
   `
   const [lease] = await beginSurely(core.sql, claim)
@@ -90,7 +103,7 @@ interface Lease {
   heldUntil: string
 }
 
-async function uploadOnce(core: Ways, file: PlatformFile, lease: Lease): Promise<UploadResult> {
+async function uploadOnce(core: Ways, file: Upload, lease: Lease): Promise<UploadResult> {
   const { log, meters } = core
   const { organizationId, phoneNumberId, mediaId } = file
   let renewing: Promise<void> = Promise.resolve()
@@ -102,7 +115,7 @@ async function uploadOnce(core: Ways, file: PlatformFile, lease: Lease): Promise
   )
   const startedAt = performance.now()
   try {
-    const result = await upload(core, file)
+    const result = told(await upload(core, file), file)
     clearInterval(renewal)
     await renewing
     await retryWhileAway(() => keep(core, file, lease, result), performance.now() + patienceMs)
@@ -120,15 +133,18 @@ async function uploadOnce(core: Ways, file: PlatformFile, lease: Lease): Promise
   }
 }
 
+const told = (result: UploadResult, { askedAt }: Upload): UploadResult =>
+  result.kind === 'refused' ? { ...result, askedAt } : result
+
 /** Who was frozen may have lost the upload: what another process brought since stands. */
 const keep = (
   { sql }: Pick<Core, 'sql'>,
-  { organizationId, phoneNumberId, mediaId }: PlatformFile,
+  { organizationId, phoneNumberId, mediaId, tokenHash }: Upload,
   lease: Lease,
   result: UploadResult,
 ) => sql`
   update media_uploads set held_until = '-infinity', upstream_id = ${result.kind === 'ready' ? result.id : null},
-    failure = ${result.kind === 'ready' ? null : JSON.stringify(result)}::text::jsonb,
+    failure = ${result.kind === 'ready' ? null : JSON.stringify({ ...result, tokenHash })}::text::jsonb,
     expires_at = now() + ${secondsKept(result)} * interval '1 second'
   where organization_id = ${organizationId} and phone_number_id = ${phoneNumberId} and media_id = ${mediaId}
     and held_until = ${lease.heldUntil}::text::timestamptz

@@ -31,12 +31,13 @@ export async function bringFile(core: Core, item: OpenSend, token: string): Prom
         result.isOurs ? unread : undefined,
       )
     case 'refused': {
-      const { code, details, isUnknownNumber = false } = result
+      const { code, details, isUnknownNumber = false, askedAt } = result
       const refused = { code, message: details, details, isUnknownNumber }
       const outcome = refusedOutcome(item, refused, attemptOf('refused', code, details))
-      return outcome.kind === 'failed' && outcome.failure.code === 'upstream_error'
-        ? { ...outcome, failure: { ...outcome.failure, code: 'media_upload_failed' } }
-        : outcome
+      if (outcome.kind !== 'failed') return outcome
+      const { failure } = outcome
+      const ofFile = failure.code === 'upstream_error' ? { code: 'media_upload_failed' } : {}
+      return { ...outcome, failure: { ...failure, ...ofFile, askedAt: askedAt ? new Date(askedAt) : undefined } }
     }
   }
 }

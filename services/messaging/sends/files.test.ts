@@ -154,6 +154,19 @@ test('a file that the platform refuses fails its message with that, and no send 
   expect(await attempts(id)).toEqual([{ attempt: 1, outcome: 'refused', detail: expect.stringContaining('upload: ') }])
 })
 
+test('a refusal of an upload over the account is told as of when it was asked for: since then it may be connected anew', async () => {
+  let askedBy = 0
+  app.files.answerWith((_call, response) => {
+    askedBy = Date.now()
+    setTimeout(() => json(response, { error: { code: 190, message: 'no' } }, 401), 50)
+  })
+  const { id } = await image('+15550300190')
+  await until(async () => expect(await app.statusOf(id)).toBe('failed'))
+  const told = (await app.events()).filter(({ subject }) => subject === 'event.messaging.account-reported')
+  expect(told).toMatchObject([{ payload: { code: 190, at: expect.any(String) } }])
+  expect(Date.parse(String(told[0]?.payload['at']))).toBeLessThanOrEqual(askedBy)
+})
+
 test('a platform that is away for an upload is tried again on the schedule of sends', async () => {
   app.files.answerWith((_call, response) => response.destroy())
   const { id, conversationId } = await image('+15550300005')

@@ -10,6 +10,8 @@ export interface MessageFailure {
   providerCode: number | null
   /** The platform's refusal bears on the state of the account. */
   reportsAccount?: boolean
+  /** When the platform was asked, where that was not the attempt. */
+  askedAt?: Date | undefined
 }
 
 /** Our own reasons, in words. */

@@ -72,10 +72,10 @@ function eventsOf(item: OpenSend, outcome: Outcome | null, at: Date, media: File
   if (outcome?.kind === 'sent')
     return [{ ...messageSentEvent(item, outcome.upstreamId, at, { media, waId: outcome.waId }), given: item.id }]
   if (outcome?.kind !== 'failed') return []
-  const { providerCode, reportsAccount } = outcome.failure
+  const { providerCode, reportsAccount, askedAt = item.begunAt ?? at } = outcome.failure
   return [
     { ...messageFailedEvent(item, outcome.failure, at), given: item.id },
-    ...followUps(item, { code: providerCode, at, askedAt: item.begunAt ?? at, reportsAccount }),
+    ...followUps(item, { code: providerCode, at, askedAt, reportsAccount }),
   ]
 }
 
