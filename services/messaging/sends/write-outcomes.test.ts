@@ -6,7 +6,7 @@ import { afterAll, beforeAll, expect, test } from 'vitest'
 import { type Lane, laneColumns } from '@app/shared/mailbox/lanes.ts'
 import { storeSender } from '../senders/put-sender.ts'
 import { newSend } from '../testing/sends.ts'
-import { insertSends } from './insert-sends.ts'
+import { type AcceptableSend, insertSends } from './insert-sends.ts'
 import { type OpenSend, takeHeads } from './open-send.ts'
 import type { Outcome } from './outcome.ts'
 import { settleSends } from './settle-sends.ts'
@@ -41,10 +41,10 @@ function looksOf(plan: string) {
 }
 
 /** An accepted send, and what claims its lane and begins it. */
-async function acceptOne(state = newAccountState()) {
+async function acceptOne(state = newAccountState(), changes: Partial<AcceptableSend> = {}) {
   await sql.begin((tx) => storeSender(tx, { current: '', byId: new Map() }, state))
   const { organization_id, phone_number_id } = state
-  const send = newSend('one', '+15550123456', { organization_id, phone_number_id })
+  const send = newSend('one', '+15550123456', { organization_id, phone_number_id, ...changes })
   await insertSends(sql, [send], { mayBegin: [], leaseMs: 60_000, burstMs: 250, holder: 1 })
   const [lane] = await sql<Lane[]>`select ${laneColumns(sql, 'l')} from send_lanes l where id = ${send.conversation_id}`
   if (!lane) throw new Error('it has no lane')
@@ -53,7 +53,9 @@ async function acceptOne(state = newAccountState()) {
     if (!item) throw new Error('nothing waits')
     return item
   }
-  return { state, send, lane, take }
+  const write = (item: OpenSend, outcome: Outcome | null) =>
+    writeOutcomes(sql, [{ item, lane, outcome }], { at: new Date(), told: [], lanes: [] })
+  return { state, send, lane, take, write }
 }
 
 const attempted = { httpStatus: null, upstreamCode: null, detail: null }
@@ -105,9 +107,7 @@ test('of a send that was found begun nothing is forgotten by a holder that came 
 })
 
 test('what an earlier attempt came to, recorded again since the answer was lost, changes nothing of a later one', async () => {
-  const { send, lane, take } = await acceptOne()
-  const write = (item: OpenSend, outcome: Outcome) =>
-    writeOutcomes(sql, [{ item, lane, outcome }], { at: new Date(), told: [], lanes: [] })
+  const { send, take, write } = await acceptOne()
   const first = await take()
   await write(first, again)
   const second = await take()
@@ -118,6 +118,52 @@ test('what an earlier attempt came to, recorded again since the answer was lost,
     select attempts, parked_until > now() as is_parked from sends where message_id = ${send.id}
   `
   expect(rows).toEqual([{ attempts: 2, isParked: true }])
+})
+
+const photo = { id: 'med_1', path: ['id'] }
+const uploaded: Outcome = { kind: 'uploaded', upstreamMediaId: '1' }
+const parked: Outcome = { kind: 'park', attempt: { ...attempted, outcome: 'unknown' } }
+
+test.each<[string, Partial<AcceptableSend>, Outcome | null]>([
+  ['its file is at the platform', { media: photo }, uploaded],
+  ['its file is on its way', { media: photo }, { kind: 'uploading', waitMs: 0 }],
+  ['it came too late for its call', {}, null],
+])(
+  'that %s, recorded again since the answer was lost, forgets no attempt of the same number',
+  async (_, changes, none) => {
+    const { send, take, write } = await acceptOne(newAccountState(), changes)
+    const first = await take()
+    await write(first, none)
+    // Brought by another lane's look meanwhile, if not by this one.
+    await sql`update sends set upstream_media_id = '1' where message_id = ${send.id} and media is not null`
+    const open = () => sql`
+    select attempts, begun_at is not null as is_begun, parked_until > now() as is_parked from sends where message_id = ${send.id}
+  `
+    const second = await take()
+    expect(second).toMatchObject({ step: 'send', attempts: 1 })
+    await write(first, none)
+    expect(await open()).toEqual([{ attempts: 1, isBegun: true, isParked: null }])
+    await write(second, parked)
+    await write(first, none)
+    expect(await open()).toEqual([{ attempts: 1, isBegun: false, isParked: true }])
+  },
+)
+
+test('a call that was taken for one whose holder had died, and was not made, is made: its record is that of the one made', async () => {
+  const { send, take, write } = await acceptOne()
+  const frozen = await take()
+  const found = await take()
+  expect(found).toMatchObject({ step: 'orphaned', attempts: 1 })
+  await write(found, parked)
+  await write(frozen, null)
+  const second = await take()
+  expect(second).toMatchObject({ step: 'send', attempts: 1 })
+  await write(second, parked)
+  await write(frozen, null)
+  await write(found, parked)
+  expect(await take()).toMatchObject({ step: 'parked', attempts: 1 })
+  const attempts = await sql`select begun_at from send_attempts where message_id = ${send.id}`
+  expect(attempts).toEqual([{ begunAt: second.begunAt }])
 })
 
 test.each([

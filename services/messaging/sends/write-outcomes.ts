@@ -38,7 +38,7 @@ export async function writeOutcomes(
 /**
  * Sends with their messages as they were, as `locked`, and as `ended` those that are open no more; attempts. What fails in a
  * later attempt fails no message that the platform has of an earlier one; one that it took as well has a second id. What is
- * told of an attempt late, or again since the answer was lost, changes no later one.
+ * told of an attempt late, or again since the answer was lost, changes no later one (`isToldOf`).
  */
 function outcomes(sql: Sql | TransactionSql, done: DoneSend[], at: Date) {
   const sends = done.flatMap((one) => sendRow(one, at))
@@ -54,8 +54,8 @@ function outcomes(sql: Sql | TransactionSql, done: DoneSend[], at: Date) {
   return sql`
     with u as (
       select * from json_to_recordset(${JSON.stringify(sends)}::text::json) as u(seq bigint, organization_id text,
-        phone_number_id text, id text, lane text, of_attempt int, status text, rank smallint, upstream_id text, error jsonb,
-        attempts int, park_ms float8, let_out boolean, wait_ms float8, upstream_media_id text)
+        phone_number_id text, id text, lane text, of_attempt int, begun_at timestamptz, unmade boolean,
+        status text, rank smallint, upstream_id text, error jsonb, attempts int, park_ms float8, let_out boolean, wait_ms float8, upstream_media_id text)
     ), locked as (
       select u.*, m.rank as old_rank, m.upstream_id as known_id, ${isKnown(sql)} as known,
         case when wait_ms is not null then ${isRefused} end as is_refused
@@ -81,7 +81,7 @@ function outcomes(sql: Sql | TransactionSql, done: DoneSend[], at: Date) {
       delete from sends where seq = any(array(select seq from ended))
     ), o as (
       select l.* from locked l
-      cross join lateral (select from sends where seq = l.seq and attempts <= l.of_attempt limit 1) s
+      cross join lateral (select from sends where seq = l.seq and ${isToldOf(sql)} limit 1) s
       where status is null and not known
     ), moved as (
       insert into send_lanes (id, grp, due_at)
@@ -97,15 +97,37 @@ function outcomes(sql: Sql | TransactionSql, done: DoneSend[], at: Date) {
   `
 }
 
+/**
+ * Whether what `l` tells is of the attempt that an open send has come to: a later one has a higher number, or that of one that
+ * was not made, and then another beginning. Also when it is begun no more, since who had the lane next found it begun.
+ */
+function isToldOf(sql: Sql | TransactionSql) {
+  // To the millisecond: between two of the same number half a lease has passed.
+  const isSame = sql`date_trunc('milliseconds', begun_at) = l.begun_at`
+  const wasFound = sql`(
+    select true from send_attempts where organization_id = l.organization_id and message_id = l.id
+      and attempt = l.of_attempt and begun_at = l.begun_at limit 1
+  )`
+  return sql`
+    attempts <= l.of_attempt and (${isSame} or begun_at is null and (l.unmade is null or ${wasFound}))
+  `
+}
+
 function trying(sql: Sql | TransactionSql, done: DoneSend[], at: Date) {
   const attempts = done.flatMap((send) => attemptRow(send, at))
   return sql`
-    insert into send_attempts (organization_id, message_id, attempt, begun_at, ended_at, outcome, http_status,
+    insert into send_attempts as known (organization_id, message_id, attempt, begun_at, ended_at, outcome, http_status,
       upstream_code, detail)
-    select organization_id, message_id, attempt, begun_at, ended_at, outcome, http_status, upstream_code, detail
+    select distinct on (organization_id, message_id, attempt)
+      organization_id, message_id, attempt, begun_at, ended_at, outcome, http_status, upstream_code, detail
     from json_to_recordset(${JSON.stringify(attempts)}::text::json) as a(organization_id text, message_id text,
       attempt int, begun_at timestamptz, ended_at timestamptz, outcome text, http_status int, upstream_code int, detail text)
-    on conflict (organization_id, message_id, attempt) do nothing
+    order by organization_id, message_id, attempt, begun_at desc
+    on conflict (organization_id, message_id, attempt) do update
+      set begun_at = excluded.begun_at, ended_at = excluded.ended_at, outcome = excluded.outcome,
+        http_status = excluded.http_status, upstream_code = excluded.upstream_code, detail = excluded.detail
+      -- The earlier one was not made.
+      where known.begun_at < excluded.begun_at
   `
 }
 
@@ -117,6 +139,9 @@ interface SendRow {
   id: string
   lane: string
   of_attempt: number
+  begun_at: string | undefined
+  /** It was begun, and the platform was not called. */
+  unmade?: true
   status?: 'sent' | 'failed'
   rank?: number
   upstream_id?: string
@@ -137,8 +162,10 @@ function sendRow({ item, outcome }: DoneSend, at: Date): SendRow[] {
     id: item.id,
     lane: item.laneId,
     of_attempt: item.attempts,
+    begun_at: item.begunAt?.toISOString(),
   }
   const { attempts } = item
+  const unbegun = { ...row, of_attempt: attempts - 1, attempts: attempts - 1 }
   switch (outcome?.kind) {
     case 'sent':
       return [{ ...row, status: 'sent', rank: 3, upstream_id: outcome.upstreamId }]
@@ -158,14 +185,15 @@ function sendRow({ item, outcome }: DoneSend, at: Date): SendRow[] {
       return [{ ...row, attempts, park_ms: outcome.waitMs }]
     case 'known':
       return [{ ...row, attempts }]
-    // The attempt that was counted did not happen: the file came first, or the lease was too old for it.
+    // The file comes first: there is no such attempt yet.
     case 'uploading':
-      return [{ ...row, attempts: attempts - 1 }]
+      return [unbegun]
     case 'uploaded':
-      return [{ ...row, attempts: attempts - 1, upstream_media_id: outcome.upstreamMediaId }]
+      return [{ ...unbegun, upstream_media_id: outcome.upstreamMediaId }]
+    // The lease was too old for it. Of what was found begun or parked nobody knows more than before.
     case undefined:
-      // Of what was found begun or parked nobody knows more than before.
-      return item.step === 'send' || item.step === 'upload' ? [{ ...row, attempts: attempts - 1 }] : []
+      if (item.step === 'upload') return [unbegun]
+      return item.step === 'send' ? [{ ...row, attempts: attempts - 1, unmade: true }] : []
   }
 }
 
