@@ -21,6 +21,9 @@ function isDatabaseUrl(text: string) {
   }
 }
 
+/** How long a statement waits for a lock. */
+export const lockTimeoutMs = 1_000
+
 /** A standby that was not promoted (yet) is passed over, unless the address itself says which server it wants. */
 export const ofPrimary = (url: string): { target_session_attrs?: 'primary' } =>
   url.includes('target_session_attrs=') ? {} : { target_session_attrs: 'primary' }
@@ -55,7 +58,7 @@ export function openDatabase(
       application_name: schema,
       search_path: schema,
       statement_timeout: 3_000,
-      lock_timeout: 1_000,
+      lock_timeout: lockTimeoutMs,
       idle_in_transaction_session_timeout: 10_000,
       enable_seqscan: 'off',
       jit: 'off',

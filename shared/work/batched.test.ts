@@ -32,6 +32,24 @@ test('one row that the server refuses does not fail the others', async () => {
   expect(results.map(({ status }) => status)).toEqual(['fulfilled', 'rejected', 'fulfilled'])
 })
 
+test('one item that waits for a lock in vain does not fail the others, of a lock that all wait for not each learns alone', async () => {
+  const ran: number[] = []
+  const locked = new Set([2])
+  const run = batched<number, number>(async (items) => {
+    if (items.length === 1) ran.push(...items)
+    if (!items.some((item) => locked.has(item))) return items
+    if (items.length === 1) await new Promise((resolve) => setTimeout(resolve, 800))
+    throw refusal('55P03')
+  })
+  const statuses = async () =>
+    (await Promise.allSettled([1, 2, 3, 4, 5].map((item) => run(item)))).map(({ status }) => status)
+  expect(await statuses()).toEqual(['fulfilled', 'rejected', 'fulfilled', 'fulfilled', 'fulfilled'])
+  for (const item of [1, 3, 4, 5]) locked.add(item)
+  ran.length = 0
+  expect(await statuses()).toEqual(['rejected', 'rejected', 'rejected', 'rejected', 'rejected'])
+  expect(ran).toEqual([1, 2])
+})
+
 test('a batch that may have been done is never run again', async () => {
   let runs = 0
   const run = batched<number, number>(() => {

@@ -1,4 +1,8 @@
 import { Problem } from '../api/problem.ts'
+import { isLockTimeout } from '../database/database.ts'
+
+/** How long the items of a batch that waited for a lock are run one by one: one that all need is found as soon as the second waits. */
+const patienceMs = 1_500
 
 interface Job<I, O> {
   item: I
@@ -25,8 +29,8 @@ export interface BatchLimits<I> extends BatchSize<I> {
 /**
  * Combines single calls into batches. The calls of one moment run at once while fewer than `inFlight` runs are out, else they are gathered until
  * one returns. No timer, so it costs nothing when idle. `run` must return its outputs in the order of its items. When Postgres refuses
- * a batch for the data of a row, its items are run one by one, so that only the wrong one fails; after any other error all calls of
- * the batch throw it, since the run may have been done (a lost connection).
+ * a batch for the data of a row, or for a lock that it waited for too long, its items are run one by one, so that only the wrong one
+ * fails; after any other error all calls of the batch throw it, since the run may have been done (a lost connection).
  */
 export function batched<I, O>(run: (items: I[]) => Promise<O[]>, limits: BatchLimits<I> = {}): (item: I) => Promise<O> {
   const { inFlight = 2, rows = 64, bytes = 1 << 20, maxWaiting = 4096, sizeOf = () => 0 } = limits
@@ -41,9 +45,16 @@ export function batched<I, O>(run: (items: I[]) => Promise<O[]>, limits: BatchLi
       const outputs = await run(jobs.map((job) => job.item))
       for (const [n, job] of jobs.entries()) job.resolve(outputs[n] as O)
     } catch (err) {
-      if (jobs.length > 1 && refusedForARow(err)) for (const job of jobs) await settle([job])
+      if (jobs.length > 1 && (refusedForARow(err) || isLockTimeout(err))) await settleEach(jobs, err)
       else for (const job of jobs) job.reject(err)
     }
+  }
+
+  async function settleEach(jobs: Job<I, O>[], err: unknown): Promise<void> {
+    const until = isLockTimeout(err) ? performance.now() + patienceMs : Infinity
+    for (const job of jobs)
+      if (performance.now() < until) await settle([job])
+      else job.reject(err)
   }
 
   function pump() {

@@ -1,6 +1,7 @@
 import { randomInt } from 'node:crypto'
 import { batched } from '@app/shared/work/batched.ts'
 import { isDatabaseAway, isUndone } from '@app/shared/database/database.ts'
+import { refuseRunning } from '@app/shared/idempotency/idempotency.ts'
 import type { Begun, Mailbox } from '@app/shared/mailbox/mailbox.ts'
 import type { FailureName } from '@app/shared/api/problem.ts'
 import { nextTurn } from '@app/shared/work/soon.ts'
@@ -63,6 +64,8 @@ async function insert(
     // It may have been committed all the same.
     if (slots > 0 && isDatabaseAway(err) && !isUndone(err))
       void letGo(core, sends, holder, heldSince).finally(dispatcher.wake)
+    const [only] = sends
+    if (sends.length === 1 && only?.key !== null) refuseRunning(err)
     throw err
   } finally {
     nextTurn(() => dispatcher.adopt(slots, begun))

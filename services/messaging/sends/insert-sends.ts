@@ -1,9 +1,15 @@
-import type { Sql } from '@app/shared/database/database.ts'
+import { lockTimeoutMs, type Sql } from '@app/shared/database/database.ts'
 import { type Lane, laneColumns } from '@app/shared/mailbox/lanes.ts'
 import { charging, tokensOf } from '@app/shared/mailbox/pace.ts'
 import type { FailureName } from '@app/shared/api/problem.ts'
 import type { KnownConversation } from './known-conversations.ts'
 import { quotaRest, thisMonth } from '../senders/quota.ts'
+
+/**
+ * How long a send waits for a request of the same key: the other sends of its statement, and those of the next ones, wait with
+ * it. For a lane it may be longer.
+ */
+const keyTimeoutMs = 200
 
 /** A send on its way into the tables, in the statement's words. */
 export interface AcceptableSend {
@@ -90,7 +96,8 @@ export async function insertSends(sql: Sql, sends: AcceptableSend[], of: Holder)
 /** Keys and messages, as `w` those that were taken; `g` has them all, with their senders. */
 const taken = (sql: Sql, rows: string) => sql`
     with u as (
-      select * from json_to_recordset(${rows}::text::json) as u(n int, may_begin boolean, id text, organization_id text, phone_number_id text,
+      select u.*, ${waitingForLocks(sql, keyTimeoutMs)}
+      from json_to_recordset(${rows}::text::json) as u(n int, may_begin boolean, id text, organization_id text, phone_number_id text,
         conversation_id text, contact_id text, type text, recipient text, content text, body jsonb,
         media jsonb, media_id text, parties jsonb,
         context_id text, request_id text, traceparent text, created_at timestamptz, key text, fingerprint text, answer text)
@@ -125,8 +132,12 @@ const taken = (sql: Sql, rows: string) => sql`
         now() + (settings ->> 'message_ttl_hours')::int * interval '1 hour' as expires_at,
         row_number() over (partition by conversation_id order by n) = 1 as leads
       from g join m using (id)
+      where (select ${waitingForLocks(sql, lockTimeoutMs)} where (select count(*) from m) >= 0) is not null
     )
 `
+
+/** From here on the statement waits for a lock that long. */
+const waitingForLocks = (sql: Sql, ms: number) => sql`set_config('lock_timeout', ${String(ms)}::text, true)`
 
 /**
  * Lanes, as `l`, and open sends, as `s`, with those that begin. The pace of a number is locked until the end: who takes the

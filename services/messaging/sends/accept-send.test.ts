@@ -1,0 +1,57 @@
+import { newId } from '@app/shared/values/ids.ts'
+import { newAccountState } from '@app/test/account-state.ts'
+import { afterAll, beforeAll, expect, test } from 'vitest'
+import { storeSender } from '../senders/put-sender.ts'
+import { type TestMessaging, testMessaging } from '../testing/app.ts'
+import { newSend } from '../testing/sends.ts'
+
+let app: TestMessaging
+beforeAll(async () => {
+  app = await testMessaging()
+})
+afterAll(() => app.close())
+
+const keyed = (key: string) => ({ key, fingerprint: 'same', answer: '{}' })
+
+test('a key that another operation holds open is refused soon, and holds up the sends of no other tenant', async () => {
+  const other = newAccountState({ phone_number_id: '106540352242923' })
+  await app.sql.begin((tx) => storeSender(tx, { current: '', byId: new Map() }, other))
+  const { organizationId: organization_id, phoneNumberId: phone_number_id } = app.number
+  const own = (key: string) => newSend('own', '+15550123401', { organization_id, phone_number_id, ...keyed(key) })
+  const others = () =>
+    newSend('others', '+15550123402', {
+      organization_id: other.organization_id,
+      phone_number_id: other.phone_number_id,
+      ...keyed(newId('req')),
+    })
+  await app.sql.begin(async (tx) => {
+    await tx`
+      insert into idempotency.keys (organization_id, key, fingerprint, status, answer)
+      values (${organization_id}, 'held', 'another', 200, '')
+    `
+    const startedAt = performance.now()
+    const told = await Promise.allSettled([own('held'), others(), own('free'), others()].map(app.acceptSend))
+    expect(told).toMatchObject([
+      { reason: { failure: 'idempotency_in_progress' } },
+      { value: 'accepted' },
+      { value: 'accepted' },
+      { value: 'accepted' },
+    ])
+    expect(performance.now() - startedAt).toBeLessThan(900)
+  })
+  expect(await app.acceptSend(own('held'))).toBe('key_taken')
+})
+
+test('a lane that is locked for longer than a key may be is waited for', async () => {
+  const { organizationId: organization_id, phoneNumberId: phone_number_id } = app.number
+  const first = newSend('first', '+15550123403', { organization_id, phone_number_id, ...keyed('first') })
+  const second = { ...first, ...keyed('second'), id: newId('msg') }
+  expect(await app.acceptSend(first)).toBe('accepted')
+  const { accepting } = await app.sql.begin(async (tx) => {
+    await tx`select from send_lanes where id = ${first.conversation_id} for update`
+    const accepting = app.acceptSend(second)
+    await tx`select pg_sleep(0.6)`
+    return { accepting }
+  })
+  expect(await accepting).toBe('accepted')
+})
