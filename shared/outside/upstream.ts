@@ -55,14 +55,17 @@ export const callerHeaders = (token: string | null) => ({
 const connectTimeoutMs = 3_000
 /** Answers that we read are some hundred bytes long. */
 const maxAnswerBytes = 1024 * 1024
-/** Calls at a time to one host: the sends in work (256) and some; the other calls as many. Files have connections of their own. */
-const maxConnections = 300
+/** Sends in work at a time, in a process. */
+export const sendsAtOnce = 320
+/** Calls at a time to one host. A send that is in work waits for no other; files have connections of their own. */
+const sendConnections = sendsAtOnce + 64
+const otherConnections = 300
 
 type UpstreamEnv = z.output<z.ZodObject<typeof upstreamSettings>>
 
 export function createUpstream(env: UpstreamEnv): Upstream {
-  const agent = connectionsOf(env)
-  const sending = connectionsOf(env)
+  const agent = connectionsOf(env, otherConnections)
+  const sending = connectionsOf(env, sendConnections)
   return {
     url: rootOf(env),
     agent,
@@ -76,9 +79,12 @@ export function createUpstream(env: UpstreamEnv): Upstream {
   }
 }
 
-const connectionsOf = ({ UPSTREAM_KEEPALIVE_MS: keepAliveMs, UPSTREAM_PROXY_URL: proxyUrl }: UpstreamEnv) =>
+const connectionsOf = (
+  { UPSTREAM_KEEPALIVE_MS: keepAliveMs, UPSTREAM_PROXY_URL: proxyUrl }: UpstreamEnv,
+  connections: number,
+) =>
   connectTo(proxyUrl, {
-    connections: maxConnections,
+    connections,
     pipelining: 1,
     keepAliveTimeout: keepAliveMs,
     keepAliveMaxTimeout: keepAliveMs,

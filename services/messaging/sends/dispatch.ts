@@ -1,4 +1,5 @@
 import { rounded } from '@app/shared/service/log.ts'
+import { sendsAtOnce } from '@app/shared/outside/upstream.ts'
 import { type Mailbox, startMailbox } from '@app/shared/mailbox/mailbox.ts'
 import { timeOf } from '@app/shared/values/ids.ts'
 import { unseal } from '@app/shared/secrets/seal.ts'
@@ -14,9 +15,6 @@ import { withMediaId } from './draft.ts'
 import { burstMs, leaseMs } from './pace.ts'
 import { settleSends } from './settle-sends.ts'
 import { wakeSleepers } from './wake-sleepers.ts'
-
-/** Calls to the platform at a time, in this process. */
-const slots = 320
 
 /**
  * Sends what was accepted: one message of a conversation at a time, in their order, at each number's pace. The begun
@@ -34,7 +32,7 @@ export function startDispatcher(core: Core): Mailbox<OpenSend> {
   return startMailbox<OpenSend, Outcome>(core, {
     lanes: 'send_lanes',
     leaseMs,
-    slots,
+    slots: sendsAtOnce,
     perGroup: 32,
     pace: { table: 'pace', burstMs },
     capacity: () => 1,

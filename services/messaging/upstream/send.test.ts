@@ -1,7 +1,7 @@
-import { createServer, type ServerResponse } from 'node:http'
+import { createServer, type IncomingMessage, type ServerResponse } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import { exchangeWithUpstream } from '@app/shared/outside/upstream-exchange.ts'
-import { createUpstream, upstreamSettings } from '@app/shared/outside/upstream.ts'
+import { createUpstream, sendsAtOnce, upstreamSettings } from '@app/shared/outside/upstream.ts'
 import { Agent } from 'undici'
 import { until } from '@app/test/until.ts'
 import { expect, onTestFinished, test } from 'vitest'
@@ -32,10 +32,11 @@ test.each([
   })
 })
 
-test('calls of another kind that the platform leaves waiting take no connections of sends', async () => {
+/** A platform that leaves waiting what is left to it, and takes every other send. */
+async function platformThatLeaves(isLeft: (request: IncomingMessage) => boolean) {
   const waiting: ServerResponse[] = []
   const server = createServer((request, response) => {
-    if (request.method === 'GET') return waiting.push(response)
+    if (isLeft(request)) return waiting.push(response)
     response.writeHead(200, { 'content-type': 'application/json' }).end('{"messages":[{"id":"wamid.1"}]}')
   })
   await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve))
@@ -45,14 +46,30 @@ test('calls of another kind that the platform leaves waiting take no connections
     server.close().closeAllConnections()
     await upstream.close()
   })
+  return { upstream, waiting }
+}
+
+const soon = (sent: Promise<unknown>) =>
+  Promise.race([sent, new Promise((resolve) => setTimeout(resolve, 5_000, 'waits in line'))])
+
+test('as many sends as are in work at a time wait for no connection, be there none that is answered', async () => {
+  const slow = { ...outgoingMessage, phoneNumberId: '999999999999' }
+  const { upstream, waiting } = await platformThatLeaves(({ url }) => url?.includes(slow.phoneNumberId) === true)
+  const calls = Array.from({ length: sendsAtOnce - 1 }, () => send(upstream, slow))
+  expect(await soon(send(upstream, outgoingMessage))).toMatchObject({ kind: 'accepted', upstreamId: 'wamid.1' })
+  await until(() => expect(waiting).toHaveLength(calls.length))
+  for (const response of waiting) response.destroy()
+  await Promise.all(calls)
+})
+
+test('calls of another kind that the platform leaves waiting take no connections of sends', async () => {
+  const { upstream, waiting } = await platformThatLeaves(({ method }) => method === 'GET')
   const over = new AbortController()
   const call = { method: 'GET', path: '/1', token: 't', signal: over.signal } as const
   // More than there are connections for them.
   const calls = Array.from({ length: 320 }, () => exchangeWithUpstream(upstream, call, 30_000).catch(() => null))
   await until(() => expect(waiting).toHaveLength(300))
-  const sent = send(upstream, outgoingMessage)
-  const answered = await Promise.race([sent, new Promise((resolve) => setTimeout(resolve, 5_000, 'waits in line'))])
-  expect(answered).toMatchObject({ kind: 'accepted', upstreamId: 'wamid.1' })
+  expect(await soon(send(upstream, outgoingMessage))).toMatchObject({ kind: 'accepted', upstreamId: 'wamid.1' })
   over.abort()
   await Promise.all(calls)
 })
