@@ -108,10 +108,13 @@ function againOr(failure: MessageFailure, item: OpenSend, attempt: AttemptRecord
     waitMs: again.waitMs,
     slowNumberMs: again.slowNumberMs ?? 0,
     // A send that keeps failing leaves its conversation's order, where the organization chose `relaxed`.
-    letOut: item.relaxed && item.attempts === 2,
+    letOut: item.relaxed && item.attempts >= 2 && !isLetOut(item),
     attempt,
   }
 }
+
+/** It has a lane of its own beside that of its conversation. */
+const isLetOut = ({ laneId }: OpenSend) => laneId.includes(':')
 
 const scheduled = (attempts: number) => (scheduleMs[attempts - 1] ?? 0) * (0.8 + 0.4 * Math.random())
 

@@ -138,6 +138,35 @@ test('with relaxed ordering a send that failed twice lets the later ones of its 
   await app.setSender({ settings: app.settings })
 })
 
+test('a send that has failed twice already lets the later ones pass once relaxed ordering is chosen, and waits where it is then', async () => {
+  app.respondWith((call, response, n) =>
+    call.text === 'long stubborn' ? refuse(131000, 500)(call, response, n) : accept(call, response, n),
+  )
+  const to = '+15550100027'
+  const { id, conversationId: lane } = await app.send('long stubborn', { to })
+  const behind = await app.send('behind it', { to })
+  const failed = (attempts: number, inLane: string) =>
+    until(async () =>
+      expect(
+        await app.sql`select lane from sends where message_id = ${id} and attempts = ${attempts} and begun_at is null`,
+      ).toEqual([{ lane: inLane }]),
+    )
+  await failed(1, lane)
+  await passTime(id, lane)
+  await failed(2, lane)
+  await app.setSender({ settings: { ...app.settings, ordering: 'relaxed' } })
+  await passTime(id, lane)
+  await eventually(behind.id, 'sent')
+  const own = `${lane}:${id}`
+  await failed(3, own)
+  await passTime(id, own)
+  await failed(4, own)
+  app.respondWith(accept)
+  await passTime(id, own)
+  await eventually(id, 'sent')
+  await app.setSender({ settings: app.settings })
+})
+
 test('a send whose token nothing opens has surely not been sent: it is tried again, and goes out when the token opens', async () => {
   const to = '+15550100088'
   await app.setSender({ sealed_token: 'k0.AAAAAAAAAAAAAAAA.AAAAAAAAAAAAAAAAAAAAAAAA' })
