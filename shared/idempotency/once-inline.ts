@@ -81,7 +81,7 @@ export async function onceInline<C extends Rpc, Begun, Result>(
 }
 
 /** Nobody waits longer for the answer. */
-const patienceOf = ({ deadline }: Caller) => Math.min(deadline - performance.now(), inlineLeaseMs)
+const patienceOf = ({ deadline }: Caller) => ({ patienceMs: Math.min(deadline - performance.now(), inlineLeaseMs) })
 
 interface Opened<Begun> {
   held: Held

@@ -1,7 +1,8 @@
 import { claimLanes, findDueGroups } from './claim-lanes.ts'
 import { beginSurely } from '../database/begin-surely.ts'
 import { begin, type Box, failingOf, freeSlots, hold, mostFailing, roomOf } from './box.ts'
-import type { Lane } from './lanes.ts'
+import type { TransactionSql } from '../database/database.ts'
+import { isAnyHeld, type Lane } from './lanes.ts'
 import type { Want } from './mailbox.ts'
 import { mayTakeLapsed, noteSlow } from './outage.ts'
 import { roomFor } from './rooms.ts'
@@ -28,7 +29,7 @@ export async function claim<Item extends { laneId: string }, Outcome>(box: Box<I
   const lapsedToo = mayTakeLapsed(box, startedAt)
   box.full = failingRoom !== null && failingRoom.limit <= 0
   if (groups.length === 0) return box.busy > 0 ? busyPollMs : idlePollMs
-  const { lanes, items, paced, tenants, heldBack } = await beginSurely(app.sql, async (tx) => {
+  const take = async (tx: TransactionSql) => {
     const claimed = await claimLanes(tx, {
       table: options.lanes,
       leaseMs,
@@ -41,6 +42,9 @@ export async function claim<Item extends { laneId: string }, Outcome>(box: Box<I
     })
     const wants = wantsOf(box, claimed, free)
     return { ...claimed, items: wants.length > 0 ? await options.next(tx, wants) : [] }
+  }
+  const { lanes, items, paced, tenants, heldBack } = await beginSurely(app.sql, take, {
+    isThere: (claimed) => isAnyHeld(app.sql, options.lanes, claimed.lanes),
   })
   noteSlow(box, startedAt)
   for (const tenant of heldBack) box.heldBack.add(tenant)

@@ -136,6 +136,16 @@ export function givingBack(
   `
 }
 
+/** Whether any of these lanes is held as given: no transaction but the one that took it has written that lease. */
+export async function isAnyHeld(sql: Sql, table: string, lanes: Pick<Lane, 'id' | 'heldUntil'>[]): Promise<boolean> {
+  const rows = lanes.map(({ id, heldUntil }) => ({ id, held_until: heldUntil }))
+  const held = await sql`
+    select from json_to_recordset(${JSON.stringify(rows)}::text::json) as g(id text, held_until timestamptz)
+    cross join lateral (select from ${sql(table)} where id = g.id and held_until = g.held_until limit 1) l limit 1
+  `
+  return held.length > 0
+}
+
 /** Holds lanes for another lease; answers the new lease of those that were still held. */
 export async function renewLanes(
   sql: TransactionSql,

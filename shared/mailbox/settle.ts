@@ -1,6 +1,6 @@
 import { beginSurely } from '../database/begin-surely.ts'
 import { isDatabaseAway } from '../database/database.ts'
-import { renewLanes } from './lanes.ts'
+import { isAnyHeld, renewLanes } from './lanes.ts'
 import { begin, type Box, count, drop, failingOf, mostFailing, roomOf, settleLimit } from './box.ts'
 import { type Active, type Finished, type Recorded, recordTurn } from './turn.ts'
 
@@ -104,7 +104,9 @@ async function renew<Item extends { laneId: string }, Outcome>(box: Box<Item, Ou
   const aging = [...box.active.values()].filter(({ heldSince }) => now - heldSince > leaseMs / 3)
   if (aging.length === 0) return
   const lanes = aging.map(({ lane }) => lane)
-  const held = await beginSurely(app.sql, (tx) => renewLanes(tx, options.lanes, leaseMs, lanes))
+  const held = await beginSurely(app.sql, (tx) => renewLanes(tx, options.lanes, leaseMs, lanes), {
+    isThere: (renewed) => isAnyHeld(app.sql, options.lanes, leasesIn(renewed)),
+  })
   for (const owner of aging) {
     const heldUntil = held.get(owner.lane.id)
     if (heldUntil === undefined) drop(box, owner)
@@ -114,3 +116,5 @@ async function renew<Item extends { laneId: string }, Outcome>(box: Box<Item, Ou
     }
   }
 }
+
+const leasesIn = (renewed: Map<string, string>) => [...renewed].map(([id, heldUntil]) => ({ id, heldUntil }))

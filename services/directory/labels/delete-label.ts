@@ -13,7 +13,7 @@ export const deleteLabel: Handler<App, typeof contract> = async ({ sql, detachin
     returning id
   `
   // Whoever repeats one whose answer was lost finds no label, and wakes nobody.
-  const deleted = await beginSurely(sql, hide, caller.deadline - performance.now())
+  const deleted = await beginSurely(sql, hide, { patienceMs: caller.deadline - performance.now() })
   if (deleted.length === 0) throw notFound()
   detaching.wake()
   return { id: params.id, object: 'label', deleted: true }
