@@ -43,6 +43,10 @@ test.each([
     `${inCode(`${gateway}/exchange/exchange.ts`, 'outsideDeadlineMs') / 1000} seconds`,
   ],
   ['uploads at a time, for one organization at one gateway', `${inCode(`${gateway}/app.ts`, 'ofOne')}, never`],
+  [
+    'read receipts and template calls under way to the platform',
+    `${inCode(`${messaging}/senders/report-account.ts`, 'asksOfOne')} for one organization`,
+  ],
   ['an unknown outcome waits for a status', `${inCode(`${messaging}/sends/outcome.ts`, 'parkMs') / 1000} seconds`],
   [
     'the webhook of a message waits for its file',

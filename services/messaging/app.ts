@@ -1,4 +1,5 @@
 import type { CursorKeys } from '@app/shared/api/page.ts'
+import type { InTurn } from '@app/shared/bus/in-turn.ts'
 import type { KeyRing } from '@app/shared/service/environment.ts'
 import type { Mailbox } from '@app/shared/mailbox/mailbox.ts'
 import type { Relay } from '@app/shared/events/relay.ts'
@@ -20,6 +21,7 @@ export interface Core extends DataService {
   sealKeys: KeyRing
   cursorKeys: CursorKeys
   upstream: Upstream
+  askInTurn: InTurn
   known: KnownConversations
   templates: KnownTemplates
   readings: Readings

@@ -54,6 +54,7 @@ import { createKnownConversations } from './sends/known-conversations.ts'
 import { sendMessage } from './sends/send-message.ts'
 import { sweepLetOutLanes } from './sends/sweep-lanes.ts'
 import { finishSender, putSender, sealedTokens, storeSender } from './senders/put-sender.ts'
+import { createAskInTurn } from './senders/report-account.ts'
 import { createTemplate } from './templates/create-template.ts'
 import { editTemplate } from './templates/edit-template.ts'
 import { getTemplate } from './templates/get-template.ts'
@@ -80,6 +81,7 @@ const core: Core = {
   sealKeys: env.SEAL_KEYS,
   cursorKeys: env.CURSOR_KEYS,
   upstream: createUpstream(env),
+  askInTurn: createAskInTurn(),
   known: createKnownConversations(),
   templates: createKnownTemplates(service.sql),
   readings: createReadings(),

@@ -59,7 +59,7 @@ const maxAnswerBytes = 1024 * 1024
 export const sendsAtOnce = 320
 /** Calls at a time to one host. A send that is in work waits for no other; files have connections of their own. */
 const sendConnections = sendsAtOnce + 64
-const otherConnections = 300
+export const otherConnections = 300
 
 type UpstreamEnv = z.output<z.ZodObject<typeof upstreamSettings>>
 

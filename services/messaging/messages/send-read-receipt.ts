@@ -57,7 +57,8 @@ export async function sendReadReceipt(
 async function tellPlatform(app: App, phoneNumberId: string, body: Body, caller: Caller) {
   const account = await openAccount(app, { organizationId: caller.organizationId, phoneNumberId })
   try {
-    await askAs(app, account, () => markRead(app.upstream, { ...account, ...body }, caller.deadline))
+    const { deadline } = caller
+    await askAs(app, { ...account, deadline }, () => markRead(app.upstream, { ...account, ...body }, deadline))
   } catch (err) {
     throw receiptRefusalOf(err)
   }

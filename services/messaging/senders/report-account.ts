@@ -1,5 +1,7 @@
+import { createInTurn, type InTurn } from '@app/shared/bus/in-turn.ts'
 import { accountReported } from '@app/shared/contracts/messaging.ts'
 import { emit } from '@app/shared/events/events.ts'
+import { otherConnections } from '@app/shared/outside/upstream.ts'
 import type { Core } from '../app.ts'
 import { UpstreamRefusal } from '../upstream/ask-upstream.ts'
 
@@ -7,17 +9,25 @@ interface Account {
   organizationId: string
   phoneNumberId: string
   businessAccountId: string
+  /** Until when it is worth asking (performance.now). */
+  deadline: number
 }
+
+/** Questions at a time of one organization. */
+const asksOfOne = 64
+
+/** Half of the connections; the other half is for the first ones of more organizations, and to find files to copy. */
+export const createAskInTurn = (): InTurn => createInTurn('questions to the platform', asksOfOne, otherConnections / 2)
 
 /** Codes that bear on the account: its token, its number, or its standing with the platform. */
 const aboutAccount = new Set([0, 33, 190, 368, 131031, 131042])
 
-/** Asks the platform with an account's token; of a refusal that bears on the account our platform service hears. */
+/** Asks the platform with an account's token, in the organization's turn; of a refusal that bears on the account our platform service hears. */
 export async function askAs<T>(core: Core, account: Account, ask: () => Promise<T>): Promise<T> {
   // What the platform says is of the token that it is asked with: by its answer the number may have another one.
   const askedAt = new Date()
   try {
-    return await ask()
+    return await core.askInTurn(account, ask)
   } catch (err) {
     if (err instanceof UpstreamRefusal && aboutAccount.has(err.code)) await report(core, account, err.code, askedAt)
     throw err

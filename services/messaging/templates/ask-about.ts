@@ -7,7 +7,7 @@ import type { TemplateAccount } from './templates.ts'
 /** Asks the platform about an account's templates: what it refuses becomes our failure, and platform hears of what bears on the account. */
 export async function askAbout<T>(
   core: Core,
-  account: TemplateAccount,
+  account: TemplateAccount & { deadline: number },
   ask: () => Promise<T>,
   components?: readonly Component[],
 ): Promise<T> {

@@ -55,7 +55,7 @@ async function submit(
     const earlier = creation.isRetry ? await adopt(app, asking, wanted, creation) : null
     return earlier ?? (await submitNew(app, asking, wanted, creation))
   }
-  return askAbout(app, account, send, wanted.components)
+  return askAbout(app, asking, send, wanted.components)
 }
 
 async function submitNew(app: App, asking: AskingOwn, wanted: Wanted, creation: Creation): Promise<Outcome> {

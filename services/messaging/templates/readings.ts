@@ -68,7 +68,7 @@ export function createReadings(): Readings {
       const own = new AbortController()
       const asking = { ...account, deadline: performance.now() + readWithinMs }
       const signal = AbortSignal.any([own.signal, stopping.signal])
-      const reading = askAbout(core, account, () => readTemplates(core.upstream, { ...asking, signal }))
+      const reading = askAbout(core, asking, () => readTemplates(core.upstream, { ...asking, signal }))
       try {
         return { found: await inTime(reading, deadline) }
       } catch (err) {

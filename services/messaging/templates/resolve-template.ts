@@ -76,7 +76,9 @@ async function lookUp(
   await core.templates.spending.lookUp(`${sender.organizationId} ${businessAccountId}`, name, async () => {
     const account = await findAccount(core.sql, sender)
     const asking = { businessAccountId, token: tokenOf(core, standing), deadline: deadlineOf(caller) }
-    const found = await askAbout(core, account, () => readTemplates(core.upstream, asking, name))
+    const found = await askAbout(core, { ...account, deadline: asking.deadline }, () =>
+      readTemplates(core.upstream, asking, name),
+    )
     await core.sql.begin((tx) => storeTemplates(tx, { ...account, businessAccountId }, found))
   })
 }

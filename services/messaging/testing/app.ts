@@ -31,6 +31,7 @@ import { createKnownConversations } from '../sends/known-conversations.ts'
 import type { SendBody } from '../sends/draft.ts'
 import { sendMessage } from '../sends/send-message.ts'
 import { putSender, storeSender } from '../senders/put-sender.ts'
+import { createAskInTurn } from '../senders/report-account.ts'
 import { createKnownTemplates } from '../templates/known-templates.ts'
 import { createReadings } from '../templates/readings.ts'
 import { createMediaPlatform, type MediaPlatform } from './media-platform.ts'
@@ -120,6 +121,7 @@ export async function testMessaging(given?: TestService): Promise<TestMessaging>
       UPSTREAM_KEEPALIVE_MS: 1000,
       UPSTREAM_SUBSCRIBE_APPS: false,
     }),
+    askInTurn: createAskInTurn(),
   }
   const closedWindows = new Set<string>()
   const stumblingBlocks = new Set<string>()

@@ -1,0 +1,40 @@
+import type { ServerResponse } from 'node:http'
+import { newId } from '@app/shared/values/ids.ts'
+import { until } from '@app/test/until.ts'
+import { afterAll, beforeAll, expect, test } from 'vitest'
+import { type TestMessaging, testMessaging } from '../testing/app.ts'
+import { markRead } from '../upstream/mark-read.ts'
+import { askAs } from './report-account.ts'
+
+let app: TestMessaging
+beforeAll(async () => {
+  app = await testMessaging()
+})
+afterAll(() => app.close())
+
+const markedRead = (response: ServerResponse) =>
+  response.writeHead(200, { 'content-type': 'application/json' }).end('{"success":true}')
+
+test('what the platform leaves waiting of one organization takes no other’s connections; past its deadline it is not asked', async () => {
+  const waiting: ServerResponse[] = []
+  app.respondWith(({ body }, response) => {
+    if (body['message_id'] === 'slow') waiting.push(response)
+    else markedRead(response)
+  })
+  const ask = (organizationId: string, message_id: string, withinMs: number) => {
+    const account = { organizationId, phoneNumberId: '106540352242922', businessAccountId: '1', token: 'token' }
+    const deadline = performance.now() + withinMs
+    return askAs(app, { ...account, deadline }, () => markRead(app.upstream, { ...account, message_id }, deadline))
+  }
+  const own = newId('org')
+  // More than there are connections.
+  const slow = Array.from({ length: 320 }, () => ask(own, 'slow', 20_000))
+  const late = ask(own, 'late', 1).catch((err: unknown) => err)
+  await until(() => expect(waiting.length).toBeGreaterThan(60))
+  await ask(newId('org'), 'of another', 5_000)
+  app.respondWith((_call, response) => void markedRead(response))
+  for (const response of waiting) markedRead(response)
+  await Promise.all(slow)
+  expect(await late).toMatchObject({ failure: 'service_unavailable' })
+  expect(app.calls.filter(({ body }) => body['message_id'] === 'late')).toEqual([])
+})
