@@ -100,7 +100,14 @@ export const isUnknownObject = ({ code, subcode }: Pick<Refusal, 'code' | 'subco
 
 /** Down, busy or throttled: the same call may succeed later, whatever HTTP status these come with. */
 const passing = new Set([1, 2, 4, 17, 80007, 80008, 130429, 131000, 131016, 131057, 133004, 2494100])
-export const isPassing = (code: number): boolean => passing.has(code)
+/** The number is not registered, or not deregistered whole: both come with a 500 and are final, and each try counts. */
+const final = new Set([131045, 133000])
+
+/** It may be otherwise in a moment. What the code does not tell, the status does. */
+export function isPassing(httpStatus: number, refusal: Pick<Refusal, 'code' | 'subcode'>): boolean {
+  if (passing.has(refusal.code)) return true
+  return httpStatus >= 500 && !final.has(refusal.code) && !isAboutToken(refusal.code) && !isUnknownObject(refusal)
+}
 
 /** The token, or what it is allowed; 200 to 299 are missing permissions, too. Code 3 comes with a 500 and is as final. */
 const aboutToken = new Set([0, 3, 10, 102, 190, 131005])

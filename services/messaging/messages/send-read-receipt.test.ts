@@ -81,6 +81,17 @@ test('a platform that is not well is no report: the same request goes through la
   expect(await reports()).toEqual(before)
 })
 
+test.each([131045, 133000])(
+  'a number that is not registered refuses the receipt for good: %i, despite its status 500',
+  async (code) => {
+    const id = `wamid.R7.${code}`
+    await received(id)
+    app.respondWith(refuse(code, 500))
+    await expect(receipt(id)).rejects.toMatchObject({ failure: 'upstream_refused' })
+    expect(await statusOf(id)).toBe('delivered')
+  },
+)
+
 test('directory hears of a receipt that reads nothing new, too, and no event tells of it', async () => {
   const heard: object[] = []
   const directory = await serve(

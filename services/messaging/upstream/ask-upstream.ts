@@ -44,7 +44,7 @@ export class UpstreamRefusal extends Error {
 
   /** It may be otherwise in a moment. */
   get isPassing(): boolean {
-    return isPassing(this.code) || (this.httpStatus >= 500 && !this.isAboutToken)
+    return isPassing(this.httpStatus, this)
   }
 }
 

@@ -95,6 +95,11 @@ test.each([
   ['it was just deregistered', error(133015), { failure: 'rate_limit_exceeded', retryAfterSeconds: 300 }],
   ['it was tried ten times', error(133016), { failure: 'rate_limit_exceeded', retryAfterSeconds: 259_200 }],
   ['the platform refuses otherwise', error(100), { failure: 'upstream_refused' }],
+  [
+    'its deregistration was not finished',
+    error(133000, 500),
+    { failure: 'upstream_refused', message: expect.stringContaining('No.') },
+  ],
   ['it takes no token at all', { status: 401, body: '' }, { failure: 'upstream_refused', param: undefined }],
   ['the platform is down', error(2, 503), { failure: 'upstream_unavailable' }],
   ['the platform breaks', { status: 502, body: '<html>' }, { failure: 'upstream_unavailable' }],

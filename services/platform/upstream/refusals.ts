@@ -33,14 +33,12 @@ export const upstreamErrorOf = (err: unknown): UpstreamError | undefined =>
 export function problemOf(httpStatus: number, value: unknown, { param }: Place): Problem {
   const refusal = refusalIn(value)
   if (!refusal) return withoutShape(httpStatus)
-  const { code } = refusal
   const cause = new UpstreamError(httpStatus, refusal)
-  if (isPassing(code)) return new Problem('upstream_unavailable', { cause })
+  if (isPassing(httpStatus, refusal)) return new Problem('upstream_unavailable', { cause })
   const refused = (field?: string) =>
     new Problem('upstream_refused', { param: field, message: sentenceOf(refusal), cause })
-  if (httpStatus === 401 || isAboutToken(code)) return refused('access_token')
-  if (isUnknownObject(refusal)) return refused(param)
-  return httpStatus >= 500 ? new Problem('upstream_unavailable', { cause }) : refused()
+  if (httpStatus === 401 || isAboutToken(refusal.code)) return refused('access_token')
+  return refused(isUnknownObject(refusal) ? param : undefined)
 }
 
 function withoutShape(httpStatus: number) {
