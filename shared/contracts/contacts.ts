@@ -2,7 +2,17 @@ import { z } from 'zod'
 import { event, rpc } from '../api/contract.ts'
 import { idOf } from '../values/ids.ts'
 import { pageQuery } from '../api/page.ts'
-import { bsuid, labelReference, openEnum, phoneNumberId, phoneNumberInput, phoneParams, text, time } from './fields.ts'
+import {
+  bsuid,
+  email,
+  labelReference,
+  openEnum,
+  phoneNumberId,
+  phoneNumberInput,
+  phoneParams,
+  text,
+  time,
+} from './fields.ts'
 
 const maxMetadataKeys = 64
 const maxMetadataBytes = 16 * 1024
@@ -12,8 +22,6 @@ const metadata = z
   .refine((value) => Object.keys(value).length <= maxMetadataKeys, `must have at most ${maxMetadataKeys} keys`)
   .refine((value) => Buffer.byteLength(JSON.stringify(value)) <= maxMetadataBytes, 'must have at most 16 KiB of JSON')
   .meta({ description: 'Free-form, at most 64 keys and 16 KiB of JSON.' })
-
-const email = z.email().max(255)
 
 export const Contact = z
   .object({

@@ -3,7 +3,7 @@ import { event, rpc } from '../api/contract.ts'
 import type { FailureName } from '../api/problem.ts'
 import { idOf } from '../values/ids.ts'
 import { pageQuery } from '../api/page.ts'
-import { phoneNumberId, text, time } from './fields.ts'
+import { email, phoneNumberId, text, time } from './fields.ts'
 import { Account } from './platform.ts'
 
 export const customerStatus = z.enum(['pending', 'active', 'suspended', 'archived']).meta({ id: 'CustomerStatus' })
@@ -80,8 +80,6 @@ const linkParams = z.object({ id: idOf('cus'), link_id: idOf('csl') })
 /** What a change needs beside the entitlement: a subscription that has not lapsed. Reads need neither. */
 const ofChanges: FailureName[] = ['subscription_lapsed']
 
-const email = z.email().max(255).nullable().optional()
-
 export const createCustomer = rpc({
   subject: 'rpc.platform.create-customer',
   summary: 'Create a customer',
@@ -91,7 +89,7 @@ export const createCustomer = rpc({
   body: z.object({
     team_id: idOf('team').optional(),
     name: text(1, 200),
-    email,
+    email: email.nullable().optional(),
     metadata: metadata.nullable().optional(),
   }),
   answer: Customer,
@@ -152,7 +150,7 @@ export const updateCustomer = rpc({
   params: customerParams,
   body: z.object({
     name: text(1, 200).optional(),
-    email,
+    email: email.nullable().optional(),
     metadata: metadata.nullable().optional(),
     status: z.enum(['active', 'suspended']).optional(),
   }),

@@ -20,6 +20,17 @@ export const phoneNumberId = upstreamId.meta({
 
 export const phoneParams = z.object({ phone_number_id: phoneNumberId })
 
+/** What zod's own pattern refuses is taken, too: `r&d@`, and the domains of other scripts, `xn--`. */
+const emailPattern =
+  /^[\w!#$%&'*+/=?^`{|}~-]+(?:\.[\w!#$%&'*+/=?^`{|}~-]+)*@(?:[a-z\d][a-z\d-]*\.)+[a-z][a-z\d-]*[a-z\d]$/i
+
+/** Described by its format alone. */
+export const email = z
+  .string()
+  .max(255)
+  .refine((value) => emailPattern.test(value), 'must be an e-mail address')
+  .meta({ format: 'email' })
+
 /** A phone number as the platform writes it: digits. */
 export const waId = z.string().regex(/^\d{5,20}$/)
 

@@ -2,7 +2,7 @@ import { z } from 'zod'
 import { event, rpc } from '../api/contract.ts'
 import { idOf } from '../values/ids.ts'
 import { redriveEventsOf } from '../events/redrive.ts'
-import { phoneNumberId, phoneParams, text, time, timeInput, upstreamId } from './fields.ts'
+import { email, phoneNumberId, phoneParams, text, time, timeInput, upstreamId } from './fields.ts'
 import { countSecretsOf, resealSecretsOf } from './secrets.ts'
 
 export const Team = z.object({ id: idOf('team'), object: z.literal('team'), name: z.string() }).meta({ id: 'Team' })
@@ -231,7 +231,7 @@ export const createMember = rpc({
     organization_id: idOf('org'),
     team_id: idOf('team'),
     name: text(1, 200),
-    email: z.email().max(255),
+    email,
   }),
   answer: z.object({
     id: idOf('usr'),
