@@ -1,7 +1,9 @@
 import { join } from 'node:path'
 import { failures, type FailureName } from '@app/shared/api/problem.ts'
+import { AccountState } from '@app/shared/contracts/platform.ts'
 import { expect, test } from 'vitest'
 import { reasons } from '../services/messaging/sends/message-failed.ts'
+import { codeOfRefusal } from '../services/messaging/sends/outcome.ts'
 import { behaviours } from '../services/messaging/upstream/errors.ts'
 import { advice, messageAdvice } from './docs/advice.ts'
 
@@ -81,3 +83,9 @@ test('docs/errors.md is made of the tables', () => expect(page()).toMatchFileSna
 
 test('every code that a message may fail with is explained', () =>
   expect(messageCodes().map(({ code }) => code)).toEqual(Object.keys(messageAdvice).toSorted()))
+
+test('every reason of ours is one that a message can fail with', () => {
+  const refusals = AccountState.shape.refusal.unwrap().options.map(codeOfRefusal)
+  const codes = new Set(['delivery_unknown', 'expired', ...refusals])
+  expect(Object.keys(reasons).toSorted()).toEqual([...codes].toSorted())
+})

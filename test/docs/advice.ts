@@ -61,10 +61,10 @@ export const advice: Record<FailureName, string> = {
 
 /** What a message's own failure means. */
 export const messageAdvice: Record<string, string> = {
-  account_not_connected: 'The number was detached, or its token is void, before the message went out.',
+  account_not_connected:
+    'The number was detached, or is not registered any more, or its token is void, before the message went out.',
   account_restricted: 'The platform restricts the number or the account.',
   billing_problem: "The business account's payment has to be set right at the platform.",
-  chat_number_not_verified: 'The number is not registered.',
   customer_suspended: 'The customer was suspended or archived before the message went out.',
   delivery_unknown:
     'It may have arrived: the connection ended before the platform answered. A later status still counts.',

@@ -20,7 +20,6 @@ export const reasons: Record<string, string> = {
   expired: 'The message could not be attempted within its time to live.',
   customer_suspended: 'The customer that owns the number is suspended or archived.',
   account_not_connected: 'The number is not connected.',
-  chat_number_not_verified: 'The number is not verified and registered.',
   account_restricted: 'The platform restricts sends from this number.',
   subscription_inactive: 'The subscription of the organization is not active.',
   feature_not_entitled: 'The organization is not entitled to this feature.',
