@@ -68,11 +68,12 @@ export const sendMessage = rpc({
   params: phoneParams,
   body: z.union([Send, ReadReceipt]),
   variant: (body) => {
-    if ('type' in body === 'status' in body) {
-      const missing = 'message_id' in body && !('to' in body) ? 'status' : 'type'
-      throw invalidField(missing, 'Either `type`, for a send, or `status`, for a read receipt, is required.')
-    }
-    return 'type' in body ? Send : ReadReceipt
+    if ('type' in body && 'status' in body)
+      throw invalidField('type', 'Only one of `type`, for a send, and `status`, for a read receipt, may be given.')
+    if ('type' in body) return Send
+    if ('status' in body) return ReadReceipt
+    const missing = 'message_id' in body && !('to' in body) ? 'status' : 'type'
+    throw invalidField(missing, 'Either `type`, for a send, or `status`, for a read receipt, is required.')
   },
   answer: SentMessage,
   errors: [

@@ -42,6 +42,8 @@ const template = (components: unknown, more: object = {}) =>
 test.each([
   ['neither type nor status', { messaging_product: 'chat', to }, 'type'],
   ['both type and status', { ...send('text', text), status: 'read' }, 'type'],
+  ['a receipt with a type', { type: 'text', status: 'read', message_id: 'wamid.1' }, 'type'],
+  ['a receipt without its status', { message_id: 'wamid.1' }, 'status'],
   ['an unknown type', send('sticker', {}), 'type'],
   ['another product', send('text', text, { messaging_product: 'whatsapp' }), 'messaging_product'],
   ['no product', send('text', text, { messaging_product: undefined }), 'messaging_product'],
