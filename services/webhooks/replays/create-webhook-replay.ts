@@ -2,7 +2,7 @@ import type { Answer, Caller, Handler, Input, WholeAnswer } from '@app/shared/ap
 import { createWebhookReplay as contract } from '@app/shared/contracts/webhook-replays.ts'
 import type { TransactionSql } from '@app/shared/database/database.ts'
 import { envelopeOf } from '@app/shared/api/envelope.ts'
-import { once } from '@app/shared/idempotency/idempotency.ts'
+import { once, storedAnswer } from '@app/shared/idempotency/idempotency.ts'
 import { newId, timeOf } from '@app/shared/values/ids.ts'
 import { invalidField, Problem } from '@app/shared/api/problem.ts'
 import type { App } from '../app.ts'
@@ -15,8 +15,11 @@ import { replayColumns, type ReplayRow, toReplay } from './replays.ts'
  * What a replay takes is counted first: measured, a third of a second for 100,000. So one organization's wait for each other: they
  * would take all connections, through which also others' events go out.
  */
-export const createWebhookReplay: Handler<App, typeof contract> = (app, input, caller) =>
-  app.countInTurn(caller, () => createCounted(app, input, caller))
+export const createWebhookReplay: Handler<App, typeof contract> = async (app, input, caller) => {
+  // A dry run stores nothing, and still its key must not be another request's.
+  const stored = await storedAnswer(app.sql, app.sealKeys, caller)
+  return stored ?? app.countInTurn(caller, () => createCounted(app, input, caller))
+}
 
 const createCounted: Handler<App, typeof contract> = async (app, { body }, caller) => {
   const { organizationId } = caller

@@ -286,6 +286,17 @@ describe('a replay of many', () => {
     expect(receiver.got).toHaveLength(60)
   })
 
+  test('is refused with the key of another request, a dry run too, which takes no key itself', async () => {
+    await die(1)
+    const key = newId('req')
+    const withKey = (fingerprint: string) => ({ ...webhooks.caller, idempotency: { key, fingerprint } })
+    expect(await replayMany({ dry_run: true }, withKey('dry'))).toMatchObject({ matched: 1 })
+    const made = await replayMany({}, withKey('real'))
+    expect(await failureOf(replayMany({ dry_run: true }, withKey('dry')))).toBe('idempotency_key_reuse')
+    expect(await failureOf(replayMany({}, withKey('other')))).toBe('idempotency_key_reuse')
+    expect((await replayMany({}, withKey('real'))).id).toBe(made.id)
+  })
+
   test('ends when its subscription is disabled or deleted', async () => {
     await die(30)
     await pause('paused')
