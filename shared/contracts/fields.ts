@@ -66,6 +66,9 @@ function lengthOf(value: string) {
 export const openEnum = <const W extends readonly [string, ...string[]]>(words: W) =>
   z.enum(words).meta({ 'x-extensible-enum': words })
 
+/** For the `meta` of text that is only given: described as an `openEnum` is, it lets the words of the next release through. */
+export const openTo = (words: readonly string[]) => ({ 'x-extensible-enum': words })
+
 /** Who is on the other side of a conversation, in a few words. */
 export const contactSummary = z
   .object({ id: idOf('ctc'), phone_number: z.string().nullable(), name: z.string().nullable() })

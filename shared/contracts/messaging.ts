@@ -4,7 +4,7 @@ import { idOf } from '../values/ids.ts'
 import { invalidField } from '../api/problem.ts'
 import { pageQuery } from '../api/page.ts'
 import { redriveEventsOf } from '../events/redrive.ts'
-import { contactSummary, messageError, openEnum, phoneParams, time, timeInput } from './fields.ts'
+import { contactSummary, messageError, openEnum, openTo, phoneParams, time, timeInput } from './fields.ts'
 import { AccountState } from './platform.ts'
 import { ReadReceipt, Send } from './send.ts'
 import { countSecretsOf, resealSecretsOf } from './secrets.ts'
@@ -25,6 +25,20 @@ export const SentMessage = z
 
 const direction = z.enum(['inbound', 'outbound']).meta({ id: 'MessageDirection' })
 const messageStatus = z.enum(['pending', 'sent', 'delivered', 'read', 'failed']).meta({ id: 'MessageState' })
+const messageTypes = [
+  'text',
+  'image',
+  'document',
+  'video',
+  'audio',
+  'location',
+  'contacts',
+  'interactive',
+  'button',
+  'reaction',
+  'template',
+  'unsupported',
+]
 
 export const Message = z
   .object({
@@ -33,7 +47,7 @@ export const Message = z
     conversation_id: idOf('cnv'),
     to: z.string().nullable(),
     direction,
-    type: z.string(),
+    type: z.string().meta(openTo(messageTypes)),
     content: z.string().nullable(),
     media_url: z.string().nullable(),
     status: messageStatus,

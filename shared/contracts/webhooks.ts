@@ -3,7 +3,7 @@ import { rpc } from '../api/contract.ts'
 import { idOf } from '../values/ids.ts'
 import { pageQuery } from '../api/page.ts'
 import { redriveEventsOf } from '../events/redrive.ts'
-import { phoneNumberId, text, time } from './fields.ts'
+import { openTo, phoneNumberId, text, time } from './fields.ts'
 import { exampleDelivery, WebhookDelivery } from './webhook-deliveries.ts'
 import { countSecretsOf, resealSecretsOf } from './secrets.ts'
 
@@ -47,7 +47,10 @@ export const WebhookSubscription = z
       .nullable()
       .meta({ description: 'The numbers whose events are delivered; null and [] mean all.' }),
     status: subscriptionStatus,
-    disabled_reason: z.string().nullable(),
+    disabled_reason: z
+      .string()
+      .nullable()
+      .meta(openTo(['consecutive_failures', 'failing_too_long', 'gone', 'operator'])),
     consecutive_failures: z.int().min(0),
     secrets: z.array(
       z.object({ id: idOf('sec'), created_at: time, expires_at: time.nullable() }).meta({ id: 'SigningSecretSummary' }),

@@ -52,7 +52,7 @@ const message = part(
       type: {
         type: 'string',
         description: 'Names the block beside it. The set is open: pass over types that you do not know.',
-        examples: [
+        'x-extensible-enum': [
           'text',
           'image',
           'document',
@@ -63,6 +63,7 @@ const message = part(
           'interactive',
           'button',
           'reaction',
+          'unsupported',
         ],
       },
       from: { type: 'string', description: 'The number in digits; absent when the person hides it.' },
@@ -125,7 +126,7 @@ const svc = part(
       conversation: object({ status: text, assigned_to: textOrNull }),
       contact: object({ name: textOrNull, phone_number: textOrNull }),
       media_url: textOrNull,
-      media_status: { type: 'string', examples: ['ready', 'pending', 'failed'] },
+      media_status: { type: 'string', 'x-extensible-enum': ['ready', 'pending', 'failed'] },
     },
     ['conversation_id', 'contact_id', 'message_id', 'phone_number_id', 'labels', 'conversation', 'contact'],
   ),
