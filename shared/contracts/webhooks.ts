@@ -262,7 +262,8 @@ export const deleteWebhookSecret = rpc({
 export const deleteWebhookSubscription = rpc({
   subject: 'rpc.webhooks.delete-webhook-subscription',
   summary: 'Delete a webhook subscription',
-  description: 'Its waiting deliveries become `dead` and stay readable for 30 days.',
+  description:
+    'Its waiting deliveries become `dead` and can be read as long as all others: for 90 days, their payloads for 30.',
   http: { method: 'DELETE', path: '/webhook_subscriptions/{id}', tag: 'Webhook subscriptions' },
   params: subscriptionParams,
   answer: z
