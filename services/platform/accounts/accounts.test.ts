@@ -4,6 +4,7 @@ import type { listAccounts as Contract } from '@app/shared/contracts/platform.ts
 import { newId } from '@app/shared/values/ids.ts'
 import { afterAll, beforeAll, expect, test } from 'vitest'
 import { ask, newCustomer, newOrganization, newPhoneNumberId, startTestApp, type TestApp } from '../testing/app.ts'
+import { getCustomer } from '../customers/get-customer.ts'
 import { findAccount } from './find-account.ts'
 import { listAccounts } from './list-accounts.ts'
 
@@ -53,12 +54,16 @@ test('lists the connected numbers of the organization, and with status=all every
   expect(all.data.map(({ phone_number_id }) => phone_number_id)).toEqual([connected, disconnected, null])
 })
 
-test('the newest is first; those of one moment stand in the order of their internal ids', async () => {
+test('the newest is first, also of those of one moment, in the list and of a customer', async () => {
   const organizationId = await newOrganization(it.app)
-  const [first, second] = [await insert({ organizationId }), await insert({ organizationId })]
-  const newest = await insert({ organizationId, createdAt: '2026-02-01T00:00:00Z' })
-  const { data } = await list(organizationId)
-  expect(data.map(({ phone_number_id }) => phone_number_id)).toEqual([newest, first, second])
+  const customerId = await newCustomer(it.app, organizationId)
+  const own = { organizationId, customerId }
+  const [first, second] = [await insert(own), await insert(own)]
+  const newest = await insert({ ...own, createdAt: '2026-02-01T00:00:00Z' })
+  const customer = { params: { id: customerId }, caller: systemCaller(organizationId) }
+  const lists = [(await list(organizationId)).data, (await ask(it.app, getCustomer, undefined, customer)).accounts]
+  for (const accounts of lists)
+    expect(accounts.map(({ phone_number_id }) => phone_number_id)).toEqual([newest, second, first])
 })
 
 test("a customer's numbers alone; of one that nobody knows, none", async () => {

@@ -10,7 +10,7 @@ export const listAccounts: Handler<App, typeof contract> = async ({ sql }, { que
     where organization_id = ${organizationId}
       ${status === 'all' ? sql`` : sql`and status = 'connected'`}
       ${customerId === undefined ? sql`` : sql`and customer_id = ${customerId}`}
-    order by created_at desc, id
+    order by created_at desc, id desc
   `
   return { data: rows.map(toAccount), has_more: false, next_cursor: null }
 }

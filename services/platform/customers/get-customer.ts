@@ -12,7 +12,7 @@ export const getCustomer: Handler<App, typeof contract> = async ({ sql }, { para
     `,
     sql<AccountRow[]>`
       select ${sql(accountColumns)} from accounts
-      where organization_id = ${organizationId} and customer_id = ${params.id} order by created_at desc, id
+      where organization_id = ${organizationId} and customer_id = ${params.id} order by created_at desc, id desc
     `,
   ])
   if (!row) throw notFound()
