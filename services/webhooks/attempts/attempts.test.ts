@@ -334,7 +334,7 @@ test('503 without Retry-After is a failure', async () => {
   expect(await webhooks.subscription(id)).toMatchObject({ consecutive_failures: 1 })
 })
 
-test('the fifth failure in a row opens the breaker; then one probe at a time, oldest and newest in turn', async () => {
+test('the fifth failure in a row opens the breaker; then one probe at a time, the oldest and the least tried in turn', async () => {
   const { id } = await webhooks.subscribe({ url: receiver.url })
   receiver.respondWith(answer(500))
   for (let n = 0; n < 8; n++) await webhooks.emit({})

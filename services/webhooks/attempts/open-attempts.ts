@@ -43,17 +43,20 @@ interface Row extends Omit<Attempt, 'isProbe' | 'isPaused' | 'id' | 'payload' | 
 /** Open deliveries of subscriptions that are gone that go with one claim, some 0.1 s: all others that it begins wait for them. */
 const mostGivenUp = 2_000
 
+/** Deliveries among which a probe is that passes over those that were tried in vain. */
+const mostPassed = 100
+
 /**
  * Begins attempts of held lanes. Url, status and secrets are read here, so that what was changed or deleted before is never
- * used. A lane with an open breaker gives its oldest or its newest delivery, in turn, whatever its time, so that one payload
- * that nobody can digest does not keep it open; one that was held up for more than a minute gives its newest beside its oldest.
+ * used. A lane with an open breaker gives its oldest delivery and the one that was tried least, in turn, whatever their times, so that
+ * payloads that nobody can digest do not keep it open; one that was held up for more than a minute gives its newest beside its oldest.
  */
 export async function openAttempts(tx: TransactionSql, payloads: Payloads, wants: Want[]): Promise<Attempt[]> {
   const probes = new Set<string>()
   const given = wants.map(({ lane, free }) => {
     if (lane.failures < breakerFailures) return { lane: lane.id, free, probe: null }
     probes.add(lane.id)
-    return { lane: lane.id, free: 1, probe: lane.failures % 2 === 0 ? 'newest' : 'oldest' }
+    return { lane: lane.id, free: 1, probe: lane.failures % 2 === 0 ? 'leastTried' : 'oldest' }
   })
   const readAt = performance.now()
   const rows = await begin(tx, given)
@@ -102,9 +105,15 @@ const begin = (tx: TransactionSql, given: { lane: string; free: number; probe: s
         where subscription_id = s.lane and ${notInCall(tx)} and due_at is not null and s.probe = 'oldest'
         order by due_at, seq limit 1)
       union
-      (select id from due_deliveries
-        where subscription_id = s.lane and ${notInCall(tx)} and due_at is not null and s.probe = 'newest'
-        order by due_at desc, seq desc limit 1)
+      (select id from (
+        (select id, due_at, attempts, seq from due_deliveries
+          where subscription_id = s.lane and ${notInCall(tx)} and due_at <= now() and s.probe = 'leastTried'
+          order by due_at desc, seq desc limit ${mostPassed})
+        union
+        (select id, due_at, attempts, seq from due_deliveries
+          where subscription_id = s.lane and ${notInCall(tx)} and due_at is not null and s.probe = 'leastTried'
+          order by due_at, seq limit ${mostPassed})
+      ) n order by attempts, due_at desc, seq desc limit 1)
     ) p where s.status = 'active' or (${pausedItself(tx)} and s.probe is not null)
   ), free as materialized (
     -- What somebody has in hand is passed over: to wait for it with the lanes locked would stop whoever adds to them.

@@ -1,0 +1,74 @@
+import { openDatabase, type Sql } from '@app/shared/database/database.ts'
+import { newId } from '@app/shared/values/ids.ts'
+import { createTestDatabase } from '@app/test/database.ts'
+import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest'
+import { openAttempts } from './open-attempts.ts'
+import { createPayloads } from './payloads.ts'
+
+let database: Awaited<ReturnType<typeof createTestDatabase>>
+let sql: Sql
+const [organizationId, laneId] = [newId('org'), newId('wbs')]
+
+beforeAll(async () => {
+  database = await createTestDatabase('webhooks')
+  sql = openDatabase(database.url, 'webhooks', { max: 1 })
+  await sql`
+    insert into subscriptions (id, organization_id, url, events, created_at, updated_at)
+    values (${laneId}, ${organizationId}, 'https://example.com/', '{message.sent}', now(), now())
+  `
+})
+afterAll(async () => {
+  await sql.end()
+  await database.drop()
+})
+beforeEach(() => sql`truncate due_deliveries, attempts`)
+
+interface Open {
+  id: string
+  dueInS: number
+  attempts?: number
+}
+
+const waiting = (open: Open[]) => sql`
+  insert into due_deliveries (id, organization_id, subscription_id, event_at, event_id, due_at, attempts)
+  select id, ${organizationId}, ${laneId}, now(), 'evt_' || id, now() + "dueInS" * interval '1 s', coalesce(attempts, 0)
+  from json_to_recordset(${JSON.stringify(open)}::text::json) as o(id text, "dueInS" float8, attempts int)
+`
+
+async function begun(failures: number) {
+  const lane = { id: laneId, group: organizationId, arrivals: '0', heldUntil: '', failures, pacedMs: 0 }
+  const attempts = await sql.begin((tx) => openAttempts(tx, createPayloads(), [{ lane, free: 10, fresh: true }]))
+  await sql`update due_deliveries set begun_at = null`
+  return attempts.map(({ id }) => id)
+}
+
+describe('every other probe of an open breaker', () => {
+  const [toOldest, toLeastTried] = [5, 6]
+
+  test('is of what came last, and not of what is tried again last', async () => {
+    await waiting([
+      { id: 'first', dueInS: -3_600, attempts: 3 },
+      { id: 'again tomorrow', dueInS: 72_000, attempts: 9 },
+      { id: 'new', dueInS: -1 },
+    ])
+    expect([await begun(toOldest), await begun(toLeastTried)]).toEqual([['first'], ['new']])
+  })
+
+  test('is of what was tried least, so that those that fail are passed, wherever they stand', async () => {
+    await waiting([
+      { id: 'first', dueInS: -3_600, attempts: 1 },
+      { id: 'good', dueInS: -1_800 },
+      { id: 'later', dueInS: -900, attempts: 1 },
+      { id: 'last', dueInS: -1, attempts: 1 },
+    ])
+    expect([await begun(toLeastTried), await begun(toOldest)]).toEqual([['good'], ['first']])
+  })
+
+  test('is of another one while none is due', async () => {
+    await waiting([
+      { id: 'again tomorrow', dueInS: 72_000, attempts: 1 },
+      { id: 'again soon', dueInS: 60, attempts: 1 },
+    ])
+    expect([await begun(toOldest), await begun(toLeastTried)]).toEqual([['again soon'], ['again tomorrow']])
+  })
+})
