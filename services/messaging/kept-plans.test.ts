@@ -26,7 +26,7 @@ test('the items of a lane are found by it, although there were none, by a plan t
   await admin.unsafe('vacuum (analyze) messaging.callback_items')
   const lane = { id: 'cnv_1', group: 'org_1', arrivals: '0', heldUntil: '', failures: 0, pacedMs: 0 }
   await sql.begin(async (tx) => {
-    for (let n = 0; n < 7; n++) await takeItems(tx, [{ lane, free: 1, fresh: true }])
+    for (let n = 0; n < 7; n++) await takeItems(tx, [{ lane, free: 1, fresh: true, heldMs: 0 }])
     const [kept] = await tx<{ name: string; made: number }[]>`
       select name, custom_plans::int as made from pg_prepared_statements where strpos(statement, 'from callback_items where') > 0 and strpos(statement, 'pg_prepared') = 0
     `

@@ -84,7 +84,7 @@ function wantsOf<Item extends { laneId: string }, Outcome>(
   const share = Math.floor(free / Math.max(1, lanes.length))
   return [...Map.groupBy(lanes, ({ group }) => tenants.get(group) ?? group)].flatMap(([tenant, own]) => {
     const most = Math.max(1, Math.min(share, Math.floor(roomOf(box, tenant) / own.length)))
-    return own.map((lane) => ({ lane, free: Math.min(box.options.capacity(lane), most), fresh: true }))
+    return own.map((lane) => ({ lane, free: Math.min(box.options.capacity(lane), most), fresh: true, heldMs: 0 }))
   })
 }
 

@@ -318,6 +318,30 @@ test('a lane that works longer than its lease keeps it', async () => {
   expect(begun).toHaveLength(5)
 })
 
+test('a lane that goes on says how long it is held, so that its holder does not take his own work for that of another', async () => {
+  const hanging = Promise.withResolvers<void>()
+  const held: number[] = []
+  let claimedAt = 0
+  const next = async (tx: TransactionSql, wants: Want[]) => {
+    for (const { fresh, heldMs } of wants) {
+      if (fresh) claimedAt = performance.now()
+      held.push(fresh ? heldMs : heldMs - (performance.now() - claimedAt))
+    }
+    return take(tx, wants)
+  }
+  let begun = 0
+  start(() => (++begun === 1 ? hanging.promise : sleep(100)), { capacity: () => 2, next })
+  await add('lane', 'group', 5)
+  await vi.waitFor(() => expect(begun).toBe(5), { timeout: 5_000 })
+  hanging.resolve()
+  await untilEmpty()
+  await stopAll()
+  const [first, ...later] = held
+  expect([first, later.length > 0]).toEqual([0, true])
+  for (const sinceClaimMs of later) expect(sinceClaimMs).toBeGreaterThanOrEqual(0)
+  expect(Math.max(...later)).toBeLessThan(1_000)
+})
+
 test('what was committed without an answer goes on as if it had been answered', async () => {
   const seen: string[] = []
   const work = async ({ seq }: Item) => {

@@ -80,6 +80,8 @@ export interface Want {
   free: number
   /** Claimed just now: an item found begun was begun by a holder that died. Else it may be in our own work. */
   fresh: boolean
+  /** Not less than the time since the claim: an item that was begun earlier is not in our own work. */
+  heldMs: number
 }
 
 export interface Done<Item, Outcome> {

@@ -114,7 +114,7 @@ function offersOf<Item extends { laneId: string }, Outcome>(
       const most = Math.min(Math.max(least, share), partOf(room, n, own.length))
       const lane = { ...owner.lane, ...release }
       const free = Math.min(options.capacity(lane) - stillIn(owner), most)
-      return free > 0 ? [{ owner, want: { lane, free, fresh: false } }] : []
+      return free > 0 ? [{ owner, want: { lane, free, fresh: false, heldMs: now - owner.claimedAt } }] : []
     })
   })
 }

@@ -149,7 +149,7 @@ test('a slow file delays neither texts of the same number nor other organization
 
 test('what somebody waits to be told of goes before what was imported', async () => {
   const lane = newId('org')
-  const lanes = [{ lane: { id: lane } as Lane, free: 2, fresh: true }]
+  const lanes = [{ lane: { id: lane } as Lane, free: 2, fresh: true, heldMs: 0 }]
   await app.sql`
     insert into media_copies (organization_id, phone_number_id, media_id, lane, upstream_media_id, due_at, event, event_due_at)
     select ${lane}, ${phoneNumberId}, 'med_' || n, ${lane}, n, now() - (10 - n) * interval '1 second',

@@ -49,7 +49,7 @@ async function acceptOne(state = newAccountState(), changes: Partial<AcceptableS
   const [lane] = await sql<Lane[]>`select ${laneColumns(sql, 'l')} from send_lanes l where id = ${send.conversation_id}`
   if (!lane) throw new Error('it has no lane')
   const take = async () => {
-    const [item] = await sql.begin((tx) => takeHeads(tx, [{ lane, free: 1, fresh: true }]))
+    const [item] = await sql.begin((tx) => takeHeads(tx, [{ lane, free: 1, fresh: true, heldMs: 0 }]))
     if (!item) throw new Error('nothing waits')
     return item
   }
@@ -98,7 +98,7 @@ test('of a send that was found begun nothing is forgotten by a holder that came 
   const [inserted] = await insertSends(sql, [send], { mayBegin: [true], leaseMs: 60_000, burstMs: 250, holder: 1 })
   const lane = inserted?.begun?.lane
   if (!lane) throw new Error('it did not begin')
-  const take = () => sql.begin((tx) => takeHeads(tx, [{ lane, free: 1, fresh: true }]))
+  const take = () => sql.begin((tx) => takeHeads(tx, [{ lane, free: 1, fresh: true, heldMs: 0 }]))
   const [item] = await take()
   expect(item).toMatchObject({ id: send.id, step: 'orphaned', attempts: 1 })
   const done = item ? [{ item, lane, outcome: null }] : []

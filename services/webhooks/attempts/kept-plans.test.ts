@@ -45,7 +45,9 @@ async function deliver() {
   const row = toRow({ subject: 'event.messaging.message-sent', headers, payload: Buffer.from('{}') })
   await recordEvents(sql, row ? [row] : [])
   const lane: Lane = { id: laneId, group: organizationId, arrivals: '0', heldUntil: '', failures: 0, pacedMs: 0 }
-  const items = await sql.begin((tx) => openAttempts(tx, createPayloads(), [{ lane, free: 10, fresh: true }]))
+  const items = await sql.begin((tx) =>
+    openAttempts(tx, createPayloads(), [{ lane, free: 10, fresh: true, heldMs: 0 }]),
+  )
   expect(items).toHaveLength(1)
   const attempt = { startedAtMs: Date.now(), durationMs: 1, status: 200, snippet: '', error: null }
   const done = items.map((item) => ({ item, lane, outcome: { kind: 'succeeded', attempt } as const }))

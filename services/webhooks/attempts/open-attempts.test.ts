@@ -27,19 +27,23 @@ interface Open {
   id: string
   dueInS: number
   attempts?: number
+  begunS?: number
 }
 
 const waiting = (open: Open[]) => sql`
-  insert into due_deliveries (id, organization_id, subscription_id, event_at, event_id, due_at, attempts)
-  select id, ${organizationId}, ${laneId}, now(), 'evt_' || id, now() + "dueInS" * interval '1 s', coalesce(attempts, 0)
-  from json_to_recordset(${JSON.stringify(open)}::text::json) as o(id text, "dueInS" float8, attempts int)
+  insert into due_deliveries (id, organization_id, subscription_id, event_at, event_id, due_at, attempts, begun_at)
+  select id, ${organizationId}, ${laneId}, now(), 'evt_' || id, now() + "dueInS" * interval '1 s', coalesce(attempts, 0),
+    now() - "begunS" * interval '1 s'
+  from json_to_recordset(${JSON.stringify(open)}::text::json) as o(id text, "dueInS" float8, attempts int, "begunS" float8)
 `
 
-async function begun(failures: number) {
+async function begun(failures: number, heldMs = 0) {
   const lane = { id: laneId, group: organizationId, arrivals: '0', heldUntil: '', failures, pacedMs: 0 }
-  const attempts = await sql.begin((tx) => openAttempts(tx, createPayloads(), [{ lane, free: 10, fresh: true }]))
-  await sql`update due_deliveries set begun_at = null`
-  return attempts.map(({ id }) => id)
+  const want = { lane, free: 10, fresh: heldMs === 0, heldMs }
+  const attempts = await sql.begin((tx) => openAttempts(tx, createPayloads(), [want]))
+  const ids = attempts.map(({ id }) => id)
+  await sql`update due_deliveries set begun_at = null where id = any(${ids})`
+  return ids
 }
 
 describe('every other probe of an open breaker', () => {
@@ -72,3 +76,14 @@ describe('every other probe of an open breaker', () => {
     expect([await begun(toOldest), await begun(toLeastTried)]).toEqual([['again soon'], ['again tomorrow']])
   })
 })
+
+test.each([0, 5, 6])(
+  'what was begun long ago is begun again, but not by who has begun it and holds its lane since (%i failures)',
+  async (failures) => {
+    await waiting([{ id: 'waits to be recorded', dueInS: -60, attempts: 1, begunS: 60 }])
+    expect(await begun(failures, 61_000)).toEqual([])
+    expect(await begun(failures, 59_000)).toEqual(['waits to be recorded'])
+    const [attempt] = await sql`select number, error_code from attempts`
+    expect(attempt).toEqual({ number: 1, errorCode: 'interrupted' })
+  },
+)

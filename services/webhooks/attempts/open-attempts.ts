@@ -53,10 +53,11 @@ const mostPassed = 100
  */
 export async function openAttempts(tx: TransactionSql, payloads: Payloads, wants: Want[]): Promise<Attempt[]> {
   const probes = new Set<string>()
-  const given = wants.map(({ lane, free }) => {
-    if (lane.failures < breakerFailures) return { lane: lane.id, free, probe: null }
+  const given = wants.map(({ lane, free, heldMs }) => {
+    const want = { lane: lane.id, held_ms: heldMs }
+    if (lane.failures < breakerFailures) return { ...want, free, probe: null }
     probes.add(lane.id)
-    return { lane: lane.id, free: 1, probe: lane.failures % 2 === 0 ? 'leastTried' : 'oldest' }
+    return { ...want, free: 1, probe: lane.failures % 2 === 0 ? 'leastTried' : 'oldest' }
   })
   const readAt = performance.now()
   const rows = await begin(tx, given)
@@ -82,36 +83,50 @@ const endOf = (laneId: string, status: string | null): [string, GivenUp][] =>
 
 const isBegun = (row: Row): row is Row & { id: string } => row.id !== null
 
-const begin = (tx: TransactionSql, given: { lane: string; free: number; probe: string | null }[]) => tx<Row[]>`
+interface Given {
+  lane: string
+  free: number
+  held_ms: number
+  probe: string | null
+}
+
+/**
+ * Of a row of due_deliveries: nobody is at it, and it was not begun in this hold of the lane `s`. What was may have ended long ago, and
+ * wait to be recorded, since the database was away.
+ */
+const isFree = (tx: TransactionSql) =>
+  tx`${notInCall(tx)} and (begun_at is null or begun_at < now() - s.held_ms * interval '1 ms')`
+
+const begin = (tx: TransactionSql, given: Given[]) => tx<Row[]>`
   with s as materialized (
-    select g.lane, g.free, g.probe, s.url, s.status, s.disabled_reason, ${signing(tx, tx`g.lane`)} as secrets,
+    select g.lane, g.free, g.held_ms, g.probe, s.url, s.status, s.disabled_reason, ${signing(tx, tx`g.lane`)} as secrets,
       (
         select due_at < now() - interval '1 minute' from due_deliveries
         where subscription_id = g.lane and due_at is not null order by due_at limit 1
       ) as is_behind
-    from json_to_recordset(${JSON.stringify(given)}::text::json) as g(lane text, free int, probe text)
+    from json_to_recordset(${JSON.stringify(given)}::text::json) as g(lane text, free int, held_ms float8, probe text)
     left join lateral (select url, status, disabled_reason from subscriptions where id = g.lane limit 1) s on true
   ), picked as materialized (
     select p.id from s cross join lateral (
       (select id from due_deliveries
-        where subscription_id = s.lane and ${notInCall(tx)} and due_at <= now() and s.probe is null
+        where subscription_id = s.lane and ${isFree(tx)} and due_at <= now() and s.probe is null
         order by due_at, seq limit case when s.is_behind then (s.free + 1) / 2 else s.free end)
       union
       (select id from due_deliveries
-        where subscription_id = s.lane and ${notInCall(tx)} and due_at <= now() and s.probe is null and s.is_behind
+        where subscription_id = s.lane and ${isFree(tx)} and due_at <= now() and s.probe is null and s.is_behind
         order by due_at desc, seq desc limit s.free / 2)
       union
       (select id from due_deliveries
-        where subscription_id = s.lane and ${notInCall(tx)} and due_at is not null and s.probe = 'oldest'
+        where subscription_id = s.lane and ${isFree(tx)} and due_at is not null and s.probe = 'oldest'
         order by due_at, seq limit 1)
       union
       (select id from (
         (select id, due_at, attempts, seq from due_deliveries
-          where subscription_id = s.lane and ${notInCall(tx)} and due_at <= now() and s.probe = 'leastTried'
+          where subscription_id = s.lane and ${isFree(tx)} and due_at <= now() and s.probe = 'leastTried'
           order by due_at desc, seq desc limit ${mostPassed})
         union
         (select id, due_at, attempts, seq from due_deliveries
-          where subscription_id = s.lane and ${notInCall(tx)} and due_at is not null and s.probe = 'leastTried'
+          where subscription_id = s.lane and ${isFree(tx)} and due_at is not null and s.probe = 'leastTried'
           order by due_at, seq limit ${mostPassed})
       ) n order by attempts, due_at desc, seq desc limit 1)
     ) p where s.status = 'active' or (${pausedItself(tx)} and s.probe is not null)
