@@ -209,6 +209,29 @@ test('another URL is tried at once, whatever the old one waited for', async () =
   await until(() => expect(gotIds()).toEqual([eventId]), 3_000)
 })
 
+describe('another URL that comes with', () => {
+  const isTriedAtOnce = async (...moves: (() => Promise<unknown>)[]) => {
+    await patch({ url: 'http://127.0.0.1:9/' })
+    const [eventId] = await webhooks.emit({})
+    await until(async () => expect(await webhooks.deliveries({ status: 'failed' })).toHaveLength(1))
+    await webhooks.sql`update due_deliveries set due_at = now() + interval '1 hour'`
+    await webhooks.sql`
+      update subscriptions set status = 'paused', disabled_reason = 'consecutive_failures', paused_at = now()
+    `
+    for (const move of moves) await move()
+    await until(() => expect(gotIds()).toEqual([eventId]), 3_000)
+    expect(await webhooks.subscription(id)).toMatchObject({ status: 'active', url: receiver.url })
+  }
+
+  test('a resumption is tried at once', () => isTriedAtOnce(() => patch({ url: receiver.url, status: 'active' })))
+  test('a pause is tried when that is over', () =>
+    isTriedAtOnce(
+      () => patch({ url: receiver.url, status: 'paused' }),
+      () => patch({ status: 'active' }),
+    ))
+  test('an enabling is tried at once', () => isTriedAtOnce(() => enable({ url: receiver.url })))
+})
+
 test('with another URL all that waits is due, the first portion at once, the rest by portions, and no retry of the new one', async () => {
   const { sql, organizationId } = webhooks
   await patch({ status: 'paused' })

@@ -8,7 +8,8 @@ import type { App } from '../app.ts'
 import { renewLane } from '../attempts/wake-lane.ts'
 import { payloadsSince } from '../deliveries/retention.ts'
 import { mostMatched } from '../replays/match-deliveries.ts'
-import { findSubscription, lockSubscription, toSubscription } from './subscriptions.ts'
+import { endWaits } from './end-waits.ts'
+import { findSubscription, lockSubscription, type SubscriptionRow, toSubscription } from './subscriptions.ts'
 import { tellOf } from './tell-of.ts'
 
 export const enableWebhookSubscription: Handler<App, typeof contract> = async (app, { params, body }, caller) => {
@@ -18,8 +19,9 @@ export const enableWebhookSubscription: Handler<App, typeof contract> = async (a
   await findSubscription(app.sql, organizationId, params.id)
   if (body.url !== undefined) await app.egress.checkUrl(body.url)
   const work = async (tx: TransactionSql): Promise<Answer<typeof contract>> => {
-    const { id, url, status } = await lockSubscription(tx, organizationId, params.id)
-    if (status !== 'active') await enable(tx, id, body.url ?? url)
+    const before = await lockSubscription(tx, organizationId, params.id)
+    const { id, status } = before
+    if (status !== 'active') await enable(tx, before, body.url)
     const row = await findSubscription(tx, organizationId, id)
     return { ...toSubscription(row), replayable_count: await replayable(tx, id) }
   }
@@ -28,13 +30,14 @@ export const enableWebhookSubscription: Handler<App, typeof contract> = async (a
   return answer
 }
 
-async function enable(tx: TransactionSql, id: string, url: string) {
+async function enable(tx: TransactionSql, { id, url: before }: SubscriptionRow, url = before) {
   await tx`
     update subscriptions set status = 'active', url = ${url}, disabled_reason = null, disabled_at = null,
       paused_at = null, updated_at = now()
     where id = ${id}
   `
   await renewLane(tx, id)
+  if (url !== before) await endWaits(tx, id)
   await tellOf(tx, subscriptionResumed, [{ id }], 'enabled')
 }
 

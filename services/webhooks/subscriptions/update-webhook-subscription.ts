@@ -31,7 +31,8 @@ export const updateWebhookSubscription: Handler<App, typeof contract> = async (a
     const isSet = await set(tx, before, body)
     const isSwitched = await switchByHand(tx, before, body.status)
     const isMoved = body.url !== undefined && body.url !== before.url
-    if (!isSwitched && isMoved) await moveLane(tx, before)
+    if (isMoved && !isSwitched) await moveLane(tx, before)
+    if (isMoved) await endWaits(tx, before.id)
     return isSet || isSwitched ? findSubscription(tx, organizationId, params.id) : before
   })
   app.attempts.wake()
@@ -61,10 +62,8 @@ async function set(tx: TransactionSql, before: SubscriptionRow, changes: Changes
  * What was held against the old URL is not held against the new one. One that has paused itself keeps its count: without it, it
  * would not be probed.
  */
-async function moveLane(tx: TransactionSql, { id, status }: SubscriptionRow) {
-  await (status === 'active' ? renewLane(tx, id) : retakeLane(tx, id))
-  await endWaits(tx, id)
-}
+const moveLane = (tx: TransactionSql, { id, status }: SubscriptionRow) =>
+  status === 'active' ? renewLane(tx, id) : retakeLane(tx, id)
 
 const pick = ({ url, events, description, phoneNumberIds }: SubscriptionRow) => ({
   url,
