@@ -8,15 +8,21 @@ type DoneAttempt = Done<Attempt, Outcome>
 /**
  * Finds the attempts in vain at a URL that their subscription has no more, because it got another one while they were under
  * way. They say nothing about that one, so they become ones that nothing is held against: their deliveries are due at once.
+ *
+ * Subscriptions are locked before all else, as by whoever changes one: either his URL is seen here, or he sees what is recorded, and ends
+ * its wait. Only a success leaves them as they are, but for one of a subscription that it heals.
  */
 export async function excuseElsewhere(tx: TransactionSql, ended: DoneAttempt[]) {
-  const inVain = ended.filter(({ outcome }) => isInVain(outcome))
-  if (inVain.length === 0) return { done: ended, excused: [] }
+  const changing = ended.filter(({ item, outcome }) => outcome?.kind !== 'succeeded' || item.isPaused)
+  if (changing.length === 0) return { done: ended, excused: [] }
   const rows = await tx<{ id: string; url: string }[]>`
-    select id, url from subscriptions where id = any(${[...new Set(inVain.map(({ item }) => item.laneId))]})
+    select id, url from subscriptions where id = any(${[...new Set(changing.map(({ item }) => item.laneId))]})
+    order by id for no key update
   `
   const urls = new Map(rows.map(({ id, url }) => [id, url]))
-  const elsewhere = new Set(inVain.filter(({ item: { laneId, url } }) => (urls.get(laneId) ?? url) !== url))
+  const elsewhere = new Set(
+    changing.filter(({ item: { laneId, url }, outcome }) => isInVain(outcome) && (urls.get(laneId) ?? url) !== url),
+  )
   return {
     done: ended.map((one) => (elsewhere.has(one) ? excused(one) : one)),
     /** The lanes that these are due in: others hold them by now, or nobody. Wake them. */

@@ -21,11 +21,11 @@ interface Streak {
 
 /**
  * Makes of failures in a row what the policy says: five are told, twenty over ten minutes pause the subscription, and a
- * success makes one that paused itself active again. Answers those that are paused since just now.
+ * success makes one that paused itself active again. Answers those that are paused since just now. Their rows are locked already
+ * (elsewhere.ts), as whoever changes a subscription locks it before its lane.
  */
 export async function switchSubscriptions(tx: TransactionSql, streaks: Streak[]): Promise<Set<string>> {
   if (streaks.length === 0) return new Set()
-  await lockSwitched(tx, streaks)
   await beginStreaks(
     tx,
     streaks.filter(({ isNewStreak }) => isNewStreak),
@@ -43,14 +43,6 @@ export async function switchSubscriptions(tx: TransactionSql, streaks: Streak[])
 }
 
 const named = ({ lane, failures }: Streak) => ({ id: lane.id, failures })
-
-/** Before their lanes, as whoever changes a subscription locks them. */
-async function lockSwitched(tx: TransactionSql, streaks: Streak[]) {
-  const ids = streaks
-    .filter(({ healedAt, failures }) => healedAt !== null || failures >= pauseFailures)
-    .map(({ lane }) => lane.id)
-  if (ids.length > 0) await tx`select id from subscriptions where id = any(${ids}) order by id for no key update`
-}
 
 async function beginStreaks(tx: TransactionSql, streaks: Streak[]) {
   if (streaks.length === 0) return

@@ -8,7 +8,7 @@ import { invalidField, Problem } from '@app/shared/api/problem.ts'
 import type { App } from '../app.ts'
 import { payloadsSince } from '../deliveries/retention.ts'
 import { findSubscription, lockSubscription, refuseDisabled } from '../subscriptions/subscriptions.ts'
-import { before, matchDeliveries, type Scope } from './match-deliveries.ts'
+import { before, type Matched, matchDeliveries, type Scope } from './match-deliveries.ts'
 import { replayColumns, type ReplayRow, toReplay } from './replays.ts'
 
 /**
@@ -31,8 +31,12 @@ const createCounted: Handler<App, typeof contract> = async (app, { body }, calle
     return dryRun(app, body, caller)
   }
   const answer = await once(app, contract, caller, async (tx) => {
+    refuseDisabled(await findSubscription(tx, organizationId, body.subscription_id))
+    const scope = scopeOf(organizationId, body)
+    const found = await matchDeliveries(tx, scope)
+    // Not before they are counted: what became of attempts for it is recorded under this lock, together with that of others.
     refuseDisabled(await lockSubscription(tx, organizationId, body.subscription_id))
-    return create(tx, scopeOf(organizationId, body))
+    return create(tx, scope, found)
   })
   app.replays.wake()
   return answer
@@ -54,9 +58,11 @@ function scopeOf(organizationId: string, body: Input<typeof contract>['body']): 
   }
 }
 
-async function create(tx: TransactionSql, scope: Scope): Promise<Answer<typeof contract>> {
-  const { organizationId, subscriptionId, source, eventTypes, position } = scope
-  const { matched, endId, nextSince } = await matchDeliveries(tx, scope)
+async function create(
+  tx: TransactionSql,
+  { organizationId, subscriptionId, source, eventTypes, position }: Scope,
+  { matched, endId, nextSince }: Matched,
+): Promise<Answer<typeof contract>> {
   const id = newId('rpl')
   const [row] = await tx<ReplayRow[]>`
     insert into replays (id, organization_id, subscription_id, source, event_types, position, end_id, matched, next_since,

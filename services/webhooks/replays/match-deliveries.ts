@@ -16,7 +16,7 @@ export interface Scope {
   matchedAt: string | null
 }
 
-interface Matched {
+export interface Matched {
   matched: number
   endId: string
   /** Where the next job goes on; null: this one takes them all. */

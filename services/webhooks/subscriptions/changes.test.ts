@@ -7,13 +7,14 @@ import { untilSomebodyWaits } from '@app/test/lock-waits.ts'
 import { until } from '@app/test/until.ts'
 import { afterAll, beforeAll, beforeEach, describe, expect, onTestFinished, test, vi } from 'vitest'
 import { recordEvents, toRow } from '../fan-out/record-events.ts'
+import { renewLane } from '../attempts/wake-lane.ts'
 import { ownNumber, type TestWebhooks, testWebhooks } from '../testing/app.ts'
 import { answer, type Receiver, type Respond, startReceiver } from '../testing/receiver.ts'
 import { createWebhookSecret } from './create-webhook-secret.ts'
 import { deleteWebhookSecret } from './delete-webhook-secret.ts'
 import { disableWebhookSubscription } from './disable-webhook-subscription.ts'
 import { enableWebhookSubscription } from './enable-webhook-subscription.ts'
-import { sweepWaits } from './end-waits.ts'
+import { endWaits, sweepWaits } from './end-waits.ts'
 import { sweepSecrets } from './secrets.ts'
 import { testWebhookSubscription } from './test-webhook-subscription.ts'
 import { updateWebhookSubscription } from './update-webhook-subscription.ts'
@@ -345,6 +346,25 @@ describe('what the old URL answers when there is another one', () => {
     expect(await webhooks.subscription(id)).toMatchObject({ status: 'active', consecutive_failures: 0 })
     await old.close()
     await other.close()
+  })
+
+  test.each(answers)('%s, just while it is changed: the other one is tried at once all the same', async (_, late) => {
+    const [old, other] = await Promise.all([startReceiver(), startReceiver()])
+    onTestFinished(() => Promise.all([old.close(), other.close()]).then(() => {}))
+    const out: (() => void)[] = []
+    old.respondWith((...call) => void out.push(() => late(...call)))
+    await patch({ url: old.url })
+    const [eventId] = await webhooks.emit({})
+    await until(() => expect(out).toHaveLength(1))
+    await webhooks.sql.begin(async (tx) => {
+      await tx`update subscriptions set url = ${other.url} where id = ${id}`
+      await renewLane(tx, id)
+      await endWaits(tx, id)
+      out[0]?.()
+      await untilSomebodyWaits(tx)
+    })
+    await until(() => expect(other.got.map(({ headers }) => headers['x-svc-event-id'])).toEqual([eventId]), 3_000)
+    expect(await webhooks.subscription(id)).toMatchObject({ status: 'active', consecutive_failures: 0 })
   })
 
   test('that it wants to rest, with another call still out: the other URL does not rest for it', async () => {

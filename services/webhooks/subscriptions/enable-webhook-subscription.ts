@@ -19,11 +19,12 @@ export const enableWebhookSubscription: Handler<App, typeof contract> = async (a
   await findSubscription(app.sql, organizationId, params.id)
   if (body.url !== undefined) await app.egress.checkUrl(body.url)
   const work = async (tx: TransactionSql): Promise<Answer<typeof contract>> => {
-    const before = await lockSubscription(tx, organizationId, params.id)
-    const { id, status } = before
-    if (status !== 'active') await enable(tx, before, body.url)
-    const row = await findSubscription(tx, organizationId, id)
-    return { ...toSubscription(row), replayable_count: await replayable(tx, id) }
+    const { id } = params
+    // Before it is locked: what became of attempts for it is recorded under that lock, together with that of others.
+    const count = await replayable(tx, id)
+    const before = await lockSubscription(tx, organizationId, id)
+    if (before.status !== 'active') await enable(tx, before, body.url)
+    return { ...toSubscription(await findSubscription(tx, organizationId, id)), replayable_count: count }
   }
   const answer = await app.countInTurn(caller, () => once(app, contract, caller, work))
   app.attempts.wake()
