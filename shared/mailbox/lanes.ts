@@ -64,6 +64,11 @@ export const isLaneOf = (sql: Sql | TransactionSql, found: string, key = 'id'): 
   lane.id = ${sql(found)}.${sql(key)} and lane.id = any(array(select ${sql(key)} from ${sql(found)}))
 `
 
+/** Locks lanes, whoever holds them, in the order in which all lock them. */
+export const lockLanes = (tx: TransactionSql, table: string, lanes: Lane[]) => tx`
+  select id from ${tx(table)} where id = any(${lanes.map(({ id }) => id)}) order by id for update
+`
+
 /** Gives lanes back, unless another holder has them by now; answers whether one of them is due at once. */
 export async function releaseLanes(
   tx: TransactionSql,

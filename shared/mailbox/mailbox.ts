@@ -51,14 +51,20 @@ interface CommonOptions<Item extends { laneId: string }, Outcome> {
   rescue?: (sql: Sql) => Promise<number>
 }
 
+/** Locks all lanes that a settlement records or gives back, whoever holds them by now. */
+export type LockLanes = () => Promise<unknown>
+
 /** How outcomes are recorded, in a transaction with whatever the lanes do next. */
 interface TurnOptions<Item extends { laneId: string }, Outcome> {
   /** Whether a lane that is held takes its next items at once, or is released after each item and claimed again. */
   refill: boolean
   /** When the next item of a lane is due that has none due now: asked for lanes that are given back without a `waitMs`. An arrival is earlier. */
   nextDue?: (tx: TransactionSql, laneIds: string[]) => Promise<Array<{ laneId: string; waitMs: number }>>
-  /** Records outcomes, and says what the lanes do next. An `outcome` of null: the work was not begun (or it was too late in the lease). */
-  settle: (tx: TransactionSql, done: Done<Item, Outcome>[]) => Promise<Directive[]>
+  /**
+   * Records outcomes, and says what the lanes do next. An `outcome` of null: the work was not begun (or it was too late in the lease).
+   * Call `lockLanes` before a statement that locks some of these lanes: what comes after locks others, and all lock them in one order.
+   */
+  settle: (tx: TransactionSql, done: Done<Item, Outcome>[], lockLanes: LockLanes) => Promise<Directive[]>
 }
 
 /** For lanes with one item at a time that are given back after each: outcomes and lanes in a statement of the owner's own. */

@@ -1,5 +1,5 @@
 import type { TransactionSql } from '../database/database.ts'
-import { type Lane, type Noted, type Release, releaseLanes } from './lanes.ts'
+import { type Lane, lockLanes, type Noted, type Release, releaseLanes } from './lanes.ts'
 import { partOf, roomFor } from './rooms.ts'
 import type { Directive, Done, TurningOptions } from './mailbox.ts'
 
@@ -58,7 +58,14 @@ export async function recordTurn<Item extends { laneId: string }, Outcome>(
   mayGoOn: (owner: Active) => boolean,
 ): Promise<Recorded<Item>> {
   const { options, batch, empty, roomy } = turn
-  const releases = batch.length > 0 ? releasesOf(batch, await options.settle(tx, batch)) : new Map<Active, Given>()
+  const lock = () =>
+    lockLanes(
+      tx,
+      options.lanes,
+      [...batch, ...empty].map(({ lane }) => lane),
+    )
+  const releases =
+    batch.length > 0 ? releasesOf(batch, await options.settle(tx, batch, lock)) : new Map<Active, Given>()
   const news = await arrivalsOf(tx, options.lanes, roomy)
   const finished = Map.groupBy(batch, ({ owner }) => owner)
   const stillIn = (owner: Active) => owner.inWork - (finished.get(owner)?.length ?? 0)

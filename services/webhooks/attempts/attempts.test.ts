@@ -144,7 +144,9 @@ test('an endpoint that answers after the wait that it asked for does not wait on
   const record = (number: number, came: { kind: 'succeeded' } | { kind: 'wait'; waitMs: number }) => {
     const item = { id: newId('wbd'), laneId: lane.id, line: null, replayId: null, number } as Attempt
     const attempt = { startedAtMs: Date.now(), durationMs: 1, status: 200, snippet: null, error: null }
-    return webhooks.sql.begin((tx) => recordAttempts(tx, [{ item, lane, outcome: { ...came, attempt } }], health))
+    return webhooks.sql.begin((tx) =>
+      recordAttempts(tx, [{ item, lane, outcome: { ...came, attempt } }], health, async () => {}),
+    )
   }
   const [asked] = await record(1, { kind: 'wait', waitMs: 5_000 })
   expect(asked).toMatchObject({ waitMs: 5_000, pacedMs: 5_000 })

@@ -54,10 +54,10 @@ export function startAttempts(core: Core): Mailbox {
       noteAttempt(core.meters, attempt, outcome)
       return outcome
     },
-    settle(tx, done) {
+    settle(tx, done, lockLanes) {
       // A settlement that was rolled back is worked out anew.
       health.rollback()
-      return recordAttempts(tx, done, health)
+      return recordAttempts(tx, done, health, lockLanes)
     },
     settled: health.commit,
     rescue: wakeSleepers,

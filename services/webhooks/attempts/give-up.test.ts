@@ -167,7 +167,7 @@ test('what came of an attempt changes nothing of a later one, which another hold
   }
   const attempt = { startedAtMs: Date.now(), durationMs: 1, status: 200, snippet: null, error: null }
   const record = (outcome: Outcome | null) =>
-    sql.begin((tx) => recordAttempts(tx, [{ item, lane, outcome }], createLaneHealth()))
+    sql.begin((tx) => recordAttempts(tx, [{ item, lane, outcome }], createLaneHealth(), async () => {}))
   for (const outcome of [{ kind: 'succeeded', attempt }, { kind: 'failed', attempt }, null] as const) {
     await record(outcome)
     expect(await read()).toEqual([...before])

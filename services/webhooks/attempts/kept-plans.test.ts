@@ -51,7 +51,7 @@ async function deliver() {
   expect(items).toHaveLength(1)
   const attempt = { startedAtMs: Date.now(), durationMs: 1, status: 200, snippet: '', error: null }
   const done = items.map((item) => ({ item, lane, outcome: { kind: 'succeeded', attempt } as const }))
-  await sql.begin((tx) => recordAttempts(tx, done, createLaneHealth()))
+  await sql.begin((tx) => recordAttempts(tx, done, createLaneHealth(), async () => {}))
 }
 
 test.each([

@@ -1,6 +1,6 @@
 import { subscriptionDisabled } from '@app/shared/contracts/webhook-events.ts'
 import type { Fragment, TransactionSql } from '@app/shared/database/database.ts'
-import type { Directive, Done } from '@app/shared/mailbox/mailbox.ts'
+import type { Directive, Done, LockLanes } from '@app/shared/mailbox/mailbox.ts'
 import { typeOf } from '../deliveries/type-of.ts'
 import { countReplayed } from '../replays/count-replayed.ts'
 import { isOperational, tellOf } from '../subscriptions/tell-of.ts'
@@ -11,7 +11,7 @@ import type { Attempt } from './open-attempts.ts'
 import type { Outcome } from './outcome.ts'
 import { retryDelayMs } from './schedule.ts'
 import { switchSubscriptions } from './switch-subscriptions.ts'
-import { wakeLost, wakeWithin } from './wake-lane.ts'
+import { lostOf, wakeWithin } from './wake-lane.ts'
 
 type DoneAttempt = Done<Attempt, Outcome>
 
@@ -20,6 +20,7 @@ export async function recordAttempts(
   tx: TransactionSql,
   ended: DoneAttempt[],
   health: LaneHealth,
+  lockLanes: LockLanes,
 ): Promise<Directive[]> {
   const { done, excused } = await excuseElsewhere(tx, ended)
   const inLine = done.map(({ item }) => ({ subscriptionId: item.laneId, line: item.line }))
@@ -33,12 +34,15 @@ export async function recordAttempts(
     gone.map(({ id }) => ({ id })),
     'gone',
   )
-  const next = await directives(tx, done, health)
-  if (excused.length > 0) await wakeWithin(tx, excused)
-  await wakeLost(
+  const next = await directives(tx, done, health, lockLanes)
+  const lost = await lostOf(
     tx,
     done.flatMap(({ lane, outcome }) => (isOpen(outcome) || promoted.has(lane.id) ? [lane] : [])),
   )
+  const woken = [...new Set([...excused, ...lost])]
+  if (woken.length === 0) return next
+  await lockLanes()
+  await wakeWithin(tx, woken)
   return next
 }
 
@@ -129,7 +133,12 @@ const isOf = (tx: TransactionSql, verdict: Fragment) => tx`
   d.id = o.id and d.attempts = o.number and ${verdict} and d.id = any(array(select id from o where ${verdict}))
 `
 
-async function directives(tx: TransactionSql, done: DoneAttempt[], health: LaneHealth): Promise<Directive[]> {
+async function directives(
+  tx: TransactionSql,
+  done: DoneAttempt[],
+  health: LaneHealth,
+  lockLanes: LockLanes,
+): Promise<Directive[]> {
   // Whoever resumed a subscription, or gave it another URL, took its lane from the hold that these belong to.
   const current = done.filter(({ lane }) => !health.isOver(lane))
   const streaks = [...Map.groupBy(current, ({ item }) => item.laneId)].flatMap(([laneId, [first, ...others]]) => {
@@ -143,7 +152,7 @@ async function directives(tx: TransactionSql, done: DoneAttempt[], health: LaneH
   const noted = streaks.filter(
     ({ failures, lane, waitMs }) => failures > 0 || lane.failures > 0 || waitMs !== null || lane.pacedMs > 0,
   )
-  const paused = await switchSubscriptions(tx, noted)
+  const paused = await switchSubscriptions(tx, noted, lockLanes)
   return noted.map(({ laneId, failures, waitMs }) => {
     const waits = paused.has(laneId) ? Math.max(health.pause(laneId), waitMs ?? 0) : waitMs
     return { laneId, failures, waitMs: waits, pacedMs: waits ?? 0 }

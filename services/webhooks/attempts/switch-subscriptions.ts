@@ -1,6 +1,7 @@
 import { subscriptionFailing, subscriptionPaused, subscriptionResumed } from '@app/shared/contracts/webhook-events.ts'
 import type { TransactionSql } from '@app/shared/database/database.ts'
 import type { Lane } from '@app/shared/mailbox/lanes.ts'
+import type { LockLanes } from '@app/shared/mailbox/mailbox.ts'
 import { tellOf } from '../subscriptions/tell-of.ts'
 import { breakerFailures, pauseFailures } from './lane-health.ts'
 import { pausedItself } from './paused.ts'
@@ -24,22 +25,23 @@ interface Streak {
  * success makes one that paused itself active again. Answers those that are paused since just now. Their rows are locked already
  * (elsewhere.ts), as whoever changes a subscription locks it before its lane.
  */
-export async function switchSubscriptions(tx: TransactionSql, streaks: Streak[]): Promise<Set<string>> {
+export async function switchSubscriptions(
+  tx: TransactionSql,
+  streaks: Streak[],
+  lockLanes: LockLanes,
+): Promise<Set<string>> {
   if (streaks.length === 0) return new Set()
-  await beginStreaks(
-    tx,
-    streaks.filter(({ isNewStreak }) => isNewStreak),
-  )
+  const begun = streaks.filter(({ isNewStreak }) => isNewStreak)
+  const long = streaks.filter(({ failures }) => failures >= pauseFailures)
+  if (begun.length > 0 || long.length > 0) await lockLanes()
+  await beginStreaks(tx, begun)
   await heal(tx, streaks)
   // What the events of this kind cause by themselves is not told, so that two dead endpoints do not tell of each other for ever.
   const opened = streaks.filter(
     ({ lane, failures, failsItself }) => lane.failures < breakerFailures && failures >= breakerFailures && failsItself,
   )
   await tellOf(tx, subscriptionFailing, opened.map(named), 'consecutive_failures')
-  return pause(
-    tx,
-    streaks.filter(({ failures }) => failures >= pauseFailures),
-  )
+  return pause(tx, long)
 }
 
 const named = ({ lane, failures }: Streak) => ({ id: lane.id, failures })
@@ -88,11 +90,11 @@ async function pause(tx: TransactionSql, streaks: Streak[]) {
   return new Set(paused.map(({ id }) => id))
 }
 
-/** The lanes of these that nobody has taken over; they are locked, as their release will lock them. */
+/** The lanes of these that nobody has taken over. */
 function heldBy(tx: TransactionSql, streaks: Streak[]) {
   const held = streaks.map(({ lane }) => ({ id: lane.id, held_until: lane.heldUntil }))
   return tx`(
     select l.id from json_to_recordset(${JSON.stringify(held)}::text::json) as h(id text, held_until timestamptz)
-    join lanes l on l.id = h.id and l.held_until = h.held_until order by l.id for update of l
+    join lanes l on l.id = h.id and l.held_until = h.held_until
   )`
 }

@@ -20,29 +20,24 @@ export const arriving = (sql: Sql | TransactionSql): Fragment => sql`
 `
 
 /** The lanes are due, as an arrival makes them: not before what they wait for. */
-export const wakeWithin = (tx: TransactionSql, subscriptionIds: string[]) =>
-  arriveIn(tx, tx`select id from lanes where id = any(${subscriptionIds}) order by id for update`)
+export const wakeWithin = (tx: TransactionSql, subscriptionIds: string[]) => tx`
+  update lanes set due_at = greatest(least(due_at, now()), paced_until), arrivals = arrivals + 1
+  where id = any(array(select id from lanes where id = any(${subscriptionIds}) order by id for update))
+`
 
 /**
- * As `wakeWithin`, those of these that their holders have lost. Who holds one now, or held it, saw a delivery in a call, and
- * would look again when that call's time is over. Those that are still held are looked at when they are given back.
+ * Those of the lanes that their holders have lost. Who holds one now, or held it, saw a delivery in a call, and would look again
+ * when that call's time is over: wake it. Those that are still held are looked at when they are given back.
  */
-export async function wakeLost(tx: TransactionSql, lanes: Lane[]): Promise<void> {
-  if (lanes.length === 0) return
+export async function lostOf(tx: TransactionSql, lanes: Lane[]): Promise<string[]> {
+  if (lanes.length === 0) return []
   const rows = lanes.map(({ id, heldUntil }) => ({ id, held_until: heldUntil }))
-  await arriveIn(
-    tx,
-    tx`
-      select l.id from json_to_recordset(${JSON.stringify(rows)}::text::json) as h(id text, held_until timestamptz)
-      join lanes l on l.id = h.id and l.held_until <> h.held_until order by l.id for update of l
-    `,
-  )
+  const lost = await tx<{ id: string }[]>`
+    select l.id from json_to_recordset(${JSON.stringify(rows)}::text::json) as h(id text, held_until timestamptz)
+    join lanes l on l.id = h.id and l.held_until <> h.held_until
+  `
+  return lost.map(({ id }) => id)
 }
-
-const arriveIn = (tx: TransactionSql, ids: Fragment) => tx`
-  update lanes set due_at = greatest(least(due_at, now()), paced_until), arrivals = arrivals + 1
-  where id = any(array(${ids}))
-`
 
 /** As `wakeLane`, also for whoever holds it: he loses it, so that what he learned of the address before does not come back. */
 export const retakeLane = (tx: TransactionSql, subscriptionId: string) => tx`

@@ -1,0 +1,95 @@
+import { openDatabase, type Sql } from '@app/shared/database/database.ts'
+import { type Lane, laneColumns } from '@app/shared/mailbox/lanes.ts'
+import type { TurningOptions } from '@app/shared/mailbox/mailbox.ts'
+import { recordTurn } from '@app/shared/mailbox/turn.ts'
+import { newId } from '@app/shared/values/ids.ts'
+import { createTestDatabase } from '@app/test/database.ts'
+import { untilSomebodyWaits } from '@app/test/lock-waits.ts'
+import { afterAll, beforeAll, beforeEach, expect, test } from 'vitest'
+import { recordEvents, toRow } from '../fan-out/record-events.ts'
+import { createLaneHealth } from './lane-health.ts'
+import { type Attempt, nextDue } from './open-attempts.ts'
+import type { Outcome } from './outcome.ts'
+import { recordAttempts } from './record-attempts.ts'
+
+let database: Awaited<ReturnType<typeof createTestDatabase>>
+let sql: Sql
+const organizationId = newId('org')
+const [first, second] = ['wbs_1', 'wbs_2'] as const
+
+beforeAll(async () => {
+  database = await createTestDatabase('webhooks')
+  sql = openDatabase(database.url, 'webhooks')
+})
+afterAll(async () => {
+  await sql.end()
+  await database.drop()
+})
+beforeEach(async () => {
+  await sql`truncate subscriptions, secrets, lanes`
+  for (const id of [first, second]) {
+    await sql`
+      insert into subscriptions (id, organization_id, url, events, created_at, updated_at)
+      values (${id}, ${organizationId}, 'https://example.com/', '{message.sent}', now() - interval '1 hour', now())
+    `
+    await sql`insert into lanes (id, grp, held_until) values (${id}, ${organizationId}, now() + interval '1 hour')`
+  }
+})
+
+function record() {
+  const headers = {
+    organization: organizationId,
+    event: newId('evt'),
+    type: 'message.sent',
+    at: new Date().toISOString(),
+  }
+  const row = toRow({ subject: 'event.messaging.message-sent', headers, payload: Buffer.from('{}') })
+  return recordEvents(sql, row ? [row] : [])
+}
+
+const ended = (lane: Lane, kind: 'succeeded' | 'failed') => ({
+  item: { id: newId('wbd'), laneId: lane.id, number: 1, tries: 0, line: null, url: 'https://example.com/' } as Attempt,
+  lane,
+  owner: { lane, tenant: organizationId, inWork: 1, claimedAt: 0, heldSince: 0, release: { waitMs: null } },
+  outcome: { kind, attempt: { startedAtMs: Date.now(), durationMs: 1, status: 200, snippet: null, error: null } },
+})
+
+test.each([
+  ['begins to fail', 'true'],
+  ['fails for a process that has lost it', 'false'],
+])(
+  'an event for two endpoints, of which one is well and the other %s, does not wait in a circle with the record of that',
+  async (_, isHeld) => {
+    const lanes = await sql<Lane[]>`select ${laneColumns(sql, 'lanes')} from lanes order by id`
+    const batch = lanes.map((lane) => ended(lane, lane.id === first ? 'succeeded' : 'failed'))
+    await sql`update lanes set held_until = held_until + interval '1 hour' where id = ${second} and not ${isHeld}`
+    const health = createLaneHealth()
+    let recording: Promise<PromiseSettledResult<unknown>[]> | undefined
+    const turn = {
+      options: {
+        lanes: 'lanes',
+        slots: 10,
+        refill: true,
+        capacity: () => 1,
+        async next() {
+          recording = Promise.allSettled([record()])
+          await untilSomebodyWaits(sql)
+          return []
+        },
+        work: () => Promise.resolve(null),
+        nextDue,
+        settle: (tx, done, lockLanes) => recordAttempts(tx, done, health, lockLanes),
+      } satisfies TurningOptions<Attempt, Outcome>,
+      batch,
+      empty: [],
+      roomy: [],
+      freeSlots: 10,
+      inWork: new Map(),
+      heldBack: new Set<string>(),
+      failing: [],
+      mostFailing: Infinity,
+    }
+    await sql.begin((tx) => recordTurn(tx, turn, () => true))
+    expect(await recording).toMatchObject([{ status: 'fulfilled', value: [{ count: 2 }] }])
+  },
+)
