@@ -1,7 +1,8 @@
 import { systemCaller } from '@app/shared/bus/ask.ts'
+import { ownSession } from '@app/shared/database/own-session.ts'
 import { newId } from '@app/shared/values/ids.ts'
 import { until } from '@app/test/until.ts'
-import { afterAll, beforeAll, expect, test } from 'vitest'
+import { afterAll, beforeAll, expect, onTestFinished, test } from 'vitest'
 import { type TestWebhooks, testWebhooks } from '../testing/app.ts'
 import { type EventRow, recordEvents, toRow } from './record-events.ts'
 
@@ -46,27 +47,65 @@ test('an organization has no more of them, so that an event for all can be recor
   expect(await webhooks.subscribe({ url })).toMatchObject({ url, status: 'active' })
 })
 
-test('customers’ events of one number are recorded although each of ten thousand numbers has a subscription of its own', async () => {
+/** One for each of ten thousand numbers. */
+async function oneForEachNumber() {
   const organization = newId('org')
   await webhooks.sql`
     insert into subscriptions (id, organization_id, url, events, phone_number_ids, status, created_at, updated_at)
-    select 'wbs_1' || lpad(n::text, 25, '0'), ${organization}, 'https://example.com/', '{message.received}', array[n::text],
+    select ${newId('wbs')} || n, ${organization}, 'https://example.com/', '{message.received}', array[n::text],
       'paused', now(), now()
     from generate_series(1, ${count}::int) n
   `
-  const rows = Array.from({ length: 256 }, (_, n) => lineEvent(organization, `customer ${n}`))
+  return organization
+}
+
+test('customers’ events of one number are recorded although each of ten thousand numbers has a subscription of its own', async () => {
+  const organization = await oneForEachNumber()
+  const rows = Array.from({ length: 256 }, (_, n) => event(organization, { phone: '1', line: `customer ${n}` }))
   expect(await recordEvents(webhooks.sql, rows.flat())).toMatchObject([{ count: 256 }])
 })
 
-function lineEvent(organization: string, line: string): EventRow[] {
-  const headers = {
-    organization,
-    event: newId('evt'),
-    type: 'message.received',
-    phone: '1',
-    line,
-    source: 'svc' as const,
+test('events of many of those numbers are recorded in no time, each for those that select its number', async () => {
+  const { sql } = webhooks
+  const organization = await oneForEachNumber()
+  const others = [
+    { id: 'all', type: 'message.received', numbers: null },
+    { id: 'all, too', type: 'message.received', numbers: [] },
+    { id: 'two', type: 'message.received', numbers: ['1', '2', '10001'] },
+    { id: 'another type', type: 'contact.created', numbers: null },
+  ]
+  for (const { id, type, numbers } of others) {
+    await sql`
+      insert into subscriptions (id, organization_id, url, events, phone_number_ids, status, created_at, updated_at)
+      values (${id}, ${organization}, 'https://example.com/', ${[type]}, ${numbers}, 'paused', now(), now())
+    `
   }
+  const rows = Array.from({ length: 255 }, (_, n) => event(organization, { phone: String(n + 1) }))
+  const withoutNumber = event(organization, { type: 'contact.created' })
+  // Each number by itself takes twice as long.
+  const hurried = ownSession(sql, { statement_timeout: '250' })
+  onTestFinished(() => hurried.end())
+  const made = await recordEvents(hurried, [...rows, withoutNumber].flat())
+  expect(new Map(made.map(({ type, count: of }) => [type, of]))).toEqual(
+    new Map([
+      ['message.received', 255 + 255 + 255 + 2],
+      ['contact.created', 1],
+    ]),
+  )
+  const got = await sql`
+    select subscription_id as id, count(*)::int from deliveries
+    where organization_id = ${organization} and subscription_id = any(${others.map(({ id }) => id)}) group by 1 order by 1
+  `
+  expect(got).toEqual([
+    { id: 'all', count: 255 },
+    { id: 'all, too', count: 255 },
+    { id: 'another type', count: 1 },
+    { id: 'two', count: 2 },
+  ])
+})
+
+function event(organization: string, of: { type?: string; phone?: string; line?: string }): EventRow[] {
+  const headers = { organization, event: newId('evt'), type: 'message.received', source: 'svc' as const, ...of }
   const subject = 'event.messaging.message-received'
   const row = toRow({ subject, headers: { ...headers, at: new Date().toISOString() }, payload: Buffer.from('{}') })
   return row ? [row] : []

@@ -4,8 +4,8 @@ import type { Sql, TransactionSql } from '@app/shared/database/database.ts'
 import { firstIdAt } from '@app/shared/values/ids.ts'
 import { isSampled } from '@app/shared/service/tracing.ts'
 import { holdFirst, lockLines } from '../attempts/lines.ts'
-import { pausedItself } from '../attempts/paused.ts'
 import { arriving } from '../attempts/wake-lane.ts'
+import { matching, numberAudiences } from './audiences.ts'
 import { idCharacters } from './id-characters.ts'
 
 /** Payloads that one statement may hold; an event has at most 900 KiB. */
@@ -117,37 +117,6 @@ const separator = '\x1e'
 /** The outbox holds text, so these bytes are UTF-8, and come back as they are. */
 export const textOf = ({ payload }: EventRow): string =>
   Buffer.from(payload.buffer, payload.byteOffset, payload.byteLength).toString('utf8')
-
-/** Events of a batch that agree in what decides who gets them are matched as one. */
-interface Audience {
-  k: number
-  organization_id: string
-  type: string
-  phone: string | null
-}
-
-function numberAudiences(rows: EventRow[]) {
-  const numbers = new Map<string, number>()
-  const audiences: Audience[] = []
-  const events = rows.map(({ head }, n) => {
-    const { organization_id, type, phone, subject: _, ...rest } = head
-    const name = `${organization_id} ${type} ${phone ?? ''}`
-    const k = numbers.get(name) ?? numbers.size
-    if (k === numbers.size) audiences.push({ k, organization_id, type, phone })
-    numbers.set(name, k)
-    return { n: n + 1, k, organization_id, type, ...rest }
-  })
-  return { events, audiences }
-}
-
-/** The subscriptions that want what goes to an audience. */
-const matching = (sql: Sql | TransactionSql, audiences: Audience[]) => sql`
-  select a.k, s.id as subscription_id, s.status, s.created_at, s.status = 'active' or ${pausedItself(sql)} as is_tried
-  from json_to_recordset(${JSON.stringify(audiences)}::text::json) as a(k int, organization_id text, type text, phone text)
-  join subscriptions s on s.organization_id = a.organization_id and a.type = any(s.events)
-    and (s.status <> 'disabled' or s.disabled_at > now() - interval '30 days')
-    and (a.phone is null or s.phone_number_ids is null or s.phone_number_ids = '{}' or a.phone = any(s.phone_number_ids))
-`
 
 async function insert(sql: Sql | TransactionSql, rows: EventRow[], numbered = numberAudiences(rows)): Promise<Made[]> {
   const { events, audiences } = numbered
