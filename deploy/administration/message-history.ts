@@ -7,6 +7,7 @@ import {
   findRequestedMessages,
   type Moment,
   standing,
+  type ToldEvent,
 } from '@app/shared/contracts/explain.ts'
 import { Problem } from '@app/shared/api/problem.ts'
 import { timeOf } from '@app/shared/values/ids.ts'
@@ -39,7 +40,7 @@ async function eventHistory(asking: Asking, id: string): Promise<Moment[]> {
 /** What is known of an event before its deliveries; and, once it is told, whom it was told to. */
 interface Before {
   organization_id?: string
-  told?: { id: string; type: string; phone_number_id: string | null }[]
+  told?: ToldEvent[]
   history: Moment[]
 }
 
@@ -49,8 +50,8 @@ async function recordedEvent({ bus, caller }: Asking, id: string): Promise<Befor
   const answers = await Promise.all(asked)
   const found = answers.find(({ event }) => event !== null)
   if (!found?.event) return { history: answers.flatMap(({ history }) => history) }
-  const { organization_id, type, phone_number_id, is_published: isPublished } = found.event
-  const told = type !== null && isPublished ? [{ id, type, phone_number_id }] : []
+  const { organization_id, type, phone_number_id, except, is_published: isPublished } = found.event
+  const told = type !== null && isPublished ? [{ id, type, phone_number_id, except }] : []
   return { organization_id, told, history: found.history }
 }
 

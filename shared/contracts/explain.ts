@@ -50,7 +50,15 @@ export const findRequestedMessages = rpc({
 })
 
 /** An event that was, or is to be, told to subscribers. */
-const ToldEvent = z.object({ id: z.string(), type: z.string(), phone_number_id: z.string().nullable() })
+const ToldEvent = z.object({
+  id: z.string(),
+  type: z.string(),
+  phone_number_id: z.string().nullable(),
+  /** The subscription that it tells of, which does not get it. */
+  except: z.string().nullish(),
+})
+
+export type ToldEvent = z.output<typeof ToldEvent>
 
 export const explainMessage = rpc({
   subject: 'rpc.messaging.explain-message',
@@ -208,6 +216,8 @@ export const explainRecordedEventOf = <S extends 'platform' | 'messaging' | 'dir
           /** Null: it is for services alone. */
           type: z.string().nullable(),
           phone_number_id: z.string().nullable(),
+          /** As in `told`. */
+          except: z.string().nullish(),
           is_published: z.boolean(),
         })
         .nullable(),

@@ -44,6 +44,7 @@ test.each<[string, object, boolean, string]>([
     organization_id: organization,
     type: 'contact.created',
     phone_number_id: '106540352242922',
+    except: null,
     is_published,
   })
   expect(history.map((moment) => moment.what)).toEqual([

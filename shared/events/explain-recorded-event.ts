@@ -11,6 +11,8 @@ interface Recorded {
   /** Null: the event is for services alone. */
   type: string | null
   phone: string | null
+  /** A subscription that does not get it. */
+  except: string | null
   createdAt: Date
   publishedAt: Date | null
   refused: string | null
@@ -24,9 +26,9 @@ export const explainRecordedEvent: Handler<
   try {
     const event = await find(sql, id)
     if (!event) return { event: null, history: [] }
-    const { organizationId, type, phone, publishedAt } = event
-    const told = { organization_id: organizationId, type, phone_number_id: phone, is_published: publishedAt !== null }
-    return { event: told, history: lifeOf(event, id, name) }
+    const { organizationId, type, phone, except, publishedAt } = event
+    const told = { organization_id: organizationId, type, phone_number_id: phone, except }
+    return { event: { ...told, is_published: publishedAt !== null }, history: lifeOf(event, id, name) }
   } catch (err) {
     if (!isCancelled(err)) throw err
     return { event: null, history: [standing(`the outbox of ${name} is too large to be looked through for it`)] }
@@ -37,7 +39,7 @@ async function find(sql: Sql, id: string) {
   const at = timeOf(id).getTime()
   const [found] = await sql<Recorded[]>`
     select headers ->> 'organization' as organization_id, headers ->> 'type' as type, headers ->> 'phone' as phone,
-      created_at, published_at, refused
+      headers ->> 'except' as except, created_at, published_at, refused
     from outbox
     where created_at between ${new Date(at - apartMs)} and ${new Date(at + apartMs)} and headers ->> 'event' = ${id}
     limit 1

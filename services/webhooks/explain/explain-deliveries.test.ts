@@ -1,8 +1,10 @@
+import { explainRecordedEvent } from '@app/shared/events/explain-recorded-event.ts'
 import { newId } from '@app/shared/values/ids.ts'
 import { until } from '@app/test/until.ts'
 import { afterAll, beforeAll, expect, test } from 'vitest'
 import { type TestWebhooks, testWebhooks } from '../testing/app.ts'
 import { answer, type Receiver, startReceiver } from '../testing/receiver.ts'
+import { updateWebhookSubscription } from '../subscriptions/update-webhook-subscription.ts'
 import { explainDelivery, explainEvents } from './explain-deliveries.ts'
 
 let webhooks: TestWebhooks
@@ -155,6 +157,24 @@ test('an event is found by its id alone', async () => {
   const { id, event } = await standing({ subscription: {}, dead: 'gone' })
   const { history } = await webhooks.ask(explainEvents, { body: { event_ids: [event] } })
   expect(history[0]?.details).toMatchObject({ delivery_id: id, event_id: event })
+})
+
+test('an event that tells of a subscription is not delivered to that one, and says so', async () => {
+  const it = webhooks.another()
+  const events = ['webhook.subscription.paused'] as const
+  const { id } = await it.subscribe({ url: receiver.url, events: [...events, 'message.received'] })
+  await it.ask(updateWebhookSubscription, { params: { id }, body: { status: 'paused' } })
+  const [recorded] = await webhooks.sql<{ event: string }[]>`
+    select headers ->> 'event' as event from outbox where headers ->> 'except' = ${id}
+  `
+  const { event } = await it.ask(explainRecordedEvent, { body: { id: recorded?.event ?? '' } })
+  expect(event).toMatchObject({ organization_id: it.organizationId, type: events[0], except: id })
+  const told = [{ id: recorded?.event ?? '', type: events[0], phone_number_id: null, except: event?.except }]
+  const body = { organization_id: it.organizationId, event_ids: [], told }
+  const { history } = await it.ask(explainEvents, { body })
+  expect(history.map(({ what }) => what)).toEqual([
+    `webhook.subscription.paused is not delivered to ${id}: the event tells of it, and goes to the others alone`,
+  ])
 })
 
 test('an event that was told and is delivered to nobody, or not to all, says why', async () => {

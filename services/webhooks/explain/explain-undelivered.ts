@@ -1,12 +1,6 @@
-import { type Moment, standing } from '@app/shared/contracts/explain.ts'
+import { type Moment, standing, type ToldEvent } from '@app/shared/contracts/explain.ts'
 import type { Sql } from '@app/shared/database/database.ts'
 import { fanOutConsumers } from '../fan-out/comes-in-order.ts'
-
-interface Told {
-  id: string
-  type: string
-  phone_number_id: string | null
-}
 
 interface Row {
   eventId: string
@@ -17,10 +11,11 @@ interface Row {
 }
 
 /** Why subscriptions have no delivery of events that were told. */
-export async function explainUndelivered(sql: Sql, organizationId: string, told: Told[]): Promise<Moment[]> {
+export async function explainUndelivered(sql: Sql, organizationId: string, told: ToldEvent[]): Promise<Moment[]> {
   const rows = await sql<Row[]>`
     select e.id as event_id, e.type, s.id as subscription_id,
       case when s.id is null then 'the organization has no webhook subscription'
+        when s.id = e."except" then 'the event tells of it, and goes to the others alone'
         when e.type <> all(s.events) then 'it does not select the type'
         when s.phone_number_ids <> '{}' and e.phone_number_id <> all(s.phone_number_ids) then 'it does not take the number'
         when s.status = 'disabled' then 'it is disabled'
@@ -30,7 +25,7 @@ export async function explainUndelivered(sql: Sql, organizationId: string, told:
         ) then 'the fan-out of the event failed eight times, and was given up'
         else 'it did not select the event when that came, or the event is on its way, or the delivery is no longer kept (90 days)'
       end as reason
-    from json_to_recordset(${JSON.stringify(told)}::text::json) as e(id text, type text, phone_number_id text)
+    from json_to_recordset(${JSON.stringify(told)}::text::json) as e(id text, type text, phone_number_id text, "except" text)
     left join subscriptions s on s.organization_id = ${organizationId}
     where not exists (
       select from event_backlog where organization_id = ${organizationId} and event_id = e.id
