@@ -109,7 +109,8 @@ test.each<[string, object, object, string]>([
   const since = history.filter(({ at }) => at === past.toISOString()).map(({ what }) => what)
   if ('failing_since' in lane)
     expect(since).toContainEqual(expect.stringMatching(/^its endpoint failed, as in all \d+ /))
-  if ('paused_at' in fields) expect(since).toContain('paused itself: its endpoint had failed for too long')
+  if ('paused_at' in fields)
+    expect(since).toContain('paused itself, or has another URL since: its endpoint had failed for too long')
   if ('disabled_at' in fields) expect(since).toContainEqual(expect.stringMatching(/^was disabled, since /))
 })
 

@@ -82,7 +82,9 @@ function pastOf(subscription: Subscription): Moment[] {
   return [
     momentAt(createdAt, 'was created', about),
     ...(failingSince ? [momentAt(failingSince, `its endpoint failed, as in all ${failures} attempts since`)] : []),
-    ...(pausedAt ? [momentAt(pausedAt, 'paused itself: its endpoint had failed for too long')] : []),
+    ...(pausedAt
+      ? [momentAt(pausedAt, 'paused itself, or has another URL since: its endpoint had failed for too long')]
+      : []),
     ...(disabledAt ? [momentAt(disabledAt, `was disabled, since ${disabledSince(disabledReason)}`)] : []),
     ...(updatedAt > createdAt ? [momentAt(updatedAt, 'was changed last, by its owner or by its state')] : []),
   ]

@@ -3,6 +3,7 @@ import { afterAll, beforeAll, beforeEach, expect, test } from 'vitest'
 import { type TestWebhooks, testWebhooks } from '../testing/app.ts'
 import { answer, type Receiver, startReceiver } from '../testing/receiver.ts'
 import { sweepFailing } from './disable-webhook-subscription.ts'
+import { updateWebhookSubscription } from './update-webhook-subscription.ts'
 
 let webhooks: TestWebhooks
 let receiver: Receiver
@@ -191,6 +192,20 @@ test('five days without a success disable it, and what it holds is dead', async 
     ])
   })
   await until(() => expect(told().at(-1)).toEqual(['disabled', id, 'failing_too_long']))
+})
+
+test('the five days of another URL begin with it, those of the same one go on', async () => {
+  await webhooks.sql`
+    update subscriptions set status = 'paused', disabled_reason = 'consecutive_failures', paused_at = now() - interval '121 hours'
+    where id = ${id}
+  `
+  const patch = (body: { url: string; description: string }) =>
+    webhooks.ask(updateWebhookSubscription, { params: { id }, body })
+  await patch({ url: `${receiver.url}/other`, description: 'moved' })
+  expect(await sweepFailing(webhooks.sql)).toBe(0)
+  await webhooks.sql`update subscriptions set paused_at = now() - interval '121 hours' where id = ${id}`
+  await patch({ url: `${receiver.url}/other`, description: 'the same' })
+  expect(await sweepFailing(webhooks.sql)).toBe(1)
 })
 
 test('a 410 is told, too', async () => {

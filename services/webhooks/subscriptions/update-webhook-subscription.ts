@@ -52,7 +52,9 @@ async function set(tx: TransactionSql, before: SubscriptionRow, changes: Changes
   if (isDeepStrictEqual(asked, kept)) return false
   await tx`
     update subscriptions set url = ${asked.url}, events = ${asked.events}, description = ${asked.description},
-      phone_number_ids = ${asked.phoneNumberIds}, updated_at = now()
+      phone_number_ids = ${asked.phoneNumberIds}, updated_at = now(),
+      -- The days after which one that has paused itself is disabled are those of its URL.
+      paused_at = case when url = ${asked.url} then paused_at when paused_at is not null then now() end
     where id = ${before.id}
   `
   return true
