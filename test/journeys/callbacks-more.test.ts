@@ -188,31 +188,41 @@ test('history and the address book make rows with their old times, and no events
   }
 })
 
-test('a user id that is issued anew is told, and the next message is of the same contact', async () => {
-  const from = newPhone()
-  const before = `US.${process.pid}1`
-  const after = `US.${process.pid}2`
-  const { id } = await control('/control/inbound', {
-    phone_number_id: phone,
-    message: { from: from.slice(1), type: 'text', text: { body: 'hi' } },
-    contact: { profile: { name: 'Rotating' }, user_id: before },
-  })
-  await until(() => expect(told('message.received', id)).toHaveLength(1))
-  await change('user_id_update', {
-    user_id_update: [
-      { wa_id: from.slice(1), detail: 'x', user_id: { previous: before, current: after }, timestamp: seconds() },
-    ],
-  })
-  await until(() => expect(told('contact.identity_updated', after)).toHaveLength(1))
-  const contact = await contactOf(from)
-  expect(contact).toMatchObject({ bsuid: after })
-  expect(told('contact.identity_updated', after)[0]?.body.data).toEqual({
-    contact: { id: contact.id, object: 'contact', phone_number: from, name: 'Rotating', phone_number_id: phone },
-    previous: { bsuid: before, parent_bsuid: null, phone_number: from },
-    current: { bsuid: after, parent_bsuid: null, phone_number: from },
-    changed_at: expect.any(String),
-  })
-})
+/** What the platform says of a user id that it issued anew, by field. */
+const issuedAnew = {
+  messages: (previous_user_id: string, user_id: string) => {
+    const system = { type: 'user_changed_user_id', body: 'x', previous_user_id, user_id }
+    return { messages: [{ id: newWamid(), timestamp: `${seconds()}`, type: 'system', system }] }
+  },
+  user_id_update: (previous: string, current: string) => ({
+    user_id_update: [{ detail: 'x', user_id: { previous, current }, timestamp: seconds() }],
+  }),
+}
+
+test.each(['messages', 'user_id_update'] as const)(
+  'a user id that is issued anew is told once %s says so, and the next message is of the same contact',
+  async (field) => {
+    const from = newPhone()
+    const before = `US.${process.pid}${field.length}1`
+    const after = `US.${process.pid}${field.length}2`
+    const { id } = await control('/control/inbound', {
+      phone_number_id: phone,
+      message: { from: from.slice(1), type: 'text', text: { body: 'hi' } },
+      contact: { profile: { name: 'Rotating' }, user_id: before },
+    })
+    await until(() => expect(told('message.received', id)).toHaveLength(1))
+    await change(field, issuedAnew[field](before, after))
+    await until(() => expect(told('contact.identity_updated', after)).toHaveLength(1))
+    const contact = await contactOf(from)
+    expect(contact).toMatchObject({ bsuid: after })
+    expect(told('contact.identity_updated', after)[0]?.body.data).toEqual({
+      contact: { id: contact.id, object: 'contact', phone_number: from, name: 'Rotating', phone_number_id: phone },
+      previous: { bsuid: before, parent_bsuid: null, phone_number: from },
+      current: { bsuid: after, parent_bsuid: null, phone_number: from },
+      changed_at: expect.any(String),
+    })
+  },
+)
 
 test('who wants no marketing messages gets none, until it wants them again', async () => {
   const to = newPhone()

@@ -141,6 +141,32 @@ test('a system message gives a contact its new number, makes a row and no event'
   expect((await app.events()).filter(({ id }) => id === 'wamid.S1')).toEqual([])
 })
 
+test('a system message gives whoever had the user id before the one that it names, with or without a sender', async () => {
+  const changed = {
+    type: 'user_changed_user_id',
+    previous_user_id: 'US.7',
+    user_id: 'US.8',
+    parent_user_id: 'US.ENT.8',
+  }
+  const about = (id: string, more: object) => ({
+    messages: [{ id, timestamp: `${seconds}`, type: 'system', system: { body: 'changed', ...changed }, ...more }],
+  })
+  const moved = { ...changed, type: 'user_changed_number', wa_id: '15550199997' }
+  await platform.messages(about('wamid.U1', {}))
+  await settled()
+  await platform.messages(about('wamid.U2', { from: '15550123456', from_user_id: 'US.8', system: moved }))
+  await settled()
+  const before = { from: '15550123456', from_user_id: 'US.8', system: { ...moved, previous_user_id: undefined } }
+  await platform.messages(about('wamid.U3', before))
+  await settled()
+  const current = { wa_id: '15550199997', bsuid: 'US.8', parent_bsuid: 'US.ENT.8' }
+  expect(directory.asked.map(({ body }) => body)).toEqual([
+    { id: 'wamid.U1', previous: { wa_id: null, bsuid: 'US.7' }, current: { ...current, wa_id: null }, at },
+    { id: 'wamid.U2', previous: { wa_id: '15550123456', bsuid: 'US.7' }, current, at },
+    { id: 'wamid.U3', previous: { wa_id: '15550123456', bsuid: null }, current, at },
+  ])
+})
+
 test('a user id with a parent that is none is told all the same', async () => {
   const update = { user_id: { previous: 'US.5', current: 'US.6' }, parent_user_id: 'US.ENT.2', timestamp: seconds }
   await platform.numberChange('user_id_update', { user_id_update: [update] })

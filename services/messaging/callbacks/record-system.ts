@@ -10,17 +10,20 @@ import { insertImported } from './insert-imported.ts'
 import type { WaitingItem } from './waiting-items.ts'
 
 const digits = waId.nullish().catch(null)
+const userId = bsuid.nullish().catch(null)
 
 const SystemMessage = z.looseObject({
   id: platformId,
   timestamp: epoch,
   from: digits,
-  from_user_id: bsuid.nullish().catch(null),
+  from_user_id: userId,
   system: z
     .looseObject({
       wa_id: digits,
       new_wa_id: digits,
-      user_id: bsuid.nullish().catch(null),
+      user_id: userId,
+      /** One about a user id alone may name its person in no other way. */
+      previous_user_id: userId,
       parent_user_id: z.string().nullish().catch(null),
     })
     .catch({}),
@@ -31,7 +34,9 @@ const SystemMessage = z.looseObject({
  * conversation, without an event, unread count or window. One about somebody whom nobody knows changes nothing.
  */
 export async function recordSystem(core: Core, item: WaitingItem): Promise<boolean> {
-  const { id: upstreamId, timestamp, from = null, from_user_id: userId = null, system } = SystemMessage.parse(item.part)
+  const { id: upstreamId, timestamp, from = null, from_user_id: sender, system } = SystemMessage.parse(item.part)
+  const before = system.previous_user_id ?? sender ?? null
+  const after = system.user_id ?? null
   const { conversation, contact } = await call(
     core,
     changeIdentity,
@@ -39,10 +44,11 @@ export async function recordSystem(core: Core, item: WaitingItem): Promise<boole
       params: { phone_number_id: item.phoneNumberId },
       body: {
         id: upstreamId,
-        previous: { wa_id: from, bsuid: userId },
+        // The sender may have the new one already, which says nothing of the one before.
+        previous: { wa_id: from, bsuid: before === after ? null : before },
         current: {
           wa_id: system.wa_id ?? system.new_wa_id ?? null,
-          bsuid: system.user_id ?? null,
+          bsuid: after,
           parent_bsuid: system.parent_user_id ?? null,
         },
         at: timestamp.toISOString(),

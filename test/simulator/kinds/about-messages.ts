@@ -76,13 +76,20 @@ export const unsupported = kind(
   },
 )
 
-/** A person has another number, or another user id. */
+/** A person has another number, or another user id: then the one before may be all that names the person. */
 export const system = kind(
-  { from: Digits, wa_id: Digits.optional(), user_id: z.string().optional() },
-  (app, number, { from, wa_id: waId, user_id: userId }) => {
-    const type = waId === undefined ? 'user_changed_user_id' : 'user_changed_number'
-    const body = `User A changed from ${from} to ${waId ?? userId ?? 'another id'}`
-    const told = { body, type, ...(waId && { wa_id: waId }), ...(userId && { user_id: userId }) }
+  {
+    from: Digits.optional(),
+    wa_id: Digits.optional(),
+    user_id: z.string().optional(),
+    previous_user_id: z.string().optional(),
+  },
+  (app, number, { from, wa_id, user_id, previous_user_id }) => {
+    const before = from ?? previous_user_id
+    if (before === undefined) throw new BadField('from', 'Say who has changed: from, or previous_user_id.')
+    const type = wa_id === undefined ? 'user_changed_user_id' : 'user_changed_number'
+    const body = `User A changed from ${before} to ${wa_id ?? user_id ?? 'another id'}`
+    const told = { body, type, wa_id, user_id, previous_user_id }
     return { id: receiveMessage(app, number, { type: 'system', from, system: told }, {}) }
   },
 )

@@ -181,6 +181,22 @@ const events: Array<[object, { field: string; value: object }]> = [
     { kind: 'system', from: person, wa_id: '16505550000' },
     { field: 'messages', value: { messages: [{ system: { type: 'user_changed_number', wa_id: '16505550000' } }] } },
   ],
+  [
+    { kind: 'system', previous_user_id: 'US.1', user_id: 'US.2' },
+    {
+      field: 'messages',
+      value: {
+        messages: [
+          {
+            id: expect.stringMatching(/^wamid\./),
+            timestamp: expect.stringMatching(/^\d{10}$/),
+            type: 'system',
+            system: { type: 'user_changed_user_id', previous_user_id: 'US.1', user_id: 'US.2' },
+          },
+        ],
+      },
+    },
+  ],
 ]
 
 test('tells of accounts, troubles and what it cannot hand on', async () => {
