@@ -31,7 +31,7 @@ test.each([
   expect(update({ event }).kind).toBe(kind)
 })
 
-test('a restriction lasts until the last of its ends; one that is not about sends only asks', () => {
+test('a restriction lasts until the last of its ends', () => {
   const restriction_info = [
     { restriction_type: 'RESTRICTED_BIZ_INITIATED_MESSAGING', expiration: 1_900_000_000 },
     { restriction_type: 'RESTRICTED_CUSTOMER_INITIATED_MESSAGING', expiration: 1_800_000_000 },
@@ -40,9 +40,31 @@ test('a restriction lasts until the last of its ends; one that is not about send
     kind: 'degrade',
     until: new Date(1_900_000_000_000),
   })
-  const beside = [{ restriction_type: 'RESTRICTED_ADD_PHONE_NUMBER_ACTION' }]
-  expect(update({ event: 'ACCOUNT_RESTRICTION', restriction_info: beside })).toEqual({ kind: 'poll' })
 })
+
+test.each([
+  'RESTRICTED_ADD_PHONE_NUMBER_ACTION',
+  'RESTRICTION_ON_ADD_PHONE_NUMBER_ACTION',
+  'RESTRICTED_USER_INITIATED_CALLING',
+  'RESTRICTED_BIZ_INITIATED_AND_USER_INITIATED_CALLING',
+  'RESTRICTED_DIRECT_SEND_UTILITY_TEMPLATES',
+  'RESTRICTED_SOMETHING_NEW',
+])('a restriction that is not on messages only asks, and lengthens none that is: %s', (restriction_type) => {
+  const beside = { restriction_type, expiration: 1_900_000_000 }
+  expect(update({ event: 'ACCOUNT_RESTRICTION', restriction_info: [beside] })).toEqual({ kind: 'poll' })
+  const ofMessages = { restriction_type: 'RESTRICTED_CUSTOMER_INITIATED_MESSAGING', expiration: 1_800_000_000 }
+  expect(update({ event: 'ACCOUNT_RESTRICTION', restriction_info: [beside, ofMessages] })).toEqual({
+    kind: 'degrade',
+    until: new Date(1_800_000_000_000),
+  })
+})
+
+test.each([[undefined], [[]], ['odd'], [[{}]], [[{ restriction_type: null }]]])(
+  'a restriction that does not say on what is one on messages: %j',
+  (restriction_info) => {
+    expect(update({ event: 'ACCOUNT_RESTRICTION', restriction_info })).toEqual({ kind: 'degrade', until: null })
+  },
+)
 
 test('an end of a restriction that is no time counts as not told', () => {
   const restriction_info = [{ restriction_type: 'RESTRICTED_BIZ_INITIATED_MESSAGING', expiration: 1_900_000_000_000 }]

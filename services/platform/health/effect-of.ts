@@ -68,11 +68,14 @@ function effectOfCode(code: number): Effect {
   return degrading.has(code) ? { kind: 'degrade', until: null } : { kind: 'poll' }
 }
 
-/** A business that may add no numbers still sends from those that it has. */
-const besideSends = 'RESTRICTED_ADD_PHONE_NUMBER_ACTION'
+/**
+ * A business that may add no numbers, call nobody or have no utility templates still sends what else it has; so it is with
+ * restrictions that are made later. One of no type is taken for the worse.
+ */
+const isOfSends = (type: string | undefined) => type === undefined || type.endsWith('_MESSAGING')
 
 function effectOfRestrictions(restrictions: NonNullable<z.output<typeof Update>['restriction_info']>): Effect {
-  const ofSends = restrictions.filter(({ restriction_type: type }) => type !== besideSends)
+  const ofSends = restrictions.filter(({ restriction_type: type }) => isOfSends(type))
   if (restrictions.length > 0 && ofSends.length === 0) return { kind: 'poll' }
   const ends = ofSends.flatMap(({ expiration }) => (expiration ? [expiration * 1_000] : []))
   return { kind: 'degrade', until: ends.length > 0 ? new Date(Math.max(...ends)) : null }
