@@ -17,7 +17,10 @@ interface FoundParties {
   conversation: FoundConversation
 }
 
-/** The contact that somebody is, with its conversation; made when nobody is known by the names, with an event if it is to be told. */
+/**
+ * The contact that somebody is, with its conversation; made when nobody is known by the names, with an event if it is to be
+ * told. Who was known by number alone is known by a user id as well from then on: that is all there is of whoever hides it.
+ */
 export async function findParties(
   app: App,
   sender: Sender,
@@ -32,7 +35,7 @@ export async function findParties(
     if (!contact) {
       const isMade = await app.insertContact({ ...sender, ...newContactIds(), ...origin, identities, isTold })
       if (isMade && isTold) app.relay.wake()
-    } else if (others.length > 0) {
+    } else if (others.length > 0 || (contact.bsuid === null && sender.bsuid !== null)) {
       await settleContact(app, sender, contacts, origin)
     } else {
       const conversation = contact.conversation ?? (await insertConversation(app.sql, origin, contact.id))

@@ -41,3 +41,16 @@ test('a known conversation only moves forward', async () => {
     last_inbound_at: at(10),
   })
 })
+
+test('an old conversation tells the user id of whoever is known by number alone, without an event', async () => {
+  const number = await newNumber(directory.app)
+  const { contacts, threads } = telling(directory.app, number)
+  await contacts([{ wa_id: '15550123000', name: 'Ana', action: 'add', at: at(1) }])
+  const both = { ...thread(0, 2), bsuid: 'US.1' }
+  const answer = await threads([both])
+  expect(await threads([both])).toEqual(answer)
+  const hidden = await threads([{ ...both, wa_id: null }])
+  expect(hidden).toEqual(answer)
+  expect((await number.listContacts()).data).toMatchObject([{ phone_number: '+15550123000', bsuid: 'US.1' }])
+  expect(await eventsOf(directory, number.organizationId)).toEqual([])
+})

@@ -1,4 +1,4 @@
-import { waId } from '@app/shared/contracts/fields.ts'
+import { bsuid, waId } from '@app/shared/contracts/fields.ts'
 import { call, systemCaller } from '@app/shared/bus/ask.ts'
 import { importThreads } from '@app/shared/contracts/directory-changes.ts'
 import { newId, newIdAt } from '@app/shared/values/ids.ts'
@@ -26,7 +26,23 @@ const Value = z.looseObject({
   messages: z.array(z.unknown()).nullish(),
 })
 
-const Thread = z.looseObject({ id: waId, messages: z.array(z.unknown()) })
+const digits = waId.nullish().catch(null)
+
+/** Of somebody who hides the number the user id alone is told. */
+const Thread = z
+  .looseObject({
+    id: digits,
+    context: z
+      .looseObject({ wa_id: digits, user_id: bsuid.nullish().catch(null) })
+      .nullish()
+      .catch(null),
+    messages: z.array(z.unknown()),
+  })
+  .transform(({ id, context, messages }) => ({
+    person: { wa_id: id ?? context?.wa_id ?? null, bsuid: context?.user_id ?? null },
+    messages,
+  }))
+  .refine(({ person }) => person.wa_id !== null || person.bsuid !== null, 'is with nobody')
 
 const Message = z.looseObject({
   id: platformId,
@@ -38,7 +54,7 @@ const Message = z.looseObject({
 })
 
 interface OldThread {
-  waId: string
+  person: z.output<typeof Thread>['person']
   messages: z.output<typeof Message>[]
 }
 
@@ -64,9 +80,9 @@ export async function importHistory(core: Core, change: Change): Promise<boolean
   if (phoneNumberId === null) return true
   const value = Value.parse(change.value)
   const told = (value.history ?? []).flatMap((chunk) => chunk.threads ?? [])
-  const threads = fitParts(core, change, Thread, told).flatMap(({ id, messages }) => {
+  const threads = fitParts(core, change, Thread, told).flatMap(({ person, messages }) => {
     const fit = fitParts(core, change, Message, messages)
-    return fit.length > 0 ? [{ waId: id, messages: fit }] : []
+    return fit.length > 0 ? [{ person, messages: fit }] : []
   })
   for (const { errors } of value.history ?? []) {
     if (errors !== undefined) core.log.info({ number: phoneNumberId, codes: errors.map(({ code }) => code) }, 'history')
@@ -91,9 +107,9 @@ async function importSome(core: Core, change: Imported, threads: OldThread[]) {
     change.organizationId,
     all.map(({ id }) => id),
   )
-  const fresh = threads.flatMap(({ waId, messages }) => {
+  const fresh = threads.flatMap(({ person, messages }) => {
     const unknown = messages.filter(({ id }) => !recorded.has(id))
-    return unknown.length > 0 ? [{ waId, messages: unknown }] : []
+    return unknown.length > 0 ? [{ person, messages: unknown }] : []
   })
   const rows = fresh.length > 0 ? await rowsOf(core, change, fresh) : []
   for (let n = 0; n < rows.length; n += messageBatch) {
@@ -110,18 +126,14 @@ async function rowsOf(core: Core, change: Imported, threads: OldThread[]): Promi
     {
       params: { phone_number_id: change.phoneNumberId },
       body: {
-        threads: threads.map(({ waId, messages }) => ({
-          wa_id: waId,
-          bsuid: null,
-          last_message_at: newestOf(messages),
-        })),
+        threads: threads.map(({ person, messages }) => ({ ...person, last_message_at: newestOf(messages) })),
       },
     },
     systemCaller(change.organizationId, newId('req')),
   )
-  return threads.flatMap(({ waId, messages }, n) => {
+  return threads.flatMap(({ person, messages }, n) => {
     const parties = answer.threads[n]
-    return parties ? messages.map((message) => rowOf(change, waId, message, parties)) : []
+    return parties ? messages.map((message) => rowOf(change, person, message, parties)) : []
   })
 }
 
@@ -130,7 +142,7 @@ const newestOf = (messages: OldThread['messages']) =>
 
 function rowOf(
   { organizationId, phoneNumberId, ownDigits, senderPhone }: Imported,
-  waId: string,
+  { wa_id: waId, bsuid: userId }: OldThread['person'],
   message: OldThread['messages'][number],
   parties: ImportedMessage['parties'],
 ): ImportedMessage {
@@ -147,7 +159,7 @@ function rowOf(
     parties,
     direction: isOwn ? 'outbound' : 'inbound',
     contents: contentsOf(message),
-    recipient: isOwn ? `+${waId}` : null,
+    recipient: isOwn ? (waId === null ? userId : `+${waId}`) : null,
     body: blockOf(message, message.type),
     contextId: message.context?.id ?? null,
     source: 'app',

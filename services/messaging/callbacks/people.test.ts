@@ -1,5 +1,5 @@
 import { until } from '@app/test/until.ts'
-import { afterAll, beforeAll, beforeEach, expect, test } from 'vitest'
+import { afterAll, beforeAll, beforeEach, expect, test, vi } from 'vitest'
 import { type TestMessaging, testMessaging } from '../testing/app.ts'
 import { platformOf, statusPart } from '../testing/callbacks.ts'
 import { serveDirectoryChanges } from '../testing/directory-changes.ts'
@@ -188,15 +188,23 @@ test('a system message about nobody whom we know makes nothing', async () => {
   expect(await app.sql`select 1 from messages where upstream_id = 'wamid.S2'`).toEqual([])
 })
 
-test('the address book of the phone app is taken over, but what is no contact', async () => {
+test('the address book of the phone app is taken over, but what is no contact with a number, which is logged', async () => {
+  const warn = vi.spyOn(app.log, 'warn')
   const entry = (phone: string, action: string, name = 'Ana') => ({
     type: 'contact',
     contact: { full_name: name, first_name: 'A', phone_number: phone },
     action,
     metadata: { timestamp: `${seconds}` },
   })
+  const hidden = { ...entry('', 'add'), contact: { full_name: 'Ben', user_id: 'US.9', username: 'ben' } }
   await platform.numberChange('smb_app_state_sync', {
-    state_sync: [entry('+1 555-012-3456', 'add'), entry('15550123457', 'remove'), entry('', 'add'), { type: 'label' }],
+    state_sync: [
+      entry('+1 555-012-3456', 'add'),
+      entry('15550123457', 'remove'),
+      entry('', 'add'),
+      { type: 'label' },
+      hidden,
+    ],
   })
   await settled()
   expect(directory.asked).toEqual([
@@ -210,6 +218,8 @@ test('the address book of the phone app is taken over, but what is no contact', 
       },
     },
   ])
+  expect(warn.mock.calls).toMatchObject([[{ field: 'smb_app_state_sync', parts: 3 }, expect.any(String)]])
+  warn.mockRestore()
 })
 
 test('a name of the address book that is too long is cut between two characters, and keeps no other out', async () => {

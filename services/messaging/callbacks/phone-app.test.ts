@@ -272,6 +272,32 @@ test('an old message of a number that the platform writes in another way is outb
   expect(await rowOf('wamid.BR')).toMatchObject({ direction: 'outbound', recipient: `+${customer}` })
 })
 
+test('old messages of somebody who hides the number are theirs by the user id, which others are known by as well', async () => {
+  directory.asked.splice(0)
+  const hidden = { from: undefined, from_user_id: 'US.9' }
+  await history(
+    {
+      context: { user_id: 'US.9', username: 'ana.p' },
+      messages: [old('wamid.B1', '', 1, 'READ', hidden), old('wamid.B2', own, 2, 'READ', { to_user_id: 'US.9' })],
+    },
+    { id: customer, context: { wa_id: customer, user_id: 'US.10' }, messages: [old('wamid.B3', own, 3, 'READ')] },
+    { context: { wa_id: customer, user_id: 'no user id' }, messages: [old('wamid.B4', customer, 4, 'READ')] },
+  )
+  await settled()
+  const told = directory.asked.flatMap(({ body }) => (body as { threads: object[] }).threads)
+  expect(new Set(told)).toEqual(
+    new Set([
+      { wa_id: null, bsuid: 'US.9', last_message_at: iso(2) },
+      { wa_id: customer, bsuid: 'US.10', last_message_at: iso(3) },
+      { wa_id: customer, bsuid: null, last_message_at: iso(4) },
+    ]),
+  )
+  expect(await rowOf('wamid.B1')).toMatchObject({ direction: 'inbound', recipient: null })
+  expect(await rowOf('wamid.B2')).toMatchObject({ direction: 'outbound', recipient: 'US.9' })
+  expect(await rowOf('wamid.B3')).toMatchObject({ direction: 'outbound', recipient: `+${customer}` })
+  expect(await rowOf('wamid.B4')).toMatchObject({ direction: 'inbound' })
+})
+
 test.each([
   ['before', ['media', 'thread']],
   ['after', ['thread', 'media']],

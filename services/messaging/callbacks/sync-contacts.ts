@@ -1,10 +1,12 @@
 import { call, systemCaller } from '@app/shared/bus/ask.ts'
 import { importContacts } from '@app/shared/contracts/directory-changes.ts'
+import { waId } from '@app/shared/contracts/fields.ts'
 import { newId } from '@app/shared/values/ids.ts'
 import { z } from 'zod'
 import type { Core } from '../app.ts'
 import type { Change } from './changes.ts'
 import { epoch } from './epoch.ts'
+import { fitParts } from './fit-parts.ts'
 
 const Value = z.looseObject({ state_sync: z.array(z.unknown()) })
 
@@ -13,7 +15,10 @@ const Entry = z.looseObject({
   contact: z.looseObject({
     full_name: z.string().nullish().catch(null),
     first_name: z.string().nullish().catch(null),
-    phone_number: z.string().transform((number) => number.replaceAll(/\D/g, '')),
+    phone_number: z
+      .string()
+      .transform((number) => number.replaceAll(/\D/g, ''))
+      .pipe(waId),
   }),
   action: z.enum(['add', 'remove']),
   metadata: z.looseObject({ timestamp: epoch }),
@@ -22,23 +27,19 @@ const Entry = z.looseObject({
 /** Entries of the address book in one question to directory. */
 const batchSize = 500
 
-/** The address book of the number's phone app. An entry that is no contact with a number is left out. */
+/** The address book of the number's phone app. An entry that is no contact with a number is left out, and logged. */
 export async function syncContacts(core: Core, change: Change): Promise<boolean> {
   const { phoneNumberId, organizationId, value } = change
   if (phoneNumberId === null) return true
-  const entries = Value.parse(value).state_sync.flatMap((each) => {
-    const entry = Entry.safeParse(each).data
-    if (!entry || !/^\d{5,20}$/.test(entry.contact.phone_number)) return []
-    const { contact, action, metadata } = entry
+  const told = Value.parse(value).state_sync
+  const entries = fitParts(core, change, Entry, told).map(({ contact, action, metadata }) => {
     const name = contact.full_name ?? contact.first_name ?? null
-    return [
-      {
-        wa_id: contact.phone_number,
-        name: name?.slice(0, 1000).toWellFormed() ?? null,
-        action,
-        at: metadata.timestamp.toISOString(),
-      },
-    ]
+    return {
+      wa_id: contact.phone_number,
+      name: name?.slice(0, 1000).toWellFormed() ?? null,
+      action,
+      at: metadata.timestamp.toISOString(),
+    }
   })
   for (let n = 0; n < entries.length; n += batchSize) {
     await call(

@@ -36,7 +36,7 @@ export async function serveDirectoryChanges(core: Core) {
     },
     importThreads: async (_app, { body }) => {
       asked.push({ subject: 'import-threads', body })
-      return { threads: body.threads.map(({ wa_id: waId }) => partiesOf(waId ?? '')) }
+      return { threads: body.threads.map(({ wa_id: waId, bsuid }) => partiesOf(waId ?? bsuid ?? '')) }
     },
   })
   return { asked, strangers, stop: serving.stop }

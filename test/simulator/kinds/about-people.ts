@@ -81,6 +81,10 @@ export const contactSync = kind(
     }),
 )
 
+/** Of somebody who hides the number there is the user id alone. */
+const Person = { with: Digits.optional(), user_id: UserId.optional() }
+type Person = z.output<z.ZodObject<typeof Person>>
+
 const Line = z.strictObject({
   /** `business` or `person`: who wrote it. */
   by: z.enum(['business', 'person']).default('person'),
@@ -92,20 +96,28 @@ const Line = z.strictObject({
 })
 type Line = z.output<typeof Line>
 
+const Thread = z
+  .strictObject({ ...Person, messages: z.array(Line) })
+  .refine((person) => person.with !== undefined || person.user_id !== undefined, 'must say with whom')
+
 /** A chunk of what was written before the number was connected, or that the business does not share it. */
 export const history = kind(
   {
     phase: z.int().min(0).max(2).default(0),
     chunk_order: z.int().min(1).default(1),
     progress: z.int().min(0).max(100).default(100),
-    threads: z.array(z.strictObject({ with: Digits, messages: z.array(Line) })).default([]),
+    threads: z.array(Thread).default([]),
     declined: z.boolean().default(false),
   },
   (app, number, { phase, chunk_order: order, progress, threads, declined }) => {
-    const told = threads.map(({ with: person, messages }) => ({
-      id: person,
-      messages: messages.map((line) => lineOf(number, person, line)),
-    }))
+    const told = threads.map(({ messages, ...person }) => {
+      const { with: waId, user_id: userId } = person
+      return {
+        id: waId,
+        ...(userId !== undefined && { context: { wa_id: waId, user_id: userId } }),
+        messages: messages.map((line) => lineOf(number, person, line)),
+      }
+    })
     const chunk = declined
       ? { errors: [declinedError] }
       : { metadata: { phase, chunk_order: order, progress }, threads: told }
@@ -114,17 +126,20 @@ export const history = kind(
   },
 )
 
-function lineOf(number: PhoneNumber, person: string, { by, text = 'Hello', message, status, timestamp }: Line) {
-  const isOurs = by === 'business'
+function lineOf(number: PhoneNumber, person: Person, { by, text = 'Hello', message, status, timestamp }: Line) {
   return {
-    from: isOurs ? number.displayDigits : person,
-    ...(isOurs && { to: person }),
-    id: mintWamid(isOurs ? 'outbound' : 'inbound', person),
+    ...partiesOf(number, person, by),
+    id: mintWamid(by === 'business' ? 'outbound' : 'inbound', person.with ?? person.user_id ?? ''),
     timestamp: timestamp ?? nowSeconds(),
     ...(message ?? { type: 'text', text: { body: text } }),
     history_context: { status },
   }
 }
+
+const partiesOf = (number: PhoneNumber, { with: waId, user_id: userId }: Person, by: Line['by']) =>
+  by === 'business'
+    ? { from: number.displayDigits, to: waId, to_user_id: userId }
+    : { from: waId, from_user_id: userId }
 
 const declinedError = {
   code: 2593109,

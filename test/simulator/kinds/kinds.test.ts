@@ -131,6 +131,17 @@ test('tells the history in chunks, or that it is not shared', async () => {
     ],
   })
   expect(answer['ids']).toHaveLength(2)
+  const hidden = await told(trial, { kind: 'history', threads: [{ user_id: 'US.1', messages }] })
+  expect(hidden.value).toMatchObject({
+    history: [
+      {
+        threads: [{ context: { user_id: 'US.1' }, messages: [{ from_user_id: 'US.1' }, { to_user_id: 'US.1' }] }],
+      },
+    ],
+  })
+  expect(JSON.stringify(hidden.value)).not.toContain(person)
+  const nobody = { kind: 'history', threads: [{ messages }] }
+  expect(await ask(trial, nobody)).toMatchObject({ status: 400, body: { error: { field: 'threads.0' } } })
   expect((await told(trial, { kind: 'history', declined: true })).value).toMatchObject({
     history: [{ errors: [{ code: 2593109 }] }],
   })
