@@ -19,12 +19,15 @@ const part = z.record(z.string(), z.unknown())
 /** Their sentences are the platform's; the codes are enough. */
 const Errors = z.array(z.looseObject({ code: z.number() })).catch([])
 
-const Value = z.looseObject({
-  metadata: z.looseObject({ display_phone_number: z.string().catch('') }),
-  history: z.array(z.looseObject({ threads: z.array(z.unknown()).nullish(), errors: Errors.optional() })).optional(),
-  /** Messages whose files were not there yet when their thread was told. */
-  messages: z.array(z.unknown()).nullish(),
-})
+const Value = z
+  .looseObject({
+    metadata: z.looseObject({ display_phone_number: z.string().catch('') }),
+    history: z.array(z.looseObject({ threads: z.array(z.unknown()).nullish(), errors: Errors.optional() })).optional(),
+    /** Messages whose files were not there yet when their thread was told: the customers' and the business's own. */
+    messages: z.array(z.unknown()).nullish(),
+    message_echoes: z.array(z.unknown()).nullish(),
+  })
+  .refine(({ history, messages, message_echoes: echoes }) => history ?? messages ?? echoes, 'tells of no message')
 
 const digits = waId.nullish().catch(null)
 
@@ -91,7 +94,8 @@ export async function importHistory(core: Core, change: Change): Promise<boolean
   for (let n = 0; n < threads.length; n += threadBatch) {
     await importSome(core, { ...change, phoneNumberId, ownDigits }, threads.slice(n, n + threadBatch))
   }
-  return fillPlaceholders(core, { ...change, phoneNumberId }, fitParts(core, change, part, value.messages ?? []))
+  const files = fitParts(core, change, part, [...(value.messages ?? []), ...(value.message_echoes ?? [])])
+  return fillPlaceholders(core, { ...change, phoneNumberId }, files)
 }
 
 interface Imported extends Change {

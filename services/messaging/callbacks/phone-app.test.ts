@@ -315,6 +315,21 @@ test.each([
   expect(await eventsOf(id)).toEqual([])
 })
 
+test('the file of an old message that the business wrote itself is told in a list of its own', async () => {
+  const told = { from: own, to: customer, id: 'wamid.HE', timestamp: `${seconds}`, ...imageOf('81010') }
+  await history({ id: customer, messages: [old('wamid.HE', own, 1, 'READ', { type: 'media_placeholder' })] })
+  await platform.numberChange('history', { history: null, messages: null, message_echoes: [told] })
+  await settled()
+  expect(await rowOf('wamid.HE')).toMatchObject({
+    type: 'image',
+    content: 'Look',
+    direction: 'outbound',
+    status: 'read',
+  })
+  await until(async () => expect(await fileOf('wamid.HE')).toEqual(expect.any(String)))
+  expect(await eventsOf('wamid.HE')).toEqual([])
+})
+
 test('what has another shape in old messages holds up nothing beside it, and is told of', async () => {
   const warn = vi.spyOn(app.log, 'warn')
   const error = vi.spyOn(app.log, 'error')
@@ -331,6 +346,7 @@ test('what has another shape in old messages holds up nothing beside it, and is 
     messages: [null, { from: customer, id: 'wamid.O1', timestamp: `${seconds}`, ...imageOf('82001') }],
   })
   await platform.numberChange('history', { history: 'nonsense' })
+  await platform.numberChange('history', { something: 'new' })
   await settled()
   expect(await rowOf('wamid.O1')).toMatchObject({ type: 'image' })
   expect(await rowOf('wamid.O2')).toMatchObject({ type: 'text' })
@@ -340,7 +356,7 @@ test('what has another shape in old messages holds up nothing beside it, and is 
       { field: 'history', parts: 1 },
       { field: 'history', parts: 1 },
     ],
-    [{ field: 'history' }],
+    [{ field: 'history' }, { field: 'history' }],
   ])
 })
 

@@ -7,7 +7,9 @@ test('a value of another shape stays whole', () => {
   expect(piecesOf('weather', { a: 1 })).toEqual([{ a: 1 }])
   expect(piecesOf('smb_message_echoes', { message_echoes: 'x' })).toEqual([{ message_echoes: 'x' }])
   expect(piecesOf('smb_app_state_sync', { state_sync: [] })).toEqual([])
-  expect(piecesOf('history', { metadata: 1 })).toEqual([])
+  expect(piecesOf('history', { metadata: 1 })).toEqual([{ metadata: 1 }])
+  expect(piecesOf('history', { metadata: 1, history: null })).toEqual([{ metadata: 1, history: null }])
+  expect(piecesOf('history', { history: [], messages: null })).toEqual([])
   expect(piecesOf('history', { history: [null, 'x', { threads: 'x' }] })).toEqual([
     { history: [null] },
     { history: ['x'] },
@@ -46,6 +48,7 @@ test('an address book and history go in pieces of some hundred, and nothing is l
     metadata: 1,
     history: [...history, { errors: ['declined'] }],
     messages: list(3),
+    message_echoes: list(201),
   })
   expect(pieces).toEqual([
     ...[list(200), list(400).slice(200), [{ n: 400 }]].map((messages) => ({
@@ -55,5 +58,7 @@ test('an address book and history go in pieces of some hundred, and nothing is l
     { metadata: 1, history: [{ phase: 0, threads: [{ id: 'b', messages: [{ n: 0 }] }] }] },
     { metadata: 1, history: [{ errors: ['declined'] }] },
     { metadata: 1, messages: list(3) },
+    { metadata: 1, message_echoes: list(200) },
+    { metadata: 1, message_echoes: [{ n: 200 }] },
   ])
 })

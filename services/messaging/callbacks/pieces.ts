@@ -25,12 +25,20 @@ function listPieces(value: Value, key: string, most: number): Value[] {
   return Array.isArray(list) ? slicesOf(list, most).map((slice) => ({ ...value, [key]: slice })) : [value]
 }
 
-/** Old messages come in chunks of threads, up to 3 MB a callback: a piece is some messages of one thread. */
-function historyPieces({ history, messages, ...around }: Value): Value[] {
+/**
+ * Old messages come in chunks of threads, up to 3 MB a callback: a piece is some messages of one thread. Their files come in
+ * lists beside them, of the customers' messages and of the business's own. A value that has none of these stays whole.
+ */
+function historyPieces(value: Value): Value[] {
+  const { history, messages, message_echoes: echoes, ...around } = value
+  if ((history ?? messages ?? echoes ?? null) === null) return [value]
   const chunks: unknown[] = [history ?? []].flat()
+  const filePieces = (key: string, list: unknown) =>
+    (list ?? null) === null ? [] : listPieces({ ...around, [key]: list }, key, mostMessages)
   return [
     ...chunks.flatMap(chunkPieces).map((piece) => ({ ...around, history: [piece] })),
-    ...(messages === undefined ? [] : listPieces({ ...around, messages }, 'messages', mostMessages)),
+    ...filePieces('messages', messages),
+    ...filePieces('message_echoes', echoes),
   ]
 }
 

@@ -141,6 +141,40 @@ const partiesOf = (number: PhoneNumber, { with: waId, user_id: userId }: Person,
     ? { from: number.displayDigits, to: waId, to_user_id: userId }
     : { from: waId, from_user_id: userId }
 
+/** The files of messages that the history told without them: those of people, and in a list of its own the business's. */
+export const historyFiles = kind(
+  {
+    files: z
+      .array(
+        z.strictObject({
+          message_id: z.string().min(1),
+          ...Person,
+          by: Line.shape.by,
+          message: Block,
+          timestamp: Seconds.optional(),
+        }),
+      )
+      .min(1),
+  },
+  (app, number, { files }) => {
+    const listOf = (by: Line['by']) =>
+      files
+        .filter((file) => file.by === by)
+        .map(({ message_id: id, message, timestamp = nowSeconds(), ...person }) => ({
+          ...partiesOf(number, person, by),
+          id,
+          timestamp,
+          ...message,
+        }))
+    const [messages, echoes] = [listOf('person'), listOf('business')]
+    tellField(app, number.businessAccountId, 'history', {
+      ...headOf(app, number),
+      ...(messages.length > 0 && { messages }),
+      ...(echoes.length > 0 && { message_echoes: echoes }),
+    })
+  },
+)
+
 const declinedError = {
   code: 2593109,
   title: 'History sync is turned off by the business from the WhatsApp Business App',

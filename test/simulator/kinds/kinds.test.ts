@@ -147,6 +147,20 @@ test('tells the history in chunks, or that it is not shared', async () => {
   })
 })
 
+test('tells the files of old messages apart from them', async () => {
+  const trial = await startTrial()
+  const image = { type: 'image', image: { id: '1' } }
+  const files = [
+    { message_id: 'wamid.1', with: person, message: image },
+    { message_id: 'wamid.2', with: person, by: 'business', message: image },
+  ]
+  expect((await told(trial, { kind: 'history_files', files })).value).toMatchObject({
+    messages: [{ from: person, id: 'wamid.1', ...image }],
+    message_echoes: [{ from: digitsOf(trial), to: person, id: 'wamid.2', ...image }],
+  })
+  expect((await told(trial, { kind: 'history_files', files: files.slice(1) })).value).not.toHaveProperty('messages')
+})
+
 const events: Array<[object, { field: string; value: object }]> = [
   [
     { kind: 'account_update', event: 'DISABLED_UPDATE' },

@@ -3,7 +3,7 @@ import { BadField, parseValue } from '../control/parse.ts'
 import { z } from 'zod'
 import { accountReview, accountUpdate, field, nameUpdate, quality, security } from './about-accounts.ts'
 import { echo, edit, error, played, revoke, status, system, unsupported } from './about-messages.ts'
-import { contactSync, history, userIdUpdate, userPreferences } from './about-people.ts'
+import { contactSync, history, historyFiles, userIdUpdate, userPreferences } from './about-people.ts'
 import { templateCategory, templateComponents, templateQuality, templateStatus } from './about-templates.ts'
 import { envelope, type Kind } from './kind.ts'
 
@@ -17,6 +17,7 @@ const kinds: Record<string, Kind> = {
   error,
   field,
   history,
+  history_files: historyFiles,
   name_update: nameUpdate,
   played,
   quality,
