@@ -10,7 +10,7 @@ import { afterAll, beforeAll, beforeEach, expect, test } from 'vitest'
 import { getMessage } from '../messages/get-message.ts'
 import { organizationId, phoneNumberId, type TestMessaging, testMessaging } from '../testing/app.ts'
 import { inboundValue, platformOf } from '../testing/callbacks.ts'
-import { json } from '../testing/media-platform.ts'
+import { json, unknownObject } from '../testing/media-platform.ts'
 import { wakeSleepers } from './copy-media.ts'
 import { download } from './download.ts'
 import { findMedia } from './find-media.ts'
@@ -201,6 +201,32 @@ test('what the platform does not have is told as failed', async () => {
   })
   expect(await locationOf(id)).toMatchObject({ failure: 'resource_not_found' })
   expect(Number((await app.sql`select count(*) from media_copies`)[0]?.['count'])).toBe(0)
+})
+
+const attemptsOf = async (upstreamMediaId: string) =>
+  Number(
+    (await app.sql`select attempts from media_copies where upstream_media_id = ${upstreamMediaId}`)[0]?.['attempts'] ??
+      0,
+  )
+
+const unproven = { error: { code: 100, message: 'Invalid appsecret_proof provided in the API argument' } }
+
+test.each([
+  ['does not show to our token for a while', unknownObject, 5],
+  ['refuses to look up for a proof of before the secret was set anew', unproven, 10],
+])('a file that the platform %s is copied when it does again', async (_name, refusal, tries) => {
+  app.files.answerWith((_call, response) => json(response, refusal, 400))
+  const { upstreamId, id, mediaId } = await picture()
+  await until(async () => {
+    await hurry()
+    expect(await attemptsOf(mediaId)).toBeGreaterThanOrEqual(tries)
+  })
+  app.files.answerWith(null)
+  await until(async () => {
+    await hurry()
+    expect(await locationOf(id)).toMatch(/^https:/)
+  })
+  expect(await told(upstreamId)).toHaveLength(1)
 })
 
 test('a file host that refuses is named, and whether it may have the bearer', async () => {

@@ -13,8 +13,11 @@ const slotsOfOne = 8
 /** Waits before the next try; then every hour, for 7 days. */
 const retryMs = [1_000, 2_000, 5_000, 15_000, 60_000, 300_000, 900_000]
 const retryEveryMs = 3_600_000
-/** What the platform does not know at once, it may know a little later. */
-const goneAttempts = 3
+/**
+ * What the platform does not have at once, it may have a little later. That it shows nothing may come of the token, which loses a
+ * business account by mistake and is given it again: it is asked for some 20 minutes.
+ */
+const mostAttempts = { gone: 3, unknown: 8, failed: Infinity }
 
 /** Copies what customers send from the platform to the store, and then tells of it. */
 export const startCopier = (core: Core): Mailbox =>
@@ -50,7 +53,7 @@ async function copy(core: Core, item: WaitingCopy): Promise<CopyOutcome> {
     note(core, item, result, startedAt)
     if (result.kind === 'copied') return { kind: 'copied', fileKey, file: result.file }
     await discardFile(core, fileKey)
-    return result.kind === 'gone' && attempts >= goneAttempts ? { kind: 'failed' } : again
+    return attempts >= mostAttempts[result.kind] ? { kind: 'failed' } : again
   } catch (err) {
     core.log.warn({ err, organization: item.organizationId, media: item.mediaId }, 'copy')
     return again

@@ -4,7 +4,7 @@ import { failureOf } from '@app/shared/outside/egress-error.ts'
 import { maxMediaBytes } from '@app/shared/files/media-kinds.ts'
 import { atMost } from '@app/shared/files/receive-file.ts'
 import type { Kept } from '@app/shared/store/store.ts'
-import { jsonOf, refusalIn } from '@app/shared/outside/upstream-exchange.ts'
+import { isUnknownObject, jsonOf, type Refusal, refusalIn } from '@app/shared/outside/upstream-exchange.ts'
 import { callerHeaders } from '@app/shared/outside/upstream.ts'
 import { request } from 'undici'
 import { z } from 'zod'
@@ -22,10 +22,10 @@ export interface PlatformMedia {
   sha256: string | null
 }
 
-/** What a copy came to. Only `gone` is for good. */
+/** What a copy came to. `gone` is for good, and `unknown` may be: the platform does not have the file, or does not show it to the token. */
 export type Download =
   | { kind: 'copied'; file: Kept & { mimeType: string | null } }
-  | { kind: 'gone'; details: string }
+  | { kind: 'gone' | 'unknown'; details: string }
   | { kind: 'failed'; details: string }
 
 type Ways = Pick<Core, 'upstream' | 'media'>
@@ -91,9 +91,17 @@ async function lookUp({ upstream, media }: Ways, { phoneNumberId, token, upstrea
   if (statusCode === 200 && found.success) return found.data
   const refusal = refusalIn(value)
   const details = refusal ? `(#${refusal.code}) ${refusal.message}` : ''
-  // The platform has no such file, or not any more.
-  const isGone = refusal !== undefined && [100, 131052].includes(refusal.code)
-  return { kind: isGone ? 'gone' : 'failed', details: `the look-up answered ${statusCode} ${details}` } as const
+  return {
+    kind: refusal ? kindOf(refusal) : 'failed',
+    details: `the look-up answered ${statusCode} ${details}`,
+  } as const
+}
+
+const cannotDownload = 131052
+
+function kindOf(refusal: Refusal) {
+  if (refusal.code === cannotDownload) return 'gone'
+  return isUnknownObject(refusal) ? 'unknown' : 'failed'
 }
 
 /** The bearer goes to origins of the platform alone; any other address is a stranger's, and goes the guarded way. */

@@ -27,6 +27,11 @@ export interface MediaPlatform {
 export const json = (response: ServerResponse, value: unknown, status = 200) =>
   response.writeHead(status, { 'content-type': 'application/json' }).end(JSON.stringify(value))
 
+/** The platform's answer for an id that it does not have, or does not show to this token. */
+export const unknownObject = {
+  error: { code: 100, error_subcode: 33, message: 'Unsupported get request', fbtrace_id: 'A' },
+}
+
 export function createMediaPlatform(): MediaPlatform {
   const calls: FileCall[] = []
   const sent: MediaPlatform['sent'] = new Map()
@@ -36,7 +41,7 @@ export function createMediaPlatform(): MediaPlatform {
     if (method === 'POST') return json(response, { id: `10${calls.length}` })
     const [, area = '', id = ''] = path.split('/')
     const file = sent.get(id)
-    if (!file) return json(response, { error: { code: 100, message: 'Unsupported get request', fbtrace_id: 'A' } }, 400)
+    if (!file) return json(response, unknownObject, 400)
     // The host of the platform's files answers nobody who does not say what it is.
     if (area === 'files' && userAgent === undefined) return response.writeHead(400).end()
     if (area === 'files') return response.writeHead(200, { 'content-type': file.mimeType }).end(file.bytes)
