@@ -84,14 +84,19 @@ export interface Refusal {
   details: string
   /** The sentence that it has for the user. */
   forUser: string | undefined
+  /** Something beside its code says that it may pass. */
+  mayPass: boolean
 }
+
+/** Our proof is wrong while the app's secret is set anew, there or here: that has no code of its own. */
+const isForProof = (code: number, message: string) => code === 100 && message.includes('appsecret_proof')
 
 /** The refusal in an answer, when it is in the platform's own shape. */
 export function refusalIn(value: unknown): Refusal | undefined {
   const error = Refused.safeParse(value).data?.error
   if (!error) return undefined
   const { code, error_subcode: subcode, message, error_user_msg: forUser, error_data: data } = error
-  return { code, subcode, message, details: data?.details || message, forUser }
+  return { code, subcode, message, details: data?.details || message, forUser, mayPass: isForProof(code, message) }
 }
 
 /** What the call's path names is gone, or the token does not reach it: the Graph API's own words for a number that was deleted. */

@@ -16,7 +16,14 @@ const uploadTimeoutMs = 120_000
 export type UploadResult =
   | { kind: 'ready'; id: string }
   /** `askedAt`: as of when it is told; the number may have been connected anew since. */
-  | { kind: 'refused'; code: number; details: string; isUnknownNumber?: boolean; askedAt?: string }
+  | {
+      kind: 'refused'
+      code: number
+      details: string
+      isUnknownNumber?: boolean
+      mayPass?: boolean
+      askedAt?: string
+    }
   /** `isOurs`: the file could not be read where it is stored. */
   | { kind: 'unreachable'; details: string; isOurs?: boolean }
 
@@ -83,8 +90,9 @@ function read(status: number, text: string): UploadResult {
   if (status < 300 && uploaded.success) return { kind: 'ready', id: uploaded.data.id }
   const refusal = refusalIn(value)
   if (!refusal) return { kind: 'unreachable', details: `an answer ${status} that is not the platform's` }
-  const { code, details } = refusal
-  return { kind: 'refused', code, details, ...(isUnknownObject(refusal) && { isUnknownNumber: true }) }
+  const { code, details, mayPass } = refusal
+  const marks = { ...(isUnknownObject(refusal) && { isUnknownNumber: true }), ...(mayPass && { mayPass }) }
+  return { kind: 'refused', code, details, ...marks }
 }
 
 /** What stands before and after the file's bytes. */

@@ -162,7 +162,9 @@ async function upload(core: Pick<Core, 'sql' | 'upstream' | 'media'>, file: Plat
 
 function secondsKept(result: UploadResult) {
   if (result.kind === 'ready') return rememberedSeconds
-  return result.kind === 'refused' && behaviourOf(result.code).action === 'fail' ? refusedSeconds : failedSeconds
+  return result.kind === 'refused' && behaviourOf(result.code, result).action === 'fail'
+    ? refusedSeconds
+    : failedSeconds
 }
 
 /** An upload whose id the platform has refused in a send. */

@@ -31,8 +31,8 @@ export async function bringFile(core: Core, item: OpenSend, token: string): Prom
         result.isOurs ? unread : undefined,
       )
     case 'refused': {
-      const { code, details, isUnknownNumber = false, askedAt } = result
-      const refused = { code, message: details, details, isUnknownNumber }
+      const { code, details, isUnknownNumber = false, mayPass = false, askedAt } = result
+      const refused = { code, message: details, details, isUnknownNumber, mayPass }
       const outcome = refusedOutcome(item, refused, attemptOf('refused', code, details))
       if (outcome.kind !== 'failed') return outcome
       const { failure } = outcome

@@ -167,9 +167,12 @@ test('a refusal of an upload over the account is told as of when it was asked fo
   expect(Date.parse(String(told[0]?.payload['at']))).toBeLessThanOrEqual(askedBy)
 })
 
-test('a platform that is away for an upload is tried again on the schedule of sends', async () => {
-  app.files.answerWith((_call, response) => response.destroy())
-  const { id, conversationId } = await image('+15550300005')
+test.each([
+  ['is away', null],
+  ['refuses our proof', { code: 100, message: 'Invalid appsecret_proof provided in the API argument' }],
+])('a platform that %s for an upload is tried again on the schedule of sends', async (name, error) => {
+  app.files.answerWith((_call, response) => (error ? json(response, { error }, 400) : void response.destroy()))
+  const { id, conversationId } = await image(name === 'is away' ? '+15550300005' : '+15550300015')
   await until(async () => expect(await attempts(id)).toHaveLength(1))
   expect(await app.statusOf(id)).toBe('queued')
   const [lane] = await app.sql<{ waitMs: number }[]>`
@@ -181,7 +184,8 @@ test('a platform that is away for an upload is tried again on the schedule of se
   await app.sql`update send_lanes set due_at = now() where id = ${conversationId}`
   app.dispatcher.wake()
   await until(async () => expect(await app.statusOf(id)).toBe('sent'))
-  expect(await attempts(id)).toMatchObject([{ outcome: 'unreachable' }, { attempt: 2, outcome: 'sent' }])
+  const first = { outcome: error ? 'refused' : 'unreachable' }
+  expect(await attempts(id)).toMatchObject([first, { attempt: 2, outcome: 'sent' }])
 })
 
 test('while the stored file is not to be had the send is tried again, and fails with that when it never is', async () => {

@@ -1,5 +1,5 @@
 import { behaviourOf } from '../upstream/errors.ts'
-import type { SendResult } from '../upstream/send.ts'
+import type { Refused, SendResult } from '../upstream/send.ts'
 import { type MessageFailure, reasons } from './message-failed.ts'
 import type { OpenSend } from './open-send.ts'
 
@@ -67,10 +67,8 @@ export function unreachableOutcome(item: OpenSend, attempt: AttemptRecord, failu
   return againOr(failure, item, attempt, { waitMs: scheduled(item.attempts), attempts: maxAttempts })
 }
 
-type Refused = Pick<SendResult & { kind: 'refused' }, 'code' | 'message' | 'details' | 'isUnknownNumber'>
-
 export function refusedOutcome(item: OpenSend, result: Refused, attempt: AttemptRecord): Outcome {
-  const behaviour = behaviourOf(result.code)
+  const behaviour = behaviourOf(result.code, result)
   const failure = {
     code: behaviour.code,
     message: result.details || result.message,

@@ -233,6 +233,26 @@ test.each([
   expect((await reports()).slice(before)).toEqual(codes)
 })
 
+test.each([
+  [
+    'for our proof, which is wrong while the app’s secret is set anew,',
+    { code: 100, message: 'Invalid appsecret_proof provided in the API argument' },
+  ],
+])('a send that is refused %s is tried again', async (_, error) => {
+  app.respondWith((_call, response) => {
+    response.writeHead(400, { 'content-type': 'application/json' }).end(JSON.stringify({ error }))
+  })
+  const { id, conversationId } = await app.send('passing', { to: '+15550100100' })
+  await until(async () =>
+    expect(
+      await app.sql`select 1 from sends where message_id = ${id} and attempts = 1 and begun_at is null`,
+    ).toHaveLength(1),
+  )
+  app.respondWith(accept)
+  await passTime(id, conversationId)
+  await eventually(id, 'sent')
+})
+
 test('an outcome that nobody knows is never sent again: it waits for a callback, then fails as delivery_unknown', async () => {
   const to = '+15550100003'
   app.respondWith((_call, response) => response.destroy())

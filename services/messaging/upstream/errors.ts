@@ -91,8 +91,16 @@ export const behaviours: ReadonlyMap<number, Behaviour> = new Map<number, Behavi
   [135000, fail('upstream_error')],
 ])
 
-/** The behaviour for a code; 200 to 299 are permissions, a code that nobody knows fails for good. */
-export function behaviourOf(code: number): Behaviour {
+/** The platform's word for all that has no code of its own. */
+const invalidParameter = 100
+
+/**
+ * The behaviour for a code; 200 to 299 are permissions, a code that nobody knows fails for good. Where the code says too
+ * little, what may pass is tried again.
+ */
+export function behaviourOf(code: number, { mayPass = false }: { mayPass?: boolean } = {}): Behaviour {
   if (code >= 200 && code <= 299) return fail('upstream_auth_failed')
-  return behaviours.get(code) ?? fail('upstream_error')
+  const known = behaviours.get(code)
+  if (mayPass && (!known || code === invalidParameter)) return retry('upstream_error')
+  return known ?? fail('upstream_error')
 }

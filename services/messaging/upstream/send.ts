@@ -22,10 +22,18 @@ export interface OutgoingMessage {
   contextId: string | null
 }
 
+export interface Refused {
+  code: number
+  message: string
+  details: string
+  isUnknownNumber: boolean
+  mayPass: boolean
+}
+
 /** What one call came to. Unknown: it may have been accepted, and nobody can tell. */
 export type SendResult =
   | { kind: 'accepted'; upstreamId: string; waId: string | null; httpStatus: number }
-  | { kind: 'refused'; code: number; message: string; details: string; isUnknownNumber: boolean; httpStatus: number }
+  | (Refused & { kind: 'refused'; httpStatus: number })
   | { kind: 'unreachable'; details: string }
   | { kind: 'unknown'; details: string; httpStatus: number | null }
 
@@ -72,8 +80,8 @@ function read(httpStatus: number, text: string): SendResult {
   const value = jsonOf(text)
   const refusal = refusalIn(value)
   if (refusal) {
-    const { code, message, details } = refusal
-    return { kind: 'refused', code, message, details, isUnknownNumber: isUnknownObject(refusal), httpStatus }
+    const { code, message, details, mayPass } = refusal
+    return { kind: 'refused', code, message, details, isUnknownNumber: isUnknownObject(refusal), mayPass, httpStatus }
   }
   const accepted = Accepted.safeParse(value)
   if (httpStatus < 300 && accepted.success) {
