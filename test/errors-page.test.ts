@@ -72,7 +72,7 @@ New codes may be added: treat one that you do not know by its status.
 
 \`error.code\` of a message with the status \`failed\`. The numbers are the platform's own (\`provider_code\`, and \`errors[0].code\` in
 \`message.status\`, which is -1 where the reason is ours). Codes with a * were retried first. Platform codes from 200 to 299 are
-\`upstream_auth_failed\`, and all that are not in the table are \`upstream_error\`.
+\`upstream_auth_failed\`, and all that are not in the table are \`upstream_error\`: retried first where the platform calls them transient.
 
 | code | meaning | the platform's codes |
 |---|---|---|

@@ -71,6 +71,7 @@ const Refused = z.object({
     code: z.int32(),
     error_subcode: z.number().optional().catch(undefined),
     message: sentence.catch(''),
+    is_transient: z.boolean().optional().catch(undefined),
     error_user_msg: sentence.optional().catch(undefined),
     error_data: z.object({ details: sentence }).partial().optional().catch(undefined),
   }),
@@ -96,7 +97,8 @@ export function refusalIn(value: unknown): Refusal | undefined {
   const error = Refused.safeParse(value).data?.error
   if (!error) return undefined
   const { code, error_subcode: subcode, message, error_user_msg: forUser, error_data: data } = error
-  return { code, subcode, message, details: data?.details || message, forUser, mayPass: isForProof(code, message) }
+  const mayPass = error.is_transient === true || isForProof(code, message)
+  return { code, subcode, message, details: data?.details || message, forUser, mayPass }
 }
 
 /** What the call's path names is gone, or the token does not reach it: the Graph API's own words for a number that was deleted. */
@@ -104,7 +106,7 @@ export const isUnknownObject = ({ code, subcode }: Pick<Refusal, 'code' | 'subco
   code === 33 || (code === 100 && subcode === 33)
 
 /** Down, busy or throttled: the same call may succeed later, whatever HTTP status these come with. */
-const passing = new Set([1, 2, 4, 17, 80007, 80008, 130429, 131000, 131016, 131057, 133004, 2494100])
+const passing = new Set([1, 2, 4, 17, 613, 80007, 80008, 130429, 131000, 131016, 131057, 133004, 2494100])
 /** The number is not registered, or not deregistered whole: both come with a 500 and are final, and each try counts. */
 const final = new Set([131045, 133000])
 

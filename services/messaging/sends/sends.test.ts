@@ -238,6 +238,7 @@ test.each([
     'for our proof, which is wrong while the app’s secret is set anew,',
     { code: 100, message: 'Invalid appsecret_proof provided in the API argument' },
   ],
+  ['with a code that nobody knows, as transient,', { code: 987_654, message: 'Wait.', is_transient: true }],
 ])('a send that is refused %s is tried again', async (_, error) => {
   app.respondWith((_call, response) => {
     response.writeHead(400, { 'content-type': 'application/json' }).end(JSON.stringify({ error }))

@@ -24,6 +24,9 @@ const rows: [number, string, string, boolean?][] = [
   [131057, 'retry', error],
   [2494100, 'retry', error],
   [4, 'number', limited],
+  [17, 'number', limited],
+  [613, 'number', limited],
+  [80008, 'number', limited],
   [80007, 'number', limited],
   [130429, 'number', limited],
   [131056, 'pair', limited],
@@ -58,6 +61,12 @@ const rows: [number, string, string, boolean?][] = [
 test.each(rows)('code %i: %s, %s', (code, action, name, reportsAccount = false) => {
   const behaviour = behaviourOf(code)
   expect([behaviour.action, behaviour.code, behaviour.reportsAccount ?? false]).toEqual([action, name, reportsAccount])
+})
+
+test('the platform’s own word that a refusal is transient counts where the code says nothing', () => {
+  expect(behaviourOf(987_654, { mayPass: true })).toMatchObject({ action: 'retry', code: error })
+  expect(behaviourOf(131026, { mayPass: true })).toMatchObject({ action: 'fail' })
+  expect(behaviourOf(200, { mayPass: true })).toMatchObject({ action: 'fail' })
 })
 
 test('a spam limit and a messaging limit hold the whole number back, though the message is not tried again', () => {

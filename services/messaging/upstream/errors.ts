@@ -44,7 +44,10 @@ export const behaviours: ReadonlyMap<number, Behaviour> = new Map<number, Behavi
   [2494100, retry('upstream_error')],
   // Too much, too fast.
   [4, slowDown('upstream_rate_limited')],
+  [17, slowDown('upstream_rate_limited')],
+  [613, slowDown('upstream_rate_limited')],
   [80007, slowDown('upstream_rate_limited')],
+  [80008, slowDown('upstream_rate_limited')],
   [130429, slowDown('upstream_rate_limited')],
   [131056, { action: 'pair', code: 'upstream_rate_limited' }],
   [131048, { action: 'fail', code: 'upstream_rate_limited', slowNumberMs: limitedMs }],

@@ -167,7 +167,7 @@ describe('polling', () => {
     }
   })
 
-  test.each([4, 17, 80007, 80008])(
+  test.each([4, 17, 613, 80007, 80008])(
     'a budget of calls that is used up is left alone for ten minutes: %i',
     async (code) => {
       const { phoneNumberId } = await connected()

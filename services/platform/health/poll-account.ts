@@ -47,7 +47,7 @@ async function ask({ upstream, log }: App, question: { phoneNumberId: string; to
 }
 
 /** The budget of calls of the app, and of the business account: asking sooner would keep it used up. */
-const throttling = new Set([4, 17, 80007, 80008])
+const throttling = new Set([4, 17, 613, 80007, 80008])
 const throttledFailures = 4
 
 /** The token is void, or the number is not there: also for one that the platform does not show any more. */
