@@ -31,6 +31,24 @@ async function partitionsOf(table: string) {
   return rows.map(({ name }) => name)
 }
 
+/** A partition of that many days ago. */
+async function createOld(table: string, daysAgo: number) {
+  const day = Math.floor(Date.now() / dayMs) - daysAgo
+  const [from, to] = [day, day + 1].map((each) => new Date(each * dayMs).toISOString())
+  const name = nameOf(table, day * dayMs)
+  await database.sql.unsafe(`create table ${name} partition of ${table} for values from ('${from}') to ('${to}')`)
+  return { name, from }
+}
+
+/** Holds the tables and their partitions as `pg_dump` does; answers how to end it. */
+async function beginBackup() {
+  const session = await database.admin.reserve()
+  await session`begin`
+  await session`lock table platform.visits, platform.outbox in access share mode`
+  let ended: Promise<unknown> | undefined
+  return () => (ended ??= session`rollback`.then(() => session.release()))
+}
+
 /** Starts, waits for the sweeps, and stops. */
 async function keepHouse(sweep: Sweep = () => Promise.resolve(0)) {
   const { promise, resolve } = Promise.withResolvers<void>()
@@ -46,13 +64,17 @@ async function keepHouse(sweep: Sweep = () => Promise.resolve(0)) {
   await house.stop()
 }
 
-test('partitions of today and of the week ahead are there when it resolves, for the outbox too', async () => {
+test('partitions of today are there when it resolves, and at once those of the week ahead, for the outbox too', async () => {
   const house = await startHousekeeping(app, { partitions: [{ table: 'visits', by: 'time', keepDays: 2 }] })
-  for (const table of ['outbox', 'visits']) {
-    const names = await partitionsOf(table)
-    for (let day = -1; day <= 7; day++) expect(names).toContain(nameOf(table, Date.now() + day * dayMs))
+  const expectDays = async (from: number, to: number) => {
+    for (const table of ['outbox', 'visits']) {
+      const names = await partitionsOf(table)
+      for (let day = from; day <= to; day++) expect(names).toContain(nameOf(table, Date.now() + day * dayMs))
+    }
   }
+  await expectDays(-1, 0)
   await house.stop()
+  await expectDays(-1, 7)
 })
 
 test('a sweep that has no hour to wait is done with the others, until it finds nothing', async () => {
@@ -70,19 +92,13 @@ test('a sweep that has no hour to wait is done with the others, until it finds n
 })
 
 test('a partition past its days is dropped', async () => {
-  const old = nameOf('visits', Date.now() - 3 * dayMs)
-  const from = new Date(Math.floor(Date.now() / dayMs - 3) * dayMs).toISOString()
-  const to = new Date(Math.floor(Date.now() / dayMs - 2) * dayMs).toISOString()
-  await database.sql.unsafe(`create table ${old} partition of visits for values from ('${from}') to ('${to}')`)
+  const { name } = await createOld('visits', 3)
   await keepHouse()
-  expect(await partitionsOf('visits')).not.toContain(old)
+  expect(await partitionsOf('visits')).not.toContain(name)
 })
 
 test('a partition of the outbox past its days stays until all that waits in it is published', async () => {
-  const day = Math.floor(Date.now() / dayMs) - 9
-  const old = nameOf('outbox', day * dayMs)
-  const [from, to] = [day, day + 1].map((each) => new Date(each * dayMs).toISOString())
-  await database.sql.unsafe(`create table ${old} partition of outbox for values from ('${from}') to ('${to}')`)
+  const { name: old, from } = await createOld('outbox', 9)
   await database.sql`
     insert into outbox (id, subject, headers, payload, created_at, published_at)
     values ('sent', 'event.test.happened', '{}', '{}', ${`${from}`}, now()), ('waits', 'event.test.happened', '{}', '{}', ${`${from}`}, null)
@@ -204,6 +220,55 @@ test('what the database was away for is done within a minute', async () => {
   } finally {
     vi.useRealTimers()
   }
+})
+
+test('a backup that holds the tables for hours keeps no instance from starting, nor from its sweeps; what it held up is done an hour later', async () => {
+  const visits = { table: 'visits', by: 'time', keepDays: 2 } as const
+  await (await startHousekeeping(app, { partitions: [visits] })).stop()
+  const last = nameOf('visits', Date.now() + 7 * dayMs)
+  await database.sql.unsafe(`drop table ${last}`)
+  const old = [await createOld('visits', 3), await createOld('outbox', 5)]
+  const endBackup = await beginBackup()
+  vi.useFakeTimers({ toFake: ['setInterval', 'clearInterval', 'performance'] })
+  try {
+    let swept = 0
+    const sweep: Sweep = () => Promise.resolve(++swept).then(() => 0)
+    const starting = startHousekeeping(app, { partitions: [visits], sweeps: [sweep] })
+    expect(await Promise.race([starting.then(() => true), sleep(3_000, false)])).toBe(true)
+    const house = await starting
+    await vi.waitFor(() => expect(swept).toBe(1), { timeout: 8_000 })
+    await endBackup()
+    vi.advanceTimersByTime(59 * 60 * 1000)
+    await vi.waitFor(() => {
+      vi.advanceTimersByTime(60_000)
+      expect(swept).toBe(2)
+    })
+    await house.stop()
+    const names = [...(await partitionsOf('visits')), ...(await partitionsOf('outbox'))]
+    expect(names).toContain(last)
+    for (const { name } of old) expect(names).not.toContain(name)
+  } finally {
+    vi.useRealTimers()
+    await endBackup()
+  }
+})
+
+test('an instance starts only when the partitions of today are there, whoever holds the table', async () => {
+  const visits = { table: 'visits', by: 'time', keepDays: 2 } as const
+  await (await startHousekeeping(app, { partitions: [visits] })).stop()
+  const today = nameOf('visits', Date.now())
+  await database.sql.unsafe(`drop table ${today}`)
+  const endBackup = await beginBackup()
+  let resolved = false
+  const starting = startHousekeeping(app, { partitions: [visits] }).finally(() => {
+    resolved = true
+  })
+  await database.sql`select pg_sleep(1.4)`
+  expect(resolved).toBe(false)
+  await endBackup()
+  const house = await starting
+  expect(await partitionsOf('visits')).toContain(today)
+  await house.stop()
 })
 
 test('a sweep that fails does not keep the next from its work', async () => {

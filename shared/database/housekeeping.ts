@@ -1,7 +1,7 @@
 import { setTimeout as sleep } from 'node:timers/promises'
-import { isDatabaseAway, type Sql } from './database.ts'
+import { isDatabaseAway, isLockTimeout, type Sql } from './database.ts'
 import { ownSession } from './own-session.ts'
-import { type DailyPartitions, keepPartitions } from './partitions.ts'
+import { type DailyPartitions, keepPartitions, makePartitions } from './partitions.ts'
 import type { DataService } from '../service/service.ts'
 
 /** Deletes some of what is past its time, at most some thousand rows; answers how many. */
@@ -69,7 +69,7 @@ export async function startHousekeeping(app: App, housekeeping: Housekeeping): P
     everyMinute.wake()
   }
 
-  await untilKept(app, tables)
+  await untilMade(app, tables)
   wake()
   const timer = setInterval(wake, minuteMs)
   return {
@@ -96,11 +96,19 @@ function inOneRun({ log }: App, work: () => Promise<void>) {
   }
 }
 
-/** Waits for the database, and for another instance that is at it: writers must find partitions. */
-async function untilKept(app: App, tables: DailyPartitions[]) {
+/**
+ * Waits for the database, and for another instance that is at it: writers must find partitions. Those of later days, and the old ones,
+ * have time: whoever holds their tables for hours, as a backup does, keeps nobody from starting.
+ */
+async function untilMade(app: App, tables: DailyPartitions[]) {
+  const makeAll = async () => {
+    for (const table of tables) {
+      await guarded(app, table.table, () => makePartitions(app.sql, table, 0), isDatabaseAway)
+    }
+  }
   for (let attempt = 0; ; attempt++) {
     try {
-      if (await alone(app, 'partitions', () => keepAll(app, tables))) return
+      if (await alone(app, 'partitions', makeAll)) return
     } catch (err) {
       if (!isDatabaseAway(err)) throw err
       if (attempt % 20 === 0) app.log.warn({ err }, 'housekeeping')
@@ -132,15 +140,17 @@ async function alone({ sql, name }: App, work: 'partitions' | 'sweeps' | 'minute
   }
 }
 
-/** One table's trouble does not keep the others from being kept; a database that is away does. */
-async function guarded({ log }: App, what: string, work: () => Promise<void>) {
+/** One table's trouble, such as a lock that somebody holds, does not keep the others from being kept; a database that is away does. */
+async function guarded({ log }: App, what: string, work: () => Promise<void>, endsAll = isAway) {
   try {
     await work()
   } catch (err) {
-    if (isDatabaseAway(err)) throw err
+    if (endsAll(err)) throw err
     log.error({ err, what }, 'housekeeping')
   }
 }
+
+const isAway = (err: unknown) => isDatabaseAway(err) && !isLockTimeout(err)
 
 /** Forgets events a day after the outbox, whose oldest are of five days: what is published again is known. 5,000 at a time. */
 async function sweepHandledEvents(sql: Sql) {

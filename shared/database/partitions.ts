@@ -19,32 +19,42 @@ export interface DailyPartitions {
 const aheadDays = 7
 
 /**
- * Makes daily partitions ahead and drops those whose days are over. Made apart and attached, so that writers do not wait.
- * Detached plainly, at most a lock time-out (1 s) long: Postgres refuses `concurrently` beside a default partition, and that
- * one must be, so that no insert fails. Rows in it mean that this did not run in time.
+ * Makes daily partitions ahead and drops those whose days are over. Detached plainly, at most a lock time-out (1 s) long: Postgres
+ * refuses `concurrently` beside a default partition, and that one must be, so that no insert fails. Rows in it mean that this did not
+ * run in time.
  */
-export async function keepPartitions(
-  sql: Sql,
-  { table, by, keepDays, lateDays = 1, open = 'false' }: DailyPartitions,
-  now = Date.now(),
-): Promise<void> {
-  const today = Math.floor(now / dayMs)
-  const bound = (day: number) => {
-    const start = new Date(day * dayMs)
-    return by === 'time' ? start.toISOString() : firstIdAt(by, start)
-  }
-  for (let day = today - lateDays; day <= today + aheadDays; day++) {
-    await attach(sql, table, nameOf(table, day), bound(day), bound(day + 1))
-  }
+export async function keepPartitions(sql: Sql, partitions: DailyPartitions, now = Date.now()): Promise<void> {
+  const { table, keepDays, open = 'false' } = partitions
+  await makePartitions(sql, partitions, aheadDays, now)
+  const oldest = dayAt(now) - keepDays
   const existing = await sql<{ name: string }[]>`
     select c.relname as name from pg_inherits i join pg_class c on c.oid = i.inhrelid
     where i.inhparent = ${table}::regclass
   `
   for (const { name } of existing) {
     const day = dayOf(table, name)
-    if (day !== null && day < today - keepDays && !(await isOpen(sql, name, open))) await detach(sql, table, name)
+    if (day !== null && day < oldest && !(await isOpen(sql, name, open))) await detach(sql, table, name)
   }
 }
+
+/** Those of the days of which rows may still come, of today, and of so many ahead. Made apart and attached: writers do not wait. */
+export async function makePartitions(
+  sql: Sql,
+  { table, by, lateDays = 1 }: DailyPartitions,
+  ahead: number,
+  now = Date.now(),
+): Promise<void> {
+  const today = dayAt(now)
+  const bound = (day: number) => {
+    const start = new Date(day * dayMs)
+    return by === 'time' ? start.toISOString() : firstIdAt(by, start)
+  }
+  for (let day = today - lateDays; day <= today + ahead; day++) {
+    await attach(sql, table, nameOf(table, day), bound(day), bound(day + 1))
+  }
+}
+
+const dayAt = (timeMs: number) => Math.floor(timeMs / dayMs)
 
 const nameOf = (table: string, day: number) =>
   `${table}_${new Date(day * dayMs).toISOString().slice(0, 10).replaceAll('-', '')}`
