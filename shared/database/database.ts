@@ -100,3 +100,6 @@ export const isCancelled = (err: unknown): boolean => hasCode(err, '57014')
 
 /** Whether a statement waited longer for a lock than it may. */
 export const isLockTimeout = (err: unknown): boolean => hasCode(err, '55P03')
+
+/** Either of the two: the database is there, and another statement may do well. */
+export const tookTooLong = (err: unknown): boolean => isCancelled(err) || isLockTimeout(err)

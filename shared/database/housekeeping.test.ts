@@ -275,6 +275,19 @@ test('a sweep that fails does not keep the next from its work', async () => {
   await keepHouse(() => Promise.reject(new Error('broken')))
 })
 
+test('nor does one whose statements take too long', async () => {
+  let done = 0
+  const slow: Sweep = (sql) =>
+    sql.begin(async (tx) => {
+      await tx`set local statement_timeout = 20`
+      return (await tx`select pg_sleep(1)`).length
+    })
+  const next: Sweep = () => Promise.resolve(++done).then(() => 0)
+  const house = await startHousekeeping(app, { partitions: [], minutely: [slow, next] })
+  await vi.waitFor(() => expect(done).toBe(1), { timeout: 2_000 })
+  await house.stop()
+})
+
 test('an instance that starts while another is at it waits, and finds the partitions made', async () => {
   const other = await database.sql.reserve()
   await other`select pg_advisory_lock(hashtext('housekeeping platform partitions'))`

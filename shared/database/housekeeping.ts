@@ -1,5 +1,5 @@
 import { setTimeout as sleep } from 'node:timers/promises'
-import { isDatabaseAway, isLockTimeout, type Sql } from './database.ts'
+import { isDatabaseAway, type Sql, tookTooLong } from './database.ts'
 import { ownSession } from './own-session.ts'
 import { type DailyPartitions, keepPartitions, makePartitions } from './partitions.ts'
 import type { DataService } from '../service/service.ts'
@@ -140,7 +140,10 @@ async function alone({ sql, name }: App, work: 'partitions' | 'sweeps' | 'minute
   }
 }
 
-/** One table's trouble, such as a lock that somebody holds, does not keep the others from being kept; a database that is away does. */
+/**
+ * One table's trouble, such as a lock that somebody holds or too many rows for one statement, does not keep the others from being kept;
+ * a database that is away does.
+ */
 async function guarded({ log }: App, what: string, work: () => Promise<void>, endsAll = isAway) {
   try {
     await work()
@@ -150,7 +153,7 @@ async function guarded({ log }: App, what: string, work: () => Promise<void>, en
   }
 }
 
-const isAway = (err: unknown) => isDatabaseAway(err) && !isLockTimeout(err)
+const isAway = (err: unknown) => isDatabaseAway(err) && !tookTooLong(err)
 
 /** Forgets events a day after the outbox, whose oldest are of five days: what is published again is known. 5,000 at a time. */
 async function sweepHandledEvents(sql: Sql) {

@@ -2,7 +2,7 @@ import { setTimeout as sleep } from 'node:timers/promises'
 import type { ConsumerMessages, JsMsg, Subscription } from 'nats'
 import type { z } from 'zod'
 import type { Event } from '../api/contract.ts'
-import { isCancelled, isDatabaseAway, isLockTimeout, type TransactionSql } from '../database/database.ts'
+import { isDatabaseAway, tookTooLong, type TransactionSql } from '../database/database.ts'
 import { type Delivered, type EventHeaders, idOf } from './events.ts'
 import { recordFailure, retryMs } from './dead-events.ts'
 import { beginBatch, lineOf } from '../metrics/batches.ts'
@@ -169,8 +169,7 @@ async function handleAll(
       return
     } catch (err) {
       const isAway = isDatabaseAway(err)
-      const tookTooLong = isCancelled(err) || isLockTimeout(err)
-      const waits = isAway && !(tookTooLong && attempt + 1 >= slowTries)
+      const waits = isAway && !(tookTooLong(err) && attempt + 1 >= slowTries)
       const isSplit = !waits && batch.length > 1
       begun?.end(isSplit ? 'split' : isAway ? 'waited' : 'failed')
       if (waits) {
