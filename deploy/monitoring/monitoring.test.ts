@@ -86,6 +86,10 @@ test('every service is looked for and missed', () => {
   expect(missed.map(([, name = '']) => name).toSorted()).toEqual([...serviceNames].toSorted())
 })
 
+test('EventsMissed tells also of what was missed before Prometheus asked for the first time', () => {
+  expect(exprOf('EventsMissed')).toMatch(/^max by \(consumer\) \(svc_consumer_missed_events_total\) > 0$/)
+})
+
 test('MemoryHigh tells before Kubernetes ends a process for its memory', () => {
   const { services } = z
     .object({
