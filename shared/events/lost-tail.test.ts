@@ -1,5 +1,6 @@
 import { cpSync, globSync, rmSync } from 'node:fs'
 import { join } from 'node:path'
+import { setTimeout as sleep } from 'node:timers/promises'
 import { isProgram } from '@app/test/servers.ts'
 import { testService, type TestService } from '@app/test/service.ts'
 import { until } from '@app/test/until.ts'
@@ -10,6 +11,7 @@ import { event } from '../api/contract.ts'
 import { newId } from '../values/ids.ts'
 import { type Consuming, consumeBatches } from './consume.ts'
 import { record, recorded } from './events.ts'
+import { useUpHandledNumbers } from './lost-tail.ts'
 import { provision } from './provision.ts'
 import { refillLostStream } from './refill.ts'
 import { type Relay, startRelay } from './relay.ts'
@@ -117,6 +119,31 @@ test.skipIf(!isProgram('nats'))(
     // Once.
     await refillLostStream(app)
     expect(await waiting()).toBe(0)
+  },
+)
+
+test.skipIf(!isProgram('nats'))(
+  'where the stream turns away what takes a number, that is an error, and not tried without end',
+  { timeout: 60_000 },
+  async ({ skip }) => {
+    listen()
+    await publishOther(1)
+    await heardAll(1)
+    await flush()
+    await publishOther(2)
+    await heardAll(2)
+    await vi.waitUntil(async () => (await consumerInfo()).ack_floor.stream_seq === 2)
+    await consuming?.stop()
+    await losePower()
+    const { streams } = await app.nc.jetstreamManager()
+    const { config, state } = await streams.info(streamName)
+    skip((await consumerInfo()).delivered.stream_seq === state.last_seq, 'The server takes the consumer back.')
+    await streams.update(streamName, { ...config, max_msg_size: 10 })
+    const asked = useUpHandledNumbers(app).catch((err: unknown) => String(err))
+    expect(await Promise.race([asked, sleep(3_000, 'still at it')])).toContain('message size exceeds')
+    await streams.update(streamName, config)
+    await useUpHandledNumbers(app)
+    expect((await streams.info(streamName)).state.last_seq).toBe(2)
   },
 )
 

@@ -21,7 +21,8 @@ type Ways = Pick<DataService, 'eventBus' | 'name' | 'log'>
  * A consumer that remembers more than the stream does would pass over what is published under numbers that it has handled: they
  * are used up. Whoever publishes does this first on each connection, so none of them is another event's before.
  */
-export async function useUpHandledNumbers({ eventBus, name, log }: Ways): Promise<void> {
+export async function useUpHandledNumbers(ways: Ways): Promise<void> {
+  const { eventBus, log } = ways
   const jsm = await managerOf(eventBus.nc, askAgainMs)
   // Before the stream is asked: a consumer goes on meanwhile, and is never ahead of what is asked later.
   const all = await jsm.consumers.list(streamName).next()
@@ -32,9 +33,14 @@ export async function useUpHandledNumbers({ eventBus, name, log }: Ways): Promis
   log.warn({ lastSeq: state.last_seq, handled }, 'the stream lost its newest events: their numbers are used up')
   for (let last = state.last_seq; last < handled;) {
     const count = Math.min(batchSize, handled - last)
-    const taken = Array.from({ length: count }, () => publish(eventBus, gapSubject(name), undefined))
-    last = Math.max(last, ...(await Promise.all(taken)).map(({ seq = 0 }) => seq))
+    last = Math.max(last, ...(await Promise.all(Array.from({ length: count }, () => takeNumber(ways)))))
   }
+}
+
+async function takeNumber({ eventBus, name }: Ways) {
+  const { seq, error } = await publish(eventBus, gapSubject(name), undefined)
+  if (error || !seq) throw new Error(`The stream gives no number: ${error?.description ?? 'no error'}`)
+  return seq
 }
 
 /** An event of ours, by the subject that only we publish to. */
