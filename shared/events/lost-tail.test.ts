@@ -147,6 +147,32 @@ test.skipIf(!isProgram('nats'))(
   },
 )
 
+test('while another instance publishes, a stream that does not say what it has last is asked again', async () => {
+  relay = startRelay(app)
+  await publishOurs(1)
+  await until(async () => expect(await waiting()).toBe(0))
+  await relay.stop()
+  // As a cluster of nats-servers since 2.12, while an event of the subject is not yet on a majority of them.
+  const answers = [
+    { code: 400, err_code: 10_164, description: 'wrong last sequence' },
+    { code: 503, err_code: 10_163, description: 'expected last sequence per subject temporarily unavailable' },
+  ]
+  const { request } = app.eventBus
+  const busy: typeof request = async (subject, body, carrier, ...rest) => {
+    const answer = await request(subject, body, carrier, ...rest)
+    const error = carrier.has('Nats-Expected-Last-Subject-Sequence') ? answers.shift() : undefined
+    return error ? { ...answer, data: Buffer.from(JSON.stringify({ error, stream: streamName, seq: 0 })) } : answer
+  }
+  const errors = vi.spyOn(app.log, 'error')
+  relay = startRelay({ ...app, eventBus: { ...app.eventBus, request: busy } })
+  await publishOurs(2)
+  await until(async () => expect(await waiting()).toBe(0))
+  expect(answers).toEqual([])
+  expect(errors).not.toHaveBeenCalled()
+  // Nothing was taken for lost meanwhile.
+  expect((await (await app.nc.jetstreamManager()).streams.info(streamName)).state.last_seq).toBe(2)
+})
+
 test('an event that the stream has dropped for its age is not missed', async () => {
   relay = startRelay(app)
   await publishOurs(1)

@@ -51,10 +51,15 @@ interface Newest {
 
 /**
  * Whether the stream still has our newest event, or has dropped it for its age. Others may have published under its number since,
- * so the last number of its subject is asked for: an event that expects another one is refused with it.
+ * so the last number of its subject is asked for: an event that expects another one is refused with it. Undefined while
+ * another instance publishes, and no number is sure.
  */
-export async function hasNewest({ eventBus }: Ways, { subject, seq }: Newest): Promise<boolean> {
+export async function hasNewest({ eventBus, log }: Ways, { subject, seq }: Newest): Promise<boolean | undefined> {
   const { error } = await publish(eventBus, subject, never)
+  if (isUnsure(error?.err_code)) {
+    log.warn({ subject, error }, 'the stream does not say yet what it has last')
+    return undefined
+  }
   const last = /wrong last sequence: (\d+)/.exec(error?.description ?? '')?.[1]
   if (last === undefined)
     throw new Error(`The stream does not say what it has last: ${error?.description ?? 'no error'}`)
@@ -63,6 +68,12 @@ export async function hasNewest({ eventBus }: Ways, { subject, seq }: Newest): P
   const { state } = await jsm.streams.info(streamName)
   return state.first_seq > seq
 }
+
+/**
+ * "expected last sequence per subject temporarily unavailable" and, without a number, "wrong last sequence" (nats-server, `errors.json`):
+ * a cluster since 2.12 knows of an event of the subject that is not yet on a majority of the servers.
+ */
+const isUnsure = (errorCode: number | undefined) => errorCode === 10_163 || errorCode === 10_164
 
 /** With what it expects to be the last number of its subject. */
 async function publish({ request }: Ways['eventBus'], subject: string, lastOfSubject: string | undefined) {

@@ -16,7 +16,7 @@ const lookAgainMs = 2_000
  * A stream that is younger or shorter than the one remembered, or that has not our newest event, lost events: those of the last
  * 72 h wait again, as if they had not been published. With the place that is remembered in one transaction, so that a crash in
  * it begins anew. Answers when the stream was made that has, or gets, them all; undefined while a server tells of a stream that
- * the others do not vouch for.
+ * the others do not vouch for, or does not say what the stream has.
  */
 export async function refillLostStream(app: DataService): Promise<string | undefined> {
   const { sql, log } = app
@@ -57,16 +57,17 @@ export async function refillLostStream(app: DataService): Promise<string | undef
  */
 async function lookAt(app: DataService, remembered: Position | undefined) {
   const seen = await look(app, remembered)
-  if (!remembered || !seen.cluster?.replicas?.length || !seen.lacks) return seen
+  if (!remembered || !seen?.cluster?.replicas?.length || !seen.lacks) return seen
   await sleep(lookAgainMs)
   const again = await look(app, remembered)
-  return isVouchedFor(again) ? again : undefined
+  return again && isVouchedFor(again) ? again : undefined
 }
 
 async function look(app: DataService, remembered: Position | undefined) {
   const seen = await restoreStream(app.eventBus.nc, app.streamReplicas)
   const isShorter = remembered?.streamCreated !== seen.created || Number(remembered.lastSeq) > seen.state.last_seq
-  return { ...seen, lacks: isShorter || !(await isNewestThere(app, remembered)) }
+  const isThere = !isShorter && (await isNewestThere(app, remembered))
+  return isThere === undefined ? undefined : { ...seen, lacks: !isThere }
 }
 
 function isNewestThere(app: DataService, { lastSubject: subject, lastSubjectSeq: seq }: Position) {
