@@ -105,6 +105,7 @@ const app: App = {
   dispatcher,
   callbacks,
 }
+const stopping = new AbortController()
 const housekeeping = await startHousekeeping(app, {
   partitions: [{ table: 'callbacks', by: 'time', keepDays: 7 }],
   sweeps: [
@@ -113,7 +114,7 @@ const housekeeping = await startHousekeeping(app, {
     sweepLetOutLanes,
     sweepCallbackItems,
     sweepDeletedMessages,
-    oldMessagesSweep(),
+    oldMessagesSweep(stopping.signal),
   ],
 })
 
@@ -161,9 +162,17 @@ stopInOrder(app, [
   serving.stop,
   accounts.stop,
   () => app.media.stopping.abort(),
-  () => Promise.all([dispatcher.stop(), callbacks.stop(), copier.stop(), lateTelling.stop(), fileSweep.stop()]),
+  () => stopping.abort(),
+  () =>
+    Promise.all([
+      dispatcher.stop(),
+      callbacks.stop(),
+      copier.stop(),
+      lateTelling.stop(),
+      fileSweep.stop(),
+      housekeeping.stop(),
+    ]),
   app.readings.stop,
-  housekeeping.stop,
   relay.stop,
   () => drainBus(app),
   () => app.sql.end({ timeout: 5 }),

@@ -1,4 +1,5 @@
 import { newIdAt } from '@app/shared/values/ids.ts'
+import { setTimeout as sleep } from 'node:timers/promises'
 import { afterAll, beforeAll, beforeEach, expect, test, vi } from 'vitest'
 import { phoneNumberId, type TestMessaging, testMessaging } from '../testing/app.ts'
 import { inboundValue, platformOf } from '../testing/callbacks.ts'
@@ -60,6 +61,23 @@ test('what is older than the organization keeps goes with its attempts, 1,000 at
   expect(await sweep()).toEqual([1000, 1000, 300])
   expect(await left()).toEqual(young)
   expect(await app.sql`select 1 from send_attempts`).toHaveLength(3)
+})
+
+test('the rest after a batch ends with the service, however long it would be', async () => {
+  await app.setSender({ retention_days: 30 })
+  await insert(31, 10)
+  const stopping = new AbortController()
+  const run = oldMessagesSweep(stopping.signal)
+  let resting: Promise<number | string> | undefined
+  // The batch waits for half a second, so its rest is one of several.
+  await app.sql.begin(async (tx) => {
+    await tx`lock table send_attempts in share mode`
+    resting = run(app.sql)
+    await sleep(500)
+  })
+  await vi.waitFor(async () => expect(await left()).toEqual([]))
+  stopping.abort()
+  expect(await Promise.race([resting, sleep(1_500, 'rests')])).toBe(10)
 })
 
 test('other ids of the platform for a message go with it', async () => {

@@ -30,9 +30,9 @@ interface Gone extends Counted {
 
 /**
  * Deletes messages that are older than their organization keeps them, with their attempts and files, 1,000 at a time, oldest
- * first, of one number after the other, and with rests. Open sends stay until they are over.
+ * first, of one number after the other, and with rests, which end when the service is `stopping`. Open sends stay until they are over.
  */
-export function oldMessagesSweep(): Sweep {
+export function oldMessagesSweep(stopping?: AbortSignal): Sweep {
   let numbers: Number[] | null = null
   return async function deleteOldMessages(sql) {
     numbers ??= await findNumbers(sql)
@@ -45,7 +45,8 @@ export function oldMessagesSweep(): Sweep {
     const count = await deleteBatch(sql, number)
     // Behind the others, who would wait for days.
     if (count === batchRows) numbers.push(number)
-    await sleep((performance.now() - startedAt) * restFactor)
+    const restMs = (performance.now() - startedAt) * restFactor
+    await sleep(restMs, undefined, { signal: stopping }).catch(() => {})
     return Math.max(count, 1)
   }
 }
