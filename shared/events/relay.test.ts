@@ -93,8 +93,15 @@ test('what happens after an event that a stream lost comes behind it, once that 
 test('what a stream lost that is shorter when the connection is back, though nothing was published meanwhile, is published again', async () => {
   const tasks: Array<() => void> = []
   const onReconnect = (task: () => void) => void tasks.push(task)
-  const relay = startRelay({ ...app, eventBus: { ...app.eventBus, onReconnect } })
-  await app.sql.begin((tx) => record(tx, [recorded(changed, { n: 5 }, { organizationId })]))
+  const { request } = app.eventBus
+  const lost = recorded(changed, { n: 5 }, { organizationId })
+  let publishes = 0
+  const counting: typeof request = (subject, body, headers, ...rest) => {
+    if (headers.get('Nats-Msg-Id') === lost.id) publishes++
+    return request(subject, body, headers, ...rest)
+  }
+  const relay = startRelay({ ...app, eventBus: { ...app.eventBus, onReconnect, request: counting } })
+  await app.sql.begin((tx) => record(tx, [lost]))
   relay.wake()
   await until(async () => expect(await app.sql`select 1 from outbox where published_at is null`).toEqual([]))
   await app.sql`update relay_position set last_seq = last_seq + 1000`
@@ -103,6 +110,7 @@ test('what a stream lost that is shorter when the connection is back, though not
   await until(async () => {
     const { state } = await jsm.streams.info(streamName)
     expect(await app.sql`select last_seq::int from relay_position`).toEqual([{ lastSeq: state.last_seq }])
+    expect(publishes).toBeGreaterThan(1)
   })
   await relay.stop()
 })

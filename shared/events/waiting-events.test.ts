@@ -64,6 +64,15 @@ test('what an instance has in hand that dies goes to another one within ten seco
   await jsm.consumers.update(streamName, name, { ack_wait: 30e9 })
   await provision(app.nc)
   for (const { config } of await jsm.consumers.list(streamName).next()) expect(config.ack_wait).toBeLessThan(10e9)
+  await jsm.consumers.update(streamName, name, { ack_wait: 0.5e9 })
+  await app.nc.jetstream().publish('event.test.happened', '{}')
+  const source = await app.nc.jetstream().consumers.get(streamName, name)
+  // As an instance that is killed before it has acked.
+  const inHand = await source.next()
+  const seen: string[] = []
+  const consuming = consumeBatches(app, name, async (events) => void seen.push(...events.map(({ subject }) => subject)))
+  await until(() => expect(seen).toEqual([inHand?.subject]))
+  await consuming.stop()
 })
 
 test('of events in order the next ones wait some seconds for a lost ack, also where the consumer was made by an earlier release', async () => {

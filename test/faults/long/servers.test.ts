@@ -7,7 +7,7 @@ import type { Subscriber } from '../load/subscriber.ts'
 import type { LoadTenant } from '../load/tenants.ts'
 import { untilBack } from '../load/until-back.ts'
 import { type Arena, openArena } from '../nemesis/arena.ts'
-import { type Aim, faults } from '../nemesis/faults.ts'
+import { type Aim, faultOf } from '../nemesis/faults.ts'
 import { randomOf } from '../random.ts'
 
 let arena: Arena | undefined
@@ -30,7 +30,7 @@ async function lived(
   if (!place) throw new Error('There is nothing to break.')
   const life = await live(place, { seconds }, async ({ platform, tenant, subscriber: listening }) => {
     await sleep(2_000)
-    await harm(async (name) => faults[name]?.({ arena: place, platform, subscriber: listening }, aim), tenant)
+    await harm((name) => faultOf(name)({ arena: place, platform, subscriber: listening }, aim), tenant)
   })
   subscriber = life.subscriber
   return life

@@ -102,6 +102,12 @@ export const faults: Record<string, Fault> = {
     ),
 }
 
+export function faultOf(name: string): Fault {
+  const fault = faults[name]
+  if (!fault) throw new Error(`The nemesis knows no "${name}".`)
+  return fault
+}
+
 const texts = { type: 'text' }
 
 const pidsOf = ({ stack }: Arena, service: string) =>

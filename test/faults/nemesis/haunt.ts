@@ -1,5 +1,5 @@
 import { setTimeout as sleep } from 'node:timers/promises'
-import { faults, type Ground } from './faults.ts'
+import { faultOf, faults, type Ground } from './faults.ts'
 import { lineOf, planOf, type Step } from './plan.ts'
 
 /** Does what the seed has planned, and undoes it: when this resolves, nothing is broken by intent any more. */
@@ -18,7 +18,7 @@ export async function haunt(ground: Ground, seed: number, seconds: number, say: 
 
 async function harm(ground: Ground, step: Step) {
   try {
-    await faults[step.fault]?.(ground, step.aim)
+    await faultOf(step.fault)(ground, step.aim)
   } catch (err) {
     throw new Error(`"${step.fault}" itself went wrong`, { cause: err })
   }

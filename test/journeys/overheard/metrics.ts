@@ -23,12 +23,12 @@ export async function readMetrics({ stack }: Watched) {
   const names = used.map(([name]) => name.replace(/_(bucket|count|sum)$/, ''))
   expect(names.filter((name) => !there.has(name))).toEqual([])
 
-  /** Of each instance that has it. */
-  const values = (name: string) =>
-    page
-      .split('\n')
-      .filter((line) => line.startsWith(name))
-      .map((line) => Number(line.split(' ').at(-1)))
+  /** Of each instance that has it; one has it at least. */
+  const values = (name: string) => {
+    const lines = page.split('\n').filter((line) => line.startsWith(name))
+    expect(lines, name).not.toEqual([])
+    return lines.map((line) => Number(line.split(' ').at(-1)))
+  }
   const sum = (name: string) => values(name).reduce((all, one) => all + one, 0)
   const sends = [
     'svc_http_request_seconds_count{service="gateway",method="POST",route="/v1/:phone_number_id/messages",status="200"}',
