@@ -1,5 +1,6 @@
 import { readFileSync } from 'node:fs'
 import { join } from 'node:path'
+import { buckets } from '@app/shared/metrics/registered.ts'
 import { expect, test } from 'vitest'
 import { parse } from 'yaml'
 import { z } from 'zod'
@@ -88,6 +89,10 @@ test('every service is looked for and missed', () => {
 
 test('EventsMissed tells also of what was missed before Prometheus asked for the first time', () => {
   expect(exprOf('EventsMissed')).toMatch(/^max by \(consumer\) \(svc_consumer_missed_events_total\) > 0$/)
+})
+
+test('HttpSlow asks for a time that is the bound of a bucket: between two of them Prometheus guesses', () => {
+  expect(buckets).toContain(Number(/> (\S+)\s*$/.exec(exprOf('HttpSlow'))?.[1]))
 })
 
 test('MemoryHigh tells before Kubernetes ends a process for its memory', () => {

@@ -9,7 +9,7 @@ interface Described {
 }
 
 /** From a row in memory to the longest that a client waits, in seconds. */
-const buckets = [0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 1, 5, 25]
+export const buckets = [0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 5, 25]
 
 const made = new WeakMap<Registry, Map<string, unknown>>()
 
