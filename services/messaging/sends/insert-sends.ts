@@ -96,11 +96,11 @@ export async function insertSends(sql: Sql, sends: AcceptableSend[], of: Holder)
 /** Keys and messages, as `w` those that were taken; `g` has them all, with their senders. */
 const taken = (sql: Sql, rows: string) => sql`
     with u as (
-      select u.*, ${waitingForLocks(sql, keyTimeoutMs)}
-      from json_to_recordset(${rows}::text::json) as u(n int, may_begin boolean, id text, organization_id text, phone_number_id text,
+      select * from json_to_recordset(${rows}::text::json) as u(n int, may_begin boolean, id text, organization_id text, phone_number_id text,
         conversation_id text, contact_id text, type text, recipient text, content text, body jsonb,
         media jsonb, media_id text, parties jsonb,
         context_id text, request_id text, traceparent text, created_at timestamptz, key text, fingerprint text, answer text)
+      where (select ${waitingForLocks(sql, keyTimeoutMs)}) is not null
     ), g as (
       select u.*, s.account_id, s.business_account_id, s.phone_number, s.sealed_token, s.settings, q.rest is not null as counts,
         case when s.refusal is null and q.rest < count(*) filter (where s.refusal is null and s.account_id is not null)
