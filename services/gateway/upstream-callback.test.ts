@@ -153,3 +153,48 @@ describe('a callback', () => {
     expect(gateway.platform.apiCalls).toEqual([])
   })
 })
+
+describe('a callback, while strangers of however many networks hold all that they may', () => {
+  const mebibytes = 1024 * 1024
+  const strangers = Array.from({ length: 64 }, (_, n) => `strangers of 203.0.113.${n}`)
+  const from = async (network: string) => {
+    const headers = { 'x-hub-signature-256': sign('{}'), 'x-forwarded-for': network }
+    return (await gateway.ask('/upstream/callbacks', { body: '{}', headers })).status
+  }
+  const withKey = async (key: string) => (await gateway.ask('/v1/bytes', { key, body: 'x' })).status
+
+  test('is kept if the platform has signed one from its network, and whoever has a key is answered', async () => {
+    const messaging = await startMessaging()
+    const { text: key } = gateway.platform.issueKey()
+    const { hold } = gateway.app.inFlight
+    expect(await from('198.51.100.1')).toBe(200)
+    const holding = strangers.filter((owner) => {
+      try {
+        hold(owner, 4 * mebibytes)
+        return true
+      } catch {
+        return false
+      }
+    })
+    const statuses = [await withKey(key), await from('198.51.100.1'), await from('198.51.100.2')]
+    for (const owner of holding) hold(owner, -4 * mebibytes)
+    expect([holding.length, statuses]).toEqual([16, [200, 200, 503]])
+    expect([await from('198.51.100.2'), gateway.app.inFlight.bytes]).toEqual([200, 0])
+    await messaging.stop()
+  })
+
+  test('takes none of the room of their requests', async () => {
+    const messaging = await startMessaging()
+    const { text: key } = gateway.platform.issueKey()
+    const { promise, resolve } = Promise.withResolvers<void>()
+    const running = Promise.allSettled(
+      strangers.flatMap((owner) => Array.from({ length: 64 }, () => gateway.app.inFlight.during(owner, () => promise))),
+    )
+    const count = gateway.app.inFlight.count
+    const statuses = [await withKey(key), await from('198.51.100.3')]
+    resolve()
+    await running
+    expect([count, statuses, gateway.app.inFlight.count]).toEqual([1_024, [200, 200], 0])
+    await messaging.stop()
+  })
+})

@@ -6,6 +6,7 @@ import { pack } from '@app/shared/values/packed.ts'
 import { batched } from '@app/shared/work/batched.ts'
 import { Problem } from '@app/shared/api/problem.ts'
 import type { FastifyInstance, FastifyRequest } from 'fastify'
+import { LRUCache } from 'lru-cache'
 import type { App } from './app.ts'
 import { readBody } from './exchange/read-body.ts'
 import { say } from './exchange/say.ts'
@@ -17,6 +18,8 @@ import { strangersOf } from './limits/in-flight.ts'
 const limitBytes = 4 * 1024 * 1024
 /** The platform repeats what was not answered in time. */
 const timeoutMs = 10_000
+/** How long a network from which the platform has signed is believed to be the platform's. */
+const provenMs = 24 * 60 * 60_000
 
 /** What the upstream platform and we have agreed on. */
 export interface UpstreamSecrets {
@@ -36,10 +39,11 @@ export function routeUpstreamCallbacks(http: FastifyInstance, app: App, secrets:
     }),
   )
   const keep = keeping(app)
+  const proven = new LRUCache<string, true>({ max: 10_000, ttl: provenMs })
   http.route(
     takeOverWatched(app, 'POST', '/upstream/callbacks', (request, reply) => {
       reply.hijack()
-      void accept(app, keep, request, secrets.appSecret)
+      void accept(app, { keep, proven, appSecret: secrets.appSecret }, request)
         .catch((err: unknown) => failureOf(app, err))
         .then((status) => say(app, reply.raw, status, words[status]))
     }),
@@ -85,21 +89,30 @@ async function askToKeep(app: App, callbacks: Proven[]): Promise<boolean[]> {
   return accepted
 }
 
+interface Accepting {
+  keep: Keep
+  /** Strangers among whom the platform was: what comes from there is not counted as theirs. */
+  proven: LRUCache<string, true>
+  appSecret: string
+}
+
 async function accept(
   app: App,
-  keep: Keep,
+  { keep, proven, appSecret }: Accepting,
   { raw, headers }: FastifyRequest,
-  appSecret: string,
 ): Promise<200 | 401 | 503> {
   const signature = headers['x-hub-signature-256']
   // Without one nothing is read, and nothing held.
   if (typeof signature !== 'string') return 401
-  const owner = strangersOf(app, raw)
+  const strangers = strangersOf(app, raw)
+  const platform = `the platform among ${strangers}`
+  const owner = proven.has(strangers) ? platform : strangers
   const body = await readBody(raw, limitBytes, app.inFlight, owner)
   try {
     if (!isSigned(body, signature, appSecret)) return 401
+    proven.set(strangers, true)
     const callback = { body, trace: traceparentOf(headers.traceparent) }
-    const isKept = await app.inFlight.during(owner, () => keep(callback))
+    const isKept = await app.inFlight.during(platform, () => keep(callback))
     return isKept ? 200 : 503
   } finally {
     app.inFlight.hold(owner, -body.length)

@@ -3,18 +3,22 @@ import { Problem } from '@app/shared/api/problem.ts'
 import { clientIp, networkOf } from '../access/client-ip.ts'
 import type { App } from '../app.ts'
 
-/** Requests in work at a time, as many as a service takes. */
-const maxCount = 4_096
-/** Bytes of bodies held at a time, arriving ones included. */
-const maxBytes = 256 * 1024 * 1024
+interface Held {
+  count: number
+  bytes: number
+}
+
+/** Requests in work at a time, as many as a service takes; bytes of bodies held at a time, arriving ones included. */
+const most: Held = { count: 4_096, bytes: 256 * 1024 * 1024 }
+/** Of these: somebody may have as many networks as it takes to leave nothing of all. */
+const mostOfStrangers: Held = { count: most.count / 4, bytes: most.bytes / 4 }
 
 /**
  * What this process holds of its clients at the moment. An owner, an organization or a network of strangers, has no more of
- * either than is left for the others: whoever has none finds room, also while some are slow, or many.
+ * either than is left for the others: whoever has none finds room, also while some are slow, or many. All strangers together
+ * have a quarter, in which the same holds among them.
  */
-export interface InFlight {
-  count: number
-  bytes: number
+export interface InFlight extends Held {
   /** Counts one request while the work runs. Throws `service_unavailable` when there are too many. */
   during: <T>(owner: string, work: () => Promise<T>) => Promise<T>
   /** Counts bytes that came in; give them back with a negative number. Throws when there are too many. */
@@ -22,17 +26,20 @@ export interface InFlight {
 }
 
 export function createInFlight(): InFlight {
-  const owned = new Map<string, { count: number; bytes: number }>()
+  const owned = new Map<string, Held>()
+  const ofStrangers: Held = { count: 0, bytes: 0 }
 
   /** Throws unless there is room for what is added. */
   function add(owner: string, count: number, bytes: number) {
     const own = owned.get(owner) ?? { count: 0, bytes: 0 }
-    if (count > 0 && own.count + count > maxCount - inFlight.count) throw overloaded()
-    if (bytes > 0 && own.bytes + bytes > maxBytes - inFlight.bytes) throw overloaded()
-    inFlight.count += count
-    inFlight.bytes += bytes
-    own.count += count
-    own.bytes += bytes
+    const isStranger = owner.startsWith(strangers)
+    const added = { count, bytes }
+    if (!hasRoom(most, inFlight, own, added)) throw overloaded()
+    if (isStranger && !hasRoom(mostOfStrangers, ofStrangers, own, added)) throw overloaded()
+    for (const held of [inFlight, own, ...(isStranger ? [ofStrangers] : [])]) {
+      held.count += count
+      held.bytes += bytes
+    }
     if (own.count === 0 && own.bytes === 0) owned.delete(owner)
     else owned.set(owner, own)
   }
@@ -53,8 +60,14 @@ export function createInFlight(): InFlight {
   return inFlight
 }
 
-/** Who has no key, by network: the platform's callbacks, visitors, and whoever has the address of a file. */
+const hasRoom = (limit: Held, held: Held, own: Held, added: Held) =>
+  (added.count <= 0 || own.count + added.count <= limit.count - held.count) &&
+  (added.bytes <= 0 || own.bytes + added.bytes <= limit.bytes - held.bytes)
+
+const strangers = 'strangers of '
+
+/** Who has no key, by network: visitors, whoever has the address of a file, and the platform until it has signed. */
 export const strangersOf = ({ trustedProxies }: Pick<App, 'trustedProxies'>, raw: IncomingMessage): string =>
-  `strangers of ${networkOf(clientIp(raw, trustedProxies))}`
+  strangers + networkOf(clientIp(raw, trustedProxies))
 
 const overloaded = () => new Problem('service_unavailable', { message: 'Too many requests are in work: try again.' })
