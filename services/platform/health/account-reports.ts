@@ -30,15 +30,18 @@ export const consumeAccountReports = (app: App, polling: Loop): Consuming =>
     }
   })
 
-/** Answers the states to tell after the commit. */
+/**
+ * Answers the states to tell after the commit: those that changed, since nobody waits to be told again. Of a number at its full
+ * pace each send may fail: a report that asks for no more than what is due already waits for no lock.
+ */
 export async function settleReport(
   tx: TransactionSql,
   organizationId: string,
   report: Report,
   appId: string,
 ): Promise<AccountState[]> {
-  const accounts = await tx<{ id: string; messagesPerSecond: number | null }[]>`
-    select id, messages_per_second from accounts
+  const accounts = await tx<Reported[]>`
+    select id, version, messages_per_second, poll_at <= ${soonestPoll(tx, report)} as is_due from accounts
     where organization_id = ${organizationId} and attached
       and case when ${report.phone_number_id}::text is null then business_account_id = ${report.business_account_id}
         else phone_number_id = ${report.phone_number_id} end
@@ -46,21 +49,34 @@ export async function settleReport(
   `
   const effect = effectOf(report, appId)
   const states: AccountState[] = []
-  for (const { id, messagesPerSecond } of accounts) {
+  for (const { id, version, messagesPerSecond, isDue } of accounts) {
     const account = { organizationId, id }
     const isOfOthers =
       effect.kind === 'remove' &&
       effect.ofPhoneApp &&
       report.phone_number_id === null &&
       !isInBusinessApp(messagesPerSecond)
+    if (isDue && (isOfOthers || effect.kind === 'poll')) continue
     const write = async () => {
       const isOver = isOfOthers || (await isBeforeReturn(tx, account, report.at))
       await apply(tx, account, { effect: isOver ? { kind: 'poll' } : effect, report })
     }
-    states.push(...(await changeAccount(tx, account, write, systemCaller(organizationId))))
+    const after = await changeAccount(tx, account, write, systemCaller(organizationId))
+    states.push(...after.filter((state) => state.version > Number(version)))
   }
   return states
 }
+
+interface Reported {
+  id: string
+  version: string
+  messagesPerSecond: number | null
+  /** It is asked for as soon as the report would have it. */
+  isDue: boolean
+}
+
+const soonestPoll = (tx: TransactionSql, { code }: Report) =>
+  tx`greatest(now(), polled_at + ${code === null ? 0 : quietAfterPollMs} * interval '1 ms')`
 
 interface Named {
   organizationId: string
@@ -81,13 +97,12 @@ async function apply(
   { organizationId, id }: Named,
   { effect, report }: { effect: Effect; report: Report },
 ) {
-  const quietMs = report.code === null ? 0 : quietAfterPollMs
   const reportedUntil = new Date(Math.max(Date.now() + standsMs, effect.kind === 'degrade' ? Number(effect.until) : 0))
   // What was said before a removal is over as well: else a return of before it, that comes late, would lift it.
   const isTie = effect.kind === 'remove' || effect.kind === 'restore'
   const stands = effect.kind === 'degrade' || effect.kind === 'disconnect'
   await tx`
-    update accounts set poll_at = least(poll_at, greatest(now(), polled_at + ${quietMs} * interval '1 ms')),
+    update accounts set poll_at = least(poll_at, ${soonestPoll(tx, report)}),
       status = case ${effect.kind}
         when 'degrade' then case when status = 'disconnected' then status else 'degraded' end
         when 'disconnect' then 'disconnected' when 'remove' then 'disconnected' else status end,

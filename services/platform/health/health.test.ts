@@ -392,4 +392,24 @@ describe('a report', () => {
     }
     expect((await account(phoneNumberId))?.minutes).toBeLessThanOrEqual(1)
   })
+
+  test('of a send that fails waits for nothing once the platform was asked, or is about to be', async () => {
+    const { organizationId, phoneNumberId } = await connected()
+    await it.app.sql`update accounts set polled_at = now() where phone_number_id = ${phoneNumberId}`
+    await it.app.sql.begin(async (tx) => {
+      await tx`select from organizations where id = ${organizationId} for update`
+      await report(organizationId, phoneNumberId, { code: 131_037 }, 'failed')
+      await handled(organizationId, 'failed')
+    })
+    expect((await account(phoneNumberId))?.minutes).toBeGreaterThan(0.5)
+  })
+
+  test('that changes nothing of a number is told to nobody', async () => {
+    const { organizationId, phoneNumberId } = await connected()
+    for (const [id, code] of [131_031, 131_031, 131_037, 131_037].entries()) {
+      await report(organizationId, phoneNumberId, { code }, `failed-${id}`)
+      await handled(organizationId, `failed-${id}`)
+    }
+    expect(told(phoneNumberId).map(({ refusal }) => refusal)).toEqual([null, 'account_restricted'])
+  })
 })
