@@ -15,14 +15,16 @@ const list: Handler<App, typeof contract> = async ({ sql, cursorKeys }, { query 
   const { status, team_id: teamId, search } = query
   const { limit, after, page } = openPage(cursorKeys, contract, caller, query)
   const part = `%${search?.replaceAll(/[\\%_]/g, String.raw`\$&`)}%`
+  // The indexes with status or team are in that collation.
+  const id = status === undefined && teamId === undefined ? sql`id` : sql`id collate "POSIX"`
   const rows = await sql<CustomerRow[]>`
     select ${sql(customerColumns)} from customers
     where organization_id = ${caller.organizationId}
       ${status === undefined ? sql`` : sql`and status = ${status}`}
       ${teamId === undefined ? sql`` : sql`and team_id = ${teamId}`}
       ${search === undefined ? sql`` : sql`and (name ilike ${part} or email ilike ${part})`}
-      ${after === null ? sql`` : sql`and id < ${after}`}
-    order by id desc limit ${limit + 1}
+      ${after === null ? sql`` : sql`and ${id} < ${after}`}
+    order by ${id} desc limit ${limit + 1}
   `
   return page(rows, toCustomer, ({ id }) => id)
 }
