@@ -19,6 +19,7 @@ import { beginSetup, completeSetup, getSetup } from '@app/shared/contracts/onboa
 import {
   authenticateKey,
   findAccount,
+  findAccounts,
   listAccounts,
   listTeams,
   recordCallBatch,
@@ -70,7 +71,11 @@ export const asks: Record<ServiceName, Rpc[]> = {
   ],
   directory: [listTeams],
   platform: [putSender, putAccount],
-  webhooks: [listAccounts],
+  webhooks: [
+    findAccounts,
+    // Platform of the version before, while it is replaced.
+    listAccounts,
+  ],
 }
 
 /** The notices that each service hears. A test holds it against the services' code. */

@@ -13,6 +13,8 @@ export interface App extends DataService {
   inTurn: InTurn
   /** One search of an organization at a time. */
   searchInTurn: InTurn
+  /** So with its list of numbers, which is whole. */
+  listInTurn: InTurn
   cursorKeys: CursorKeys
   /** Seals the upstream credentials, and stored answers that hold a secret. */
   sealKeys: KeyRing

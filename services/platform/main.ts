@@ -19,6 +19,7 @@ import { sealedTokens } from './accounts/accounts.ts'
 import { connectAccount } from './accounts/connect-account.ts'
 import { disconnectAccount } from './accounts/disconnect-account.ts'
 import { findAccount } from './accounts/find-account.ts'
+import { findAccounts } from './accounts/find-accounts.ts'
 import { listAccounts } from './accounts/list-accounts.ts'
 import { recordApiCalls } from './api-log/record-api-calls.ts'
 import { apiLog, recordCallBatch, sweepBatches } from './api-log/record-call-batch.ts'
@@ -78,6 +79,7 @@ const app: App = {
   relay: startRelay(service),
   inTurn: createInTurn(),
   searchInTurn: createInTurn('searches', 1),
+  listInTurn: createInTurn('lists of numbers', 1),
   cursorKeys: env.CURSOR_KEYS,
   sealKeys: env.SEAL_KEYS,
   rateTiers: env.RATE_TIERS,
@@ -99,6 +101,7 @@ const serving = await serve(app, contracts, {
   listAccounts,
   authenticateKey,
   findAccount,
+  findAccounts,
   recordApiCalls,
   recordCallBatch,
   createOrganization,

@@ -101,6 +101,15 @@ export const findAccount = rpc({
   errors: ['resource_not_found'],
 })
 
+/** Which of the numbers are the caller's organization's, connected or not. */
+export const findAccounts = rpc({
+  subject: 'rpc.platform.find-accounts',
+  repeatable: true,
+  summary: "Find which of some numbers are an organization's",
+  body: z.object({ phone_number_ids: z.array(phoneNumberId) }),
+  answer: z.object({ phone_number_ids: z.array(phoneNumberId) }),
+})
+
 /** The values of many calls, a line for each; none of them holds a line break, and an empty one is none. */
 const lines = z.string()
 

@@ -2,10 +2,12 @@ import { systemCaller } from '@app/shared/bus/ask.ts'
 import type { Input } from '@app/shared/api/contract.ts'
 import type { listAccounts as Contract } from '@app/shared/contracts/platform.ts'
 import { newId } from '@app/shared/values/ids.ts'
+import { untilSomebodyWaits } from '@app/test/lock-waits.ts'
 import { afterAll, beforeAll, expect, test } from 'vitest'
 import { ask, newCustomer, newOrganization, newPhoneNumberId, startTestApp, type TestApp } from '../testing/app.ts'
 import { getCustomer } from '../customers/get-customer.ts'
 import { findAccount } from './find-account.ts'
+import { findAccounts } from './find-accounts.ts'
 import { listAccounts } from './list-accounts.ts'
 
 let it: TestApp
@@ -88,4 +90,29 @@ test("finds an organization's number, detached or not, and no other's", async ()
       param: undefined,
     })
   }
+})
+
+test("of some numbers finds an organization's, detached or not, and no other's", async () => {
+  const organizationId = await newOrganization(it.app)
+  const own = [await insert({ organizationId }), await insert({ organizationId, attached: false })].map(String)
+  await insert({ organizationId })
+  const foreign = String(await insert({ organizationId: await newOrganization(it.app) }))
+  const body = { phone_number_ids: [...own, foreign, newPhoneNumberId()] }
+  const found = await ask(it.app, findAccounts, body, { caller: systemCaller(organizationId) })
+  expect(found.phone_number_ids.toSorted()).toEqual(own.toSorted())
+})
+
+test("one organization's lists of numbers leave connections for others", async () => {
+  const organizationId = await newOrganization(it.app)
+  let ended = 0
+  const lists = await it.app.sql.begin(async (tx) => {
+    // They take as long as those of thousands of numbers.
+    await tx`lock table accounts`
+    const all = Promise.allSettled(Array.from({ length: 30 }, () => list(organizationId).finally(() => ended++)))
+    await untilSomebodyWaits(tx)
+    await it.app.sql`select 1`
+    expect(ended).toBe(0)
+    return { all }
+  })
+  expect((await lists.all).filter(({ status }) => status === 'fulfilled')).toHaveLength(30)
 })

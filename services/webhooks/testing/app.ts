@@ -1,7 +1,7 @@
 import { randomBytes } from 'node:crypto'
 import { systemCaller } from '@app/shared/bus/ask.ts'
 import type { Caller, Handler, Input, Rpc, WholeAnswer } from '@app/shared/api/contract.ts'
-import { listAccounts } from '@app/shared/contracts/platform.ts'
+import { findAccounts } from '@app/shared/contracts/platform.ts'
 import type { WebhookDelivery } from '@app/shared/contracts/webhook-deliveries.ts'
 import type {
   createWebhookSubscription as createContract,
@@ -71,7 +71,7 @@ export interface TestWebhooks extends App, Acts {
 
 export const ownNumber = '106540352242922'
 
-/** Webhooks with real Postgres and NATS; platform's list of accounts is answered here. */
+/** Webhooks with real Postgres and NATS; which numbers are whose is answered here. */
 export async function testWebhooks(given?: TestService): Promise<TestWebhooks> {
   const service = given ?? (await testService('webhooks'))
   await provision(service.nc)
@@ -86,7 +86,7 @@ export async function testWebhooks(given?: TestService): Promise<TestWebhooks> {
     meters: createMeters(service),
   }
   const housekeeping = await startHousekeeping(core, { partitions })
-  const platform = await serve({ ...core, name: 'platform' } as const, { listAccounts }, { listAccounts: ownNumbers })
+  const platform = await serve({ ...core, name: 'platform' } as const, { findAccounts }, { findAccounts: ownNumbers })
   const attempts = startAttempts(core)
   const app: App = {
     ...core,
@@ -113,22 +113,7 @@ export async function testWebhooks(given?: TestService): Promise<TestWebhooks> {
   }
 }
 
-const ownNumbers = () =>
-  Promise.resolve({
-    data: [
-      {
-        object: 'account' as const,
-        phone_number_id: ownNumber,
-        phone_number: '+15550001111',
-        name: 'Acme',
-        status: 'connected' as const,
-        upstream_status: 'CONNECTED',
-        customer_id: null,
-      },
-    ],
-    has_more: false,
-    next_cursor: null,
-  })
+const ownNumbers = () => Promise.resolve({ phone_number_ids: [ownNumber] })
 
 function acts(app: App, caller = systemCaller(newId('org'))): Acts {
   return {
