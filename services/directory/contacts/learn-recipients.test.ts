@@ -1,3 +1,4 @@
+import { untilSomebodyWaits } from '@app/test/lock-waits.ts'
 import { afterAll, beforeAll, expect, test } from 'vitest'
 import { eventsOf, everywhere, newNumber, testDirectory, type TestDirectory } from '../testing/app.ts'
 import { telling } from '../testing/changes.ts'
@@ -50,4 +51,44 @@ test('who was a contact of its own in the address book, and replied, becomes the
   expect(await number.getConversation(conversation.id)).toMatchObject({ unread_count: 1 })
   const subjects = (await eventsOf(directory, number.organizationId)).map(({ subject }) => subject)
   expect(subjects.filter((subject) => subject.endsWith('identity-updated'))).toHaveLength(1)
+})
+
+/** Contacts that were written to, and how the platform writes their numbers. */
+async function many() {
+  const number = await newNumber(directory.app)
+  const people = Array.from({ length: 30 }, (_, n) => `9876${50_000 + n}`)
+  const recipients = people.map((person) => ({
+    ...recipientOf(number),
+    phoneNumber: `+55119${person.slice(1)}`,
+    waId: `5511${person.slice(1)}`,
+  }))
+  for (const { phoneNumber } of recipients) await number.open({ phone_number: phoneNumber })
+  return { number, recipients }
+}
+
+test('many recipients are looked up together', async () => {
+  const { number, recipients } = await many()
+  let [looking, most] = [0, 0]
+  const lookUp: typeof directory.app.lookUp = async (question) => {
+    most = Math.max(most, ++looking)
+    return directory.app.lookUp(question).finally(() => looking--)
+  }
+  await learnRecipients({ ...directory.app, lookUp }, recipients)
+  expect(most).toBe(recipients.length)
+  for (const { phoneNumber, waId } of recipients)
+    expect((await number.inbound({ wa_id: waId })).contact).toMatchObject({ phone_number: phoneNumber })
+})
+
+test('what many are known by leaves connections for others while it is written', async () => {
+  const { recipients } = await many()
+  let isLearned = false
+  const learned = await directory.sql.begin(async (tx) => {
+    await tx`lock table contacts in share row exclusive mode`
+    const learning = learnRecipients(directory.app, recipients).finally(() => (isLearned = true))
+    await untilSomebodyWaits(tx)
+    await directory.sql`select 1`
+    expect(isLearned).toBe(false)
+    return { learning }
+  })
+  await learned.learning
 })

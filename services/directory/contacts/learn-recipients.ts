@@ -1,3 +1,4 @@
+import { createLines, type InLine } from '@app/shared/work/turns.ts'
 import type { App } from '../app.ts'
 import { identitiesOf } from './identities.ts'
 import type { Origin } from './identity-updated.ts'
@@ -14,25 +15,35 @@ interface Recipient extends Origin {
 }
 
 const maxAttempts = 8
+/** Contacts that are written at a time: each holds a connection, and senders and receivers need some. */
+const writesAtOnce = 4
 
 /**
  * Contacts learn how the platform writes their numbers, so that the first reply is theirs. Whoever has that number already,
  * as of the address book, is merged into the contact that was written to. Learned again, it changes nothing.
  */
 export async function learnRecipients(app: App, recipients: Recipient[]): Promise<void> {
+  const inLine = createLines(writesAtOnce)
+  const people = Map.groupBy(recipients, ({ organizationId, phoneNumberId, waId }) =>
+    [organizationId, phoneNumberId, waId].join(),
+  )
+  await Promise.all(people.values().map((ofOne) => learnInOrder(app, inLine, ofOne)))
+}
+
+async function learnInOrder(app: App, inLine: InLine, recipients: Recipient[]) {
   for (const { phoneNumber, waId, sentAt, ...origin } of recipients) {
     const sender: Sender = { phoneNumber, waId, sentAt, bsuid: null, parentBsuid: null, username: null, name: null }
-    await learn(app, sender, origin)
+    await learn(app, inLine, sender, origin)
   }
 }
 
-async function learn(app: App, sender: Sender, origin: Origin) {
+async function learn(app: App, inLine: InLine, sender: Sender, origin: Origin) {
   const identities = identitiesOf(sender)
   for (let attempt = 0; attempt < maxAttempts; attempt++) {
     const { account, contacts } = await app.lookUp({ ...origin, identities })
     const isThere = contacts.some(({ phoneNumber }) => phoneNumber === sender.phoneNumber)
     // The number is somebody else's by now, or the contact was deleted.
     if (!account || !isThere) return
-    if (await settleContact(app, sender, contacts, origin)) return
+    if (await inLine('', () => settleContact(app, sender, contacts, origin))) return
   }
 }
