@@ -1,5 +1,7 @@
 import { call, systemCaller } from '@app/shared/bus/ask.ts'
+import { createInTurn, type InTurn } from '@app/shared/bus/in-turn.ts'
 import { batched } from '@app/shared/work/batched.ts'
+import type { Caller } from '@app/shared/api/contract.ts'
 import { recordInbound } from '@app/shared/contracts/directory.ts'
 import { bsuid, waId } from '@app/shared/contracts/fields.ts'
 import { messageReceived } from '@app/shared/contracts/messaging.ts'
@@ -47,6 +49,9 @@ const Sender = z
 
 type Inbound = z.output<typeof Message>
 
+/** Questions to directory at a time for one organization: the backlog of its numbers would fill the queue in which all wait there. */
+const asksOfOne = 256
+
 /** What directory takes of a name. */
 const longestName = 1_000
 
@@ -56,11 +61,12 @@ const longestName = 1_000
  */
 export function recordMessages(core: Core): (item: WaitingItem) => Promise<boolean> {
   const insert = batched<Row, void>((rows) => insertAll(core, rows), { rows: 128 })
+  const inTurn = createInTurn('messages', asksOfOne)
   return async (item) => {
     const message = Message.parse(item.part)
     if (message.type === 'system') return recordSystem(core, item)
     if (isRevision(message)) return reviseMessage(core, { ...item, direction: 'inbound' }, item.part)
-    await insert(await rowOf(core, item, message))
+    await insert(await rowOf(core, inTurn, item, message))
     return true
   }
 }
@@ -76,17 +82,24 @@ interface Row {
   event: Recorded
 }
 
-async function rowOf(core: Core, item: WaitingItem, message: Inbound): Promise<Row> {
+async function rowOf(core: Core, inTurn: InTurn, item: WaitingItem, message: Inbound): Promise<Row> {
   const id = newIdAt('msg', message.timestamp)
   const file = platformFileOf(item.part)
   const media = file && { id: newId('med'), file }
-  const answer = await askDirectory(core, item, message, id)
+  const caller = systemCaller(item.organizationId, newId('req'))
+  const answer = await inTurn(caller, () => askDirectory(core, item, { message, id, caller }))
   // Made before the row joins others, so that one too large to be told fails by itself.
   const event = receivedEvent(item, message, id, answer)
   return { item, message, id, contents: contentsOf(item.part), media, answer, event }
 }
 
-async function askDirectory(core: Core, item: WaitingItem, message: Inbound, id: string) {
+interface Question {
+  message: Inbound
+  id: string
+  caller: Caller
+}
+
+async function askDirectory(core: Core, item: WaitingItem, { message, id, caller }: Question) {
   const contact = Contact.safeParse(item.contacts[0]).data
   const sender = Sender.parse({
     wa_id: message.from ?? contact?.wa_id ?? null,
@@ -108,7 +121,7 @@ async function askDirectory(core: Core, item: WaitingItem, message: Inbound, id:
         counts_unread: message.type !== 'reaction',
       },
     },
-    systemCaller(item.organizationId, newId('req')),
+    caller,
   )
 }
 
