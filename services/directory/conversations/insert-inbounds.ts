@@ -104,18 +104,23 @@ export async function insertInbounds(sql: Sql, inbounds: Inbound[]): Promise<(In
   return inbounds.map((_, n) => byNumber.get(n) ?? null)
 }
 
-/** The contact's labels and the conversation's, of a message m. */
+/** The contact's labels and the conversation's, of a message m: the oldest, since thousands would make its event too large to be told. */
 const labels = (sql: Sql) => sql`
   coalesce((
-    select jsonb_agg(jsonb_build_object('id', l.id, 'name', l.name, 'color', l.color) order by l.id)
+    select jsonb_agg(jsonb_build_object('id', attached.label_id, 'name', l.name, 'color', l.color) order by attached.label_id)
     from (
       select label_id from contact_labels
       where organization_id = m.organization_id and contact_id = m.contact_id
       union
       select label_id from conversation_labels
       where organization_id = m.organization_id and conversation_id = m.conversation_id
+      order by label_id limit 500
     ) attached
-    join labels l on l.organization_id = m.organization_id and l.id = attached.label_id and l.deleted_at is null
+    cross join lateral (
+      select name, color from labels
+      where organization_id = m.organization_id and id = attached.label_id and deleted_at is null
+      limit 1
+    ) l
   ), '[]')
 `
 

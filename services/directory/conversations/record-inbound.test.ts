@@ -369,3 +369,26 @@ test('a recorded message is forgotten after 8 days, and no earlier', async () =>
   const left = await directory.sql`select upstream_id from inbounds where organization_id = ${organizationId}`
   expect(left).toEqual([{ upstreamId: 'young' }])
 })
+
+test('of thousands of labels the oldest 500 are answered, which leave room for the message in its event', async () => {
+  const number = await newNumber(directory.app)
+  const { contact, conversation } = await number.inbound(ana)
+  const ids = Array.from({ length: 6_000 }, (_, n) => `lbl_01JQ8Z6V0A7XJ2N5T9${String(n).padStart(8, '0')}`)
+  await directory.sql`
+    insert into labels (organization_id, id, team_id, name, color, created_at, updated_at)
+    select ${number.organizationId}, id, 'team_1', repeat('😀', 45) || n, 'orange', now(), now()
+    from unnest(${ids}::text[]) with ordinality as u(id, n)
+  `
+  await directory.sql`
+    insert into contact_labels (organization_id, contact_id, label_id, phone_number_id)
+    select organization_id, ${contact.id}, id, ${number.phoneNumberId} from labels
+    where organization_id = ${number.organizationId} and id < ${ids[5_000] ?? ''}
+  `
+  await directory.sql`
+    insert into conversation_labels select organization_id, ${conversation.id}, id from labels
+    where organization_id = ${number.organizationId} and id >= ${ids[5_000] ?? ''}
+  `
+  const { labels } = await number.inbound(ana)
+  expect(labels.map(({ id }) => id)).toEqual(ids.slice(0, 500))
+  expect(Buffer.byteLength(JSON.stringify(labels))).toBeLessThan(160 * 1024)
+})
