@@ -1,5 +1,6 @@
 import { randomBytes } from 'node:crypto'
 import { call, systemCaller } from '@app/shared/bus/ask.ts'
+import { inboxOf } from '@app/shared/bus/inbox.ts'
 import * as messaging from '@app/shared/contracts/messaging.ts'
 import * as platform from '@app/shared/contracts/platform.ts'
 import * as webhooks from '@app/shared/contracts/webhooks.ts'
@@ -95,7 +96,7 @@ const longestMs = 3_000
 /** The keys of every instance of a service, as the NATS services API tells of them. */
 async function ringsOf({ nc }: Pick<Bus, 'nc'>, service: Sealing): Promise<string[][]> {
   // Not the client's own ids, which whoever has seen one can tell ahead (docs/decisions/0007).
-  const inbox = `_INBOX_deploy.${randomBytes(16).toString('base64url')}`
+  const inbox = `${inboxOf('deploy')}.${randomBytes(16).toString('base64url')}`
   const rings: string[][] = []
   const { promise: quiet, resolve } = Promise.withResolvers<void>()
   let timer = setTimeout(resolve, longestMs)

@@ -24,6 +24,7 @@ import {
   listTeams,
   recordCallBatch,
 } from '@app/shared/contracts/platform.ts'
+import { inboxOf } from '@app/shared/bus/inbox.ts'
 import { inWorkSubject } from '@app/shared/bus/lost-questions.ts'
 import { consumers, type Consumer } from '@app/shared/events/provision.ts'
 import { streamName } from '@app/shared/events/stream.ts'
@@ -95,7 +96,7 @@ export function permissionsOf(user: NatsUser): Permissions {
   if (user === 'deploy') {
     return {
       publish: ['$JS.API.>', '$SRV.>', 'event.*.*', 'rpc.*.*'],
-      subscribe: ['_INBOX_deploy.>'],
+      subscribe: [`${inboxOf(user)}.>`],
     }
   }
   const own = Object.values<Consumer>(consumers).filter(({ name }) => name.startsWith(`${user}-`))
@@ -108,13 +109,13 @@ export function permissionsOf(user: NatsUser): Permissions {
       ...new Set(asked.map((subject) => inWorkSubject(subject.split('.')[1] ?? ''))),
       ...(tells ? [`event.${user}.*`] : []),
       ...notices.map(({ subject }) => subject).filter((subject) => isOf(user, subject)),
-      ...(user === 'gateway' ? [] : [...askers, 'deploy']).map((name) => `_INBOX_${name}.>`),
+      ...(user === 'gateway' ? [] : [...askers, 'deploy']).map((name) => `${inboxOf(name)}.>`),
       lookSubject,
       ...(tells ? streamSubjects : []),
       ...own.flatMap(subjectsOf),
     ].toSorted(),
     subscribe: [
-      `_INBOX_${user}.>`,
+      `${inboxOf(user)}.>`,
       ...(user === 'gateway' ? [] : [`rpc.${user}.*`, '$SRV.*', `$SRV.*.${user}`, `$SRV.*.${user}.*`]),
       ...hears[user].map(({ subject }) => subject),
     ],

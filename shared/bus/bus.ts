@@ -1,6 +1,7 @@
 import { type ConnectionOptions, Events, type NatsConnection, nkeyAuthenticator } from 'nats'
 import type { Logger } from 'pino'
 import { connectFirst } from './first-connection.ts'
+import { inboxOf } from './inbox.ts'
 import { createRequests, type Request } from './requests.ts'
 
 /** What the answers and callbacks of the largest kind need (3 MB callbacks, pages of 100 maximal messages). */
@@ -25,10 +26,10 @@ export interface Bus {
   onReconnect: (task: () => void) => void
 }
 
-/** What a user of the bus proves itself by, and where its answers come: nobody else may listen there. */
+/** What a user of the bus proves itself by, and where its answers come. */
 export const identityOf = (name: string, nkeySeed: string | undefined) => ({
   name,
-  inboxPrefix: `_INBOX_${name}`,
+  inboxPrefix: inboxOf(name),
   ...(nkeySeed !== undefined && { authenticator: nkeyAuthenticator(Buffer.from(nkeySeed)) }),
 })
 

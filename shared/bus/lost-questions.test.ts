@@ -96,7 +96,7 @@ test.concurrent('where no instance can tell, the question waits its time', async
 })
 
 test.concurrent('an event that was led to where askers ask is none of their lists', async () => {
-  instance.publish('rpc.messaging.in-work', '{"not":"a list"}')
+  instance.publish('rpc.messaging.in-work', '{"not":"a list"}', { reply: '_INBOX_asker.any' })
   const { asked } = asking('rpc.messaging.after-that', lose, answer)
   expect(await asked({ idempotency })).toBe('answered')
 })

@@ -1,4 +1,5 @@
 import { headers, type Msg, type NatsConnection } from 'nats'
+import { isInbox } from './inbox.ts'
 
 // A question is lost when the process that had it dies, or a nats-server on its way does: nothing tells its asker. So an
 // asker that has long heard nothing asks all instances of the service which of its questions they have in work. Those that
@@ -23,7 +24,7 @@ export const isInWorkNote = ({ headers: carrier }: Msg): boolean => carrier?.has
 export function tellInWork(nc: NatsConnection, service: string, inWork: () => ReadonlySet<string>): () => void {
   const subscription = nc.subscribe(inWorkSubject(service), {
     callback: (err, message) => {
-      if (err) return
+      if (err || !isInbox(message.reply)) return
       const here = inWork()
       for (const reply of repliesIn(message)) if (here.has(reply)) nc.publish(reply, undefined, { headers: note })
       message.respond()

@@ -19,6 +19,7 @@ import { consumers, provision, restoreStream } from '../events/provision.ts'
 import { type Relay, startRelay } from '../events/relay.ts'
 import { serve } from './rpc.ts'
 import { streamName } from '../events/stream.ts'
+import { someEvent } from '../testing/some-event.ts'
 
 const changed = event({ subject: 'event.platform.customer-changed', summary: 'Test', data: z.object({ n: z.int() }) })
 const organizationId = newId('org')
@@ -84,7 +85,7 @@ async function consuming(): Promise<LossyFlow> {
       const listener = consumeBatches(app, name, async (events) => {
         for (const { payload } of events) seen.push((JSON.parse(Buffer.from(payload).toString()) as { n: number }).n)
       })
-      await direct.jetstream().publish(changed.subject, JSON.stringify({ n: ++n }))
+      await direct.jetstream().publish(changed.subject, JSON.stringify({ n: ++n }), someEvent())
       await until(async () => expect((await jsm.consumers.info(streamName, name)).ack_floor.stream_seq).toBe(n))
       await listener.stop()
     },

@@ -94,7 +94,7 @@ test('what came while the process was away, and nobody waits for any more, is no
         for (const { subject, body, call } of workerData.questions) {
           const carrier = headers()
           carrier.set('Svc-Call', call)
-          nc.publish(subject, body, { headers: carrier, reply: 'nobody.waits' })
+          nc.publish(subject, body, { headers: carrier, reply: '_INBOX_messaging.nobody' })
         }
         nc.drain()
       }, 300)
@@ -114,6 +114,22 @@ test('what came while the process was away, and nobody waits for any more, is no
   await expect.poll(() => heard).toContain('in time')
   await call(app, echo, { body: { text: 'after' } }, systemCaller(), { timeoutMs: 2_000 })
   expect(heard).toEqual(['in time', 'after'])
+})
+
+test('answers to inboxes only: not where the answer would be an event of its own', async () => {
+  const { nc } = app
+  const told: string[] = []
+  const listening = nc.subscribe('event.>', { callback: (_err, { subject }) => void told.push(subject) })
+  heard.length = 0
+  for (const reply of ['event.messaging.told', undefined])
+    nc.publish(echo.subject, JSON.stringify({ text: 'led' }), { headers: writeCall(header), ...(reply && { reply }) })
+  nc.publish(echo.subject, '{', { reply: 'event.messaging.refused' })
+  nc.publish(inWorkSubject('messaging'), '[]', { reply: 'event.messaging.in-work' })
+  await call(app, echo, { body: { text: 'asked' } }, systemCaller())
+  await nc.flush()
+  expect(heard).toEqual(['asked'])
+  expect(told).toEqual([])
+  listening.unsubscribe()
 })
 
 test('takes no event for a question, though it was led to its subject', async () => {

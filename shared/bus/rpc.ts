@@ -5,6 +5,7 @@ import { type Caller, type Handlers, type Input, isRpc, type Rpc, type WholeAnsw
 import { isDatabaseAway } from '../database/database.ts'
 import { envelopeOf } from '../api/envelope.ts'
 import { type Once, storedAnswer } from '../idempotency/idempotency.ts'
+import { isInbox } from './inbox.ts'
 import { inOurWords } from '../api/fault-words.ts'
 import { faultOf } from '../api/faults.ts'
 import { fingerprintOf, parseJson, refuseBrokenText } from '../api/json.ts'
@@ -64,7 +65,7 @@ export async function serve<App extends Served, M extends object>(
       handler: (err, message) => {
         if (err) return app.log.error({ err, subject: contract.subject }, 'rpc')
         // The stream hands an event to whatever address asks for it; one that was led here is no question.
-        if (message.subject !== contract.subject) return
+        if (message.subject !== contract.subject || !isInbox(message.reply)) return
         const size = message.data.length
         if (work.size >= limits.count || bytes + size > limits.bytes) {
           served.observe({ subject: contract.subject, outcome: 'overloaded' }, 0)

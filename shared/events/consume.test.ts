@@ -5,6 +5,7 @@ import { afterAll, beforeAll, expect, test } from 'vitest'
 import { consumeBatches } from './consume.ts'
 import { consumers, provision } from './provision.ts'
 import { streamName } from './stream.ts'
+import { someEvent } from '../testing/some-event.ts'
 
 let app: TestService
 beforeAll(async () => (app = await testService('platform')))
@@ -23,7 +24,7 @@ test('what the stream had sent when a consumer was told to stop is given back at
   const { nc } = app
   const jsm = await nc.jetstreamManager()
   await until(async () => expect((await jsm.consumers.info(streamName, name)).num_waiting).toBe(1))
-  for (let n = 0; n < count; n++) nc.publish(subject, String(n))
+  for (let n = 0; n < count; n++) nc.publish(subject, String(n), someEvent())
   // They leave; what comes back is in the socket, unread, when it is stopped.
   await Promise.resolve()
   freezeFor(300)

@@ -188,10 +188,10 @@ async function handleAll(
   giveBack(batch)
 }
 
-/** Throws what is fatal for an event whose headers are malformed: it will never be read. */
+/** Throws what is fatal for an event whose headers are malformed, or name no event: it will never be read. */
 function read(message: JsMsg): Delivered {
   const headers = headersOf(message)
-  if (!headers) throw new Fatal(`malformed ${eventHeader} header`)
+  if (!headers || !isNamed(headers)) throw new Fatal(`malformed ${eventHeader} header`)
   return { subject: message.subject, headers, payload: message.data }
 }
 
@@ -204,6 +204,9 @@ function headersOf(message: JsMsg): EventHeaders | null {
     return null
   }
 }
+
+/** All without a name would be one event, of which the first alone is handled. */
+const isNamed = ({ organization, event }: EventHeaders) => Boolean(organization && event)
 
 /** Others are handled meanwhile. */
 function pause({ log }: DataService, consumer: string, message: JsMsg, err: unknown) {
@@ -227,7 +230,7 @@ async function noteFailure(app: DataService, consumer: string, message: JsMsg, e
 
 async function fail({ sql, log }: DataService, consumer: string, message: JsMsg, err: unknown) {
   const headers = headersOf(message) ?? ({} as EventHeaders)
-  const id = message.headers?.get(idHeader) || (headers.event ? idOf(headers) : `seq:${message.seq}`)
+  const id = message.headers?.get(idHeader) || (isNamed(headers) ? idOf(headers) : `seq:${message.seq}`)
   const event = { id, subject: message.subject, headers, payload: message.data }
   const { failures, dead } = await recordFailure(sql, consumer, event, { err, fatal: err instanceof Fatal })
   // Also the id of one whose headers say none.

@@ -100,7 +100,7 @@ test('an event that does not fit its contract is set aside, and the next is hand
 test('an event that failed with what Postgres cannot hold is noted all the same', async () => {
   const { name } = consumers.directoryTeams
   const about = headers()
-  about.set(eventHeader, JSON.stringify({ organization: organizationId, line: '\0' }))
+  about.set(eventHeader, JSON.stringify({ organization: organizationId, event: 'evt_0', line: '\0' }))
   let tries = 0
   const listener = consumeBatches(app, name, async () => {
     if (++tries === 1) throw new Error('no \0')
@@ -113,12 +113,15 @@ test('an event that failed with what Postgres cannot hold is noted all the same'
   ])
 })
 
-test('an event whose headers are malformed is set aside at once and named in the log, and the others are handled', async () => {
+test('an event whose headers are malformed, or do not say whose and which it is, is set aside at once and named in the log, and the others are handled', async () => {
   const { name } = consumers.directoryMessagesRead
   const read = 'event.messaging.messages-read'
   const warned = vi.spyOn(app.log, 'error')
   const js = app.nc.jetstream()
-  for (const [n, text] of ['{"organization', 'null', '7', JSON.stringify({ organization: organizationId })].entries()) {
+  const [organization, event] = [organizationId, 'evt_whole']
+  const unreadable = ['{"organization', 'null', '7']
+  const nameless = [{}, { organization }, { event }].map((one) => JSON.stringify(one))
+  for (const [n, text] of [...unreadable, ...nameless, JSON.stringify({ organization, event })].entries()) {
     const about = headers()
     about.set(eventHeader, text)
     await js.publish(read, JSON.stringify({ n }), { headers: about, msgID: `malformed:${n}` })
@@ -129,10 +132,17 @@ test('an event whose headers are malformed is set aside at once and named in the
       for (const { payload } of events) seen.push((JSON.parse(Buffer.from(payload).toString()) as { n: number }).n)
     }),
   )
-  await until(() => expect(seen).toEqual([3]))
+  await until(() => expect(seen).toEqual([6]))
   expect(
     await app.sql`select event_id, headers, failures, dead from dead_events where consumer = ${name} order by event_id`,
-  ).toEqual([0, 1, 2].map((n) => ({ eventId: `malformed:${n}`, headers: {}, failures: 1, dead: true })))
+  ).toEqual(
+    [{}, {}, {}, {}, { organization }, { event }].map((said, n) => ({
+      eventId: `malformed:${n}`,
+      headers: said,
+      failures: 1,
+      dead: true,
+    })),
+  )
   const lines = warned.mock.calls.map(([line]) => line as unknown)
   warned.mockRestore()
   expect(lines).toContainEqual(expect.objectContaining({ consumer: name, id: 'malformed:0', subject: read }))

@@ -4,7 +4,6 @@ import { setTimeout as sleep } from 'node:timers/promises'
 import { isProgram } from '@app/test/servers.ts'
 import { testService, type TestService } from '@app/test/service.ts'
 import { until } from '@app/test/until.ts'
-import { headers } from 'nats'
 import { afterEach, beforeEach, expect, test, vi } from 'vitest'
 import { z } from 'zod'
 import { event } from '../api/contract.ts'
@@ -15,7 +14,8 @@ import { useUpHandledNumbers } from './lost-tail.ts'
 import { provision } from './provision.ts'
 import { refillLostStream } from './refill.ts'
 import { type Relay, startRelay } from './relay.ts'
-import { eventHeader, streamName } from './stream.ts'
+import { streamName } from './stream.ts'
+import { someEvent } from '../testing/some-event.ts'
 
 const changed = event({ subject: 'event.messaging.changed', summary: 'Test', data: z.object({ n: z.number() }) })
 const organizationId = newId('org')
@@ -48,9 +48,7 @@ const publishOurs = async (n: number) => {
 }
 /** As another service does, which looks after its own. */
 const publishOther = async (n: number) => {
-  const carrier = headers()
-  carrier.set(eventHeader, '{}')
-  await app.nc.jetstream().publish('event.directory.changed', JSON.stringify({ n }), { headers: carrier })
+  await app.nc.jetstream().publish('event.directory.changed', JSON.stringify({ n }), someEvent())
 }
 const heardAll = (...numbers: number[]) =>
   until(() => expect(heard).toEqual(expect.arrayContaining(numbers.map((n) => JSON.stringify({ n })))))

@@ -5,6 +5,7 @@ import { afterAll, beforeAll, expect, test, vi } from 'vitest'
 import { consumeBatches, type Consuming } from './consume.ts'
 import { consumers, provision } from './provision.ts'
 import { streamName } from './stream.ts'
+import { someEvent } from '../testing/some-event.ts'
 
 let app: TestService
 beforeAll(async () => {
@@ -17,7 +18,7 @@ const { name } = consumers.webhooksFanOut
 let seen = 0
 const start = () => consumeBatches(app, name, async (events) => void (seen += events.length))
 async function publish(count: number) {
-  for (let n = 0; n < count; n++) await app.nc.jetstream().publish('event.test.happened', '{}')
+  for (let n = 0; n < count; n++) await app.nc.jetstream().publish('event.test.happened', '{}', someEvent())
 }
 
 const missed = async () => {

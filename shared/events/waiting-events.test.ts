@@ -6,6 +6,7 @@ import { afterAll, beforeAll, expect, test } from 'vitest'
 import { consumeBatches } from './consume.ts'
 import { consumers, provision } from './provision.ts'
 import { streamName } from './stream.ts'
+import { someEvent } from '../testing/some-event.ts'
 
 let app: TestService
 beforeAll(async () => {
@@ -19,7 +20,9 @@ test('what waits while the database is away does not come again, and is handled 
   const jsm = await app.nc.jetstreamManager()
   const infoOf = () => jsm.consumers.info(streamName, name)
   await jsm.consumers.update(streamName, name, { ack_wait: 0.5e9 })
-  await Promise.all(Array.from({ length: 1_000 }, () => app.nc.jetstream().publish('event.test.happened', '{}')))
+  await Promise.all(
+    Array.from({ length: 1_000 }, () => app.nc.jetstream().publish('event.test.happened', '{}', someEvent())),
+  )
   let isAway = true
   let handled = 0
   const consuming = consumeBatches(app, name, (events) => {
@@ -46,7 +49,9 @@ test('what came again all the same waits once', async () => {
     await goOn.promise
     handled += events.length
   })
-  await Promise.all(Array.from({ length: 600 }, () => app.nc.jetstream().publish('event.test.happened', '{}')))
+  await Promise.all(
+    Array.from({ length: 600 }, () => app.nc.jetstream().publish('event.test.happened', '{}', someEvent())),
+  )
   await until(async () => expect((await infoOf()).num_ack_pending).toBe(600))
   // As an instance that is frozen for longer than the time for an ack.
   freezeFor(1_000)
@@ -65,7 +70,7 @@ test('what an instance has in hand that dies goes to another one within ten seco
   await provision(app.nc)
   for (const { config } of await jsm.consumers.list(streamName).next()) expect(config.ack_wait).toBeLessThan(10e9)
   await jsm.consumers.update(streamName, name, { ack_wait: 0.5e9 })
-  await app.nc.jetstream().publish('event.test.happened', '{}')
+  await app.nc.jetstream().publish('event.test.happened', '{}', someEvent())
   const source = await app.nc.jetstream().consumers.get(streamName, name)
   // As an instance that is killed before it has acked.
   const inHand = await source.next()
@@ -82,7 +87,7 @@ test('of events in order the next ones wait some seconds for a lost ack, also wh
   await provision(app.nc)
   expect((await jsm.consumers.info(streamName, inOrder)).config.ack_wait).toBe(3e9)
   await jsm.consumers.update(streamName, inOrder, { ack_wait: 0.5e9 })
-  for (let n = 0; n < 2; n++) await app.nc.jetstream().publish('event.platform.happened', String(n))
+  for (let n = 0; n < 2; n++) await app.nc.jetstream().publish('event.platform.happened', String(n), someEvent())
   const source = await app.nc.jetstream().consumers.get(streamName, inOrder)
   // As an instance that is killed before it has acked.
   expect((await source.next())?.string()).toBe('0')
