@@ -47,6 +47,8 @@ test.each([
     'read receipts and template calls under way to the platform',
     `${inCode(`${messaging}/senders/report-account.ts`, 'asksOfOne')} for one organization`,
   ],
+  ['text of a template with its values', words(inCode(`${messaging}/templates/fill-body.ts`, 'maxBodyLength'))],
+  ['text of a template with its values', `${inCode(`${messaging}/templates/fill-body.ts`, 'maxBodyBytes') / 1024} KiB`],
   ['an unknown outcome waits for a status', `${inCode(`${messaging}/sends/outcome.ts`, 'parkMs') / 1000} seconds`],
   [
     'the webhook of a message waits for its file',

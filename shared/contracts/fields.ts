@@ -56,7 +56,8 @@ export const text = (min: number, max: number) =>
     }, `must have ${min} to ${max} characters`)
     .meta({ minLength: min, maxLength: max })
 
-function lengthOf(value: string) {
+/** In code points. */
+export function lengthOf(value: string) {
   let length = 0
   for (const _ of value) length++
   return length

@@ -1,7 +1,8 @@
 import { Problem } from '@app/shared/api/problem.ts'
 import { type Component } from './check-components.ts'
+import { fillBody } from './fill-body.ts'
 import { bodyOf, componentOf } from './templates.ts'
-import { fill, type ParameterFormat, variablesOf } from './variables.ts'
+import { type ParameterFormat, variablesOf } from './variables.ts'
 
 /** What a template takes when it is sent. */
 export interface Shape {
@@ -82,7 +83,8 @@ function countOf(type: string, button: Readonly<Record<string, unknown>>): numbe
 
 /**
  * Holds the components of a send against the template, and answers the body's text with its values.
- * @throws `template_param_count_mismatch`, `template_param_format_mismatch`, with the parameters that do not fit.
+ * @throws `template_param_count_mismatch`, `template_param_format_mismatch`, and `invalid_field_value` for a text that is too long,
+ * with the parameters that do not fit.
  */
 export function fit(shape: Shape, components: readonly SentComponent[]): string {
   const sent = components.map(({ type, sub_type: subType, index, parameters = [] }, n) => ({
@@ -97,10 +99,11 @@ export function fit(shape: Shape, components: readonly SentComponent[]): string 
   const header = find('header')
   if (shape.headerKind === null) fitTexts(shape.format, 'header', shape.headerVariables, header)
   else fitMedia(shape.headerKind, header)
-  const values = fitTexts(shape.format, 'body', shape.bodyVariables, find('body'))
+  const body = find('body')
+  const values = fitTexts(shape.format, 'body', shape.bodyVariables, body)
   fitButtons(shape, sent)
   refuseSpare(sent)
-  return fill(shape.body, values)
+  return fillBody(shape.body, values, body?.param ?? whole)
 }
 
 interface Placed {

@@ -123,6 +123,20 @@ test('the body takes as many parameters as it has variables, of any kind', async
   expect(await send(name, [{ type: 'BODY', parameters }])).toMatchObject({ content: 'Hi $9.90, order May 1 shipped.' })
 })
 
+test('a body that its values make too long is refused before it is made, and the longest is sent', async () => {
+  const tooLong = { failure: 'invalid_field_value', param: 'template.components[0].parameters', status: 400 }
+  const again = approved({ components: [{ type: 'BODY', text: `${'{{1}}, '.repeat(170)}.` }] })
+  await expect(send(again, body('\u{1F600}'.repeat(32_768)))).rejects.toMatchObject(tooLong)
+  expect(await send(again, body('Ana'))).toMatchObject({ content: `${'Ana, '.repeat(170)}.` })
+
+  const once = approved({ components: [{ type: 'BODY', text: '{{1}}.' }] })
+  for (const character of ['a', 'я', '"', '\n'])
+    expect(await send(once, body(character.repeat(32_767)))).toMatchObject({ content: `${character.repeat(32_767)}.` })
+  // One character more, and those of which a page of 100 is too large for the bus.
+  for (const value of ['a'.repeat(32_768), '\u{1F600}'.repeat(32_000), '\u0001'.repeat(32_000)])
+    await expect(send(once, body(value))).rejects.toMatchObject(tooLong)
+})
+
 test('named parameters come in any order, each once, and that of a link without a name', async () => {
   const name = approved({
     parameter_format: 'NAMED',

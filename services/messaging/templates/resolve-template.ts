@@ -31,7 +31,7 @@ interface Sender {
 /**
  * Holds a template send against the template as it stands now; one that is not known here is looked up at the platform once.
  * @throws `template_not_found`, `template_not_approved`, `template_paused`, `template_disabled`,
- * `template_param_count_mismatch`, `template_param_format_mismatch`, each with its `param`.
+ * `template_param_count_mismatch`, `template_param_format_mismatch`, `invalid_field_value`, each with its `param`.
  */
 export async function resolveTemplate(
   core: Core,

@@ -10,6 +10,14 @@ export const variablesOf = (text: string): string[] =>
 export const fill = (text: string, values: ReadonlyMap<string, string>): string =>
   text.replace(braces, (whole, name: string) => values.get(name.trim()) ?? whole)
 
+/** How long `fill` makes it, in UTF-16 units. */
+export function filledLength(text: string, values: ReadonlyMap<string, string>): number {
+  let length = text.length
+  for (const [whole, name = ''] of text.matchAll(braces))
+    length += (values.get(name.trim()) ?? whole).length - whole.length
+  return length
+}
+
 const patterns = { positional: /^[1-9]\d*$/, named: /^[a-z][a-z0-9_]*$/ }
 
 /** What is wrong with the variables of a text, by the platform's rules; null when nothing is. */
