@@ -3,11 +3,12 @@ import { faultOf } from '../api/faults.ts'
 import { Problem } from '../api/problem.ts'
 import { sendMessage } from './messaging.ts'
 
+const read = (body: object) => (sendMessage.variant?.(body) ?? sendMessage.body).safeParse(body)
+
 function parse(body: object) {
-  const schema = sendMessage.variant?.(body) ?? sendMessage.body
-  const read = schema.safeParse(body)
-  if (!read.success) throw faultOf(read.error, 'body')
-  return read.data as Record<string, unknown>
+  const { success, data, error } = read(body)
+  if (!success) throw faultOf(error, 'body')
+  return data as Record<string, unknown>
 }
 
 function paramOf(body: object): string | undefined {
@@ -150,4 +151,9 @@ test.each(['', '1'.repeat(161)])('a recipient of %j is no phone number', (recipi
   expect(() => parse(send('text', text, { to: recipient }))).toThrow(
     expect.objectContaining({ failure: 'invalid_phone_number', param: 'to' }),
   )
+})
+
+test('an emoji that is too long is looked at no further', () => {
+  const { error } = read(send('reaction', { message_id: 'wamid.1', emoji: '👍'.repeat(65) }))
+  expect(error?.issues.map(({ code }) => code)).toEqual(['too_big'])
 })

@@ -82,7 +82,8 @@ const Reaction = z
     message_id: reference.meta({ description: 'The message reacted to, by its id on the platform.' }),
     emoji: z
       .string()
-      .max(64)
+      // What follows takes 50 ms for a text of 250 KB.
+      .max(64, { abort: true })
       .refine((value) => value === '' || isOneEmoji(value), 'must be one emoji, or empty to take the reaction away')
       .meta({ description: 'One emoji; empty takes the reaction away.' }),
   })
