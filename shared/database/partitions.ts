@@ -27,14 +27,23 @@ export async function keepPartitions(sql: Sql, partitions: DailyPartitions, now 
   const { table, keepDays, open = 'false' } = partitions
   await makePartitions(sql, partitions, aheadDays, now)
   const oldest = dayAt(now) - keepDays
+  for (const day of await daysOf(sql, table)) {
+    const name = nameOf(table, day)
+    if (day < oldest && !(await isOpen(sql, name, open))) await detach(sql, table, name)
+  }
+}
+
+/** When the oldest day begins of which rows are kept: one whose days are over stays while somebody, such as a backup, holds its table. */
+export async function keptSince(sql: Sql, { table, keepDays }: DailyPartitions, now = Date.now()): Promise<Date> {
+  return new Date(Math.min(dayAt(now) - keepDays, ...(await daysOf(sql, table))) * dayMs)
+}
+
+async function daysOf(sql: Sql, table: string) {
   const existing = await sql<{ name: string }[]>`
     select c.relname as name from pg_inherits i join pg_class c on c.oid = i.inhrelid
     where i.inhparent = ${table}::regclass
   `
-  for (const { name } of existing) {
-    const day = dayOf(table, name)
-    if (day !== null && day < oldest && !(await isOpen(sql, name, open))) await detach(sql, table, name)
-  }
+  return existing.flatMap(({ name }) => dayOf(table, name) ?? [])
 }
 
 /** Those of the days of which rows may still come, of today, and of so many ahead. Made apart and attached: writers do not wait. */

@@ -14,7 +14,7 @@ afterAll(() => webhooks.close())
 
 const dayMs = 24 * 60 * 60 * 1000
 
-test('a delivery that was given up is dead for as long as it is kept', async () => {
+test('a delivery that was given up is dead for as long as it is kept, also where a backup has kept it longer', async () => {
   const { sql, organizationId } = webhooks
   // The service's own housekeeping goes by today, so it must be over.
   const session = ownSession(sql)
@@ -27,6 +27,7 @@ test('a delivery that was given up is dead for as long as it is kept', async () 
   const keepAll = async (now: number) => {
     for (const table of partitions) await keepPartitions(sql, table, now)
   }
+  const statuses = async () => (await webhooks.deliveries()).map(({ id, status }) => [id, status])
   await keepAll(oldestDay)
   const ids = [oldestDay - 1, oldestDay].map((at) => firstIdAt('wbd', new Date(at)))
   for (const table of ['deliveries', 'dead_deliveries']) {
@@ -37,9 +38,19 @@ test('a delivery that was given up is dead for as long as it is kept', async () 
     `
   }
   await sql`insert into delivered_types (organization_id, event_type) values (${organizationId}, 'message.received')`
+  const [over, kept] = ids.map((id) => [id, 'dead'])
+  const backup = ownSession(sql)
+  onTestFinished(() => backup.end())
+  await backup`begin`
+  await backup`lock table deliveries in access share mode`
+  await expect(keepAll(Date.now())).rejects.toThrow('lock timeout')
+  expect(await sweepDead(sql)).toBe(0)
+  expect(await statuses()).toEqual([kept, over])
+  await backup`rollback`
+
   await keepAll(Date.now())
   expect(await sweepDead(sql)).toBe(1)
-  expect(await webhooks.deliveries()).toMatchObject([{ id: ids[1], status: 'dead' }])
+  expect(await statuses()).toEqual([kept])
 })
 
 test('events that come late, to a service that was away for weeks, stand in partitions, and go with them', async () => {

@@ -1,6 +1,6 @@
 import type { Sql } from '@app/shared/database/database.ts'
 import { firstIdAt } from '@app/shared/values/ids.ts'
-import type { DailyPartitions } from '@app/shared/database/partitions.ts'
+import { type DailyPartitions, keptSince } from '@app/shared/database/partitions.ts'
 
 const keepDays = 90
 const keepPayloadDays = 30
@@ -9,9 +9,11 @@ const dayMs = 24 * 60 * 60 * 1000
 /** Events bear their own time, and come late where this service was away: the stream has them for 72 h, the services' outboxes for 4 days. */
 const lateDays = 4
 
+const deliveries: DailyPartitions = { table: 'deliveries', by: 'wbd', keepDays, lateDays }
+
 export const partitions: DailyPartitions[] = [
   { table: 'events', by: 'time', keepDays: keepPayloadDays, lateDays },
-  { table: 'deliveries', by: 'wbd', keepDays, lateDays },
+  deliveries,
   { table: 'attempts', by: 'wbd', keepDays, lateDays },
 ]
 
@@ -23,8 +25,7 @@ export const payloadsSince = (): Date => new Date(Date.now() - keepPayloadDays *
  * succeeded ones of those that were given up.
  */
 export async function sweepDead(sql: Sql): Promise<number> {
-  const oldestDay = Math.floor(Date.now() / dayMs) - keepDays
-  const before = firstIdAt('wbd', new Date(oldestDay * dayMs))
+  const before = firstIdAt('wbd', await keptSince(sql, deliveries))
   const { count } = await sql`
     delete from dead_deliveries where id in (select id from dead_deliveries where id < ${before} order by id limit 5000)
   `
