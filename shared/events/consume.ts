@@ -53,7 +53,7 @@ export function consumeBatches(
 
   const pump = createPump(async () => {
     while (waiting.count() > 0 && !stopped) {
-      const spaced = sleep(spacingMs)
+      const spaced = spacingMs > 0 && sleep(spacingMs)
       await waiting.handleNext(batchRows, (batch) => handleAll(app, consumer, handle, batch, () => stopped))
       if (waiting.count() < batchRows) await spaced
     }

@@ -73,6 +73,24 @@ test('who makes a flood of deliveries waits behind it alone, and all of them are
   await until(async () => expect(await counts()).toEqual(allRecorded(60)))
 })
 
+test('who changes customers in a flood waits behind it alone, and its events stay in their order', async () => {
+  const events = ['customer.updated' as const]
+  await webhooks.subscribe({ url: receiver.url, events })
+  await webhooks.subscribe({ url: receiver.url, events }, systemCaller(big))
+  const giveBack = await holdTurn()
+  const change = { line: 'cus_1', type: 'customer.updated' }
+  const flood = Array.from({ length: 120 }, (_, n) => ({ ...change, organizationId: big, eventId: `flood-${n}` }))
+  const [other] = await webhooks.emit(change, ...flood)
+  await until(async () => {
+    const { events: recorded, waiting } = await counts()
+    expect([recorded + waiting, recorded < 80]).toEqual([120, true])
+  })
+  await giveBack()
+  await until(() => expect(receiver.got).toHaveLength(121))
+  const got = receiver.got.map(({ headers }) => headers['x-svc-event-id'])
+  expect(got.filter((id) => id !== other)).toEqual(flood.map(({ eventId }) => eventId))
+})
+
 /** Each statement that records events takes a second, until the test is over. */
 async function slowDown() {
   await webhooks.sql.unsafe(`

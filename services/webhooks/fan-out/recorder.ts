@@ -17,6 +17,8 @@ export interface Recorder {
   recordFirst: (rows: EventRow[], run: (first: EventRow[]) => Promise<Recorded>) => Promise<EventRow[]>
   /** Whether the organization has made more deliveries than its share. */
   isUsedUp: (organizationId: string) => boolean
+  /** Other work for an organization, as many deliveries as it costs; `since` is when it began. */
+  charge: (organizationId: string, deliveries: number, since: number) => void
 }
 
 export function createRecorder({ attempts, payloads }: Pick<App, 'attempts' | 'payloads'>): Recorder {
@@ -33,6 +35,7 @@ export function createRecorder({ attempts, payloads }: Pick<App, 'attempts' | 'p
 
   return {
     isUsedUp: shares.isUsedUp,
+    charge: shares.charge,
     async recordFirst(rows, run) {
       const first = reach.fitting(rows)
       if (first.length === 0) return []

@@ -33,6 +33,7 @@ interface TestEvent {
   organizationId?: string
   eventId?: string
   type?: string | undefined
+  subject?: string
   phone?: string
   line?: string
   at?: Date
@@ -186,9 +187,11 @@ async function deliveryOf(app: App, id: string, caller: Caller) {
 function rowOf(event: TestEvent, organization: string) {
   const { organizationId = organization, eventId = newId('evt'), phone, line, at = new Date(), payload } = event
   const type = 'type' in event ? event.type : 'message.received'
+  const { subject = line === undefined ? 'event.messaging.something-happened' : 'event.platform.something-happened' } =
+    event
   return {
     id: `${organizationId}:${eventId}`,
-    subject: line === undefined ? 'event.messaging.something-happened' : 'event.platform.something-happened',
+    subject,
     headers: {
       organization: organizationId,
       event: eventId,
