@@ -350,6 +350,7 @@ test('the fifth failure in a row opens the breaker; then one probe at a time, th
       await webhooks.sql`select held_until = '-infinity' and due_at > now() + interval '20 s' as rests from lanes`
     expect(lane).toEqual({ rests: true })
   })
+  expect(await webhooks.sql`select probed_since > failing_since as is_later from lanes`).toEqual([{ isLater: true }])
   const before = receiver.got.length
   const tries = () => webhooks.sql`select id, tries, due_at from due_deliveries order by id`
   const schedule = await tries()
@@ -369,6 +370,31 @@ test('the fifth failure in a row opens the breaker; then one probe at a time, th
   await webhooks.hurry()
   await until(async () => expect(await webhooks.deliveries({ status: 'succeeded' })).toHaveLength(8))
   expect(await webhooks.subscription(id)).toMatchObject({ consecutive_failures: 0 })
+})
+
+test.each([
+  ['rests: its probes are 2 minutes apart by now', { failures: 7, status: 'active', sinceS: 90, waitS: 120 }],
+  ['is paused: its probes are 20 minutes apart', { failures: 25, status: 'paused', sinceS: 900, waitS: 1_200 }],
+])('an endpoint that %s, whichever process makes them', async (_, { failures, status, sinceS, waitS }) => {
+  const { id } = await webhooks.subscribe({ url: receiver.url })
+  receiver.respondWith(answer(500))
+  const since = webhooks.sql`now() - ${sinceS} * interval '1 s'`
+  await webhooks.sql`
+    insert into lanes (id, grp, failures, failing_since, probed_since)
+    values (${id}, ${webhooks.organizationId}, ${failures}, now() - interval '2 hours', ${since})
+  `
+  if (status === 'paused')
+    await webhooks.sql`
+      update subscriptions set status = 'paused', disabled_reason = 'consecutive_failures', paused_at = ${since}
+    `
+  await webhooks.emit({})
+  await until(async () => {
+    const [lane] = await webhooks.sql`
+      select failures, abs(extract(epoch from due_at - now()) / ${waitS} - 1) < 0.25 as is_so_long from lanes
+      where held_until = '-infinity'
+    `
+    expect(lane).toEqual({ failures: failures + 1, isSoLong: true })
+  })
 })
 
 test('failures in a row are told, and kept for whoever holds the lane next, while other calls are still out', async () => {

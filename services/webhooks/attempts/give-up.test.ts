@@ -158,6 +158,7 @@ test('what came of an attempt changes nothing of a later one, which another hold
     tries: 0,
     line: null,
     isProbe: false,
+    probedMs: 0,
     isPaused: false,
     replayId: null,
     url: receiver.url,

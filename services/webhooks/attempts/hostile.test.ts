@@ -60,6 +60,7 @@ const attemptAt = (url: string) => ({
   tries: 0,
   line: null,
   isProbe: false,
+  probedMs: 0,
   isPaused: false,
   replayId: null,
   url,

@@ -3,8 +3,13 @@ import { expect, test } from 'vitest'
 import { createLaneHealth, type Ended } from './lane-health.ts'
 
 const success: Ended = { as: 'success', tookMs: 10 }
-const failure: Ended = { as: 'failure', isProbe: false, isPaused: false }
-const failedProbe: Ended = { as: 'failure', isProbe: true, isPaused: false }
+const failure: Ended = { as: 'failure', isProbe: false, probedMs: 0, isPaused: false }
+const failedProbe = (probedMs: number, isPaused = false): Ended => ({
+  as: 'failure',
+  isProbe: true,
+  probedMs,
+  isPaused,
+})
 
 const laneOf = (failures = 0): Lane => ({
   id: 'wbs_1',
@@ -76,9 +81,9 @@ test('four failures wait for nothing, the fifth opens the breaker', () => {
 test('probes come after 30, 60, 120, 240, 300, 300 s', () => {
   const { after, pass } = trial()
   const waits = [after(failure, failure, failure, failure, failure).waitMs]
-  for (let n = 0; n < 5; n++) {
+  for (const probedSeconds of [30, 90, 210, 450, 750]) {
     pass(400_000)
-    waits.push(after(failedProbe).waitMs)
+    waits.push(after(failedProbe(probedSeconds * 1_000)).waitMs)
   }
   for (const [n, seconds] of [30, 60, 120, 240, 300, 300].entries()) {
     expect(Math.abs((waits[n] ?? 0) - seconds * 1_000)).toBeLessThanOrEqual(seconds * 200)
@@ -97,9 +102,9 @@ test('a subscription that pauses itself is probed after five minutes, whatever w
   health.commit()
   const late = after(failure).waitMs ?? 0
   expect(Math.abs(late - (waits[0] ?? 0))).toBeLessThan(1)
-  for (let n = 0; n < 5; n++) {
+  for (const probedMinutes of [5, 15, 35, 75, 135]) {
     pass(5_000_000)
-    waits.push(after({ as: 'failure', isProbe: true, isPaused: true }).waitMs ?? 0)
+    waits.push(after(failedProbe(probedMinutes * 60_000, true)).waitMs ?? 0)
   }
   for (const [n, minutes] of [5, 10, 20, 40, 60, 60].entries()) {
     expect(Math.abs((waits[n] ?? 0) / 60_000 - minutes)).toBeLessThanOrEqual(minutes * 0.2)

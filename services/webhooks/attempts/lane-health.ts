@@ -17,10 +17,19 @@ const hangingMs = 1_000
 /** Attempts at a time at an endpoint of which nothing is heard, while too many are silent. */
 const fewAtOnce = 2
 
+/** What a failed attempt was to its lane. */
+export interface Probing {
+  isProbe: boolean
+  /** How long its endpoint had been probed before it; 0: it was no probe. */
+  probedMs: number
+  /** Its subscription has paused itself, and it might have healed it. */
+  isPaused: boolean
+}
+
 /** How an attempt ended, in the eyes of the endpoint's lane. */
 export type Ended =
   | { as: 'success'; tookMs: number }
-  | { as: 'failure'; isProbe: boolean; isPaused: boolean }
+  | ({ as: 'failure' } & Probing)
   /** It asked us to wait, or something of ours is away: nobody's failure. */
   | { as: 'wait'; waitMs: number }
   /** It did not go out: the endpoint was no longer as well as when it was begun. */
@@ -31,8 +40,6 @@ interface Health {
   atOnce: number
   /** Its last success came soon. */
   isQuick: boolean
-  /** The wait before the last probe; 0: none was made. */
-  probeMs: number
   /** Monotonic times: of the breaker's next probe, and of what a `Retry-After` asked for. */
   openUntil: number
   askedUntil: number
@@ -64,7 +71,7 @@ interface After {
   isNewStreak: boolean
 }
 
-const healthy: Health = { atOnce: mostAtOnce, isQuick: false, probeMs: 0, openUntil: 0, askedUntil: 0 }
+const healthy: Health = { atOnce: mostAtOnce, isQuick: false, openUntil: 0, askedUntil: 0 }
 
 /** Of `mostSilent`, so much counts of one organization for others: many have to hang before everybody is held for suspect. */
 const silentShare = 0.25
@@ -115,12 +122,7 @@ export function createLaneHealth(
     },
     pause(laneId) {
       const waitMs = spread(healingProbesMs.first, 0.2)
-      drafts.set(laneId, {
-        ...healthOf(laneId),
-        atOnce: 1,
-        probeMs: healingProbesMs.first,
-        openUntil: now() + waitMs,
-      })
+      drafts.set(laneId, { ...healthOf(laneId), atOnce: 1, openUntil: now() + waitMs })
       return waitMs
     },
     rollback() {
@@ -141,7 +143,7 @@ interface State {
 function step({ failures: before, health }: State, end: Ended, now: number): State {
   if (end.as === 'success') {
     const atOnce = Math.min(before > 0 ? 2 : health.atOnce * 2, mostAtOnce)
-    return { failures: 0, health: { ...health, atOnce, isQuick: end.tookMs <= quickMs, probeMs: 0, openUntil: 0 } }
+    return { failures: 0, health: { ...health, atOnce, isQuick: end.tookMs <= quickMs, openUntil: 0 } }
   }
   if (end.as === 'unbegun') return { failures: before, health: { ...health, isQuick: false } }
   if (end.as === 'wait') {
@@ -153,8 +155,9 @@ function step({ failures: before, health }: State, end: Ended, now: number): Sta
   // Attempts that were under way when it opened are no probes, and change nothing about the first one.
   if (!end.isProbe && health.openUntil > now) return { failures, health: { ...health, atOnce: 1 } }
   const { first, longest } = end.isPaused ? healingProbesMs : probesMs
-  const probeMs = end.isProbe ? Math.min(Math.max(health.probeMs, first / 2) * 2, longest) : first
-  return { failures, health: { ...health, atOnce: 1, probeMs, openUntil: now + spread(probeMs, 0.2) } }
+  // As long as all waits before it and the first one: so each is twice the last, whichever process made that.
+  const waitMs = Math.min(first + end.probedMs, longest)
+  return { failures, health: { ...health, atOnce: 1, openUntil: now + spread(waitMs, 0.2) } }
 }
 
 interface Calls {

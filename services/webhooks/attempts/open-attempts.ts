@@ -3,13 +3,13 @@ import { each } from '@app/shared/database/each.ts'
 import type { Want } from '@app/shared/mailbox/mailbox.ts'
 import { type GivenUp, giveUp } from './give-up.ts'
 import { freeAt, notInCall } from './in-call.ts'
-import { breakerFailures } from './lane-health.ts'
+import { breakerFailures, type Probing } from './lane-health.ts'
 import type { EventKey, Payload, Payloads } from './payloads.ts'
 import { pausedByHand, pausedItself } from './paused.ts'
 import { type SealedSecrets, signing } from './sign.ts'
 
 /** An attempt that may be made: its number is in its row. */
-export interface Attempt {
+export interface Attempt extends Probing {
   laneId: string
   organizationId: string
   /** The delivery. */
@@ -18,9 +18,6 @@ export interface Attempt {
   /** Places of the retry schedule that were used up before it. */
   tries: number
   line: string | null
-  isProbe: boolean
-  /** Its subscription has paused itself, and this attempt may heal it. */
-  isPaused: boolean
   /** The job that replays it. */
   replayId: string | null
   url: string
@@ -97,15 +94,23 @@ interface Given {
 const isFree = (tx: TransactionSql) =>
   tx`${notInCall(tx)} and (begun_at is null or begun_at < now() - s.held_ms * interval '1 ms')`
 
+/** How long the endpoint of `g.lane` has been probed: since its subscription `s` paused itself, or since its breaker opened. */
+const probedMs = (tx: TransactionSql) => tx`
+  (extract(epoch from now() - coalesce(
+    s.paused_at, (select greatest(probed_since, failing_since) from lanes where id = g.lane), now()
+  )) * 1000)::float8
+`
+
 const begin = (tx: TransactionSql, given: Given[]) => tx<Row[]>`
   with s as materialized (
     select g.lane, g.free, g.held_ms, g.probe, s.url, s.status, s.disabled_reason, ${signing(tx, tx`g.lane`)} as secrets,
+      case when g.probe is null then 0 else ${probedMs(tx)} end as probed_ms,
       (
         select due_at < now() - interval '1 minute' from due_deliveries
         where subscription_id = g.lane and due_at is not null order by due_at limit 1
       ) as is_behind
     from json_to_recordset(${JSON.stringify(given)}::text::json) as g(lane text, free int, held_ms float8, probe text)
-    left join lateral (select url, status, disabled_reason from subscriptions where id = g.lane limit 1) s on true
+    left join lateral (select url, status, disabled_reason, paused_at from subscriptions where id = g.lane limit 1) s on true
   ), picked as materialized (
     select p.id from s cross join lateral (
       (select id from due_deliveries
@@ -143,7 +148,7 @@ const begin = (tx: TransactionSql, given: Given[]) => tx<Row[]>`
     where d.id = free.id and d.id = any(array(select id from free))
     returning d.id, d.seq, d.organization_id, d.subscription_id, d.attempts as number, d.tries, d.line, d.event_at, d.event_id, d.replay_id
   )
-  select s.lane as lane_id, s.status, s.url, s.secrets, b.id, b.number, b.tries, b.line, b.replay_id,
+  select s.lane as lane_id, s.status, s.probed_ms, s.url, s.secrets, b.id, b.number, b.tries, b.line, b.replay_id,
     b.organization_id, b.event_id, b.event_at
   from s left join begun b on b.subscription_id = s.lane
   order by b.seq

@@ -165,12 +165,12 @@ const whoEnded = (done: DoneAttempt[]) => ({
   failsItself: done.some(({ item, outcome }) => outcome?.kind === 'failed' && !isOperational(item.payload?.type)),
 })
 
-function endOf({ isProbe, isPaused }: Attempt, outcome: Outcome | null): Ended[] {
+function endOf({ isProbe, probedMs, isPaused }: Attempt, outcome: Outcome | null): Ended[] {
   switch (outcome?.kind) {
     case 'succeeded':
       return [{ as: 'success', tookMs: outcome.attempt.durationMs }]
     case 'failed':
-      return [{ as: 'failure', isProbe, isPaused }]
+      return [{ as: 'failure', isProbe, probedMs, isPaused }]
     case 'wait':
       return [{ as: 'wait', waitMs: outcome.waitMs }]
     case 'gone':

@@ -33,14 +33,14 @@ export async function switchSubscriptions(
   if (streaks.length === 0) return new Set()
   const begun = streaks.filter(({ isNewStreak }) => isNewStreak)
   const long = streaks.filter(({ failures }) => failures >= pauseFailures)
-  if (begun.length > 0 || long.length > 0) await lockLanes()
+  const opened = streaks.filter(({ lane, failures }) => lane.failures < breakerFailures && failures >= breakerFailures)
+  if (begun.length > 0 || long.length > 0 || opened.length > 0) await lockLanes()
   await beginStreaks(tx, begun)
+  await beginProbes(tx, opened)
   await heal(tx, streaks)
   // What the events of this kind cause by themselves is not told, so that two dead endpoints do not tell of each other for ever.
-  const opened = streaks.filter(
-    ({ lane, failures, failsItself }) => lane.failures < breakerFailures && failures >= breakerFailures && failsItself,
-  )
-  await tellOf(tx, subscriptionFailing, opened.map(named), 'consecutive_failures')
+  const told = opened.filter(({ failsItself }) => failsItself)
+  await tellOf(tx, subscriptionFailing, told.map(named), 'consecutive_failures')
   return pause(tx, long)
 }
 
@@ -49,6 +49,11 @@ const named = ({ lane, failures }: Streak) => ({ id: lane.id, failures })
 async function beginStreaks(tx: TransactionSql, streaks: Streak[]) {
   if (streaks.length === 0) return
   await tx`update lanes set failing_since = now() where id in ${heldBy(tx, streaks)}`
+}
+
+async function beginProbes(tx: TransactionSql, streaks: Streak[]) {
+  if (streaks.length === 0) return
+  await tx`update lanes set probed_since = now() where id in ${heldBy(tx, streaks)}`
 }
 
 /** By whoever held the lane, but not of an address that it has no more: that says nothing about the one that it has. */

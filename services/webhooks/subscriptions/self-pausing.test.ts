@@ -105,7 +105,8 @@ test('failures count from the first of the row: a success between begins a new o
 test('paused by itself it is probed after 5, 10, 20 minutes and more, and one success heals it', async () => {
   await failOnceMore(19, 11)
   const waits = [await until(rests)]
-  for (let n = 0; n < 5; n++) {
+  for (const minutes of [5, 15, 35, 75, 135]) {
+    await webhooks.sql`update subscriptions set paused_at = now() - ${minutes} * interval '1 minute' where id = ${id}`
     await probe()
     waits.push(await until(rests))
   }
