@@ -15,7 +15,7 @@ import { markReady, startWithDatabase } from '@app/shared/service/start.ts'
 import { drainBus, stopInOrder } from '@app/shared/service/stop.ts'
 import { type App, type Core, createQueryTurns } from './app.ts'
 import { startAttempts } from './attempts/attempts.ts'
-import { sweepExpired, sweepOverflow } from './attempts/give-up.ts'
+import { createOverflowSweep, sweepExpired } from './attempts/give-up.ts'
 import { createPayloads } from './attempts/payloads.ts'
 import { getWebhookDelivery } from './deliveries/get-webhook-delivery.ts'
 import { listWebhookDeliveries } from './deliveries/list-webhook-deliveries.ts'
@@ -66,7 +66,7 @@ readStanding(service)
 const housekeeping = await startHousekeeping(core, {
   partitions,
   sweeps: [sweepExpired, sweepDead, sweepLanes, sweepReplays, sweepSecrets],
-  minutely: [sweepOverflow, sweepFailing, sweepWaits],
+  minutely: [createOverflowSweep(), sweepFailing, sweepWaits],
 })
 const attempts = startAttempts(core)
 const app: App = {

@@ -10,7 +10,7 @@ import { type SteppedService, steppedService } from '@app/test/service.ts'
 import { until } from '@app/test/until.ts'
 import { afterAll, beforeAll, expect } from 'vitest'
 import { startAttempts } from './attempts/attempts.ts'
-import { sweepExpired, sweepOverflow } from './attempts/give-up.ts'
+import { createOverflowSweep, sweepExpired } from './attempts/give-up.ts'
 import { replayWebhookDelivery } from './deliveries/replay-webhook-delivery.ts'
 import { toRow } from './fan-out/record-events.ts'
 import { createWebhookReplay } from './replays/create-webhook-replay.ts'
@@ -277,7 +277,7 @@ const flows: Record<string, Flow> = {
         await insist(() => emit({ eventId, line: 'l' }))
         await recorded(organizationId, eventId.charCodeAt(0) - 96)
       }
-      await insist(() => sweepOverflow(webhooks.sql, 1))
+      await insist(() => createOverflowSweep(1)(webhooks.sql))
       await change('active')
     },
     made: ['a 0', 'b 0', 'c 1'],

@@ -4,7 +4,7 @@ import { systemCaller } from '@app/shared/bus/ask.ts'
 import { ownSession } from '@app/shared/database/own-session.ts'
 import { newId } from '@app/shared/values/ids.ts'
 import { createAsRead, lastByOldMs } from './as-read.ts'
-import { sweepExpired, sweepOverflow } from './give-up.ts'
+import { createOverflowSweep, sweepExpired } from './give-up.ts'
 import type { Attempt } from './open-attempts.ts'
 import { createLaneHealth } from './lane-health.ts'
 import { createPayloads } from './payloads.ts'
@@ -599,7 +599,7 @@ test('what is behind it in a customer’s line goes out then, and does not wait 
   expect(await theDelivery({ status: 'succeeded' })).toMatchObject({ event_id: behind })
 })
 
-test('what a subscription holds beyond as many as it may is dead, the oldest first', async () => {
+test('what a subscription holds beyond as many as it may is dead, the oldest first, however much is open', async () => {
   const { id } = await webhooks.subscribe({ url: receiver.url })
   await webhooks.sql`update subscriptions set status = 'paused'`
   await webhooks.sql.begin(async (tx) => {
@@ -610,12 +610,33 @@ test('what a subscription holds beyond as many as it may is dead, the oldest fir
       from generate_series(1, 20003) n
     `
   })
-  expect(await sweepOverflow(webhooks.sql)).toBe(0)
-  // As many millions would take of the 3 s that a statement has.
-  const hurried = ownSession(webhooks.sql, { statement_timeout: '1' })
-  expect(await sweepOverflow(hurried, 20_000)).toBe(3)
-  await hurried.end()
-  expect(await sweepOverflow(webhooks.sql, 20_000)).toBe(0)
+  await webhooks.sql`analyze due_deliveries`
+  const session = ownSession(webhooks.sql)
+  const readWhole = async () => {
+    await session`select pg_stat_force_next_flush()`
+    const [row] = await session`select seq_scan::int as times from pg_stat_user_tables where relname = 'due_deliveries'`
+    return row?.['times']
+  }
+  const before = await readWhole()
+  expect(await createOverflowSweep()(session)).toBe(0)
+  const sweep = createOverflowSweep(20_000)
+  expect([await sweep(session), await sweep(session)]).toEqual([3, 0])
+  // What is open altogether may be many millions.
+  expect(await readWhole()).toBe(before)
+  await session.end()
   const dead = await webhooks.sql`select right(id, 1) as n, error_code from dead_deliveries order by id`
   expect(dead.map(({ n, errorCode }) => [n, errorCode])).toEqual(['1', '2', '3'].map((n) => [n, 'expired']))
+})
+
+test('what the last of many subscriptions holds beyond that is found, if not in the first run', async () => {
+  const { sql, organizationId } = webhooks
+  await sql`
+    insert into due_deliveries (id, organization_id, subscription_id, event_at, event_id)
+    select 'wbd_' || n, ${organizationId}, 'wbs_' || lpad(least(n, 30)::text, 26, '0'), now(), 'evt_' || n
+    from generate_series(1, 32) n
+  `
+  const sweep = createOverflowSweep(1)
+  const found: number[] = []
+  for (let run = 0; run < 8; run++) found.push(await sweep(sql))
+  expect(found).toEqual([0, 0, 2, 0, 0, 0, 0, 0])
 })

@@ -1,4 +1,5 @@
-import type { Sql, TransactionSql } from '@app/shared/database/database.ts'
+import type { Fragment, Sql, TransactionSql } from '@app/shared/database/database.ts'
+import type { Sweep } from '@app/shared/database/housekeeping.ts'
 import { firstIdAt } from '@app/shared/values/ids.ts'
 import { typeOf } from '../deliveries/type-of.ts'
 import { countReplayed } from '../replays/count-replayed.ts'
@@ -10,6 +11,8 @@ import { wakeWithin } from './wake-lane.ts'
 const mostAtOnce = 10_000
 export const keepOpenDays = 7
 const keepOpenRows = 100_000
+/** Of those that are beyond their time or number, as many go at once. */
+const mostExpired = 5_000
 
 export type GivenUp = 'subscription_deleted' | 'subscription_disabled' | 'expired'
 
@@ -40,37 +43,63 @@ export async function giveUp(
 /** A sweep: what waited seven days for its endpoint is given up. */
 export function sweepExpired(sql: Sql): Promise<number> {
   const before = firstIdAt('wbd', new Date(Date.now() - keepOpenDays * 24 * 60 * 60 * 1000))
-  return sql.begin((tx) => expire(tx, tx`select id from due_deliveries where id < ${before} order by id limit 5000`))
+  return sql.begin((tx) =>
+    expire(tx, tx`select id from due_deliveries where id < ${before} order by id limit ${mostExpired}`),
+  )
 }
 
+/** Looks of one run, of up to half a second each. The next run goes on behind them. */
+const mostLooks = 10
+/** Subscriptions of one look. */
+const mostLookedAt = 1_000
+
 /** A sweep: a subscription holds 100,000 open deliveries; beyond that its oldest are given up. */
-export function sweepOverflow(sql: Sql, most = keepOpenRows): Promise<number> {
-  return sql.begin(async (tx) => {
-    const [full] = await fullest(tx, most)
-    if (!full) return 0
-    const { subscriptionId, beyond } = full
-    return expire(
-      tx,
-      tx`select id from due_deliveries where subscription_id = ${subscriptionId} order by id limit least(${beyond}::int, 5000)`,
-    )
-  })
+export function createOverflowSweep(most = keepOpenRows): Sweep {
+  let after = ''
+  return async function sweepOverflow(sql) {
+    for (let looks = 0; looks < mostLooks; looks++) {
+      const found = await lookOn(sql, after, most)
+      if (found && found.open > most) {
+        const count = await sql.begin((tx) => expire(tx, oldest(tx, found.id, found.open - most)))
+        if (count > 0) return count
+      }
+      after = found?.id ?? ''
+      if (!found) return 0
+    }
+    return 0
+  }
 }
 
 /**
- * All rows are counted, so they are read as they lie: a million by index took 3 s. Millions take longer than any statement of a
- * service may, also like this; were they not counted then, they would only become more.
+ * The first subscription behind `after` that holds more than `most`, or the last one of this look, with what it holds; null: none is
+ * left. Counted from subscription to subscription, a part of all at a time: all together are perhaps more than a statement can
+ * count in its time.
  */
-async function fullest(tx: TransactionSql, most: number) {
-  await tx`select set_config('enable_seqscan', 'on', true), set_config('statement_timeout', '10s', true)`
-  const rows = await tx<{ subscriptionId: string; beyond: number }[]>`
-    select subscription_id, (count(*) - ${most})::int as beyond from due_deliveries
-    group by 1 having count(*) > ${most} limit 1
+async function lookOn(sql: Sql, after: string, most: number) {
+  const [last] = await sql<{ id: string; open: number }[]>`
+    with recursive s as (
+      select ${after}::text collate "C" as id, 0 as open, 0 as n, 0 as counted
+      union all
+      select next.id, held.open, s.n + 1, s.counted + held.open
+      from s cross join lateral (
+        select subscription_id as id from due_deliveries where subscription_id > s.id order by subscription_id limit 1
+      ) next cross join lateral (
+        select count(*)::int as open from (
+          select from due_deliveries where subscription_id = next.id limit ${most + mostExpired}
+        ) d
+      ) held
+      where s.counted < ${most} and s.n < ${mostLookedAt}
+    )
+    select id, open from s where n > 0 order by n desc limit 1
   `
-  await tx`select set_config('enable_seqscan', 'off', true)`
-  return rows
+  return last ?? null
 }
 
-async function expire(tx: TransactionSql, which: ReturnType<TransactionSql>) {
+const oldest = (tx: TransactionSql, subscriptionId: string, count: number): Fragment => tx`
+  select id from due_deliveries where subscription_id = ${subscriptionId} order by id limit ${count}
+`
+
+async function expire(tx: TransactionSql, which: Fragment) {
   const rows = await tx<(InLine & { id: string })[]>`
     select id, subscription_id, line from due_deliveries where id in (${which}) and ${notInCall(tx)}
   `
