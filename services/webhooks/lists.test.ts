@@ -137,12 +137,17 @@ test.each(few)('deliveries of %s are found without reading the others', async (_
   expect(read).toBeLessThan(100)
 })
 
-test("one organization's lists of what succeeded leave connections for others", async () => {
-  const input = { params: {}, query: { status: 'succeeded' as const, subscription_id: newId('wbs') }, body: undefined }
+test.each([
+  ['what succeeded', 'dead_deliveries', { status: 'succeeded', subscription_id: rare }],
+  ['what is pending of a subscription', 'due_deliveries', { status: 'pending', subscription_id: rare }],
+  ['what has failed of a subscription', 'due_deliveries', { status: 'failed', subscription_id: rare }],
+  ['what is pending of a type', 'due_deliveries', { status: 'pending', event_type: 'message.revoked' }],
+] as const)("one organization's lists of %s leave connections for others", async (_, table, query) => {
+  const input = { params: {}, query, body: undefined }
   let ended = 0
   const lists = await webhooks.sql.begin(async (tx) => {
-    // They take as long as where most is dead.
-    await tx`lock table dead_deliveries`
+    // They take as long as where most is of others.
+    await tx`lock table ${tx(table)}`
     const list = () => Promise.resolve(listWebhookDeliveries(webhooks, input, webhooks.caller)).finally(() => ended++)
     const all = Promise.allSettled(Array.from({ length: 30 }, list))
     await untilSomebodyWaits(tx)
