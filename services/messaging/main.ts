@@ -89,6 +89,19 @@ const core: Core = {
   meters: createMeters(service),
 }
 readStanding(service)
+const stopping = new AbortController()
+const housekeeping = await startHousekeeping(core, {
+  partitions: [{ table: 'callbacks', by: 'time', keepDays: 7 }],
+  sweeps: [
+    sweepMedia,
+    sweepMediaUploads,
+    sweepLetOutLanes,
+    sweepCallbackItems,
+    sweepDeletedMessages,
+    oldMessagesSweep(stopping.signal),
+  ],
+})
+// From here to `stopInOrder` nothing is waited for: a signal in between would cut off the calls that have begun.
 const dispatcher = startDispatcher(core)
 const copier = startCopier(core)
 const lateTelling = startLateTelling(core)
@@ -105,26 +118,13 @@ const app: App = {
   dispatcher,
   callbacks,
 }
-const stopping = new AbortController()
-const housekeeping = await startHousekeeping(app, {
-  partitions: [{ table: 'callbacks', by: 'time', keepDays: 7 }],
-  sweeps: [
-    sweepMedia,
-    sweepMediaUploads,
-    sweepLetOutLanes,
-    sweepCallbackItems,
-    sweepDeletedMessages,
-    oldMessagesSweep(stopping.signal),
-  ],
-})
-
 const accounts = consume(app, consumers.messagingAccounts.name, accountChanged, async (tx, account) => {
   const moved = await storeSender(tx, app.sealKeys, account)
   // With very many sends it takes a while, and the events of others do not wait for that.
   return async () => void finishSender(app, account, moved)
 })
 hear(app, partiesChanged, ({ ids }) => app.known.doubt(ids))
-const serving = await serve(
+const serving = serve(
   app,
   { ...contracts, ...changes, ...templateContracts, ...mediaContracts, ...explains.messaging },
   {
@@ -156,22 +156,21 @@ const serving = await serve(
     redriveCallbacks,
   },
 )
-await markReady(app)
 
 stopInOrder(app, [
-  serving.stop,
-  accounts.stop,
-  () => app.media.stopping.abort(),
-  () => stopping.abort(),
-  () =>
-    Promise.all([
-      dispatcher.stop(),
-      callbacks.stop(),
-      copier.stop(),
-      lateTelling.stop(),
-      fileSweep.stop(),
-      housekeeping.stop(),
-    ]),
+  // All that takes work in: who waited for the answers first would go on beginning calls that 24 s may not be enough for.
+  [
+    async () => (await serving).stop(),
+    accounts.stop,
+    () => app.media.stopping.abort(),
+    () => stopping.abort(),
+    dispatcher.stop,
+    callbacks.stop,
+    copier.stop,
+    lateTelling.stop,
+    fileSweep.stop,
+    housekeeping.stop,
+  ],
   app.readings.stop,
   relay.stop,
   () => drainBus(app),
@@ -180,3 +179,5 @@ stopInOrder(app, [
   app.media.close,
   app.probes.close,
 ])
+await serving
+await markReady(app)

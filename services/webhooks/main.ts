@@ -68,6 +68,7 @@ const housekeeping = await startHousekeeping(core, {
   sweeps: [sweepExpired, sweepDead, sweepLanes, sweepReplays, sweepSecrets],
   minutely: [createOverflowSweep(), sweepFailing, sweepWaits],
 })
+// As in messaging: nothing is waited for until `stopInOrder`, and all that takes work in stops together.
 const attempts = startAttempts(core)
 const app: App = {
   ...core,
@@ -76,7 +77,7 @@ const app: App = {
   ...createQueryTurns(),
 }
 const fanOut = startFanOut(app)
-const serving = await serve(
+const serving = serve(
   app,
   { ...webhooks, ...deliveries, ...replays, ...explains.webhooks },
   {
@@ -107,16 +108,14 @@ const serving = await serve(
     ...watchSecrets(app, [sealedSecrets]),
   },
 )
-await markReady(app)
 
 stopInOrder(app, [
-  serving.stop,
-  fanOut.stop,
-  app.replays.stop,
-  () => Promise.all([app.attempts.stop(), housekeeping.stop()]),
+  [async () => (await serving).stop(), fanOut.stop, app.replays.stop, app.attempts.stop, housekeeping.stop],
   app.relay.stop,
   () => drainBus(app),
   () => app.sql.end({ timeout: 5 }),
   app.egress.close,
   app.probes.close,
 ])
+await serving
+await markReady(app)

@@ -11,12 +11,21 @@ export function endOnSignals(): void {
 /** Everything is over by then, whatever hangs. */
 const stopWithinMs = 24_000
 
+type Step = () => unknown
+
 /**
- * On SIGTERM or SIGINT closes each in the order given: first what brings work in, last what the work needs. A step that
- * fails is logged and does not hold the next; after 24 s the process ends as it is.
+ * On SIGTERM or SIGINT closes each in the order given, those of an array together: first what brings work in, last what the work
+ * needs. A step that fails is logged and does not hold the next; after 24 s the process ends as it is.
  */
-export function stopInOrder({ log, probes, tracer }: Service, steps: Array<() => unknown>) {
+export function stopInOrder({ log, probes, tracer }: Service, steps: Array<Step | Step[]>) {
   let stopping = false
+  async function take(step: Step, n: number) {
+    try {
+      await step()
+    } catch (err) {
+      log.error({ err, n }, 'stop')
+    }
+  }
   async function stop(signal: string) {
     if (stopping) return
     stopping = true
@@ -24,11 +33,7 @@ export function stopInOrder({ log, probes, tracer }: Service, steps: Array<() =>
     setTimeout(() => exit(log, 1, 'not stopped in time'), stopWithinMs).unref()
     probes.addCheck('stopping', () => false)
     for (const [n, step] of [...steps, () => tracer?.stop()].entries()) {
-      try {
-        await step()
-      } catch (err) {
-        log.error({ err, n }, 'stop')
-      }
+      await Promise.all([step].flat().map((one) => take(one, n)))
     }
     exit(log, 0, 'stopped')
   }
