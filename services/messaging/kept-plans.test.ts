@@ -2,6 +2,7 @@ import { createTestDatabase, type TestDatabase } from '@app/test/database.ts'
 import { afterAll, beforeAll, expect, test } from 'vitest'
 import { takeItems } from './callbacks/waiting-items.ts'
 import { sweepMediaUploads } from './media/delete-media.ts'
+import { isBegun } from './senders/put-sender.ts'
 import { sweepLetOutLanes } from './sends/sweep-lanes.ts'
 
 let database: TestDatabase
@@ -49,4 +50,19 @@ test.each([
   const lines = await session.unsafe(`explain execute "${kept?.name ?? ''}"`)
   session.release()
   expect(lines.map((line) => String(line['QUERY PLAN'])).join('\n')).toContain(index)
+})
+
+test('calls that have begun are looked for among the lanes of their number, and in the sends of these', async () => {
+  const { admin, sql } = database
+  for (const table of ['send_lanes', 'sends']) await admin.unsafe(`vacuum (analyze) messaging.${table}`)
+  const session = await sql.reserve()
+  expect(await isBegun(session, { organizationId: 'org_1', phoneNumberId: '106540352242922' })).toBe(false)
+  const [kept] = await session<{ name: string }[]>`
+    select name from pg_prepared_statements where strpos(statement, 'as begun') > 0 and strpos(statement, 'pg_prepared') = 0
+  `
+  const lines = await session.unsafe(`explain execute "${kept?.name ?? ''}" (array['106540352242922'], 'org_1')`)
+  session.release()
+  const plan = lines.map((line) => String(line['QUERY PLAN'])).join('\n')
+  expect(plan).toContain('using send_lanes_due on send_lanes')
+  expect(plan).toMatch(/using sends_head on sends.*\n +Index Cond: \(lane = l.id\)/)
 })

@@ -2,7 +2,7 @@ import { setTimeout as sleep } from 'node:timers/promises'
 import type { Handler } from '@app/shared/api/contract.ts'
 import type { putSender as contract } from '@app/shared/contracts/messaging.ts'
 import type { AccountState } from '@app/shared/contracts/platform.ts'
-import type { Fragment, TransactionSql } from '@app/shared/database/database.ts'
+import type { Fragment, Sql, TransactionSql } from '@app/shared/database/database.ts'
 import type { KeyRing } from '@app/shared/service/environment.ts'
 import { renewed } from '@app/shared/secrets/seal.ts'
 import { sealedColumn } from '@app/shared/secrets/sealed-columns.ts'
@@ -11,7 +11,7 @@ import type { App } from '../app.ts'
 import { leaveToOwner } from '../callbacks/leave-to-owner.ts'
 import { wakeKept } from '../callbacks/wake-kept.ts'
 import { endQueued, endRest, groupsOf } from './end-queued.ts'
-import { takeOverLanes, takeOverRest } from './take-over-lanes.ts'
+import { type Owned, takeOverLanes, takeOverRest } from './take-over-lanes.ts'
 
 type State = z.output<typeof AccountState>
 
@@ -42,20 +42,27 @@ const lookEveryMs = 20
 
 /** Waits for the calls that began before the refusal was committed. */
 async function waitForBegun({ sql, log }: App, state: State) {
-  const { organization_id: organizationId, phone_number_id: phoneNumberId } = state
+  const number = numberOf(state)
   const until = performance.now() + maxWaitMs
   while (performance.now() < until) {
-    const [{ begun } = { begun: false }] = await sql<{ begun: boolean }[]>`
-      select exists (
-        select from send_lanes l join sends s on s.lane = l.id
-        where l.grp = any(${groupsOf(numberOf(state))}::text[]) and l.held_until > now() and s.begun_at is not null
-          and s.organization_id = ${organizationId}
-      ) as begun
-    `
-    if (!begun) return
+    if (!(await isBegun(sql, number))) return
     await sleep(lookEveryMs)
   }
-  log.warn({ number: phoneNumberId }, 'sends that began before a refusal have no answer yet')
+  log.warn({ number: number.phoneNumberId }, 'sends that began before a refusal have no answer yet')
+}
+
+/** A lane that is held is due: without that word the lanes of all numbers, and the sends of all tenants, are read. */
+export async function isBegun(sql: Sql, number: Owned): Promise<boolean> {
+  const [row] = await sql<{ begun: boolean }[]>`
+    select exists (
+      select from send_lanes l
+      where grp = any(${groupsOf(number)}::text[]) and due_at is not null and held_until > now() and (
+        select true from sends
+        where lane = l.id and begun_at is not null and organization_id = ${number.organizationId} limit 1
+      )
+    ) as begun
+  `
+  return row?.begun === true
 }
 
 const bindingOf = (accountId: string) => `account:${accountId}`
