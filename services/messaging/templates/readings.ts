@@ -17,7 +17,7 @@ type Account = TemplateAccount & { token: string }
 type Store = (found: Found) => Promise<SyncCounts>
 
 /** Some thousands of templates, page by page, at a platform that takes a second for each. */
-const readWithinMs = 300_000
+export const readWithinMs = 300_000
 /** How long the counts of a reading that outlasted its caller wait for the next one. */
 const keptMs = 60_000
 

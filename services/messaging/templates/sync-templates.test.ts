@@ -1,5 +1,6 @@
 import { until } from '@app/test/until.ts'
 import { afterAll, beforeAll, beforeEach, expect, test } from 'vitest'
+import { businessAccountId } from '../testing/callbacks.ts'
 import { json, refuse, unheard } from '../testing/template-platform.ts'
 import { order, type TestTemplates, testTemplates } from '../testing/templates.ts'
 
@@ -121,6 +122,27 @@ test('what a callback tells of a template that is just being read for the first 
     const stale = structuredClone(it.platform.templates)
     await told('new', 'APPROVED')
     await until(async () => expect(await it.app.sql`select 1 from callback_items where attempts = 0`).toHaveLength(0))
+    json(response, { data: stale })
+  })
+  expect(await counts()).toEqual({ created: 1, updated: 0, synced: 1 })
+  await until(async () => expect(await statuses()).toEqual({ new: 'approved' }))
+})
+
+test('what a callback tells of a template that a long reading brings only minutes later is not lost', async () => {
+  const { sql, callbacks } = it.app
+  const looks = async () => (await sql<{ attempts: number }[]>`select attempts from callback_items`)[0]?.attempts
+  theirs('new', { status: 'PENDING' })
+  it.platform.once(async (_request, response) => {
+    const stale = structuredClone(it.platform.templates)
+    const value = { event: 'APPROVED', message_template_name: 'new', message_template_language: 'en_US' }
+    const changes = [{ field: 'message_template_status_update', value }]
+    const time = Math.floor(Date.now() / 1000)
+    await it.callbacks.post({ object: 'whatsapp_business_account', entry: [{ id: businessAccountId, time, changes }] })
+    await until(async () => expect(await looks()).toBe(1))
+    await sql`update callback_items set received_at = received_at - interval '4 minutes'`
+    await sql`update callback_lanes set due_at = now() where due_at is not null`
+    callbacks.wake()
+    await until(async () => expect(await looks()).not.toBe(1))
     json(response, { data: stale })
   })
   expect(await counts()).toEqual({ created: 1, updated: 0, synced: 1 })
