@@ -103,10 +103,10 @@ export function count<Item extends { laneId: string }, Outcome>(
 
 async function run<Item extends { laneId: string }, Outcome>(box: Box<Item, Outcome>, item: Item, owner: Active) {
   const { lane } = owner
+  // A process that was frozen meanwhile may have lost the lane: past half the lease nothing begins.
+  const mayBegin = () => performance.now() - owner.heldSince <= box.leaseMs / 2
   try {
-    // A process that was frozen meanwhile may have lost the lane: past half the lease nothing begins.
-    const late = performance.now() - owner.heldSince > box.leaseMs / 2
-    const outcome = late ? null : await box.options.work(item, lane)
+    const outcome = mayBegin() ? await box.options.work(item, lane, mayBegin) : null
     box.done.push({ item, lane, owner, outcome })
   } catch (err) {
     // As after a crash: the lane is left to its lease, and the next holder finds the item begun.

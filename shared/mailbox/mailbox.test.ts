@@ -1,4 +1,5 @@
 import { setTimeout as sleep } from 'node:timers/promises'
+import { freezeFor } from '@app/test/freeze.ts'
 import { testService, type TestService } from '@app/test/service.ts'
 import { afterAll, afterEach, beforeAll, beforeEach, expect, test, vi } from 'vitest'
 import type { TransactionSql } from '../database/database.ts'
@@ -53,15 +54,19 @@ async function take(tx: TransactionSql, wants: Want[]): Promise<Item[]> {
   return taken
 }
 
-function start(work: (item: Item) => Promise<void>, options: Partial<TurningOptions<Item, true>> = {}, by = app) {
+function start(
+  work: (item: Item, mayBegin: () => boolean) => Promise<void>,
+  options: Partial<TurningOptions<Item, true>> = {},
+  by = app,
+) {
   const mailbox = startMailbox<Item, true>(by, {
     lanes: 'trial_lanes',
     slots: 50,
     capacity: () => 1,
     refill: true,
     next: take,
-    work: async (item) => {
-      await work(item)
+    work: async (item, _lane, mayBegin) => {
+      await work(item, mayBegin)
       return true
     },
     settle: async (tx, done) => {
@@ -383,6 +388,20 @@ test('what was picked too late in the lease of its lane is not worked on, and go
   await stopAll()
   expect(unbegun).toBe(1)
   expect(seen).toHaveLength(1)
+})
+
+test('work that has to wait before it begins is told that a freeze has made it too late, and that the lane is held again', async () => {
+  const told: boolean[] = []
+  const work = async (_item: Item, mayBegin: () => boolean) => {
+    told.push(mayBegin())
+    freezeFor(800)
+    told.push(mayBegin())
+    await vi.waitFor(() => expect(mayBegin()).toBe(true), { timeout: 5_000 })
+  }
+  start(work, { leaseMs: 1_500 })
+  await add('frozen', 'group', 1)
+  await untilEmpty()
+  expect(told).toEqual([true, false])
 })
 
 test('an outcome that cannot be recorded holds up no other, and its lane is taken again when its lease is over', async () => {

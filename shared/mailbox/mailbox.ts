@@ -43,8 +43,11 @@ interface CommonOptions<Item extends { laneId: string }, Outcome> {
   capacity: (lane: Lane) => number
   /** Picks at most `free` items of each lane and records that their work begins. */
   next: (tx: TransactionSql, wants: Want[]) => Promise<Item[]>
-  /** The work; null: it was not begun after all. Must not throw: what it throws is handled as if the process had died. */
-  work: (item: Item, lane: Lane) => Promise<Outcome | null>
+  /**
+   * The work; null: it was not begun after all. Must not throw: what it throws is handled as if the process had died. What has to
+   * wait before it really begins, such as for a connection, asks `mayBegin` then.
+   */
+  work: (item: Item, lane: Lane, mayBegin: () => boolean) => Promise<Outcome | null>
   /** Runs after each commit of `settle`: wake the relay. */
   settled?: () => void
   /** Wakes lanes that sleep beside an open item; expected to find none. Runs once a minute. */

@@ -10,6 +10,8 @@ export interface Post {
   body: string | Buffer
   /** From now to the answer's last byte: the wait for a connection, DNS, TCP and TLS are in it. */
   timeoutMs: number
+  /** Asked when there is a connection, which may be late, above all in a process that was frozen; if not, the host is told nothing. */
+  mayBegin?: () => boolean
   /** Of the answer's body so much is read before it is given up, and so much is kept; all unless told otherwise. */
   most?: { readBytes: number; keptBytes: number }
 }
@@ -35,7 +37,7 @@ const everything = { readBytes: Infinity, keptBytes: Infinity }
  */
 export function postOnce(
   dispatcher: Dispatcher,
-  { url, headers, body, timeoutMs, most = everything }: Post,
+  { url, headers, body, timeoutMs, mayBegin = () => true, most = everything }: Post,
 ): Promise<Posted> {
   return new Promise((resolve) => {
     const { origin, pathname, search } = new URL(url)
@@ -60,6 +62,7 @@ export function postOnce(
     const handler: Dispatcher.DispatchHandler = {
       onRequestStart(started) {
         if (isOver) return started.abort(new Error('given up before it began'))
+        if (!mayBegin()) return started.abort(new Error('it came too late to begin'))
         controller = started
       },
       onResponseStart(_controller, status, fields) {

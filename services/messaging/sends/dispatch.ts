@@ -37,7 +37,7 @@ export function startDispatcher(core: Core): Mailbox<OpenSend> {
     pace: { table: 'pace', burstMs },
     capacity: () => 1,
     next: takeHeads,
-    work: async (item) => noted(core, item, await workOn(core, item, tokenOf)),
+    work: async (item, _lane, mayBegin) => noted(core, item, await workOn(core, item, { tokenOf, mayBegin })),
     finish: (ended) => settleSends(core.sql, ended, core.media),
     settled: core.relay.wake,
     rescue: wakeSleepers,
@@ -55,7 +55,12 @@ function noted({ meters }: Core, { id }: OpenSend, outcome: Outcome): Outcome {
   return outcome
 }
 
-async function workOn(core: Core, item: OpenSend, tokenOf: (item: OpenSend) => string): Promise<Outcome> {
+interface Means {
+  tokenOf: (item: OpenSend) => string
+  mayBegin: () => boolean
+}
+
+async function workOn(core: Core, item: OpenSend, { tokenOf, mayBegin }: Means): Promise<Outcome> {
   switch (item.step) {
     case 'known':
       return { kind: 'known' }
@@ -82,13 +87,13 @@ async function workOn(core: Core, item: OpenSend, tokenOf: (item: OpenSend) => s
     case 'send': {
       const token = tokenOr(core, item, tokenOf)
       if (typeof token !== 'string') return token
-      return item.step === 'upload' ? bringFile(core, item, token) : attempt(core, item, token)
+      return item.step === 'upload' ? bringFile(core, item, token) : attempt(core, item, { token, mayBegin })
     }
   }
 }
 
 /** A token that does not open: the platform was surely told nothing, so the send is tried again as one that did not reach it. */
-function tokenOr({ log }: Core, item: OpenSend, tokenOf: (item: OpenSend) => string): string | Outcome {
+function tokenOr({ log }: Core, item: OpenSend, tokenOf: Means['tokenOf']): string | Outcome {
   try {
     return tokenOf(item)
   } catch (err) {
@@ -98,7 +103,7 @@ function tokenOr({ log }: Core, item: OpenSend, tokenOf: (item: OpenSend) => str
   }
 }
 
-async function attempt(core: Core, item: OpenSend, token: string) {
+async function attempt(core: Core, item: OpenSend, { token, mayBegin }: { token: string; mayBegin: () => boolean }) {
   const startedAt = performance.now()
   // The platform is told nothing of our traces.
   const span = core.tracer?.begin('send to the platform', {
@@ -114,6 +119,7 @@ async function attempt(core: Core, item: OpenSend, token: string) {
     type: item.type,
     body: bodyOf(item),
     contextId: item.contextId,
+    mayBegin,
   })
   const durationMs = performance.now() - startedAt
   span?.end(result.kind === 'accepted' ? undefined : result.kind)

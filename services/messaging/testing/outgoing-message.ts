@@ -8,4 +8,5 @@ export const outgoingMessage: OutgoingMessage = {
   type: 'text',
   body: { body: 'hi' },
   contextId: null,
+  mayBegin: () => true,
 }

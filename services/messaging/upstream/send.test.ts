@@ -62,6 +62,15 @@ test('as many sends as are in work at a time wait for no connection, be there no
   await Promise.all(calls)
 })
 
+test('a send that may not begin any more when it has its connection was surely told to nobody', async () => {
+  const { upstream, waiting } = await platformThatLeaves(() => true)
+  const late = { ...outgoingMessage, mayBegin: () => false }
+  expect(await soon(send(upstream, late))).toMatchObject({ kind: 'unreachable', details: 'it came too late to begin' })
+  void send(upstream, outgoingMessage)
+  await until(() => expect(waiting.length).toBeGreaterThan(0))
+  expect(waiting).toHaveLength(1)
+})
+
 test('calls of another kind that the platform leaves waiting take no connections of sends', async () => {
   const { upstream, waiting } = await platformThatLeaves(({ method }) => method === 'GET')
   const over = new AbortController()

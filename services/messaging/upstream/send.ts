@@ -20,6 +20,8 @@ export interface OutgoingMessage {
   /** The type's block. */
   body: unknown
   contextId: string | null
+  /** Whether it may still begin, when there is a connection. */
+  mayBegin: () => boolean
 }
 
 export interface Refused {
@@ -57,6 +59,7 @@ export async function send(upstream: Upstream, message: OutgoingMessage): Promis
     headers: { ...callerHeaders(message.token), 'content-type': 'application/json' },
     body: JSON.stringify(payloadOf(message)),
     timeoutMs: sendTimeoutMs,
+    mayBegin: message.mayBegin,
   })
   if (head && err === undefined) return read(head.status, body.toString())
   const details = describe(err)

@@ -94,6 +94,7 @@ test('puts on the wire what the published types say, and is understood', async (
       recipient: payload.to,
       type: payload.type,
       body: block,
+      mayBegin: () => true,
       contextId: 'context' in payload ? payload.context.message_id : null,
     })
     expect.soft(result, payload.type).toMatchObject({ kind: 'accepted', httpStatus: 200 })
