@@ -159,7 +159,7 @@ export const syncTemplates = rpc({
   subject: 'rpc.messaging.sync-templates',
   summary: 'Take over the templates that the platform has',
   description:
-    'Reads all of them. `created` were not known here, `updated` were known otherwise, `synced` is how many the platform has. What it has no more becomes `rejected`. Reading more than some 1,000 may take longer than one answer (502): it goes on, and the same call again waits for it.',
+    'Reads all of them. `created` were not known here, `updated` were known otherwise, `synced` is how many the platform has. What it has no more becomes `rejected`. Reading more than some 1,000 may take longer than one answer (502): it goes on, and what it finds is taken over, as the list of templates shows then. The same call again waits for it, or reads anew.',
   http: { method: 'POST', path: '/{phone_number_id}/templates/sync', tag: 'Templates', asksOutside: true },
   params: phoneParams,
   body: z.object({}),

@@ -23,7 +23,8 @@ const keptMs = 60_000
 
 /**
  * Readings of all templates of a business account. A large one takes longer than a caller waits: it goes on, is stored
- * without him, and who asks next waits for it and has its counts, instead of beginning another one that would end as early.
+ * without him, and who asks this process next waits for it and has its counts, instead of beginning another one that would end as
+ * early. Another instance reads anew.
  */
 export interface Readings {
   /** What the platform has now, read until the deadline (performance.now); or the counts of what was stored without a caller. */
