@@ -1,5 +1,6 @@
-import type { Handler } from '@app/shared/api/contract.ts'
+import type { Handler, Input } from '@app/shared/api/contract.ts'
 import { listMessages as contract } from '@app/shared/contracts/messaging.ts'
+import type { Sql } from '@app/shared/database/database.ts'
 import { firstIdAt } from '@app/shared/values/ids.ts'
 import { openPage } from '@app/shared/api/page.ts'
 import type { App } from '../app.ts'
@@ -9,17 +10,9 @@ import { messageColumns, type MessageRow, toMessage } from './messages.ts'
 export const listMessages: Handler<App, typeof contract> = async (app, { params, query }, caller) => {
   const { sql, cursorKeys } = app
   const { limit, after, page } = openPage(cursorKeys, contract, caller, query, params)
-  const { conversation_id: conversationId, direction, status } = query
+  const of = { organizationId: caller.organizationId, phoneNumberId: params.phone_number_id, after, rows: limit + 1 }
   const rows = await sql<MessageRow[]>`
-    select ${messageColumns(sql)} from messages
-    where organization_id = ${caller.organizationId} and phone_number_id = ${params.phone_number_id}
-      ${conversationId === undefined ? sql`` : sql`and conversation_id = ${conversationId}`}
-      ${direction === undefined ? sql`` : direction === 'inbound' ? sql`and direction = 'inbound'` : sql`and direction = 'outbound'`}
-      ${status === undefined ? sql`` : sql`and status = ${status === 'pending' ? 'queued' : status}`}
-      ${query.created_after === undefined ? sql`` : sql`and id >= ${behind(query.created_after)}`}
-      ${query.created_before === undefined ? sql`` : sql`and id < ${firstIdAt('msg', new Date(query.created_before))}`}
-      ${after === null ? sql`` : sql`and id < ${after}`}
-    order by id desc limit ${limit + 1}
+    select ${messageColumns(sql)} from ${messagesOf(sql, query, of)} m order by id desc limit ${limit + 1}
   `
   const urls = await mediaUrls(
     app,
@@ -31,6 +24,48 @@ export const listMessages: Handler<App, typeof contract> = async (app, { params,
     (row) => toMessage(row, urls),
     ({ id }) => id,
   )
+}
+
+type Query = Input<typeof contract>['query']
+
+interface Place {
+  organizationId: string
+  phoneNumberId: string
+  after: string | null
+  rows: number
+}
+
+const statuses = ['queued', 'sent', 'delivered', 'read', 'failed']
+const directions = ['inbound', 'outbound']
+
+/**
+ * Those that the page is made of. By status or direction: the first of each kind that is asked for, as the index has them, however
+ * many of the others there are.
+ */
+function messagesOf(sql: Sql, { conversation_id: conversationId, direction, ...query }: Query, place: Place) {
+  const { organizationId, phoneNumberId, after, rows } = place
+  const status = query.status === 'pending' ? 'queued' : query.status
+  const isInSpan = sql`
+    organization_id = ${organizationId} and phone_number_id = ${phoneNumberId}
+      ${query.created_after === undefined ? sql`` : sql`and id >= ${behind(query.created_after)}`}
+      ${query.created_before === undefined ? sql`` : sql`and id < ${firstIdAt('msg', new Date(query.created_before))}`}
+      ${after === null ? sql`` : sql`and id < ${after}`}
+  `
+  if (conversationId !== undefined || (status === undefined && direction === undefined)) {
+    return sql`(
+      select * from messages where ${isInSpan}
+        ${conversationId === undefined ? sql`` : sql`and conversation_id = ${conversationId}`}
+        ${direction === undefined ? sql`` : sql`and direction = ${direction}`}
+        ${status === undefined ? sql`` : sql`and status = ${status}`}
+    )`
+  }
+  return sql`(
+    select k.* from unnest(${status === undefined ? statuses : [status]}::text[]) s
+      cross join unnest(${direction === undefined ? directions : [direction]}::text[]) d
+      cross join lateral (
+        select * from messages where status = s and direction = d and ${isInSpan} order by id desc limit ${rows}
+      ) k
+  )`
 }
 
 /** The first id after the given millisecond: an id's time is its row's `created_at`. */

@@ -1,0 +1,110 @@
+import { randomBytes } from 'node:crypto'
+import type { Input } from '@app/shared/api/contract.ts'
+import { systemCaller } from '@app/shared/bus/ask.ts'
+import type { listMessages as contract } from '@app/shared/contracts/messaging.ts'
+import type { TransactionSql } from '@app/shared/database/database.ts'
+import { newId } from '@app/shared/values/ids.ts'
+import { createTestDatabase, type TestDatabase } from '@app/test/database.ts'
+import { afterAll, beforeAll, expect, test } from 'vitest'
+import type { App } from '../app.ts'
+import { listMessages } from './list-messages.ts'
+
+type Query = Input<typeof contract>['query']
+
+const organizationId = newId('org')
+/** Numbers with 5,000 messages of one kind, and behind them three of each kind. */
+const [ofInbound, ofOutbound] = ['106540352242922', '106540352242923']
+const kinds = [
+  { direction: 'inbound', status: 'delivered' },
+  { direction: 'inbound', status: 'read' },
+  { direction: 'outbound', status: 'queued' },
+  { direction: 'outbound', status: 'delivered' },
+  { direction: 'outbound', status: 'failed' },
+] as const
+const keys = { current: 'k1', byId: new Map([['k1', randomBytes(32)]]) }
+let database: TestDatabase
+
+beforeAll(async () => {
+  database = await createTestDatabase('messaging')
+  for (const kind of kinds) for (const number of [ofInbound, ofOutbound]) await insert(kind, 3, number)
+  await insert({ direction: 'inbound', status: 'delivered' }, 5_000, ofInbound)
+  await insert({ direction: 'outbound', status: 'delivered' }, 5_000, ofOutbound)
+  for (let n = 0; n < 200; n++)
+    await insert({ direction: 'inbound', status: 'read' }, 20, String(2e11 + n), newId('org'))
+  await database.admin.unsafe('vacuum (analyze) messaging.messages')
+})
+afterAll(() => database.drop())
+
+async function insert(
+  { direction, status }: (typeof kinds)[number],
+  count: number,
+  number: string,
+  of = organizationId,
+) {
+  const ids = Array.from({ length: count }, () => newId('msg'))
+  await database.sql`
+    insert into messages (organization_id, phone_number_id, id, conversation_id, contact_id, direction, type, body, parties,
+      status, rank, request_id, created_at)
+    select ${of}, ${number}, id, id, 'ctc_1', ${direction}, 'text', '{}', '{}', ${status}, 0, 'req_1', now()
+    from unnest(${ids}::text[]) id
+  `
+}
+
+/** What a list has, and how many rows were fetched for it. */
+async function list(number: string, query: Partial<Query>) {
+  return database.sql.begin(async (tx) => {
+    const app = { sql: tx, cursorKeys: keys } as unknown as App
+    const input = { params: { phone_number_id: number }, query: { limit: '10', ...query } as Query }
+    const before = await rowsRead(tx)
+    const page = await listMessages(app, { ...input, body: undefined } as never, systemCaller(organizationId))
+    const rows = (await rowsRead(tx)) - before
+    if ('whole' in page) throw new Error('a list has no stored answer')
+    return {
+      found: page.data.map(({ direction, status, id }) => ({ direction, status, id })),
+      cursor: page.next_cursor ?? undefined,
+      rows,
+    }
+  })
+}
+
+async function rowsRead(tx: TransactionSql) {
+  const [read] = await tx<{ rows: number }[]>`
+    select (coalesce(idx_tup_fetch, 0) + seq_tup_read)::int as rows from pg_stat_xact_user_tables where relname = 'messages'
+  `
+  return read?.rows ?? 0
+}
+
+const withOne = kinds.flatMap((kind) => [kind, { direction: kind.direction }, { status: kind.status }])
+test.each(withOne.flatMap((filter) => [ofInbound, ofOutbound].map((number) => [filter, number] as const)))(
+  'messages of %o of the number %s are found without reading the others',
+  async (filter, number) => {
+    const { status, ...more } = { status: undefined, ...filter }
+    const asked = { ...more, ...(status && { status: status === 'queued' ? 'pending' : status }) } as Partial<Query>
+    const { found, rows } = await list(number, asked)
+    expect(found.length).toBeGreaterThanOrEqual(3)
+    for (const one of found) expect(one).toMatchObject(asked)
+    expect(found.map(({ id }) => id)).toEqual(
+      found
+        .map(({ id }) => id)
+        .toSorted()
+        .toReversed(),
+    )
+    expect(rows).toBeLessThan(100)
+  },
+)
+
+test('a conversation, a direction and a status may be asked for together', async () => {
+  const [one] = (await list(ofOutbound, { status: 'failed' })).found
+  const query = { conversation_id: one?.id, direction: 'outbound', status: 'failed' } as const
+  expect(await list(ofOutbound, query)).toMatchObject({ found: [one] })
+  expect(await list(ofOutbound, { ...query, direction: 'inbound' })).toMatchObject({ found: [] })
+})
+
+test('pages follow each other through the kinds', async () => {
+  const all = (await list(ofInbound, { direction: 'outbound' })).found.map(({ id }) => id)
+  expect(all).toHaveLength(9)
+  const first = await list(ofInbound, { direction: 'outbound', limit: '4' })
+  const rest = await list(ofInbound, { direction: 'outbound', limit: '5', cursor: first.cursor })
+  expect([...first.found, ...rest.found].map(({ id }) => id)).toEqual(all)
+  expect(rest.cursor).toBeUndefined()
+})
