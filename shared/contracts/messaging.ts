@@ -25,7 +25,8 @@ export const SentMessage = z
 
 const direction = z.enum(['inbound', 'outbound']).meta({ id: 'MessageDirection' })
 const messageStatus = z.enum(['pending', 'sent', 'delivered', 'read', 'failed']).meta({ id: 'MessageState' })
-const messageTypes = [
+/** Those that people write and we send alike. */
+export const commonMessageTypes = [
   'text',
   'image',
   'document',
@@ -36,9 +37,8 @@ const messageTypes = [
   'interactive',
   'button',
   'reaction',
-  'template',
-  'unsupported',
 ]
+const messageTypes = [...commonMessageTypes, 'template', 'unsupported']
 
 export const Message = z
   .object({

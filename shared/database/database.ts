@@ -103,3 +103,6 @@ export const isLockTimeout = (err: unknown): boolean => hasCode(err, '55P03')
 
 /** Either of the two: the database is there, and another statement may do well. */
 export const tookTooLong = (err: unknown): boolean => isCancelled(err) || isLockTimeout(err)
+
+/** Whether the database is away from every statement, and not this one too slow. */
+export const isAwayFromAll = (err: unknown): boolean => isDatabaseAway(err) && !tookTooLong(err)

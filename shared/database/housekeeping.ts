@@ -1,5 +1,5 @@
 import { setTimeout as sleep } from 'node:timers/promises'
-import { isDatabaseAway, type Sql, tookTooLong } from './database.ts'
+import { isAwayFromAll, isDatabaseAway, type Sql } from './database.ts'
 import { ownSession } from './own-session.ts'
 import { type DailyPartitions, keepPartitions, makePartitions } from './partitions.ts'
 import type { DataService } from '../service/service.ts'
@@ -144,7 +144,7 @@ async function alone({ sql, name }: App, work: 'partitions' | 'sweeps' | 'minute
  * One table's trouble, such as a lock that somebody holds or too many rows for one statement, does not keep the others from being kept;
  * a database that is away does.
  */
-async function guarded({ log }: App, what: string, work: () => Promise<void>, endsAll = isAway) {
+async function guarded({ log }: App, what: string, work: () => Promise<void>, endsAll = isAwayFromAll) {
   try {
     await work()
   } catch (err) {
@@ -152,8 +152,6 @@ async function guarded({ log }: App, what: string, work: () => Promise<void>, en
     log.error({ err, what }, 'housekeeping')
   }
 }
-
-const isAway = (err: unknown) => isDatabaseAway(err) && !tookTooLong(err)
 
 /** Forgets events a day after the outbox, whose oldest are of five days: what is published again is known. 5,000 at a time. */
 async function sweepHandledEvents(sql: Sql) {

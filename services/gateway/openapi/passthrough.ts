@@ -1,3 +1,4 @@
+import { commonMessageTypes } from '@app/shared/contracts/messaging.ts'
 import { referenceTo } from './schemas.ts'
 
 /**
@@ -52,19 +53,7 @@ const message = part(
       type: {
         type: 'string',
         description: 'Names the block beside it. The set is open: pass over types that you do not know.',
-        'x-extensible-enum': [
-          'text',
-          'image',
-          'document',
-          'video',
-          'audio',
-          'location',
-          'contacts',
-          'interactive',
-          'button',
-          'reaction',
-          'unsupported',
-        ],
+        'x-extensible-enum': [...commonMessageTypes, 'unsupported'],
       },
       from: { type: 'string', description: 'The number in digits; absent when the person hides it.' },
       timestamp: epoch,

@@ -1,8 +1,8 @@
-import type { Sql, TransactionSql } from '@app/shared/database/database.ts'
+import { isAwayFromAll, type Sql, type TransactionSql } from '@app/shared/database/database.ts'
 import { each } from '@app/shared/database/each.ts'
 import { startLoop } from '@app/shared/work/loop.ts'
 import type { App } from '../app.ts'
-import { createFailingEvents, isPassing } from './failing-events.ts'
+import { createFailingEvents } from './failing-events.ts'
 import { type EventRow, recordWithin, statementBytes, textOf } from './record-events.ts'
 import type { Recorder } from './recorder.ts'
 import { waitingOrganizations } from './waiting-organizations.ts'
@@ -49,7 +49,7 @@ export function startBacklog({ sql, log }: Pick<App, 'sql' | 'log'>, { recordFir
       return await recordFirst(rows, recordTaken)
     } catch (err) {
       const [first, ...others] = rows
-      if (isPassing(err) || !first) throw err
+      if (isAwayFromAll(err) || !first) throw err
       if (others.length > 0) return recordOldest([first])
       await failed(first, err)
       return []

@@ -1,13 +1,10 @@
 import { LRUCache } from 'lru-cache'
-import { isDatabaseAway, type Sql, tookTooLong } from '@app/shared/database/database.ts'
+import { type Sql, tookTooLong } from '@app/shared/database/database.ts'
 import { recordFailure, retryMs } from '@app/shared/events/dead-events.ts'
 import { consumers } from '@app/shared/events/provision.ts'
 import type { App } from '../app.ts'
 import { comesInOrder } from './comes-in-order.ts'
 import { type EventRow, toEvent } from './record-events.ts'
-
-/** Whether it is the database that is away from all events, and not this one that cannot be recorded. */
-export const isPassing = (err: unknown): boolean => isDatabaseAway(err) && !tookTooLong(err)
 
 /**
  * An event of which the statements took too long is tried again after a pause, which doubles up to half a minute, however often: somebody may

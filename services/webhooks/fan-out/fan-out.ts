@@ -1,10 +1,10 @@
+import { isAwayFromAll } from '@app/shared/database/database.ts'
 import { type Consuming, consumeBatches } from '@app/shared/events/consume.ts'
 import type { Delivered } from '@app/shared/events/events.ts'
 import { consumers } from '@app/shared/events/provision.ts'
 import type { App } from '../app.ts'
 import { type Backlog, startBacklog } from './backlog.ts'
 import { comesInOrder } from './comes-in-order.ts'
-import { isPassing } from './failing-events.ts'
 import { type EventRow, recordEvents, toRow } from './record-events.ts'
 import { createRecorder, type Recorder } from './recorder.ts'
 
@@ -64,7 +64,7 @@ interface Parts {
  * organization's do, and is tried there.
  */
 async function putAside({ app: { log }, backlog }: Parts, rows: EventRow[], err: unknown) {
-  if (isPassing(err)) throw err
+  if (isAwayFromAll(err)) throw err
   log.warn(
     { err, events: rows.map(({ head }) => head.event_id) },
     'an event that cannot be fanned out goes on in the backlog',
