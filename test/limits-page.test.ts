@@ -70,7 +70,7 @@ test.each([
   ['payloads of webhooks', `${inCode('services/webhooks/deliveries/retention.ts', 'keepPayloadDays')} days`],
   [
     'the log of API calls (method, path, status, time, address, why it was refused)',
-    `${inCode('services/platform/api-log/record-call-batch.ts', 'keepDays')} days`,
+    `${inCode('services/platform/api-log/record-calls.ts', 'keepDays')} days`,
   ],
   ["the platform's callbacks as they came", `${inCode(`${messaging}/main.ts`, 'keepDays')} days`],
   ['uploaded files that no message has', `${inCode(`${messaging}/media/media.ts`, 'upload') + 1} days`],

@@ -23,6 +23,7 @@ import {
   listAccounts,
   listTeams,
   recordCallBatch,
+  recordCalls,
 } from '@app/shared/contracts/platform.ts'
 import { inboxOf } from '@app/shared/bus/inbox.ts'
 import { inWorkSubject } from '@app/shared/bus/lost-questions.ts'
@@ -51,10 +52,11 @@ export const asks: Record<ServiceName, Rpc[]> = {
     ...endpoints,
     authenticateKey,
     findAccount,
-    recordCallBatch,
+    recordCalls,
     acceptCallbacks,
     // Gateways of the version before, while they are replaced.
     acceptCallback,
+    recordCallBatch,
     openUpload,
     findMedia,
     getSetup,

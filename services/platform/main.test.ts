@@ -55,7 +55,7 @@ test('an administrator makes an organization and a key, and the key asks who it 
 test('the partitions of the API log and of the outbox are there before it serves', async () => {
   const day = new Date().toISOString().slice(0, 10).replaceAll('-', '')
   const [row] = await beside.sql<{ there: boolean }[]>`
-    select to_regclass(${`api_log_${day}`}) is not null and to_regclass(${`outbox_${day}`}) is not null as there
+    select to_regclass(${`api_calls_${day}`}) is not null and to_regclass(${`outbox_${day}`}) is not null as there
   `
   expect(row?.there).toBe(true)
 })

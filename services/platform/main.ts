@@ -21,8 +21,9 @@ import { disconnectAccount } from './accounts/disconnect-account.ts'
 import { findAccount } from './accounts/find-account.ts'
 import { findAccounts } from './accounts/find-accounts.ts'
 import { listAccounts } from './accounts/list-accounts.ts'
-import { recordApiCalls } from './api-log/record-api-calls.ts'
-import { apiLog, recordCallBatch, sweepBatches } from './api-log/record-call-batch.ts'
+import { recordApiCalls, recordCallBatch } from './api-log/earlier-gateways.ts'
+import { apiLog } from './api-log/earlier-rows.ts'
+import { apiCalls, recordCalls, sweepBatches } from './api-log/record-calls.ts'
 import type { App } from './app.ts'
 import { archiveCustomer } from './customers/archive-customer.ts'
 import { createCustomer } from './customers/create-customer.ts'
@@ -88,7 +89,7 @@ const app: App = {
   publicUrl: env.PUBLIC_URL,
 }
 const housekeeping = await startHousekeeping(app, {
-  partitions: [apiLog],
+  partitions: [apiCalls, apiLog],
   sweeps: [sweepKeys, sweepOnboardings, sweepBatches],
 })
 const polling = startPolling(app)
@@ -104,6 +105,7 @@ const serving = await serve(app, contracts, {
   findAccounts,
   recordApiCalls,
   recordCallBatch,
+  recordCalls,
   createOrganization,
   updateOrganization,
   listOrganizations,

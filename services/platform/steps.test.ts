@@ -12,7 +12,7 @@ import { type SteppedService, steppedService } from '@app/test/service.ts'
 import { until } from '@app/test/until.ts'
 import { afterAll, beforeAll, expect } from 'vitest'
 import { startHousekeeping } from '@app/shared/database/housekeeping.ts'
-import { apiLog, recordCallBatch } from './api-log/record-call-batch.ts'
+import { apiCalls, recordCalls } from './api-log/record-calls.ts'
 import { connectAccount } from './accounts/connect-account.ts'
 import { disconnectAccount } from './accounts/disconnect-account.ts'
 import { archiveCustomer } from './customers/archive-customer.ts'
@@ -59,7 +59,7 @@ beforeAll(async () => {
   // Its own steps would be counted among those of the flows.
   await it.app.relay.stop()
   await provision(it.app.nc)
-  const housekeeping = await startHousekeeping(it.app, { partitions: [apiLog] })
+  const housekeeping = await startHousekeeping(it.app, { partitions: [apiCalls] })
   await housekeeping.stop()
   peers = await startPeers(it.app)
   sql = openDatabase(service.databaseUrl, 'platform')
@@ -379,20 +379,18 @@ const flows: Record<string, { begin: () => Promise<Flow>; events: string[] }> = 
     events: [],
     async begin() {
       const organizationId = await newOrganization(it.app)
-      const of = { organization_id: organizationId, key_id: 'key', request_id: 'req', method: 'GET', path: '/v1/me' }
-      const call = {
-        ...of,
-        at: new Date().toISOString(),
-        status: '200',
-        duration_ms: '1',
-        ip: '127.0.0.1',
-        problem: '',
+      const body = {
+        batch: randomUUID(),
+        first_request: 'req',
+        last_request: 'req',
+        began: new Date().toISOString(),
+        callers: [{ organization_id: organizationId, key_id: 'key', ip: '127.0.0.1' }],
+        calls: '0 1000 1 req 200 GET /v1/me ',
       }
-      const body = { batch: randomUUID(), ...call }
       return {
-        ...flowOf(organizationId, (app) => ask(app, recordCallBatch, body).then(() => {})),
+        ...flowOf(organizationId, (app) => ask(app, recordCalls, body).then(() => {})),
         async seen() {
-          const calls = await sql`select path from api_log where organization_id = ${organizationId}`
+          const calls = await sql`select calls from api_calls where ${organizationId} = any(organization_ids)`
           return { ...(await seenOf(organizationId)), calls: [...calls] }
         },
       }

@@ -4,7 +4,7 @@ import { traceIdOf } from '@app/shared/service/tracing.ts'
 import { z } from 'zod'
 import type { App } from '../app.ts'
 import { pushRateHeaders } from '../limits/rate-headers.ts'
-import type { Refusal } from '../api-log.ts'
+import type { Refusal } from '../api-log/api-log.ts'
 import type { Exchange } from './exchange.ts'
 import { respond } from './respond.ts'
 

@@ -1,6 +1,6 @@
 import { hash, randomBytes } from 'node:crypto'
 import type { Input } from '@app/shared/api/contract.ts'
-import { authenticateKey, findAccount, recordCallBatch } from '@app/shared/contracts/platform.ts'
+import { authenticateKey, findAccount, recordCalls } from '@app/shared/contracts/platform.ts'
 import { newId } from '@app/shared/values/ids.ts'
 import { notFound } from '@app/shared/api/problem.ts'
 import { serve } from '@app/shared/bus/rpc.ts'
@@ -16,8 +16,8 @@ interface IssuedKey {
   features: Array<'messaging' | 'platform' | 'webhooks'>
 }
 
-type Batch = Input<typeof recordCallBatch>['body']
-type ApiCall = Record<Exclude<keyof Batch, 'batch'>, string>
+type Batch = Input<typeof recordCalls>['body']
+type ApiCall = ReturnType<typeof callsOf>[number]
 
 /** The platform service, as far as the gateway knows it, with keys and numbers that tests make. */
 export interface TestPlatform {
@@ -52,7 +52,7 @@ export async function startTestPlatform(service: Service): Promise<TestPlatform>
     delay: () => Promise.resolve(),
     stop: () => serving.stop(),
   }
-  const contracts = { authenticateKey, findAccount, recordCallBatch }
+  const contracts = { authenticateKey, findAccount, recordCalls }
   const serving = await serve({ ...service, name: 'platform' }, contracts, {
     async authenticateKey(_app, { body }) {
       platform.lookUps.keys++
@@ -67,25 +67,32 @@ export async function startTestPlatform(service: Service): Promise<TestPlatform>
       if (!isThere) throw notFound()
       return { account_id: newId('acc'), phone_number_id: params.phone_number_id, customer_id: null }
     },
-    async recordCallBatch(_app, { body }) {
+    async recordCalls(_app, { body }) {
       const calls = callsOf(body)
       platform.apiCalls.push(...calls)
       platform.batches.push(body.batch)
       await platform.afterRecording()
-      return { recorded: calls.length }
+      return { recorded: true }
     },
   })
   return platform
 }
 
-/** The lines of the columns, call by call. */
-function callsOf(batch: Batch): ApiCall[] {
-  const names = Object.keys(batch).filter((name): name is keyof ApiCall => name !== 'batch')
-  const columns = names.map((name) => batch[name].split('\n'))
-  return batch.request_id
-    .split('\n')
-    .map((_id, row) => Object.fromEntries(names.map((name, n) => [name, columns[n]?.[row]])) as ApiCall)
-}
+/** The lines, call by call. */
+const callsOf = ({ began, callers, calls }: Batch) =>
+  calls.split('\n').map((line) => {
+    const [offset, took, caller, requestId, status, method, path, ...problem] = line.split(' ')
+    return {
+      ...callers[Number(caller) - 1],
+      at: new Date(Date.parse(began) + Number(offset)).toISOString(),
+      took_us: Number(took),
+      request_id: requestId,
+      status,
+      method,
+      path,
+      problem: problem.join(' '),
+    }
+  })
 
 const newKey = (): IssuedKey => ({
   text: `svc_live_${randomBytes(18).toString('base64url')}`,

@@ -1,14 +1,6 @@
 import { type Moment, momentAt, standing } from '@app/shared/contracts/explain.ts'
 import { isCancelled, type Sql } from '@app/shared/database/database.ts'
-import { firstIdAt } from '@app/shared/values/ids.ts'
-
-interface Call {
-  at: Date
-  requestId: string
-  method: string
-  path: string
-  status: number
-}
+import { countCallsSince, lastCallSince, type LoggedCall } from '../api-log/find-calls.ts'
 
 const minuteMs = 60_000
 /** The log has no index of keys, and is read from its end: further and further back, until something is found. */
@@ -36,15 +28,9 @@ const notSeen = (since: Date | null) =>
     ? 'whether it is used is not known: the log is too large to be looked through'
     : `was not used since ${since.toISOString()}; the log before that is too large to be looked through`
 
-/** By the time in the ids of requests, whose index leaves out what is older. */
-async function lastSince(sql: Sql, id: string, since: Date): Promise<Call | undefined | 'too many'> {
+async function lastSince(sql: Sql, id: string, since: Date): Promise<LoggedCall | undefined | 'too many'> {
   try {
-    const [call] = await sql<Call[]>`
-      select at, request_id, method, path, status from api_log
-      where at >= ${since} and request_id >= ${firstIdAt('req', since)} and key_id = ${id}
-      order by at desc limit 1
-    `
-    return call
+    return await lastCallSince(sql, id, since)
   } catch (err) {
     if (isCancelled(err)) return 'too many'
     throw err
@@ -62,11 +48,8 @@ interface Recent {
 export async function recentCallsOf(sql: Sql, id: string): Promise<Recent | null> {
   const since = new Date(Date.now() - recentMs)
   try {
-    const [row] = await sql<[{ calls: number; rateLimited: number }]>`
-      select count(*)::int as calls, (count(*) filter (where status = 429))::int as rate_limited from api_log
-      where at >= ${since} and request_id >= ${firstIdAt('req', since)} and key_id = ${id}
-    `
-    return { calls: row.calls, rate_limited: row.rateLimited }
+    const { calls, rateLimited } = await countCallsSince(sql, id, since)
+    return { calls, rate_limited: rateLimited }
   } catch (err) {
     if (isCancelled(err)) return null
     throw err

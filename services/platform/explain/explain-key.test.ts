@@ -1,6 +1,8 @@
+import { randomUUID } from 'node:crypto'
 import type { Sql } from '@app/shared/database/database.ts'
 import { newId } from '@app/shared/values/ids.ts'
 import { afterAll, beforeAll, expect, test } from 'vitest'
+import { recordCalls } from '../api-log/record-calls.ts'
 import { createKey } from '../keys/create-key.ts'
 import { ask, newOrganization, startTestApp, type TestApp } from '../testing/app.ts'
 import { lastCallOf, recentCallsOf } from './calls-of-key.ts'
@@ -25,10 +27,13 @@ const past = new Date('2026-01-02T03:04:05.000Z')
 async function callWith(key: string, minutesAgo: number, status = 200) {
   const at = new Date(Date.now() - minutesAgo * 60_000)
   const id = newId('req')
-  await it.app.sql`
-    insert into api_log (at, key_id, request_id, method, path, status, duration_ms, ip)
-    values (${at}, ${key}, ${id}, 'GET', '/v1/me', ${status}, 1, '')
-  `
+  const callers = [newId('key'), key].map((key_id) => ({ organization_id: newId('org'), key_id, ip: '' }))
+  const others = `0 1000 1 ${newId('req')} 429 GET /v1/me `
+  const calls = [others, `0 1000 2 ${id} ${status} GET /v1/me `, others].join('\n')
+  const batch = randomUUID()
+  const body = { batch, first_request: id, last_request: id, began: at.toISOString(), callers, calls }
+  await ask(it.app, recordCalls, body)
+  await it.app.sql`update api_calls set recorded_at = ${at} where last_request = ${id}`
   return { at, id }
 }
 
@@ -71,7 +76,7 @@ test('a log that is too large to be looked through is said to be so', async () =
     what: 'whether it is used is not known: the log is too large to be looked through',
   })
   let asked = 0
-  const largeLater = () => (asked++ === 0 ? Promise.resolve([]) : tooLarge())
+  const largeLater = () => (asked++ < 2 ? Promise.resolve([]) : tooLarge())
   expect((await lastCallOf(largeLater as unknown as Sql, { id: newId('key'), createdAt: past })).what).toMatch(
     /^was not used since 20.*Z; the log before that is too large to be looked through$/,
   )

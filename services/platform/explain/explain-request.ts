@@ -1,25 +1,11 @@
 import type { Handler } from '@app/shared/api/contract.ts'
 import { type explainRequest as contract, momentAt } from '@app/shared/contracts/explain.ts'
 import { notFound } from '@app/shared/api/problem.ts'
+import { callOfRequest } from '../api-log/find-calls.ts'
 import type { App } from '../app.ts'
 
-interface Call {
-  at: Date
-  organizationId: string | null
-  keyId: string | null
-  method: string
-  path: string
-  status: number
-  durationMs: number
-  ip: string
-  problem: string | null
-}
-
 export const explainRequest: Handler<App, typeof contract> = async ({ sql }, { body }) => {
-  const [call] = await sql<Call[]>`
-    select at, organization_id, key_id, method, path, status, duration_ms, ip, problem
-    from api_log where request_id = ${body.id} limit 1
-  `
+  const call = await callOfRequest(sql, body.id)
   if (!call) throw notFound()
   const { at, organizationId, keyId, method, path, status, durationMs, ip, problem } = call
   return {

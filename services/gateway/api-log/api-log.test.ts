@@ -1,9 +1,10 @@
 import { connect } from 'node:net'
 import { text } from 'node:stream/consumers'
 import { Problem } from '@app/shared/api/problem.ts'
+import { newId } from '@app/shared/values/ids.ts'
 import { afterEach, beforeEach, expect, test } from 'vitest'
-import { startTestGateway, type TestGateway } from './testing/gateway.ts'
-import { startTestPlatform } from './testing/platform.ts'
+import { startTestGateway, type TestGateway } from '../testing/gateway.ts'
+import { startTestPlatform } from '../testing/platform.ts'
 
 let gateway: TestGateway
 beforeEach(async () => (gateway = await startTestGateway()))
@@ -33,15 +34,15 @@ test('every call is kept: whose, what, when, how long, from where; never its que
     method: 'GET',
     path: '/v1/me',
     status: '200',
-    duration_ms: expect.stringMatching(/^\d+(\.\d+)?$/),
+    took_us: expect.toSatisfy((us) => Number.isInteger(us) && us > 0),
     ip: expect.stringMatching(/^10\./),
     problem: '',
   })
   expect(Date.parse(me?.at ?? '')).toBeGreaterThanOrEqual(startedAt - 1)
   expect(Date.parse(me?.at ?? '')).toBeLessThanOrEqual(Date.now())
   expect(unknown).toMatchObject({
-    organization_id: '',
-    key_id: '',
+    organization_id: null,
+    key_id: null,
     status: '401',
     path: '/v1/me',
     problem: 'missing_api_key',
@@ -145,18 +146,38 @@ test('a stop sends what is left, and gives up after 2 s when nobody says that it
   expect(tookMs).toBeLessThan(2_500)
 })
 
+/** As many calls of a key, as though they had just been answered. */
+function recordCalls(count: number, identities: { organizationId: string; keyId: string }[] = []) {
+  for (let n = 0; n < count; n++) {
+    const value = identities[n % identities.length]
+    const exchange = {
+      request: { raw: { url: '/v1/me', method: 'GET' } },
+      route: { method: 'GET', pattern: '/v1/me' },
+      requestId: newId('req'),
+      identity: value ? { value } : null,
+      ip: '',
+    }
+    gateway.app.apiLog.record(exchange as never, { status: 200, durationMs: 1, refusal: undefined })
+  }
+}
+
+test('what has waited goes in batches of 2,000, each call with its own key', async () => {
+  await gateway.platform.stop()
+  const identities = ['a', 'b', 'c'].map((name) => ({ organizationId: `org_${name}`, keyId: `key_${name}` }))
+  recordCalls(4_500, identities)
+  const back = await startTestPlatform(gateway.peer)
+  await logged(4_500, { ...gateway, platform: back })
+  expect(new Set(back.batches).size).toBe(back.batches.length)
+  expect(back.batches.length).toBeGreaterThanOrEqual(3)
+  expect(new Set(back.apiCalls.map(({ request_id: id }) => id)).size).toBe(4_500)
+  const whose = back.apiCalls.map((call) => ({ organizationId: call.organization_id, keyId: call.key_id }))
+  expect(whose).toEqual(back.apiCalls.map((_call, n) => identities[n % 3]))
+  await back.stop()
+})
+
 test('what is more than a minute of calls is dropped and counted', async () => {
   await gateway.platform.stop()
-  const route = { method: 'GET', pattern: '/v1/me' }
-  const exchange = {
-    request: { raw: { url: '/v1/me', method: 'GET' } },
-    route,
-    requestId: 'req_',
-    identity: null,
-    ip: '',
-  }
-  const record = () => gateway.app.apiLog.record(exchange as never, { status: 200, durationMs: 1, refusal: undefined })
-  for (let n = 0; n < 60_010; n++) record()
+  recordCalls(60_010)
   const metrics = await gateway.app.probes.metrics.metrics()
   expect(metrics).toContain('svc_api_log_dropped_total{service="gateway"} 10')
 })

@@ -1,0 +1,114 @@
+import { randomUUID } from 'node:crypto'
+import type { Input } from '@app/shared/api/contract.ts'
+import type { recordCalls } from '@app/shared/contracts/platform.ts'
+import type { Exchange } from '../exchange/exchange.ts'
+
+/** A call that was answered, with how it was written into the log. */
+export interface Call {
+  exchange: Pick<Exchange, 'identity' | 'ip' | 'requestId'>
+  /** Epoch milliseconds. */
+  beganAt: number
+  durationMs: number
+  status: number
+  method: string
+  /** Without spaces and line breaks. */
+  path: string
+  /** Without line breaks; '' for none. */
+  problem: string
+}
+
+type Body = Input<typeof recordCalls>['body']
+
+/** A batch as it is sent, under the same name each time. */
+export interface Batch {
+  body: Body
+  calls: number
+}
+
+/** Calls that wait to be sent. */
+export interface WaitingCalls {
+  readonly size: number
+  add: (call: Call) => void
+  /** The oldest ones; null when none waits. */
+  take: () => Batch | null
+}
+
+export function createWaitingCalls(mostInBatch: number): WaitingCalls {
+  /** Full ones but for the last. */
+  const batches: Filling[] = []
+  let size = 0
+
+  function filling(beganAt: number) {
+    const last = batches.at(-1)
+    if (last && last.size < mostInBatch) return last
+    const batch = openBatch(beganAt)
+    batches.push(batch)
+    return batch
+  }
+
+  return {
+    get size() {
+      return size
+    },
+    add(call) {
+      filling(call.beganAt).add(call)
+      size++
+    },
+    take() {
+      const batch = batches.shift()
+      if (!batch) return null
+      size -= batch.size
+      return { body: batch.body(), calls: batch.size }
+    },
+  }
+}
+
+interface Filling {
+  readonly size: number
+  add: (call: Call) => void
+  body: () => Body
+}
+
+/**
+ * Each call becomes its line at once, and who asked stands in the batch once: a flat text of some 60 bytes is cheaper to keep than
+ * an object, and than to say the same key and address in every line.
+ */
+function openBatch(beganAt: number): Filling {
+  const batch = randomUUID()
+  const callers: Body['callers'] = []
+  const places = new Map<string, number>()
+  const lines: string[] = []
+  let first = ''
+  let last = ''
+
+  function placeOf({ identity, ip }: Call['exchange']) {
+    const name = identity ? `${identity.value.keyId} ${ip}` : ip
+    const known = places.get(name)
+    if (known !== undefined) return known
+    const { organizationId = null, keyId = null } = identity?.value ?? {}
+    const place = callers.push({ organization_id: organizationId, key_id: keyId, ip })
+    places.set(name, place)
+    return place
+  }
+
+  return {
+    get size() {
+      return lines.length
+    },
+    add({ exchange, beganAt: at, durationMs, status, method, path, problem }) {
+      const id = exchange.requestId
+      if (first === '' || id < first) first = id
+      if (id > last) last = id
+      const took = Math.round(durationMs * 1_000)
+      lines.push(`${at - beganAt} ${took} ${placeOf(exchange)} ${id} ${status} ${method} ${path} ${problem}`)
+    },
+    body: () => ({
+      batch,
+      first_request: first,
+      last_request: last,
+      began: new Date(beganAt).toISOString(),
+      callers,
+      calls: lines.join('\n'),
+    }),
+  }
+}

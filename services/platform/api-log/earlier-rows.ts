@@ -1,0 +1,26 @@
+import type { Sql } from '@app/shared/database/database.ts'
+import type { DailyPartitions } from '@app/shared/database/partitions.ts'
+import { firstIdAt } from '@app/shared/values/ids.ts'
+import type { LoggedCall } from './find-calls.ts'
+
+// The log as it was until migration 021, a row for each call: nothing is written there any more, and it goes with its last day.
+
+export const apiLog: DailyPartitions = { table: 'api_log', by: 'time', keepDays: 30 }
+
+export async function rowOfRequest(sql: Sql, id: string): Promise<LoggedCall | undefined> {
+  const [call] = await sql<LoggedCall[]>`
+    select at, organization_id, key_id, request_id, method, path, status, duration_ms, ip, problem
+    from api_log where request_id = ${id} limit 1
+  `
+  return call
+}
+
+/** By the time in the ids of requests, whose index leaves out what is older. */
+export async function lastRowSince(sql: Sql, keyId: string, since: Date): Promise<LoggedCall | undefined> {
+  const [call] = await sql<LoggedCall[]>`
+    select at, organization_id, key_id, request_id, method, path, status, duration_ms, ip, problem from api_log
+    where at >= ${since} and request_id >= ${firstIdAt('req', since)} and key_id = ${keyId}
+    order by at desc limit 1
+  `
+  return call
+}
