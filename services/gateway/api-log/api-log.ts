@@ -8,7 +8,6 @@ import { noRoute } from '../metrics.ts'
 import { type Batch, type Call, createWaitingCalls } from './call-batch.ts'
 
 const flushEveryMs = 200
-const flushAtCalls = 500
 const maxBatch = 2_000
 /** Half a minute of 2,000 requests a second, some 25 MB; what comes beyond that while the platform service is away is dropped. */
 const maxWaiting = 60_000
@@ -84,7 +83,7 @@ export function startApiLog(service: Pick<Service, 'request' | 'isConnected' | '
       if (!isPublic.test(exchange.route.pattern) && !isPublic.test(path)) return
       if (waiting.size + (sent?.calls ?? 0) >= maxWaiting) return dropped.inc()
       waiting.add(callOf(exchange, path, answered))
-      if (waiting.size >= flushAtCalls) void flush()
+      if (waiting.size >= maxBatch) void flush()
     },
     async stop() {
       clearInterval(timer)
