@@ -12,7 +12,7 @@ import { respond } from './respond.ts'
 type Bytes = Uint8Array | string
 
 /** A body up to this size leaves in one write with its headers; a larger one is not worth the copy. */
-const oneWriteBytes = 64 * 1024
+const oneWriteBytes = 4 * 1024
 
 /** Writes the one answer of an exchange: the bytes as they are, the headers that every answer has, and `more`. */
 export function answer(app: App, exchange: Exchange, status: number, body: Bytes, more?: string[]): void {
