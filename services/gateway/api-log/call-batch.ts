@@ -76,18 +76,21 @@ interface Filling {
 function openBatch(beganAt: number): Filling {
   const batch = randomUUID()
   const callers: Body['callers'] = []
-  const places = new Map<string, number>()
+  /** By address, then by key. */
+  const places = new Map<string, Map<string | null, number>>()
   const lines: string[] = []
   let first = ''
   let last = ''
 
   function placeOf({ identity, ip }: Call['exchange']) {
-    const name = identity ? `${identity.value.keyId} ${ip}` : ip
-    const known = places.get(name)
-    if (known !== undefined) return known
     const { organizationId = null, keyId = null } = identity?.value ?? {}
-    const place = callers.push({ organization_id: organizationId, key_id: keyId, ip })
-    places.set(name, place)
+    let there = places.get(ip)
+    if (!there) places.set(ip, (there = new Map()))
+    let place = there.get(keyId)
+    if (place === undefined) {
+      place = callers.push({ organization_id: organizationId, key_id: keyId, ip })
+      there.set(keyId, place)
+    }
     return place
   }
 
