@@ -28,6 +28,7 @@ export const enableWebhookSubscription: Handler<App, typeof contract> = async (a
   }
   const answer = await app.countInTurn(caller, () => once(app, contract, caller, work))
   app.attempts.wake()
+  app.relay.wake()
   return answer
 }
 
