@@ -1,5 +1,6 @@
 import { createTestDatabase, type TestDatabase } from '@app/test/database.ts'
 import { afterAll, beforeAll, expect, test } from 'vitest'
+import { findDueGroups } from '@app/shared/mailbox/claim-lanes.ts'
 import { takeItems } from './callbacks/waiting-items.ts'
 import { sweepMediaUploads } from './media/delete-media.ts'
 import { isBegun } from './senders/put-sender.ts'
@@ -66,3 +67,22 @@ test('calls that have begun are looked for among the lanes of their number, and 
   expect(plan).toContain('using send_lanes_due on send_lanes')
   expect(plan).toMatch(/using sends_head on sends.*\n +Index Cond: \(lane = l.id\)/)
 })
+
+test.each(['send_lanes', 'callback_lanes', 'media_lanes'])(
+  'lanes of %s that are due are found without those that wait',
+  async (table) => {
+    const { admin, sql } = database
+    await admin.unsafe(`vacuum (analyze) messaging.${table}`)
+    const session = await sql.reserve()
+    expect(await findDueGroups(session, table, '')).toEqual({ groups: [], last: '' })
+    const [kept] = await session<{ name: string }[]>`
+      select name from pg_prepared_statements
+      where strpos(statement, ${`from "${table}"`}) > 0 and strpos(statement, 'coalesce') > 0
+    `
+    const lines = await session.unsafe(`explain execute "${kept?.name ?? ''}" (256)`)
+    session.release()
+    const plan = lines.map((line) => String(line['QUERY PLAN'])).join('\n')
+    expect(plan).toContain(`using ${table}_soonest on ${table}`)
+    expect(plan).not.toContain('Sort')
+  },
+)

@@ -41,6 +41,8 @@ interface Open {
 }
 
 const groupsAClaim = 64
+/** More than are due at a time while nothing is late. */
+const lanesLookedAt = 256
 
 /** Groups whose turn it is. */
 export interface DueGroups {
@@ -49,8 +51,13 @@ export interface DueGroups {
   last: string
 }
 
-/** Groups with due lanes, in their turn: it begins behind `after`. */
+/**
+ * Groups with due lanes. As long as few lanes are due these are all of them, found without those that wait; of many, groups in their turn:
+ * it begins behind `after`.
+ */
 export async function findDueGroups(sql: Sql, table: string, after: string): Promise<DueGroups> {
+  const soonest = await soonestLanes(sql, table)
+  if (soonest.length < lanesLookedAt) return { groups: [...new Set(soonest)], last: '' }
   const behind = await dueGroups(sql, table, after)
   if (behind.length === groupsAClaim) return { groups: behind, last: behind.at(-1) ?? '' }
   const first = after === '' ? [] : await dueGroups(sql, table, '')
@@ -88,6 +95,19 @@ function told({ perGroup }: Claim, open: Open[], lanes: Lane[]): Pick<Claimed, '
       most < perGroup && (claimed.get(grp)?.length ?? 0) === most ? [tenant] : [],
     ),
   }
+}
+
+/**
+ * The groups of the lanes that nobody holds and that are due the longest. By an index of its own, which nothing else can be planned
+ * with: to walk over 20,000 groups that wait for their time takes 50 ms, each time.
+ */
+async function soonestLanes(sql: Sql, table: string): Promise<string[]> {
+  const rows = await sql<{ grp: string }[]>`
+    select grp from ${sql(table)}
+    where coalesce(due_at, 'infinity') < 'infinity' and coalesce(due_at, 'infinity') <= now() and held_until < now()
+    order by coalesce(due_at, 'infinity') limit ${lanesLookedAt}
+  `
+  return rows.map(({ grp }) => grp)
 }
 
 /** Groups with a due lane that nobody holds, by name, found by skipping from group to group in the index. */

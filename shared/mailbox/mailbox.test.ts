@@ -3,6 +3,7 @@ import { freezeFor } from '@app/test/freeze.ts'
 import { testService, type TestService } from '@app/test/service.ts'
 import { afterAll, afterEach, beforeAll, beforeEach, expect, test, vi } from 'vitest'
 import type { TransactionSql } from '../database/database.ts'
+import { findDueGroups } from './claim-lanes.ts'
 import { type Mailbox, startMailbox, type TurningOptions, type Want } from './mailbox.ts'
 
 let app: TestService
@@ -576,6 +577,24 @@ test('a group behind many others has its turn while those have work', async () =
   await vi.waitFor(() => expect(seen).toContain('z'), { timeout: 15_000, interval: 5 })
   await stopAll()
   expect(seen.length).toBeLessThan(1_500)
+})
+
+test('of few due groups all are found, those that are due the longest first; of many, 64 at a time', async () => {
+  const nameOf = (n: number) => `g${String(n).padStart(3, '0')}`
+  await app.sql`
+    insert into trial_lanes (id, grp, due_at)
+    select 'l' || n, 'g' || lpad(n::text, 3, '0'), now() - n * interval '1 second' from generate_series(0, 254) n
+  `
+  await app.sql`
+    insert into trial_lanes (id, grp, due_at, held_until) values
+      ('later', 'later', now() + interval '1 hour', '-infinity'), ('held', 'held', now(), now() + interval '1 hour')
+  `
+  const all = Array.from({ length: 255 }, (_none, n) => nameOf(n))
+  const few = await findDueGroups(app.sql, 'trial_lanes', nameOf(100))
+  expect(few).toEqual({ groups: all.toReversed(), last: '' })
+  await app.sql`insert into trial_lanes (id, grp, due_at) values ('one more', ${nameOf(0)}, now())`
+  const many = await findDueGroups(app.sql, 'trial_lanes', nameOf(100))
+  expect(many).toEqual({ groups: all.slice(101, 165), last: nameOf(164) })
 })
 
 test('a group that has used up its pace goes on as soon as it may', async () => {
