@@ -9,7 +9,7 @@ import { type Batch, type Call, createWaitingCalls } from './call-batch.ts'
 
 const flushEveryMs = 200
 const maxBatch = 2_000
-/** Half a minute of 2,000 requests a second, some 25 MB; what comes beyond that while the platform service is away is dropped. */
+/** Half a minute of 2,000 requests a second, some 6 MB; what comes beyond that while the platform service is away is dropped. */
 const maxWaiting = 60_000
 const retryMs = 1_000
 const stopWithinMs = 2_000

@@ -63,6 +63,8 @@ export function createWaitingCalls(mostInBatch: number): WaitingCalls {
   }
 }
 
+const linesOfPage = 16
+
 interface Filling {
   readonly size: number
   add: (call: Call) => void
@@ -78,7 +80,10 @@ function openBatch(beganAt: number): Filling {
   const callers: Body['callers'] = []
   /** By address, then by key. */
   const places = new Map<string, Map<string | null, number>>()
-  const lines: string[] = []
+  /** Whole pages of lines: as a line is made it is many small pieces, all of which would live until the batch is sent. */
+  const pages: string[] = []
+  let lines: string[] = []
+  let size = 0
   let first = ''
   let last = ''
 
@@ -96,7 +101,7 @@ function openBatch(beganAt: number): Filling {
 
   return {
     get size() {
-      return lines.length
+      return size
     },
     add({ exchange, beganAt: at, durationMs, status, method, path, problem }) {
       const id = exchange.requestId
@@ -104,6 +109,10 @@ function openBatch(beganAt: number): Filling {
       if (id > last) last = id
       const took = Math.round(durationMs * 1_000)
       lines.push(`${at - beganAt} ${took} ${placeOf(exchange)} ${id} ${status} ${method} ${path} ${problem}`)
+      size++
+      if (lines.length < linesOfPage) return
+      pages.push(lines.join('\n'))
+      lines = []
     },
     body: () => ({
       batch,
@@ -111,7 +120,7 @@ function openBatch(beganAt: number): Filling {
       last_request: last,
       began: new Date(beganAt).toISOString(),
       callers,
-      calls: lines.join('\n'),
+      calls: [...pages, ...lines].join('\n'),
     }),
   }
 }
