@@ -30,7 +30,12 @@ const keep = rpc({
   body: z.object({ text: z.string() }),
   answer: z.object({ text: z.string() }),
 })
-const contracts = { echo, fail, keep }
+const all = z.object({ status: z.string().optional(), customer_id: z.string().optional() })
+const page = z.object({ limit: z.string().optional(), cursor: z.string().optional() })
+const list = { summary: 'A list', answer: z.object({ text: z.string() }), list: true } as const
+const listAll = rpc({ subject: 'rpc.messaging.list-all', query: all, ...list })
+const listPage = rpc({ subject: 'rpc.messaging.list-page', query: page, ...list })
+const contracts = { echo, fail, keep, listAll, listPage }
 const sealKeys = { current: 'k', byId: new Map() }
 const header = { organization: '', key: '', request: 'req_1', remainingMs: 1_000, trace: '', params: {}, query: {} }
 /** The words that were asked to be echoed. */
@@ -39,6 +44,9 @@ const heard: string[] = []
 let app: TestService
 let serving: Serving
 let release: () => void = () => {}
+
+const tooMany = () =>
+  Promise.resolve({ data: [{ text: '0'.repeat(9 * 1024 * 1024) }], has_more: false, next_cursor: null })
 
 beforeAll(async () => {
   app = await testService('messaging')
@@ -53,6 +61,8 @@ beforeAll(async () => {
       heard.push(text)
       return { text: text.repeat(count), secret: 'column' }
     },
+    listAll: tooMany,
+    listPage: tooMany,
     fail: async ({ sql }, { body: { how } }) => {
       if (how === 'problem') throw new Problem('name_taken', { param: 'name', message: 'Taken.' })
       if (how === 'slow') await new Promise<void>((resolve) => (release = resolve))
@@ -176,6 +186,14 @@ test('an answer that is larger than the bus takes is a 500 at once, and those be
   ])
   expect(large).toMatchObject({ status: 'rejected', reason: { failure: 'internal_error' } })
   expect(small).toEqual({ status: 'fulfilled', value: { text: 'small' } })
+})
+
+test.each([
+  [listPage, 'with `limit`'],
+  [listAll, 'with `status` or `customer_id`'],
+])('a list that is larger than the bus takes says how it is made shorter: %#', async (contract, how) => {
+  const message = `The answer is too large: ask for fewer items ${how}.`
+  await expect(call(app, contract, {}, systemCaller())).rejects.toMatchObject({ failure: 'internal_error', message })
 })
 
 test('a database that cancels is a 503; anything unexpected is a 500 that tells nothing', async () => {

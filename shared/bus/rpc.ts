@@ -146,14 +146,18 @@ async function answer(
 const headerBytes = 4 * 1024
 
 /** The client would throw where nobody catches it. */
-function refuseTooLarge({ nc }: Service, { list }: Rpc, { length }: Uint8Array) {
+function refuseTooLarge({ nc }: Service, { list, query }: Rpc, { length }: Uint8Array) {
   const most = nc.info?.max_payload ?? Infinity
   if (length + headerBytes <= most) return
   throw new Problem('internal_error', {
-    message: list ? 'The page is too large: ask for fewer items with `limit`.' : undefined,
+    message: list ? `The answer is too large: ask for fewer items with ${waysToFewer(query)}.` : undefined,
     cause: new Error(`an answer of ${length} bytes, and the bus takes ${most}`),
   })
 }
+
+/** A list without pages is made shorter by what it may be filtered by. */
+const waysToFewer = ({ shape }: Rpc['query']) =>
+  ('limit' in shape ? ['limit'] : Object.keys(shape)).map((name) => `\`${name}\``).join(' or ')
 
 /**
  * A retry of an accepted request gets its stored answer, even if the request would be refused now. A different request under the key is
