@@ -1,3 +1,4 @@
+import { isDatabaseAway } from '@app/shared/database/database.ts'
 import { newId } from '@app/shared/values/ids.ts'
 import { newAccountState } from '@app/test/account-state.ts'
 import { afterAll, beforeAll, expect, test } from 'vitest'
@@ -54,4 +55,16 @@ test('a lane that is locked for longer than a key may be is waited for', async (
     return { accepting }
   })
   expect(await accepting).toBe('accepted')
+})
+
+test('a lane that is locked for too long is no key that runs: the same send may be tried again', async () => {
+  const { organizationId: organization_id, phoneNumberId: phone_number_id } = app.number
+  const first = newSend('first', '+15550123404', { organization_id, phone_number_id, ...keyed('earlier') })
+  const second = { ...first, ...keyed('later'), id: newId('msg') }
+  expect(await app.acceptSend(first)).toBe('accepted')
+  await app.sql.begin(async (tx) => {
+    await tx`select from send_lanes where id = ${first.conversation_id} for update`
+    await expect(app.acceptSend(second)).rejects.toSatisfy(isDatabaseAway)
+  })
+  expect(await app.acceptSend(second)).toBe('accepted')
 })

@@ -65,12 +65,15 @@ async function insert(
     if (slots > 0 && isDatabaseAway(err) && !isUndone(err))
       void letGo(core, sends, holder, heldSince).finally(dispatcher.wake)
     const [only] = sends
-    if (sends.length === 1 && only?.key !== null) refuseRunning(err)
+    if (sends.length === 1 && only?.key !== null && wasAtKeys(err)) refuseRunning(err)
     throw err
   } finally {
     nextTurn(() => dispatcher.adopt(slots, begun))
   }
 }
+
+/** Not at a lane or a month's count, which another send may hold: at which table a statement waited, Postgres tells in words alone. */
+const wasAtKeys = (err: unknown) => err instanceof Error && 'where' in err && /\bkeys\b/.test(String(err.where))
 
 function verdictOf({ known, refusal, accepted }: Inserted): Verdict {
   if (!known) return 'resource_not_found'
