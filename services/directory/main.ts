@@ -59,6 +59,7 @@ const housekeeping = await startHousekeeping(service, {
   partitions: [],
   sweeps: [sweepInbounds, sweepIdentityChanges, sweepWords],
 })
+// As in messaging: nothing is waited for until `stopInOrder`.
 const relay = startRelay(service)
 const detaching = startDetaching(service, relay)
 const tellChanged = (ids: string[]) => tell(service, directory.partiesChanged, { ids })
@@ -104,10 +105,10 @@ const handlers = changesInTurn<App, typeof contracts>(contracts, {
   explainRecordedEvent,
   redriveEvents,
 })
-const serving = await serve(app, contracts, handlers)
+const serving = serve(app, contracts, handlers)
 
 stopInOrder(app, [
-  serving.stop,
+  async () => (await serving).stop(),
   accounts.stop,
   teams.stop,
   members.stop,
@@ -121,4 +122,5 @@ stopInOrder(app, [
   () => app.sql.end(),
   app.probes.close,
 ])
+await serving
 await markReady(app)

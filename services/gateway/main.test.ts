@@ -1,6 +1,6 @@
 import { type ChildProcess, type ChildProcessByStdio, spawn } from 'node:child_process'
 import { once } from 'node:events'
-import { connect } from 'node:net'
+import { type AddressInfo, connect, createServer } from 'node:net'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { createInterface } from 'node:readline'
@@ -85,6 +85,26 @@ test('it is ready without Redis, describes itself at its public address, and sto
   child.kill('SIGTERM')
   expect(await once(child, 'exit')).toEqual([0, null])
   expect(performance.now() - stoppedAt).toBeLessThan(5_000)
+})
+
+test('told to stop before it is ready, it ends in order: it listens already', async () => {
+  // It lets the gateway in, and says nothing any more.
+  const bus = createServer((socket) => {
+    socket.on('error', () => {}).write('INFO {"version":"2.12.0","max_payload":8388608,"headers":true}\r\n')
+    socket.once('data', () => socket.write('PONG\r\n'))
+  })
+  await once(bus.listen(0, '127.0.0.1'), 'listening')
+  const { port } = bus.address() as AddressInfo
+  const child = run({ ...settings, NATS_URL: `nats://127.0.0.1:${port}`, REDIS_URL: inject('redisUrl') })
+  const said: unknown[] = []
+  for await (const line of createInterface({ input: child.stdout })) {
+    said.push((JSON.parse(line) as { msg: string }).msg)
+    if (said.at(-1) === 'listening') child.kill('SIGTERM')
+    if (said.at(-1) === 'stopping') break
+  }
+  expect(said).toEqual(['listening', 'stopping'])
+  child.kill('SIGKILL')
+  bus.close()
 })
 
 test('without the bus it is not ready, yet to be sent requests: it answers them with a 503 that says when to come again', async () => {

@@ -42,7 +42,6 @@ routeSetup(http, app, createSignup(env, env.PUBLIC_URL))
 const stopListening = prepareStop(http, app)
 const url = await listening('HOST and PORT', http.listen({ host: env.HOST, port: env.PORT }))
 app.log.info({ url }, 'listening')
-await markReady(app)
 
 stopInOrder(app, [
   stopListening,
@@ -52,3 +51,4 @@ stopInOrder(app, [
   () => app.nc.drain(),
   app.probes.close,
 ])
+await markReady(app)

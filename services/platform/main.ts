@@ -92,12 +92,13 @@ const housekeeping = await startHousekeeping(app, {
   partitions: [apiCalls, apiLog],
   sweeps: [sweepKeys, sweepOnboardings, sweepBatches],
 })
+// As in messaging: nothing is waited for until `stopInOrder`, and all that takes work in stops together.
 const polling = startPolling(app)
 const resuming = startResuming(app)
 const reports = consumeAccountReports(app, polling)
 
 const contracts = { ...platform, ...customers, ...onboarding, ...explains.platform }
-const serving = await serve(app, contracts, {
+const serving = serve(app, contracts, {
   getMe,
   listAccounts,
   authenticateKey,
@@ -146,15 +147,12 @@ const serving = await serve(app, contracts, {
 })
 
 stopInOrder(app, [
-  serving.stop,
-  reports.stop,
-  polling.stop,
-  resuming.stop,
-  housekeeping.stop,
+  [async () => (await serving).stop(), reports.stop, polling.stop, resuming.stop, housekeeping.stop],
   app.relay.stop,
   app.upstream.close,
   () => drainBus(app),
   () => app.sql.end(),
   app.probes.close,
 ])
+await serving
 await markReady(app)
