@@ -76,6 +76,12 @@ test.each([
   ['uploaded files that no message has', `${inCode(`${messaging}/media/media.ts`, 'upload') + 1} days`],
 ])('%s: %s', (thing, value) => expect(said(thing)).toContain(value))
 
+test('a call that waits for the platform as long as it may is answered within the time of a stop', () => {
+  const waited = inCode(`${gateway}/exchange/exchange.ts`, 'outsideDeadlineMs')
+  const own = inCode(`${messaging}/templates/templates.ts`, 'ownTimeMs')
+  expect(waited - own + 1_000).toBeLessThan(inCode('shared/service/stop.ts', 'stopWithinMs'))
+})
+
 test.each(Object.entries(rateTiers.parse(undefined)))('the tier %s', (name, rates) =>
   expect(said(`\`${name}\``)).toBe(`${words(rates.write_per_minute)} ${words(rates.read_per_minute)}`),
 )
