@@ -1,6 +1,7 @@
 import { expect, test } from 'vitest'
 import { updateContact } from './contacts.ts'
 import { createCustomer } from './customers.ts'
+import { messageSent } from './messaging.ts'
 import { createMember } from './platform.ts'
 
 const fields = [updateContact.body.shape.email, createCustomer.body.shape.email, createMember.body.shape.email]
@@ -34,4 +35,14 @@ test('an e-mail address has 255 characters at most', () => {
   const name = 'a'.repeat(255 - domain.length)
   expect(isTaken(`${name}${domain}`)).toEqual([true, true, true])
   expect(isTaken(`a${name}${domain}`)).toEqual([false, false, false])
+})
+
+test('where words may be added, one of the next release is taken', () => {
+  const { source, media_status: mediaStatus } = messageSent.data.shape.message.shape
+  const isTaken = (word: unknown) => [source, mediaStatus].map((field) => field.safeParse(word).success)
+  expect([isTaken('api'), isTaken('new'), isTaken(1)]).toEqual([
+    [true, true],
+    [true, true],
+    [false, false],
+  ])
 })

@@ -63,9 +63,12 @@ export function lengthOf(value: string) {
   return length
 }
 
-/** One of these words. Others may be added, so clients must bear one that they do not know: it is described as text. */
-export const openEnum = <const W extends readonly [string, ...string[]]>(words: W) =>
-  z.enum(words).meta({ 'x-extensible-enum': words })
+/**
+ * One of these words. Others may be added, so clients must bear one that they do not know, and so must a service whose neighbour
+ * was upgraded before it: it is described, and parsed, as text.
+ */
+export const openEnum = <const W extends readonly string[]>(words: W) =>
+  z.string().meta(openTo(words)) as unknown as z.ZodType<W[number], W[number]>
 
 /** For the `meta` of text that is only given: described as an `openEnum` is, it lets the words of the next release through. */
 export const openTo = (words: readonly string[]) => ({ 'x-extensible-enum': words })

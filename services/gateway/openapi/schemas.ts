@@ -75,7 +75,6 @@ export const nameOf = ({ $ref }: Reference): string => $ref.slice($ref.lastIndex
 function tidy(zodSchema: z.core.$ZodTypes, schema: Record<string, unknown>) {
   if (schema['additionalProperties'] === false) delete schema['additionalProperties']
   if (schema['format'] === 'date-time') delete schema['pattern']
-  if ('x-extensible-enum' in schema) delete schema['enum']
   const { properties = {} } = schema as { properties?: Record<string, object> }
   for (const [name, property] of Object.entries(properties)) if ('not' in property) delete properties[name]
   tidyChoices(zodSchema, schema)
