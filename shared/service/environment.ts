@@ -1,4 +1,5 @@
 import { isIP } from 'node:net'
+import { NatsError, nkeys } from 'nats'
 import { z } from 'zod'
 import { inOurWords } from '../api/fault-words.ts'
 
@@ -70,13 +71,19 @@ function isNatsUrl(text: string) {
   return host !== '' && !host.includes('://') && (isIP(host) !== 0 || URL.canParse(`nats://${host}`))
 }
 
+/** Checked before it is used: at a wrong one the client throws where nobody catches it. */
+function isUserSeed(text: string) {
+  try {
+    return text.startsWith('SU') && nkeys.fromSeed(Buffer.from(text)).getPublicKey() !== ''
+  } catch {
+    return false
+  }
+}
+
 const common = {
   NATS_URL: natsUrls,
   /** The secret of the service's own user at the nats-server; without it the service logs in as nobody. */
-  NATS_NKEY_SEED: z
-    .string()
-    .regex(/^SU[A-Z2-7]{56}$/, 'must be the nkey seed of a user (SU…)')
-    .optional(),
+  NATS_NKEY_SEED: z.string().refine(isUserSeed, 'must be the nkey seed of a user (SU…)').optional(),
   LOG_LEVEL: z.enum(['trace', 'debug', 'info', 'warn', 'error', 'silent']).default('info'),
   /** Port of /livez, /readyz and /metrics; 0 takes a free one. */
   PROBE_PORT: z.coerce.number().int().min(0).max(65_535).default(0),
@@ -132,6 +139,16 @@ export async function listening<T>(settings: string, trying: Promise<T>): Promis
   } catch (err) {
     if (!(err instanceof Error && 'syscall' in err)) throw err
     return refuse(`✖ cannot listen at the address of ${settings}: ${err.message}`)
+  }
+}
+
+/** Waits for the first connection to nats-server. When that refuses the login, it ends the process as `readEnv` does. */
+export async function admitted<T>(user: string, connecting: Promise<T>): Promise<T> {
+  try {
+    return await connecting
+  } catch (err) {
+    if (!(err instanceof NatsError && err.isAuthError())) throw err
+    return refuse(`✖ NATS_NKEY_SEED must be the seed of the user "${user}": nats-server refuses the login`)
   }
 }
 

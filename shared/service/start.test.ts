@@ -1,7 +1,12 @@
+import { spawn } from 'node:child_process'
+import { once } from 'node:events'
+import { type AddressInfo, createServer } from 'node:net'
+import { text } from 'node:stream/consumers'
 import { startProxy } from '@app/test/faults/nemesis/proxy.ts'
 import { freePort } from '@app/test/free-port.ts'
 import { startTestNats } from '@app/test/nats.ts'
 import { until } from '@app/test/until.ts'
+import { nkeys } from 'nats'
 import { expect, onTestFinished, test } from 'vitest'
 import { start } from './start.ts'
 
@@ -21,4 +26,38 @@ test('a service that waits for its first nats-server names it when it is asked w
   const { nc, probes } = await starting
   onTestFinished(() => Promise.all([nc.close(), probes.close()]).then(() => {}))
   expect(await readiness()).toBe('not ready: starting\n')
+})
+
+test('a seed that is none, or whose user nats-server does not know, is a wrong setting that is named', async () => {
+  const strict = createServer((socket) => {
+    socket
+      .on('error', () => {})
+      .write('INFO {"version":"2.12.0","max_payload":8388608,"nonce":"n","auth_required":true}\r\n')
+    socket.on('data', () => socket.end("-ERR 'Authorization Violation'\r\n"))
+  })
+  onTestFinished(() => void strict.close())
+  await once(strict.listen(0, '127.0.0.1'), 'listening')
+  const NATS_URL = `nats://127.0.0.1:${(strict.address() as AddressInfo).port}`
+  const code = `
+    import { readEnv } from './environment.ts'
+    import { start } from './start.ts'
+    await start('platform', readEnv({}))
+  `
+  const seed = Buffer.from(nkeys.createUser().getSeed()).toString()
+  const misspelt = seed.replace(/.$/, (last) => (last === 'A' ? 'B' : 'A'))
+  const ends = [misspelt, seed, ''].map(async (NATS_NKEY_SEED) => {
+    const child = spawn(process.execPath, ['--input-type=module', '--eval', code], {
+      cwd: import.meta.dirname,
+      env: { NATS_URL, NATS_NKEY_SEED },
+      stdio: ['ignore', 'ignore', 'pipe'],
+    })
+    const said = text(child.stderr)
+    return `${String((await once(child, 'close'))[0])}: ${await said}`
+  })
+  const unknown = 'must be the seed of the user "platform": nats-server refuses the login'
+  expect(await Promise.all(ends)).toEqual(
+    ['must be the nkey seed of a user (SU…)', unknown, unknown].map(
+      (words) => `78: Wrong settings in the environment:\n✖ NATS_NKEY_SEED ${words}\n`,
+    ),
+  )
 })

@@ -6,7 +6,7 @@ import { waitForMigrations } from '../database/wait-for-migrations.ts'
 import { stayWithMajority } from '../events/majority.ts'
 import { readDatabase } from '../metrics/database-readings.ts'
 import { timeQuestions } from '../metrics/questions.ts'
-import { type CommonEnv, listening } from './environment.ts'
+import { admitted, type CommonEnv, listening } from './environment.ts'
 import { keepHeapSmall } from './heap.ts'
 import { createLog } from './log.ts'
 import { startProbes } from './probes.ts'
@@ -52,7 +52,7 @@ export async function markReady({ nc, probes, log }: Service): Promise<void> {
 }
 
 async function connect(name: ServiceName, env: CommonEnv, log: Logger): Promise<Bus> {
-  const bus = await connectBus(name, env.NATS_URL, log, { nkeySeed: env.NATS_NKEY_SEED })
+  const bus = await admitted(name, connectBus(name, env.NATS_URL, log, { nkeySeed: env.NATS_NKEY_SEED }))
   exitWhenClosed(bus.nc, log)
   const urls = env.NATS_URL.split(',')
   if (env.NATS_REPLICAS > 1 && urls.length > 1) {
