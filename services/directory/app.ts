@@ -35,6 +35,8 @@ export interface App extends DataService, Parts {
   searchInTurn: InTurn
   /** So with changes of many contacts: together they would make events faster than the relay, which is everybody's, publishes. */
   bulkInTurn: InTurn
+  /** What the platform tells of people, hundreds at a time after a backlog, each in a transaction of its own: it leaves connections to others. */
+  peopleInTurn: InTurn
 }
 
 export function createApp(service: DataService, parts: Parts): App {
@@ -48,5 +50,6 @@ export function createApp(service: DataService, parts: Parts): App {
     insertInbound: batched((inbounds: Inbound[]) => insertInbounds(sql, inbounds)),
     searchInTurn: createInTurn('searches', 1),
     bulkInTurn: createInTurn('changes of many contacts', 1),
+    peopleInTurn: createInTurn('changes of people', 4),
   }
 }

@@ -1,3 +1,4 @@
+import { untilSomebodyWaits } from '@app/test/lock-waits.ts'
 import { afterAll, beforeAll, expect, test } from 'vitest'
 import { eventsOf, everywhere, newNumber, testDirectory, type TestDirectory } from '../testing/app.ts'
 import { telling } from '../testing/changes.ts'
@@ -164,4 +165,21 @@ test('changes are forgotten after 8 days', async () => {
   await directory.sql`update identity_changes set changed_at = now() - interval '9 days'`
   expect(await sweepIdentityChanges(directory.sql)).toBeGreaterThan(0)
   expect(await sweepIdentityChanges(directory.sql)).toBe(0)
+})
+
+test('many changes of one organization leave connections to others', async () => {
+  const [many, other] = [await newTold(), await newTold()]
+  const people = Array.from({ length: 12 }, (_, n) => ({ wa_id: null, bsuid: `US.${n}` }))
+  await Promise.all(people.map((person) => many.inbound(person)))
+  const { changing } = await directory.sql.begin(async (tx) => {
+    await tx`select from contacts where organization_id = ${many.organizationId} for update`
+    const changing = Promise.allSettled(
+      people.map((person, n) => many.change(String(n), person, { bsuid: `${person.bsuid}N` })),
+    )
+    await untilSomebodyWaits(tx)
+    await other.change('1', { bsuid: 'US.1' }, { bsuid: 'US.2' })
+    return { changing }
+  })
+  expect((await changing).map(({ status }) => status)).toEqual(people.map(() => 'fulfilled'))
+  expect(await updatesOf(many.organizationId)).toHaveLength(people.length)
 })

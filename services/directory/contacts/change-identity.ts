@@ -21,7 +21,11 @@ type Change = z.output<(typeof contract)['body']>
 /** Whoever loses a race finds what the other one made; losing more often than this is not a race. */
 const maxAttempts = 8
 
-export const changeIdentity: Handler<App, typeof contract> = async (app, { params, body }, caller) => {
+type Apply = Handler<App, typeof contract>
+
+export const changeIdentity: Apply = (app, input, caller) => app.peopleInTurn(caller, () => change(app, input, caller))
+
+const change: Apply = async (app, { params, body }, caller) => {
   const { organizationId, traceparent } = caller
   const origin = { organizationId, traceparent, phoneNumberId: params.phone_number_id }
   const before = identitiesOf(personOf(body.previous, new Date(body.at)))

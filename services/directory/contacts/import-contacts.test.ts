@@ -101,3 +101,17 @@ test('a contact that goes leaves nothing personal behind', async () => {
   `
   expect(row?.text).not.toMatch(/Ana|15550123456/)
 })
+
+test("one organization's address books leave connections to others", async () => {
+  const [many, other] = [await newTold(), await newTold()]
+  const people = Array.from({ length: 12 }, (_, n) => String(Number(ana) + n))
+  await Promise.all(people.map((waId) => many.inbound({ wa_id: waId })))
+  const { importing } = await directory.sql.begin(async (tx) => {
+    await tx`select from contacts where organization_id = ${many.organizationId} for update`
+    const importing = Promise.allSettled(people.map((waId) => many.contacts([entry(waId, 'Ana', 1)])))
+    await untilSomebodyWaits(tx)
+    await other.contacts([entry(ana, 'Ana', 1)])
+    return { importing }
+  })
+  expect((await importing).map(({ status }) => status)).toEqual(people.map(() => 'fulfilled'))
+})

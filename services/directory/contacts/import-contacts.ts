@@ -11,7 +11,12 @@ import type { Origin } from './identity-updated.ts'
 import { insertContacts, newContactIds } from './insert-contacts.ts'
 import { nameOf, personOf } from './sender.ts'
 
-export const importContacts: Handler<App, typeof contract> = async (app, { params, body }, caller) => {
+type Apply = Handler<App, typeof contract>
+
+export const importContacts: Apply = (app, input, caller) =>
+  app.peopleInTurn(caller, () => takeOver(app, input, caller))
+
+const takeOver: Apply = async (app, { params, body }, caller) => {
   const { organizationId, traceparent } = caller
   const origin = { organizationId, traceparent, phoneNumberId: params.phone_number_id }
   const newest = new Map(
