@@ -193,6 +193,27 @@ test('a subscription is deleted while its attempts begin: neither waits for the 
   expect(await sql`select id from subscriptions where id = ${id}`).toHaveLength(0)
 })
 
+test('a subscription is deleted while a replay of it is counted: neither waits for the other in a circle', async () => {
+  const { sql, organizationId } = webhooks
+  const replay = newId('rpl')
+  await sql`
+    insert into replays (id, organization_id, subscription_id, source, position, end_id, matched, created_at, finished_at)
+    values (${replay}, ${organizationId}, ${id}, 'dead', '', '', 2, now(), now())
+  `
+  await webhooks.emit({}, {})
+  await until(async () => expect(await webhooks.deliveries({ status: 'pending' })).toHaveLength(2))
+  await sql`update due_deliveries set replay_id = ${replay} where id = (select min(id) from due_deliveries)`
+  await sql.begin(async (tx) => {
+    // As a settlement does: first the replay, then the lane.
+    await tx`select id from replays where id = ${replay} for no key update`
+    await webhooks.ask(deleteWebhookSubscription, { params: { id } })
+    await tx`select id from lanes where id = ${id} for update`
+    expect(await sql`select error_code from dead_deliveries`).toEqual([{ errorCode: 'subscription_deleted' }])
+  })
+  await until(async () => expect(await sql`select failed from replays`).toEqual([{ failed: 1 }]))
+  expect(await webhooks.deliveries({ status: 'dead' })).toHaveLength(2)
+})
+
 test('attempts begin beside deliveries that somebody else has in hand, and do not wait for them', async () => {
   const { sql } = webhooks
   await webhooks.emit({}, {})

@@ -20,6 +20,8 @@ export type GivenUp = 'subscription_deleted' | 'subscription_disabled' | 'expire
  * Makes the open deliveries of a subscription dead, but for those in a call or just being recorded; answers how many. Those
  * that have no time go first, the last of a line before the one in front of it: what is left can be found, and can be
  * delivered if it comes to that.
+ *
+ * Whoever calls this has the lane, and others lock a replay before its lane. So what is replayed by one that is locked is left, too.
  */
 export async function giveUp(
   tx: TransactionSql,
@@ -31,6 +33,7 @@ export async function giveUp(
     with over as (
       delete from due_deliveries where id = any(array(
         select id from due_deliveries where subscription_id = ${subscriptionId} and ${notInCall(tx)}
+          and (replay_id is null or exists (select from replays where id = replay_id for no key update skip locked))
         order by due_at desc nulls first, seq desc limit ${limit} for update skip locked
       )) returning id, organization_id, subscription_id, replay_id, 'dead' as verdict
     ), ${countReplayed(tx)}
