@@ -4,7 +4,7 @@ import { keepPartitions } from '@app/shared/database/partitions.ts'
 import { until } from '@app/test/until.ts'
 import { afterAll, beforeAll, expect, onTestFinished, test } from 'vitest'
 import { type TestWebhooks, testWebhooks } from '../testing/app.ts'
-import { partitions, sweepDead } from './retention.ts'
+import { partitions, sweepDead, sweepReplays } from './retention.ts'
 
 let webhooks: TestWebhooks
 beforeAll(async () => {
@@ -72,4 +72,19 @@ test('events that come late, to a service that was away for weeks, stand in part
     union all select id from deliveries_default where subscription_id = 'wbs_late'
   `
   expect([...lost]).toEqual([])
+})
+
+test('a replay is kept as long as the last of its deliveries, however long ago it was asked for', async () => {
+  const { sql, organizationId } = webhooks
+  const asked = new Date(Date.now() - 100 * dayMs)
+  const ended = { running: null, recent: new Date(Date.now() - 80 * dayMs), over: new Date(Date.now() - 91 * dayMs) }
+  for (const [n, at] of Object.values(ended).entries()) {
+    await sql`
+      insert into replays (id, organization_id, subscription_id, source, position, end_id, matched, created_at, finished_at, due_at)
+      values (${`${firstIdAt('rpl', asked)}${n}`}, ${organizationId}, ${`wbs_${n}`}, 'dead', '', '', 1, ${asked}, ${at}, 'infinity')
+    `
+  }
+  expect(await sweepReplays(sql)).toBe(1)
+  const kept = await sql`select subscription_id from replays where organization_id = ${organizationId} order by id`
+  expect(kept.map(({ subscriptionId }) => subscriptionId)).toEqual(['wbs_0', 'wbs_1'])
 })

@@ -43,11 +43,13 @@ export async function sweepLanes(sql: Sql): Promise<number> {
   return count
 }
 
-/** A sweep: replays are kept as long as their deliveries. */
+/** A sweep: replays are kept as long as their deliveries, the last of which are made when they end. */
 export async function sweepReplays(sql: Sql): Promise<number> {
-  const before = firstIdAt('rpl', new Date(Date.now() - keepDays * dayMs))
+  const before = new Date(Date.now() - keepDays * dayMs)
   const { count } = await sql`
-    delete from replays where id in (select id from replays where id < ${before} order by id limit 1000)
+    delete from replays where id in (
+      select id from replays where id < ${firstIdAt('rpl', before)} and finished_at < ${before} order by id limit 1000
+    )
   `
   return count
 }
