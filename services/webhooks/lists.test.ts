@@ -142,6 +142,11 @@ test.each([
   ['what is pending of a subscription', 'due_deliveries', { status: 'pending', subscription_id: rare }],
   ['what has failed of a subscription', 'due_deliveries', { status: 'failed', subscription_id: rare }],
   ['what is pending of a type', 'due_deliveries', { status: 'pending', event_type: 'message.revoked' }],
+  [
+    'what is dead of a subscription and a type',
+    'dead_deliveries',
+    { status: 'dead', subscription_id: rare, event_type: 'message.revoked' },
+  ],
 ] as const)("one organization's lists of %s leave connections for others", async (_, table, query) => {
   const input = { params: {}, query, body: undefined }
   let ended = 0

@@ -25,7 +25,9 @@ function mayReadMany({ status, subscription_id, event_type }: Query) {
       return subscription_id !== undefined || event_type !== undefined
     case 'failed':
       return subscription_id !== undefined
+    // Of a subscription, or of a type, they stand in an index each; of both, those of one are read.
     case 'dead':
+      return subscription_id !== undefined && event_type !== undefined
     case undefined:
       return false
   }
