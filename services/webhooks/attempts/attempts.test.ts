@@ -13,6 +13,7 @@ import { signing } from './sign.ts'
 import { getWebhookDelivery } from '../deliveries/get-webhook-delivery.ts'
 import { createSecret } from '../subscriptions/secrets.ts'
 import { updateWebhookSubscription } from '../subscriptions/update-webhook-subscription.ts'
+import { freezeFor } from '@app/test/freeze.ts'
 import { untilSomebodyWaits } from '@app/test/lock-waits.ts'
 import { until } from '@app/test/until.ts'
 import { afterAll, beforeAll, beforeEach, expect, onTestFinished, test, vi } from 'vitest'
@@ -539,6 +540,20 @@ test('a call that hangs holds up neither the endpoint’s next events nor anothe
   await webhooks.emit({})
   await until(() => expect([receiver.got.length, other.got.length]).toEqual([2, 2]))
   await other.close()
+})
+
+test('an attempt whose connection comes late, in a process that was frozen, goes back, and is made when its lane is held again', async () => {
+  const { dispatcher } = webhooks.egress
+  const dispatch = dispatcher.dispatch.bind(dispatcher)
+  const dispatching = vi.spyOn(dispatcher, 'dispatch').mockImplementationOnce((...call) => {
+    freezeFor(4_600)
+    return dispatch(...call)
+  })
+  onTestFinished(() => dispatching.mockRestore())
+  await webhooks.subscribe({ url: receiver.url })
+  await webhooks.emit({})
+  expect(await theDelivery({ status: 'succeeded' })).toMatchObject({ attempt_count: 1 })
+  expect([dispatching.mock.calls.length, receiver.got.length]).toEqual([2, 1])
 })
 
 test('an attempt that its process did not survive is recorded, and made again with the next number', async () => {

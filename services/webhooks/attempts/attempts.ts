@@ -39,7 +39,7 @@ export function startAttempts(core: Core): Mailbox {
         return openAttempts(tx, core.payloads, wants)
       }),
     nextDue,
-    async work(attempt, hold) {
+    async work(attempt, hold, mayBegin) {
       const leave = await ahead.enter(hold)
       if (!leave) return null
       if (!(await isAsRead(attempt))) {
@@ -47,11 +47,11 @@ export function startAttempts(core: Core): Mailbox {
         return null
       }
       const ended = health.begun(hold)
-      const outcome = await makeAttempt(core, attempt, keysOf)
-      const isSuccess = outcome.kind === 'succeeded'
+      const outcome = await makeAttempt(core, attempt, { keysOf, mayBegin })
+      const isSuccess = outcome?.kind === 'succeeded'
       ended(isSuccess)
-      leave(isSuccess || outcome.kind === 'expired')
-      noteAttempt(core.meters, attempt, outcome)
+      leave(isSuccess || outcome === null || outcome.kind === 'expired')
+      if (outcome) noteAttempt(core.meters, attempt, outcome)
       return outcome
     },
     settle(tx, done, lockLanes) {

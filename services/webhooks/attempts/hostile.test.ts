@@ -51,7 +51,7 @@ async function afterFirst(url: string) {
   })
 }
 
-const key = createSecretKey('whsec_test', 'utf8')
+const means = { keysOf: () => [createSecretKey('whsec_test', 'utf8')], mayBegin: () => true }
 
 const attemptAt = (url: string) => ({
   laneId: 'wbs_1',
@@ -211,7 +211,7 @@ describe('an answer that is meant to harm is bounded', () => {
     const [dripping, silence] = await Promise.all(
       [server, silent].map(async (one) => {
         const attempt = attemptAt(`http://127.0.0.1:${await portOf(one)}/`)
-        return makeAttempt(webhooks, attempt, () => [key], 500)
+        return makeAttempt(webhooks, attempt, { ...means, timeoutMs: 500 })
       }),
     )
     expect(dripping).toMatchObject({
@@ -273,8 +273,8 @@ describe('without networks that are allowed', () => {
         webhooks.caller,
       )
       expect(await created.then(() => null, toProblem)).toMatchObject({ failure: 'invalid_field_value', param: 'url' })
-      const { attempt: made } = await makeAttempt({ ...webhooks, egress }, attemptAt(url), () => [key])
-      expect(made).toMatchObject({ status: null, snippet: null, error: { code: 'blocked_address' } })
+      const made = await makeAttempt({ ...webhooks, egress }, attemptAt(url), means)
+      expect(made?.attempt).toMatchObject({ status: null, snippet: null, error: { code: 'blocked_address' } })
     }
     expect(connections).toBe(0)
     expect(await webhooks.sql`select id from subscriptions`).toEqual([])

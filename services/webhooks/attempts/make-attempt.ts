@@ -9,13 +9,14 @@ import { type KeysOf, signatureOf } from './sign.ts'
 /** DNS, TCP, TLS, headers and snippet together. */
 const attemptTimeoutMs = 15_000
 
-/** Signs and posts, and tells of it. Never throws. */
-export async function makeAttempt(
-  core: Core,
-  attempt: Attempt,
-  keysOf: KeysOf,
-  timeoutMs = attemptTimeoutMs,
-): Promise<Outcome> {
+interface Means {
+  keysOf: KeysOf
+  mayBegin: () => boolean
+  timeoutMs?: number
+}
+
+/** Signs and posts, and tells of it; null: it came too late to begin. Never throws. */
+export async function makeAttempt(core: Core, attempt: Attempt, means: Means): Promise<Outcome | null> {
   const { log, tracer } = core
   const startedAtMs = Date.now()
   const span = tracer?.begin('deliver', {
@@ -23,10 +24,14 @@ export async function makeAttempt(
     parent: attempt.payload?.trace ?? '',
     attributes: { organization: attempt.organizationId, delivery: attempt.id, attempt: attempt.number },
   })
-  const outcome = await attemptOf(core, attempt, keysOf, { startedAtMs, span, timeoutMs }).catch((err: unknown) => {
+  const outcome = await attemptOf(core, attempt, means, { startedAtMs, span }).catch((err: unknown) => {
     log.error({ err, delivery: attempt.id }, 'attempt')
     return ourFailure(attempt, startedAtMs)
   })
+  if (outcome === null) {
+    span?.end('unbegun')
+    return null
+  }
   const isGood = outcome.kind === 'succeeded'
   span?.end(isGood ? undefined : outcome.kind)
   const level = isGood ? 'debug' : 'info'
@@ -37,11 +42,10 @@ export async function makeAttempt(
 interface Beginning {
   startedAtMs: number
   span: Span | null | undefined
-  timeoutMs: number
 }
 
-async function attemptOf({ egress }: Core, attempt: Attempt, keysOf: KeysOf, beginning: Beginning) {
-  const { startedAtMs, span, timeoutMs } = beginning
+async function attemptOf({ egress }: Core, attempt: Attempt, means: Means, { startedAtMs, span }: Beginning) {
+  const { keysOf, mayBegin, timeoutMs = attemptTimeoutMs } = means
   const { url, payload, secrets } = attempt
   if (payload === null) return payloadGone(startedAtMs)
   const startedAt = performance.now()
@@ -50,8 +54,8 @@ async function attemptOf({ egress }: Core, attempt: Attempt, keysOf: KeysOf, beg
   const headers = headersOf(attempt, payload, signatureOf(keys, payload.body, startedAtMs))
   // Says nothing but two random numbers, and lets who receives it go on with the trace.
   if (span) headers.push('traceparent', span.traceparent)
-  const answer = await post(egress.dispatcher, { url, headers, body: payload.body, timeoutMs })
-  return outcomeOf(answer, attempt, startedAtMs, performance.now() - startedAt)
+  const answer = await post(egress.dispatcher, { url, headers, body: payload.body, timeoutMs, mayBegin })
+  return answer && outcomeOf(answer, attempt, startedAtMs, performance.now() - startedAt)
 }
 
 const headersOf = ({ id, number, eventId }: Attempt, { type, source }: Payload, signature: string) => [

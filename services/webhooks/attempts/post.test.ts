@@ -16,8 +16,13 @@ async function listen(server: Server | ReturnType<typeof createTcpServer>) {
   return `http://127.0.0.1:${(server.address() as AddressInfo).port}/hook?a=b`
 }
 
-const postTo = (url: string, timeoutMs = 5_000) =>
-  post(dispatcher, { url, headers: ['content-type', 'application/json'], body: Buffer.from('{}'), timeoutMs })
+const usual = { headers: ['content-type', 'application/json'], body: Buffer.from('{}'), mayBegin: () => true }
+
+async function postTo(url: string, timeoutMs = 5_000) {
+  const answer = await post(dispatcher, { ...usual, url, timeoutMs })
+  if (!answer) throw new Error('it did not begin')
+  return answer
+}
 
 /** Answers with these bytes, and does no more. */
 const raw = (bytes: string, then: (socket: Socket) => void = () => {}) =>
@@ -129,4 +134,11 @@ test.each([
 
 test('a refused address', async () => {
   expect(await postTo('http://10.0.0.1/')).toMatchObject({ status: null, failure: { failure: 'blocked_address' } })
+})
+
+test('what may not begin any more when it has its connection tells the endpoint nothing', async () => {
+  let calls = 0
+  const url = await listen(createServer((_, response) => response.end(`${++calls}`)))
+  expect(await post(dispatcher, { ...usual, url, timeoutMs: 5_000, mayBegin: () => false })).toBeNull()
+  expect(await postTo(url)).toMatchObject({ snippet: '1' })
 })

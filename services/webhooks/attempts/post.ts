@@ -18,6 +18,8 @@ export interface Post {
   headers: string[]
   body: Buffer
   timeoutMs: number
+  /** Whether it may still begin, when there is a connection. */
+  mayBegin: () => boolean
 }
 
 /** What the endpoint answered, or why it did not. */
@@ -25,11 +27,17 @@ export type Answer =
   | { status: number; retryAfter: string | undefined; snippet: string }
   | { status: null; failure: NamedFailure }
 
-/** The answer is decided at its headers: a body that breaks off, or goes on for ever, changes nothing. */
-export async function post(dispatcher: Dispatcher, { url, headers, body, timeoutMs }: Post) {
+/**
+ * The answer is decided at its headers: a body that breaks off, or goes on for ever, changes nothing. Null: it came too late to
+ * begin, and the endpoint was told nothing.
+ */
+export async function post(dispatcher: Dispatcher, asked: Post): Promise<Answer | null> {
   const most = { readBytes, keptBytes: snippetBytes }
-  const begin = () => postOnce(dispatcher, { url, headers, body, timeoutMs, most })
-  return answerOf(await new Promise<Posted>((resolve) => soon(() => resolve(begin()))))
+  let isLate = false
+  const mayBegin = () => !(isLate = !asked.mayBegin())
+  const begin = () => postOnce(dispatcher, { ...asked, mayBegin, most })
+  const posted = await new Promise<Posted>((resolve) => soon(() => resolve(begin())))
+  return isLate ? null : answerOf(posted)
 }
 
 function answerOf({ head, body, err }: Posted): Answer {
