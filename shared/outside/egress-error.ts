@@ -68,14 +68,11 @@ const byCode: Record<string, EgressFailure> = {
   ECONNRESET: 'connection_failed',
 }
 
-const resolverIsAway = new Set(['ETIMEOUT', 'EAI_AGAIN'])
-
 /** Names what a dispatcher of egress.ts failed with. */
 export function failureOf(err: unknown): NamedFailure {
   const cause = err instanceof AggregateError ? (err.errors[0] as unknown) : err
   const failure = kindOf(cause)
-  const isOurs = cause instanceof EgressError ? cause.isOurs : resolverIsAway.has(codeOf(cause))
-  return { failure, message: messages[failure], isOurs }
+  return { failure, message: messages[failure], isOurs: cause instanceof EgressError && cause.isOurs }
 }
 
 function kindOf(err: unknown): EgressFailure {

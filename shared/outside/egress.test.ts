@@ -233,13 +233,6 @@ describe('failures have names', () => {
   test('of a name that is not there', async () => {
     expect(await callOf(egress, 'https://nobody-has-this-yet.example.com/')).toBe('dns_error')
   })
-  test('of our name server, which is not the address’s fault', () => {
-    expect(failureOf(Object.assign(new Error(), { code: 'ETIMEOUT' }))).toMatchObject({
-      failure: 'dns_error',
-      isOurs: true,
-    })
-    expect(failureOf(Object.assign(new Error(), { code: 'ENOTFOUND' }))).toMatchObject({ isOurs: false })
-  })
   test('of a closed port', async () => {
     const closed = createTcpServer()
     await new Promise<void>((resolve) => closed.listen(0, '127.0.0.1', resolve))

@@ -4,7 +4,9 @@ import { once } from 'node:events'
 import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
+import { request } from 'undici'
 import { afterAll, beforeAll, beforeEach, expect, test } from 'vitest'
+import { createEgress } from './egress.ts'
 import { failureOf } from './egress-error.ts'
 import { createResolve } from './resolve.ts'
 
@@ -56,7 +58,8 @@ function answerTo(question: Buffer): Buffer | null {
   return Buffer.from([...head, ...question.subarray(12, at + 4), ...answers.flat()])
 }
 
-const resolveBy = (servers: string[]) => createResolve({ servers, timeoutMs: 100, tries: 1, hostsFile, resolverFile })
+const resolveBy = (servers: string[], tries = 1) =>
+  createResolve({ servers, timeoutMs: 100, tries, hostsFile, resolverFile })
 
 test('a name that no name server knows has no address, and takes none of the threads that other connections need', async () => {
   let threads = 0
@@ -98,6 +101,38 @@ test('a name of which nobody knows is looked for below the search domains, such 
     'hook.example.com',
   ])
 })
+
+test('a name about which the name servers are silent, while they answer for others, is at fault itself', async () => {
+  known = { 'silent.example.com': null, 'hook.example.com': '192.0.2.9' }
+  const resolve = resolveBy([address], 2)
+  let isOver = false
+  const failure = resolve('silent.example.com').catch((err: unknown) => {
+    isOver = true
+    return failureOf(err)
+  })
+  while (!isOver) await resolve('hook.example.com')
+  expect(await failure).toMatchObject({ failure: 'dns_error', isOurs: false })
+})
+
+test('what the name servers said before they fell silent proves nothing against a name', async () => {
+  known = { 'silent.example.com': null, 'hook.example.com': '192.0.2.9' }
+  const resolve = resolveBy([address], 2)
+  const failure = resolve('silent.example.com').catch(failureOf)
+  await resolve('hook.example.com')
+  expect(await failure).toMatchObject({ failure: 'dns_error', isOurs: true })
+})
+
+test('however many name servers are silent, no connection is told to have come too late', async () => {
+  known = { 'slow.example.com': null }
+  const other = createSocket('udp4').bind(0, '127.0.0.1')
+  await once(other, 'listening')
+  const servers = [address, `127.0.0.1:${other.address().port}`]
+  const egress = createEgress({ allowCidrs: '', resolve: createResolve({ servers, hostsFile, resolverFile }) })
+  const failure = await request('https://slow.example.com/', { dispatcher: egress.dispatcher }).catch(failureOf)
+  expect(failure).toMatchObject({ failure: 'dns_error', isOurs: true })
+  await egress.close()
+  other.close()
+}, 10_000)
 
 test('name servers that are silent, or not there, are no fault of the name', async () => {
   known = { 'slow.example.com': null }
