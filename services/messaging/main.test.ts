@@ -65,7 +65,8 @@ test('told to stop, it begins no send, although it still waits for the answer of
   const { organization_id, phone_number_id } = state
   await until(() => call(beside, putSender, { body: state }, systemCaller()))
 
-  const syncing = call(beside, syncTemplates, { params: { phone_number_id }, body: {} }, systemCaller(organization_id))
+  const input = { params: { phone_number_id }, body: {} }
+  const syncing = call(beside, syncTemplates, input, systemCaller(organization_id), { timeoutMs: 25_000 })
   await until(() => expect(calls.map(({ req }) => req.method)).toEqual(['GET']))
   const exited = once(messaging, 'exit')
   messaging.kill('SIGTERM')
