@@ -5,7 +5,7 @@ import { firstIdAt } from '@app/shared/values/ids.ts'
 import { openPage } from '@app/shared/api/page.ts'
 import type { App } from '../app.ts'
 import { mediaUrls } from '../media/media.ts'
-import { messageColumns, type MessageRow, toMessage } from './messages.ts'
+import { isOfConversation, messageColumns, type MessageRow, toMessage } from './messages.ts'
 
 export const listMessages: Handler<App, typeof contract> = async (app, { params, query }, caller) => {
   const { sql, cursorKeys } = app
@@ -45,25 +45,22 @@ const directions = ['inbound', 'outbound']
 function messagesOf(sql: Sql, { conversation_id: conversationId, direction, ...query }: Query, place: Place) {
   const { organizationId, phoneNumberId, after, rows } = place
   const status = query.status === 'pending' ? 'queued' : query.status
-  const isInSpan = sql`
-    organization_id = ${organizationId} and phone_number_id = ${phoneNumberId}
+  const inSpan = sql`
       ${query.created_after === undefined ? sql`` : sql`and id >= ${behind(query.created_after)}`}
       ${query.created_before === undefined ? sql`` : sql`and id < ${firstIdAt('msg', new Date(query.created_before))}`}
       ${after === null ? sql`` : sql`and id < ${after}`}
   `
-  if (conversationId !== undefined || (status === undefined && direction === undefined)) {
-    return sql`(
-      select * from messages where ${isInSpan}
-        ${conversationId === undefined ? sql`` : sql`and conversation_id = ${conversationId}`}
-        ${direction === undefined ? sql`` : sql`and direction = ${direction}`}
-        ${status === undefined ? sql`` : sql`and status = ${status}`}
-    )`
+  if (conversationId !== undefined) {
+    const isOf = isOfConversation(sql, { organizationId, phoneNumberId, conversationId, direction, status })
+    return sql`(select * from messages where ${isOf} ${inSpan})`
   }
+  const isOfNumber = sql`organization_id = ${organizationId} and phone_number_id = ${phoneNumberId} ${inSpan}`
+  if (status === undefined && direction === undefined) return sql`(select * from messages where ${isOfNumber})`
   return sql`(
     select k.* from unnest(${status === undefined ? statuses : [status]}::text[]) s
       cross join unnest(${direction === undefined ? directions : [direction]}::text[]) d
       cross join lateral (
-        select * from messages where status = s and direction = d and ${isInSpan} order by id desc limit ${rows}
+        select * from messages where status = s and direction = d and ${isOfNumber} order by id desc limit ${rows}
       ) k
   )`
 }

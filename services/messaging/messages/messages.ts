@@ -1,5 +1,5 @@
 import type { Message } from '@app/shared/contracts/messaging.ts'
-import type { Sql } from '@app/shared/database/database.ts'
+import type { Fragment, Sql, TransactionSql } from '@app/shared/database/database.ts'
 import type { z } from 'zod'
 
 /** Why a message failed; who has changed a row may be of the release before, which did not keep when, and by whom. */
@@ -31,6 +31,23 @@ export interface MessageRow {
 export const messageColumns = (sql: Sql) => sql`
   id, conversation_id, recipient, direction, type, content, status, upstream_id, error, unsupported, played_at, media_id,
   created_at
+`
+
+interface OfConversation {
+  organizationId: string
+  phoneNumberId: string
+  conversationId: string
+  direction?: string | undefined
+  status?: string | undefined
+}
+
+/**
+ * Messages of a conversation, by its index. The rest is compared as a whole, which no index knows: else all that a number has unread, or all
+ * that it has, may be expected to be fewer, and is read instead.
+ */
+export const isOfConversation = (sql: Sql | TransactionSql, of: OfConversation): Fragment => sql`
+  conversation_id = ${of.conversationId} and array[organization_id, phone_number_id, direction, status]
+    = array[${of.organizationId}, ${of.phoneNumberId}, ${of.direction ?? sql`direction`}, ${of.status ?? sql`status`}]
 `
 
 /** What is queued shows as `pending`. `mediaUrls`: the addresses of stored files, by their ids. */

@@ -2,6 +2,7 @@ import { call, systemCaller } from '@app/shared/bus/ask.ts'
 import type { Caller, WholeAnswer } from '@app/shared/api/contract.ts'
 import { noteRead } from '@app/shared/contracts/directory.ts'
 import { messagesRead, sendMessage as contract } from '@app/shared/contracts/messaging.ts'
+import type { Sql, TransactionSql } from '@app/shared/database/database.ts'
 import type { ReadReceipt } from '@app/shared/contracts/send.ts'
 import { emit } from '@app/shared/events/events.ts'
 import { once, storedAnswer } from '@app/shared/idempotency/idempotency.ts'
@@ -12,6 +13,7 @@ import type { App } from '../app.ts'
 import { askAs } from '../senders/report-account.ts'
 import { openAccount } from '../templates/templates.ts'
 import { markRead, receiptRefusalOf } from '../upstream/mark-read.ts'
+import { isOfConversation } from './messages.ts'
 import { type Counted, hasCounted } from './unread-messages.ts'
 
 type Body = z.output<typeof ReadReceipt>
@@ -32,13 +34,7 @@ export async function sendReadReceipt(
   if (message.status !== 'read' || body.typing_indicator) await tellPlatform(app, phoneNumberId, body, caller)
   const note = { id: newId('evt'), read: 0, upTo: timeOf(message.id).toISOString() }
   const answer = await once(app, contract, caller, async (tx) => {
-    // Ids of inbound messages are of the platform's time, so that what was written before has a smaller one.
-    const read = await tx<Counted[]>`
-      update messages set status = 'read', rank = 5
-      where organization_id = ${caller.organizationId} and phone_number_id = ${phoneNumberId}
-        and conversation_id = ${message.conversationId} and direction = 'inbound' and status = 'delivered' and id <= ${message.id}
-      returning type, unsupported, source
-    `
+    const read = await readUpTo(tx, message)
     note.read = read.filter(hasCounted).length
     if (note.read > 0) {
       await emit(
@@ -54,6 +50,17 @@ export async function sendReadReceipt(
   return answer
 }
 
+/** Ids of inbound messages are of the platform's time, so that what was written before has a smaller one. */
+export const readUpTo = (
+  tx: Sql | TransactionSql,
+  message: Pick<InboundMessage, 'organizationId' | 'phoneNumberId' | 'conversationId' | 'id'>,
+) =>
+  tx<Counted[]>`
+    update messages set status = 'read', rank = 5
+    where ${isOfConversation(tx, { ...message, direction: 'inbound', status: 'delivered' })} and id <= ${message.id}
+    returning type, unsupported, source
+  `
+
 async function tellPlatform(app: App, phoneNumberId: string, body: Body, caller: Caller) {
   const account = await openAccount(app, { organizationId: caller.organizationId, phoneNumberId })
   try {
@@ -65,6 +72,8 @@ async function tellPlatform(app: App, phoneNumberId: string, body: Body, caller:
 }
 
 interface InboundMessage {
+  organizationId: string
+  phoneNumberId: string
   id: string
   conversationId: string
   direction: 'inbound' | 'outbound'
@@ -73,7 +82,7 @@ interface InboundMessage {
 
 async function inboundMessage({ sql }: App, phoneNumberId: string, upstreamId: string, { organizationId }: Caller) {
   const [message] = await sql<InboundMessage[]>`
-    select id, conversation_id, direction, status from messages
+    select organization_id, phone_number_id, id, conversation_id, direction, status from messages
     where organization_id = ${organizationId} and phone_number_id = ${phoneNumberId} and upstream_id = ${upstreamId}
   `
   if (!message) throw notFound()

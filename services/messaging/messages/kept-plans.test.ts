@@ -1,0 +1,49 @@
+import { createTestDatabase, type TestDatabase } from '@app/test/database.ts'
+import { afterAll, beforeAll, expect, test } from 'vitest'
+import { readUpTo } from './send-read-receipt.ts'
+
+let database: TestDatabase
+/** A number of which nobody has read anything, beside 300 whose messages are read. */
+const unread = { organizationId: 'org_0', phoneNumberId: '0' }
+beforeAll(async () => {
+  database = await createTestDatabase('messaging')
+  await database.sql`
+    insert into messages (organization_id, phone_number_id, id, conversation_id, contact_id, direction, type, body, parties,
+      status, rank, request_id, created_at)
+    select 'org_' || number, number, 'msg_' || lpad(n::text, 5, '0'), 'cnv_' || number || '_' || n / 40, 'ctc_1', 'inbound', 'text',
+      '{}', '{}', case number when 0 then 'delivered' else 'read' end, 4, 'req_1', now()
+    from generate_series(0, 19999) n, lateral (select case when n < 2000 then 0 else n / 60 end as number) of
+  `
+  await database.admin.unsafe('vacuum (analyze) messaging.messages')
+})
+afterAll(() => database.drop())
+
+test('a receipt reads its conversation alone, however much of its number is unread', async () => {
+  const session = await database.sql.reserve()
+  await session`set plan_cache_mode = force_generic_plan`
+  const read = await readUpTo(session, { ...unread, conversationId: 'cnv_0_1', id: 'msg_00049' })
+  expect(read).toHaveLength(10)
+  const [kept] = await session<{ name: string }[]>`
+    select name from pg_prepared_statements where strpos(statement, 'update messages') > 0 and strpos(statement, 'pg_prepared') = 0
+  `
+  const [{ count }] = await session<[{ count: number }]>`
+    select cardinality(parameter_types) as count from pg_prepared_statements where name = ${kept?.name ?? ''}
+  `
+  const lines = await session.unsafe(`explain execute "${kept?.name ?? ''}" (${Array(count).fill("''").join()})`)
+  session.release()
+  const plan = lines.map((line) => String(line['QUERY PLAN'])).join('\n')
+  expect(plan).toMatch(/Index Scan using messages_conversation on messages.*\n *Index Cond: \(\(conversation_id = /)
+})
+
+/** Else the key of a number is as good as any index: it promises one row, and reads 100,000. */
+test('a number is known to be of one organization, and not to have few messages', async () => {
+  const session = await database.sql.reserve()
+  await session`set plan_cache_mode = force_generic_plan`
+  await session.unsafe(
+    'prepare of_number (text, text) as select from messages where organization_id = $1 and phone_number_id = $2',
+  )
+  const [line] = await session.unsafe(`explain execute of_number ('', '')`)
+  session.release()
+  const [, rows] = /rows=(\d+)/.exec(String(line?.['QUERY PLAN'])) ?? []
+  expect(Number(rows)).toBeGreaterThan(20)
+})
