@@ -6,6 +6,7 @@ import type { Fragment, Sql, TransactionSql } from '../database/database.ts'
  *   id text primary key, grp text not null, due_at timestamptz, held_until timestamptz not null default '-infinity',
  *   arrivals bigint not null default 0, failures int not null default 0, paced_until timestamptz not null default '-infinity'
  *   with (fillfactor = 80);  index (grp, due_at) where due_at is not null
+ *   index (coalesce(due_at, 'infinity')) where coalesce(due_at, 'infinity') < 'infinity'
  *
  * and what its owner needs beside: `send_lanes` has the `holder` of claims that are made where sends are accepted.
  *
