@@ -1,4 +1,5 @@
 import { createTestDatabase, type TestDatabase } from '@app/test/database.ts'
+import { keptPlan, planIn } from '@app/test/kept-plan.ts'
 import { afterAll, beforeAll, expect, test } from 'vitest'
 import { findDueGroups } from '@app/shared/mailbox/claim-lanes.ts'
 import { takeItems } from './callbacks/waiting-items.ts'
@@ -19,7 +20,7 @@ test.each(['sends', 'callback_items', 'media_copies'])(
     const { admin, sql } = database
     await admin.unsafe(`vacuum (analyze) messaging.${table}`)
     const lines = await sql.unsafe(`explain delete from ${table} where seq = any('{1,2}')`)
-    expect(lines.map((line) => String(line['QUERY PLAN'])).join('\n')).toContain(`using ${table}_pkey on ${table}`)
+    expect(planIn(lines)).toContain(`using ${table}_pkey on ${table}`)
   },
 )
 
@@ -29,12 +30,11 @@ test('the items of a lane are found by it, although there were none, by a plan t
   const lane = { id: 'cnv_1', group: 'org_1', arrivals: '0', heldUntil: '', failures: 0, pacedMs: 0 }
   await sql.begin(async (tx) => {
     for (let n = 0; n < 7; n++) await takeItems(tx, [{ lane, free: 1, fresh: true, heldMs: 0 }])
-    const [kept] = await tx<{ name: string; made: number }[]>`
-      select name, custom_plans::int as made from pg_prepared_statements where strpos(statement, 'from callback_items where') > 0 and strpos(statement, 'pg_prepared') = 0
+    const [kept] = await tx<{ made: number }[]>`
+      select custom_plans::int as made from pg_prepared_statements where strpos(statement, 'from callback_items where') > 0 and strpos(statement, 'pg_prepared') = 0
     `
     expect(kept?.made).toBe(5)
-    const lines = await tx.unsafe(`explain execute "${kept?.name ?? ''}" (array['cnv_1'], 64)`)
-    const plan = lines.map((line) => String(line['QUERY PLAN'])).join('\n')
+    const plan = await keptPlan(tx, ['from callback_items where'], ["array['cnv_1']", '64'])
     expect(plan).toContain('using callback_items_lane on callback_items')
   })
 })
@@ -45,12 +45,9 @@ test.each([
 ])('a sweep of %s does not read the whole table', async (table, sweep, index) => {
   const session = await database.sql.reserve()
   await sweep(session)
-  const [kept] = await session<{ name: string }[]>`
-    select name from pg_prepared_statements where strpos(statement, ${`delete from ${table}`}) > 0
-  `
-  const lines = await session.unsafe(`explain execute "${kept?.name ?? ''}"`)
+  const plan = await keptPlan(session, [`delete from ${table}`])
   session.release()
-  expect(lines.map((line) => String(line['QUERY PLAN'])).join('\n')).toContain(index)
+  expect(plan).toContain(index)
 })
 
 test('calls that have begun are looked for among the lanes of their number, and in the sends of these', async () => {
@@ -58,12 +55,8 @@ test('calls that have begun are looked for among the lanes of their number, and 
   for (const table of ['send_lanes', 'sends']) await admin.unsafe(`vacuum (analyze) messaging.${table}`)
   const session = await sql.reserve()
   expect(await isBegun(session, { organizationId: 'org_1', phoneNumberId: '106540352242922' })).toBe(false)
-  const [kept] = await session<{ name: string }[]>`
-    select name from pg_prepared_statements where strpos(statement, 'as begun') > 0 and strpos(statement, 'pg_prepared') = 0
-  `
-  const lines = await session.unsafe(`explain execute "${kept?.name ?? ''}" (array['106540352242922'], 'org_1')`)
+  const plan = await keptPlan(session, ['as begun'], ["array['106540352242922']", "'org_1'"])
   session.release()
-  const plan = lines.map((line) => String(line['QUERY PLAN'])).join('\n')
   expect(plan).toContain('using send_lanes_due on send_lanes')
   expect(plan).toMatch(/using sends_head on sends.*\n +Index Cond: \(lane = l.id\)/)
 })
@@ -75,13 +68,8 @@ test.each(['send_lanes', 'callback_lanes', 'media_lanes'])(
     await admin.unsafe(`vacuum (analyze) messaging.${table}`)
     const session = await sql.reserve()
     expect(await findDueGroups(session, table, '')).toEqual({ groups: [], last: '' })
-    const [kept] = await session<{ name: string }[]>`
-      select name from pg_prepared_statements
-      where strpos(statement, ${`from "${table}"`}) > 0 and strpos(statement, 'coalesce') > 0
-    `
-    const lines = await session.unsafe(`explain execute "${kept?.name ?? ''}" (256)`)
+    const plan = await keptPlan(session, [`from "${table}"`, 'coalesce'], ['256'])
     session.release()
-    const plan = lines.map((line) => String(line['QUERY PLAN'])).join('\n')
     expect(plan).toContain(`using ${table}_soonest on ${table}`)
     expect(plan).not.toContain('Sort')
   },

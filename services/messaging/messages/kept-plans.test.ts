@@ -1,4 +1,5 @@
 import { createTestDatabase, type TestDatabase } from '@app/test/database.ts'
+import { keptPlan, planIn } from '@app/test/kept-plan.ts'
 import { afterAll, beforeAll, expect, test } from 'vitest'
 import { readUpTo } from './send-read-receipt.ts'
 
@@ -23,15 +24,8 @@ test('a receipt reads its conversation alone, however much of its number is unre
   await session`set plan_cache_mode = force_generic_plan`
   const read = await readUpTo(session, { ...unread, conversationId: 'cnv_0_1', id: 'msg_00049' })
   expect(read).toHaveLength(10)
-  const [kept] = await session<{ name: string }[]>`
-    select name from pg_prepared_statements where strpos(statement, 'update messages') > 0 and strpos(statement, 'pg_prepared') = 0
-  `
-  const [{ count }] = await session<[{ count: number }]>`
-    select cardinality(parameter_types) as count from pg_prepared_statements where name = ${kept?.name ?? ''}
-  `
-  const lines = await session.unsafe(`explain execute "${kept?.name ?? ''}" (${Array(count).fill("''").join()})`)
+  const plan = await keptPlan(session, ['update messages'], Array<string>(6).fill("''"))
   session.release()
-  const plan = lines.map((line) => String(line['QUERY PLAN'])).join('\n')
   expect(plan).toMatch(/Index Scan using messages_conversation on messages.*\n *Index Cond: \(\(conversation_id = /)
 })
 
@@ -42,8 +36,8 @@ test('a number is known to be of one organization, and not to have few messages'
   await session.unsafe(
     'prepare of_number (text, text) as select from messages where organization_id = $1 and phone_number_id = $2',
   )
-  const [line] = await session.unsafe(`explain execute of_number ('', '')`)
+  const plan = planIn(await session.unsafe(`explain execute of_number ('', '')`))
   session.release()
-  const [, rows] = /rows=(\d+)/.exec(String(line?.['QUERY PLAN'])) ?? []
+  const [, rows] = /rows=(\d+)/.exec(plan) ?? []
   expect(Number(rows)).toBeGreaterThan(20)
 })

@@ -1,6 +1,7 @@
 import { openDatabase, type Sql } from '@app/shared/database/database.ts'
 import { newAccountState } from '@app/test/account-state.ts'
 import { createTestDatabase, type TestDatabase } from '@app/test/database.ts'
+import { keptPlan } from '@app/test/kept-plan.ts'
 import { until } from '@app/test/until.ts'
 import { afterAll, beforeAll, expect, test } from 'vitest'
 import { type Lane, laneColumns } from '@app/shared/mailbox/lanes.ts'
@@ -23,15 +24,6 @@ afterAll(async () => {
   await sql.end()
   await database.drop()
 })
-
-/** The plan of the statement that holds these words. */
-async function planOf(words: string, values: string) {
-  const [kept] = await sql<{ name: string }[]>`
-    select name from pg_prepared_statements where strpos(statement, ${words}) > 0 and strpos(statement, 'pg_prepared') = 0
-  `
-  const lines = await sql.unsafe(`explain execute "${kept?.name}" ${values}`)
-  return lines.map((line) => String(line['QUERY PLAN'])).join('\n')
-}
 
 /** How a plan reads open sends; a reading that is no look-up is an error. */
 function looksOf(plan: string) {
@@ -70,7 +62,7 @@ const again: Outcome = {
 test('open sends are looked up by their number or their lane, although few are open when the plan is made', async () => {
   await database.admin`vacuum (analyze) messaging.sends, messaging.messages, messaging.send_lanes`
   await writeOutcomes(sql, [], { at: new Date(), told: [], lanes: [] })
-  const plan = await planOf('given_back', "('[]', '[]', '[]', '[]')")
+  const plan = await keptPlan(sql, ['given_back'], Array<string>(4).fill("'[]'"))
   expect(looksOf(plan)).toEqual([...Array.from({ length: 3 }, () => 'sends_pkey by seq'), 'sends_head by lane'])
 })
 
@@ -80,13 +72,13 @@ test('lanes are given back by their key, although to read all of a few hundred i
   `
   await database.admin`vacuum (analyze) messaging.send_lanes`
   await writeOutcomes(sql, [], { at: new Date(), told: [], lanes: [] })
-  const plan = await planOf('given_back', "('[]', '[]', '[]', '[]')")
+  const plan = await keptPlan(sql, ['given_back'], Array<string>(4).fill("'[]'"))
   expect(plan).toMatch(/on send_lanes lane .*\n *(Index|Recheck) Cond: \(id = /)
 })
 
 test('the first sends of lanes are looked up by lane, with a plan of the same time', async () => {
   await sql.begin((tx) => takeHeads(tx, []))
-  const plan = await planOf('heads as', "('{}')")
+  const plan = await keptPlan(sql, ['heads as'], ["'{}'"])
   expect(looksOf(plan)).toEqual(['sends_head by lane', 'sends_pkey by seq'])
 })
 
