@@ -198,14 +198,18 @@ test('waits for a lock without holding up whoever reads the table meanwhile', as
   await migrate(url, { root: repositoryOf(own) })
   // As a backup does, for as long as it takes.
   const reader = postgres(url, { max: 1, onnotice: () => {} })
+  const { promise: hasBegun, resolve: begin } = Promise.withResolvers<void>()
   const { promise: isRead, resolve: read } = Promise.withResolvers<void>()
   const reading = reader.begin(async (tx) => {
     await tx`select from messaging.letters`
+    begin()
     await isRead
   })
+  await hasBegun
   const stamped = { 'services/messaging/migrations/002-stamps.sql': 'alter table letters add stamp text' }
   const migrating = migrate(url, { root: repositoryOf({ ...own, ...stamped }) })
-  const isWaiting = 'select from pg_locks where not granted'
+  const isWaiting =
+    'select from pg_locks where not granted and database = (select oid from pg_database where datname = current_database())'
   await vi.waitUntil(async () => (await runSql(url, isWaiting)).length > 0, 10_000)
   await runSql(url, `set statement_timeout = '1s'; select from messaging.letters`)
   read()
