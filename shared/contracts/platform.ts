@@ -55,7 +55,7 @@ export const listAccounts = rpc({
   description: 'Not paginated. `status=all` shows numbers that are not connected, too.',
   http: { method: 'GET', path: '/accounts', tag: 'Accounts' },
   query: z.object({
-    status: z.enum(['connected', 'all']).optional().meta({ description: '`connected` unless told otherwise.' }),
+    status: z.enum(['connected', 'all']).default('connected'),
     customer_id: idOf('cus').optional().meta({ description: 'Only the numbers of this customer.' }),
   }),
   answer: Account,

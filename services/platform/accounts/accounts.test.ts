@@ -38,8 +38,11 @@ async function insert(wanted: Wanted) {
   return phoneNumberId
 }
 
-const list = (organizationId: string, query: Input<typeof Contract>['query'] = {}) =>
-  ask(it.app, listAccounts, undefined, { query, caller: systemCaller(organizationId) })
+const list = (organizationId: string, query: Partial<Input<typeof Contract>['query']> = {}) =>
+  ask(it.app, listAccounts, undefined, {
+    query: { status: 'connected', ...query },
+    caller: systemCaller(organizationId),
+  })
 
 const find = (organizationId: string, phone_number_id: string) =>
   ask(it.app, findAccount, undefined, { params: { phone_number_id }, caller: systemCaller(organizationId) })

@@ -10,7 +10,7 @@ import { accountColumns, type AccountRow, toAccount } from './accounts.ts'
 export const listAccounts: Handler<App, typeof contract> = (app, { query }, caller) =>
   app.listInTurn(caller, async () => {
     const { sql } = app
-    const { status = 'connected', customer_id: customerId } = query
+    const { status, customer_id: customerId } = query
     const rows = await sql<AccountRow[]>`
       select ${sql(accountColumns)} from accounts
       where organization_id = ${caller.organizationId}
