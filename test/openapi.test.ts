@@ -11,7 +11,7 @@ import spectralRulesets from '@stoplight/spectral-rulesets'
 import { Ajv2020 } from 'ajv/dist/2020.js'
 import formats from 'ajv-formats'
 import { describe, expect, inject, test } from 'vitest'
-import { pages } from './docs/pages.ts'
+import { pages, readPage } from './docs/pages.ts'
 
 const file = join(import.meta.dirname, '../docs/openapi.json')
 
@@ -32,11 +32,12 @@ interface Schema {
 interface Operation {
   operationId: string
   security?: object[]
+  parameters?: Array<{ name: string }>
   requestBody?: { content: Record<string, Content> }
   responses: Record<string, Response>
 }
 interface Document {
-  webhooks: Record<string, { post: Required<Pick<Operation, 'operationId' | 'requestBody'>> }>
+  webhooks: Record<string, { post: Required<Pick<Operation, 'operationId' | 'requestBody' | 'parameters'>> }>
   paths: Record<string, Record<string, Operation>>
   components: { responses: Record<string, Response>; schemas: Record<string, Schema> }
 }
@@ -111,6 +112,12 @@ test.each(operations.filter(({ security }) => security === undefined))(
 test('every event that can be selected is described as a webhook', () => {
   const described = new Set(Object.keys(made.webhooks))
   expect(new Set(made.components.schemas['EventType']?.enum).difference(described)).toEqual(new Set())
+})
+
+test('a webhook has the headers that its page says', () => {
+  const said = new Set(readPage('docs/webhooks.md').text.match(/X-Svc-[\w-]+/g))
+  for (const { post } of Object.values(made.webhooks))
+    expect(new Set(post.parameters.map(({ name }) => name))).toEqual(said)
 })
 
 /** They are held against what a subscriber gets (`journeys/docs.test.ts`). */

@@ -72,4 +72,5 @@ const webhookHeaders = [
   header('X-Svc-Delivery-Id', 'This delivery, as in `GET /webhook_deliveries/{id}`.'),
   header('X-Svc-Attempt', '1, 2, 3 …', { type: 'integer', minimum: 1 }),
   header('X-Svc-Signature', '`t=<unix seconds>,v1=<hex>[,v1=<hex>…]`.'),
+  header('X-Svc-Signature-256', 'The same as `X-Svc-Signature`.'),
 ]
