@@ -59,7 +59,7 @@ export const createWebhookReplay = rpc({
     subscription_id: idOf('wbs'),
     since: timeInput,
     until: timeInput.optional(),
-    status: z.enum(['dead', 'failed']).optional(),
+    status: z.enum(['dead', 'failed']).optional().meta({ description: '`dead` unless told otherwise.' }),
     event_types: z.array(z.string().min(1).max(100)).min(1).max(100).optional(),
     dry_run: z.boolean().optional(),
   }),
