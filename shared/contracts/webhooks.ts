@@ -150,7 +150,7 @@ export const enableWebhookSubscription = rpc({
   subject: 'rpc.webhooks.enable-webhook-subscription',
   summary: 'Enable a disabled webhook subscription',
   description:
-    'Makes the subscription active and resets its counters, at another URL if one is given. `replayable_count` says how many dead deliveries can be replayed (`POST /webhook_deliveries/replays`), counted up to the 100,000 of one replay. A subscription that is active stays as it is.',
+    'Makes the subscription active and resets its counters, at another URL if one is given. `replayable_count` says how many dead deliveries can be replayed (`POST /webhook_deliveries/replays`), counted up to the 100,000 of one replay. One that is active takes the URL, and is as it was otherwise.',
   http: {
     method: 'POST',
     path: '/webhook_subscriptions/{id}/enable',

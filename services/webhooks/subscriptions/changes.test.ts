@@ -420,6 +420,15 @@ describe('a disabled subscription', () => {
     expect(await enable()).toMatchObject({ status: 'active', url: `${receiver.url}/new` })
   })
 
+  test('takes the URL also when it has become active meanwhile, and is not told of again', async () => {
+    const told = () => webhooks.sql`select from outbox where headers ->> 'type' = 'webhook.subscription.resumed'`
+    const { count } = await told()
+    expect(await enable({ url: `${receiver.url}/new` })).toMatchObject({ status: 'active', url: `${receiver.url}/new` })
+    const [eventId] = await webhooks.emit({})
+    await until(() => expect(gotIds()).toEqual([eventId]))
+    expect((await told()).count).toBe(count)
+  })
+
   test('is not enabled at a URL that is not public', async () => {
     await disable()
     expect(await failureOf(enable({ url: 'https://10.0.0.1/' }))).toMatchObject({ param: 'url' })

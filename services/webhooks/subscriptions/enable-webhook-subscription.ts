@@ -23,7 +23,8 @@ export const enableWebhookSubscription: Handler<App, typeof contract> = async (a
     // Before it is locked: what became of attempts for it is recorded under that lock, together with that of others.
     const count = await replayable(tx, id)
     const before = await lockSubscription(tx, organizationId, id)
-    if (before.status !== 'active') await enable(tx, before, body.url)
+    const { url = before.url } = body
+    if (before.status !== 'active' || url !== before.url) await enable(tx, before, url)
     return { ...toSubscription(await findSubscription(tx, organizationId, id)), replayable_count: count }
   }
   const answer = await app.countInTurn(caller, () => once(app, contract, caller, work))
@@ -32,7 +33,7 @@ export const enableWebhookSubscription: Handler<App, typeof contract> = async (a
   return answer
 }
 
-async function enable(tx: TransactionSql, { id, url: before }: SubscriptionRow, url = before) {
+async function enable(tx: TransactionSql, { id, status, url: before }: SubscriptionRow, url: string) {
   await tx`
     update subscriptions set status = 'active', url = ${url}, disabled_reason = null, disabled_at = null,
       paused_at = null, updated_at = now()
@@ -40,7 +41,7 @@ async function enable(tx: TransactionSql, { id, url: before }: SubscriptionRow, 
   `
   await renewLane(tx, id)
   if (url !== before) await endWaits(tx, id)
-  await tellOf(tx, subscriptionResumed, [{ id }], 'enabled')
+  if (status !== 'active') await tellOf(tx, subscriptionResumed, [{ id }], 'enabled')
 }
 
 /** Its dead deliveries whose payload is still kept, as many as one replay takes: to count millions takes longer than a statement may. */
