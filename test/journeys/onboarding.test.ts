@@ -2,6 +2,7 @@ import type { Browser, Page } from 'playwright-core'
 import postgres from 'postgres'
 import { afterAll, beforeAll, describe, expect, inject, test } from 'vitest'
 import { chromiumPath, launch, visit, whyNoBrowser } from './browser.ts'
+import { admin } from './admin.ts'
 import { client, type Json, newPhone, until } from './client.ts'
 import { type Receiver, startReceiver } from './receiver.ts'
 
@@ -32,9 +33,9 @@ afterAll(async () => {
   receiver.close()
 })
 
-async function newLink(body: object = {}, customer: Json = null) {
+async function newLink(body: object = {}, customer: Json = null, key = inject('stack').api_key) {
   const of = customer ?? (await api('POST', '/customers', { body: { name: 'Bakery Bruno & Söhne' } })).body.data
-  const created = await api('POST', `/customers/${of.id}/setup_links`, { body })
+  const created = await api('POST', `/customers/${of.id}/setup_links`, { key, body })
   expect(created.status).toBe(201)
   return { customer: of, link: created.body.data }
 }
@@ -174,6 +175,7 @@ describe.skipIf(chromiumPath === undefined)('the hosted page', () => {
     const [dialog] = await Promise.all([page.waitForEvent('popup'), page.click('#connect')])
     await dialog.close()
     await waitForTitle(page, 'Nothing was connected')
+    expect(await page.textContent('#failed-text')).toContain('If none opened, allow pop-ups.')
     await page.click('#again')
     await connect(page, { button: '#error' })
     await waitForTitle(page, 'The number could not be connected')
@@ -272,6 +274,17 @@ test('a restriction that the platform reports stops sends, and its end lets them
   await control('/control/numbers', { phone_number_id: phone, status: 'CONNECTED', tell: true })
   await until(async () => expect(await account(customer.id)).toMatchObject({ status: 'connected' }))
   await until(async () => expect((await send()).body.error.code).toBe('outside_24h_window'))
+})
+
+test.skipIf(chromiumPath === undefined)('a name of one long word stays on the page of a phone', async () => {
+  const { id } = await admin('organization', 'create', '--name', 'Donau'.repeat(30))
+  const { key } = await admin('key', 'create', '--organization', id, '--label', 'long')
+  const { data: customer } = (await api('POST', '/customers', { key, body: { name: 'Dampf'.repeat(30) } })).body
+  const { link } = await newLink({}, customer, key)
+  const { page } = await visit(browser, link.setup_url, { viewport: { width: 375, height: 700 } })
+  await page.waitForSelector('#connect:enabled')
+  expect(await page.evaluate('document.documentElement.scrollWidth')).toBe(375)
+  await page.context().close()
 })
 
 test('registration: a wrong PIN, an unknown number and a malformed PIN are refused', async () => {

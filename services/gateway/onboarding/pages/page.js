@@ -152,7 +152,11 @@ function succeeded({ number, success_url: url }) {
 
 function cancelled() {
   if (page.dataset.cancelled) return location.assign(page.dataset.cancelled)
-  show('failed', 'Nothing was connected', 'You closed the window before you were done. You can try again at any time.')
+  show(
+    'failed',
+    'Nothing was connected',
+    'The window was closed before you were done. If none opened, allow pop-ups. You can try again at any time.',
+  )
 }
 
 function refused(reason) {
