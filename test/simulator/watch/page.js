@@ -172,6 +172,7 @@ byId('start').addEventListener('submit', (event) => {
 
 byId('write').addEventListener('submit', (event) => {
   event.preventDefault()
+  if (!current) return byId('person').focus()
   const { value } = byId('text')
   byId('text').value = ''
   void writeNow({ type: 'text', text: { body: value } })

@@ -115,6 +115,18 @@ test.skipIf(!chromiumPath)('leaves the keyboard where it is when something comes
   expect(await like.and(page.locator(':focus')).count()).toBe(1)
 })
 
+test.skipIf(!chromiumPath)('without a chat keeps what was written, and leads to where one is opened', async () => {
+  const { receiver, url } = await startTrial()
+  const { page } = await openPage(browser, url)
+  await page.getByLabel('Message').fill('Guten Tag')
+  await page.getByLabel('Message').press('Enter')
+  expect(await page.locator('#person:focus').count()).toBe(1)
+  await page.keyboard.type('4915112345678')
+  await page.keyboard.press('Enter')
+  await page.getByLabel('Message').press('Enter')
+  await expect.poll(() => receiver.messages().at(-1)).toMatchObject({ text: { body: 'Guten Tag' } })
+})
+
 const makeTemplate = ({ control, number }: Awaited<ReturnType<typeof startTrial>>) =>
   control('POST', 'templates', {
     phone_number_id: number.phone_number_id,
