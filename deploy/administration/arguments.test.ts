@@ -45,6 +45,7 @@ test('refuses a command that it does not know, and names those of its noun, or t
     /Unknown command "key delete". Known are: key create (.*); key revoke ID$/,
   )
   expect(() => read('explain')).toThrow('Known are: explain ID')
+  expect(() => read('secrets count now')).toThrow('Nothing belongs after "secrets count".')
   expect(() => read('keys revoke key_1')).toThrow('Unknown command "keys revoke". `npm run admin -- help` lists all.')
 })
 

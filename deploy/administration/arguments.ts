@@ -14,6 +14,7 @@ export function readArguments(args: string[]): AdminCall {
   const [noun = '', verb = '', ...rest] = args
   const words = `${noun} ${verb}`
   const command = commands[words]
+  if (otherUsages.includes(words)) throw new Error(`Nothing belongs after "${words}".`)
   if (!command) throw new Error(`Unknown command "${words.trim()}". ${knownOf(noun)}`)
   const usage = `Usage: ${usageOf(words, command)}`
   const options = Object.fromEntries(Object.keys(command.options).map((name) => [name, { type: 'string' as const }]))
