@@ -62,4 +62,5 @@ test.each(['--help', '-h'])('%s tells of every option', (word) => {
 
 test('names an option that it does not know', () => {
   expect(() => readOptions(['--replica', 'x'], {})).toThrow("Unknown option '--replica'")
+  expect(() => readOptions(['--port', '8090'], {})).toThrow('PORT and other settings are in the environment')
 })

@@ -57,7 +57,7 @@ const parse = (args: string[]) =>
         quiet: { type: 'boolean', default: false },
       },
     },
-    `\nUsage: ${usage}`,
+    `\nUsage: ${usage}\nPORT and other settings are in the environment: npm start -- --help`,
   )
 
 function readPort(text: string) {
