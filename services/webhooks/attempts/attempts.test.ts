@@ -240,6 +240,7 @@ test('a redirect is not followed', async () => {
   expect(await theDelivery({ status: 'failed' })).toMatchObject({
     response_status: 302,
     error_code: 'redirect_not_followed',
+    error_message: expect.stringContaining('subscribe the address that it leads to'),
   })
   expect(elsewhere.got).toEqual([])
   await elsewhere.close()

@@ -56,7 +56,10 @@ export function outcomeOf(answer: Answer, counted: Counted, startedAtMs: number,
     return { kind: 'wait', waitMs, attempt: told }
   }
   if (status >= 300 && status < 400) {
-    const error = { code: 'redirect_not_followed', message: 'Redirects are not followed.' } as const
+    const error = {
+      code: 'redirect_not_followed',
+      message: 'Redirects are not followed: subscribe the address that it leads to.',
+    } as const
     return { kind: 'failed', attempt: { ...told, error } }
   }
   return { kind: 'failed', attempt: told }
