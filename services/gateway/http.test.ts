@@ -184,7 +184,7 @@ describe('paths', () => {
     const answer = await gateway.ask(path, { key, method, ...(method === 'POST' && { body: 'x' }) })
     expect(answer.status).toBe(404)
     expect(withoutId(answer.bytes)).toBe(
-      '{"error":{"type":"not_found","code":"resource_not_found","message":"No such resource.","request_id":"req_"}}',
+      '{"error":{"type":"not_found","code":"resource_not_found","message":"No such resource: look at the method, the path and the ids.","request_id":"req_"}}',
     )
     expect(answer.headers['x-ratelimit-remaining']).toBeDefined()
   })

@@ -138,7 +138,7 @@ describe('a host that is not public', () => {
   test('the refusal names the setting, and what it cannot allow, and the same words for every host', async () => {
     const refusals = await Promise.all(hosts.map((host) => refusalOf(egress, `https://${host}:${port}/`)))
     const [message, ...others] = new Set(refusals.map((problem) => problem?.message))
-    expect(message).toMatch(/EGRESS_ALLOW_CIDRS, but no name such as localhost/)
+    expect(message).toMatch(/EGRESS_ALLOW_CIDRS, but no name such as localhost: write its address\.$/)
     expect(others).toEqual([])
   })
 })

@@ -12,7 +12,8 @@ export const advice: Record<FailureName, string> = {
   expired_api_key: 'Use another key.',
   feature_not_entitled: 'Ask the operator.',
   subscription_lapsed: 'Ask the operator.',
-  resource_not_found: 'Look at the id, and at the number in the path: what belongs to another is not found.',
+  resource_not_found:
+    'Look at the method, at the path (without a slash at its end), at the id and at the number: what belongs to another is not found.',
   idempotency_in_progress: 'Wait a second, then send the same again.',
   setup_in_progress: 'Wait some seconds, then try again.',
   name_taken: 'Choose another name.',

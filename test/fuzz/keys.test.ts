@@ -46,7 +46,7 @@ beforeAll(async () => {
 const bearer = (text: string) => ['Authorization', `Bearer ${text}`]
 const messages: Record<string, string> = {
   missing_api_key: 'Send your API key as "Authorization: Bearer <API_KEY>".',
-  invalid_api_key: 'The API key is not valid.',
+  invalid_api_key: 'The API key is not valid: send it whole, as "Authorization: Bearer <API_KEY>".',
   revoked_api_key: 'The API key was revoked.',
   expired_api_key: 'The API key has expired.',
 }

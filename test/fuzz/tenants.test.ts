@@ -56,7 +56,7 @@ const notFound = bare(
     error: {
       type: 'not_found',
       code: 'resource_not_found',
-      message: 'No such resource.',
+      message: 'No such resource: look at the method, the path and the ids.',
       request_id: `req_${'0'.repeat(26)}`,
     },
   }),

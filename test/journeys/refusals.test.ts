@@ -77,7 +77,7 @@ test.each([
   expect(answer.error).toEqual({
     type: 'not_found',
     code: 'resource_not_found',
-    message: 'No such resource.',
+    message: 'No such resource: look at the method, the path and the ids.',
     request_id: answer.error.request_id,
   })
 })

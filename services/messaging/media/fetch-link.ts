@@ -71,7 +71,7 @@ function problemOf(err: unknown, refused: Refused) {
 
 const words: Record<string, string> = {
   blocked_address:
-    'The link must be https and lead to a public address. The operator of the service can allow other networks in EGRESS_ALLOW_CIDRS, but no name such as localhost.',
+    'The link must be https and lead to a public address. The operator of the service can allow other networks in EGRESS_ALLOW_CIDRS, but no name such as localhost: write its address.',
   dns_error: 'The host of the link could not be resolved.',
   connection_refused: 'The host of the link refused the connection.',
   tls_error: 'The TLS handshake with the host of the link failed.',
