@@ -1,5 +1,6 @@
 import { answerCommand } from '@app/deploy/administration/answer.ts'
 import { withBus } from '@app/deploy/stack/bus.ts'
+import { newId } from '@app/shared/values/ids.ts'
 import { afterAll, beforeAll, expect, test, vi } from 'vitest'
 import { startTestNats, type TestNats } from './nats.ts'
 
@@ -25,4 +26,13 @@ test('a command waits for services that have just been started, and says so', as
     expect(await answer).toEqual(none)
   })
   expect(told).toHaveBeenCalledTimes(1)
+})
+
+test('a command that gets no answer says from where', async () => {
+  const place = { natsUrl: nats.url }
+  await withBus(place, async ({ nc }) => {
+    nc.subscribe('rpc.platform.explain-key')
+    const answer = answerCommand(['explain', newId('key')], 'req_1', () => place)
+    await expect(answer).rejects.toThrow('Not available at the moment: no answer from rpc.platform.explain-key.')
+  })
 })

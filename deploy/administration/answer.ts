@@ -1,4 +1,5 @@
 import type { Rpc } from '@app/shared/api/contract.ts'
+import { Problem } from '@app/shared/api/problem.ts'
 import { call, systemCaller, wasNobodyThere } from '@app/shared/bus/ask.ts'
 import { patiently } from '../patiently.ts'
 import { type Bus, type BusPlace, withBus } from '../stack/bus.ts'
@@ -17,8 +18,19 @@ const redriveTimeoutMs = 600_000
  */
 export function answerCommand(args: string[], requestId: string, place: () => BusPlace): Promise<unknown> {
   const work = workOf(args, requestId)
-  return withBus(place(), work)
+  return withBus(place(), work).catch((err: unknown) => {
+    throw err instanceof Problem ? whereItFailed(err) : err
+  })
 }
+
+/** A client is not told which service does not answer; who has to look after it is. */
+const whereItFailed = (problem: Problem) =>
+  problem.failure === 'service_unavailable' && problem.cause instanceof Error
+    ? new Problem(problem.failure, {
+        message: `Not available at the moment: ${problem.cause.message}.`,
+        cause: problem,
+      })
+    : problem
 
 /** Commands of more than one question, and all others. */
 function workOf(args: string[], requestId: string): (bus: Bus) => Promise<unknown> {
