@@ -36,12 +36,12 @@ export interface NamedFailure {
   isOurs: boolean
 }
 
-const messages: Record<EgressFailure, string> = {
-  blocked_address: 'The address is not allowed.',
+const messages: Record<Exclude<EgressFailure, 'tls_error'>, string> = {
+  blocked_address:
+    'The address must be https and public, or the operator has to allow its network in EGRESS_ALLOW_CIDRS.',
   dns_error: 'The host name could not be resolved.',
   connection_refused: 'The connection was refused.',
   connection_failed: 'The connection could not be made, or ended before an answer.',
-  tls_error: 'The TLS handshake failed.',
   timeout: 'No answer came in time.',
   invalid_response: 'The answer was not valid HTTP.',
 }
@@ -72,7 +72,9 @@ const byCode: Record<string, EgressFailure> = {
 export function failureOf(err: unknown): NamedFailure {
   const cause = err instanceof AggregateError ? (err.errors[0] as unknown) : err
   const failure = kindOf(cause)
-  return { failure, message: messages[failure], isOurs: cause instanceof EgressError && cause.isOurs }
+  // An expired certificate, one that nobody signed, one of another host: its owner mends each in another way.
+  const message = failure === 'tls_error' ? `The TLS handshake failed (${codeOf(cause)}).` : messages[failure]
+  return { failure, message, isOurs: cause instanceof EgressError && cause.isOurs }
 }
 
 function kindOf(err: unknown): EgressFailure {

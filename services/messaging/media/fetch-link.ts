@@ -63,10 +63,10 @@ function refuseAnswer(status: number, headers: Record<string, unknown>, kind: Me
 
 function problemOf(err: unknown, refused: Refused) {
   if (err instanceof Problem) return err.failure === 'invalid_field_value' ? refused(err.message) : err
-  const { failure, isOurs } = failureOf(err)
+  const { failure, message, isOurs } = failureOf(err)
   if (isOurs) return new Problem('service_unavailable', { cause: err })
   if (failure === 'timeout') return refused(`The link did not answer whole within ${fetchTimeoutMs / 1000} s.`)
-  return refused(words[failure] ?? 'The link could not be fetched.')
+  return refused(words[failure] ?? message)
 }
 
 const words: Record<string, string> = {
@@ -74,6 +74,5 @@ const words: Record<string, string> = {
     'The link must be https and lead to a public address. The operator of the service can allow other networks in EGRESS_ALLOW_CIDRS, but no name such as localhost: write its address.',
   dns_error: 'The host of the link could not be resolved.',
   connection_refused: 'The host of the link refused the connection.',
-  tls_error: 'The TLS handshake with the host of the link failed.',
   invalid_response: 'The host of the link does not answer in valid HTTP.',
 }

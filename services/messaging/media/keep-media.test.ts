@@ -93,7 +93,8 @@ describe('a link', () => {
     ['metadata', () => Promise.resolve('http://169.254.169.254/latest/meta-data/'), 'EGRESS_ALLOW_CIDRS'],
     ['another scheme', () => Promise.resolve('ftp://127.0.0.1/a.png'), 'https'],
     ['nobody', () => Promise.resolve('http://127.0.0.1:1/a.png'), 'refused'],
-    ['a peer that hangs up', () => host((_, response) => response.destroy()), 'not be fetched'],
+    ['a peer that hangs up', () => host((_, response) => response.destroy()), 'ended before an answer'],
+    ['a peer without TLS', async () => (await serving('image/png', png())).replace('http:', 'https:'), 'TLS handshake'],
   ])('to %s is refused, and nothing is stored', async (_name, link, words) => {
     const before = [stored(), await countOf('media')]
     const problem = await refusalOf(keepLink(await link()))

@@ -265,7 +265,8 @@ test('an address that became private is refused, and tells nothing', async () =>
   await webhooks.emit({})
   expect(await theDelivery({ status: 'failed' })).toMatchObject({
     error_code: 'blocked_address',
-    error_message: 'The address is not allowed.',
+    error_message:
+      'The address must be https and public, or the operator has to allow its network in EGRESS_ALLOW_CIDRS.',
     response_body_snippet: null,
   })
 })

@@ -187,6 +187,7 @@ describe('an answer that is meant to harm is bounded', () => {
     const server = createTlsServer({ key: pem, cert: pem }, (_, response) => response.end())
     const delivery = await afterFirst(`https://127.0.0.1:${await portOf(server)}/`)
     expect(delivery).toMatchObject({ status: 'failed', error_code: 'tls_error', response_status: null })
+    expect(delivery.error_message).toBe('The TLS handshake failed (CERT_HAS_EXPIRED).')
   })
 
   test('a redirect to an address inside', async () => {
