@@ -16,6 +16,7 @@ test('an option is taken once, unless it may come again or says the same again',
 test.each([
   ['--nmae a', "Unknown option '--nmae'. Usage: x"],
   ['--name', "Option '--name <value>' argument missing. Usage: x"],
+  ['--name -5', "argument starting with a dash use '--name=-XYZ'. Usage: x"],
   ['--quiet=no', "Option '--quiet' does not take an argument. Usage: x"],
   ['a', "Unexpected argument 'a'"],
 ])('%s is refused with a sentence', (line, sentence) => {

@@ -11,7 +11,7 @@ export function parseOnce<T extends ParseArgsConfig>(config: T, usage: string): 
     return parseArgs(config)
   } catch (err) {
     const [what = ''] = sentenceOf(err).split('. ')
-    throw new Error(`${what}.${usage}`, { cause: err })
+    throw new Error(`${what.replaceAll('\n', ' ').replace(/\.$/, '')}.${usage}`, { cause: err })
   }
 }
 
