@@ -104,7 +104,7 @@ test('a key and its organization tell what they may not do', async () => {
   const key = await newKey({ subscription: 'lapsed', features: ['messaging', 'platform'] })
   const [lapsed, feature] = [
     'its subscription has lapsed: sends, and changes of customers, are refused (subscription_inactive)',
-    'it is not entitled to `webhooks`: such calls are refused (feature_not_entitled)',
+    'it is not entitled to `webhooks`: such changes are refused (feature_not_entitled), reads are not',
   ]
   expect((await told(key.id)).at(-1)?.what).toBe(`is good; ${lapsed}; ${feature}`)
   const { history } = await ask(it.app, explainOrganization, { id: key.organization_id })

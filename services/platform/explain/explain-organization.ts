@@ -43,7 +43,7 @@ export function barsOf({ features, subscription }: Pick<OrganizationRow, 'featur
       : []),
     ...(missing.length > 0
       ? [
-          `it is not entitled to ${missing.map((one) => `\`${one}\``).join(', ')}: such calls are refused (feature_not_entitled)`,
+          `it is not entitled to ${missing.map((one) => `\`${one}\``).join(', ')}: such changes are refused (feature_not_entitled), reads are not`,
         ]
       : []),
   ]
