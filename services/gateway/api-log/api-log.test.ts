@@ -79,7 +79,7 @@ test('a call is kept however its target was written, as a path and nothing more'
 test('a path that is no endpoint’s, and an id that is not there, are answered alike and kept apart', async () => {
   const { text: key } = gateway.platform.issueKey()
   const answers = []
-  for (const path of ['/v1/message', '/v1/123456/messages', '/v1/me/%zz'])
+  for (const path of ['/v1/message', '/v1/123456/messages', '/v1/me/%zz', '/v1/123456/messages/?limit=1'])
     answers.push(await gateway.ask(path, { key }))
   const bodies = answers.map((one) => ({ ...one.json().error, request_id: '' }))
   expect(bodies[0]).toMatchObject({ code: 'resource_not_found' })
@@ -88,6 +88,7 @@ test('a path that is no endpoint’s, and an id that is not there, are answered 
   expect(gateway.platform.apiCalls.map(({ problem }) => problem)).toEqual([
     'resource_not_found path',
     'resource_not_found id',
+    'resource_not_found path',
     'resource_not_found path',
   ])
 })

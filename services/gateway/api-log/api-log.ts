@@ -104,19 +104,22 @@ const callOf = (exchange: Exchange, path: string, { status, durationMs, refusal 
   status,
   method: exchange.request.raw.method ?? '',
   path,
-  problem: refusal ? wordsOf(refusal, exchange) : '',
+  problem: refusal ? wordsOf(refusal, exchange.route, path) : '',
 })
 
 /** Without what would break its line, should a client have named the field; half a character would have the whole batch refused. */
-const wordsOf = ({ code, param }: Refusal, { route }: Exchange) =>
-  `${code} ${param ?? (code === 'resource_not_found' ? notFoundBy(route) : '')}`
+const wordsOf = ({ code, param }: Refusal, route: Exchange['route'], path: string) =>
+  `${code} ${param ?? (code === 'resource_not_found' ? notFoundBy(route, path) : '')}`
     .replaceAll(/[\p{Cc}\p{Cs}]/gu, '')
     .trim()
     .slice(0, maxProblemLength)
     .toWellFormed()
 
-/** A path that is no endpoint's gets the same answer as an id that is not there: here they differ. */
-const notFoundBy = (route: Exchange['route']) => (route === noRoute ? 'path' : 'id')
+/**
+ * A path that is no endpoint's gets the same answer as an id that is not there: here they differ. One that ends in a slash is taken for
+ * an endpoint's with an empty id.
+ */
+const notFoundBy = (route: Exchange['route'], path: string) => (route === noRoute || path.endsWith('/') ? 'path' : 'id')
 
 const address = /^https?:\/\/[^/?#]*/i
 
