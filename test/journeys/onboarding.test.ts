@@ -259,6 +259,21 @@ describe.skipIf(chromiumPath === undefined)('the hosted page', () => {
   })
 })
 
+test.skipIf(chromiumPath === undefined)(
+  'where another link was opened meanwhile, the first one says so, and connects no number to either',
+  async () => {
+    const [first, second] = [await newLink(), await newLink()]
+    const { page } = await visit(browser, first.link.setup_url)
+    await page.waitForSelector('#connect:enabled')
+    await (await page.context().newPage()).goto(second.link.setup_url)
+    await connect(page)
+    await waitForTitle(page, 'Please open your link again')
+    expect(await page.locator('#again').isVisible()).toBe(false)
+    for (const { customer } of [first, second]) expect(await account(customer.id)).toBeUndefined()
+    await page.context().close()
+  },
+)
+
 test('a restriction that the platform reports stops sends, and its end lets them go again', async () => {
   const { customer, link } = await newLink()
   const phone = await onboardWithoutBrowser(link)

@@ -132,6 +132,7 @@ async function complete(code) {
   }
   const answer = await ask('setup/complete', body, completeWithinMs)
   if (answer.status === 200) return succeeded(answer.body.data)
+  if (answer.status === 404) return passedOver()
   if (isPassing(answer))
     return show('failed', 'This takes longer than usual', 'Nothing is lost. Please try again in a minute.')
   return isAboutLink(answer) ? location.reload() : refused(answer.body.error?.message)
@@ -148,6 +149,13 @@ function succeeded({ number, success_url: url }) {
   if (number.registered) return show('done', 'Your number is connected', `${organization} can use it from now on.`)
   const text = `It is connected to ${organization}, which still has to register it before messages can be sent. You need do nothing here.`
   show('done', 'Almost done: the number is pending', text)
+}
+
+/** The cookie is gone, or is that of a link that was opened after this one: to load the page again would show that one. */
+function passedOver() {
+  document.getElementById('again').hidden = true
+  const text = 'Nothing was connected: another link was opened in this browser meanwhile, or its cookies were cleared.'
+  show('failed', 'Please open your link again', text)
 }
 
 function cancelled() {
