@@ -50,7 +50,7 @@ describe('a component', () => {
       withHeader({ format: 'TEXT', text: 'a {{1}}' }),
       'components[0].example.header_text',
     ],
-    ['of a medium without a sample', withHeader({ format: 'VIDEO' }), 'components[0].example.header_handle'],
+    ['of a medium without a sample', withHeader({ format: 'VIDEO' }), 'components[0].example.header_url'],
     [
       'of two samples',
       withHeader({ format: 'VIDEO', example: { header_handle: ['a'], header_url: 'https://x' } }),

@@ -61,8 +61,9 @@ function checkSample(example: Part) {
   const { header_handle: handle, header_url: url } = example.fields
   if (url !== undefined && handle !== undefined)
     throw invalidIn(example, 'header_url', 'must not stand beside header_handle')
-  if (url !== undefined) {
-    if (typeof url !== 'string' || url.length > 2000) throw invalidIn(example, 'header_url', 'must be an https URL')
+  if (handle === undefined) {
+    if (typeof url !== 'string' || url.length > 2000)
+      throw invalidIn(example, 'header_url', 'must be the https URL of a sample')
     return
   }
   checkTexts(example, 'header_handle', handle, 1)
