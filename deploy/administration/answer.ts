@@ -19,18 +19,19 @@ const redriveTimeoutMs = 600_000
 export function answerCommand(args: string[], requestId: string, place: () => BusPlace): Promise<unknown> {
   const work = workOf(args, requestId)
   return withBus(place(), work).catch((err: unknown) => {
-    throw err instanceof Problem ? whereItFailed(err) : err
+    throw err instanceof Problem ? forOperator(err) : err
   })
 }
 
-/** A client is not told which service does not answer; who has to look after it is. */
-const whereItFailed = (problem: Problem) =>
-  problem.failure === 'service_unavailable' && problem.cause instanceof Error
-    ? new Problem(problem.failure, {
-        message: `Not available at the moment: ${problem.cause.message}.`,
-        cause: problem,
-      })
-    : problem
+/** A client is told neither which service does not answer nor which id is unknown; who has to look after it is. */
+function forOperator(problem: Problem) {
+  const { failure, param, cause } = problem
+  if (failure === 'service_unavailable' && cause instanceof Error)
+    return new Problem(failure, { message: `Not available at the moment: ${cause.message}.`, cause: problem })
+  if (failure === 'resource_not_found' && param)
+    return new Problem(failure, { param, message: `Nothing has this ${param}.`, cause: problem })
+  return problem
+}
 
 /** Commands of more than one question, and all others. */
 function workOf(args: string[], requestId: string): (bus: Bus) => Promise<unknown> {

@@ -82,6 +82,10 @@ test('an expired key is refused', async () => {
   await until(async () => expect((await api('GET', '/me', { key })).body.error?.code).toBe('expired_api_key'))
 })
 
+test('an operator is told which id is unknown', async () => {
+  await expect(admin('key', 'revoke', 'key_01JQ8Z6V0A7XJ2N5T9WQ3RBKCD')).rejects.toThrow('Nothing has this key_id.')
+})
+
 test('another organization sees nothing of this one', async () => {
   const { id } = await admin('organization', 'create', '--name', 'Other')
   const { key } = await admin('key', 'create', '--organization', id, '--label', 'other')
