@@ -217,3 +217,9 @@ test('waits for a lock without holding up whoever reads the table meanwhile', as
   await reader.end()
   expect(await migrating).toEqual(['messaging: messaging/002-stamps.sql'])
 }, 30_000)
+
+test('says which setting led nowhere', async () => {
+  await expect(migrate('postgres://postgres@127.0.0.1:1/postgres')).rejects.toThrow(
+    'The server of DATABASE_URL is out of reach: connect ECONNREFUSED 127.0.0.1:1',
+  )
+})

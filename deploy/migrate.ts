@@ -1,7 +1,7 @@
 import { setTimeout as sleep } from 'node:timers/promises'
 import { fileURLToPath } from 'node:url'
 import postgres, { type Sql } from 'postgres'
-import { databaseUrl, isLockTimeout, ofPrimary } from '@app/shared/database/database.ts'
+import { databaseUrl, isDatabaseAway, isLockTimeout, ofPrimary } from '@app/shared/database/database.ts'
 import { runCommand, sentenceOf } from './command.ts'
 import { refuseWords } from './command-line.ts'
 import { dataServices, readMigrations } from './migration-files.ts'
@@ -54,7 +54,7 @@ export async function migrate(
     await grantMigrations(sql)
     return steps.map(({ schema, migration }) => `${schema}: ${migration.name}`)
   } catch (err) {
-    throw mayTooLittle(err) ? new Error(`${sentenceOf(err)}: ${rightsNeeded}`, { cause: err }) : err
+    throw explained(err)
   } finally {
     await sql.end({ timeout: 5 })
   }
@@ -62,7 +62,17 @@ export async function migrate(
 
 const rightsNeeded = 'the user of DATABASE_URL must be a superuser, or have CREATEROLE and own the database.'
 
+/** Nothing was answered, so that it may be the URL's fault. */
+const isOutOfReach = (err: unknown) => isDatabaseAway(err) && !(err instanceof postgres.PostgresError)
+
 const mayTooLittle = (err: unknown) => err instanceof postgres.PostgresError && err.code === '42501'
+
+function explained(err: unknown) {
+  if (mayTooLittle(err)) return new Error(`${sentenceOf(err)}: ${rightsNeeded}`, { cause: err })
+  if (isOutOfReach(err))
+    return new Error(`The server of DATABASE_URL is out of reach: ${sentenceOf(err)}`, { cause: err })
+  return err
+}
 
 /** Each emoji would be an error, long after the first message. */
 async function refuseEncoding(sql: Sql) {
