@@ -44,6 +44,7 @@ export const figureKinds = {
     gate: 1,
     aim: 1.5,
   },
+  callbacksAccepted: { title: '  the same, what follows from it waiting', unit: 'times', better: 'more' },
   upstreamP50: { title: 'send asked → at the upstream, 200/s, p50', unit: 'ms', better: 'less', gate: 15, aim: 5 },
   upstreamP99: { title: 'send asked → at the upstream, 200/s, p99', unit: 'ms', better: 'less', gate: 100, aim: 30 },
   eventP50: { title: 'event → at the subscriber, 200/s, p50', unit: 'ms', better: 'less', gate: 30, aim: 10 },

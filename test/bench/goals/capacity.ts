@@ -63,15 +63,11 @@ async function openWorks(bench: Bench, receiver: ReturnType<typeof startChild<Re
     async () =>
       (await load(requests, connections, seconds)).requests
   let statuses: string[] | undefined
-  let share = 0
   const callback: Work = async (seconds) => {
-    const shares = options.rounds + 1
-    statuses ??= await statusBodies(project, { numbers, recipients }, folder, shares * seconds * callbacks)
-    share ||= Math.ceil(statuses.length / shares)
-    const some = statuses.splice(0, Math.min(share, seconds * callbacks))
-    const requests = some.map((body) => signed(body, project.appSecret()))
-    const lasting = Math.max(1, Math.floor(some.length / callbacks))
-    return loaded(writeRequests(folder, 'capacity-callbacks', origin, requests))(lasting)
+    const count = seconds * callbacks
+    statuses ??= await statusBodies(project, { numbers, recipients }, folder, count * (options.rounds + 1))
+    const requests = statuses.splice(0, count).map((body) => signed(body, project.appSecret()))
+    return loaded(writeRequests(folder, 'capacity-callbacks', origin, requests))(seconds)
   }
   const { url } = await receiver.ask('start', undefined)
   let side: Awaited<ReturnType<typeof openProjectSide>> | undefined

@@ -1,47 +1,67 @@
-import { z } from 'zod'
 import { load, writeRequests } from '../load/wrk.ts'
 import { drain } from './backlog.ts'
-import { control } from './control.ts'
 import type { ConnectedNumber } from './connect-numbers.ts'
 import type { Fixture } from './fixture.ts'
 import type { Project } from './project.ts'
 import { sendRequests } from './send-requests.ts'
+import { countCharacters, timeCharacters } from './ulid-sql.ts'
 
-const sends = z.object({ data: z.array(z.object({ id: z.string(), body: z.object({ to: z.string() }) })) })
+/** So many messages are told to be delivered, then each of them to be read. */
+const messagesAtATime = 2_000
+
+interface Sent {
+  phoneNumberId: string
+  upstreamId: string
+  recipient: string
+}
 
 /**
- * The bodies of callbacks that tell of messages which the platform has taken from us: `delivered` of each, then `read` of
- * each. Messages are sent first when there are too few.
+ * So many bodies of callbacks that tell of messages which the platform has taken from us, `delivered`, then `read`. No two
+ * tell the same, since what was told already costs less.
  */
 export async function statusBodies(
   project: Project,
   { numbers, recipients }: Fixture,
   folder: string,
-  atLeast: number,
-) {
-  let bodies = await bodiesOf(project, numbers)
-  for (let attempt = 0; bodies.length < atLeast && attempt < 5; attempt++) {
-    const { base_url: baseUrl, api_key: key } = project.stack()
-    await load(writeRequests(folder, 'statuses', new URL(baseUrl).origin, sendRequests(recipients, key, false)), 64, 2)
-    await drain(project)
-    bodies = await bodiesOf(project, numbers)
-  }
-  return bodies
+  count: number,
+): Promise<string[]> {
+  const { base_url: baseUrl, api_key: key } = project.stack()
+  await load(writeRequests(folder, 'statuses', new URL(baseUrl).origin, sendRequests(recipients, key, false)), 8, 2)
+  await drain(project)
+  const messages = await copySent(project, Math.ceil(count / 2))
+  const byId = new Map(numbers.map((number) => [number.phoneNumberId, number]))
+  const timestamp = String(Math.floor(Date.now() / 1000))
+  const parts = Array.from({ length: Math.ceil(messages.length / messagesAtATime) }, (_, n) =>
+    messages.slice(n * messagesAtATime, (n + 1) * messagesAtATime),
+  )
+  return parts.flatMap((part) =>
+    ['delivered', 'read'].flatMap((status) =>
+      part.flatMap(({ phoneNumberId, upstreamId: id, recipient }) => {
+        const number = byId.get(phoneNumberId)
+        return number ? [bodyOf(number, { id, status, timestamp, recipient_id: recipient.slice(1) })] : []
+      }),
+    ),
+  )
 }
 
-async function bodiesOf(project: Project, numbers: ConnectedNumber[]) {
-  const { simulator_url: simulatorUrl } = project.stack()
-  const messages: Array<{ number: ConnectedNumber; id: string; to: string }> = []
-  for (const number of numbers) {
-    const { data } = sends.parse(await control(simulatorUrl, 'GET', `sent?phone_number_id=${number.phoneNumberId}`))
-    messages.push(...data.map(({ id, body }) => ({ number, id, to: body.to })))
-  }
-  return ['delivered', 'read'].flatMap((status) =>
-    messages.map(({ number, id, to }) => {
-      const timestamp = String(Math.floor(Date.now() / 1000))
-      return bodyOf(number, { id, status, timestamp, recipient_id: to.slice(1) })
-    }),
-  )
+/** Makes messages as those are that were just sent, with ids of their own, straight in the table. */
+async function copySent(project: Project, count: number) {
+  const sql = project.sql()
+  const [time, character] = [sql.unsafe(timeCharacters(`${Date.now()}::bigint`)), sql.unsafe(countCharacters('n'))]
+  const sent = await sql<Sent[]>`
+    insert into messaging.messages
+    select c.* from (
+      select m, row_number() over () as n from messaging.messages m
+      cross join generate_series(0, ${count}::int / greatest(1, (select count(*)::int from messaging.messages where status = 'sent')))
+      where m.status = 'sent' limit ${count}
+    ) s cross join lateral jsonb_populate_record(s.m, jsonb_build_object(
+      'id', 'msg_' || ${time} || ${character}, 'upstream_id', 'wamid.COPY.' || s.n
+    )) c
+    returning phone_number_id as "phoneNumberId", upstream_id as "upstreamId", recipient
+  `
+  await sql`analyze messaging.messages`
+  await sql`checkpoint`
+  return sent
 }
 
 const bodyOf = (number: ConnectedNumber, status: object) =>
