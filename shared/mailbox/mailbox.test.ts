@@ -1,9 +1,11 @@
 import { setTimeout as sleep } from 'node:timers/promises'
 import { freezeFor } from '@app/test/freeze.ts'
+import { untilSomebodyWaits } from '@app/test/lock-waits.ts'
 import { testService, type TestService } from '@app/test/service.ts'
 import { afterAll, afterEach, beforeAll, beforeEach, expect, test, vi } from 'vitest'
 import type { TransactionSql } from '../database/database.ts'
 import { findDueGroups } from './claim-lanes.ts'
+import { type Lane, laneColumns, releaseLanes } from './lanes.ts'
 import { type Mailbox, startMailbox, type TurningOptions, type Want } from './mailbox.ts'
 
 let app: TestService
@@ -203,6 +205,27 @@ test('a lane that another holder has taken over is left to that one: it is neith
   ])
 })
 
+test('a lane that somebody takes over just while it is given back is left to that one', async () => {
+  await app.sql`insert into trial_lanes (id, grp, held_until) values ('taken', 'group', now())`
+  const lanes = await app.sql<Lane[]>`select ${laneColumns(app.sql, 'l')} from trial_lanes l`
+  const taken = Promise.withResolvers<void>()
+  const taking = app.sql.begin(async (tx) => {
+    await tx`update trial_lanes set held_until = now() + interval '1 hour'`
+    taken.resolve()
+    await untilSomebodyWaits(app.sql)
+  })
+  await taken.promise
+  await app.sql.begin((tx) =>
+    releaseLanes(
+      tx,
+      'trial_lanes',
+      lanes.map((lane) => ({ lane, waitMs: null })),
+    ),
+  )
+  await taking
+  expect(await app.sql`select held_until > now() as is_held from trial_lanes`).toEqual([{ isHeld: true }])
+})
+
 test('what a lane waits for when it is given back stands in its row', async () => {
   const read = () => app.sql`
     select id, extract(epoch from due_at - now())::int as due_s, extract(epoch from nullif(paced_until, '-infinity') - now())::int as paced_s
@@ -285,6 +308,51 @@ test('what was done while the database was away is recorded before its lane is t
   await untilEmpty()
   await stopAll()
   expect(seen).toHaveLength(1)
+})
+
+test('what was done is not forgotten when the database goes away while outcomes are recorded one by one', async () => {
+  const { promise: goOn, resolve: end } = Promise.withResolvers<void>()
+  let [begun, tries, isAway] = [0, 0, true]
+  const settle: TurningOptions<Item, true>['settle'] = async (tx, done) => {
+    if (done.length > 1) throw new Error(`one of these cannot be recorded: ${++tries}`)
+    if (isAway) {
+      isAway = false
+      throw Object.assign(new Error('the connection was lost'), { code: 'CONNECTION_CLOSED' })
+    }
+    await tx`delete from trial_items where seq = any(${done.map(({ item }) => item.seq)}::bigint[])`
+    return []
+  }
+  start(
+    () => {
+      begun++
+      return goOn
+    },
+    { settle },
+  )
+  await Promise.all(['one', 'other'].map((lane) => add(lane, 'group', 1)))
+  await vi.waitFor(() => expect(begun).toBe(2), { timeout: 5_000 })
+  end()
+  await untilEmpty(3_000)
+  await stopAll()
+  expect(tries).toBeGreaterThan(0)
+  expect(begun).toBe(2)
+})
+
+test('a lane that was found empty is given back by a holder that stops, also when the database is away just then', async () => {
+  const holder = withOutages(app)
+  const next = () => {
+    holder.isAway = true
+    return Promise.resolve([])
+  }
+  start(() => Promise.resolve(), { next }, holder.app)
+  await add('empty', 'group', 0)
+  await vi.waitFor(() => expect(holder.isAway).toBe(true), { timeout: 5_000 })
+  const stopping = stopAll()
+  await sleep(200)
+  expect(await app.sql`select held_until > now() as is_held from trial_lanes`).toEqual([{ isHeld: true }])
+  holder.isAway = false
+  await stopping
+  expect(await app.sql`select held_until > now() as is_held from trial_lanes`).toEqual([{ isHeld: false }])
 })
 
 test('failures that a directive tells of stand in the row of a lane that stays held, and its lease stays as it is', async () => {
