@@ -392,6 +392,27 @@ test('a lane that works longer than its lease keeps it', async () => {
   expect(begun).toHaveLength(5)
 })
 
+test('a lane that was lost and taken again keeps its lease, though work ends that was begun before', async () => {
+  const [first, second] = [Promise.withResolvers<void>(), Promise.withResolvers<void>()]
+  let [begun, claims] = [0, 0]
+  const next = (tx: TransactionSql, wants: Want[]) => {
+    claims += wants.filter(({ fresh }) => fresh).length
+    return take(tx, wants)
+  }
+  start(() => (++begun === 1 ? first.promise : second.promise), { leaseMs: 600, next })
+  await add('again', 'group', 2)
+  await vi.waitFor(() => expect(begun).toBe(1), { timeout: 5_000 })
+  await app.sql`update trial_lanes set held_until = '-infinity'`
+  await vi.waitFor(() => expect(begun).toBe(2), { timeout: 5_000 })
+  first.resolve()
+  await vi.waitFor(async () => expect(await app.sql`select from trial_items`).toHaveLength(1))
+  await sleep(1_000)
+  second.resolve()
+  await untilEmpty()
+  await stopAll()
+  expect(claims).toBe(2)
+})
+
 test('a lane that goes on says how long it is held, so that its holder does not take his own work for that of another', async () => {
   const hanging = Promise.withResolvers<void>()
   const held: number[] = []
