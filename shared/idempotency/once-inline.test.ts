@@ -314,6 +314,11 @@ test('a key past its 24 hours is new, for this kind of operation and the other',
   await age()
   expect(bodyOf(await run(({ isRetry }) => Promise.resolve(String(isRetry)), caller('other')))).toContain('false')
   await age()
+  // Its answer was one with a secret.
+  await database.sql`update idempotency.keys set sealed = true where key = ${`k${key}`}`
+  const again = () => run(() => Promise.resolve('again'), caller('again'))
+  expect([bodyOf(await again()), bodyOf(await again())]).toEqual(Array(2).fill(expect.stringContaining('again')))
+  await age()
   const other = await once(app, contract, caller('third'), () => Promise.resolve({ made: 'by once' }))
   expect(bodyOf(other)).toContain('by once')
 })
