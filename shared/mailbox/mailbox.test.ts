@@ -767,6 +767,15 @@ test('slots are reserved for no more of a tenant than it has room for', async ()
   await stopAll()
 })
 
+test('a tenant that has used up its room goes on as soon as it has some again, not at the next poll', async () => {
+  start(() => Promise.resolve(), { slots: 10, refill: false })
+  await Promise.all(Array.from({ length: 200 }, (_, n) => add(`lane${n}`, 'group', 1)))
+  const startedAt = performance.now()
+  await untilEmpty()
+  expect(performance.now() - startedAt).toBeLessThan(2_500)
+  await stopAll()
+})
+
 test('lanes of a tenant that has no room for all of them take turns', async () => {
   const ended = new AbortController()
   const seen = new Set<string>()
