@@ -85,3 +85,12 @@ test('in lines with a limit in all, an owner’s first never waits, and whoever 
   begin('e')
   expect(begun()).toEqual(['e'])
 })
+
+test('in lines with a limit in all, whoever has the fewest comes before another that has waited longer', async () => {
+  const { begin, end, begun } = worksOf(4, 6)
+  begin('a', 9)
+  begin('b', 9)
+  expect(begun()).toEqual(['a', 'a', 'a', 'b', 'b'])
+  expect(await end('a')).toEqual([])
+  expect(await end('b')).toEqual(['b'])
+})
