@@ -767,9 +767,9 @@ test('slots are reserved for no more of a tenant than it has room for', async ()
   await stopAll()
 })
 
-test('a tenant that has used up its room goes on as soon as it has some again, not at the next poll', async () => {
+test.each([1, 200])('slots that are free again are taken at once, not at the next poll (%s tenants)', async (tenants) => {
   start(() => Promise.resolve(), { slots: 10, refill: false })
-  await Promise.all(Array.from({ length: 200 }, (_, n) => add(`lane${n}`, 'group', 1)))
+  await Promise.all(Array.from({ length: 200 }, (_, n) => add(`lane${n}`, `group${n % tenants}`, 1)))
   const startedAt = performance.now()
   await untilEmpty()
   expect(performance.now() - startedAt).toBeLessThan(2_500)
