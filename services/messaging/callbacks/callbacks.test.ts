@@ -154,26 +154,33 @@ test('a status whose message is never known is looked at again and again, for a 
 
 test('what is set apart beside a part that has waited long does not wait as long, though that one is just looked at', async () => {
   const { sql } = app
-  await callback({ statuses: [statusPart('wamid.NOBODY', 'sent')] })
-  const lane = `${app.number.organizationId}:wamid.NOBODY`
+  const { id } = await sent('soon')
+  await callback({ statuses: ['wamid.SOON', 'wamid.NOBODY'].map((upstreamId) => statusPart(upstreamId, 'sent')) })
+  const laneOf = (upstreamId: string) => `${app.number.organizationId}:${upstreamId}`
+  const lane = laneOf('wamid.NOBODY')
   const attemptsOf = async () =>
     (await sql<{ attempts: number }[]>`select attempts from callback_items where lane = ${lane} order by seq`).map(
       ({ attempts }) => attempts,
     )
-  await until(async () => expect(await attemptsOf()).toEqual([1]))
-  await sql.begin(async (tx) => {
-    // Whoever looks at a status waits here.
-    await tx`lock table messages in access exclusive mode`
-    await sql`update callback_items set attempts = 10 where lane = ${lane}`
-    await sql`update callback_lanes set due_at = now() where id = ${lane}`
+  const lookAt = async (one: string) => {
+    await sql`update callback_lanes set due_at = now() where id = ${one}`
     app.callbacks.wake()
+    await until(async () =>
+      expect(await sql`select from callback_lanes where id = ${one} and held_until > now()`).toHaveLength(1),
+    )
+  }
+  await until(async () => expect(await attemptsOf()).toEqual([1]))
+  await sql`update messages set upstream_id = 'wamid.SOON' where id = ${id}`
+  await sql.begin(async (tx) => {
+    // Whoever looks at another status waits behind that of this message.
+    await tx`select from messages where id = ${id} for update`
+    await lookAt(laneOf('wamid.SOON'))
     await untilSomebodyWaits(sql)
-    // As another instance sets it apart.
-    await sql`
-      insert into callback_items (callback_id, lane, kind, item, attempts, received_at)
-      select callback_id, lane, kind, item, 1, received_at from callback_items where lane = ${lane}
-    `
-    await sql`update callback_lanes set due_at = least(due_at, now() + interval '1 s'), arrivals = arrivals + 1 where id = ${lane}`
+    await sql`update callback_items set attempts = 10 where lane = ${lane}`
+    await lookAt(lane)
+    const revoke = { from: '15550100002', id: 'wamid.NOBODY', timestamp: epochNow(), type: 'revoke' }
+    await callback({ messages: [{ ...revoke, revoke: { original_message_id: 'wamid.NEVER' } }] })
+    await until(async () => expect(await attemptsOf()).toEqual([10, 1]))
   })
   await until(async () => expect(await attemptsOf()).toEqual([12, 2]))
   const rests = await sql`select due_at > now() as rests from callback_lanes where id = ${lane}`
