@@ -55,8 +55,6 @@ export function startRelay(app: DataService): Relay {
     checked ??= await refillLostStream(app).catch(waitsForLeader)
     if (checked === undefined) return failureRetryMs
     const holder = await room.heldBy()
-    // It was looked at just now, and is another one.
-    if (checked === undefined) return 0
     if (holder !== null) return heldMs
     if (isPoll && !(await outbox.isWaiting())) return pollMs
     const { more, retryMs } = await pass(app, outbox, room, () => checked !== undefined)
