@@ -1,3 +1,4 @@
+import { setTimeout as sleep } from 'node:timers/promises'
 import { testService, type TestService } from '@app/test/service.ts'
 import { until } from '@app/test/until.ts'
 import { Registry } from 'prom-client'
@@ -218,4 +219,27 @@ test('an event that comes without its id fails under the id that its headers say
   await until(async () => expect(await app.sql`select event_id from dead_events`).toEqual([{ eventId: event.id }]))
   await relay.stop()
   await consuming.stop()
+})
+
+test('what was published of a line is recorded before the rest goes out to a stream that is slow', async () => {
+  const { request } = app.eventBus
+  const [first, second] = [1, 2].map((n) => recorded(changed, { n }, { organizationId, line: 'cus_slow' }))
+  let before: object[] = []
+  const slow: typeof request = async (subject, body, headers, ...rest) => {
+    const id = headers.get('Nats-Msg-Id')
+    if (id === first?.id) await sleep(2_100)
+    if (id === second?.id)
+      before = await app.sql`select id from outbox where id = ${first?.id ?? ''} and published_at is not null`
+    return request(subject, body, headers, ...rest)
+  }
+  await app.sql.begin((tx) =>
+    record(
+      tx,
+      [first, second].flatMap((one) => one ?? []),
+    ),
+  )
+  const relay = startRelay({ ...app, eventBus: { ...app.eventBus, request: slow } })
+  await until(async () => expect(await app.sql`select from outbox where published_at is null`).toEqual([]))
+  await relay.stop()
+  expect(before).toHaveLength(1)
 })

@@ -226,6 +226,24 @@ test('a lane that somebody takes over just while it is given back is left to tha
   expect(await app.sql`select held_until > now() as is_held from trial_lanes`).toEqual([{ isHeld: true }])
 })
 
+test('what arrives in a lane while all slots are taken begins when one is free, though what was begun before goes on', async () => {
+  const begun: string[] = []
+  const ends = ['long', 'other'].map(() => Promise.withResolvers<void>())
+  const work = ({ laneId }: Item) => ends[begun.push(laneId) - 1]?.promise ?? Promise.resolve()
+  start(work, { slots: 2, capacity: () => 2 })
+  for (const [n, lane] of ['long', 'other'].entries()) {
+    await add(lane, lane, 1)
+    await vi.waitFor(() => expect(begun).toHaveLength(n + 1), { timeout: 5_000 })
+  }
+  await add('long', 'long', 1)
+  await sleep(300)
+  ends[1]?.resolve()
+  await vi.waitFor(() => expect(begun).toEqual(['long', 'other', 'long']), { timeout: 5_000 })
+  ends[0]?.resolve()
+  await untilEmpty()
+  await stopAll()
+})
+
 test('what a lane waits for when it is given back stands in its row', async () => {
   const read = () => app.sql`
     select id, extract(epoch from due_at - now())::int as due_s, extract(epoch from nullif(paced_until, '-infinity') - now())::int as paced_s
@@ -767,14 +785,17 @@ test('slots are reserved for no more of a tenant than it has room for', async ()
   await stopAll()
 })
 
-test.each([1, 200])('slots that are free again are taken at once, not at the next poll (%s tenants)', async (tenants) => {
-  start(() => Promise.resolve(), { slots: 10, refill: false })
-  await Promise.all(Array.from({ length: 200 }, (_, n) => add(`lane${n}`, `group${n % tenants}`, 1)))
-  const startedAt = performance.now()
-  await untilEmpty()
-  expect(performance.now() - startedAt).toBeLessThan(2_500)
-  await stopAll()
-})
+test.each([1, 200])(
+  'slots that are free again are taken at once, not at the next poll (%s tenants)',
+  async (tenants) => {
+    start(() => Promise.resolve(), { slots: 10, refill: false })
+    await Promise.all(Array.from({ length: 200 }, (_, n) => add(`lane${n}`, `group${n % tenants}`, 1)))
+    const startedAt = performance.now()
+    await untilEmpty()
+    expect(performance.now() - startedAt).toBeLessThan(2_500)
+    await stopAll()
+  },
+)
 
 test('lanes of a tenant that has no room for all of them take turns', async () => {
   const ended = new AbortController()
