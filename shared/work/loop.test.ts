@@ -32,3 +32,16 @@ test('a poll in which somebody wakes it is followed by a turn that is none', asy
   loop.wake()
   await expect.poll(() => polls, { interval: 1 }).toEqual([false, true, false])
 })
+
+test('a turn that fails now and then is repeated soon, as long as others succeed between', async () => {
+  let turns = 0
+  const loop = startLoop(silent, 'test', () => {
+    if (++turns % 2 === 1) return Promise.reject(new Error('now and then'))
+    return Promise.resolve(turns < 14 ? 0 : Infinity)
+  })
+  onTestFinished(loop.stop)
+  const startedAt = performance.now()
+  loop.wake()
+  await expect.poll(() => turns, { interval: 1 }).toBe(14)
+  expect(performance.now() - startedAt).toBeLessThan(2_000)
+})
