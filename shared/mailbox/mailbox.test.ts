@@ -254,7 +254,12 @@ test('what a lane waits for when it is given back stands in its row', async () =
     settle: async (tx, done) => {
       await tx`delete from trial_items where seq = any(${done.map(({ item }) => item.seq)}::bigint[])`
       return done.flatMap(({ item: { laneId } }) =>
-        laneId === 'told' ? [{ laneId, waitMs: 60_000, pacedMs: 90_000 }] : [],
+        laneId === 'told'
+          ? [
+              { laneId, waitMs: 60_000 },
+              { laneId, pacedMs: 90_000 },
+            ]
+          : [],
       )
     },
     nextDue: async (_tx, laneIds) => laneIds.map((laneId) => ({ laneId, waitMs: 120_000 })),

@@ -88,7 +88,8 @@ export function createLines(ofOne: number, inAll = Infinity): InLine {
   return async (owner, work) => {
     const line = lines.get(owner) ?? { running: 0, waiting: [] }
     lines.set(owner, line)
-    if (line.waiting.length === 0 && mayBegin(most, line.running, all)) take(line)
+    // Never past those that wait: none would, if it might begin.
+    if (mayBegin(most, line.running, all)) take(line)
     else {
       behind.add(line)
       await new Promise<void>((begin) => line.waiting.push(begin))
