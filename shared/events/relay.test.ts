@@ -243,3 +243,13 @@ test('what was published of a line is recorded before the rest goes out to a str
   await relay.stop()
   expect(before).toHaveLength(1)
 })
+
+test('what was committed just before a relay stops is published by it', async () => {
+  const relay = startRelay(app)
+  await app.sql.begin((tx) => record(tx, [recorded(changed, { n: 6 }, { organizationId })]))
+  const published = async () => (await app.sql`select from outbox where published_at is null`).length === 0
+  await until(async () => expect(await published()).toBe(true))
+  await app.sql.begin((tx) => record(tx, [recorded(changed, { n: 7 }, { organizationId })]))
+  await relay.stop()
+  expect(await published()).toBe(true)
+})
