@@ -158,6 +158,19 @@ test('a call that was taken for one whose holder had died, and was not made, is 
   expect(attempts).toEqual([{ begunAt: second.begunAt }])
 })
 
+test('of two calls of one attempt that are recorded together, the record is that of the later one', async () => {
+  const { send, lane, take, write } = await acceptOne()
+  const frozen = await take()
+  const found = await take()
+  await write(found, parked)
+  await write(frozen, null)
+  const second = await take()
+  const done = [second, found].map((item) => ({ item, lane, outcome: parked }))
+  await writeOutcomes(sql, done, { at: new Date(), told: [], lanes: [] })
+  const attempts = await sql`select begun_at from send_attempts where message_id = ${send.id}`
+  expect(attempts).toEqual([{ begunAt: second.begunAt }])
+})
+
 test.each([
   ['a failure', false],
   ['an outcome that stays unknown', true],

@@ -26,7 +26,7 @@ afterAll(async () => {
   await database.drop()
 })
 beforeEach(async () => {
-  await sql`truncate subscriptions, secrets, lanes`
+  await sql`truncate subscriptions, secrets, lanes, due_deliveries`
   for (const id of [first, second]) {
     await sql`
       insert into subscriptions (id, organization_id, url, events, created_at, updated_at)
@@ -36,12 +36,13 @@ beforeEach(async () => {
   }
 })
 
-function record() {
+function record(line?: string) {
   const headers = {
     organization: organizationId,
     event: newId('evt'),
     type: 'message.sent',
     at: new Date().toISOString(),
+    line,
   }
   const row = toRow({ subject: 'event.messaging.message-sent', headers, payload: Buffer.from('{}') })
   return recordEvents(sql, row ? [row] : [])
@@ -93,3 +94,22 @@ test.each([
     expect(await recording).toMatchObject([{ status: 'fulfilled', value: [{ count: 2 }] }])
   },
 )
+
+test('whoever has taken over a lane since is woken when the next delivery of a line gets its time', async () => {
+  await record('cus_1')
+  await record('cus_1')
+  const [begun] = await sql<{ id: string }[]>`
+    update due_deliveries set attempts = 1, begun_at = now() where subscription_id = ${first} and due_at is not null returning id
+  `
+  const [lane] = await sql<Lane[]>`select ${laneColumns(sql, 'lanes')} from lanes where id = ${first}`
+  if (!begun || !lane) throw new Error('nothing is begun')
+  await sql`update lanes set held_until = now() + interval '9 s', due_at = now() + interval '25 s' where id = ${first}`
+  const { item, ...one } = ended(lane, 'succeeded')
+  const done = [{ ...one, item: { ...item, id: begun.id, line: 'cus_1' } }]
+  await sql.begin((tx) => recordAttempts(tx, done, createLaneHealth(), () => Promise.resolve()))
+  const found = await sql`
+    select l.due_at <= now() as is_due, d.due_at <= now() as has_time
+    from lanes l join due_deliveries d on d.subscription_id = l.id where l.id = ${first}
+  `
+  expect(found).toEqual([{ isDue: true, hasTime: true }])
+})
