@@ -253,3 +253,18 @@ test('what was committed just before a relay stops is published by it', async ()
   await relay.stop()
   expect(await published()).toBe(true)
 })
+
+test('of events that are published together the newest place is remembered', async () => {
+  const relay = startRelay(app)
+  await app.sql.begin((tx) =>
+    record(
+      tx,
+      [8, 9, 10].map((n) => recorded(changed, { n }, { organizationId })),
+    ),
+  )
+  await relay.stop()
+  const { state } = await (await app.nc.jetstreamManager()).streams.info(streamName)
+  expect(await app.sql`select last_seq::int, last_subject_seq::int from relay_position`).toEqual([
+    { lastSeq: state.last_seq, lastSubjectSeq: state.last_seq },
+  ])
+})

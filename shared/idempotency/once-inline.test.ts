@@ -319,6 +319,7 @@ test('a key past its 24 hours is new, for this kind of operation and the other',
   const again = () => run(() => Promise.resolve('again'), caller('again'))
   expect([bodyOf(await again()), bodyOf(await again())]).toEqual(Array(2).fill(expect.stringContaining('again')))
   await age()
+  expect(await storedAnswer(app.sql, app.sealKeys, caller('third'))).toBeNull()
   const other = await once(app, contract, caller('third'), () => Promise.resolve({ made: 'by once' }))
   expect(bodyOf(other)).toContain('by once')
 })
