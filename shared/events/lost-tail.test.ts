@@ -10,7 +10,7 @@ import { event } from '../api/contract.ts'
 import { newId } from '../values/ids.ts'
 import { type Consuming, consumeBatches } from './consume.ts'
 import { record, recorded } from './events.ts'
-import { useUpHandledNumbers } from './lost-tail.ts'
+import { hasNewest, useUpHandledNumbers } from './lost-tail.ts'
 import { provision } from './provision.ts'
 import { refillLostStream } from './refill.ts'
 import { type Relay, startRelay } from './relay.ts'
@@ -179,6 +179,11 @@ test('an event that the stream has dropped for its age is not missed', async () 
   await (await app.nc.jetstreamManager()).streams.purge(streamName, { seq: 2 })
   await refillLostStream(app)
   expect(await waiting()).toBe(0)
+})
+
+test('an event whose number is that of another with which the stream begins is missed', async () => {
+  await publishOther(1)
+  expect(await hasNewest(app, { subject: changed.subject, seq: 1 })).toBe(false)
 })
 
 const consumerInfo = async () => (await app.nc.jetstreamManager()).consumers.info(streamName, 'webhooks-fan-out')
