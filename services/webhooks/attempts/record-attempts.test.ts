@@ -6,7 +6,7 @@ import { newId } from '@app/shared/values/ids.ts'
 import { createTestDatabase } from '@app/test/database.ts'
 import { untilSomebodyWaits } from '@app/test/lock-waits.ts'
 import { afterAll, beforeAll, beforeEach, expect, test } from 'vitest'
-import { recordEvents, toRow } from '../fan-out/record-events.ts'
+import { recordEvents, recordWithin, toRow } from '../fan-out/record-events.ts'
 import { createLaneHealth } from './lane-health.ts'
 import { type Attempt, nextDue } from './open-attempts.ts'
 import type { Outcome } from './outcome.ts'
@@ -36,7 +36,7 @@ beforeEach(async () => {
   }
 })
 
-function record(line?: string) {
+function rowsOf(line?: string) {
   const headers = {
     organization: organizationId,
     event: newId('evt'),
@@ -45,8 +45,9 @@ function record(line?: string) {
     line,
   }
   const row = toRow({ subject: 'event.messaging.message-sent', headers, payload: Buffer.from('{}') })
-  return recordEvents(sql, row ? [row] : [])
+  return row ? [row] : []
 }
+const record = (line?: string) => recordEvents(sql, rowsOf(line))
 
 const ended = (lane: Lane, kind: 'succeeded' | 'failed') => ({
   item: { id: newId('wbd'), laneId: lane.id, number: 1, tries: 0, line: null, url: 'https://example.com/' } as Attempt,
@@ -112,4 +113,17 @@ test('whoever has taken over a lane since is woken when the next delivery of a l
     from lanes l join due_deliveries d on d.subscription_id = l.id where l.id = ${first}
   `
   expect(found).toEqual([{ isDue: true, hasTime: true }])
+})
+
+test('of events of a line that are recorded at the same time, the second waits for the first', async () => {
+  let recording: Promise<unknown> | undefined
+  await sql.begin(async (tx) => {
+    await recordWithin(tx, rowsOf('cus_1'))
+    recording = record('cus_1')
+    await untilSomebodyWaits(sql)
+  })
+  await recording
+  const found =
+    await sql`select due_at is not null as has_time from due_deliveries where subscription_id = ${first} order by seq`
+  expect(found).toEqual([{ hasTime: true }, { hasTime: false }])
 })
