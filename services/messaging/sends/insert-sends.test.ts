@@ -6,6 +6,7 @@ import { createTestDatabase, type TestDatabase } from '@app/test/database.ts'
 import { until } from '@app/test/until.ts'
 import { afterAll, beforeAll, beforeEach, expect, test } from 'vitest'
 import { storeSender } from '../senders/put-sender.ts'
+import { leftGroup } from '../senders/take-over-lanes.ts'
 import { newSend } from '../testing/sends.ts'
 import { type AcceptableSend, type Inserted, insertSends } from './insert-sends.ts'
 import { letGo } from './let-go.ts'
@@ -153,6 +154,14 @@ test('a send that was read before its number was refused does not begin after', 
 test('a number that has moved begins no send for the organization that had it', async () => {
   await sql`update pace set open_for = ${newId('org')} where grp = ${String(phone)}`
   expect(isBegun(await insert([sendTo(newId('cnv'))]))).toEqual([false])
+})
+
+test('a lane that was set apart while another one had its number is at the pace of the number again', async () => {
+  const lane = newId('cnv')
+  const left = leftGroup({ organizationId, phoneNumberId: String(phone) })
+  await sql`insert into send_lanes (id, grp) values (${lane}, ${left})`
+  const [inserted] = await insert([sendTo(lane)])
+  expect(inserted?.begun).toMatchObject({ lane: { id: lane, group: String(phone) } })
 })
 
 test('what began in a statement whose answer was lost is given back by its holder, and by nobody else', async () => {
