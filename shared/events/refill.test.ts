@@ -110,9 +110,12 @@ test('what another instance publishes while the stream is looked at is not taken
   await it.sql`truncate outbox`
 })
 
-test('of two instances that find events lost at once, one publishes them again', async () => {
+test.each([
+  ['made anew', "stream_created = 'before'"],
+  ['shorter', 'last_seq = last_seq + 1000'],
+])('of two instances that find at once that the stream is %s, one publishes again', async (_, before) => {
   await publishedBefore(young, 2)
-  await it.sql`update relay_position set stream_created = 'before'`
+  await it.sql.unsafe(`update relay_position set ${before}`)
   const warned = vi.spyOn(it.log, 'warn')
   onTestFinished(() => warned.mockRestore())
   await Promise.all([refillLostStream(it), refillLostStream(it)])
