@@ -1,9 +1,12 @@
+import { setTimeout as sleep } from 'node:timers/promises'
 import { isDatabaseAway } from '@app/shared/database/database.ts'
 import { newId } from '@app/shared/values/ids.ts'
 import { newAccountState } from '@app/test/account-state.ts'
+import { untilSomebodyWaits } from '@app/test/lock-waits.ts'
+import { until } from '@app/test/until.ts'
 import { afterAll, beforeAll, expect, test } from 'vitest'
 import { storeSender } from '../senders/put-sender.ts'
-import { type TestMessaging, testMessaging } from '../testing/app.ts'
+import { accept, type TestMessaging, testMessaging } from '../testing/app.ts'
 import { newSend } from '../testing/sends.ts'
 
 let app: TestMessaging
@@ -67,4 +70,26 @@ test('a lane that is locked for too long is no key that runs: the same send may 
     await expect(app.acceptSend(second)).rejects.toSatisfy(isDatabaseAway)
   })
   expect(await app.acceptSend(second)).toBe('accepted')
+})
+
+test('sends of a conversation go out in the order in which they came, also when the first had to wait for a lane', async () => {
+  app.respondWith(accept)
+  const { organizationId: organization_id, phoneNumberId: phone_number_id } = app.number
+  const [busy = '', lane = ''] = [newId('cnv'), newId('cnv')].toSorted()
+  const [first, other, second] = [lane, busy, lane].map((conversation_id) =>
+    newSend('in order', '+15550123403', { organization_id, phone_number_id, conversation_id }),
+  )
+  if (!first || !other || !second) throw new Error('three are made')
+  await app.sql`insert into send_lanes (id, grp) values (${busy}, ${phone_number_id})`
+  const accepting: Promise<unknown>[] = []
+  await app.sql.begin(async (tx) => {
+    await tx`select from send_lanes where id = ${busy} for update`
+    accepting.push(app.acceptSend(first), app.acceptSend(other))
+    await untilSomebodyWaits(app.sql)
+    accepting.push(app.acceptSend(second))
+    await sleep(100)
+  })
+  await Promise.all(accepting)
+  const called = () => app.calls.map(({ messageId }) => messageId).filter((id) => id === first.id || id === second.id)
+  await until(() => expect(called()).toEqual([first.id, second.id]))
 })
