@@ -286,6 +286,29 @@ test('another URL of one that has paused itself is probed at once, and its first
   )
 })
 
+test('another URL of one that has paused itself is probed, though the old one answers well at last', async () => {
+  const old = await startReceiver()
+  onTestFinished(() => old.close())
+  const out: (() => void)[] = []
+  old.respondWith((response) => void out.push(() => response.end('ok')))
+  await patch({ url: old.url })
+  await until(async () =>
+    expect(await webhooks.sql`select from lanes where due_at is null and held_until = '-infinity'`).toHaveLength(1),
+  )
+  await webhooks.sql`update lanes set failures = 20`
+  await webhooks.sql`update subscriptions set status = 'paused', disabled_reason = 'consecutive_failures', paused_at = now()`
+  await webhooks.emit({})
+  await until(() => expect(out).toHaveLength(1))
+  await patch({ url: receiver.url })
+  out[0]?.()
+  await until(async () => expect(await webhooks.deliveries({ status: 'succeeded' })).toHaveLength(1))
+  const [eventId] = await webhooks.emit({})
+  await until(() => expect(gotIds()).toEqual([eventId]))
+  await until(async () =>
+    expect(await webhooks.subscription(id)).toMatchObject({ status: 'active', consecutive_failures: 0 }),
+  )
+})
+
 test('the URL that it has, with another change, does not cut short what the endpoint waits for', async () => {
   receiver.respondWith(answer(429, { 'retry-after': '600' }))
   await webhooks.emit({})
