@@ -21,7 +21,7 @@ export async function letGo({ sql, log }: Ways, sends: AcceptableSend[], holder:
   const giveBack = () => sql<[{ count: number; isDone: boolean }]>`
     with mine as (
       update send_lanes set held_until = '-infinity', holder = null
-      where id = any(${lanes}::text[]) and holder = ${holder}::bigint and held_until > now() returning id
+      where id = any(${lanes}::text[]) and holder = ${holder}::bigint returning id
     ), released as (
       update sends set attempts = 0, begun_at = null from mine
       where lane = mine.id and message_id = any(${ids}::text[]) and attempts = 1 and begun_at is not null returning seq
