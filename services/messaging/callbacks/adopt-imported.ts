@@ -48,7 +48,7 @@ export async function adoptImported(tx: TransactionSql, told: Told[]): Promise<M
       body = case when f.is_waiting then f.body else m.body end
     from found f
     where m.organization_id = f.organization_id and m.phone_number_id = f.phone_number_id and m.id = f.known_id
-    returning f.id, f.known_id, f.organization_id, case when f.media_id is not null then f.known_media_id end as media_id
+    returning f.id, f.known_id, f.organization_id, f.known_media_id as media_id
   `
   await deleteMediaOf(tx, rows)
   return new Map(rows.map(({ id, knownId }) => [id, knownId]))
