@@ -3,6 +3,7 @@ import type { Sql } from '@app/shared/database/database.ts'
 import { newId } from '@app/shared/values/ids.ts'
 import { newAccountState } from '@app/test/account-state.ts'
 import { createTestDatabase, type TestDatabase } from '@app/test/database.ts'
+import { untilSomebodyWaits } from '@app/test/lock-waits.ts'
 import { until } from '@app/test/until.ts'
 import { afterAll, beforeAll, beforeEach, expect, test } from 'vitest'
 import { storeSender } from '../senders/put-sender.ts'
@@ -251,6 +252,20 @@ test('a lane that sleeps beside an open send is found and woken, one that is hel
   await wakeSleepers(sql)
   const isDue = async (id: string) => (await laneOf(id))?.isDue ?? null
   expect(await Promise.all([asleep, gone, held, waiting].map(isDue))).toEqual([true, true, null, false])
+})
+
+test('a lane that begins to wait just when it is found asleep is left alone', async () => {
+  const lane = newId('cnv')
+  await insert([sendTo(lane)], 0)
+  await sql`update send_lanes set due_at = null where id = ${lane}`
+  let waking: Promise<number> | undefined
+  await sql.begin(async (tx) => {
+    await tx`update send_lanes set due_at = now() + interval '1 hour' where id = ${lane}`
+    waking = wakeSleepers(sql)
+    await untilSomebodyWaits(sql)
+  })
+  expect(await waking).toBe(0)
+  expect(await laneOf(lane)).toMatchObject({ isDue: false })
 })
 
 test('sleeping lanes are found behind long queues, and no other lane is waited for', async () => {
