@@ -109,6 +109,19 @@ test('a callback with a bad entry is worked through again like any other', async
   await until(async () => expect(await app.sql`select 1 from messages where upstream_id = 'wamid.D3'`).toHaveLength(1))
 })
 
+test('a call comes further, though its time is over before it has begun with what it found', async () => {
+  const since = new Date(Date.now() - 50 * 60 * 1000)
+  await app.sql`insert into callbacks (received_at, body) values (${since}, '{}')`
+  let looks = 0
+  const late = {
+    ...systemCaller(),
+    get deadline() {
+      return ++looks === 1 ? Infinity : 0
+    },
+  }
+  expect(await redrive(since, late)).toMatchObject({ callbacks: 1 })
+})
+
 test('callbacks of before are left alone', async () => {
   await app.sql`update callbacks set received_at = now() - interval '2 hours'`
   expect(await redrive(hourAgo())).toMatchObject({ callbacks: 0, next_since: null })
