@@ -6,7 +6,7 @@ import { isProgram, startPrivateServers } from '@app/test/servers.ts'
 import { signal } from '@app/test/signal.ts'
 import type { Redis } from 'ioredis'
 import { afterAll, afterEach, beforeAll, describe, expect, inject, onTestFinished, test, vi } from 'vitest'
-import { type Budget, standingOf } from './budget.ts'
+import { addLease, type Budget, newBudget, spend, standingOf, usable } from './budget.ts'
 import { budgetsIn, connectRedis } from './rate-lease.ts'
 import { createRateLimiter, type RateLimiter } from './rate-limit.ts'
 
@@ -23,6 +23,15 @@ async function take(limiter: RateLimiter, budget: Budget, times: number) {
   const taken = await Promise.all(Array.from({ length: times }, async () => limiter.take(budget)))
   return taken.filter(Boolean).length
 }
+
+test('of leased tokens no more are spent at a moment than have not lapsed by then, however many are in hand', () => {
+  const budget = newBudget('key', 60)
+  const now = performance.now()
+  addLease(budget, 10, 10_000, now)
+  let spent = 0
+  for (; spent < 10 && usable(budget, now + 7_500) > 0; spent++) spend(budget, now + 7_500)
+  expect(spent).toBe(3)
+})
 
 describe('with Redis', () => {
   let redis: Redis
