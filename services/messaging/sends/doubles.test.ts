@@ -70,6 +70,14 @@ test.each<[Word, Word, object]>([
   },
 )
 
+test('all that was told of one of them counts when the other fails', async () => {
+  const { id, first, second } = await sendTwice()
+  await tell(id, first, 'delivered')
+  await tell(id, first, 'read')
+  await tell(id, second, 'failed')
+  expect(await stateOf(id)).toEqual({ status: 'read', rank: 5, code: null, upstreamId: second })
+})
+
 test('statuses of both in one callback count as in two', async () => {
   const { id, first, second } = await sendTwice()
   const ours = { biz_opaque_callback_data: id }
