@@ -184,3 +184,15 @@ test('so is what somebody looks at just when its number comes back', async () =>
   expect([isHeld, Number(arrivals) > Number(before)]).toEqual([true, true])
   await goOn()
 })
+
+test('what came when nobody had the number stays where it is, and is in nobody’s way', async () => {
+  await app.sql`update senders set owned_since = now() where phone_number_id = ${phoneNumberId}`
+  await app.sql`
+    insert into callback_items (callback_id, lane, kind, item, received_at)
+    values (0, ${phoneNumberId}, 'status', '{}', now() - interval '1 hour')
+  `
+  await wakeSleepers(app.sql)
+  expect(await app.sql`delete from callback_items where callback_id = 0 returning lane`).toEqual([
+    { lane: phoneNumberId },
+  ])
+})
