@@ -96,17 +96,23 @@ test.each([
   },
 )
 
-test('whoever has taken over a lane since is woken when the next delivery of a line gets its time', async () => {
-  await record('cus_1')
-  await record('cus_1')
+/** Begins the first delivery of the first subscription. */
+async function beginFirst() {
   const [begun] = await sql<{ id: string }[]>`
     update due_deliveries set attempts = 1, begun_at = now() where subscription_id = ${first} and due_at is not null returning id
   `
   const [lane] = await sql<Lane[]>`select ${laneColumns(sql, 'lanes')} from lanes where id = ${first}`
   if (!begun || !lane) throw new Error('nothing is begun')
+  return { ...begun, lane }
+}
+
+test('whoever has taken over a lane since is woken when the next delivery of a line gets its time', async () => {
+  await record('cus_1')
+  await record('cus_1')
+  const { id, lane } = await beginFirst()
   await sql`update lanes set held_until = now() + interval '9 s', due_at = now() + interval '25 s' where id = ${first}`
   const { item, ...one } = ended(lane, 'succeeded')
-  const done = [{ ...one, item: { ...item, id: begun.id, line: 'cus_1' } }]
+  const done = [{ ...one, item: { ...item, id, line: 'cus_1' } }]
   await sql.begin((tx) => recordAttempts(tx, done, createLaneHealth(), () => Promise.resolve()))
   const found = await sql`
     select l.due_at <= now() as is_due, d.due_at <= now() as has_time
@@ -127,3 +133,21 @@ test('of events of a line that are recorded at the same time, the second waits f
     await sql`select due_at is not null as has_time from due_deliveries where subscription_id = ${first} order by seq`
   expect(found).toEqual([{ hasTime: true }, { hasTime: false }])
 })
+
+test.each([
+  ['deleted', `delete from subscriptions where id = '${first}'`],
+  ['disabled', `update subscriptions set status = 'disabled', disabled_at = now() where id = '${first}'`],
+])(
+  'what fails when its subscription was %s meanwhile is given up with it, whatever its endpoint asked for',
+  async (how, change) => {
+    await record()
+    const { id, lane } = await beginFirst()
+    await sql.unsafe(change)
+    const { item, outcome, ...one } = ended(lane, 'failed')
+    const done = [{ ...one, item: { ...item, id }, outcome: { ...outcome, kind: 'wait' as const, waitMs: 86_400_000 } }]
+    await sql.begin((tx) => recordAttempts(tx, done, createLaneHealth(), () => Promise.resolve()))
+    expect(await sql`select error_code from dead_deliveries where id = ${id}`).toEqual([
+      { errorCode: `subscription_${how}` },
+    ])
+  },
+)
