@@ -239,7 +239,9 @@ test('what was published of a line is recorded before the rest goes out to a str
     ),
   )
   const relay = startRelay({ ...app, eventBus: { ...app.eventBus, request: slow } })
-  await until(async () => expect(await app.sql`select from outbox where published_at is null`).toEqual([]))
+  await until(async () =>
+    expect(await app.sql`select from outbox where published_at is null and refused is null`).toEqual([]),
+  )
   await relay.stop()
   expect(before).toHaveLength(1)
 })
@@ -247,7 +249,8 @@ test('what was published of a line is recorded before the rest goes out to a str
 test('what was committed just before a relay stops is published by it', async () => {
   const relay = startRelay(app)
   await app.sql.begin((tx) => record(tx, [recorded(changed, { n: 6 }, { organizationId })]))
-  const published = async () => (await app.sql`select from outbox where published_at is null`).length === 0
+  const published = async () =>
+    (await app.sql`select from outbox where published_at is null and refused is null`).length === 0
   await until(async () => expect(await published()).toBe(true))
   await app.sql.begin((tx) => record(tx, [recorded(changed, { n: 7 }, { organizationId })]))
   await relay.stop()
@@ -267,4 +270,23 @@ test('of events that are published together the newest place is remembered', asy
   expect(await app.sql`select last_seq::int, last_subject_seq::int from relay_position`).toEqual([
     { lastSeq: state.last_seq, lastSubjectSeq: state.last_seq },
   ])
+})
+
+test('a stream that is gone is made anew by a relay alone', async () => {
+  const relay = startRelay(app)
+  const isAllPublished = () =>
+    until(async () =>
+      expect(await app.sql`select from outbox where published_at is null and refused is null`).toEqual([]),
+    )
+  const emit = async (n: number) => {
+    await app.sql.begin((tx) => record(tx, [recorded(changed, { n }, { organizationId })]))
+    relay.wake()
+    await isAllPublished()
+  }
+  await emit(14)
+  const jsm = await app.nc.jetstreamManager()
+  await jsm.streams.delete(streamName)
+  await emit(15)
+  await relay.stop()
+  expect((await jsm.streams.info(streamName)).state.messages).toBeGreaterThan(0)
 })
