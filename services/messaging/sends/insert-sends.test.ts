@@ -4,7 +4,6 @@ import { newId } from '@app/shared/values/ids.ts'
 import { newAccountState } from '@app/test/account-state.ts'
 import { createTestDatabase, type TestDatabase } from '@app/test/database.ts'
 import { untilSomebodyWaits } from '@app/test/lock-waits.ts'
-import { until } from '@app/test/until.ts'
 import { afterAll, beforeAll, beforeEach, expect, test } from 'vitest'
 import { storeSender } from '../senders/put-sender.ts'
 import { leftGroup } from '../senders/take-over-lanes.ts'
@@ -140,11 +139,7 @@ test('a send that was read before its number was refused does not begin after', 
   const lane = newId('cnv')
   // Waits for the key, and has read by then that nothing stands against the number.
   const inserting = insert([sendTo(lane, { key, fingerprint: 'f', answer: '{}' })])
-  await until(async () => {
-    expect(
-      await sql`select from pg_stat_activity where wait_event_type = 'Lock' and query like '%json_to_recordset%'`,
-    ).toHaveLength(1)
-  })
+  await untilSomebodyWaits(sql)
   await setSender('customer_suspended')
   await holdsKey`rollback`
   holdsKey.release()
