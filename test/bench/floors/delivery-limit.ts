@@ -1,6 +1,6 @@
 import { Pool } from 'undici'
 import { answerParent } from '../child.ts'
-import { connections, type Delivery, deliveryOf, headersOf } from './delivery.ts'
+import { connections, deliveryOf, dispatch } from './delivery.ts'
 
 interface Settings {
   receiverUrl: string
@@ -17,7 +17,8 @@ async function run({ receiverUrl, seconds, prefix }: Settings) {
   let begun = 0
   const post = async () => {
     while (performance.now() < endsAt) {
-      await dispatch(pool, deliveryOf(prefix, begun++))
+      const status = await dispatch(pool, deliveryOf(prefix, begun++))
+      if (status !== 200) throw new Error(`the receiver answers ${status}`)
       done++
     }
   }
@@ -26,22 +27,6 @@ async function run({ receiverUrl, seconds, prefix }: Settings) {
   await pool.close()
   return { perSecond }
 }
-
-const dispatch = (pool: Pool, delivery: Delivery) =>
-  new Promise<void>((resolve, reject) => {
-    pool.dispatch(
-      { method: 'POST', path: '/', headers: headersOf(delivery), body: delivery.body },
-      {
-        onRequestStart() {},
-        onResponseStart: (_controller, status) => {
-          if (status !== 200) reject(new Error(`the receiver answers ${status}`))
-        },
-        onResponseData() {},
-        onResponseEnd: () => resolve(),
-        onResponseError: (_controller, err) => reject(err),
-      },
-    )
-  })
 
 const commands = { run }
 export type DeliveryLimit = typeof commands

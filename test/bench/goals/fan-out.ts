@@ -4,6 +4,7 @@ import { allRoots, cpuNote } from '../burst.ts'
 import { type Child, startChild } from '../child.ts'
 import type { FigureName } from '../figures.ts'
 import type { DeliveryLimit } from '../floors/delivery-limit.ts'
+import type { LeastDelivery } from '../floors/least-delivery.ts'
 import type { QueuePeer } from '../floors/queue-peer.ts'
 import type { PublishEvents } from '../load/publish-events.ts'
 import type { Receiver } from '../load/receiver.ts'
@@ -14,6 +15,7 @@ import { subscribe, type Subscription } from '../project/subscriptions.ts'
 import { until } from '../project/until.ts'
 import { alternate, compare, perSecondText } from '../rounds.ts'
 import { addStatements, costsOfOne, spentBetween, type Statement } from '../statements.ts'
+import { floorRoots } from './floor-roots.ts'
 import type { Goal } from './goal.ts'
 
 /** About what is delivered in a second, so that a round takes about as long as was asked for. */
@@ -43,10 +45,12 @@ export const measureFanOut: Goal = async (bench) => {
   const limit = startChild<DeliveryLimit>('floors/delivery-limit.ts')
   const { url } = await receiver.ask('start', undefined)
   const project = await openProjectSide(bench, url)
+  const least = await openLeast(bench, url)
   const peers = await openPeers(bench, url)
   try {
     const { [options.quick ? 'quick' : 'whole']: aSecond } = deliveriesASecond
     const costs: Cost[] = []
+    const leastCosts: Omit<Cost, 'statements'>[] = []
     const measure = (fanOut: FanOut) => (seconds: number) => rateOf(receiver, fanOut, seconds * aSecond)
     const rates = await alternate<string, number>(options, {
       limit: async (seconds) => {
@@ -63,20 +67,33 @@ export const measureFanOut: Goal = async (bench) => {
         costs.push(cost)
         return result
       },
+      least: async (seconds) => {
+        const { cpuMs, result } = await least.costOf(() => measure(least.fanOut)(seconds))
+        leastCosts.push({ requests: seconds * aSecond, cpuMs })
+        return result
+      },
       ...Object.fromEntries(
         peers.map(({ name, child }) => [name, measure((count, prefix) => child.ask('burst', { count, prefix }))]),
       ),
     })
-    const against = (name: FigureName, by: string) =>
-      compare(name, rates['project'] ?? [], rates[by] ?? [], perSecondText)
+    const against = (name: FigureName, by: string, of = 'project') =>
+      compare(name, rates[of] ?? [], rates[by] ?? [], perSecondText)
     return {
-      figures: [against('fanOutLimit', 'limit'), ...peers.map(({ name }) => against(figureOf[name], name))],
-      notes: notesOf(costs),
+      figures: [
+        against('fanOutLimit', 'limit'),
+        ...peers.map(({ name }) => against(figureOf[name], name)),
+        against('fanOutLeast', 'limit', 'least'),
+        ...(options.peers.includes('bullmq') ? [against('fanOutLeastBullmq', 'bullmq', 'least')] : []),
+      ],
+      notes: [
+        ...notesOf(costs),
+        cpuNote('  of the least that keeps the promise of a delivery', leastCosts, ({ cpuMs }) => cpuMs),
+      ],
       details: { rates, costs },
     }
   } finally {
     await project.close()
-    await Promise.all([receiver.stop(), limit.stop(), ...peers.map(({ child }) => child.stop())])
+    await Promise.all([receiver.stop(), limit.stop(), least.stop(), ...peers.map(({ child }) => child.stop())])
   }
 }
 
@@ -137,6 +154,26 @@ export async function openProjectSide(bench: Bench, url: string) {
       for (const subscription of subscriptions) await subscription.delete()
       await publisher.stop()
     },
+  }
+}
+
+async function openLeast({ floorServers }: Bench, receiverUrl: string) {
+  const servers = await floorServers()
+  const { postgresUrl, natsUrl } = servers
+  const [worker, publisher] = [0, 1].map(() => startChild<LeastDelivery>('floors/least-delivery.ts'))
+  if (!worker || !publisher) throw new Error('no processes')
+  await worker.ask('start', { receiverUrl, postgresUrl, natsUrl })
+  const roots = { least: [worker.pid], ...floorRoots(servers, ['postgres', 'nats']), publisher: [publisher.pid] }
+  return {
+    fanOut: (count: number, prefix: string) => publisher.ask('burst', { natsUrl, count, prefix }),
+    /** With what is left to do when the last has arrived. */
+    async costOf<T>(act: () => Promise<T>) {
+      const before = cpuMsOf(roots)
+      const result = await act()
+      await until('all is recorded', async () => (await worker.ask('open', undefined)) === 0, arriveTimeoutMs)
+      return { result, cpuMs: cpuBetween(before, cpuMsOf(roots)) }
+    },
+    stop: () => Promise.all([worker.stop(), publisher.stop()]),
   }
 }
 
