@@ -11,8 +11,8 @@ import { costsOfBursts, spentBetween } from '../statements.ts'
 import { floorRoots } from './floor-roots.ts'
 import type { Goal } from './goal.ts'
 
-/** More than either side takes, so that a measurement repeats none; in a quick run those of the sends before it, over and over. */
-const callbacksASecond = { whole: 16_000, quick: 300 }
+/** More than are taken in a second, so that none comes twice. */
+export const callbacksASecond = { whole: 16_000, quick: 300 }
 
 /**
  * Signed statuses of messages that were sent before, one a callback, against a signature check and one INSERT: with all that follows

@@ -6,14 +6,14 @@ import type { Receiver } from '../load/receiver.ts'
 import { load, type Requests, writeRequests } from '../load/wrk.ts'
 import { sendRequests } from '../project/send-requests.ts'
 import { statusBodies } from '../project/statuses.ts'
-import { signed } from './callbacks.ts'
+import { callbacksASecond, signed } from './callbacks.ts'
 import { openProjectSide, rateOf } from './fan-out.ts'
 import type { Goal } from './goal.ts'
 
 const connections = 64
 const warmUpSeconds = 2
-/** As many callbacks as a second takes at most, so that none comes twice; as many deliveries as it takes. */
-const aSecond = { whole: { callbacks: 4_000, deliveries: 4_000 }, quick: { callbacks: 500, deliveries: 500 } }
+/** About what is delivered in a second. */
+const deliveriesASecond = { whole: 4_000, quick: 500 }
 
 /** Prepares one kind of operation for so long. What it gives does them, and answers how many. */
 type Work = (seconds: number) => Promise<() => Promise<number>>
@@ -55,7 +55,8 @@ async function openWorks(bench: Bench, receiver: ReturnType<typeof startChild<Re
   const sends = writeRequests(folder, 'capacity-sends', origin, sendRequests(recipients, key, true))
   const lists = writeRequests(folder, 'capacity-lists', origin, pages)
   const me = writeRequests(folder, 'capacity-me', origin, [get('/me')])
-  const { callbacks, deliveries } = aSecond[options.quick ? 'quick' : 'whole']
+  const size = options.quick ? 'quick' : 'whole'
+  const [callbacks, deliveries] = [callbacksASecond[size], deliveriesASecond[size]]
 
   const loaded =
     (requests: Requests): Work =>
@@ -64,9 +65,9 @@ async function openWorks(bench: Bench, receiver: ReturnType<typeof startChild<Re
       (await load(requests, connections, seconds)).requests
   let statuses: string[] | undefined
   const callback: Work = async (seconds) => {
-    const count = seconds * callbacks
-    statuses ??= await statusBodies(project, { numbers, recipients }, folder, count * (options.rounds + 1))
-    const requests = statuses.splice(0, count).map((body) => signed(body, project.appSecret()))
+    const all = callbacks * (warmUpSeconds + options.rounds * options.seconds)
+    statuses ??= await statusBodies(project, { numbers, recipients }, folder, all)
+    const requests = statuses.splice(0, seconds * callbacks).map((body) => signed(body, project.appSecret()))
     return loaded(writeRequests(folder, 'capacity-callbacks', origin, requests))(seconds)
   }
   const { url } = await receiver.ask('start', undefined)
