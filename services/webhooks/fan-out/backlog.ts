@@ -3,7 +3,7 @@ import { each } from '@app/shared/database/each.ts'
 import { startLoop } from '@app/shared/work/loop.ts'
 import type { App } from '../app.ts'
 import { createFailingEvents } from './failing-events.ts'
-import { type EventRow, recordWithin, statementBytes, textOf } from './record-events.ts'
+import { type EventRow, payloadsOf, recordWithin, statementBytes } from './record-events.ts'
 import type { Recorder } from './recorder.ts'
 import { waitingOrganizations } from './waiting-organizations.ts'
 
@@ -123,7 +123,7 @@ function inParts(rows: EventRow[]): EventRow[][] {
 const insert = (sql: Sql, rows: EventRow[]) => sql`
   insert into event_backlog (organization_id, event_id, head, payload)
   select head ->> 'organization_id', head ->> 'event_id', head, payload
-  from json_to_recordset(${JSON.stringify(rows.map((row, n) => ({ n, head: row.head, payload: textOf(row) })))}::text::json)
-    as u(n int, head jsonb, payload text)
+  from json_to_recordset(${JSON.stringify(rows.map(({ head }, n) => ({ n: n + 1, head })))}::text::json) as u(n int, head jsonb)
+    join ${payloadsOf(sql, rows)} using (n)
   order by n on conflict do nothing
 `

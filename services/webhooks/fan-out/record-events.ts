@@ -115,8 +115,13 @@ const hasLine = ({ head: { line } }: EventRow) => line !== null
 const separator = '\x1e'
 
 /** The outbox holds text, so these bytes are UTF-8, and come back as they are. */
-export const textOf = ({ payload }: EventRow): string =>
+const textOf = ({ payload }: EventRow): string =>
   Buffer.from(payload.buffer, payload.byteOffset, payload.byteLength).toString('utf8')
+
+/** Payloads as `p`, with their places from 1 as `n`. Read as strings of a JSON text, they would take half as long again. */
+export const payloadsOf = (sql: Sql | TransactionSql, rows: EventRow[]) => sql`
+  unnest(string_to_array(${rows.map(textOf).join(separator)}, ${separator})) with ordinality p(payload, n)
+`
 
 async function insert(sql: Sql | TransactionSql, rows: EventRow[], numbered = numberAudiences(rows)): Promise<Made[]> {
   const { events, audiences } = numbered
@@ -135,7 +140,7 @@ async function insert(sql: Sql | TransactionSql, rows: EventRow[], numbered = nu
     ), fresh as (
       insert into events (at, organization_id, event_id, type, source, payload, trace)
       select at, organization_id, event_id, type, source, payload, trace
-      from e join unnest(string_to_array(${rows.map(textOf).join(separator)}, ${separator})) with ordinality p(payload, n) using (n)
+      from e join ${payloadsOf(sql, rows)} using (n)
       where n in (select n from x) order by at, organization_id, event_id on conflict do nothing
       returning at, organization_id, event_id
     ), h as materialized (
