@@ -52,13 +52,13 @@ export const figureKinds = {
   fanOutLimit: { title: 'fan-out against undici + HMAC', unit: 'times', better: 'more', gate: 0.18, aim: 0.3 },
   fanOutBullmq: { title: 'fan-out against bullmq + attempt row', unit: 'times', better: 'more', gate: 2, aim: 3 },
   fanOutPgBoss: { title: 'fan-out against pg-boss + attempt row', unit: 'times', better: 'more' },
+  fanOutGraphile: { title: 'fan-out against graphile-worker + attempt row', unit: 'times', better: 'more' },
   fanOutLeast: {
     title: 'the least that keeps the promise of a delivery, against undici + HMAC',
     unit: 'times',
     better: 'more',
   },
   fanOutLeastBullmq: { title: '  the same against bullmq + attempt row', unit: 'times', better: 'more' },
-  fanOutGraphile: { title: 'fan-out against graphile-worker + attempt row', unit: 'times', better: 'more' },
   hanging: {
     title: 'healthy p95, 30 % of endpoints hanging / none',
     unit: 'times',

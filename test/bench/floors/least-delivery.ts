@@ -3,6 +3,7 @@ import { AckPolicy, connect, headers, type JetStreamClient, type JsMsg, type Nat
 import postgres, { type Sql } from 'postgres'
 import { Pool } from 'undici'
 import { answerParent } from '../child.ts'
+import { inParallel } from '../load/in-parallel.ts'
 import { connections, type Delivery, deliveryOf, dispatch } from './delivery.ts'
 
 // The least that keeps the promise of a delivery: an event is on the stream until it and its delivery are durable, a delivery is open
@@ -162,12 +163,7 @@ const commands = {
     const nc = await connectTo(natsUrl)
     const js = nc.jetstream()
     const startedAt = Date.now()
-    const numbers = Array.from({ length: count }, (_, n) => n).values()
-    await Promise.all(
-      Array.from({ length: outstanding }, async () => {
-        for (const n of numbers) await publish(js, deliveryOf(prefix, n))
-      }),
-    )
+    await inParallel(outstanding, Array(count).keys(), (n) => publish(js, deliveryOf(prefix, n)))
     await nc.close()
     return { startedAt }
   },

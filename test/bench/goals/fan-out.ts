@@ -4,7 +4,6 @@ import { allRoots, cpuNote } from '../burst.ts'
 import { type Child, startChild } from '../child.ts'
 import type { FigureName } from '../figures.ts'
 import type { DeliveryLimit } from '../floors/delivery-limit.ts'
-import type { LeastDelivery } from '../floors/least-delivery.ts'
 import type { QueuePeer } from '../floors/queue-peer.ts'
 import type { PublishEvents } from '../load/publish-events.ts'
 import type { Receiver } from '../load/receiver.ts'
@@ -15,8 +14,8 @@ import { subscribe, type Subscription } from '../project/subscriptions.ts'
 import { until } from '../project/until.ts'
 import { alternate, compare, perSecondText } from '../rounds.ts'
 import { addStatements, costsOfOne, spentBetween, type Statement } from '../statements.ts'
-import { floorRoots } from './floor-roots.ts'
 import type { Goal } from './goal.ts'
+import { openLeast } from './least-delivery.ts'
 
 /** About what is delivered in a second, so that a round takes about as long as was asked for. */
 const deliveriesASecond = { whole: 5_000, quick: 500 }
@@ -68,7 +67,7 @@ export const measureFanOut: Goal = async (bench) => {
         return result
       },
       least: async (seconds) => {
-        const { cpuMs, result } = await least.costOf(() => measure(least.fanOut)(seconds))
+        const { cpuMs, result } = await least.cpuOf(() => measure(least.fanOut)(seconds))
         leastCosts.push({ requests: seconds * aSecond, cpuMs })
         return result
       },
@@ -89,7 +88,7 @@ export const measureFanOut: Goal = async (bench) => {
         ...notesOf(costs),
         cpuNote('  of the least that keeps the promise of a delivery', leastCosts, ({ cpuMs }) => cpuMs),
       ],
-      details: { rates, costs },
+      details: { rates, costs, leastCosts },
     }
   } finally {
     await project.close()
@@ -154,26 +153,6 @@ export async function openProjectSide(bench: Bench, url: string) {
       for (const subscription of subscriptions) await subscription.delete()
       await publisher.stop()
     },
-  }
-}
-
-async function openLeast({ floorServers }: Bench, receiverUrl: string) {
-  const servers = await floorServers()
-  const { postgresUrl, natsUrl } = servers
-  const [worker, publisher] = [0, 1].map(() => startChild<LeastDelivery>('floors/least-delivery.ts'))
-  if (!worker || !publisher) throw new Error('no processes')
-  await worker.ask('start', { receiverUrl, postgresUrl, natsUrl })
-  const roots = { least: [worker.pid], ...floorRoots(servers, ['postgres', 'nats']), publisher: [publisher.pid] }
-  return {
-    fanOut: (count: number, prefix: string) => publisher.ask('burst', { natsUrl, count, prefix }),
-    /** With what is left to do when the last has arrived. */
-    async costOf<T>(act: () => Promise<T>) {
-      const before = cpuMsOf(roots)
-      const result = await act()
-      await until('all is recorded', async () => (await worker.ask('open', undefined)) === 0, arriveTimeoutMs)
-      return { result, cpuMs: cpuBetween(before, cpuMsOf(roots)) }
-    },
-    stop: () => Promise.all([worker.stop(), publisher.stop()]),
   }
 }
 

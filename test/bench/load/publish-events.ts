@@ -5,6 +5,7 @@ import { eventHeader } from '@app/shared/events/stream.ts'
 import { connect, headers, type JetStreamClient } from 'nats'
 import { answerParent } from '../child.ts'
 import { epochMs } from './clock.ts'
+import { inParallel } from './in-parallel.ts'
 import { pace } from './pace.ts'
 
 // Puts events on the stream, as the relay of messaging does, without the sends that they tell of.
@@ -68,12 +69,7 @@ const commands = {
     const nc = await connect({ ...operatorOptions(input.bus), noAsyncTraces: true })
     const js = nc.jetstream()
     const startedAt = Date.now()
-    const waiting = events.values()
-    await Promise.all(
-      Array.from({ length: outstanding }, async () => {
-        for (const event of waiting) await publish(js, event)
-      }),
-    )
+    await inParallel(outstanding, events, (event) => publish(js, event))
     await nc.close()
     return { startedAt }
   },

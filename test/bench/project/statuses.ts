@@ -47,7 +47,8 @@ export async function statusBodies(
 /** Makes messages as those are that were just sent, with ids of their own, straight in the table. */
 async function copySent(project: Project, count: number) {
   const sql = project.sql()
-  const [time, character] = [sql.unsafe(timeCharacters(`${Date.now()}::bigint`)), sql.unsafe(countCharacters('n'))]
+  // Of this moment, so that those of an earlier call are others.
+  const characters = sql.unsafe(`${timeCharacters(`${Date.now()}::bigint`)} || ${countCharacters('n')}`)
   const sent = await sql<Sent[]>`
     insert into messaging.messages
     select c.* from (
@@ -55,7 +56,7 @@ async function copySent(project: Project, count: number) {
       cross join generate_series(0, ${count}::int / greatest(1, (select count(*)::int from messaging.messages where status = 'sent')))
       where m.status = 'sent' limit ${count}
     ) s cross join lateral jsonb_populate_record(s.m, jsonb_build_object(
-      'id', 'msg_' || ${time} || ${character}, 'upstream_id', 'wamid.COPY.' || s.n
+      'id', 'msg_' || ${characters}, 'upstream_id', 'wamid.' || ${characters}
     )) c
     returning phone_number_id as "phoneNumberId", upstream_id as "upstreamId", recipient
   `

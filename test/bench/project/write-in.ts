@@ -1,3 +1,4 @@
+import { inParallel } from '../load/in-parallel.ts'
 import { drain } from './backlog.ts'
 import { control } from './control.ts'
 import type { Project } from './project.ts'
@@ -16,7 +17,7 @@ const timeoutMs = 180_000
 export async function writeIn(project: Project, recipients: Recipient[]): Promise<void> {
   const { simulator_url: simulatorUrl } = project.stack()
   const before = await inboundMessages(project)
-  await inParallel(recipients, ({ phoneNumberId, to }) =>
+  await inParallel(atOnce, recipients, ({ phoneNumberId, to }) =>
     control(simulatorUrl, 'POST', 'inbound', {
       phone_number_id: phoneNumberId,
       message: { from: to.slice(1), type: 'text', text: { body: 'Hello' } },
@@ -33,13 +34,4 @@ async function inboundMessages(project: Project) {
     select count(*)::int as count from messaging.messages where direction = 'inbound'
   `
   return row?.count ?? 0
-}
-
-async function inParallel<T>(items: T[], work: (item: T) => Promise<unknown>) {
-  const all = items.values()
-  await Promise.all(
-    Array.from({ length: atOnce }, async () => {
-      for (const item of all) await work(item)
-    }),
-  )
 }
