@@ -66,7 +66,8 @@ export function createEgress({ allowCidrs, proxyUrl, resolve = createResolve() }
   }
 }
 
-const notPublic =
+/** Behind what a client gave: why it is not called. */
+export const notPublic =
   'must be https and lead to a public address. The operator of the service can allow other networks in EGRESS_ALLOW_CIDRS, but no name such as localhost: write its address.'
 
 /** What is wrong with the text of a URL, whatever the network is like. */

@@ -1,5 +1,6 @@
 import type { Readable } from 'node:stream'
 import { abandon } from '@app/shared/files/abandon.ts'
+import { notPublic } from '@app/shared/outside/egress.ts'
 import { failureOf } from '@app/shared/outside/egress-error.ts'
 import { type MediaKind, mediaLimits } from '@app/shared/files/media-kinds.ts'
 import { Problem } from '@app/shared/api/problem.ts'
@@ -70,8 +71,7 @@ function problemOf(err: unknown, refused: Refused) {
 }
 
 const words: Record<string, string> = {
-  blocked_address:
-    'The link must be https and lead to a public address. The operator of the service can allow other networks in EGRESS_ALLOW_CIDRS, but no name such as localhost: write its address.',
+  blocked_address: `The link ${notPublic}`,
   dns_error: 'The host of the link could not be resolved.',
   connection_refused: 'The host of the link refused the connection.',
   invalid_response: 'The host of the link does not answer in valid HTTP.',
