@@ -19,6 +19,9 @@ let app: TestService
 beforeAll(async () => (app = await testService('platform')))
 afterAll(() => app.close())
 
+const waiting = () => app.sql`select from outbox where published_at is null and refused is null`
+const untilAllIsPublished = () => until(async () => expect(await waiting()).toEqual([]))
+
 /** The service, with a stream that turns away the first publish of one event. */
 function turningAway(id: string) {
   const { request } = app.eventBus
@@ -167,9 +170,7 @@ test('an event whose id no header can carry is set aside, and stops no other', a
     ),
   )
   relay.wake()
-  await until(async () =>
-    expect(await app.sql`select 1 from outbox where published_at is null and refused is null`).toEqual([]),
-  )
+  await untilAllIsPublished()
   await relay.stop()
   expect(await app.sql`select id, refused from outbox where refused is not null`).toEqual([
     { id: `${organizationId}:${ids[0]}`, refused: 'BAD_HEADER' },
@@ -239,9 +240,7 @@ test('what was published of a line is recorded before the rest goes out to a str
     ),
   )
   const relay = startRelay({ ...app, eventBus: { ...app.eventBus, request: slow } })
-  await until(async () =>
-    expect(await app.sql`select from outbox where published_at is null and refused is null`).toEqual([]),
-  )
+  await untilAllIsPublished()
   await relay.stop()
   expect(before).toHaveLength(1)
 })
@@ -249,12 +248,10 @@ test('what was published of a line is recorded before the rest goes out to a str
 test('what was committed just before a relay stops is published by it', async () => {
   const relay = startRelay(app)
   await app.sql.begin((tx) => record(tx, [recorded(changed, { n: 6 }, { organizationId })]))
-  const published = async () =>
-    (await app.sql`select from outbox where published_at is null and refused is null`).length === 0
-  await until(async () => expect(await published()).toBe(true))
+  await untilAllIsPublished()
   await app.sql.begin((tx) => record(tx, [recorded(changed, { n: 7 }, { organizationId })]))
   await relay.stop()
-  expect(await published()).toBe(true)
+  expect(await waiting()).toEqual([])
 })
 
 test('of events that are published together the newest place is remembered', async () => {
@@ -274,14 +271,10 @@ test('of events that are published together the newest place is remembered', asy
 
 test('a stream that is gone is made anew by a relay alone', async () => {
   const relay = startRelay(app)
-  const isAllPublished = () =>
-    until(async () =>
-      expect(await app.sql`select from outbox where published_at is null and refused is null`).toEqual([]),
-    )
   const emit = async (n: number) => {
     await app.sql.begin((tx) => record(tx, [recorded(changed, { n }, { organizationId })]))
     relay.wake()
-    await isAllPublished()
+    await untilAllIsPublished()
   }
   await emit(14)
   const jsm = await app.nc.jetstreamManager()
