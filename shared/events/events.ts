@@ -1,6 +1,7 @@
 import type { z } from 'zod'
 import type { Event } from '../api/contract.ts'
 import type { Fragment, Sql, TransactionSql } from '../database/database.ts'
+import { texts } from '../database/texts.ts'
 import { newId } from '../values/ids.ts'
 
 /** An event over this size is refused in its writer's transaction, not on the bus. */
@@ -110,14 +111,20 @@ export interface Conditional extends Recorded {
 }
 
 /** Part of a statement: records those of the events, in their order, whose row fulfils the condition. */
-export const recording = (
-  sql: Sql | TransactionSql,
-  events: Conditional[],
-  condition: Fragment = sql`true`,
-): Fragment => sql`
-  insert into outbox (id, subject, headers, payload)
-  select id, subject, headers, convert_to(payload, 'UTF8')
-  from json_to_recordset(${JSON.stringify(events)}::text::json)
-    as e(id text, subject text, headers jsonb, payload text, given text)
-  where ${condition}
-`
+export function recording(sql: Sql | TransactionSql, events: Conditional[], condition: Fragment = sql`true`): Fragment {
+  const column = (of: (event: Conditional) => string | undefined) => texts(sql, events.map(of))
+  return sql`
+    insert into outbox (id, subject, headers, payload)
+    select (headers ->> 'organization') || ':' || (headers ->> 'event'), subject, headers, convert_to(payload, 'UTF8')
+    from (
+      select subject, headers::jsonb as headers, payload, given, n
+      from unnest(
+        ${column(({ subject }) => subject)}, ${column(({ headers }) => JSON.stringify(headers))},
+        ${column(({ payload }) => payload)}, ${column(({ given }) => given)}
+      ) with ordinality as e(subject, headers, payload, given, n)
+      -- So that headers are read once.
+      offset 0
+    ) e
+    where ${condition} order by n
+  `
+}

@@ -2,6 +2,7 @@ import { batched } from '@app/shared/work/batched.ts'
 import type { Handler } from '@app/shared/api/contract.ts'
 import type { acceptCallback as contract } from '@app/shared/contracts/messaging.ts'
 import type { Sql } from '@app/shared/database/database.ts'
+import { texts } from '@app/shared/database/texts.ts'
 import type { App } from '../app.ts'
 import { type CallbackItem, type Split, splitCallback } from './split.ts'
 
@@ -46,35 +47,38 @@ const asNew = (callback: Acceptable) => ({ ...callback, id: null })
 
 /** Keeps callbacks that are new, and puts the parts of all into their lanes. What is counted is counted once. */
 export async function insertCallbacks(sql: Sql, callbacks: Splitted[]): Promise<void[]> {
-  const rows = callbacks.map(({ id, receivedAt, body, split }, n) => ({
-    n,
+  const rows = callbacks.map(({ id, receivedAt, split }, n) => ({
+    n: n + 1,
     id,
     received_at: receivedAt?.toISOString(),
-    body: Buffer.from(body).toString('base64'),
     fault: split.fault,
   }))
-  const allItems = callbacks.flatMap(({ split }, n) => split.items.map((item) => itemRow(n, item)))
+  const bodies = callbacks.map(({ body }) => Buffer.from(body).toString('base64'))
+  const allItems = callbacks
+    .flatMap(({ split }, n) => split.items.map((item) => itemRow(n + 1, item)))
+    .map((item, k) => ({ ...item, k }))
   const items = allItems.filter((item) => item.phone_number_id !== null)
   const accountItems = allItems.filter((item) => item.phone_number_id === null)
   const others = callbacks.flatMap(({ id, split }) => (id === null ? split.others : []))
   await sql`
     with c as (
-      select n, decode(body, 'base64') as body, fault, coalesce(id, nextval('callbacks_id')) as id, id is null as is_new,
+      select n, decode(coalesce(body, ''), 'base64') as body, fault, coalesce(id, nextval('callbacks_id')) as id, id is null as is_new,
         coalesce(received_at, now()) as received_at
       from json_to_recordset(${JSON.stringify(rows)}::text::json)
-        as c(n int, id bigint, received_at timestamptz, body text, fault text)
+        as c(n int, id bigint, received_at timestamptz, fault text)
+      left join unnest(${texts(sql, bodies)}) with ordinality b(body, n) using (n)
     ), kept as (
       insert into callbacks (id, body, fault) select id, body, fault from c where is_new
     ), i as (
-      select i.kind, i.item, i.phone_number_id as lane, c.id as callback_id, c.is_new, c.received_at, s.organization_id, i.item -> 'part' ->> 'field' as field
-      from json_to_recordset(${JSON.stringify(items)}::text::json) as i(n int, kind text, phone_number_id text, item jsonb)
+      select i.k, i.kind, i.item, i.phone_number_id as lane, c.id as callback_id, c.is_new, c.received_at, s.organization_id, i.item -> 'part' ->> 'field' as field
+      from json_to_recordset(${JSON.stringify(items)}::text::json) as i(n int, k int, kind text, phone_number_id text, item jsonb)
       join c using (n)
       left join senders s on s.phone_number_id = i.phone_number_id and s.attached and s.owned_since <= c.received_at
       ${accountItems.length === 0 ? sql`` : ofAccounts(sql, accountItems)}
     ), waiting as (
       -- Of a callback that is worked through again too it is the time when it came: what it tells may be over since.
       insert into callback_items (callback_id, lane, kind, item, received_at)
-      select callback_id, lane, kind, item, received_at from i where organization_id is not null
+      select callback_id, lane, kind, item, received_at from i where organization_id is not null order by k
     ), due as (
       insert into callback_lanes as l (id, grp, due_at, arrivals)
       select lane, min(organization_id), now(), 1 from i where organization_id is not null group by 1 order by 1
@@ -90,13 +94,13 @@ export async function insertCallbacks(sql: Sql, callbacks: Splitted[]): Promise<
   return callbacks.map(() => undefined)
 }
 
-type ItemRow = ReturnType<typeof itemRow>
+type ItemRow = ReturnType<typeof itemRow> & { k: number }
 
 /** Changes of a whole business account: one for each organization that has numbers of it, in a lane of its own. */
 const ofAccounts = (sql: Sql, items: ItemRow[]) => sql`
   union all
-  select a.kind, a.item, s.organization_id || ':' || (a.item ->> 'entryId'), c.id, c.is_new, c.received_at, s.organization_id, a.item -> 'part' ->> 'field'
-  from json_to_recordset(${JSON.stringify(items)}::text::json) as a(n int, kind text, item jsonb)
+  select a.k, a.kind, a.item, s.organization_id || ':' || (a.item ->> 'entryId'), c.id, c.is_new, c.received_at, s.organization_id, a.item -> 'part' ->> 'field'
+  from json_to_recordset(${JSON.stringify(items)}::text::json) as a(n int, k int, kind text, item jsonb)
   join c using (n)
   left join lateral (
     select distinct organization_id from senders where business_account_id = a.item ->> 'entryId' and attached and owned_since <= c.received_at

@@ -22,6 +22,13 @@ test('a callback that cannot be kept is told, and takes none of the others with 
   expect(await kept()).toEqual(['first', 'last'])
 })
 
+test('a callback without a word is kept, alone or between others', async () => {
+  await app.sql`delete from callbacks`
+  expect(await ask('')).toEqual({ accepted: [true] })
+  expect(await ask('before', '', 'behind')).toEqual({ accepted: [true, true, true] })
+  expect(await kept()).toEqual(['', 'before', '', 'behind'])
+})
+
 test('what befalls all of them is the failure of the question', async () => {
   await expect(ask('refused', 'refused')).rejects.toMatchObject({ code: '23514' })
 })
