@@ -1,5 +1,6 @@
 import { answerCommand } from '@app/deploy/administration/answer.ts'
-import { withBus } from '@app/deploy/stack/bus.ts'
+import { type Bus, withBus } from '@app/deploy/stack/bus.ts'
+import { type Moment, standing } from '@app/shared/contracts/explain.ts'
 import { newId } from '@app/shared/values/ids.ts'
 import { afterAll, beforeAll, expect, test, vi } from 'vitest'
 import { startTestNats, type TestNats } from './nats.ts'
@@ -9,6 +10,9 @@ beforeAll(async () => {
   nats = await startTestNats()
 })
 afterAll(() => nats.stop())
+
+const answersTo = (nc: Bus['nc'], subject: string, data: unknown) =>
+  nc.subscribe(subject, { callback: (_err, question) => question.respond(JSON.stringify({ data })) })
 
 test('a command waits for services that have just been started, and says so', async () => {
   const told = vi.spyOn(console, 'error').mockImplementation(() => {})
@@ -20,9 +24,7 @@ test('a command waits for services that have just been started, and says so', as
   ])
   const none = { organizations: [], next_after: null }
   await withBus(place, async ({ nc }) => {
-    const callback = (_err: unknown, question: { respond: (data: string) => void }) =>
-      question.respond(JSON.stringify({ data: none }))
-    nc.subscribe('rpc.platform.list-organizations', { callback })
+    answersTo(nc, 'rpc.platform.list-organizations', none)
     expect(await answer).toEqual(none)
   })
   expect(told).toHaveBeenCalledTimes(1)
@@ -34,5 +36,77 @@ test('a command that gets no answer says from where', async () => {
     nc.subscribe('rpc.platform.explain-key')
     const answer = answerCommand(['explain', newId('key')], 'req_1', () => place)
     await expect(answer).rejects.toThrow('Not available at the moment: no answer from rpc.platform.explain-key.')
+  })
+})
+
+const organization = newId('org')
+const message = newId('msg')
+const request = newId('req')
+const life = {
+  id: message,
+  organization_id: organization,
+  request_id: request,
+  event_ids: [`${message}:sent`],
+  history: [standing('is sent')],
+}
+const delivered = { history: [standing('is succeeded')] }
+const asked = { organization_id: organization, at: '2026-01-01T00:00:00.000Z', history: [standing('POST: 200')] }
+
+test.each([
+  {
+    away: 'rpc.webhooks.explain-events',
+    of: message,
+    unanswered: ['no answer from rpc.webhooks.explain-events'],
+    whats: ['POST: 200', 'is sent'],
+  },
+  {
+    away: 'rpc.platform.explain-request',
+    of: request,
+    unanswered: ['nobody serves rpc.platform.explain-request'],
+    whats: ['is sent', 'is succeeded'],
+  },
+  {
+    away: 'rpc.messaging.explain-message',
+    of: message,
+    unanswered: ['nobody serves rpc.messaging.explain-message'],
+    whats: ['is succeeded'],
+  },
+  {
+    away: 'rpc.directory.explain-recorded-event',
+    of: newId('evt'),
+    unanswered: ['nobody serves rpc.directory.explain-recorded-event'],
+    whats: ['is succeeded'],
+  },
+])('without $away, explain tells what the others know and who did not answer', async ({ away, of, ...told }) => {
+  const place = { natsUrl: nats.url }
+  await withBus(place, async ({ nc }) => {
+    const answers = {
+      'rpc.messaging.explain-message': life,
+      'rpc.messaging.find-requested-messages': { ids: [message] },
+      'rpc.webhooks.explain-events': delivered,
+      'rpc.platform.explain-request': asked,
+      'rpc.platform.explain-recorded-event': { event: null, history: [] },
+      'rpc.messaging.explain-recorded-event': { event: null, history: [] },
+      'rpc.directory.explain-recorded-event': { event: null, history: [] },
+      'rpc.webhooks.explain-recorded-event': { event: null, history: [] },
+    }
+    for (const [subject, answer] of Object.entries(answers)) if (subject !== away) answersTo(nc, subject, answer)
+    if (told.unanswered[0]?.startsWith('no answer')) nc.subscribe(away)
+    const { history, unanswered } = (await answerCommand(['explain', of], 'req_1', () => place)) as Explained
+    expect({ unanswered, whats: history.map(({ what }) => what) }).toEqual(told)
+  })
+})
+
+interface Explained {
+  history: Moment[]
+  unanswered?: string[]
+}
+
+test('what is not found is not called unknown while somebody did not answer', async () => {
+  const place = { natsUrl: nats.url }
+  await withBus(place, async ({ nc }) => {
+    answersTo(nc, 'rpc.webhooks.explain-events', { history: [] })
+    const answer = answerCommand(['explain', newId('msg')], 'req_1', () => place)
+    await expect(answer).rejects.toThrow('Not available at the moment: nobody serves rpc.messaging.explain-message.')
   })
 })

@@ -1,16 +1,17 @@
 import { Problem } from '@app/shared/api/problem.ts'
-import { call, systemCaller } from '@app/shared/bus/ask.ts'
 import { explainIdempotencyKey, type Moment } from '@app/shared/contracts/explain.ts'
 import { parseOnce } from '../command-line.ts'
 import type { Bus } from '../stack/bus.ts'
 import { kindOf } from './kinds.ts'
 import { requestMoments } from './message-history.ts'
-import { type Asking, orNull } from './asking.ts'
+import { type Asking, askingOf, orNull } from './asking.ts'
 
 /** What the records know, in the order in which it was. */
 interface Explained {
   id: string
   history: Moment[]
+  /** Who did not answer, and why: what they know is missing. */
+  unanswered?: string[]
 }
 
 export const explainUsages = ['explain ID', 'explain --organization … --key …']
@@ -20,11 +21,12 @@ export function explain(words: string[], requestId: string): (bus: Bus) => Promi
   const { id, organization, key } = read(words)
   const kind = id === undefined ? null : kindOf(id)
   return async (bus) => {
-    const asking = { bus, caller: systemCaller('', requestId) }
-    const history = kind
-      ? await known(kind.history(asking, id ?? ''), id ?? '', kind.looked)
-      : await known(keyHistory(asking, organization ?? '', key ?? ''), key ?? '', keysLooked)
-    return { id: id ?? key ?? '', history: history.toSorted(byTime) }
+    const asking = askingOf(bus, requestId)
+    const name = id ?? key ?? ''
+    const asked = kind ? kind.history(asking, name) : keyHistory(asking, organization ?? '', name)
+    const history = await known(asked, asking, name, kind?.looked ?? keysLooked)
+    const unanswered = [...asking.unanswered.keys()]
+    return { id: name, history: history.toSorted(byTime), ...(unanswered.length > 0 && { unanswered }) }
   }
 }
 
@@ -43,8 +45,10 @@ function read(words: string[]) {
   throw new Error(`What is to be explained? ${usage}`)
 }
 
-async function known(asked: Promise<Moment[]>, name: string, looked: string): Promise<Moment[]> {
+async function known(asked: Promise<Moment[]>, { unanswered }: Asking, name: string, looked: string) {
   const history = await orNull(asked)
+  const [silent] = unanswered.values()
+  if (silent && !history?.length) throw silent
   if (history) return history
   throw new Problem('resource_not_found', { message: `Nothing is known of "${name}". Looked for: ${looked}.` })
 }
@@ -53,8 +57,9 @@ const keysLooked =
   'the keys of this organization, which are kept for 24 hours; a request that was refused leaves none, and may be made again with its key'
 
 /** What the key was used for, and the request that it answered. */
-async function keyHistory({ bus, caller }: Asking, organization: string, key: string): Promise<Moment[]> {
-  const body = { organization_id: organization, key }
-  const { request_id: requestId, history } = await call(bus, explainIdempotencyKey, { body }, caller)
-  return requestId === null ? history : [...(await requestMoments({ bus, caller }, requestId)), ...history]
+async function keyHistory(asking: Asking, organization: string, key: string): Promise<Moment[]> {
+  const use = await asking.ask(explainIdempotencyKey, { organization_id: organization, key })
+  if (!use) return []
+  const { request_id: requestId, history } = use
+  return requestId === null ? history : [...(await requestMoments(asking, requestId)), ...history]
 }

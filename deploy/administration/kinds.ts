@@ -1,4 +1,3 @@
-import { call } from '@app/shared/bus/ask.ts'
 import {
   explainAccounts,
   explainContact,
@@ -37,8 +36,10 @@ interface Kind {
 /** Asked of one service. */
 const recordOf =
   (contract: typeof explainCustomer): History =>
-  async ({ bus, caller }, id) =>
-    (await call(bus, contract, { body: { id } }, caller)).history
+  async ({ ask }, id) =>
+    historyOf(await ask(contract, { id }))
+
+const historyOf = (answer: { history: Moment[] } | null) => answer?.history ?? []
 
 const messageLooked =
   'messages, ids of deleted messages, callbacks that wait, events that wait, and deliveries of the last 90 days'
@@ -181,27 +182,20 @@ export function kindOf(id: string): Kind {
   throw new Error(`"${id}" is none of these: ${kinds.map(({ name, ids }) => `${name} (${ids})`).join('; ')}.`)
 }
 
-async function conversationHistory({ bus, caller }: Asking, id: string) {
-  const [{ history }, queue] = await Promise.all([
-    call(bus, explainConversation, { body: { id } }, caller),
-    call(bus, explainQueue, { body: { conversation_id: id } }, caller),
-  ])
-  return [...history, ...queue.history]
+async function conversationHistory({ ask }: Asking, id: string) {
+  const answers = await Promise.all([ask(explainConversation, { id }), ask(explainQueue, { conversation_id: id })])
+  return answers.flatMap(historyOf)
 }
 
-async function organizationHistory({ bus, caller }: Asking, id: string) {
-  const asked = { body: { id } }
-  const { history } = await call(bus, explainOrganization, asked, caller)
-  const [sends, deliveries] = await Promise.all([
-    call(bus, explainOrganizationSends, asked, caller),
-    call(bus, explainOrganizationDeliveries, asked, caller),
-  ])
-  return [...history, ...sends.history, ...deliveries.history]
+async function organizationHistory({ ask }: Asking, id: string) {
+  const organization = await ask(explainOrganization, { id })
+  const work = await Promise.all([ask(explainOrganizationSends, { id }), ask(explainOrganizationDeliveries, { id })])
+  return [organization, ...work].flatMap(historyOf)
 }
 
-async function numberHistory({ bus, caller }: Asking, id: string) {
-  const accounts = await call(bus, explainAccounts, { body: { id } }, caller)
-  const body = { phone_number_ids: accounts.phone_number_ids }
-  const senders = await call(bus, explainSenders, { body }, caller)
-  return [...accounts.history, ...senders.history]
+async function numberHistory({ ask }: Asking, id: string) {
+  const accounts = await ask(explainAccounts, { id })
+  if (!accounts) return []
+  const senders = await ask(explainSenders, { phone_number_ids: accounts.phone_number_ids })
+  return [accounts, senders].flatMap(historyOf)
 }

@@ -102,7 +102,7 @@ export interface CallInput<C extends Rpc> {
   body?: z.input<C['body']>
 }
 
-type Answered<C extends Rpc> =
+export type Answered<C extends Rpc> =
   C extends Rpc<z.ZodObject, z.ZodObject, z.ZodType, z.ZodType, infer L>
     ? L extends true
       ? Page<z.output<C['answer']>>
