@@ -18,7 +18,7 @@ interface Standing {
   /** Of each service the keys of its instances, the current one first. */
   instances: Record<Sealing, string[][]>
   secrets: Array<SealedCount & { service: Sealing }>
-  /** Keys that nothing needs any more: they may leave `SEAL_KEYS`. */
+  /** Keys that nothing needs, any more or (one that was just added) yet: they may leave `SEAL_KEYS`. */
   removable: string[]
 }
 
