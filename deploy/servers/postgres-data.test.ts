@@ -1,5 +1,5 @@
 import { spawnSync } from 'node:child_process'
-import { mkdtempSync, rmSync } from 'node:fs'
+import { existsSync, mkdirSync, mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { expect, onTestFinished, test } from 'vitest'
@@ -16,4 +16,12 @@ test('the password is kept by a start that can write nothing', () => {
   const { stdout } = spawnSync('/bin/sh', limited, { encoding: 'utf8' })
   expect(stdout.trim()).toBe(password)
   expect(locateData(dataDir).password).toBe(password)
+})
+
+test.each(['postgres', 'postgres-container'])('no password is made up for the database that is in %s', (name) => {
+  const dataDir = mkdtempSync(join(tmpdir(), 'postgres-data-'))
+  onTestFinished(() => rmSync(dataDir, { recursive: true }))
+  mkdirSync(join(dataDir, name))
+  expect(() => locateData(dataDir)).toThrow(`postgres.json is missing in ${dataDir}`)
+  expect(existsSync(join(dataDir, 'postgres.json'))).toBe(false)
 })

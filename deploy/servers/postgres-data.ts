@@ -47,7 +47,16 @@ export function locateData(dataDir: string): PostgresData {
   return { ...data, account: postgresAccount(cluster) }
 }
 
+/** Where a program and a container have their data. */
+export const dataFolders = ['postgres', 'postgres-container']
+
 function decide(dataDir: string): z.infer<typeof remembered> {
+  if (dataFolders.some((name) => existsSync(join(dataDir, name)))) {
+    throw new Error(
+      `postgres.json is missing in ${dataDir}, and with it the password of its database. ` +
+        'Put the file back, or remove the folder to begin anew.',
+    )
+  }
   const password = randomBytes(18).toString('base64url')
   if (canEnter(dataDir, postgresAccount(dataDir))) return { password }
   makePassable(elsewhere)

@@ -1,4 +1,4 @@
-import { mkdtempSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs'
+import { existsSync, mkdtempSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterEach, expect, onTestFinished, test, vi } from 'vitest'
@@ -28,6 +28,14 @@ test('the secret of a newer version is kept by an older one', () => {
   writeFileSync(file, JSON.stringify({ sealKeys: 'k1:one', newerKeys: 'n1:one' }))
   keepSecrets(dataDir)
   expect(JSON.parse(readFileSync(file, 'utf8'))).toMatchObject({ sealKeys: 'k1:one', newerKeys: 'n1:one' })
+})
+
+test.each(['postgres.json', 'postgres', 'demo.json'])('none are made where %s shows that there were some', (name) => {
+  const dataDir = mkdtempSync(join(tmpdir(), 'secrets-'))
+  onTestFinished(() => rmSync(dataDir, { recursive: true }))
+  writeFileSync(join(dataDir, name), '{}')
+  expect(() => keepSecrets(dataDir)).toThrow(`secrets.json is missing in ${dataDir}`)
+  expect(existsSync(join(dataDir, 'secrets.json'))).toBe(false)
 })
 
 test('what is written once is left alone', () => {

@@ -1,10 +1,12 @@
 import { randomBytes } from 'node:crypto'
+import { existsSync } from 'node:fs'
 import { join } from 'node:path'
 import { isDeepStrictEqual } from 'node:util'
 import { z } from 'zod'
 import type { DataServiceName } from '../migration-files.ts'
 import { newSeed } from '../nats/keys.ts'
 import type { NatsUser } from '../nats/permissions.ts'
+import { dataFolders } from '../servers/postgres-data.ts'
 import { readJson, writeJson } from './json-file.ts'
 
 const random = (bytes: number) => randomBytes(bytes).toString('base64url')
@@ -57,9 +59,22 @@ export const newSecrets = (): Secrets => secretsFile.parse({})
 /** This data folder's secrets, made at its first start and kept in `secrets.json`, which nobody else may read. */
 export function keepSecrets(dataDir: string): Secrets {
   const file = join(dataDir, 'secrets.json')
-  const kept = readJson(file) ?? {}
+  const kept = readJson(file) ?? noSecretsYet(dataDir)
   const secrets = secretsFile.parse(kept)
   // Without them what is sealed opens no more: once written, they are left alone.
   if (!isDeepStrictEqual(secrets, kept)) writeJson(file, secrets)
   return secrets
+}
+
+/** What every start leaves that came further than its secrets: the last one also with servers given by an address. */
+const leftByStart = ['postgres.json', ...dataFolders, 'demo.json']
+
+function noSecretsYet(dataDir: string) {
+  if (leftByStart.some((name) => existsSync(join(dataDir, name)))) {
+    throw new Error(
+      `secrets.json is missing in ${dataDir}, and with new ones its database could be read in part only. ` +
+        'Put the file back, or remove the folder to begin anew.',
+    )
+  }
+  return {}
 }
