@@ -272,7 +272,7 @@ export const createMember = rpc({
     name: z.string(),
     email: z.string(),
   }),
-  errors: ['resource_not_found'],
+  errors: ['resource_not_found', 'name_taken'],
 })
 
 export const ApiKey = z.object({

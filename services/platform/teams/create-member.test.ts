@@ -33,6 +33,26 @@ test('joins the team', async () => {
   expect(rows).toEqual([{ organizationId: organization_id, teamId: team.id, ...ana }])
 })
 
+test('a team has an e-mail once, whatever its case, also of two at once; another team may have it too', async () => {
+  const organization_id = await newOrganization(it.app)
+  const [team, other] = await Promise.all(
+    ['Support', 'Sales'].map((name) => ask(it.app, createTeam, { organization_id, name })),
+  )
+  const create = (team_id = '', email = ana.email) =>
+    ask(it.app, createMember, { organization_id, team_id, name: 'Ana', email })
+  const results = await Promise.allSettled([create(team?.id), create(team?.id, 'Ana@Example.com')])
+  const [{ id } = { id: '' }, ...more] = results.flatMap((result) =>
+    result.status === 'fulfilled' ? result.value : [],
+  )
+  expect(more).toEqual([])
+  await expect(create(team?.id)).rejects.toMatchObject({
+    failure: 'name_taken',
+    param: 'email',
+    message: `The team has a member with this e-mail: ${id}.`,
+  })
+  await expect(create(other?.id)).resolves.toBeDefined()
+})
+
 test('teams and members are told of, the first team too, a refused one not', async () => {
   const organization_id = await newOrganization(it.app)
   const team = await ask(it.app, createTeam, { organization_id, name: 'Support' })
