@@ -61,7 +61,7 @@ describe('a change', () => {
       url: `${receiver.url}/other`,
       events: ['contact.created'],
       description: 'second',
-      phone_number_ids: [ownNumber],
+      phone_number_ids: [ownNumber, ownNumber],
     })
     expect(changed).toMatchObject({
       url: `${receiver.url}/other`,

@@ -5,7 +5,7 @@ import { once, storedAnswer } from '@app/shared/idempotency/idempotency.ts'
 import { newId, timeOf } from '@app/shared/values/ids.ts'
 import { Problem } from '@app/shared/api/problem.ts'
 import type { App } from '../app.ts'
-import { refuseForeignNumbers } from './own-numbers.ts'
+import { ownNumbers } from './own-numbers.ts'
 import { createSecret } from './secrets.ts'
 
 /**
@@ -18,8 +18,8 @@ export const createWebhookSubscription: Handler<App, typeof contract> = async (a
   // A repeated request is answered as before, whatever became of its numbers and its host.
   const stored = await storedAnswer(app.sql, app.sealKeys, caller)
   if (stored) return stored
-  const { url, events, description = null, phone_number_ids: phoneNumberIds = null } = body
-  await Promise.all([app.egress.checkUrl(url), refuseForeignNumbers(app, phoneNumberIds ?? [], caller)])
+  const { url, events, description = null, phone_number_ids: numbers = null } = body
+  const [phoneNumberIds] = await Promise.all([ownNumbers(app, numbers, caller), app.egress.checkUrl(url)])
   return once(
     app,
     contract,

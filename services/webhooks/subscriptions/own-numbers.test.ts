@@ -4,7 +4,7 @@ import { findAccounts, listAccounts } from '@app/shared/contracts/platform.ts'
 import { newId } from '@app/shared/values/ids.ts'
 import { type TestService, testService } from '@app/test/service.ts'
 import { afterAll, afterEach, beforeAll, expect, test } from 'vitest'
-import { refuseForeignNumbers } from './own-numbers.ts'
+import { ownNumbers } from './own-numbers.ts'
 
 let service: TestService
 let platform: Serving
@@ -18,10 +18,10 @@ const [own, foreign] = ['106540352242922', '999999999999']
 const caller = systemCaller(newId('org'))
 
 async function check() {
-  await refuseForeignNumbers(service, [own], caller)
-  await expect(refuseForeignNumbers(service, [own, foreign], caller)).rejects.toMatchObject({
+  expect(await ownNumbers(service, [own, own], caller)).toEqual([own])
+  await expect(ownNumbers(service, [own, own, foreign], caller)).rejects.toMatchObject({
     failure: 'invalid_field_value',
-    param: 'phone_number_ids[1]',
+    param: 'phone_number_ids[2]',
   })
 }
 
@@ -38,7 +38,10 @@ test('numbers are held against those alone that they may be, and no other number
     },
   )
   await check()
-  expect(asked).toEqual([[own], [own, foreign]])
+  expect(asked).toEqual([
+    [own, own],
+    [own, own, foreign],
+  ])
 })
 
 test('numbers are held against the list where platform is of the version before', async () => {

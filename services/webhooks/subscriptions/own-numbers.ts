@@ -4,8 +4,21 @@ import { findAccounts, listAccounts } from '@app/shared/contracts/platform.ts'
 import { invalidField } from '@app/shared/api/problem.ts'
 import type { Service } from '@app/shared/service/service.ts'
 
-/** Numbers that are not the organization's, connected or not, are refused by their place in the list. */
-export async function refuseForeignNumbers(service: Service, phoneNumberIds: string[], caller: Caller) {
+/**
+ * The numbers of a filter, each once. Those that are not the organization's, connected or not, are refused by their place in
+ * the list.
+ */
+export async function ownNumbers<T extends null | undefined>(
+  service: Service,
+  phoneNumberIds: string[] | T,
+  caller: Caller,
+): Promise<string[] | T> {
+  if (!phoneNumberIds) return phoneNumberIds
+  await refuseForeign(service, phoneNumberIds, caller)
+  return [...new Set(phoneNumberIds)]
+}
+
+async function refuseForeign(service: Service, phoneNumberIds: string[], caller: Caller) {
   if (phoneNumberIds.length === 0) return
   const own = new Set(await ownOf(service, phoneNumberIds, caller))
   const foreign = phoneNumberIds.findIndex((id) => !own.has(id))

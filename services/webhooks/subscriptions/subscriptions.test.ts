@@ -87,6 +87,12 @@ test('a number of somebody else is refused by its place in the list', async () =
   expect(problem).toMatchObject({ failure: 'invalid_field_value', param: 'phone_number_ids[1]' })
 })
 
+test('a number that is named twice is kept once', async () => {
+  const { id, ...created } = await webhooks.subscribe({ url, phone_number_ids: [ownNumber, ownNumber] })
+  expect(created.phone_number_ids).toEqual([ownNumber])
+  expect((await webhooks.subscription(id)).phone_number_ids).toEqual([ownNumber])
+})
+
 test('the list is newest first, page by page, and its cursor belongs to its filters', async () => {
   const ids = []
   for (let n = 0; n < 5; n++) ids.unshift((await webhooks.subscribe({ url: `${url}/${n}` })).id)

@@ -6,7 +6,7 @@ import type { TransactionSql } from '@app/shared/database/database.ts'
 import type { App } from '../app.ts'
 import { renewLane, restLane, retakeLane } from '../attempts/wake-lane.ts'
 import { endWaits } from './end-waits.ts'
-import { refuseForeignNumbers } from './own-numbers.ts'
+import { ownNumbers } from './own-numbers.ts'
 import {
   findSubscription,
   lockSubscription,
@@ -21,14 +21,14 @@ type Changes = Input<typeof contract>['body']
 export const updateWebhookSubscription: Handler<App, typeof contract> = async (app, { params, body }, caller) => {
   const { organizationId } = caller
   refuseDisabled(await findSubscription(app.sql, organizationId, params.id))
-  await Promise.all([
+  const [phone_number_ids] = await Promise.all([
+    ownNumbers(app, body.phone_number_ids, caller),
     body.url === undefined ? undefined : app.egress.checkUrl(body.url),
-    refuseForeignNumbers(app, body.phone_number_ids ?? [], caller),
   ])
   const row = await app.sql.begin(async (tx) => {
     const before = await lockSubscription(tx, organizationId, params.id)
     refuseDisabled(before)
-    const isSet = await set(tx, before, body)
+    const isSet = await set(tx, before, { ...body, phone_number_ids })
     const isSwitched = await switchByHand(tx, before, body.status)
     const isMoved = body.url !== undefined && body.url !== before.url
     if (isMoved && !isSwitched) await moveLane(tx, before)
