@@ -1,6 +1,8 @@
 import { openDatabase, type Sql } from '@app/shared/database/database.ts'
+import { findDueGroups } from '@app/shared/mailbox/claim-lanes.ts'
 import type { Lane } from '@app/shared/mailbox/lanes.ts'
 import { createTestDatabase } from '@app/test/database.ts'
+import { keptPlan } from '@app/test/kept-plan.ts'
 import { newId } from '@app/shared/values/ids.ts'
 import { afterAll, beforeAll, expect, test } from 'vitest'
 import { recordEvents, toRow } from '../fan-out/record-events.ts'
@@ -101,4 +103,12 @@ test('what is due next is asked for by a plan that is kept, of one lane or sever
     select custom_plans::int as made from pg_prepared_statements where strpos(statement, 'as wait_ms') > 0 and strpos(statement, 'pg_prepared') = 0
   `
   expect(kept).toEqual({ made: 5 })
+})
+
+test('lanes that are due are found without those that wait', async () => {
+  await sql`vacuum (analyze) lanes`
+  expect(await findDueGroups(sql, 'lanes', '')).toEqual({ groups: [organizationId], last: '' })
+  const plan = await keptPlan(sql, ['from "lanes"', 'coalesce'], ['256'])
+  expect(plan).toContain('using lanes_soonest on lanes')
+  expect(plan).not.toContain('Sort')
 })
