@@ -1,7 +1,8 @@
 import { openDatabase, type Sql } from '@app/shared/database/database.ts'
 import { newId } from '@app/shared/values/ids.ts'
 import { createTestDatabase } from '@app/test/database.ts'
-import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest'
+import { untilSomebodyWaits } from '@app/test/lock-waits.ts'
+import { afterAll, beforeAll, beforeEach, describe, expect, onTestFinished, test } from 'vitest'
 import { openAttempts } from './open-attempts.ts'
 import { createPayloads } from './payloads.ts'
 
@@ -87,3 +88,24 @@ test.each([0, 5, 6])(
     expect(attempt).toEqual({ number: 1, errorCode: 'interrupted' })
   },
 )
+
+test('what another one begins while it is picked is not begun again', async () => {
+  await waiting([{ id: 'picked by two', dueInS: -1 }])
+  // Who picks waits in the middle of its statement, which then goes on with what it saw at its beginning.
+  await sql.unsafe(`
+    create policy held on subscriptions using (pg_advisory_xact_lock(1) is not null);
+    alter table subscriptions enable row level security, force row level security
+  `)
+  onTestFinished(async () => {
+    await sql.unsafe('alter table subscriptions no force row level security, disable row level security')
+  })
+  const { beginning } = await database.sql.begin(async (another) => {
+    await another`select pg_advisory_xact_lock(1)`
+    const late = begun(0)
+    await untilSomebodyWaits(database.sql)
+    await another`update due_deliveries set attempts = 1, begun_at = now()`
+    return { beginning: late }
+  })
+  expect(await beginning).toEqual([])
+  expect(await sql`select attempts from due_deliveries`).toEqual([{ attempts: 1 }])
+})
