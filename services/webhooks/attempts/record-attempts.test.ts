@@ -1,4 +1,4 @@
-import { openDatabase, type Sql } from '@app/shared/database/database.ts'
+import { openDatabase, type Sql, type TransactionSql } from '@app/shared/database/database.ts'
 import { type Lane, laneColumns } from '@app/shared/mailbox/lanes.ts'
 import type { TurningOptions } from '@app/shared/mailbox/mailbox.ts'
 import { recordTurn } from '@app/shared/mailbox/turn.ts'
@@ -121,6 +121,42 @@ test('whoever has taken over a lane since is woken when the next delivery of a l
   expect(found).toEqual([{ isDue: true, hasTime: true }])
 })
 
+test('what comes into a line while the delivery in front of it is recorded gets its time', async () => {
+  await record('cus_1')
+  await record('cus_1')
+  const { id, lane } = await beginFirst()
+  const settle = (tx: TransactionSql, delivery: string) => {
+    const { item, ...one } = ended(lane, 'succeeded')
+    const done = [{ ...one, item: { ...item, id: delivery, line: 'cus_1' } }]
+    return recordAttempts(tx, done, createLaneHealth(), () => Promise.resolve())
+  }
+  const recorded = Promise.withResolvers<void>()
+  const committed = Promise.withResolvers<void>()
+  let third: Promise<unknown> = Promise.resolve()
+  let next = ''
+  await sql.begin(async (tx) => {
+    await settle(tx, id)
+    // What comes while the first leaves finds the second in front of it.
+    third = sql.begin(async (arriving) => {
+      await recordWithin(arriving, rowsOf('cus_1'))
+      recorded.resolve()
+      await committed.promise
+    })
+    await untilSomebodyWaits(sql)
+    const [begun] = await tx<{ id: string }[]>`
+      update due_deliveries set attempts = 1, begun_at = now() where subscription_id = ${first} returning id
+    `
+    next = begun?.id ?? ''
+  })
+  await recorded.promise
+  const second = sql.begin((tx) => settle(tx, next))
+  await Promise.race([second, untilSomebodyWaits(sql)])
+  committed.resolve()
+  await Promise.all([second, third])
+  const found = await sql`select due_at <= now() as has_time from due_deliveries where subscription_id = ${first}`
+  expect(found).toEqual([{ hasTime: true }])
+})
+
 test('of events of a line that are recorded at the same time, the second waits for the first', async () => {
   let recording: Promise<unknown> | undefined
   await sql.begin(async (tx) => {
@@ -151,3 +187,36 @@ test.each([
     ])
   },
 )
+
+test('the jobs of replayed deliveries are taken in one order', async () => {
+  const replays = Array.from({ length: 8 }, (_, n) => `rpl_${n}`)
+  await sql`
+    insert into replays (id, organization_id, subscription_id, source, position, end_id, matched, created_at, finished_at)
+    select r, ${organizationId}, ${first}, 'dead', '', '', 1, now(), now() from unnest(${replays}::text[]) r
+  `
+  for (const _ of replays) await record()
+  const begun = await sql<{ id: string }[]>`
+    update due_deliveries set attempts = 1, begun_at = now() where subscription_id = ${first} returning id
+  `
+  const [lane] = await sql<Lane[]>`select ${laneColumns(sql, 'lanes')} from lanes where id = ${first}`
+  if (!lane) throw new Error('no lane')
+  const done = begun.map(({ id }, n) => {
+    const { item, ...one } = ended(lane, 'succeeded')
+    return { ...one, item: { ...item, id, replayId: replays[n] ?? null } }
+  })
+  for (const { item } of done) await sql`update due_deliveries set replay_id = ${item.replayId} where id = ${item.id}`
+  const { settling, free } = await sql.begin(async (tx) => {
+    await tx`select from replays where id = 'rpl_0' for no key update`
+    const waits = sql.begin(async (settlement) => {
+      // As with many of them: else the statement that counts may come upon them in this order by itself.
+      await settlement`set local enable_sort = off`
+      await recordAttempts(settlement, done, createLaneHealth(), () => Promise.resolve())
+    })
+    await untilSomebodyWaits(sql)
+    const others = await sql`select id from replays where id > 'rpl_0' for no key update skip locked`
+    return { settling: waits, free: others.length }
+  })
+  await settling
+  expect(free).toBe(7)
+  expect(await sql`select sum(succeeded)::int as succeeded from replays`).toEqual([{ succeeded: 8 }])
+})
