@@ -1,3 +1,4 @@
+import { spawnSync } from 'node:child_process'
 import { chownSync, globSync, mkdirSync, realpathSync, rmSync } from 'node:fs'
 import { dirname, join } from 'node:path'
 import connect from 'postgres'
@@ -70,7 +71,8 @@ async function startPostgres(program: string, { dataDir, watcher, isDurable = tr
   const version = versionOf(program)
   const port = await portFor(dataDir, 'postgres')
   const url = `postgres://postgres:${data.password}@127.0.0.1:${port}/postgres`
-  const settings = settingsFor(port, socketFolder(data), isDurable).flatMap((setting) => ['-c', setting])
+  const compression = isDurable ? logCompression(program, data) : 'off'
+  const settings = settingsFor(port, socketFolder(data), isDurable, compression).flatMap((setting) => ['-c', setting])
   const server = await supervise(
     dataDir,
     {
@@ -96,7 +98,16 @@ async function startPostgres(program: string, { dataDir, watcher, isDurable = tr
   }
 }
 
-function settingsFor(port: number, socketFolder: string, isDurable: boolean) {
+/**
+ * Of whole pages in the write-ahead log, as each has to stand there once after a checkpoint. Not every build has `lz4`; the one that all
+ * have takes some 80 µs a page, `lz4` a sixth of it (an update of each page of a table: 4 times the time of none, 1.5 times).
+ */
+function logCompression(program: string, { cluster }: PostgresData) {
+  const asked = ['-D', cluster, '-C', 'wal_compression', '-c', 'wal_compression=lz4']
+  return spawnSync(program, asked, { stdio: 'ignore' }).status === 0 ? 'lz4' : 'off'
+}
+
+function settingsFor(port: number, socketFolder: string, isDurable: boolean, compression: string) {
   return [
     'listen_addresses=127.0.0.1',
     `port=${port}`,
@@ -105,7 +116,8 @@ function settingsFor(port: number, socketFolder: string, isDurable: boolean) {
     'max_connections=200',
     'shared_buffers=256MB',
     // An answer is given after its commit, so a commit must be on the disk, and a page that was half written must be whole again.
-    ...['fsync', 'full_page_writes', 'wal_compression'].map((setting) => `${setting}=${isDurable ? 'on' : 'off'}`),
+    ...['fsync', 'full_page_writes'].map((setting) => `${setting}=${isDurable ? 'on' : 'off'}`),
+    `wal_compression=${compression}`,
     'synchronous_commit=on',
     // No replicas here: the least write-ahead log, and at most this much of it to read again after a crash.
     'wal_level=minimal',
