@@ -1,10 +1,11 @@
 import { setTimeout as sleep } from 'node:timers/promises'
-import type { Sql } from '@app/shared/database/database.ts'
+import { openDatabase, type Sql } from '@app/shared/database/database.ts'
 import { newId } from '@app/shared/values/ids.ts'
 import { newAccountState } from '@app/test/account-state.ts'
 import { createTestDatabase, type TestDatabase } from '@app/test/database.ts'
+import { keptPlan } from '@app/test/kept-plan.ts'
 import { untilSomebodyWaits } from '@app/test/lock-waits.ts'
-import { afterAll, beforeAll, beforeEach, expect, test } from 'vitest'
+import { afterAll, beforeAll, beforeEach, expect, onTestFinished, test } from 'vitest'
 import { storeSender } from '../senders/put-sender.ts'
 import { leftGroup } from '../senders/take-over-lanes.ts'
 import { newSend } from '../testing/sends.ts'
@@ -62,6 +63,16 @@ const laneOf = async (id: string) => {
   `
   return lane
 }
+test('the sends of a statement are not compared with each other to find their lanes', async () => {
+  const one = openDatabase(database.url, 'messaging', { max: 1 })
+  onTestFinished(() => one.end())
+  await insertSends(one, [], { mayBegin: [], leaseMs: 15_000, burstMs: 250, holder: ++holder })
+  const plan = await keptPlan(one, ['monthly_sends as c'], ["'[]'", "'200'", "'200'", '250', '15000', '1', '1'])
+  expect(plan).toMatch(
+    /Hash Cond: \(\w+\.conversation_id = l(_\d)?\.id\)[^]*Hash Cond: \(\w+\.conversation_id = l(_\d)?\.id\)/,
+  )
+})
+
 test('the first send of each lane begins in the statement that accepts it; what is behind it waits', async () => {
   const [one, other] = [newId('cnv'), newId('cnv')]
   const inserted = await insert([sendTo(one), sendTo(one), sendTo(other)])

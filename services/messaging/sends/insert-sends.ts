@@ -102,18 +102,21 @@ const taken = (sql: Sql, rows: string) => sql`
         context_id text, request_id text, traceparent text, created_at timestamptz, key text, fingerprint text, answer text)
       where (select ${waitingForLocks(sql, keyTimeoutMs)}) is not null
     ), g as (
-      select u.*, s.account_id, s.business_account_id, s.phone_number, s.sealed_token, s.settings, q.rest is not null as counts,
-        case when s.refusal is null and q.rest < count(*) filter (where s.refusal is null and s.account_id is not null)
-          over (partition by u.organization_id order by u.n) then 'quota_used_up' else s.refusal end as refusal
-      from u left join lateral (
-        select * from senders
-        where organization_id = u.organization_id and phone_number_id = u.phone_number_id limit 1
-      ) s on true
-      left join lateral (${quotaRest(sql)}) q on true
+      -- As a column of its own: a null is expected to be rare, and all that follows would be planned for a single send, comparing all with all.
+      select *, account_id is not null and refusal is null as is_open from (
+        select u.*, s.account_id, s.business_account_id, s.phone_number, s.sealed_token, s.settings, q.rest is not null as counts,
+          case when s.refusal is null and q.rest < count(*) filter (where s.refusal is null and s.account_id is not null)
+            over (partition by u.organization_id order by u.n) then 'quota_used_up' else s.refusal end as refusal
+        from u left join lateral (
+          select * from senders
+          where organization_id = u.organization_id and phone_number_id = u.phone_number_id limit 1
+        ) s on true
+        left join lateral (${quotaRest(sql)}) q on true
+      ) g
     ), fresh as (
       insert into idempotency.keys as k (organization_id, key, fingerprint, status, answer)
       select organization_id, key, fingerprint, 200, convert_to(answer, 'UTF8') from g
-      where key is not null and account_id is not null and refusal is null order by organization_id, key
+      where key is not null and is_open order by organization_id, key
       on conflict (organization_id, key) do update set fingerprint = excluded.fingerprint, status = excluded.status,
         answer = excluded.answer, sealed = false, held_until = null, created_at = now()
         where k.created_at < now() - interval '24 hours'
@@ -123,7 +126,7 @@ const taken = (sql: Sql, rows: string) => sql`
         content, body, media_id, parties, context_id, status, rank, request_id, traceparent, created_at)
       select organization_id, phone_number_id, id, conversation_id, contact_id, 'outbound', type, recipient,
         content, body, media_id, parties, context_id, 'queued', 0, request_id, traceparent, created_at
-      from g where account_id is not null and refusal is null
+      from g where is_open
         and (key is null or exists (select from fresh f where f.organization_id = g.organization_id and f.key = g.key))
       order by n
       returning id
