@@ -98,11 +98,14 @@ const write = (tx: TransactionSql, rows: object[]) => tx<{ id: string }[]>`
       code text, wait_ms float8, tries int, started_at timestamptz, duration_ms int, status int, snippet text,
       error_code text, error_message text)
   ), o as materialized (
-    select u.id, u.number, u.wait_ms, u.tries,
-      case when u.verdict = 'again' and (s.id is null or s.status = 'disabled') then 'dead' else u.verdict end as verdict,
-      case when u.verdict <> 'again' then u.code when s.id is null then 'subscription_deleted'
-        when s.status = 'disabled' then 'subscription_disabled' end as code
-    from u left join lateral (select id, status from subscriptions where id = u.lane and u.verdict = 'again' limit 1) s on true
+    -- A column of its own, of which the planner expects many: else all that end would be compared with all.
+    select *, verdict in ('succeeded', 'dead') as is_over from (
+      select u.id, u.number, u.wait_ms, u.tries,
+        case when u.verdict = 'again' and (s.id is null or s.status = 'disabled') then 'dead' else u.verdict end as verdict,
+        case when u.verdict <> 'again' then u.code when s.id is null then 'subscription_deleted'
+          when s.status = 'disabled' then 'subscription_disabled' end as code
+      from u left join lateral (select id, status from subscriptions where id = u.lane and u.verdict = 'again' limit 1) s on true
+    ) o
   ), made as (
     insert into attempts (delivery_id, number, started_at, duration_ms, response_status, response_body_snippet,
       error_code, error_message)
@@ -110,7 +113,7 @@ const write = (tx: TransactionSql, rows: object[]) => tx<{ id: string }[]>`
     from u where verdict <> 'unbegun' order by id on conflict (delivery_id, number) do nothing
   ), over as (
     delete from due_deliveries d using o
-    where ${isOf(tx, tx`o.verdict in ('succeeded', 'dead')`)}
+    where ${isOf(tx, tx`o.is_over`)}
     returning d.id, d.organization_id, d.subscription_id, d.replay_id, o.verdict, o.code
   ), dead as (
     insert into dead_deliveries (id, organization_id, subscription_id, event_type, error_code)
