@@ -353,7 +353,8 @@ test('the fifth failure in a row opens the breaker; then one probe at a time, th
       await webhooks.sql`select held_until = '-infinity' and due_at > now() + interval '20 s' as rests from lanes`
     expect(lane).toEqual({ rests: true })
   })
-  expect(await webhooks.sql`select probed_since > failing_since as is_later from lanes`).toEqual([{ isLater: true }])
+  // At the same moment, when they are recorded together.
+  expect(await webhooks.sql`select probed_since >= failing_since as is_probed from lanes`).toEqual([{ isProbed: true }])
   const before = receiver.got.length
   const tries = () => webhooks.sql`select id, tries, due_at from due_deliveries order by id`
   const schedule = await tries()
