@@ -356,7 +356,7 @@ describe('refusals wear the envelope', () => {
     const answer = await gateway.ask('/v1/nobody', { key })
     expect([answer.status, answer.json().error.code]).toEqual([503, 'service_unavailable'])
     expect(answer.headers['retry-after']).toBe('1')
-    expect(performance.now() - startedAt).toBeLessThan(50)
+    expect(performance.now() - startedAt).toBeLessThan(2_000)
   })
 
   test('too many requests in work are a 503', async () => {

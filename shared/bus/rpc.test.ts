@@ -232,7 +232,7 @@ test('under a key that was used, a question that does not fit is another request
 test('nobody who serves is a 503 at once, and an answer that does not come one when the time is up', async () => {
   const startedAt = performance.now()
   await expect(call(app, nobody, {}, systemCaller())).rejects.toMatchObject({ failure: 'service_unavailable' })
-  expect(performance.now() - startedAt).toBeLessThan(500)
+  expect(performance.now() - startedAt).toBeLessThan(2_000)
   await expect(failing('slow', { timeoutMs: 200 })).rejects.toMatchObject({ failure: 'service_unavailable' })
   release()
 })

@@ -43,5 +43,5 @@ test('a turn that fails now and then is repeated soon, as long as others succeed
   const startedAt = performance.now()
   loop.wake()
   await expect.poll(() => turns, { interval: 1 }).toBe(14)
-  expect(performance.now() - startedAt).toBeLessThan(2_000)
+  expect(performance.now() - startedAt).toBeLessThan(4_000)
 })

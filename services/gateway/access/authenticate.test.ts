@@ -1,5 +1,5 @@
 import { randomBytes } from 'node:crypto'
-import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest'
+import { afterAll, beforeAll, beforeEach, describe, expect, onTestFinished, test, vi } from 'vitest'
 import { startTestGateway, type TestGateway } from '../testing/gateway.ts'
 
 let gateway: TestGateway
@@ -90,8 +90,11 @@ describe('what is remembered', () => {
   test('a key is accepted for less than 2 s after the look-up that found it was sent', async () => {
     const key = gateway.platform.issueKey()
     const authorization = `Bearer ${key.text}`
-    gateway.platform.delay = () => new Promise((resolve) => setTimeout(resolve, 500))
-    const sentAt = performance.now()
+    let lookedUpAt = 0
+    gateway.platform.delay = () => {
+      lookedUpAt = performance.now()
+      return new Promise((resolve) => setTimeout(resolve, 500))
+    }
     const first = me({ authorization })
     key.state = 'revoked'
     expect((await first).status).toBe(401)
@@ -99,10 +102,11 @@ describe('what is remembered', () => {
     const other = gateway.platform.issueKey()
     const found = await me({ authorization: `Bearer ${other.text}` })
     other.state = 'revoked'
+    const foundAt = lookedUpAt
     const lastAccepted = await lastAcceptedAt(`Bearer ${other.text}`)
     expect(found.status).toBe(200)
-    expect(lastAccepted - sentAt).toBeLessThan(2_000 + 600)
-    expect(lastAccepted - sentAt).toBeGreaterThan(1_000)
+    expect(lastAccepted - foundAt).toBeLessThan(2_000)
+    expect(lastAccepted - foundAt).toBeGreaterThan(1_000)
   })
 
   async function lastAcceptedAt(authorization: string): Promise<number> {
@@ -155,8 +159,9 @@ describe('the number of the path', () => {
     const key = gateway.platform.issueKey()
     expect((await gateway.ask('/v1/5550002222/messages', { key: key.text })).status).toBe(404)
     gateway.platform.accounts.add(`${key.organizationId}:5550002222`)
-    const connectedAt = performance.now()
-    await expect.poll(async () => (await gateway.ask('/v1/5550002222/messages', { key: key.text })).status).toBe(503)
-    expect(performance.now() - connectedAt).toBeLessThan(300)
+    const now = performance.now.bind(performance)
+    const clock = vi.spyOn(performance, 'now').mockImplementation(() => now() + 200)
+    onTestFinished(() => clock.mockRestore())
+    expect((await gateway.ask('/v1/5550002222/messages', { key: key.text })).status).toBe(503)
   })
 })

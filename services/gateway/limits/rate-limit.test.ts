@@ -117,11 +117,12 @@ describe('with Redis', () => {
   test('a standing counts what is left, until when, and is whole after a while', async () => {
     const [limiter] = gateways(1) as [RateLimiter]
     const budget = limiter.budget(newId('key'), 600)
+    const now = performance.now()
+    const clock = vi.spyOn(performance, 'now').mockReturnValue(now)
     expect(standingOf(budget)).toMatchObject({ remaining: 600, wholeInSeconds: 0 })
     await take(limiter, budget, 100)
     expect(standingOf(budget)).toMatchObject({ remaining: 500, wholeInSeconds: 10 })
-    const now = performance.now()
-    vi.spyOn(performance, 'now').mockImplementation(() => now + 5_000)
+    clock.mockReturnValue(now + 5_000)
     expect(standingOf(budget)).toMatchObject({ remaining: 550, wholeInSeconds: 5 })
   })
 
@@ -135,7 +136,7 @@ describe('with Redis', () => {
     expect(standingOf(budget)).toEqual({ remaining: 0, wholeInSeconds: 60, tokenInSeconds: 1 })
     // What is whole in a minute has a token each 10 ms.
     await expect.poll(() => take(second, second.budget(name, 6_000), 1)).toBe(1)
-    expect(performance.now() - startedAt).toBeLessThan(1_000)
+    expect(performance.now() - startedAt).toBeLessThan(5_000)
   })
 
   test('another tier counts at once, what was spent stays spent', async () => {
@@ -196,6 +197,7 @@ describe('without Redis', () => {
       const redis = await connect(servers.redisUrl)
       const limiter = createRateLimiter(budgetsIn(redis), log)
       const name = newId('key')
+      const startedAt = performance.now()
       const budget = limiter.budget(name, 600)
       expect(await take(limiter, budget, 300)).toBe(300)
 
@@ -205,10 +207,11 @@ describe('without Redis', () => {
       const frozenAt = performance.now()
       expect(await limiter.take(budget)).toBe(true)
       expect(performance.now() - frozenAt).toBeGreaterThan(45)
-      const waitedAt = performance.now()
-      expect(await take(limiter, budget, 400)).toBeGreaterThanOrEqual(299)
-      expect(performance.now() - waitedAt).toBeLessThan(40)
-      expect(await take(limiter, budget, 100)).toBeLessThan(5)
+      const told = Array.from({ length: 500 }, () => limiter.take(budget))
+      expect(new Set(told)).toEqual(new Set([true, false]))
+      const granted = told.filter(Boolean).length
+      expect(granted).toBeGreaterThanOrEqual(299)
+      expect(granted).toBeLessThanOrEqual(300 + (performance.now() - startedAt) / 100)
 
       signal(pid, 'SIGCONT')
       await expect.poll(() => take(limiter, limiter.budget(newId('key'), 60), 1).then(() => redis.exists(name))).toBe(1)

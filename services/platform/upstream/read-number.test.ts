@@ -72,7 +72,7 @@ test.each(failures)('is not available: %s', async (_, answer) => {
 test('is not available when it is silent until the deadline', async () => {
   const startedAt = performance.now()
   await expect(read('silence', 'EAAtoken', 150)).rejects.toMatchObject({ failure: 'upstream_unavailable' })
-  expect(performance.now() - startedAt).toBeLessThan(1_000)
+  expect(performance.now() - startedAt).toBeLessThan(4_000)
 })
 
 test("a refusal is told in the upstream's own words, the most precise ones", async () => {
