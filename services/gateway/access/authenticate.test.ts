@@ -1,4 +1,5 @@
 import { randomBytes } from 'node:crypto'
+import { setTimeout as sleep } from 'node:timers/promises'
 import { afterAll, beforeAll, beforeEach, describe, expect, onTestFinished, test, vi } from 'vitest'
 import { startTestGateway, type TestGateway } from '../testing/gateway.ts'
 
@@ -93,7 +94,7 @@ describe('what is remembered', () => {
     let lookedUpAt = 0
     gateway.platform.delay = () => {
       lookedUpAt = performance.now()
-      return new Promise((resolve) => setTimeout(resolve, 500))
+      return sleep(500)
     }
     const first = me({ authorization })
     key.state = 'revoked'
@@ -114,14 +115,17 @@ describe('what is remembered', () => {
     for (;;) {
       const sentAt = performance.now()
       const { status } = await me({ authorization })
-      if (status !== 200) return accepted
+      if (status === 401) return accepted
+      expect(status).toBe(200)
       accepted = sentAt
+      // Less often than its budget of reads allows.
+      await sleep(10)
     }
   }
 })
 
 test('a platform service that does not answer is a 503, not a 401', async () => {
-  gateway.platform.delay = () => new Promise((resolve) => setTimeout(resolve, 2_500))
+  gateway.platform.delay = () => sleep(2_500)
   const answer = await gateway.ask('/v1/me', { key: gateway.platform.issueKey().text })
   expect([answer.status, answer.headers['retry-after']]).toEqual([503, '1'])
 })
