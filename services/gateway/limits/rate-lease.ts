@@ -77,7 +77,7 @@ export function connectRedis(url: string, log: Logger): WatchedRedis {
 /** Not the driver's `commandTimeout`: it gives up, when this process was busy, what Redis has answered long ago. */
 const answerWithinMs = 50
 
-export const budgetsIn = (redis: WatchedRedis): SharedBudgets => ({
+export const budgetsIn = (redis: WatchedRedis, withinMs = answerWithinMs): SharedBudgets => ({
   async lease(name, perMinute, wanted) {
     const asked = redis.evalsha(sha, 1, name, perMinute, wanted).catch((err: unknown) => {
       // Of a connection that is not there the driver says no more than that nothing can be written to it.
@@ -85,8 +85,8 @@ export const budgetsIn = (redis: WatchedRedis): SharedBudgets => ({
       if (!(err instanceof Error && err.message.startsWith('NOSCRIPT'))) throw err
       return redis.eval(script, 1, name, perMinute, wanted)
     })
-    const [tokens, wholeInMicroseconds] = (await inTime(asked, answerWithinMs)) as [number, number]
+    const [tokens, wholeInMicroseconds] = (await inTime(asked, withinMs)) as [number, number]
     return { tokens, wholeInMs: wholeInMicroseconds / 1000 }
   },
-  ping: () => inTime(redis.ping(), answerWithinMs),
+  ping: () => inTime(redis.ping(), withinMs),
 })
