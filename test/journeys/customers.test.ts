@@ -222,7 +222,7 @@ test('suspending a customer with 100 queued sends fails each of them, and none r
   await Promise.all(people.map((from) => tenant.openWindow(phone, from)))
   await control('/control/faults', {
     match: { path: `${phone}/messages` },
-    fault: { kind: 'delay', ms: 2_000 },
+    fault: { kind: 'delay', ms: 4_000 },
     times: 1_000,
   })
   const send = (to: string, text: string) =>
@@ -246,7 +246,7 @@ test('suspending a customer with 100 queued sends fails each of them, and none r
     expect(new Set(failed.map(idOf))).toEqual(new Set(queued.map(idOf)))
   })
   await until(async () => expect(await sentFrom(phone)).toHaveLength(5))
-  await sleep(2_500)
+  await sleep(4_500)
   expect(new Set(await sentFrom(phone))).toEqual(new Set(first.map(idOf)))
 
   await tenant.ok('PATCH', `/customers/${id}`, { status: 'active' })

@@ -141,7 +141,7 @@ export async function startTestGateway({
   await new Promise((resolve) => redis.once('ready', resolve))
   const mediaDir = mkdtempSync(join(tmpdir(), 'media-'))
   const store = createStore({ MEDIA_STORE: 'folder', MEDIA_DIR: mediaDir, S3_REGION: 'us-east-1' })
-  const app = createApp(service, { budgets: budgetsIn(redis), store, trustedProxies })
+  const app = createApp(service, { budgets: budgetsIn(redis, 10_000), store, trustedProxies })
   const http = await buildHttp(
     app,
     [...Object.values(contractModules), echoes],

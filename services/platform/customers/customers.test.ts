@@ -3,6 +3,7 @@ import type { Input } from '@app/shared/api/contract.ts'
 import type { listCustomers as List } from '@app/shared/contracts/customers.ts'
 import { newId } from '@app/shared/values/ids.ts'
 import { untilSomebodyWaits } from '@app/test/lock-waits.ts'
+import { until } from '@app/test/until.ts'
 import { afterAll, beforeAll, expect, test } from 'vitest'
 import { updateOrganization } from '../organizations/update-organization.ts'
 import { createTeam } from '../teams/create-team.ts'
@@ -112,14 +113,18 @@ test("many changes at once leave connections to another organization's", async (
   const organizationId = await newOrganization(it.app)
   const other = await newOrganization(it.app)
   const id = await newCustomer(it.app, organizationId)
-  let changes: Promise<unknown>[] = []
-  await it.app.sql.begin(async (tx) => {
-    await tx`select id from organizations where id = ${organizationId} for no key update`
-    changes = Array.from({ length: 30 }, (_, n) => update(organizationId, id, { name: `${n}` }))
-    changes.push(...Array.from({ length: 10 }, () => create(organizationId, { name: 'x' })))
-    expect((await list(other, {})).data).toEqual([])
+  // They wait for a second at most, which is over sooner on a machine that is busy with other things.
+  await until(async () => {
+    let changes: Promise<unknown>[] = []
+    await it.app.sql.begin(async (tx) => {
+      await tx`select id from organizations where id = ${organizationId} for no key update`
+      changes = Array.from({ length: 30 }, (_, n) => update(organizationId, id, { name: `${n}` }))
+      changes.push(...Array.from({ length: 10 }, () => create(organizationId, { name: 'x' })))
+      expect((await list(other, {})).data).toEqual([])
+    })
+    const ended = await Promise.allSettled(changes)
+    expect(ended.map(({ status }) => status)).toEqual(ended.map(() => 'fulfilled'))
   })
-  expect(await Promise.all(changes)).toHaveLength(40)
 })
 
 test('messaging refuses and directory knows before a suspension, a rename or an archive answers', async () => {
