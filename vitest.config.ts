@@ -13,8 +13,8 @@ keepFoldersInMemory()
 
 export default defineConfig({
   test: {
-    // Two more than there are cores: many files wait for most of their time. A large machine need not show what it can.
-    maxWorkers: Math.min(availableParallelism(), 6) + 2,
+    // Four more than there are cores: many files wait for most of their time. A large machine need not show what it can.
+    maxWorkers: Math.min(availableParallelism(), 6) + 4,
     sequence: { sequencer: LongestFirst },
     projects: [
       {
