@@ -795,12 +795,14 @@ test('slots are reserved for no more of a tenant than it has room for', async ()
 test.each([1, 200])(
   'slots that are free again are taken at once, not at the next poll (%s tenants)',
   async (tenants) => {
-    start(() => Promise.resolve(), { slots: 10, refill: false })
+    const begunAt: number[] = []
+    start(async () => void begunAt.push(performance.now()), { slots: 10, refill: false })
     await Promise.all(Array.from({ length: 200 }, (_, n) => add(`lane${n}`, `group${n % tenants}`, 1)))
-    const startedAt = performance.now()
     await untilEmpty()
-    expect(performance.now() - startedAt).toBeLessThan(2_500)
     await stopAll()
+    const gaps = begunAt.slice(1).map((at, n) => at - (begunAt[n] ?? 0))
+    // From poll to poll there would be twenty of them.
+    expect(gaps.filter((ms) => ms > 100).length).toBeLessThan(15)
   },
 )
 
