@@ -2,38 +2,42 @@ import { relative } from 'node:path'
 import { BaseSequencer, type TestSpecification } from 'vitest/node'
 
 /**
- * What takes ten seconds and more on a quiet machine, most of it in waiting, in the order in which it runs: those that keep the processor
- * busy with a stack of their own are apart from each other.
+ * What takes some ten seconds and more on a quiet machine, most of it in waiting, in the order in which it runs: those that keep the
+ * processor busy with a stack of their own are apart from each other.
  */
 const first = [
   'test/faults/faults.test.ts',
   'test/faults/one-stack.test.ts',
   'test/journeys/onboarding.test.ts',
-  'deploy/nats/configuration.test.ts',
-  'test/journeys/docs.test.ts',
-  'test/journeys/overheard.test.ts',
-  'services/webhooks/subscriptions/changes.test.ts',
   'services/gateway/main.test.ts',
-  'test/faults/restore.test.ts',
-  'services/platform/onboarding/onboarding.test.ts',
+  'test/journeys/overheard.test.ts',
   'shared/mailbox/mailbox.test.ts',
-  'test/journeys/customers.test.ts',
+  'test/faults/restore.test.ts',
+  'deploy/nats/configuration.test.ts',
+  'services/webhooks/subscriptions/changes.test.ts',
   'test/bench/bench.test.ts',
-  'shared/bus/lost-steps.test.ts',
-  'shared/events/stream-room.test.ts',
-  'services/webhooks/attempts/attempts.test.ts',
-  'services/messaging/steps.test.ts',
-  'services/webhooks/fan-out/backlog.test.ts',
-  'services/platform/organizations/update-organization.test.ts',
-  'deploy/migrate.test.ts',
-  'test/fuzz/slow-clients.test.ts',
-  'test/faults/late-servers.test.ts',
+  'test/journeys/customers.test.ts',
+  'services/platform/onboarding/onboarding.test.ts',
   'deploy/compose.test.ts',
-  'test/faults/tls.test.ts',
+  'test/journeys/docs.test.ts',
+  'services/webhooks/attempts/attempts.test.ts',
   'test/journeys/access.test.ts',
-  'test/journeys/callbacks-more.test.ts',
+  'services/messaging/media/copies.test.ts',
+  'test/journeys/media.test.ts',
+  'shared/bus/lost-steps.test.ts',
   'test/fuzz/tenants.test.ts',
+  'services/messaging/steps.test.ts',
+  'test/fuzz/slow-clients.test.ts',
+  'shared/events/events.test.ts',
+  'test/faults/tls.test.ts',
+  'services/platform/organizations/update-organization.test.ts',
   'test/fuzz/requests.test.ts',
+  'shared/events/stream-room.test.ts',
+  'services/webhooks/fan-out/backlog.test.ts',
+  'test/faults/late-servers.test.ts',
+  'services/webhooks/steps.test.ts',
+  'deploy/migrate.test.ts',
+  'test/journeys/callbacks-more.test.ts',
 ]
 
 /** The longest files of all projects first, so that no worker is left with one of them at the end; the others by their size. */
