@@ -2,7 +2,7 @@ import { setTimeout as sleep } from 'node:timers/promises'
 import { freezeFor } from '@app/test/freeze.ts'
 import { untilSomebodyWaits } from '@app/test/lock-waits.ts'
 import { testService, type TestService } from '@app/test/service.ts'
-import { afterAll, afterEach, beforeAll, beforeEach, expect, test, vi } from 'vitest'
+import { afterAll, afterEach, beforeAll, beforeEach, expect, onTestFinished, test, vi } from 'vitest'
 import type { TransactionSql } from '../database/database.ts'
 import { findDueGroups } from './claim-lanes.ts'
 import { type Lane, laneColumns, releaseLanes } from './lanes.ts'
@@ -805,6 +805,41 @@ test.each([1, 200])(
     expect(gaps.filter((ms) => ms > 100).length).toBeLessThan(15)
   },
 )
+
+test('slots that became free while a claim found none are taken at once, too', async () => {
+  const [ended, answered] = [Promise.withResolvers<void>(), Promise.withResolvers<void>()]
+  const claimed = Promise.withResolvers<void>()
+  let isLate = false
+  const begin = async (work: (tx: TransactionSql) => Promise<unknown>) => {
+    const isMine = isLate
+    isLate = false
+    const result = await app.sql.begin(work)
+    if (isMine) claimed.resolve()
+    if (isMine) await answered.promise
+    return result
+  }
+  const get = (_: object, name: string | symbol) => (name === 'begin' ? begin : (Reflect.get(app.sql, name) as unknown))
+  const seen: string[] = []
+  const work = ({ laneId }: Item) => (seen.push(laneId) <= 8 ? ended.promise : Promise.resolve())
+  start(work, { slots: 10, refill: false }, { ...app, sql: new Proxy<TestService['sql']>(app.sql, { get }) })
+  await Promise.all(Array.from({ length: 9 }, (_, n) => add(`lane ${n}`, 'a', 1)))
+  await vi.waitFor(() => expect(seen).toHaveLength(8), { timeout: 5_000 })
+  isLate = true
+  mailboxes.at(-1)?.wake()
+  await claimed.promise
+  // The longest waits between polls: one and a half seconds.
+  const random = vi.spyOn(Math, 'random').mockReturnValue(1)
+  onTestFinished(() => random.mockRestore())
+  ended.resolve()
+  await vi.waitFor(async () => expect(await app.sql`select from trial_items`).toHaveLength(1), { timeout: 5_000 })
+  await sleep(50)
+  const startedAt = performance.now()
+  answered.resolve()
+  await untilEmpty()
+  expect(seen).toHaveLength(9)
+  expect(performance.now() - startedAt).toBeLessThan(1_200)
+  await stopAll()
+})
 
 test('lanes of a tenant that has no room for all of them take turns', async () => {
   const ended = new AbortController()
