@@ -30,6 +30,14 @@ afterAll(async () => {
   await app.close()
 })
 
+/** So long that nothing comes again by itself while a test waits for it. */
+async function keepForLong(consumer: string) {
+  await provision(app.nc)
+  const jsm = await app.nc.jetstreamManager()
+  await jsm.consumers.update(streamName, consumer, { ack_wait: 120e9 })
+  return jsm
+}
+
 async function emitNumber(n: number) {
   await app.sql.begin((tx) => record(tx, [recorded(changed, { n }, { organizationId })]))
   relay.wake()
@@ -126,6 +134,7 @@ test('an event whose headers are malformed, or do not say whose and which it is,
     about.set(eventHeader, text)
     await js.publish(read, JSON.stringify({ n }), { headers: about, msgID: `malformed:${n}` })
   }
+  for (const n of [7, 8]) await js.publish(read, JSON.stringify({ n }))
   const seen: number[] = []
   consuming.push(
     consumeBatches(app, name, async (events) => {
@@ -134,7 +143,10 @@ test('an event whose headers are malformed, or do not say whose and which it is,
   )
   await until(() => expect(seen).toEqual([6]))
   expect(
-    await app.sql`select event_id, headers, failures, dead from dead_events where consumer = ${name} order by event_id`,
+    await app.sql`
+      select event_id, headers, failures, dead from dead_events where consumer = ${name} and event_id like 'malformed:%'
+      order by event_id
+    `,
   ).toEqual(
     [{}, {}, {}, {}, { organization }, { event }].map((said, n) => ({
       eventId: `malformed:${n}`,
@@ -142,6 +154,14 @@ test('an event whose headers are malformed, or do not say whose and which it is,
       failures: 1,
       dead: true,
     })),
+  )
+  await until(async () =>
+    expect(
+      await app.sql`
+        select convert_from(payload, 'UTF8') as said from dead_events where consumer = ${name} and event_id like 'seq:%'
+        order by said
+      `,
+    ).toEqual([{ said: '{"n":7}' }, { said: '{"n":8}' }]),
   )
   const lines = warned.mock.calls.map(([line]) => line as unknown)
   warned.mockRestore()
@@ -236,24 +256,24 @@ test('what an instance that stops has not begun goes to another one at once', as
   const begun = Promise.withResolvers<void>()
   const goOn = Promise.withResolvers<void>()
   const [first, second]: [number[], number[]] = [[], []]
+  const jsm = await keepForLong(name)
   const stopping = consumeBatches(app, name, async (events) => {
     begun.resolve()
     await goOn.promise
+    await app.sql`select pg_sleep(0.2)`
     first.push(...numbersOf(events))
   })
   await emitTeams(0, 1)
   await begun.promise
   await emitTeams(1, 50)
-  const jsm = await app.nc.jetstreamManager()
   await until(async () => expect((await jsm.consumers.info(streamName, name)).num_ack_pending).toBe(50))
   consuming.push(consumeBatches(app, name, async (events) => void second.push(...numbersOf(events))))
   await until(async () => expect((await jsm.consumers.info(streamName, name)).num_waiting).toBeGreaterThan(1))
-  const startedAt = performance.now()
   const stopped = stopping.stop()
   goOn.resolve()
   await stopped
+  expect(first).toEqual([0])
   await until(() => expect(new Set([...first, ...second]).size).toBe(50))
-  expect(performance.now() - startedAt).toBeLessThan(10_000)
   expect(first).toEqual([0])
 })
 
@@ -261,6 +281,7 @@ test('what an instance that stops has begun without its database goes to another
   const { name } = consumers.platformAccountReports
   let tries = 0
   let handled = 0
+  await keepForLong(name)
   const stopping = consumeBatches(app, name, () => {
     tries++
     return Promise.reject(Object.assign(new Error('refused'), { code: 'ECONNREFUSED' }))
@@ -270,10 +291,8 @@ test('what an instance that stops has begun without its database goes to another
   relay.wake()
   await until(() => expect(tries).toBeGreaterThan(0))
   consuming.push(consumeBatches(app, name, async () => void handled++))
-  const startedAt = performance.now()
   await stopping.stop()
   await until(() => expect(handled).toBe(1))
-  expect(performance.now() - startedAt).toBeLessThan(10_000)
 })
 
 test('an event at which the handler fails while its failure cannot be noted, comes again soon, and ends nothing', async () => {

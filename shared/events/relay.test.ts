@@ -1,6 +1,7 @@
 import { setTimeout as sleep } from 'node:timers/promises'
 import { testService, type TestService } from '@app/test/service.ts'
 import { until } from '@app/test/until.ts'
+import { NatsError } from 'nats'
 import { Registry } from 'prom-client'
 import { afterAll, beforeAll, expect, test, vi } from 'vitest'
 import { z } from 'zod'
@@ -92,6 +93,27 @@ test('what happens after an event that a stream lost comes behind it, once that 
     (await jsm.streams.getMessage(streamName, { seq: n + 1 })).json<{ n: number }>(),
   )
   expect((await Promise.all(stored)).map(({ n }) => n).filter((n) => n > 10)).toEqual([11, 12])
+})
+
+test('while nobody tells what the stream has, no event of a line goes out, and the stream is asked again after a pause', async () => {
+  const relay = startRelay(app)
+  await app.sql.begin((tx) => record(tx, [recorded(changed, { n: 13 }, { organizationId, line: 'cus_4' })]))
+  relay.wake()
+  await untilAllIsPublished()
+  const jsm = await app.nc.jetstreamManager()
+  const { last_seq: before } = (await jsm.streams.info(streamName)).state
+  const warned = vi.spyOn(app.log, 'warn')
+  const asked = vi.spyOn(app.eventBus.nc, 'jetstreamManager').mockRejectedValue(new NatsError('electing', '503'))
+  await app.sql.begin((tx) => record(tx, [recorded(changed, { n: 14 }, { organizationId, line: 'cus_4' })]))
+  relay.wake()
+  await until(() => expect(asked.mock.calls.length).toBeGreaterThan(3))
+  expect((await jsm.streams.info(streamName)).state.last_seq).toBe(before)
+  expect(warned.mock.calls.filter(([, text]) => text?.includes('fill level'))).toHaveLength(1)
+  asked.mockRestore()
+  warned.mockRestore()
+  await untilAllIsPublished()
+  expect((await jsm.streams.info(streamName)).state.last_seq).toBe(before + 1)
+  await relay.stop()
 })
 
 test('what a stream lost that is shorter when the connection is back, though nothing was published meanwhile, is published again', async () => {
