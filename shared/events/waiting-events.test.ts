@@ -2,11 +2,13 @@ import { setTimeout as sleep } from 'node:timers/promises'
 import { freezeFor } from '@app/test/freeze.ts'
 import { testService, type TestService } from '@app/test/service.ts'
 import { until } from '@app/test/until.ts'
-import { afterAll, beforeAll, expect, test } from 'vitest'
+import type { JsMsg } from 'nats'
+import { afterAll, beforeAll, expect, onTestFinished, test, vi } from 'vitest'
 import { consumeBatches } from './consume.ts'
 import { consumers, provision } from './provision.ts'
 import { streamName } from './stream.ts'
 import { someEvent } from '../testing/some-event.ts'
+import { createWaitingEvents } from './waiting-events.ts'
 
 let app: TestService
 beforeAll(async () => {
@@ -99,4 +101,18 @@ test('of events in order the next ones wait some seconds for a lost ack, also wh
   })
   await until(async () => expect(seen).toEqual(['0', '1']))
   await consuming.stop()
+})
+
+test('what was handled is kept no more, and a consumer that begins again leaves no clock behind', async () => {
+  vi.useFakeTimers()
+  onTestFinished(() => void vi.useRealTimers())
+  const working = vi.fn<() => void>()
+  const waiting = createWaitingEvents()
+  for (let begun = 0; begun < 2; begun++) waiting.keepAlive(3_000)
+  waiting.add({ seq: 1, working } as unknown as JsMsg)
+  await waiting.handleNext(1, () => Promise.resolve())
+  vi.advanceTimersByTime(3_000)
+  expect(working).not.toHaveBeenCalled()
+  waiting.giveBack()
+  expect(vi.getTimerCount()).toBe(0)
 })
