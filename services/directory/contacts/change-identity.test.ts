@@ -83,14 +83,19 @@ test('a user id that is told beside a number, and replaced by none, is not told'
 
 test('what the person wrote under the new number before is open in the conversation that goes on', async () => {
   const number = await newTold()
-  const before = await number.inbound({ wa_id: ana })
+  const before = await number.inbound({ wa_id: ana, sent_at: new Date(Date.now() - 60_000).toISOString() })
   const { updateConversation } = managing(directory.app, { ...number, teamId: number.state.team_id })
   const eva = '15550654321'
   await updateConversation(before.conversation.id, { status: 'resolved' })
-  await number.inbound({ wa_id: eva })
+  const { conversation: later } = await number.inbound({ wa_id: eva, sent_at: new Date().toISOString() })
+  const { last_inbound_at } = await number.getConversation(later.id)
   const changed = await number.change('1', { wa_id: ana }, { wa_id: eva })
   expect(changed).toMatchObject({ conversation: { id: before.conversation.id, status: 'open' } })
-  expect(await number.getConversation(before.conversation.id)).toMatchObject({ status: 'open', unread_count: 2 })
+  expect(await number.getConversation(before.conversation.id)).toMatchObject({
+    status: 'open',
+    unread_count: 2,
+    last_inbound_at,
+  })
 })
 
 test('two changes in the wrong order end at the newest', async () => {

@@ -1,6 +1,8 @@
 import { timeOf } from '@app/shared/values/ids.ts'
 import { newAccountState } from '@app/test/account-state.ts'
+import { untilSomebodyWaits } from '@app/test/lock-waits.ts'
 import { afterAll, beforeAll, expect, test } from 'vitest'
+import { forgetContacts } from '../contacts/forget-contacts.ts'
 import { asking, eventsOf, everywhere, newNumber, testDirectory, type TestDirectory } from '../testing/app.ts'
 import { telling } from '../testing/changes.ts'
 
@@ -205,6 +207,23 @@ test('a contact without a conversation gets one, once', async () => {
   const answers = await Promise.all(everywhere(directory, number, 20).map(({ open }) => open(ana)))
   for (const answer of answers) expect(answer).toMatchObject({ contact, conversation: answers[0]?.conversation })
   expect(await everythingOf(number.organizationId)).toMatchObject({ contacts: 1, conversations: 1, events: 1 })
+})
+
+test('a send that waits for the deletion of its contact, which has no conversation yet, is a new contact’s', async () => {
+  const number = await newNumber(directory.app)
+  const { contact } = await number.open(ana)
+  await directory.sql`delete from conversations where organization_id = ${number.organizationId}`
+  let waiting: ReturnType<typeof number.open> | undefined
+  await directory.sql.begin(async (tx) => {
+    await forgetContacts(tx, number.organizationId, [contact.id])
+    waiting = number.open(ana)
+    await untilSomebodyWaits(directory.sql)
+  })
+  const opened = await waiting
+  expect(opened?.contact.id).not.toBe(contact.id)
+  expect(
+    await directory.sql`select contact_id from conversations where organization_id = ${number.organizationId}`,
+  ).toEqual([{ contactId: opened?.contact.id }])
 })
 
 test('the same recipient of another organization or number is another contact', async () => {
