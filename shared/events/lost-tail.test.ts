@@ -4,6 +4,7 @@ import { setTimeout as sleep } from 'node:timers/promises'
 import { isProgram } from '@app/test/servers.ts'
 import { testService, type TestService } from '@app/test/service.ts'
 import { until } from '@app/test/until.ts'
+import type { Msg, NatsConnection } from 'nats'
 import { afterEach, beforeEach, expect, test, vi } from 'vitest'
 import { z } from 'zod'
 import { event } from '../api/contract.ts'
@@ -144,6 +145,28 @@ test.skipIf(!isProgram('nats'))(
     expect((await streams.info(streamName)).state.last_seq).toBe(2)
   },
 )
+
+test('the numbers up to the newest that a consumer of ours was given are used up, and no others', async () => {
+  const standing = (name: string, given: number, handled: number) => ({
+    name,
+    delivered: { stream_seq: given },
+    ack_floor: { stream_seq: handled },
+  })
+  const all = [standing('webhooks-fan-out', 5, 3), standing('of-another-program', 9, 9)]
+  const nc = {
+    jetstreamManager: async () => ({
+      streams: { info: async () => ({ state: { last_seq: 2 } }) },
+      consumers: { list: () => ({ next: async () => all }) },
+    }),
+  } as unknown as NatsConnection
+  const used: string[] = []
+  const request = async (subject: string) => {
+    const seq = 2 + used.push(subject)
+    return { data: Buffer.from(JSON.stringify({ stream: streamName, seq })) } as Msg
+  }
+  await useUpHandledNumbers({ ...app, eventBus: { ...app.eventBus, nc, request } })
+  expect(used).toEqual(Array(3).fill('event.messaging.gap'))
+})
 
 test('while another instance publishes, a stream that does not say what it has last is asked again', async () => {
   relay = startRelay(app)

@@ -96,17 +96,38 @@ test('a full stream of which all is handled takes what comes', { timeout }, asyn
   await until(async () => expect(await waiting()).toBe(0))
 })
 
-test('what a consumer was given and has not handled is not dropped either', async () => {
+/** What a full stream of the numbers 101 to 200 is held by, look by look, when a consumer that waits has handled all up to each of these. */
+async function heldBy(name: string, ...handled: number[]) {
+  let floor: number | undefined
   const nc = {
     jetstreamManager: async () => ({
       streams: {
-        info: async () => ({ config: { max_bytes: 1_000 }, state: { bytes: 990, first_seq: 1, last_seq: 100 } }),
+        info: async () => ({ config: { max_bytes: 1_000 }, state: { bytes: 990, first_seq: 101, last_seq: 200 } }),
       },
-      consumers: { list: () => ({ next: async () => [given] }) },
+      consumers: {
+        list: () => ({
+          next: async () => [{ name, num_pending: 0, num_ack_pending: 100, ack_floor: { stream_seq: floor } }],
+        }),
+      },
     }),
   }
-  const { name } = consumers.webhooksFanOut
-  const given = { name, num_pending: 0, num_ack_pending: 100, ack_floor: { stream_seq: 0 } }
   const eventBus = { ...it.eventBus, nc: nc as unknown as NatsConnection }
-  expect(await watchStreamRoom({ ...it, eventBus }, () => {}).heldBy()).toBe(name)
+  const room = watchStreamRoom({ ...it, eventBus }, () => {})
+  const found: (string | null)[] = []
+  for (floor of handled) {
+    room.filled(1_000)
+    found.push(await room.heldBy())
+  }
+  return found
+}
+
+test('what one of our consumers was given and has not handled is not dropped either', async () => {
+  const { name } = consumers.webhooksFanOut
+  expect(await heldBy(name, 105, 150)).toEqual([name, null])
+  expect(await heldBy('of-another-program', 105)).toEqual([null])
+})
+
+test('for a consumer whose next event may stand anywhere nothing waits, unless it stands still', async () => {
+  const { name } = consumers.webhooksFanOut
+  expect(await heldBy(name, 50, 50, 60)).toEqual([null, name, null])
 })
