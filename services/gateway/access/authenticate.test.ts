@@ -1,5 +1,6 @@
 import { randomBytes } from 'node:crypto'
 import { setTimeout as sleep } from 'node:timers/promises'
+import { Problem } from '@app/shared/api/problem.ts'
 import { afterAll, beforeAll, beforeEach, describe, expect, onTestFinished, test, vi } from 'vitest'
 import { startTestGateway, type TestGateway } from '../testing/gateway.ts'
 
@@ -130,6 +131,15 @@ test('a platform service that does not answer is a 503, not a 401', async () => 
   expect([answer.status, answer.headers['retry-after']]).toEqual([503, '1'])
 })
 
+test('what the platform service does not answer counts against no address, however often', async () => {
+  gateway.platform.delay = () => new Promise((resolve) => setTimeout(resolve, 2_500))
+  const headers = { 'x-forwarded-for': randomIp() }
+  const asked = Array.from({ length: 120 }, () =>
+    gateway.ask('/v1/me', { key: gateway.platform.issueKey().text, headers }),
+  )
+  expect(new Set((await Promise.all(asked)).map(({ status }) => status))).toEqual(new Set([503]))
+})
+
 test('the 101st failure of an address in a minute is a 429, and a valid key is not refused for it', async () => {
   const ip = randomIp()
   const spoofed = () => ({ 'x-forwarded-for': `${randomIp()}, ${ip}` })
@@ -160,6 +170,14 @@ describe('the number of the path', () => {
     expect(gateway.platform.lookUps.accounts).toBe(before + 1)
     const stranger = gateway.platform.issueKey()
     expect((await gateway.ask('/v1/5550001111/messages', { key: stranger.text })).status).toBe(404)
+  })
+
+  test('is not taken for a stranger’s while it cannot be looked up', async () => {
+    const key = gateway.platform.issueKey()
+    gateway.platform.accounts.add(`${key.organizationId}:5550003333`)
+    expect((await gateway.ask('/v1/me', { key: key.text })).status).toBe(200)
+    gateway.platform.delay = () => Promise.reject(new Problem('service_unavailable'))
+    expect((await gateway.ask('/v1/5550003333/messages', { key: key.text })).status).toBe(503)
   })
 
   test('is there within 200 ms after it was connected', async () => {
