@@ -162,7 +162,7 @@ test('the numbers up to the newest that a consumer of ours was given are used up
   const used: string[] = []
   const request = async (subject: string) => {
     const seq = 2 + used.push(subject)
-    return { data: Buffer.from(JSON.stringify({ stream: streamName, seq })) } as Msg
+    return { data: Buffer.from(JSON.stringify({ stream: streamName, seq })) } as unknown as Msg
   }
   await useUpHandledNumbers({ ...app, eventBus: { ...app.eventBus, nc, request } })
   expect(used).toEqual(Array(3).fill('event.messaging.gap'))
