@@ -26,7 +26,15 @@ import type { UpstreamAnswer } from '../testing/upstream.ts'
 import { beginSetup } from './begin-setup.ts'
 import { completeSetup } from './complete-setup.ts'
 import { getSetup } from './get-setup.ts'
-import { fail, onboardingColumns, onboardingIdOf, type OnboardingRow, putOff, sweepOnboardings } from './onboardings.ts'
+import {
+  claimOnboarding,
+  fail,
+  onboardingColumns,
+  onboardingIdOf,
+  type OnboardingRow,
+  putOff,
+  sweepOnboardings,
+} from './onboardings.ts'
 import { startResuming } from './resume-onboardings.ts'
 
 let it: TestApp
@@ -157,17 +165,22 @@ test('the platform fails after the code is spent: the same result again goes on 
 test('the process dies and the browser is gone: it goes on by itself', async () => {
   const opened = await openSetup(it)
   const dialog = dialogOf(opened, await beginAt(it, opened))
-  it.upstream.answers.set(`/${opened.businessAccountId}/phone_numbers`, 'hang up')
-  await ask(it.app, completeSetup, dialog).catch(() => {})
+  const numbers = `/${opened.businessAccountId}/phone_numbers`
+  const { promise: after, resolve: endIt } = Promise.withResolvers<void>()
+  it.upstream.answers.set(numbers, { after, status: 500, body: {} })
+  const dying = ask(it.app, completeSetup, dialog).catch(() => {})
+  await until(() => expect(asked(numbers)).toBe(1))
   showNumbers(it.upstream, opened.businessAccountId, [{ phoneNumberId: opened.phoneNumberId }])
   // As after a kill: the lease has lapsed, and nobody noted anything.
   await it.app.sql`
-    update onboardings set step = 'exchanged', held_until = now() - interval '1 second', due_at = now()
+    update onboardings set held_until = held_until - interval '1 hour', due_at = due_at - interval '1 hour'
     where setup_link_id = ${opened.linkId}
   `
   const resuming = startResuming(it.app)
   await until(async () => expect(await setupOf(opened.token)).toMatchObject({ state: 'consumed' }))
   await resuming.stop()
+  endIt()
+  await dying
   expect(asked('/oauth/')).toBe(1)
 })
 
@@ -246,6 +259,23 @@ test('a process that was frozen over its lease changes nothing of what another o
   await fail(it.app.sql, frozen, new Error('used'), soon())
   await putOff(it.app.sql, frozen, new Error('away'), soon())
   expect(await rowOf()).toEqual(after)
+})
+
+test('a process that was frozen over its lease does not speak for the one that is at it now', async () => {
+  const opened = await openSetup(it)
+  const dialog = dialogOf(opened, await beginAt(it, opened))
+  it.upstream.answers.set(`/${opened.businessAccountId}/phone_numbers`, 'hang up')
+  await ask(it.app, completeSetup, dialog).catch(() => {})
+  const walk = () => it.app.sql<OnboardingRow[]>`
+    select ${it.app.sql([...onboardingColumns, 'held_until'])} from onboardings where setup_link_id = ${opened.linkId}
+  `
+  const [frozen] = await walk()
+  if (!frozen) throw new Error('no walk')
+  await claimOnboarding(it.app.sql, frozen, dialog)
+  const held = await walk()
+  await fail(it.app.sql, frozen, new Error('used'), soon())
+  await putOff(it.app.sql, frozen, new Error('away'), soon())
+  expect(await walk()).toEqual(held)
 })
 
 test('a number that was connected by a try whose answer was lost is not said to have failed, though it was the last try', async () => {
