@@ -35,7 +35,13 @@ const page = z.object({ limit: z.string().optional(), cursor: z.string().optiona
 const list = { summary: 'A list', answer: z.object({ text: z.string() }), list: true } as const
 const listAll = rpc({ subject: 'rpc.messaging.list-all', query: all, ...list })
 const listPage = rpc({ subject: 'rpc.messaging.list-page', query: page, ...list })
-const contracts = { echo, fail, keep, listAll, listPage }
+const take = rpc({
+  subject: 'rpc.messaging.take',
+  summary: 'Take',
+  body: z.custom<Uint8Array>(),
+  answer: z.object({}),
+})
+const contracts = { echo, fail, keep, take, listAll, listPage }
 const sealKeys = { current: 'k', byId: new Map() }
 const header = { organization: '', key: '', request: 'req_1', remainingMs: 1_000, trace: '', params: {}, query: {} }
 /** The words that were asked to be echoed. */
@@ -61,6 +67,7 @@ beforeAll(async () => {
       heard.push(text)
       return { text: text.repeat(count), secret: 'column' }
     },
+    take: () => Promise.resolve({}),
     listAll: tooMany,
     listPage: tooMany,
     fail: async ({ sql }, { body: { how } }) => {
@@ -274,4 +281,37 @@ test('__proto__ in a body pollutes nothing', async () => {
   const call = { organization: '', key: '', request: 'req', remainingMs: 2_000, trace: '', params: {}, query: {} }
   const reply = await ask(app, echo, call, Buffer.from('{"text":"a","__proto__":{"count":3}}'))
   expect(JSON.parse(Buffer.from(reply.body).toString())).toEqual({ data: { text: 'a' }, request_id: 'req' })
+})
+
+test('bodies of which the answers are given take no room from those that come', async () => {
+  const call = { organization: '', key: '', request: 'req', remainingMs: 20_000, trace: '', params: {}, query: {} }
+  const large = Buffer.alloc(7 * 1024 * 1024)
+  // More than a service holds at a time.
+  for (let sent = 0; sent <= 256 * 1024 * 1024; sent += large.length)
+    expect(await ask(app, take, call, large)).toMatchObject({ failure: null })
+})
+
+test('one that stops answers first what it has in work', async () => {
+  const wait = rpc({ subject: 'rpc.messaging.wait', summary: 'Wait', answer: z.object({}) })
+  const [begun, goOn] = [Promise.withResolvers<void>(), Promise.withResolvers<void>()]
+  const order: string[] = []
+  const stopping = await serve(
+    { ...app, name: 'platform' },
+    { wait },
+    {
+      wait: async () => {
+        begun.resolve()
+        await goOn.promise
+        order.push('done')
+        return {}
+      },
+    },
+  )
+  const answer = call(app, wait, {}, systemCaller())
+  await begun.promise
+  const stopped = stopping.stop().then(() => order.push('stopped'))
+  setTimeout(goOn.resolve, 300)
+  expect(await answer).toEqual({})
+  await stopped
+  expect(order).toEqual(['done', 'stopped'])
 })
