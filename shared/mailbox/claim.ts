@@ -61,8 +61,8 @@ export async function claim<Item extends { laneId: string }, Outcome>(box: Box<I
   if (empty.length > 0) box.settling.wake()
   // More lanes, or more groups behind these, may be due.
   if (lanes.length >= Math.min(free, claimLimit) || last !== '') return 0
-  // What was settled meanwhile did not know that they have more.
-  if ([...full].some((tenant) => roomOf(box, tenant) > 0)) return 0
+  // All that they had in work was settled meanwhile, without a word that they have more, and no other settlement will look.
+  if ([...full].some((tenant) => !box.inWork.has(tenant))) return 0
   if (paced) return pacePollMs
   // So may others of a group that got as many as it may: if all of them were empty, no settlement would look again.
   if (hasMost(lanes, perGroup)) return 0

@@ -760,8 +760,9 @@ test('a tenant that came first gives slots back to one that comes, until both ha
   await until('b', 400)
   await stopAll()
   const share = (done.a - before.a) / (done.b - before.b)
-  expect(share).toBeGreaterThan(0.6)
-  expect(share).toBeLessThan(1.7)
+  // About as many; who gave nothing back would have more than three times as many.
+  expect(share).toBeGreaterThan(0.4)
+  expect(share).toBeLessThan(2.5)
 })
 
 test('a tenant has no more room with many groups than with one', async () => {
