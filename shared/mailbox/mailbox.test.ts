@@ -57,6 +57,14 @@ async function take(tx: TransactionSql, wants: Want[]): Promise<Item[]> {
   return taken
 }
 
+/** What came too late to begin goes back. */
+const settle: TurningOptions<Item, true>['settle'] = async (tx, done) => {
+  const [worked, late] = [done.filter(({ outcome }) => outcome), done.filter(({ outcome }) => !outcome)]
+  await tx`delete from trial_items where seq = any(${worked.map(({ item }) => item.seq)}::bigint[])`
+  await tx`update trial_items set begun = false where seq = any(${late.map(({ item }) => item.seq)}::bigint[])`
+  return []
+}
+
 function start(
   work: (item: Item, mayBegin: () => boolean) => Promise<void>,
   options: Partial<TurningOptions<Item, true>> = {},
@@ -72,12 +80,7 @@ function start(
       await work(item, mayBegin)
       return true
     },
-    settle: async (tx, done) => {
-      const [worked, late] = [done.filter(({ outcome }) => outcome), done.filter(({ outcome }) => !outcome)]
-      await tx`delete from trial_items where seq = any(${worked.map(({ item }) => item.seq)}::bigint[])`
-      await tx`update trial_items set begun = false where seq = any(${late.map(({ item }) => item.seq)}::bigint[])`
-      return []
-    },
+    settle,
     ...options,
   })
   mailboxes.push(mailbox)
@@ -521,21 +524,20 @@ test('work that has to wait before it begins is told that a freeze has made it t
 test('an outcome that cannot be recorded holds up no other, and its lane is taken again when its lease is over', async () => {
   const tries: string[] = []
   start(async ({ laneId }) => void tries.push(laneId), {
-    leaseMs: 600,
+    leaseMs: 1_500,
     next: async (tx, wants) => {
       const fresh = wants.filter((want) => want.fresh).map(({ lane }) => lane.id)
       await tx`update trial_items set begun = false where lane = any(${fresh}::text[])`
       return take(tx, wants)
     },
-    settle: async (tx, done) => {
+    settle: async (tx, done, lockLanes) => {
       const isOdd = done.some(({ item }) => item.laneId === 'odd')
       if (isOdd && tries.filter((lane) => lane === 'odd').length === 1) throw new Error('odd')
-      await tx`delete from trial_items where seq = any(${done.map(({ item }) => item.seq)}::bigint[])`
-      return []
+      return settle(tx, done, lockLanes)
     },
   })
   await Promise.all([add('odd', 'group', 1), ...Array.from({ length: 5 }, (_, n) => add(`plain ${n}`, 'group', 1))])
-  await untilEmpty(5_000)
+  await untilEmpty()
   await stopAll()
   expect(tries.toSorted()).toEqual(['odd', 'odd', ...Array.from({ length: 5 }, (_, n) => `plain ${n}`)])
 })
