@@ -115,6 +115,7 @@ export function recording(sql: Sql | TransactionSql, events: Conditional[], cond
   const column = (of: (event: Conditional) => string | undefined) => texts(sql, events.map(of))
   return sql`
     insert into outbox (id, subject, headers, payload)
+    -- As idOf: an event's id may hold the sign that stands between texts, which its headers escape.
     select (headers ->> 'organization') || ':' || (headers ->> 'event'), subject, headers, convert_to(payload, 'UTF8')
     from (
       select subject, headers::jsonb as headers, payload, given, n

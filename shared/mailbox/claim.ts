@@ -29,18 +29,12 @@ export async function claim<Item extends { laneId: string }, Outcome>(box: Box<I
   const lapsedToo = mayTakeLapsed(box, startedAt)
   box.full = failingRoom !== null && failingRoom.limit <= 0
   if (groups.length === 0) return box.busy > 0 ? busyPollMs : idlePollMs
-  const full = new Set<string>()
-  const room = (tenant: string) => {
-    const most = roomOf(box, tenant)
-    if (most === 0) full.add(tenant)
-    return most
-  }
   const take = async (tx: TransactionSql) => {
     const claimed = await claimLanes(tx, {
       table: options.lanes,
       leaseMs,
       perGroup,
-      room: { limit: Math.min(free, claimLimit), of: room },
+      room: { limit: Math.min(free, claimLimit), of: (tenant) => roomOf(box, tenant) },
       failingRoom,
       pace: options.pace,
       groups: fromAnywhere(groups),
@@ -61,8 +55,8 @@ export async function claim<Item extends { laneId: string }, Outcome>(box: Box<I
   if (empty.length > 0) box.settling.wake()
   // More lanes, or more groups behind these, may be due.
   if (lanes.length >= Math.min(free, claimLimit) || last !== '') return 0
-  // All that they had in work was settled meanwhile, without a word that they have more, and no other settlement will look.
-  if ([...full].some((tenant) => !box.inWork.has(tenant))) return 0
+  // What they had in work was settled meanwhile, when nobody knew yet that they have more, and no other settlement will look.
+  if (heldBack.some((tenant) => !box.inWork.has(tenant))) return 0
   if (paced) return pacePollMs
   // So may others of a group that got as many as it may: if all of them were empty, no settlement would look again.
   if (hasMost(lanes, perGroup)) return 0

@@ -58,7 +58,7 @@ async function take(tx: TransactionSql, wants: Want[]): Promise<Item[]> {
 }
 
 /** What came too late to begin goes back. */
-const settle: TurningOptions<Item, true>['settle'] = async (tx, done) => {
+const settleTrial: TurningOptions<Item, true>['settle'] = async (tx, done) => {
   const [worked, late] = [done.filter(({ outcome }) => outcome), done.filter(({ outcome }) => !outcome)]
   await tx`delete from trial_items where seq = any(${worked.map(({ item }) => item.seq)}::bigint[])`
   await tx`update trial_items set begun = false where seq = any(${late.map(({ item }) => item.seq)}::bigint[])`
@@ -80,7 +80,7 @@ function start(
       await work(item, mayBegin)
       return true
     },
-    settle,
+    settle: settleTrial,
     ...options,
   })
   mailboxes.push(mailbox)
@@ -492,12 +492,9 @@ test('what was picked too late in the lease of its lane is not worked on, and go
       if (++picks === 1) await sleep(400)
       return take(tx, wants)
     },
-    settle: async (tx, done) => {
-      const [worked, late] = [done.filter(({ outcome }) => outcome), done.filter(({ outcome }) => !outcome)]
-      unbegun += late.length
-      await tx`delete from trial_items where seq = any(${worked.map(({ item }) => item.seq)}::bigint[])`
-      await tx`update trial_items set begun = false where seq = any(${late.map(({ item }) => item.seq)}::bigint[])`
-      return []
+    settle: async (tx, done, lockLanes) => {
+      unbegun += done.filter(({ outcome }) => !outcome).length
+      return settleTrial(tx, done, lockLanes)
     },
   })
   await add('late', 'group', 1)
@@ -533,7 +530,7 @@ test('an outcome that cannot be recorded holds up no other, and its lane is take
     settle: async (tx, done, lockLanes) => {
       const isOdd = done.some(({ item }) => item.laneId === 'odd')
       if (isOdd && tries.filter((lane) => lane === 'odd').length === 1) throw new Error('odd')
-      return settle(tx, done, lockLanes)
+      return settleTrial(tx, done, lockLanes)
     },
   })
   await Promise.all([add('odd', 'group', 1), ...Array.from({ length: 5 }, (_, n) => add(`plain ${n}`, 'group', 1))])

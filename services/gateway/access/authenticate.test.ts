@@ -132,7 +132,7 @@ test('a platform service that does not answer is a 503, not a 401', async () => 
 })
 
 test('what the platform service does not answer counts against no address, however often', async () => {
-  gateway.platform.delay = () => new Promise((resolve) => setTimeout(resolve, 2_500))
+  gateway.platform.delay = () => sleep(2_500)
   const headers = { 'x-forwarded-for': randomIp() }
   const asked = Array.from({ length: 120 }, () =>
     gateway.ask('/v1/me', { key: gateway.platform.issueKey().text, headers }),

@@ -63,6 +63,7 @@ const laneOf = async (id: string) => {
   `
   return lane
 }
+
 test('the sends of a statement are not compared with each other to find their lanes', async () => {
   const one = openDatabase(database.url, 'messaging', { max: 1 })
   onTestFinished(() => one.end())
