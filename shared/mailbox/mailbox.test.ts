@@ -487,9 +487,9 @@ test('what was picked too late in the lease of its lane is not worked on, and go
   let unbegun = 0
   let picks = 0
   start(async ({ seq }) => void seen.push(seq), {
-    leaseMs: 600,
+    leaseMs: 1_500,
     next: async (tx, wants) => {
-      if (++picks === 1) await sleep(400)
+      if (++picks === 1) await sleep(1_000)
       return take(tx, wants)
     },
     settle: async (tx, done, lockLanes) => {
