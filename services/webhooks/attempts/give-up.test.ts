@@ -1,4 +1,5 @@
-import { newId } from '@app/shared/values/ids.ts'
+import type { Sql } from '@app/shared/database/database.ts'
+import { firstIdAt, newId } from '@app/shared/values/ids.ts'
 import { untilSomebodyWaits } from '@app/test/lock-waits.ts'
 import { until } from '@app/test/until.ts'
 import { afterAll, beforeAll, beforeEach, expect, test } from 'vitest'
@@ -7,7 +8,7 @@ import { disableWebhookSubscription } from '../subscriptions/disable-webhook-sub
 import { type TestWebhooks, testWebhooks } from '../testing/app.ts'
 import { type Receiver, startReceiver } from '../testing/receiver.ts'
 import { recordWithin, toRow } from '../fan-out/record-events.ts'
-import { giveUp } from './give-up.ts'
+import { giveUp, sweepExpired } from './give-up.ts'
 import { createLaneHealth } from './lane-health.ts'
 import type { Outcome } from './outcome.ts'
 import { recordAttempts } from './record-attempts.ts'
@@ -226,4 +227,34 @@ test('attempts begin beside deliveries that somebody else has in hand, and do no
     await until(() => expect(receiver.got).toHaveLength(1))
   })
   await until(() => expect(receiver.got).toHaveLength(2))
+})
+
+test('the jobs of deliveries whose time is over are taken in one order', async () => {
+  const { sql, organizationId } = webhooks
+  const replays = Array.from({ length: 8 }, (_, n) => `rpl_${n}`)
+  await sql`
+    insert into replays (id, organization_id, subscription_id, source, position, end_id, matched, created_at, finished_at)
+    select r, ${organizationId}, ${id}, 'dead', '', '', 1, now(), now() from unnest(${replays}::text[]) r
+  `
+  await sql`
+    insert into due_deliveries (id, organization_id, subscription_id, event_at, event_id, event_type, due_at, replay_id)
+    select ${firstIdAt('wbd', new Date(Date.now() - 8 * 24 * 60 * 60 * 1000))} || r, ${organizationId}, ${id}, now(), 'evt_1', 'message.received',
+      now(), r from unnest(${replays}::text[]) r
+  `
+  // As with many of them: else the statement that counts may come upon them in this order by itself.
+  const begin = (work: Parameters<Sql['begin']>[1]) =>
+    sql.begin(async (tx) => {
+      await tx`set local enable_sort = off`
+      return work(tx)
+    })
+  const { sweeping, free } = await sql.begin(async (tx) => {
+    await tx`select from replays where id = 'rpl_0' for no key update`
+    const swept = sweepExpired({ begin } as Sql)
+    await untilSomebodyWaits(sql)
+    const others = await sql`select id from replays where id > 'rpl_0' for no key update skip locked`
+    return { sweeping: swept, free: others.length }
+  })
+  expect(await sweeping).toBe(8)
+  expect(free).toBe(7)
+  expect(await sql`select sum(failed)::int as failed from replays`).toEqual([{ failed: 8 }])
 })

@@ -2,7 +2,7 @@ import type { Fragment, Sql, TransactionSql } from '@app/shared/database/databas
 import type { Sweep } from '@app/shared/database/housekeeping.ts'
 import { firstIdAt } from '@app/shared/values/ids.ts'
 import { typeOf } from '../deliveries/type-of.ts'
-import { countReplayed } from '../replays/count-replayed.ts'
+import { countReplayed, lockReplays } from '../replays/count-replayed.ts'
 import { notInCall } from './in-call.ts'
 import { type InLine, lockLines, promoteLines } from './lines.ts'
 import { wakeWithin } from './wake-lane.ts'
@@ -103,11 +103,15 @@ const oldest = (tx: TransactionSql, subscriptionId: string, count: number): Frag
 `
 
 async function expire(tx: TransactionSql, which: Fragment) {
-  const rows = await tx<(InLine & { id: string })[]>`
-    select id, subscription_id, line from due_deliveries where id in (${which}) and ${notInCall(tx)}
+  const rows = await tx<(InLine & { id: string; replayId: string | null })[]>`
+    select id, subscription_id, line, replay_id from due_deliveries where id in (${which}) and ${notInCall(tx)}
   `
   if (rows.length === 0) return 0
   await lockLines(tx, rows)
+  await lockReplays(
+    tx,
+    rows.map(({ replayId }) => replayId),
+  )
   const gone = await tx<InLine[]>`
     with over as (
       delete from due_deliveries where id = any(array(

@@ -2,7 +2,7 @@ import { subscriptionDisabled } from '@app/shared/contracts/webhook-events.ts'
 import type { Fragment, TransactionSql } from '@app/shared/database/database.ts'
 import type { Directive, Done, LockLanes } from '@app/shared/mailbox/mailbox.ts'
 import { typeOf } from '../deliveries/type-of.ts'
-import { countReplayed } from '../replays/count-replayed.ts'
+import { countReplayed, lockReplays } from '../replays/count-replayed.ts'
 import { isOperational, tellOf } from '../subscriptions/tell-of.ts'
 import { excuseElsewhere } from './elsewhere.ts'
 import { lockLines, promoteLines } from './lines.ts'
@@ -25,7 +25,10 @@ export async function recordAttempts(
   const { done, excused } = await excuseElsewhere(tx, ended)
   const inLine = done.map(({ item }) => ({ subscriptionId: item.laneId, line: item.line }))
   await lockLines(tx, inLine)
-  await lockReplays(tx, done)
+  await lockReplays(
+    tx,
+    done.map(({ item }) => item.replayId),
+  )
   const gone = await write(tx, done.map(rowOf))
   const promoted = await promoteLines(tx, inLine)
   await tellOf(
@@ -48,13 +51,6 @@ export async function recordAttempts(
 
 /** Whether a delivery has a time to come, as before when it was not begun after all. */
 const isOpen = (outcome: Outcome | null) => outcome === null || outcome.kind === 'failed' || outcome.kind === 'wait'
-
-/** Their counts change with the outcomes; in one order, so that two settlements do not wait for each other. */
-async function lockReplays(tx: TransactionSql, done: DoneAttempt[]) {
-  const ids = done.flatMap(({ item }) => item.replayId ?? [])
-  if (ids.length === 0) return
-  await tx`select id from replays where id = any(${ids}) order by id for no key update`
-}
 
 /** What the row of a delivery becomes. */
 function rowOf({ item, outcome }: DoneAttempt) {

@@ -11,3 +11,10 @@ export const countReplayed = (tx: TransactionSql) => tx`
     ) n where r.id = n.replay_id
   )
 `
+
+/** Their counts change with the outcomes; in one order, so that two transactions do not wait for each other. */
+export async function lockReplays(tx: TransactionSql, replays: (string | null)[]): Promise<void> {
+  const ids = replays.flatMap((id) => id ?? [])
+  if (ids.length === 0) return
+  await tx`select id from replays where id = any(${ids}) order by id for no key update`
+}
