@@ -324,13 +324,13 @@ test('what was done while the database was away is recorded before its lane is t
   const work = async ({ seq }: Item) => {
     if (seen.push(seq) === 1) here.isAway = there.isAway = true
   }
-  start(work, { leaseMs: 300, next }, here.app)
+  start(work, { leaseMs: 900, next }, here.app)
   await add('lane', 'group', 1)
   await vi.waitFor(() => expect(seen).toHaveLength(1), { timeout: 5_000, interval: 1 })
-  start(work, { leaseMs: 300, next }, there.app)
-  await sleep(400)
+  start(work, { leaseMs: 900, next }, there.app)
+  await sleep(1_200)
   there.isAway = false
-  await sleep(600)
+  await sleep(1_200)
   here.isAway = false
   await untilEmpty()
   await stopAll()
@@ -404,7 +404,7 @@ test('a lane that works longer than its lease keeps it', async () => {
   const begun: string[] = []
   const work = async ({ seq }: Item) => {
     begun.push(seq)
-    await sleep(begun.length === 1 ? 900 : 100)
+    await sleep(begun.length === 1 ? 2_200 : 100)
   }
   // Who takes it over finds what the other one has begun.
   const next = async (tx: TransactionSql, wants: Want[]) => {
@@ -412,7 +412,7 @@ test('a lane that works longer than its lease keeps it', async () => {
     await tx`update trial_items set begun = false where lane = any(${fresh}::text[])`
     return take(tx, wants)
   }
-  for (let n = 0; n < 2; n++) start(work, { leaseMs: 300, next })
+  for (let n = 0; n < 2; n++) start(work, { leaseMs: 900, next })
   await add('long', 'group', 5)
   await untilEmpty()
   await stopAll()
