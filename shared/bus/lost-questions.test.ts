@@ -75,7 +75,7 @@ test.concurrent('it is given up when it is lost again', async () => {
 })
 
 test.concurrent('one that might do a thing twice is not repeated: a frozen instance may still do it, and answer', async () => {
-  const { asked, copies } = asking('rpc.messaging.unkeyed', (message) => void sleep(4_000).then(() => answer(message)))
+  const { asked, copies } = asking('rpc.messaging.unkeyed', (message) => void sleep(5_500).then(() => answer(message)))
   expect(await asked()).toBe('answered')
   expect(copies).toHaveLength(1)
 })
