@@ -27,7 +27,8 @@ import {
 } from '@app/shared/contracts/platform.ts'
 import { inboxOf } from '@app/shared/bus/inbox.ts'
 import { inWorkSubject } from '@app/shared/bus/lost-questions.ts'
-import { consumers, type Consumer } from '@app/shared/events/provision.ts'
+import { handledRangesOf } from '@app/shared/events/handled-ranges.ts'
+import { consumers, type Consumer, isAuditedBy, ownerOf } from '@app/shared/events/provision.ts'
 import { streamName } from '@app/shared/events/stream.ts'
 import { type ServiceName, serviceNames } from '../stack/options.ts'
 
@@ -45,6 +46,12 @@ const contracts: unknown[] = Object.values(contractModules).flatMap((module) => 
 const endpoints = contracts.filter((contract): contract is Rpc => isRpc(contract) && contract.http !== undefined)
 const events = contracts.filter((contract): contract is Event => isEvent(contract))
 const notices = contracts.filter((contract): contract is Notice => isNotice(contract))
+
+/** Of the services that have consumers of its events, whether these have handled them. */
+const handledRanges = (service: ServiceName) => {
+  const audited = Object.values<Consumer>(consumers).filter((one) => isAuditedBy(one, service))
+  return [...new Set(audited.map(ownerOf))].filter((owner) => owner !== service).map(handledRangesOf)
+}
 
 /** What each service asks of others. A test holds it against the services' code. */
 export const asks: Record<ServiceName, Rpc[]> = {
@@ -71,9 +78,10 @@ export const asks: Record<ServiceName, Rpc[]> = {
     changeIdentity,
     importContacts,
     importThreads,
+    ...handledRanges('messaging'),
   ],
-  directory: [listTeams],
-  platform: [putSender, putAccount],
+  directory: [listTeams, ...handledRanges('directory')],
+  platform: [putSender, putAccount, ...handledRanges('platform')],
   webhooks: [
     findAccounts,
     // Platform of the version before, while it is replaced.

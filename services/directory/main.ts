@@ -10,6 +10,8 @@ import { keyRing, readEnv } from '@app/shared/service/environment.ts'
 import { startHousekeeping } from '@app/shared/database/housekeeping.ts'
 import { tell } from '@app/shared/bus/notices.ts'
 import { explainRecordedEvent } from '@app/shared/events/explain-recorded-event.ts'
+import { auditEvents } from '@app/shared/events/audit.ts'
+import { handledRanges } from '@app/shared/events/handled-ranges.ts'
 import { redriveEvents } from '@app/shared/events/redrive.ts'
 import { startRelay } from '@app/shared/events/relay.ts'
 import { serve } from '@app/shared/bus/rpc.ts'
@@ -58,6 +60,7 @@ const service = await startWithDatabase('directory', env)
 const housekeeping = await startHousekeeping(service, {
   partitions: [],
   sweeps: [sweepInbounds, sweepIdentityChanges, sweepWords],
+  minutely: [auditEvents(service)],
 })
 // As in messaging: nothing is waited for until `stopInOrder`.
 const relay = startRelay(service)
@@ -103,6 +106,7 @@ const handlers = changesInTurn<App, typeof contracts>(contracts, {
   explainConversation,
   explainLabel,
   explainRecordedEvent,
+  handledRanges,
   redriveEvents,
 })
 const serving = serve(app, contracts, handlers)

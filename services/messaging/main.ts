@@ -13,6 +13,8 @@ import { startHousekeeping } from '@app/shared/database/housekeeping.ts'
 import { hear } from '@app/shared/bus/notices.ts'
 import { consumers } from '@app/shared/events/provision.ts'
 import { explainRecordedEvent } from '@app/shared/events/explain-recorded-event.ts'
+import { auditEvents } from '@app/shared/events/audit.ts'
+import { handledRanges } from '@app/shared/events/handled-ranges.ts'
 import { redriveEvents } from '@app/shared/events/redrive.ts'
 import { startRelay } from '@app/shared/events/relay.ts'
 import { serve } from '@app/shared/bus/rpc.ts'
@@ -100,6 +102,7 @@ const housekeeping = await startHousekeeping(core, {
     sweepDeletedMessages,
     oldMessagesSweep(stopping.signal),
   ],
+  minutely: [auditEvents(service)],
 })
 // From here to `stopInOrder` nothing is waited for: a signal in between would cut off the calls that have begun.
 const dispatcher = startDispatcher(core)
@@ -142,6 +145,7 @@ const serving = serve(
     explainMedia,
     explainOrganizationSends,
     explainRecordedEvent,
+    handledRanges,
     redriveEvents,
     ...watchSecrets(app, [sealedTokens]),
     listTemplates,

@@ -8,6 +8,8 @@ import { publicUrl, keyRing, readEnv, sealKeyRing } from '@app/shared/service/en
 import { startHousekeeping } from '@app/shared/database/housekeeping.ts'
 import { sealedAnswers, sweepKeys } from '@app/shared/idempotency/idempotency.ts'
 import { explainRecordedEvent } from '@app/shared/events/explain-recorded-event.ts'
+import { auditEvents } from '@app/shared/events/audit.ts'
+import { handledRanges } from '@app/shared/events/handled-ranges.ts'
 import { redriveEvents } from '@app/shared/events/redrive.ts'
 import { startRelay } from '@app/shared/events/relay.ts'
 import { serve } from '@app/shared/bus/rpc.ts'
@@ -91,6 +93,7 @@ const app: App = {
 const housekeeping = await startHousekeeping(app, {
   partitions: [apiCalls, apiLog],
   sweeps: [sweepKeys, sweepOnboardings, sweepBatches],
+  minutely: [auditEvents(service)],
 })
 // As in messaging: nothing is waited for until `stopInOrder`, and all that takes work in stops together.
 const polling = startPolling(app)
@@ -142,6 +145,7 @@ const serving = serve(app, contracts, {
   explainKey,
   explainOrganization,
   explainRecordedEvent,
+  handledRanges,
   redriveEvents,
   ...watchSecrets(app, [sealedTokens, sealedCodes, sealedAnswers]),
 })

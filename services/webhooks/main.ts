@@ -8,6 +8,8 @@ import { keyRing, readEnv, sealKeyRing } from '@app/shared/service/environment.t
 import { startHousekeeping } from '@app/shared/database/housekeeping.ts'
 import { startRelay } from '@app/shared/events/relay.ts'
 import { explainRecordedEvent } from '@app/shared/events/explain-recorded-event.ts'
+import { auditEvents } from '@app/shared/events/audit.ts'
+import { handledRanges } from '@app/shared/events/handled-ranges.ts'
 import { redriveEvents } from '@app/shared/events/redrive.ts'
 import { serve } from '@app/shared/bus/rpc.ts'
 import { watchSecrets } from '@app/shared/secrets/sealed-secrets.ts'
@@ -66,7 +68,7 @@ readStanding(service)
 const housekeeping = await startHousekeeping(core, {
   partitions,
   sweeps: [sweepExpired, sweepDead, sweepLanes, sweepReplays, sweepSecrets],
-  minutely: [createOverflowSweep(), sweepFailing, sweepWaits],
+  minutely: [createOverflowSweep(), sweepFailing, sweepWaits, auditEvents(service)],
 })
 // As in messaging: nothing is waited for until `stopInOrder`, and all that takes work in stops together.
 const attempts = startAttempts(core)
@@ -104,6 +106,7 @@ const serving = serve(
     getWebhookReplay,
     cancelWebhookReplay,
     explainRecordedEvent,
+    handledRanges,
     redriveEvents,
     ...watchSecrets(app, [sealedSecrets]),
   },

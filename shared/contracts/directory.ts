@@ -1,6 +1,7 @@
 import { z } from 'zod'
 import { notice, rpc } from '../api/contract.ts'
 import { idOf } from '../values/ids.ts'
+import { handledRangesOf } from '../events/handled-ranges.ts'
 import { redriveEventsOf } from '../events/redrive.ts'
 import { conversationStatus } from './conversations.ts'
 import { bsuid, phoneParams, text, time } from './fields.ts'
@@ -94,3 +95,5 @@ export const partiesChanged = notice({
 })
 
 export const redriveEvents = redriveEventsOf('directory')
+
+export const handledRanges = handledRangesOf('directory')

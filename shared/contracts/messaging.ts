@@ -3,6 +3,7 @@ import { event, rpc } from '../api/contract.ts'
 import { idOf } from '../values/ids.ts'
 import { invalidField } from '../api/problem.ts'
 import { pageQuery } from '../api/page.ts'
+import { handledRangesOf } from '../events/handled-ranges.ts'
 import { redriveEventsOf } from '../events/redrive.ts'
 import { contactSummary, messageError, openEnum, openTo, phoneParams, time, timeInput } from './fields.ts'
 import { AccountState } from './platform.ts'
@@ -191,6 +192,8 @@ const Passthrough = z.looseObject({
 })
 
 export const redriveEvents = redriveEventsOf('messaging')
+
+export const handledRanges = handledRangesOf('messaging')
 
 export const countSecrets = countSecretsOf('messaging')
 

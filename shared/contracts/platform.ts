@@ -1,6 +1,7 @@
 import { z } from 'zod'
 import { event, rpc } from '../api/contract.ts'
 import { idOf } from '../values/ids.ts'
+import { handledRangesOf } from '../events/handled-ranges.ts'
 import { redriveEventsOf } from '../events/redrive.ts'
 import { email, phoneNumberId, phoneParams, text, time, timeInput, upstreamId } from './fields.ts'
 import { countSecretsOf, resealSecretsOf } from './secrets.ts'
@@ -371,6 +372,8 @@ export const AccountState = z.object({
 })
 
 export const redriveEvents = redriveEventsOf('platform')
+
+export const handledRanges = handledRangesOf('platform')
 
 export const countSecrets = countSecretsOf('platform')
 

@@ -2,6 +2,7 @@ import { z } from 'zod'
 import { rpc } from '../api/contract.ts'
 import { idOf } from '../values/ids.ts'
 import { pageQuery } from '../api/page.ts'
+import { handledRangesOf } from '../events/handled-ranges.ts'
 import { redriveEventsOf } from '../events/redrive.ts'
 import { openTo, phoneNumberId, text, time } from './fields.ts'
 import { exampleDelivery, WebhookDelivery } from './webhook-deliveries.ts'
@@ -274,6 +275,8 @@ export const deleteWebhookSubscription = rpc({
 })
 
 export const redriveEvents = redriveEventsOf('webhooks')
+
+export const handledRanges = handledRangesOf('webhooks')
 
 export const countSecrets = countSecretsOf('webhooks')
 

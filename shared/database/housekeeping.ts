@@ -1,5 +1,6 @@
 import { setTimeout as sleep } from 'node:timers/promises'
 import { isAwayFromAll, isDatabaseAway, type Sql } from './database.ts'
+import { forgetHandled, mergeHandled } from '../events/note-handled.ts'
 import { ownSession } from './own-session.ts'
 import { type DailyPartitions, keepPartitions, makePartitions } from './partitions.ts'
 import type { DataService } from '../service/service.ts'
@@ -10,7 +11,7 @@ export type Sweep = (sql: Sql) => Promise<number>
 export interface Housekeeping {
   /** The service's partitioned tables; the outbox is among them by itself. */
   partitions: DailyPartitions[]
-  /** Repeated until they find nothing, or the hour is over; `handled_events` and `dead_events` are swept by themselves. */
+  /** Repeated until they find nothing, or the hour is over; `handled_events`, `handled_ranges` and `dead_events` are swept by themselves. */
   sweeps?: Sweep[]
   /** Those that have no hour to wait; every minute. */
   minutely?: Sweep[]
@@ -56,13 +57,12 @@ export async function startHousekeeping(app: App, housekeeping: Housekeeping): P
       // Half a minute early, so that the tick of the hour is not just before it.
       const nextAt = performance.now() + hourMs - minuteMs / 2
       await alone(app, 'partitions', () => keepAll(app, tables))
-      await alone(app, 'sweeps', () => sweepAll([sweepHandledEvents, sweepFailures, ...sweeps], nextAt))
+      await alone(app, 'sweeps', () => sweepAll([sweepHandledEvents, sweepFailures, forgetHandled, ...sweeps], nextAt))
       dueAt = nextAt
     }
   })
   const everyMinute = inOneRun(app, async () => {
-    if (minutely.length === 0) return
-    await alone(app, 'minutely sweeps', () => sweepAll(minutely, performance.now() + minuteMs))
+    await alone(app, 'minutely sweeps', () => sweepAll([mergeHandled, ...minutely], performance.now() + minuteMs))
   })
   function wake() {
     hourly.wake()

@@ -9,6 +9,7 @@ import { beginBatch, lineOf } from '../metrics/batches.ts'
 import { readConsumerLag } from '../metrics/consumer-lag.ts'
 import { isGap } from './lost-tail.ts'
 import { tellMissedEvents } from './missed-events.ts'
+import { createHandledNotes, type HandledNotes } from './note-handled.ts'
 import { ackWaitMs, askAgainMs, restoreConsumer } from './provision.ts'
 import type { DataService } from '../service/service.ts'
 import { eventHeader, idHeader, streamName } from './stream.ts'
@@ -47,17 +48,12 @@ export function consumeBatches(
   { spacingMs = 5 } = {},
 ): Consuming {
   const waiting = createWaitingEvents()
+  const notes = createHandledNotes(app, consumer)
   let stopped = false
   let messages: ConsumerMessages | undefined
   readConsumerLag(app, consumer)
 
-  const pump = createPump(async () => {
-    while (waiting.count() > 0 && !stopped) {
-      const spaced = spacingMs > 0 && sleep(spacingMs)
-      await waiting.handleNext(batchRows, (batch) => handleAll(app, consumer, handle, batch, () => stopped))
-      if (waiting.count() < batchRows) await spaced
-    }
-  })
+  const pump = pumpOf({ app, consumer, notes, handle }, waiting, () => stopped, spacingMs)
 
   async function pull() {
     const source = await app.eventBus.nc.jetstream({ timeout: askAgainMs }).consumers.get(streamName, consumer)
@@ -97,6 +93,7 @@ export function consumeBatches(
       await pump.idle()
       await loop
       waiting.giveBack()
+      await notes.stop()
     },
   }
 }
@@ -120,6 +117,22 @@ const withoutGaps = (take: (message: JsMsg) => void) => (message: JsMsg) =>
 async function restore({ eventBus, streamReplicas }: DataService, consumer: string) {
   await sleep(250)
   if (eventBus.isConnected()) await restoreConsumer(eventBus.nc, consumer, streamReplicas).catch(() => {})
+}
+
+/** Handles what waits, in batches. */
+function pumpOf(
+  handling: Handling,
+  waiting: ReturnType<typeof createWaitingEvents>,
+  stopped: () => boolean,
+  spacingMs: number,
+) {
+  return createPump(async () => {
+    while (waiting.count() > 0 && !stopped()) {
+      const spaced = spacingMs > 0 && sleep(spacingMs)
+      await waiting.handleNext(batchRows, (batch) => handleAll(handling, batch, stopped))
+      if (waiting.count() < batchRows) await spaced
+    }
+  })
 }
 
 /** Runs the work, one run at a time: woken once for all that comes in one turn of the event loop. */
@@ -152,19 +165,22 @@ async function lost(messages: ConsumerMessages) {
   await Promise.race([messages.closed(), gone])
 }
 
-async function handleAll(
-  app: DataService,
-  consumer: string,
-  handle: (events: Delivered[]) => Promise<void>,
-  batch: JsMsg[],
-  stopped: () => boolean,
-) {
+interface Handling {
+  app: DataService
+  consumer: string
+  notes: HandledNotes
+  handle: (events: Delivered[]) => Promise<void>
+}
+
+async function handleAll(handling: Handling, batch: JsMsg[], stopped: () => boolean) {
+  const { app, consumer, notes, handle } = handling
   for (let attempt = 0; !stopped(); attempt++) {
     let begun: ReturnType<typeof beginBatch> | undefined
     try {
       begun = beginBatch(app, consumer, batch.map(read))
       await handle(begun.events)
       for (const message of batch) message.ack()
+      notes.add(batch)
       begun.end('handled')
       return
     } catch (err) {
@@ -177,10 +193,10 @@ async function handleAll(
         await sleep(Math.min(100 * 2 ** attempt, 1_000))
       } else if (batch.length === 1 && batch[0]) {
         if (isAway) pause(app, consumer, batch[0], err)
-        else await noteFailure(app, consumer, batch[0], err)
+        else await noteFailure(handling, batch[0], err)
         return
       } else {
-        for (const message of batch) await handleAll(app, consumer, handle, [message], stopped)
+        for (const message of batch) await handleAll(handling, [message], stopped)
         return
       }
     }
@@ -219,24 +235,26 @@ function pause({ log }: DataService, consumer: string, message: JsMsg, err: unkn
 }
 
 /** A failure that cannot be noted, since the database went away just now, does not count. */
-async function noteFailure(app: DataService, consumer: string, message: JsMsg, err: unknown) {
+async function noteFailure(handling: Handling, message: JsMsg, err: unknown) {
   try {
-    await fail(app, consumer, message, err)
+    await fail(handling, message, err)
   } catch (cause) {
+    const { app, consumer } = handling
     app.log.error({ err, cause, consumer }, 'the failure of an event cannot be recorded')
     message.nak(1_000)
   }
 }
 
-async function fail({ sql, log }: DataService, consumer: string, message: JsMsg, err: unknown) {
+async function fail({ app: { sql, log }, consumer, notes }: Handling, message: JsMsg, err: unknown) {
   const headers = headersOf(message) ?? ({} as EventHeaders)
   const id = message.headers?.get(idHeader) || (isNamed(headers) ? idOf(headers) : `seq:${message.seq}`)
   const event = { id, subject: message.subject, headers, payload: message.data }
   const { failures, dead } = await recordFailure(sql, consumer, event, { err, fatal: err instanceof Fatal })
   // Also the id of one whose headers say none.
   log[dead ? 'error' : 'warn']({ err, consumer, id, ...lineOf(event), failures, dead }, 'event')
-  if (dead) message.term()
-  else message.nak(retryMs(failures))
+  if (!dead) return message.nak(retryMs(failures))
+  message.term()
+  notes.add([message])
 }
 
 /** Work after the commit, at most once: when it fails or the process dies, it is not repeated. */

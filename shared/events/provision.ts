@@ -8,6 +8,8 @@ import {
   StorageType,
   type StreamInfo,
 } from 'nats'
+import type { ServiceName } from '../service/service.ts'
+import type { EventService } from './handled-ranges.ts'
 import { streamBytes, streamConfig, streamName } from './stream.ts'
 
 /** A durable pull consumer, shared by all instances of the service that it is named after. */
@@ -18,6 +20,8 @@ export interface Consumer {
   maxAckPending?: number
   /** As `ackWaitMs`, for one behind whose lost ack all others wait. */
   ackWaitMs?: number
+  /** Nobody asks whether it has handled all (audit.ts). */
+  unaudited?: true
 }
 
 /** Every consumer of the stream. */
@@ -32,8 +36,20 @@ export const consumers = {
   platformAccountReports: { name: 'platform-account-reports', subject: 'event.messaging.account-reported' },
   directoryMessagesRead: { name: 'directory-messages-read', subject: 'event.messaging.messages-read' },
   directoryMarketingStops: { name: 'directory-marketing-stops', subject: 'event.messaging.marketing-stopped' },
-  directorySentMessages: { name: 'directory-sent-messages', subject: 'event.messaging.message-sent' },
+  /** Many, and none beside the next: notes of them would not become shorter. What the stream loses of them webhooksFanOut misses, too. */
+  directorySentMessages: {
+    name: 'directory-sent-messages',
+    subject: 'event.messaging.message-sent',
+    unaudited: true,
+  },
 } as const satisfies Record<string, Consumer>
+
+/** Whether it takes events of the service, by a subject as `event.>`, `event.<service>.>` or `event.<service>.<words>`. */
+export const isAuditedBy = ({ subject, unaudited }: Consumer, service: ServiceName): boolean =>
+  !unaudited && (subject === 'event.>' || subject.split('.')[1] === service)
+
+/** The service whose consumer it is. */
+export const ownerOf = ({ name }: Consumer): EventService => name.split('-')[0] as EventService
 
 /** Others may have consumers of the stream, too. */
 export const isOurs = (name: string): boolean => Object.values<Consumer>(consumers).some((one) => one.name === name)

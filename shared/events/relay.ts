@@ -7,7 +7,7 @@ import { openOutbox, type Outbox, type Published, type WaitingEvent } from './ou
 import { redrive, refillLostStream } from './refill.ts'
 import type { DataService } from '../service/service.ts'
 import { type StreamRoom, watchStreamRoom } from './stream-room.ts'
-import { eventHeader, idHeader, isIdWithoutPlace, readPublishAck, streamName } from './stream.ts'
+import { eventHeader, idHeader, isIdWithoutPlace, outboxHeader, readPublishAck, streamName } from './stream.ts'
 
 /** Rows a pass: 256 outstanding publishes are four times as fast as one by one. */
 const batchRows = 256
@@ -189,6 +189,7 @@ async function put({ eventBus }: DataService, event: WaitingEvent, eventHeaders:
     carrier.set('Nats-Expected-Stream', streamName)
     carrier.set(eventHeader, eventHeaders)
     carrier.set(idHeader, event.id)
+    carrier.set(outboxHeader, event.seq)
     let ack = await ask(eventBus, event, carrier)
     if (isIdWithoutPlace(ack)) {
       // Should the first come after all, consumers know it by its headers.

@@ -9,6 +9,9 @@ export const eventHeader = 'Svc-Event'
 /** JetStream's own, by which it drops what it already has; an event may come without. */
 export const idHeader = 'Nats-Msg-Id'
 
+/** The header that carries an event's `seq` in the outbox that it comes from. */
+export const outboxHeader = 'Svc-Outbox-Seq'
+
 const day = 24 * 60 * 60 * 1e9
 
 /** More is dropped, the oldest first (stream-room.ts sees to it that it was handled). */

@@ -30,4 +30,4 @@ async function* kills(): AsyncGenerator<Trouble> {
 
 test('any process is killed with -9 under load: nothing lost, nothing twice, no error past a few tries', async () => {
   await breakUnderLoad(cluster, kills())
-}, 600_000)
+}, 1_200_000)

@@ -17,6 +17,8 @@ export interface Cluster {
 
 export interface Machines extends Cluster {
   network: Network
+  /** What the operator logs in with at nats-server. */
+  natsSeed: string | undefined
 }
 
 const services = ['gateway', 'messaging', 'directory', 'platform', 'webhooks']
@@ -65,7 +67,8 @@ export async function startMachines(): Promise<Machines> {
       MACHINE_PORTS: JSON.stringify(ports),
       NODE_OPTIONS: `--import ${pathToFileURL(join(import.meta.dirname, 'machine.ts')).href}`,
     })
-    return { stack, nats, network, remove: () => stack.remove().then(remove) }
+    const natsSeed = secrets['NATS_SEED_DEPLOY']
+    return { stack, nats, network, natsSeed, remove: () => stack.remove().then(remove) }
   } catch (err) {
     await remove()
     throw err

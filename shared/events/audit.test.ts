@@ -1,0 +1,215 @@
+import { testService, type TestService } from '@app/test/service.ts'
+import { until } from '@app/test/until.ts'
+import type { JetStreamManager } from 'nats'
+import { afterEach, beforeEach, expect, test, vi } from 'vitest'
+import { z } from 'zod'
+import { event } from '../api/contract.ts'
+import type { Sweep } from '../database/housekeeping.ts'
+import { newId } from '../values/ids.ts'
+import { auditEvents } from './audit.ts'
+import { type Consuming, consumeBatches } from './consume.ts'
+import { record, recorded } from './events.ts'
+import { findHandled } from './handled-ranges.ts'
+import { consumers, managerOf, provision } from './provision.ts'
+import { type Relay, startRelay } from './relay.ts'
+import { streamName } from './stream.ts'
+
+const changed = event({ subject: 'event.webhooks.changed', summary: 'Test', data: z.object({ n: z.number() }) })
+const organizationId = newId('org')
+const consumer = consumers.webhooksFanOut.name
+
+let app: TestService
+let jsm: JetStreamManager
+let relay: Relay
+let consuming: Consuming | undefined
+let sweep: Sweep
+/** What the consumer was given. */
+let heard: number[]
+beforeEach(async () => {
+  app = await testService('webhooks')
+  await provision(app.nc)
+  jsm = await managerOf(app.nc)
+  // Else what is published again would be turned away for two minutes.
+  const { config } = await jsm.streams.info(streamName)
+  await jsm.streams.update(streamName, { ...config, duplicate_window: 1e8 })
+  relay = startRelay(app)
+  sweep = auditEvents(app)
+  heard = []
+  consuming = undefined
+})
+afterEach(async () => {
+  await relay.stop()
+  await consuming?.stop()
+  await app.close()
+})
+
+const listen = (handle: (n: number) => void = () => {}) => {
+  consuming = consumeBatches(app, consumer, async (events) => {
+    const numbers = events.map(({ payload }) => changed.data.parse(JSON.parse(Buffer.from(payload).toString())).n)
+    for (const n of numbers) handle(n)
+    heard.push(...numbers)
+  })
+}
+const publish = async (...numbers: number[]) => {
+  const before = await published()
+  await app.sql.begin((tx) =>
+    record(
+      tx,
+      numbers.map((n) => recorded(changed, { n }, { organizationId })),
+    ),
+  )
+  relay.wake()
+  await until(async () => expect(await published()).toBe(before + numbers.length))
+}
+const published = async () => (await jsm.streams.info(streamName)).state.last_seq
+const untilHeard = (...numbers: number[]) => until(() => expect(heard).toEqual(numbers))
+const untilNoted = (seqs: string) =>
+  until(async () => {
+    const source = 'webhooks'
+    expect((await findHandled(app.sql, { consumer, source, first: 1, last: 1_000 })).seqs).toBe(seqs)
+  })
+
+/** Looks when everything has had its time. */
+async function lookLater() {
+  await app.sql`update event_audits set opened_at = now() - interval '1 hour'`
+  await app.sql`update outbox set published_at = now() - interval '1 hour' where published_at is not null`
+  await app.sql`update handled_ranges set at = now() - interval '20 s'`
+  await sweep(app.sql)
+}
+const auditedSeq = async () => {
+  const [row] = await app.sql<
+    { auditedSeq: string }[]
+  >`select audited_seq from event_audits where consumer = ${consumer}`
+  return Number(row?.auditedSeq)
+}
+
+test('an event that the stream has lost before it was handled comes all the same', async () => {
+  await sweep(app.sql)
+  await publish(1, 2, 3)
+  await jsm.streams.deleteMessage(streamName, 2)
+  await sweep(app.sql)
+  listen()
+  await untilHeard(1, 3)
+  await untilNoted('{[1,2),[3,4)}')
+  await lookLater()
+  expect(await published()).toBe(3)
+  await lookLater()
+  await untilHeard(1, 3, 2)
+  await untilNoted('{[1,4)}')
+  await lookLater()
+  expect(await auditedSeq()).toBe(3)
+})
+
+test('what a consumer has handled does not come again, also when it was handled in vain or by an instance that stops', async () => {
+  await sweep(app.sql)
+  await publish(1, 2, 3)
+  await sweep(app.sql)
+  listen((n) => {
+    if (n === 2) throw new Error('it never succeeds')
+  })
+  await app.sql`
+    insert into dead_events (consumer, event_id, subject, headers, payload, failures, last_error)
+    select ${consumer}, id, subject, headers, payload, 7, 'before' from outbox where seq = 2
+  `
+  await untilHeard(1, 3)
+  await until(async () => expect(await app.sql`select from dead_events where dead`).toHaveLength(1))
+  await consuming?.stop()
+  await lookLater()
+  expect(await auditedSeq()).toBe(3)
+  await lookLater()
+  expect(await published()).toBe(3)
+})
+
+test('what waits in the stream is waited for', async () => {
+  await sweep(app.sql)
+  await publish(1, 2)
+  await sweep(app.sql)
+  for (let n = 0; n < 3; n++) await lookLater()
+  expect([await published(), await auditedSeq()]).toEqual([2, 0])
+  listen()
+  await untilNoted('{[1,3)}')
+  await lookLater()
+  expect([await published(), await auditedSeq()]).toEqual([2, 2])
+})
+
+test('while others are in work, what is missing is judged when newer ones have been handled', async () => {
+  await sweep(app.sql)
+  await publish(1, 2)
+  await sweep(app.sql)
+  listen()
+  await untilNoted('{[1,3)}')
+  await app.sql`update handled_ranges set seqs = '{[1,2)}', last = 1`
+  // One that nobody takes: the consumer is never idle.
+  await consuming?.stop()
+  await publish(3)
+  for (let n = 0; n < 3; n++) await lookLater()
+  expect(await published()).toBe(3)
+  await publish(4)
+  await app.sql`
+    insert into handled_ranges (consumer, source, seqs, first, last) values (${consumer}, 'webhooks', '{[4,5)}', 4, 4)
+  `
+  await lookLater()
+  await until(async () => expect(await published()).toBe(5))
+})
+
+test('what nobody handles, however often it is published again, is given up and said so', async () => {
+  const errors = vi.spyOn(app.log, 'error')
+  await sweep(app.sql)
+  await publish(1)
+  await sweep(app.sql)
+  listen()
+  await untilHeard(1)
+  for (let tries = 1; tries <= 3; tries++) {
+    await untilNoted('{[1,2)}')
+    await app.sql`truncate handled_ranges`
+    await lookLater()
+    await lookLater()
+    await until(async () => expect(await published()).toBe(1 + tries))
+  }
+  await untilNoted('{[1,2)}')
+  await app.sql`truncate handled_ranges`
+  await lookLater()
+  await lookLater()
+  expect([await published(), await auditedSeq()]).toEqual([4, 1])
+  expect(errors.mock.calls.map(([, words]) => words)).toEqual([
+    ...Array.from({ length: 3 }, () => 'events were published and never handled: they are published again'),
+    'events were published again and again, and not handled: they are given up',
+  ])
+})
+
+test('what was published before the first look, or waits to be published, or was published just now, is not judged', async () => {
+  await publish(1)
+  await sweep(app.sql)
+  expect(await auditedSeq()).toBe(1)
+  await publish(2, 3)
+  await sweep(app.sql)
+  await jsm.streams.purge(streamName)
+  await app.sql`update event_audits set opened_at = now() - interval '1 hour'`
+  for (let n = 0; n < 3; n++) await sweep(app.sql)
+  expect([await published(), await auditedSeq()]).toEqual([3, 1])
+  await relay.stop()
+  await app.sql`update outbox set published_at = null where seq = 3`
+  await lookLater()
+  expect(await app.sql`select seq from outbox where published_at is null`).toEqual([{ seq: '3' }])
+})
+
+test('a look that lasts goes on, in portions, until all was seen', async () => {
+  await sweep(app.sql)
+  await app.sql`
+    insert into outbox (seq, id, subject, headers, payload, published_at)
+    select n, n, 'event.webhooks.changed', '{}', '', now() from generate_series(1, 120000) n
+  `
+  await app.sql`select setval('outbox_seq', 120000)`
+  await app.sql`
+    insert into handled_ranges (consumer, source, seqs, first, last)
+    values (${consumer}, 'webhooks', '{[1,60000),[60001,120001)}', 1, 120000)
+  `
+  await sweep(app.sql)
+  await lookLater()
+  expect(await auditedSeq()).toBe(50_000)
+  await lookLater()
+  await until(async () => expect(await published()).toBe(1))
+  await app.sql`update handled_ranges set seqs = '{[1,120001)}'`
+  await lookLater()
+  expect(await auditedSeq()).toBe(120_000)
+})

@@ -1,0 +1,119 @@
+import type { JsMsg } from 'nats'
+import type { Sql } from '../database/database.ts'
+import { type Consumer, consumers } from './provision.ts'
+import type { DataService } from '../service/service.ts'
+import { outboxHeader } from './stream.ts'
+
+const noteAfterMs = 1_000
+/** While they cannot be noted; what is forgotten is published again, and known by its id. */
+const mostKept = 200_000
+/** Notes of a consumer that become one in one statement. */
+const mostMerged = 200
+
+export interface HandledNotes {
+  add: (messages: JsMsg[]) => void
+  /** Notes what is left. */
+  stop: () => Promise<void>
+}
+
+/**
+ * Notes which events were handled, for whoever published them (audit.ts). Not in the transaction that handles them, but together
+ * every second: a process that dies forgets some, which come once more.
+ */
+export function createHandledNotes({ sql, log }: Pick<DataService, 'sql' | 'log'>, consumer: string): HandledNotes {
+  let kept = new Map<string, number[]>()
+  let timer: NodeJS.Timeout | undefined
+
+  async function note() {
+    timer = undefined
+    const noting = kept
+    kept = new Map()
+    try {
+      await insert(sql, consumer, noting)
+    } catch (err) {
+      log.warn({ err, consumer }, 'what was handled cannot be noted yet')
+      for (const [source, seqs] of noting) keep(source, seqs)
+      wake()
+    }
+  }
+  const wake = () => void (timer ??= setTimeout(() => void note(), noteAfterMs).unref())
+
+  function keep(source: string, seqs: number[]) {
+    const all = kept.get(source) ?? []
+    kept.set(source, all)
+    if (all.length < mostKept) for (const seq of seqs) all.push(seq)
+  }
+
+  const isAudited = Object.values<Consumer>(consumers).some(({ name, unaudited }) => name === consumer && !unaudited)
+  return {
+    add(messages) {
+      if (!isAudited) return
+      for (const message of messages) {
+        const seq = Number(message.headers?.get(outboxHeader) || undefined)
+        // Published by a version that did not say it.
+        if (!Number.isSafeInteger(seq)) continue
+        keep(message.subject.split('.')[1] ?? '', [seq])
+      }
+      if (kept.size > 0) wake()
+    },
+    async stop() {
+      clearTimeout(timer)
+      if (kept.size > 0)
+        await insert(sql, consumer, kept).catch((err: unknown) =>
+          log.warn({ err, consumer }, 'what was handled cannot be noted'),
+        )
+    },
+  }
+}
+
+async function insert(sql: Sql, consumer: string, handled: Map<string, number[]>) {
+  const rows = [...handled].map(([source, seqs]) => {
+    const sorted = seqs.toSorted((a, b) => a - b)
+    return { consumer, source, seqs: multirangeOf(sorted), first: sorted[0] ?? 0, last: sorted.at(-1) ?? 0 }
+  })
+  await sql`
+    insert into handled_ranges (consumer, source, seqs, first, last)
+    select consumer, source, seqs::int8multirange, first, last
+    from json_to_recordset(${JSON.stringify(rows)}::text::json) as r(consumer text, source text, seqs text, first bigint, last bigint)
+  `
+}
+
+/** As Postgres reads it, `{[1,3],[7,7]}`, of numbers in their order. */
+export function multirangeOf(sorted: number[]): string {
+  const ranges: [number, number][] = []
+  for (const n of sorted) {
+    const current = ranges.at(-1)
+    if (current && n <= current[1] + 1) current[1] = n
+    else ranges.push([n, n])
+  }
+  return `{${ranges.map(([first, last]) => `[${first},${last}]`).join()}}`
+}
+
+/** A note takes the place of many: a sweep. What was handled since a minute is left, since more of it comes. */
+export async function mergeHandled(sql: Sql): Promise<number> {
+  const isOfMany = sql`
+    h.consumer = m.consumer and h.source = m.source and date_trunc('day', h.at) = m.day and h.at < now() - interval '1 minute'
+  `
+  const { count } = await sql`
+    with many as (
+      select consumer, source, date_trunc('day', at) as day from handled_ranges where at < now() - interval '1 minute'
+      group by 1, 2, 3 having count(*) > 1
+    ), old as (
+      delete from handled_ranges where ctid = any(array(
+        select h.ctid from many m
+        cross join lateral (select h.ctid from handled_ranges h where ${isOfMany} order by h.at limit ${mostMerged}) h
+      ))
+      returning consumer, source, seqs, at
+    )
+    insert into handled_ranges (consumer, source, seqs, first, last, at)
+    select consumer, source, range_agg(r), min(lower(r)), max(upper(r)) - 1, max(at)
+    from old, unnest(seqs) r group by consumer, source, date_trunc('day', at)
+  `
+  return count
+}
+
+/** A sweep: of what the stream does not have any more nobody asks. */
+export async function forgetHandled(sql: Sql): Promise<number> {
+  const { count } = await sql`delete from handled_ranges where at < now() - interval '4 days'`
+  return count
+}
