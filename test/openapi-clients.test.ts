@@ -100,6 +100,8 @@ test('what is said to be open is text', () => {
     'Message/properties/type',
     'MessageSentEvent/properties/data/properties/message/properties/media_status',
     'MessageSentEvent/properties/data/properties/message/properties/source',
+    'WebhookDelivery/properties/error_code',
+    'WebhookDeliveryWithPayload/properties/error_code',
     'WebhookSubscription/properties/disabled_reason',
     'WebhookSubscriptionChange/properties/reason',
     'WebhookSubscriptionSummary/properties/disabled_reason',

@@ -5,6 +5,7 @@ import { join } from 'node:path'
 import { pathToFileURL } from 'node:url'
 import { promisify } from 'node:util'
 import { beforeAll, describe, expect, inject, test } from 'vitest'
+import { deliveryErrorCodes } from '@app/shared/contracts/webhook-deliveries.ts'
 import { signatureOf } from '../services/webhooks/attempts/sign.ts'
 
 const run = promisify(execFile)
@@ -51,6 +52,12 @@ async function expectVerdicts(program: string, ...args: string[]) {
   const { stdout } = await run(program, [...args, join(docs, 'webhook-vectors.json')])
   expect(stdout.trim().split('\n')).toEqual(verdicts)
 }
+
+test('the page says what each error code of a delivery means, and no other', () => {
+  const [, table = ''] = /^\| `error_code` \|.*?\n\|.*?\n((?:\|.*\n)+)/m.exec(page) ?? []
+  const explained = [...table.matchAll(/^\| `(\w+)`/gm)].map(([, code]) => code)
+  expect(explained).toEqual([...deliveryErrorCodes])
+})
 
 const bodyOf = ({ body_base64 }: Vector) => Buffer.from(body_base64, 'base64')
 

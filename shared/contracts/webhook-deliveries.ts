@@ -2,9 +2,28 @@ import { z } from 'zod'
 import { rpc } from '../api/contract.ts'
 import { idOf } from '../values/ids.ts'
 import { pageQuery } from '../api/page.ts'
-import { time, timeInput } from './fields.ts'
+import { openTo, time, timeInput } from './fields.ts'
 
 export const deliveryStatus = z.enum(['pending', 'succeeded', 'failed', 'dead']).meta({ id: 'WebhookDeliveryStatus' })
+
+/** Why a delivery was not made; what the endpoint answered stands in `response_status`. */
+export const deliveryErrorCodes = [
+  'timeout',
+  'connection_refused',
+  'connection_failed',
+  'dns_error',
+  'tls_error',
+  'invalid_response',
+  'blocked_address',
+  'redirect_not_followed',
+  'gone',
+  'expired',
+  'subscription_disabled',
+  'subscription_deleted',
+  'interrupted',
+  'internal_error',
+] as const
+export type DeliveryErrorCode = (typeof deliveryErrorCodes)[number]
 
 export const WebhookDelivery = z
   .object({
@@ -21,7 +40,7 @@ export const WebhookDelivery = z
     response_body_snippet: z.string().nullable(),
     duration_ms: z.int().nullable(),
     replayed_from: idOf('wbd').nullable(),
-    error_code: z.string().nullable(),
+    error_code: z.string().nullable().meta(openTo(deliveryErrorCodes)),
     error_message: z.string().nullable(),
     created_at: time,
   })

@@ -1,3 +1,4 @@
+import type { DeliveryErrorCode } from '@app/shared/contracts/webhook-deliveries.ts'
 import type { Fragment, Sql, TransactionSql } from '@app/shared/database/database.ts'
 import type { Sweep } from '@app/shared/database/housekeeping.ts'
 import { firstIdAt } from '@app/shared/values/ids.ts'
@@ -14,7 +15,7 @@ const keepOpenRows = 100_000
 /** Of those that are beyond their time or number, as many go at once. */
 const mostExpired = 5_000
 
-export type GivenUp = 'subscription_deleted' | 'subscription_disabled' | 'expired'
+export type GivenUp = Extract<DeliveryErrorCode, 'subscription_deleted' | 'subscription_disabled' | 'expired'>
 
 /**
  * Makes the open deliveries of a subscription dead, but for those in a call or just being recorded; answers how many. Those

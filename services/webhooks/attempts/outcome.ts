@@ -1,4 +1,4 @@
-import type { EgressFailure } from '@app/shared/outside/egress-error.ts'
+import type { DeliveryErrorCode } from '@app/shared/contracts/webhook-deliveries.ts'
 import type { Attempt } from './open-attempts.ts'
 import type { Answer } from './post.ts'
 import { leastWaitMs, retryAfterMs } from './schedule.ts'
@@ -9,10 +9,7 @@ interface MadeAttempt {
   durationMs: number
   status: number | null
   snippet: string | null
-  error: {
-    code: EgressFailure | 'redirect_not_followed' | 'gone' | 'expired' | 'internal_error'
-    message: string
-  } | null
+  error: { code: DeliveryErrorCode; message: string } | null
 }
 
 export type Outcome = { attempt: MadeAttempt } & (
