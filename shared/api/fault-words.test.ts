@@ -50,6 +50,9 @@ test.each([
   [{ buttons: [] }, 'buttons: must have at least 1 item.'],
   [{ buttons: ['a', 'b', 'c', 'd'] }, 'buttons: must have at most 3 items.'],
   [{ color: 'mauve' }, 'color: must be one of gray, red.'],
+  [{ color: null }, 'color: must be one of gray, red, not null.'],
+  [{ color: ['gray', 'red'] }, 'color: must be one of gray, red, not an array.'],
+  [{ product: 5 }, 'product: must be "chat", not a number.'],
   [{ at: '2026-03-01' }, 'at: must be an ISO 8601 date-time with an offset, such as 2026-03-01T12:00:00Z.'],
   [
     { at: '2026-03-01T12:00:00 02:00' },

@@ -13,7 +13,7 @@ function wordsOf(issue: z.core.$ZodRawIssue): string | undefined {
     case 'invalid_type':
       return `must be ${kinds[issue.expected] ?? issue.expected}${notAs(issue.input, issue.expected)}`
     case 'invalid_value':
-      return oneOf(issue.values)
+      return `${oneOf(issue.values)}${notOneOf(issue.input, issue.values)}`
     case 'invalid_union':
       return Array.isArray(issue['options']) ? oneOf(issue['options']) : eitherOf(issue.errors)
     case 'too_small':
@@ -60,6 +60,10 @@ function eitherOf(errors: readonly z.core.$ZodIssue[][]): string | undefined {
   const kept = [...new Set(named.filter((kind) => kind !== undefined))]
   return kept.length === 0 ? undefined : `must be ${kept.join(' or ')}`
 }
+
+/** Said of another kind of value alone: a query that repeats a parameter has a list for it, of words that are all right. */
+const notOneOf = (input: unknown, values: readonly unknown[]) =>
+  input === undefined || values.some((value) => typeof value === typeof input) ? '' : `, not ${kindOf(input)}`
 
 const units: Record<string, string> = { string: 'character', array: 'item' }
 
