@@ -93,18 +93,27 @@ test.each(Object.keys(mediaLimits) as MediaKind[])('files of the kind %s', (kind
     expect(said(kind)).toContain(`\`${type}\``)
 })
 
-/** Lengths that the API's description has, by the schema that has them. */
+/** Bounds that the API's description has, by the schema that has them. */
 const { components } = JSON.parse(readFileSync(join(root, 'docs/openapi.json'), 'utf8')) as {
   components: { schemas: Record<string, object> }
 }
-const lengthsIn = (schema: string) =>
-  [...JSON.stringify(components.schemas[schema]).matchAll(/"maxLength":(\d+)/g)].map(([, length]) => Number(length))
+const boundsIn = (schema: string) =>
+  [...JSON.stringify(components.schemas[schema]).matchAll(/"(?:maxLength|maxItems|maximum)":(\d+)/g)].map(([, bound]) =>
+    Number(bound),
+  )
 
 test.each([
-  ['text', 4096, 'TextBlock'],
-  ['caption', 1024, 'ImageBlock'],
-  ["a document's file name", 240, 'DocumentBlock'],
-])('the length of a %s', (thing, length, schema) => {
-  expect(said(thing)).toContain(words(length))
-  expect(lengthsIn(schema)).toContain(length)
+  ['text', [4096], 'TextBlock'],
+  ['caption', [1024], 'ImageBlock'],
+  ["a document's file name", [240], 'DocumentBlock'],
+  ['name, e-mail of a customer', [200, 255], 'CreateCustomerRequest'],
+  ['a link, or a redirect of a setup link', [2048], 'CreateSetupLinkRequest'],
+  ['a link, or a redirect of a setup link', [2048], 'ImageBlock'],
+  ['a setup link', [720], 'CreateSetupLinkRequest'],
+  ['`url`, `description` of a subscription', [2048, 1000], 'CreateWebhookSubscriptionRequest'],
+  ['`phone_number_ids` of a subscription', [1000], 'CreateWebhookSubscriptionRequest'],
+  ['signing secrets', [8760], 'CreateWebhookSecretRequest'],
+])('the bounds of %s', (thing, bounds, schema) => {
+  expect(said(thing)).toContain(bounds.map(words).join(', '))
+  expect(boundsIn(schema)).toEqual(expect.arrayContaining(bounds))
 })
