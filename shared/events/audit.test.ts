@@ -71,7 +71,7 @@ const untilNoted = (seqs: string) =>
 
 /** Looks when everything has had its time. */
 async function lookLater() {
-  await app.sql`update event_audits set opened_at = now() - interval '1 hour'`
+  await app.sql`update outbox_marks set at = now() - interval '1 hour'`
   await app.sql`update outbox set published_at = now() - interval '1 hour' where published_at is not null`
   await app.sql`update handled_ranges set at = now() - interval '20 s'`
   await sweep(app.sql)
@@ -184,7 +184,7 @@ test('what was published before the first look, or waits to be published, or was
   await publish(2, 3)
   await sweep(app.sql)
   await jsm.streams.purge(streamName)
-  await app.sql`update event_audits set opened_at = now() - interval '1 hour'`
+  await app.sql`update outbox_marks set at = now() - interval '1 hour'`
   for (let n = 0; n < 3; n++) await sweep(app.sql)
   expect([await published(), await auditedSeq()]).toEqual([3, 1])
   await relay.stop()
@@ -212,4 +212,38 @@ test('a look that lasts goes on, in portions, until all was seen', async () => {
   await app.sql`update handled_ranges set seqs = '{[1,120001)}'`
   await lookLater()
   expect(await auditedSeq()).toBe(120_000)
+})
+
+test('another service is asked about its consumers; what is not for them, or was never published, is none of theirs', async () => {
+  const platform = await testService('platform')
+  await provision(platform.nc)
+  const asked: object[] = []
+  platform.nc.subscribe('rpc.messaging.handled-ranges', {
+    callback: (_err, message) => {
+      asked.push(message.json())
+      message.respond(JSON.stringify({ data: { seqs: '{[3,4)}', newest: 3 } }))
+    },
+  })
+  const look = auditEvents(platform)
+  await look(platform.sql)
+  await platform.sql`
+    insert into outbox (id, subject, headers, payload, published_at, refused) values
+      ('for others', 'event.platform.team-changed', '{}', '', now(), null),
+      ('refused', 'event.platform.account-changed', '{}', '', null, 'why'),
+      ('handled', 'event.platform.account-changed', '{}', '', now(), null),
+      ('lost', 'event.platform.account-changed', '{}', '', now() - interval '1 hour', null)
+  `
+  const looksLater = async () => {
+    await look(platform.sql)
+    await platform.sql`update outbox_marks set at = now() - interval '1 hour'`
+    await look(platform.sql)
+  }
+  await looksLater()
+  const lost = () => platform.sql`select id from outbox where published_at is null and refused is null`
+  await until(async () => {
+    await looksLater()
+    expect(await lost()).toEqual([{ id: 'lost' }])
+  })
+  expect(asked[0]).toEqual({ consumer: 'messaging-accounts', source: 'platform', first: 1, last: 4 })
+  await platform.close()
 })

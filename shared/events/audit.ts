@@ -1,4 +1,5 @@
 import { call, systemCaller } from '../bus/ask.ts'
+import type { Sql } from '../database/database.ts'
 import type { Sweep } from '../database/housekeeping.ts'
 import { counts } from '../metrics/registered.ts'
 import type { DataService } from '../service/service.ts'
@@ -8,7 +9,7 @@ import { streamName } from './stream.ts'
 
 /** Events that one look goes through. */
 const seqsALook = 50_000
-/** From the moment in which the last of them was recorded. Longer than any transaction takes. */
+/** Since they were recorded, or would have been: longer than any transaction takes. */
 const dueAfter = '150 s'
 /** What is published again sooner is turned away for its id (`duplicate_window`). */
 const againAfter = '130 s'
@@ -44,8 +45,8 @@ interface Look {
 interface Unhandled {
   seq: string
   id: string
-  /** It may be published again, and is not turned away for its id. */
-  isDue: boolean
+  /** It may be published again, and is not turned away for its id; null: it waits to be published. */
+  isDue: boolean | null
 }
 
 /**
@@ -58,6 +59,7 @@ export function auditEvents(app: DataService): Sweep {
   countOf(app)
   const audited = Object.values<Consumer>(consumers).filter((one) => isAuditedBy(one, app.name))
   return async function sweepUnhandled() {
+    await mark(app)
     for (const consumer of audited) {
       try {
         await audit({ app, consumer, suspicions })
@@ -83,22 +85,34 @@ async function audit(audited: Audited) {
   }
 }
 
-/** What is to be looked at; undefined when there is nothing, or it had not had its time. */
-async function nextLook({ app: { sql }, consumer: { name } }: Audited): Promise<Look | undefined> {
-  const newest = sql`(select case when is_called then last_value else 0 end from outbox_seq)`
+/** Of what is recorded, the newest event; 0: there is none. */
+const newestOf = (sql: Sql) => sql`(select case when is_called then last_value else 0 end from outbox_seq)`
+
+/** Notes what is recorded by now; of earlier notes those that are not due yet are kept, and one that is. */
+async function mark({ sql }: DataService) {
+  await sql`insert into outbox_marks (seq) values (${newestOf(sql)}) on conflict do nothing`
+  await sql`delete from outbox_marks where seq < (select max(seq) from outbox_marks where ${isDue(sql)})`
+}
+
+const isDue = (sql: Sql) => sql`at < now() - ${dueAfter}::interval`
+
+/** What is to be looked at; undefined when there is nothing that is due. What is suspected is looked at by itself. */
+async function nextLook({ app: { sql }, consumer: { name }, suspicions }: Audited): Promise<Look | undefined> {
   // What was recorded before the first look was perhaps handled by a version that notes nothing.
   await sql`
-    insert into event_audits (consumer, audited_seq) values (${name}, ${newest}) on conflict do nothing
+    insert into event_audits (consumer, audited_seq) values (${name}, ${newestOf(sql)}) on conflict do nothing
   `
-  await sql`
-    update event_audits set until_seq = ${newest}, opened_at = now()
-    where consumer = ${name} and coalesce(until_seq, 0) <= audited_seq and audited_seq < ${newest}
-  `
-  const last = sql`least(until_seq, audited_seq + ${seqsALook})`
+  const suspectedSeq = suspicions.get(name)?.lastSeq ?? null
   const [look] = await sql<Look[]>`
-    select audited_seq + 1 as first_seq, ${last} as last_seq, ${newest} as newest_seq from event_audits
-    where consumer = ${name} and audited_seq < until_seq and opened_at < now() - ${dueAfter}::interval
-      and not exists (select from outbox where published_at is null and refused is null and seq <= ${last})
+    select audited_seq + 1 as first_seq, last_seq, ${newestOf(sql)} as newest_seq
+    from event_audits
+    join (select max(seq) as due_seq from outbox_marks where ${isDue(sql)}) m on due_seq > audited_seq
+    cross join lateral (
+      select least(
+        due_seq, audited_seq + ${seqsALook}, case when ${suspectedSeq}::bigint > audited_seq then ${suspectedSeq}::bigint end
+      ) as last_seq
+    ) l
+    where consumer = ${name}
   `
   return look
 }

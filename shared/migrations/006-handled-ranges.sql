@@ -9,13 +9,16 @@ create table handled_ranges (
   at timestamptz not null default now()
 );
 
--- How far it is sure that a consumer has handled our events: all up to `audited_seq`. Those up to `until_seq` are looked at next, when
--- there was time to handle them.
+-- How far a consumer has been asked about our events: all up to here were handled, or given up.
 create table event_audits (
   consumer text primary key,
-  audited_seq bigint not null,
-  until_seq bigint,
-  opened_at timestamptz
+  audited_seq bigint not null
+);
+
+-- The newest event of the outbox in each of the last minutes.
+create table outbox_marks (
+  seq bigint primary key,
+  at timestamptz not null default now()
 );
 
 -- Rows come in about this order, so that an entry for some hundred pages is enough.
