@@ -8,10 +8,9 @@ import { repository } from '../stack/options.ts'
 
 const read = (path: string) => readFileSync(join(repository, path), 'utf8')
 
-/** The pool, the relay's session and, at times, one or two of the housekeeping. */
+/** The pool, the relay's session and, at times, two of the housekeeping. */
 const poolOf = Number(/\bmax = (\d+)\b/.exec(read('shared/database/database.ts'))?.[1])
-const usual = poolOf + 2
-const ofInstance = (service: string) => (read(`services/${service}/main.ts`).includes('minutely:') ? usual + 1 : usual)
+const ofInstance = poolOf + 3
 
 const { services } = z
   .object({
@@ -19,7 +18,7 @@ const { services } = z
   })
   .parse(parse(read('deploy/chart/values.yaml')))
 const sumOf = (instancesOf: (service: string) => number) =>
-  dataServices.reduce((sum, name) => sum + instancesOf(name) * ofInstance(name), 0)
+  dataServices.reduce((sum, name) => sum + instancesOf(name) * ofInstance, 0)
 const chart = (which: 'min' | 'max') => sumOf((name) => services[name]?.replicas[which] ?? NaN)
 const oneOfEach = sumOf(() => 1)
 
@@ -29,9 +28,9 @@ test('the page says how many connections of Postgres are taken', () => {
   const counts = [oneOfEach, chart('min'), 2 * chart('min'), chart('max'), 2 * chart('max')]
   const shown = [...section.matchAll(/^\| .+ \| (\d+) \|$/gm)].map(([, count]) => Number(count))
   expect(shown).toEqual(counts)
-  expect(section).toContain(`takes up to ${usual} connections, of webhooks ${ofInstance('webhooks')}`)
+  expect(section).toContain(`takes up to ${ofInstance} connections`)
   for (const page of ['deploy/chart/values.yaml', 'docs/running.md'])
-    expect(read(page)).toContain(`takes up to ${usual}`)
+    expect(read(page)).toContain(`takes up to ${ofInstance}`)
 })
 
 test('the compose file takes more than its services do while they are replaced', () => {

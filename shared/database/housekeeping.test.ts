@@ -239,10 +239,13 @@ test('a backup that holds the tables for hours keeps no instance from starting, 
     await vi.waitFor(() => expect(swept).toBe(1), { timeout: 8_000 })
     await endBackup()
     vi.advanceTimersByTime(59 * 60 * 1000)
-    await vi.waitFor(() => {
-      vi.advanceTimersByTime(60_000)
-      expect(swept).toBe(2)
-    })
+    await vi.waitFor(
+      () => {
+        vi.advanceTimersByTime(60_000)
+        expect(swept).toBe(2)
+      },
+      { timeout: 8_000 },
+    )
     await house.stop()
     const names = [...(await partitionsOf('visits')), ...(await partitionsOf('outbox'))]
     expect(names).toContain(last)
