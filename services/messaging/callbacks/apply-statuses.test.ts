@@ -101,6 +101,40 @@ test('what another instance is just applying to the same message is waited for, 
   expect(rows).toEqual([{ status: 'delivered', rank: 4, told: 3 }])
 })
 
+test('lanes whose sends wait no longer are taken in one order, as by whoever accepts sends for them', async () => {
+  const { sql } = app
+  const ids = Array.from({ length: 8 }, (_, n) => `_01JQ8Z6V0A7XJ2N5T9WQ3RBKC${n}`)
+  const lanes = ids.map((id) => `cnv${id}`)
+  await sql`
+    insert into messages (organization_id, phone_number_id, id, conversation_id, contact_id, direction, type, body, parties,
+      recipient, status, rank, request_id, created_at)
+    select s.organization_id, s.phone_number_id, 'msg' || u.id, 'cnv' || u.id, 'ctc' || u.id, 'outbound', 'text', '{}',
+      json_build_object('contact', json_build_object('id', 'ctc' || u.id, 'phone_number', null, 'name', null),
+        'conversation', json_build_object('id', 'cnv' || u.id, 'status', 'open', 'assigned_to', null)),
+      '+15550123456', 'queued', 0, '', now()
+    from senders s cross join unnest(${ids}::text[]) as u(id)
+  `
+  await sql`
+    insert into sends (organization_id, phone_number_id, message_id, lane, attempts, parked_until, expires_at)
+    select organization_id, phone_number_id, id, conversation_id, 1, now() + interval '1 hour', now() + interval '1 day'
+    from messages where conversation_id = any(${lanes})
+  `
+  // They lie in another order than that of their ids.
+  await sql`
+    insert into send_lanes (id, grp, due_at)
+    select l, ${app.number.phoneNumberId}, now() + interval '1 hour' from unnest(${lanes}::text[]) l order by l desc
+  `
+  await sql.begin(async (tx) => {
+    await tx`select from send_lanes where id = ${lanes[0] ?? ''} for update`
+    const statuses = ids.map((id) => statusPart(`wamid.${id}`, 'sent', { biz_opaque_callback_data: `msg${id}` }))
+    await platform.messages({ statuses })
+    await untilSomebodyWaits(sql)
+    const free = await sql`select id from send_lanes where id = any(${lanes}) for update skip locked`
+    expect(free).toHaveLength(7)
+  })
+  await until(async () => expect(await sql`select from sends where lane = any(${lanes})`).toHaveLength(0))
+})
+
 test('what stands in a status is passed on as it came', async () => {
   await accepted(['wamid.PASS'])
   const status = {

@@ -213,6 +213,8 @@ async function endWaits(tx: TransactionSql, changes: Change[]) {
       cross join lateral (${firstOf(tx, tx`l.id`)}) h
       where h.message_id = u.id and h.begun_at is null
     )
-    update send_lanes set due_at = now(), arrivals = arrivals + 1 where id = any(array(select lane from waiting order by 1))
+    update send_lanes set due_at = now(), arrivals = arrivals + 1 where id = any(array(
+      select id from send_lanes where id = any(array(select lane from waiting)) order by id for update
+    ))
   `
 }

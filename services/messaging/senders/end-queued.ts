@@ -36,7 +36,9 @@ async function endSome(sql: Sql | TransactionSql, { organizationId }: Owned, gro
         and (select true from sends where lane = l.id and organization_id = ${organizationId} limit 1)
       order by due_at desc limit ${laneBatch}
     ), ended as (
-      update send_lanes set due_at = now() where id = any(array(select id from waiting)) and due_at > now()
+      update send_lanes set due_at = now() where due_at > now() and id = any(array(
+        select id from send_lanes where id = any(array(select id from waiting)) and due_at > now() order by id for update
+      ))
     )
     select min(due_at)::text as until from waiting having count(*) = ${laneBatch}
   `

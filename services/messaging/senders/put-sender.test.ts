@@ -1,10 +1,11 @@
 import { randomBytes } from 'node:crypto'
+import { openDatabase } from '@app/shared/database/database.ts'
 import { newId } from '@app/shared/values/ids.ts'
 import { seal, unseal } from '@app/shared/secrets/seal.ts'
 import { type Account, newAccountState } from '@app/test/account-state.ts'
 import { createTestDatabase, type TestDatabase } from '@app/test/database.ts'
 import { untilSomebodyWaits } from '@app/test/lock-waits.ts'
-import { afterAll, beforeAll, expect, test } from 'vitest'
+import { afterAll, beforeAll, expect, onTestFinished, test } from 'vitest'
 import { endRest } from './end-queued.ts'
 import { storeSender } from './put-sender.ts'
 import { laneBatch, leftGroup, takeOverRest } from './take-over-lanes.ts'
@@ -162,4 +163,35 @@ test('however many sends of a number wait, its refusal is stored at once, and th
     { organizationId: state.organization_id, phoneNumberId: state.phone_number_id },
   )
   expect(await waiting()).toBe(0)
+})
+
+test('the lanes of a number that is refused are taken in one order, as by whoever accepts its sends meanwhile', async () => {
+  const { sql } = database
+  const state = newAccountState()
+  await sql.begin((tx) => storeSender(tx, keys, state))
+  // They lie in another order than that of their ids.
+  await sql`
+    with s as (
+      insert into sends (organization_id, phone_number_id, message_id, lane, expires_at)
+      select ${state.organization_id}, ${state.phone_number_id}, 'msg_' || n, 'cnv_ordered_' || n, now() + interval '1 day'
+      from generate_series(1, 8) n returning lane
+    )
+    insert into send_lanes (id, grp, due_at)
+    select lane, ${state.phone_number_id}, now() + interval '1 hour' from s order by lane desc
+  `
+  const one = openDatabase(database.url, 'messaging', { max: 1 })
+  onTestFinished(() => one.end())
+  const { refusing, free } = await sql.begin(async (tx) => {
+    await tx`select from send_lanes where id = 'cnv_ordered_1' for update`
+    const refused = one.begin(async (other) => {
+      await other`set local enable_indexscan = off`
+      await storeSender(other, keys, { ...state, version: state.version + 1, refusal: 'customer_suspended' })
+    })
+    await untilSomebodyWaits(sql)
+    const others = await sql`select id from send_lanes where id like 'cnv_ordered_%' for update skip locked`
+    return { refusing: refused, free: others.length }
+  })
+  await refusing
+  expect(free).toBe(7)
+  expect(await sql`select from send_lanes where id like 'cnv_ordered_%' and due_at > now()`).toHaveLength(0)
 })

@@ -200,6 +200,28 @@ test('what begins in a statement that still runs when its connection is lost is 
   expect(await openSends(lane)).toEqual([{ attempts: 0, begun: false }])
 })
 
+test('the lanes of sends that are given back are taken in one order, as by whoever accepts sends for them', async () => {
+  const lanes = Array.from({ length: 8 }, () => newId('cnv')).toSorted()
+  const sends = lanes.map((lane) => sendTo(lane))
+  expect(isBegun(await insert(sends))).toEqual(lanes.map(() => true))
+  // From here on they lie in another order than that of their ids.
+  for (const lane of lanes.toReversed())
+    await sql`update send_lanes set due_at = due_at + interval '1 ms' where id = ${lane}`
+  const one = openDatabase(database.url, 'messaging', { max: 1 })
+  onTestFinished(() => one.end())
+  await one`set enable_indexscan = off`
+  const { releasing, free } = await sql.begin(async (tx) => {
+    await tx`select from send_lanes where id = ${lanes[0] ?? ''} for update`
+    const released = letGo({ sql: one, log }, sends, holder, performance.now())
+    await untilSomebodyWaits(sql)
+    const others = await sql`select id from send_lanes where id = any(${lanes}) for update skip locked`
+    return { releasing: released, free: others.length }
+  })
+  await releasing
+  expect(free).toBe(7)
+  expect(await laneOf(lanes[0] ?? '')).toMatchObject({ isHeld: false, isDue: true })
+})
+
 test('organizations in one batch do not meet: each has its own keys, its own numbers, its own quota', async () => {
   const other = newAccountState({ phone_number_id: String(++phone) })
   const settings = { ...other.settings, messages_per_month: 1 }

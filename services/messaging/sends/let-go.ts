@@ -21,7 +21,9 @@ export async function letGo({ sql, log }: Ways, sends: AcceptableSend[], holder:
   const giveBack = () => sql<[{ count: number; isDone: boolean }]>`
     with mine as (
       update send_lanes set held_until = '-infinity', holder = null
-      where id = any(${lanes}::text[]) and holder = ${holder}::bigint returning id
+      where holder = ${holder}::bigint and id = any(array(
+        select id from send_lanes where id = any(${lanes}::text[]) and holder = ${holder}::bigint order by id for update
+      )) returning id
     ), released as (
       update sends set attempts = 0, begun_at = null from mine
       where lane = mine.id and message_id = any(${ids}::text[]) and attempts = 1 and begun_at is not null returning seq
