@@ -1,4 +1,5 @@
 import type { Sql, TransactionSql } from '@app/shared/database/database.ts'
+import { each } from '@app/shared/database/each.ts'
 import type { Core } from '../app.ts'
 import { laneBatch, leftGroup, type Owned } from './take-over-lanes.ts'
 
@@ -10,31 +11,33 @@ export const groupsOf = (number: Owned): string[] => [number.phoneNumberId, left
  * in the transaction of the refusal. With 250,000 it took 2.6 s, and with more the refusal itself would not come to its end.
  */
 export async function endQueued(tx: TransactionSql, number: Owned): Promise<void> {
-  for (const group of groupsOf(number)) await endSome(tx, number, group, 'infinity')
+  await endSome(tx, number, groupsOf(number), 'infinity')
 }
 
 /** Ends what `endQueued` has left. What is left when this process ends is refused when it is due by itself. */
 export async function endRest({ sql, log }: Pick<Core, 'sql' | 'log'>, number: Owned): Promise<void> {
   try {
     for (const group of groupsOf(number))
-      for (let until: string | null = 'infinity'; until !== null;) until = await endSome(sql, number, group, until)
+      for (let until: string | null = 'infinity'; until !== null;) until = await endSome(sql, number, [group], until)
   } catch (err) {
     log.warn({ err, number: number.phoneNumberId }, 'sends of a number that is refused wait for their time')
   }
 }
 
 /**
- * Those that are due until then, the latest of them; answers where the next ones are. It goes down through the times, so that
+ * Those that are due until then, the latest of each group; answers where the next ones of a single group are. It goes down through the times, so that
  * what is parked again meanwhile is not made due again and again. Those of another organization, which may have the number by
  * now, are not: each would use up a try before its time.
  */
-async function endSome(sql: Sql | TransactionSql, { organizationId }: Owned, group: string, until: string) {
+async function endSome(sql: Sql | TransactionSql, { organizationId }: Owned, groups: string[], until: string) {
   const [last] = await sql<{ until: string }[]>`
     with waiting as materialized (
-      select id, due_at from send_lanes l
-      where grp = ${group} and due_at > now() and due_at <= ${until}::text::timestamptz
-        and (select true from sends where lane = l.id and organization_id = ${organizationId} limit 1)
-      order by due_at desc limit ${laneBatch}
+      select w.id, w.due_at from ${each(sql, groups)} g cross join lateral (
+        select id, due_at from send_lanes l
+        where grp = g and due_at > now() and due_at <= ${until}::text::timestamptz
+          and (select true from sends where lane = l.id and organization_id = ${organizationId} limit 1)
+        order by due_at desc limit ${laneBatch}
+      ) w
     ), ended as (
       update send_lanes set due_at = now() where due_at > now() and id = any(array(
         select id from send_lanes where id = any(array(select id from waiting)) and due_at > now() order by id for update
