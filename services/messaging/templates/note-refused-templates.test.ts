@@ -1,3 +1,4 @@
+import { untilSomebodyWaits } from '@app/test/lock-waits.ts'
 import { afterAll, beforeAll, expect, test } from 'vitest'
 import { organizationId } from '../testing/app.ts'
 import { businessAccountId } from '../testing/callbacks.ts'
@@ -25,4 +26,31 @@ test('a refusal tells of a pause only when nothing was heard of the template sin
   expect(await word()).toEqual([{ upstreamStatus: 'REINSTATED' }])
   await refusedAt(new Date(Date.now() + 5_000))
   expect(await word()).toEqual([{ upstreamStatus: 'PAUSED' }])
+})
+
+test('two that note the same templates take them in one order, whichever was refused first', async () => {
+  const { sql } = it.app
+  const names = ['noted_a', 'noted_b']
+  for (const name of names) await it.create(order(name))
+  await sql`update templates set status = 'approved', upstream_status = 'APPROVED' where name = any(${names})`
+  const begunAt = new Date(Date.now() + 5_000)
+  const refused = (name: string) => ({
+    organizationId,
+    businessAccountId,
+    name,
+    language: 'en_US',
+    code: 132015,
+    begunAt,
+  })
+  const { noting, free } = await sql.begin(async (tx) => {
+    await noteRefusedTemplates(tx, [refused('noted_a')])
+    const noted = sql.begin((other) => noteRefusedTemplates(other, [refused('noted_b'), refused('noted_a')]))
+    await untilSomebodyWaits(sql)
+    const others = await sql`select name from templates where name = any(${names}) for update skip locked`
+    return { noting: noted, free: others }
+  })
+  await noting
+  expect(free).toEqual([{ name: 'noted_b' }])
+  const words = await sql`select distinct upstream_status from templates where name = any(${names})`
+  expect(words).toEqual([{ upstreamStatus: 'PAUSED' }])
 })

@@ -21,9 +21,15 @@ const words: ReadonlyMap<number, string> = new Map([
 
 export const tellsOfTemplate = (code: number): boolean => words.has(code)
 
+/** Two that note the same templates lock them in one order: else they wait for each other. */
+const inOrder = (refused: RefusedTemplate[]) => refused.toSorted((a, b) => (keyOf(a) < keyOf(b) ? -1 : 1))
+
+const keyOf = ({ organizationId, businessAccountId, name, language }: RefusedTemplate) =>
+  [organizationId, businessAccountId, name, language].join(' ')
+
 /** A refusal may tell of a pause before its callback does: the sends that follow are refused here. */
 export async function noteRefusedTemplates(tx: TransactionSql, refused: RefusedTemplate[]): Promise<void> {
-  for (const { organizationId, businessAccountId, name, language, code, begunAt } of refused) {
+  for (const { organizationId, businessAccountId, name, language, code, begunAt } of inOrder(refused)) {
     const word = words.get(code)
     if (word === undefined) continue
     await tx`
