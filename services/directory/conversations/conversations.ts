@@ -91,8 +91,13 @@ export async function lockLive(
     )
     for no key update
   `
-  // One that was being merged was waited for, and says where it goes on when it is asked again.
-  const live = (await lock())[0] ?? (await lock())[0]
+  await tx`savepoint before`
+  const [found] = await lock()
+  if (found) return found
+  // One that was being merged was waited for, and says where it goes on when it is asked again. Its lock is let go: others take both in the
+  // order of their keys, and may wait for it with the lock that is asked for now.
+  await tx`rollback to savepoint before`
+  const [live] = await lock()
   if (!live) throw notFound()
   return live
 }

@@ -1,3 +1,5 @@
+import type { TransactionSql } from '@app/shared/database/database.ts'
+import { untilSomebodyWaits } from '@app/test/lock-waits.ts'
 import { afterAll, beforeAll, expect, test } from 'vitest'
 import { eventsOf, newNumber, testDirectory, type TestDirectory } from '../testing/app.ts'
 import { managing, tellTeam } from '../testing/managing.ts'
@@ -92,4 +94,25 @@ test('a change that waits for the merge is made where the conversation goes on',
   expect(attached.data.attached).toBe(true)
   expect((await number.getConversation(live.id)).assignee?.id).toBe('ana')
   expect((await number.inbound({ bsuid: 'US.1' })).labels).toMatchObject([{ id: labelId }])
+})
+
+test('a change of a conversation that is just ending in another waits for nobody in a circle who takes both', async () => {
+  const { number, live, ended } = await twoConversations()
+  const { sql } = directory
+  const ids = [live.id, ended.id]
+  const lockBoth = (tx: TransactionSql) => tx`
+    select id from conversations where id = any(${ids}) order by id for no key update
+  `
+  const { changing, others } = await sql.begin(async (tx) => {
+    await lockBoth(tx)
+    await tx`update conversations set merged_into = ${live.id} where id = ${ended.id}`
+    const changed = number.updateConversation(ended.id, { assigned_to: 'ana' })
+    await untilSomebodyWaits(sql)
+    // As messages in both, or whoever renames their contact.
+    const locked = sql.begin(lockBoth)
+    await untilSomebodyWaits(sql, 2)
+    return { changing: changed, others: locked }
+  })
+  expect(await others).toHaveLength(2)
+  expect(await changing).toMatchObject({ id: live.id, assignee: { id: 'ana' } })
 })
