@@ -1,10 +1,12 @@
-import { firstIdAt } from '@app/shared/values/ids.ts'
+import { firstIdAt, newId } from '@app/shared/values/ids.ts'
 import { ownSession } from '@app/shared/database/own-session.ts'
 import { keepPartitions } from '@app/shared/database/partitions.ts'
+import { untilSomebodyWaits } from '@app/test/lock-waits.ts'
 import { until } from '@app/test/until.ts'
 import { afterAll, beforeAll, expect, onTestFinished, test } from 'vitest'
 import { type TestWebhooks, testWebhooks } from '../testing/app.ts'
-import { partitions, sweepDead, sweepReplays } from './retention.ts'
+import { openDeliveries } from './open-deliveries.ts'
+import { partitions, sweepDead, sweepLanes, sweepReplays } from './retention.ts'
 
 let webhooks: TestWebhooks
 beforeAll(async () => {
@@ -87,4 +89,30 @@ test('a replay is kept as long as the last of its deliveries, however long ago i
   expect(await sweepReplays(sql)).toBe(1)
   const kept = await sql`select subscription_id from replays where organization_id = ${organizationId} order by id`
   expect(kept.map(({ subscriptionId }) => subscriptionId)).toEqual(['wbs_0', 'wbs_1'])
+})
+
+test('what comes into the lane of a deleted subscription while that is swept away is given up, and not left behind', async () => {
+  const { sql, organizationId } = webhooks
+  const [id, subscriptionId] = [newId('wbd'), newId('wbs')]
+  await sql`insert into lanes (id, grp) values (${subscriptionId}, ${organizationId})`
+  const delivery = {
+    id,
+    organizationId,
+    subscriptionId,
+    eventType: 'message.received',
+    eventId: 'evt_1',
+    eventAt: new Date(),
+  }
+  const { sweeping } = await sql.begin(async (tx) => {
+    await openDeliveries(tx, [delivery])
+    const swept = sweepLanes(sql)
+    await untilSomebodyWaits(sql)
+    return { sweeping: swept }
+  })
+  await sweeping
+  webhooks.attempts.wake()
+  await until(async () => {
+    const dead = await sql`select error_code from dead_deliveries where id = ${id}`
+    expect(dead).toEqual([{ errorCode: 'subscription_deleted' }])
+  })
 })

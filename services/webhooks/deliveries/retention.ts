@@ -32,13 +32,16 @@ export async function sweepDead(sql: Sql): Promise<number> {
   return count
 }
 
-/** A sweep: lanes of deleted subscriptions, when nothing waits in them. */
+/**
+ * A sweep: lanes of deleted subscriptions, when nothing waits in them. Not one into which something has just come: Postgres asks anew
+ * only for what the deletion itself names.
+ */
 export async function sweepLanes(sql: Sql): Promise<number> {
   const { count } = await sql`
     delete from lanes where id in (
       select id from lanes l where due_at is null and not exists (select from subscriptions s where s.id = l.id)
         and not exists (select from due_deliveries d where d.subscription_id = l.id) limit 1000
-    )
+    ) and due_at is null
   `
   return count
 }
