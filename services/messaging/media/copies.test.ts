@@ -161,6 +161,22 @@ test('what somebody waits to be told of goes before what was imported', async ()
   await app.sql`delete from media_copies where lane = ${lane}`
 })
 
+test('copies begin beside one that somebody has in hand, and do not wait for it', async () => {
+  const lane = newId('org')
+  const ids = [newId('med'), newId('med')]
+  await app.sql`
+    insert into media_copies (organization_id, phone_number_id, media_id, lane, upstream_media_id, event_due_at)
+    select ${lane}, ${phoneNumberId}, id, ${lane}, '1', now() from unnest(${ids}::text[]) id
+  `
+  const wants = [{ lane: { id: lane } as Lane, free: 8, fresh: true, heldMs: 0 }]
+  const begun = await app.sql.begin(async (tx) => {
+    await tx`select from media_copies where media_id = ${ids[0] ?? ''} for update`
+    return app.sql.begin((other) => takeCopies(other, wants))
+  })
+  expect(begun.map(({ mediaId }) => mediaId)).toEqual(ids.slice(1))
+  await app.sql`delete from media_copies where lane = ${lane}`
+})
+
 test('an address that is dead is looked up again', async () => {
   let dead = true
   const { answerWith } = app.files

@@ -42,8 +42,11 @@ export async function takeCopies(tx: TransactionSql, wants: Want[]): Promise<Wai
           order by due_at limit g.free)
         limit g.free
       ) c
+    ), free as materialized (
+      -- What somebody has in hand is passed over: to wait for it with the lanes locked would stop whoever adds to them.
+      select seq from media_copies where seq = any(array(select seq from picked)) for update skip locked
     ), begun as (
-      update media_copies c set attempts = c.attempts + 1, begun_at = now() from picked where c.seq = picked.seq
+      update media_copies c set attempts = c.attempts + 1, begun_at = now() from free where c.seq = free.seq
       returning c.lane as lane_id, c.seq, c.attempts, c.organization_id, c.phone_number_id, c.media_id, c.upstream_media_id,
         c.sha256, c.created_at < now() - ${triedDays} * interval '1 day' as is_old
     )
