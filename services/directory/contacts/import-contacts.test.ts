@@ -2,6 +2,7 @@ import { untilSomebodyWaits } from '@app/test/lock-waits.ts'
 import { afterAll, beforeAll, expect, test } from 'vitest'
 import { eventsOf, newNumber, testDirectory, type TestDirectory } from '../testing/app.ts'
 import { telling } from '../testing/changes.ts'
+import { insertContacts, newContactIds, unknownContact } from './insert-contacts.ts'
 
 let directory: TestDirectory
 beforeAll(async () => {
@@ -68,6 +69,25 @@ test('who writes in while the address book removes the number stays', async () =
   })
   await removing
   expect(namesOf((await number.listContacts()).data)).toEqual(['Ana'])
+})
+
+test('whoever is just given a number that the address book adds keeps it, and all others of the book are taken over', async () => {
+  const number = await newTold()
+  const { organizationId, phoneNumberId } = number
+  const identities = [{ kind: 'phone' as const, value: `+${ana}` }]
+  const given = { ...unknownContact, ...newContactIds(), phoneNumber: `+${ana}`, identities }
+  for (const book of [[entry(ana, 'Ana', 1)], [entry(ana, 'Anna', 2), entry(bo, 'Bo', 2)]]) {
+    await directory.sql`delete from identities where organization_id = ${organizationId}`
+    const { importing } = await directory.sql.begin(async (tx) => {
+      await insertContacts(tx, [{ ...given, ...newContactIds(), organizationId, phoneNumberId, traceparent: '' }])
+      const imported = number.contacts(book)
+      await untilSomebodyWaits(directory.sql)
+      return { importing: imported }
+    })
+    expect(await importing).toEqual({ applied: book.length })
+  }
+  const { data } = await number.listContacts()
+  expect(namesOf(data)).toEqual(['Ana', 'Anna', 'Bo'])
 })
 
 test('an addition that comes after a later removal changes nothing', async () => {

@@ -1,15 +1,18 @@
 import type { Handler } from '@app/shared/api/contract.ts'
 import type { importContacts as contract } from '@app/shared/contracts/directory-changes.ts'
 import type { TransactionSql } from '@app/shared/database/database.ts'
-import { notFound } from '@app/shared/api/problem.ts'
+import { notFound, Problem } from '@app/shared/api/problem.ts'
 import type { App } from '../app.ts'
 import { lockConversations, touchConversations } from '../conversations/touch-conversations.ts'
 import { type Entry, takeWords } from './address-book-words.ts'
 import { forgetContacts } from './forget-contacts.ts'
 import { identitiesOf } from './identities.ts'
 import type { Origin } from './identity-updated.ts'
-import { insertContacts, newContactIds } from './insert-contacts.ts'
+import { insertContactsWithin, type NewContact, newContactIds } from './insert-contacts.ts'
 import { nameOf, personOf } from './sender.ts'
+
+/** Whoever loses a race finds what the other one made; losing more often than this is not a race. */
+const maxAttempts = 5
 
 type Apply = Handler<App, typeof contract>
 
@@ -71,6 +74,24 @@ const lockKnown = (tx: TransactionSql, waIds: string[], { organizationId, phoneN
 
 async function makeUnknown(tx: TransactionSql, added: Entry[], origin: Origin) {
   const { organizationId, phoneNumberId } = origin
+  for (let attempt = 0; attempt < maxAttempts; attempt++) {
+    const contacts = await findUnknown(tx, added, origin)
+    if (contacts.length === 0) return
+    const ids = await insertContactsWithin(tx, contacts)
+    if (!ids) continue
+    const made = contacts.filter(({ id }) => ids.has(id)).map(({ id, waId }) => ({ id, wa_id: waId }))
+    await tx`
+      update synced_contacts s set contact_id = u.id
+      from json_to_recordset(${JSON.stringify(made)}::text::json) as u(id text, wa_id text)
+      where s.organization_id = ${organizationId} and s.phone_number_id = ${phoneNumberId} and s.wa_id = u.wa_id
+    `
+    return
+  }
+  throw new Problem('service_unavailable')
+}
+
+async function findUnknown(tx: TransactionSql, added: Entry[], origin: Origin): Promise<NewContact[]> {
+  const { organizationId, phoneNumberId } = origin
   const known = await tx<{ waId: string }[]>`
     select u.wa_id from unnest(${added.map((entry) => entry.wa_id)}::text[]) as u(wa_id)
     where exists (
@@ -79,20 +100,12 @@ async function makeUnknown(tx: TransactionSql, added: Entry[], origin: Origin) {
     )
   `
   const knownIds = new Set(known.map(({ waId }) => waId))
-  const contacts = added
+  return added
     .filter((entry) => !knownIds.has(entry.wa_id))
     .map((entry) => {
       const person = { ...personOf({ wa_id: entry.wa_id, bsuid: null }, new Date(entry.at)), name: nameOf(entry.name) }
       return { ...person, ...newContactIds(), ...origin, identities: identitiesOf(person), isTold: false }
     })
-  if (contacts.length === 0) return
-  const isMade = await insertContacts(tx, contacts)
-  const made = contacts.filter((_, n) => isMade[n]).map(({ id, waId }) => ({ id, wa_id: waId }))
-  await tx`
-    update synced_contacts s set contact_id = u.id
-    from json_to_recordset(${JSON.stringify(made)}::text::json) as u(id text, wa_id text)
-    where s.organization_id = ${organizationId} and s.phone_number_id = ${phoneNumberId} and s.wa_id = u.wa_id
-  `
 }
 
 /** A name in the address book is for who has none; those given here, or by the person, stay. Answers who got one. */

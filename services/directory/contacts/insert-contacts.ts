@@ -35,6 +35,16 @@ export async function insertContacts(sql: Sql | TransactionSql, contacts: NewCon
   }
 }
 
+/** The same in the caller's transaction; answers the ids of those that were made. Null when one of them lost some of its names: look again. */
+export async function insertContactsWithin(tx: TransactionSql, contacts: NewContact[]): Promise<Set<string> | null> {
+  try {
+    return await tx.savepoint((attempt) => insertAll(attempt, contacts))
+  } catch (err) {
+    if (isNameless(err)) return null
+    throw err
+  }
+}
+
 const isNameless = (err: unknown) =>
   err instanceof Error && 'constraint_name' in err && err.constraint_name === 'identities_contact'
 
