@@ -1,5 +1,6 @@
 import { createTestDatabase, type TestDatabase } from '@app/test/database.ts'
 import { keptPlan, planIn } from '@app/test/kept-plan.ts'
+import { untilSomebodyWaits } from '@app/test/lock-waits.ts'
 import { afterAll, beforeAll, expect, test } from 'vitest'
 import { readUpTo } from './send-read-receipt.ts'
 
@@ -24,7 +25,7 @@ test('a receipt reads its conversation alone, however much of its number is unre
   await session`set plan_cache_mode = force_generic_plan`
   const read = await readUpTo(session, { ...unread, conversationId: 'cnv_0_1', id: 'msg_00049' })
   expect(read).toHaveLength(10)
-  const plan = await keptPlan(session, ['update messages'], Array<string>(6).fill("''"))
+  const plan = await keptPlan(session, ['update messages'], Array<string>(8).fill("''"))
   session.release()
   expect(plan).toMatch(/Index Scan using messages_conversation on messages.*\n *Index Cond: \(\(conversation_id = /)
 })
@@ -40,4 +41,28 @@ test('a number is known to be of one organization, and not to have few messages'
   session.release()
   const [, rows] = /rows=(\d+)/.exec(plan) ?? []
   expect(Number(rows)).toBeGreaterThan(20)
+})
+
+test('receipts of a conversation take its messages in one order, however each of them finds these', async () => {
+  const { sql } = database
+  const ids = Array.from({ length: 8 }, (_, n) => `msg_9000${n}`)
+  // They lie in another order than that of their ids.
+  await sql`
+    insert into messages (organization_id, phone_number_id, id, conversation_id, contact_id, direction, type, body, parties,
+      status, rank, request_id, created_at)
+    select 'org_0', '0', id, 'cnv_reversed', 'ctc_1', 'inbound', 'text', '{}', '{}', 'delivered', 4, 'req_1', now()
+    from unnest(${ids}::text[]) id order by id desc
+  `
+  const { reading, free } = await sql.begin(async (tx) => {
+    await tx`select from messages where id = 'msg_90000' and phone_number_id = '0' and organization_id = 'org_0' for update`
+    const read = sql.begin(async (other) => {
+      await other`set local enable_indexscan = off`
+      return readUpTo(other, { ...unread, conversationId: 'cnv_reversed', id: 'msg_90007' })
+    })
+    await untilSomebodyWaits(sql)
+    const others = await sql`select id from messages where conversation_id = 'cnv_reversed' for update skip locked`
+    return { reading: read, free: others.length }
+  })
+  expect(await reading).toHaveLength(8)
+  expect(free).toBe(7)
 })

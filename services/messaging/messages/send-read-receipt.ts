@@ -50,14 +50,21 @@ export async function sendReadReceipt(
   return answer
 }
 
-/** Ids of inbound messages are of the platform's time, so that what was written before has a smaller one. */
+/**
+ * Ids of inbound messages are of the platform's time, so that what was written before has a smaller one. Locked in their order, so that
+ * two receipts of a conversation do not wait for each other in a circle.
+ */
 export const readUpTo = (
   tx: Sql | TransactionSql,
   message: Pick<InboundMessage, 'organizationId' | 'phoneNumberId' | 'conversationId' | 'id'>,
 ) =>
   tx<Counted[]>`
     update messages set status = 'read', rank = 5
-    where ${isOfConversation(tx, { ...message, direction: 'inbound', status: 'delivered' })} and id <= ${message.id}
+    where organization_id = ${message.organizationId} and phone_number_id = ${message.phoneNumberId} and id = any(array(
+      select id from messages
+      where ${isOfConversation(tx, { ...message, direction: 'inbound', status: 'delivered' })} and id <= ${message.id}
+      order by id for no key update
+    ))
     returning type, unsupported, source
   `
 
