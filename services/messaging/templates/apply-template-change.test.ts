@@ -19,10 +19,10 @@ beforeEach(async () => {
 
 const now = Date.now()
 /** A change that the platform told so many seconds from now. */
-const change = (field: string, value: object, seconds = 0, organizationId = it.organizationId) =>
+const change = (field: string, value: object, seconds = 0, of: object = {}) =>
   it.app.sql.begin((tx) =>
     applyTemplateChange(tx, {
-      organizationId,
+      organizationId: it.organizationId,
       businessAccountId,
       field,
       value: {
@@ -32,6 +32,7 @@ const change = (field: string, value: object, seconds = 0, organizationId = it.o
         ...value,
       },
       at: new Date(now + seconds * 1000),
+      ...of,
     }),
   )
 const status = (event: string, seconds = 0, more: object = {}) =>
@@ -121,9 +122,17 @@ test('a callback from before the template was submitted, or read, changes nothin
   await status('REJECTED', -3600)
   expect(await shown()).toMatchObject({ status: 'pending' })
   Object.assign(it.platform.templates[0] ?? {}, { status: 'APPROVED' })
+  // As one that stands here since long ago.
+  await it.app.sql`
+    update templates set status_at = '-infinity', category_at = '-infinity', quality_at = '-infinity', components_at = '-infinity'
+  `
   await it.sync()
   await status('REJECTED', -3600)
-  expect(await shown()).toMatchObject({ status: 'approved' })
+  await change('template_category_update', { new_category: 'MARKETING' }, -3600)
+  await change('message_template_quality_update', { new_quality_score: 'RED' }, -3600)
+  await change('message_template_components_update', { message_template_element: 'Older.' }, -3600)
+  expect(await shown()).toMatchObject({ status: 'approved', category: 'UTILITY', quality: null })
+  expect(await it.get('t')).toMatchObject({ content: 'Hi {{1}}, order {{2}} shipped.' })
 })
 
 test('a rejection keeps its reason, which an approval takes away', async () => {
@@ -153,6 +162,49 @@ test('new texts replace the old ones, and all else of the components stays', asy
   expect(template.components).toEqual([{ ...order('t').components[0], text: 'Hello {{1}}, your {{2}} is on its way.' }])
 })
 
+test('texts that were told before those that stand change nothing', async () => {
+  const content = 'Hello {{1}}, your {{2}} is on its way.'
+  await change('message_template_components_update', { message_template_element: content }, 20)
+  await change('message_template_components_update', { message_template_element: 'Older {{1}}, {{2}}.' }, 10)
+  expect(await it.get('t')).toMatchObject({ content })
+})
+
+test('the texts of header, footer and buttons are replaced, those of the buttons when they are as many', async () => {
+  await it.app.sql`update templates set components = ${it.app.sql.json([
+    { type: 'HEADER', format: 'TEXT', text: 'Old' },
+    { type: 'BODY', text: 'Hi.' },
+    { type: 'FOOTER', text: 'Old' },
+    {
+      type: 'BUTTONS',
+      buttons: [
+        { type: 'URL', text: 'See', url: 'https://x.example' },
+        { type: 'PHONE_NUMBER', text: 'Call', phone_number: '+15550001111' },
+      ],
+    },
+  ])}`
+  const buttons = [
+    { message_template_button_text: 'Look', message_template_button_url: 'https://y.example' },
+    { message_template_button_text: 'Ring', message_template_button_phone_number: '+15550002222' },
+  ]
+  const told = { message_template_title: 'New', message_template_footer: 'Bye', message_template_buttons: buttons }
+  await change('message_template_components_update', told)
+  const components = [
+    { type: 'HEADER', format: 'TEXT', text: 'New' },
+    { type: 'BODY', text: 'Hi.' },
+    { type: 'FOOTER', text: 'Bye' },
+    {
+      type: 'BUTTONS',
+      buttons: [
+        { type: 'URL', text: 'Look', url: 'https://y.example' },
+        { type: 'PHONE_NUMBER', text: 'Ring', phone_number: '+15550002222' },
+      ],
+    },
+  ]
+  expect((await it.get('t')).components).toEqual(components)
+  await change('message_template_components_update', { message_template_buttons: buttons.slice(1) }, 1)
+  expect((await it.get('t')).components).toEqual(components)
+})
+
 test('a field that is null is as one that is absent', async () => {
   await status('APPROVED', 0, { message_template_id: null })
   await change('template_category_update', { new_category: null, correct_category: 'MARKETING' })
@@ -166,11 +218,12 @@ test('a field that is null is as one that is absent', async () => {
   expect(await it.get('t')).toMatchObject({ content: 'Hello {{1}}, your {{2}} is on its way.' })
 })
 
-test('another template of the name, another organization and an unknown name are left alone', async () => {
+test('another template of the name, another organization, business account and name are left alone', async () => {
   await status('APPROVED', 0, { message_template_id: 4711 })
   await status('APPROVED', 0, { message_template_name: 'unknown' })
   await status('APPROVED', 0, { message_template_language: 'de' })
-  await change('message_template_status_update', { event: 'APPROVED' }, 0, newId('org'))
+  for (const of of [{ organizationId: newId('org') }, { businessAccountId: '77' }])
+    await change('message_template_status_update', { event: 'APPROVED' }, 0, of)
   expect(await shown()).toMatchObject({ status: 'pending' })
   // An id that JSON cannot hold exactly names nothing; the name does.
   await status('APPROVED', 0, { message_template_id: 123456789012345680000 })

@@ -5,7 +5,7 @@ import { afterAll, beforeAll, beforeEach, expect, test } from 'vitest'
 import { phoneNumberId } from '../testing/app.ts'
 import { businessAccountId } from '../testing/callbacks.ts'
 import { json, refuse, unheard } from '../testing/template-platform.ts'
-import { order, type TestTemplates, testTemplates } from '../testing/templates.ts'
+import { copyElsewhere, order, type TestTemplates, testTemplates } from '../testing/templates.ts'
 
 let it: TestTemplates
 beforeAll(async () => {
@@ -196,7 +196,10 @@ test('a try that died, and that a callback settled since: its key is answered, a
     message_template_name: 'settled',
     message_template_language: 'en_US',
   })
-  await until(async () => expect(await it.get('settled')).toMatchObject({ status: 'approved' }))
+  const id = it.platform.templates[0]?.id
+  await until(async () =>
+    expect(await it.get('settled')).toMatchObject({ status: 'approved', provider_template_id: id }),
+  )
   await expect(it.create(order('settled'))).rejects.toMatchObject({ failure: 'template_already_exists' })
   expect(await it.create(order('settled'), { key: 'k7' })).toMatchObject({ status: 201, data: { status: 'approved' } })
   expect(submitted()).toHaveLength(1)
@@ -286,12 +289,65 @@ test('a process that dies before the call: the retry submits', async () => {
   expect(it.platform.templates).toHaveLength(1)
 })
 
-test('a retry does not take over a template of its name that says something else', async () => {
+test('a retry does not take over a template of its name that says something else, known here or not', async () => {
   it.platform.once((_request, response) => void response.destroy())
   await it.create(order('mine'), { key: 'k6' }).catch(() => {})
   const components = [{ type: 'BODY', text: 'Something else.' }]
   it.platform.templates.push({ ...order('mine', { components }), id: '9', status: 'APPROVED' } as never)
   await expect(it.create(order('mine'), { key: 'k6' })).rejects.toMatchObject({ failure: 'template_already_exists' })
+
+  it.platform.once((_request, response) => void response.destroy())
+  await it.create(order('known'), { key: 'k9' }).catch(() => {})
+  it.platform.templates.push({ ...order('known', { components }), id: '10', status: 'APPROVED' } as never)
+  await it.sync()
+  await expect(it.create(order('known'), { key: 'k9' })).rejects.toMatchObject({ failure: 'template_already_exists' })
+})
+
+test('a retry takes over the template of its own language that is not being deleted, in the category that the platform gave', async () => {
+  it.platform.once((_request, response) => void response.destroy())
+  await it.create(order('which'), { key: 'k10' }).catch(() => {})
+  it.platform.templates.push(
+    { ...order('which', { language: 'de' }), id: '11', status: 'APPROVED' } as never,
+    { ...order('which'), id: '12', status: 'PENDING_DELETION' } as never,
+    { ...order('which', { category: 'MARKETING' }), id: '13', status: 'PENDING' } as never,
+  )
+  expect((await it.create(order('which'), { key: 'k10' })).data).toMatchObject({
+    language: 'en_US',
+    category: 'MARKETING',
+    provider_template_id: '13',
+  })
+})
+
+test('a template that comes to the platform only after its retry has looked for it is found all the same', async () => {
+  it.platform.once((_request, response) => void response.destroy())
+  await it.create(order('late'), { key: 'k11' }).catch(() => {})
+  it.platform.once((request, response) => {
+    it.platform.answer(request, response)
+    it.platform.templates.push({ ...order('late'), id: '14', status: 'PENDING' } as never)
+  })
+  expect((await it.create(order('late'), { key: 'k11' })).data).toMatchObject({ provider_template_id: '14' })
+})
+
+test('a template with names is submitted and edited with them', async () => {
+  const named = (text: string) => [
+    { type: 'BODY', text, example: { body_text_named_params: [{ param_name: 'first_name', example: 'Ana' }] } },
+  ]
+  const body = order('with_names', { parameter_format: 'NAMED', components: named('Hi {{first_name}}!') })
+  expect((await it.create(body)).data).toMatchObject({ variables: ['first_name'] })
+  expect(JSON.parse(String(submitted()[0]?.body))).toEqual({ ...body, parameter_format: 'named' })
+  await it.app.sql`update templates set status = 'approved', upstream_status = 'APPROVED'`
+  const edited = await it.edit('with_names', { components: named('Hello {{first_name}}!') })
+  expect(edited.data).toMatchObject({ content: 'Hello {{first_name}}!' })
+})
+
+test('a name that is used anew frees no row of another organization or business account', async () => {
+  await it.create(order('reused'))
+  await it.app.sql`update templates set status = 'rejected', upstream_status = 'DELETED'`
+  it.platform.reset()
+  const elsewhere = await copyElsewhere(it)
+  const before = await elsewhere()
+  expect((await it.create(order('reused'))).status).toBe(201)
+  expect(await elsewhere()).toEqual(before)
 })
 
 test('an approval that comes before the answer of the creation stands', async () => {
@@ -345,6 +401,19 @@ test('what is told of the quality while a template is created leaves it the stat
     json(response, { id: 78, status: 'APPROVED', category: 'MARKETING' })
   })
   expect((await it.create(order('scored'))).data).toMatchObject({ status: 'approved', category: 'MARKETING' })
+})
+
+test('a category that is told while a template is created stands', async () => {
+  it.platform.once(async (_request, response) => {
+    await it.callbacks.change('template_category_update', {
+      new_category: 'MARKETING',
+      message_template_name: 'moved',
+      message_template_language: 'en_US',
+    })
+    await until(async () => expect(await it.get('moved')).toMatchObject({ category: 'MARKETING' }))
+    json(response, { id: 79, status: 'PENDING', category: 'UTILITY' })
+  })
+  expect((await it.create(order('moved'))).data).toMatchObject({ category: 'MARKETING' })
 })
 
 test('a number that is disconnected submits nothing; one of nobody is not found', async () => {

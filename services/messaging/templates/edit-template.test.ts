@@ -1,8 +1,10 @@
 import { until } from '@app/test/until.ts'
 import { afterAll, beforeAll, beforeEach, expect, test } from 'vitest'
+import { organizationId } from '../testing/app.ts'
 import { businessAccountId } from '../testing/callbacks.ts'
-import { refuse, unheard } from '../testing/template-platform.ts'
-import { order, type TestTemplates, testTemplates } from '../testing/templates.ts'
+import { json, refuse, unheard } from '../testing/template-platform.ts'
+import { copyElsewhere, order, type TestTemplates, testTemplates } from '../testing/templates.ts'
+import { noteRefusedTemplates } from './note-refused-templates.ts'
 
 let it: TestTemplates
 beforeAll(async () => {
@@ -48,6 +50,34 @@ test('a pending template cannot be edited; nothing to change changes nothing', a
   const before = await it.get('pending')
   expect((await it.edit('pending', {})).data).toEqual(before)
   await expect(it.edit('absent', { components })).rejects.toMatchObject({ failure: 'resource_not_found' })
+})
+
+test.each(['REJECTED', 'PAUSED', 'FLAGGED'])('a template that is %s can be edited', async (word) => {
+  await approved('fixed')
+  await it.app.sql`update templates set upstream_status = ${word}`
+  expect((await it.edit('fixed', { components })).data).toMatchObject({ status: 'pending', components })
+})
+
+test('a template whose id at the platform is not known cannot be edited, and a creation that was given up is not there', async () => {
+  await approved('nameless')
+  await it.app.sql`update templates set provider_template_id = null`
+  await expect(it.edit('nameless', { components })).rejects.toMatchObject({ failure: 'template_not_editable' })
+  await it.app.sql`update templates set held_until = now() - interval '1 s'`
+  await expect(it.edit('nameless', { components })).rejects.toMatchObject({ failure: 'resource_not_found' })
+})
+
+test('a template of the name elsewhere neither is edited nor makes the language needed', async () => {
+  await approved('here')
+  const elsewhere = await copyElsewhere(it)
+  const before = await elsewhere()
+  expect((await it.edit('here', { components })).data).toMatchObject({ content: 'New {{1}} text.' })
+  expect(await elsewhere()).toEqual(before)
+})
+
+test('a template for codes is edited by its own rules', async () => {
+  const codes = [{ type: 'BODY', add_security_recommendation: true }]
+  await approved('codes', { category: 'AUTHENTICATION', components: codes })
+  expect((await it.edit('codes', { components: [{ type: 'BODY' }] })).data).toMatchObject({ content: '{{1}}' })
 })
 
 test('a name in several languages needs the language', async () => {
@@ -129,6 +159,44 @@ test('a template is pending after its edit, whatever is told of its quality mean
     it.platform.answer(request, response)
   })
   expect((await it.edit('scored', { components })).data).toMatchObject({ status: 'pending' })
+})
+
+test('a pause of which a refused send tells while a template is edited stands', async () => {
+  await approved('refused')
+  it.platform.once(async (request, response) => {
+    const refused = { organizationId, businessAccountId, name: 'refused', language: 'en_US', code: 132015 }
+    await it.app.sql.begin((tx) => noteRefusedTemplates(tx, [{ ...refused, begunAt: new Date() }]))
+    it.platform.answer(request, response)
+  })
+  await it.edit('refused', { components })
+  expect(await it.app.sql`select upstream_status from templates`).toEqual([{ upstreamStatus: 'PAUSED' }])
+})
+
+test('what a sync brings that asked before an edit does not undo it', async () => {
+  await approved('newer')
+  it.platform.once(async (_request, response) => {
+    const stale = structuredClone(it.platform.templates)
+    await it.edit('newer', { components })
+    json(response, { data: stale })
+  })
+  await it.sync()
+  expect(await it.get('newer')).toMatchObject({ status: 'pending', content: 'New {{1}} text.' })
+})
+
+test('what the platform told before an edit, and comes late, does not undo it', async () => {
+  await approved('late')
+  const time = Math.floor(Date.now() / 1000) - 60
+  const { data } = await it.edit('late', { components, category: 'MARKETING' })
+  const told = {
+    message_template_status_update: { event: 'REJECTED' },
+    template_category_update: { new_category: 'UTILITY' },
+    message_template_components_update: { message_template_element: 'Older.' },
+  }
+  const late = { message_template_name: 'late', message_template_language: 'en_US' }
+  const changes = Object.entries(told).map(([field, value]) => ({ field, value: { ...late, ...value } }))
+  await it.callbacks.post({ object: 'whatsapp_business_account', entry: [{ id: businessAccountId, time, changes }] })
+  await until(async () => expect(await it.app.sql`select 1 from callback_items`).toHaveLength(0))
+  expect(await it.get('late')).toMatchObject({ status: 'pending', category: 'MARKETING', content: data.content })
 })
 
 test('what a callback tells of the category while the texts are edited stands, and so do texts while the category is', async () => {

@@ -88,6 +88,12 @@ test('a changed text takes its new parameters at once', async () => {
   await it.sync()
   await expect(send(name)).rejects.toMatchObject({ failure: 'template_param_count_mismatch' })
   expect(await send(name, body('one'))).toMatchObject({ content: 'Now one only.' })
+  await it.callbacks.change('message_template_components_update', {
+    message_template_name: name,
+    message_template_language: 'en_US',
+    message_template_element: 'Now {{1}} and {{2}}.',
+  })
+  await until(async () => expect(await send(name)).toMatchObject({ content: 'Now Ana and A1.' }))
 })
 
 test('another organization’s template is not found, nor is one of an unknown number', async () => {

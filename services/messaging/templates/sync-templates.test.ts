@@ -2,7 +2,7 @@ import { until } from '@app/test/until.ts'
 import { afterAll, beforeAll, beforeEach, expect, test } from 'vitest'
 import { businessAccountId } from '../testing/callbacks.ts'
 import { json, refuse, unheard } from '../testing/template-platform.ts'
-import { order, type TestTemplates, testTemplates } from '../testing/templates.ts'
+import { copyElsewhere, order, type TestTemplates, testTemplates } from '../testing/templates.ts'
 
 let it: TestTemplates
 beforeAll(async () => {
@@ -73,6 +73,35 @@ test('what the platform has no more is rejected, its name is free, and it may co
   expect(await counts()).toEqual({ created: 0, updated: 0, synced: 1 })
   expect(await statuses()).toEqual({ gone: 'rejected', stays: 'approved' })
   expect((await it.create(order('gone'))).data).toMatchObject({ status: 'pending' })
+})
+
+test('a sync makes nothing of another organization or business account vanish, and of a name what is missing alone', async () => {
+  for (const language of ['en_US', 'de']) theirs('gone', { language, id: `8${language}` })
+  await it.sync()
+  const elsewhere = await copyElsewhere(it)
+  const before = await elsewhere()
+  it.platform.templates.pop()
+  expect(await counts()).toEqual({ created: 0, updated: 1, synced: 1 })
+  expect(await elsewhere()).toEqual(before)
+  expect(await it.get('gone', { language: 'de' })).toMatchObject({ status: 'rejected' })
+  expect(await it.get('gone', { language: 'en_US' })).toMatchObject({ status: 'approved' })
+})
+
+test.each([
+  ['before', ['APPROVED', 'PENDING_DELETION']],
+  ['behind', ['PENDING_DELETION', 'APPROVED']],
+])('a name that exists again is told %s the one that is being deleted, and is the new one', async (_place, words) => {
+  for (const status of words) theirs('again', { status, id: `7${status}` })
+  await it.sync()
+  expect(await it.get('again')).toMatchObject({ status: 'approved', provider_template_id: '7APPROVED' })
+})
+
+test('a template for codes is one, in the platform’s older word, too', async () => {
+  theirs('code', { category: 'OTP' })
+  theirs('old', { category: 'TRANSACTIONAL' })
+  await it.sync()
+  expect(await it.get('code')).toMatchObject({ category: 'AUTHENTICATION' })
+  expect(await it.get('old')).toMatchObject({ category: 'UTILITY' })
 })
 
 test('a template that the platform tells of oddly stops no other, and is still there; pages end where it writes null', async () => {
@@ -177,6 +206,17 @@ test('a template whose creation ends while a sync is under way does not vanish b
   made.resolve(await it.create(order('new')))
   expect(await syncing).toEqual({ created: 0, updated: 0, synced: 0 })
   expect(await statuses()).toEqual({ new: 'pending' })
+})
+
+test('a creation that is under way is not forgotten by a sync that does not find it yet', async () => {
+  it.platform.once(async (request, response) => {
+    await it.sync()
+    it.platform.answer(request, response)
+  })
+  expect((await it.create(order('slow'))).data).toMatchObject({
+    status: 'pending',
+    provider_template_id: it.platform.templates[0]?.id,
+  })
 })
 
 test('a reading that breaks off writes nothing: no template vanishes', async () => {

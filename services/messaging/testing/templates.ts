@@ -11,7 +11,7 @@ import { listTemplates } from '../templates/list-templates.ts'
 import { type TemplateToSend, resolveTemplate } from '../templates/resolve-template.ts'
 import { syncTemplates } from '../templates/sync-templates.ts'
 import { phoneNumberId, testMessaging } from './app.ts'
-import { platformOf } from './callbacks.ts'
+import { businessAccountId, platformOf } from './callbacks.ts'
 import { startTemplatePlatform } from './template-platform.ts'
 
 /** A template of our API, or a whole sync's counts. */
@@ -120,6 +120,29 @@ const isWhole = (answer: unknown): answer is WholeAnswer =>
   typeof answer === 'object' && answer !== null && 'whole' in answer
 
 export type TestTemplates = Awaited<ReturnType<typeof testTemplates>>
+
+/**
+ * The organization's templates once more: at another organization with the same business account, and in another business
+ * account of its own. Answers what stands there whenever it is asked.
+ */
+export async function copyElsewhere({ app: { sql }, organizationId }: TestTemplates) {
+  const places = [
+    { organization: newId('org'), account: businessAccountId },
+    { organization: organizationId, account: '77' },
+  ]
+  for (const { organization, account } of places) {
+    await sql`
+      insert into templates
+      select (jsonb_populate_record(t, jsonb_build_object('organization_id', ${organization}::text,
+        'business_account_id', ${account}::text, 'id', t.id || ${account}::text))).*
+      from templates t where organization_id = ${organizationId} and business_account_id = ${businessAccountId}
+    `
+  }
+  return () => sql`
+    select * from templates where organization_id <> ${organizationId} or business_account_id <> ${businessAccountId}
+    order by id, organization_id
+  `
+}
 
 /** What the create of a simple template takes. */
 export const order = (name: string, more: object = {}) => ({
