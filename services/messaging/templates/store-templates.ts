@@ -101,12 +101,11 @@ async function upsert(
       known_at = excluded.known_at, status_at = greatest(t.status_at, excluded.status_at),
       category_at = greatest(t.category_at, excluded.category_at), quality_at = greatest(t.quality_at, excluded.quality_at),
       components_at = greatest(t.components_at, excluded.components_at), updated_at = now()
-      where t.known_at < excluded.known_at and (
-        (t.upstream_status, t.category, t.components, t.parameter_format, t.provider_template_id, t.rejected_reason,
+      where t.known_at < excluded.known_at
+        and (t.upstream_status, t.category, t.components, t.parameter_format, t.provider_template_id, t.rejected_reason,
           ${scored(tx`t.quality`)})
           is distinct from (excluded.upstream_status, excluded.category, excluded.components, excluded.parameter_format,
           excluded.provider_template_id, excluded.rejected_reason, ${scored(tx`excluded.quality`)})
-        or t.held_until is not null)
     returning xmax = 0 as is_new
   `
 }
