@@ -32,9 +32,33 @@ test.each<[string, Component[], Partial<Draft>]>([
   ['a code template', [{ type: 'BODY', add_security_recommendation: true }, { type: 'FOOTER', code_expiration_minutes: 5 }, { type: 'BUTTONS', buttons: [{ type: 'OTP', otp_type: 'COPY_CODE' }] }], { category: 'AUTHENTICATION' }], // prettier-ignore
   ['names', [{ type: 'BODY', text: 'Hi {{first_name}}!', example: { body_text_named_params: [{ param_name: 'first_name', example: 'Ana' }] } }], { format: 'named' }], // prettier-ignore
   ['names, and a link whose variable is a number', [{ type: 'BODY', text: 'Hi {{first_name}}!', example: { body_text_named_params: [{ param_name: 'first_name', example: 'Ana' }] } }, { type: 'BUTTONS', buttons: [link('https://x/{{1}}', { example: ['https://x/1'] })] }], { format: 'named' }], // prettier-ignore
+  ['a name in the header', [{ type: 'HEADER', format: 'TEXT', text: 'Hi {{name}}', example: { header_text_named_params: [{ param_name: 'name', example: 'Ana' }] } }, body], { format: 'named' }], // prettier-ignore
+  ['a document', withHeader({ format: 'DOCUMENT', example: { header_handle: ['4::a'] } }), {}],
+  ['1,024 of body', [{ type: 'BODY', text: 'x'.repeat(1024) }], {}],
+  ['60 of footer', [body, { type: 'FOOTER', text: 'x'.repeat(60) }], {}],
+  ['a text of its own in a code template', [{ type: 'BODY', text: '{{1}} is your code.' }], { category: 'AUTHENTICATION' }], // prettier-ignore
+  ['25 of label', withButtons(reply('x'.repeat(25))), {}],
+  ['2,000 of link', withButtons(link(`https://x/${'a'.repeat(1990)}`)), {}],
+  ['20 of number', withButtons({ type: 'PHONE_NUMBER', text: 'Call', phone_number: '1'.repeat(20) }), {}],
+  ['15 of code, in a list', withButtons({ type: 'COPY_CODE', example: ['x'.repeat(15)] }), {}],
   ['a variable twice', [{ type: 'BODY', text: 'A {{1}} b {{1}} c', example: { body_text: [['x']] } }], {}],
 ])('%s passes', (_what, components, more) => {
   expect(() => check(components, more)).not.toThrow()
+})
+
+test.each(['FLOW', 'CATALOG', 'MPM', 'SPM', 'VOICE_CALL'])('a button of the type %s passes', (type) => {
+  expect(() => check(withButtons({ type, text: 'Go' }))).not.toThrow()
+})
+
+test.each(['LIMITED_TIME_OFFER', 'CAROUSEL', 'CALL_PERMISSION_REQUEST'])('a component %s passes', (type) => {
+  expect(() => check([body, { type }])).not.toThrow()
+})
+
+test('texts of their own have their lengths in a template for codes, too', () => {
+  const more = { category: 'AUTHENTICATION' } as const
+  expect(() => check([{ type: 'BODY', text: 'x'.repeat(1025) }], more)).toThrow(refusal('components[0].text'))
+  const footer = { type: 'FOOTER', text: 'x'.repeat(61) }
+  expect(() => check([{ type: 'BODY' }, footer], more)).toThrow(refusal('components[1].text'))
 })
 
 describe('a component', () => {
@@ -55,6 +79,11 @@ describe('a component', () => {
       'of two samples',
       withHeader({ format: 'VIDEO', example: { header_handle: ['a'], header_url: 'https://x' } }),
       'components[0].example.header_url',
+    ],
+    [
+      'of a handle outside of a list',
+      withHeader({ format: 'VIDEO', example: { header_handle: '4::a' } }),
+      'components[0].example.header_handle',
     ],
     ['of an example that is none', withHeader({ format: 'VIDEO', example: 'a' }), 'components[0].example'],
     ['of an empty body', [{ type: 'BODY', text: '  ' }], 'components[0].text'],

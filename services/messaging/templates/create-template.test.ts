@@ -307,6 +307,7 @@ test('a retry takes over the template of its own language that is not being dele
   it.platform.once((_request, response) => void response.destroy())
   await it.create(order('which'), { key: 'k10' }).catch(() => {})
   it.platform.templates.push(
+    { ...order('which_other'), id: '10', status: 'APPROVED' } as never,
     { ...order('which', { language: 'de' }), id: '11', status: 'APPROVED' } as never,
     { ...order('which'), id: '12', status: 'PENDING_DELETION' } as never,
     { ...order('which', { category: 'MARKETING' }), id: '13', status: 'PENDING' } as never,
@@ -416,9 +417,12 @@ test('a category that is told while a template is created stands', async () => {
   expect((await it.create(order('moved'))).data).toMatchObject({ category: 'MARKETING' })
 })
 
-test('a number that is disconnected submits nothing; one of nobody is not found', async () => {
+test('a number that is disconnected submits nothing, one that may not send does; one of nobody is not found', async () => {
   await it.base.setSender({ refusal: 'account_not_connected' })
   await expect(it.create(order('off'))).rejects.toMatchObject({ failure: 'account_not_connected' })
+  await it.base.setSender({ refusal: 'customer_suspended' })
+  expect((await it.create(order('suspended'))).status).toBe(201)
+  it.platform.reset()
   await it.base.setSender({})
   const foreign = { organizationId: newId('org') }
   await expect(it.create(order('foreign'), foreign)).rejects.toMatchObject({ failure: 'resource_not_found' })

@@ -2,7 +2,7 @@ import { untilSomebodyWaits } from '@app/test/lock-waits.ts'
 import { afterAll, beforeAll, expect, test } from 'vitest'
 import { organizationId } from '../testing/app.ts'
 import { businessAccountId } from '../testing/callbacks.ts'
-import { order, type TestTemplates, testTemplates } from '../testing/templates.ts'
+import { copyElsewhere, order, type TestTemplates, testTemplates } from '../testing/templates.ts'
 import { noteRefusedTemplates } from './note-refused-templates.ts'
 
 let it: TestTemplates
@@ -53,4 +53,20 @@ test('two that note the same templates take them in one order, whichever was ref
   expect(free).toEqual([{ name: 'noted_b' }])
   const words = await sql`select distinct upstream_status from templates where name = any(${names})`
   expect(words).toEqual([{ upstreamStatus: 'PAUSED' }])
+})
+
+test('a refusal tells of the template of its own organization, business account, name and language alone', async () => {
+  const { sql } = it.app
+  for (const language of ['en_US', 'de']) await it.create(order('refused', { language }))
+  await it.create(order('other'))
+  await sql`update templates set status = 'approved', upstream_status = 'APPROVED'`
+  const elsewhere = await copyElsewhere(it)
+  const before = await elsewhere()
+  const refused = { organizationId, businessAccountId, name: 'refused', language: 'de', code: 132016 }
+  await sql.begin((tx) => noteRefusedTemplates(tx, [{ ...refused, begunAt: new Date(Date.now() + 5_000) }]))
+  const changed = sql`
+    select name, language, status from templates where upstream_status = 'DISABLED' and organization_id = ${organizationId}
+  `
+  expect(await changed).toEqual([{ name: 'refused', language: 'de', status: 'rejected' }])
+  expect(await elsewhere()).toEqual(before)
 })

@@ -1,7 +1,7 @@
 import { newId } from '@app/shared/values/ids.ts'
 import { until } from '@app/test/until.ts'
 import { afterAll, beforeAll, beforeEach, expect, test } from 'vitest'
-import { json, refuse } from '../testing/template-platform.ts'
+import { json, refuse, unheard } from '../testing/template-platform.ts'
 import { order, type TestTemplates, testTemplates } from '../testing/templates.ts'
 import { createSpending } from './spending.ts'
 import type { TemplateToSend } from './resolve-template.ts'
@@ -51,9 +51,45 @@ test('sends at once of an unknown name ask the platform once; a flood of names i
   expect(calls()).toBeLessThan(25)
 })
 
-test('a platform that does not answer a look-up is a 502, not an unknown template', async () => {
+test('a platform that does not answer a look-up is a 502, not an unknown template, and is asked again', async () => {
+  const name = approved()
   it.platform.once(refuse(2, undefined, { status: 503 }))
-  await expect(send('later')).rejects.toMatchObject({ failure: 'upstream_unavailable' })
+  await expect(send(name)).rejects.toMatchObject({ failure: 'upstream_unavailable' })
+  expect(await send(name)).toMatchObject({ content: 'Hi Ana, order A1 shipped.' })
+})
+
+test('a name that is not there is asked for again ten seconds later, and what a flood has used up comes back', async () => {
+  let now = 0
+  it.app.templates.spending = createSpending(() => now)
+  await expect(send('to_come')).rejects.toMatchObject({ failure: 'template_not_found' })
+  it.platform.templates.push({ ...order('to_come'), id: '71', status: 'APPROVED' } as never)
+  now += 10_000
+  expect(await send('to_come')).toMatchObject({ content: 'Hi Ana, order A1 shipped.' })
+  for (let n = 0; n < 50; n++) await send(`unknown_${n}`).catch(() => {})
+  it.platform.templates.push({ ...order('behind'), id: '72', status: 'APPROVED' } as never)
+  await expect(send('behind')).rejects.toMatchObject({ failure: 'template_not_found' })
+  now += 12_000
+  expect(await send('behind')).toMatchObject({ content: 'Hi Ana, order A1 shipped.' })
+})
+
+test('a flood of names at one business account uses up no other’s look-ups', async () => {
+  const spending = createSpending()
+  const asked: string[] = []
+  const ask = (account: string, name: string) => spending.lookUp(account, name, async () => void asked.push(account))
+  for (let n = 0; n < 50; n++) await ask('flooded', `unknown_${n}`)
+  await ask('quiet', 'unknown_0')
+  expect(asked.length).toBeLessThan(25)
+  expect(asked.at(-1)).toBe('quiet')
+})
+
+test('a template whose creation was given up is looked up, and sent when the platform has it', async () => {
+  it.platform.once((request, response) => {
+    it.platform.answer(request, unheard)
+    response.destroy()
+  })
+  await it.create(order('given_up')).catch(() => {})
+  for (const one of it.platform.templates) one.status = 'APPROVED'
+  expect(await send('given_up')).toMatchObject({ content: 'Hi Ana, order A1 shipped.' })
 })
 
 test.each([
@@ -129,6 +165,14 @@ test('the body takes as many parameters as it has variables, of any kind', async
   expect(await send(name, [{ type: 'BODY', parameters }])).toMatchObject({ content: 'Hi $9.90, order May 1 shipped.' })
 })
 
+test('values belong to the variables by their numbers, wherever these stand, beyond nine, too', async () => {
+  const numbers = Array.from({ length: 11 }, (_, n) => n + 1)
+  const text = numbers.toReversed().map((n) => `{{ ${n} }}`)
+  const name = approved({ components: [{ type: 'BODY', text: `Hi ${text.join(', ')}.` }] })
+  const content = `Hi ${numbers.toReversed().join(', ')}.`
+  expect(await send(name, body(...numbers.map(String)))).toMatchObject({ content })
+})
+
 test('a body that its values make too long is refused before it is made, and the longest is sent', async () => {
   const tooLong = { failure: 'invalid_field_value', param: 'template.components[0].parameters', status: 400 }
   const again = approved({ components: [{ type: 'BODY', text: `${'{{1}}, '.repeat(170)}.` }] })
@@ -175,6 +219,10 @@ test('a header takes its text’s variable, or one medium of its own kind', asyn
   const pictured = approved({ components: [{ type: 'HEADER', format: 'IMAGE' }, ...plain] })
   await expect(send(pictured, [])).rejects.toMatchObject(mismatch('template.components'))
   const medium = (type: string) => [{ type: 'header', parameters: [{ type, [type]: { id: '1' } }] }]
+  const two = [
+    { type: 'header', parameters: [...medium('image'), ...medium('image')].flatMap((one) => one.parameters) },
+  ]
+  await expect(send(pictured, two)).rejects.toMatchObject(mismatch('template.components[0].parameters'))
   await expect(send(pictured, medium('video'))).rejects.toMatchObject(
     mismatch('template.components[0].parameters[0].type', 'template_param_format_mismatch'),
   )
@@ -241,6 +289,27 @@ test('buttons take what their type takes, by index', async () => {
   await expect(send(name, [...needed.slice(0, 1), coupon])).rejects.toMatchObject(
     formatMismatch('template.components[1].parameters[0].type'),
   )
+})
+
+test('a flow, a catalog and products are called as they are, and a number to call takes nothing', async () => {
+  const types = ['FLOW', 'CATALOG', 'MPM']
+  const buttons = [...types, 'PHONE_NUMBER'].map((type) => ({ type, text: 'Go' }))
+  const name = approved({
+    components: [
+      { type: 'BODY', text: 'Hello.' },
+      { type: 'BUTTONS', buttons },
+    ],
+  })
+  const button = (sub_type: string, index: number) => [
+    { type: 'button', sub_type, index, parameters: [{ type: 'action' }] },
+  ]
+  for (const [index, type] of types.entries()) {
+    expect(await send(name, button(type.toLowerCase(), index))).toMatchObject({ content: 'Hello.' })
+    await expect(send(name, button('quick_reply', index))).rejects.toMatchObject(
+      mismatch('template.components[0].sub_type', 'template_param_format_mismatch'),
+    )
+  }
+  await expect(send(name, button('voice_call', 3))).rejects.toMatchObject(mismatch('template.components[0].parameters'))
 })
 
 test('a template for codes takes the code, in its body and its button, before the platform’s own text is known', async () => {

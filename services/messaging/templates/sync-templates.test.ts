@@ -1,3 +1,4 @@
+import { newId } from '@app/shared/values/ids.ts'
 import { until } from '@app/test/until.ts'
 import { afterAll, beforeAll, beforeEach, expect, test } from 'vitest'
 import { businessAccountId } from '../testing/callbacks.ts'
@@ -40,6 +41,18 @@ test('all pages are followed, and the counts tell what was new and what had chan
   Object.assign(it.platform.templates[5] ?? {}, { category: 'MARKETING' })
   expect(await counts()).toEqual({ created: 0, updated: 2, synced: 7 })
   expect(await statuses()).toMatchObject({ a: 'approved', e: 'pending' })
+})
+
+test('a next page is found by its address where there is no cursor, and one without is no end', async () => {
+  for (const name of ['a', 'b']) theirs(name)
+  const first = (next: string) =>
+    it.platform.once((_request, response) =>
+      json(response, { data: it.platform.templates.slice(0, 1), paging: { next } }),
+    )
+  first('http://elsewhere.invalid/?limit=1&after=1')
+  expect(await counts()).toEqual({ created: 2, updated: 0, synced: 2 })
+  first('http://elsewhere.invalid/')
+  await expect(it.sync()).rejects.toMatchObject({ failure: 'upstream_unavailable' })
 })
 
 test('a template made here is not changed by a first sync that finds no score of its quality', async () => {
@@ -262,6 +275,25 @@ test('a reading that outlasts its caller goes on, is stored without him, and the
   expect(it.platform.seen).toHaveLength(3)
   theirs('d')
   expect(await counts()).toEqual({ created: 1, updated: 0, synced: 4 })
+})
+
+test('another organization of the same business account has its own reading', async () => {
+  const { sql } = it.app
+  const other = { organizationId: newId('org'), phone: '200000001' }
+  const [sender] = await sql`select * from senders`
+  const moved = { organizationId: other.organizationId, phoneNumberId: other.phone, attached: true }
+  await sql`insert into senders ${sql({ ...sender, ...moved })}`
+  theirs('a')
+  const gate = Promise.withResolvers<void>()
+  it.platform.once((request, response) => void gate.promise.then(() => it.platform.answer(request, response)))
+  await expect(it.sync({ deadlineMs: 3_300 })).rejects.toMatchObject({ failure: 'upstream_unavailable' })
+  gate.resolve()
+  await until(async () => expect(await statuses()).toEqual({ a: 'approved' }))
+  expect(await counts(other)).toEqual({ created: 1, updated: 0, synced: 1 })
+  expect((await it.list({}, other)).data).toMatchObject([{ name: 'a' }])
+  expect(await counts()).toEqual({ created: 1, updated: 0, synced: 1 })
+  expect(it.platform.seen).toHaveLength(2)
+  await sql`delete from senders where organization_id = ${other.organizationId}`
 })
 
 test('a reading that goes on without a caller and fails leaves all as it is, and the next caller reads anew', async () => {

@@ -45,7 +45,7 @@ const mebibyte = 1024 * 1024
 test('a sample is fetched, uploaded in two calls, and the template names its handle', async () => {
   const picture = png(3 * mebibyte)
   serve('image/png; charset=binary', picture)
-  const { data } = await create('IMAGE')
+  const { data } = await create('IMAGE', { header_url: url, more: 'kept' })
   const [session, upload, submission] = it.platform.seen
   expect(session?.path).toBe('/v23.0/1234567890/uploads')
   expect(Object.fromEntries(session?.query ?? [])).toEqual({
@@ -56,7 +56,7 @@ test('a sample is fetched, uploaded in two calls, and the template names its han
   expect(upload).toMatchObject({ path: `/v23.0/upload:${picture.length}`, authorization: 'OAuth token' })
   expect(upload?.query.get('sig')).toBe('a+b')
   expect(upload?.body.equals(picture)).toBe(true)
-  const handle = { header_handle: [`4::${picture.length}`] }
+  const handle = { more: 'kept', header_handle: [`4::${picture.length}`] }
   expect(JSON.parse(String(submission?.body))).toMatchObject({ components: [{ example: handle }, {}] })
   expect(data.components[0]).toEqual({ type: 'HEADER', format: 'IMAGE', example: handle })
   expect(await leftovers()).toEqual([])
@@ -86,7 +86,7 @@ test('an address that leads inside, or is none, is refused before anything is su
   expect(it.platform.seen).toEqual([])
 })
 
-test('a sample that the platform does not take is the address’s fault; a platform that is away is a 502', async () => {
+test('a sample that the platform does not take is the address’s fault; a platform that is away or busy is a 502', async () => {
   serve('image/png', png(100))
   it.platform.once(refuse(100, undefined, { sentence: 'Bad picture.' }))
   await expect(create('IMAGE')).rejects.toMatchObject({
@@ -98,6 +98,10 @@ test('a sample that the platform does not take is the address’s fault; a platf
   it.platform.once((request, response) => it.platform.answer(request, response))
   it.platform.once((_request, response) => void response.destroy())
   await expect(create('IMAGE')).rejects.toMatchObject({ failure: 'upstream_unavailable' })
+  it.platform.once(refuse(80007))
+  await expect(create('IMAGE')).rejects.toMatchObject({ failure: 'upstream_unavailable' })
+  it.platform.once(refuse(190, undefined, { status: 401 }))
+  await expect(create('IMAGE')).rejects.toMatchObject({ failure: 'upstream_refused' })
   // Nothing was submitted, so nothing can have come of it.
   expect(await it.app.sql`select 1 from templates`).toHaveLength(0)
   expect(await leftovers()).toEqual([])
