@@ -329,6 +329,24 @@ test('a template that comes to the platform only after its retry has looked for 
   expect((await it.create(order('late'), { key: 'k11' })).data).toMatchObject({ provider_template_id: '14' })
 })
 
+test('a refusal leaves what a callback told meanwhile of the template of an earlier try', async () => {
+  it.platform.once((_request, response) => void response.destroy())
+  await it.create(order('came'), { key: 'k12' }).catch(() => {})
+  it.platform.once((request, response) => it.platform.answer(request, response))
+  it.platform.once(async (request, response) => {
+    await it.callbacks.change('message_template_status_update', {
+      event: 'APPROVED',
+      message_template_id: 15,
+      message_template_name: 'came',
+      message_template_language: 'en_US',
+    })
+    await until(async () => expect(await it.get('came')).toMatchObject({ status: 'approved' }))
+    await refuse(80007)(request, response)
+  })
+  await expect(it.create(order('came'), { key: 'k12' })).rejects.toMatchObject({ failure: 'upstream_unavailable' })
+  expect(await it.get('came')).toMatchObject({ status: 'approved', provider_template_id: '15' })
+})
+
 test('a template with names is submitted and edited with them', async () => {
   const named = (text: string) => [
     { type: 'BODY', text, example: { body_text_named_params: [{ param_name: 'first_name', example: 'Ana' }] } },
