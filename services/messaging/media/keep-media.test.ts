@@ -150,11 +150,13 @@ describe('an id', () => {
     expect(await keepId('1037543291543636')).toEqual({ upstreamId: '1037543291543636' })
   })
 
-  test('that is unknown, expired, or of somebody else is refused alike', async () => {
+  test('that is unknown, expired, of somebody else, or of a link is refused alike', async () => {
     const expired = await upload()
     await app.sql`update media set expires_at = now() - interval '1 ms' where id = ${expired.id}`
     const others = await upload({ organizationId: newId('org') })
-    for (const id of [newId('med'), 'med_x', expired.id, others.id]) {
+    const linked = await keepLink(await serving('image/png', png()))
+    const ofLink = 'mediaId' in linked ? linked.mediaId : ''
+    for (const id of [newId('med'), 'med_x', expired.id, others.id, ofLink]) {
       expect(await refusalOf(keepId(id))).toMatchObject({ failure: 'invalid_field_value', param: 'image.id' })
     }
   })
@@ -187,10 +189,37 @@ describe('an id', () => {
     await sweep.stop()
   })
 
+  test('may be sent for 30 days, and stays a day longer for a send that found it in time', async () => {
+    const { id } = await upload()
+    await sweepMedia(app.sql)
+    expect(await keepId(id)).toMatchObject({ mediaId: id })
+    const [times] = await app.sql`
+      select expires_at = created_at + interval '30 days' as sendable, sweep_at > expires_at + interval '23 hours' as kept
+      from media where id = ${id}
+    `
+    expect(times).toEqual({ sendable: true, kept: true })
+  })
+
   test('that may still be sent stays when a message of it goes', async () => {
     const { id } = await upload()
     await app.sql.begin((tx) => deleteMediaOf(tx, [{ organizationId, mediaId: id }]))
     expect(await keepId(id)).toMatchObject({ mediaId: id })
+  })
+
+  test('a file that the store cannot delete now waits, and those behind it go', async () => {
+    const keys = await Promise.all(Array.from({ length: 101 }, () => reserveFile(app.sql)))
+    const [stuck = '', behind = ''] = [keys.at(0), keys.at(-1)]
+    await app.media.store.put(behind, (async function* () {})())
+    await app.sql`update unclaimed_files set due_at = now() - interval '1 hour'`
+    await app.sql`update unclaimed_files set due_at = now() where file_key = ${behind}`
+    const drop = (key: string) => (key === behind ? app.media.store.delete(key) : Promise.reject(new Error('away')))
+    const media = { ...app.media, store: { ...app.media.store, delete: drop } }
+    const sweep = startFileSweep({ ...app, media })
+    await expect.poll(() => isStored(behind)).toBe(false)
+    await sweep.stop()
+    const [left] = await app.sql`select due_at > now() as waits from unclaimed_files where file_key = ${stuck}`
+    expect(left).toEqual({ waits: true })
+    await app.sql`delete from unclaimed_files`
   })
 
   test('a file that a row names is never swept, whatever stands among the unclaimed ones', async () => {

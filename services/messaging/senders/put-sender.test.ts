@@ -42,6 +42,15 @@ test('a number has the pace that the platform takes from it, and keeps it when t
   expect(await paceOf({ messages_per_second: null })).toBe(80)
 })
 
+test('an account that is made anew for a number counts from its first version', async () => {
+  const before = newAccountState({ version: 5 })
+  const { organization_id, phone_number_id } = before
+  const anew = newAccountState({ organization_id, phone_number_id, account_id: newId('acc'), version: 1 })
+  for (const state of [before, anew]) await database.sql.begin((tx) => storeSender(tx, keys, state))
+  const rows = await database.sql`select account_id from senders where phone_number_id = ${phone_number_id}`
+  expect(rows).toEqual([{ accountId: anew.account_id }])
+})
+
 test('what is told late of an organization that had the number takes it from nobody who connected it since', async () => {
   const { sql } = database
   const store = (state: Account) => sql.begin((tx) => storeSender(tx, keys, state))

@@ -332,7 +332,13 @@ test('a number that may not send is refused before directory is asked, so that n
 })
 
 test('a month that is used up refuses sends, whatever number they come from, until the quota is raised', async () => {
-  await app.sql`insert into monthly_sends values (${app.number.organizationId}, date_trunc('month', now() at time zone 'UTC'), 3)`
+  const used = { [app.number.organizationId]: 3, [newId('org')]: 100 }
+  for (const [organization, count] of Object.entries(used)) {
+    await app.sql`
+      insert into monthly_sends select ${organization}, date_trunc('month', now() at time zone 'UTC') - age, ${count}::int
+      from unnest('{0 months,1 month}'::interval[]) age
+    `
+  }
   const quota = (messages_per_month: number | null) =>
     app.setSender({ settings: { ...app.settings, messages_per_month } })
   await quota(5)
@@ -345,7 +351,8 @@ test('a month that is used up refuses sends, whatever number they come from, unt
   }
   await quota(6)
   await app.send('one more', { to: '+15550160200' })
-  await expect(app.send('not one more', { to: '+15550160300' })).rejects.toMatchObject({ failure: 'quota_used_up' })
+  await expect(app.send('not one more', { to: '+15550160400' })).rejects.toMatchObject({ failure: 'quota_used_up' })
+  expect(app.opened).not.toContain('+15550160400')
   await quota(null)
   await app.send('as many as it likes', { to: '+15550160300' })
 })

@@ -185,6 +185,7 @@ test('what a sync brings that asked before an edit does not undo it', async () =
 
 test('what the platform told before an edit, and comes late, does not undo it', async () => {
   await approved('late')
+  await it.app.sql`update templates set status_at = '-infinity'`
   const time = Math.floor(Date.now() / 1000) - 60
   const { data } = await it.edit('late', { components, category: 'MARKETING' })
   const told = {
