@@ -1,6 +1,7 @@
 import { createHash, randomBytes } from 'node:crypto'
 import { createServer } from 'node:http'
 import type { AddressInfo } from 'node:net'
+import { Readable } from 'node:stream'
 import { getMessageMedia as contract } from '@app/shared/contracts/media.ts'
 import { newId } from '@app/shared/values/ids.ts'
 import type { Lane } from '@app/shared/mailbox/lanes.ts'
@@ -16,6 +17,7 @@ import { download } from './download.ts'
 import { findMedia } from './find-media.ts'
 import { getMessageMedia } from './get-message-media.ts'
 import { type CopyOutcome, settleCopies } from './settle-copies.ts'
+import { reserveFile } from './unclaimed-files.ts'
 import { takeCopies, type WaitingCopy } from './waiting-copies.ts'
 
 let app: TestMessaging
@@ -245,6 +247,134 @@ test.each([
   expect(await told(upstreamId)).toHaveLength(1)
 })
 
+test('a file that the platform cannot give is asked for three times', async () => {
+  app.files.answerWith((_call, response) => json(response, { error: { code: 131052, message: 'no' } }, 400))
+  const { upstreamId } = await picture()
+  await until(async () => {
+    await hurry()
+    expect(await told(upstreamId)).toMatchObject([{ media_url: null, media_status: 'failed' }])
+  })
+  expect(app.files.calls).toHaveLength(3)
+})
+
+const tooLarge = 100 * 1024 * 1024 + 1
+test('a file that is larger than any may be is asked for three times, and not fetched', async () => {
+  app.files.answerWith((_call, response, origin) => json(response, { url: `${origin}/files/1`, file_size: tooLarge }))
+  const { upstreamId } = await picture()
+  await until(async () => {
+    await hurry()
+    expect(await told(upstreamId)).toMatchObject([{ media_url: null, media_status: 'failed' }])
+  })
+  expect(app.files.calls).toHaveLength(3)
+})
+
+test('a file that turns out to be larger than any may be is gone', async () => {
+  const mebibyte = Buffer.alloc(1024 * 1024)
+  app.files.answerWith(({ path }, response, origin) => {
+    if (!path.startsWith('/files/')) return json(response, { url: `${origin}/files/1` })
+    Readable.from(Array.from({ length: 101 }, () => mebibyte)).pipe(response)
+  })
+  const put = async (_key: string, bytes: AsyncIterable<Uint8Array>) => {
+    for await (const _ of bytes);
+    return { size: 0, sha256: '' }
+  }
+  const core = { ...app, media: { ...app.media, store: { ...app.media.store, put } } }
+  const media = { phoneNumberId, token: 'token', upstreamMediaId: '1', sha256: null }
+  expect(await download(core, media, 'key')).toMatchObject({ kind: 'gone' })
+})
+
+test('a hash is read in hex and in base64, from the callback and from the look-up; what is neither says nothing', async () => {
+  const bytes = randomBytes(10)
+  const kindFor = async (told: string | null, found: string | null) => {
+    app.files.answerWith(({ path }, response, origin) => {
+      if (path.startsWith('/files/')) return response.end(bytes)
+      json(response, { url: `${origin}/files/1`, sha256: found })
+    })
+    const media = { phoneNumberId, token: 'token', upstreamMediaId: '1', sha256: told }
+    return (await download(app, media, await reserveFile(app.sql))).kind
+  }
+  const writingsOf = (content: Buffer) => {
+    const hash = createHash('sha256').update(content).digest()
+    return [hash.toString('hex'), hash.toString('hex').toUpperCase(), hash.toString('base64')]
+  }
+  for (const said of [...writingsOf(bytes), 'odd'])
+    expect([await kindFor(said, null), await kindFor(null, said)]).toEqual(['copied', 'copied'])
+  for (const said of writingsOf(randomBytes(10)))
+    expect([await kindFor(said, null), await kindFor(null, said)]).toEqual(['failed', 'failed'])
+})
+
+test('a file has the name of its callback, and the type that the platform looks up, or else that of its callback', async () => {
+  const named = { mime_type: 'image/png', filename: 'look.png' }
+  const kept = async ({ upstreamId }: { upstreamId: string }) => {
+    await until(async () => expect(await told(upstreamId)).toMatchObject([{ media_status: 'ready' }]))
+    const row = await rowOf(upstreamId)
+    return (await app.sql`select mime_type, filename from media where id = ${row?.mediaId ?? ''}`)[0]
+  }
+  expect(await kept(await picture({ more: named }))).toEqual({ mimeType: 'image/jpeg', filename: 'look.png' })
+  app.files.answerWith(({ path }, response, origin) => {
+    if (path.startsWith('/files/')) return response.end('x')
+    json(response, { url: `${origin}/files/1` })
+  })
+  const untyped = await picture({ sha256: false, more: named })
+  expect(await kept(untyped)).toEqual({ mimeType: 'image/png', filename: 'look.png' })
+})
+
+test('a copy that fails is tried again after a second, and later every hour', async () => {
+  app.files.answerWith((_call, response) => json(response, { error: { code: 2 } }, 503))
+  const { mediaId } = await picture()
+  const waitAfter = async (attempt: number) => {
+    await until(async () => expect(await attemptsOf(mediaId)).toBe(attempt))
+    const rows = () => app.sql<{ wait: number }[]>`
+      select extract(epoch from due_at - now())::float8 as wait from media_copies
+      where upstream_media_id = ${mediaId} and begun_at is null
+    `
+    await until(async () => expect(await rows()).toHaveLength(1))
+    return (await rows())[0]?.wait
+  }
+  expect(await waitAfter(1)).toBeLessThan(1.1)
+  await app.sql`update media_copies set attempts = 7 where upstream_media_id = ${mediaId}`
+  await hurry()
+  expect(await waitAfter(8)).toBeGreaterThan(3_500)
+  await app.sql`delete from media_copies`
+})
+
+test('a file is asked for as long as the platform keeps it', async () => {
+  app.files.answerWith((_call, response) => json(response, { error: { code: 2 } }, 503))
+  const { upstreamId, mediaId } = await picture()
+  const age = (time: string) => app.sql`
+    update media_copies set created_at = now() - ${time}::interval where upstream_media_id = ${mediaId}
+  `
+  await age('6 days 23 hours')
+  await until(async () => {
+    await hurry()
+    expect(await attemptsOf(mediaId)).toBeGreaterThanOrEqual(3)
+  })
+  expect(await told(upstreamId)).toEqual([])
+  await age('7 days 1 hour')
+  await until(async () => {
+    await hurry()
+    expect(await told(upstreamId)).toMatchObject([{ media_url: null, media_status: 'failed' }])
+  })
+})
+
+test('a file of a number that was detached waits, unasked for, until the number is there again', async () => {
+  app.files.answerWith((_call, response) => json(response, { error: { code: 2 } }, 503))
+  const { upstreamId, mediaId } = await picture()
+  await until(async () => expect(await attemptsOf(mediaId)).toBe(1))
+  await app.setSender({ attached: false, refusal: 'account_not_connected' })
+  await until(async () => expect(await app.sql`select 1 from media_copies where begun_at is null`).toHaveLength(1))
+  app.files.answerWith(null)
+  app.files.calls.length = 0
+  await hurry()
+  await until(async () => expect(await attemptsOf(mediaId)).toBe(2))
+  expect([app.files.calls, await told(upstreamId)]).toEqual([[], []])
+  await app.setSender({})
+  await until(async () => {
+    await hurry()
+    expect(await told(upstreamId)).toMatchObject([{ media_status: 'ready' }])
+  })
+})
+
 test('a file host that refuses is named, and whether it may have the bearer', async () => {
   const stranger = createServer((_request, response) => response.writeHead(401).end())
   await new Promise<void>((resolve) => stranger.listen(0, '127.0.0.1', resolve))
@@ -365,11 +495,15 @@ test('the same callback twice is one message, one copy, one event', async () => 
   expect(await app.sql`select seq from media_copies`).toHaveLength(0)
 })
 
-test('another organization does not see it', async () => {
+test('another organization does not see it, nor is it a message of another number', async () => {
   const { upstreamId, id } = await picture()
   await until(async () => expect(await told(upstreamId)).toHaveLength(1))
   const stranger = { ...caller, organizationId: newId('org') }
   expect(await getMessageMedia(app, input(id), stranger).catch(toProblem)).toMatchObject({
+    failure: 'resource_not_found',
+  })
+  const elsewhere = { ...input(id), params: { phone_number_id: '999999999999', id } }
+  expect(await getMessageMedia(app, elsewhere, caller).catch(toProblem)).toMatchObject({
     failure: 'resource_not_found',
   })
   expect(contract.http?.status).toBe(302)
