@@ -479,6 +479,9 @@ test('what came of a copy that another process has begun again since changes not
     await app.sql.begin((tx) => settleCopies(tx, app.media, [{ item, lane, outcome }]))
     expect([await read(), await told(upstreamId)]).toEqual([before, []])
   }
+  // Whoever has it now stops before it has begun: that was no try.
+  await app.sql.begin((tx) => settleCopies(tx, app.media, [{ item: { ...item, attempts: 2 }, lane, outcome: null }]))
+  expect(await read()).toMatchObject([{ attempts: 1, begunAt: null }])
   await app.sql`update media_lanes set held_until = now() - interval '1 second', due_at = now()`
   await until(async () => expect(await told(upstreamId)).toMatchObject([{ media_status: 'ready' }]))
   expect(await locationOf(id)).toMatch(/^https:/)
