@@ -60,7 +60,7 @@ export const sweepMedia = (sql: Sql): Promise<number> =>
  * the deletion itself names.
  */
 export async function sweepMediaUploads(sql: Sql): Promise<number> {
-  const isForgotten = sql`coalesce(expires_at, held_until) < now() - interval '1 day' and held_until < now()`
+  const isForgotten = sql`coalesce(expires_at, held_until) < now() - interval '1 day'`
   const { count } = await sql`
     delete from media_uploads where (organization_id, phone_number_id, media_id) in (
       select organization_id, phone_number_id, media_id from media_uploads where ${isForgotten} limit 5000
