@@ -69,6 +69,7 @@ describe('a link', () => {
   })
 
   const webp = Buffer.concat([Buffer.from('RIFF\x20\0\0\0WEBPVP8 ', 'latin1'), randomBytes(100)])
+  const encoded = { 'content-type': 'image/png', 'content-encoding': 'gzip' }
   const redirecting: RequestListener = (_, response) =>
     response.writeHead(302, { location: 'https://example.com/' }).end()
   const endless: RequestListener = (_, response) => {
@@ -86,6 +87,8 @@ describe('a link', () => {
     ['another kind', () => serving('application/pdf', Buffer.from('%PDF-1.7\n')), 'no image'],
     ['a page', () => serving('text/html', Buffer.from('<html>')), 'text/html cannot be sent'],
     ['an error', () => host((_, response) => response.writeHead(404).end()), '404'],
+    ['a part', () => host((_, response) => response.writeHead(206, { 'content-type': 'image/png' }).end(png())), '206'],
+    ['an encoding', () => host((_, response) => response.writeHead(200, encoded).end(png())), 'Content-Encoding'],
     ['nothing', () => serving('image/png', Buffer.alloc(0)), 'empty'],
     ['too much, and says so', () => serving('image/png', png(6_000_000)), 'larger'],
     ['too much, without an end', () => host(endless), 'larger'],

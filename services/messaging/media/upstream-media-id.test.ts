@@ -253,6 +253,32 @@ test('files that are forgotten together are locked in one order, whatever theirs
   }
 })
 
+test('an id that the platform refuses is forgotten; one that the file has got since, and those of others, stay', async () => {
+  const file = { organizationId, phoneNumberId, mediaId: await stored(randomBytes(10)) }
+  const known = await ask(file.mediaId)
+  const refused = { ...file, upstreamId: known.kind === 'ready' ? known.id : '' }
+  const others = [{ upstreamId: 'before' }, { organizationId: newId('org') }, { phoneNumberId: '999999999999' }]
+  for (const other of others) await app.sql.begin((tx) => forgetUploads(tx, [{ ...refused, ...other }]))
+  expect(await ask(file.mediaId)).toEqual(known)
+  await app.sql.begin((tx) => forgetUploads(tx, [refused]))
+  expect(await ask(file.mediaId)).not.toEqual(known)
+})
+
+test.each([
+  ['an id', null, 29 * 86_400],
+  ['a refusal for good', 131053, 60],
+  ['one that may pass', 131016, 3],
+])('%s is known for its time', async (_what, code, seconds) => {
+  const id = await stored(randomBytes(10))
+  if (code) app.files.answerWith((_call, response) => json(response, { error: { code, message: 'no' } }, 400))
+  await ask(id)
+  const [row] = await app.sql<{ left: number }[]>`
+    select extract(epoch from expires_at - now())::float8 as left from media_uploads where media_id = ${id}
+  `
+  expect(row?.left).toBeLessThanOrEqual(seconds)
+  expect(row?.left).toBeGreaterThan(seconds * 0.5)
+})
+
 test('a refusal is told with its code, to the next ones without asking again; later it is tried again', async () => {
   const id = await stored(randomBytes(10))
   const error = { code: 131053, message: 'no', error_data: { details: 'Unsupported' } }

@@ -3,7 +3,7 @@ import type { Input } from '@app/shared/api/contract.ts'
 import { systemCaller } from '@app/shared/bus/ask.ts'
 import type { listMessages as contract } from '@app/shared/contracts/messaging.ts'
 import type { TransactionSql } from '@app/shared/database/database.ts'
-import { newId } from '@app/shared/values/ids.ts'
+import { newId, timeOf } from '@app/shared/values/ids.ts'
 import { createTestDatabase, type TestDatabase } from '@app/test/database.ts'
 import { afterAll, beforeAll, expect, test } from 'vitest'
 import type { App } from '../app.ts'
@@ -103,6 +103,18 @@ test('a conversation, a direction and a status may be asked for together', async
   expect(await list(ofOutbound, { ...query, direction: 'inbound' })).toMatchObject({ found: [] })
   expect(await list(ofOutbound, { ...query, status: 'read' })).toMatchObject({ found: [] })
   expect(await list(ofInbound, query)).toMatchObject({ found: [] })
+})
+
+test('messages before and after a time are those of other milliseconds', async () => {
+  const all = (await list(ofOutbound, { direction: 'inbound' })).found
+  const timed = all.map((one) => ({ ...one, at: timeOf(one.id).getTime() }))
+  for (const { at } of timed) {
+    const time = new Date(at).toISOString()
+    const ids = async (query: Partial<Query>) =>
+      (await list(ofOutbound, { direction: 'inbound', ...query })).found.map(({ id }) => id)
+    expect(await ids({ created_after: time })).toEqual(timed.filter((one) => one.at > at).map(({ id }) => id))
+    expect(await ids({ created_before: time })).toEqual(timed.filter((one) => one.at < at).map(({ id }) => id))
+  }
 })
 
 test('messages of a conversation are found without reading the others of its number', async () => {
