@@ -502,13 +502,11 @@ test('another organization does not see it, nor is it a message of another numbe
   const { upstreamId, id } = await picture()
   await until(async () => expect(await told(upstreamId)).toHaveLength(1))
   const stranger = { ...caller, organizationId: newId('org') }
-  expect(await getMessageMedia(app, input(id), stranger).catch(toProblem)).toMatchObject({
-    failure: 'resource_not_found',
-  })
   const elsewhere = { ...input(id), params: { phone_number_id: '999999999999', id } }
-  expect(await getMessageMedia(app, elsewhere, caller).catch(toProblem)).toMatchObject({
-    failure: 'resource_not_found',
-  })
+  for (const read of [getMessageMedia, getMessage]) {
+    await expect(read(app, input(id), stranger)).rejects.toMatchObject({ failure: 'resource_not_found' })
+    await expect(read(app, elsewhere, caller)).rejects.toMatchObject({ failure: 'resource_not_found' })
+  }
   expect(contract.http?.status).toBe(302)
 })
 

@@ -1,7 +1,9 @@
 import { afterAll, beforeAll, beforeEach, expect, test, vi } from 'vitest'
 import { systemCaller } from '@app/shared/bus/ask.ts'
+import { toProblem } from '@app/shared/api/problem.ts'
 import { serve } from '@app/shared/bus/rpc.ts'
 import { noteRead } from '@app/shared/contracts/directory.ts'
+import { newId } from '@app/shared/values/ids.ts'
 import { refuse, type TestMessaging, testMessaging } from '../testing/app.ts'
 import { businessAccountId, epochNow, inboundValue, metadata, platformOf } from '../testing/callbacks.ts'
 import { serveDirectoryChanges } from '../testing/directory-changes.ts'
@@ -29,9 +31,9 @@ async function received(id: string, more = {}) {
 const statusOf = async (id: string) =>
   (await app.sql<{ status: string }[]>`select status from messages where upstream_id = ${id}`)[0]?.status
 
-const receipt = (message_id: string) => {
+const receipt = (message_id: string, more = {}) => {
   const { organizationId, phoneNumberId } = app.number
-  return sendReadReceipt(app, phoneNumberId, { status: 'read', message_id }, systemCaller(organizationId))
+  return sendReadReceipt(app, phoneNumberId, { status: 'read', message_id, ...more }, systemCaller(organizationId))
 }
 const callsFor = (id: string) => app.calls.filter(({ body }) => body['message_id'] === id)
 const reports = async () =>
@@ -44,6 +46,40 @@ test('a receipt reaches the platform and marks the message', async () => {
   expect(await receipt('wamid.R1')).toMatchObject({ status: 200 })
   expect(callsFor('wamid.R1')).toHaveLength(1)
   expect(await statusOf('wamid.R1')).toBe('read')
+})
+
+test('a receipt reads what came before in its conversation too, and nothing that came later or stands elsewhere', async () => {
+  const from = '15550123477'
+  const at = (ago: number) => ({ from, timestamp: String(Number(epochNow()) - ago) })
+  await received('wamid.R8.first', at(30))
+  await received('wamid.R8.second', at(20))
+  await received('wamid.R8.third', at(10))
+  await received('wamid.R8.elsewhere', { ...at(40), from: '15550123478' })
+  await receipt('wamid.R8.second')
+  const statuses = ['first', 'second', 'third', 'elsewhere'].map((name) => statusOf(`wamid.R8.${name}`))
+  expect(await Promise.all(statuses)).toEqual(['read', 'read', 'delivered', 'delivered'])
+})
+
+test('a message that is read already is told to the platform again for its typing indicator alone', async () => {
+  await received('wamid.R9')
+  for (let n = 0; n < 2; n++) await receipt('wamid.R9')
+  expect(callsFor('wamid.R9')).toHaveLength(1)
+  await receipt('wamid.R9', { typing_indicator: { type: 'text' } })
+  expect(callsFor('wamid.R9').map(({ body }) => body['typing_indicator'])).toEqual([undefined, { type: 'text' }])
+})
+
+test('a message that went out, of another number or of another organization has no receipt', async () => {
+  await received('wamid.R10')
+  const refusal = async (message_id: string, of: Partial<TestMessaging['number']> = {}) => {
+    const { organizationId, phoneNumberId } = { ...app.number, ...of }
+    const body = { status: 'read', message_id } as const
+    return sendReadReceipt(app, phoneNumberId, body, systemCaller(organizationId)).catch(toProblem)
+  }
+  for (const of of [{ phoneNumberId: '999999999999' }, { organizationId: newId('org') }])
+    expect(await refusal('wamid.R10', of)).toMatchObject({ failure: 'resource_not_found' })
+  await app.sql`update messages set direction = 'outbound' where upstream_id = 'wamid.R10'`
+  expect(await refusal('wamid.R10')).toMatchObject({ failure: 'invalid_field_value', param: 'message_id' })
+  expect(callsFor('wamid.R10')).toEqual([])
 })
 
 test.each([

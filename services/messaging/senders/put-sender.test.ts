@@ -7,7 +7,7 @@ import { createTestDatabase, type TestDatabase } from '@app/test/database.ts'
 import { untilSomebodyWaits } from '@app/test/lock-waits.ts'
 import { afterAll, beforeAll, expect, onTestFinished, test } from 'vitest'
 import { endRest } from './end-queued.ts'
-import { storeSender } from './put-sender.ts'
+import { isBegun, storeSender } from './put-sender.ts'
 import { laneBatch, leftGroup, takeOverRest } from './take-over-lanes.ts'
 
 const old = { current: 'k1', byId: new Map([['k1', randomBytes(32)]]) }
@@ -115,6 +115,20 @@ test('what is told of an organization that had the number before leaves the send
     select id from send_lanes where id in (${own}, ${other}) and due_at <= now()
   `
   expect(due.map(({ id }) => id)).toEqual([own])
+})
+
+test('a refusal waits for calls of its own organization alone', async () => {
+  const { sql } = database
+  const [own, other, phone, lane] = [newId('org'), newId('org'), newId('acc'), newId('cnv')]
+  await sql`
+    insert into sends (organization_id, phone_number_id, message_id, lane, begun_at, expires_at)
+    values (${other}, ${phone}, ${newId('msg')}, ${lane}, now(), now() + interval '1 day')
+  `
+  await sql`
+    insert into send_lanes (id, grp, due_at, held_until) values (${lane}, ${phone}, now(), now() + interval '1 minute')
+  `
+  expect(await isBegun(sql, { organizationId: own, phoneNumberId: phone })).toBe(false)
+  expect(await isBegun(sql, { organizationId: other, phoneNumberId: phone })).toBe(true)
 })
 
 test('what others have queued at a number ends beside what its new owner sends; who has it again has its own back', async () => {
