@@ -117,6 +117,14 @@ test('a platform that is not well is no report: the same request goes through la
   expect(await reports()).toEqual(before)
 })
 
+test.each([0, 33, 368, 131031, 131042])('a refusal that bears on the account is reported: %i', async (code) => {
+  const id = `wamid.R11.${code}`
+  await received(id)
+  app.respondWith(refuse(code))
+  await expect(receipt(id)).rejects.toMatchObject({ failure: 'upstream_refused' })
+  expect((await reports()).at(-1)).toMatchObject({ code })
+})
+
 test.each([131045, 133000])(
   'a number that is not registered refuses the receipt for good: %i, despite its status 500',
   async (code) => {
