@@ -126,7 +126,19 @@ test('a change of a number that is not the organization’s only has its numbers
   ])
 })
 
-test('two organizations with numbers of one business account are both told', async () => {
+test('a number that was detached, or is of another business account, is not one that the change is about', async () => {
+  const { sql } = app
+  const [sender] = await sql`select * from senders`
+  await sql`insert into senders ${sql({ ...sender, phoneNumberId: '2', phoneNumber: '+15550003332', attached: false })}`
+  await sql`insert into senders ${sql({ ...sender, phoneNumberId: '3', phoneNumber: '+15550003333', businessAccountId: '77' })}`
+  for (const phone_number of ['15550003332', '15550003333']) {
+    await platform.change('account_update', { event: 'PARTNER_REMOVED', phone_number })
+    expect(await reports()).toMatchObject([{ phone_number_id: null, change: { value: null } }])
+  }
+  await sql`delete from senders where phone_number_id in ('2', '3')`
+})
+
+test('two organizations with numbers of one business account are both told, each of its own number', async () => {
   const other = { organization_id: 'org_01JQ8Z6V0A7XJ2N5T9WQ3RBKCD', phone_number_id: '206540352242922' }
   await app.setSender({ ...other, account_id: 'acc_01JQ8Z6V0A7XJ2N5T9WQ3RBKCD', phone_number: '+15550002222' })
   await platform.change('account_update', { event: 'ACCOUNT_VIOLATION' })
@@ -135,4 +147,8 @@ test('two organizations with numbers of one business account are both told', asy
     select headers ->> 'organization' as organization from outbox where payload::text like ${'%' + Buffer.from('ACCOUNT_VIOLATION').toString('hex') + '%'}
   `
   expect(new Set(rows.map(({ organization }) => organization)).size).toBe(2)
+  await reports()
+  await platform.change('account_update', { event: 'PARTNER_REMOVED', phone_number: '15550002222' })
+  const numbers = (await reports()).map((payload) => payload['phone_number_id'])
+  expect(new Set(numbers)).toEqual(new Set([null, other.phone_number_id]))
 })

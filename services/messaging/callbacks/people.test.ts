@@ -106,6 +106,19 @@ test('a user id of somebody who is not known yet waits, and is told when it is',
   })
 })
 
+test('of several user ids one that is not known yet waits, though those behind it are', async () => {
+  const update = (n: number) => ({ user_id: { previous: `US.1${n}`, current: `US.2${n}` }, timestamp: seconds })
+  directory.strangers.add('US.11')
+  await platform.numberChange('user_id_update', { user_id_update: [update(1), update(2)] })
+  await until(async () => expect(await app.sql`select 1 from callback_items where attempts > 0`).toHaveLength(1))
+  directory.strangers.delete('US.11')
+  await settled()
+  expect(directory.asked.slice(-2)).toMatchObject([
+    { body: { current: { bsuid: 'US.21' } } },
+    { body: { current: { bsuid: 'US.22' } } },
+  ])
+})
+
 test('a user id that is none holds up none beside it', async () => {
   const update = { wa_id: '15550123456', user_id: { previous: 'US.3', current: 'US.4' }, timestamp: seconds }
   await platform.numberChange('user_id_update', {

@@ -112,6 +112,8 @@ test('callbacks count by the platform’s time: those of one second in the order
   await untilShown('PAUSED')
   await post('APPROVED', second)
   await untilShown('APPROVED')
+  const [within] = await it.app.sql`select status_at > to_timestamp(${second}) as is_behind from templates`
+  expect(within).toEqual({ isBehind: true })
   await post('DISABLED', second - 20)
   await post('FLAGGED')
   await untilShown('FLAGGED')
