@@ -235,6 +235,19 @@ test('the address book of the phone app is taken over, but what is no contact wi
   warn.mockRestore()
 })
 
+test('an address book goes to directory in parts that it takes, by first names where there are no others', async () => {
+  const state_sync = Array.from({ length: 1_001 }, (_, n) => ({
+    type: 'contact',
+    contact: { first_name: `A${n}`, phone_number: String(15550300000 + n) },
+    action: 'add',
+    metadata: { timestamp: `${seconds}` },
+  }))
+  await platform.numberChange('smb_app_state_sync', { state_sync })
+  await until(async () => expect(await app.sql`select 1 from callback_items where attempts = 0`).toHaveLength(0))
+  const told = directory.asked.flatMap(({ body }) => (body as { contacts: { name: string }[] }).contacts)
+  expect(told.map(({ name }) => name)).toEqual(state_sync.map(({ contact }) => contact.first_name))
+})
+
 test('a name of the address book that is too long is cut between two characters, and keeps no other out', async () => {
   const entry = (phone: string, name: string) => ({
     type: 'contact',

@@ -331,6 +331,32 @@ test('a number that may not send is refused before directory is asked, so that n
   await app.setSender({ refusal: null })
 })
 
+test('a template is sent though the window is closed; marketing is asked for each time, as people may not want it', async () => {
+  const [to, language] = ['+15550177009', 'en_US']
+  await app.sql`
+    insert into templates (organization_id, business_account_id, id, name, language, status, upstream_status, category,
+      components, parameter_format, known_at, created_at, updated_at)
+    select organization_id, business_account_id, 'tmpl_' || t.name, t.name, ${language}, 'approved', 'APPROVED', category,
+      '[{"type":"BODY","text":"Hello."}]', 'positional', now(), now(), now()
+    from senders, (values ('notice', 'UTILITY'), ('offer', 'MARKETING')) t(name, category)
+    where phone_number_id = ${app.number.phoneNumberId}
+  `
+  const send = (name: string) =>
+    app.sendBody({ messaging_product: 'chat', to, type: 'template', template: { name, language } })
+  const asked = () => app.opened.filter((one) => one === to).length
+  app.closedWindows.add(to)
+  const { id } = await send('notice')
+  await send('notice')
+  expect(asked()).toBe(1)
+  await send('offer')
+  await send('offer')
+  expect(asked()).toBe(3)
+  expect(await app.sql`select content from messages where id = ${id}`).toEqual([{ content: 'Hello.' }])
+  await app.setSender({ refusal: 'customer_suspended' })
+  await expect(send('unknown')).rejects.toMatchObject({ failure: 'customer_suspended' })
+  await app.setSender({ refusal: null })
+})
+
 test('a month that is used up refuses sends, whatever number they come from, until the quota is raised', async () => {
   const used = { [app.number.organizationId]: 3, [newId('org')]: 100 }
   for (const [organization, count] of Object.entries(used)) {

@@ -229,7 +229,7 @@ async function serveDirectory(
       openConversation: async (_app, { body }) => {
         const phone = 'phone_number' in body.recipient ? body.recipient.phone_number : body.recipient.bsuid
         opened.push(phone)
-        if (closedWindows.has(phone)) throw new Problem('outside_24h_window')
+        if (body.window === 'open' && closedWindows.has(phone)) throw new Problem('outside_24h_window')
         return partiesOf(phone)
       },
       recordInbound: async (_app, { body }) => {
