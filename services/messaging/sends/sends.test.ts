@@ -342,7 +342,7 @@ test('a template is sent though the window is closed; marketing is asked for eac
     where phone_number_id = ${app.number.phoneNumberId}
   `
   const send = (name: string) =>
-    app.sendBody({ messaging_product: 'chat', to, type: 'template', template: { name, language } })
+    app.sendBody({ messaging_product: 'chat', to, type: 'template', template: { name, language: { code: language } } })
   const asked = () => app.opened.filter((one) => one === to).length
   app.closedWindows.add(to)
   const { id } = await send('notice')
