@@ -75,8 +75,11 @@ test('a message that went out, of another number or of another organization has 
     const body = { status: 'read', message_id } as const
     return sendReadReceipt(app, phoneNumberId, body, systemCaller(organizationId)).catch(toProblem)
   }
-  for (const of of [{ phoneNumberId: '999999999999' }, { organizationId: newId('org') }])
+  const [sender] = await app.sql`select * from senders`
+  for (const of of [{ phoneNumberId: '999999999999' }, { organizationId: newId('org') }]) {
+    await app.sql`insert into senders ${app.sql({ ...sender, ...of, attached: false })}`
     expect(await refusal('wamid.R10', of)).toMatchObject({ failure: 'resource_not_found' })
+  }
   await app.sql`update messages set direction = 'outbound' where upstream_id = 'wamid.R10'`
   expect(await refusal('wamid.R10')).toMatchObject({ failure: 'invalid_field_value', param: 'message_id' })
   expect(callsFor('wamid.R10')).toEqual([])
