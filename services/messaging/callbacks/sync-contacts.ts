@@ -24,9 +24,6 @@ const Entry = z.looseObject({
   metadata: z.looseObject({ timestamp: epoch }),
 })
 
-/** Entries of the address book in one question to directory. */
-const batchSize = 500
-
 /** The address book of the number's phone app. An entry that is no contact with a number is left out, and logged. */
 export async function syncContacts(core: Core, change: Change): Promise<boolean> {
   const { phoneNumberId, organizationId, value } = change
@@ -41,13 +38,12 @@ export async function syncContacts(core: Core, change: Change): Promise<boolean>
       at: metadata.timestamp.toISOString(),
     }
   })
-  for (let n = 0; n < entries.length; n += batchSize) {
-    await call(
-      core,
-      importContacts,
-      { params: { phone_number_id: phoneNumberId }, body: { contacts: entries.slice(n, n + batchSize) } },
-      systemCaller(organizationId, newId('req')),
-    )
-  }
+  if (entries.length === 0) return true
+  await call(
+    core,
+    importContacts,
+    { params: { phone_number_id: phoneNumberId }, body: { contacts: entries } },
+    systemCaller(organizationId, newId('req')),
+  )
   return true
 }
