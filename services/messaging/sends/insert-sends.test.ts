@@ -105,10 +105,11 @@ test('no more begin than slots are free, and than the number may send', async ()
   expect(isBegun(few)).toEqual([true, false])
   expect(few.map(({ due }) => due)).toEqual([false, true])
   await sql`update send_lanes set due_at = null where grp = ${String(phone)}`
-  await sql`update pace set tat = now() + interval '225 ms' where grp = ${String(phone)}`
+  // As many as fit into the burst, however long the statement takes.
+  await sql`update pace set tat = now(), interval_ms = 100 where grp = ${String(phone)}`
   const paced = await insert(Array.from({ length: 5 }, () => sendTo(newId('cnv'))))
-  expect(isBegun(paced).filter(Boolean).length).toBeLessThanOrEqual(3)
-  expect(isBegun(paced)).toContain(false)
+  expect(isBegun(paced).filter(Boolean)).toHaveLength(2)
+  await sql`update pace set tat = now(), interval_ms = 12.5 where grp = ${String(phone)}`
   expect(await insert([sendTo(newId('cnv'))], 0)).toMatchObject([{ accepted: true, due: true, begun: null }])
 })
 
