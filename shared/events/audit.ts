@@ -13,26 +13,15 @@ const seqsALook = 50_000
 const dueAfter = '150 s'
 /** What is published again sooner is turned away for its id (`duplicate_window`). */
 const againAfter = '130 s'
+/** Notes of what a consumer has handled come later, by a second or some. */
+const lookAgainAfter = '20 s'
 /** So often events are published again that nobody handles. */
 const mostTries = 3
 const namedInLog = 20
 
-/** What was not handled by the time of a look. */
-interface Suspicion {
-  lastSeq: string
-  /** The newest event of ours by then. */
-  newestSeq: string
-  /** Whether its consumer had all that the stream has, and so had been given these or never will be. */
-  wasIdle: boolean
-  /** How often they were published again. */
-  tries: number
-}
-
 interface Audited {
   app: DataService
   consumer: Consumer
-  /** By consumer. */
-  suspicions: Map<string, Suspicion>
 }
 
 interface Look {
@@ -40,6 +29,9 @@ interface Look {
   lastSeq: string
   /** All that was recorded by the time of the look. */
   newestSeq: string
+  tries: number
+  /** What the look before this saw, when it missed some; its consumer had been given these, or never will be, when it was idle then. */
+  before: { newestSeq: number; wasIdle: boolean } | null
 }
 
 interface Unhandled {
@@ -55,14 +47,13 @@ interface Unhandled {
  * purge it. It takes some minutes; consumers know by its id what comes twice.
  */
 export function auditEvents(app: DataService): Sweep {
-  const suspicions = new Map<string, Suspicion>()
   countOf(app)
   const audited = Object.values<Consumer>(consumers).filter((one) => isAuditedBy(one, app.name))
   return async function sweepUnhandled() {
     await mark(app)
     for (const consumer of audited) {
       try {
-        await audit({ app, consumer, suspicions })
+        await audit({ app, consumer })
       } catch (err) {
         app.log.warn({ err, consumer: consumer.name }, 'whether its events were handled cannot be seen now')
       }
@@ -76,11 +67,13 @@ const patternOf = ({ subject }: Consumer) => subject.replace('>', '%')
 
 /** One look after the other, until one has to wait. */
 async function audit(audited: Audited) {
+  const { app, consumer } = audited
   for (let look = await nextLook(audited); look; look = await nextLook(audited)) {
     if (!(await isHandled(audited, look))) return
-    await audited.app.sql`
-      update event_audits set audited_seq = greatest(audited_seq, ${look.lastSeq}::bigint)
-      where consumer = ${audited.consumer.name}
+    await app.sql`
+      update event_audits
+      set audited_seq = ${look.lastSeq}, suspected_seq = null, newest_seq = null, was_idle = null, looked_at = null, tries = 0
+      where consumer = ${consumer.name}
     `
   }
 }
@@ -96,50 +89,59 @@ async function mark({ sql }: DataService) {
 
 const isDue = (sql: Sql) => sql`at < now() - ${dueAfter}::interval`
 
-/** What is to be looked at; undefined when there is nothing that is due. What is suspected is looked at by itself. */
-async function nextLook({ app: { sql }, consumer: { name }, suspicions }: Audited): Promise<Look | undefined> {
+/** What is to be looked at; undefined when nothing is due. What was missed is looked at by itself, when notes of it had time to come. */
+async function nextLook({ app: { sql }, consumer: { name } }: Audited): Promise<Look | undefined> {
   // What was recorded before the first look was perhaps handled by a version that notes nothing.
   await sql`
     insert into event_audits (consumer, audited_seq) values (${name}, ${newestOf(sql)}) on conflict do nothing
   `
-  const suspectedSeq = suspicions.get(name)?.lastSeq ?? null
   const [look] = await sql<Look[]>`
-    select audited_seq + 1 as first_seq, last_seq, ${newestOf(sql)} as newest_seq
+    select audited_seq + 1 as first_seq, least(due_seq, suspected_seq, audited_seq + ${seqsALook}) as last_seq,
+      ${newestOf(sql)} as newest_seq, tries,
+      case when suspected_seq is not null then json_build_object('newestSeq', newest_seq, 'wasIdle', was_idle) end as before
     from event_audits
     join (select max(seq) as due_seq from outbox_marks where ${isDue(sql)}) m on due_seq > audited_seq
-    cross join lateral (
-      select least(
-        due_seq, audited_seq + ${seqsALook}, case when ${suspectedSeq}::bigint > audited_seq then ${suspectedSeq}::bigint end
-      ) as last_seq
-    ) l
-    where consumer = ${name}
+    where consumer = ${name} and (looked_at < now() - ${lookAgainAfter}::interval) is not false
   `
   return look
 }
 
 /** Whether these were handled, or are given up. What was not is published again when it surely will not be. */
 async function isHandled(audited: Audited, look: Look): Promise<boolean> {
-  const { app, consumer, suspicions } = audited
-  const { name } = consumer
+  const { app, consumer } = audited
+  const { before, tries } = look
   const { seqs, newest } = await ask(audited, look)
   const unhandled = seqs === all(look) ? [] : await find(audited, look, seqs)
-  const before = suspicions.get(name)
-  suspicions.delete(name)
   if (unhandled.length === 0) return true
-  const { lastSeq, newestSeq } = look
-  const isSame = before?.lastSeq === lastSeq
-  const suspicion = { newestSeq, tries: 0, ...(isSame && before), lastSeq, wasIdle: await isIdle(app, consumer) }
-  suspicions.set(name, suspicion)
-  const isPassed = isSame && (before.wasIdle || Number(newest ?? 0) > Number(before.newestSeq))
-  if (!isPassed || unhandled.some(({ isDue }) => !isDue)) return false
-  if (suspicion.tries === mostTries) {
-    app.log.error(lineOf(name, unhandled), 'events were published again and again, and not handled: they are given up')
+  const isPassed = before !== null && (before.wasIdle || Number(newest ?? 0) > before.newestSeq)
+  if (!isPassed || unhandled.some(({ isDue }) => !isDue)) {
+    await note(audited, look, {
+      newestSeq: before?.newestSeq ?? look.newestSeq,
+      wasIdle: await isIdle(app, consumer),
+      tries,
+    })
+    return false
+  }
+  const line = lineOf(consumer.name, unhandled)
+  if (tries === mostTries) {
+    app.log.error(line, 'events were published again and again, and not handled: they are given up')
     return true
   }
-  await publishAgain(audited, unhandled)
-  suspicions.set(name, { lastSeq, newestSeq, wasIdle: false, tries: suspicion.tries + 1 })
+  app.log.error(line, 'events were published and never handled: they are published again')
+  await publishAgain(app, unhandled)
+  await note(audited, look, { newestSeq: look.newestSeq, wasIdle: false, tries: tries + 1 })
   return false
 }
+
+const note = (
+  { app: { sql }, consumer }: Audited,
+  { lastSeq }: Look,
+  { newestSeq, wasIdle, tries }: { newestSeq: number | string; wasIdle: boolean; tries: number },
+) => sql`
+  update event_audits
+  set suspected_seq = ${lastSeq}, newest_seq = ${newestSeq}, was_idle = ${wasIdle}, looked_at = now(), tries = ${tries}
+  where consumer = ${consumer.name}
+`
 
 const all = ({ firstSeq, lastSeq }: Look) => `{[${firstSeq},${Number(lastSeq) + 1})}`
 
@@ -149,8 +151,7 @@ const lineOf = (consumer: string, unhandled: Unhandled[]) => ({
   events: unhandled.slice(0, namedInLog).map(({ id }) => id),
 })
 
-async function publishAgain({ app, consumer }: Audited, unhandled: Unhandled[]) {
-  app.log.error(lineOf(consumer.name, unhandled), 'events were published and never handled: they are published again')
+async function publishAgain(app: DataService, unhandled: Unhandled[]) {
   countOf(app).inc(unhandled.length)
   const seqs = unhandled.map(({ seq }) => seq)
   await app.sql`

@@ -9,10 +9,20 @@ create table handled_ranges (
   at timestamptz not null default now()
 );
 
--- How far a consumer has been asked about our events: all up to here were handled, or given up.
+-- How far a consumer has been asked about our events: all up to `audited_seq` were handled, or given up. When a look found some behind them
+-- that were not, it says what was seen at it.
 create table event_audits (
   consumer text primary key,
-  audited_seq bigint not null
+  audited_seq bigint not null,
+  -- Up to where it looked; null: nothing is missing.
+  suspected_seq bigint,
+  -- The newest event of ours by then.
+  newest_seq bigint,
+  -- Whether the consumer had handled all that the stream has for it.
+  was_idle boolean,
+  looked_at timestamptz,
+  -- How often they were published again.
+  tries int not null default 0
 );
 
 -- The newest event of the outbox in each of the last minutes.
