@@ -4,6 +4,7 @@ import type { Sweep } from '../database/housekeeping.ts'
 import { counts } from '../metrics/registered.ts'
 import type { DataService } from '../service/service.ts'
 import { findHandled, handledRangesOf } from './handled-ranges.ts'
+import { multirangeOf } from './note-handled.ts'
 import { askAgainMs, type Consumer, consumers, isAuditedBy, managerOf, ownerOf } from './provision.ts'
 import { streamName } from './stream.ts'
 
@@ -13,8 +14,10 @@ const seqsALook = 50_000
 const dueAfter = '150 s'
 /** What is published again sooner is turned away for its id (`duplicate_window`). */
 const againAfter = '130 s'
-/** Notes of what a consumer has handled come later, by a second or some. */
-const lookAgainAfter = '20 s'
+/** Notes of what a consumer has handled come later, by a second or some, and all instances look. */
+const lookAgainAfter = '50 s'
+/** Looks that an event is waited for which the consumer may have in hand: it pauses one for minutes, and handles newer ones meanwhile. */
+const looksInHand = 15
 /** So often events are published again that nobody handles. */
 const mostTries = 3
 const namedInLog = 20
@@ -28,10 +31,18 @@ interface Look {
   firstSeq: string
   lastSeq: string
   /** All that was recorded by the time of the look. */
-  newestSeq: string
+  newestSeq: number
+  /** What was due at looks before, and not handled. */
+  missed: Missed
+}
+
+/** As `event_audits` has it. */
+interface Missed {
+  looks: number
+  newestSeq: number
+  streamSeq: number
+  wasPassed: boolean
   tries: number
-  /** What the look before this saw, when it missed some; its consumer had been given these, or never will be, when it was idle then. */
-  before: { newestSeq: number; wasIdle: boolean } | null
 }
 
 interface Unhandled {
@@ -68,14 +79,25 @@ const patternOf = ({ subject }: Consumer) => subject.replace('>', '%')
 /** One look after the other, until one has to wait. */
 async function audit(audited: Audited) {
   const { app, consumer } = audited
+  await begin(audited)
   for (let look = await nextLook(audited); look; look = await nextLook(audited)) {
     if (!(await isHandled(audited, look))) return
     await app.sql`
       update event_audits
-      set audited_seq = ${look.lastSeq}, suspected_seq = null, newest_seq = null, was_idle = null, looked_at = null, tries = 0
+      set audited_seq = ${look.lastSeq}, suspected_seq = null, looks = 0, was_passed = false, looked_at = null, tries = 0
       where consumer = ${consumer.name}
     `
   }
+}
+
+/** With the first answer: what was recorded before was perhaps handled by a version that notes nothing. */
+async function begin(audited: Audited) {
+  const { sql } = audited.app
+  const { name } = audited.consumer
+  const begun = await sql`select from event_audits where consumer = ${name}`
+  if (begun.length > 0) return
+  await ask(audited, { firstSeq: '1', lastSeq: '1' })
+  await sql`insert into event_audits (consumer, audited_seq) values (${name}, ${newestOf(sql)}) on conflict do nothing`
 }
 
 /** Of what is recorded, the newest event; 0: there is none. */
@@ -91,14 +113,11 @@ const isDue = (sql: Sql) => sql`at < now() - ${dueAfter}::interval`
 
 /** What is to be looked at; undefined when nothing is due. What was missed is looked at by itself, when notes of it had time to come. */
 async function nextLook({ app: { sql }, consumer: { name } }: Audited): Promise<Look | undefined> {
-  // What was recorded before the first look was perhaps handled by a version that notes nothing.
-  await sql`
-    insert into event_audits (consumer, audited_seq) values (${name}, ${newestOf(sql)}) on conflict do nothing
-  `
   const [look] = await sql<Look[]>`
     select audited_seq + 1 as first_seq, least(due_seq, suspected_seq, audited_seq + ${seqsALook}) as last_seq,
-      ${newestOf(sql)} as newest_seq, tries,
-      case when suspected_seq is not null then json_build_object('newestSeq', newest_seq, 'wasIdle', was_idle) end as before
+      ${newestOf(sql)}::float8 as newest_seq,
+      json_build_object('looks', looks, 'newestSeq', newest_seq, 'streamSeq', stream_seq, 'wasPassed', was_passed, 'tries', tries)
+        as missed
     from event_audits
     join (select max(seq) as due_seq from outbox_marks where ${isDue(sql)}) m on due_seq > audited_seq
     where consumer = ${name} and (looked_at < now() - ${lookAgainAfter}::interval) is not false
@@ -109,37 +128,37 @@ async function nextLook({ app: { sql }, consumer: { name } }: Audited): Promise<
 /** Whether these were handled, or are given up. What was not is published again when it surely will not be. */
 async function isHandled(audited: Audited, look: Look): Promise<boolean> {
   const { app, consumer } = audited
-  const { before, tries } = look
   const { seqs, newest } = await ask(audited, look)
   const unhandled = seqs === all(look) ? [] : await find(audited, look, seqs)
   if (unhandled.length === 0) return true
-  const isPassed = before !== null && (before.wasIdle || Number(newest ?? 0) > before.newestSeq)
-  if (!isPassed || unhandled.some(({ isDue }) => !isDue)) {
-    await note(audited, look, {
-      newestSeq: before?.newestSeq ?? look.newestSeq,
-      wasIdle: await isIdle(app, consumer),
-      tries,
-    })
+  const place = await placeOf(app, consumer)
+  const { newestSeq, missed } = look
+  const begun = { looks: 0, newestSeq, streamSeq: place.streamSeq, wasPassed: false, tries: missed.tries }
+  const since = missed.looks > 0 ? missed : begun
+  const isOvertaken = since.looks >= looksInHand && (newest ?? 0) > since.newestSeq
+  const isLost = since.wasPassed || isOvertaken
+  // Until then some may be on their way.
+  const isAllDue = unhandled.every(({ isDue }) => isDue)
+  if (!isAllDue || !isLost) {
+    const wasPassed = place.isIdle || place.ackedSeq >= since.streamSeq
+    await note(audited, look, isAllDue ? { ...since, looks: since.looks + 1, wasPassed } : begun)
     return false
   }
   const line = lineOf(consumer.name, unhandled)
-  if (tries === mostTries) {
+  if (missed.tries === mostTries) {
     app.log.error(line, 'events were published again and again, and not handled: they are given up')
     return true
   }
   app.log.error(line, 'events were published and never handled: they are published again')
   await publishAgain(app, unhandled)
-  await note(audited, look, { newestSeq: look.newestSeq, wasIdle: false, tries: tries + 1 })
+  await note(audited, look, { ...begun, tries: missed.tries + 1 })
   return false
 }
 
-const note = (
-  { app: { sql }, consumer }: Audited,
-  { lastSeq }: Look,
-  { newestSeq, wasIdle, tries }: { newestSeq: number | string; wasIdle: boolean; tries: number },
-) => sql`
+const note = ({ app: { sql }, consumer }: Audited, { lastSeq }: Look, missed: Missed) => sql`
   update event_audits
-  set suspected_seq = ${lastSeq}, newest_seq = ${newestSeq}, was_idle = ${wasIdle}, looked_at = now(), tries = ${tries}
+  set suspected_seq = ${lastSeq}, looks = ${missed.looks}, newest_seq = ${missed.newestSeq}, stream_seq = ${missed.streamSeq},
+    was_passed = ${missed.wasPassed}, looked_at = now(), tries = ${missed.tries}
   where consumer = ${consumer.name}
 `
 
@@ -151,16 +170,17 @@ const lineOf = (consumer: string, unhandled: Unhandled[]) => ({
   events: unhandled.slice(0, namedInLog).map(({ id }) => id),
 })
 
+/** By their range: an index would be gone through for each number of a list, for 10 s when there are some ten thousand. */
 async function publishAgain(app: DataService, unhandled: Unhandled[]) {
-  countOf(app).inc(unhandled.length)
-  const seqs = unhandled.map(({ seq }) => seq)
+  const seqs = unhandled.map(({ seq }) => Number(seq))
   await app.sql`
     update outbox set published_at = null
-    where seq between ${seqs[0] ?? 0} and ${seqs.at(-1) ?? 0} and seq = any(${seqs}::bigint[])
+    where seq between ${seqs[0] ?? 0} and ${seqs.at(-1) ?? 0} and seq <@ ${multirangeOf(seqs)}::int8multirange
   `
+  countOf(app).inc(unhandled.length)
 }
 
-function ask({ app, consumer }: Audited, { firstSeq, lastSeq }: Look) {
+function ask({ app, consumer }: Audited, { firstSeq, lastSeq }: Pick<Look, 'firstSeq' | 'lastSeq'>) {
   const service = ownerOf(consumer)
   const body = { consumer: consumer.name, source: app.name, first: Number(firstSeq), last: Number(lastSeq) }
   if (service === app.name) return findHandled(app.sql, body)
@@ -174,11 +194,17 @@ const find = ({ app: { sql }, consumer }: Audited, { firstSeq, lastSeq }: Look, 
   order by seq
 `
 
-/** Nothing in the stream waits for it, and nothing is in its hands. */
-async function isIdle({ eventBus }: DataService, { name }: Consumer) {
+/** Idle: nothing in the stream waits for it, and nothing is in its hands. All up to `ackedSeq` were acked. */
+async function placeOf({ eventBus }: DataService, { name }: Consumer) {
   const jsm = await managerOf(eventBus.nc, askAgainMs)
-  const all = await jsm.consumers.list(streamName).next()
-  return all.some((one) => one.name === name && one.num_pending + one.num_ack_pending === 0)
+  const infos = await jsm.consumers.list(streamName).next()
+  const { state } = await jsm.streams.info(streamName)
+  const info = infos.find((one) => one.name === name)
+  return {
+    streamSeq: state.last_seq,
+    ackedSeq: info?.ack_floor.stream_seq ?? 0,
+    isIdle: info !== undefined && info.num_pending + info.num_ack_pending === 0,
+  }
 }
 
 const countOf = ({ probes }: Pick<DataService, 'probes'>) =>

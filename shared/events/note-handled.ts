@@ -7,8 +7,10 @@ import { outboxHeader } from './stream.ts'
 const noteAfterMs = 1_000
 /** While they cannot be noted; what is forgotten is published again, and known by its id. */
 const mostKept = 200_000
-/** Notes of a consumer that become one in one statement. */
-const mostMerged = 200
+/** Of so many notes one statement makes at most so many, of at most so many: however many there are, and of whatever size. */
+const mostRead = 50_000
+const mostMade = 5
+const mostMerged = 2_000
 
 export interface HandledNotes {
   add: (messages: JsMsg[]) => void
@@ -89,31 +91,32 @@ export function multirangeOf(sorted: number[]): string {
   return `{${ranges.map(([first, last]) => `[${first},${last}]`).join()}}`
 }
 
-/** A note takes the place of many: a sweep. What was handled since a minute is left, since more of it comes. */
+/**
+ * A note takes the place of many: a sweep. What was handled since a minute is left, since more of it comes. One of ten minutes, not of a
+ * day: of a consumer whose events stand apart it has a range for each, and is written anew with each minute.
+ */
 export async function mergeHandled(sql: Sql): Promise<number> {
-  const isOfMany = sql`
-    h.consumer = m.consumer and h.source = m.source and date_trunc('day', h.at) = m.day and h.at < now() - interval '1 minute'
-  `
+  const slot = sql`date_bin('10 minutes', at, 'epoch')`
   const { count } = await sql`
-    with many as (
-      select consumer, source, date_trunc('day', at) as day from handled_ranges where at < now() - interval '1 minute'
-      group by 1, 2, 3 having count(*) > 1
+    with seen as materialized (
+      select ctid, consumer, source, ${slot} as slot from handled_ranges where at < now() - interval '1 minute' limit ${mostRead}
+    ), many as (
+      select consumer, source, slot from seen group by 1, 2, 3 having count(*) > 1 limit ${mostMade}
     ), old as (
       delete from handled_ranges where ctid = any(array(
-        select h.ctid from many m
-        cross join lateral (select h.ctid from handled_ranges h where ${isOfMany} order by h.at limit ${mostMerged}) h
+        select seen.ctid from seen join many using (consumer, source, slot) limit ${mostMerged}
       ))
       returning consumer, source, seqs, at
     )
     insert into handled_ranges (consumer, source, seqs, first, last, at)
     select consumer, source, range_agg(r), min(lower(r)), max(upper(r)) - 1, max(at)
-    from old, unnest(seqs) r group by consumer, source, date_trunc('day', at)
+    from old, unnest(seqs) r group by consumer, source, ${slot}
   `
   return count
 }
 
-/** A sweep: of what the stream does not have any more nobody asks. */
+/** A sweep: a day after the outbox, whose oldest events are of five days, and may still be asked about. */
 export async function forgetHandled(sql: Sql): Promise<number> {
-  const { count } = await sql`delete from handled_ranges where at < now() - interval '4 days'`
+  const { count } = await sql`delete from handled_ranges where at < now() - interval '6 days'`
   return count
 }

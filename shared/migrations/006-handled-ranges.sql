@@ -16,10 +16,12 @@ create table event_audits (
   audited_seq bigint not null,
   -- Up to where it looked; null: nothing is missing.
   suspected_seq bigint,
-  -- The newest event of ours by then.
-  newest_seq bigint,
-  -- Whether the consumer had handled all that the stream has for it.
-  was_idle boolean,
+  -- How often it has looked since all of these were due, and the newest event of ours, and of the stream, at the first of these looks.
+  looks int not null default 0,
+  newest_seq bigint not null default 0,
+  stream_seq bigint not null default 0,
+  -- Whether the consumer had passed them by the last of these looks: it had been given them, and had none in hand, or never will be.
+  was_passed boolean not null default false,
   looked_at timestamptz,
   -- How often they were published again.
   tries int not null default 0
