@@ -32,6 +32,7 @@ const first = [
   'test/faults/tls.test.ts',
   'services/platform/organizations/update-organization.test.ts',
   'test/fuzz/requests.test.ts',
+  'shared/events/audit.test.ts',
   'shared/events/stream-room.test.ts',
   'services/webhooks/fan-out/backlog.test.ts',
   'test/faults/late-servers.test.ts',
