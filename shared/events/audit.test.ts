@@ -293,18 +293,20 @@ test('tens of thousands that were lost wait to be published again in one look, w
 test('another service is asked about its consumers, from its first answer on; what is not for them, or was never published, is none of theirs', async () => {
   const platform = await testService('platform')
   await provision(platform.nc)
-  // Nobody is there to answer, or notes anything.
   const look = auditEvents(platform)
-  await look(platform.sql)
-  await platform.sql`
+  const recordOne = (id: string) => platform.sql`
     insert into outbox (id, subject, headers, payload, published_at)
-    values ('before', 'event.platform.account-changed', '{}', '', now() - interval '1 hour')
+    values (${id}, 'event.platform.account-changed', '{}', '', now() - interval '1 hour')
   `
+  await recordOne('first')
+  // Nobody is there to answer, or notes anything.
+  await look(platform.sql)
+  await recordOne('before')
   const asked: object[] = []
   platform.nc.subscribe('rpc.messaging.handled-ranges', {
     callback: (_err, message) => {
       asked.push(message.json())
-      message.respond(JSON.stringify({ data: { seqs: '{[4,5)}', newest: 4 } }))
+      message.respond(JSON.stringify({ data: { seqs: '{[5,6)}', newest: 5 } }))
     },
   })
   await look(platform.sql)
@@ -329,6 +331,15 @@ test('another service is asked about its consumers, from its first answer on; wh
     await looksLater()
     expect(await lost()).toEqual([{ id: 'lost' }])
   })
-  expect(asked[1]).toEqual({ consumer: 'messaging-accounts', source: 'platform', first: 2, last: 5 })
+  expect(asked[1]).toEqual({ consumer: 'messaging-accounts', source: 'platform', first: 3, last: 6 })
+  await platform.close()
+})
+
+test('a service that has recorded nothing yet is audited from its first event, whoever answers', async () => {
+  const platform = await testService('platform')
+  await provision(platform.nc)
+  await auditEvents(platform)(platform.sql)
+  const rows = await platform.sql`select distinct audited_seq from event_audits`
+  expect(rows).toEqual([{ auditedSeq: '0' }])
   await platform.close()
 })

@@ -90,13 +90,17 @@ async function audit(audited: Audited) {
   }
 }
 
-/** With the first answer: what was recorded before was perhaps handled by a version that notes nothing. */
+/**
+ * With the first answer: what was recorded before was perhaps handled by a version that notes nothing. At once where nothing was
+ * recorded yet.
+ */
 async function begin(audited: Audited) {
   const { sql } = audited.app
   const { name } = audited.consumer
   const begun = await sql`select from event_audits where consumer = ${name}`
   if (begun.length > 0) return
-  await ask(audited, { firstSeq: '1', lastSeq: '1' })
+  const [{ newest } = { newest: '0' }] = await sql<{ newest: string }[]>`select ${newestOf(sql)} as newest`
+  if (newest !== '0') await ask(audited, { firstSeq: '1', lastSeq: '1' })
   await sql`insert into event_audits (consumer, audited_seq) values (${name}, ${newestOf(sql)}) on conflict do nothing`
 }
 
