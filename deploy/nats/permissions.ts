@@ -28,7 +28,7 @@ import {
 import { inboxOf } from '@app/shared/bus/inbox.ts'
 import { inWorkSubject } from '@app/shared/bus/lost-questions.ts'
 import { handledRangesOf } from '@app/shared/events/handled-ranges.ts'
-import { consumers, type Consumer, isAuditedBy, ownerOf } from '@app/shared/events/provision.ts'
+import { auditedBy, consumers, type Consumer, ownerOf } from '@app/shared/events/provision.ts'
 import { streamName } from '@app/shared/events/stream.ts'
 import { type ServiceName, serviceNames } from '../stack/options.ts'
 
@@ -48,10 +48,8 @@ const events = contracts.filter((contract): contract is Event => isEvent(contrac
 const notices = contracts.filter((contract): contract is Notice => isNotice(contract))
 
 /** Of the services that have consumers of its events, whether these have handled them. */
-const handledRanges = (service: ServiceName) => {
-  const audited = Object.values<Consumer>(consumers).filter((one) => isAuditedBy(one, service))
-  return [...new Set(audited.map(ownerOf))].filter((owner) => owner !== service).map(handledRangesOf)
-}
+const handledRanges = (service: ServiceName) =>
+  [...new Set(auditedBy(service).map(ownerOf))].filter((owner) => owner !== service).map(handledRangesOf)
 
 /** What each service asks of others. A test holds it against the services' code. */
 export const asks: Record<ServiceName, Rpc[]> = {

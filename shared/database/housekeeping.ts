@@ -1,6 +1,6 @@
 import { setTimeout as sleep } from 'node:timers/promises'
 import { isAwayFromAll, isDatabaseAway, type Sql } from './database.ts'
-import { forgetHandled, mergeHandled } from '../events/note-handled.ts'
+import { forgetHandled, mergeHandled } from '../events/sweep-handled.ts'
 import { ownSession } from './own-session.ts'
 import { type DailyPartitions, keepPartitions, makePartitions } from './partitions.ts'
 import type { DataService } from '../service/service.ts'

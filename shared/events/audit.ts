@@ -5,7 +5,7 @@ import { counts } from '../metrics/registered.ts'
 import type { DataService } from '../service/service.ts'
 import { findHandled, handledRangesOf } from './handled-ranges.ts'
 import { multirangeOf } from './note-handled.ts'
-import { askAgainMs, type Consumer, consumers, isAuditedBy, managerOf, ownerOf } from './provision.ts'
+import { askAgainMs, auditedBy, type Consumer, managerOf, ownerOf } from './provision.ts'
 import { streamName } from './stream.ts'
 
 /** Events that one look goes through. */
@@ -28,8 +28,8 @@ interface Audited {
 }
 
 interface Look {
-  firstSeq: string
-  lastSeq: string
+  firstSeq: number
+  lastSeq: number
   /** All that was recorded by the time of the look. */
   newestSeq: number
   /** What was due at looks before, and not handled. */
@@ -46,7 +46,7 @@ interface Missed {
 }
 
 interface Unhandled {
-  seq: string
+  seq: number
   id: string
   /** It may be published again, and is not turned away for its id; null: it waits to be published. */
   isDue: boolean | null
@@ -59,10 +59,9 @@ interface Unhandled {
  */
 export function auditEvents(app: DataService): Sweep {
   countOf(app)
-  const audited = Object.values<Consumer>(consumers).filter((one) => isAuditedBy(one, app.name))
   return async function sweepUnhandled() {
     await mark(app)
-    for (const consumer of audited) {
+    for (const consumer of auditedBy(app.name)) {
       try {
         await audit({ app, consumer })
       } catch (err) {
@@ -99,8 +98,8 @@ async function begin(audited: Audited) {
   const { name } = audited.consumer
   const begun = await sql`select from event_audits where consumer = ${name}`
   if (begun.length > 0) return
-  const [{ newest } = { newest: '0' }] = await sql<{ newest: string }[]>`select ${newestOf(sql)} as newest`
-  if (newest !== '0') await ask(audited, { firstSeq: '1', lastSeq: '1' })
+  const [{ newest } = { newest: 0 }] = await sql<{ newest: number }[]>`select ${newestOf(sql)}::float8 as newest`
+  if (newest > 0) await ask(audited, { firstSeq: 1, lastSeq: 1 })
   await sql`insert into event_audits (consumer, audited_seq) values (${name}, ${newestOf(sql)}) on conflict do nothing`
 }
 
@@ -118,7 +117,8 @@ const isDue = (sql: Sql) => sql`at < now() - ${dueAfter}::interval`
 /** What is to be looked at; undefined when nothing is due. What was missed is looked at by itself, when notes of it had time to come. */
 async function nextLook({ app: { sql }, consumer: { name } }: Audited): Promise<Look | undefined> {
   const [look] = await sql<Look[]>`
-    select audited_seq + 1 as first_seq, least(due_seq, suspected_seq, audited_seq + ${seqsALook}) as last_seq,
+    select (audited_seq + 1)::float8 as first_seq,
+      least(due_seq, suspected_seq, audited_seq + ${seqsALook})::float8 as last_seq,
       ${newestOf(sql)}::float8 as newest_seq,
       json_build_object('looks', looks, 'newestSeq', newest_seq, 'streamSeq', stream_seq, 'wasPassed', was_passed, 'tries', tries)
         as missed
@@ -166,7 +166,7 @@ const note = ({ app: { sql }, consumer }: Audited, { lastSeq }: Look, missed: Mi
   where consumer = ${consumer.name}
 `
 
-const all = ({ firstSeq, lastSeq }: Look) => `{[${firstSeq},${Number(lastSeq) + 1})}`
+const all = ({ firstSeq, lastSeq }: Look) => `{[${firstSeq},${lastSeq + 1})}`
 
 const lineOf = (consumer: string, unhandled: Unhandled[]) => ({
   consumer,
@@ -176,7 +176,7 @@ const lineOf = (consumer: string, unhandled: Unhandled[]) => ({
 
 /** By their range: an index would be gone through for each number of a list, for 10 s when there are some ten thousand. */
 async function publishAgain(app: DataService, unhandled: Unhandled[]) {
-  const seqs = unhandled.map(({ seq }) => Number(seq))
+  const seqs = unhandled.map(({ seq }) => seq)
   await app.sql`
     update outbox set published_at = null
     where seq between ${seqs[0] ?? 0} and ${seqs.at(-1) ?? 0} and seq <@ ${multirangeOf(seqs)}::int8multirange
@@ -186,13 +186,13 @@ async function publishAgain(app: DataService, unhandled: Unhandled[]) {
 
 function ask({ app, consumer }: Audited, { firstSeq, lastSeq }: Pick<Look, 'firstSeq' | 'lastSeq'>) {
   const service = ownerOf(consumer)
-  const body = { consumer: consumer.name, source: app.name, first: Number(firstSeq), last: Number(lastSeq) }
+  const body = { consumer: consumer.name, source: app.name, first: firstSeq, last: lastSeq }
   if (service === app.name) return findHandled(app.sql, body)
   return call(app, handledRangesOf(service), { body }, systemCaller())
 }
 
 const find = ({ app: { sql }, consumer }: Audited, { firstSeq, lastSeq }: Look, handled: string) => sql<Unhandled[]>`
-  select seq, id, published_at < now() - ${againAfter}::interval as is_due from outbox
+  select seq::float8, id, published_at < now() - ${againAfter}::interval as is_due from outbox
   where seq between ${firstSeq} and ${lastSeq} and refused is null and subject like ${patternOf(consumer)}
     and not seq <@ ${handled}::int8multirange
   order by seq

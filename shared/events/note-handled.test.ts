@@ -4,9 +4,10 @@ import { pino } from 'pino'
 import { afterAll, beforeAll, beforeEach, expect, test } from 'vitest'
 import type { Sql } from '../database/database.ts'
 import { findHandled } from './handled-ranges.ts'
-import { createHandledNotes, forgetHandled, mergeHandled, multirangeOf } from './note-handled.ts'
+import { createHandledNotes, multirangeOf } from './note-handled.ts'
 import { consumers } from './provision.ts'
 import { outboxHeader } from './stream.ts'
+import { forgetHandled, mergeHandled } from './sweep-handled.ts'
 
 const consumer = consumers.webhooksFanOut.name
 const log = pino({ level: 'silent' })

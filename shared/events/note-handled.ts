@@ -7,10 +7,6 @@ import { outboxHeader } from './stream.ts'
 const noteAfterMs = 1_000
 /** While they cannot be noted; what is forgotten is published again, and known by its id. */
 const mostKept = 200_000
-/** Of so many notes one statement makes at most so many, of at most so many: however many there are, and of whatever size. */
-const mostRead = 50_000
-const mostMade = 5
-const mostMerged = 2_000
 
 export interface HandledNotes {
   add: (messages: JsMsg[]) => void
@@ -34,16 +30,16 @@ export function createHandledNotes({ sql, log }: Pick<DataService, 'sql' | 'log'
       await insert(sql, consumer, noting)
     } catch (err) {
       log.warn({ err, consumer }, 'what was handled cannot be noted yet')
-      for (const [source, seqs] of noting) keep(source, seqs)
+      for (const [source, seqs] of noting) for (const seq of seqs) keep(source, seq)
       wake()
     }
   }
   const wake = () => void (timer ??= setTimeout(() => void note(), noteAfterMs).unref())
 
-  function keep(source: string, seqs: number[]) {
-    const all = kept.get(source) ?? []
-    kept.set(source, all)
-    if (all.length < mostKept) for (const seq of seqs) all.push(seq)
+  function keep(source: string, seq: number) {
+    const seqs = kept.get(source)
+    if (!seqs) kept.set(source, [seq])
+    else if (seqs.length < mostKept) seqs.push(seq)
   }
 
   const isAudited = Object.values<Consumer>(consumers).some(({ name, unaudited }) => name === consumer && !unaudited)
@@ -54,7 +50,7 @@ export function createHandledNotes({ sql, log }: Pick<DataService, 'sql' | 'log'
         const seq = Number(message.headers?.get(outboxHeader) || undefined)
         // Published by a version that did not say it.
         if (!Number.isSafeInteger(seq)) continue
-        keep(message.subject.split('.')[1] ?? '', [seq])
+        keep(message.subject.split('.')[1] ?? '', seq)
       }
       if (kept.size > 0) wake()
     },
@@ -89,34 +85,4 @@ export function multirangeOf(sorted: number[]): string {
     else ranges.push([n, n])
   }
   return `{${ranges.map(([first, last]) => `[${first},${last}]`).join()}}`
-}
-
-/**
- * A note takes the place of many: a sweep. What was handled since a minute is left, since more of it comes. One of ten minutes, not of a
- * day: of a consumer whose events stand apart it has a range for each, and is written anew with each minute.
- */
-export async function mergeHandled(sql: Sql): Promise<number> {
-  const slot = sql`date_bin('10 minutes', at, 'epoch')`
-  const { count } = await sql`
-    with seen as materialized (
-      select ctid, consumer, source, ${slot} as slot from handled_ranges where at < now() - interval '1 minute' limit ${mostRead}
-    ), many as (
-      select consumer, source, slot from seen group by 1, 2, 3 having count(*) > 1 limit ${mostMade}
-    ), old as (
-      delete from handled_ranges where ctid = any(array(
-        select seen.ctid from seen join many using (consumer, source, slot) limit ${mostMerged}
-      ))
-      returning consumer, source, seqs, at
-    )
-    insert into handled_ranges (consumer, source, seqs, first, last, at)
-    select consumer, source, range_agg(r), min(lower(r)), max(upper(r)) - 1, max(at)
-    from old, unnest(seqs) r group by consumer, source, ${slot}
-  `
-  return count
-}
-
-/** A sweep: a day after the outbox, whose oldest events are of five days, and may still be asked about. */
-export async function forgetHandled(sql: Sql): Promise<number> {
-  const { count } = await sql`delete from handled_ranges where at < now() - interval '6 days'`
-  return count
 }

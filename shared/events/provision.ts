@@ -44,9 +44,11 @@ export const consumers = {
   },
 } as const satisfies Record<string, Consumer>
 
-/** Whether it takes events of the service, by a subject as `event.>`, `event.<service>.>` or `event.<service>.<words>`. */
-export const isAuditedBy = ({ subject, unaudited }: Consumer, service: ServiceName): boolean =>
-  !unaudited && (subject === 'event.>' || subject.split('.')[1] === service)
+/** Those that are asked about events of the service: their subjects are `event.>`, `event.<service>.>` or `event.<service>.<words>`. */
+export const auditedBy = (service: ServiceName): Consumer[] =>
+  Object.values<Consumer>(consumers).filter(
+    ({ subject, unaudited }) => !unaudited && (subject === 'event.>' || subject.split('.')[1] === service),
+  )
 
 /** The service whose consumer it is. */
 export const ownerOf = ({ name }: Consumer): EventService => name.split('-')[0] as EventService
