@@ -18,10 +18,17 @@ test('the password is kept by a start that can write nothing', () => {
   expect(locateData(dataDir).password).toBe(password)
 })
 
-test.each(['postgres', 'postgres-container'])('no password is made up for the database that is in %s', (name) => {
+test.each(['postgres/data', 'postgres-container'])('no password is made up for the database that is in %s', (name) => {
   const dataDir = mkdtempSync(join(tmpdir(), 'postgres-data-'))
   onTestFinished(() => rmSync(dataDir, { recursive: true }))
-  mkdirSync(join(dataDir, name))
+  mkdirSync(join(dataDir, name), { recursive: true })
   expect(() => locateData(dataDir)).toThrow(`postgres.json is missing in ${dataDir}`)
   expect(existsSync(join(dataDir, 'postgres.json'))).toBe(false)
+})
+
+test('an empty disk that is there before the first start is taken', () => {
+  const dataDir = mkdtempSync(join(tmpdir(), 'postgres-data-'))
+  onTestFinished(() => rmSync(dataDir, { recursive: true }))
+  mkdirSync(join(dataDir, 'postgres/lost+found'), { recursive: true })
+  expect(locateData(dataDir).password).toHaveLength(24)
 })

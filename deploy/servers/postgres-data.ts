@@ -47,8 +47,8 @@ export function locateData(dataDir: string): PostgresData {
   return { ...data, account: postgresAccount(cluster) }
 }
 
-/** Where a program and a container have their data. */
-export const dataFolders = ['postgres', 'postgres-container']
+/** Where a program and a container have their data. `postgres` itself may be there before, as a disk of its own. */
+export const dataFolders = ['postgres/data', 'postgres-container']
 
 function decide(dataDir: string): z.infer<typeof remembered> {
   if (dataFolders.some((name) => existsSync(join(dataDir, name)))) {

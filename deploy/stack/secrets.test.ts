@@ -1,6 +1,6 @@
-import { existsSync, mkdtempSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs'
+import { existsSync, mkdirSync, mkdtempSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
-import { join } from 'node:path'
+import { dirname, join } from 'node:path'
 import { afterEach, expect, onTestFinished, test, vi } from 'vitest'
 import { keepSecrets, natsSeedOf, newSecrets } from './secrets.ts'
 
@@ -30,13 +30,17 @@ test('the secret of a newer version is kept by an older one', () => {
   expect(JSON.parse(readFileSync(file, 'utf8'))).toMatchObject({ sealKeys: 'k1:one', newerKeys: 'n1:one' })
 })
 
-test.each(['postgres.json', 'postgres', 'demo.json'])('none are made where %s shows that there were some', (name) => {
-  const dataDir = mkdtempSync(join(tmpdir(), 'secrets-'))
-  onTestFinished(() => rmSync(dataDir, { recursive: true }))
-  writeFileSync(join(dataDir, name), '{}')
-  expect(() => keepSecrets(dataDir)).toThrow(`secrets.json is missing in ${dataDir}`)
-  expect(existsSync(join(dataDir, 'secrets.json'))).toBe(false)
-})
+test.each(['postgres.json', 'postgres/data', 'demo.json'])(
+  'none are made where %s shows that there were some',
+  (name) => {
+    const dataDir = mkdtempSync(join(tmpdir(), 'secrets-'))
+    onTestFinished(() => rmSync(dataDir, { recursive: true }))
+    mkdirSync(dirname(join(dataDir, name)), { recursive: true })
+    writeFileSync(join(dataDir, name), '{}')
+    expect(() => keepSecrets(dataDir)).toThrow(`secrets.json is missing in ${dataDir}`)
+    expect(existsSync(join(dataDir, 'secrets.json'))).toBe(false)
+  },
+)
 
 test('what is written once is left alone', () => {
   const dataDir = mkdtempSync(join(tmpdir(), 'secrets-'))
