@@ -6,7 +6,7 @@ import type { CursorKeys } from '@app/shared/api/page.ts'
 import type { Relay } from '@app/shared/events/relay.ts'
 import type { DataService } from '@app/shared/service/service.ts'
 import { insertContacts, type NewContact } from './contacts/insert-contacts.ts'
-import { type Inbound, type InboundRow, insertInbounds } from './conversations/insert-inbounds.ts'
+import { type Inbound, insertInbounds, type RecordedInbound } from './conversations/insert-inbounds.ts'
 import { type Found, lookUp, type Question } from './conversations/look-up.ts'
 
 interface Parts {
@@ -30,7 +30,7 @@ export interface App extends DataService, Parts {
   /** True when the contact was made, false when one of its names is taken. In natural batches. */
   insertContact: (contact: NewContact) => Promise<boolean>
   /** Null when it is recorded already, its conversation is not the contact's any more, or the contact is gone. In natural batches. */
-  insertInbound: (inbound: Inbound) => Promise<InboundRow | null>
+  insertInbound: (inbound: Inbound) => Promise<RecordedInbound | null>
   /** One search of an organization at a time. */
   searchInTurn: InTurn
   /** So with changes of many contacts: together they would make events faster than the relay, which is everybody's, publishes. */

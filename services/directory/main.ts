@@ -8,7 +8,7 @@ import * as labels from '@app/shared/contracts/labels.ts'
 import { databaseUrl } from '@app/shared/database/database.ts'
 import { keyRing, readEnv } from '@app/shared/service/environment.ts'
 import { startHousekeeping } from '@app/shared/database/housekeeping.ts'
-import { tell } from '@app/shared/bus/notices.ts'
+import { startTelling } from '@app/shared/bus/notices.ts'
 import { explainRecordedEvent } from '@app/shared/events/explain-recorded-event.ts'
 import { auditEvents } from '@app/shared/events/audit.ts'
 import { handledRanges } from '@app/shared/events/handled-ranges.ts'
@@ -65,7 +65,8 @@ const housekeeping = await startHousekeeping(service, {
 // As in messaging: nothing is waited for until `stopInOrder`.
 const relay = startRelay(service)
 const detaching = startDetaching(service, relay)
-const tellChanged = (ids: string[]) => tell(service, directory.partiesChanged, { ids })
+const telling = startTelling(service, directory.partiesChanged)
+const tellChanged = (ids: string[]) => telling.tell({ ids })
 const app = createApp(service, { relay, detaching, cursorKeys: env.CURSOR_KEYS, tellChanged })
 
 const accounts = consumeAccounts(app)
@@ -122,6 +123,7 @@ stopInOrder(app, [
   detaching.stop,
   housekeeping.stop,
   relay.stop,
+  telling.stop,
   () => drainBus(app),
   () => app.sql.end(),
   app.probes.close,

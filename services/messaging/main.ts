@@ -77,6 +77,7 @@ const env = readEnv(
 )
 const service = await startWithDatabase('messaging', env)
 const relay = startRelay(service)
+const known = createKnownConversations(hear(service, partiesChanged, ({ ids }) => known.doubt(ids)))
 const core: Core = {
   ...service,
   relay,
@@ -84,7 +85,7 @@ const core: Core = {
   cursorKeys: env.CURSOR_KEYS,
   upstream: createUpstream(env),
   askInTurn: createAskInTurn(),
-  known: createKnownConversations(),
+  known,
   templates: createKnownTemplates(service.sql),
   readings: createReadings(),
   media: createMediaWays(env),
@@ -126,7 +127,6 @@ const accounts = consume(app, consumers.messagingAccounts.name, accountChanged, 
   // With very many sends it takes a while, and the events of others do not wait for that.
   return async () => void finishSender(app, account, moved)
 })
-hear(app, partiesChanged, ({ ids }) => app.known.doubt(ids))
 const serving = serve(
   app,
   { ...contracts, ...changes, ...templateContracts, ...mediaContracts, ...explains.messaging },

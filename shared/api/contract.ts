@@ -63,13 +63,15 @@ export interface Event<D extends z.ZodType = z.ZodType> {
 
 /**
  * What one service says to all instances of others at once. Nobody keeps it, and who is not connected just then does not hear
- * it: it is for what a memory may forget before its time, and what must arrive is an event.
+ * it, but knows that it missed something: it is for what a memory may forget before its time, and what must arrive is an event.
  */
 export interface Notice<D extends z.ZodType = z.ZodType> {
   kind: 'notice'
   subject: `notice.${string}.${string}`
   summary: string
   data: D
+  /** What is said while there is nothing to say. */
+  nothing: z.input<D>
 }
 
 /** Who is asking. Travels in message headers, never in the input, so that no body can claim another tenant. */

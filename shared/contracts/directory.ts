@@ -87,11 +87,12 @@ export const putAccount = rpc({
   answer: z.object({ version: z.int() }),
 })
 
-/** Messaging, which remembers what openConversation answered, asks again from then on. */
+/** Messaging, which remembers what openConversation answered, asks anew from then on. Said after each change of what `Parties` shows. */
 export const partiesChanged = notice({
   subject: 'notice.directory.parties-changed',
   summary: 'Contacts or conversations are gone, or are not what they were',
   data: z.object({ ids: z.array(z.union([idOf('ctc'), idOf('cnv')])) }),
+  nothing: { ids: [] },
 })
 
 export const redriveEvents = redriveEventsOf('directory')

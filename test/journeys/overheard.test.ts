@@ -1,5 +1,6 @@
 import { beforeAll, describe, test } from 'vitest'
 import { readLog } from './overheard/log.ts'
+import { askDirectoryOnce } from './overheard/questions.ts'
 import { readLabels, readMetrics } from './overheard/metrics.ts'
 import { overhear } from './overheard/overheard.ts'
 import { raceRevocation } from './overheard/revocation.ts'
@@ -17,6 +18,9 @@ test(
 
 test('of requests that race a revocation over four gateways, none that was sent after the revoking call returned succeeds, not even at one that was frozen meanwhile', () =>
   raceRevocation(own))
+
+test('who was written to is written to again without a question, also after more than ten seconds', () =>
+  askDirectoryOnce(own))
 
 describe('what operators see', () => {
   let watched: Watched

@@ -1,5 +1,5 @@
 import { afterAll, beforeAll, beforeEach, expect, test } from 'vitest'
-import { newNumber, testDirectory, type TestDirectory } from '../testing/app.ts'
+import { asking, newNumber, testDirectory, type TestDirectory } from '../testing/app.ts'
 import { telling } from '../testing/changes.ts'
 import { managing } from '../testing/managing.ts'
 
@@ -58,6 +58,27 @@ test('a status and an assignee are told', async () => {
   await number.updateConversation(conversation.id, { status: 'resolved' })
   await number.updateConversation(conversation.id, { assigned_to: 'ana' })
   expect(directory.changed).toEqual([conversation.id, conversation.id])
+})
+
+test('a conversation that a message reopens is told, and one that was open is not', async () => {
+  const { conversation } = await number.inbound({ wa_id: ana })
+  await number.inbound({ wa_id: ana })
+  expect(directory.changed).toEqual([])
+  await number.updateConversation(conversation.id, { status: 'resolved' })
+  directory.changed.length = 0
+  const message = { wa_id: ana, upstream_id: 'wamid.REOPENS' }
+  await number.inbound(message)
+  await number.inbound(message)
+  expect(directory.changed).toEqual([conversation.id])
+})
+
+test('a message that may have reopened a conversation is told, though recording it failed', async () => {
+  const { conversation } = await number.inbound({ wa_id: ana })
+  const { app } = directory
+  const failing = { ...app, insertInbound: () => Promise.reject(new Error('the answer was lost')) }
+  const asker = asking(failing, number.organizationId, number.phoneNumberId)
+  await expect(asker.inbound({ wa_id: ana })).rejects.toThrow('the answer was lost')
+  expect(directory.changed).toEqual([conversation.id])
 })
 
 test('what an address book names and takes away is told', async () => {

@@ -27,6 +27,11 @@ export interface InboundRow {
   labels: { id: string; name: string; color: string }[]
 }
 
+export interface RecordedInbound extends InboundRow {
+  /** Its conversation was resolved. */
+  isReopening: boolean
+}
+
 export const toRecorded = (row: InboundRow): z.input<(typeof recordInbound)['answer']> => ({
   conversation: { id: row.conversationId, status: row.status, assigned_to: row.assignedTo },
   contact: { id: row.contactId, phone_number: row.contactPhoneNumber, name: row.contactName },
@@ -43,8 +48,8 @@ export const toRecorded = (row: InboundRow): z.input<(typeof recordInbound)['ans
  * locks its conversations too: it is looked at when they are locked, and with a lock, which alone sees what was committed since
  * the statement began. One that is just being changed is skipped and counts as there: a deletion has yet to wait for this.
  */
-export async function insertInbounds(sql: Sql, inbounds: Inbound[]): Promise<(InboundRow | null)[]> {
-  const rows = await sql<(InboundRow & { n: number })[]>`
+export async function insertInbounds(sql: Sql, inbounds: Inbound[]): Promise<(RecordedInbound | null)[]> {
+  const rows = await sql<(RecordedInbound & { n: number })[]>`
     with asked as (
       select * from json_to_recordset(${JSON.stringify(inbounds.map(toRecord))}::text::json) as u(
         n int, organization_id text, phone_number_id text, upstream_id text, sent_at timestamptz(3), counts_unread boolean,
@@ -97,7 +102,7 @@ export async function insertInbounds(sql: Sql, inbounds: Inbound[]): Promise<(In
       where v.organization_id = g.organization_id and v.id = g.conversation_id
     )
     select u.n, f.conversation_id, f.status, f.assigned_to, f.contact_id, f.contact_phone_number, f.contact_name,
-      f.window_until, f.labels
+      f.window_until, f.labels, f.conversation_id = any(array(select id from locked where status = 'resolved')) as is_reopening
     from asked u join fresh f using (organization_id, phone_number_id, upstream_id)
   `
   const byNumber = new Map(rows.map(({ n, ...row }) => [n, row]))

@@ -6,7 +6,7 @@ import { identitiesOf } from '../contacts/identities.ts'
 import { senderOf } from '../contacts/sender.ts'
 import { settleContact } from '../contacts/settle-contact.ts'
 import { findSender } from './find-sender.ts'
-import { toRecorded } from './insert-inbounds.ts'
+import { type Inbound, toRecorded } from './insert-inbounds.ts'
 
 /** Whoever loses a race finds what the other one made; losing more often than this is not a race. */
 const maxAttempts = 8
@@ -24,7 +24,7 @@ export const recordInbound: Handler<App, typeof contract> = async (app, { params
     if (recorded) return toRecorded(recorded)
     const parties = await settleContact(app, sender, contacts, { ...caller, phoneNumberId })
     if (!parties) continue
-    const row = await app.insertInbound({
+    const row = await record(app, {
       organizationId,
       phoneNumberId,
       upstreamId,
@@ -35,4 +35,16 @@ export const recordInbound: Handler<App, typeof contract> = async (app, { params
     if (row) return toRecorded(row)
   }
   throw new Problem('service_unavailable')
+}
+
+/** One that failed may be recorded. */
+async function record({ insertInbound, tellChanged }: App, inbound: Inbound) {
+  let isChanged = true
+  try {
+    const row = await insertInbound(inbound)
+    isChanged = row?.isReopening ?? false
+    return row
+  } finally {
+    if (isChanged) tellChanged([inbound.conversationId])
+  }
 }

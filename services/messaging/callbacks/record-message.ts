@@ -170,7 +170,7 @@ async function insertAll({ sql, known }: Core, rows: Row[]): Promise<void[]> {
     await beginCopies(tx, recorded.flatMap(copyOf))
     return recorded
   })
-  for (const row of made) remember(known, row)
+  for (const row of made) noteInbound(known, row)
   return rows.map(() => undefined)
 }
 
@@ -181,10 +181,13 @@ function renamed(row: Row, id: string | undefined): Row[] {
 }
 
 /** Not of a message that comes again: directory answers what it was then, and its contact may be gone since, or merged. */
-function remember(known: Core['known'], { item, answer: { conversation, contact, window_until: windowUntil } }: Row) {
+function noteInbound(
+  known: Core['known'],
+  { item, answer: { conversation, contact, window_until: windowUntil } }: Row,
+) {
   if (contact.phone_number === null) return
   const windowUntilMs = windowUntil ? Date.parse(windowUntil) : 0
-  known.remember(item, contact.phone_number, { parties: { conversation, contact }, windowUntilMs })
+  known.noteInbound(item, contact.phone_number, { parties: { conversation, contact }, windowUntilMs })
 }
 
 function copyOf({ media, item, event }: Row) {

@@ -79,7 +79,7 @@ test('a message that comes again does not bring back the conversation in which i
     conversation: { id: newId('cnv'), status: 'open' as const, assigned_to: null },
     contact: { id: newId('ctc'), phone_number: to, name: null },
   }
-  app.known.remember(app.number, to, { parties, windowUntilMs: 0 })
+  app.known.remember(app.number, to, { parties, windowUntilMs: 0 }, performance.now())
   await redrive(hourAgo())
   await settled()
   expect(app.known.find(app.number, to, 'any')?.parties).toEqual(parties)

@@ -1,3 +1,4 @@
+import type { Tellers } from '@app/shared/bus/tellers.ts'
 import type { Parties } from '@app/shared/contracts/directory.ts'
 import { LRUCache } from 'lru-cache'
 import type { z } from 'zod'
@@ -14,41 +15,78 @@ export interface OwnNumber {
   phoneNumberId: string
 }
 
-/** How long directory's word is taken without asking again, should what directory tells of a change be lost. */
-const trustMs = 10_000
+/** How long directory's word is taken while all that it tells of changes is heard. */
+const trustMs = 10 * 60_000
 
-/**
- * How long nothing is taken without asking of what has changed: also an answer from before the change, that came after it,
- * has had its time by then.
- */
-const doubtMs = 2 * trustMs
+/** And while something of it may have been missed. */
+const blindTrustMs = 10_000
 
-/** Conversations that directory named a moment ago, so that a series of sends asks it once. The window of one that stands only grows. */
+/** A change that was told of may be committed as late as that: whoever made it may have lost the connection to Postgres. */
+const lateMs = 20_000
+
+const most = 50_000
+
+/** Conversations that directory has named, so that a series of sends asks it once. */
 export interface KnownConversations {
   /** The conversation; with `open`, only while free-form messages may be sent. */
   find: (number: OwnNumber, recipient: string, window: 'open' | 'any') => KnownConversation | undefined
-  remember: (number: OwnNumber, recipient: string, known: KnownConversation) => void
+  /** What directory answered when it was asked at `askedAt` (performance.now). */
+  remember: (number: OwnNumber, recipient: string, known: KnownConversation, askedAt: number) => void
+  /** The contact has written: what directory said then, which may be a while ago, and is told again. */
+  noteInbound: (number: OwnNumber, recipient: string, known: KnownConversation) => void
   /** These contacts and conversations are not what they were. */
   doubt: (ids: string[]) => void
 }
 
-export function createKnownConversations(): KnownConversations {
-  const cache = new LRUCache<string, KnownConversation>({ max: 50_000, ttl: trustMs })
-  const doubted = new LRUCache<string, true>({ max: 50_000, ttl: doubtMs })
-  const isTrusted = ({ parties: { contact, conversation } }: KnownConversation) =>
-    !doubted.has(contact.id) && !doubted.has(conversation.id)
+interface Remembered extends KnownConversation {
+  askedAt: number
+  at: number
+}
+
+/** `wholeSince`: of those who tell what changes. */
+export function createKnownConversations({ wholeSince }: Pick<Tellers, 'wholeSince'>): KnownConversations {
+  const remembered = new LRUCache<string, Remembered>({ max: most })
+  /** When an answer about it must have been asked for at the earliest. */
+  const doubted = new LRUCache<string, number>({
+    max: most,
+    dispose: (until, _id, why) => why === 'evict' && forget(until),
+  })
+  let forgottenUntil = -Infinity
+  const forget = (until: number) => {
+    forgottenUntil = Math.max(forgottenUntil, until)
+  }
+
+  function isTrusted({ parties, askedAt, at }: Remembered) {
+    const isWhole = askedAt > Math.max(wholeSince(), forgottenUntil)
+    if (performance.now() - at > (isWhole ? trustMs : blindTrustMs)) return false
+    return [parties.contact.id, parties.conversation.id].every((id) => askedAt >= (doubted.peek(id) ?? -Infinity))
+  }
+  const keep = (key: string, { parties, windowUntilMs }: KnownConversation, askedAt: number) =>
+    void remembered.set(key, { parties, windowUntilMs, askedAt, at: performance.now() })
   return {
     find(number, recipient, window) {
-      const known = cache.get(keyOf(number, recipient))
-      const isFit = known && (window === 'any' || known.windowUntilMs > Date.now())
-      return isFit && isTrusted(known) ? known : undefined
+      const found = remembered.get(keyOf(number, recipient))
+      const isFit = found && (window === 'any' || found.windowUntilMs > Date.now())
+      return isFit && isTrusted(found) ? found : undefined
     },
-    remember: (number, recipient, known) => void cache.set(keyOf(number, recipient), known),
+    remember: (number, recipient, known, askedAt) => keep(keyOf(number, recipient), known, askedAt),
+    noteInbound(number, recipient, known) {
+      const key = keyOf(number, recipient)
+      const found = remembered.get(key)
+      // Its window only grows.
+      if (found && isSame(found, known) && isTrusted(found))
+        found.windowUntilMs = Math.max(found.windowUntilMs, known.windowUntilMs)
+      else keep(key, known, -Infinity)
+    },
     doubt(ids) {
-      for (const id of ids) doubted.set(id, true)
+      const until = performance.now() + lateMs
+      for (const id of ids) doubted.set(id, until)
     },
   }
 }
+
+const isSame = ({ parties: one }: KnownConversation, { parties: other }: KnownConversation) =>
+  one.conversation.id === other.conversation.id && one.contact.id === other.contact.id
 
 const keyOf = ({ organizationId, phoneNumberId }: OwnNumber, recipient: string) =>
   `${organizationId} ${phoneNumberId} ${recipient}`

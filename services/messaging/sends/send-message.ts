@@ -111,6 +111,7 @@ interface Rules {
 async function askDirectory(app: App, number: OwnNumber, recipient: string, rules: Rules, caller: Caller) {
   await refuseNumber(app, number)
   const { phoneNumberId } = number
+  const askedAt = performance.now()
   const answer = await call(
     app,
     openConversation,
@@ -125,7 +126,7 @@ async function askDirectory(app: App, number: OwnNumber, recipient: string, rule
   )
   const { conversation, contact, window_until: windowUntil } = answer
   const known = { parties: { conversation, contact }, windowUntilMs: windowUntil ? Date.parse(windowUntil) : 0 }
-  app.known.remember(number, recipient, known)
+  app.known.remember(number, recipient, known, askedAt)
   return known
 }
 

@@ -72,7 +72,7 @@ test('a refused send leaves nothing, not even its key; a retry of an accepted on
   app.closedWindows.delete(to)
   const first = await app.send('no', { to, key: 'k2' })
   app.closedWindows.add(to)
-  app.known.remember(app.number, to, { parties: {} as never, windowUntilMs: 0 })
+  app.known.remember(app.number, to, { parties: {} as never, windowUntilMs: 0 }, performance.now())
   expect(await app.send('no', { to, key: 'k2' })).toEqual(first)
 })
 
@@ -82,7 +82,7 @@ test('a retry of an accepted send is answered though directory is away', async (
   const key = { idempotency: { key: 'k3', fingerprint: 'away' } }
   const ask = (changes: Partial<TestMessaging>) =>
     sendMessage(
-      { ...app, known: createKnownConversations(), ...changes },
+      { ...app, known: createKnownConversations({ wholeSince: () => Infinity }), ...changes },
       { params: { phone_number_id: phoneNumberId }, query: {}, body },
       { ...systemCaller(organizationId), ...key },
     )

@@ -101,7 +101,7 @@ export async function testMessaging(given?: TestService): Promise<TestMessaging>
     relay,
     sealKeys,
     cursorKeys: sealKeys,
-    known: createKnownConversations(),
+    known: createKnownConversations({ wholeSince: () => -Infinity }),
     templates: createKnownTemplates(service.sql),
     readings: createReadings(),
     media: createMediaWays({
