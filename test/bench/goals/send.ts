@@ -5,6 +5,7 @@ import type { Monolith } from '../floors/monolith.ts'
 import { type Requests, writeRequests } from '../load/wrk.ts'
 import { median } from '../median.ts'
 import { cpuBetween, cpuMsOf } from '../processes.ts'
+import { askedOf } from '../project/asked.ts'
 import { type Backlog, backlogOf, drain } from '../project/backlog.ts'
 import { sendRequests } from '../project/send-requests.ts'
 import { costsOfBursts, spentBetween, type Statement } from '../statements.ts'
@@ -16,6 +17,8 @@ interface Send extends Burst {
   /** CPU by process until all was done that the burst began; absent for the floor, which has nothing left to do. */
   wholeCpuMs?: Record<string, number>
   backlog?: Backlog
+  /** Sends for which messaging asked directory. */
+  asked?: number
   /** What the project's SQL cost until then, where it was watched. */
   statements?: Statement[]
 }
@@ -59,7 +62,7 @@ export const measureSend: Goal = async (bench) => {
         cpuNote('CPU of a send, c=64', at64.project, ({ cpuMs }) => cpuMs),
         cpuNote('  the same until it is at the platform', at64.project, wholeCpu),
         cpuNote('  the monolith’s', at64.floor, ({ cpuMs }) => cpuMs),
-        coldNote('c=64', at64.project, recipients.length),
+        askedNote('c=64', at64.project),
         backlogNote('c=64', at64.project),
         backlogNote('c=256', at256.project),
         ...costsOfBursts('a send, c=64, until it is at the platform', at64.project),
@@ -77,21 +80,23 @@ async function burstWhole(bench: Bench, requests: Requests, connections: number,
   const statementsBefore = await bench.statements()
   const roots = allRoots(project)
   const before = cpuMsOf(roots)
+  const askedBefore = await askedOf(project)
   const result = await burst(requests, connections, seconds, roots)
+  const asked = (await askedOf(project)) - askedBefore
   const backlog = await backlogOf(project)
   await drain(project)
   const wholeCpuMs = cpuBetween(before, cpuMsOf(roots))
-  return { ...result, backlog, wholeCpuMs, statements: spentBetween(statementsBefore, await bench.statements()) }
+  return { ...result, backlog, asked, wholeCpuMs, statements: spentBetween(statementsBefore, await bench.statements()) }
 }
 
 const wholeCpu = ({ cpuMs, wholeCpuMs }: Send) => wholeCpuMs ?? cpuMs
 
 const p50s = (bursts: Burst[]) => bursts.map(({ p50Ms }) => p50Ms)
 
-/** Of what messaging knows of a conversation it is sure for 10 s only: a first send to a recipient asks directory. */
-function coldNote(title: string, bursts: Burst[], recipients: number) {
-  const share = median(bursts.map(({ requests }) => Math.min(1, recipients / requests)))
-  return `sends that were the first to their recipient, ${title}: ${(100 * share).toFixed(0)} %`
+/** A send to somebody who was not written to in the last ten minutes asks. */
+function askedNote(title: string, bursts: Send[]) {
+  const share = median(bursts.map(({ requests, asked = 0 }) => asked / requests))
+  return `sends for which directory was asked, ${title}: ${(100 * share).toFixed(0)} %`
 }
 
 function backlogNote(title: string, bursts: Send[]) {

@@ -22,7 +22,7 @@ const stackFile = z.object({
   postgres_url: z.string(),
   nats_url: z.string(),
   nats_nkey_seed: z.string().nullable(),
-  services: z.record(z.string(), z.array(z.object({ pid }))),
+  services: z.record(z.string(), z.array(z.object({ pid, url: z.string() }))),
   servers: z.record(z.string(), z.object({ pid })),
 })
 export type StackFile = z.infer<typeof stackFile>
