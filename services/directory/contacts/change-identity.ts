@@ -2,7 +2,7 @@ import type { Handler } from '@app/shared/api/contract.ts'
 import type { changeIdentity as contract } from '@app/shared/contracts/directory-changes.ts'
 import type { Sql } from '@app/shared/database/database.ts'
 import { record } from '@app/shared/events/events.ts'
-import { notFound, Problem } from '@app/shared/api/problem.ts'
+import { notFound } from '@app/shared/api/problem.ts'
 import type { z } from 'zod'
 import type { App } from '../app.ts'
 import type { FoundContact } from '../conversations/look-up.ts'
@@ -15,11 +15,9 @@ import { mergeContacts } from './merge-contacts.ts'
 import { carryStop, mindingStop, stopOf } from './remembered-stops.ts'
 import { rename } from './rename.ts'
 import { personOf, type Profile, type Sender } from './sender.ts'
+import { untilWon } from '../races.ts'
 
 type Change = z.output<(typeof contract)['body']>
-
-/** Whoever loses a race finds what the other one made; losing more often than this is not a race. */
-const maxAttempts = 8
 
 type Apply = Handler<App, typeof contract>
 
@@ -31,7 +29,7 @@ const change: Apply = async (app, { params, body }, caller) => {
   const before = identitiesOf(personOf(body.previous, new Date(body.at)))
   const sender: Sender = { ...personOf(body.current, new Date(body.at)), parentBsuid: body.current.parent_bsuid }
   const identities = [...before, ...identitiesOf(sender)]
-  for (let attempt = 0; attempt < maxAttempts; attempt++) {
+  return untilWon(async () => {
     const done = await findDone(app, origin, body.id)
     if (done !== null) return contactParties(app.sql, origin, done)
     const { account, contacts } = await app.lookUp({ ...origin, identities })
@@ -45,14 +43,13 @@ const change: Apply = async (app, { params, body }, caller) => {
       await carryStop(app.sql, known, identitiesOf(sender), sender.sentAt)
       // Who was made meanwhile was not found to have stopped.
       const { contacts: made } = await app.lookUp({ ...origin, identities })
-      if (made.length === 0) return nobody
-      continue
+      return made.length === 0 ? nobody : undefined
     }
     if (others.length > 0)
       await mergeContacts(app, sender, [contact, ...others], origin, (known) => rename(known, body))
     else if (await write(app, contact, { body, sender }, origin)) return contactParties(app.sql, origin, contact.id)
-  }
-  throw new Problem('service_unavailable')
+    return undefined
+  })
 }
 
 /** The contact that was given its new names by the same change already. */

@@ -13,6 +13,7 @@ import { findContact, toContact } from './contacts.ts'
 import { type Identity, identitiesMeantBy, mayHaveBeen } from './identities.ts'
 import type { Origin } from './identity-updated.ts'
 import { stopOf } from './remembered-stops.ts'
+import { untilWon } from '../races.ts'
 
 interface NewContact extends Omit<z.output<(typeof contract)['body']>, 'phone_number'> {
   phoneNumber: string | null
@@ -23,9 +24,6 @@ class NameTaken extends Error {
   override readonly name = 'NameTaken'
 }
 
-/** Whoever loses a race finds what the other one made; losing more often than this is not a race. */
-const maxAttempts = 5
-
 export const createContact: Handler<App, typeof contract> = async (app, { params, body }, caller) => {
   const { phone_number: given, ...rest } = body
   const origin: Origin = { ...caller, phoneNumberId: params.phone_number_id }
@@ -34,15 +32,14 @@ export const createContact: Handler<App, typeof contract> = async (app, { params
     const phoneNumber = given === undefined ? null : phoneNumberOf(given, 'phone_number')
     const contact: NewContact = { ...rest, phoneNumber }
     await requireAccount(tx, origin)
-    for (let attempt = 0; attempt < maxAttempts; attempt++) {
+    return untilWon(async () => {
       const knownId = await whoHas(tx, origin, contact)
       const id = knownId ?? (await insert(tx, origin, contact))
-      if (id === null) continue
+      if (id === null) return undefined
       isMade = knownId === null
       const row = await findContact(tx, origin, id)
-      if (row) return toContact(row)
-    }
-    throw new Problem('service_unavailable')
+      return row && toContact(row)
+    })
   }
   return once(app, contract, caller, effect, { status: () => (isMade ? 201 : 200) })
 }

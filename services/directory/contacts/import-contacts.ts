@@ -1,7 +1,7 @@
 import type { Handler } from '@app/shared/api/contract.ts'
 import type { importContacts as contract } from '@app/shared/contracts/directory-changes.ts'
 import type { TransactionSql } from '@app/shared/database/database.ts'
-import { notFound, Problem } from '@app/shared/api/problem.ts'
+import { notFound } from '@app/shared/api/problem.ts'
 import type { App } from '../app.ts'
 import { lockConversations, touchConversations } from '../conversations/touch-conversations.ts'
 import { type Entry, takeWords } from './address-book-words.ts'
@@ -10,9 +10,7 @@ import { identitiesOf } from './identities.ts'
 import type { Origin } from './identity-updated.ts'
 import { insertContactsWithin, type NewContact, newContactIds } from './insert-contacts.ts'
 import { nameOf, personOf } from './sender.ts'
-
-/** Whoever loses a race finds what the other one made; losing more often than this is not a race. */
-const maxAttempts = 5
+import { untilWon } from '../races.ts'
 
 type Apply = Handler<App, typeof contract>
 
@@ -74,20 +72,19 @@ const lockKnown = (tx: TransactionSql, waIds: string[], { organizationId, phoneN
 
 async function makeUnknown(tx: TransactionSql, added: Entry[], origin: Origin) {
   const { organizationId, phoneNumberId } = origin
-  for (let attempt = 0; attempt < maxAttempts; attempt++) {
+  return untilWon(async () => {
     const contacts = await findUnknown(tx, added, origin)
-    if (contacts.length === 0) return
+    if (contacts.length === 0) return true
     const ids = await insertContactsWithin(tx, contacts)
-    if (!ids) continue
+    if (!ids) return undefined
     const made = contacts.filter(({ id }) => ids.has(id)).map(({ id, waId }) => ({ id, wa_id: waId }))
     await tx`
       update synced_contacts s set contact_id = u.id
       from json_to_recordset(${JSON.stringify(made)}::text::json) as u(id text, wa_id text)
       where s.organization_id = ${organizationId} and s.phone_number_id = ${phoneNumberId} and s.wa_id = u.wa_id
     `
-    return
-  }
-  throw new Problem('service_unavailable')
+    return true
+  })
 }
 
 async function findUnknown(tx: TransactionSql, added: Entry[], origin: Origin): Promise<NewContact[]> {

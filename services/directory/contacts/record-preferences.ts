@@ -1,6 +1,6 @@
 import type { Handler } from '@app/shared/api/contract.ts'
 import type { recordPreferences as contract } from '@app/shared/contracts/directory-changes.ts'
-import { notFound, Problem } from '@app/shared/api/problem.ts'
+import { notFound } from '@app/shared/api/problem.ts'
 import type { Sql, TransactionSql } from '@app/shared/database/database.ts'
 import type { App } from '../app.ts'
 import { findParties } from '../conversations/find-parties.ts'
@@ -8,16 +8,14 @@ import { identitiesOf, mayHaveBeen } from './identities.ts'
 import type { Origin } from './identity-updated.ts'
 import { rememberStop } from './remembered-stops.ts'
 import { personOf, type Sender } from './sender.ts'
-
-/** Whoever is deleted or merged meanwhile is found or made anew; losing more often than this is not a race. */
-const maxAttempts = 8
+import { untilWon } from '../races.ts'
 
 export const recordPreferences: Handler<App, typeof contract> = async (app, { params, body }, caller) => {
   const { organizationId, traceparent } = caller
   const origin = { organizationId, traceparent, phoneNumberId: params.phone_number_id }
   let words = body.preferences
   let recorded = 0
-  for (let attempt = 0; attempt < maxAttempts; attempt++) {
+  return untilWon(async () => {
     const told = await Promise.all(
       words.map(async ({ value, at, ...names }): Promise<Preference | null> => {
         const person = personOf(names, new Date(at))
@@ -32,9 +30,8 @@ export const recordPreferences: Handler<App, typeof contract> = async (app, { pa
     if (count === words.length) return { recorded }
     const gone = await findGone(app.sql, organizationId, preferences)
     words = words.filter((_, n) => gone.has(told[n]?.contact_id ?? ''))
-    if (words.length === 0) return { recorded }
-  }
-  throw new Problem('service_unavailable')
+    return words.length === 0 ? { recorded } : undefined
+  })
 }
 
 /**

@@ -1,4 +1,4 @@
-import { notFound, Problem } from '@app/shared/api/problem.ts'
+import { notFound } from '@app/shared/api/problem.ts'
 import type { App } from '../app.ts'
 import { identitiesOf } from '../contacts/identities.ts'
 import type { Origin } from '../contacts/identity-updated.ts'
@@ -8,9 +8,7 @@ import { settleContact } from '../contacts/settle-contact.ts'
 import { findSender } from './find-sender.ts'
 import { insertConversation } from './insert-conversation.ts'
 import type { FoundContact, FoundConversation } from './look-up.ts'
-
-/** Whoever loses a race finds what the other one made; losing more often than this is not a race. */
-const maxAttempts = 8
+import { untilWon } from '../races.ts'
 
 interface FoundParties {
   contact: FoundContact
@@ -28,7 +26,7 @@ export async function findParties(
   { isTold }: { isTold: boolean },
 ): Promise<FoundParties> {
   const identities = identitiesOf(sender)
-  for (let attempt = 0; attempt < maxAttempts; attempt++) {
+  return untilWon(async () => {
     const { account, contacts } = await findSender(app, sender, origin)
     if (!account) throw notFound()
     const [contact, ...others] = contacts
@@ -41,6 +39,6 @@ export async function findParties(
       const conversation = contact.conversation ?? (await insertConversation(app.sql, origin, contact.id))
       if (conversation) return { contact, conversation }
     }
-  }
-  throw new Problem('service_unavailable')
+    return undefined
+  })
 }

@@ -9,17 +9,15 @@ import { newContactIds, unknownContact } from '../contacts/insert-contacts.ts'
 import { windowUntil } from './conversations.ts'
 import { insertConversation } from './insert-conversation.ts'
 import type { FoundAccount, FoundContact, FoundConversation } from './look-up.ts'
+import { untilWon } from '../races.ts'
 
 type Body = z.output<(typeof contract)['body']>
-
-/** Whoever loses a race finds what the other one made; losing more often than this is not a race. */
-const maxAttempts = 5
 
 export const openConversation: Handler<App, typeof contract> = async (app, { params, body }, caller) => {
   const { organizationId, traceparent } = caller
   const { phone_number_id: phoneNumberId } = params
   const identities = identitiesOfRecipient(body)
-  for (let attempt = 0; attempt < maxAttempts; attempt++) {
+  return untilWon(async () => {
     const { account, contacts } = await app.lookUp({ organizationId, phoneNumberId, identities })
     if (!account) throw notFound()
     // Two of them: the number was given to one, and is how the platform writes the other's. The first is the one as given.
@@ -30,14 +28,13 @@ export const openConversation: Handler<App, typeof contract> = async (app, { par
       const person = { organizationId, phoneNumberId, identities: mayHaveBeen(made) }
       if (body.marketing && (await hasStopped(app.sql, person))) throw new Problem('marketing_opted_out')
       const isMade = await app.insertContact({ ...made, organizationId, phoneNumberId, traceparent })
-      if (!isMade) continue
+      if (!isMade) return undefined
       app.relay.wake()
       return toAnswer(made, { id: made.conversationId, status: 'open', assignedTo: null, lastInboundAt: null })
     }
     const conversation = contact.conversation ?? (await insertConversation(app.sql, caller, contact.id))
-    if (conversation) return toAnswer(contact, conversation)
-  }
-  throw new Problem('service_unavailable')
+    return conversation ? toAnswer(contact, conversation) : undefined
+  })
 }
 
 /** Before anything is made, so that a refused send leaves nothing behind. Two of them are one person: the word of one is the other's. */

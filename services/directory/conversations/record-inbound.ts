@@ -1,15 +1,13 @@
 import type { Handler } from '@app/shared/api/contract.ts'
 import type { recordInbound as contract } from '@app/shared/contracts/directory.ts'
-import { invalidField, notFound, Problem } from '@app/shared/api/problem.ts'
+import { invalidField, notFound } from '@app/shared/api/problem.ts'
 import type { App } from '../app.ts'
 import { identitiesOf } from '../contacts/identities.ts'
 import { senderOf } from '../contacts/sender.ts'
 import { settleContact } from '../contacts/settle-contact.ts'
 import { findSender } from './find-sender.ts'
 import { type Inbound, toRecorded } from './insert-inbounds.ts'
-
-/** Whoever loses a race finds what the other one made; losing more often than this is not a race. */
-const maxAttempts = 8
+import { untilWon } from '../races.ts'
 
 export const recordInbound: Handler<App, typeof contract> = async (app, { params, body }, caller) => {
   const { organizationId } = caller
@@ -18,12 +16,12 @@ export const recordInbound: Handler<App, typeof contract> = async (app, { params
   const sender = senderOf(body)
   if (identitiesOf(sender).length === 0)
     throw invalidField('wa_id', 'A message without wa_id and bsuid is from nobody.')
-  for (let attempt = 0; attempt < maxAttempts; attempt++) {
+  return untilWon(async () => {
     const { account, recorded, contacts } = await findSender(app, sender, { organizationId, phoneNumberId }, upstreamId)
     if (!account) throw notFound()
     if (recorded) return toRecorded(recorded)
     const parties = await settleContact(app, sender, contacts, { ...caller, phoneNumberId })
-    if (!parties) continue
+    if (!parties) return undefined
     const row = await record(app, {
       organizationId,
       phoneNumberId,
@@ -32,9 +30,8 @@ export const recordInbound: Handler<App, typeof contract> = async (app, { params
       countsUnread: body.counts_unread,
       ...parties,
     })
-    if (row) return toRecorded(row)
-  }
-  throw new Problem('service_unavailable')
+    return row ? toRecorded(row) : undefined
+  })
 }
 
 /** One that failed may be recorded. */
