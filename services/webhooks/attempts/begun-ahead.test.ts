@@ -32,8 +32,10 @@ test('however many quick lanes an organization has, another’s get some more, t
   expect(all('org_1')).toBe(240)
   expect(more('org_2')).toBe(30)
   await ahead.beginning(() => Promise.resolve())
-  // What they were given and have not begun is everybody's again.
+  // What they were given and have not begun is everybody's again, once.
   expect(all('org_3')).toBe(240)
+  await ahead.beginning(() => Promise.resolve())
+  expect(all('org_4')).toBe(240)
 })
 
 test('one that is not quick gets what its health allows', () => {

@@ -51,6 +51,15 @@ test('ten at a time; one after a failure, then two, four, eight, ten', () => {
   expect(seen).toEqual([1, 2, 4, 8, 10, 10])
 })
 
+test('one whose failures another process has counted gets one at a time, and two after its first success', () => {
+  const { health, after, capacity } = trial()
+  after(success)
+  expect(health.capacity(laneOf(3))).toBe(1)
+  health.after(laneOf(3), [success])
+  health.commit()
+  expect(capacity()).toBe(2)
+})
+
 test('an endpoint is quick after a success that came soon, while it gets ten at a time', () => {
   const { after, isQuick } = trial()
   const slow: Ended = { as: 'success', tookMs: 51 }
@@ -93,6 +102,12 @@ test('probes come after 30, 60, 120, 240, 300, 300 s', () => {
 test('attempts that were under way when it opened do not put the first probe off', () => {
   const { after } = trial()
   expect(after(...Array.from({ length: 10 }, () => failure)).waitMs).toBeLessThanOrEqual(36_000)
+})
+
+test('a probe that fails puts the next one off, also when an attempt that was under way failed before it', () => {
+  const { after } = trial()
+  after(failure, failure, failure, failure, failure)
+  expect(after(failedProbe(90_000)).waitMs).toBeGreaterThanOrEqual(96_000)
 })
 
 test('a subscription that pauses itself is probed after five minutes, whatever was under way; then ever more rarely', () => {
@@ -151,9 +166,8 @@ test('a failure tells whether it begins a row of failures', () => {
 })
 
 test('one success closes the breaker', () => {
-  const { after, pass } = trial()
+  const { after } = trial()
   after(failure, failure, failure, failure, failure)
-  pass(40_000)
   expect(after(success)).toMatchObject({ failures: 0, waitMs: null })
 })
 
@@ -162,6 +176,7 @@ test('a Retry-After holds, whatever else comes back meanwhile, and is no failure
   expect(after({ as: 'wait', waitMs: 60_000 })).toMatchObject({ failures: 0, waitMs: 60_000 })
   pass(10_000)
   expect(after(success)).toMatchObject({ failures: 0, waitMs: 50_000 })
+  expect(after({ as: 'wait', waitMs: 5_000 })).toMatchObject({ failures: 0, waitMs: 50_000 })
 })
 
 test('a lane that is claimed anew has waited', () => {
@@ -169,6 +184,9 @@ test('a lane that is claimed anew has waited', () => {
   after({ as: 'wait', waitMs: 60_000 })
   health.claimed([laneOf()])
   expect(after(success).waitMs).toBeNull()
+  after(failure, failure, failure, failure, failure)
+  health.claimed([laneOf()])
+  expect(health.after(laneOf(), [failure]).waitMs).toBeNull()
 })
 
 test('a hold is over when its lane was claimed again since, unless it was renewed after that', () => {

@@ -122,7 +122,7 @@ export function createLaneHealth(
     },
     pause(laneId) {
       const waitMs = spread(healingProbesMs.first, 0.2)
-      drafts.set(laneId, { ...healthOf(laneId), atOnce: 1, openUntil: now() + waitMs })
+      drafts.set(laneId, { ...healthOf(laneId), openUntil: now() + waitMs })
       return waitMs
     },
     rollback() {
@@ -151,13 +151,13 @@ function step({ failures: before, health }: State, end: Ended, now: number): Sta
     return { failures: before, health: { ...health, atOnce: 1, askedUntil } }
   }
   const failures = before + 1
-  if (failures < breakerFailures) return { failures, health: { ...health, atOnce: 1 } }
+  const failed = { ...health, atOnce: 1 }
   // Attempts that were under way when it opened are no probes, and change nothing about the first one.
-  if (!end.isProbe && health.openUntil > now) return { failures, health: { ...health, atOnce: 1 } }
+  if (failures < breakerFailures || (!end.isProbe && health.openUntil > now)) return { failures, health: failed }
   const { first, longest } = end.isPaused ? healingProbesMs : probesMs
   // As long as all waits before it and the first one: so each is twice the last, whichever process made that.
   const waitMs = Math.min(first + end.probedMs, longest)
-  return { failures, health: { ...health, atOnce: 1, openUntil: now + spread(waitMs, 0.2) } }
+  return { failures, health: { ...failed, openUntil: now + spread(waitMs, 0.2) } }
 }
 
 interface Calls {

@@ -38,11 +38,14 @@ const waiting = (open: Open[]) => sql`
   from json_to_recordset(${JSON.stringify(open)}::text::json) as o(id text, "dueInS" float8, attempts int, "begunS" float8)
 `
 
-async function begun(failures: number, heldMs = 0) {
+function open(failures: number, heldMs = 0, free = 10) {
   const lane = { id: laneId, group: organizationId, arrivals: '0', heldUntil: '', failures, pacedMs: 0 }
-  const want = { lane, free: 10, fresh: heldMs === 0, heldMs }
-  const attempts = await sql.begin((tx) => openAttempts(tx, createPayloads(), [want]))
-  const ids = attempts.map(({ id }) => id)
+  const want = { lane, free, fresh: heldMs === 0, heldMs }
+  return sql.begin((tx) => openAttempts(tx, createPayloads(), [want]))
+}
+
+async function begun(...asked: Parameters<typeof open>) {
+  const ids = (await open(...asked)).map(({ id }) => id)
   await sql`update due_deliveries set begun_at = null where id = any(${ids})`
   return ids
 }
@@ -67,6 +70,13 @@ describe('every other probe of an open breaker', () => {
       { id: 'last', dueInS: -1, attempts: 1 },
     ])
     expect([await begun(toLeastTried), await begun(toOldest)]).toEqual([['good'], ['first']])
+  })
+
+  test('is of what came last, however many are to be tried again', async () => {
+    const tried = (when: string, dueInS: number) =>
+      Array.from({ length: 100 }, (_, n) => ({ id: `${when} ${n}`, dueInS, attempts: 1 }))
+    await waiting([...tried('before', -60), { id: 'new', dueInS: -1 }, ...tried('later', 60)])
+    expect(await begun(toLeastTried)).toEqual(['new'])
   })
 
   test('is of another one while none is due', async () => {
@@ -108,4 +118,37 @@ test('what another one begins while it is picked is not begun again', async () =
   })
   expect(await beginning).toEqual([])
   expect(await sql`select attempts from due_deliveries`).toEqual([{ attempts: 1 }])
+})
+
+test('one that was held up gives its newest beside its oldest, as many as it may together, and its oldest when that is one', async () => {
+  await waiting(Array.from({ length: 20 }, (_, n) => ({ id: `${n}`, dueInS: n - 3_600 })))
+  expect(await begun(0, 0, 5)).toEqual(['0', '1', '2', '18', '19'])
+  expect(await begun(0, 0, 1)).toEqual(['0'])
+  await sql`update due_deliveries set due_at = due_at + interval '59 minutes 30 s'`
+  expect(await begun(0, 0, 5)).toEqual(['0', '1', '2', '3', '4'])
+})
+
+test('a probe tells how long its endpoint is probed: since its breaker opened in this row of failures, or since it paused itself', async () => {
+  await waiting([{ id: 'one', dueInS: -1 }])
+  const probedSeconds = async (probedS: number | null, failingS: number) => {
+    await sql`
+      insert into lanes (id, grp, probed_since, failing_since)
+      values (${laneId}, ${organizationId}, now() - ${probedS}::float8 * interval '1 s', now() - ${failingS} * interval '1 s')
+      on conflict (id) do update set probed_since = excluded.probed_since, failing_since = excluded.failing_since
+    `
+    const [attempt] = await open(5)
+    await sql`update due_deliveries set begun_at = null`
+    return Math.round((attempt?.probedMs ?? 0) / 1_000)
+  }
+  expect([await probedSeconds(600, 900), await probedSeconds(600, 300), await probedSeconds(null, 300)]).toEqual([
+    600, 300, 300,
+  ])
+  onTestFinished(async () => {
+    await sql`update subscriptions set status = 'active', disabled_reason = null, paused_at = null`
+    await sql`truncate lanes`
+  })
+  await sql`
+    update subscriptions set status = 'paused', disabled_reason = 'consecutive_failures', paused_at = now() - interval '100 s'
+  `
+  expect(await probedSeconds(600, 900)).toBe(100)
 })

@@ -170,6 +170,23 @@ test('of events of a line that are recorded at the same time, the second waits f
   expect(found).toEqual([{ hasTime: true }, { hasTime: false }])
 })
 
+test('events of lines that are recorded together: the first of each line gets its time, and they stand as they came', async () => {
+  const rows = Array.from({ length: 12 }, (_, n) => rowsOf(`cus_${n % 2}`)).flat()
+  await recordEvents(sql, rows)
+  const found = await sql`
+    select event_id, due_at is not null as has_time from due_deliveries where subscription_id = ${first} order by seq
+  `
+  expect(found).toEqual(rows.map(({ head }, n) => ({ eventId: head.event_id, hasTime: n < 2 })))
+})
+
+test('an event waits behind those of its line to its own subscription alone', async () => {
+  await record('cus_1')
+  await sql`delete from due_deliveries where subscription_id = ${second}`
+  await record('cus_1')
+  const found = await sql`select due_at is not null as has_time from due_deliveries where subscription_id = ${second}`
+  expect(found).toEqual([{ hasTime: true }])
+})
+
 test.each([
   ['deleted', `delete from subscriptions where id = '${first}'`],
   ['disabled', `update subscriptions set status = 'disabled', disabled_at = now() where id = '${first}'`],

@@ -27,16 +27,14 @@ interface Lane {
  * out later than that, also when a process that was frozen hears of an end before it hears of the time.
  */
 export function createTurnstile({ atOnce, patienceMs }: { atOnce: number; patienceMs: number }): Turnstile {
-  const lanes = new Map<object, Lane>()
+  const lanes = new WeakMap<object, Lane>()
 
-  function letOut(hold: object, lane: Lane): Leave {
+  function letOut(lane: Lane): Leave {
     lane.outside++
     return (goesOn) => {
       lane.outside--
       if (!goesOn || isLate(lane.inside[0])) sendBack(lane)
-      const next = lane.inside.shift()
-      if (next) next.resolve(letOut(hold, lane))
-      else if (lane.outside === 0) lanes.delete(hold)
+      lane.inside.shift()?.resolve(letOut(lane))
     }
   }
 
@@ -50,13 +48,10 @@ export function createTurnstile({ atOnce, patienceMs }: { atOnce: number; patien
     async enter(hold) {
       const lane = lanes.get(hold) ?? { outside: 0, inside: [] }
       lanes.set(hold, lane)
-      if (lane.outside < atOnce) return letOut(hold, lane)
+      if (lane.outside < atOnce) return letOut(lane)
       const { promise, resolve } = Promise.withResolvers<Leave | null>()
-      const one = { since: performance.now(), resolve }
-      lane.inside.push(one)
-      const timer = setTimeout(() => {
-        if (lane.inside.includes(one)) sendBack(lane)
-      }, patienceMs)
+      lane.inside.push({ since: performance.now(), resolve })
+      const timer = setTimeout(() => sendBack(lane), patienceMs)
       const leave = await promise
       clearTimeout(timer)
       return leave
