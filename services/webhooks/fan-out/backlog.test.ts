@@ -129,12 +129,16 @@ test('what a dead instance left there is taken up, an event that comes again onc
     id_time: 'wbd_01KAAAAAAA',
   }
   const left = { ...again, event_id: newId('evt') }
-  for (const head of [again, left])
+  await webhooks.subscribe({ url: receiver.url })
+  // An id is of an organization.
+  const ofAnother = { ...left, organization_id: webhooks.organizationId, at: new Date() }
+  for (const head of [again, left, ofAnother])
     await webhooks.sql`
       insert into event_backlog (organization_id, event_id, head, payload)
-      values (${big}, ${head.event_id}, ${JSON.stringify(head)}::text::jsonb, '{}')
+      values (${head.organization_id}, ${head.event_id}, ${JSON.stringify(head)}::text::jsonb, '{}')
     `
   await until(async () => expect(await counts()).toEqual(allRecorded(2)))
+  await until(() => expect(receiver.got).toHaveLength(1))
 })
 
 test('events as large as they may be are written and read in parts', async () => {

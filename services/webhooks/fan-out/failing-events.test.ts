@@ -6,7 +6,7 @@ import { testWebhooks, type TestWebhooks } from '../testing/app.ts'
 import { type Receiver, startReceiver } from '../testing/receiver.ts'
 import { systemCaller } from '@app/shared/bus/ask.ts'
 import { createFailingEvents } from './failing-events.ts'
-import { toRow } from './record-events.ts'
+import { toEvent, toRow } from './record-events.ts'
 
 let webhooks: TestWebhooks
 let receiver: Receiver
@@ -129,6 +129,62 @@ test('the pause doubles up to half a minute, and another event begins anew', asy
     pauses.push(seconds)
   }
   expect(pauses).toEqual([1, 2, 4, 8, 16, 30, 30, 1])
+})
+
+test('an event that waits is the one that came, when it is given up', () => {
+  const event = {
+    subject: 'event.platform.something-happened',
+    headers: {
+      organization: other,
+      event: newId('evt'),
+      type: 'customer.updated',
+      source: 'upstream' as const,
+      phone: '106540352242922',
+      line: 'cus_1',
+      except: newId('wbs'),
+      trace: `00-${'a'.repeat(32)}-${'b'.repeat(16)}-01`,
+      at: new Date().toISOString(),
+    },
+    payload: Buffer.from('{}'),
+  }
+  const row = toRow(event)
+  expect(row && toEvent(row)).toEqual(event)
+})
+
+test('what is given up leaves the backlog, as what its own consumer failed at, and nothing else leaves it', async () => {
+  const { sql } = webhooks
+  const [one, another] = [newId('org'), newId('org')]
+  const rowOf = (organization: string, event: string, line?: string) => {
+    const headers = { organization, event, type: 'customer.updated', line, at: new Date().toISOString() }
+    const row = toRow({ subject: 'event.platform.something-happened', headers, payload: Buffer.from('{}') })
+    if (!row) throw new Error('it has a type')
+    return row
+  }
+  const rows = [rowOf(one, 'first'), rowOf(one, 'second', 'cus_1'), rowOf(another, 'first')]
+  await sql.begin(async (tx) => {
+    // As another instance does that has their turns.
+    for (const id of [one, another]) await tx`select pg_advisory_xact_lock(hashtextextended(${`fan-out ${id}`}, 0))`
+    for (const { head } of rows)
+      await sql`
+        insert into event_backlog (organization_id, event_id, head, payload)
+        values (${head.organization_id}, ${head.event_id}, ${JSON.stringify(head)}::text::jsonb, '{}')
+      `
+    const { failed, isPaused } = createFailingEvents(webhooks)
+    for (const row of rows.slice(0, 2)) await failed(row, new Error('poison'))
+    expect([isPaused(one), isPaused(another)]).toEqual([true, false])
+    await sql`update dead_events set failures = 7`
+    for (const row of rows.slice(0, 1)) await failed(row, new Error('poison'))
+    const left = await sql`select organization_id, event_id from event_backlog order by seq`
+    expect(left).toEqual([
+      { organizationId: one, eventId: 'second' },
+      { organizationId: another, eventId: 'first' },
+    ])
+    await sql`delete from event_backlog`
+  })
+  expect((await failures()).toSorted((a, b) => Number(b.dead) - Number(a.dead))).toMatchObject([
+    { consumer: 'webhooks-fan-out', eventId: `${one}:first`, failures: 8, dead: true },
+    { consumer: 'webhooks-in-order', eventId: `${one}:second`, failures: 7, dead: false },
+  ])
 })
 
 test('an event of a line without a time is given up at once', async () => {

@@ -30,6 +30,8 @@ test('of what was never seen one goes first, then as many as make what a stateme
   expect(reach.fitting(rows)).toHaveLength(20)
   reach.learn(rows.slice(0, 20), [])
   expect(reach.fitting(rows)).toHaveLength(256)
+  reach.learn(rows.slice(0, 20), madeOf('org_1', 2_000))
+  expect(reach.fitting(rows)).toHaveLength(20)
 })
 
 test('what is not known is counted as a hundred: twenty organizations go together', () => {

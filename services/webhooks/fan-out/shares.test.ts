@@ -27,3 +27,13 @@ test('nothing comes back while deliveries are made, however long that takes', ()
   }
   expect(shares.isUsedUp('org_1')).toBe(true)
 })
+
+test('what was begun before another charge counts once', () => {
+  let now = 1_000
+  const shares = createShares(() => now)
+  const since = now
+  now += 1_000
+  shares.charge('org_1', 1_000)
+  shares.charge('org_1', 1_000, since)
+  expect(shares.isUsedUp('org_1')).toBe(false)
+})
