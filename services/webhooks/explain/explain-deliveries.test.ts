@@ -1,7 +1,7 @@
 import { explainRecordedEvent } from '@app/shared/events/explain-recorded-event.ts'
 import { newId } from '@app/shared/values/ids.ts'
 import { until } from '@app/test/until.ts'
-import { afterAll, beforeAll, expect, test } from 'vitest'
+import { afterAll, beforeAll, expect, onTestFinished, test } from 'vitest'
 import { type TestWebhooks, testWebhooks } from '../testing/app.ts'
 import { answer, type Receiver, startReceiver } from '../testing/receiver.ts'
 import { updateWebhookSubscription } from '../subscriptions/update-webhook-subscription.ts'
@@ -58,6 +58,8 @@ test('a delivery that waits for an endpoint that fails says so', async () => {
 
 test('a delivery that waits for another one of its customer says for which', async () => {
   const ends: (() => void)[] = []
+  const receiver = await startReceiver()
+  onTestFinished(() => receiver.close())
   receiver.respondWith((...call) => void ends.push(() => answer(200)(...call)))
   await webhooks.subscribe({ url: receiver.url, events: ['message.status'] })
   const one = { type: 'message.status', line: 'ctm_1' }

@@ -103,7 +103,14 @@ test.each<[string, object, object, object, string | RegExp]>([
   const about = { organization_id: owner.organization, subscription_id: owner.id }
   expect(history[0]).toMatchObject({ at: past.toISOString(), what: 'was asked for: 9 dead deliveries', details: about })
   expect(history.at(-1)?.what).toMatch(words)
-  expect(history.at(-1)?.details).toMatchObject({ matched: 9, enqueued: 5, position: past, until: soon })
+  const counts = { succeeded: 3, failed: 1, ...fields }
+  expect(history.at(-1)?.details).toMatchObject({
+    matched: 9,
+    enqueued: 5,
+    under_way: 5 - counts.succeeded - counts.failed,
+    position: past,
+    until: soon,
+  })
   await app.sql`delete from replays`
 })
 
@@ -111,10 +118,18 @@ test('a replay whose endpoint is slow is told from one that others share the que
   const owner = await newSubscription()
   const id = await newReplay(owner, {})
   await wait(owner, id, 5)
+  await app.sql`update due_deliveries set tried = true where id in (select min(id) from due_deliveries)`
+  await newReplay(owner, finished)
+  expect((await historyOf(explainReplay, id)).at(-1)?.what).toBe('is running: it goes on, at most 5 at a time')
+  await wait(owner, id, 1)
   expect((await historyOf(explainReplay, id)).at(-1)?.what).toMatch(
     /^is running: it goes as fast as its endpoint answers: 5 wait for their first attempt, the most that it may have waiting$/,
   )
-  const others = await Promise.all(Array.from({ length: 24 }, async () => newReplay(await newSubscription(), {})))
+  const another = await newReplay(await newSubscription(), {})
+  expect((await historyOf(explainReplay, another)).at(-1)?.what).toBe(
+    'is running: it goes on, at most 5 at a time, while 2 organizations have replays under way',
+  )
+  const others = await Promise.all(Array.from({ length: 23 }, async () => newReplay(await newSubscription(), {})))
   expect((await historyOf(explainReplay, others[0] ?? '')).at(-1)?.what).toBe(
     'is running: it goes on, at most 2 at a time, while 25 organizations have replays under way',
   )

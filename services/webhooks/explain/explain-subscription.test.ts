@@ -125,13 +125,24 @@ test('when something is delivered next is told: when it is due, and not before i
   expect(await next({}, { paced_until: later })).toEqual(later)
   expect(await next(bySelf, { paced_until: later })).toEqual(later)
   expect(await next({ status: 'paused' }, {})).toBeUndefined()
+  expect(await next(disabled, {})).toBeUndefined()
+  const id = await newSubscription()
+  await wait(id, { begun_at: past, due_at: past })
+  await wait(id)
+  expect((await historyOf(id)).at(-1)?.details).toMatchObject({ being_delivered: 1, next_at: soon })
   const paused = (await historyOf(await newSubscription(bySelf))).at(-1)?.details
   expect(paused?.['disabled_at_the_latest']).toEqual(new Date('2026-01-07T03:04:05.000Z'))
+})
+
+test('of an endpoint that is well again it is not told when it failed', async () => {
+  const history = await historyOf(await newSubscription({}, { failures: 0, failing_since: past, paced_until: past }))
+  expect(history.map(({ what }) => what)).toEqual(['was created', 'is active: nothing waits'])
 })
 
 test('its last failures are told, of what is tried again and of what was given up', async () => {
   const id = await newSubscription()
   const [open, dead] = [await newDelivery(id), await newDelivery(id)]
+  for (let n = 0; n < 5; n++) await wait(id)
   await put('due_deliveries', { ...open, event_at: past, event_id: 'evt_1', due_at: soon, tried: true })
   await put('dead_deliveries', { ...dead, error_code: null })
   const failed = { started_at: past, duration_ms: 9 }
@@ -156,6 +167,7 @@ test('one that was deleted says so, and when, as far as the records know', async
     },
   ])
   await put('dead_deliveries', { ...delivery, error_code: 'subscription_deleted', died_at: past })
+  await put('dead_deliveries', { ...(await newDelivery(id)), error_code: null, died_at: new Date(0) })
   expect(await historyOf(id)).toMatchObject([
     { at: past.toISOString(), what: 'was deleted by its owner: what waited for it is given up' },
     { at: null, what: 'is there no more: it was deleted', details: { given_up: 1 } },
