@@ -75,7 +75,12 @@ describe('every other probe of an open breaker', () => {
   test('is of what came last, however many are to be tried again', async () => {
     const tried = (when: string, dueInS: number) =>
       Array.from({ length: 100 }, (_, n) => ({ id: `${when} ${n}`, dueInS, attempts: 1 }))
-    await waiting([...tried('before', -60), { id: 'new', dueInS: -1 }, ...tried('later', 60)])
+    await waiting([
+      ...tried('before', -60),
+      { id: 'new', dueInS: -1 },
+      { id: 'last', dueInS: 0, attempts: 1 },
+      ...tried('later', 60),
+    ])
     expect(await begun(toLeastTried)).toEqual(['new'])
   })
 

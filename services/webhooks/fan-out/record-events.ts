@@ -169,7 +169,6 @@ async function insert(sql: Sql | TransactionSql, rows: EventRow[], numbered = nu
     ), dead as (
       insert into dead_deliveries (id, organization_id, subscription_id, event_type, error_code)
       select id, organization_id, subscription_id, type, 'subscription_disabled' from d where status = 'disabled'
-      on conflict (id) do nothing
     ), woken as (
       insert into lanes as l (id, grp, due_at, arrivals)
       select subscription_id, min(organization_id), min(case when is_tried then now() end), 1

@@ -1,5 +1,5 @@
 import { systemCaller } from '@app/shared/bus/ask.ts'
-import { firstIdAt, newId, newIdAt } from '@app/shared/values/ids.ts'
+import { firstIdAt, newId, newIdAt, timeOf } from '@app/shared/values/ids.ts'
 import { toProblem } from '@app/shared/api/problem.ts'
 import { untilSomebodyWaits } from '@app/test/lock-waits.ts'
 import { until } from '@app/test/until.ts'
@@ -13,7 +13,7 @@ import { type TestWebhooks, testWebhooks } from '../testing/app.ts'
 import { answer, type Receiver, startReceiver } from '../testing/receiver.ts'
 import { cancelWebhookReplay } from './cancel-webhook-replay.ts'
 import { createWebhookReplay } from './create-webhook-replay.ts'
-import { startReplays } from './enqueue-replays.ts'
+import { shareOf, startReplays } from './enqueue-replays.ts'
 import { getWebhookReplay } from './get-webhook-replay.ts'
 import { listWebhookReplays } from './list-webhook-replays.ts'
 
@@ -87,13 +87,16 @@ const completed = (replayId: string | null) =>
   })
 
 describe('one delivery', () => {
-  test.each(['dead', 'succeeded'])(
+  test.each(['dead', 'succeeded', 'failed'])(
     'that is %s is sent again, as the same event, beginning with attempt 1',
     async (status) => {
+      if (status === 'failed') receiver.respondWith(answer(429, { 'retry-after': '3600' }))
       if (status === 'dead') await die(1)
       else await webhooks.emit({ payload: '{"n":1}' })
       await until(async () => expect(await webhooks.deliveries({ status })).toHaveLength(1))
       const [original] = await webhooks.deliveries({ status })
+      receiver.respondWith(answer(200))
+      await webhooks.sql`update lanes set paced_until = '-infinity'`
       const before = receiver.got.length
       const made = await replayOne(original?.id)
       expect(made).toEqual({
@@ -191,7 +194,7 @@ describe('a replay of many', () => {
     expect(new Set(gotIds())).toEqual(new Set(dead.map(({ event }) => event)))
     expect(receiver.got).toHaveLength(40)
     const deliveries = await webhooks.deliveries({ status: 'succeeded', subscription_id: id })
-    expect(new Set(deliveries.map(({ replayed_from }) => replayed_from))).toEqual(new Set(dead.map((row) => row.id)))
+    expect(deliveries.map(({ replayed_from }) => replayed_from).toReversed()).toEqual(dead.map((row) => row.id))
     expect(await webhooks.deliveries({ status: 'dead', subscription_id: id })).toHaveLength(42)
     expect(gotIds()).not.toContain(outside[0]?.event)
   })
@@ -209,7 +212,40 @@ describe('a replay of many', () => {
     await completed(replayId)
     await until(() => expect(receiver.got).toHaveLength(10))
     expect(new Set(gotIds().slice(5))).toEqual(new Set(dead.slice(2, 7).map(({ event }) => event)))
-    expect(await failureOf(replayMany({ since: at(7), until: at(2) }))).toBe('invalid_field_value')
+    for (const until of [at(2), at(7)])
+      expect(await failureOf(replayMany({ since: at(7), until }))).toBe('invalid_field_value')
+  })
+
+  test('takes none of which the payload is no longer kept', async () => {
+    await die(2, { ageMs: 31 * 24 * 3_600_000 })
+    const [kept] = await die(1, { ageMs: 29 * 24 * 3_600_000 })
+    const { id: replayId } = await replayMany({ since: new Date(0).toISOString() })
+    expect(await completed(replayId)).toMatchObject({ matched: 1, enqueued: 1 })
+    await until(() => expect(gotIds()).toEqual([kept?.event]))
+  })
+
+  test('sends what was replayed before, as the event that it is', async () => {
+    const { organizationId, sql } = webhooks
+    const [row] = await die(1)
+    const [again, event] = [newId('wbd'), row?.event ?? '']
+    await sql`delete from dead_deliveries`
+    await sql`
+      insert into deliveries (id, organization_id, subscription_id, event_type, event_id, event_at, replayed_from)
+      values (${again}, ${organizationId}, ${id}, 'message.received', ${event}, ${row?.at ?? null}, ${row?.id ?? ''})
+    `
+    await sql`insert into dead_deliveries (id, organization_id, subscription_id) values (${again}, ${organizationId}, ${id})`
+    // Ids of this moment are those of deliveries that are made from now on.
+    await until(() => expect(Date.now()).toBeGreaterThan(timeOf(again).getTime()))
+    const made = await replayMany()
+    await until(async () => expect(await replay(made.id)).toMatchObject({ matched: 1, succeeded: 1 }))
+    expect(gotIds()).toEqual([event])
+  })
+
+  test('goes on though its first ones fail', async () => {
+    await die(8)
+    receiver.respondWith(answer(500))
+    const { id: replayId } = await replayMany()
+    expect(await completed(replayId)).toMatchObject({ enqueued: 8, succeeded: 0, failed: 0 })
   })
 
   test('of failed ones sends them now, and not at their time', async () => {
@@ -218,8 +254,15 @@ describe('a replay of many', () => {
     await until(async () => expect(await webhooks.deliveries({ status: 'failed' })).toHaveLength(2))
     await webhooks.sql`update due_deliveries set due_at = now() + interval '1 hour'`
     receiver.respondWith(answer(200))
-    const made = await replayMany({ status: 'failed' })
+    expect(await replayMany({ status: 'failed', event_types: ['contact.created'], dry_run: true })).toMatchObject({
+      matched: 0,
+    })
+    await pause('paused')
+    await webhooks.emit({})
+    await until(async () => expect(await webhooks.deliveries({ status: 'pending' })).toHaveLength(1))
+    const made = await replayMany({ status: 'failed', event_types: ['message.received'] })
     expect(made).toMatchObject({ matched: 2 })
+    await pause('active')
     await until(async () => expect(await replay(made.id)).toMatchObject({ status: 'completed', succeeded: 2 }))
   })
 
@@ -336,6 +379,17 @@ describe('a replay of many', () => {
   })
 })
 
+test('fifty may wait at a time, five of one replay: organizations share alike, and so do the replays of one, and each has a place', () => {
+  const shares = [1, 10, 25, 50, 100].map((owners) => [1, 2, 10].map((jobs) => shareOf(owners, jobs)))
+  expect(shares).toEqual([
+    [5, 5, 5],
+    [5, 2, 1],
+    [2, 1, 1],
+    [1, 1, 1],
+    [1, 1, 1],
+  ])
+})
+
 test('beyond 100,000 a replay says where the next one begins, and no more are counted when its subscription is enabled', async () => {
   const { sql, organizationId } = webhooks
   const start = Date.now() - 3_000_000
@@ -353,6 +407,11 @@ test('beyond 100,000 a replay says where the next one begins, and no more are co
     truncated: true,
     next_since: new Date(start + 1_000).toISOString(),
   })
+  await pause('paused')
+  const made = await replayMany()
+  expect(made).toMatchObject({ matched: 100_000, truncated: true, next_since: first.next_since })
+  await cancel(made.id)
+  await pause('active')
   const next = await replayMany({ since: first.next_since ?? '', dry_run: true })
   expect(next).toMatchObject({ matched: 100, truncated: false, next_since: null })
   expect(await webhooks.ask(enableWebhookSubscription, { params: { id }, body: {} })).toMatchObject({
@@ -388,10 +447,14 @@ test('replays are listed newest first, and nobody else’s', async () => {
   }
   const list = async (query: object, caller = webhooks.caller) => {
     const page = await listWebhookReplays(webhooks, { params: {}, query, body: undefined }, caller)
-    return 'whole' in page ? [] : page.data.map((item) => item.id)
+    if ('whole' in page) throw new Error('a list is answered by its handler')
+    next = page.next_cursor
+    return page.data.map((item) => item.id)
   }
+  let next: string | null = null
   expect(await list({})).toEqual(ids)
   expect(await list({ limit: '2', subscription_id: id })).toEqual(ids.slice(0, 2))
+  expect(await list({ limit: '2', subscription_id: id, cursor: next })).toEqual(ids.slice(2))
   expect(await list({ subscription_id: newId('wbs') })).toEqual([])
   const stranger = systemCaller(newId('org'))
   expect(await list({}, stranger)).toEqual([])

@@ -507,6 +507,18 @@ describe('secrets', () => {
     expect(await sweepSecrets(webhooks.sql)).toBe(1)
   })
 
+  test('are answered again for a repeated key, and stored sealed for that', async () => {
+    const caller = { ...webhooks.caller, idempotency: { key: newId('req'), fingerprint: 'f' } }
+    const made = await webhooks.ask(createWebhookSecret, { params: { id }, body: {} }, caller)
+    expect(await webhooks.ask(createWebhookSecret, { params: { id }, body: {} }, caller)).toEqual(made)
+    const stored = await webhooks.sql<{ answer: Uint8Array }[]>`select answer from idempotency.keys`
+    expect(stored.map(({ answer }) => Buffer.from(answer).toString()).join()).not.toContain(made.secret)
+    expect((await webhooks.subscription(id)).secrets.map((secret) => secret.id)).toEqual([
+      made.id,
+      expect.stringMatching(/^sec_/),
+    ])
+  })
+
   test('one without an expiry remains, when all are revoked at the same time', async () => {
     const others = [await addSecret(), await addSecret(), await addSecret({ expires_in_hours: 1 })]
     const { secrets } = await webhooks.subscription(id)

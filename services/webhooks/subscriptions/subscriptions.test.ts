@@ -62,6 +62,9 @@ test('a repeated key gets the first answer, its secret too, which is stored seal
   const caller = { ...webhooks.caller, idempotency: { key: newId('req'), fingerprint: 'f' } }
   const first = await webhooks.subscribe({ url }, caller)
   expect(await webhooks.subscribe({ url }, caller)).toEqual(first)
+  // Whatever became of its number and its host meanwhile.
+  const meanwhile = { url: 'https://10.0.0.1/hook', phone_number_ids: ['999999999999'] }
+  expect(await webhooks.subscribe(meanwhile, caller)).toEqual(first)
   expect((await list()).data).toHaveLength(1)
   const stored = await webhooks.sql<{ answer: Uint8Array }[]>`select answer from idempotency.keys`
   expect(stored.map(({ answer }) => Buffer.from(answer).toString()).join()).not.toContain(first.initial_secret)
