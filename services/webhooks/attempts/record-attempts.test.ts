@@ -8,6 +8,7 @@ import { untilSomebodyWaits } from '@app/test/lock-waits.ts'
 import { afterAll, beforeAll, beforeEach, expect, test } from 'vitest'
 import { recordEvents, recordWithin, toRow } from '../fan-out/record-events.ts'
 import { createLaneHealth } from './lane-health.ts'
+import { lockLines } from './lines.ts'
 import { type Attempt, nextDue } from './open-attempts.ts'
 import type { Outcome } from './outcome.ts'
 import { recordAttempts } from './record-attempts.ts'
@@ -121,6 +122,16 @@ test('whoever has taken over a lane since is woken when the next delivery of a l
   expect(found).toEqual([{ isDue: true, hasTime: true }])
 })
 
+test('the first of a line that failed is tried again in its time', async () => {
+  await record('cus_1')
+  const { id, lane } = await beginFirst()
+  const { item, ...one } = ended(lane, 'failed')
+  const done = [{ ...one, item: { ...item, id, line: 'cus_1' } }]
+  await sql.begin((tx) => recordAttempts(tx, done, createLaneHealth(), () => Promise.resolve()))
+  const found = await sql`select due_at > now() + interval '2 s' as waits from due_deliveries where id = ${id}`
+  expect(found).toEqual([{ waits: true }])
+})
+
 test('what comes into a line while the delivery in front of it is recorded gets its time', async () => {
   await record('cus_1')
   await record('cus_1')
@@ -168,6 +179,24 @@ test('of events of a line that are recorded at the same time, the second waits f
   const found =
     await sql`select due_at is not null as has_time from due_deliveries where subscription_id = ${first} order by seq`
   expect(found).toEqual([{ hasTime: true }, { hasTime: false }])
+})
+
+test('lines are taken in one order', async () => {
+  const lines = Array.from({ length: 8 }, (_, n) => ({ line: `cus_${n}` }))
+  const keys = await sql<{ key: string }[]>`
+    select hashtextextended(line, 0)::text as key from unnest(${lines.map(({ line }) => line)}::text[]) line order by hashtextextended(line, 0)
+  `
+  const { locking, free } = await sql.begin(async (tx) => {
+    await tx`select pg_advisory_xact_lock(${keys[0]?.key ?? ''}::bigint)`
+    const waits = sql.begin((another) => lockLines(another, lines))
+    await untilSomebodyWaits(sql)
+    const others = await sql`
+      select key from unnest(${keys.slice(1).map(({ key }) => key)}::bigint[]) key where pg_try_advisory_xact_lock(key)
+    `
+    return { locking: waits, free: others.length }
+  })
+  await locking
+  expect(free).toBe(7)
 })
 
 test('events of lines that are recorded together: the first of each line gets its time, and they stand as they came', async () => {

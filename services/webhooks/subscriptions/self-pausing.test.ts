@@ -2,7 +2,9 @@ import { until } from '@app/test/until.ts'
 import { afterAll, beforeAll, beforeEach, expect, test } from 'vitest'
 import { type TestWebhooks, testWebhooks } from '../testing/app.ts'
 import { answer, type Receiver, startReceiver } from '../testing/receiver.ts'
-import { sweepFailing } from './disable-webhook-subscription.ts'
+import { explainSubscription } from '../explain/explain-subscription.ts'
+import { disableWebhookSubscription, sweepFailing } from './disable-webhook-subscription.ts'
+import { enableWebhookSubscription } from './enable-webhook-subscription.ts'
 import { updateWebhookSubscription } from './update-webhook-subscription.ts'
 
 let webhooks: TestWebhooks
@@ -33,6 +35,11 @@ beforeEach(async () => {
   id = (await webhooks.subscribe({ url: receiver.url, events: ['message.received', ...operational] })).id
   witnessId = (await webhooks.subscribe({ url: witness.url, events: [...operational] })).id
 })
+
+const change = (body: Parameters<typeof updateWebhookSubscription>[1]['body']) =>
+  webhooks.ask(updateWebhookSubscription, { params: { id }, body })
+const enable = () => webhooks.ask(enableWebhookSubscription, { params: { id }, body: {} })
+const disable = () => webhooks.ask(disableWebhookSubscription, { body: { subscription_id: id } })
 
 const told = (by = witness) =>
   by.got
@@ -200,14 +207,39 @@ test('the five days of another URL begin with it, those of the same one go on', 
     update subscriptions set status = 'paused', disabled_reason = 'consecutive_failures', paused_at = now() - interval '121 hours'
     where id = ${id}
   `
-  const patch = (body: { url: string; description: string }) =>
-    webhooks.ask(updateWebhookSubscription, { params: { id }, body })
-  await patch({ url: `${receiver.url}/other`, description: 'moved' })
+  await change({ url: `${receiver.url}/other`, description: 'moved' })
   expect(await sweepFailing(webhooks.sql)).toBe(0)
   await webhooks.sql`update subscriptions set paused_at = now() - interval '121 hours' where id = ${id}`
-  await patch({ url: `${receiver.url}/other`, description: 'the same' })
+  await change({ url: `${receiver.url}/other`, description: 'the same' })
   expect(await sweepFailing(webhooks.sql)).toBe(1)
 })
+
+test.each<[string, () => unknown]>([
+  ['resumed by its owner', () => change({ status: 'active' })],
+  ['paused by its owner', () => change({ status: 'paused' })],
+  ['enabled', () => enable()],
+  ['healed', () => webhooks.emit({})],
+  ['disabled by its endpoint', () => (receiver.respondWith(answer(410)), webhooks.emit({}))],
+  ['disabled by the operator', () => disable()],
+  ['disabled after five days', () => sweepFailing(webhooks.sql)],
+  ['disabled and enabled again', () => disable().then(() => enable())],
+])(
+  'one that had paused itself and is %s is not told of as paused by itself, nor as disabled when it is not',
+  async (_, leave) => {
+    await webhooks.sql`
+    update subscriptions set status = 'paused', disabled_reason = 'consecutive_failures', paused_at = now() - interval '121 hours'
+    where id = ${id}
+  `
+    await webhooks.sql`insert into lanes (id, grp, failures) values (${id}, ${webhooks.organizationId}, 25)`
+    await leave()
+    await until(async () => expect((await webhooks.subscription(id)).disabled_reason).not.toBe('consecutive_failures'))
+    const { history } = await webhooks.ask(explainSubscription, { body: { id } })
+    const past = history.map(({ what }) => what).slice(0, -1)
+    expect(past.filter((what) => what.startsWith('paused itself'))).toEqual([])
+    const { status } = await webhooks.subscription(id)
+    expect(past.filter((what) => what.startsWith('was disabled'))).toHaveLength(status === 'disabled' ? 1 : 0)
+  },
+)
 
 test('a 410 is told, too', async () => {
   receiver.respondWith(answer(410))
