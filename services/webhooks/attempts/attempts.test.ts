@@ -591,8 +591,8 @@ test('a paused subscription holds its deliveries', async () => {
 test('what waited for seven days is dead, and says why', async () => {
   await webhooks.subscribe({ url: receiver.url })
   await webhooks.sql`update subscriptions set status = 'paused', created_at = now() - interval '30 days'`
-  await webhooks.emit({ at: new Date(Date.now() - 8 * 24 * 60 * 60 * 1000) }, {})
-  await until(async () => expect(await webhooks.deliveries({ status: 'pending' })).toHaveLength(2))
+  await webhooks.emit(...[8, 6.9, 0].map((days) => ({ at: new Date(Date.now() - days * 24 * 60 * 60 * 1000) })))
+  await until(async () => expect(await webhooks.deliveries({ status: 'pending' })).toHaveLength(3))
   expect(await sweepExpired(webhooks.sql)).toBe(1)
   expect(await theDelivery({ status: 'dead' })).toMatchObject({ error_code: 'expired', attempt_count: 0 })
 })

@@ -38,6 +38,9 @@ test('a delivery whose attempt is under way is told as that, and not as one that
       'is failed, and is tried again: try 2 of 12',
     ]),
   )
+  const { history } = await webhooks.ask(explainDelivery, { body: { id: delivery?.id ?? '' } })
+  const { next_attempt_at: next } = await webhooks.delivery(delivery?.id ?? '')
+  expect(history.at(-1)?.details).toMatchObject({ next_at: new Date(next ?? '') })
 })
 
 test('a delivery that waits for an endpoint that fails says so', async () => {
@@ -84,8 +87,14 @@ test('a delivery that waits for another one of its customer says for which', asy
   await until(async () => expect(await told(third)).toMatchObject({ what: 'is succeeded' }))
 })
 
+interface Standing {
+  subscription: object | null
+  dead?: string | null
+  line?: string
+}
+
 /** A delivery of a subscription as it may stand, and that nobody works on. */
-async function standing({ subscription, dead }: { subscription: object | null; dead?: string | null }) {
+async function standing({ subscription, dead, line = null }: Standing) {
   const { sql, organizationId: org } = webhooks
   const [id, sub, event] = [newId('wbd'), newId('wbs'), newId('evt')]
   const at = new Date()
@@ -105,7 +114,7 @@ async function standing({ subscription, dead }: { subscription: object | null; d
   await sql`insert into deliveries ${sql(delivery)}`
   await sql`insert into delivered_types (organization_id, event_type) values (${org}, 'message.edited') on conflict do nothing`
   if (dead === undefined)
-    await sql`insert into due_deliveries ${sql({ ...delivery, event_at: at, due_at: new Date(Date.now() + 3_600_000) })}`
+    await sql`insert into due_deliveries ${sql({ ...delivery, line, event_at: at, due_at: new Date(Date.now() + 3_600_000) })}`
   else
     await sql`insert into dead_deliveries (id, organization_id, subscription_id, error_code) values (${id}, ${org}, ${sub}, ${dead})`
   return { id, event }
@@ -153,6 +162,12 @@ test.each([
   const told = (await webhooks.ask(explainDelivery, { body: { id } })).history.at(-1)
   expect(told?.what).toMatch(what)
   expect(told?.details?.['died_at']).toBeInstanceOf(Date)
+})
+
+test('a delivery waits behind those to its own subscription alone', async () => {
+  await standing({ subscription: {}, line: 'ctm_3' })
+  const { id } = await standing({ subscription: {}, line: 'ctm_3' })
+  expect((await webhooks.ask(explainDelivery, { body: { id } })).history.at(-1)?.what).toBe('is pending')
 })
 
 test('an event is found by its id alone', async () => {
@@ -206,6 +221,16 @@ test('an event that was told and is delivered to nobody, or not to all, says why
   expect(await of({ status: 'active' })).toEqual([
     expect.stringMatching(/: it did not select the event when that came/),
   ])
+  const failing = { consumer: 'webhooks-fan-out', event_id: `${it.organizationId}:${told[0]?.id}`, dead: false }
+  const noted = { ...failing, subject: 'event.messaging.message-sent', headers: {}, payload: '', failures: 7 }
+  await webhooks.sql`insert into dead_events ${webhooks.sql({ ...noted, last_error: 'poison' })}`
+  expect(await of({ status: 'active' })).toEqual([
+    expect.stringMatching(/: it did not select the event when that came/),
+  ])
+  await webhooks.sql`update dead_events set dead = true where event_id = ${failing.event_id}`
+  expect(await of({ status: 'active' })).toEqual([
+    `message.sent is not delivered to ${id}: the fan-out of the event failed eight times, and was given up`,
+  ])
   const delivery = {
     id: newId('wbd'),
     organization_id: it.organizationId,
@@ -213,5 +238,14 @@ test('an event that was told and is delivered to nobody, or not to all, says why
     event_type: 'message.sent',
   }
   await webhooks.sql`insert into deliveries ${webhooks.sql({ ...delivery, event_id: told[0]?.id ?? '' })}`
+  // An id is of an organization.
+  const others = { ...delivery, id: newId('wbd'), organization_id: newId('org'), subscription_id: newId('wbs') }
+  await webhooks.sql`insert into deliveries ${webhooks.sql({ ...others, event_id: told[0]?.id ?? '' })}`
   expect((await why()).map(({ what }) => what)).toEqual(['message.sent is to be delivered', 'is succeeded'])
+  const again = { ...delivery, id: newId('wbd'), replayed_from: delivery.id }
+  await webhooks.sql`insert into deliveries ${webhooks.sql({ ...again, event_id: told[0]?.id ?? '' })}`
+  expect((await why()).map(({ what }) => what).slice(2)).toEqual([
+    'message.sent is to be delivered again',
+    'is succeeded',
+  ])
 })

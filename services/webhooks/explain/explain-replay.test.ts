@@ -153,11 +153,19 @@ test('an organization tells how its subscriptions stand, and what waits for them
   const active = await newSubscription({}, {}, organization)
   const paused = await newSubscription({ status: 'paused' }, {}, organization)
   await newReplay(active, {})
-  await wait(active, null, 2)
+  await newReplay(active, finished)
+  await wait(active, null, 1)
+  await app.sql`update due_deliveries set tried = true where subscription_id = ${active.id}`
+  await wait(active, null, 1)
   await wait(await newSubscription(), null, 1)
   expect(await told()).toEqual({
     at: null,
     what: '1 of 2 webhook subscriptions is active; 2 deliveries wait',
-    details: { not_active: [paused.id], pending: 2, failed: 0, events_in_the_backlog: 0, replays_under_way: 1 },
+    details: { not_active: [paused.id], pending: 1, failed: 1, events_in_the_backlog: 0, replays_under_way: 1 },
   })
+  await app.sql`
+    insert into due_deliveries (id, organization_id, subscription_id, event_at, event_id, due_at)
+    select 'wbd_' || n, ${organization}, ${active.id}, now(), 'evt_1', now() from generate_series(1, 10000) n
+  `
+  expect((await told())?.what).toBe('1 of 2 webhook subscriptions is active; at least 10001 deliveries wait')
 })
