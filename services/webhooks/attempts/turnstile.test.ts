@@ -1,6 +1,6 @@
 import { setTimeout as sleep } from 'node:timers/promises'
 import { freezeFor } from '@app/test/freeze.ts'
-import { expect, test } from 'vitest'
+import { expect, onTestFinished, test, vi } from 'vitest'
 import { createTurnstile } from './turnstile.ts'
 
 /** Enters attempts of a lane by number, and notes what became of them. */
@@ -65,6 +65,19 @@ test('one that has waited too long goes back, with those behind it, and one that
     [1, 2, 3],
     [4, 5],
   ])
+})
+
+test('the time of one that got out is nothing to those behind it', async () => {
+  vi.useFakeTimers({ toFake: ['setTimeout', 'clearTimeout', 'performance'] })
+  onTestFinished(() => void vi.useRealTimers())
+  const { out, back, enter, leave } = trial(40)
+  await enter([1, 2, 3])
+  await leave(1)
+  vi.advanceTimersByTime(30)
+  await enter([4])
+  vi.advanceTimersByTime(30)
+  await leave(2)
+  expect([out, back]).toEqual([[1, 2, 3, 4], []])
 })
 
 test('an end that is heard of late lets nobody out: its process was frozen', async () => {
