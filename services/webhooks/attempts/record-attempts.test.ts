@@ -234,6 +234,17 @@ test.each([
   },
 )
 
+test('a delivery of which the payload is gone is no failure of its endpoint', async () => {
+  const kind = 'expired' as const
+  await record()
+  const { id, lane } = await beginFirst()
+  const { item, outcome, ...one } = ended(lane, 'failed')
+  const done = [{ ...one, item: { ...item, id }, outcome: { ...outcome, kind } }]
+  const next = await sql.begin((tx) => recordAttempts(tx, done, createLaneHealth(), () => Promise.resolve()))
+  expect(next).toEqual([])
+  expect(await sql`select error_code from dead_deliveries where id = ${id}`).toEqual([{ errorCode: kind }])
+})
+
 test('the jobs of replayed deliveries are taken in one order', async () => {
   const replays = Array.from({ length: 8 }, (_, n) => `rpl_${n}`)
   await sql`

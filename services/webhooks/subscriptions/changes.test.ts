@@ -1,7 +1,7 @@
 import { createHmac } from 'node:crypto'
 import { systemCaller } from '@app/shared/bus/ask.ts'
 import { ownSession } from '@app/shared/database/own-session.ts'
-import { newId } from '@app/shared/values/ids.ts'
+import { firstIdAt, newId } from '@app/shared/values/ids.ts'
 import { toProblem } from '@app/shared/api/problem.ts'
 import { untilSomebodyWaits } from '@app/test/lock-waits.ts'
 import { until } from '@app/test/until.ts'
@@ -238,7 +238,7 @@ test('with another URL all that waits is due, the first portion at once, the res
   await patch({ status: 'paused' })
   await sql`
     insert into due_deliveries (id, organization_id, subscription_id, event_at, event_id, due_at)
-    select 'wbd_' || lpad(n::text, 26, '0'), ${organizationId}, ${id}, now(), 'evt', now() + n * interval '1 minute'
+    select 'wbd_' || lpad(n::text, 26, '0'), ${organizationId}, ${id}, now(), 'evt', now() + ceil(n / 7.0) * interval '1 minute'
     from generate_series(1, 2500) n
   `
   const waiting = async () => {
@@ -249,9 +249,9 @@ test('with another URL all that waits is due, the first portion at once, the res
     return row
   }
   await patch({ url: `${receiver.url}/other` })
-  expect(await waiting()).toEqual({ count: 1_500, latest: 1_500 })
+  expect(await waiting()).toEqual({ count: 1_500, latest: 215 })
   expect(await sweepWaits(sql)).toBe(1)
-  expect(await waiting()).toEqual({ count: 500, latest: 500 })
+  expect(await waiting()).toEqual({ count: 500, latest: 72 })
   // What failed at the new URL meanwhile.
   await sql`update due_deliveries set due_at = now() + interval '24 hours' where id = 'wbd_' || lpad('2500', 26, '0')`
   while ((await sweepWaits(sql)) > 0);
@@ -266,6 +266,7 @@ test('another URL begins anew: its first failure pauses nothing, whatever the ol
   `
   receiver.respondWith(answer(500))
   expect(await patch({ url: `${receiver.url}/other` })).toMatchObject({ consecutive_failures: 0 })
+  expect(await webhooks.sql`select paused_at from subscriptions`).toEqual([{ pausedAt: null }])
   await webhooks.emit({})
   await until(async () => expect(await webhooks.deliveries({ status: 'failed' })).toHaveLength(1))
   expect(await webhooks.subscription(id)).toMatchObject({ status: 'active', consecutive_failures: 1 })
@@ -443,6 +444,15 @@ describe('a disabled subscription', () => {
     expect(await enable()).toMatchObject({ status: 'active', url: `${receiver.url}/new` })
   })
 
+  test('counts what can be replayed: what died, and of which the payload is still kept', async () => {
+    const ids = [31, 29].map((days) => firstIdAt('wbd', new Date(Date.now() - days * 24 * 3_600_000)))
+    await webhooks.sql`
+      insert into dead_deliveries (id, organization_id, subscription_id, event_type)
+      select d, ${webhooks.organizationId}, ${id}, 'message.received' from unnest(${ids}::text[]) d
+    `
+    expect(await enable()).toMatchObject({ replayable_count: 1 })
+  })
+
   test('takes the URL also when it has become active meanwhile, and is not told of again', async () => {
     const told = () => webhooks.sql`select from outbox where headers ->> 'type' = 'webhook.subscription.resumed'`
     const { count } = await told()
@@ -458,6 +468,31 @@ describe('a disabled subscription', () => {
     expect(await webhooks.subscription(id)).toMatchObject({ status: 'disabled' })
   })
 })
+
+test('to enable what is active at its URL changes nothing', async () => {
+  await webhooks.sql`insert into lanes (id, grp, failures) values (${id}, ${webhooks.organizationId}, 3)`
+  const before = await webhooks.subscription(id)
+  expect(before).toMatchObject({ status: 'active', consecutive_failures: 3 })
+  expect(await enable({ url: receiver.url })).toEqual({ ...before, replayable_count: 0 })
+})
+
+test.each([
+  ['resumed', () => patch({ status: 'active' })],
+  ['enabled', () => enable()],
+])(
+  'what is to be tried again stays at its time when its subscription is %s at the URL that it has',
+  async (_, resume) => {
+    receiver.respondWith(answer(500))
+    await webhooks.emit({})
+    await until(async () => expect(await webhooks.deliveries({ status: 'failed' })).toHaveLength(1))
+    await webhooks.sql`update due_deliveries set due_at = now() + interval '1 hour'`
+    await patch({ status: 'paused' })
+    await resume()
+    expect(await webhooks.sql`select due_at > now() + interval '59 minutes' as waits from due_deliveries`).toEqual([
+      { waits: true },
+    ])
+  },
+)
 
 test('a test event goes to its subscription alone, whatever that selects', async () => {
   const other = await startReceiver()

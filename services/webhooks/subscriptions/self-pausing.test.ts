@@ -241,10 +241,34 @@ test.each<[string, () => unknown]>([
   },
 )
 
+test('what is done by hand is told, and only when it is something else than before', async () => {
+  const steps: [() => Promise<unknown>, string[]][] = [
+    [() => change({ status: 'paused' }), ['paused', id, 'manual']],
+    [() => change({ status: 'active' }), ['resumed', id, 'manual']],
+    [() => disable(), ['disabled', id, 'operator']],
+    [() => disable().then(() => enable()), ['resumed', id, 'enabled']],
+    [
+      async () => {
+        await webhooks.sql`
+          update subscriptions set status = 'paused', disabled_reason = 'consecutive_failures', paused_at = now() where id = ${id}
+        `
+        await change({ status: 'paused' })
+        await change({ status: 'active' })
+      },
+      ['resumed', id, 'manual'],
+    ],
+  ]
+  for (const [n, [act]] of steps.entries()) {
+    await act()
+    await until(() => expect(told()).toEqual(steps.slice(0, n + 1).map(([, words]) => words)))
+  }
+})
+
 test('a 410 is told, too', async () => {
   receiver.respondWith(answer(410))
   await webhooks.emit({})
   await until(() => expect(told()).toEqual([['disabled', id, 'gone']]))
+  expect(await webhooks.subscription(id)).toMatchObject({ status: 'disabled', consecutive_failures: 0 })
   expect(await webhooks.deliveries({ subscription_id: id })).toHaveLength(1)
 })
 
