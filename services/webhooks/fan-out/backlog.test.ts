@@ -112,31 +112,43 @@ test('nobody waits longer behind a flood since the database is slow', async () =
   await giveBack()
 })
 
+/** An event as it waits there. */
+const headOf = (organizationId: string) => ({
+  subject: 'event.messaging.something-happened',
+  organization_id: organizationId,
+  event_id: newId('evt'),
+  type: 'message.received',
+  source: 'svc',
+  phone: null,
+  line: null,
+  except: null,
+  at: new Date(),
+  trace: null,
+  id_time: 'wbd_01KAAAAAAA',
+})
+
+const leave = (heads: ReturnType<typeof headOf>[]) => webhooks.sql`
+  insert into event_backlog (organization_id, event_id, head, payload)
+  select h ->> 'organization_id', h ->> 'event_id', h, '{}' from jsonb_array_elements(${JSON.stringify(heads)}::text::jsonb) h
+`
+
+test('organizations that wait take turns, however much one of them has', async () => {
+  await webhooks.subscribe({ url: receiver.url })
+  await leave([...Array.from({ length: 80 }, () => headOf(big)), headOf(webhooks.organizationId)])
+  await until(() => expect(receiver.got).toHaveLength(1))
+  expect((await counts()).waiting).toBeGreaterThan(0)
+  await until(async () => expect(await counts()).toEqual(allRecorded(80)))
+})
+
 test('what a dead instance left there is taken up, an event that comes again once', async () => {
   const [eventId = ''] = await webhooks.emit(...eventsOf(big, 1))
   await until(async () => expect(await counts()).toEqual(allRecorded(1)))
-  const again = {
-    subject: 'event.messaging.something-happened',
-    organization_id: big,
-    event_id: eventId,
-    type: 'message.received',
-    source: 'svc',
-    phone: null,
-    line: null,
-    except: null,
-    at: (await webhooks.sql`select at from events`)[0]?.['at'],
-    trace: null,
-    id_time: 'wbd_01KAAAAAAA',
-  }
-  const left = { ...again, event_id: newId('evt') }
+  const [recorded] = await webhooks.sql<{ at: Date }[]>`select at from events`
+  const again = { ...headOf(big), event_id: eventId, at: recorded?.at ?? new Date() }
+  const left = headOf(big)
   await webhooks.subscribe({ url: receiver.url })
   // An id is of an organization.
-  const ofAnother = { ...left, organization_id: webhooks.organizationId, at: new Date() }
-  for (const head of [again, left, ofAnother])
-    await webhooks.sql`
-      insert into event_backlog (organization_id, event_id, head, payload)
-      values (${head.organization_id}, ${head.event_id}, ${JSON.stringify(head)}::text::jsonb, '{}')
-    `
+  await leave([again, left, { ...headOf(webhooks.organizationId), event_id: left.event_id }])
   await until(async () => expect(await counts()).toEqual(allRecorded(2)))
   await until(() => expect(receiver.got).toHaveLength(1))
 })
