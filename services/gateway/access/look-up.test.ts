@@ -10,7 +10,8 @@ function question() {
   const { promise, resolve, reject } = Promise.withResolvers<{ value: string; keptMs: number }>()
   return { ask: vi.fn(() => promise), resolve, reject }
 }
-const answering = (value: string, keptMs = 2_000) => vi.fn(() => Promise.resolve({ value, keptMs }))
+const answering = (value: string, keptMs = 2_000) =>
+  vi.fn((_before: string | undefined) => Promise.resolve({ value, keptMs }))
 
 test('an answer counts from when its question was sent, not from when it came', async () => {
   const lookUp = createLookUp<string>({ max: 10 })
@@ -22,7 +23,9 @@ test('an answer counts from when its question was sent, not from when it came', 
   now += 499
   expect(lookUp.get('key', answering('new'))).toMatchObject({ value: 'old' })
   now += 1
-  expect(await lookUp.get('key', answering('new'))).toMatchObject({ value: 'new' })
+  const again = answering('new')
+  expect(await lookUp.get('key', again)).toMatchObject({ value: 'new' })
+  expect(again).toHaveBeenCalledExactlyOnceWith('old')
 })
 
 test('questions for the same key are asked once', async () => {

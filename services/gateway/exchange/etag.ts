@@ -10,6 +10,6 @@ export const weakTagOf = (body: Uint8Array, requestId: string): string =>
 /** Whether the client has it already: `If-None-Match` is `*` or names the tag, weak or not. */
 export function hasTag(ifNoneMatch: string | undefined, tag: string): boolean {
   if (ifNoneMatch === undefined) return false
-  if (ifNoneMatch.trim() === '*') return true
+  if (ifNoneMatch === '*') return true
   return ifNoneMatch.split(',').some((one) => one.trim().replace(/^W\//, '') === tag.slice(2))
 }

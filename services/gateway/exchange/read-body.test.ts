@@ -6,7 +6,7 @@ import { until } from '@app/test/until.ts'
 import { usedBytes } from '@app/test/used-bytes.ts'
 import { afterEach, beforeEach, expect, test, vi } from 'vitest'
 import { createInFlight } from '../limits/in-flight.ts'
-import { bodyTimeoutMs, readBody } from './read-body.ts'
+import { bodyTimeoutMs, hasBody, readBody } from './read-body.ts'
 
 beforeEach(() => void vi.useFakeTimers({ toFake: ['setTimeout', 'clearTimeout'] }))
 afterEach(() => void vi.useRealTimers())
@@ -38,12 +38,40 @@ test('a body whose client is gone already is refused at once, and no timer stays
   expect(vi.getTimerCount()).toBe(0)
 })
 
-test('a body in time is read, and no timer stays', async () => {
+test('a body whose client goes away is refused, and holds nothing any more', async () => {
   const raw = incoming()
-  const body = read(raw)
+  const inFlight = createInFlight()
+  const body = read(raw, inFlight)
+  raw.write('{"a"')
+  await until(() => expect(inFlight.bytes).toBe(4))
+  raw.destroy()
+  expect(await body).toMatchObject({ failure: 'invalid_field_value', message: 'The request body ended early.' })
+  expect([inFlight.bytes, vi.getTimerCount()]).toEqual([0, 0])
+})
+
+test('a body in time is read and held until it is given back, and no timer stays', async () => {
+  const raw = incoming()
+  const inFlight = createInFlight()
+  const body = read(raw, inFlight)
+  const closed = new Promise((resolve) => raw.once('close', resolve))
   raw.end('{"a":1}')
   expect(String(await body)).toBe('{"a":1}')
-  expect(vi.getTimerCount()).toBe(0)
+  await closed
+  expect([inFlight.bytes, vi.getTimerCount()]).toEqual([7, 0])
+})
+
+test('a body that says that it is too large is refused before it comes', async () => {
+  const raw = Object.assign(incoming(), { headers: { 'content-length': '1001' } })
+  expect(await read(raw)).toMatchObject({ failure: 'payload_too_large' })
+})
+
+test.each([
+  [{}, false],
+  [{ 'content-length': '0' }, false],
+  [{ 'content-length': '1' }, true],
+  [{ 'transfer-encoding': 'chunked' }, true],
+])('whether a request brings a body is said by its headers: %o', (headers, has) => {
+  expect(hasBody({ headers } as IncomingMessage)).toBe(has)
 })
 
 test('a body that is too large is refused, and no timer stays', async () => {
