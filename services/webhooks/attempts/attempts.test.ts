@@ -498,29 +498,32 @@ test('what was begun ahead goes to the URL that the subscription gets meanwhile,
   await other.close()
 })
 
-test('the retry of a call that was out while its subscription was resumed comes in its time', async () => {
-  const { id } = await webhooks.subscribe({ url: receiver.url })
-  const held: ServerResponse[] = []
-  receiver.respondWith((response) => void held.push(response))
-  await webhooks.emit({})
-  await until(() => expect(held).toHaveLength(1))
-  for (const status of ['paused', 'active'] as const)
-    await webhooks.ask(updateWebhookSubscription, { params: { id }, body: { status } })
-  const lane = async () => {
-    const [row] = await webhooks.sql<{ isFree: boolean; waitS: number }[]>`
+test.each([500, 429])(
+  'the retry of a call that was out while its subscription was resumed comes in its time: %i',
+  async (status) => {
+    const { id } = await webhooks.subscribe({ url: receiver.url })
+    const held: ServerResponse[] = []
+    receiver.respondWith((response) => void held.push(response))
+    await webhooks.emit({})
+    await until(() => expect(held).toHaveLength(1))
+    for (const change of ['paused', 'active'] as const)
+      await webhooks.ask(updateWebhookSubscription, { params: { id }, body: { status: change } })
+    const lane = async () => {
+      const [row] = await webhooks.sql<{ isFree: boolean; waitS: number }[]>`
       select held_until = '-infinity' as is_free, extract(epoch from due_at - now())::float8 as wait_s from lanes
     `
-    return row
-  }
-  await until(async () => expect(await lane()).toMatchObject({ isFree: true, waitS: expect.closeTo(20, -1) }))
-  held[0]?.writeHead(500).end()
-  await theDelivery({ status: 'failed' })
-  await until(async () => {
-    const row = await lane()
-    expect(row?.isFree).toBe(true)
-    expect(row?.waitS).toBeLessThan(7.5)
-  }, 5_000)
-})
+      return row
+    }
+    await until(async () => expect(await lane()).toMatchObject({ isFree: true, waitS: expect.closeTo(20, -1) }))
+    held[0]?.writeHead(status, { 'retry-after': '1' }).end()
+    await theDelivery({ status: 'failed' })
+    await until(async () => {
+      const row = await lane()
+      expect(row?.isFree).toBe(true)
+      expect(row?.waitS).toBeLessThan(7.5)
+    }, 5_000)
+  },
+)
 
 test('what was begun ahead does not go out behind a failure, and is not counted', async () => {
   const had = await quickEndpoint(answer(500))

@@ -90,7 +90,7 @@ test('a delivery that waits for another one of its customer says for which', asy
 interface Standing {
   subscription: object | null
   dead?: string | null
-  line?: string
+  line?: string | null
 }
 
 /** A delivery of a subscription as it may stand, and that nobody works on. */
