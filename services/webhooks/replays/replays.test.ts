@@ -216,38 +216,6 @@ describe('a replay of many', () => {
       expect(await failureOf(replayMany({ since: at(7), until }))).toBe('invalid_field_value')
   })
 
-  test('takes none of which the payload is no longer kept', async () => {
-    await die(2, { ageMs: 31 * 24 * 3_600_000 })
-    const [kept] = await die(1, { ageMs: 29 * 24 * 3_600_000 })
-    const { id: replayId } = await replayMany({ since: new Date(0).toISOString() })
-    expect(await completed(replayId)).toMatchObject({ matched: 1, enqueued: 1 })
-    await until(() => expect(gotIds()).toEqual([kept?.event]))
-  })
-
-  test('sends what was replayed before, as the event that it is', async () => {
-    const { organizationId, sql } = webhooks
-    const [row] = await die(1)
-    const [again, event] = [newId('wbd'), row?.event ?? '']
-    await sql`delete from dead_deliveries`
-    await sql`
-      insert into deliveries (id, organization_id, subscription_id, event_type, event_id, event_at, replayed_from)
-      values (${again}, ${organizationId}, ${id}, 'message.received', ${event}, ${row?.at ?? null}, ${row?.id ?? ''})
-    `
-    await sql`insert into dead_deliveries (id, organization_id, subscription_id) values (${again}, ${organizationId}, ${id})`
-    // Ids of this moment are those of deliveries that are made from now on.
-    await until(() => expect(Date.now()).toBeGreaterThan(timeOf(again).getTime()))
-    const made = await replayMany()
-    await until(async () => expect(await replay(made.id)).toMatchObject({ matched: 1, succeeded: 1 }))
-    expect(gotIds()).toEqual([event])
-  })
-
-  test('goes on though its first ones fail', async () => {
-    await die(8)
-    receiver.respondWith(answer(500))
-    const { id: replayId } = await replayMany()
-    expect(await completed(replayId)).toMatchObject({ enqueued: 8, succeeded: 0, failed: 0 })
-  })
-
   test('of failed ones sends them now, and not at their time', async () => {
     receiver.respondWith(answer(500))
     await webhooks.emit({}, {})
@@ -377,6 +345,38 @@ describe('a replay of many', () => {
     const others = await webhooks.sql`select from replays where finished_at is null`
     expect(others.length).toBeGreaterThan(500)
   })
+})
+
+test('a replay takes none of which the payload is no longer kept', async () => {
+  await die(2, { ageMs: 31 * 24 * 3_600_000 })
+  const [kept] = await die(1, { ageMs: 29 * 24 * 3_600_000 })
+  const { id: replayId } = await replayMany({ since: new Date(0).toISOString() })
+  expect(await completed(replayId)).toMatchObject({ matched: 1, enqueued: 1 })
+  await until(() => expect(gotIds()).toEqual([kept?.event]))
+})
+
+test('a replay sends what was replayed before, as the event that it is', async () => {
+  const { organizationId, sql } = webhooks
+  const [row] = await die(1)
+  const [again, event] = [newId('wbd'), row?.event ?? '']
+  await sql`delete from dead_deliveries`
+  await sql`
+    insert into deliveries (id, organization_id, subscription_id, event_type, event_id, event_at, replayed_from)
+    values (${again}, ${organizationId}, ${id}, 'message.received', ${event}, ${row?.at ?? null}, ${row?.id ?? ''})
+  `
+  await sql`insert into dead_deliveries (id, organization_id, subscription_id) values (${again}, ${organizationId}, ${id})`
+  // Ids of this moment are those of deliveries that are made from now on.
+  await until(() => expect(Date.now()).toBeGreaterThan(timeOf(again).getTime()))
+  const made = await replayMany()
+  await until(async () => expect(await replay(made.id)).toMatchObject({ matched: 1, succeeded: 1 }))
+  expect(gotIds()).toEqual([event])
+})
+
+test('a replay goes on though its first ones fail', async () => {
+  await die(8)
+  receiver.respondWith(answer(500))
+  const { id: replayId } = await replayMany()
+  expect(await completed(replayId)).toMatchObject({ enqueued: 8, succeeded: 0, failed: 0 })
 })
 
 test('fifty may wait at a time, five of one replay: organizations share alike, and so do the replays of one, and each has a place', () => {
