@@ -140,9 +140,14 @@ test('what the platform service does not answer counts against no address, howev
   expect(new Set((await Promise.all(asked)).map(({ status }) => status))).toEqual(new Set([503]))
 })
 
-test('the 101st failure of an address in a minute is a 429, and a valid key is not refused for it', async () => {
-  const ip = randomIp()
-  const spoofed = () => ({ 'x-forwarded-for': `${randomIp()}, ${ip}` })
+const hex = () => randomBytes(2).toString('hex')
+const [ip, network] = [randomIp(), `2001:db8:${hex()}:${hex()}`]
+
+test.each([
+  ['an address', () => ip],
+  ['a network of IPv6', () => `${network}::${hex()}`],
+])('the 101st failure of %s in a minute is a 429, and a valid key is not refused for it', async (_, address) => {
+  const spoofed = () => ({ 'x-forwarded-for': `${randomIp()}, ${address()}` })
   const startedAt = performance.now()
   const answers = await Promise.all(Array.from({ length: 120 }, () => gateway.ask('/v1/me', { headers: spoofed() })))
   const comeBack = Math.floor((performance.now() - startedAt) / 600)

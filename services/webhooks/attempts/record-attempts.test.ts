@@ -122,14 +122,25 @@ test('whoever has taken over a lane since is woken when the next delivery of a l
   expect(found).toEqual([{ isDue: true, hasTime: true }])
 })
 
-test('the first of a line that failed is tried again in its time', async () => {
+test('the first of a line that failed is tried again in its time, and what it came to is recorded as it was', async () => {
   await record('cus_1')
   const { id, lane } = await beginFirst()
-  const { item, ...one } = ended(lane, 'failed')
-  const done = [{ ...one, item: { ...item, id, line: 'cus_1' } }]
+  const { item, outcome, ...one } = ended(lane, 'failed')
+  const startedAt = new Date(Date.now() - 14_000)
+  const attempt = {
+    ...outcome.attempt,
+    startedAtMs: startedAt.getTime(),
+    durationMs: 13_000,
+    status: 500,
+    snippet: 'oops',
+  }
+  const done = [{ ...one, item: { ...item, id, line: 'cus_1' }, outcome: { ...outcome, attempt } }]
   await sql.begin((tx) => recordAttempts(tx, done, createLaneHealth(), () => Promise.resolve()))
   const found = await sql`select due_at > now() + interval '2 s' as waits from due_deliveries where id = ${id}`
   expect(found).toEqual([{ waits: true }])
+  expect(
+    await sql`select started_at, duration_ms, response_status, response_body_snippet from attempts where delivery_id = ${id}`,
+  ).toEqual([{ startedAt, durationMs: 13_000, responseStatus: 500, responseBodySnippet: 'oops' }])
 })
 
 test('what comes into a line while the delivery in front of it is recorded gets its time', async () => {

@@ -444,6 +444,17 @@ describe('a disabled subscription', () => {
     expect(await enable()).toMatchObject({ status: 'active', url: `${receiver.url}/new` })
   })
 
+  test.each(refusals)('refuses %s that was asked for before it was disabled and comes behind that', async (_, ask) => {
+    const { asked } = await webhooks.sql.begin(async (tx) => {
+      await tx`update subscriptions set status = 'disabled', disabled_reason = 'operator', disabled_at = now()`
+      const waiting = failureOf(ask())
+      await untilSomebodyWaits(tx)
+      return { asked: waiting }
+    })
+    expect(await asked).toMatchObject({ failure: 'webhook_subscription_disabled' })
+    expect(await webhooks.subscription(id)).toMatchObject({ status: 'disabled', disabled_reason: 'operator' })
+  })
+
   test('counts what can be replayed: what died, and of which the payload is still kept', async () => {
     const ids = [31, 29].map((days) => firstIdAt('wbd', new Date(Date.now() - days * 24 * 3_600_000)))
     await webhooks.sql`

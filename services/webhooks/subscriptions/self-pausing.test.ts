@@ -61,7 +61,8 @@ async function failOnceMore(failures: number, minutes: number) {
   await webhooks.emit({})
   await until(async () => expect(await webhooks.deliveries({ status: 'failed' })).toHaveLength(1))
   await webhooks.sql`
-    update lanes set failures = ${failures}, failing_since = now() - ${minutes} * interval '1 minute' where id = ${id}
+    update lanes set failures = ${failures}, failing_since = now() - ${minutes} * interval '1 minute', probed_since = now()
+    where id = ${id}
   `
   await webhooks.hurry()
   await until(() => expect(receiver.got).toHaveLength(2))
