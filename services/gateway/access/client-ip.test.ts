@@ -1,5 +1,6 @@
 import type { IncomingMessage } from 'node:http'
 import { expect, test } from 'vitest'
+import { strangersOf } from '../limits/in-flight.ts'
 import { clientIp, networkOf } from './client-ip.ts'
 
 const from = (remoteAddress: string, forwarded?: string) =>
@@ -41,4 +42,7 @@ test('IPv6 counts by its /64', () => {
   expect(networkOf('2001:db8:0:2::9')).not.toBe(networkOf('2001:db8:0:1::9'))
   expect(networkOf('fe80::1%eth0')).toBe('fe80::')
   expect(networkOf('192.0.2.7')).toBe('192.0.2.7')
+  const strangers = (address: string) => strangersOf({ trustedProxies: 1 }, from('10.0.0.1', address))
+  expect(strangers('2001:db8:0:1:2:3:4:5')).toBe(strangers('2001:db8:0:1::9'))
+  expect(strangers('2001:db8:0:2::9')).not.toBe(strangers('2001:db8:0:1::9'))
 })

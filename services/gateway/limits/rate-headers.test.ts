@@ -24,6 +24,13 @@ test('every authenticated answer tells how the budget of its kind stands', async
   expect((await gateway.ask('/v1/me')).headers.ratelimit).toBeUndefined()
 })
 
+test('each key of an organization has budgets of its own', async () => {
+  const { organizationId, text: key } = gateway.platform.issueKey({ tier })
+  const { text: other } = gateway.platform.issueKey({ tier, organizationId })
+  for (const one of [key, other])
+    expect((await gateway.ask('/v1/me', { key: one })).headers['x-ratelimit-remaining']).toBe('59')
+})
+
 test('over the budget is a 429 with Retry-After, which reaches no service', async () => {
   const { text: key, organizationId } = gateway.platform.issueKey({ tier })
   gateway.platform.accounts.add(`${organizationId}:123456`)
