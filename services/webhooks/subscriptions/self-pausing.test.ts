@@ -265,12 +265,23 @@ test('what is done by hand is told, and only when it is something else than befo
   }
 })
 
-test('a 410 is told, too', async () => {
-  receiver.respondWith(answer(410))
-  await webhooks.emit({})
+test('a 410 is told, too, once', async () => {
+  const ends: (() => void)[] = []
+  receiver.respondWith((...call) => void ends.push(() => answer(410)(...call)))
+  await webhooks.emit({}, {})
+  await until(() => expect(ends).toHaveLength(2))
+  for (const [n, end] of ends.entries()) {
+    end()
+    await until(async () =>
+      expect(
+        (await webhooks.deliveries({ subscription_id: id })).filter((one) => one.error_code === 'gone'),
+      ).toHaveLength(n + 1),
+    )
+  }
   await until(() => expect(told()).toEqual([['disabled', id, 'gone']]))
   expect(await webhooks.subscription(id)).toMatchObject({ status: 'disabled', consecutive_failures: 0 })
-  expect(await webhooks.deliveries({ subscription_id: id })).toHaveLength(1)
+  expect(await webhooks.deliveries({ subscription_id: id })).toHaveLength(2)
+  expect(await webhooks.sql`select from outbox where headers ->> 'type' like 'webhook.%'`).toHaveLength(1)
 })
 
 test('the fifth failure in a row is told once', async () => {
