@@ -459,6 +459,26 @@ test('a feature that is taken away while the body of a request comes is missing 
   expect(gateway.passedOn).toHaveLength(asked)
 })
 
+test('an answer whose client has gone by then counts as held no more', async () => {
+  const { inFlight } = gateway.app
+  const { id: keyId, text } = gateway.platform.issueKey()
+  const asked = Promise.withResolvers<() => void>()
+  const answering = gateway.peer.nc.subscribe('rpc.directory.list-labels', {
+    callback: (_err, message) => asked.resolve(() => void message.respond(Buffer.alloc(100_000, ' '))),
+  })
+  onTestFinished(() => answering.unsubscribe())
+  const { hostname, port } = new URL(gateway.url)
+  const socket = connect(Number(port), hostname)
+  socket.write(`GET /v1/labels HTTP/1.1\r\nhost: x\r\nauthorization: Bearer ${text}\r\n\r\n`)
+  const respond = await asked.promise
+  socket.destroy()
+  // The gateway hears of it a moment later.
+  await sleep(20)
+  respond()
+  await expect.poll(() => gateway.platform.apiCalls.some((call) => call.key_id === keyId)).toBe(true)
+  await expect.poll(() => inFlight.bytes).toBe(0)
+})
+
 test('a client that goes away does not cancel what was passed on', async () => {
   const asked = gateway.passedOn.length
   const release = gateway.holdEchoes()
