@@ -38,6 +38,7 @@ test('a delivery whose attempt is under way is told as that, and not as one that
       'is failed, and is tried again: try 2 of 12',
     ]),
   )
+  await webhooks.sql`update due_deliveries set due_at = now() + interval '1 hour'`
   const { history } = await webhooks.ask(explainDelivery, { body: { id: delivery?.id ?? '' } })
   const { next_attempt_at: next } = await webhooks.delivery(delivery?.id ?? '')
   expect(history.at(-1)?.details).toMatchObject({ next_at: new Date(next ?? '') })
