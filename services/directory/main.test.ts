@@ -11,6 +11,7 @@ import { emit } from '@app/shared/events/events.ts'
 import { newId } from '@app/shared/values/ids.ts'
 import { streamName } from '@app/shared/events/stream.ts'
 import { newAccountState } from '@app/test/account-state.ts'
+import { compileCache } from '@app/test/compile-cache.ts'
 import { testService, type TestService } from '@app/test/service.ts'
 import { afterAll, beforeAll, expect, test } from 'vitest'
 import { newInbound } from './testing/app.ts'
@@ -31,7 +32,7 @@ afterAll(async () => {
 
 const run = (env: NodeJS.ProcessEnv) =>
   spawn(process.execPath, [join(import.meta.dirname, 'main.ts')], {
-    env: { LOG_LEVEL: 'warn', ...env },
+    env: { ...compileCache, LOG_LEVEL: 'warn', ...env },
     stdio: ['ignore', 'inherit', 'pipe'],
   })
 

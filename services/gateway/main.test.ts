@@ -7,6 +7,7 @@ import { createInterface } from 'node:readline'
 import type { Readable } from 'node:stream'
 import { text } from 'node:stream/consumers'
 import { start } from '@app/shared/service/start.ts'
+import { compileCache } from '@app/test/compile-cache.ts'
 import { startTestNats } from '@app/test/nats.ts'
 import { Agent, request } from 'undici'
 import { afterAll, beforeAll, expect, inject, test } from 'vitest'
@@ -44,7 +45,7 @@ const settings = {
 
 function run(env: NodeJS.ProcessEnv) {
   const child = spawn(process.execPath, [join(import.meta.dirname, 'main.ts')], {
-    env,
+    env: { ...compileCache, ...env },
     stdio: ['ignore', 'pipe', 'pipe'],
   }) as ChildProcessByStdio<null, Readable, Readable>
   running.push(child)

@@ -12,6 +12,7 @@ import { syncTemplates } from '@app/shared/contracts/templates.ts'
 import { seal } from '@app/shared/secrets/seal.ts'
 import { newId } from '@app/shared/values/ids.ts'
 import { newAccountState } from '@app/test/account-state.ts'
+import { compileCache } from '@app/test/compile-cache.ts'
 import { testService } from '@app/test/service.ts'
 import { until } from '@app/test/until.ts'
 import { expect, onTestFinished, test } from 'vitest'
@@ -35,6 +36,7 @@ async function startMessaging(upstreamUrl: string) {
   const mediaDir = mkdtempSync(join(tmpdir(), 'media-'))
   const messaging: ChildProcess = spawn(process.execPath, [join(import.meta.dirname, 'main.ts')], {
     env: {
+      ...compileCache,
       DATABASE_URL: beside.databaseUrl,
       NATS_URL: beside.natsUrl,
       SEAL_KEYS: `k1:${key.toString('base64')}`,

@@ -3,6 +3,7 @@ import { once } from 'node:events'
 import { join } from 'node:path'
 import { call, systemCaller } from '@app/shared/bus/ask.ts'
 import { authenticateKey, createKey, createOrganization, getMe, listAccounts } from '@app/shared/contracts/platform.ts'
+import { compileCache } from '@app/test/compile-cache.ts'
 import { testService, type TestService } from '@app/test/service.ts'
 import { afterAll, beforeAll, expect, test } from 'vitest'
 import { hashOf } from './keys/keys.ts'
@@ -30,7 +31,7 @@ afterAll(async () => {
 
 const run = (env: NodeJS.ProcessEnv) =>
   spawn(process.execPath, [join(import.meta.dirname, 'main.ts')], {
-    env: { LOG_LEVEL: 'warn', ...env },
+    env: { ...compileCache, LOG_LEVEL: 'warn', ...env },
     stdio: ['ignore', 'inherit', 'pipe'],
   })
 

@@ -10,6 +10,7 @@ import { listAccounts } from '@app/shared/contracts/platform.ts'
 import { createWebhookSubscription } from '@app/shared/contracts/webhooks.ts'
 import { provision } from '@app/shared/events/provision.ts'
 import { newId, timeOf } from '@app/shared/values/ids.ts'
+import { compileCache } from '@app/test/compile-cache.ts'
 import { testService } from '@app/test/service.ts'
 import { until } from '@app/test/until.ts'
 import { expect, onTestFinished, test } from 'vitest'
@@ -46,6 +47,7 @@ async function startWebhooks() {
   )
   const webhooks: ChildProcess = spawn(process.execPath, [join(import.meta.dirname, 'main.ts')], {
     env: {
+      ...compileCache,
       DATABASE_URL: beside.databaseUrl,
       NATS_URL: beside.natsUrl,
       SEAL_KEYS: `k1:${Buffer.alloc(32, 1).toString('base64')}`,

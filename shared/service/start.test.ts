@@ -2,6 +2,7 @@ import { spawn } from 'node:child_process'
 import { once } from 'node:events'
 import { type AddressInfo, createServer } from 'node:net'
 import { text } from 'node:stream/consumers'
+import { compileCache } from '@app/test/compile-cache.ts'
 import { startProxy } from '@app/test/faults/nemesis/proxy.ts'
 import { freePort } from '@app/test/free-port.ts'
 import { startTestNats } from '@app/test/nats.ts'
@@ -49,7 +50,7 @@ test('a seed that is none, or whose user nats-server does not know, is a wrong s
   const ends = [misspelt, seed, ''].map(async (NATS_NKEY_SEED) => {
     const child = spawn(process.execPath, ['--input-type=module', '--eval', code], {
       cwd: import.meta.dirname,
-      env: { NATS_URL, NATS_NKEY_SEED },
+      env: { ...compileCache, NATS_URL, NATS_NKEY_SEED },
       stdio: ['ignore', 'ignore', 'pipe'],
     })
     const said = text(child.stderr)
