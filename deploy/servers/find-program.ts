@@ -21,10 +21,16 @@ export function isExecutable(file: string): boolean {
   }
 }
 
-/** The version that a program states, such as `15.18`; `0` when it states none. */
+const versions = new Map<string, string>()
+
+/** The version that a program states, such as `15.18`; `0` when it states none. It is asked once. */
 export function versionOf(program: string): string {
+  const known = versions.get(program)
+  if (known !== undefined) return known
   const { stdout } = runProgram(program, ['--version'])
-  return /\d+(\.\d+)+/.exec(stdout ?? '')?.[0] ?? '0'
+  const version = /\d+(\.\d+)+/.exec(stdout ?? '')?.[0] ?? '0'
+  versions.set(program, version)
+  return version
 }
 
 export const majorOf = (version: string): number => Number(version.split('.')[0])
