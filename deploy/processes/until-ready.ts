@@ -2,7 +2,8 @@ import { setTimeout as sleep } from 'node:timers/promises'
 import type { Supervised } from './supervise.ts'
 
 const deathsBeforeGivingUp = 6
-const lookEveryMs = 20
+/** The longer it takes, the less often it is looked at: a look takes the time of what starts. */
+const look = { soonMs: 20, seldomMs: 100, partOfWait: 0.1 }
 
 /**
  * Waits until the check passes. When it does not within the time, or the process keeps dying or refuses its settings, the process is stopped,
@@ -14,13 +15,14 @@ export async function untilReady(
   timeoutMs: number,
 ): Promise<void> {
   const deathsBefore = server.deaths()
-  const endsAt = performance.now() + timeoutMs
+  const startedAt = performance.now()
   while (!(await isReady().catch(() => false))) {
     if (server.isStopped()) throw new Error(`${server.name} was stopped before it was ready.`)
     if (server.refusesSettings()) await giveUp(server, 'cannot start with these settings')
     if (server.deaths() - deathsBefore >= deathsBeforeGivingUp) await giveUp(server, 'keeps ending')
-    if (performance.now() > endsAt) await giveUp(server, `was not ready within ${Math.round(timeoutMs / 1000)} s`)
-    await sleep(lookEveryMs)
+    const waitedMs = performance.now() - startedAt
+    if (waitedMs > timeoutMs) await giveUp(server, `was not ready within ${Math.round(timeoutMs / 1000)} s`)
+    await sleep(Math.min(Math.max(look.soonMs, waitedMs * look.partOfWait), look.seldomMs))
   }
 }
 
