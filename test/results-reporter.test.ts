@@ -1,6 +1,6 @@
-import { expect, test } from 'vitest'
-import type { TestModule } from 'vitest/node'
-import { resultsOf } from './results-reporter.ts'
+import { expect, onTestFinished, test } from 'vitest'
+import type { TestModule, TestSpecification } from 'vitest/node'
+import ResultsReporter, { projectEnds, resultsOf } from './results-reporter.ts'
 
 const moduleOf = (moduleId: string, state: string, tests: Record<string, number>) =>
   ({
@@ -43,4 +43,20 @@ test.each([
 test('an error of no file is told as the whole run’s', () => {
   const { files, strayErrors } = resultsOf([good], [{ message: 'Worker exited unexpectedly' }])
   expect([files[0]?.isGood, strayErrors]).toEqual([true, 1])
+})
+
+const inProject = (name: string) => ({ project: { name } })
+
+test('a project of which all files have ended is told of, while others go on', () => {
+  const told: unknown[] = []
+  const hear = (name: unknown) => void told.push(name)
+  projectEnds.subscribe(hear)
+  onTestFinished(() => projectEnds.unsubscribe(hear))
+  const reporter = new ResultsReporter()
+  reporter.onTestRunStart(['short', 'long', 'short', 'long'].map(inProject) as TestSpecification[])
+  const ends = ['short', 'long', 'short'].map((name) => {
+    reporter.onTestModuleEnd(inProject(name) as TestModule)
+    return [...told]
+  })
+  expect(ends).toEqual([[], [], ['short']])
 })

@@ -1,5 +1,6 @@
+import { channel } from 'node:diagnostics_channel'
 import { writeFileSync } from 'node:fs'
-import type { Reporter, SerializedError, TestModule } from 'vitest/node'
+import type { Reporter, SerializedError, TestModule, TestSpecification } from 'vitest/node'
 
 /** What `test/run.ts` wants to know of a run. */
 export interface Results {
@@ -16,8 +17,24 @@ interface FileResult {
   isGood: boolean
 }
 
+/** Tells, by its name, of a project of which all files have ended, while others go on: what it alone needs may end. */
+export const projectEnds = channel('test-project-ends')
+
 /** Writes the results of a run into the file that `TEST_RESULTS` names. */
 export default class ResultsReporter implements Reporter {
+  /** Files of each project that have not ended. */
+  private readonly open = new Map<string, number>()
+
+  onTestRunStart(specifications: readonly TestSpecification[]) {
+    for (const { project } of specifications) this.open.set(project.name, (this.open.get(project.name) ?? 0) + 1)
+  }
+
+  onTestModuleEnd({ project: { name } }: TestModule) {
+    const left = (this.open.get(name) ?? 0) - 1
+    this.open.set(name, left)
+    if (left === 0) projectEnds.publish(name)
+  }
+
   onTestRunEnd(modules: readonly TestModule[], errors: readonly SerializedError[]) {
     const path = process.env['TEST_RESULTS']
     if (path === undefined) throw new Error('TEST_RESULTS names no file.')

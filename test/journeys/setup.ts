@@ -1,5 +1,6 @@
 import type { TestProject } from 'vitest/node'
 import { secretsIn } from '../fuzz/log-secrets.ts'
+import { projectEnds } from '../results-reporter.ts'
 import { type Stack, startStack } from './start-stack.ts'
 
 declare module 'vitest' {
@@ -15,6 +16,8 @@ export default async function setup(project: TestProject) {
   const stack = await startStack(['--replicas', services.map((name) => `${name}=2`).join(',')])
   project.provide('stack', stack.read())
   project.provide('stackDir', stack.dataDir)
+  // Idle, it would take the time of the other tests until the last of them.
+  projectEnds.subscribe((name) => void (name === project.name && stack.stop()))
   return async () => {
     await stack.stop()
     const found = secretsIn(stack.dataDir)
