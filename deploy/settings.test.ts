@@ -11,8 +11,8 @@ import { settingsByReader, settingsOf } from './testing/settings.ts'
 const read = (path: string) => readFileSync(join(repository, path), 'utf8')
 
 /** What the image sets for all. */
-const ofImage = (/^ENV (.*)$/m.exec(read('deploy/image/Dockerfile'))?.[1] ?? '')
-  .split(' ')
+const ofImage = [...read('deploy/image/Dockerfile').matchAll(/^ENV (.*)$/gm)]
+  .flatMap(([, pairs = '']) => pairs.split(' '))
   .map((pair) => pair.split('=')[0] ?? '')
 
 /** What Node reads of itself. */

@@ -48,7 +48,7 @@ export function buildImage(folder: string): Image {
     else if (word === 'USER') {
       const [uid = NaN, gid = NaN] = rest.split(':').map(Number)
       image.user = { uid, gid }
-    } else if (word === 'ENV') image.environment = Object.fromEntries(rest.split(' ').map((pair) => pair.split('=')))
+    } else if (word === 'ENV') Object.assign(image.environment, variablesOf(rest))
     else if (word === 'ENTRYPOINT') image.entrypoint = JSON.parse(rest) as string[]
     else if (word === 'CMD') image.command = JSON.parse(rest) as string[]
     else if (word !== 'EXPOSE') throw new Error(`Dockerfile: ${word} is not known here`)
@@ -143,3 +143,6 @@ export function entriesBelow(folder: string): string[] {
     return entry.isDirectory() ? [path, ...entriesBelow(path)] : [path]
   })
 }
+
+const variablesOf = (pairs: string) =>
+  Object.fromEntries([...pairs.matchAll(/(\w+)=(\S+)/g)].map(([, name, value]) => [name, value]))
