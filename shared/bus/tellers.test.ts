@@ -3,7 +3,7 @@ import { createTellers, type Tellers } from './tellers.ts'
 
 let tellers: Tellers
 beforeEach(() => {
-  vi.useFakeTimers()
+  vi.useFakeTimers({ toFake: ['performance'] })
   tellers = createTellers()
   pass(60)
 })
