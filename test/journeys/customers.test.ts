@@ -261,7 +261,7 @@ test('while 300 sends go out, none of them reaches the platform after a suspensi
   await Promise.all(people.map((from) => tenant.openWindow(phone, from)))
   await control('/control/faults', {
     match: { path: `${phone}/messages` },
-    fault: { kind: 'delay', ms: 500 },
+    fault: { kind: 'delay', ms: 1_500 },
     times: 1_000,
   })
   const sends = Array.from({ length: 300 }, (_, n) => {
