@@ -46,14 +46,11 @@ interface Remembered extends KnownConversation {
 /** `wholeSince`: of those who tell what changes. */
 export function createKnownConversations({ wholeSince }: Pick<Tellers, 'wholeSince'>): KnownConversations {
   const remembered = new LRUCache<string, Remembered>({ max: most })
-  /** When an answer about it must have been asked for at the earliest. */
-  const doubted = new LRUCache<string, number>({
-    max: most,
-    dispose: (until, _id, why) => why === 'evict' && forget(until),
-  })
+  /** Of what changed: when an answer about it must have been asked for at the earliest; and the latest of those that were pushed out. */
+  const doubted = new LRUCache<string, number>({ max: most, dispose: forget })
   let forgottenUntil = -Infinity
-  const forget = (until: number) => {
-    forgottenUntil = Math.max(forgottenUntil, until)
+  function forget(until: number, _id: string, why: LRUCache.DisposeReason) {
+    if (why === 'evict') forgottenUntil = Math.max(forgottenUntil, until)
   }
 
   function isTrusted({ parties, askedAt, at }: Remembered) {

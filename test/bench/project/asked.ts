@@ -6,13 +6,8 @@ import type { Project } from './project.ts'
 export async function askedOf(project: Project): Promise<number> {
   const instances = project.stack().services['messaging'] ?? []
   const pages = await Promise.all(instances.map(async ({ url }) => (await request(`${url}/metrics`)).body.text()))
-  const counts = pages.flatMap((page) =>
-    page
-      .split('\n')
-      .filter(isCount)
-      .map((line) => Number(line.split(' ').at(-1))),
-  )
-  return counts.reduce((sum, count) => sum + count, 0)
+  const counts = pages.join('\n').split('\n').filter(isCount)
+  return counts.reduce((sum, line) => sum + Number(line.split(' ').at(-1)), 0)
 }
 
 const isCount = (line: string) =>
