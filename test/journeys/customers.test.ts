@@ -274,6 +274,9 @@ test('while 300 sends go out, none of them reaches the platform after a suspensi
     })
   })
   await until(async () => expect((await sentFrom(phone)).length).toBeGreaterThan(5))
+  // One of each conversation is with the platform; of those that are accepted some wait behind it.
+  const pending = () => tenant.ok('GET', `/${phone}/messages?status=pending&limit=100`)
+  await until(async () => expect((await pending()).length).toBeGreaterThan(2 * people.length))
   await tenant.ok('PATCH', `/customers/${id}`, { status: 'suspended' })
   const suspendedAt = Date.now()
   const answers = await Promise.all(sends)
