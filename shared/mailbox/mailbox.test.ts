@@ -807,6 +807,28 @@ test.each([1, 200])(
   },
 )
 
+test('outcomes may be recorded later and together, while work begins as soon as before', async () => {
+  const begun: string[] = []
+  const recorded: string[][] = []
+  start(async ({ laneId }) => void begun.push(laneId), {
+    settleSpacingMs: 1_500,
+    settle: (tx, done, lock) => {
+      recorded.push(done.map(({ item }) => item.laneId).toSorted())
+      return settleTrial(tx, done, lock)
+    },
+  })
+  await add('first', 'a', 1)
+  await untilEmpty()
+  for (const lane of ['b', 'c', 'd']) {
+    await add(lane, 'a', 1)
+    await vi.waitFor(() => expect(begun).toContain(lane), { timeout: 1_000 })
+  }
+  expect(recorded).toEqual([['first']])
+  await untilEmpty()
+  expect(recorded).toEqual([['first'], ['b', 'c', 'd']])
+  await stopAll()
+})
+
 test('slots that became free while a claim found none are taken at once, too', async () => {
   const [ended, answered] = [Promise.withResolvers<void>(), Promise.withResolvers<void>()]
   const claimed = Promise.withResolvers<void>()

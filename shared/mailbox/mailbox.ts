@@ -33,6 +33,8 @@ interface CommonOptions<Item extends { laneId: string }, Outcome> {
   slots: number
   /** How long claims, and settlements, gather under load: the longer, the fewer and the later. */
   spacingMs?: number
+  /** The same of settlements, where they may gather for longer than claims. */
+  settleSpacingMs?: number
   /** Lanes that one group may get in one claim; groups take turns. */
   perGroup?: number
   /** Charges each claimed lane to its group's pace. */
@@ -144,7 +146,7 @@ export function startMailbox<Item extends { laneId: string }, Outcome>(
   app: Pick<DataService, 'sql' | 'log' | 'probes'>,
   options: MailboxOptions<Item, Outcome>,
 ): Mailbox<Item> {
-  const { leaseMs = usualLeaseMs, spacingMs = 5 } = options
+  const { leaseMs = usualLeaseMs, spacingMs = 5, settleSpacingMs = spacingMs } = options
   const refill = 'refill' in options && options.refill
   const box: Box<Item, Outcome> = {
     app,
@@ -163,7 +165,9 @@ export function startMailbox<Item extends { laneId: string }, Outcome>(
     awaySince: null,
     patientUntil: -Infinity,
     claiming: startLoop(app.log, `${options.lanes} claim`, () => noteOutage(box, () => claim(box)), { spacingMs }),
-    settling: startLoop(app.log, `${options.lanes} settle`, () => noteOutage(box, () => settle(box)), { spacingMs }),
+    settling: startLoop(app.log, `${options.lanes} settle`, () => noteOutage(box, () => settle(box)), {
+      spacingMs: settleSpacingMs,
+    }),
     watch: watchMailbox(app, options.lanes, () => ({ items: box.busy, lanes: box.active.size })),
   }
   const wakeSettling = () => {

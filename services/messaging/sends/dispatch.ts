@@ -33,6 +33,8 @@ export function startDispatcher(core: Core): Mailbox<OpenSend> {
     lanes: 'send_lanes',
     leaseMs,
     slots: sendsAtOnce,
+    // Under load what was sent is told a little later, and its conversation goes on a little later, for half the statements.
+    settleSpacingMs: 20,
     perGroup: 32,
     pace: { table: 'pace', burstMs },
     capacity: () => 1,
