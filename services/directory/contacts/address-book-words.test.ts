@@ -47,6 +47,22 @@ test('the number of a contact that is deleted is forgotten when no older word of
   expect(await knownAfter(2, number)).toEqual([bo])
 })
 
+test('a number that is just told of again is not waited for, and stays', async () => {
+  const number = await newTold()
+  await number.contacts([add(ana, 1), add(bo, 1)])
+  await number.contacts([remove(ana, 2), remove(bo, 2)])
+  expect(await knownAfter(7, number)).toEqual([ana, bo])
+  await directory.sql`
+    update synced_contacts set forgotten_at = forgotten_at - interval '2 days' where organization_id = ${number.organizationId}
+  `
+  const swept = await directory.sql.begin(async (tx) => {
+    await tx`select from synced_contacts where organization_id = ${number.organizationId} and wa_id = ${bo} for update`
+    return [await sweepWords(directory.sql)]
+  })
+  expect(swept).toEqual([1])
+  expect(await knownAfter(0, number)).toEqual([])
+})
+
 test('so is that of one which was there before the address book named it', async () => {
   const number = await newTold()
   const { contact } = await number.open({ phone_number: `+${ana}` })

@@ -58,12 +58,15 @@ export const forgetWordsOf = (
   where s.organization_id = ${organizationId} and s.phone_number_id = ${phoneNumberId} and s.wa_id = locked.wa_id
 `
 
-/** Forgets numbers 8 days after nobody has them any more (callbacks are kept, and driven again, for 7), 5,000 at a time; answers how many. */
+/**
+ * Forgets numbers 8 days after nobody has them any more (callbacks are kept, and driven again, for 7), 5,000 at a time; answers how many.
+ * One that is just told of is passed over.
+ */
 export async function sweepWords(sql: Sql): Promise<number> {
   const { count } = await sql`
     delete from synced_contacts where ctid = any(array(
-      select ctid from synced_contacts where forgotten_at < now() - interval '8 days' limit 5000
-    )) and forgotten_at < now() - interval '8 days'
+      select ctid from synced_contacts where forgotten_at < now() - interval '8 days' limit 5000 for update skip locked
+    ))
   `
   return count
 }

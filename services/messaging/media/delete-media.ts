@@ -15,6 +15,7 @@ export async function deleteMediaOf(
     mediaId === null ? [] : [{ organization_id: organizationId, id: mediaId }],
   )
   if (named.length === 0) return
+  await lockCopies(tx, named)
   const deleted = await tx<{ fileKey: string | null; event: Recorded | null }[]>`
     with d as (
       select distinct * from json_to_recordset(${JSON.stringify(named)}::text::json) as d(organization_id text, id text)
@@ -40,6 +41,15 @@ export async function deleteMediaOf(
     deleted.flatMap(({ fileKey }) => fileKey ?? []),
   )
 }
+
+/** Copies before their files, as whoever ends a copy does. */
+const lockCopies = (tx: TransactionSql, named: { organization_id: string; id: string }[]) => tx`
+  select from (
+    select * from json_to_recordset(${JSON.stringify(named)}::text::json) as d(organization_id text, id text) order by 1, 2
+  ) d cross join lateral (
+    select from media_copies where organization_id = d.organization_id and media_id = d.id limit 1 for update
+  ) c
+`
 
 /** Deletes files past their time that no message names: uploads, and those of sends that were refused; the others go with their messages. */
 export const sweepMedia = (sql: Sql): Promise<number> =>

@@ -5,6 +5,7 @@ import type { AddressInfo } from 'node:net'
 import { newId } from '@app/shared/values/ids.ts'
 import type { MediaKind } from '@app/shared/files/media-kinds.ts'
 import { toProblem } from '@app/shared/api/problem.ts'
+import { untilSomebodyWaits } from '@app/test/lock-waits.ts'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { organizationId, phoneNumberId, type TestMessaging, testMessaging } from '../testing/app.ts'
 import { deleteMediaOf, sweepMedia } from './delete-media.ts'
@@ -190,6 +191,24 @@ describe('an id', () => {
     sweep.wake()
     await expect.poll(() => isStored(used.fileKey)).toBe(false)
     await sweep.stop()
+  })
+
+  test('that is just being copied goes after its copy: who deletes it holds nothing that the copy waits for', async () => {
+    const { id } = await upload()
+    await app.sql`update media set sweep_at = null where id = ${id}`
+    await app.sql`
+      insert into media_copies (organization_id, phone_number_id, media_id, lane, upstream_media_id, event_due_at)
+      values (${organizationId}, ${phoneNumberId}, ${id}, 'nobody works on it', '1', 'infinity')
+    `
+    const deleting = await app.sql.begin(async (tx) => {
+      await tx`select from media_copies where media_id = ${id} for update`
+      const deleted = app.sql.begin((other) => deleteMediaOf(other, [{ organizationId, mediaId: id }]))
+      await untilSomebodyWaits(app.sql)
+      await tx`update media set size = 1 where id = ${id}`
+      return [deleted]
+    })
+    await Promise.all(deleting)
+    expect(await app.sql`select from media where id = ${id}`).toEqual([])
   })
 
   test('may be sent for 30 days, and stays a day longer for a send that found it in time', async () => {
