@@ -200,12 +200,12 @@ describe('an id', () => {
       insert into media_copies (organization_id, phone_number_id, media_id, lane, upstream_media_id, event_due_at)
       values (${organizationId}, ${phoneNumberId}, ${id}, 'nobody works on it', '1', 'infinity')
     `
-    const deleting = await app.sql.begin(async (tx) => {
+    const deleting: Promise<unknown>[] = []
+    await app.sql.begin(async (tx) => {
       await tx`select from media_copies where media_id = ${id} for update`
-      const deleted = app.sql.begin((other) => deleteMediaOf(other, [{ organizationId, mediaId: id }]))
+      deleting.push(app.sql.begin((other) => deleteMediaOf(other, [{ organizationId, mediaId: id }])))
       await untilSomebodyWaits(app.sql)
       await tx`update media set size = 1 where id = ${id}`
-      return [deleted]
     })
     await Promise.all(deleting)
     expect(await app.sql`select from media where id = ${id}`).toEqual([])
