@@ -170,3 +170,13 @@ test('a transaction whose session the server ends rejects, whenever that is, and
   await sleep(300)
   expect(await sql.begin((tx) => tx`select 3 as n`)).toMatchObject([{ n: 3 }])
 })
+
+test('why the server ended a session is told to nobody who asks the next one', async () => {
+  const sql = openDatabase(it.databaseUrl, 'messaging', { max: 1 })
+  onTestFinished(() => sql.end({ timeout: 1 }))
+  const [session] = await sql<{ pid: number }[]>`select pg_backend_pid() as pid`
+  const rows = sql`select repeat('x', 20000), pg_sleep(n) from generate_series(0, 10, 5) n`
+  setTimeout(() => void it.sql`select pg_terminate_backend(${session?.pid ?? 0})`.catch(() => {}), 300)
+  await expect(rows).rejects.toMatchObject({ code: 'CONNECTION_CLOSED' })
+  expect([...(await sql`select 1 as n`)]).toEqual([{ n: 1 }])
+})
