@@ -62,6 +62,7 @@ export const measureSend: Goal = async (bench) => {
         cpuNote('CPU of a send, c=64', at64.project, ({ cpuMs }) => cpuMs),
         cpuNote('  the same until it is at the platform', at64.project, wholeCpu),
         cpuNote('  the monolith’s', at64.floor, ({ cpuMs }) => cpuMs),
+        cpuNote('CPU of a send, one client', at1.project, wholeCpu),
         askedNote('c=64', at64.project),
         backlogNote('c=64', at64.project),
         backlogNote('c=256', at256.project),
