@@ -85,6 +85,12 @@ test('nothing is sent without a signature: where no secret is left, the endpoint
   expect(receiver.got).toEqual([])
 })
 
+test('what is delivered of an event that is kept no more is over, and not sent', async () => {
+  const outcome = await makeAttempt(core, attemptOf({ payload: null }), means)
+  expect(outcome).toMatchObject({ kind: 'expired', attempt: { error: { code: 'expired' } } })
+  expect(receiver.got).toEqual([])
+})
+
 test('one that may begin no more is none', async () => {
   expect(await makeAttempt(core, attemptOf(), { ...means, mayBegin: () => false })).toBeNull()
   expect([receiver.got, lines, spans]).toEqual([[], [], [[cause, 'unbegun']]])
