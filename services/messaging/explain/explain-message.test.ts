@@ -1,4 +1,5 @@
 import { systemCaller } from '@app/shared/bus/ask.ts'
+import { newId } from '@app/shared/values/ids.ts'
 import { until } from '@app/test/until.ts'
 import { afterAll, afterEach, beforeAll, expect, test } from 'vitest'
 import { oldMessagesSweep } from '../messages/delete-old-messages.ts'
@@ -104,6 +105,14 @@ test('a send that waits behind another says which, and what that one waits for',
     what: `waits behind ${first.id}: messages of a conversation go one at a time, in their order`,
     details: { behind: first.id, ahead: 1, which: 'waits for attempt 3', which_next_at: expect.any(Date) },
   })
+  const third = await openSend(never, to)
+  expect(await standing(third.id)).toMatchObject({ details: { behind: first.id, ahead: 2 } })
+})
+
+test('what is parked waits until its callback is waited for no more, and not for its lane', async () => {
+  const { id } = await openSend(`${tried}, parked_until = now() + interval '1 minute'`)
+  const { details } = (await standing(id)) ?? {}
+  expect(Number(details?.['next_at'])).toBeLessThan(Date.now() + 120_000)
 })
 
 test('a send that is being called for is told as that, though its sender is refused meanwhile', async () => {
@@ -142,6 +151,13 @@ test('a message is found by the id of the platform, and tells which events subsc
     told: [{ id: `${id}:sent`, type: 'message.sent', phone_number_id: phoneNumberId }],
   })
   expect(byTheirs.history).toEqual((await historyOf(id)).history)
+  // It was given to the platform twice.
+  await app.sql`
+    insert into message_doubles ${app.sql({ organization_id: organizationId, message_id: id, upstream_id: 'wamid.TWICE', told: 2 })}
+  `
+  const { told, ...byOther } = await historyOf('wamid.TWICE')
+  expect(byOther).toMatchObject({ id, event_ids: expect.arrayContaining(['wamid.TWICE:delivered']) })
+  expect(told).toMatchObject([{ id: `${id}:sent` }, { id: 'wamid.TWICE:delivered', type: 'message.status' }])
 })
 
 test('a status that came for a message that is not there waits, and is found by the id of the platform', async () => {
@@ -158,6 +174,22 @@ test('a status that came for a message that is not there waits, and is found by 
       ],
     }),
   )
+})
+
+test('what came for a message that is there, and could not be worked through, is told in its order', async () => {
+  const { id } = await app.send('hello', { to: newPerson() })
+  await until(async () => expect(await app.statusOf(id)).toBe('sent'))
+  const [row] = await app.sql<{ upstreamId: string }[]>`select upstream_id from messages where id = ${id}`
+  await app.sql`
+    insert into callback_items (callback_id, lane, kind, item)
+    select n, ${`${organizationId}:${row?.upstreamId}`}, 'status', json_build_object('part', json_build_object('status', status))
+    from unnest('{delivered,read}'::text[]) with ordinality s(status, n)
+  `
+  const whats = (await historyOf(id)).history.map(({ what }) => what)
+  expect(whats.filter((what) => what.includes('callback'))).toEqual([
+    'a callback of it (delivered) came, and waits: it could not be worked through',
+    'a callback of it (read) came, and waits: it could not be worked through',
+  ])
 })
 
 test('a message that was deleted for its age says so by the id of the platform', async () => {
@@ -183,21 +215,30 @@ test('a message whose file is not here says what it waits for, or that the file 
     ),
   )
   expect((await historyOf('wamid.FILE')).told).toEqual([])
+  await app.sql`update media_copies set event = null`
+  expect((await historyOf('wamid.FILE')).told).toMatchObject([{ id: 'wamid.FILE', type: 'message.received' }])
   await app.sql`update senders set attached = false`
   expect(await whats()).toContain('its file waits until its number is connected again')
   await app.sql`update senders set attached = true`
   await app.sql`delete from media_copies`
   expect(await whats()).toContain('its file was given up: the platform did not have it, or no longer')
+  await app.sql`update media set file_key = 'it is here' where source = 'inbound'`
+  expect(await whats()).not.toContainEqual(expect.stringMatching(/^its file/))
   await app.sql`update messages set revoked_at = now(), edits = '[{"id":"e","edited_at":"2026-01-01T00:00:00.000Z"}]' where upstream_id = 'wamid.FILE'`
   expect(await whats()).toEqual(expect.arrayContaining(['edited by its sender', 'deleted for everyone by its sender']))
 })
 
-test('a message is found by its request, though that took 20 s, and though nothing else is known of it', async () => {
+test('a message is found by its request, though that took 20 s, by a clock that is ahead, too, and though nothing else is known of it', async () => {
   const { id } = await app.send('slow', { to: newPerson() })
   const [row] = await app.sql<{ requestId: string }[]>`select request_id from messages where id = ${id}`
   const at = new Date(Date.now() - 20_000).toISOString()
+  const found = (body: { request_id: string; at: string; organization_id?: string }) =>
+    findRequestedMessages(app, { params: {}, query: {}, body }, systemCaller(''))
   for (const known of [{}, { organization_id: organizationId }]) {
     const body = { request_id: row?.requestId ?? '', at, ...known }
-    expect(await findRequestedMessages(app, { params: {}, query: {}, body }, systemCaller(''))).toEqual({ ids: [id] })
+    expect(await found(body)).toEqual({ ids: [id] })
   }
+  const ahead = { request_id: row?.requestId ?? '', at: new Date(Date.now() + 20_000).toISOString() }
+  expect(await found(ahead)).toEqual({ ids: [id] })
+  expect(await found({ ...ahead, organization_id: newId('org') })).toEqual({ ids: [] })
 })

@@ -128,6 +128,18 @@ test('what waits at a number, and in a conversation, is told with its pace', asy
   expect(Number(queue[0]?.details?.['next_at'])).toBeGreaterThan(Date.now())
 })
 
+test('of what waits at a number that changed hands an organization is told its own alone', async () => {
+  await store({ ...state, version: ++state.version })
+  const waiting = async () => Number((await senderNow())?.details?.['waiting'])
+  const before = await waiting()
+  const [own, others] = [newId('cnv'), newId('cnv')]
+  await send(newId('msg'), own)
+  await app.sql`update send_lanes set grp = ${`${organization_id}:${phone_number_id}`} where id = ${own}`
+  await send(newId('msg'), others)
+  await app.sql`update sends set organization_id = ${newId('org')} where lane = ${others}`
+  expect(await waiting()).toBe(before + 1)
+})
+
 /** An open send that nobody works on. */
 async function send(id: string, conversation: string, lane = conversation) {
   const number = { organization_id, phone_number_id }

@@ -16,7 +16,7 @@ import { updateWebhookSubscription } from '../subscriptions/update-webhook-subsc
 import { freezeFor } from '@app/test/freeze.ts'
 import { untilSomebodyWaits } from '@app/test/lock-waits.ts'
 import { until } from '@app/test/until.ts'
-import { afterAll, beforeAll, beforeEach, expect, onTestFinished, test, vi } from 'vitest'
+import { afterAll, beforeAll, beforeEach, describe, expect, onTestFinished, test, vi } from 'vitest'
 import { type TestWebhooks, testWebhooks } from '../testing/app.ts'
 import { answer, type Receiver, type Respond, startReceiver } from '../testing/receiver.ts'
 
@@ -111,24 +111,58 @@ test('every active secret signs, newest first, and neither an expired nor a dele
   await signedBy([second?.text ?? '', first])
 })
 
-test('what is asked again before an attempt goes out is good for a moment, however long its answer lay here', async () => {
-  const { sql } = webhooks
-  const { id: laneId } = await webhooks.subscribe({ url: receiver.url })
-  const [{ secrets } = { secrets: '' }] = await sql<
-    { secrets: string }[]
-  >`select ${signing(sql, sql`${laneId}`)} as secrets`
-  const isAsRead = createAsRead(sql)
-  const attempt = { laneId, url: receiver.url, secrets, readAt: -Infinity } as Attempt
-  expect(await isAsRead(attempt)).toBe(true)
-  const { going } = await sql.begin(async (tx) => {
-    await tx`lock table subscriptions in access exclusive mode`
-    const asked = isAsRead(attempt)
-    await untilSomebodyWaits(sql)
-    const now = performance.now()
-    vi.spyOn(performance, 'now').mockReturnValue(now + lastByOldMs)
-    return { going: asked }
+describe('before an attempt goes out that was begun a while ago, its subscription is asked for again:', () => {
+  async function begunAWhileAgo() {
+    const { sql } = webhooks
+    const { id: laneId } = await webhooks.subscribe({ url: receiver.url })
+    const [{ secrets } = { secrets: '' }] = await sql<
+      { secrets: string }[]
+    >`select ${signing(sql, sql`${laneId}`)} as secrets`
+    return { laneId, url: receiver.url, secrets, readAt: -Infinity } as Attempt
+  }
+
+  test.each([
+    ['one that paused itself is probed', true, "status = 'paused', disabled_reason = 'consecutive_failures'"],
+    ['one that is paused by hand gets nothing', false, "status = 'paused'"],
+    ['one that is disabled gets nothing', false, "status = 'disabled', disabled_reason = 'consecutive_failures'"],
+    ['one that has another URL gets nothing at the old one', false, "url = url || '/other'"],
+  ])('%s', async (_, goesOut, change) => {
+    const attempt = await begunAWhileAgo()
+    await webhooks.sql`update subscriptions set ${webhooks.sql.unsafe(change)}`
+    expect(await createAsRead(webhooks.sql)(attempt)).toBe(goesOut)
   })
-  expect(await going.finally(() => vi.restoreAllMocks())).toBe(false)
+
+  test('one that has other secrets, or is gone, gets nothing', async () => {
+    const { sql, sealKeys } = webhooks
+    const attempts = [await begunAWhileAgo(), await begunAWhileAgo(), await begunAWhileAgo()] as const
+    const [changed, deleted] = attempts
+    await sql.begin((tx) => createSecret(tx, sealKeys, changed.laneId))
+    await sql`delete from subscriptions where id = ${deleted.laneId}`
+    expect(await Promise.all(attempts.map(createAsRead(sql)))).toEqual([false, false, true])
+  })
+
+  test('where that fails, nothing goes out', async () => {
+    const attempt = await begunAWhileAgo()
+    const session = ownSession(webhooks.sql)
+    await session.end()
+    expect(await createAsRead(session)(attempt)).toBe(false)
+  })
+
+  test('the answer is good for a moment, however long it lay here', async () => {
+    const { sql } = webhooks
+    const isAsRead = createAsRead(sql)
+    const attempt = await begunAWhileAgo()
+    expect(await isAsRead(attempt)).toBe(true)
+    const { going } = await sql.begin(async (tx) => {
+      await tx`lock table subscriptions in access exclusive mode`
+      const asked = isAsRead(attempt)
+      await untilSomebodyWaits(sql)
+      const now = performance.now()
+      vi.spyOn(performance, 'now').mockReturnValue(now + lastByOldMs)
+      return { going: asked }
+    })
+    expect(await going.finally(() => vi.restoreAllMocks())).toBe(false)
+  })
 })
 
 test('an endpoint that answers after the wait that it asked for does not wait once more', async () => {
@@ -156,6 +190,23 @@ test('an endpoint that answers after the wait that it asked for does not wait on
   lane.pacedMs = 5_000
   now = 8_000
   expect(await record(1, { kind: 'succeeded' })).toMatchObject([{ waitMs: null, pacedMs: 0 }])
+})
+
+test('what a process has not in memory is read as it came, though others came in the same moment', async () => {
+  const { sql, organizationId } = webhooks
+  const at = new Date()
+  const trace = '00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01'
+  const keys = ['evt_1', 'evt_2', 'evt_3'].map((eventId) => ({ organizationId, eventId, eventAt: at }))
+  await sql`
+    insert into events (at, organization_id, event_id, type, source, payload, trace)
+    select ${at}, ${organizationId}, 'evt_' || n, 'type.' || n, 'upstream', n, ${trace} from generate_series(1, 3) n
+  `
+  const payloads = createPayloads()
+  for (const asked of [keys.slice(1, 2), keys.toReversed()]) {
+    const found = await sql.begin((tx) => payloads.find(tx, asked))
+    const numbers = asked.map(({ eventId }) => eventId.slice(-1))
+    expect(found).toEqual(numbers.map((n) => ({ type: `type.${n}`, source: 'upstream', body: Buffer.from(n), trace })))
+  }
 })
 
 test('events of two organizations that have one id are delivered each as it is, from memory and from the database', async () => {

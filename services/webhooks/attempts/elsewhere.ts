@@ -12,9 +12,9 @@ type DoneAttempt = Done<Attempt, Outcome>
  * Subscriptions are locked before all else, as by whoever changes one: either his URL is seen here, or he sees what is recorded, and ends
  * its wait. Only a success leaves them as they are, but for one of a subscription that it heals.
  */
-export async function excuseElsewhere(tx: TransactionSql, ended: DoneAttempt[]) {
+export async function excuseElsewhere(tx: TransactionSql, ended: DoneAttempt[]): Promise<DoneAttempt[]> {
   const changing = ended.filter(({ item, outcome }) => outcome?.kind !== 'succeeded' || item.isPaused)
-  if (changing.length === 0) return { done: ended, excused: [] }
+  if (changing.length === 0) return ended
   const rows = await tx<{ id: string; url: string }[]>`
     select id, url from subscriptions where id = any(${[...new Set(changing.map(({ item }) => item.laneId))]})
     order by id for no key update
@@ -23,11 +23,7 @@ export async function excuseElsewhere(tx: TransactionSql, ended: DoneAttempt[]) 
   const elsewhere = new Set(
     changing.filter(({ item: { laneId, url }, outcome }) => isInVain(outcome) && (urls.get(laneId) ?? url) !== url),
   )
-  return {
-    done: ended.map((one) => (elsewhere.has(one) ? excused(one) : one)),
-    /** The lanes that these are due in: others hold them by now, or nobody. Wake them. */
-    excused: [...new Set([...elsewhere].map(({ item }) => item.laneId))],
-  }
+  return ended.map((one) => (elsewhere.has(one) ? excused(one) : one))
 }
 
 const isInVain = (outcome: Outcome | null) =>

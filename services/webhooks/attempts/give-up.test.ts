@@ -107,8 +107,8 @@ test('what a round has left of a customer’s line goes out, in its order, if th
 
 test('what is just being put behind a delivery of a customer’s line goes out, if the subscription is disabled and enabled meanwhile', async () => {
   const { sql } = webhooks
-  const [first] = await webhooks.emit({ line: 'line' }, { line: 'line' })
-  await until(async () => expect(await webhooks.deliveries({ status: 'pending' })).toHaveLength(2))
+  const [, first] = await webhooks.emit({ line: 'another' }, { line: 'line' }, { line: 'line' })
+  await until(async () => expect(await webhooks.deliveries({ status: 'pending' })).toHaveLength(3))
   const second = newId('evt')
   const headers = { organization: webhooks.organizationId, event: second, type: 'message.received', line: 'line' }
   const row = toRow({

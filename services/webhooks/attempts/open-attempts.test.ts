@@ -3,7 +3,7 @@ import { newId } from '@app/shared/values/ids.ts'
 import { createTestDatabase } from '@app/test/database.ts'
 import { untilSomebodyWaits } from '@app/test/lock-waits.ts'
 import { afterAll, beforeAll, beforeEach, describe, expect, onTestFinished, test } from 'vitest'
-import { openAttempts } from './open-attempts.ts'
+import { nextDue, openAttempts } from './open-attempts.ts'
 import { createPayloads } from './payloads.ts'
 
 let database: Awaited<ReturnType<typeof createTestDatabase>>
@@ -104,6 +104,13 @@ test.each([0, 5, 6])(
   },
 )
 
+test('what was begun in a hold that is over is begun again after 25 s: a call may take 15 s, and its record some more', async () => {
+  await waiting([{ id: 'perhaps still out', dueInS: -60, attempts: 1, begunS: 24 }])
+  expect(await begun(0)).toEqual([])
+  await sql`update due_deliveries set begun_at = now() - interval '25.1 s'`
+  expect(await begun(0)).toEqual(['perhaps still out'])
+})
+
 test('what another one begins while it is picked is not begun again', async () => {
   await waiting([{ id: 'picked by two', dueInS: -1 }])
   // Who picks waits in the middle of its statement, which then goes on with what it saw at its beginning.
@@ -156,4 +163,19 @@ test('a probe tells how long its endpoint is probed: since its breaker opened in
     update subscriptions set status = 'paused', disabled_reason = 'consecutive_failures', paused_at = now() - interval '100 s'
   `
   expect(await probedSeconds(600, 900)).toBe(100)
+})
+
+test.each([
+  ['is active', [20], 'active', null],
+  ['paused itself', [20], 'paused', 'consecutive_failures'],
+  ['is paused by hand', [], 'paused', null],
+  ['is disabled', [0], 'disabled', 'gone'],
+])('of one that %s the next is due in %j s', async (_, seconds, status, reason) => {
+  await waiting([{ id: 'next', dueInS: 20 }])
+  onTestFinished(async () => {
+    await sql`update subscriptions set status = 'active', disabled_reason = null`
+  })
+  await sql`update subscriptions set status = ${status}, disabled_reason = ${reason}`
+  const next = await sql.begin((tx) => nextDue(tx, [laneId]))
+  expect(next.map(({ waitMs }) => Math.round(waitMs / 1_000))).toEqual(seconds)
 })

@@ -138,6 +138,8 @@ test('the first of a line that failed is tried again in its time, and what it ca
   await sql.begin((tx) => recordAttempts(tx, done, createLaneHealth(), () => Promise.resolve()))
   const found = await sql`select due_at > now() + interval '2 s' as waits from due_deliveries where id = ${id}`
   expect(found).toEqual([{ waits: true }])
+  // Who still holds the lane sees to it, and is not woken.
+  expect(await sql`select arrivals from lanes where id = ${first}`).toEqual([{ arrivals: lane.arrivals }])
   expect(
     await sql`select started_at, duration_ms, response_status, response_body_snippet from attempts where delivery_id = ${id}`,
   ).toEqual([{ startedAt, durationMs: 13_000, responseStatus: 500, responseBodySnippet: 'oops' }])

@@ -22,7 +22,7 @@ export async function recordAttempts(
   health: LaneHealth,
   lockLanes: LockLanes,
 ): Promise<Directive[]> {
-  const { done, excused } = await excuseElsewhere(tx, ended)
+  const done = await excuseElsewhere(tx, ended)
   const inLine = done.map(({ item }) => ({ subscriptionId: item.laneId, line: item.line }))
   await lockLines(tx, inLine)
   await lockReplays(
@@ -42,10 +42,9 @@ export async function recordAttempts(
     tx,
     done.flatMap(({ lane, outcome }) => (isOpen(outcome) || promoted.has(lane.id) ? [lane] : [])),
   )
-  const woken = [...new Set([...excused, ...lost])]
-  if (woken.length === 0) return next
+  if (lost.length === 0) return next
   await lockLanes()
-  await wakeWithin(tx, woken)
+  await wakeWithin(tx, lost)
   return next
 }
 

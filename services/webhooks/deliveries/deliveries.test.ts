@@ -1,7 +1,7 @@
 import { systemCaller } from '@app/shared/bus/ask.ts'
 import { firstIdAt, newId } from '@app/shared/values/ids.ts'
 import { toProblem } from '@app/shared/api/problem.ts'
-import { afterAll, beforeAll, describe, expect, test } from 'vitest'
+import { afterAll, beforeAll, describe, expect, onTestFinished, test } from 'vitest'
 import { type TestWebhooks, testWebhooks } from '../testing/app.ts'
 import { getWebhookDelivery } from './get-webhook-delivery.ts'
 import { listWebhookDeliveries, pageOf } from './list-webhook-deliveries.ts'
@@ -83,6 +83,7 @@ const cases: [string, () => object, (n: number) => boolean][] = [
     () => false,
   ],
   ['of an event', () => ({ event_id: 'evt-123456' }), (n) => n === 123_456],
+  ['of an event to another subscription', () => ({ event_id: 'evt-123456', subscription_id: rare }), () => false],
   ['of an absent event', () => ({ event_id: 'evt-none', subscription_id: mine }), () => false],
   ['pending', () => ({ status: 'pending' }), (n) => n % 500 === 1],
   ['failed', () => ({ status: 'failed', subscription_id: mine }), (n) => n % 500 === 2],
@@ -90,6 +91,11 @@ const cases: [string, () => object, (n: number) => boolean][] = [
   ['dead to a subscription', () => ({ status: 'dead', subscription_id: mine }), (n) => n % 500 === 3],
   ['dead to a subscription that has none', () => ({ status: 'dead', subscription_id: rare }), () => false],
   ['succeeded', () => ({ status: 'succeeded' }), (n) => ![1, 2, 3].includes(n % 500)],
+  [
+    'succeeded, of which the newest but one are dead, failed and pending',
+    () => ({ status: 'succeeded', created_before: new Date(now - 2 * day + 100_005 * 864).toISOString() }),
+    (n) => n < 100_005 && ![1, 2, 3].includes(n % 500),
+  ],
   ['before a moment', () => ({ created_before: new Date(now - day).toISOString() }), (n) => n < total / 2],
   [
     'between moments, of a rare type',
@@ -130,6 +136,25 @@ test('times are exclusive on both sides', async () => {
   expect(between.data.map(({ id }) => id)).toEqual([second?.id])
 })
 
+test('what an event became is listed page by page, and between moments', async () => {
+  const { sql, organizationId } = webhooks
+  const ids = [3, 2, 1].map((n) => firstIdAt('wbd', new Date(now - n * 1_000)))
+  await sql`
+    insert into deliveries (id, organization_id, subscription_id, event_type, event_id)
+    select id, ${organizationId}, ${rare}, 'message.status', 'evt-to-three' from unnest(${ids}::text[]) id
+  `
+  onTestFinished(async () => {
+    await sql`delete from deliveries where event_id = 'evt-to-three'`
+  })
+  const event = { event_id: 'evt-to-three' }
+  const idsOf = ({ data }: { data: { id: string }[] }) => data.map(({ id }) => id)
+  const page = await list({ ...event, limit: '2' })
+  const next = await list({ ...event, limit: '2', cursor: page.next_cursor })
+  expect([idsOf(page), idsOf(next)]).toEqual([[ids[2], ids[1]], [ids[0]]])
+  const between = { created_after: next.data[0]?.created_at, created_before: page.data[0]?.created_at }
+  expect(idsOf(await list({ ...event, ...between }))).toEqual([ids[1]])
+})
+
 test('a delivery tells its status, its last attempt and, while it is kept, its payload', async () => {
   const [dead] = (await list({ status: 'dead' })).data
   expect(dead).toMatchObject({ status: 'dead', attempt_count: 1, response_status: 500, duration_ms: 5 })
@@ -139,8 +164,13 @@ test('a delivery tells its status, its last attempt and, while it is kept, its p
 test('another organization sees none of them', async () => {
   const stranger = systemCaller(newId('org'))
   const [delivery] = (await list({})).data
-  expect((await list({}, stranger)).data).toEqual([])
-  expect((await list({ subscription_id: mine }, stranger)).data).toEqual([])
+  const queries = [
+    {},
+    { subscription_id: mine },
+    { event_id: delivery?.event_id },
+    ...['pending', 'failed', 'dead', 'succeeded'].map((status) => ({ status })),
+  ]
+  for (const query of queries) expect((await list(query, stranger)).data).toEqual([])
   const input = { params: { id: delivery?.id ?? '' }, query: {}, body: undefined }
   const problem = await getWebhookDelivery(webhooks, input, stranger).then(() => null, toProblem)
   expect(problem).toMatchObject({ failure: 'resource_not_found' })

@@ -91,6 +91,21 @@ test('a replay is kept as long as the last of its deliveries, however long ago i
   expect(kept.map(({ subscriptionId }) => subscriptionId)).toEqual(['wbs_0', 'wbs_1'])
 })
 
+test('lanes are swept away of deleted subscriptions alone, and not while something waits in them', async () => {
+  const { sql, organizationId } = webhooks
+  await sql`truncate lanes, due_deliveries`
+  const { id: alive } = await webhooks.subscribe({ url: 'https://127.0.0.1:9/' })
+  for (const id of [alive, 'wbs_over', 'wbs_open'])
+    await sql`insert into lanes (id, grp) values (${id}, ${organizationId})`
+  await sql`
+    insert into due_deliveries (id, organization_id, subscription_id, event_at, event_id)
+    values ('wbd_open', ${organizationId}, 'wbs_open', now(), 'evt_open')
+  `
+  expect(await sweepLanes(sql)).toBe(1)
+  const kept = await sql`select id from lanes order by id = ${alive}`
+  expect(kept.map(({ id }) => id)).toEqual(['wbs_open', alive])
+})
+
 test('what comes into the lane of a deleted subscription while that is swept away is given up, and not left behind', async () => {
   const { sql, organizationId } = webhooks
   const [id, subscriptionId] = [newId('wbd'), newId('wbs')]

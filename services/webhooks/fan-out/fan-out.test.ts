@@ -60,8 +60,11 @@ describe('an event goes to', () => {
     expect(new Set(await gotBefore())).toEqual(new Set([own, none]))
   })
 
-  test('those that name no number at all', async () => {
-    await webhooks.subscribe({ url: receiver.url, phone_number_ids: [] })
+  test.each([
+    ['an empty list', { phone_number_ids: [] }],
+    ['no list', {}],
+  ])('those that name no number at all: %s', async (_, numbers) => {
+    await webhooks.subscribe({ url: receiver.url, ...numbers })
     const [other] = await webhooks.emit({ phone: '999999999999' })
     expect(await gotBefore()).toEqual([other])
   })
@@ -93,8 +96,8 @@ describe('an event goes to', () => {
     await webhooks.subscribe({ url: receiver.url })
     await webhooks.subscribe({ url: receiver.url, events: ['contact.created'] })
     await webhooks.sql`
-      update subscriptions set status = 'disabled', disabled_at = now() - interval '31 days'
-      where 'message.received' = any(events)
+      update subscriptions set status = 'disabled',
+        disabled_at = now() - interval '30 days' + case when 'contact.created' = any(events) then 1 else -1 end * interval '1 minute'
     `
     await webhooks.emit({}, { type: 'contact.created' })
     await until(async () => expect(await webhooks.deliveries({ event_type: 'contact.created' })).toHaveLength(1))
@@ -229,5 +232,11 @@ describe('events of one line', () => {
     }
     await until(() => expect(receiver.got).toHaveLength(60))
     expect(gotIds()).toEqual(Array.from({ length: 60 }, (_, n) => `cus_4-${n}`))
+  })
+
+  test('are delivered, too, where they come by the consumer of all others', async () => {
+    await webhooks.subscribe({ url: receiver.url, events: ['customer.updated'] })
+    await webhooks.emit({ ...customer('cus_6', 0), subject: 'event.messaging.something-happened' })
+    await until(() => expect(gotIds()).toEqual(['cus_6-0']))
   })
 })

@@ -125,6 +125,31 @@ test('events of many of those numbers are each for those that select its number,
   ])
 })
 
+test('events of many numbers of two organizations, recorded together, go to their own subscriptions alone', async () => {
+  const { sql } = webhooks
+  const organizations = [newId('org'), newId('org')]
+  const usual = { url: 'https://example.com/', events: ['message.received'], status: 'paused' }
+  const subscriptions = organizations.flatMap((organization) => [
+    { ...usual, organization_id: organization, id: `all of ${organization}`, phone_number_ids: null },
+    { ...usual, organization_id: organization, id: `one of ${organization}`, phone_number_ids: ['7'] },
+  ])
+  const at = new Date()
+  await sql`insert into subscriptions ${sql(subscriptions.map((one) => ({ ...one, created_at: at, updated_at: at })))}`
+  const numbers = Array.from({ length: 20 }, (_, n) => String(n + 1))
+  const rows = organizations.flatMap((organization) => numbers.flatMap((phone) => event(organization, { phone })))
+  await recordEvents(sql, rows)
+  const got = await sql`
+    select organization_id, subscription_id, count(*)::int from deliveries
+    where organization_id = any(${organizations}) group by 1, 2 order by 1, 2
+  `
+  expect(got).toEqual(
+    organizations.toSorted().flatMap((organization) => [
+      { organizationId: organization, subscriptionId: `all of ${organization}`, count: 20 },
+      { organizationId: organization, subscriptionId: `one of ${organization}`, count: 1 },
+    ]),
+  )
+})
+
 function event(organization: string, of: { type?: string; phone?: string; line?: string }): EventRow[] {
   const headers = { organization, event: newId('evt'), type: 'message.received', source: 'svc' as const, ...of }
   const subject = 'event.messaging.message-received'

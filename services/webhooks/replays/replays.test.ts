@@ -163,6 +163,16 @@ describe('one delivery', () => {
     await until(async () => expect(await webhooks.delivery(made)).toMatchObject(given), 2_000)
   })
 
+  test('to a subscription that paused itself, and whose lane sleeps, is its next probe', async () => {
+    const [dead] = await die(1)
+    await webhooks.sql`
+      update subscriptions set status = 'paused', disabled_reason = 'consecutive_failures', paused_at = now() where id = ${id}
+    `
+    await webhooks.sql`insert into lanes (id, grp, failures) values (${id}, ${webhooks.organizationId}, 25)`
+    await replayOne(dead?.id)
+    await until(async () => expect(await webhooks.subscription(id)).toMatchObject({ status: 'active' }), 5_000)
+  })
+
   test('is replayed once for a repeated key', async () => {
     const [dead] = await die(1)
     const caller = { ...webhooks.caller, idempotency: { key: newId('req'), fingerprint: 'f' } }
