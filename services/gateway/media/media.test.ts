@@ -13,6 +13,7 @@ import { serve, type Serving } from '@app/shared/bus/rpc.ts'
 import { newFileKey } from '@app/shared/store/store.ts'
 import { afterAll, beforeAll, beforeEach, describe, expect, test, vi } from 'vitest'
 import { startTestGateway, type TestGateway } from '../testing/gateway.ts'
+import { logLines } from '../testing/log-lines.ts'
 
 let gateway: TestGateway
 let messaging: Serving
@@ -134,6 +135,26 @@ describe('an upload', () => {
     expect(uploads.map(({ mime_type }) => mime_type)).toEqual(['text/plain', 'image/png'])
   })
 
+  test('takes the type of the part before that of the field', async () => {
+    const bytes = Buffer.from('Hello, this is text.')
+    expect((await upload({ bytes, type: 'text/plain', said: 'application/pdf' })).status).toBe(201)
+    expect((await upload({ bytes, type: 'Application/Octet-Stream', said: 'text/plain' })).status).toBe(201)
+    expect(uploads.map(({ mime_type }) => mime_type)).toEqual(['text/plain', 'text/plain'])
+  })
+
+  test.each([
+    ['a.png', 'a.png'],
+    [' Grüße.png ', 'Grüße.png'],
+    ['../../etc/passwd', 'passwd'],
+    ['a\u0001\tb\u0085.png', 'ab.png'],
+    ['/', null],
+    [`${'x'.repeat(300)}.png`, 'x'.repeat(255)],
+    [`${'x'.repeat(254)}😀.png`, `${'x'.repeat(254)}\uFFFD`],
+  ])('with the filename %j is named %j', async (filename, named) => {
+    expect((await upload({ bytes: png(10), filename })).status).toBe(201)
+    expect(uploads).toMatchObject([{ filename: named }])
+  })
+
   const webp = Buffer.concat([Buffer.from('RIFF\x20\0\0\0WEBPVP8 ', 'latin1'), randomBytes(100)])
   test.each<[string, Part]>([
     ['WebP', { bytes: webp, type: 'image/webp' }],
@@ -157,6 +178,9 @@ describe('an upload', () => {
       `Content-Length: ${101 * 1024 * 1024}\r\nContent-Type: ${headers['content-type']}`,
     )
     expect([status, json.error.code]).toEqual([413, 'payload_too_large'])
+    // Its form may be as large as that, and something more.
+    const largest = await rawUpload(`Content-Length: ${100 * 1024 * 1024 + 1_000}\r\nContent-Type: application/json`)
+    expect(largest.status).toBe(415)
   })
 
   test.each([
@@ -364,15 +388,18 @@ describe('a stored file', () => {
   const get = (headers = {}, method: 'GET' | 'HEAD' = 'GET') => gateway.ask(`/media/${opaque}`, { headers, method })
 
   test('is served without a key, with the headers that keep it harmless', async () => {
-    await keep('image/jpeg', 'Grüße (1).jpg')
+    await keep('image/jpeg', "Grüße '(1)'.jpg")
     const answer = await get()
     expect([answer.status, String(answer.bytes)]).toEqual([200, '0123456789'])
     expect(answer.headers).toMatchObject({
       'content-type': 'image/jpeg',
       'content-length': '10',
-      'content-disposition': "inline; filename*=UTF-8''Gr%C3%BC%C3%9Fe%20%281%29.jpg",
+      'content-disposition': "inline; filename*=UTF-8''Gr%C3%BC%C3%9Fe%20%27%281%29%27.jpg",
       'x-content-type-options': 'nosniff',
       'content-security-policy': 'sandbox',
+      'referrer-policy': 'no-referrer',
+      'x-robots-tag': 'noindex',
+      'cache-control': 'private, max-age=86400',
       'accept-ranges': 'bytes',
       etag: `"${hashOf(bytes)}"`,
     })
@@ -386,6 +413,17 @@ describe('a stored file', () => {
       expect((await get()).headers).toMatchObject({ 'content-type': type, 'content-disposition': 'attachment' })
     },
   )
+
+  test.each(['image/PNG', 'Video/mp4', 'audio/ogg; codecs=opus'])('of type %s is shown', async (type) => {
+    await keep(type)
+    expect((await get()).headers).toMatchObject({ 'content-type': type, 'content-disposition': 'inline' })
+  })
+
+  test.each(['text/html, image/png', 'x-image/png x', ''])('of type %j is no type to anybody', async (type) => {
+    await keep(type)
+    const { headers } = await get()
+    expect(headers).toMatchObject({ 'content-type': 'application/octet-stream', 'content-disposition': 'attachment' })
+  })
 
   test('cannot smuggle in a header', async () => {
     await keep('text/html\r\nSet-Cookie: a=b')
@@ -407,14 +445,30 @@ describe('a stored file', () => {
       '3',
     ])
     const beyond = await get({ range: 'bytes=10-' })
-    expect([beyond.status, beyond.headers['content-range']]).toEqual([416, 'bytes */10'])
+    expect([beyond.status, beyond.headers['content-range'], beyond.headers['content-length']]).toEqual([
+      416,
+      'bytes */10',
+      '0',
+    ])
+    const same = await get({ range: 'bytes=2-4', 'if-range': `"${hashOf(bytes)}"` })
+    expect([same.status, String(same.bytes)]).toEqual([206, '234'])
+    const asked = await get({ range: 'bytes=2-4' }, 'HEAD')
+    expect([asked.status, asked.headers['content-length'], asked.bytes.length]).toEqual([206, '3', 0])
     const changed = await get({ range: 'bytes=2-4', 'if-range': '"other"' })
     expect([changed.status, String(changed.bytes)]).toEqual([200, '0123456789'])
   })
 
   test('is not sent again to who has it, nor to HEAD', async () => {
     await keep('image/jpeg')
-    expect((await get({ 'if-none-match': `W/"${hashOf(bytes)}"` })).status).toBe(304)
+    for (const known of [`W/"${hashOf(bytes)}"`, `"other", "${hashOf(bytes)}"`, '*']) {
+      const { status, headers } = await get({ 'if-none-match': known })
+      expect([status, headers['etag'], headers['cache-control']]).toEqual([
+        304,
+        `"${hashOf(bytes)}"`,
+        'private, max-age=86400',
+      ])
+    }
+    expect((await get({ 'if-none-match': '"other"' })).status).toBe(200)
     const head = await get({}, 'HEAD')
     expect([head.status, head.headers['content-length'], head.bytes.length]).toEqual([200, '10', 0])
   })
@@ -473,10 +527,34 @@ describe('a stored file', () => {
     inFlight.hold('files of org_1', 1 - share)
   })
 
-  test('that is lost is no broken answer', async () => {
+  test('that is lost is no broken answer, and is told of', async () => {
     await keep('image/jpeg')
     await gateway.app.store.delete(files.get(opaque)?.file_key ?? '')
+    const lines = logLines(gateway.app)
     expect((await get()).status).toBe(503)
+    expect(lines).toContainEqual(expect.objectContaining({ level: 'warn', msg: 'media', err: expect.any(Error) }))
+    expect((await gateway.ask('/media/short')).status).toBe(404)
+    expect(lines.filter((line) => 'err' in line)).toHaveLength(1)
+    vi.restoreAllMocks()
+  })
+
+  test('of which the store gives a part alone is not taken for a whole one', async () => {
+    await keep('image/jpeg')
+    async function* half() {
+      yield bytes.subarray(0, 5)
+      await sleep(10)
+      throw new Error('the store broke off')
+    }
+    vi.spyOn(gateway.app.store, 'open').mockResolvedValueOnce(Readable.from(half()))
+    await expect(get()).rejects.toThrow('other side closed')
+    vi.restoreAllMocks()
+  })
+
+  test('that is empty is served as that', async () => {
+    const file_key = newFileKey()
+    files.set(opaque, { mime_type: 'text/plain', filename: null, bytes: Buffer.alloc(0), file_key })
+    const { status, headers } = await get()
+    expect([status, headers['content-length']]).toEqual([200, '0'])
   })
 })
 
