@@ -527,6 +527,14 @@ describe('a stored file', () => {
     inFlight.hold('files of org_1', 1 - share)
   })
 
+  test('is a 503 while too many requests are in work', async () => {
+    await keep('image/jpeg')
+    gateway.app.inFlight.count += 4_096
+    const { status, headers } = await get()
+    gateway.app.inFlight.count -= 4_096
+    expect([status, headers['retry-after']]).toEqual([503, '1'])
+  })
+
   test('that is lost is no broken answer, and is told of', async () => {
     await keep('image/jpeg')
     await gateway.app.store.delete(files.get(opaque)?.file_key ?? '')
