@@ -98,7 +98,10 @@ async function answeredEarly() {
   return {
     socket,
     isOpen: () => isOpen,
-    drip: () => Promise.all([once(request, 'data'), socket.write('x')]),
+    drip: () => {
+      socket.write('x')
+      return once(request, 'data')
+    },
     pass: (ms: number) => vi.advanceTimersByTimeAsync(ms),
   }
 }
