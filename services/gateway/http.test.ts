@@ -103,6 +103,19 @@ describe('what passes through', () => {
     })
   })
 
+  test('where it is, and when to ask again, is said as the service says it', async () => {
+    const answering = gateway.peer.nc.subscribe('rpc.directory.list-labels', {
+      callback(_err, message) {
+        message.headers?.set('Location', 'https://files.example/a')
+        message.headers?.set('Retry-After', '7')
+        message.respond('{}', message.headers && { headers: message.headers })
+      },
+    })
+    const { headers } = await gateway.ask('/v1/labels', { key })
+    answering.unsubscribe()
+    expect(headers).toMatchObject({ location: 'https://files.example/a', 'retry-after': '7' })
+  })
+
   test('a POST without a body needs no content type, and one that takes none ignores what is sent', async () => {
     expect((await gateway.ask('/v1/echoes/sync', { key, method: 'POST' })).status).toBe(200)
     expect((await gateway.ask('/v1/echoes/a', { key, method: 'POST' })).json().data.input.body).toEqual({})

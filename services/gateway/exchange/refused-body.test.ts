@@ -53,6 +53,7 @@ test('nor does one that goes on for long keep its connection, or one that goes a
     await slow.drip()
     await slow.pass(4_000)
   }
+  await slow.drip()
   expect(slow.isOpen()).toBe(true)
   await slow.pass(2_000)
   await until(() => expect(slow.isOpen()).toBe(false))
