@@ -183,7 +183,7 @@ test('a stop sends what is left, and gives up after 2 s when nobody says that it
 })
 
 /** As many calls of a key, as though they had just been answered. */
-function recordCalls(count: number, identities: { organizationId: string; keyId: string }[] = []) {
+function recordCalls(count: number, identities: { organizationId: string; keyId: string }[] = [], durationMs = 1) {
   for (let n = 0; n < count; n++) {
     const value = identities[n % identities.length]
     const exchange = {
@@ -193,9 +193,15 @@ function recordCalls(count: number, identities: { organizationId: string; keyId:
       identity: value ? { value } : null,
       ip: '',
     }
-    gateway.app.apiLog.record(exchange as never, { status: 200, durationMs: 1, refusal: undefined })
+    gateway.app.apiLog.record(exchange as never, { status: 200, durationMs, refusal: undefined })
   }
 }
+
+test('a call that took long is kept with the time at which it came', async () => {
+  recordCalls(1, [], 60_000)
+  await logged(1)
+  expect(Date.now() - Date.parse(gateway.platform.apiCalls[0]?.at ?? '')).toBeGreaterThanOrEqual(60_000)
+})
 
 test('what has waited goes in batches of 2,000, each call with its own key', async () => {
   await gateway.platform.stop()
