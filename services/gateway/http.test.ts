@@ -1,6 +1,7 @@
 import { readCall } from '@app/shared/bus/call-header.ts'
 import { isRpc } from '@app/shared/api/contract.ts'
-import { connect } from 'node:net'
+import { once } from 'node:events'
+import { connect, type Socket } from 'node:net'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { text } from 'node:stream/consumers'
 import { freezeFor } from '@app/test/freeze.ts'
@@ -100,6 +101,19 @@ describe('what passes through', () => {
       'idempotent-replayed': 'true',
       'x-request-id': expect.stringMatching(/^req_\w{26}$/),
     })
+  })
+
+  test('where it is, and when to ask again, is said as the service says it', async () => {
+    const answering = gateway.peer.nc.subscribe('rpc.directory.list-labels', {
+      callback(_err, message) {
+        message.headers?.set('Location', 'https://files.example/a')
+        message.headers?.set('Retry-After', '7')
+        message.respond('{}', message.headers && { headers: message.headers })
+      },
+    })
+    const { headers } = await gateway.ask('/v1/labels', { key })
+    answering.unsubscribe()
+    expect(headers).toMatchObject({ location: 'https://files.example/a', 'retry-after': '7' })
   })
 
   test('a POST without a body needs no content type, and one that takes none ignores what is sent', async () => {
@@ -269,6 +283,32 @@ test('answers that nobody reads count as held, until their client reads them or 
   await expect.poll(() => inFlight.bytes).toBe(0)
 })
 
+test('what was done, and what is small, is answered however much its organization holds', async () => {
+  const { hold } = gateway.app.inFlight
+  const { organizationId, text: full } = gateway.platform.issueKey()
+  const body = Buffer.alloc(20_000)
+  const most = 128 * 1024 * 1024 - body.length
+  hold(organizationId, most)
+  expect((await gateway.ask('/v1/bytes', { key: full, body })).status).toBe(200)
+  hold(organizationId, body.length)
+  expect((await gateway.ask('/v1/tagged?text=a', { key: full })).status).toBe(200)
+  hold(organizationId, -most - body.length)
+  expect(gateway.app.inFlight.bytes).toBe(0)
+})
+
+test('a large answer that was read is given back once, also when its connection ends', async () => {
+  const { text: own } = gateway.platform.issueKey()
+  const answering = gateway.peer.nc.subscribe('rpc.directory.list-labels', {
+    callback: (_err, message) => void message.respond(Buffer.alloc(100_000, ' ')),
+  })
+  const answer = say(`GET /v1/labels HTTP/1.1\r\nhost: x\r\nauthorization: Bearer ${own}\r\nconnection: close\r\n\r\n`)
+  const [socket] = (await once(gateway.http.server, 'connection')) as [Socket]
+  await once(socket, 'close')
+  expect((await answer).length).toBeGreaterThan(100_000)
+  answering.unsubscribe()
+  expect(gateway.app.inFlight.bytes).toBe(0)
+})
+
 describe('refusals wear the envelope', () => {
   test('a body over 256 KiB, declared or streamed, is a 413; then its connection goes on, or says that it ends', async () => {
     for (const length of [256 * 1024 + 1, 5_000_000, 20_000_000]) {
@@ -290,6 +330,15 @@ describe('refusals wear the envelope', () => {
       expect([answer.status, answer.json().error.code]).toEqual([415, 'unsupported_media_type'])
     },
   )
+
+  test.each([
+    { 'content-type': 'Application/JSON' },
+    { 'content-type': 'application/json; charset=utf-8' },
+    { 'content-type': 'application/json ;charset=utf-8' },
+    { 'content-encoding': 'Identity' },
+  ])('%j is JSON as it is', async (headers) => {
+    expect((await gateway.ask('/v1/bytes', { key, body: '{}', headers })).status).toBe(200)
+  })
 
   test('a compressed body is a 415 that says so, and no broken JSON', async () => {
     const headers = { 'content-type': 'application/json', 'content-encoding': 'gzip' }

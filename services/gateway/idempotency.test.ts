@@ -18,6 +18,11 @@ test.each(['', 'x'.repeat(256), 'ü', 'a\tb'])('the key "%s" is refused', async 
   expect(answer.json().error).toMatchObject({ code: 'invalid_field_value', param: 'Idempotency-Key' })
 })
 
+test('what is no POST has no key: the header is not even looked at', async () => {
+  const answer = await gateway.ask('/v1/tagged?text=a', { key, headers: { 'idempotency-key': 'x'.repeat(256) } })
+  expect(answer.status).toBe(200)
+})
+
 test('keys of 1 to 255 printable characters travel with the fingerprint of the request', async () => {
   const fingerprints = new Set<string>()
   for (const idempotencyKey of ['x', 'x'.repeat(255), '~ !']) {

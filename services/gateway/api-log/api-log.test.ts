@@ -2,8 +2,9 @@ import { connect } from 'node:net'
 import { text } from 'node:stream/consumers'
 import { Problem } from '@app/shared/api/problem.ts'
 import { newId } from '@app/shared/values/ids.ts'
-import { afterEach, beforeEach, expect, test } from 'vitest'
+import { afterEach, beforeEach, expect, test, vi } from 'vitest'
 import { startTestGateway, type TestGateway } from '../testing/gateway.ts'
+import { logLines } from '../testing/log-lines.ts'
 import { startTestPlatform } from '../testing/platform.ts'
 
 let gateway: TestGateway
@@ -102,15 +103,49 @@ test('a field name that is cut in the middle of a character holds up no batch', 
   expect(gateway.platform.apiCalls[0]?.problem).toMatch(/^invalid_field_value a{179}\uFFFD$/)
 })
 
+test('what a client names a field breaks no line, and takes no more room than others', async () => {
+  const { text: key } = gateway.platform.issueKey()
+  const names = ['a\\nb\\u0085c', ' ', 'x'.repeat(500)]
+  for (const name of names)
+    expect((await gateway.ask('/v1/echoes/1', { key, body: `{"${name}":1e400}` })).status).toBe(400)
+  await logged(names.length)
+  expect(gateway.platform.apiCalls.map(({ problem }) => problem)).toEqual([
+    'invalid_field_value abc',
+    'invalid_field_value',
+    'invalid_field_value '.padEnd(200, 'x'),
+  ])
+})
+
 test('while the platform service is away calls wait, and are kept once it is back', async () => {
   const { text: key } = gateway.platform.issueKey()
   await gateway.ask('/v1/me', { key })
   await logged(1)
   await gateway.platform.stop()
+  const lines = logLines(gateway.app)
   for (let n = 0; n < 5; n++) expect((await gateway.ask('/v1/accounts', { key })).status).toBe(503)
+  const told = () => lines.filter((line) => 'msg' in line && String(line.msg).includes('API log'))
+  await expect
+    .poll(told)
+    .toMatchObject([{ level: 'warn', msg: expect.stringContaining('wait'), err: expect.any(Error) }])
   const back = await startTestPlatform(gateway.peer)
   await logged(5, { ...gateway, platform: back })
-  expect(new Set(back.apiCalls.map(({ request_id: id }) => id)).size).toBe(5)
+  await gateway.ask('/v1/health')
+  await logged(6, { ...gateway, platform: back })
+  expect(told()).toMatchObject([{}, { level: 'warn', msg: expect.stringContaining('again') }])
+  expect(new Set(back.apiCalls.map(({ request_id: id }) => id)).size).toBe(6)
+  await back.stop()
+  vi.restoreAllMocks()
+})
+
+test('a stop just after the platform service was away sends what waits at once', async () => {
+  await gateway.platform.stop()
+  const lines = logLines(gateway.app)
+  await gateway.ask('/v1/health')
+  await expect.poll(() => lines).toContainEqual(expect.objectContaining({ level: 'warn' }))
+  vi.restoreAllMocks()
+  const back = await startTestPlatform(gateway.peer)
+  await gateway.app.apiLog.stop()
+  expect(back.apiCalls).toHaveLength(1)
   await back.stop()
 })
 
@@ -148,7 +183,7 @@ test('a stop sends what is left, and gives up after 2 s when nobody says that it
 })
 
 /** As many calls of a key, as though they had just been answered. */
-function recordCalls(count: number, identities: { organizationId: string; keyId: string }[] = []) {
+function recordCalls(count: number, identities: { organizationId: string; keyId: string }[] = [], durationMs = 1) {
   for (let n = 0; n < count; n++) {
     const value = identities[n % identities.length]
     const exchange = {
@@ -158,9 +193,15 @@ function recordCalls(count: number, identities: { organizationId: string; keyId:
       identity: value ? { value } : null,
       ip: '',
     }
-    gateway.app.apiLog.record(exchange as never, { status: 200, durationMs: 1, refusal: undefined })
+    gateway.app.apiLog.record(exchange as never, { status: 200, durationMs, refusal: undefined })
   }
 }
+
+test('a call that took long is kept with the time at which it came', async () => {
+  recordCalls(1, [], 60_000)
+  await logged(1)
+  expect(Date.now() - Date.parse(gateway.platform.apiCalls[0]?.at ?? '')).toBeGreaterThanOrEqual(60_000)
+})
 
 test('what has waited goes in batches of 2,000, each call with its own key', async () => {
   await gateway.platform.stop()

@@ -14,6 +14,6 @@ test.each([tag, tag.slice(2), `"x", ${tag}`, `W/"x",${tag}`, '*', ` ${tag} `])('
   expect(hasTag(header, tag)).toBe(true)
 })
 
-test.each([undefined, '', '"x"', 'W/"x"', tag.slice(0, -1), tag.slice(3, -1)])('%s does not', (header) => {
+test.each([undefined, '', '"x"', '"x*"', 'W/"x"', tag.slice(0, -1), tag.slice(3, -1)])('%s does not', (header) => {
   expect(hasTag(header, tag)).toBe(false)
 })

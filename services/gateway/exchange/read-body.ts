@@ -21,7 +21,6 @@ export function readBody(raw: IncomingMessage, limitBytes: number, { hold }: InF
     function fail(problem: unknown) {
       clearTimeout(timer)
       raw.off('data', onData).off('end', onEnd).off('close', onClose)
-      raw.resume()
       hold(owner, -gathered.length)
       reject(problem)
     }
@@ -44,8 +43,6 @@ export function readBody(raw: IncomingMessage, limitBytes: number, { hold }: InF
       fail(endedEarly())
     }
     raw.on('data', onData).on('end', onEnd).on('close', onClose)
-    // An aborted request emits an error beside `close`.
-    raw.on('error', () => {})
   })
 }
 

@@ -11,8 +11,10 @@ import { newId } from '@app/shared/values/ids.ts'
 import { notFound } from '@app/shared/api/problem.ts'
 import { serve, type Serving } from '@app/shared/bus/rpc.ts'
 import { newFileKey } from '@app/shared/store/store.ts'
+import { usedBytes } from '@app/test/used-bytes.ts'
 import { afterAll, beforeAll, beforeEach, describe, expect, test, vi } from 'vitest'
 import { startTestGateway, type TestGateway } from '../testing/gateway.ts'
+import { logLines } from '../testing/log-lines.ts'
 
 let gateway: TestGateway
 let messaging: Serving
@@ -127,13 +129,6 @@ describe('an upload', () => {
     expect(Buffer.concat((await opened?.toArray()) ?? []).equals(bytes)).toBe(true)
   })
 
-  test('takes the type from the field when the part says none, and from the bytes when neither does', async () => {
-    const bytes = Buffer.from('Hello, this is text.')
-    expect((await upload({ bytes, type: 'application/octet-stream', said: 'text/plain' })).status).toBe(201)
-    expect((await upload({ bytes: png(10), type: 'application/octet-stream' })).status).toBe(201)
-    expect(uploads.map(({ mime_type }) => mime_type)).toEqual(['text/plain', 'image/png'])
-  })
-
   const webp = Buffer.concat([Buffer.from('RIFF\x20\0\0\0WEBPVP8 ', 'latin1'), randomBytes(100)])
   test.each<[string, Part]>([
     ['WebP', { bytes: webp, type: 'image/webp' }],
@@ -157,16 +152,9 @@ describe('an upload', () => {
       `Content-Length: ${101 * 1024 * 1024}\r\nContent-Type: ${headers['content-type']}`,
     )
     expect([status, json.error.code]).toEqual([413, 'payload_too_large'])
-  })
-
-  test.each([
-    ['JSON', { 'content-type': 'application/json' }, 415, 'unsupported_media_type'],
-    ['a form without a boundary', { 'content-type': 'multipart/form-data' }, 415, 'unsupported_media_type'],
-    ['a form with an empty boundary', { 'content-type': 'multipart/form-data; boundary=' }, 400, 'invalid_field_value'],
-    ['another boundary', { 'content-type': 'multipart/form-data; boundary=other' }, 400, 'invalid_field_value'],
-  ])('as %s is refused', async (_name, headers, status, code) => {
-    const answer = await upload({ bytes: png(10) }, headers)
-    expect([answer.status, answer.json().error?.code]).toEqual([status, code])
+    // Its form may be as large as that, and something more.
+    const largest = await rawUpload(`Content-Length: ${100 * 1024 * 1024 + 1_000}\r\nContent-Type: application/json`)
+    expect(largest.status).toBe(415)
   })
 
   test('that breaks off leaves nothing behind', async () => {
@@ -242,34 +230,17 @@ describe('an upload', () => {
     expect((await gateway.ask(`/v1/${phone}/media`, { key: text, body, headers })).status).toBe(201)
   })
 
-  test.each([0, 100, 70_000, 1_000_000])('whose form ends after %i bytes of its file is refused', async (size) => {
-    const before = stored().length
-    const { body, headers } = formOf({ bytes: png(size) })
-    const cut = body.subarray(0, body.lastIndexOf('--xxBOUNDARYxx') - 2)
-    const { status, json } = await gateway.ask(`/v1/${phone}/media`, { key, body: cut, headers })
-    expect([status, json().error?.code]).toEqual([400, 'invalid_field_value'])
-    await expect.poll(() => stored().length).toBe(before)
-    expect(uploads).toEqual([])
-  })
-
-  test('whose form breaks off behind its file is refused', async () => {
-    const keeping = vi.spyOn(gateway.app.store, 'put')
-    const tail = '--xxBOUNDARYxx\r\nContent-Disposition: form-data; name="more"\r\n\r\nand so'
-    const { socket, body, answer } = begin(key, { bytes: png(1_000), tail })
-    socket.write(body.subarray(0, -1))
-    await expect.poll(() => keeping.mock.settledResults.map(({ type }) => type)).toEqual(['fulfilled'])
-    socket.write(body.subarray(-1))
-    await expect.poll(answer).toContain('invalid_field_value')
-    expect(uploads).toEqual([])
+  test('whose client goes away before its file begins takes no turn for good', async () => {
+    const { text, organizationId } = gateway.platform.issueKey()
+    gateway.platform.accounts.add(`${organizationId}:${phone}`)
+    const looked = gateway.platform.lookUps.accounts
+    const { socket, body } = begin(text, { bytes: png(10) })
+    socket.write(body.subarray(0, 20))
+    await expect.poll(() => gateway.platform.lookUps.accounts).toBe(looked + 1)
     socket.destroy()
-    keeping.mockRestore()
-  })
-
-  test('takes the first file of its form, and throws away what follows', async () => {
-    const head = '--xxBOUNDARYxx\r\nContent-Disposition: form-data; name="file"; filename="b.png"\r\n\r\n'
-    const tail = `${head}${'x'.repeat(1_000_000)}\r\n--xxBOUNDARYxx--\r\n`
-    expect((await upload({ bytes: png(10), tail })).status).toBe(201)
-    expect(uploads).toMatchObject([{ filename: 'a.png' }])
+    const statuses = () =>
+      gateway.platform.apiCalls.filter((one) => one.organization_id === organizationId).map((one) => one.status)
+    await expect.poll(statuses).toEqual(['400'])
   })
 
   test('with the key of one that is under way is a 409 at once', async () => {
@@ -309,10 +280,112 @@ describe('an upload', () => {
     socket.destroy()
   })
 
+  test('that is refused unread is thrown away as it comes', async () => {
+    const { socket, body, answer } = begin(key, { bytes: png(50_000_000), type: 'image/webp' })
+    const before = usedBytes()
+    await new Promise((written) => socket.write(body.subarray(0, -1), written))
+    // What is garbage may be given back a moment later.
+    await expect.poll(() => usedBytes() - before).toBeLessThan(10_000_000)
+    socket.write(body.subarray(-1))
+    await expect.poll(answer).toContain(' 422 ')
+    socket.destroy()
+  })
+
   test('needs a key and a number of the organization, as everything does', async () => {
     const { body, headers } = formOf({ bytes: png(10) })
     expect((await gateway.ask(`/v1/${phone}/media`, { body, headers })).status).toBe(401)
     expect((await gateway.ask('/v1/999999999999/media', { key, body, headers })).status).toBe(404)
+  })
+})
+
+describe('the form of an upload', () => {
+  test('takes the type from the field when the part says none, and from the bytes when neither does', async () => {
+    const bytes = Buffer.from('Hello, this is text.')
+    expect((await upload({ bytes, type: 'application/octet-stream', said: 'text/plain' })).status).toBe(201)
+    expect((await upload({ bytes: png(10), type: 'application/octet-stream' })).status).toBe(201)
+    expect(uploads.map(({ mime_type }) => mime_type)).toEqual(['text/plain', 'image/png'])
+  })
+
+  test('takes the type of the part before that of the field', async () => {
+    const bytes = Buffer.from('Hello, this is text.')
+    expect((await upload({ bytes, type: 'text/plain', said: 'application/pdf' })).status).toBe(201)
+    expect(uploads.map(({ mime_type }) => mime_type)).toEqual(['text/plain'])
+    expect((await upload({ bytes, type: 'Application/Octet-Stream', said: 'application/pdf' })).status).toBe(422)
+  })
+
+  test.each([
+    ['a.png', 'a.png'],
+    [' Grüße.png ', 'Grüße.png'],
+    ['../../etc/passwd', 'passwd'],
+    ['a\u0001\tb\u0085.png', 'ab.png'],
+    ['/', null],
+    [`${'x'.repeat(300)}.png`, 'x'.repeat(255)],
+    [`${'x'.repeat(254)}😀.png`, `${'x'.repeat(254)}\uFFFD`],
+  ])('with the filename %j is named %j', async (filename, named) => {
+    expect((await upload({ bytes: png(10), filename })).status).toBe(201)
+    expect(uploads).toMatchObject([{ filename: named }])
+  })
+
+  test.each([
+    ['JSON', { 'content-type': 'application/json' }, 415, 'unsupported_media_type'],
+    ['a form without a boundary', { 'content-type': 'multipart/form-data' }, 415, 'unsupported_media_type'],
+    [
+      'a form that names something else',
+      { 'content-type': 'multipart/form-data; charset=utf-8' },
+      400,
+      'invalid_field_value',
+    ],
+    ['a form with an empty boundary', { 'content-type': 'multipart/form-data; boundary=' }, 400, 'invalid_field_value'],
+    ['another boundary', { 'content-type': 'multipart/form-data; boundary=other' }, 400, 'invalid_field_value'],
+  ])('as %s is refused', async (_name, headers, status, code) => {
+    const answer = await upload({ bytes: png(10) }, headers)
+    expect([answer.status, answer.json().error?.code]).toEqual([status, code])
+  })
+
+  test('says that it is a form in any case of letters, and nothing else', async () => {
+    const said = (type: string) => upload({ bytes: png(10) }, { 'content-type': `${type}; boundary=xxBOUNDARYxx` })
+    expect((await said('Multipart/Form-Data')).status).toBe(201)
+    expect((await said('x-multipart/form-data')).status).toBe(415)
+  })
+
+  test('is not looked for behind more fields than a form of ours has', async () => {
+    const { body, headers } = formOf({ bytes: png(10) })
+    const field = '--xxBOUNDARYxx\r\nContent-Disposition: form-data; name="x"\r\n\r\n1\r\n'
+    const ask = (count: number) =>
+      gateway.ask(`/v1/${phone}/media`, { key, body: Buffer.concat([Buffer.from(field.repeat(count)), body]), headers })
+    expect((await ask(16)).status).toBe(201)
+    const { status, json } = await ask(20)
+    expect([status, json().error]).toMatchObject([400, { code: 'invalid_field_value', param: 'file' }])
+  })
+
+  test.each([0, 100, 70_000, 1_000_000])('whose form ends after %i bytes of its file is refused', async (size) => {
+    const before = stored().length
+    const { body, headers } = formOf({ bytes: png(size) })
+    const cut = body.subarray(0, body.lastIndexOf('--xxBOUNDARYxx') - 2)
+    const { status, json } = await gateway.ask(`/v1/${phone}/media`, { key, body: cut, headers })
+    expect([status, json().error?.code]).toEqual([400, 'invalid_field_value'])
+    await expect.poll(() => stored().length).toBe(before)
+    expect(uploads).toEqual([])
+  })
+
+  test('whose form breaks off behind its file is refused', async () => {
+    const keeping = vi.spyOn(gateway.app.store, 'put')
+    const tail = '--xxBOUNDARYxx\r\nContent-Disposition: form-data; name="more"\r\n\r\nand so'
+    const { socket, body, answer } = begin(key, { bytes: png(1_000), tail })
+    socket.write(body.subarray(0, -1))
+    await expect.poll(() => keeping.mock.settledResults.map(({ type }) => type)).toEqual(['fulfilled'])
+    socket.write(body.subarray(-1))
+    await expect.poll(answer).toContain('invalid_field_value')
+    expect(uploads).toEqual([])
+    socket.destroy()
+    keeping.mockRestore()
+  })
+
+  test('takes the first file of its form, and throws away what follows', async () => {
+    const head = '--xxBOUNDARYxx\r\nContent-Disposition: form-data; name="file"; filename="b.png"\r\n\r\n'
+    const tail = `${head}${'x'.repeat(1_000_000)}\r\n--xxBOUNDARYxx--\r\n`
+    expect((await upload({ bytes: png(10), tail })).status).toBe(201)
+    expect(uploads).toMatchObject([{ filename: 'a.png' }])
   })
 })
 
@@ -364,15 +437,18 @@ describe('a stored file', () => {
   const get = (headers = {}, method: 'GET' | 'HEAD' = 'GET') => gateway.ask(`/media/${opaque}`, { headers, method })
 
   test('is served without a key, with the headers that keep it harmless', async () => {
-    await keep('image/jpeg', 'Grüße (1).jpg')
+    await keep('image/jpeg', "Grüße '(1)'.jpg")
     const answer = await get()
     expect([answer.status, String(answer.bytes)]).toEqual([200, '0123456789'])
     expect(answer.headers).toMatchObject({
       'content-type': 'image/jpeg',
       'content-length': '10',
-      'content-disposition': "inline; filename*=UTF-8''Gr%C3%BC%C3%9Fe%20%281%29.jpg",
+      'content-disposition': "inline; filename*=UTF-8''Gr%C3%BC%C3%9Fe%20%27%281%29%27.jpg",
       'x-content-type-options': 'nosniff',
       'content-security-policy': 'sandbox',
+      'referrer-policy': 'no-referrer',
+      'x-robots-tag': 'noindex',
+      'cache-control': 'private, max-age=86400',
       'accept-ranges': 'bytes',
       etag: `"${hashOf(bytes)}"`,
     })
@@ -386,6 +462,17 @@ describe('a stored file', () => {
       expect((await get()).headers).toMatchObject({ 'content-type': type, 'content-disposition': 'attachment' })
     },
   )
+
+  test.each(['image/PNG', 'Video/mp4', 'audio/ogg; codecs=opus'])('of type %s is shown', async (type) => {
+    await keep(type)
+    expect((await get()).headers).toMatchObject({ 'content-type': type, 'content-disposition': 'inline' })
+  })
+
+  test.each(['text/html, image/png', 'x-image/png x', ''])('of type %j is no type to anybody', async (type) => {
+    await keep(type)
+    const { headers } = await get()
+    expect(headers).toMatchObject({ 'content-type': 'application/octet-stream', 'content-disposition': 'attachment' })
+  })
 
   test('cannot smuggle in a header', async () => {
     await keep('text/html\r\nSet-Cookie: a=b')
@@ -407,14 +494,26 @@ describe('a stored file', () => {
       '3',
     ])
     const beyond = await get({ range: 'bytes=10-' })
-    expect([beyond.status, beyond.headers['content-range']]).toEqual([416, 'bytes */10'])
+    expect(beyond).toMatchObject({ status: 416, headers: { 'content-range': 'bytes */10', 'content-length': '0' } })
+    const same = await get({ range: 'bytes=2-4', 'if-range': `"${hashOf(bytes)}"` })
+    expect([same.status, String(same.bytes)]).toEqual([206, '234'])
+    const asked = await get({ range: 'bytes=2-4' }, 'HEAD')
+    expect([asked.status, asked.headers['content-length'], asked.bytes.length]).toEqual([206, '3', 0])
     const changed = await get({ range: 'bytes=2-4', 'if-range': '"other"' })
     expect([changed.status, String(changed.bytes)]).toEqual([200, '0123456789'])
   })
 
   test('is not sent again to who has it, nor to HEAD', async () => {
     await keep('image/jpeg')
-    expect((await get({ 'if-none-match': `W/"${hashOf(bytes)}"` })).status).toBe(304)
+    for (const known of [`W/"${hashOf(bytes)}"`, `"other", "${hashOf(bytes)}"`, '*']) {
+      const { status, headers } = await get({ 'if-none-match': known })
+      expect([status, headers['etag'], headers['cache-control']]).toEqual([
+        304,
+        `"${hashOf(bytes)}"`,
+        'private, max-age=86400',
+      ])
+    }
+    expect((await get({ 'if-none-match': '"other"' })).status).toBe(200)
     const head = await get({}, 'HEAD')
     expect([head.status, head.headers['content-length'], head.bytes.length]).toEqual([200, '10', 0])
   })
@@ -473,10 +572,48 @@ describe('a stored file', () => {
     inFlight.hold('files of org_1', 1 - share)
   })
 
-  test('that is lost is no broken answer', async () => {
+  test('that is asked for with a body is the last answer of its connection', async () => {
+    await keep('image/jpeg')
+    const { status, headers } = await gateway.ask(`/media/${opaque}`, { method: 'GET', body: 'x' })
+    expect([status, headers['connection']]).toEqual([200, 'close'])
+  })
+
+  test('is a 503 while too many requests are in work', async () => {
+    await keep('image/jpeg')
+    gateway.app.inFlight.count += 4_096
+    const { status, headers } = await get()
+    gateway.app.inFlight.count -= 4_096
+    expect([status, headers['retry-after']]).toEqual([503, '1'])
+  })
+
+  test('that is lost is no broken answer, and is told of', async () => {
     await keep('image/jpeg')
     await gateway.app.store.delete(files.get(opaque)?.file_key ?? '')
+    const lines = logLines(gateway.app)
     expect((await get()).status).toBe(503)
+    expect(lines).toContainEqual(expect.objectContaining({ level: 'warn', msg: 'media', err: expect.any(Error) }))
+    expect((await gateway.ask('/media/short')).status).toBe(404)
+    expect(lines.filter((line) => 'err' in line)).toHaveLength(1)
+    vi.restoreAllMocks()
+  })
+
+  test('of which the store gives a part alone is not taken for a whole one', async () => {
+    await keep('image/jpeg')
+    async function* half() {
+      yield bytes.subarray(0, 5)
+      await sleep(10)
+      throw new Error('the store broke off')
+    }
+    vi.spyOn(gateway.app.store, 'open').mockResolvedValueOnce(Readable.from(half()))
+    await expect(get()).rejects.toThrow('other side closed')
+    vi.restoreAllMocks()
+  })
+
+  test('that is empty is served as that', async () => {
+    const file_key = newFileKey()
+    files.set(opaque, { mime_type: 'text/plain', filename: null, bytes: Buffer.alloc(0), file_key })
+    const { status, headers } = await get()
+    expect([status, headers['content-length']]).toEqual([200, '0'])
   })
 })
 

@@ -12,7 +12,7 @@ export interface Form {
   filename: string | null
   /** Resolves when the form has ended well behind its file. */
   end: () => Promise<void>
-  /** Whatever comes now is thrown away. */
+  /** Nothing more of it is looked at: what still comes is for the answer to throw away. */
   close: () => void
 }
 
@@ -49,7 +49,6 @@ export function openForm(raw: IncomingMessage): Promise<Form> {
         close() {
           raw.unpipe(busboy)
           stream.destroy()
-          raw.resume()
         },
       })
     })
@@ -65,7 +64,6 @@ export function openForm(raw: IncomingMessage): Promise<Form> {
     busboy.on('error', () => fail(endedEarly()))
     // Comes without an end when the client went away or a time limit ended its connection.
     raw.on('close', () => raw.complete || fail(endedEarly()))
-    raw.on('error', () => {})
     raw.pipe(busboy)
   })
 }

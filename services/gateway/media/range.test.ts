@@ -4,6 +4,9 @@ import { rangeOf } from './range.ts'
 test.each([
   ['bytes=0-0', 10, { start: 0, end: 0 }],
   ['bytes=2-4', 10, { start: 2, end: 4 }],
+  ['bytes=4-4', 10, { start: 4, end: 4 }],
+  ['bytes=9-10', 10, { start: 9, end: 9 }],
+  ['bytes=0-', 0, null],
   ['bytes=2-', 10, { start: 2, end: 9 }],
   ['bytes=2-99', 10, { start: 2, end: 9 }],
   ['bytes=-3', 10, { start: 7, end: 9 }],

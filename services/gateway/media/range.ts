@@ -5,7 +5,7 @@ import type { ByteRange } from '@app/shared/store/store.ts'
  * that is malformed or names several parts, which a server may ignore (RFC 9110, 14.2).
  */
 export function rangeOf(header: string | undefined, size: number): ByteRange | null | undefined {
-  const [, first = '', last = ''] = /^bytes=(\d*)-(\d*)$/.exec(header?.trim() ?? '') ?? []
+  const [, first = '', last = ''] = /^bytes=(\d*)-(\d*)$/.exec(header ?? '') ?? []
   if (first === '' && last === '') return undefined
   if (first === '')
     return Number(last) === 0 || size === 0 ? null : { start: Math.max(0, size - Number(last)), end: size - 1 }

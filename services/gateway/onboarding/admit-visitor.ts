@@ -2,7 +2,6 @@ import { Problem } from '@app/shared/api/problem.ts'
 import type { FastifyRequest } from 'fastify'
 import { clientIp, networkOf } from '../access/client-ip.ts'
 import type { App } from '../app.ts'
-import { standingOf } from '../limits/budget.ts'
 
 /** A visitor loads a page, begins, completes, and asks again while that takes its time. */
 const perMinute = 120
@@ -11,5 +10,5 @@ const perMinute = 120
 export async function admitVisitor({ limiter, trustedProxies }: App, { raw }: FastifyRequest): Promise<void> {
   const budget = limiter.budget(`setup:${networkOf(clientIp(raw, trustedProxies))}`, perMinute)
   if (await limiter.take(budget)) return
-  throw new Problem('rate_limit_exceeded', { retryAfterSeconds: standingOf(budget).tokenInSeconds })
+  throw new Problem('rate_limit_exceeded')
 }

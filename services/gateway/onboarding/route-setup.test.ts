@@ -3,8 +3,11 @@ import { beginSetup, completeSetup, getSetup } from '@app/shared/contracts/onboa
 import { newId } from '@app/shared/values/ids.ts'
 import { notFound, Problem } from '@app/shared/api/problem.ts'
 import { serve, type Serving } from '@app/shared/bus/rpc.ts'
-import { afterAll, beforeAll, beforeEach, expect, test } from 'vitest'
+import { afterAll, beforeAll, beforeEach, expect, test, vi } from 'vitest'
 import { startTestGateway, type TestGateway } from '../testing/gateway.ts'
+import { logLines } from '../testing/log-lines.ts'
+import { setupPage } from './setup-pages.ts'
+import type { Signup } from './signup-settings.ts'
 
 const token = 'Zp0mJbHc1S5rKq0e3oZkq0G5w5m8n2x7c9v1b3nx7Qk'
 const linkId = newId('csl')
@@ -131,12 +134,49 @@ test.each([
   expect(answer.bytes.toString()).not.toContain('page.js')
 })
 
+test('everything under /setup keeps out of frames, of searches and of what other sites learn', async () => {
+  const paths = ['/setup', `/setup/${token}`, '/setup/short', '/setup/page.css', '/setup/page.js']
+  const answers = await Promise.all(paths.map((path) => gateway.ask(path, { headers: { cookie } })))
+  answers.push(await post('/setup/begin', { setup_link_id: linkId }), await post('/setup/begin', {}, {}))
+  for (const { headers } of answers) {
+    expect(headers).toMatchObject({
+      'x-content-type-options': 'nosniff',
+      'referrer-policy': 'no-referrer',
+      'x-frame-options': 'DENY',
+      'x-robots-tag': 'noindex',
+      'cross-origin-opener-policy': 'same-origin-allow-popups',
+      'permissions-policy': 'camera=(), microphone=(), geolocation=()',
+      'content-security-policy': expect.stringMatching(
+        /^default-src 'none'; .*; frame-src .*; frame-ancestors 'none'$/,
+      ),
+      'content-type': expect.stringMatching(/; charset=utf-8$/),
+    })
+  }
+  const kept = answers.map(({ headers }) => headers['cache-control'])
+  expect(kept).toEqual(
+    paths.map((path) => (/css|js/.test(path) ? 'public, max-age=300' : 'no-store')).concat('no-store', 'no-store'),
+  )
+})
+
+test('where the service has no signup configuration the page says so', () => {
+  const page = setupPage(setup, { configId: undefined } as Signup)
+  expect(page).toMatchObject({ status: 503, opensDialog: false })
+  expect(page.body.toString()).toContain('Numbers cannot be connected here yet')
+})
+
 test('a used link tells the end of its number alone, and leads back', async () => {
   setup = { ...setup, state: 'consumed', number, success_url: 'https://app.example/ok?a=1&status=success' }
   const page = (await load()).bytes.toString()
   expect(page).toContain('The number that ends in 3881 was connected')
   expect(page).not.toContain('555 078')
   expect(page).toContain('href="https://app.example/ok?a=1&amp;status=success"')
+  expect(page).not.toContain('hidden')
+  setup = { ...setup, number: { ...number, registered: true }, success_url: null }
+  const registered = await load()
+  expect([registered.status, registered.bytes.toString()]).toEqual([410, expect.stringContaining('3881 is connected')])
+  expect(registered.bytes.toString()).toContain('<p hidden>')
+  setup = { ...setup, number: { ...number, phone_number: null } }
+  expect((await load()).bytes.toString()).toContain('A number was connected')
 })
 
 test('without a cookie, with a strange one and with an unknown token it asks for the link', async () => {
@@ -180,9 +220,15 @@ test("the script's questions carry the cookie's token, whatever their body says"
 
 test('another site’s page, a form and a request without the cookie change nothing', async () => {
   const { cookie: _, ...without } = own
+  const { origin: __, ...withoutOrigin } = own
   for (const [headers, status] of [
     [{ ...own, origin: 'https://evil.example' }, 400],
     [{ ...own, origin: 'null' }, 400],
+    [{ ...own, origin: 'https://setup.example:8443' }, 400],
+    [{ ...own, origin: 'https://evil.example', 'sec-fetch-site': 'cross-site' }, 400],
+    [{ ...own, origin: 'https://evil.setup.example', 'sec-fetch-site': 'same-site' }, 400],
+    [withoutOrigin, 400],
+    [{ ...withoutOrigin, 'sec-fetch-site': 'none' }, 400],
     [{ ...own, 'content-type': 'text/plain' }, 400],
     [without, 404],
   ] as const) {
@@ -204,11 +250,40 @@ test('what fails is told by its code, and a body that is none is refused', async
   expect(gateway.app.inFlight).toMatchObject({ bytes: 0, count: 0 })
 })
 
-test('a network that asks too often waits', async () => {
-  const headers = { cookie, 'x-forwarded-for': '198.51.100.7' }
-  const statuses = await Promise.all(
-    Array.from({ length: 150 }, async () => (await gateway.ask('/setup', { headers })).status),
+test('what fails on our side is told of in the log, and what strangers get wrong is not', async () => {
+  const lines = logLines(gateway.app)
+  const told = () => lines.filter((line) => 'err' in line)
+  await load({ cookie: `svc_setup=${'x'.repeat(43)}` })
+  await post('/setup/begin', {}, {})
+  expect(told()).toEqual([])
+  const during = vi.spyOn(gateway.app.inFlight, 'during').mockRejectedValue(new Error('a fault of ours'))
+  const [page, answer] = [await load(), await post('/setup/begin', { setup_link_id: linkId })]
+  during.mockRestore()
+  expect([page.status, page.headers['retry-after'], answer.status]).toEqual([503, '1', 500])
+  expect(told()).toMatchObject(
+    ['setup page', 'setup'].map((msg) => ({ level: 'warn', msg, err: new Error('a fault of ours') })),
   )
+  vi.restoreAllMocks()
+})
+
+test('too many requests in work are a 503, here too', async () => {
+  gateway.app.inFlight.count += 4_096
+  const answers = [await load(), await post('/setup/begin', { setup_link_id: linkId })]
+  gateway.app.inFlight.count -= 4_096
+  for (const { status, headers } of answers) expect([status, headers['retry-after']]).toEqual([503, '1'])
+})
+
+test('a network that asks too often waits', async () => {
+  const headers = { cookie, 'x-forwarded-for': '2001:db8::1' }
+  const lines = logLines(gateway.app)
+  const statuses = await Promise.all(
+    Array.from({ length: 150 }, async (_, n) => {
+      const ofNetwork = { ...headers, 'x-forwarded-for': `2001:db8::${n}` }
+      return (await gateway.ask('/setup', { headers: ofNetwork })).status
+    }),
+  )
+  expect(lines.filter((line) => 'err' in line)).toEqual([])
+  vi.restoreAllMocks()
   // The budget refills while they come in.
   const admitted = statuses.filter((status) => status === 200).length
   expect(admitted).toBeGreaterThanOrEqual(120)

@@ -1,0 +1,15 @@
+import { vi } from 'vitest'
+import type { App } from '../app.ts'
+
+const levels = ['debug', 'info', 'warn', 'error'] as const
+
+/** What a gateway writes into its log from now on, at any level, until mocks are restored. */
+export function logLines({ log }: App): object[] {
+  const lines: object[] = []
+  vi.spyOn(log, 'isLevelEnabled').mockReturnValue(true)
+  for (const level of levels)
+    vi.spyOn(log, level).mockImplementation(
+      (line: unknown, msg?: string) => void lines.push({ level, msg, ...Object(line) }),
+    )
+  return lines
+}
