@@ -75,6 +75,8 @@ async function sustained({ options, folder, fixture }: Bench, project: Project) 
 interface Soaked {
   sends: number
   deliveries: number
+  /** Given up, since more waited for the one subscription than it may have. */
+  expired: number
   /** MiB resident of each service, by hours. */
   rss: Record<string, Sample[]>
   backlogAtEnd: Record<string, number>
@@ -121,7 +123,14 @@ async function soak(
   await drain(project)
   const drainedMs = performance.now() - endedAt
   deliveries += await takeAll(project, receiver)
-  return { sends, deliveries, rss, backlogAtEnd, drainedMs }
+  return { sends, deliveries, expired: await expiredOf(project), rss, backlogAtEnd, drainedMs }
+}
+
+async function expiredOf(project: Project) {
+  const [row] = await project.sql()<{ count: number }[]>`
+    select count(*)::int as count from webhooks.dead_deliveries where error_code = 'expired'
+  `
+  return row?.count ?? 0
 }
 
 /** Until a second brings nothing more: the platform tells statuses a while after a send, and before that nothing waits here. */
@@ -139,10 +148,11 @@ async function takeAll(project: Project, receiver: Outside['receiver']) {
 const rateNote = (most: number, rate: number) =>
   `soak: the machine carries ${most.toFixed(0)} sends a second until all is delivered; ${rate} a second were sent`
 
-function notesOf({ sends, deliveries, rss, backlogAtEnd, drainedMs }: Soaked, minutes: number): string[] {
+function notesOf({ sends, deliveries, expired, rss, backlogAtEnd, drainedMs }: Soaked, minutes: number): string[] {
+  const missing = sends * eventsOfOne - deliveries - expired
   const waiting = Object.entries(backlogAtEnd).map(([name, count]) => `${name} ${count}`)
   return [
-    `  ${sends} sends in ${minutes} minutes, ${deliveries} events delivered: ${deliveries < sends * eventsOfOne ? 'SOME ARE MISSING' : 'all'}`,
+    `  ${sends} sends in ${minutes} minutes, ${deliveries} events delivered, ${expired} given up since the subscription was too far behind: ${missing > 0 ? `${missing} ARE MISSING` : 'all'}`,
     ...Object.entries(rss).map(([name, samples]) => memoryNote(name, samples, minutes)),
     `  waiting at the end: ${waiting.join(', ')}; done ${(drainedMs / 1000).toFixed(1)} s later`,
   ]
