@@ -1,18 +1,9 @@
-import { openDatabase } from '@app/shared/database/database.ts'
-import { startProbes } from '@app/shared/service/probes.ts'
-import { createTestDatabase } from '@app/test/database.ts'
-import { expect, onTestFinished, test } from 'vitest'
+import { startGauges } from '@app/test/gauges.ts'
+import { expect, test } from 'vitest'
 import { readStanding } from './metrics.ts'
 
 test('what stands in the tables is told: open sends and the parked ones of them, what waits, and what of today was not handled', async () => {
-  const database = await createTestDatabase('messaging')
-  const sql = openDatabase(database.url, 'messaging')
-  const probes = await startProbes(0, '127.0.0.1')
-  onTestFinished(async () => {
-    await probes.close()
-    await sql.end()
-    await database.drop()
-  })
+  const { sql, probes, told } = await startGauges('messaging')
   await sql`
     insert into sends (organization_id, phone_number_id, message_id, lane, parked_until, expires_at)
     select 'org_1', '1', 'msg_' || n, 'lane', case when n > 3 then now() + interval '1 minute' end, now() + interval '1 day'
@@ -31,8 +22,7 @@ test('what stands in the tables is told: open sends and the parked ones of them,
       ('flows', 'unfit', current_date, 1), ('flows', 'unknown_field', current_date - 1, 100)
   `
   readStanding({ sql, probes })
-  const told = (await probes.metrics.metrics()).matchAll(/^svc_(?!ready|readings)(\S+) (\S+)$/gm)
-  expect(Object.fromEntries([...told].map(([, name, value]) => [name, Number(value)]))).toEqual({
+  expect(await told(/^svc_(?!ready|readings)(\S+) (\S+)$/gm)).toEqual({
     sends_open: 5,
     sends_parked: 2,
     callback_items_waiting: 4,

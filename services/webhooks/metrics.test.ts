@@ -1,18 +1,9 @@
-import { openDatabase } from '@app/shared/database/database.ts'
-import { startProbes } from '@app/shared/service/probes.ts'
-import { createTestDatabase } from '@app/test/database.ts'
-import { expect, onTestFinished, test } from 'vitest'
+import { startGauges } from '@app/test/gauges.ts'
+import { expect, test } from 'vitest'
 import { readStanding } from './metrics.ts'
 
 test('what stands in the tables is told: who is not active, what waits, how much of it is held, and for how long', async () => {
-  const database = await createTestDatabase('webhooks')
-  const sql = openDatabase(database.url, 'webhooks')
-  const probes = await startProbes(0, '127.0.0.1')
-  onTestFinished(async () => {
-    await probes.close()
-    await sql.end()
-    await database.drop()
-  })
+  const { sql, probes, told } = await startGauges('webhooks')
   await sql`
     insert into subscriptions (id, organization_id, url, events, status, created_at, updated_at)
     select 'wbs_' || n, 'org_' || n, 'https://example.com/', '{message.sent}', status, now(), now()
@@ -29,8 +20,7 @@ test('what stands in the tables is told: who is not active, what waits, how much
     from (values ('org_1', 120), ('org_1', 60), ('org_2', 300), ('org_2', 20)) b(organization, seconds)
   `
   readStanding({ sql, probes })
-  const told = (await probes.metrics.metrics()).matchAll(/^svc_webhook_(\S+) (\S+)$/gm)
-  expect(Object.fromEntries([...told].map(([, name, value]) => [name, Number(value)]))).toEqual({
+  expect(await told(/^svc_webhook_(\S+) (\S+)$/gm)).toEqual({
     'subscriptions{status="paused"}': 2,
     'subscriptions{status="disabled"}': 1,
     open_deliveries: 5,
