@@ -97,6 +97,13 @@ export const figureKinds = {
     aim: 50,
   },
   backlogDrain: { title: '  of the backlog is delivered', unit: '/s', better: 'more' },
+  catchUp: {
+    title: 'events that a subscriber gets for each that comes, catching up',
+    unit: 'times',
+    better: 'more',
+    gate: 1.1,
+    aim: 1.3,
+  },
   memoryAtRest: { title: 'memory of the five services at rest', unit: 'MiB', better: 'less', gate: 500, aim: 350 },
   memoryLoaded: {
     title: 'memory of the five services, most under load',

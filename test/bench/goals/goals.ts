@@ -2,6 +2,7 @@ import { measureCallbacks } from './callbacks.ts'
 import { measureCapacity } from './capacity.ts'
 import { measureDeliveries } from './deliveries.ts'
 import { measureFanOut } from './fan-out.ts'
+import { measureCatchUp } from './catch-up.ts'
 import type { Goal } from './goal.ts'
 import { measureHanging } from './hanging.ts'
 import { measureLatency } from './latency.ts'
@@ -36,6 +37,7 @@ export const goals = {
   'list-depth': measureListDepth,
   lists: measureLists,
   deliveries: measureDeliveries,
+  'catch-up': measureCatchUp,
   memory: measureMemory,
   soak: measureSoak,
 } as const satisfies Record<string, Goal>

@@ -3,20 +3,18 @@ import type { Bench } from '../bench.ts'
 import { startChild } from '../child.ts'
 import type { PacedSends } from '../load/paced-sends.ts'
 import type { Receiver } from '../load/receiver.ts'
-import { load, writeRequests } from '../load/wrk.ts'
 import { memoryMibOf } from '../processes.ts'
 import { backlogOf, drain } from '../project/backlog.ts'
 import { control } from '../project/control.ts'
 import type { Project } from '../project/project.ts'
 import { sendPaced } from '../project/send-paced.ts'
-import { sendRequests } from '../project/send-requests.ts'
 import { subscribe } from '../project/subscriptions.ts'
+import { sustained } from '../project/sustained.ts'
 import { type Sample, slopeOf } from '../slope.ts'
 import type { Goal } from './goal.ts'
 
 /** Of what the machine carries. */
 const share = 0.7
-const connections = 64
 /** In the quick slice, whose few recipients may not be written to more often. */
 const quickRate = 20
 /** `message.sent`, and three of `message.status`. */
@@ -55,21 +53,6 @@ export const measureSoak: Goal = async (bench) => {
     await control(simulatorUrl, 'POST', 'settings', { statuses: [] })
     await Promise.all([sender.stop(), receiver.stop()])
   }
-}
-
-/** Sends a second, counted until the last delivery of what was accepted has been made. */
-async function sustained({ options, folder, fixture }: Bench, project: Project) {
-  const { base_url: baseUrl, api_key: key } = project.stack()
-  const { recipients } = await fixture()
-  const requests = writeRequests(folder, 'soak', new URL(baseUrl).origin, sendRequests(recipients, key, true))
-  if (!options.quick) {
-    await load(requests, connections, 2)
-    await drain(project)
-  }
-  const startedAt = performance.now()
-  const { requests: sent } = await load(requests, connections, options.quick ? 1 : 2 * options.seconds)
-  await drain(project)
-  return sent / ((performance.now() - startedAt) / 1000)
 }
 
 interface Soaked {

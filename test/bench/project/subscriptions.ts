@@ -11,6 +11,7 @@ export interface Subscription {
   id: string
   /** Keeps what comes, and delivers nothing. */
   pause: () => Promise<void>
+  resume: () => Promise<void>
   delete: () => Promise<void>
 }
 
@@ -31,6 +32,9 @@ export async function subscribe(project: Project, body: NewSubscription): Promis
     id,
     async pause() {
       await ask('PATCH', `/${id}`, { status: 'paused' })
+    },
+    async resume() {
+      await ask('PATCH', `/${id}`, { status: 'active' })
     },
     async delete() {
       await ask('DELETE', `/${id}`)
