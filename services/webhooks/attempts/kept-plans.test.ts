@@ -4,7 +4,7 @@ import type { Lane } from '@app/shared/mailbox/lanes.ts'
 import { createTestDatabase } from '@app/test/database.ts'
 import { keptPlan } from '@app/test/kept-plan.ts'
 import { newId } from '@app/shared/values/ids.ts'
-import { afterAll, beforeAll, expect, test } from 'vitest'
+import { afterAll, beforeAll, expect, onTestFinished, test } from 'vitest'
 import { recordEvents, toRow } from '../fan-out/record-events.ts'
 import { createLaneHealth } from './lane-health.ts'
 import { nextDue, openAttempts } from './open-attempts.ts'
@@ -36,8 +36,8 @@ afterAll(async () => {
   await database.drop()
 })
 
-/** One event, from its fan-out to the record of its delivery. */
-async function deliver() {
+/** One event, from its fan-out to the record of a delivery. */
+async function deliver(on: Sql = sql) {
   const headers = {
     organization: organizationId,
     event: newId('evt'),
@@ -45,15 +45,13 @@ async function deliver() {
     at: new Date().toISOString(),
   }
   const row = toRow({ subject: 'event.messaging.message-sent', headers, payload: Buffer.from('{}') })
-  await recordEvents(sql, row ? [row] : [])
+  await recordEvents(on, row ? [row] : [])
   const lane: Lane = { id: laneId, group: organizationId, arrivals: '0', heldUntil: '', failures: 0, pacedMs: 0 }
-  const items = await sql.begin((tx) =>
-    openAttempts(tx, createPayloads(), [{ lane, free: 10, fresh: true, heldMs: 0 }]),
-  )
+  const items = await on.begin((tx) => openAttempts(tx, createPayloads(), [{ lane, free: 1, fresh: true, heldMs: 0 }]))
   expect(items).toHaveLength(1)
   const attempt = { startedAtMs: Date.now(), durationMs: 1, status: 200, snippet: '', error: null }
   const done = items.map((item) => ({ item, lane, outcome: { kind: 'succeeded', attempt } as const }))
-  await sql.begin((tx) => recordAttempts(tx, done, createLaneHealth(), async () => {}))
+  await on.begin((tx) => recordAttempts(tx, done, createLaneHealth(), async () => {}))
 }
 
 test.each([
@@ -75,6 +73,24 @@ test.each([
 test('deliveries that end together are not compared with each other to be taken away', async () => {
   const plan = await keptPlan(sql, ['delete from due_deliveries d using o'], ["'[]'"])
   expect(plan).toMatch(/Hash Cond: .* = d\.id\)/)
+})
+
+/** Else a subscription that is behind falls further behind: to plan how an attempt is begun takes longer than all that it does. */
+test('plans are kept, however much waits', async () => {
+  await sql`
+    insert into due_deliveries (id, organization_id, subscription_id, event_at, event_id, due_at)
+    select 'wbd_' || n, ${organizationId}, ${laneId}, now(), 'evt_' || n, now() - interval '1 hour' + n * interval '1 ms'
+    from generate_series(1, 20000) n
+  `
+  await sql`analyze due_deliveries`
+  const other = openDatabase(database.url, 'webhooks', { max: 1 })
+  onTestFinished(() => other.end())
+  for (let n = 0; n < 8; n++) await deliver(other)
+  const kept = await other<{ genericPlans: string; statement: string }[]>`
+    select generic_plans, statement from pg_prepared_statements where custom_plans >= 5
+  `
+  expect(kept.length).toBeGreaterThan(2)
+  expect(kept.filter(({ genericPlans }) => Number(genericPlans) === 0)).toEqual([])
 })
 
 /** Whatever the planner expects of a table: without its key, which no test needs any more, no other index is taken for one. */
