@@ -5,7 +5,9 @@ import { createBegunAhead } from './begun-ahead.ts'
 const lane: Lane = { id: 'wbs_1', group: 'org_1', arrivals: '0', heldUntil: '', failures: 0, pacedMs: 0 }
 
 const laneOf = (group: string): Lane => ({ ...lane, group })
-const quick = (most: number) => createBegunAhead({ capacity: () => 10, isQuick: () => true }, most)
+const answering = (ms: number, most: number) => createBegunAhead({ capacity: () => 10, answersIn: () => ms }, most)
+/** Its endpoints get thirty more. */
+const quick = (most: number) => answering(41, most)
 
 test('a quick lane gets thirty more, as long as few wait of all lanes: promised, being begun, or waiting', async () => {
   const ahead = quick(60)
@@ -38,7 +40,13 @@ test('however many quick lanes an organization has, another’s get some more, t
   expect(all('org_4')).toBe(240)
 })
 
-test('one that is not quick gets what its health allows', () => {
-  const ahead = createBegunAhead({ capacity: () => 4, isQuick: () => false }, 60)
-  expect(ahead.capacity(lane)).toBe(4)
+test.each([
+  [0, 90],
+  [13, 90],
+  [14, 89],
+  [50, 25],
+  [51, 0],
+  [Infinity, 0],
+])('one that answers in %d ms gets as many more as it answers in an eighth of a second, at most 90: %i', (ms, more) => {
+  expect(answering(ms, 1_000).capacity(lane)).toBe(10 + more)
 })

@@ -3,13 +3,19 @@ import { roomFor } from '@app/shared/mailbox/rooms.ts'
 import { type LaneHealth, mostAtOnce } from './lane-health.ts'
 import { createTurnstile, type Turnstile } from './turnstile.ts'
 
-/**
- * Attempts that are begun ahead for a quick endpoint: what ends is recorded, and what follows picked, some dozens together, so
- * that the endpoint need not wait for Postgres after every ten. They go out as the others, ten at a time.
- */
-const begunAhead = 30
 /** An attempt goes out with the address, the secrets and the status that its subscription had so long ago at most. */
 export const patienceMs = 250
+/** An endpoint that answers so soon is quick. */
+const quickMs = 50
+const mostAhead = 90
+
+/**
+ * Attempts that are begun ahead for a quick endpoint: what ends is recorded, and what follows picked, some dozens together, so
+ * that the endpoint need not wait for Postgres after every ten. They go out as the others, ten at a time, the last one after half
+ * of its patience: one that is behind would never catch up on a busy machine, where a record takes as long as many answers.
+ */
+const aheadOf = (answersInMs: number) =>
+  answersInMs > quickMs ? 0 : Math.min(mostAhead, Math.floor((mostAtOnce * patienceMs) / 2 / answersInMs))
 
 export interface BegunAhead {
   /** As a turnstile's (turnstile.ts). */
@@ -24,7 +30,7 @@ export interface BegunAhead {
  * At most `mostWaiting` of all lanes wait at a time, so that no other endpoint's attempts have to wait for a slot. Groups share those
  * places as they share slots: however many quick lanes one has, there is room at once for another's.
  */
-export function createBegunAhead(health: Pick<LaneHealth, 'capacity' | 'isQuick'>, mostWaiting: number): BegunAhead {
+export function createBegunAhead(health: Pick<LaneHealth, 'capacity' | 'answersIn'>, mostWaiting: number): BegunAhead {
   const turnstile = createTurnstile({ atOnce: mostAtOnce, patienceMs })
   /** Places, by group: of those that wait, and those that were told as capacities and are not begun yet. */
   const taken = new Map<string, number>()
@@ -51,8 +57,9 @@ export function createBegunAhead(health: Pick<LaneHealth, 'capacity' | 'isQuick'
     capacity(lane) {
       const most = health.capacity(lane)
       const free = mostWaiting - all
-      if (!health.isQuick(lane) || free <= 0) return most
-      const more = Math.min(begunAhead, roomFor(free, taken.get(lane.group) ?? 0))
+      const ahead = aheadOf(health.answersIn(lane))
+      if (ahead === 0 || free <= 0) return most
+      const more = Math.min(ahead, roomFor(free, taken.get(lane.group) ?? 0))
       if (more > 0) promised.push([lane.group, more])
       take(lane.group, more)
       return most + more

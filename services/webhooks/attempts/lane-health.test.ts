@@ -34,7 +34,7 @@ function trial() {
       return told
     },
     capacity: () => health.capacity(lane),
-    isQuick: () => health.isQuick(lane),
+    answersIn: () => health.answersIn(lane),
     pass: (ms: number) => (nowMs += ms),
   }
 }
@@ -60,22 +60,22 @@ test('one whose failures another process has counted gets one at a time, and two
   expect(capacity()).toBe(2)
 })
 
-test('an endpoint is quick after a success that came soon, while it gets ten at a time', () => {
-  const { after, isQuick } = trial()
-  const slow: Ended = { as: 'success', tookMs: 51 }
+test('how soon an endpoint answers is told while it gets ten at a time; of that the last success is an eighth', () => {
+  const { after, answersIn } = trial()
+  const slow: Ended = { as: 'success', tookMs: 90 }
   const seen = [
     [success],
     [slow],
-    [success],
     [failure],
     [success],
     [success, success, success],
     [{ as: 'unbegun' as const }],
+    [slow],
   ].map((ends) => {
     after(...ends)
-    return isQuick()
+    return Math.round(answersIn())
   })
-  expect(seen).toEqual([true, false, true, false, false, true, false])
+  expect([trial().answersIn(), ...seen]).toEqual([Infinity, 10, 20, Infinity, Infinity, 16, Infinity, 90])
 })
 
 test('four failures wait for nothing, the fifth opens the breaker', () => {

@@ -4,8 +4,8 @@ import { spread } from './schedule.ts'
 
 /** Attempts at a time at a healthy endpoint; after a failure 1, doubling with each success. */
 export const mostAtOnce = 10
-/** An endpoint that answers so soon is quick: while it is well, attempts for it are begun ahead. */
-const quickMs = 50
+/** One success counts for so much of how soon an endpoint answers. */
+const lastShare = 1 / 8
 /** So many failures in a row open the breaker: one probe at a time, further and further apart. */
 export const breakerFailures = 5
 const probesMs = { first: 30_000, longest: 300_000 }
@@ -38,8 +38,8 @@ export type Ended =
 /** What this process knows of a lane; `failures` stands in Postgres. */
 interface Health {
   atOnce: number
-  /** Its last success came soon. */
-  isQuick: boolean
+  /** How soon it answers, of late; Infinity: that is not known, or what was begun ahead for it went back. */
+  tookMs: number
   /** Monotonic times: of the breaker's next probe, and of what a `Retry-After` asked for. */
   openUntil: number
   askedUntil: number
@@ -47,8 +47,8 @@ interface Health {
 
 export interface LaneHealth {
   capacity: (lane: Lane) => number
-  /** Whether it gets as many at a time as there are, and answers each of them soon. */
-  isQuick: (lane: Lane) => boolean
+  /** How soon its endpoint answers, of late, in ms; Infinity while that is not known, or it gets fewer at a time than there are. */
+  answersIn: (lane: Lane) => number
   /** Lanes that were claimed just now: whoever held them before, their waits are over. */
   claimed: (lanes: Lane[]) => void
   /** Whether the lane was claimed again since: what an earlier hold left behind says nothing about it. */
@@ -71,7 +71,7 @@ interface After {
   isNewStreak: boolean
 }
 
-const healthy: Health = { atOnce: mostAtOnce, isQuick: false, openUntil: 0, askedUntil: 0 }
+const healthy: Health = { atOnce: mostAtOnce, tookMs: Infinity, openUntil: 0, askedUntil: 0 }
 
 /** Of `mostSilent`, so much counts of one organization for others: many have to hang before everybody is held for suspect. */
 const silentShare = 0.25
@@ -100,7 +100,7 @@ export function createLaneHealth(
 
   return {
     capacity,
-    isQuick: (lane) => capacity(lane) === mostAtOnce && healthOf(lane.id).isQuick,
+    answersIn: (lane) => (capacity(lane) === mostAtOnce ? healthOf(lane.id).tookMs : Infinity),
     claimed(lanes) {
       for (const lane of lanes) {
         const { id } = lane
@@ -135,6 +135,8 @@ export function createLaneHealth(
   }
 }
 
+const ofLate = (before: number, last: number) => (before === Infinity ? last : before + lastShare * (last - before))
+
 interface State {
   failures: number
   health: Health
@@ -143,9 +145,9 @@ interface State {
 function step({ failures: before, health }: State, end: Ended, now: number): State {
   if (end.as === 'success') {
     const atOnce = Math.min(before > 0 ? 2 : health.atOnce * 2, mostAtOnce)
-    return { failures: 0, health: { ...health, atOnce, isQuick: end.tookMs <= quickMs, openUntil: 0 } }
+    return { failures: 0, health: { ...health, atOnce, tookMs: ofLate(health.tookMs, end.tookMs), openUntil: 0 } }
   }
-  if (end.as === 'unbegun') return { failures: before, health: { ...health, isQuick: false } }
+  if (end.as === 'unbegun') return { failures: before, health: { ...health, tookMs: Infinity } }
   if (end.as === 'wait') {
     const askedUntil = Math.max(health.askedUntil, now + end.waitMs)
     return { failures: before, health: { ...health, atOnce: 1, askedUntil } }
