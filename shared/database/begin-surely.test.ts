@@ -3,7 +3,7 @@ import { createTestDatabase } from '@app/test/database.ts'
 import { startStepProxy } from '@app/test/step-proxy.ts'
 import { expect, onTestFinished, test } from 'vitest'
 import { beginSurely } from './begin-surely.ts'
-import { openDatabase } from './database.ts'
+import { openDatabase, type Sql, type TransactionSql } from './database.ts'
 
 async function open() {
   const database = await createTestDatabase('platform')
@@ -50,6 +50,13 @@ test('is answered exactly when it was committed, at whatever step the connection
       expect([outcome, await seen()], `${when} ${at}`).toEqual(isCommitted ? [{ n: 1 }, [1]] : ['lost', []])
       proxy.count()
     }
+})
+
+test('its statements are run by plans that are kept, and those of no other transaction', async () => {
+  const { sql } = await open()
+  const mode = async (on: Sql | TransactionSql) =>
+    (await on<{ mode: string }[]>`select current_setting('plan_cache_mode') as mode`)[0]?.mode
+  expect([await beginSurely(sql, mode), await mode(sql)]).toEqual(['force_generic_plan', 'auto'])
 })
 
 test('a commit that is still under way when its connection is lost is waited for', async () => {

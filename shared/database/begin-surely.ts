@@ -20,7 +20,7 @@ interface Ready<T> {
 /**
  * A transaction that returns its result also when the connection is lost before the commit is answered: Postgres is then asked for
  * `patienceMs` whether it was committed. Throws the lost connection's error when it was not, or when nobody knows by then. Use it where the result
- * says what was begun, so that the transaction cannot simply be repeated.
+ * says what was begun, so that the transaction cannot simply be repeated. Its statements are those of queues, and run by plans that are kept.
  *
  * The number alone does not tell. A server that crashes before a commit is on its disk gives the number out again, and so does a standby that
  * takes over without having heard of it: what is committed under it may be another's.
@@ -35,7 +35,7 @@ export async function beginSurely<T>(
     // Both leave together, and the number's question goes first: behind the work its answer could be lost with that of the commit,
     // and an error of the work would become its own.
     const asked = tx<{ id: string; server: string }[]>`
-      select pg_current_xact_id()::text as id, ${serverOf(tx)} as server
+      select pg_current_xact_id()::text as id, ${serverOf(tx)} as server, ${keepingPlans(tx)}
     `.execute()
     const [[transaction], result] = await Promise.all([asked, work(tx)])
     if (transaction) ready.push({ ...transaction, result })
@@ -48,6 +48,13 @@ export async function beginSurely<T>(
   })
   return result
 }
+
+/**
+ * For the rest of the transaction plans are kept, whatever they are expected to cost. Left to itself, Postgres makes a plan for each call of a
+ * statement whose first ones found its tables empty and that finds them full: thousands of times, and such plans take longer than
+ * what they are for. So a queue that had grown would have shrunk no more.
+ */
+const keepingPlans = (tx: TransactionSql) => tx`set_config('plan_cache_mode', 'force_generic_plan', true)`
 
 /** The age of its statistics: a server that has crashed begins them anew, and a standby has its own. */
 const serverOf = (sql: Sql | TransactionSql) => sql`(select stats_reset::text from pg_stat_bgwriter)`

@@ -40,6 +40,9 @@ interface Row extends Omit<Attempt, 'isProbe' | 'isPaused' | 'id' | 'payload' | 
 /** Open deliveries of subscriptions that are gone that go with one claim, some 0.1 s: all others that it begins wait for them. */
 const mostGivenUp = 2_000
 
+/** Deliveries among which a probe is that passes over those that were tried in vain. */
+const mostPassed = 100
+
 /**
  * Begins attempts of held lanes. Url, status and secrets are read here, so that what was changed or deleted before is never
  * used. A lane with an open breaker gives its oldest delivery and the one that was tried least, in turn, whatever their times, so that
@@ -125,11 +128,11 @@ const begin = (tx: TransactionSql, given: Given[]) => tx<Row[]>`
       (select id from (
         (select id, due_at, attempts, seq from due_deliveries
           where subscription_id = s.lane and ${isFree(tx)} and due_at <= now() and s.probe = 'leastTried'
-          order by due_at desc, seq desc limit 100)
+          order by due_at desc, seq desc limit ${mostPassed})
         union
         (select id, due_at, attempts, seq from due_deliveries
           where subscription_id = s.lane and ${isFree(tx)} and due_at is not null and s.probe = 'leastTried'
-          order by due_at, seq limit 100)
+          order by due_at, seq limit ${mostPassed})
       ) n order by attempts, due_at desc, seq desc limit 1)
     ) p where s.status = 'active' or (${pausedItself(tx)} and s.probe is not null)
   ), free as materialized (
