@@ -66,7 +66,7 @@ export const measureCatchUp: Goal = async (bench) => {
 
 async function rateOf(bench: Bench, project: Project) {
   if (bench.options.quick) return quickRate
-  return Number(process.env.RATE) || Math.max(1, Math.floor((await sustained(bench, project)) * share))
+  return Math.max(1, Math.floor((await sustained(bench, project)) * share))
 }
 
 interface Parts {
