@@ -1,8 +1,10 @@
+import { untilSomebodyWaits } from '@app/test/lock-waits.ts'
 import { afterAll, beforeAll, expect, test } from 'vitest'
 import { newNumber, testDirectory, type TestDirectory } from '../testing/app.ts'
 import { telling } from '../testing/changes.ts'
 import { managing } from '../testing/managing.ts'
 import { noteStop } from './consume-marketing-stops.ts'
+import { rememberStops } from './remembered-stops.ts'
 
 let directory: TestDirectory
 beforeAll(async () => {
@@ -119,6 +121,36 @@ test('a later word than the one remembered stays', async () => {
   await number.preferences([{ wa_id: null, bsuid: 'US.1', value: 'resume', at: at(2) }])
   await number.inbound({ bsuid: 'US.1', wa_id: ana })
   await number.open({ phone_number: `+${ana}` }, marketing)
+})
+
+test.each([0, 1, 2])('stops under several names are forgotten in one order, however they are found: %i', async (n) => {
+  const number = await newTold()
+  const { data: contact } = await number.create({ phone_number: '+5511987654321', bsuid: 'US.7' })
+  await number.preferences([{ wa_id: null, bsuid: 'US.7', value: 'resume', at: at(2) }])
+  const writings = ['phone:+5511987654321', 'phone:+551187654321', 'bsuid:US.7']
+  const names = await directory.sql<{ hash: Buffer }[]>`
+    insert into remembered_stops (organization_id, phone_number_id, name_hash, at)
+    select ${number.organizationId}, ${number.phoneNumberId}, sha256(convert_to(name, 'UTF8')), ${at(1)}
+    from unnest(${writings}::text[]) name order by 3
+    returning name_hash as hash
+  `
+  const { forgetting, free } = await directory.sql.begin(async (tx) => {
+    const { hash } = names[n] ?? { hash: null }
+    await tx`select from remembered_stops where phone_number_id = ${number.phoneNumberId} and name_hash = ${hash} for update`
+    const begun = directory.sql.begin(async (other) => {
+      await other`set local enable_hashjoin = off`
+      await other`set local enable_mergejoin = off`
+      await rememberStops(other, number.organizationId, [contact.id])
+    })
+    await untilSomebodyWaits(directory.sql)
+    const rows = await tx`
+      select from remembered_stops where phone_number_id = ${number.phoneNumberId} for update skip locked
+    `
+    return { forgetting: begun, free: rows.length }
+  })
+  await forgetting
+  expect(free).toBe(writings.length - n)
+  expect(await number.open({ bsuid: 'US.7' }, marketing)).toMatchObject({ contact: { id: contact.id } })
 })
 
 test('who moves to a number that was remembered and is deleted does not take its stop away', async () => {

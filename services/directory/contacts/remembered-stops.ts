@@ -39,10 +39,14 @@ export async function rememberStops(tx: TransactionSql, organizationId: string, 
 
 /** Also under the other writing of a number, by which a stop would be found. */
 const forgetStops = (tx: TransactionSql, organizationId: string, resumed: Resumed[]) => tx`
-  delete from remembered_stops r using json_to_recordset(${JSON.stringify(resumed.flatMap(allWritings))}::text::json) as i(
-    phone_number_id text, kind text, value text, at timestamptz(3))
-  where r.organization_id = ${organizationId} and r.phone_number_id = i.phone_number_id
-    and r.name_hash = ${hash(tx)} and r.at < i.at
+  delete from remembered_stops where organization_id = ${organizationId} and (phone_number_id, name_hash) in (
+    select r.phone_number_id, r.name_hash
+    from json_to_recordset(${JSON.stringify(resumed.flatMap(allWritings))}::text::json)
+      as i(phone_number_id text, kind text, value text, at timestamptz(3))
+    join remembered_stops r on r.organization_id = ${organizationId} and r.phone_number_id = i.phone_number_id
+      and r.name_hash = ${hash(tx)} and r.at < i.at
+    order by 1, 2 for update of r
+  )
 `
 
 function allWritings({ phoneNumberId, kind, value, at }: Resumed) {
