@@ -41,12 +41,17 @@ export async function fillPlaceholders(
           where organization_id = ${organizationId} and upstream_id = u.upstream_id and phone_number_id = ${phoneNumberId}
           limit 1
         ) m
+      ), locked as materialized (
+        -- In the order in which receipts lock them.
+        select id from messages
+        where organization_id = ${organizationId} and phone_number_id = ${phoneNumberId}
+          and id = any(array(select id from found where is_waiting)) order by id for no key update
       ), filled as (
         update messages m set type = f.type, content = f.content, unsupported = f.unsupported, body = f.body,
           media_id = f.media_id
-        from found f
+        from found f join locked using (id)
         where m.organization_id = ${organizationId} and m.phone_number_id = ${phoneNumberId} and m.id = f.id
-          and f.is_waiting and m.unsupported = ${placeholder}
+          and m.unsupported = ${placeholder}
         returning f.n
       )
       select n, n in (select n from filled) as is_filled from found

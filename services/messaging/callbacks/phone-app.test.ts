@@ -1,3 +1,4 @@
+import { untilSomebodyWaits } from '@app/test/lock-waits.ts'
 import { until } from '@app/test/until.ts'
 import { afterAll, beforeAll, expect, test, vi } from 'vitest'
 import { oldMessagesSweep } from '../messages/delete-old-messages.ts'
@@ -328,6 +329,33 @@ test('the file of an old message that the business wrote itself is told in a lis
   })
   await until(async () => expect(await fileOf('wamid.HE')).toEqual(expect.any(String)))
   expect(await eventsOf('wamid.HE')).toEqual([])
+})
+
+test('old messages get their files in the order in which receipts take them, however they are found', async () => {
+  const ids = ['wamid.HO1', 'wamid.HO2', 'wamid.HO3']
+  await history({
+    id: customer,
+    messages: ids.map((id) => old(id, customer, 1, 'READ', { type: 'media_placeholder' })),
+  })
+  await settled()
+  const rows = await app.sql<{ id: string; upstreamId: string }[]>`
+    select id, upstream_id from messages where upstream_id = any(${ids}) order by id desc
+  `
+  const files = rows.map(({ upstreamId: id }, n) => ({
+    from: customer,
+    id,
+    timestamp: `${seconds}`,
+    ...imageOf(`8200${n}`),
+  }))
+  const free = await app.sql.begin(async (tx) => {
+    await tx`select from messages where id = ${rows.at(-1)?.id ?? null} for update`
+    await platform.numberChange('history', { messages: files })
+    await untilSomebodyWaits(app.sql)
+    return tx`select from messages where upstream_id = any(${ids}) for update skip locked`
+  })
+  expect([rows.length, free.length]).toEqual([3, 3])
+  await settled()
+  for (const id of ids) expect(await rowOf(id)).toMatchObject({ type: 'image' })
 })
 
 test('what has another shape in old messages holds up nothing beside it, and is told of', async () => {
