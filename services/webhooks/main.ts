@@ -17,7 +17,7 @@ import { markReady, startWithDatabase } from '@app/shared/service/start.ts'
 import { drainBus, stopInOrder } from '@app/shared/service/stop.ts'
 import { type App, type Core, createQueryTurns } from './app.ts'
 import { startAttempts } from './attempts/attempts.ts'
-import { createOverflowSweep, sweepExpired } from './attempts/give-up.ts'
+import { createExpirySweep, createOverflowSweep } from './attempts/give-up.ts'
 import { createPayloads } from './attempts/payloads.ts'
 import { getWebhookDelivery } from './deliveries/get-webhook-delivery.ts'
 import { listWebhookDeliveries } from './deliveries/list-webhook-deliveries.ts'
@@ -67,8 +67,8 @@ const core: Core = {
 readStanding(service)
 const housekeeping = await startHousekeeping(core, {
   partitions,
-  sweeps: [sweepExpired, sweepDead, sweepLanes, sweepReplays, sweepSecrets],
-  minutely: [createOverflowSweep(), sweepFailing, sweepWaits, auditEvents(service)],
+  sweeps: [createExpirySweep(core), sweepDead, sweepLanes, sweepReplays, sweepSecrets],
+  minutely: [createOverflowSweep(core), sweepFailing, sweepWaits, auditEvents(service)],
 })
 // As in messaging: nothing is waited for until `stopInOrder`, and all that takes work in stops together.
 const attempts = startAttempts(core)

@@ -21,9 +21,9 @@ export function createMeters({ probes: { metrics } }: Pick<DataService, 'probes'
     }),
     dead: counts(metrics, {
       name: 'svc_webhook_dead_letters_total',
-      help: 'Deliveries that were given up after an attempt, by reason: exhausted (twelve tries), gone or expired.',
+      help: 'Deliveries that were given up, by reason: exhausted (twelve tries), gone, expired (too old) or overflow (a subscription held too many).',
       labelNames: ['reason'],
-      from: [['exhausted'], ['gone'], ['expired']],
+      from: [['exhausted'], ['gone'], ['expired'], ['overflow']],
     }),
     delay: durations(metrics, {
       name: 'svc_webhook_delay_seconds',

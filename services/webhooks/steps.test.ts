@@ -10,7 +10,7 @@ import { type SteppedService, steppedService } from '@app/test/service.ts'
 import { until } from '@app/test/until.ts'
 import { afterAll, beforeAll, expect } from 'vitest'
 import { startAttempts } from './attempts/attempts.ts'
-import { createOverflowSweep, sweepExpired } from './attempts/give-up.ts'
+import { createExpirySweep, createOverflowSweep } from './attempts/give-up.ts'
 import { replayWebhookDelivery } from './deliveries/replay-webhook-delivery.ts'
 import { toRow } from './fan-out/record-events.ts'
 import { createWebhookReplay } from './replays/create-webhook-replay.ts'
@@ -188,7 +188,7 @@ const flows: Record<string, Flow> = {
           await sql`select 1 from due_deliveries where organization_id = ${organizationId} and tried`,
         ).toHaveLength(1)
       })
-      await insist(() => sweepExpired(webhooks.sql))
+      await insist(() => createExpirySweep(webhooks)(webhooks.sql))
     },
     made: ['a 1', 'b 1'],
   },
@@ -277,7 +277,7 @@ const flows: Record<string, Flow> = {
         await insist(() => emit({ eventId, line: 'l' }))
         await recorded(organizationId, eventId.charCodeAt(0) - 96)
       }
-      await insist(() => createOverflowSweep(1)(webhooks.sql))
+      await insist(() => createOverflowSweep(webhooks, 1)(webhooks.sql))
       await change('active')
     },
     made: ['a 0', 'b 0', 'c 1'],

@@ -4,7 +4,7 @@ import { systemCaller } from '@app/shared/bus/ask.ts'
 import { ownSession } from '@app/shared/database/own-session.ts'
 import { newId } from '@app/shared/values/ids.ts'
 import { createAsRead, lastByOldMs } from './as-read.ts'
-import { createOverflowSweep, sweepExpired } from './give-up.ts'
+import { createExpirySweep, createOverflowSweep } from './give-up.ts'
 import type { Attempt } from './open-attempts.ts'
 import { createLaneHealth } from './lane-health.ts'
 import { createPayloads } from './payloads.ts'
@@ -642,13 +642,21 @@ test('a paused subscription holds its deliveries', async () => {
   expect([held.attempt_count, receiver.got.length]).toEqual([0, 0])
 })
 
+/** How many were given up, as operators are told. */
+async function givenUp(reason: string) {
+  const told = await webhooks.meters.dead.get()
+  return told.values.find(({ labels }) => labels.reason === reason)?.value ?? NaN
+}
+
 test('what waited for seven days is dead, and says why', async () => {
   await webhooks.subscribe({ url: receiver.url })
   await webhooks.sql`update subscriptions set status = 'paused', created_at = now() - interval '30 days'`
   await webhooks.emit(...[8, 6.9, 0].map((days) => ({ at: new Date(Date.now() - days * 24 * 60 * 60 * 1000) })))
   await until(async () => expect(await webhooks.deliveries({ status: 'pending' })).toHaveLength(3))
-  expect(await sweepExpired(webhooks.sql)).toBe(1)
+  const before = await givenUp('expired')
+  expect(await createExpirySweep(webhooks)(webhooks.sql)).toBe(1)
   expect(await theDelivery({ status: 'dead' })).toMatchObject({ error_code: 'expired', attempt_count: 0 })
+  expect((await givenUp('expired')) - before).toBe(1)
 })
 
 test('what is behind it in a customer’s line goes out then, and does not wait for its next attempt', async () => {
@@ -667,11 +675,11 @@ test('what is behind it in a customer’s line goes out then, and does not wait 
     `
     expect(count).toBe(1)
   })
-  expect(await sweepExpired(webhooks.sql)).toBe(1)
+  expect(await createExpirySweep(webhooks)(webhooks.sql)).toBe(1)
   expect(await theDelivery({ status: 'succeeded' })).toMatchObject({ event_id: behind })
 })
 
-test('what a subscription holds beyond as many as it may is dead, the oldest first, however much is open', async () => {
+test('what a subscription holds beyond as many as it may is dead, the oldest first, however much is open, and operators are told', async () => {
   const { id } = await webhooks.subscribe({ url: receiver.url })
   await webhooks.sql`update subscriptions set status = 'paused'`
   await webhooks.sql.begin(async (tx) => {
@@ -690,9 +698,14 @@ test('what a subscription holds beyond as many as it may is dead, the oldest fir
     return row?.['times']
   }
   const before = await readWhole()
-  expect(await createOverflowSweep()(session)).toBe(0)
-  const sweep = createOverflowSweep(20_000)
+  expect(await createOverflowSweep(webhooks)(session)).toBe(0)
+  const warn = vi.spyOn(webhooks.log, 'warn')
+  const sweep = createOverflowSweep(webhooks, 20_000)
+  const counted = await givenUp('overflow')
   expect([await sweep(session), await sweep(session)]).toEqual([3, 0])
+  expect((await givenUp('overflow')) - counted).toBe(3)
+  expect(warn.mock.calls.map(([said]) => said)).toEqual([{ subscription: id, count: 3 }])
+  warn.mockRestore()
   // What is open altogether may be many millions.
   expect(await readWhole()).toBe(before)
   await session.end()
@@ -707,7 +720,7 @@ test('what the last of many subscriptions holds beyond that is found, if not in 
     select 'wbd_' || n, ${organizationId}, 'wbs_' || lpad(least(n, 30)::text, 26, '0'), now(), 'evt_' || n
     from generate_series(1, 32) n
   `
-  const sweep = createOverflowSweep(1)
+  const sweep = createOverflowSweep(webhooks, 1)
   const found: number[] = []
   for (let run = 0; run < 8; run++) found.push(await sweep(sql))
   expect(found).toEqual([0, 0, 2, 0, 0, 0, 0, 0])

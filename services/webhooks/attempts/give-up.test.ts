@@ -8,7 +8,7 @@ import { disableWebhookSubscription } from '../subscriptions/disable-webhook-sub
 import { type TestWebhooks, testWebhooks } from '../testing/app.ts'
 import { type Receiver, startReceiver } from '../testing/receiver.ts'
 import { recordWithin, toRow } from '../fan-out/record-events.ts'
-import { giveUp, sweepExpired } from './give-up.ts'
+import { createExpirySweep, giveUp } from './give-up.ts'
 import { createLaneHealth } from './lane-health.ts'
 import type { Outcome } from './outcome.ts'
 import { recordAttempts } from './record-attempts.ts'
@@ -249,7 +249,7 @@ test('the jobs of deliveries whose time is over are taken in one order', async (
     })
   const { sweeping, free } = await sql.begin(async (tx) => {
     await tx`select from replays where id = 'rpl_0' for no key update`
-    const swept = sweepExpired({ begin } as Sql)
+    const swept = createExpirySweep(webhooks)({ begin } as Sql)
     await untilSomebodyWaits(sql)
     const others = await sql`select id from replays where id > 'rpl_0' for no key update skip locked`
     return { sweeping: swept, free: others.length }

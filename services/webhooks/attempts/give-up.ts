@@ -2,6 +2,7 @@ import type { DeliveryErrorCode } from '@app/shared/contracts/webhook-deliveries
 import type { Fragment, Sql, TransactionSql } from '@app/shared/database/database.ts'
 import type { Sweep } from '@app/shared/database/housekeeping.ts'
 import { firstIdAt } from '@app/shared/values/ids.ts'
+import type { Core } from '../app.ts'
 import { typeOf } from '../deliveries/type-of.ts'
 import { countReplayed, lockReplays } from '../replays/count-replayed.ts'
 import { notInCall } from './in-call.ts'
@@ -44,28 +45,38 @@ export async function giveUp(
   return count
 }
 
-/** A sweep: what waited seven days for its endpoint is given up. */
-export function sweepExpired(sql: Sql): Promise<number> {
-  const before = firstIdAt('wbd', new Date(Date.now() - keepOpenDays * 24 * 60 * 60 * 1000))
-  return sql.begin((tx) =>
-    expire(tx, tx`select id from due_deliveries where id < ${before} order by id limit ${mostExpired}`),
-  )
-}
+/** What waited seven days for its endpoint is given up. */
+export const createExpirySweep = ({ meters }: Pick<Core, 'meters'>): Sweep =>
+  async function sweepExpired(sql) {
+    const before = firstIdAt('wbd', new Date(Date.now() - keepOpenDays * 24 * 60 * 60 * 1000))
+    const count = await sql.begin((tx) =>
+      expire(tx, tx`select id from due_deliveries where id < ${before} order by id limit ${mostExpired}`),
+    )
+    meters.dead.inc({ reason: 'expired' }, count)
+    return count
+  }
 
 /** Looks of one run, of up to half a second each. The next run goes on behind them. */
 const mostLooks = 10
 /** Subscriptions of one look. */
 const mostLookedAt = 1_000
 
-/** A sweep: a subscription holds 100,000 open deliveries; beyond that its oldest are given up. */
-export function createOverflowSweep(most = keepOpenRows): Sweep {
+/** A subscription holds 100,000 open deliveries; beyond that its oldest are given up. */
+export function createOverflowSweep({ meters, log }: Pick<Core, 'meters' | 'log'>, most = keepOpenRows): Sweep {
   let after = ''
   return async function sweepOverflow(sql) {
     for (let looks = 0; looks < mostLooks; looks++) {
       const found = await lookOn(sql, after, most)
       if (found && found.open > most) {
         const count = await sql.begin((tx) => expire(tx, oldest(tx, found.id, found.open - most)))
-        if (count > 0) return count
+        if (count > 0) {
+          meters.dead.inc({ reason: 'overflow' }, count)
+          log.warn(
+            { subscription: found.id, count },
+            'more deliveries wait than a subscription holds: the oldest are given up',
+          )
+          return count
+        }
       }
       after = found?.id ?? ''
       if (!found) return 0
