@@ -140,8 +140,8 @@ test('a key that is taken out too early is told of, and what needs it waits unti
   const admin = adminOf(dataDir)
   const { secrets } = await admin('secrets', 'count')
   expect(secrets.filter(({ state }: Json) => state === 'missing').map(({ table }: Json) => table)).toEqual(['accounts', 'senders', 'secrets'])
-  const lines = readFileSync(join(dataDir, 'logs/webhooks.log'), 'utf8')
-  expect(lines).toContain('stored secrets need a key that is not in SEAL_KEYS')
+  const log = () => readFileSync(join(dataDir, 'logs/webhooks.log'), 'utf8')
+  await until(() => expect(log()).toContain('stored secrets need a key that is not in SEAL_KEYS'))
   const { body: accepted } = await clientOf(stack.read()).sendText('waits for its key')
   expect(accepted.data.status).toBe('queued')
 
