@@ -1,5 +1,5 @@
 import { spawn } from 'node:child_process'
-import { chmodSync, chownSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs'
+import { chmodSync, chownSync, existsSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs'
 import { dirname, join } from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { postgresAccount } from '@app/deploy/servers/account.ts'
@@ -22,7 +22,8 @@ export interface PatroniCluster {
   /** With -9: Patroni, and all processes of its Postgres. */
   kill: (name: string) => Promise<void>
   start: (name: string) => void
-  freeze: (name: string, ms: number) => Promise<void>
+  /** Answers how it goes on. */
+  freeze: (name: string) => () => void
   /** Once a primary has a synchronous standby, and a third server. */
   whole: () => Promise<void>
   stop: () => Promise<void>
@@ -118,7 +119,9 @@ export async function startPatroni(folder: string): Promise<PatroniCluster | und
   /** Patroni and its Postgres, which is no child of it after a restart. */
   function processesOf(name: string) {
     const { pid, data } = member(name)
-    const [postmaster = ''] = readFileSync(join(data, 'postmaster.pid'), 'utf8').split('\n')
+    const file = join(data, 'postmaster.pid')
+    // Patroni stops it to have it follow another one.
+    const [postmaster = ''] = existsSync(file) ? readFileSync(file, 'utf8').split('\n') : []
     return [pid ?? 0, Number(postmaster)].filter(Boolean).flatMap((root) => [root, ...childrenOf(root)])
   }
   function signalAll(name: string, signal: NodeJS.Signals) {
@@ -155,10 +158,9 @@ export async function startPatroni(folder: string): Promise<PatroniCluster | und
       signalAll(name, 'SIGKILL')
       await sleep(100)
     },
-    async freeze(name, ms) {
+    freeze(name) {
       signalAll(name, 'SIGSTOP')
-      await sleep(ms)
-      signalAll(name, 'SIGCONT')
+      return () => signalAll(name, 'SIGCONT')
     },
     async stop() {
       for (const name of names) signalAll(name, 'SIGKILL')
