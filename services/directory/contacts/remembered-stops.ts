@@ -39,7 +39,7 @@ export async function rememberStops(tx: TransactionSql, organizationId: string, 
 
 /** Also under the other writing of a number, by which a stop would be found. */
 const forgetStops = (tx: TransactionSql, organizationId: string, resumed: Resumed[]) => tx`
-  delete from remembered_stops where organization_id = ${organizationId} and (phone_number_id, name_hash) in (
+  with locked as materialized (
     select r.phone_number_id, r.name_hash
     from json_to_recordset(${JSON.stringify(resumed.flatMap(allWritings))}::text::json)
       as i(phone_number_id text, kind text, value text, at timestamptz(3))
@@ -47,6 +47,9 @@ const forgetStops = (tx: TransactionSql, organizationId: string, resumed: Resume
       and r.name_hash = ${hash(tx)} and r.at < i.at
     order by 1, 2 for update of r
   )
+  delete from remembered_stops r using locked
+  where r.organization_id = ${organizationId} and r.phone_number_id = locked.phone_number_id
+    and r.name_hash = locked.name_hash
 `
 
 function allWritings({ phoneNumberId, kind, value, at }: Resumed) {
