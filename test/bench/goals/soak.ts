@@ -1,28 +1,15 @@
-import { setTimeout as sleep } from 'node:timers/promises'
 import type { Bench } from '../bench.ts'
-import { startChild } from '../child.ts'
-import type { PacedSends } from '../load/paced-sends.ts'
-import type { Receiver } from '../load/receiver.ts'
 import { memoryMibOf } from '../processes.ts'
 import { backlogOf, drain } from '../project/backlog.ts'
-import { control } from '../project/control.ts'
 import type { Project } from '../project/project.ts'
 import { sendPaced } from '../project/send-paced.ts'
-import { subscribe } from '../project/subscriptions.ts'
-import { sustained } from '../project/sustained.ts'
+import { eventsOfOne, takeAll, type WholeLives, withWholeLives } from '../project/whole-lives.ts'
 import { type Sample, slopeOf } from '../slope.ts'
 import type { Goal } from './goal.ts'
 
-/** Of what the machine carries. */
-const share = 0.7
-/** In the quick slice, whose few recipients may not be written to more often. */
-const quickRate = 20
-/** `message.sent`, and three of `message.status`. */
-const eventsOfOne = 4
 /** The sender and the receiver begin afresh so often, so that they do not remember a soak of hours. */
 const sliceSeconds = 20
 const lookEveryMs = 2_000
-const quietMs = 1_000
 /** The first third fills caches and heaps. */
 const warmUpShare = 1 / 3
 /** A slope over less says nothing of a leak. */
@@ -34,26 +21,11 @@ const growthAnHour = 0.1
  * The whole life of messages (sent, three statuses, each told to a subscriber) at 70 % of what the machine carries, for
  * long: does memory grow, does anything pile up?
  */
-export const measureSoak: Goal = async (bench) => {
-  const project = await bench.project()
-  const { simulator_url: simulatorUrl } = project.stack()
-  await bench.fixture()
-  const [sender, receiver] = [startChild<PacedSends>('load/paced-sends.ts'), startChild<Receiver>('load/receiver.ts')]
-  const { url } = await receiver.ask('start', undefined)
-  await control(simulatorUrl, 'POST', 'settings', { statuses: ['sent', 'delivered', 'read'] })
-  const subscription = await subscribe(project, { url: `${url}/soak`, events: ['message.sent', 'message.status'] })
-  try {
-    const most = await sustained(bench, project)
-    await takeAll(project, receiver)
-    const rate = bench.options.quick ? quickRate : Math.max(1, Math.floor(most * share))
-    const soaked = await soak(bench, project, rate, { sender, receiver })
-    return { figures: [], notes: [rateNote(most, rate), ...notesOf(soaked, bench.options.minutes)], details: soaked }
-  } finally {
-    await subscription.delete()
-    await control(simulatorUrl, 'POST', 'settings', { statuses: [] })
-    await Promise.all([sender.stop(), receiver.stop()])
-  }
-}
+export const measureSoak: Goal = (bench) =>
+  withWholeLives(bench, async (lives) => {
+    const soaked = await soak(bench, lives)
+    return { figures: [], notes: [rateNote(lives), ...notesOf(soaked, bench.options.minutes)], details: soaked }
+  })
 
 interface Soaked {
   sends: number
@@ -66,16 +38,9 @@ interface Soaked {
   drainedMs: number
 }
 
-interface Outside {
-  sender: ReturnType<typeof startChild<PacedSends>>
-  receiver: ReturnType<typeof startChild<Receiver>>
-}
-
 async function soak(
   { options, fixture, say }: Bench,
-  project: Project,
-  ratePerSecond: number,
-  { sender, receiver }: Outside,
+  { project, sender, receiver, rate }: WholeLives,
 ): Promise<Soaked> {
   const { recipients } = await fixture()
   const startedAt = performance.now()
@@ -93,7 +58,7 @@ async function soak(
       // A slice begins where the last one ended, so that everybody is written to in turn.
       const begin = sends % recipients.length
       const turned = [...recipients.slice(begin), ...recipients.slice(0, begin)]
-      sends += (await sendPaced(project, sender, { recipients: turned, ratePerSecond, seconds })).length
+      sends += (await sendPaced(project, sender, { recipients: turned, ratePerSecond: rate, seconds })).length
       deliveries += await receiver.ask('take', undefined)
       say(`  ${((performance.now() - startedAt) / 60_000).toFixed(1)} minutes, ${sends} sends`)
     }
@@ -116,19 +81,7 @@ async function expiredOf(project: Project) {
   return row?.count ?? 0
 }
 
-/** Until a second brings nothing more: the platform tells statuses a while after a send, and before that nothing waits here. */
-async function takeAll(project: Project, receiver: Outside['receiver']) {
-  let taken = 0
-  for (;;) {
-    await sleep(quietMs)
-    await drain(project)
-    const more = await receiver.ask('take', undefined)
-    if (more === 0) return taken
-    taken += more
-  }
-}
-
-const rateNote = (most: number, rate: number) =>
+const rateNote = ({ most, rate }: WholeLives) =>
   `soak: the machine carries ${most.toFixed(0)} sends a second until all is delivered; ${rate} a second were sent`
 
 function notesOf({ sends, deliveries, expired, rss, backlogAtEnd, drainedMs }: Soaked, minutes: number): string[] {
