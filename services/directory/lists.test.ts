@@ -206,6 +206,48 @@ test('what changed is found without reading the others, of all statuses and of a
   expect((await readBy(({ listConversations: list }) => list({ updated_since: lately }))).rows).toBeLessThan(10)
 })
 
+/** Rows that the page read, all steps together, by plans that are made for any number, label and place. */
+async function keptReads(list: (asker: ReturnType<typeof asking>) => Promise<unknown>) {
+  return directory.sql.begin(async (tx) => {
+    await tx`set local plan_cache_mode = force_generic_plan`
+    const app = { ...directory.app, sql: tx as unknown as Sql }
+    const before = await readSoFar(tx)
+    await list(asking(app, number.organizationId, number.phoneNumberId))
+    return (await readSoFar(tx)) - before
+  })
+}
+
+async function readSoFar(tx: TransactionSql) {
+  const [row] = await tx<{ rows: number }[]>`
+    select sum(coalesce(idx_tup_fetch, 0) + seq_tup_read)::int as rows from pg_stat_xact_user_tables where relname = any(${tables}::text[])
+  `
+  return row?.rows ?? NaN
+}
+
+test('the plans of pages that are kept read the rows of a page', async () => {
+  const contact_id = await idInTheMiddle('contacts')
+  const cursor = cursorAt('contacts', {}, contact_id)
+  const [label] = await directory.sql<{ id: string }[]>`
+    select label_id as id from contact_labels where organization_id = ${number.organizationId} limit 1
+  `
+  const label_id = label?.id ?? ''
+  const updated_since = '2020-01-01T00:00:00Z'
+  const lists: Parameters<typeof keptReads>[0][] = [
+    ({ listContacts: list }) => list(),
+    ({ listContacts: list }) => list({ cursor }),
+    ({ listContacts: list }) => list({ label_id }),
+    ({ listContacts: list }) => list({ phone_number: '+12000020000' }),
+    ({ listConversations: list }) => list(),
+    ({ listConversations: list }) => list({ status: 'pending' }),
+    ({ listConversations: list }) => list({ contact_id }),
+    ({ listConversations: list }) => list({ contact_id, status: 'open' }),
+    ({ listConversations: list }) => list({ updated_since }),
+    ({ listConversations: list }) => list({ updated_since, status: 'pending' }),
+  ]
+  for (const [n, list] of lists.entries()) expect(await keptReads(list), `list ${n}`).toBeLessThan(300)
+  expect(await keptReads(({ listContacts: list }) => list({ search: 'ana' }))).toBeLessThan(2_300)
+})
+
 test('a page of labels reads its rows alone, of all teams or of one', async () => {
   const { app, planOfLast } = explaining(directory)
   const { listLabels: list } = managing(app, { ...number, teamId: '' })

@@ -6,6 +6,9 @@ import { Problem } from './problem.ts'
 /** Items a page. */
 export const pageSizes = { most: 100, usual: 25 }
 
+/** Rows read for a page. */
+const sizesRead = [pageSizes.usual + 1, 51, pageSizes.most + 1]
+
 /** `limit` and `cursor`, as every list takes them (public API, section 8.1). */
 export const pageQuery = {
   limit: z
@@ -37,8 +40,10 @@ export interface CursorKeys {
 /** Where a page begins and how long it is. `after` is the position of the last item of the page before. */
 export interface PageRequest {
   limit: number
+  /** How many rows to read: at least one more than `limit`, which tells whether there are more. One of few numbers (`limitTo`). */
+  mostRows: number
   after: string | null
-  /** Makes the page of one more row than `limit` was asked for. */
+  /** Makes the page of more rows than `limit`, or of all that there are. */
   page: <Row, Item>(rows: Row[], toItem: (row: Row) => Item, positionOf: (row: Row) => string) => Page<Item>
 }
 
@@ -63,6 +68,7 @@ export function openPage(
   const scope = JSON.stringify([caller.organizationId, contract.subject, sorted(params), sorted(filters)])
   return {
     limit,
+    mostRows: sizesRead.find((size) => size > limit) ?? limit + 1,
     after: cursor === undefined ? null : open(keys, scope, cursor),
     page(rows, toItem, positionOf) {
       const shown = rows.slice(0, limit)

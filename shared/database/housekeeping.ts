@@ -2,7 +2,7 @@ import { setTimeout as sleep } from 'node:timers/promises'
 import { isAwayFromAll, isDatabaseAway, type Sql } from './database.ts'
 import { forgetHandled, mergeHandled } from '../events/sweep-handled.ts'
 import { ownSession } from './own-session.ts'
-import { type DailyPartitions, keepPartitions, makePartitions } from './partitions.ts'
+import { type Partitions, keepPartitions, makePartitions } from './partitions.ts'
 import type { DataService } from '../service/service.ts'
 
 /** Deletes some of what is past its time, at most some thousand rows; answers how many. */
@@ -10,7 +10,7 @@ export type Sweep = (sql: Sql) => Promise<number>
 
 export interface Housekeeping {
   /** The service's partitioned tables; the outbox is among them by itself. */
-  partitions: DailyPartitions[]
+  partitions: Partitions[]
   /** Repeated until they find nothing, or the hour is over; `handled_events`, `handled_ranges` and `dead_events` are swept by themselves. */
   sweeps?: Sweep[]
   /** Those that have no hour to wait; every minute. */
@@ -25,7 +25,7 @@ const minuteMs = 60 * 1000
  * One day more than the stream keeps events (72 h), so that nothing it holds is unknown here. What waits to be published when
  * all comes back after a week is published.
  */
-const outbox: DailyPartitions = {
+const outbox: Partitions = {
   table: 'outbox',
   by: 'time',
   keepDays: 4,
@@ -100,7 +100,7 @@ function inOneRun({ log }: App, work: () => Promise<void>) {
  * Waits for the database, and for another instance that is at it: writers must find partitions. Those of later days, and the old ones,
  * have time: whoever holds their tables for hours, as a backup does, keeps nobody from starting.
  */
-async function untilMade(app: App, tables: DailyPartitions[]) {
+async function untilMade(app: App, tables: Partitions[]) {
   const makeAll = async () => {
     for (const table of tables) {
       await guarded(app, table.table, () => makePartitions(app.sql, table, 0), isDatabaseAway)
@@ -117,7 +117,7 @@ async function untilMade(app: App, tables: DailyPartitions[]) {
   }
 }
 
-async function keepAll(app: App, tables: DailyPartitions[]) {
+async function keepAll(app: App, tables: Partitions[]) {
   for (const table of tables) await guarded(app, table.table, () => keepPartitions(app.sql, table))
 }
 

@@ -55,3 +55,44 @@ test('a partition that cannot be dropped just now is dropped the next time', asy
   await keep(2)
   expect(await app.sql`select to_regclass('by_time_20260709') as name`).toEqual([{ name: null }])
 })
+
+const weekly = { table: 'by_week', by: 'wbd', days: 7, keepDays: 3 } as const
+/** A day in the middle of a week, as the days since 1970 are counted by sevens. */
+const midweek = Math.floor(Date.UTC(2026, 8, 10) / (7 * dayMs)) * 7 * dayMs + 3 * dayMs
+
+async function byWeek() {
+  await app.sql`drop table if exists by_week`
+  await app.sql`create table by_week (id text collate "C" primary key) partition by range (id)`
+  await app.sql`create table by_week_default partition of by_week default`
+}
+
+test('days may share a partition, which goes when the last of them is over', async () => {
+  await byWeek()
+  const id = firstIdAt('wbd', new Date(midweek - 3 * dayMs))
+  await app.sql`insert into by_week values (${id})`
+  await keepPartitions(app.sql, weekly, midweek)
+  await keepPartitions(app.sql, weekly, midweek)
+  expect(await partitionsOf('by_week')).toEqual(['by_week_20260910_7d', 'by_week_20260917_7d', 'by_week_default'])
+  expect(await app.sql`select tableoid::regclass::text as name from by_week`).toEqual([{ name: 'by_week_20260910_7d' }])
+  await keepPartitions(app.sql, weekly, midweek + 6 * dayMs)
+  expect(await app.sql`select id from by_week`).toHaveLength(1)
+  await keepPartitions(app.sql, weekly, midweek + 7 * dayMs)
+  expect(await app.sql`select id from by_week`).toHaveLength(0)
+  expect((await partitionsOf('by_week'))[0]).toBe('by_week_20260917_7d')
+})
+
+test('a week of which there are days already is made of days', async () => {
+  await byWeek()
+  const { days, ...daily } = weekly
+  await keepPartitions(app.sql, { ...daily, lateDays: 0 }, midweek)
+  const made = (await partitionsOf('by_week')).filter((name) => !name.endsWith('default'))
+  expect(made).toHaveLength(8)
+  await keepPartitions(app.sql, weekly, midweek)
+  const names = (await partitionsOf('by_week')).filter((name) => !name.endsWith('default'))
+  expect(names).toHaveLength(14)
+  expect(names.filter((name) => name.endsWith(`_${days}d`))).toEqual([])
+  await keepPartitions(app.sql, weekly, midweek + 7 * dayMs)
+  expect((await partitionsOf('by_week')).filter((name) => name.endsWith('_7d'))).toHaveLength(1)
+  await app.sql`insert into by_week select ${firstIdAt('wbd', new Date(midweek + 9 * dayMs))}`
+  expect(await app.sql`select id from by_week_default`).toHaveLength(0)
+})

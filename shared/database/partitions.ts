@@ -3,11 +3,13 @@ import { firstIdAt, type Prefix } from '../values/ids.ts'
 
 const dayMs = 24 * 60 * 60 * 1000
 
-export interface DailyPartitions {
+export interface Partitions {
   table: string
   /** Partitioned by a time column, or by the range of a ULID column with this prefix. */
   by: 'time' | Prefix
-  /** Days that are kept before today. */
+  /** Days of a partition; 1 unless told. What reads all partitions, by their indexes too, takes time for each. */
+  days?: number
+  /** Days that are kept before today, and what shares a partition with them. */
   keepDays: number
   /** Days before today of which rows may still come; 1 unless told. */
   lateDays?: number
@@ -15,83 +17,99 @@ export interface DailyPartitions {
   open?: string
 }
 
+/** Days since 1970: the first, and how many. */
+interface Span {
+  day: number
+  days: number
+}
+
 /** Partitions are there this many days ahead, so that a service may be away for a week. */
 const aheadDays = 7
 
 /**
- * Makes daily partitions ahead and drops those whose days are over. Detached plainly, at most a lock time-out (1 s) long: Postgres
+ * Makes partitions ahead and drops those whose days are over. Detached plainly, at most a lock time-out (1 s) long: Postgres
  * refuses `concurrently` beside a default partition, and that one must be, so that no insert fails. Rows in it mean that this did not
  * run in time.
  */
-export async function keepPartitions(sql: Sql, partitions: DailyPartitions, now = Date.now()): Promise<void> {
+export async function keepPartitions(sql: Sql, partitions: Partitions, now = Date.now()): Promise<void> {
   const { table, keepDays, open = 'false' } = partitions
   await makePartitions(sql, partitions, aheadDays, now)
   const oldest = dayAt(now) - keepDays
-  for (const day of await daysOf(sql, table)) {
-    const name = nameOf(table, day)
-    if (day < oldest && !(await isOpen(sql, name, open))) await detach(sql, table, name)
+  for (const span of await spansOf(sql, table)) {
+    const name = nameOf(table, span)
+    if (span.day + span.days <= oldest && !(await isOpen(sql, name, open))) await detach(sql, table, name)
   }
 }
 
 /** When the oldest day begins of which rows are kept: one whose days are over stays while somebody, such as a backup, holds its table. */
-export async function keptSince(sql: Sql, { table, keepDays }: DailyPartitions, now = Date.now()): Promise<Date> {
-  return new Date(Math.min(dayAt(now) - keepDays, ...(await daysOf(sql, table))) * dayMs)
+export async function keptSince(sql: Sql, { table, keepDays }: Partitions, now = Date.now()): Promise<Date> {
+  const days = (await spansOf(sql, table)).map(({ day }) => day)
+  return new Date(Math.min(dayAt(now) - keepDays, ...days) * dayMs)
 }
 
-async function daysOf(sql: Sql, table: string) {
+async function spansOf(sql: Sql | TransactionSql, table: string) {
   const existing = await sql<{ name: string }[]>`
     select c.relname as name from pg_inherits i join pg_class c on c.oid = i.inhrelid
     where i.inhparent = ${table}::regclass
   `
-  return existing.flatMap(({ name }) => dayOf(table, name) ?? [])
+  return existing.flatMap(({ name }) => spanOf(table, name) ?? [])
 }
 
 /** Those of the days of which rows may still come, of today, and of so many ahead. Made apart and attached: writers do not wait. */
-export async function makePartitions(
-  sql: Sql,
-  { table, by, lateDays = 1 }: DailyPartitions,
-  ahead: number,
-  now = Date.now(),
-): Promise<void> {
+export async function makePartitions(sql: Sql, partitions: Partitions, ahead: number, now = Date.now()): Promise<void> {
+  const { days = 1, lateDays = 1 } = partitions
   const today = dayAt(now)
-  const bound = (day: number) => {
-    const start = new Date(day * dayMs)
-    return by === 'time' ? start.toISOString() : firstIdAt(by, start)
-  }
-  for (let day = today - lateDays; day <= today + ahead; day++) {
-    await attach(sql, table, nameOf(table, day), bound(day), bound(day + 1))
-  }
+  const first = Math.floor((today - lateDays) / days) * days
+  for (let day = first; day <= today + ahead; day += days) await make(sql, partitions, { day, days })
 }
 
 const dayAt = (timeMs: number) => Math.floor(timeMs / dayMs)
 
-const nameOf = (table: string, day: number) =>
-  `${table}_${new Date(day * dayMs).toISOString().slice(0, 10).replaceAll('-', '')}`
+const nameOf = (table: string, { day, days }: Span) =>
+  `${table}_${new Date(day * dayMs).toISOString().slice(0, 10).replaceAll('-', '')}${days > 1 ? `_${days}d` : ''}`
 
-function dayOf(table: string, name: string) {
-  const [, year, month, date] = /^(\d{4})(\d\d)(\d\d)$/.exec(name.slice(table.length + 1)) ?? []
-  return year === undefined ? null : Date.UTC(Number(year), Number(month) - 1, Number(date)) / dayMs
+function spanOf(table: string, name: string): Span | null {
+  const [, year, month, date, days = '1'] = /^(\d{4})(\d\d)(\d\d)(?:_(\d+)d)?$/.exec(name.slice(table.length + 1)) ?? []
+  if (year === undefined) return null
+  return { day: Date.UTC(Number(year), Number(month) - 1, Number(date)) / dayMs, days: Number(days) }
+}
+
+/** Where there are some of its days already, by themselves as they were made before, the others are made so as well. */
+async function make(sql: Sql, partitions: Partitions, span: Span) {
+  const { table } = partitions
+  await sql.begin(async (tx) => {
+    await tx`select pg_advisory_xact_lock(hashtext(${`partitions ${table}`}))`
+    const there = (await spansOf(tx, table)).filter(
+      ({ day, days }) => day < span.day + span.days && span.day < day + days,
+    )
+    if (there.length === 0) return attach(tx, partitions, span)
+    for (let day = span.day; day < span.day + span.days; day++) {
+      if (!there.some((other) => other.day <= day && day < other.day + other.days))
+        await attach(tx, partitions, { day, days: 1 })
+    }
+  })
 }
 
 /** Rows that came before their partition was there wait in the default one; they move, or the attachment would be refused. */
-async function attach(sql: Sql, table: string, name: string, from: string, to: string) {
-  await sql.begin(async (tx) => {
-    await tx`select pg_advisory_xact_lock(hashtext(${`partitions ${table}`}))`
-    const [row] = await tx<{ there: boolean; column: string }[]>`
-      select to_regclass(${name}) is not null as there,
-        substring(pg_get_partkeydef(${table}::regclass) from 'RANGE \\((\\w+)') as column
-    `
-    if (!row || row.there) return
-    await tx`create table ${tx(name)} (like ${tx(table)} including defaults including constraints)`
-    await leaveUnread(tx, table, name)
-    await tx`
-      with moved as (
-        delete from ${tx(`${table}_default`)} where ${tx(row.column)} >= ${from} and ${tx(row.column)} < ${to} returning *
-      )
-      insert into ${tx(name)} select * from moved
-    `
-    await tx.unsafe(`alter table ${table} attach partition ${name} for values from ('${from}') to ('${to}')`)
+async function attach(tx: TransactionSql, { table, by }: Partitions, span: Span) {
+  const name = nameOf(table, span)
+  const [from, to] = [span.day, span.day + span.days].map((day) => {
+    const start = new Date(day * dayMs)
+    return by === 'time' ? start.toISOString() : firstIdAt(by, start)
   })
+  const [row] = await tx<{ column: string }[]>`
+    select substring(pg_get_partkeydef(${table}::regclass) from 'RANGE \\((\\w+)') as column
+  `
+  if (!row || from === undefined || to === undefined) throw new Error(`${table} has no partitions`)
+  await tx`create table ${tx(name)} (like ${tx(table)} including defaults including constraints)`
+  await leaveUnread(tx, table, name)
+  await tx`
+    with moved as (
+      delete from ${tx(`${table}_default`)} where ${tx(row.column)} >= ${from} and ${tx(row.column)} < ${to} returning *
+    )
+    insert into ${tx(name)} select * from moved
+  `
+  await tx.unsafe(`alter table ${table} attach partition ${name} for values from ('${from}') to ('${to}')`)
 }
 
 /** Columns of which ANALYZE shall read nothing are so in each partition: `like` does not say it. */

@@ -17,8 +17,8 @@ export const listContacts: Handler<App, typeof contract> = (app, input, caller) 
 const list: Handler<App, typeof contract> = async ({ sql, cursorKeys }, { params, query }, caller) => {
   const { organizationId } = caller
   const { phone_number_id: phoneNumberId } = params
-  const { limit, after, page } = openPage(cursorKeys, contract, caller, query, params)
-  const { first, second } = matchingContacts(sql, { organizationId, phoneNumberId, query, after, limit: limit + 1 })
+  const { limit, mostRows, after, page } = openPage(cursorKeys, contract, caller, query, params)
+  const { first, second } = matchingContacts(sql, { organizationId, phoneNumberId, query, after, rows: mostRows })
   // The account's row stands alone when it has no contacts; no row means no such account.
   const read = (tx: Sql | TransactionSql, contacts: typeof first) => tx<(ContactRow | { id: null })[]>`
     select ${contactColumns(sql)}, ${accountColumns(sql)}

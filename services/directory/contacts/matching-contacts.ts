@@ -2,6 +2,7 @@ import type { listContacts } from '@app/shared/contracts/contacts.ts'
 import type { Sql } from '@app/shared/database/database.ts'
 import { timeOf } from '@app/shared/values/ids.ts'
 import { phoneNumberOf } from '@app/shared/values/phone-number.ts'
+import { limitTo } from '@app/shared/database/limit-to.ts'
 import type { z } from 'zod'
 import { contactColumns } from './contacts.ts'
 import { type Identity, identitiesMeantBy } from './identities.ts'
@@ -13,7 +14,7 @@ interface Asked {
   query: z.output<(typeof listContacts)['query']>
   /** The last contact of the page before. */
   after: string | null
-  limit: number
+  rows: number
 }
 
 /**
@@ -31,7 +32,7 @@ export function matchingContacts(sql: Sql, asked: Asked) {
 const inOrder = (sql: Sql, asked: Asked) => sql`
   select ${contactColumns(sql)} from contacts c
   where ${isListed(sql, asked)} ${isNamed(sql, asked)} ${isFound(sql, asked)} ${hasLabel(sql, asked)}
-  order by c.created_at desc, c.id desc limit ${asked.limit}
+  order by c.created_at desc, c.id desc ${limitTo(sql, asked.rows)}
 `
 
 /** What is common is found here. */
@@ -41,10 +42,10 @@ const foundAmongNewest = (sql: Sql, asked: Asked) => sql`
   select ${contactColumns(sql)}
   from (
     select ${contactColumns(sql)} from contacts c where ${isListed(sql, asked)}
-    order by c.created_at desc, c.id desc limit ${amongNewest}
+    order by c.created_at desc, c.id desc ${limitTo(sql, amongNewest)}
   ) c
   where true ${isFound(sql, asked)}
-  order by c.created_at desc, c.id desc limit ${asked.limit}
+  order by c.created_at desc, c.id desc ${limitTo(sql, asked.rows)}
 `
 
 /** What is rare is found by its pieces. Materialized, else the planner takes it for common and reads all contacts in order. */
@@ -55,7 +56,7 @@ const found = (sql: Sql, asked: Asked) => sql`
       and contact_grams(c.phone_number_id, contact_text(c.name, c.email, c.username, c.phone_number))
         @> contact_grams(${asked.phoneNumberId}, ${wantedText(sql, asked.query.search ?? '')})
   )
-  select ${contactColumns(sql)} from found c order by c.created_at desc, c.id desc limit ${asked.limit}
+  select ${contactColumns(sql)} from found c order by c.created_at desc, c.id desc ${limitTo(sql, asked.rows)}
 `
 
 // By created_at too, though it is the id's own time: the primary key alone would do for an order by id, and lead past all
@@ -72,7 +73,7 @@ const hasLabel = (sql: Sql, asked: Asked) =>
 
 /** In the order of the label's index, which is that of their ids and so of created_at. */
 function labelled(sql: Sql, asked: Asked, labelId: string) {
-  const { organizationId, after, limit } = asked
+  const { organizationId, after, rows } = asked
   return sql`
     select ${contactColumns(sql)}
     from (${labelOn(sql, asked, labelId)} ${after === null ? sql`` : sql`and l.contact_id < ${after}`}) l
@@ -81,7 +82,7 @@ function labelled(sql: Sql, asked: Asked, labelId: string) {
       where c.organization_id = ${organizationId} and c.id = l.contact_id and c.deleted_at is null ${isFound(sql, asked)}
       limit 1
     ) c
-    order by l.contact_id desc limit ${limit}
+    order by l.contact_id desc ${limitTo(sql, rows)}
   `
 }
 

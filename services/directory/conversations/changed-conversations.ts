@@ -1,6 +1,7 @@
 import { conversationStatus } from '@app/shared/contracts/conversations.ts'
 import type { Sql } from '@app/shared/database/database.ts'
 import { each } from '@app/shared/database/each.ts'
+import { limitTo } from '@app/shared/database/limit-to.ts'
 import { conversationColumns } from './conversations.ts'
 import type { Asked } from './newest-conversations.ts'
 
@@ -27,7 +28,7 @@ export async function settledUntil(sql: Sql): Promise<string> {
 
 /** The query for a page of conversations v by their last change, newest first. */
 export function changedConversations(sql: Sql, asked: Asked, { since, until }: Changed) {
-  const { organizationId, phoneNumberId, query, after, limit } = asked
+  const { organizationId, phoneNumberId, query, after, rows } = asked
   const { status, contact_id: contactId } = query
   const statuses = status === undefined ? conversationStatus.options : [status]
   const order = sql`v.updated_at desc, v.id desc`
@@ -43,9 +44,9 @@ export function changedConversations(sql: Sql, asked: Asked, { since, until }: C
         ${contactId === undefined ? sql`` : sql`and v.contact_id = ${contactId}`}
         and v.updated_at > ${from}::text::timestamptz and v.updated_at < ${until}::text::timestamptz
         ${after === null ? sql`` : sql`and (v.updated_at, v.id) < (${after.time}::text::timestamptz, ${after.id})`}
-      order by ${order} limit ${limit}
+      order by ${order} ${limitTo(sql, rows)}
     ) v
-    order by ${order} limit ${limit}
+    order by ${order} ${limitTo(sql, rows)}
   `
   return { conversations, order }
 }

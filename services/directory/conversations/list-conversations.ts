@@ -12,8 +12,8 @@ export const listConversations: Handler<App, typeof contract> = async (app, { pa
   const { organizationId } = caller
   const { phone_number_id: phoneNumberId } = params
   const { updated_since: since } = query
-  const { limit, after, page } = openPage(cursorKeys, contract, caller, query, params)
-  const asked = { organizationId, phoneNumberId, query, after: positionIn(after), limit: limit + 1 }
+  const { mostRows, after, page } = openPage(cursorKeys, contract, caller, query, params)
+  const asked = { organizationId, phoneNumberId, query, after: positionIn(after), rows: mostRows }
   const { conversations, order } =
     since === undefined
       ? newestConversations(sql, asked)

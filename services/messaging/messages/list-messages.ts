@@ -3,16 +3,17 @@ import { listMessages as contract } from '@app/shared/contracts/messaging.ts'
 import type { Sql } from '@app/shared/database/database.ts'
 import { firstIdAt } from '@app/shared/values/ids.ts'
 import { openPage } from '@app/shared/api/page.ts'
+import { limitTo } from '@app/shared/database/limit-to.ts'
 import type { App } from '../app.ts'
 import { mediaUrls } from '../media/media.ts'
 import { isOfConversation, messageColumns, type MessageRow, toMessage } from './messages.ts'
 
 export const listMessages: Handler<App, typeof contract> = async (app, { params, query }, caller) => {
   const { sql, cursorKeys } = app
-  const { limit, after, page } = openPage(cursorKeys, contract, caller, query, params)
-  const of = { organizationId: caller.organizationId, phoneNumberId: params.phone_number_id, after, rows: limit + 1 }
+  const { mostRows, after, page } = openPage(cursorKeys, contract, caller, query, params)
+  const of = { organizationId: caller.organizationId, phoneNumberId: params.phone_number_id, after, rows: mostRows }
   const rows = await sql<MessageRow[]>`
-    select ${messageColumns(sql)} from ${messagesOf(sql, query, of)} m order by id desc limit ${limit + 1}
+    select ${messageColumns(sql)} from ${messagesOf(sql, query, of)} m order by id desc ${limitTo(sql, mostRows)}
   `
   const urls = await mediaUrls(
     app,
@@ -60,7 +61,7 @@ function messagesOf(sql: Sql, { conversation_id: conversationId, direction, ...q
     select k.* from unnest(${status === undefined ? statuses : [status]}::text[]) s
       cross join unnest(${direction === undefined ? directions : [direction]}::text[]) d
       cross join lateral (
-        select * from messages where status = s and direction = d and ${isOfNumber} order by id desc limit ${rows}
+        select * from messages where status = s and direction = d and ${isOfNumber} order by id desc ${limitTo(sql, rows)}
       ) k
   )`
 }

@@ -1,12 +1,12 @@
 import type { Sql } from '@app/shared/database/database.ts'
-import type { DailyPartitions } from '@app/shared/database/partitions.ts'
+import type { Partitions } from '@app/shared/database/partitions.ts'
 import { firstIdAt } from '@app/shared/values/ids.ts'
 import type { LoggedCall } from './find-calls.ts'
 import { apiCalls } from './record-calls.ts'
 
 // The log as it was until migration 021, a row for each call: nothing is written there any more, and it goes with its last day.
 
-export const apiLog: DailyPartitions = { ...apiCalls, table: 'api_log' }
+export const apiLog: Partitions = { ...apiCalls, table: 'api_log' }
 
 export async function rowOfRequest(sql: Sql, id: string): Promise<LoggedCall | undefined> {
   const [call] = await sql<LoggedCall[]>`

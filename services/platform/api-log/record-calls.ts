@@ -1,11 +1,11 @@
 import type { Handler, Input } from '@app/shared/api/contract.ts'
 import type { recordCalls as contract } from '@app/shared/contracts/platform.ts'
 import type { Sql } from '@app/shared/database/database.ts'
-import type { DailyPartitions } from '@app/shared/database/partitions.ts'
+import type { Partitions } from '@app/shared/database/partitions.ts'
 import type { App } from '../app.ts'
 
 /** Public API, section 5: retained 30 days. By Postgres's clock, so that a gateway whose clock is far off fills no days without a partition. */
-export const apiCalls: DailyPartitions = { table: 'api_calls', by: 'time', keepDays: 30 }
+export const apiCalls: Partitions = { table: 'api_calls', by: 'time', keepDays: 30 }
 
 export type Calls = Input<typeof contract>['body']
 

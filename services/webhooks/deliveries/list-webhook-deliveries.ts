@@ -3,6 +3,7 @@ import { listWebhookDeliveries as contract } from '@app/shared/contracts/webhook
 import type { Sql } from '@app/shared/database/database.ts'
 import { firstIdAt } from '@app/shared/values/ids.ts'
 import { openPage } from '@app/shared/api/page.ts'
+import { limitTo } from '@app/shared/database/limit-to.ts'
 import type { App } from '../app.ts'
 import { deliveryColumns, type DeliveryRow, lastAttempt, toDelivery } from './deliveries.ts'
 
@@ -35,7 +36,7 @@ function mayReadMany({ status, subscription_id, event_type }: Query) {
 
 const list: Handler<App, typeof contract> = async (app, { query }, caller) => {
   const page = openPage(app.cursorKeys, contract, caller, query)
-  const rows = await pageOf(app.sql, caller.organizationId, query, page.after, page.limit + 1)
+  const rows = await pageOf(app.sql, caller.organizationId, query, page.after, page.mostRows)
   return page.page(rows, toDelivery, ({ id }) => id)
 }
 
@@ -89,11 +90,11 @@ function ofEvent(sql: Sql, asked: Asked, eventId: string) {
   const { subscription_id, event_type } = query
   return sql`
     select d.* from deliveries d
-    where d.organization_id = ${organizationId} and d.event_id = ${eventId}
-      ${event_type ? sql`and d.event_type = ${event_type}` : sql``}
-      ${subscription_id ? sql`and d.subscription_id = ${subscription_id}` : sql``}
+    where d.organization_id = ${unseen(sql, organizationId)} and d.event_id = ${unseen(sql, eventId)}
+      ${event_type ? sql`and d.event_type = ${unseen(sql, event_type)}` : sql``}
+      ${subscription_id ? sql`and d.subscription_id = ${unseen(sql, subscription_id)}` : sql``}
       ${hasStatus(sql, query)} ${within(sql, sql`d.id`, asked)}
-    order by d.id desc limit ${rows}
+    order by d.id desc ${limitTo(sql, rows)}
   `
 }
 
@@ -121,17 +122,19 @@ function hasStatus(sql: Sql, { status }: Query) {
 function byType(sql: Sql, asked: Asked) {
   const { organizationId, query, rows, from, below } = asked
   const { subscription_id, event_type } = query
+  // Between two bounds that it does not know the planner expects few, and would read them by their primary key.
+  const oneBound = below === lastId ? asked : { from: firstId, below }
   return sql`
     select d.* from delivered_types t cross join lateral (
       select d.* from deliveries d
-      where d.organization_id = ${organizationId}
+      where d.organization_id = ${unseen(sql, organizationId)}
         and (d.event_type, d.id) >= (t.event_type, ${from}) and (d.event_type, d.id) < (t.event_type, ${below})
-        ${subscription_id ? sql`and d.subscription_id = ${subscription_id}` : sql``}
-        ${hasStatus(sql, query)} ${within(sql, sql`d.id`, asked)}
-      order by d.event_type desc, d.id desc limit ${rows}
+        ${subscription_id ? sql`and d.subscription_id = ${unseen(sql, subscription_id)}` : sql``}
+        ${hasStatus(sql, query)} ${within(sql, sql`d.id`, oneBound)}
+      order by d.event_type desc, d.id desc ${limitTo(sql, rows)}
     ) d
-    where t.organization_id = ${organizationId} ${event_type ? sql`and t.event_type = ${event_type}` : sql``}
-    order by d.id desc limit ${rows}
+    where t.organization_id = ${unseen(sql, organizationId)} ${event_type ? sql`and t.event_type = ${unseen(sql, event_type)}` : sql``}
+    order by d.id desc ${limitTo(sql, rows)}
   `
 }
 
@@ -145,16 +148,22 @@ function byStatus(sql: Sql, asked: Asked) {
   return sql`
     select d.* from ${isDead ? sql`dead_deliveries` : sql`due_deliveries`} k
     join lateral (select * from deliveries where id = k.id limit 1) d on true
-    where k.organization_id = ${organizationId} ${isDead ? sql`` : isTried}
-      ${subscription_id ? sql`and k.subscription_id = ${subscription_id}` : sql``}
-      ${event_type ? sql`and k.event_type = ${event_type}` : sql``}
+    where k.organization_id = ${unseen(sql, organizationId)} ${isDead ? sql`` : isTried}
+      ${subscription_id ? sql`and k.subscription_id = ${unseen(sql, subscription_id)}` : sql``}
+      ${event_type ? sql`and k.event_type = ${unseen(sql, event_type)}` : sql``}
       ${within(sql, sql`k.id collate "POSIX"`, asked)}
-    order by k.id collate "POSIX" desc limit ${rows}
+    order by k.id collate "POSIX" desc ${limitTo(sql, rows)}
   `
 }
 
+/**
+ * A value that the planner does not see, so that it plans for any: of what is rare a plan of its own looks cheaper at each call
+ * than the one that is kept, and is the same.
+ */
+const unseen = (sql: Sql, text: string) => sql`(select ${text}::text)`
+
 /** A range of ids: partitions out of it are not looked at. */
-const within = (sql: Sql, id: ReturnType<Sql>, { from, below }: Asked) => sql`
+const within = (sql: Sql, id: ReturnType<Sql>, { from, below }: Pick<Asked, 'from' | 'below'>) => sql`
   ${from === firstId ? sql`` : sql`and ${id} >= ${from}`}
   ${below === lastId ? sql`` : sql`and ${id} < ${below}`}
 `

@@ -1,6 +1,6 @@
 import type { Sql } from '@app/shared/database/database.ts'
 import { firstIdAt } from '@app/shared/values/ids.ts'
-import { type DailyPartitions, keptSince } from '@app/shared/database/partitions.ts'
+import { type Partitions, keptSince } from '@app/shared/database/partitions.ts'
 
 const keepDays = 90
 const keepPayloadDays = 30
@@ -9,12 +9,15 @@ const dayMs = 24 * 60 * 60 * 1000
 /** Events bear their own time, and come late where this service was away: the stream has them for 72 h, the services' outboxes for 4 days. */
 const lateDays = 4
 
-const deliveries: DailyPartitions = { table: 'deliveries', by: 'wbd', keepDays, lateDays }
+/** A list looks into each partition: 14 of weeks, not 98 of days. */
+const days = 7
 
-export const partitions: DailyPartitions[] = [
+const deliveries: Partitions = { table: 'deliveries', by: 'wbd', days, keepDays, lateDays }
+
+export const partitions: Partitions[] = [
   { table: 'events', by: 'time', keepDays: keepPayloadDays, lateDays },
   deliveries,
-  { table: 'attempts', by: 'wbd', keepDays, lateDays },
+  { table: 'attempts', by: 'wbd', days, keepDays, lateDays },
 ]
 
 /** Since when payloads are kept: what is older cannot be replayed. */

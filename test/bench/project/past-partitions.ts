@@ -7,8 +7,8 @@ import { dayMs } from './ulid-sql.ts'
 const daysMade = 9
 const keepDays = 365
 const tables = [
-  { table: 'deliveries', by: 'wbd', keepDays },
-  { table: 'attempts', by: 'wbd', keepDays },
+  { table: 'deliveries', by: 'wbd', days: 7, keepDays },
+  { table: 'attempts', by: 'wbd', days: 7, keepDays },
 ] as const
 
 /** Makes the partitions of webhooks' tables that there would be after so many days, as webhooks itself does. */
