@@ -18,6 +18,8 @@ export async function fillBacklog(project: Project, subscriptionIds: string[], c
   })
   for (const table of ['events', 'deliveries', 'due_deliveries'])
     await project.sql().unsafe(`analyze webhooks.${table}`)
+  // Now, and not when a page must make room for one that is read: that waits for the disk, for seconds.
+  await project.sql()`checkpoint`
   return events * subscriptionIds.length
 }
 

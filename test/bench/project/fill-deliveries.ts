@@ -23,7 +23,8 @@ export interface FilledDeliveries {
 
 /**
  * Writes deliveries of subscriptions that are paused straight into the tables, over the last month. Of a hundred one is
- * dead, one has failed and will be tried again, one is pending. The rare type has one in ten thousand, dead ones.
+ * dead, one has failed and will be tried again, one is pending. The rare type has one in ten thousand, dead ones; of few
+ * deliveries more, so that its page is as long.
  */
 export async function fillDeliveries(
   project: Project,
@@ -35,7 +36,7 @@ export async function fillDeliveries(
   await makePastPartitions(project, days)
   await sql.begin(async (tx) => {
     await numberRows(tx, count, days)
-    await fillRows(tx, organizationId, subscribers)
+    await fillRows(tx, organizationId, subscribers, rareStep(count))
   })
   for (const table of tables) await sql.unsafe(`vacuum (analyze) webhooks.${table}`)
   const [middle] = await sql<{ deliveryId: string; eventId: string }[]>`
@@ -48,10 +49,18 @@ export async function fillDeliveries(
 
 const tables = ['deliveries', 'due_deliveries', 'dead_deliveries', 'attempts']
 
-async function fillRows(tx: TransactionSql, organizationId: string, { subscriptionIds, rareId }: Subscribers) {
+/** One of so many is of the rare type: at least some thirty are, and all of them dead. */
+const rareStep = (count: number) => Math.min(10_000, Math.max(1, Math.floor(count / 3_000)) * 100)
+
+async function fillRows(
+  tx: TransactionSql,
+  organizationId: string,
+  { subscriptionIds, rareId }: Subscribers,
+  step: number,
+) {
   const subscriptionId = tx`case when n % 1000 < 4 then ${rareId}
     else (${subscriptionIds}::text[])[1 + n % ${subscriptionIds.length}::int] end`
-  const eventType = tx`case when n % 10000 = 101 then ${rareType}
+  const eventType = tx`case when n % ${step}::int = 101 % ${step}::int then ${rareType}
     else (${types}::text[])[1 + n % ${types.length}::int] end`
   await tx`
     insert into webhooks.deliveries (id, organization_id, subscription_id, event_type, event_id)
