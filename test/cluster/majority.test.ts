@@ -6,6 +6,7 @@ import { clusterNames, natsServersIn } from '@app/deploy/nats/nats-servers.ts'
 import { environmentOf } from '@app/deploy/new-secrets.ts'
 import { provisionAt } from '@app/deploy/provision.ts'
 import { newSecrets } from '@app/deploy/stack/secrets.ts'
+import { untilTrue } from './cluster.ts'
 import { createNetwork } from './network.ts'
 import { afterAll, beforeAll, expect, onTestFinished, test } from 'vitest'
 import { connectBus, identityOf } from '@app/shared/bus/bus.ts'
@@ -20,6 +21,7 @@ let urls: string[]
 
 beforeAll(async () => {
   await Promise.all(clusterNames.map((name) => servers.start(name, 'cluster.conf')))
+  for (const name of clusterNames) await untilTrue(() => servers.isHealthy(name), 30_000, `${name} is not healthy`)
   urls = await Promise.all(clusterNames.map(servers.urlOf))
   await provisionAt({ natsUrl: urls.join(','), natsSeed: secrets['NATS_SEED_DEPLOY'] }, 3)
 }, 60_000)
