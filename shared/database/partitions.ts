@@ -65,6 +65,12 @@ export async function makePartitions(sql: Sql, partitions: Partitions, ahead: nu
 
 const dayAt = (timeMs: number) => Math.floor(timeMs / dayMs)
 
+/** The value with which the day begins. */
+function startOf(by: Partitions['by'], day: number) {
+  const start = new Date(day * dayMs)
+  return by === 'time' ? start.toISOString() : firstIdAt(by, start)
+}
+
 const nameOf = (table: string, { day, days }: Span) =>
   `${table}_${new Date(day * dayMs).toISOString().slice(0, 10).replaceAll('-', '')}${days > 1 ? `_${days}d` : ''}`
 
@@ -74,18 +80,18 @@ function spanOf(table: string, name: string): Span | null {
   return { day: Date.UTC(Number(year), Number(month) - 1, Number(date)) / dayMs, days: Number(days) }
 }
 
+const overlap = (one: Span, other: Span) => one.day < other.day + other.days && other.day < one.day + one.days
+
 /** Where there are some of its days already, by themselves as they were made before, the others are made so as well. */
 async function make(sql: Sql, partitions: Partitions, span: Span) {
   const { table } = partitions
   await sql.begin(async (tx) => {
     await tx`select pg_advisory_xact_lock(hashtext(${`partitions ${table}`}))`
-    const there = (await spansOf(tx, table)).filter(
-      ({ day, days }) => day < span.day + span.days && span.day < day + days,
-    )
+    const there = (await spansOf(tx, table)).filter((other) => overlap(other, span))
     if (there.length === 0) return attach(tx, partitions, span)
     for (let day = span.day; day < span.day + span.days; day++) {
-      if (!there.some((other) => other.day <= day && day < other.day + other.days))
-        await attach(tx, partitions, { day, days: 1 })
+      const only = { day, days: 1 }
+      if (!there.some((other) => overlap(other, only))) await attach(tx, partitions, only)
     }
   })
 }
@@ -93,14 +99,11 @@ async function make(sql: Sql, partitions: Partitions, span: Span) {
 /** Rows that came before their partition was there wait in the default one; they move, or the attachment would be refused. */
 async function attach(tx: TransactionSql, { table, by }: Partitions, span: Span) {
   const name = nameOf(table, span)
-  const [from, to] = [span.day, span.day + span.days].map((day) => {
-    const start = new Date(day * dayMs)
-    return by === 'time' ? start.toISOString() : firstIdAt(by, start)
-  })
+  const [from, to] = [startOf(by, span.day), startOf(by, span.day + span.days)] as const
   const [row] = await tx<{ column: string }[]>`
     select substring(pg_get_partkeydef(${table}::regclass) from 'RANGE \\((\\w+)') as column
   `
-  if (!row || from === undefined || to === undefined) throw new Error(`${table} has no partitions`)
+  if (!row) throw new Error(`${table} has no partitions`)
   await tx`create table ${tx(name)} (like ${tx(table)} including defaults including constraints)`
   await leaveUnread(tx, table, name)
   await tx`
