@@ -3,6 +3,7 @@ import { listConversations } from '@app/shared/contracts/conversations.ts'
 import { openDatabase, type Sql, type TransactionSql } from '@app/shared/database/database.ts'
 import { newId, timeOf } from '@app/shared/values/ids.ts'
 import { openPage } from '@app/shared/api/page.ts'
+import { rowsRead } from '@app/test/rows-read.ts'
 import { afterAll, beforeAll, expect, test } from 'vitest'
 import type { App } from './app.ts'
 import { asking, newNumber, testDirectory, type TestDirectory } from './testing/app.ts'
@@ -211,17 +212,10 @@ async function keptReads(list: (asker: ReturnType<typeof asking>) => Promise<unk
   return directory.sql.begin(async (tx) => {
     await tx`set local plan_cache_mode = force_generic_plan`
     const app = { ...directory.app, sql: tx as unknown as Sql }
-    const before = await readSoFar(tx)
+    const before = await rowsRead(tx, tables)
     await list(asking(app, number.organizationId, number.phoneNumberId))
-    return (await readSoFar(tx)) - before
+    return (await rowsRead(tx, tables)) - before
   })
-}
-
-async function readSoFar(tx: TransactionSql) {
-  const [row] = await tx<{ rows: number }[]>`
-    select sum(coalesce(idx_tup_fetch, 0) + seq_tup_read)::int as rows from pg_stat_xact_user_tables where relname = any(${tables}::text[])
-  `
-  return row?.rows ?? NaN
 }
 
 test('the plans of pages that are kept read the rows of a page', async () => {

@@ -6,7 +6,7 @@ import { Problem } from './problem.ts'
 /** Items a page. */
 export const pageSizes = { most: 100, usual: 25 }
 
-/** Rows read for a page. */
+/** Rows read for a page: few sizes, since each makes a statement of its own. */
 const sizesRead = [pageSizes.usual + 1, 51, pageSizes.most + 1]
 
 /** `limit` and `cursor`, as every list takes them (public API, section 8.1). */

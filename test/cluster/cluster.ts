@@ -75,10 +75,15 @@ export async function startMachines(): Promise<Machines> {
   }
 }
 
-async function startAll(nats: NatsServers, secrets: Record<string, string>, more: Record<string, string>) {
+/** Starts the three as a cluster; answers their addresses once all are healthy. */
+export async function startServers(nats: NatsServers): Promise<string[]> {
   await Promise.all(clusterNames.map((name) => nats.start(name, 'cluster.conf')))
   for (const name of clusterNames) await untilTrue(() => nats.isHealthy(name), readyWithinMs, `${name} is not healthy`)
-  const urls = await Promise.all(clusterNames.map(nats.urlOf))
+  return Promise.all(clusterNames.map(nats.urlOf))
+}
+
+async function startAll(nats: NatsServers, secrets: Record<string, string>, more: Record<string, string>) {
+  const urls = await startServers(nats)
   const seeds = Object.entries(secrets).filter(([name]) => name.startsWith('NATS_SEED_'))
   const given = { ...Object.fromEntries(seeds), NATS_URL: urls.join(','), NATS_REPLICAS: '3', ...more }
   const replicas = services.map((service) => `${service}=3`).join(',')

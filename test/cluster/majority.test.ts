@@ -2,11 +2,11 @@ import { mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
-import { clusterNames, natsServersIn } from '@app/deploy/nats/nats-servers.ts'
+import { natsServersIn } from '@app/deploy/nats/nats-servers.ts'
 import { environmentOf } from '@app/deploy/new-secrets.ts'
 import { provisionAt } from '@app/deploy/provision.ts'
 import { newSecrets } from '@app/deploy/stack/secrets.ts'
-import { untilTrue } from './cluster.ts'
+import { startServers } from './cluster.ts'
 import { createNetwork } from './network.ts'
 import { afterAll, beforeAll, expect, onTestFinished, test } from 'vitest'
 import { connectBus, identityOf } from '@app/shared/bus/bus.ts'
@@ -20,9 +20,7 @@ const servers = natsServersIn(folder, secrets, network.routeOf)
 let urls: string[]
 
 beforeAll(async () => {
-  await Promise.all(clusterNames.map((name) => servers.start(name, 'cluster.conf')))
-  for (const name of clusterNames) await untilTrue(() => servers.isHealthy(name), 30_000, `${name} is not healthy`)
-  urls = await Promise.all(clusterNames.map(servers.urlOf))
+  urls = await startServers(servers)
   await provisionAt({ natsUrl: urls.join(','), natsSeed: secrets['NATS_SEED_DEPLOY'] }, 3)
 }, 60_000)
 afterAll(async () => {

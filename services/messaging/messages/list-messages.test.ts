@@ -2,9 +2,9 @@ import { randomBytes } from 'node:crypto'
 import type { Input } from '@app/shared/api/contract.ts'
 import { systemCaller } from '@app/shared/bus/ask.ts'
 import type { listMessages as contract } from '@app/shared/contracts/messaging.ts'
-import type { TransactionSql } from '@app/shared/database/database.ts'
 import { newId, timeOf } from '@app/shared/values/ids.ts'
 import { createTestDatabase, type TestDatabase } from '@app/test/database.ts'
+import { rowsRead } from '@app/test/rows-read.ts'
 import { afterAll, beforeAll, expect, test } from 'vitest'
 import type { App } from '../app.ts'
 import { listMessages } from './list-messages.ts'
@@ -58,9 +58,9 @@ async function list(number: string, query: Partial<Query>) {
     await tx`set local plan_cache_mode = force_generic_plan`
     const app = { sql: tx, cursorKeys: keys } as unknown as App
     const input = { params: { phone_number_id: number }, query: { limit: '10', ...query } as Query }
-    const before = await rowsRead(tx)
+    const before = await rowsRead(tx, ['messages'])
     const page = await listMessages(app, { ...input, body: undefined } as never, systemCaller(organizationId))
-    const rows = (await rowsRead(tx)) - before
+    const rows = (await rowsRead(tx, ['messages'])) - before
     if ('whole' in page) throw new Error('a list has no stored answer')
     return {
       found: page.data.map(({ direction, status, id }) => ({ direction, status, id })),
@@ -68,13 +68,6 @@ async function list(number: string, query: Partial<Query>) {
       rows,
     }
   })
-}
-
-async function rowsRead(tx: TransactionSql) {
-  const [read] = await tx<{ rows: number }[]>`
-    select (coalesce(idx_tup_fetch, 0) + seq_tup_read)::int as rows from pg_stat_xact_user_tables where relname = 'messages'
-  `
-  return read?.rows ?? 0
 }
 
 const withOne = kinds.flatMap((kind) => [kind, { direction: kind.direction }, { status: kind.status }])

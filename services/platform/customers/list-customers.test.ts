@@ -1,6 +1,7 @@
 import { systemCaller } from '@app/shared/bus/ask.ts'
 import type { Sql } from '@app/shared/database/database.ts'
 import { newId } from '@app/shared/values/ids.ts'
+import { rowsRead } from '@app/test/rows-read.ts'
 import { afterAll, beforeAll, expect, test } from 'vitest'
 import { ask, newOrganization, startTestApp, type TestApp } from '../testing/app.ts'
 import { listCustomers } from './list-customers.ts'
@@ -32,13 +33,6 @@ beforeAll(async () => {
 }, 60_000)
 afterAll(() => it.close())
 
-async function readSoFar(sql: Sql) {
-  const [row] = await sql<[{ read: number }]>`
-    select (seq_tup_read + coalesce(idx_tup_fetch, 0))::int as read from pg_stat_xact_user_tables where relname = 'customers'
-  `
-  return row.read
-}
-
 test.each([
   ['all', {}],
   ['a common status', { status: 'active' }],
@@ -56,10 +50,10 @@ test.each([
         query: { limit: '10', ...filter, ...query },
         caller: systemCaller(organizationId),
       })
-    const before = await readSoFar(app.sql)
+    const before = await rowsRead(app.sql, ['customers'])
     const { next_cursor: cursor } = await page({})
     if (cursor !== null) await page({ cursor })
-    return (await readSoFar(app.sql)) - before
+    return (await rowsRead(app.sql, ['customers'])) - before
   })
   expect(read).toBeLessThan(50)
 })

@@ -9,15 +9,13 @@ const dayMs = 24 * 60 * 60 * 1000
 /** Events bear their own time, and come late where this service was away: the stream has them for 72 h, the services' outboxes for 4 days. */
 const lateDays = 4
 
-/** A list looks into each partition: 14 of weeks, not 98 of days. */
-const days = 7
-
-const deliveries: Partitions = { table: 'deliveries', by: 'wbd', days, keepDays, lateDays }
+/** Of weeks, since a list looks into each partition: 14, not 98 of days. */
+const deliveries: Partitions = { table: 'deliveries', by: 'wbd', days: 7, keepDays, lateDays }
 
 export const partitions: Partitions[] = [
   { table: 'events', by: 'time', keepDays: keepPayloadDays, lateDays },
   deliveries,
-  { table: 'attempts', by: 'wbd', days, keepDays, lateDays },
+  { ...deliveries, table: 'attempts' },
 ]
 
 /** Since when payloads are kept: what is older cannot be replayed. */
