@@ -209,8 +209,8 @@ test('a consumer that has time takes together what comes in it', async () => {
   }
   await until(() => expect(seen).toBe(40))
   const gaps = begun.slice(1).map((at, n) => at - (begun[n] ?? 0))
-  // Node's timers may be a millisecond early.
-  expect(gaps.map((gap) => gap > 198)).toEqual(gaps.map(() => true))
+  // A busy machine may have called the first of two some milliseconds late.
+  expect(gaps.map((gap) => gap > 150)).toEqual(gaps.map(() => true))
 })
 
 test('an event that cannot be published is set aside, and the log names it without a word of what it says', async () => {

@@ -560,13 +560,15 @@ test('lanes with failures hold no more than their share of the slots', async () 
   const inWork = { bad: 0, all: 0 }
   const most = { bad: 0, all: 0 }
   const seen: string[] = []
+  const { promise: allSlotsUsed, resolve: noteAllUsed } = Promise.withResolvers<void>()
   const work = async ({ laneId }: Item) => {
     seen.push(laneId)
     const isBad = laneId.startsWith('bad')
     most.all = Math.max(most.all, ++inWork.all)
     if (isBad) most.bad = Math.max(most.bad, ++inWork.bad)
+    if (inWork.all === 10) noteAllUsed()
     for (const mailbox of mailboxes) mailbox.wake()
-    await sleep(isBad ? 100 : 5)
+    await (isBad ? sleep(100) : allSlotsUsed)
     if (isBad) inWork.bad--
     inWork.all--
   }
