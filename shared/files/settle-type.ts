@@ -6,9 +6,10 @@ export const headBytes = 4_100
 
 const unsaid = new Set(['', 'application/octet-stream', 'binary/octet-stream'])
 
-/** Other names of the same types. */
+/** Other names of the same types: an animated PNG is a PNG, and Apple's M4V is MP4. */
 const synonyms: Record<string, string> = {
   'image/jpg': 'image/jpeg',
+  'image/apng': 'image/png',
   'audio/mp3': 'audio/mpeg',
   'audio/x-m4a': 'audio/mp4',
   'audio/m4a': 'audio/mp4',
@@ -17,6 +18,7 @@ const synonyms: Record<string, string> = {
   'application/ogg': 'audio/ogg',
   'application/x-pdf': 'application/pdf',
   'video/3gp': 'video/3gpp',
+  'video/x-m4v': 'video/mp4',
 }
 
 /** Containers that do not tell what is in them, by what may be. */
@@ -39,7 +41,7 @@ export function plainType(contentType: string | undefined): string {
  * disagree or it takes no such file. Nothing said ('') leaves it to the bytes.
  */
 export async function settleType(head: Uint8Array, declared: string): Promise<string | null> {
-  const found = (await fileTypeFromBuffer(head))?.mime
+  const found = (await fileTypeFromBuffer(head))?.mime ?? ofTag(head, declared)
   // Of ogg the platform takes opus alone.
   const sniffed = found === 'audio/ogg; codecs=opus' ? 'audio/ogg' : found === 'audio/ogg' ? '' : plainType(found)
   // Text has no mark of its own, and may begin as something else does: "BM" is a bitmap's.
@@ -47,6 +49,10 @@ export async function settleType(head: Uint8Array, declared: string): Promise<st
   const agreed = declared === '' || declared === sniffed ? sniffed : containers[sniffed]?.test(declared) ? declared : ''
   return kindOf(agreed) === null ? null : agreed
 }
+
+/** The tag before the sound of an MP3 may end just where the looking does, or be followed by empty bytes. */
+const ofTag = (head: Uint8Array, declared: string) =>
+  declared !== 'text/plain' && ascii(head, 0, 3) === 'ID3' ? 'audio/mpeg' : undefined
 
 /** Why `settleType` found nothing, for whoever sent the file. */
 export async function whyUnfit(head: Uint8Array, declared: string): Promise<string> {
