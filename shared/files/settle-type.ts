@@ -41,7 +41,7 @@ export function plainType(contentType: string | undefined): string {
  * disagree or it takes no such file. Nothing said ('') leaves it to the bytes.
  */
 export async function settleType(head: Uint8Array, declared: string): Promise<string | null> {
-  const found = (await fileTypeFromBuffer(head))?.mime ?? ofTag(head, declared)
+  const found = (await fileTypeFromBuffer(head))?.mime ?? markedElsewhere(head, declared)
   // Of ogg the platform takes opus alone.
   const sniffed = found === 'audio/ogg; codecs=opus' ? 'audio/ogg' : found === 'audio/ogg' ? '' : plainType(found)
   // Text has no mark of its own, and may begin as something else does: "BM" is a bitmap's.
@@ -50,9 +50,14 @@ export async function settleType(head: Uint8Array, declared: string): Promise<st
   return kindOf(agreed) === null ? null : agreed
 }
 
-/** The tag before the sound of an MP3 may end just where the looking does, or be followed by empty bytes. */
-const ofTag = (head: Uint8Array, declared: string) =>
-  declared !== 'text/plain' && ascii(head, 0, 3) === 'ID3' ? 'audio/mpeg' : undefined
+/**
+ * Where the mark of a file is not looked for: the tag before the sound of an MP3 may end just where the looking does, or be followed by
+ * empty bytes, and a PDF may begin within its first 1,024 bytes, as some programs write blank lines before it.
+ */
+function markedElsewhere(head: Uint8Array, declared: string) {
+  if (declared !== 'text/plain' && ascii(head, 0, 3) === 'ID3') return 'audio/mpeg'
+  return declared === 'application/pdf' && ascii(head, 0, 1_024).includes('%PDF-') ? declared : undefined
+}
 
 /** Why `settleType` found nothing, for whoever sent the file. */
 export async function whyUnfit(head: Uint8Array, declared: string): Promise<string> {
