@@ -34,6 +34,8 @@ test.each([
   ['old Word', '\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1', 'application/msword', 'application/msword'],
   ['old Office without a word', '\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1', '', null],
   ['new Word', zip('word/x.xml'), word, word],
+  ['new Word with a password', '\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1', word, word],
+  ['old Office as PDF', '\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1', 'application/pdf', null],
   ['a zip', zip('a.txt'), 'application/zip', null],
   ['a zip as JPEG', zip('a.txt'), 'image/jpeg', null],
   ['MP4', mp4('isom'), 'video/mp4', 'video/mp4'],

@@ -21,10 +21,10 @@ const synonyms: Record<string, string> = {
   'video/x-m4v': 'video/mp4',
 }
 
-/** Containers that do not tell what is in them, by what may be. */
+/** Containers that do not tell what is in them, by what may be: a new Office document with a password is in the container of the old ones. */
 const containers: Record<string, RegExp> = {
   'application/zip': /^application\/vnd\.openxmlformats-officedocument\./,
-  'application/x-cfb': /^application\/(msword|vnd\.ms-(excel|powerpoint))$/,
+  'application/x-cfb': /^application\/(msword|vnd\.ms-(excel|powerpoint)|vnd\.openxmlformats-officedocument\..+)$/,
   'video/mp4': /^audio\/mp4$/,
   'video/3gpp': /^(audio|video)\/(mp4|3gpp|amr)$/,
 }
