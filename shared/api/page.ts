@@ -21,7 +21,7 @@ export const pageQuery = {
       },
     )
     .meta({
-      description: `Items a page, 1 to ${pageSizes.most}; ${pageSizes.usual} unless told otherwise.`,
+      description: `Items a page, 1 to ${pageSizes.most}; ${pageSizes.usual} unless told otherwise. Fewer come where they are too long for one answer.`,
       pattern: '^[0-9]{1,3}$',
     }),
   cursor: z

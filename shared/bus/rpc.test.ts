@@ -6,7 +6,7 @@ import { afterAll, beforeAll, expect, test } from 'vitest'
 import { z } from 'zod'
 import { ask, call, systemCaller } from './ask.ts'
 import { writeCall } from './call-header.ts'
-import { rpc } from '../api/contract.ts'
+import { type Page, rpc } from '../api/contract.ts'
 import { once } from '../idempotency/idempotency.ts'
 import { inWorkSubject, isInWorkNote } from './lost-questions.ts'
 import { Problem } from '../api/problem.ts'
@@ -54,6 +54,16 @@ let release: () => void = () => {}
 const tooMany = () =>
   Promise.resolve({ data: [{ text: '0'.repeat(9 * 1024 * 1024) }], has_more: false, next_cursor: null })
 
+/** Of the items of a list that has pages; a cursor is the place of the first. */
+let sizes: number[] = []
+
+function onePage({ limit = '25', cursor = '0' }: z.output<typeof page>) {
+  const end = Number(cursor) + Number(limit)
+  const more = end < sizes.length
+  const data = sizes.slice(Number(cursor), end).map((size) => ({ text: '0'.repeat(size) }))
+  return Promise.resolve({ data, has_more: more, next_cursor: more ? String(end) : null })
+}
+
 beforeAll(async () => {
   app = await testService('messaging')
   const relay: Relay = { wake() {}, redrive: () => Promise.resolve(0), stop: () => Promise.resolve() }
@@ -69,7 +79,7 @@ beforeAll(async () => {
     },
     take: () => Promise.resolve({}),
     listAll: tooMany,
-    listPage: tooMany,
+    listPage: (_app, { query }) => onePage(query),
     fail: async ({ sql }, { body: { how } }) => {
       if (how === 'problem') throw new Problem('name_taken', { param: 'name', message: 'Taken.' })
       if (how === 'slow') await new Promise<void>((resolve) => (release = resolve))
@@ -195,12 +205,35 @@ test('an answer that is larger than the bus takes is a 500 at once, and those be
   expect(small).toEqual({ status: 'fulfilled', value: { text: 'small' } })
 })
 
+test('a list without pages that is larger than the bus takes says how it is made shorter', async () => {
+  const message = 'The answer is too large: ask for fewer items with `status` or `customer_id`.'
+  await expect(call(app, listAll, {}, systemCaller())).rejects.toMatchObject({ failure: 'internal_error', message })
+})
+
 test.each([
-  [listPage, 'with `limit`'],
-  [listAll, 'with `status` or `customer_id`'],
-])('a list that is larger than the bus takes says how it is made shorter: %#', async (contract, how) => {
-  const message = `The answer is too large: ask for fewer items ${how}.`
-  await expect(call(app, contract, {}, systemCaller())).rejects.toMatchObject({ failure: 'internal_error', message })
+  ['all alike', Array<number>(60).fill(200_000), [41, 19]],
+  ['the large ones first', [...Array<number>(40).fill(260_000), ...Array<number>(60).fill(10)], [32, 68]],
+  ['so large that two do not fit', Array<number>(2).fill(4_500_000), [1, 1]],
+])(
+  'a page that is larger than the bus takes has fewer items, and its cursor leads to the others: %s',
+  async (_, all, lengths) => {
+    sizes = all
+    const pages: number[][] = []
+    let cursor: string | null = '0'
+    while (cursor !== null) {
+      const query: z.output<typeof page> = { limit: '100', cursor }
+      const got: Page<{ text: string }> = await call(app, listPage, { query }, systemCaller())
+      pages.push(got.data.map(({ text }) => text.length))
+      cursor = got.next_cursor
+    }
+    expect(pages.flat()).toEqual(all)
+    expect(pages.map(({ length }) => length)).toEqual(lengths)
+  },
+)
+
+test('a page of one item that is larger than the bus takes is a 500', async () => {
+  sizes = [9_000_000]
+  await expect(call(app, listPage, {}, systemCaller())).rejects.toMatchObject({ failure: 'internal_error' })
 })
 
 test('a database that cancels is a 503; anything unexpected is a 500 that tells nothing', async () => {

@@ -1,5 +1,6 @@
 import { type MsgHdrs, headers, type ServiceMsg } from 'nats'
 import { watchAbsence } from './absence.ts'
+import { refuseTooLarge, shorterPage } from './answer-size.ts'
 import { type CallHeader, readCall } from './call-header.ts'
 import { type Caller, type Handlers, type Input, isRpc, type Rpc, type WholeAnswer } from '../api/contract.ts'
 import { isDatabaseAway } from '../database/database.ts'
@@ -125,9 +126,9 @@ async function answer(
     const trace = span?.traceparent ?? call.trace
     const { input, caller } = open(contract, { ...call, remainingMs, trace }, message.data)
     const isRefused = input instanceof Problem
-    const result = await (isRefused ? storedOrRefused(app, caller, input) : handler(app, input, caller))
-    const whole = isWhole(result) ? result : undefined
-    const body = whole ? whole.body : envelopeOf(contract, result, call.request)
+    const { body, whole } = await (isRefused
+      ? storedOrRefused(app, caller, input).then(asItIs)
+      : made(app, contract, handler, { input, caller }))
     const carrier = whole && wholeHeaders(whole)
     refuseTooLarge(app, contract, body)
     soon(() => void message.respond(body, carrier ? { headers: carrier } : undefined))
@@ -142,22 +143,26 @@ async function answer(
   return { outcome: problem?.failure ?? 'ok', durationMs }
 }
 
-/** Of the headers of an answer. */
-const headerBytes = 4 * 1024
-
-/** The client would throw where nobody catches it. */
-function refuseTooLarge({ nc }: Service, { list, query }: Rpc, { length }: Uint8Array) {
-  const most = nc.info?.max_payload ?? Infinity
-  if (length + headerBytes <= most) return
-  throw new Problem('internal_error', {
-    message: list ? `The answer is too large: ask for fewer items with ${waysToFewer(query)}.` : undefined,
-    cause: new Error(`an answer of ${length} bytes, and the bus takes ${most}`),
-  })
+interface Made {
+  body: Uint8Array
+  whole?: WholeAnswer
 }
 
-/** A list without pages is made shorter by what it may be filtered by. */
-const waysToFewer = ({ shape }: Rpc['query']) =>
-  ('limit' in shape ? ['limit'] : Object.keys(shape)).map((name) => `\`${name}\``).join(' or ')
+const asItIs = (whole: WholeAnswer): Made => ({ body: whole.body, whole })
+
+/** What the handler answers; a page that would be too large is made again with fewer items. */
+async function made(
+  app: Served,
+  contract: Rpc,
+  handler: AnyHandler,
+  { input, caller }: { input: Input<Rpc>; caller: Caller },
+): Promise<Made> {
+  const result = await handler(app, input, caller)
+  if (isWhole(result)) return asItIs(result)
+  const body = envelopeOf(contract, result, caller.requestId)
+  const shorter = shorterPage(app, contract, input, { result, body })
+  return shorter ? made(app, contract, handler, { input: shorter, caller }) : { body }
+}
 
 /**
  * A retry of an accepted request gets its stored answer, even if the request would be refused now. A different request under the key is

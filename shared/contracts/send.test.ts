@@ -39,6 +39,10 @@ const cta = (parameters: object) =>
   send('interactive', { type: 'cta_url', body: { text: 'Go' }, action: { name: 'cta_url', parameters } })
 const template = (components: unknown, more: object = {}) =>
   send('template', { name: 'order_ok', language: 'en_US', components, ...more })
+const money = (more: object) => ({
+  type: 'currency',
+  currency: { fallback_value: '9 $', code: 'USD', amount_1000: 9_000, ...more },
+})
 
 test.each([
   ['neither type nor status', { messaging_product: 'chat', to }, 'type'],
@@ -112,6 +116,26 @@ test.each([
   ],
 ])('%s is refused with its field', (_, body, param) => {
   expect(paramOf(body)).toBe(param)
+})
+
+test.each([
+  [
+    'a long link',
+    send('image', { link: `${link}${'a'.repeat(2048)}` }),
+    'image.link: must have at most 2048 characters.',
+  ],
+  [
+    'the index of no button',
+    template([{ type: 'button', sub_type: 'url', index: '02' }]),
+    'template.components[0].index: must be 0 to 9.',
+  ],
+  [
+    'a currency in small letters',
+    template([{ type: 'body', parameters: [money({ code: 'usd' })] }]),
+    'template.components[0].parameters[0].currency.code: must be three capitals such as USD.',
+  ],
+])('%s is refused in words', (_, body, message) => {
+  expect(() => parse(body)).toThrow(message)
 })
 
 test.each([

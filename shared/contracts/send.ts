@@ -9,7 +9,7 @@ const reference = text(1, 512)
 
 const WebAddress = z
   .url({ protocol: /^https?$/, error: 'must be an http or https URL' })
-  .max(2048)
+  .max(2048, 'must have at most 2048 characters')
   .meta({ format: 'uri' })
 
 const recipient = {
@@ -172,7 +172,11 @@ const blocks = {
   text: text(1, 32_768).optional(),
   parameter_name: text(1, 128).optional().meta({ description: 'Of a template with named variables.' }),
   currency: z
-    .object({ fallback_value: text(1, 128), code: z.string().regex(/^[A-Z]{3}$/), amount_1000: z.int() })
+    .object({
+      fallback_value: text(1, 128),
+      code: z.string().regex(/^[A-Z]{3}$/, 'must be three capitals such as USD'),
+      amount_1000: z.int(),
+    })
     .optional(),
   date_time: z.object({ fallback_value: text(1, 128) }).optional(),
   image: Image.optional(),
@@ -232,7 +236,7 @@ const TemplateComponent = z
       'voice_call',
     ]).optional(),
     index: z
-      .union([z.int().min(0).max(9), z.string().regex(/^\d$/)], 'must be 0 to 9')
+      .union([z.int().min(0).max(9), z.string().regex(/^\d$/, 'must be 0 to 9')], 'must be 0 to 9')
       .transform(String)
       .optional(),
     parameters: z.array(TemplateParameter).max(64).optional(),

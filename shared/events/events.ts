@@ -5,7 +5,7 @@ import { texts } from '../database/texts.ts'
 import { newId } from '../values/ids.ts'
 
 /** An event over this size is refused in its writer's transaction, not on the bus. */
-const maxEventBytes = 900 * 1024
+export const maxEventBytes = 900 * 1024
 
 /** An event that is too large for the bus, and will be however often it is tried. */
 export class OversizedEvent extends Error {}

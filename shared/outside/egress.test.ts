@@ -162,6 +162,14 @@ test.each([
   expect(await refusalOf(egressOf(''), url)).toMatchObject({ failure: 'invalid_field_value', param: 'url' })
 })
 
+test.each(['https://public.example.com/my file.pdf', ' https://public.example.com/'])(
+  '%j is refused with how a space is written',
+  async (url) => {
+    const message = 'url must not hold spaces, controls or backslashes: write a space as %20.'
+    expect(await refusalOf(egressOf(''), url)).toMatchObject({ message })
+  },
+)
+
 test.each([
   'https://public.example.com/hook?a=b',
   'https://public.example.com:8443/',

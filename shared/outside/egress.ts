@@ -73,7 +73,8 @@ export const notPublic =
 /** What is wrong with the text of a URL, whatever the network is like. */
 function faultOf(text: string): string | null {
   const url = URL.parse(text)
-  if (!url || /[\s\p{Cc}\\]/u.test(text)) return 'must be an absolute URL.'
+  if (!url) return 'must be an absolute URL.'
+  if (/[\s\p{Cc}\\]/u.test(text)) return 'must not hold spaces, controls or backslashes: write a space as %20.'
   if (url.protocol !== 'https:' && url.protocol !== 'http:') return 'must begin with https://.'
   if (url.username !== '' || url.password !== '') return 'must not hold a user name or a password.'
   return null

@@ -75,7 +75,7 @@ const png = (size: number) =>
 interface Part {
   bytes: Buffer
   type?: string
-  filename?: string
+  filename?: string | null
   /** The field `type`. */
   said?: string
   /** What stands behind it. */
@@ -86,7 +86,8 @@ function formOf({ bytes, type = 'image/png', filename = 'a.png', said, tail = '-
   const boundary = 'xxBOUNDARYxx'
   const head =
     (said === undefined ? '' : `--${boundary}\r\nContent-Disposition: form-data; name="type"\r\n\r\n${said}\r\n`) +
-    `--${boundary}\r\nContent-Disposition: form-data; name="file"; filename="${filename}"\r\nContent-Type: ${type}\r\n\r\n`
+    `--${boundary}\r\nContent-Disposition: form-data; name="file"${filename === null ? '' : `; filename="${filename}"`}\r\n` +
+    `Content-Type: ${type}\r\n\r\n`
   const body = Buffer.concat([Buffer.from(head), bytes, Buffer.from(`\r\n${tail}`)])
   return { body, headers: { 'content-type': `multipart/form-data; boundary=${boundary}` } }
 }
@@ -324,6 +325,14 @@ describe('the form of an upload', () => {
   ])('with the filename %j is named %j', async (filename, named) => {
     expect((await upload({ bytes: png(10), filename })).status).toBe(201)
     expect(uploads).toMatchObject([{ filename: named }])
+  })
+
+  test('without a filename is a file, too, also of another name with bytes of an unknown type', async () => {
+    expect((await upload({ bytes: png(10), filename: null })).status).toBe(201)
+    const { body, headers } = formOf({ bytes: png(10), type: 'application/octet-stream', filename: null })
+    const other = Buffer.from(body.toString('latin1').replace('name="file"', 'name="upload"'), 'latin1')
+    expect((await gateway.ask(`/v1/${phone}/media`, { key, body: other, headers })).status).toBe(201)
+    expect(uploads).toMatchObject([{ filename: null }, { filename: null }])
   })
 
   test.each([

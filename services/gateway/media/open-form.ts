@@ -79,11 +79,16 @@ async function* chunksOf(stream: Readable): AsyncIterable<Uint8Array> {
 
 function createParser(raw: IncomingMessage) {
   try {
-    return new Busboy({ headers: { ...raw.headers, 'content-type': raw.headers['content-type'] ?? '' }, limits })
+    const headers = { ...raw.headers, 'content-type': raw.headers['content-type'] ?? '' }
+    return new Busboy({ headers, limits, isPartAFile })
   } catch (cause) {
     throw new Problem('invalid_field_value', { message: 'The Content-Type has no usable boundary.', cause })
   }
 }
+
+/** A part needs no filename to be one, which some clients leave out. */
+const isPartAFile = (name: string | undefined, contentType: string | undefined, filename: string | undefined) =>
+  filename !== undefined || name === 'file' || contentType === 'application/octet-stream'
 
 /** What a client writes that knows no type. */
 const isSaid = (mimeType: string | undefined) =>

@@ -41,6 +41,12 @@ const told = async (type: string, upstreamId: string) =>
       payload['type'] === type && (payload['data'] as { provider_id: string }).provider_id === upstreamId,
   )
 
+interface Edited {
+  new_content: string
+  original_content: string
+  edit_history: { content: string }[]
+}
+
 const iso = (second: number) => new Date((start + second) * 1000).toISOString()
 
 test('a message that is taken back stays readable, and that is told once', async () => {
@@ -96,6 +102,23 @@ test('edits in any order, told again, end at the newest; the first version is ne
       ],
     }),
   ])
+})
+
+test('a long message is edited as often as its customer likes: the event leaves out the first edits when it has no room for all', async () => {
+  const long = (letter: string) => letter.repeat(65_536)
+  await platform.messages(inbound('wamid.E9', long('а')))
+  await settled()
+  const letters = ['б', 'в', 'г', 'д', 'е', 'ж', 'з']
+  for (const [n, letter] of letters.entries()) {
+    await platform.messages(edit(`wamid.E9.${n}`, 'wamid.E9', long(letter), 20 + n))
+    await settled()
+  }
+  expect(await contentOf('wamid.E9')).toBe(long('з'))
+  const events = (await told('message.edited', 'wamid.E9')).map(({ payload }) => payload['data'] as Edited)
+  expect(events.map(({ new_content: text }) => text[0])).toEqual(letters)
+  expect(events.map(({ original_content: text }) => text)).toEqual(letters.map(() => long('а')))
+  const histories = events.map(({ edit_history: history }) => history.map(({ content }) => content[0]).join(''))
+  expect(histories).toEqual(['б', 'бв', 'бвг', 'бвгд', 'вгде', 'гдеж', 'дежз'])
 })
 
 test('an edit that another instance is just recording stays in the history of the next', async () => {

@@ -6,6 +6,7 @@ import { z } from 'zod'
 import type { Core } from '../app.ts'
 import { contentsOf } from './contents.ts'
 import { epoch } from './epoch.ts'
+import { fittingHistory } from './fitting-history.ts'
 
 /** A message that takes another one back, or puts new words in its place. */
 const Revision = z.discriminatedUnion('type', [
@@ -113,7 +114,10 @@ async function edit(tx: TransactionSql, scope: Scope, row: Row, made: Edit) {
     new_content: newest.content,
     original_content: original,
     edited_at: newest.edited_at,
-    edit_history: edits.map(({ content, edited_at }) => ({ content, edited_at })),
+    edit_history: fittingHistory(
+      edits.map(({ content, edited_at }) => ({ content, edited_at })),
+      [newest.content, original],
+    ),
   }
   await emit(tx, messageEdited, data, originOf(scope))
 }
