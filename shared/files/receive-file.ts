@@ -12,6 +12,8 @@ export interface ReceivedFile extends Kept {
 interface Options {
   /** The `Content-Type` that came with it. */
   contentType: string | undefined
+  /** What it may be as well, when it is not that: a `Content-Type`, or '' for whatever its bytes say. */
+  orType?: string | undefined
   /** The kind that it must be; any unless given. */
   kind?: MediaKind
   /** For the refusal. */
@@ -29,7 +31,7 @@ export async function receiveFile(
   store: Store,
   fileKey: string,
   bytes: AsyncIterable<Uint8Array>,
-  { contentType, kind: wanted, param, tooLarge }: Options,
+  { contentType, orType, kind: wanted, param, tooLarge }: Options,
 ): Promise<ReceivedFile> {
   const refused = (message: string) => new Problem('media_upload_failed', { param, message })
   const declared = plainType(contentType)
@@ -37,9 +39,10 @@ export async function receiveFile(
   const { head, whole } = await peek(bytes, headBytes)
   if (isWebp(head)) throw refused(webp)
   if (head.length === 0) throw refused('The file is empty.')
-  const mimeType = await settleType(head, declared)
+  const otherwise = orType === undefined ? declared : plainType(orType)
+  const mimeType = (await settleType(head, declared)) ?? (await settleType(head, otherwise))
   const kind = mimeType === null ? null : kindOf(mimeType)
-  if (mimeType === null || kind === null) throw refused(await whyUnfit(head, declared))
+  if (mimeType === null || kind === null) throw refused(await whyUnfit(head, otherwise))
   if (wanted !== undefined && kind !== wanted) throw refused(`The file is ${mimeType}, which is no ${wanted}.`)
   const { maxBytes } = mediaLimits[kind]
   const beyond =

@@ -74,7 +74,8 @@ const png = (size: number) =>
 
 interface Part {
   bytes: Buffer
-  type?: string
+  /** None: null. */
+  type?: string | null
   filename?: string | null
   /** The field `type`. */
   said?: string
@@ -87,7 +88,7 @@ function formOf({ bytes, type = 'image/png', filename = 'a.png', said, tail = '-
   const head =
     (said === undefined ? '' : `--${boundary}\r\nContent-Disposition: form-data; name="type"\r\n\r\n${said}\r\n`) +
     `--${boundary}\r\nContent-Disposition: form-data; name="file"${filename === null ? '' : `; filename="${filename}"`}\r\n` +
-    `Content-Type: ${type}\r\n\r\n`
+    `${type === null ? '' : `Content-Type: ${type}\r\n`}\r\n`
   const body = Buffer.concat([Buffer.from(head), bytes, Buffer.from(`\r\n${tail}`)])
   return { body, headers: { 'content-type': `multipart/form-data; boundary=${boundary}` } }
 }
@@ -312,6 +313,17 @@ describe('the form of an upload', () => {
     expect((await upload({ bytes, type: 'text/plain', said: 'application/pdf' })).status).toBe(201)
     expect(uploads.map(({ mime_type }) => mime_type)).toEqual(['text/plain'])
     expect((await upload({ bytes, type: 'Application/Octet-Stream', said: 'application/pdf' })).status).toBe(422)
+  })
+
+  test('takes the type from the field, or from the bytes, when the part has no line for it', async () => {
+    const pdf = Buffer.concat([Buffer.from('%PDF-1.7\n'), randomBytes(100)])
+    expect((await upload({ bytes: pdf, type: null, said: 'application/pdf' })).status).toBe(201)
+    expect((await upload({ bytes: png(10), type: null })).status).toBe(201)
+    expect((await upload({ bytes: Buffer.from('Hello, this is text.'), type: null })).status).toBe(201)
+    expect(uploads.map(({ mime_type }) => mime_type)).toEqual(['application/pdf', 'image/png', 'text/plain'])
+    const refused = await upload({ bytes: pdf, type: null, said: 'image/png' })
+    const message = 'The file is not image/png, as its Content-Type says: it is application/pdf.'
+    expect([refused.status, refused.json()]).toMatchObject([422, { error: { param: 'file', message } }])
   })
 
   test.each([

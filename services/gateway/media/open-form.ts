@@ -9,6 +9,8 @@ export interface Form {
   bytes: AsyncIterable<Uint8Array>
   /** As the part says it, else the field `type` before it. */
   contentType: string | undefined
+  /** What else it may be, where the part counts as text since it says nothing. */
+  orType: string | undefined
   filename: string | null
   /** Resolves when the form has ended well behind its file. */
   end: () => Promise<void>
@@ -44,6 +46,7 @@ export function openForm(raw: IncomingMessage): Promise<Form> {
       resolve({
         bytes: chunksOf(stream),
         contentType: isSaid(mimeType) ? mimeType : fields.get('type'),
+        orType: isByDefault(mimeType) ? (fields.get('type') ?? '') : undefined,
         filename: tidyName(filename),
         end: () => ended.promise,
         close() {
@@ -93,6 +96,9 @@ const isPartAFile = (name: string | undefined, contentType: string | undefined, 
 /** What a client writes that knows no type. */
 const isSaid = (mimeType: string | undefined) =>
   mimeType !== undefined && mimeType !== '' && !/^application\/octet-stream\b/i.test(mimeType)
+
+/** A part without a type is text (RFC 7578, section 4.4): the parser says it of those too, such as Python's `requests` sends. */
+const isByDefault = (mimeType: string | undefined) => /^text\/plain$/i.test(mimeType ?? '')
 
 /** A name without a path, controls and broken characters. */
 function tidyName(filename: string | undefined): string | null {
