@@ -109,9 +109,19 @@ test('the page says who asks whom, and holds no text of theirs as markup, nor th
   expect(answer.status).toBe(200)
   expect(page).toContain('Connect your number to Acme &lt;b&gt;&quot;Inc&quot;&lt;/b&gt;')
   expect(page).toContain('For Bruno&#39;s &amp; Söhne')
-  expect(page).toContain('8 March 2026')
+  expect(page).toContain('8 March 2026 at 12:00 UTC')
   expect(page).not.toContain(token)
   expect(page).not.toMatch(/<script(?![^>]* src=)|<style|\son\w+=|\{\{/)
+})
+
+test('a name that is written from right to left, or turns what follows, stays together in our sentences', async () => {
+  setup = { ...setup, organization_name: 'مخبز (٢)!', customer_name: 'Bruno\u202E\u2066' }
+  const page = (await load()).bytes.toString()
+  expect(page).toContain('Connect your number to \u2068مخبز (٢)!\u2069</h1>')
+  expect(page).toContain('data-organization="\u2068مخبز (٢)!\u2069"')
+  expect(page).toContain('For Bruno</p>')
+  setup = { ...setup, state: 'revoked' }
+  expect((await load()).bytes.toString()).toContain('Please ask \u2068مخبز (٢)!\u2069 for a new one.')
 })
 
 test("the policy allows our own files and the platform's script and dialog, exactly, and nobody's frame", async () => {
