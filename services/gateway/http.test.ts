@@ -4,11 +4,12 @@ import { once } from 'node:events'
 import { connect, type Socket } from 'node:net'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { text } from 'node:stream/consumers'
-import { freezeFor } from '@app/test/freeze.ts'
 import { afterAll, beforeAll, describe, expect, onTestFinished, test, vi } from 'vitest'
 import { contractModules } from './contracts.ts'
 import { mostDelayMs } from './http.ts'
 import { startTestGateway, type TestGateway } from './testing/gateway.ts'
+import { beLate } from './testing/late.ts'
+import { logLines } from './testing/log-lines.ts'
 
 let gateway: TestGateway
 let key: string
@@ -433,12 +434,12 @@ test('when the event loop is late requests are turned away for a second, and the
   const strict = await startTestGateway({ maxEventLoopDelay: mostDelayMs })
   onTestFinished(() => strict.close())
   const { text: own } = strict.platform.issueKey()
-  for (let n = 0; n < 8; n++) {
-    freezeFor(300)
-    await new Promise((resolve) => setImmediate(resolve))
-  }
+  const lines = logLines(strict.app)
+  await beLate()
   const late = () => strict.ask('/v1/me', { key: own })
   await expect.poll(async () => (await late()).status, { interval: 5 }).toBe(503)
+  expect(lines).toContainEqual(expect.objectContaining({ route: '/v1/me', cause: 'the event loop is late' }))
+  vi.restoreAllMocks()
   const answer = await late()
   expect(answer.json().error).toMatchObject({ type: 'api_error', code: 'service_unavailable' })
   expect(answer.headers['retry-after']).toBe('1')

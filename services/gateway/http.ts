@@ -1,12 +1,13 @@
 import underPressure from '@fastify/under-pressure'
 import { type Http, isRpc, type Rpc } from '@app/shared/api/contract.ts'
 import { getMe } from '@app/shared/contracts/platform.ts'
-import { notFound, Problem } from '@app/shared/api/problem.ts'
+import { notFound, type Problem } from '@app/shared/api/problem.ts'
 import fastify, { type FastifyInstance, type FastifyRequest, type RouteOptions } from 'fastify'
 import type { App } from './app.ts'
 import { answer, answerProblem } from './exchange/answer.ts'
 import { answerMe } from './exchange/answer-me.ts'
 import { answerClientError } from './exchange/client-errors.ts'
+import { lateProblem } from './exchange/late-problem.ts'
 import { openExchange, serve, type Work } from './exchange/exchange.ts'
 import { passOn } from './exchange/pass-on.ts'
 import { takeOver, type Take } from './exchange/take-over.ts'
@@ -73,7 +74,7 @@ export async function buildHttp(
   await http.register(underPressure, {
     maxEventLoopDelay,
     pressureHandler: (request, reply) =>
-      answerProblem(app, openExchange(app, request, reply, routeOf(request)), new Problem('service_unavailable')),
+      answerProblem(app, openExchange(app, request, reply, routeOf(request)), lateProblem()),
   })
   routeMeta(http, app, openapi)
   for (const contract of modules.flatMap((module) => Object.values(module)).filter(isRpc)) {

@@ -143,6 +143,16 @@ test('what came while the process was away, and nobody waits for any more, is no
   expect(heard).toEqual(['in time', 'after'])
 })
 
+test('whoever asks over another connection as soon as something is served finds it', async () => {
+  const asker = { ...app, ...app.eventBus }
+  for (let n = 0; n < 60; n++) {
+    const fresh = rpc({ subject: `rpc.messaging.fresh-${n}`, summary: 'Fresh', answer: z.object({}) })
+    const serving = await serve(app, { fresh }, { fresh: () => Promise.resolve({}) })
+    expect(await call(asker, fresh, {}, systemCaller())).toEqual({})
+    await serving.stop()
+  }
+})
+
 test('answers to inboxes only: not where the answer would be an event of its own', async () => {
   const { nc } = app
   const told: string[] = []

@@ -81,6 +81,8 @@ export async function serve<App extends Served, M extends object>(
       },
     })
   }
+  // Else who asks at once may be told that nobody serves. Cut off meanwhile, the bus is told anew when it is back.
+  await app.nc.flush().catch(() => {})
   return {
     async stop() {
       await service.stop()

@@ -82,6 +82,8 @@ export const getSetup = rpc({
 /** Begins an onboarding: its `state` goes through the platform's dialog and comes back with the dialog's result. */
 export const beginSetup = rpc({
   subject: 'rpc.platform.begin-setup',
+  // What is begun twice is walked through once.
+  repeatable: true,
   summary: 'Begin an onboarding',
   body: z.object({ token: z.string().max(200), setup_link_id: idOf('csl') }),
   answer: z.object({ state: z.string() }),

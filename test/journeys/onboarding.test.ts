@@ -274,6 +274,22 @@ test.skipIf(chromiumPath === undefined)(
   },
 )
 
+test.skipIf(chromiumPath === undefined)(
+  'where the page’s own script does not come, the page says what to do; where it comes, nobody reads that',
+  async () => {
+    const { link } = await newLink()
+    const { page } = await visit(browser, link.setup_url)
+    await page.waitForSelector('#connect:enabled')
+    expect(await page.textContent('#status')).toBe('')
+    await page.route('**/setup/page.js', (route) => route.abort())
+    await page.reload()
+    const advice = page.getByText('If the button stays grey, please load this page again.')
+    await page.evaluate('document.getAnimations().forEach((animation) => animation.finish())')
+    expect(await advice.isVisible()).toBe(true)
+    await page.context().close()
+  },
+)
+
 test('a restriction that the platform reports stops sends, and its end lets them go again', async () => {
   const { customer, link } = await newLink()
   const phone = await onboardWithoutBrowser(link)

@@ -10,12 +10,26 @@ import { traceRequest } from './trace.ts'
 /** A client that went away before its answer began. */
 const clientLeft = 499
 
-/** A route outside `/v1`: measured, traced and told of as those inside are. */
-export const takeOverWatched = (app: App, method: 'GET' | 'HEAD' | 'POST', pattern: string, take: Take): RouteOptions =>
-  takeOver(method, pattern, (request, reply) => {
-    watch(app, { method, pattern }, request, reply.raw)
-    take(request, reply)
-  })
+/**
+ * A route outside `/v1`: measured, traced and told of as those inside are. `whenLate` answers while requests are turned away because
+ * the event loop is late; without it that is told as the API tells it.
+ */
+export function takeOverWatched(
+  app: App,
+  method: 'GET' | 'HEAD' | 'POST',
+  pattern: string,
+  take: Take,
+  whenLate?: Take,
+): RouteOptions {
+  const watched =
+    (answer: Take): Take =>
+    (request, reply) => {
+      watch(app, { method, pattern }, request, reply.raw)
+      answer(request, reply)
+    }
+  const route = takeOver(method, pattern, watched(take))
+  return whenLate === undefined ? route : { ...route, config: { pressureHandler: watched(whenLate) } }
+}
 
 function watch({ meters, log, tracer }: App, route: Route, { headers }: FastifyRequest, response: ServerResponse) {
   const startedAt = performance.now()

@@ -1,6 +1,6 @@
 import { createContext, Script } from 'node:vm'
 import { until } from '@app/test/until.ts'
-import { expect, test } from 'vitest'
+import { expect, onTestFinished, test, vi } from 'vitest'
 import { pageFile } from './render-page.ts'
 
 /** What the server answers, in turn; the last one again and again. */
@@ -21,7 +21,11 @@ const endAtOnce: Dialog = (tell, end) => {
 }
 
 /** The page's script in a document that knows as much as it needs; its waits are over at once. */
-function openPage(answers: { begin: Answers; complete: Answers }, dialog: Dialog = endAtOnce, hasSdk = true) {
+function openPage(
+  answers: { begin: Answers; complete: Answers; isDead?: true },
+  dialog: Dialog = endAtOnce,
+  hasSdk = true,
+) {
   const elements = new Map<string, Record<string, unknown>>()
   const element = (id: string) => {
     const known = elements.get(id) ?? {
@@ -55,12 +59,14 @@ function openPage(answers: { begin: Answers; complete: Answers }, dialog: Dialog
     },
     location: { reload: () => asked.push('reload'), assign: (url: string) => asked.push(url) },
     performance: { now: () => now },
+    AbortSignal,
     setTimeout: (then: () => void, ms: number) => {
       now += ms
       setImmediate(then)
     },
-    fetch: (path: string) => {
+    fetch: (path: string, { signal }: RequestInit) => {
       asked.push(path)
+      if (answers.isDead) return signal?.aborted ? Promise.reject(signal.reason) : new Promise(() => {})
       const left = answers[path === 'setup/begin' ? 'begin' : 'complete']
       const { status, body } = (left.length > 1 ? left.shift() : left[0]) ?? busy
       return Promise.resolve({ status, json: () => Promise.resolve(body) })
@@ -101,6 +107,7 @@ test('a visitor who is told to wait is not told that it failed: the page asks ag
 test('what does not pass says so in the end, and what is refused does at once', async () => {
   const away = openPage({ begin: [busy], complete: [busy] })
   await until(() => expect(away.shown()).toEqual(['failed']))
+  expect(away.titleOf('failed')).toBe('Not available at the moment')
   const long = openPage({ begin: [begun], complete: [busy] })
   await until(() => expect(long.isReady()).toBe(true))
   long.connect()
@@ -111,6 +118,14 @@ test('what does not pass says so in the end, and what is refused does at once', 
   no.connect()
   await until(() => expect(no.shown()).toEqual(['failed']))
   expect(no.asked).toEqual(['setup/begin', 'setup/complete'])
+})
+
+test('on a line that is dead, and not closed, no answer is waited for without end', async () => {
+  vi.spyOn(AbortSignal, 'timeout').mockReturnValue(AbortSignal.abort())
+  onTestFinished(() => void vi.restoreAllMocks())
+  const page = openPage({ begin: [begun], complete: [done], isDead: true })
+  await until(() => expect(page.shown()).toEqual(['failed']))
+  expect(page.titleOf('failed')).toBe('Not available at the moment')
 })
 
 test('a script of the platform that a content blocker emptied, or that never comes, is not waited for without end', async () => {

@@ -3,8 +3,10 @@ import { beginSetup, completeSetup, getSetup } from '@app/shared/contracts/onboa
 import { newId } from '@app/shared/values/ids.ts'
 import { notFound, Problem } from '@app/shared/api/problem.ts'
 import { serve, type Serving } from '@app/shared/bus/rpc.ts'
-import { afterAll, beforeAll, beforeEach, expect, test, vi } from 'vitest'
+import { afterAll, beforeAll, beforeEach, expect, onTestFinished, test, vi } from 'vitest'
+import { mostDelayMs } from '../http.ts'
 import { startTestGateway, type TestGateway } from '../testing/gateway.ts'
+import { beLate } from '../testing/late.ts'
 import { logLines } from '../testing/log-lines.ts'
 import { setupPage } from './setup-pages.ts'
 import type { Signup } from './signup-settings.ts'
@@ -81,7 +83,14 @@ test('the link keeps its token in a cookie that no script and no other site gets
     'referrer-policy': 'no-referrer',
     'cache-control': 'no-store',
   })
-  expect((await gateway.ask('/setup/short')).status).toBe(404)
+  const withSlash = await gateway.ask(`/setup/${token}/?from=mail`)
+  expect([withSlash.status, withSlash.headers['location']]).toEqual([303, '../../setup'])
+  for (const path of ['/setup/short', '/setup/', `/setup/${token}/more`]) {
+    expect(await gateway.ask(path)).toMatchObject({
+      status: 404,
+      headers: { 'content-type': 'text/html; charset=utf-8' },
+    })
+  }
   expect((await gateway.ask('/setup/a%0d%0aSet-Cookie:x')).headers).not.toHaveProperty('set-cookie')
 })
 
@@ -100,9 +109,19 @@ test('the page says who asks whom, and holds no text of theirs as markup, nor th
   expect(answer.status).toBe(200)
   expect(page).toContain('Connect your number to Acme &lt;b&gt;&quot;Inc&quot;&lt;/b&gt;')
   expect(page).toContain('For Bruno&#39;s &amp; Söhne')
-  expect(page).toContain('8 March 2026')
+  expect(page).toContain('8 March 2026 at 12:00 UTC')
   expect(page).not.toContain(token)
   expect(page).not.toMatch(/<script(?![^>]* src=)|<style|\son\w+=|\{\{/)
+})
+
+test('a name that is written from right to left, or turns what follows, stays together in our sentences', async () => {
+  setup = { ...setup, organization_name: 'مخبز (٢)!', customer_name: 'Bruno\u202E\u2066' }
+  const page = (await load()).bytes.toString()
+  expect(page).toContain('Connect your number to \u2068مخبز (٢)!\u2069</h1>')
+  expect(page).toContain('data-organization="\u2068مخبز (٢)!\u2069"')
+  expect(page).toContain('For Bruno</p>')
+  setup = { ...setup, state: 'revoked' }
+  expect((await load()).bytes.toString()).toContain('Please ask \u2068مخبز (٢)!\u2069 for a new one.')
 })
 
 test("the policy allows our own files and the platform's script and dialog, exactly, and nobody's frame", async () => {
@@ -190,7 +209,7 @@ test('without a cookie, with a strange one and with an unknown token it asks for
 })
 
 test('below a path that a proxy takes away, each page finds its files', async () => {
-  for (const path of [`/setup`, '/setup/short']) {
+  for (const path of [`/setup`, '/setup/short', '/setup/one/more/']) {
     const { bytes } = await gateway.ask(path, { headers: { cookie } })
     const files = bytes.toString().matchAll(/(?:href|src)="([^"]*\/?page\.(?:css|js))"/g)
     const found = [...files].map(([, file]) => new URL(file ?? '', `https://setup.example/chat${path}`).pathname)
@@ -271,6 +290,39 @@ test('too many requests in work are a 503, here too', async () => {
   const answers = [await load(), await post('/setup/begin', { setup_link_id: linkId })]
   gateway.app.inFlight.count -= 4_096
   for (const { status, headers } of answers) expect([status, headers['retry-after']]).toEqual([503, '1'])
+})
+
+test('a visitor who is turned away because the event loop is late sees a page, and what costs as little is there', async () => {
+  const strict = await startTestGateway({ maxEventLoopDelay: mostDelayMs })
+  onTestFinished(() => strict.close())
+  const lines = logLines(strict.app)
+  await beLate()
+  const ask = (path: string, method: 'GET' | 'HEAD' | 'POST' = 'GET') =>
+    strict.ask(path, { method, headers: own, ...(method === 'POST' && { body: { setup_link_id: linkId } }) })
+  await expect.poll(async () => (await ask('/v1/me')).status, { interval: 5 }).toBe(503)
+  const away = { 'retry-after': '1', 'referrer-policy': 'no-referrer', 'cache-control': 'no-store' }
+  const [page, begun] = [await ask('/setup'), await ask('/setup/begin', 'POST')]
+  expect(page).toMatchObject({ status: 503, headers: { ...away, 'content-type': 'text/html; charset=utf-8' } })
+  expect(page.bytes.toString()).toContain('Your link is fine.')
+  expect(begun).toMatchObject({ status: 503, headers: away })
+  expect(begun.json().error.code).toBe('service_unavailable')
+  const open = [await ask(`/setup/${token}`), await ask(`/setup/${token}`, 'HEAD')]
+  expect(open.map(({ status }) => status)).toEqual([303, 303])
+  const files = [await ask('/setup/page.css'), await ask('/setup/page.js')]
+  expect(files.map(({ status }) => status)).toEqual([200, 200])
+  const late = expect.objectContaining({ message: 'the event loop is late' })
+  for (const msg of ['setup page', 'setup']) expect(lines).toContainEqual({ level: 'warn', msg, err: late })
+  await expect.poll(() => lines).toContainEqual(expect.objectContaining({ msg: 'http', route: '/setup', status: 503 }))
+  vi.restoreAllMocks()
+})
+
+test('a question to begin that is lost with its process is asked again, and one that completes is not', async () => {
+  const { nc } = gateway.peer
+  let lost = 0
+  nc.subscribe(beginSetup.subject, { queue: 'platform', max: 1, callback: () => void lost++ })
+  await nc.flush()
+  while (lost === 0) expect((await post('/setup/begin', { setup_link_id: linkId })).status).toBe(200)
+  expect(completeSetup.repeatable).toBeUndefined()
 })
 
 test('a network that asks too often waits', async () => {

@@ -8,9 +8,11 @@ import { parseJson } from '@app/shared/api/json.ts'
 import { notFound, Problem, toProblem } from '@app/shared/api/problem.ts'
 import type { FastifyInstance, FastifyRequest } from 'fastify'
 import type { App } from '../app.ts'
-import { outsideDeadlineMs } from '../exchange/exchange.ts'
+import { deadlineMs, outsideDeadlineMs } from '../exchange/exchange.ts'
+import { lateProblem } from '../exchange/late-problem.ts'
 import { readBody } from '../exchange/read-body.ts'
 import { respond } from '../exchange/respond.ts'
+import type { Take } from '../exchange/take-over.ts'
 import { takeOverWatched } from '../exchange/watched.ts'
 import { traceparentOf } from '../exchange/trace.ts'
 import { strangersOf } from '../limits/in-flight.ts'
@@ -25,55 +27,73 @@ const bodyLimitBytes = 16 * 1024
 
 /**
  * The hosted page behind a setup link, outside `/v1`: `/setup/{token}` keeps the token in a cookie and leads to `/setup`,
- * which shows what the link is worth; the page's script begins and completes. All its addresses are relative.
+ * which shows what the link is worth; the page's script begins and completes. All its addresses are relative. While requests are
+ * turned away visitors and script learn it from here, and what costs no more than that is answered as always.
  */
 export function routeSetup(http: FastifyInstance, app: App, signup: Signup): void {
   for (const [name, type] of [
     ['page.css', 'text/css'],
     ['page.js', 'text/javascript'],
   ] as const) {
-    const body = pageFile(name)
-    http.route(
-      takeOverWatched(app, 'GET', `/setup/${name}`, (_request, reply) => {
-        reply.hijack()
-        write(app, reply.raw, 200, { ...headersOf(null, type), 'Cache-Control': 'public, max-age=300' }, body)
-      }),
-    )
+    const file = fileTaker(app, name, type)
+    http.route(takeOverWatched(app, 'GET', `/setup/${name}`, file, file))
   }
   // What looks after links, in mails and chats, asks with HEAD.
   for (const method of ['GET', 'HEAD'] as const) {
-    http.route(
-      takeOverWatched(app, method, '/setup/:token', (request, reply) => {
-        reply.hijack()
-        const { token = '' } = request.params as { token?: string }
-        if (!isToken(token)) return show(app, reply.raw, signup, unknownLink(''))
-        const more = { Location: '../setup', 'Set-Cookie': setupCookie(token, signup) }
-        write(app, reply.raw, 303, { ...headersOf(null, 'text/plain'), ...more }, Buffer.alloc(0))
-      }),
-    )
-    http.route(
-      takeOverWatched(app, method, '/setup', (request, reply) => {
-        reply.hijack()
-        void findPage(app, request, signup)
-          .catch((err: unknown) => failedPage(app, err))
-          .then((page) => show(app, reply.raw, signup, page))
-      }),
-    )
+    const link = linkTaker(app, signup)
+    for (const path of ['/setup/:token', '/setup/*']) http.route(takeOverWatched(app, method, path, link, link))
+    const page = pageTaker(app, signup, (request) => findPage(app, request, signup))
+    http.route(takeOverWatched(app, method, '/setup', page, pageTaker(app, signup, turnAway)))
   }
-  for (const [path, contract] of [
-    ['/setup/begin', beginSetup],
-    ['/setup/complete', completeSetup],
+  for (const [path, contract, withinMs] of [
+    ['/setup/begin', beginSetup, deadlineMs],
+    ['/setup/complete', completeSetup, outsideDeadlineMs],
   ] as const) {
-    http.route(
-      takeOverWatched(app, 'POST', path, (request, reply) => {
-        reply.hijack()
-        void passOn(app, request, contract)
-          .catch((err: unknown) => refusalOf(app, err))
-          .then(({ status, body }) => write(app, reply.raw, status, headersOf(null, 'application/json'), body))
-      }),
-    )
+    const question = questionTaker(app, (request) => passOn(app, request, contract, withinMs))
+    http.route(takeOverWatched(app, 'POST', path, question, questionTaker(app, turnAway)))
   }
 }
+
+const turnAway = () => Promise.reject(lateProblem())
+
+function fileTaker(app: App, name: string, type: string): Take {
+  const body = pageFile(name)
+  return (_request, reply) => {
+    reply.hijack()
+    write(app, reply.raw, 200, { ...headersOf(null, type), 'Cache-Control': 'public, max-age=300' }, body)
+  }
+}
+
+/** A link with a slash behind it is the same one. */
+const linkTaker =
+  (app: App, signup: Signup): Take =>
+  (request, reply) => {
+    reply.hijack()
+    const [, , ...names] = (request.url.split('?')[0] ?? '').split('/')
+    const up = '../'.repeat(names.length - 1)
+    const token = names.join('/').replace(/\/+$/, '')
+    if (!isToken(token)) return show(app, reply.raw, signup, unknownLink(up))
+    const more = { Location: `${up}../setup`, 'Set-Cookie': setupCookie(token, signup) }
+    write(app, reply.raw, 303, { ...headersOf(null, 'text/plain'), ...more }, Buffer.alloc(0))
+  }
+
+const pageTaker =
+  (app: App, signup: Signup, find: (request: FastifyRequest) => Promise<Page>): Take =>
+  (request, reply) => {
+    reply.hijack()
+    void find(request)
+      .catch((err: unknown) => failedPage(app, err))
+      .then((page) => show(app, reply.raw, signup, page))
+  }
+
+const questionTaker =
+  (app: App, ask: (request: FastifyRequest) => Promise<Answered>): Take =>
+  (request, reply) => {
+    reply.hijack()
+    void ask(request)
+      .catch((err: unknown) => refusalOf(app, err))
+      .then(({ status, body }) => write(app, reply.raw, status, headersOf(null, 'application/json'), body))
+  }
 
 async function findPage(app: App, request: FastifyRequest, signup: Signup): Promise<Page> {
   await admitVisitor(app, request)
@@ -94,8 +114,14 @@ function failedPage({ log }: App, err: unknown): Page {
   return unavailable()
 }
 
+/** What the script is answered. */
+interface Answered {
+  status: number
+  body: Uint8Array
+}
+
 /** The script's question, with the token that only the cookie knows. */
-async function passOn(app: App, request: FastifyRequest, contract: Rpc) {
+async function passOn(app: App, request: FastifyRequest, contract: Rpc, withinMs: number): Promise<Answered> {
   await admitVisitor(app, request)
   if (!isOurOwnPage(request)) throw new Problem('invalid_field_value', { message: 'Not asked by the page itself.' })
   const token = tokenIn(request.headers.cookie)
@@ -105,7 +131,7 @@ async function passOn(app: App, request: FastifyRequest, contract: Rpc) {
   try {
     const given = parseJson(bytes)
     const body = Buffer.from(JSON.stringify({ ...(typeof given === 'object' ? given : {}), token }))
-    const reply = await app.inFlight.during(owner, () => ask(app, contract, headerOf(request), body))
+    const reply = await app.inFlight.during(owner, () => ask(app, contract, headerOf(request, withinMs), body))
     const { failure } = reply
     return { status: failure === null ? 200 : new Problem(failure).status, body: reply.body }
   } finally {
@@ -120,17 +146,17 @@ function isOurOwnPage({ headers }: FastifyRequest) {
   return site === 'same-origin' || (origin !== undefined && URL.parse(origin)?.host === host)
 }
 
-const headerOf = ({ headers }: FastifyRequest): CallHeader => ({
+const headerOf = ({ headers }: FastifyRequest, remainingMs: number): CallHeader => ({
   organization: '',
   key: '',
   request: newId('req'),
-  remainingMs: outsideDeadlineMs,
+  remainingMs,
   trace: traceparentOf(headers.traceparent),
   params: {},
   query: {},
 })
 
-function refusalOf({ log }: App, err: unknown) {
+function refusalOf({ log }: App, err: unknown): Answered {
   const problem = toProblem(err)
   if (problem.status >= 500) log.warn({ err: problem.cause ?? problem }, 'setup')
   return { status: problem.status, body: Buffer.from(JSON.stringify(problem.toEnvelope(newId('req')))) }

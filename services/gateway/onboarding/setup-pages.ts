@@ -1,5 +1,6 @@
 import type { getSetup } from '@app/shared/contracts/onboarding.ts'
 import type { z } from 'zod'
+import { isolated } from './isolate-name.ts'
 import { pageFile, renderPage } from './render-page.ts'
 import type { Signup } from './signup-settings.ts'
 
@@ -16,8 +17,9 @@ export interface Page {
 const connectTemplate = pageFile('connect.html').toString()
 const messageTemplate = pageFile('message.html').toString()
 
-const dateOf = (time: string) =>
-  new Date(time).toLocaleDateString('en-GB', { day: 'numeric', month: 'long', year: 'numeric', timeZone: 'UTC' })
+/** With the hour: a link may be good for one. */
+const timeOf = (time: string) =>
+  `${new Date(time).toLocaleString('en-GB', { dateStyle: 'long', timeStyle: 'short', timeZone: 'UTC' })} UTC`
 
 interface Message {
   status: number
@@ -72,7 +74,12 @@ export const askedTooOften = () =>
   })
 
 /** What a link shows now. */
-export function setupPage(setup: Setup, signup: Signup): Page {
+export function setupPage(given: Setup, signup: Signup): Page {
+  const setup = {
+    ...given,
+    organization_name: isolated(given.organization_name),
+    customer_name: isolated(given.customer_name),
+  }
   const { organization_name: organization, state } = setup
   const ask = `Please ask ${organization} for a new one.`
   switch (state) {
@@ -80,7 +87,7 @@ export function setupPage(setup: Setup, signup: Signup): Page {
       return messagePage({
         status: 410,
         title: 'This link has expired',
-        text: `It was good until ${dateOf(setup.expires_at)}. ${ask}`,
+        text: `It was good until ${timeOf(setup.expires_at)}. ${ask}`,
       })
     case 'revoked':
       return messagePage({ status: 410, title: 'This link was withdrawn', text: `It cannot be used any more. ${ask}` })
@@ -124,7 +131,7 @@ function connectPage(setup: Setup, signup: Signup, config: string): Page {
     organization: setup.organization_name,
     customer: setup.customer_name,
     link: setup.setup_link_id,
-    expires: dateOf(setup.expires_at),
+    expires: timeOf(setup.expires_at),
     expires_at: setup.expires_at,
     cancelled: setup.cancelled_url ?? '',
     failed: setup.failed_url ?? '',

@@ -25,10 +25,11 @@ const say = (text) => {
 }
 const wait = (ms) => new Promise((resolve) => setTimeout(resolve, ms))
 
-async function post(path, body) {
+async function post(path, body, withinMs) {
   const options = { method: 'POST', headers: { 'content-type': 'application/json' }, body: JSON.stringify(body) }
   try {
-    const response = await fetch(path, options)
+    // On a line that is dead, and not closed, no answer ever comes. Older browsers have no such signal.
+    const response = await fetch(path, { ...options, signal: AbortSignal.timeout?.(withinMs) })
     return { status: response.status, body: await response.json() }
   } catch {
     return { status: 0, body: {} }
@@ -43,7 +44,7 @@ const isPassing = ({ status: code, body }) =>
 async function ask(path, body, withinMs) {
   const until = performance.now() + withinMs
   for (;;) {
-    const answer = await post(path, body)
+    const answer = await post(path, body, withinMs)
     if (!isPassing(answer) || performance.now() >= until) return answer
     await wait(askAgainMs)
   }
@@ -60,6 +61,8 @@ function loadSdk(url) {
   })
 }
 
+const notNow = 'Not available at the moment'
+
 /** Refused because of the link itself: the server knows what to say of it. */
 const isAboutLink = ({ status: code, body }) =>
   code === 404 || ['setup_link_inactive', 'customer_suspended'].includes(body.error?.code) || code === 403
@@ -67,7 +70,7 @@ const isAboutLink = ({ status: code, body }) =>
 async function prepare() {
   const answer = await ask('setup/begin', { setup_link_id: page.dataset.link }, beginWithinMs)
   if (isAboutLink(answer)) return location.reload()
-  if (answer.status !== 200) throw new Error('begin')
+  if (answer.status !== 200) throw new Error(notNow)
   state = answer.body.data.state
 }
 
@@ -77,7 +80,9 @@ async function ready() {
     window.FB.init({ appId: page.dataset.app, version: page.dataset.version, xfbml: false, cookie: false })
     button.disabled = false
     say('')
-  } catch {
+  } catch (err) {
+    if (err?.message === notNow)
+      return show('failed', notNow, 'Your link is fine. Please check your connection, and try again in a minute.')
     show('failed', 'The platform’s window is not available', 'Please check your connection and any content blocker.')
   }
 }
