@@ -71,6 +71,7 @@ export async function provision(nc: NatsConnection, { replicas = 1, maxBytes = s
   const stream = { ...declaredStream(replicas), max_bytes: maxBytes }
   const there = await orNull(jsm.streams.info(streamName))
   if (there) refuseStranger(there.config.subjects, stream.subjects)
+  if (replicas > 1 && (there ? !there.cluster : !nc.info?.cluster)) refuseCopies(replicas)
   const { config } = there ? await jsm.streams.update(streamName, stream) : await jsm.streams.add(stream)
   assertDeclared(`stream ${streamName}`, stream, config)
   for (const each of Object.values<Consumer>(consumers)) {
@@ -89,6 +90,13 @@ function refuseStranger(subjects: string[], ours: string[]) {
   throw new Error(
     `The stream ${streamName} of this server is of another program: it holds ${subjects.join(', ')}. ` +
       'Give the services a nats-server, or an account, of their own.',
+  )
+}
+
+/** One server alone takes the change without a word, and at each of its next starts drops the stream. */
+function refuseCopies(replicas: number) {
+  throw new Error(
+    `NATS_REPLICAS is ${replicas}, and this nats-server is in no cluster. Leave it at 1, or give the server the others.`,
   )
 }
 
