@@ -1,6 +1,7 @@
 import { answerCommand } from '@app/deploy/administration/answer.ts'
 import { type Bus, withBus } from '@app/deploy/stack/bus.ts'
 import { type Moment, standing } from '@app/shared/contracts/explain.ts'
+import { Problem } from '@app/shared/api/problem.ts'
 import { newId } from '@app/shared/values/ids.ts'
 import { afterAll, beforeAll, expect, test, vi } from 'vitest'
 import { startTestNats, type TestNats } from './nats.ts'
@@ -108,5 +109,19 @@ test('what is not found is not called unknown while somebody did not answer', as
     answersTo(nc, 'rpc.webhooks.explain-events', { history: [] })
     const answer = answerCommand(['explain', newId('msg')], 'req_1', () => place)
     await expect(answer).rejects.toThrow('Not available at the moment: nobody serves rpc.messaging.explain-message.')
+  })
+})
+
+test('an idempotency key is looked for at all services, since each may have a database of its own', async () => {
+  const place = { natsUrl: nats.url }
+  const words = ['explain', '--organization', organization, '--key', 'order-17']
+  const unknown = { error: new Problem('resource_not_found').toEnvelope('').error }
+  await withBus(place, async ({ nc }) => {
+    const subjectOf = (service: string) => `rpc.${service}.explain-idempotency-key`
+    for (const service of ['platform', 'directory', 'webhooks'])
+      nc.subscribe(subjectOf(service), { callback: (_err, question) => question.respond(JSON.stringify(unknown)) })
+    answersTo(nc, subjectOf('messaging'), { request_id: null, history: [standing('was answered with 200')] })
+    const { history } = (await answerCommand(words, 'req_1', () => place)) as Explained
+    expect(history.map(({ what }) => what)).toEqual(['was answered with 200'])
   })
 })
