@@ -59,7 +59,7 @@ const keysLooked =
 /** What the key was used for, and the request that it answered. */
 async function keyHistory(asking: Asking, organization: string, key: string): Promise<Moment[]> {
   const use = await useOf(asking, { organization_id: organization, key })
-  if (!use) return []
+  if (!use) throw new Problem('resource_not_found')
   const { request_id: requestId, history } = use
   return requestId === null ? history : [...(await requestMoments(asking, requestId)), ...history]
 }
