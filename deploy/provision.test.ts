@@ -7,14 +7,19 @@ import { provisionAt } from './provision.ts'
 import { startServers } from './servers/start-servers.ts'
 import { withBus } from './stack/bus.ts'
 
+/** A folder for the data of one nats-server. */
+function newFolder() {
+  const dataDir = mkdtempSync(join(tmpdir(), 'provision-'))
+  onTestFinished(() => rmSync(dataDir, { recursive: true }))
+  return dataDir
+}
+
+const startIn = (dataDir: string) => startServers({ dataDir, log: () => {}, only: ['nats'] })
+
 /** One nats-server, and nothing in it. */
 async function startNats() {
-  const dataDir = mkdtempSync(join(tmpdir(), 'provision-'))
-  const { natsUrl, stop } = await startServers({ dataDir, log: () => {}, only: ['nats'], temporary: true })
-  onTestFinished(async () => {
-    await stop()
-    rmSync(dataDir, { recursive: true })
-  })
+  const { natsUrl, stop } = await startIn(newFolder())
+  onTestFinished(stop)
   return natsUrl
 }
 
@@ -38,4 +43,19 @@ test('more copies than one server can hold are refused, also of a stream that is
     const { streams } = await nc.jetstreamManager()
     expect((await streams.info(streamName)).config.num_replicas).toBe(1)
   })
+})
+
+test('a stream stays the one that was made, however often it is provisioned and its server is started', async () => {
+  const dataDir = newFolder()
+  const times: string[] = []
+  for (let start = 0; start < 3; start++) {
+    const { natsUrl, stop } = await startIn(dataDir)
+    await provisionAt({ natsUrl })
+    await withBus({ natsUrl }, async ({ nc }) => {
+      const { streams } = await nc.jetstreamManager()
+      times.push((await streams.info(streamName)).created)
+    })
+    await stop()
+  }
+  expect(new Set(times).size, times.join()).toBe(1)
 })
