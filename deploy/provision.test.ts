@@ -7,17 +7,55 @@ import { provisionAt } from './provision.ts'
 import { startServers } from './servers/start-servers.ts'
 import { withBus } from './stack/bus.ts'
 
-test("a stream of another program that has our stream's name is left as it is", async () => {
+/** A folder for the data of one nats-server. */
+function newFolder() {
   const dataDir = mkdtempSync(join(tmpdir(), 'provision-'))
-  const { natsUrl, stop } = await startServers({ dataDir, log: () => {}, only: ['nats'], temporary: true })
-  onTestFinished(async () => {
-    await stop()
-    rmSync(dataDir, { recursive: true })
-  })
+  onTestFinished(() => rmSync(dataDir, { recursive: true }))
+  return dataDir
+}
+
+const startIn = (dataDir: string) => startServers({ dataDir, log: () => {}, only: ['nats'] })
+
+/** One nats-server, and nothing in it. */
+async function startNats() {
+  const { natsUrl, stop } = await startIn(newFolder())
+  onTestFinished(stop)
+  return natsUrl
+}
+
+test("a stream of another program that has our stream's name is left as it is", async () => {
+  const natsUrl = await startNats()
   await withBus({ natsUrl }, async ({ nc }) => {
     const { streams } = await nc.jetstreamManager()
     const { config } = await streams.add({ name: streamName, subjects: ['orders.>'] })
     await expect(provisionAt({ natsUrl })).rejects.toThrow('The stream EVENTS of this server is of another program')
     expect((await streams.info(streamName)).config).toEqual(config)
   })
+})
+
+test('more copies than one server can hold are refused, also of a stream that is there, and it is left as it is', async () => {
+  const natsUrl = await startNats()
+  const refusal = 'NATS_REPLICAS is 3, and this nats-server is in no cluster.'
+  await expect(provisionAt({ natsUrl }, 3)).rejects.toThrow(refusal)
+  await provisionAt({ natsUrl })
+  await expect(provisionAt({ natsUrl }, 3)).rejects.toThrow(refusal)
+  await withBus({ natsUrl }, async ({ nc }) => {
+    const { streams } = await nc.jetstreamManager()
+    expect((await streams.info(streamName)).config.num_replicas).toBe(1)
+  })
+})
+
+test('a stream stays the one that was made, however often it is provisioned and its server is started', async () => {
+  const dataDir = newFolder()
+  const times: string[] = []
+  for (let start = 0; start < 3; start++) {
+    const { natsUrl, stop } = await startIn(dataDir)
+    await provisionAt({ natsUrl })
+    await withBus({ natsUrl }, async ({ nc }) => {
+      const { streams } = await nc.jetstreamManager()
+      times.push((await streams.info(streamName)).created)
+    })
+    await stop()
+  }
+  expect(new Set(times).size, times.join()).toBe(1)
 })

@@ -35,6 +35,7 @@ const wrong: Array<[ServiceName, Record<string, string>]> = [
     { REDIS_URL: 'http://127.0.0.1:6379', PUBLIC_URL: 'ftp://a.example', OTEL_EXPORTER_OTLP_ENDPOINT: 'otel:4318' },
   ],
   ['gateway', { MEDIA_DIR: '' }],
+  ['gateway', { UPSTREAM_API_VERSION: '23', UPSTREAM_APP_ID: 'our app' }],
 ]
 
 afterEach(() => {

@@ -1,6 +1,7 @@
 import { answerCommand } from '@app/deploy/administration/answer.ts'
 import { type Bus, withBus } from '@app/deploy/stack/bus.ts'
-import { type Moment, standing } from '@app/shared/contracts/explain.ts'
+import { explains, type Moment, standing } from '@app/shared/contracts/explain.ts'
+import { Problem } from '@app/shared/api/problem.ts'
 import { newId } from '@app/shared/values/ids.ts'
 import { afterAll, beforeAll, expect, test, vi } from 'vitest'
 import { startTestNats, type TestNats } from './nats.ts'
@@ -108,5 +109,32 @@ test('what is not found is not called unknown while somebody did not answer', as
     answersTo(nc, 'rpc.webhooks.explain-events', { history: [] })
     const answer = answerCommand(['explain', newId('msg')], 'req_1', () => place)
     await expect(answer).rejects.toThrow('Not available at the moment: nobody serves rpc.messaging.explain-message.')
+  })
+})
+
+test('an idempotency key is looked for at all services, since each may have a database of its own', async () => {
+  const place = { natsUrl: nats.url }
+  const told = async () => {
+    const words = ['explain', '--organization', organization, '--key', 'order-17']
+    return ((await answerCommand(words, 'req_1', () => place)) as Explained).history.map(({ what }) => what)
+  }
+  let whereItIs = ''
+  await withBus(place, async ({ nc }) => {
+    const services = await nc.services.add({ name: 'services', version: '1.0.0' })
+    const unknown = new Problem('resource_not_found')
+    const envelope = Buffer.from(JSON.stringify(unknown.toEnvelope('req_1')))
+    for (const [name, { explainIdempotencyKey }] of Object.entries(explains)) {
+      const { subject } = explainIdempotencyKey
+      const known = { request_id: null, history: [standing(`was answered by ${name}`)] }
+      services.addEndpoint(name, {
+        subject,
+        handler: (_err, question) => {
+          if (name === whereItIs) question.respond(JSON.stringify({ data: known }))
+          else question.respondError(unknown.status, unknown.failure, envelope)
+        },
+      })
+    }
+    await expect(told()).rejects.toThrow('Nothing is known of "order-17".')
+    for (whereItIs of Object.keys(explains)) expect(await told()).toEqual([`was answered by ${whereItIs}`])
   })
 })

@@ -1,5 +1,5 @@
 import { Problem } from '@app/shared/api/problem.ts'
-import { explainIdempotencyKey, type Moment } from '@app/shared/contracts/explain.ts'
+import { explains, type Moment } from '@app/shared/contracts/explain.ts'
 import { parseOnce } from '../command-line.ts'
 import type { Bus } from '../stack/bus.ts'
 import { kindOf } from './kinds.ts'
@@ -58,8 +58,18 @@ const keysLooked =
 
 /** What the key was used for, and the request that it answered. */
 async function keyHistory(asking: Asking, organization: string, key: string): Promise<Moment[]> {
-  const use = await asking.ask(explainIdempotencyKey, { organization_id: organization, key })
-  if (!use) return []
+  const use = await useOf(asking, { organization_id: organization, key })
+  if (!use) throw new Problem('resource_not_found')
   const { request_id: requestId, history } = use
   return requestId === null ? history : [...(await requestMoments(asking, requestId)), ...history]
+}
+
+/** As whoever has it tells: all know the same where they share a database, and each its own where they do not. */
+async function useOf({ ask }: Asking, body: { organization_id: string; key: string }) {
+  const [first, ...others] = Object.values(explains).map(
+    ({ explainIdempotencyKey }) =>
+      () =>
+        orNull(ask(explainIdempotencyKey, body)),
+  )
+  return (await first?.()) ?? (await Promise.all(others.map((other) => other()))).find(Boolean)
 }

@@ -91,6 +91,16 @@ test('EventsMissed tells also of what was missed before Prometheus asked for the
   expect(exprOf('EventsMissed')).toMatch(/^max by \(consumer\) \(svc_consumer_missed_events_total\) > 0$/)
 })
 
+test('CallbacksMissing gives the callbacks of what was sent just now the time to come', () => {
+  expect(alerts.find(({ alert }) => alert === 'CallbacksMissing')?.for).toBe('2m')
+})
+
+test('what is counted over a time is told as a whole number: Prometheus reckons fractions', () => {
+  const counted = alerts.filter(({ expr }) => expr.includes('increase('))
+  const told = counted.flatMap(({ annotations: { summary } }) => summary.match(/\{\{ \$value[^}]*\}\}/g) ?? [])
+  expect(new Set(told)).toEqual(new Set(['{{ $value | printf "%.0f" }}']))
+})
+
 test('HttpSlow asks for a time that is the bound of a bucket: between two of them Prometheus guesses', () => {
   expect(buckets).toContain(Number(/> (\S+)\s*$/.exec(exprOf('HttpSlow'))?.[1]))
 })

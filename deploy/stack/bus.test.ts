@@ -57,3 +57,9 @@ test('a login that is refused is told with what is needed, and without the passw
   await expect(asking).rejects.toThrow(/^The nats-server at nats:\/\/127[^@]* does not know us: NATS_NKEY_SEED must be/)
   await expect(asking).rejects.not.toThrow(/secret/)
 })
+
+test('a seed that is none is told by the name of its setting, and not shown', async () => {
+  const asking = withBus({ natsUrl: `nats://127.0.0.1:${portOf(strict)}`, natsSeed: 'SUMISTYPED' }, async () => {})
+  await expect(asking).rejects.toThrow(/^The nats-server at nats:\/\/127.* cannot be asked: NATS_NKEY_SEED must be/)
+  await expect(asking).rejects.not.toThrow(/MISTYPED/)
+})

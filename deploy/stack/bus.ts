@@ -22,6 +22,8 @@ export const operatorOptions = ({ natsUrl, natsSeed }: BusPlace) => ({
 })
 
 function faultOf(err: unknown) {
+  if (err instanceof Error && err.message.startsWith('nkeys: '))
+    return `cannot be asked: NATS_NKEY_SEED must be the nkey seed of a user (SU…), and is none (${err.message})`
   const isRefusal = err instanceof NatsError && err.code === ErrorCode.AuthorizationViolation
   if (!isRefusal) return `cannot be reached: ${sentenceOf(err)}`
   return (

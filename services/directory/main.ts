@@ -9,6 +9,7 @@ import { databaseUrl } from '@app/shared/database/database.ts'
 import { keyRing, readEnv } from '@app/shared/service/environment.ts'
 import { startHousekeeping } from '@app/shared/database/housekeeping.ts'
 import { startTelling } from '@app/shared/bus/notices.ts'
+import { explainIdempotencyKey } from '@app/shared/idempotency/explain-idempotency-key.ts'
 import { explainRecordedEvent } from '@app/shared/events/explain-recorded-event.ts'
 import { auditEvents } from '@app/shared/events/audit.ts'
 import { handledRanges } from '@app/shared/events/handled-ranges.ts'
@@ -106,6 +107,7 @@ const handlers = changesInTurn<App, typeof contracts>(contracts, {
   explainContact,
   explainConversation,
   explainLabel,
+  explainIdempotencyKey,
   explainRecordedEvent,
   handledRanges,
   redriveEvents,

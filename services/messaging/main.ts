@@ -12,6 +12,7 @@ import { storeFault } from '@app/shared/store/store.ts'
 import { startHousekeeping } from '@app/shared/database/housekeeping.ts'
 import { hear } from '@app/shared/bus/notices.ts'
 import { consumers } from '@app/shared/events/provision.ts'
+import { explainIdempotencyKey } from '@app/shared/idempotency/explain-idempotency-key.ts'
 import { explainRecordedEvent } from '@app/shared/events/explain-recorded-event.ts'
 import { auditEvents } from '@app/shared/events/audit.ts'
 import { handledRanges } from '@app/shared/events/handled-ranges.ts'
@@ -144,6 +145,7 @@ const serving = serve(
     explainTemplate,
     explainMedia,
     explainOrganizationSends,
+    explainIdempotencyKey,
     explainRecordedEvent,
     handledRanges,
     redriveEvents,

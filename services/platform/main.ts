@@ -6,7 +6,8 @@ import * as onboarding from '@app/shared/contracts/onboarding.ts'
 import { databaseUrl } from '@app/shared/database/database.ts'
 import { publicUrl, keyRing, readEnv, sealKeyRing } from '@app/shared/service/environment.ts'
 import { startHousekeeping } from '@app/shared/database/housekeeping.ts'
-import { sealedAnswers, sweepKeys } from '@app/shared/idempotency/idempotency.ts'
+import { explainIdempotencyKey } from '@app/shared/idempotency/explain-idempotency-key.ts'
+import { sealedAnswers } from '@app/shared/idempotency/idempotency.ts'
 import { explainRecordedEvent } from '@app/shared/events/explain-recorded-event.ts'
 import { auditEvents } from '@app/shared/events/audit.ts'
 import { handledRanges } from '@app/shared/events/handled-ranges.ts'
@@ -36,7 +37,6 @@ import { restoreCustomer } from './customers/restore-customer.ts'
 import { updateCustomer } from './customers/update-customer.ts'
 import { explainAccounts } from './explain/explain-accounts.ts'
 import { explainCustomer } from './explain/explain-customer.ts'
-import { explainIdempotencyKey } from './explain/explain-idempotency-key.ts'
 import { explainKey } from './explain/explain-key.ts'
 import { explainOrganization } from './explain/explain-organization.ts'
 import { explainRequest } from './explain/explain-request.ts'
@@ -92,7 +92,7 @@ const app: App = {
 }
 const housekeeping = await startHousekeeping(app, {
   partitions: [apiCalls, apiLog],
-  sweeps: [sweepKeys, sweepOnboardings, sweepBatches],
+  sweeps: [sweepOnboardings, sweepBatches],
   minutely: [auditEvents(service)],
 })
 // As in messaging: nothing is waited for until `stopInOrder`, and all that takes work in stops together.

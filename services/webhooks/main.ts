@@ -6,7 +6,9 @@ import { createEgress, egressSettings } from '@app/shared/outside/egress.ts'
 import { databaseUrl } from '@app/shared/database/database.ts'
 import { keyRing, readEnv, sealKeyRing } from '@app/shared/service/environment.ts'
 import { startHousekeeping } from '@app/shared/database/housekeeping.ts'
+import { sealedAnswers } from '@app/shared/idempotency/idempotency.ts'
 import { startRelay } from '@app/shared/events/relay.ts'
+import { explainIdempotencyKey } from '@app/shared/idempotency/explain-idempotency-key.ts'
 import { explainRecordedEvent } from '@app/shared/events/explain-recorded-event.ts'
 import { auditEvents } from '@app/shared/events/audit.ts'
 import { handledRanges } from '@app/shared/events/handled-ranges.ts'
@@ -105,10 +107,11 @@ const serving = serve(
     listWebhookReplays,
     getWebhookReplay,
     cancelWebhookReplay,
+    explainIdempotencyKey,
     explainRecordedEvent,
     handledRanges,
     redriveEvents,
-    ...watchSecrets(app, [sealedSecrets]),
+    ...watchSecrets(app, [sealedSecrets, sealedAnswers]),
   },
 )
 

@@ -25,7 +25,28 @@ test('what stands in the tables is told: who is not active, what waits, how much
     'subscriptions{status="disabled"}': 1,
     open_deliveries: 5,
     held_deliveries: 2,
+    waiting_deliveries: 3,
     backlog_events: 4,
     backlog_oldest_seconds: expect.closeTo(300, -1),
+  })
+})
+
+test('however many are held, those that wait at others are told, and those that one of many paused subscriptions holds', async () => {
+  const { sql, probes, told } = await startGauges('webhooks')
+  await sql`
+    insert into subscriptions (id, organization_id, url, events, status, created_at, updated_at)
+    select 'wbs_' || n, 'org_1', 'https://example.com/', '{message.sent}', case n when 7 then 'active' else 'paused' end, now(), now()
+    from generate_series(1, 300) n
+  `
+  await sql`
+    insert into due_deliveries (id, organization_id, subscription_id, event_at, event_id)
+    select 'wbd_' || n, 'org_1', case when n <= 6000 then 'wbs_7' else 'wbs_300' end, now(), 'evt_' || n
+    from generate_series(1, 18000) n
+  `
+  readStanding({ sql, probes })
+  expect(await told(/^svc_webhook_(\w+_deliveries) (\S+)$/gm)).toEqual({
+    open_deliveries: 10_000,
+    held_deliveries: 10_000,
+    waiting_deliveries: 6_000,
   })
 })

@@ -1,6 +1,7 @@
 import { type Counted, mostCounted, readingOf } from '@app/shared/metrics/database-readings.ts'
 import { type Gauges, readings } from '@app/shared/metrics/readings.ts'
 import { counts, durations } from '@app/shared/metrics/registered.ts'
+import type { Fragment, Sql } from '@app/shared/database/database.ts'
 import type { DataService } from '@app/shared/service/service.ts'
 import { waitingOrganizations } from './fan-out/waiting-organizations.ts'
 
@@ -32,14 +33,15 @@ export function createMeters({ probes: { metrics } }: Pick<DataService, 'probes'
   }
 }
 
-/** Paused subscriptions whose deliveries are counted. */
-const mostPaused = 100
+/** Subscriptions with open deliveries that are looked at. */
+const mostHolders = 10_000
 
 const gauges: Gauges = {
   svc_webhook_subscriptions: { help: 'Subscriptions that are not active, by status.', labelNames: ['status'] },
   svc_webhook_open_deliveries: { help: `Deliveries that wait or are tried again; counted up to ${mostCounted}.` },
-  svc_webhook_held_deliveries: {
-    help: `Of them, those of paused subscriptions; counted up to ${mostCounted} in ${mostPaused} subscriptions.`,
+  svc_webhook_held_deliveries: { help: `Those of paused subscriptions; counted up to ${mostCounted}.` },
+  svc_webhook_waiting_deliveries: {
+    help: `Open deliveries of all other subscriptions; counted up to ${mostCounted}, however many are held.`,
   },
   svc_webhook_backlog_events: {
     help: `Events of organizations that have used up their share of the fan-out; counted up to ${mostCounted}.`,
@@ -51,8 +53,9 @@ const gauges: Gauges = {
 export function readStanding({ sql, probes }: Pick<DataService, 'sql' | 'probes'>): void {
   readings(probes.metrics, 'webhooks', gauges, async () => {
     const [row] = await sql<
-      { subscriptions: Counted[]; open: number; held: number; backlog: number; oldest: number }[]
+      { subscriptions: Counted[]; open: number; held: number; waiting: number; backlog: number; oldest: number }[]
     >`
+      with h as materialized (${holders(sql)})
       select
         (select json_agg(s) from (
           select l.status as label, count(s.id) as count
@@ -60,11 +63,8 @@ export function readStanding({ sql, probes }: Pick<DataService, 'sql' | 'probes'
           group by 1
         ) s) as subscriptions,
         (select count(*)::int from (select from due_deliveries limit ${mostCounted}) d) as open,
-        (select count(*)::int from (
-          select from (select id from subscriptions where status = 'paused' and status <> 'active' limit ${mostPaused}) s
-          cross join lateral (select from due_deliveries where subscription_id = s.id limit ${mostCounted}) d
-          limit ${mostCounted}
-        ) h) as held,
+        (${openOf(sql, sql`h.is_paused`)}) as held,
+        (${openOf(sql, sql`not h.is_paused`)}) as waiting,
         (select count(*)::int from (select from event_backlog limit ${mostCounted}) b) as backlog,
         coalesce((
           select extract(epoch from now() - min(b.since)) from (${waitingOrganizations(sql)}) o
@@ -76,8 +76,30 @@ export function readStanding({ sql, probes }: Pick<DataService, 'sql' | 'probes'
       ...row.subscriptions.map(readingOf('svc_webhook_subscriptions', 'status')),
       { gauge: 'svc_webhook_open_deliveries', value: row.open },
       { gauge: 'svc_webhook_held_deliveries', value: row.held },
+      { gauge: 'svc_webhook_waiting_deliveries', value: row.waiting },
       { gauge: 'svc_webhook_backlog_events', value: row.backlog },
       { gauge: 'svc_webhook_backlog_oldest_seconds', value: row.oldest },
     ]
   })
 }
+
+/** Subscriptions that have open deliveries, and whether they are paused: by skipping from one to the next in the index. */
+const holders = (sql: Sql): Fragment => sql`
+  with recursive d as (
+    (select subscription_id as id from due_deliveries order by 1 limit 1)
+    union all
+    select n.subscription_id from d cross join lateral (
+      select subscription_id from due_deliveries where subscription_id > d.id order by 1 limit 1
+    ) n
+  )
+  select d.id, exists (select from subscriptions s where s.id = d.id and s.status = 'paused') as is_paused
+  from d limit ${mostHolders}
+`
+
+/** How many open deliveries the holders `h` have that are meant. */
+const openOf = (sql: Sql, meant: Fragment): Fragment => sql`
+  select count(*)::int from (
+    select from h cross join lateral (select from due_deliveries where subscription_id = h.id limit ${mostCounted}) d
+    where ${meant} limit ${mostCounted}
+  ) o
+`

@@ -154,15 +154,6 @@ export const explainSetupLink = explainRecord(
   idOf('csl'),
 )
 
-export const explainIdempotencyKey = rpc({
-  subject: 'rpc.platform.explain-idempotency-key',
-  summary: 'What an idempotency key was used for',
-  body: z.object({ organization_id: idOf('org'), key: z.string() }),
-  /** `request_id`: the request that it answered, where its answer tells. */
-  answer: z.object({ request_id: z.string().nullable(), history: z.array(Moment) }),
-  errors: ['resource_not_found'],
-})
-
 export const explainKey = explainRecord(
   'rpc.platform.explain-key',
   'Whether an API key is good, what it may ask a minute, and when it asked last',
@@ -225,6 +216,17 @@ export const explainRecordedEventOf = <S extends 'platform' | 'messaging' | 'dir
     }),
   })
 
+/** Of the keys in the database of the service, which may be that of all. */
+export const explainIdempotencyKeyOf = <S extends 'platform' | 'messaging' | 'directory' | 'webhooks'>(service: S) =>
+  rpc({
+    subject: `rpc.${service}.explain-idempotency-key` as const,
+    summary: 'What an idempotency key was used for',
+    body: z.object({ organization_id: idOf('org'), key: z.string() }),
+    /** `request_id`: the request that it answered, where its answer tells. */
+    answer: z.object({ request_id: z.string().nullable(), history: z.array(Moment) }),
+    errors: ['resource_not_found'],
+  })
+
 /** What each service answers of them. */
 export const explains = {
   platform: {
@@ -232,9 +234,9 @@ export const explains = {
     explainAccounts,
     explainCustomer,
     explainSetupLink,
-    explainIdempotencyKey,
     explainKey,
     explainOrganization,
+    explainIdempotencyKey: explainIdempotencyKeyOf('platform'),
     explainRecordedEvent: explainRecordedEventOf('platform'),
   },
   messaging: {
@@ -245,12 +247,14 @@ export const explains = {
     explainSenders,
     explainMedia,
     explainOrganizationSends,
+    explainIdempotencyKey: explainIdempotencyKeyOf('messaging'),
     explainRecordedEvent: explainRecordedEventOf('messaging'),
   },
   directory: {
     explainContact,
     explainConversation,
     explainLabel,
+    explainIdempotencyKey: explainIdempotencyKeyOf('directory'),
     explainRecordedEvent: explainRecordedEventOf('directory'),
   },
   webhooks: {
@@ -259,6 +263,7 @@ export const explains = {
     explainSubscription,
     explainReplay,
     explainOrganizationDeliveries,
+    explainIdempotencyKey: explainIdempotencyKeyOf('webhooks'),
     explainRecordedEvent: explainRecordedEventOf('webhooks'),
   },
 }

@@ -149,6 +149,31 @@ test('a host whose name is not there is a database that is away', async () => {
   expect(isDatabaseAway(failure), String(failure)).toBe(true)
 })
 
+test('a database that refuses our login is away from every statement', async () => {
+  const { databaseUrl } = it
+  const { admin, url, drop } = await createTestDatabase('messaging')
+  onTestFinished(drop)
+  const changed = (from: string, change: (one: URL) => void) => {
+    const one = new URL(from)
+    change(one)
+    return one.href
+  }
+  const [row] = await admin<{ name: string }[]>`select current_database() as name`
+  await admin`revoke connect on database ${admin(row?.name ?? '')} from public, svc_messaging`
+  const refusals = [
+    [changed(databaseUrl, (one) => (one.password = 'another')), '28P01'],
+    [changed(databaseUrl, (one) => (one.pathname = '/none')), '3D000'],
+    [url, '42501'],
+  ] as const
+  for (const [refused, code] of refusals) {
+    const sql = openDatabase(refused, 'messaging', { max: 1 })
+    const failure: unknown = await sql`select 1`.catch((err: unknown) => err)
+    await sql.end({ timeout: 1 })
+    expect(failure).toMatchObject({ code })
+    expect(isDatabaseAway(failure), code).toBe(true)
+  }
+})
+
 test('a transaction whose session the server ends rejects, whenever that is, and the pool goes on', async () => {
   const proxy = await startProxy(it.databaseUrl)
   const sql = openDatabase(proxy.url, 'messaging', { max: 2 })

@@ -79,11 +79,26 @@ export const isUndone = (err: unknown): boolean =>
 export const isPoolClosed = (err: unknown): boolean =>
   err instanceof Error && 'code' in err && err.code === 'CONNECTION_ENDED'
 
-/** Whether the database itself failed (away, restarting, full, read-only, cancelled), not the statement. Then nothing is held against the work. */
+/**
+ * Whether the server let us not in: a wrong password, no such database, a right that was taken away. The statement was not begun; an operator
+ * has to look at it.
+ */
+export const isLoginRefused = (err: unknown): boolean =>
+  err instanceof Error &&
+  'code' in err &&
+  'severity' in err &&
+  err.severity === 'FATAL' &&
+  /^(28|3D|42|55)/.test(String(err.code))
+
+/**
+ * Whether the database itself failed (away, restarting, full, read-only, cancelled, closed to us), not the statement. Then nothing is held
+ * against the work.
+ */
 export function isDatabaseAway(err: unknown): boolean {
   if (!(err instanceof Error) || !('code' in err)) return false
   const code = String(err.code)
   return (
+    isLoginRefused(err) ||
     /^(08|40|53|55P03|57|58|25006)/.test(code) ||
     // What a login is told on a full disk, before there is any statement.
     (code === 'XX000' && err.message.startsWith('could not write ')) ||

@@ -151,6 +151,15 @@ test('an event that fails for the last time just when its failures are forgotten
   expect(await database.sql`select event_id, dead from dead_events`).toEqual([{ eventId: 'again', dead: true }])
 })
 
+test('keys of idempotency are forgotten after 24 hours by each service, which may have a database of its own', async () => {
+  await database.sql`
+    insert into idempotency.keys (organization_id, key, fingerprint, status, answer, created_at)
+    select 'org_1', key, 'f', 201, '', now() - hours * interval '1 hour' from (values ('young', 23), ('old', 25)) k(key, hours)
+  `
+  await keepHouse()
+  expect(await database.sql`delete from idempotency.keys returning key`).toEqual([{ key: 'young' }])
+})
+
 test('a sweep is repeated until it finds nothing', async () => {
   const found = [5000, 12, 0]
   await keepHouse(() => Promise.resolve(found.shift() ?? -1))

@@ -1,6 +1,7 @@
 import { setTimeout as sleep } from 'node:timers/promises'
 import { isAwayFromAll, isDatabaseAway, type Sql } from './database.ts'
 import { forgetHandled, mergeHandled } from '../events/sweep-handled.ts'
+import { sweepKeys } from '../idempotency/idempotency.ts'
 import { ownSession } from './own-session.ts'
 import { type Partitions, keepPartitions, makePartitions } from './partitions.ts'
 import type { DataService } from '../service/service.ts'
@@ -11,7 +12,10 @@ export type Sweep = (sql: Sql) => Promise<number>
 export interface Housekeeping {
   /** The service's partitioned tables; the outbox is among them by itself. */
   partitions: Partitions[]
-  /** Repeated until they find nothing, or the hour is over; `handled_events`, `handled_ranges` and `dead_events` are swept by themselves. */
+  /**
+   * Repeated until they find nothing, or the hour is over. `handled_events`, `handled_ranges`, `dead_events` and the keys of the schema
+   * `idempotency` are swept by themselves: the last by each service, since each may have a database of its own.
+   */
   sweeps?: Sweep[]
   /** Those that have no hour to wait; every minute. */
   minutely?: Sweep[]
@@ -57,7 +61,7 @@ export async function startHousekeeping(app: App, housekeeping: Housekeeping): P
       // Half a minute early, so that the tick of the hour is not just before it.
       const nextAt = performance.now() + hourMs - minuteMs / 2
       await alone(app, 'partitions', () => keepAll(app, tables))
-      await alone(app, 'sweeps', () => sweepAll([sweepHandledEvents, sweepFailures, forgetHandled, ...sweeps], nextAt))
+      await alone(app, 'sweeps', () => sweepAll([...ofAll(), ...sweeps], nextAt))
       dueAt = nextAt
     }
   })
@@ -80,6 +84,9 @@ export async function startHousekeeping(app: App, housekeeping: Housekeeping): P
     },
   }
 }
+
+/** What every data service has to sweep. */
+const ofAll = (): Sweep[] => [sweepHandledEvents, sweepFailures, forgetHandled, sweepKeys]
 
 /** Runs the work when woken, unless it runs. */
 function inOneRun({ log }: App, work: () => Promise<void>) {

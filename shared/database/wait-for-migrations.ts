@@ -1,6 +1,6 @@
 import { readdirSync } from 'node:fs'
 import { join } from 'node:path'
-import { isDatabaseAway, type Sql } from './database.ts'
+import { isDatabaseAway, isLoginRefused, type Sql } from './database.ts'
 import type { Service } from '../service/service.ts'
 
 /** Every 5 s. */
@@ -25,7 +25,7 @@ export async function waitForMigrations(sql: Sql, { log, name }: Pick<Service, '
       if (missing.length === 0) return
       if (isSaid) log.warn({ missing: missing.length, next: missing[0] }, 'waiting for the migrations')
     } catch (err) {
-      if (isSaid) log[isDatabaseAway(err) ? 'warn' : 'error']({ err }, 'waiting for postgres')
+      if (isSaid) log[isDatabaseAway(err) && !isLoginRefused(err) ? 'warn' : 'error']({ err }, 'waiting for postgres')
     }
     await new Promise((resolve) => setTimeout(resolve, againMs))
   }

@@ -2,6 +2,7 @@ import {
   AckPolicy,
   DeliverPolicy,
   DiscardPolicy,
+  type JetStreamManager,
   type NatsConnection,
   NatsError,
   RetentionPolicy,
@@ -71,7 +72,8 @@ export async function provision(nc: NatsConnection, { replicas = 1, maxBytes = s
   const stream = { ...declaredStream(replicas), max_bytes: maxBytes }
   const there = await orNull(jsm.streams.info(streamName))
   if (there) refuseStranger(there.config.subjects, stream.subjects)
-  const { config } = there ? await jsm.streams.update(streamName, stream) : await jsm.streams.add(stream)
+  if (replicas > 1 && (there ? !there.cluster : !nc.info?.cluster)) refuseCopies(replicas)
+  const { config } = there ? await asDeclared(jsm, there, stream) : await jsm.streams.add(stream)
   assertDeclared(`stream ${streamName}`, stream, config)
   for (const each of Object.values<Consumer>(consumers)) {
     const consumer = declaredConsumer(each)
@@ -89,6 +91,13 @@ function refuseStranger(subjects: string[], ours: string[]) {
   throw new Error(
     `The stream ${streamName} of this server is of another program: it holds ${subjects.join(', ')}. ` +
       'Give the services a nats-server, or an account, of their own.',
+  )
+}
+
+/** One server alone takes the change without a word, and at each of its next starts drops the stream. */
+function refuseCopies(replicas: number) {
+  throw new Error(
+    `NATS_REPLICAS is ${replicas}, and this nats-server is in no cluster. Leave it at 1, or give the server the others.`,
   )
 }
 
@@ -142,13 +151,25 @@ const declaredConsumer = ({ name, subject, maxAckPending = 4096, ackWaitMs: wait
   max_ack_pending: maxAckPending,
 })
 
-function assertDeclared(what: string, declared: Record<string, unknown>, there: object) {
-  for (const [field, value] of Object.entries(declared)) {
-    const actual: unknown = Reflect.get(there, field)
-    if (JSON.stringify(actual) !== JSON.stringify(value)) {
-      throw new Error(
-        `${what}: the server has ${field} ${JSON.stringify(actual)}, declared is ${JSON.stringify(value)}`,
-      )
-    }
-  }
+/**
+ * Changed only where it is another one: nats-server 2.9 notes at each change that the stream was made when the server started, and says so
+ * after its next start; services that remember another time take the stream for a new one, and fill it again.
+ */
+async function asDeclared(jsm: JetStreamManager, there: StreamInfo, stream: ReturnType<typeof declaredStream>) {
+  return differenceOf(stream, there.config) === null ? there : jsm.streams.update(streamName, stream)
+}
+
+function assertDeclared(what: string, declared: object, there: object) {
+  const difference = differenceOf(declared, there)
+  if (difference !== null) throw new Error(`${what}: ${difference}`)
+}
+
+/** The first field that the server has otherwise than declared; null where there is none. */
+function differenceOf(declared: object, there: object): string | null {
+  const [first] = Object.entries(declared).flatMap(([field, value]) => {
+    const actual = JSON.stringify(Reflect.get(there, field))
+    const wanted = JSON.stringify(value)
+    return actual === wanted ? [] : `the server has ${field} ${actual}, declared is ${wanted}`
+  })
+  return first ?? null
 }

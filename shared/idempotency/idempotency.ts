@@ -88,7 +88,7 @@ type Key = NonNullable<Caller['idempotency']>
 
 const bindingOf = (organizationId: string, key: string) => `idempotency:${organizationId}:${key}`
 
-/** The answers that hold a secret, of all services. */
+/** The answers that hold a secret, of all services that share the database. Whoever gives such answers looks after them: it may have one of its own. */
 export const sealedAnswers: SealedColumn = {
   table: 'idempotency.keys',
   rowKey: ['organization_id', 'key'],

@@ -88,10 +88,10 @@ function start(
 }
 
 /** A process that loses its database whenever it `isAway`. */
-function withOutages(service: TestService) {
+function withOutages(service: TestService, why: object = { code: 'ECONNREFUSED' }) {
   const holder = { isAway: false, app: service }
   const reach = () => {
-    if (holder.isAway) throw Object.assign(new Error('refused'), { code: 'ECONNREFUSED' })
+    if (holder.isAway) throw Object.assign(new Error('refused'), why)
     return service.sql
   }
   const sql = new Proxy(service.sql, {
@@ -314,13 +314,16 @@ test('a holder that dies is waited for for less than ten seconds', async () => {
   await stopAll()
 })
 
-test('what was done while the database was away is recorded before its lane is taken by anybody', async () => {
+test.each([
+  ['was away', { code: 'ECONNREFUSED' }],
+  ['refused our logins', { code: '28P01', severity: 'FATAL' }],
+])('what was done while the database %s is recorded before its lane is taken by anybody', async (_, why) => {
   const seen: string[] = []
   const next = async (tx: TransactionSql, wants: Want[]) => {
     await tx`update trial_items set begun = false where lane = any(${wants.map(({ lane }) => lane.id)}::text[])`
     return take(tx, wants)
   }
-  const [here, there] = [withOutages(app), withOutages(app)]
+  const [here, there] = [withOutages(app, why), withOutages(app, why)]
   const work = async ({ seq }: Item) => {
     if (seen.push(seq) === 1) here.isAway = there.isAway = true
   }

@@ -1,17 +1,14 @@
 import { createHmac } from 'node:crypto'
 import { Agent, type Dispatcher, Pool, ProxyAgent } from 'undici'
 import { z } from 'zod'
-import { httpUrl, proxyUrl } from '../service/environment.ts'
+import { apiVersion, appId, httpUrl, proxyUrl } from '../service/environment.ts'
 
 /** The platform's settings in the environment. */
 export const upstreamSettings = {
   UPSTREAM_BASE_URL: httpUrl.default('https://graph.facebook.com'),
-  UPSTREAM_API_VERSION: z
-    .string()
-    .regex(/^v\d+\.\d+$/, 'must be a version, such as v23.0')
-    .default('v23.0'),
+  UPSTREAM_API_VERSION: apiVersion,
   /** Our app's id at the platform, under which samples of template headers are uploaded. */
-  UPSTREAM_APP_ID: z.string().regex(/^\d+$/, 'must be digits, the id of the app'),
+  UPSTREAM_APP_ID: appId,
   /** Our app's secret: with it each call proves that it is our app's, as the platform may be set to demand. */
   UPSTREAM_APP_SECRET: z.string().min(1).optional(),
   /**

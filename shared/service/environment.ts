@@ -53,6 +53,15 @@ export const origins = z
   .transform((text) => text.split(',').map((origin) => origin.trim()))
   .pipe(z.array(httpUrl.transform((url) => new URL(url).origin)).min(1))
 
+/** Of the platform's API. */
+export const apiVersion = z
+  .string()
+  .regex(/^v\d+\.\d+$/, 'must be a version, such as v23.0')
+  .default('v23.0')
+
+/** Of our app at the platform. */
+export const appId = z.string().regex(/^\d+$/, 'must be digits, the id of the app')
+
 /** A proxy for calls out. */
 export const proxyUrl = z.url({
   protocol: /^(https?|socks5?)$/,

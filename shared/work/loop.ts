@@ -1,5 +1,5 @@
 import { setTimeout as sleep } from 'node:timers/promises'
-import { isDatabaseAway } from '../database/database.ts'
+import { isDatabaseAway, isLoginRefused } from '../database/database.ts'
 import type { Service } from '../service/service.ts'
 
 export interface Loop {
@@ -42,7 +42,8 @@ export function startLoop(
       failures = 0
       return waitMs
     } catch (err) {
-      if (isDatabaseAway(err)) log.warn({ err, loop: name }, 'waiting for the database')
+      const level = isLoginRefused(err) ? 'error' : 'warn'
+      if (isDatabaseAway(err)) log[level]({ err, loop: name }, 'waiting for the database')
       else log.error({ err, loop: name }, 'loop')
       await sleep(Math.min(50 * 2 ** failures++, longestBackoffMs))
       return 0

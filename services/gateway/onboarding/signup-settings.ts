@@ -1,9 +1,9 @@
-import { httpUrl, origins } from '@app/shared/service/environment.ts'
+import { apiVersion, appId, httpUrl, origins } from '@app/shared/service/environment.ts'
 import { z } from 'zod'
 
 /** The platform's signup dialog in the environment. */
 export const signupSettings = {
-  UPSTREAM_APP_ID: z.string().min(1),
+  UPSTREAM_APP_ID: appId,
   /** Of "Facebook Login for Business"; without one, the page says that nothing can be connected yet. */
   UPSTREAM_SIGNUP_CONFIG_ID: z.string().min(1).optional(),
   /** The platform's SDK, a script with `FB.login`. */
@@ -15,7 +15,7 @@ export const signupSettings = {
     .string()
     .refine(isObject, 'must be a JSON object')
     .default('{"version":"v4","sessionInfoVersion":"3","setup":{}}'),
-  UPSTREAM_API_VERSION: z.string().default('v23.0'),
+  UPSTREAM_API_VERSION: apiVersion,
 }
 
 function isObject(text: string) {

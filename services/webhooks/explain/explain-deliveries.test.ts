@@ -124,6 +124,18 @@ async function standing({ subscription, dead, line = null }: Standing) {
 const paused = { status: 'paused' }
 const disabled = { status: 'disabled', disabled_at: new Date() }
 
+test('when a delivery goes on is told where it goes on by itself', async () => {
+  const nextOf = async (state: Parameters<typeof standing>[0]) => {
+    const { id } = await standing(state)
+    await webhooks.sql`update due_deliveries set tried = true where id = ${id}`
+    return (await webhooks.ask(explainDelivery, { body: { id } })).history.at(-1)?.details?.['next_at']
+  }
+  const itself = { disabled_reason: 'consecutive_failures', paused_at: new Date() }
+  for (const state of [{}, { ...paused, ...itself }]) expect(await nextOf({ subscription: state })).toBeInstanceOf(Date)
+  for (const state of [paused, { ...disabled, disabled_reason: 'operator' }, null])
+    expect(await nextOf({ subscription: state })).toBeUndefined()
+})
+
 test.each([
   ['owner', { subscription: paused }, 'is held until its subscription is resumed: its owner has paused it'],
   [

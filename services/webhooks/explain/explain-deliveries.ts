@@ -121,7 +121,7 @@ function standingOf(delivery: Standing): Moment {
     ...(delivery.disabledAt && { disabled_at: delivery.disabledAt }),
     ...(isOpen && {
       ...(delivery.behind !== null && { behind: delivery.behind }),
-      ...(delivery.nextAttemptAt && { next_at: delivery.nextAttemptAt }),
+      ...(delivery.nextAttemptAt && goesOn(delivery) && { next_at: delivery.nextAttemptAt }),
       begun_at: delivery.begunAt,
       due_at: delivery.dueAt,
       lane_due_at: delivery.laneDueAt,
@@ -142,6 +142,10 @@ function deathOf({ errorCode, attemptCount }: Standing) {
   const why = errorCode === null ? undefined : deaths[errorCode]
   return `is dead: ${why ?? `attempt ${attemptCount} was its last one, and failed too`}`
 }
+
+/** By itself: neither held by its owner, nor about to be given up. */
+const goesOn = ({ subscriptionStatus, disabledReason }: Standing) =>
+  subscriptionStatus === 'active' || (subscriptionStatus === 'paused' && disabledReason !== null)
 
 function waitsFor(delivery: Standing) {
   const { status, subscriptionStatus, disabledReason, begunAt, behind, attemptCount } = delivery

@@ -174,3 +174,8 @@ test('one that was deleted says so, and when, as far as the records know', async
   ])
   await expect(historyOf(newId('wbs'))).rejects.toThrow('No such resource')
 })
+
+test('one that is disabled while nothing waits has nothing to give up', async () => {
+  const id = await newSubscription({ ...disabled, disabled_reason: 'gone' })
+  expect((await historyOf(id)).at(-1)?.what).toMatch(/enables it; nothing waits$/)
+})

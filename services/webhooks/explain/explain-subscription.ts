@@ -119,7 +119,8 @@ function wordsOf(subscription: Subscription, waiting: Waiting) {
   const open = waiting.pending + waiting.failed
   const waits = open === 0 ? 'nothing waits' : open === 1 ? '1 delivery waits' : `${open} deliveries wait`
   if (status === 'disabled') {
-    return `is disabled, since ${disabledSince(disabledReason)}: it gets no events until its organization enables it; ${waits}, to be given up`
+    const left = open === 0 ? waits : `${waits}, to be given up`
+    return `is disabled, since ${disabledSince(disabledReason)}: it gets no events until its organization enables it; ${left}`
   }
   if (status === 'paused' && disabledReason === null) {
     return `is paused by its owner: ${waits} until it is resumed, for ${keepOpenDays} days at most`

@@ -1,15 +1,10 @@
-import type { Handler } from '@app/shared/api/contract.ts'
-import { notFound } from '@app/shared/api/problem.ts'
-import {
-  type explainIdempotencyKey as contract,
-  type Moment,
-  momentAt,
-  standing,
-} from '@app/shared/contracts/explain.ts'
-import type { Sql } from '@app/shared/database/database.ts'
-import { openAnswer } from '@app/shared/idempotency/idempotency.ts'
 import { z } from 'zod'
-import type { App } from '../app.ts'
+import type { Handler } from '../api/contract.ts'
+import { notFound } from '../api/problem.ts'
+import { type explainIdempotencyKeyOf, type Moment, momentAt, standing } from '../contracts/explain.ts'
+import type { Sql } from '../database/database.ts'
+import type { KeyRing } from '../service/environment.ts'
+import { openAnswer } from './idempotency.ts'
 
 /** Of the answer itself no more is shown than what it is of: it may hold texts, and a secret that is shown once. */
 const Answered = z.object({
@@ -17,11 +12,17 @@ const Answered = z.object({
   data: z.object({ id: z.string().nullish(), object: z.string().nullish() }).nullish().catch(null),
 })
 
-export const explainIdempotencyKey: Handler<App, typeof contract> = async ({ sql, sealKeys }, { body }) => {
+/** Those of a service that seals no answers. */
+const none: KeyRing = { current: '', byId: new Map() }
+
+export const explainIdempotencyKey: Handler<
+  { sql: Sql; sealKeys?: KeyRing },
+  ReturnType<typeof explainIdempotencyKeyOf>
+> = async ({ sql, sealKeys }, { body }) => {
   const { organization_id: organizationId, key } = body
   const row = await find(sql, organizationId, key)
   if (!row) throw notFound()
-  const answered = row.status === 0 ? null : read(openAnswer(sealKeys, row, { organizationId, key }))
+  const answered = row.status === 0 ? null : read(openAnswer(sealKeys ?? none, row, { organizationId, key }))
   const made = answered?.data?.id ?? null
   return {
     request_id: answered?.request_id ?? null,
