@@ -578,6 +578,14 @@ describe('a stored file', () => {
     expect([status, headers['connection']]).toEqual([200, 'close'])
   })
 
+  test('that is served after the stop signal is the last answer of its connection', async () => {
+    await keep('image/jpeg')
+    expect((await get()).headers['connection']).toBe('keep-alive')
+    vi.spyOn(gateway.app, 'isStopping').mockReturnValueOnce(true)
+    expect((await get()).headers['connection']).toBe('close')
+    vi.restoreAllMocks()
+  })
+
   test('is a 503 while too many requests are in work', async () => {
     await keep('image/jpeg')
     gateway.app.inFlight.count += 4_096
