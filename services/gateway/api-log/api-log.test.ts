@@ -80,7 +80,7 @@ test('a call is kept however its target was written, as a path and nothing more'
 test('a path that is no endpoint’s, and an id that is not there, are answered alike and kept apart', async () => {
   const { text: key } = gateway.platform.issueKey()
   const answers = []
-  for (const path of ['/v1/message', '/v1/123456/messages', '/v1/me/%zz', '/v1/123456/messages/?limit=1'])
+  for (const path of ['/v1/message', '/v1/123456/messages', '/v1/me/%zz', '/v1/123456/messages/?limit=1', '/v1'])
     answers.push(await gateway.ask(path, { key }))
   const bodies = answers.map((one) => ({ ...one.json().error, request_id: '' }))
   expect(bodies[0]).toMatchObject({ code: 'resource_not_found' })
@@ -89,6 +89,7 @@ test('a path that is no endpoint’s, and an id that is not there, are answered 
   expect(gateway.platform.apiCalls.map(({ problem }) => problem)).toEqual([
     'resource_not_found path',
     'resource_not_found id',
+    'resource_not_found path',
     'resource_not_found path',
     'resource_not_found path',
   ])
@@ -180,6 +181,17 @@ test('a stop sends what is left, and gives up after 2 s when nobody says that it
   const tookMs = performance.now() - startedAt
   resolve()
   expect(tookMs).toBeLessThan(5_000)
+})
+
+test('a stop tries to send what is left again and again, and not without a pause', async () => {
+  const { platform } = gateway
+  platform.afterRecording = () => {
+    throw new Problem('service_unavailable')
+  }
+  await gateway.ask('/v1/health')
+  await gateway.app.apiLog.stop()
+  expect(platform.batches.length).toBeGreaterThanOrEqual(5)
+  expect(platform.batches.length).toBeLessThan(20)
 })
 
 /** As many calls of a key, as though they had just been answered. */

@@ -1,6 +1,7 @@
 import { randomBytes } from 'node:crypto'
 import type { ServerResponse } from 'node:http'
 import { Readable } from 'node:stream'
+import { setTimeout as sleep } from 'node:timers/promises'
 import { newId } from '@app/shared/values/ids.ts'
 import { Agent, request } from 'undici'
 import { openDatabase } from '@app/shared/database/database.ts'
@@ -201,6 +202,23 @@ test('an instance that was frozen beyond its lease does not undo what another on
   expect(await ask(id)).toEqual({ kind: 'ready', id: '808' })
 })
 
+test('an upload that ends while it is renewed is kept all the same', async () => {
+  const id = await stored(randomBytes(10))
+  const gate = Promise.withResolvers<void>()
+  app.files.answerWith((_call, response) => void gate.promise.then(() => json(response, { id: '909' })))
+  const uploading = ask(id, 10_000)
+  await until(() => expect(app.files.calls).toHaveLength(1))
+  await app.sql.begin(async (tx) => {
+    await tx`select from media_uploads where media_id = ${id} for update`
+    await untilSomebodyWaits(app.sql)
+    gate.resolve()
+    // The answer is there by then.
+    await sleep(200)
+  })
+  expect(await uploading).toEqual({ kind: 'ready', id: '909' })
+  expect(await app.sql`select upstream_id from media_uploads where media_id = ${id}`).toEqual([{ upstreamId: '909' }])
+})
+
 test('what is uploaded once more just when it is swept stays held', async () => {
   const id = await stored(randomBytes(10))
   const { sql } = app
@@ -337,6 +355,17 @@ test('a file whose upload never gets to its bytes is closed', async () => {
   const result = await uploadToPlatform({ upstream, media }, { phoneNumberId, token: 'token' }, file)
   expect(result).toMatchObject({ kind: 'unreachable' })
   expect(bytes.destroyed).toBe(true)
+})
+
+test('a file that breaks off where it is stored is our failure', async () => {
+  async function* half() {
+    yield randomBytes(5)
+    throw new Error('the store broke off')
+  }
+  const media = { ...app.media, store: { ...app.media.store, open: async () => Readable.from(half()) } }
+  const file = { fileKey: 'any', mimeType: 'image/png', size: 10, filename: null }
+  const result = await uploadToPlatform({ ...app, media }, { phoneNumberId, token: 'token' }, file)
+  expect(result).toMatchObject({ kind: 'unreachable', isOurs: true })
 })
 
 test('uploads that take long leave connections for the sends, and an organization leaves turns for the others', async () => {

@@ -576,6 +576,14 @@ describe('secrets', () => {
     expect(await failureOf(revoke(revoked?.id ?? ''))).toMatchObject({ failure: 'resource_not_found' })
   })
 
+  test('the last one without an expiry stays beside one that expires, which may be revoked', async () => {
+    const [lasting] = (await webhooks.subscription(id)).secrets
+    const expiring = await addSecret({ expires_in_hours: 1 })
+    expect(await failureOf(revoke(lasting?.id ?? ''))).toMatchObject({ failure: 'last_secret' })
+    expect(await failureOf(revoke(expiring.id))).toBe(null)
+    expect((await webhooks.subscription(id)).secrets).toMatchObject([{ id: lasting?.id }])
+  })
+
   test('that are deleted sign nothing more, though an attempt was begun before and its commit takes long', async () => {
     const made = await addSecret()
     const [first] = (await webhooks.subscription(id)).secrets.filter((secret) => secret.id !== made.id)
