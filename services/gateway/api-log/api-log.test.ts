@@ -67,13 +67,15 @@ test('a call is kept however its target was written, as a path and nothing more'
     socket.write(`GET ${target} HTTP/1.1\r\nhost: x\r\nauthorization: Bearer ${key}\r\nconnection: close\r\n\r\n`)
     return text(socket)
   }
-  const targets = ['/%76%31/me', 'http://user:secret@example.com/v1/me?secret=1', '/v1/me#secret']
+  const long = `/v1/${'x'.repeat(1_100)}`
+  const targets = ['/%76%31/me', 'http://user:secret@example.com/v1/me?secret=1', '/v1/me#secret', `${long}?secret=1`]
   for (const target of targets) await say(target)
   await logged(targets.length)
   expect(gateway.platform.apiCalls.map(({ path, status }) => [path, status])).toEqual([
     ['/%76%31/me', '200'],
     ['/v1/me', '200'],
     ['/v1/me', '200'],
+    [long.slice(0, 1_024), '404'],
   ])
 })
 
@@ -153,7 +155,9 @@ test('a stop just after the platform service was away sends what waits at once',
 test('a batch of which nobody knows whether it arrived comes again as it was, by the same name', async () => {
   const { platform } = gateway
   let isLost = true
+  const sentAt: number[] = []
   platform.afterRecording = () => {
+    sentAt.push(performance.now())
     if (!isLost) return
     isLost = false
     throw new Problem('service_unavailable')
@@ -166,6 +170,8 @@ test('a batch of which nobody knows whether it arrived comes again as it was, by
   const [name, again, next] = platform.batches
   expect(again).toBe(name)
   expect(next).not.toBe(name)
+  const [lostAt = 0, againAt = 0] = sentAt
+  expect(againAt - lostAt).toBeGreaterThan(900)
 })
 
 test('a stop sends what is left, and gives up after 2 s when nobody says that it is recorded', async () => {

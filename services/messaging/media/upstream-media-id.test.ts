@@ -160,6 +160,15 @@ test('slow uploads of a few organizations take not all connections to the platfo
   for (const result of await Promise.all(slow)) expect(result).toMatchObject({ kind: 'ready' })
 })
 
+test('an upload that has its turn when the process stops is left to another one', async () => {
+  const id = await stored(randomBytes(10))
+  const core = { ...app, media: { ...app.media, uploading: new Map(), stopping: new AbortController() } }
+  core.media.stopping.abort()
+  const file = { organizationId, phoneNumberId, mediaId: id, token: 'token' }
+  expect(await upstreamMediaId(core, file, 5_000)).toEqual({ kind: 'uploading' })
+  expect(await ask(id)).toMatchObject({ kind: 'ready' })
+})
+
 test('another instance that is at it is waited for, and one that died is not', async () => {
   const id = await stored(randomBytes(10))
   await app.sql`
