@@ -163,6 +163,22 @@ test('what somebody waits to be told of goes before what was imported', async ()
   await app.sql`delete from media_copies where lane = ${lane}`
 })
 
+test('a copy that its holder has begun is not begun again, told of or not; whoever takes the lane over begins it', async () => {
+  const lane = newId('org')
+  await app.sql`
+    insert into media_copies (organization_id, phone_number_id, media_id, lane, upstream_media_id, begun_at, event, event_due_at)
+    select ${lane}, ${phoneNumberId}, 'med_' || n, ${lane}, n, case when n <= 2 then now() end,
+      case when n % 2 = 0 then '{}'::jsonb end, now() + interval '1 hour' from generate_series(1, 4) n
+  `
+  const taken = async (fresh: boolean) => {
+    const wants = [{ lane: { id: lane } as Lane, free: 8, fresh, heldMs: 0 }]
+    return (await app.sql.begin((tx) => takeCopies(tx, wants))).map(({ mediaId }) => mediaId).toSorted()
+  }
+  expect(await taken(false)).toEqual(['med_3', 'med_4'])
+  expect(await taken(true)).toEqual(['med_1', 'med_2', 'med_3', 'med_4'])
+  await app.sql`delete from media_copies where lane = ${lane}`
+})
+
 test('copies begin beside one that somebody has in hand, and do not wait for it', async () => {
   const lane = newId('org')
   const ids = [newId('med'), newId('med')]

@@ -169,6 +169,21 @@ test('an upload that has its turn when the process stops is left to another one'
   expect(await ask(id)).toMatchObject({ kind: 'ready' })
 })
 
+test('an upload that another instance has begun while its turn was waited for is left to that one', async () => {
+  const id = await stored(randomBytes(10))
+  const inLine: typeof app.media.inLine = async (_owner, work) => {
+    await app.sql`
+      insert into media_uploads (organization_id, phone_number_id, media_id, held_until)
+      values (${organizationId}, ${phoneNumberId}, ${id}, now() + interval '1 minute')
+    `
+    return work()
+  }
+  const core = { ...app, media: { ...app.media, inLine } }
+  const file = { organizationId, phoneNumberId, mediaId: id, token: 'token' }
+  expect(await upstreamMediaId(core, file, 5_000)).toEqual({ kind: 'uploading' })
+  expect(app.files.calls).toEqual([])
+})
+
 test('another instance that is at it is waited for, and one that died is not', async () => {
   const id = await stored(randomBytes(10))
   await app.sql`
@@ -288,6 +303,22 @@ test('an id that the platform refuses is forgotten; one that the file has got si
   for (const other of others) await app.sql.begin((tx) => forgetUploads(tx, [{ ...refused, ...other }]))
   expect(await ask(file.mediaId)).toEqual(known)
   await app.sql.begin((tx) => forgetUploads(tx, [refused]))
+  expect(await ask(file.mediaId)).not.toEqual(known)
+})
+
+test('what the platform got before a message failed over its file is forgotten, and not what it has got since', async () => {
+  const file = { organizationId, phoneNumberId, mediaId: await stored(randomBytes(10)) }
+  const messageId = newId('msg')
+  const known = await ask(file.mediaId)
+  await app.sql`
+    insert into send_attempts (organization_id, message_id, attempt, begun_at, ended_at, outcome)
+    values (${organizationId}, ${messageId}, 1, now() - interval '1 minute', now(), 'sent')
+  `
+  const forget = () => app.sql.begin((tx) => forgetUploadsOf(tx, [{ ...file, messageId }]))
+  await forget()
+  expect(await ask(file.mediaId)).toEqual(known)
+  await app.sql`update send_attempts set begun_at = now() where message_id = ${messageId}`
+  await forget()
   expect(await ask(file.mediaId)).not.toEqual(known)
 })
 
