@@ -295,50 +295,6 @@ describe('a replay of many', () => {
     expect(await cancel(second.id)).toMatchObject({ status: 'completed' })
   })
 
-  test('is not made when its subscription is disabled while its deliveries are counted', async () => {
-    const { sql } = webhooks
-    await die(1)
-    const { refused } = await sql.begin(async (tx) => {
-      await tx`update subscriptions set status = 'disabled', disabled_reason = 'operator', disabled_at = now()`
-      const asked = failureOf(replayMany())
-      await untilSomebodyWaits(sql)
-      return { refused: asked }
-    })
-    expect(await refused).toBe('webhook_subscription_disabled')
-    expect(await sql`select from replays`).toHaveLength(0)
-  })
-
-  test('ends with what there was when it was asked for, however late its end is given', async () => {
-    const { id: replayId } = await replayMany({ status: 'failed', until: '2099-01-01T00:00:00Z' })
-    const [row] = await webhooks.sql<{ endId: string }[]>`select end_id from replays where id = ${replayId}`
-    expect(timeOf(row?.endId ?? '').getTime()).toBeLessThanOrEqual(Date.now())
-  })
-
-  test('that another instance has in hand is left to that one, and not waited for', async () => {
-    const { sql, organizationId } = webhooks
-    const job = newId('rpl')
-    await die(1)
-    await sql`
-      insert into replays (id, organization_id, subscription_id, source, position, end_id, matched, created_at, due_at)
-      values (${job}, ${organizationId}, ${id}, 'dead', 'wbd_', 'wbe_', 1, now(), now() + interval '200 ms')
-    `
-    await sql.begin(async (tx) => {
-      await tx`select from replays where id = ${job} for no key update`
-      const isDue = () => tx`select from replays where due_at < clock_timestamp() - interval '200 ms'`
-      await until(async () => expect(await isDue()).toHaveLength(1))
-      expect(await lockWaits(tx)).toHaveLength(0)
-    })
-    expect(await completed(job)).toMatchObject({ enqueued: 1 })
-  })
-
-  test('is looked at every few seconds while its subscription is paused and it may enqueue no more', async () => {
-    await die(6)
-    await pause('paused')
-    await replayMany()
-    const waits = () => webhooks.sql`select from replays where enqueued = 5 and due_at > now() + interval '3 seconds'`
-    await until(async () => expect(await waits()).toHaveLength(1))
-  })
-
   test('goes on where a process stopped in the middle, and repeats nothing', async () => {
     await die(60)
     receiver.respondWith((response) => void setTimeout(() => response.end(), 20))
@@ -399,6 +355,50 @@ describe('a replay of many', () => {
     const others = await webhooks.sql`select from replays where finished_at is null`
     expect(others.length).toBeGreaterThan(500)
   })
+})
+
+test('a replay is not made when its subscription is disabled while its deliveries are counted', async () => {
+  const { sql } = webhooks
+  await die(1)
+  const { refused } = await sql.begin(async (tx) => {
+    await tx`update subscriptions set status = 'disabled', disabled_reason = 'operator', disabled_at = now()`
+    const asked = failureOf(replayMany())
+    await untilSomebodyWaits(sql)
+    return { refused: asked }
+  })
+  expect(await refused).toBe('webhook_subscription_disabled')
+  expect(await sql`select from replays`).toHaveLength(0)
+})
+
+test('a replay ends with what there was when it was asked for, however late its end is given', async () => {
+  const { id: replayId } = await replayMany({ status: 'failed', until: '2099-01-01T00:00:00Z' })
+  const [row] = await webhooks.sql<{ endId: string }[]>`select end_id from replays where id = ${replayId}`
+  expect(timeOf(row?.endId ?? '').getTime()).toBeLessThanOrEqual(Date.now())
+})
+
+test('a replay that another instance has in hand is left to that one, and not waited for', async () => {
+  const { sql, organizationId } = webhooks
+  const job = newId('rpl')
+  await die(1)
+  await sql`
+    insert into replays (id, organization_id, subscription_id, source, position, end_id, matched, created_at, due_at)
+    values (${job}, ${organizationId}, ${id}, 'dead', 'wbd_', 'wbe_', 1, now(), now() + interval '200 ms')
+  `
+  await sql.begin(async (tx) => {
+    await tx`select from replays where id = ${job} for no key update`
+    const isDue = () => tx`select from replays where due_at < clock_timestamp() - interval '200 ms'`
+    await until(async () => expect(await isDue()).toHaveLength(1))
+    expect(await lockWaits(tx)).toHaveLength(0)
+  })
+  expect(await completed(job)).toMatchObject({ enqueued: 1 })
+})
+
+test('a replay is looked at every few seconds while its subscription is paused and it may enqueue no more', async () => {
+  await die(6)
+  await pause('paused')
+  await replayMany()
+  const waits = () => webhooks.sql`select from replays where enqueued = 5 and due_at > now() + interval '3 seconds'`
+  await until(async () => expect(await waits()).toHaveLength(1))
 })
 
 test('a replay takes none of which the payload is no longer kept', async () => {
