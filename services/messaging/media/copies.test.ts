@@ -6,6 +6,7 @@ import { getMessageMedia as contract } from '@app/shared/contracts/media.ts'
 import { newId } from '@app/shared/values/ids.ts'
 import type { Lane } from '@app/shared/mailbox/lanes.ts'
 import { toProblem } from '@app/shared/api/problem.ts'
+import { inTime } from '@app/shared/work/overdue.ts'
 import { until } from '@app/test/until.ts'
 import { afterAll, beforeAll, beforeEach, expect, test } from 'vitest'
 import { getMessage } from '../messages/get-message.ts'
@@ -224,6 +225,7 @@ test('bytes with another hash are not taken', async () => {
     expect(copy).toBeDefined()
   })
   expect(await locationOf(id)).toMatchObject({ failure: 'resource_not_found' })
+  expect(await app.sql`select from unclaimed_files`).toHaveLength(0)
   await app.sql`delete from media_copies`
 })
 
@@ -282,6 +284,17 @@ test('a file that is larger than any may be is asked for three times, and not fe
     expect(await told(upstreamId)).toMatchObject([{ media_url: null, media_status: 'failed' }])
   })
   expect(app.files.calls).toHaveLength(3)
+})
+
+test('a host of files whose answer is refused is hung up on, however much it would still say', async () => {
+  const hungUp = Promise.withResolvers<unknown>()
+  app.files.answerWith(({ path }, response, origin) => {
+    if (!path.startsWith('/files/')) return json(response, { url: `${origin}/files/1` })
+    response.on('close', hungUp.resolve).writeHead(500).write('x')
+  })
+  const media = { phoneNumberId, token: 'token', upstreamMediaId: '1', sha256: null }
+  expect(await download(app, media, await reserveFile(app.sql))).toMatchObject({ kind: 'failed' })
+  await inTime(hungUp.promise, 2_000)
 })
 
 test('a file that turns out to be larger than any may be is gone', async () => {
