@@ -13,6 +13,7 @@ import { getMessage } from '../messages/get-message.ts'
 import { organizationId, phoneNumberId, type TestMessaging, testMessaging } from '../testing/app.ts'
 import { inboundValue, platformOf } from '../testing/callbacks.ts'
 import { json, unknownObject } from '../testing/media-platform.ts'
+import { beginCopies } from './begin-copies.ts'
 import { wakeSleepers } from './copy-media.ts'
 import { download } from './download.ts'
 import { findMedia } from './find-media.ts'
@@ -162,6 +163,19 @@ test('what somebody waits to be told of goes before what was imported', async ()
     (await app.sql.begin((tx) => takeCopies(tx, lanes))).map(({ mediaId }) => mediaId).toSorted()
   expect(await taken()).toEqual(['med_1', 'med_5'])
   await app.sql`delete from media_copies where lane = ${lane}`
+})
+
+test('a lane that is due already keeps its place when another copy comes', async () => {
+  const lane = newId('org')
+  const file = { id: '1', mime_type: 'image/jpeg', sha256: null, filename: null }
+  await app.sql.begin(async (tx) => {
+    await tx`insert into media_lanes (id, grp, due_at) values (${lane}, ${lane}, now() - interval '1 minute')`
+    await beginCopies(tx, [{ organizationId: lane, phoneNumberId, mediaId: newId('med'), file, event: null }])
+    const place = await tx`select from media_lanes where id = ${lane} and due_at < now() and arrivals = 1`
+    expect(place).toHaveLength(1)
+    for (const table of ['media_lanes', 'media_copies', 'media'])
+      await tx`delete from ${tx(table)} where ${tx(table === 'media_lanes' ? 'id' : 'organization_id')} = ${lane}`
+  })
 })
 
 test('a copy that its holder has begun is not begun again, told of or not; whoever takes the lane over begins it', async () => {
