@@ -146,6 +146,11 @@ describe('an upload', () => {
     expect(stored()).toHaveLength(before)
   })
 
+  test('of an image of 5 MB is taken', async () => {
+    expect((await upload({ bytes: png(5 * 1024 * 1024 - png(0).length) })).status).toBe(201)
+    expect((await upload({ bytes: png(5 * 1024 * 1024 - png(0).length + 1) })).status).not.toBe(201)
+  })
+
   test('over 100 MB is refused before it is read', async () => {
     const { headers } = formOf({ bytes: Buffer.alloc(0) })
     const { status, json } = await rawUpload(
