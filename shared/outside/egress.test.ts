@@ -43,6 +43,7 @@ const names: Record<string, string[]> = {
   'private.example.com': ['127.0.0.1'],
   'private6.example.com': ['::1'],
   'mapped.example.com': ['::ffff:127.0.0.1'],
+  'both.example.com': ['127.0.0.1', '::1'],
   'mixed.example.com': ['93.184.216.34', '127.0.0.1'],
   'metadata.example.com': ['169.254.169.254'],
 }
@@ -239,6 +240,7 @@ describe('failures have names', () => {
     const { port: free } = closed.address() as AddressInfo
     await new Promise((resolve) => closed.close(resolve))
     expect(await callOf(egress, `http://127.0.0.1:${free}/`)).toBe('connection_refused')
+    expect(await callOf(egressOf('127.0.0.1, ::1'), `http://both.example.com:${free}/`)).toBe('connection_refused')
   })
   test('of a caller’s signal', async () => {
     const silent = createTcpServer(() => {})

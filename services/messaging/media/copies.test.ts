@@ -119,6 +119,11 @@ test('a copy that takes too long is told of once, pending; the file is there lat
   const { upstreamId, id, mediaId } = await picture()
   expect(await told(upstreamId)).toEqual([])
   expect(await locationOf(id)).toMatchObject({ failure: 'resource_not_found' })
+  const [file] = await app.sql<{ opaque: string }[]>`
+    select opaque from media where id = ${(await rowOf(upstreamId))?.mediaId ?? ''}
+  `
+  const address = { params: { opaque: file?.opaque ?? '' }, query: {}, body: undefined }
+  await expect(findMedia(app, address, caller)).rejects.toMatchObject({ failure: 'resource_not_found' })
   await late()
   await until(async () => expect(await told(upstreamId)).toMatchObject([{ media_url: null, media_status: 'pending' }]))
   expect(await getMessage(app, input(id), caller)).toMatchObject({ media_url: null })

@@ -7,6 +7,7 @@ import type { MediaKind } from '@app/shared/files/media-kinds.ts'
 import { toProblem } from '@app/shared/api/problem.ts'
 import { createEgress } from '@app/shared/outside/egress.ts'
 import { inTime } from '@app/shared/work/overdue.ts'
+import { createTurns } from '@app/shared/work/turns.ts'
 import { untilSomebodyWaits } from '@app/test/lock-waits.ts'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { organizationId, phoneNumberId, type TestMessaging, testMessaging } from '../testing/app.ts'
@@ -133,6 +134,14 @@ describe('a link', () => {
     const put = () => Promise.reject(new Error('S3 answered 500'))
     const broken = { ...app, media: { ...app.media, store: { ...app.media.store, put } } }
     const problem = await refusalOf(keepMedia(broken, sender(), 'image', { link }, 'image.link'))
+    expect(problem).toMatchObject({ failure: 'service_unavailable' })
+  })
+
+  test('is not fetched beyond what may be fetched at a time', async () => {
+    const fetching = createTurns({ ofOne: 0, inAll: 0, firsts: 0 })
+    const busy = { ...app, media: { ...app.media, fetching } }
+    const link = await serving('image/png', png())
+    const problem = await refusalOf(keepMedia(busy, sender(), 'image', { link }, 'image.link'))
     expect(problem).toMatchObject({ failure: 'service_unavailable' })
   })
 

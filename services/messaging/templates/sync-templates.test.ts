@@ -240,14 +240,17 @@ test('a template whose creation ends while a sync is under way does not vanish b
 })
 
 test('a creation that is under way is not forgotten by a sync that does not find it yet', async () => {
+  const meanwhile: object[] = []
   it.platform.once(async (request, response) => {
     await it.sync()
+    meanwhile.push(await statuses())
     it.platform.answer(request, response)
   })
   expect((await it.create(order('slow'))).data).toMatchObject({
     status: 'pending',
     provider_template_id: it.platform.templates[0]?.id,
   })
+  expect(meanwhile).toEqual([{ slow: 'pending' }])
 })
 
 test('a reading that breaks off writes nothing: no template vanishes', async () => {

@@ -342,13 +342,18 @@ describe('a replay of many', () => {
     expect(waiting.length).toBeLessThanOrEqual(5)
   })
 
-  test('waits for none of another organization, however many those are', async () => {
+  test('waits for none of other organizations, however many those are', async () => {
     await die(20)
-    const jobs = Array.from({ length: 1_000 }, () => ({ id: newId('rpl'), subscription: newId('wbs') }))
+    const jobs = Array.from({ length: 1_000 }, (_, n) => ({
+      id: newId('rpl'),
+      subscription: newId('wbs'),
+      // In the order of ids they stand before ours.
+      organization: `org_0${n % 5}`,
+    }))
     await webhooks.sql`
       insert into replays (id, organization_id, subscription_id, source, position, end_id, matched, created_at, due_at)
-      select id, ${newId('org')}, subscription, 'dead', 'wbd_', 'wbe_', 0, now(), now() - interval '1 minute'
-      from json_to_recordset(${JSON.stringify(jobs)}::text::json) as j(id text, subscription text)
+      select id, organization, subscription, 'dead', 'wbd_', 'wbe_', 0, now(), now() - interval '1 minute'
+      from json_to_recordset(${JSON.stringify(jobs)}::text::json) as j(id text, subscription text, organization text)
     `
     const made = await replayMany()
     await until(async () => expect(await replay(made.id)).toMatchObject({ status: 'completed', succeeded: 20 }))

@@ -174,6 +174,15 @@ describe('a subscription that is paused by hand', () => {
   })
 })
 
+test('one that had paused itself begins anew when it is enabled', async () => {
+  await webhooks.sql`update subscriptions set status = 'paused', disabled_reason = 'consecutive_failures', paused_at = now()`
+  const [eventId] = await webhooks.emit({})
+  await until(async () => expect(await webhooks.deliveries()).toHaveLength(1))
+  await webhooks.sql`update lanes set failures = 20, due_at = now() + interval '1 hour', paced_until = now() + interval '1 hour'`
+  expect(await enable()).toMatchObject({ status: 'active', consecutive_failures: 0 })
+  await until(() => expect(gotIds()).toEqual([eventId]))
+})
+
 test('one that had paused itself begins anew when it is resumed', async () => {
   await webhooks.sql`update subscriptions set status = 'paused', disabled_reason = 'consecutive_failures', paused_at = now()`
   const [eventId] = await webhooks.emit({})
