@@ -348,7 +348,7 @@ describe('a replay of many', () => {
       id: newId('rpl'),
       subscription: newId('wbs'),
       // In the order of ids they stand before ours.
-      organization: `org_0${n % 5}`,
+      organization: `org_00${n % 5}`,
     }))
     await webhooks.sql`
       insert into replays (id, organization_id, subscription_id, source, position, end_id, matched, created_at, due_at)
