@@ -1,9 +1,12 @@
 import type { Sql, TransactionSql } from '@app/shared/database/database.ts'
 
+/** Sessions of this database that wait for a lock that another one holds. */
+export const lockWaits = (sql: Sql | TransactionSql) => sql`
+  select pid from pg_stat_activity where datname = current_database() and wait_event_type = 'Lock'
+`
+
 /** Until a session of this database, or as many, waits for a lock that another one holds. */
 export async function untilSomebodyWaits(sql: Sql | TransactionSql, sessions = 1): Promise<void> {
-  const waiting = await sql`
-    select pid from pg_stat_activity where datname = current_database() and wait_event_type = 'Lock'
-  `
+  const waiting = await lockWaits(sql)
   if (waiting.length < sessions) await untilSomebodyWaits(sql, sessions)
 }

@@ -70,11 +70,10 @@ const byCode: Record<string, EgressFailure> = {
 
 /** Names what a dispatcher of egress.ts failed with. */
 export function failureOf(err: unknown): NamedFailure {
-  const cause = err instanceof AggregateError ? (err.errors[0] as unknown) : err
-  const failure = kindOf(cause)
+  const failure = kindOf(err)
   // An expired certificate, one that nobody signed, one of another host: its owner mends each in another way.
-  const message = failure === 'tls_error' ? `The TLS handshake failed (${codeOf(cause)}).` : messages[failure]
-  return { failure, message, isOurs: cause instanceof EgressError && cause.isOurs }
+  const message = failure === 'tls_error' ? `The TLS handshake failed (${codeOf(err)}).` : messages[failure]
+  return { failure, message, isOurs: err instanceof EgressError && err.isOurs }
 }
 
 function kindOf(err: unknown): EgressFailure {
@@ -88,4 +87,5 @@ function kindOf(err: unknown): EgressFailure {
   return byCode[code] ?? 'connection_failed'
 }
 
+/** Of several addresses that were tried in vain it is that of the first. */
 const codeOf = (err: unknown) => (err instanceof Error && 'code' in err ? String(err.code) : '')

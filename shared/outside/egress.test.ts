@@ -43,6 +43,7 @@ const names: Record<string, string[]> = {
   'private.example.com': ['127.0.0.1'],
   'private6.example.com': ['::1'],
   'mapped.example.com': ['::ffff:127.0.0.1'],
+  'both.example.com': ['127.0.0.1', '::1'],
   'mixed.example.com': ['93.184.216.34', '127.0.0.1'],
   'metadata.example.com': ['169.254.169.254'],
 }
@@ -247,6 +248,7 @@ describe('failures have names', () => {
     const { port: free } = closed.address() as AddressInfo
     await new Promise((resolve) => closed.close(resolve))
     expect(await callOf(egress, `http://127.0.0.1:${free}/`)).toBe('connection_refused')
+    expect(await callOf(egressOf('127.0.0.1, ::1'), `http://both.example.com:${free}/`)).toBe('connection_refused')
   })
   test('of a caller’s signal', async () => {
     const silent = createTcpServer(() => {})
@@ -286,8 +288,26 @@ test('TLS asks for the host of the URL, and an expired certificate is refused', 
     },
   })
   const secure = await listen(server, '127.0.0.1', 0)
-  expect(await callOf(egressOf('127.0.0.1'), `https://private.example.com:${secure}/`)).toBe('tls_error')
-  expect(asked).toEqual(['private.example.com'])
+  const egress = egressOf('127.0.0.1')
+  const url = `https://private.example.com:${secure}/`
+  expect(await callOf(egress, url)).toBe('tls_error')
+  await request(url, { dispatcher: egress.dispatcher, headers: { host: 'other.example.com' } }).catch(() => null)
+  expect(asked).toEqual(['private.example.com', 'private.example.com'])
+})
+
+test.each([
+  'CERT_HAS_EXPIRED',
+  'DEPTH_ZERO_SELF_SIGNED_CERT',
+  'SELF_SIGNED_CERT_IN_CHAIN',
+  'UNABLE_TO_VERIFY_LEAF_SIGNATURE',
+  'HOSTNAME_MISMATCH',
+  'ERR_TLS_CERT_ALTNAME_INVALID',
+  'ERR_SSL_WRONG_VERSION_NUMBER',
+  'ERR_OSSL_EVP_UNSUPPORTED',
+  'EPROTO',
+])('%s is a failure of TLS, and its owner is told which', (code) => {
+  const failure = { failure: 'tls_error', message: `The TLS handshake failed (${code}).` }
+  expect(failureOf(Object.assign(new Error('no'), { code }))).toMatchObject(failure)
 })
 
 describe('through a proxy', () => {
@@ -325,6 +345,14 @@ describe('through a proxy', () => {
       await away.close()
     },
   )
+  test('no public name is asked of it in plain text, unless the operator allows networks', async () => {
+    const { port: proxyPort } = proxy.address() as AddressInfo
+    const secureOnly = createEgress({ allowCidrs: '', proxyUrl: `http://127.0.0.1:${proxyPort}`, resolve })
+    expect(await callOf(secureOnly, 'http://public.example.com/')).toBe('blocked_address')
+    expect(asked).toEqual([])
+    expect(await callOf(egress, 'http://public.example.com/')).toBe('proxied')
+    await secureOnly.close()
+  })
   test('what can be told from the URL never reaches it', async () => {
     for (const host of [
       '127.0.0.1',

@@ -8,6 +8,7 @@ import { until } from '@app/test/until.ts'
 import { usedBytes } from '@app/test/used-bytes.ts'
 import { Agent } from 'undici'
 import { expect, onTestFinished, test } from 'vitest'
+import { inTime } from '../work/overdue.ts'
 import { postOnce } from './post-once.ts'
 
 test('who was given up while it waited for a connection has not begun, and does not begin afterwards', async () => {
@@ -49,6 +50,36 @@ test('who was given up before its answer has begun', async () => {
     hasBegun: true,
     err: { name: 'TimeoutError' },
   })
+})
+
+test('who was told nothing in time has begun all the same, and leaves the connection', async () => {
+  const hungUp = Promise.withResolvers<unknown>()
+  const server = createServer((request) => void request.socket.on('close', hungUp.resolve))
+  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve))
+  const dispatcher = new Agent()
+  onTestFinished(async () => {
+    await dispatcher.destroy()
+    server.close().closeAllConnections()
+  })
+  const { port } = server.address() as AddressInfo
+  const call = { url: `http://127.0.0.1:${port}/`, headers: {}, body: '{}', timeoutMs: 300 }
+  expect(await postOnce(dispatcher, call)).toMatchObject({ hasBegun: true, head: null, err: { name: 'TimeoutError' } })
+  await inTime(hungUp.promise, 2_000)
+})
+
+test('what comes before an answer is none', async () => {
+  const server = createNetServer((socket) =>
+    socket.once('data', () => socket.end('HTTP/1.1 103 Early Hints\r\nlink: </a>\r\n\r\n')),
+  )
+  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve))
+  const dispatcher = new Agent()
+  onTestFinished(async () => {
+    await dispatcher.destroy()
+    server.close()
+  })
+  const { port } = server.address() as AddressInfo
+  const call = { url: `http://127.0.0.1:${port}/`, headers: {}, body: '{}', timeoutMs: 5_000 }
+  expect(await postOnce(dispatcher, call)).toMatchObject({ hasBegun: true, head: null, err: expect.any(Error) })
 })
 
 test('an answer that came while this process was busy counts, although the time for it is over', async () => {

@@ -102,7 +102,10 @@ test('a name of which nobody knows is looked for below the search domains, such 
   ])
 })
 
-test('a name about which the name servers are silent, while they answer for others, is at fault itself', async () => {
+test.each([
+  ['answer for others', 'hook.example.com'],
+  ['say of others that they are not there', 'nobody.example.com'],
+])('a name about which the name servers are silent, while they %s, is at fault itself', async (_what, other) => {
   known = { 'silent.example.com': null, 'hook.example.com': '192.0.2.9' }
   const resolve = resolveBy([address], 2)
   let isOver = false
@@ -110,7 +113,7 @@ test('a name about which the name servers are silent, while they answer for othe
     isOver = true
     return failureOf(err)
   })
-  while (!isOver) await resolve('hook.example.com')
+  while (!isOver) await resolve(other)
   expect(await failure).toMatchObject({ failure: 'dns_error', isOurs: false })
 })
 

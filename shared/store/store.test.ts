@@ -1,12 +1,13 @@
 import { createHash, randomBytes } from 'node:crypto'
 import { once } from 'node:events'
-import { mkdtempSync, readdirSync, rmSync } from 'node:fs'
-import { createServer } from 'node:http'
+import { mkdirSync, mkdtempSync, readdirSync, rmSync, utimesSync, writeFileSync } from 'node:fs'
+import { type FileHandle, open } from 'node:fs/promises'
+import { createServer, type IncomingHttpHeaders, type ServerResponse } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { testBucket } from '@app/test/s3.ts'
-import { afterAll, beforeAll, describe, expect, test } from 'vitest'
+import { afterAll, beforeAll, describe, expect, onTestFinished, test, vi } from 'vitest'
 import { createStore, newFileKey, type Store } from './store.ts'
 
 const folder = mkdtempSync(join(tmpdir(), 'store-'))
@@ -80,16 +81,50 @@ test('a folder holds nothing unfinished, and takes no key that leads elsewhere',
   await expect(store.open('../../etc/passwd')).rejects.toThrow('no key of a file')
 })
 
-test('an upload that S3 says at its very end it did not complete is no file, and is taken back', async () => {
-  const asked: string[] = []
+test('a folder loses what a crash left unfinished a day ago, and nothing that is being written', async () => {
+  const own = mkdtempSync(join(tmpdir(), 'store-'))
+  onTestFinished(() => rmSync(own, { recursive: true }))
+  mkdirSync(join(own, '.unfinished'))
+  for (const [name, hours] of [['old', 25] as const, ['young', 23] as const]) {
+    const path = join(own, '.unfinished', name)
+    const at = new Date(Date.now() - hours * 3_600_000)
+    writeFileSync(path, 'half')
+    utimesSync(path, at, at)
+  }
+  await createStore({ ...env, MEDIA_DIR: own }).close()
+  expect(readdirSync(join(own, '.unfinished'))).toEqual(['young'])
+})
+
+test('a folder says that a file cannot be read, and not that there is none', async () => {
+  const key = newFileKey()
+  writeFileSync(join(folder, key.slice(0, 2)), '')
+  onTestFinished(() => rmSync(join(folder, key.slice(0, 2))))
+  await expect(createStore(env).open(key)).rejects.toThrow('ENOTDIR')
+})
+
+test('a folder has written a file through, with its name and the folder of that, before it says so', async () => {
+  const own = mkdtempSync(join(tmpdir(), 'store-'))
+  onTestFinished(() => rmSync(own, { recursive: true }))
+  const handle = await open(own)
+  const written = vi.spyOn(Object.getPrototypeOf(handle) as FileHandle, 'sync')
+  await handle.close()
+  onTestFinished(() => written.mockRestore())
+  const store = createStore({ ...env, MEDIA_DIR: own })
+  const key = newFileKey()
+  await store.put(key, inChunks(Buffer.from('x')))
+  expect(written).toHaveBeenCalledTimes(3)
+  await store.put(`${key.slice(0, 2)}/${'0'.repeat(32)}`, inChunks(Buffer.from('x')))
+  expect(written).toHaveBeenCalledTimes(5)
+})
+
+/** A server that answers as S3 does, or does not. A step is a method with what stands behind the path. */
+async function startS3(answer: (step: string, response: ServerResponse) => void, settings = {}) {
+  const asked: { step: string; path: string; headers: IncomingHttpHeaders }[] = []
   const server = createServer((request, response) => {
-    const step = `${request.method} ${new URL(request.url ?? '', 'http://s3').search}`
-    asked.push(step)
-    request.resume().on('end', () => {
-      if (step === 'POST ?uploads=') response.end('<Result><UploadId>1</UploadId></Result>')
-      else if (step.startsWith('POST')) response.end('<Error><Code>InternalError</Code></Error>')
-      else response.writeHead(step.startsWith('DELETE') ? 204 : 200, { etag: '"e"' }).end()
-    })
+    const { pathname, search } = new URL(request.url ?? '', 'http://s3')
+    const step = `${request.method} ${search}`
+    asked.push({ step, path: pathname, headers: request.headers })
+    request.resume().on('end', () => answer(step, response))
   }).listen(0, '127.0.0.1')
   await once(server, 'listening')
   const { port } = server.address() as AddressInfo
@@ -97,20 +132,63 @@ test('an upload that S3 says at its very end it did not complete is no file, and
     MEDIA_STORE: 's3',
     S3_REGION: 'us-east-1',
     S3_BUCKET: 'files',
-    S3_ENDPOINT: `http://127.0.0.1:${port}`,
+    S3_ENDPOINT: `http://127.0.0.1:${port}/`,
     S3_ACCESS_KEY_ID: 'id',
     S3_SECRET_ACCESS_KEY: 'secret',
+    ...settings,
+  })
+  onTestFinished(async () => {
+    await store.close()
+    server.close()
+  })
+  return { store, asked }
+}
+
+test('an upload that S3 says at its very end it did not complete is no file, and is taken back', async () => {
+  const { store, asked } = await startS3((step, response) => {
+    if (step === 'POST ?uploads=') response.end('<Result><UploadId>1</UploadId></Result>')
+    else if (step.startsWith('POST')) response.end('<Error><Code>InternalError</Code></Error>')
+    else response.writeHead(step.startsWith('DELETE') ? 204 : 200, { etag: '"e"' }).end()
   })
   await expect(store.put(newFileKey(), inChunks(Buffer.alloc(6_000_000)))).rejects.toThrow('InternalError')
-  expect(asked).toEqual([
+  expect(asked.map(({ step }) => step)).toEqual([
     'POST ?uploads=',
     'PUT ?partNumber=1&uploadId=1',
     'PUT ?partNumber=2&uploadId=1',
     'POST ?uploadId=1',
     'DELETE ?uploadId=1',
   ])
-  await store.close()
-  server.close()
+})
+
+test('of an upload that S3 does not let be taken back it is told why it failed', async () => {
+  const { store } = await startS3((step, response) => {
+    if (step === 'POST ?uploads=') response.end('<Result><UploadId>1</UploadId></Result>')
+    else if (step.startsWith('DELETE')) response.destroy()
+    else response.writeHead(503).end('<Error><Code>SlowDown</Code></Error>')
+  })
+  await expect(store.put(newFileKey(), inChunks(Buffer.alloc(6_000_000)))).rejects.toThrow('SlowDown')
+})
+
+test('a file of S3 that is given whole is not taken for the part that was asked for', async () => {
+  const { store } = await startS3((_step, response) => response.end('0123456789'))
+  await expect(store.open(newFileKey(), { start: 2, end: 4 })).rejects.toThrow('S3 answered 200')
+})
+
+test('a server that calls it missing what it has deleted already has deleted it; one that fails has not', async () => {
+  let status = 404
+  const { store } = await startS3((_step, response) => response.writeHead(status).end())
+  await store.delete(newFileKey())
+  status = 500
+  await expect(store.delete(newFileKey())).rejects.toThrow('S3 answered 500')
+})
+
+test('an empty file is one of S3, too, and is signed with the token of a session', async () => {
+  const { store, asked } = await startS3((_step, response) => response.end(), { S3_SESSION_TOKEN: 'of a session' })
+  const key = newFileKey()
+  async function* nothing() {}
+  expect(await store.put(key, nothing())).toMatchObject({ size: 0 })
+  const headers = { 'x-amz-security-token': 'of a session', 'content-length': '0' }
+  expect(asked).toMatchObject([{ step: 'PUT ', path: `/files/${key}`, headers }])
 })
 
 test('an environment that does not fit is told in a sentence', () => {

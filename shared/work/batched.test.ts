@@ -23,9 +23,9 @@ test('what comes while a batch is out goes together in the next, in its order', 
 
 const refusal = (code: string) => Object.assign(new Error(code), { code })
 
-test('one row that the server refuses does not fail the others', async () => {
+test.each(['23505', '22P05'])('one row that the server refuses (%s) does not fail the others', async (code) => {
   const run = batched<number, number>((items) => {
-    if (items.includes(2)) return Promise.reject(refusal('23505'))
+    if (items.includes(2)) return Promise.reject(refusal(code))
     return Promise.resolve(items)
   })
   const results = await Promise.allSettled([1, 2, 3].map((item) => run(item)))

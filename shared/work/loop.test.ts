@@ -1,3 +1,4 @@
+import { setTimeout as sleep } from 'node:timers/promises'
 import { pino } from 'pino'
 import { expect, onTestFinished, test } from 'vitest'
 import { startLoop } from './loop.ts'
@@ -31,6 +32,51 @@ test('a poll in which somebody wakes it is followed by a turn that is none', asy
   onTestFinished(loop.stop)
   loop.wake()
   await expect.poll(() => polls, { interval: 1 }).toEqual([false, true, false])
+})
+
+test('whoever wakes it often gets no more polls than others', async () => {
+  let turns = 0
+  const loop = startLoop(silent, 'test', () => Promise.resolve(++turns).then(() => 300))
+  onTestFinished(loop.stop)
+  for (let n = 0; n < 20; n++) {
+    loop.wake()
+    await sleep(5)
+  }
+  const woken = turns
+  await sleep(600)
+  expect(turns - woken).toBeGreaterThanOrEqual(1)
+  expect(turns - woken).toBeLessThanOrEqual(4)
+})
+
+test('turns begin no closer together than their spacing, the first at once', async () => {
+  const begunAt: number[] = []
+  const turn = () => Promise.resolve(begunAt.push(performance.now())).then(() => Infinity)
+  const loop = startLoop(silent, 'test', turn, { spacingMs: 50 })
+  onTestFinished(loop.stop)
+  loop.wake()
+  expect(begunAt).toHaveLength(1)
+  for (let n = 2; n <= 4; n++) {
+    loop.wake()
+    await expect.poll(() => begunAt, { interval: 1 }).toHaveLength(n)
+  }
+  const gaps = begunAt.slice(1).map((at, n) => at - (begunAt[n] ?? 0))
+  for (const gap of gaps) expect(gap).toBeGreaterThan(45)
+})
+
+test('who stops it waits for the turn that runs, and none comes after that', async () => {
+  const gate = Promise.withResolvers<number>()
+  let turns = 0
+  const loop = startLoop(silent, 'test', () => (turns++ === 0 ? gate.promise : Promise.resolve(0)))
+  loop.wake()
+  let isStopped = false
+  const stopping = loop.stop().then(() => (isStopped = true))
+  await sleep(20)
+  expect(isStopped).toBe(false)
+  gate.resolve(0)
+  await stopping
+  loop.wake()
+  await sleep(20)
+  expect(turns).toBe(1)
 })
 
 test('a turn that fails now and then is repeated soon, as long as others succeed between', async () => {

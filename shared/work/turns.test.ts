@@ -67,6 +67,15 @@ test('in lines of their own, nobody waits behind another owner, and everybody in
   expect(await end('a')).toEqual(['a'])
 })
 
+test('in lines an owner has no more at a time because some of his have ended', async () => {
+  const { begin, end, begun } = worksOf(2)
+  begin('a', 2)
+  await end('a')
+  begin('a', 3)
+  expect(begun()).toEqual(['a'])
+  expect(await end('a')).toEqual(['a'])
+})
+
 test('in lines with a limit in all, an owner’s first never waits, and whoever has the fewest gets the next', async () => {
   const { begin, end, begun } = worksOf(4, 6)
   begin('a', 9)

@@ -135,8 +135,10 @@ test('a contact leads to its conversations, and shows neither its names nor what
     value: '+15550101234',
     contact_id: contact,
   })
+  const other = { contact_id: await newContact(), kind: 'bsuid', value: 'US.1' }
+  await put('identities', { organization_id, phone_number_id, ...other })
+  const ended = await newConversation({ merged_into: 'cnv_1' }, contact)
   const live = await newConversation({}, contact)
-  const ended = await newConversation({ merged_into: live }, contact)
   const history = await historyOf(explainContact, contact)
   expect(history.at(-1)).toMatchObject({
     what: 'is there',

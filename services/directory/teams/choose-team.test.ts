@@ -78,17 +78,19 @@ test('a team that was told of is known without asking, a new one by asking', asy
     const earlier = new Date(Date.now() - 60_000)
     await emit(tx, teamChanged, { team: { id: told, name: 'Earlier' } }, { organizationId, createdAt: earlier })
     await emit(tx, memberChanged, { member }, { organizationId })
+    await emit(tx, memberChanged, { member: { ...member, name: 'Anna' } }, { organizationId, createdAt: earlier })
   })
   relay.wake()
-  await expect
-    .poll(() => app.sql`select name, email, team_id from members where id = ${member.id}`)
-    .toEqual([{ name: 'Ana', email: 'ana@example.com', teamId: told }])
-  await expect.poll(() => app.sql`select event_id from handled_events`).toHaveLength(3)
+  await expect.poll(() => app.sql`select event_id from handled_events`).toHaveLength(4)
+  expect(await app.sql`select name, email, team_id from members where id = ${member.id}`).toEqual([
+    { name: 'Ana', email: 'ana@example.com', teamId: told },
+  ])
   expect(await app.sql`select name from teams where id = ${told}`).toEqual([{ name: 'Later' }])
   expect(await chooseTeam(app, told, caller)).toBe(told)
   expect(asked).toBe(0)
   expect(await chooseTeam(app, untold, caller)).toBe(untold)
   expect(asked).toBe(1)
+  await expect(chooseTeam(app, undefined, caller)).rejects.toMatchObject(refusal)
   await Promise.all(consuming.map(({ stop }) => stop()))
 })
 

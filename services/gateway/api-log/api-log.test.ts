@@ -67,20 +67,22 @@ test('a call is kept however its target was written, as a path and nothing more'
     socket.write(`GET ${target} HTTP/1.1\r\nhost: x\r\nauthorization: Bearer ${key}\r\nconnection: close\r\n\r\n`)
     return text(socket)
   }
-  const targets = ['/%76%31/me', 'http://user:secret@example.com/v1/me?secret=1', '/v1/me#secret']
+  const long = `/v1/${'x'.repeat(1_100)}`
+  const targets = ['/%76%31/me', 'http://user:secret@example.com/v1/me?secret=1', '/v1/me#secret', `${long}?secret=1`]
   for (const target of targets) await say(target)
   await logged(targets.length)
   expect(gateway.platform.apiCalls.map(({ path, status }) => [path, status])).toEqual([
     ['/%76%31/me', '200'],
     ['/v1/me', '200'],
     ['/v1/me', '200'],
+    [long.slice(0, 1_024), '404'],
   ])
 })
 
 test('a path that is no endpoint’s, and an id that is not there, are answered alike and kept apart', async () => {
   const { text: key } = gateway.platform.issueKey()
   const answers = []
-  for (const path of ['/v1/message', '/v1/123456/messages', '/v1/me/%zz', '/v1/123456/messages/?limit=1'])
+  for (const path of ['/v1/message', '/v1/123456/messages', '/v1/me/%zz', '/v1/123456/messages/?limit=1', '/v1'])
     answers.push(await gateway.ask(path, { key }))
   const bodies = answers.map((one) => ({ ...one.json().error, request_id: '' }))
   expect(bodies[0]).toMatchObject({ code: 'resource_not_found' })
@@ -89,6 +91,7 @@ test('a path that is no endpoint’s, and an id that is not there, are answered 
   expect(gateway.platform.apiCalls.map(({ problem }) => problem)).toEqual([
     'resource_not_found path',
     'resource_not_found id',
+    'resource_not_found path',
     'resource_not_found path',
     'resource_not_found path',
   ])
@@ -152,7 +155,9 @@ test('a stop just after the platform service was away sends what waits at once',
 test('a batch of which nobody knows whether it arrived comes again as it was, by the same name', async () => {
   const { platform } = gateway
   let isLost = true
+  const sentAt: number[] = []
   platform.afterRecording = () => {
+    sentAt.push(performance.now())
     if (!isLost) return
     isLost = false
     throw new Problem('service_unavailable')
@@ -165,6 +170,8 @@ test('a batch of which nobody knows whether it arrived comes again as it was, by
   const [name, again, next] = platform.batches
   expect(again).toBe(name)
   expect(next).not.toBe(name)
+  const [lostAt = 0, againAt = 0] = sentAt
+  expect(againAt - lostAt).toBeGreaterThan(900)
 })
 
 test('a stop sends what is left, and gives up after 2 s when nobody says that it is recorded', async () => {
@@ -180,6 +187,17 @@ test('a stop sends what is left, and gives up after 2 s when nobody says that it
   const tookMs = performance.now() - startedAt
   resolve()
   expect(tookMs).toBeLessThan(5_000)
+})
+
+test('a stop tries to send what is left again and again, and not without a pause', async () => {
+  const { platform } = gateway
+  platform.afterRecording = () => {
+    throw new Problem('service_unavailable')
+  }
+  await gateway.ask('/v1/health')
+  await gateway.app.apiLog.stop()
+  expect(platform.batches.length).toBeGreaterThanOrEqual(5)
+  expect(platform.batches.length).toBeLessThan(20)
 })
 
 /** As many calls of a key, as though they had just been answered. */

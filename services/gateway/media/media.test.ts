@@ -148,6 +148,11 @@ describe('an upload', () => {
     expect(stored()).toHaveLength(before)
   })
 
+  test('of an image of 5 MB is taken', async () => {
+    expect((await upload({ bytes: png(5 * 1024 * 1024 - png(0).length) })).status).toBe(201)
+    expect((await upload({ bytes: png(5 * 1024 * 1024 - png(0).length + 1) })).status).not.toBe(201)
+  })
+
   test('over 100 MB is refused before it is read', async () => {
     const { headers } = formOf({ bytes: Buffer.alloc(0) })
     const { status, json } = await rawUpload(
@@ -593,10 +598,12 @@ describe('a stored file', () => {
     inFlight.hold('files of org_1', 1 - share)
   })
 
-  test('that is asked for with a body is the last answer of its connection', async () => {
+  test('that is asked for with a body, or while the gateway stops, is the last answer of its connection', async () => {
     await keep('image/jpeg')
     const { status, headers } = await gateway.ask(`/media/${opaque}`, { method: 'GET', body: 'x' })
     expect([status, headers['connection']]).toEqual([200, 'close'])
+    vi.spyOn(gateway.app, 'isStopping').mockReturnValueOnce(true)
+    expect((await get()).headers['connection']).toBe('close')
   })
 
   test('is a 503 while too many requests are in work', async () => {

@@ -125,11 +125,8 @@ function headersOf({ mime_type: mimeType, filename, sha256 }: File) {
 const escaped = (character: string) => `%${character.charCodeAt(0).toString(16).toUpperCase()}`
 
 function fail(app: App, response: ServerResponse, err: unknown) {
-  // Its client has gone, or the store broke off: a whole file is not to be taken for it.
-  if (response.headersSent) {
-    response.destroy()
-    return
-  }
+  // Its client has gone, or the store broke off. The pipeline has ended the connection: a part is not to be taken for the whole.
+  if (response.headersSent) return
   const problem = toProblem(err)
   if (problem.status === 404) return say(app, response, 404, 'not found')
   app.log.warn({ err: problem.cause ?? problem }, 'media')

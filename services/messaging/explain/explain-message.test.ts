@@ -126,10 +126,14 @@ test('a message that failed says why, when, and who decided it', async () => {
   app.respondWith(refuse(131026))
   const { id: refused } = await app.send('no', { to: newPerson() })
   await until(async () => expect(await app.statusOf(refused)).toBe('failed'))
-  expect((await standing(refused))?.what).toMatch(/^is failed: \w+, as the platform answered at 20/)
+  expect((await standing(refused))?.what).toMatch(/^is failed: \w+, as the platform answered at [\dTZ:.-]+$/)
   const { id: expired, conversationId } = await openSend(`${never}, expires_at = now() - interval '1 s'`)
   await app.sql`update send_lanes set due_at = now() where id = ${conversationId}`
   await until(async () => expect((await standing(expired))?.what).toMatch(/^is failed: expired, as we decided at 20/))
+  const unknown = await openSend(steps.unknown.set)
+  await app.sql`update send_lanes set due_at = now() where id = ${unknown.conversationId}`
+  const doubtful = /^is failed: delivery_unknown, .*; it may have arrived, and a callback may still say so$/
+  await until(async () => expect((await standing(unknown.id))?.what).toMatch(doubtful))
   app.respondWith(accept)
   const { id: lost } = await app.send('lost', { to: newPerson() })
   await until(async () => expect(await app.statusOf(lost)).toBe('sent'))
@@ -158,6 +162,9 @@ test('a message is found by the id of the platform, and tells which events subsc
   const { told, ...byOther } = await historyOf('wamid.TWICE')
   expect(byOther).toMatchObject({ id, event_ids: expect.arrayContaining(['wamid.TWICE:delivered']) })
   expect(told).toMatchObject([{ id: `${id}:sent` }, { id: 'wamid.TWICE:delivered', type: 'message.status' }])
+  // As one of the phone's app is, of which these events do not tell.
+  await app.sql`update messages set source = 'app' where id = ${id}`
+  expect(await historyOf(id)).toMatchObject({ told: [] })
 })
 
 test('a status that came for a message that is not there waits, and is found by the id of the platform', async () => {

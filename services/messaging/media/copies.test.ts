@@ -6,12 +6,14 @@ import { getMessageMedia as contract } from '@app/shared/contracts/media.ts'
 import { newId } from '@app/shared/values/ids.ts'
 import type { Lane } from '@app/shared/mailbox/lanes.ts'
 import { toProblem } from '@app/shared/api/problem.ts'
+import { inTime } from '@app/shared/work/overdue.ts'
 import { until } from '@app/test/until.ts'
 import { afterAll, beforeAll, beforeEach, expect, test } from 'vitest'
 import { getMessage } from '../messages/get-message.ts'
 import { organizationId, phoneNumberId, type TestMessaging, testMessaging } from '../testing/app.ts'
 import { inboundValue, platformOf } from '../testing/callbacks.ts'
 import { json, unknownObject } from '../testing/media-platform.ts'
+import { beginCopies } from './begin-copies.ts'
 import { wakeSleepers } from './copy-media.ts'
 import { download } from './download.ts'
 import { findMedia } from './find-media.ts'
@@ -117,6 +119,11 @@ test('a copy that takes too long is told of once, pending; the file is there lat
   const { upstreamId, id, mediaId } = await picture()
   expect(await told(upstreamId)).toEqual([])
   expect(await locationOf(id)).toMatchObject({ failure: 'resource_not_found' })
+  const [file] = await app.sql<{ opaque: string }[]>`
+    select opaque from media where id = ${(await rowOf(upstreamId))?.mediaId ?? ''}
+  `
+  const address = { params: { opaque: file?.opaque ?? '' }, query: {}, body: undefined }
+  await expect(findMedia(app, address, caller)).rejects.toMatchObject({ failure: 'resource_not_found' })
   await late()
   await until(async () => expect(await told(upstreamId)).toMatchObject([{ media_url: null, media_status: 'pending' }]))
   expect(await getMessage(app, input(id), caller)).toMatchObject({ media_url: null })
@@ -160,6 +167,35 @@ test('what somebody waits to be told of goes before what was imported', async ()
   const taken = async () =>
     (await app.sql.begin((tx) => takeCopies(tx, lanes))).map(({ mediaId }) => mediaId).toSorted()
   expect(await taken()).toEqual(['med_1', 'med_5'])
+  await app.sql`delete from media_copies where lane = ${lane}`
+})
+
+test('a lane that is due already keeps its place when another copy comes', async () => {
+  const lane = newId('org')
+  const file = { id: '1', mime_type: 'image/jpeg', sha256: null, filename: null }
+  await app.sql.begin(async (tx) => {
+    await tx`insert into media_lanes (id, grp, due_at) values (${lane}, ${lane}, now() - interval '1 minute')`
+    await beginCopies(tx, [{ organizationId: lane, phoneNumberId, mediaId: newId('med'), file, event: null }])
+    const place = await tx`select from media_lanes where id = ${lane} and due_at < now() and arrivals = 1`
+    expect(place).toHaveLength(1)
+    for (const table of ['media_lanes', 'media_copies', 'media'])
+      await tx`delete from ${tx(table)} where ${tx(table === 'media_lanes' ? 'id' : 'organization_id')} = ${lane}`
+  })
+})
+
+test('a copy that its holder has begun is not begun again, told of or not; whoever takes the lane over begins it', async () => {
+  const lane = newId('org')
+  await app.sql`
+    insert into media_copies (organization_id, phone_number_id, media_id, lane, upstream_media_id, begun_at, event, event_due_at)
+    select ${lane}, ${phoneNumberId}, 'med_' || n, ${lane}, n, case when n <= 2 then now() end,
+      case when n % 2 = 0 then '{}'::jsonb end, now() + interval '1 hour' from generate_series(1, 4) n
+  `
+  const taken = async (fresh: boolean) => {
+    const wants = [{ lane: { id: lane } as Lane, free: 8, fresh, heldMs: 0 }]
+    return (await app.sql.begin((tx) => takeCopies(tx, wants))).map(({ mediaId }) => mediaId).toSorted()
+  }
+  expect(await taken(false)).toEqual(['med_3', 'med_4'])
+  expect(await taken(true)).toEqual(['med_1', 'med_2', 'med_3', 'med_4'])
   await app.sql`delete from media_copies where lane = ${lane}`
 })
 
@@ -208,6 +244,7 @@ test('bytes with another hash are not taken', async () => {
     expect(copy).toBeDefined()
   })
   expect(await locationOf(id)).toMatchObject({ failure: 'resource_not_found' })
+  expect(await app.sql`select from unclaimed_files`).toHaveLength(0)
   await app.sql`delete from media_copies`
 })
 
@@ -266,6 +303,17 @@ test('a file that is larger than any may be is asked for three times, and not fe
     expect(await told(upstreamId)).toMatchObject([{ media_url: null, media_status: 'failed' }])
   })
   expect(app.files.calls).toHaveLength(3)
+})
+
+test('a host of files whose answer is refused is hung up on, however much it would still say', async () => {
+  const hungUp = Promise.withResolvers<unknown>()
+  app.files.answerWith(({ path }, response, origin) => {
+    if (!path.startsWith('/files/')) return json(response, { url: `${origin}/files/1` })
+    response.on('close', hungUp.resolve).writeHead(500).write('x')
+  })
+  const media = { phoneNumberId, token: 'token', upstreamMediaId: '1', sha256: null }
+  expect(await download(app, media, await reserveFile(app.sql))).toMatchObject({ kind: 'failed' })
+  await inTime(hungUp.promise, 2_000)
 })
 
 test('a file that turns out to be larger than any may be is gone', async () => {

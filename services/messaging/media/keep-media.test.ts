@@ -5,6 +5,9 @@ import type { AddressInfo } from 'node:net'
 import { newId } from '@app/shared/values/ids.ts'
 import type { MediaKind } from '@app/shared/files/media-kinds.ts'
 import { toProblem } from '@app/shared/api/problem.ts'
+import { createEgress } from '@app/shared/outside/egress.ts'
+import { inTime } from '@app/shared/work/overdue.ts'
+import { createTurns } from '@app/shared/work/turns.ts'
 import { untilSomebodyWaits } from '@app/test/lock-waits.ts'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { organizationId, phoneNumberId, type TestMessaging, testMessaging } from '../testing/app.ts'
@@ -132,6 +135,32 @@ describe('a link', () => {
     const broken = { ...app, media: { ...app.media, store: { ...app.media.store, put } } }
     const problem = await refusalOf(keepMedia(broken, sender(), 'image', { link }, 'image.link'))
     expect(problem).toMatchObject({ failure: 'service_unavailable' })
+  })
+
+  test('is not fetched beyond what may be fetched at a time', async () => {
+    const fetching = createTurns({ ofOne: 0, inAll: 0, firsts: 0 })
+    const busy = { ...app, media: { ...app.media, fetching } }
+    const link = await serving('image/png', png())
+    const problem = await refusalOf(keepMedia(busy, sender(), 'image', { link }, 'image.link'))
+    expect(problem).toMatchObject({ failure: 'service_unavailable' })
+  })
+
+  test('is our failure when the proxy is away', async () => {
+    const egress = createEgress({ allowCidrs: '127.0.0.0/8', proxyUrl: 'http://127.0.0.1:1' })
+    const broken = { ...app, media: { ...app.media, egress } }
+    const link = await serving('image/png', png())
+    const problem = await refusalOf(keepMedia(broken, sender(), 'image', { link }, 'image.link'))
+    expect(problem).toMatchObject({ failure: 'service_unavailable' })
+    await egress.close()
+  })
+
+  test('whose answer is refused is hung up on, however much it would still say', async () => {
+    const hungUp = Promise.withResolvers<unknown>()
+    const link = await host((_, response) => {
+      response.on('close', hungUp.resolve).writeHead(404).write('x')
+    })
+    expect(await refusalOf(keepLink(link))).toMatchObject({ failure: 'media_upload_failed' })
+    await inTime(hungUp.promise, 2_000)
   })
 })
 

@@ -1,6 +1,7 @@
 import { randomBytes } from 'node:crypto'
 import type { ServerResponse } from 'node:http'
 import { Readable } from 'node:stream'
+import { setTimeout as sleep } from 'node:timers/promises'
 import { newId } from '@app/shared/values/ids.ts'
 import { Agent, request } from 'undici'
 import { openDatabase } from '@app/shared/database/database.ts'
@@ -159,6 +160,30 @@ test('slow uploads of a few organizations take not all connections to the platfo
   for (const result of await Promise.all(slow)) expect(result).toMatchObject({ kind: 'ready' })
 })
 
+test('an upload that has its turn when the process stops is left to another one', async () => {
+  const id = await stored(randomBytes(10))
+  const core = { ...app, media: { ...app.media, uploading: new Map(), stopping: new AbortController() } }
+  core.media.stopping.abort()
+  const file = { organizationId, phoneNumberId, mediaId: id, token: 'token' }
+  expect(await upstreamMediaId(core, file, 5_000)).toEqual({ kind: 'uploading' })
+  expect(await ask(id)).toMatchObject({ kind: 'ready' })
+})
+
+test('an upload that another instance has begun while its turn was waited for is left to that one', async () => {
+  const id = await stored(randomBytes(10))
+  const inLine: typeof app.media.inLine = async (_owner, work) => {
+    await app.sql`
+      insert into media_uploads (organization_id, phone_number_id, media_id, held_until)
+      values (${organizationId}, ${phoneNumberId}, ${id}, now() + interval '1 minute')
+    `
+    return work()
+  }
+  const core = { ...app, media: { ...app.media, inLine } }
+  const file = { organizationId, phoneNumberId, mediaId: id, token: 'token' }
+  expect(await upstreamMediaId(core, file, 5_000)).toEqual({ kind: 'uploading' })
+  expect(app.files.calls).toEqual([])
+})
+
 test('another instance that is at it is waited for, and one that died is not', async () => {
   const id = await stored(randomBytes(10))
   await app.sql`
@@ -199,6 +224,23 @@ test('an instance that was frozen beyond its lease does not undo what another on
   gate.resolve()
   expect(await frozen).toMatchObject({ kind: 'refused' })
   expect(await ask(id)).toEqual({ kind: 'ready', id: '808' })
+})
+
+test('an upload that ends while it is renewed is kept all the same', async () => {
+  const id = await stored(randomBytes(10))
+  const gate = Promise.withResolvers<void>()
+  app.files.answerWith((_call, response) => void gate.promise.then(() => json(response, { id: '909' })))
+  const uploading = ask(id, 10_000)
+  await until(() => expect(app.files.calls).toHaveLength(1))
+  await app.sql.begin(async (tx) => {
+    await tx`select from media_uploads where media_id = ${id} for update`
+    await untilSomebodyWaits(app.sql)
+    gate.resolve()
+    // The answer is there by then.
+    await sleep(200)
+  })
+  expect(await uploading).toEqual({ kind: 'ready', id: '909' })
+  expect(await app.sql`select upstream_id from media_uploads where media_id = ${id}`).toEqual([{ upstreamId: '909' }])
 })
 
 test('what is uploaded once more just when it is swept stays held', async () => {
@@ -261,6 +303,22 @@ test('an id that the platform refuses is forgotten; one that the file has got si
   for (const other of others) await app.sql.begin((tx) => forgetUploads(tx, [{ ...refused, ...other }]))
   expect(await ask(file.mediaId)).toEqual(known)
   await app.sql.begin((tx) => forgetUploads(tx, [refused]))
+  expect(await ask(file.mediaId)).not.toEqual(known)
+})
+
+test('what the platform got before a message failed over its file is forgotten, and not what it has got since', async () => {
+  const file = { organizationId, phoneNumberId, mediaId: await stored(randomBytes(10)) }
+  const messageId = newId('msg')
+  const known = await ask(file.mediaId)
+  await app.sql`
+    insert into send_attempts (organization_id, message_id, attempt, begun_at, ended_at, outcome)
+    values (${organizationId}, ${messageId}, 1, now() - interval '1 minute', now(), 'sent')
+  `
+  const forget = () => app.sql.begin((tx) => forgetUploadsOf(tx, [{ ...file, messageId }]))
+  await forget()
+  expect(await ask(file.mediaId)).toEqual(known)
+  await app.sql`update send_attempts set begun_at = now() where message_id = ${messageId}`
+  await forget()
   expect(await ask(file.mediaId)).not.toEqual(known)
 })
 
@@ -337,6 +395,17 @@ test('a file whose upload never gets to its bytes is closed', async () => {
   const result = await uploadToPlatform({ upstream, media }, { phoneNumberId, token: 'token' }, file)
   expect(result).toMatchObject({ kind: 'unreachable' })
   expect(bytes.destroyed).toBe(true)
+})
+
+test('a file that breaks off where it is stored is our failure', async () => {
+  async function* half() {
+    yield randomBytes(5)
+    throw new Error('the store broke off')
+  }
+  const media = { ...app.media, store: { ...app.media.store, open: async () => Readable.from(half()) } }
+  const file = { fileKey: 'any', mimeType: 'image/png', size: 10, filename: null }
+  const result = await uploadToPlatform({ ...app, media }, { phoneNumberId, token: 'token' }, file)
+  expect(result).toMatchObject({ kind: 'unreachable', isOurs: true })
 })
 
 test('uploads that take long leave connections for the sends, and an organization leaves turns for the others', async () => {

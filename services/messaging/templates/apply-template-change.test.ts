@@ -1,4 +1,5 @@
 import { newId } from '@app/shared/values/ids.ts'
+import { untilSomebodyWaits } from '@app/test/lock-waits.ts'
 import { until } from '@app/test/until.ts'
 import { afterAll, beforeAll, beforeEach, expect, test } from 'vitest'
 import { order, type TestTemplates, testTemplates } from '../testing/templates.ts'
@@ -162,6 +163,20 @@ test('new texts replace the old ones, and all else of the components stays', asy
   const template = await it.get('t')
   expect(template).toMatchObject({ content: 'Hello {{1}}, your {{2}} is on its way.', variables: ['1', '2'] })
   expect(template.components).toEqual([{ ...order('t').components[0], text: 'Hello {{1}}, your {{2}} is on its way.' }])
+})
+
+test('new texts that come just while the template is stored anew go into what is stored', async () => {
+  const { sql } = it.app
+  const footer = { type: 'FOOTER', text: 'New' }
+  const content = 'Hello {{1}}, your {{2}} is on its way.'
+  const { told } = await sql.begin(async (tx) => {
+    await tx`update templates set components = components || ${JSON.stringify([footer])}::text::jsonb`
+    const changing = change('message_template_components_update', { message_template_element: content })
+    await untilSomebodyWaits(sql)
+    return { told: changing }
+  })
+  await told
+  expect(await it.get('t')).toMatchObject({ content, components: [{ type: 'BODY', text: content }, footer] })
 })
 
 test('texts that were told before those that stand change nothing', async () => {

@@ -295,6 +295,7 @@ test('a retry does not take over a template of its name that says something else
   const components = [{ type: 'BODY', text: 'Something else.' }]
   it.platform.templates.push({ ...order('mine', { components }), id: '9', status: 'APPROVED' } as never)
   await expect(it.create(order('mine'), { key: 'k6' })).rejects.toMatchObject({ failure: 'template_already_exists' })
+  expect(await it.app.sql`select from templates where name = 'mine'`).toHaveLength(0)
 
   it.platform.once((_request, response) => void response.destroy())
   await it.create(order('known'), { key: 'k9' }).catch(() => {})
@@ -437,6 +438,8 @@ test('a category that is told while a template is created stands', async () => {
 
 test('a number that is disconnected submits nothing, one that may not send does; one of nobody is not found', async () => {
   await it.base.setSender({ refusal: 'account_not_connected' })
+  await expect(it.create(order('off'))).rejects.toMatchObject({ failure: 'account_not_connected' })
+  await it.base.setSender({ attached: false })
   await expect(it.create(order('off'))).rejects.toMatchObject({ failure: 'account_not_connected' })
   await it.base.setSender({ refusal: 'customer_suspended' })
   expect((await it.create(order('suspended'))).status).toBe(201)

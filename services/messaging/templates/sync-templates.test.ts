@@ -1,9 +1,12 @@
 import { newId } from '@app/shared/values/ids.ts'
+import { inTime } from '@app/shared/work/overdue.ts'
+import { untilSomebodyWaits } from '@app/test/lock-waits.ts'
 import { until } from '@app/test/until.ts'
-import { afterAll, beforeAll, beforeEach, expect, test } from 'vitest'
+import { afterAll, beforeAll, beforeEach, expect, onTestFinished, test } from 'vitest'
 import { businessAccountId } from '../testing/callbacks.ts'
 import { json, refuse, unheard } from '../testing/template-platform.ts'
 import { copyElsewhere, order, type TestTemplates, testTemplates } from '../testing/templates.ts'
+import { createReadings } from './readings.ts'
 
 let it: TestTemplates
 beforeAll(async () => {
@@ -141,6 +144,21 @@ test('syncs at once make no template twice, and a key makes one sync', async () 
   expect(await it.sync({ key: 's1' })).toEqual({ ...first, replayed: true })
 })
 
+test('syncs of very many templates lock them in one order, whatever the platform’s is', async () => {
+  const { sql } = it.app
+  const between = Array.from({ length: 199 }, (_, n) => `m${String(n).padStart(3, '0')}`)
+  for (const name of ['z', ...between, 'a']) theirs(name)
+  await it.sync()
+  const { syncing } = await sql.begin(async (tx) => {
+    await tx`select from templates where name = 'a' for update`
+    const going = it.sync()
+    await untilSomebodyWaits(sql)
+    await tx`select from templates where name = 'z' for update nowait`
+    return { syncing: going }
+  })
+  expect((await syncing).data).toMatchObject({ synced: 201 })
+})
+
 test('a sync does not undo what a callback told after it had asked', async () => {
   theirs('paused')
   theirs('other')
@@ -222,14 +240,17 @@ test('a template whose creation ends while a sync is under way does not vanish b
 })
 
 test('a creation that is under way is not forgotten by a sync that does not find it yet', async () => {
+  const meanwhile: object[] = []
   it.platform.once(async (request, response) => {
     await it.sync()
+    meanwhile.push(await statuses())
     it.platform.answer(request, response)
   })
   expect((await it.create(order('slow'))).data).toMatchObject({
     status: 'pending',
     provider_template_id: it.platform.templates[0]?.id,
   })
+  expect(meanwhile).toEqual([{ slow: 'pending' }])
 })
 
 test('a reading that breaks off writes nothing: no template vanishes', async () => {
@@ -310,4 +331,18 @@ test('a reading that goes on without a caller and fails leaves all as it is, and
   // Who comes before it has failed waits for it, and has its failure.
   const next = await counts().catch(() => counts())
   expect(next).toEqual({ created: 1, updated: 0, synced: 2 })
+})
+
+test('a reading that goes on without a caller ends when the process stops', async () => {
+  theirs('a')
+  const { readings } = it.app
+  onTestFinished(() => {
+    it.app.readings = readings
+  })
+  it.app.readings = createReadings()
+  const hungUp = Promise.withResolvers<unknown>()
+  it.platform.once((_request, response) => void response.on('close', hungUp.resolve))
+  await expect(it.sync({ deadlineMs: 3_300 })).rejects.toMatchObject({ failure: 'upstream_unavailable' })
+  await inTime(Promise.all([it.app.readings.stop(), hungUp.promise]), 5_000)
+  expect(await statuses()).toEqual({})
 })

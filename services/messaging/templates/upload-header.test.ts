@@ -1,9 +1,11 @@
 import { randomBytes } from 'node:crypto'
 import { createServer, type ServerResponse } from 'node:http'
 import type { AddressInfo } from 'node:net'
+import type { Readable } from 'node:stream'
 import { afterAll, beforeAll, beforeEach, expect, test } from 'vitest'
 import { refuse } from '../testing/template-platform.ts'
 import { order, type TestTemplates, testTemplates } from '../testing/templates.ts'
+import { withSample } from './fetch-sample.ts'
 
 let it: TestTemplates
 let respond: (response: ServerResponse) => void
@@ -59,6 +61,25 @@ test('a sample is fetched, uploaded in two calls, and the template names its han
   const handle = { more: 'kept', header_handle: [`4::${picture.length}`] }
   expect(JSON.parse(String(submission?.body))).toMatchObject({ components: [{ example: handle }, {}] })
   expect(data.components[0]).toEqual({ type: 'HEADER', format: 'IMAGE', example: handle })
+  expect(await leftovers()).toEqual([])
+})
+
+test('a sample that is not read after all is closed, and nothing is left of it', async () => {
+  serve('image/png', png(100))
+  const link = {
+    organizationId: it.organizationId,
+    url,
+    kind: 'image' as const,
+    param,
+    deadline: performance.now() + 10_000,
+  }
+  const opened: Readable[] = []
+  const using = withSample(it.app, link, ({ body }) => {
+    opened.push(body)
+    throw new Error('the platform is away')
+  })
+  await expect(using).rejects.toThrow('the platform is away')
+  expect(opened.map(({ destroyed }) => destroyed)).toEqual([true])
   expect(await leftovers()).toEqual([])
 })
 

@@ -97,6 +97,7 @@ const accounts: [string, object, string | RegExp][] = [
   ],
   ['restricted', restricted, /\(account_restricted\): the platform restricts it: it says RESTRICTED$/],
   ['reported', { ...restricted, reported_until: at(hour) }, /a restriction, which stands until 20.*Z at least$/],
+  ['reported long ago', { ...restricted, reported_until: past }, /the platform restricts it: it says RESTRICTED$/],
   ['removed', { attached: false, status: 'disconnected' }, /^is not this organization’s any more: it was removed/],
   ['without a number', { phone_number_id: null, status: 'onboarding' }, /^waits for the business account 900 to have/],
   [
@@ -222,6 +223,11 @@ test.each(walks)('a setup link tells of a walk through the dialog: one %s', asyn
   expect(begun?.what).toBe('its page was opened, and the dialog of the platform begun')
   expect(then?.what).toBe(what)
   if ('due_at' in fields) expect(then?.details?.['next_at']).toEqual(fields.due_at)
+})
+
+test('an expired setup link tells when that was', async () => {
+  const { history } = await ask(explainSetupLink, { id: await newLink({ expires_at: past }) })
+  expect(history).toContainEqual({ at: past.toISOString(), what: 'expired' })
 })
 
 test('a consumed setup link tells when, and by which account', async () => {

@@ -60,6 +60,32 @@ test('a pending number is connected, and messaging knows before the answer', asy
   expect(account).toMatchObject({ phone_number_id: phoneNumberId, status: 'connected', upstream_status: 'CONNECTED' })
   expect(peers.told.messaging.at(-1)).toMatchObject({ phone_number_id: phoneNumberId, refusal: null, version: 2 })
   expect(registrations()).toEqual([{ line: `POST /v23.0/${phoneNumberId}/register`, authorization: 'Bearer EAAtoken' }])
+  expect(await standing(phoneNumberId)).toMatchObject({ isDueSoon: false })
+})
+
+test('a number that the platform has registered and does not show so yet is asked about again soon', async () => {
+  const { organizationId, phoneNumberId } = await pending()
+  willAnswer(phoneNumberId, success, 'PENDING')
+  expect(await register(systemCaller(organizationId), phoneNumberId)).toMatchObject({ status: 'onboarding' })
+  expect(await standing(phoneNumberId)).toMatchObject({ isDueSoon: true })
+})
+
+test('a number that is registered is connected, though the platform does not tell at once what it is called now', async () => {
+  const { organizationId, phoneNumberId } = await pending()
+  willAnswer(phoneNumberId, success)
+  it.upstream.answers.set(`/${phoneNumberId}`, error(2, 503))
+  expect(await register(systemCaller(organizationId), phoneNumberId)).toMatchObject({ status: 'connected' })
+})
+
+test('the platform is not waited for longer than the caller waits', async () => {
+  const { organizationId, phoneNumberId } = await pending()
+  const { promise: after, resolve: letAnswer } = Promise.withResolvers<void>()
+  willAnswer(phoneNumberId, { ...success, after })
+  const deadline = performance.now() + 500
+  const registering = register({ ...systemCaller(organizationId), deadline }, phoneNumberId)
+  await expect(registering).rejects.toMatchObject({ failure: 'upstream_unavailable' })
+  expect(performance.now() - deadline).toBeLessThan(10_000)
+  letAnswer()
 })
 
 test('a connected number is answered without asking the platform', async () => {
@@ -197,6 +223,16 @@ test('a restriction that was reported stands until its end, though the platform 
   expect(await standing(phoneNumberId)).toMatchObject({ status: 'degraded', isReported: true })
 })
 
+test('a disconnection that was reported is over when the platform registers the number', async () => {
+  const { organizationId, phoneNumberId } = await pending()
+  await it.app.sql`
+    update accounts set status = 'disconnected', reported_until = now() + interval '7 days' where phone_number_id = ${phoneNumberId}
+  `
+  willAnswer(phoneNumberId, success)
+  expect(await register(systemCaller(organizationId), phoneNumberId)).toMatchObject({ status: 'connected' })
+  expect(await standing(phoneNumberId)).toMatchObject({ status: 'connected', isReported: null })
+})
+
 test('what was reported while the platform registered the number is newer than its answer', async () => {
   const { organizationId, phoneNumberId } = await pending()
   const { promise: after, resolve: letAnswer } = Promise.withResolvers<void>()
@@ -204,8 +240,8 @@ test('what was reported while the platform registered the number is newer than i
   const registering = register(systemCaller(organizationId), phoneNumberId)
   await until(() => expect(registrations()).toHaveLength(1))
   await it.app.sql`
-    update accounts set status = 'disconnected', reported_until = now() + interval '1 minute', poll_at = now(),
-      version = version + 1
+    update accounts set status = 'disconnected', reported_until = now() + interval '1 minute',
+      poll_at = now() + interval '1 hour', version = version + 1
     where phone_number_id = ${phoneNumberId}
   `
   letAnswer()

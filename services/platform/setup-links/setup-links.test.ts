@@ -117,6 +117,9 @@ test('an active link takes new redirect URLs, an inactive one neither these nor 
     success_redirect_url: null,
     failure_redirect_url: url,
   })
+  const both = { success_redirect_url: url, failure_redirect_url: url }
+  expect(await customer.update(revoked.id, { success_redirect_url: url })).toMatchObject(both)
+  expect(await customer.update(revoked.id, {})).toMatchObject(both)
   expect(await customer.revoke(revoked.id)).toMatchObject({ id: revoked.id, status: 'revoked' })
   await customer.expire(expired.id)
   for (const { id } of [revoked, expired]) {

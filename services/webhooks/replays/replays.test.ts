@@ -1,7 +1,7 @@
 import { systemCaller } from '@app/shared/bus/ask.ts'
 import { firstIdAt, newId, newIdAt, timeOf } from '@app/shared/values/ids.ts'
 import { toProblem } from '@app/shared/api/problem.ts'
-import { untilSomebodyWaits } from '@app/test/lock-waits.ts'
+import { lockWaits, untilSomebodyWaits } from '@app/test/lock-waits.ts'
 import { until } from '@app/test/until.ts'
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest'
 import { replayWebhookDelivery } from '../deliveries/replay-webhook-delivery.ts'
@@ -342,19 +342,68 @@ describe('a replay of many', () => {
     expect(waiting.length).toBeLessThanOrEqual(5)
   })
 
-  test('waits for none of another organization, however many those are', async () => {
+  test('waits for none of other organizations, however many those are', async () => {
     await die(20)
-    const jobs = Array.from({ length: 1_000 }, () => ({ id: newId('rpl'), subscription: newId('wbs') }))
+    const jobs = Array.from({ length: 1_000 }, (_, n) => ({
+      id: newId('rpl'),
+      subscription: newId('wbs'),
+      // In the order of ids they stand before ours.
+      organization: `org_00${n % 5}`,
+    }))
     await webhooks.sql`
       insert into replays (id, organization_id, subscription_id, source, position, end_id, matched, created_at, due_at)
-      select id, ${newId('org')}, subscription, 'dead', 'wbd_', 'wbe_', 0, now(), now() - interval '1 minute'
-      from json_to_recordset(${JSON.stringify(jobs)}::text::json) as j(id text, subscription text)
+      select id, organization, subscription, 'dead', 'wbd_', 'wbe_', 0, now(), now() - interval '1 minute'
+      from json_to_recordset(${JSON.stringify(jobs)}::text::json) as j(id text, subscription text, organization text)
     `
     const made = await replayMany()
     await until(async () => expect(await replay(made.id)).toMatchObject({ status: 'completed', succeeded: 20 }))
     const others = await webhooks.sql`select from replays where finished_at is null`
     expect(others.length).toBeGreaterThan(500)
   })
+})
+
+test('a replay is not made when its subscription is disabled while its deliveries are counted', async () => {
+  const { sql } = webhooks
+  await die(1)
+  const { refused } = await sql.begin(async (tx) => {
+    await tx`update subscriptions set status = 'disabled', disabled_reason = 'operator', disabled_at = now()`
+    const asked = failureOf(replayMany())
+    await untilSomebodyWaits(sql)
+    return { refused: asked }
+  })
+  expect(await refused).toBe('webhook_subscription_disabled')
+  expect(await sql`select from replays`).toHaveLength(0)
+})
+
+test('a replay ends with what there was when it was asked for, however late its end is given', async () => {
+  const { id: replayId } = await replayMany({ status: 'failed', until: '2099-01-01T00:00:00Z' })
+  const [row] = await webhooks.sql<{ endId: string }[]>`select end_id from replays where id = ${replayId}`
+  expect(timeOf(row?.endId ?? '').getTime()).toBeLessThanOrEqual(Date.now())
+})
+
+test('a replay that another instance has in hand is left to that one, and not waited for', async () => {
+  const { sql, organizationId } = webhooks
+  const job = newId('rpl')
+  await die(1)
+  await sql`
+    insert into replays (id, organization_id, subscription_id, source, position, end_id, matched, created_at, due_at)
+    values (${job}, ${organizationId}, ${id}, 'dead', 'wbd_', 'wbe_', 1, now(), now() + interval '200 ms')
+  `
+  await sql.begin(async (tx) => {
+    await tx`select from replays where id = ${job} for no key update`
+    const isDue = () => tx`select from replays where due_at < clock_timestamp() - interval '200 ms'`
+    await until(async () => expect(await isDue()).toHaveLength(1))
+    expect(await lockWaits(tx)).toHaveLength(0)
+  })
+  expect(await completed(job)).toMatchObject({ enqueued: 1 })
+})
+
+test('a replay is looked at every few seconds while its subscription is paused and it may enqueue no more', async () => {
+  await die(6)
+  await pause('paused')
+  await replayMany()
+  const waits = () => webhooks.sql`select from replays where enqueued = 5 and due_at > now() + interval '3 seconds'`
+  await until(async () => expect(await waits()).toHaveLength(1))
 })
 
 test('a replay takes none of which the payload is no longer kept', async () => {

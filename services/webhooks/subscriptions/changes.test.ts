@@ -174,6 +174,15 @@ describe('a subscription that is paused by hand', () => {
   })
 })
 
+test('one that had paused itself begins anew when it is enabled', async () => {
+  await webhooks.sql`update subscriptions set status = 'paused', disabled_reason = 'consecutive_failures', paused_at = now()`
+  const [eventId] = await webhooks.emit({})
+  await until(async () => expect(await webhooks.deliveries()).toHaveLength(1))
+  await webhooks.sql`update lanes set failures = 20, due_at = now() + interval '1 hour', paced_until = now() + interval '1 hour'`
+  expect(await enable()).toMatchObject({ status: 'active', consecutive_failures: 0 })
+  await until(() => expect(gotIds()).toEqual([eventId]))
+})
+
 test('one that had paused itself begins anew when it is resumed', async () => {
   await webhooks.sql`update subscriptions set status = 'paused', disabled_reason = 'consecutive_failures', paused_at = now()`
   const [eventId] = await webhooks.emit({})
@@ -574,6 +583,14 @@ describe('secrets', () => {
     expect(left).toMatchObject([{ expires_at: null }])
     const revoked = [...others, ...secrets].find((secret) => secret.id !== left[0]?.id)
     expect(await failureOf(revoke(revoked?.id ?? ''))).toMatchObject({ failure: 'resource_not_found' })
+  })
+
+  test('the last one without an expiry stays beside one that expires, which may be revoked', async () => {
+    const [lasting] = (await webhooks.subscription(id)).secrets
+    const expiring = await addSecret({ expires_in_hours: 1 })
+    expect(await failureOf(revoke(lasting?.id ?? ''))).toMatchObject({ failure: 'last_secret' })
+    expect(await failureOf(revoke(expiring.id))).toBe(null)
+    expect((await webhooks.subscription(id)).secrets).toMatchObject([{ id: lasting?.id }])
   })
 
   test('that are deleted sign nothing more, though an attempt was begun before and its commit takes long', async () => {

@@ -1,4 +1,5 @@
 import { systemCaller } from '@app/shared/bus/ask.ts'
+import { Problem } from '@app/shared/api/problem.ts'
 import { serve, type Serving } from '@app/shared/bus/rpc.ts'
 import { findAccounts, listAccounts } from '@app/shared/contracts/platform.ts'
 import { newId } from '@app/shared/values/ids.ts'
@@ -42,6 +43,23 @@ test('numbers are held against those alone that they may be, and no other number
     [own, own],
     [own, own, foreign],
   ])
+})
+
+test('a question that fails is not asked in another way', async () => {
+  let listed = 0
+  platform = await serve(
+    { ...service, name: 'platform' } as const,
+    { findAccounts, listAccounts },
+    {
+      findAccounts: () => Promise.reject(new Problem('service_unavailable')),
+      listAccounts() {
+        listed++
+        return Promise.resolve({ data: [], has_more: false, next_cursor: null })
+      },
+    },
+  )
+  await expect(ownNumbers(service, [own], caller)).rejects.toMatchObject({ failure: 'service_unavailable' })
+  expect(listed).toBe(0)
 })
 
 test('numbers are held against the list where platform is of the version before', async () => {

@@ -8,6 +8,7 @@ import { type Receiver, startReceiver } from '../testing/receiver.ts'
 import { deleteWebhookSubscription } from './delete-webhook-subscription.ts'
 import { getWebhookSubscription } from './get-webhook-subscription.ts'
 import { listWebhookSubscriptions } from './list-webhook-subscriptions.ts'
+import { updateWebhookSubscription } from './update-webhook-subscription.ts'
 
 let webhooks: TestWebhooks
 let receiver: Receiver
@@ -145,6 +146,21 @@ test('a deleted subscription is gone, its secrets too; its waiting deliveries ar
   expect(await failureOf(webhooks.subscription(id))).toMatchObject({ failure: 'resource_not_found' })
   expect(await failureOf(deleteWebhookSubscription(webhooks, input(id), webhooks.caller))).toMatchObject({
     failure: 'resource_not_found',
+  })
+})
+
+test('what somebody has in hand when its subscription is deleted is given up then, though it was paused', async () => {
+  const { id } = await webhooks.subscribe({ url: receiver.url })
+  await webhooks.ask(updateWebhookSubscription, { params: { id }, body: { status: 'paused' } })
+  await webhooks.emit({})
+  await until(async () => expect(await webhooks.deliveries({ status: 'pending' })).toHaveLength(1))
+  await webhooks.sql.begin(async (tx) => {
+    await tx`select from due_deliveries for update`
+    await deleteWebhookSubscription(webhooks, input(id), webhooks.caller)
+    expect(await webhooks.deliveries({ status: 'pending' })).toHaveLength(1)
+  })
+  await until(async () => {
+    expect(await webhooks.deliveries()).toMatchObject([{ status: 'dead', error_code: 'subscription_deleted' }])
   })
 })
 
