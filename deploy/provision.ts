@@ -10,7 +10,7 @@ import { readCopies } from './stack/options.ts'
  * Declares the streams and consumers on the servers at this address; waits for a cluster that is not whole just now: one that
  * lost a server elects for ten seconds, one that starts waits for its third.
  */
-export const provisionAt = (place: BusPlace, replicas = 1): Promise<void> =>
+export const provisionAt = (place: BusPlace, replicas?: number): Promise<void> =>
   withBus(place, ({ nc }) => patiently(() => provision(nc, { replicas }), mayPass))
 
 /** The server's own code for "no suitable peers for placement". */
@@ -27,7 +27,7 @@ async function main() {
   refuseWords(process.argv.slice(2))
   const { NATS_URL: natsUrl, NATS_NKEY_SEED: natsSeed, NATS_REPLICAS: replicas } = process.env
   if (!natsUrl) throw new Error('NATS_URL is not set: the address of the nats-server, such as nats://127.0.0.1:4222.')
-  await provisionAt({ natsUrl, natsSeed: natsSeed || undefined }, readCopies(replicas || '1'))
+  await provisionAt({ natsUrl, natsSeed: natsSeed || undefined }, replicas ? readCopies(replicas) : undefined)
   console.log('Streams and consumers are there.')
 }
 

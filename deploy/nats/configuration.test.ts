@@ -40,6 +40,8 @@ testHere(
       const jsm = await nc.jetstreamManager()
       const { config, cluster } = await jsm.streams.info(streamName)
       expect([config.num_replicas, cluster?.replicas?.length]).toEqual([3, 2])
+      await provisionAt(bus)
+      expect((await jsm.streams.info(streamName)).config.num_replicas).toBe(3)
       await servers.kill(cluster?.leader ?? '')
       const publish = () =>
         request('event.messaging.told', Buffer.from('{}'), headers(), 1_000).then(

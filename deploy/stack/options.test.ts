@@ -6,7 +6,7 @@ test('starts one of each on port 8080 with its data in the repository, unless to
     dataDir: `${repository}.local`,
     port: 8080,
     replicas: { gateway: 1, messaging: 1, directory: 1, platform: 1, webhooks: 1 },
-    natsReplicas: 1,
+    natsReplicas: undefined,
     quiet: false,
   })
 })

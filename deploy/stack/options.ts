@@ -13,7 +13,8 @@ export interface Options {
   port: number
   replicas: Record<ServiceName, number>
   /** Copies of the event stream; more than one needs a cluster of nats-servers. */
-  natsReplicas: number
+  /** Undefined: as many as there are. */
+  natsReplicas: number | undefined
   quiet: boolean
 }
 
@@ -40,7 +41,7 @@ export function readOptions(args: string[], env: NodeJS.ProcessEnv): Options {
     dataDir: dataDirOf(env),
     port: readPort(env['PORT'] || '8080'),
     replicas: readReplicas(values.replicas.flatMap((text) => text.split(','))),
-    natsReplicas: readCopies(env['NATS_REPLICAS'] || '1'),
+    natsReplicas: env['NATS_REPLICAS'] ? readCopies(env['NATS_REPLICAS']) : undefined,
     quiet: values.quiet,
   }
 }

@@ -65,12 +65,17 @@ export const ackWaitMs = 9_000
 
 /**
  * Declares the stream and its consumers, as often as it is called, and checks that the server has what was declared. It is
- * the operator's: a service may make anew what is lost (`restoreStream`, `restoreConsumer`), and change nothing.
+ * the operator's: a service may make anew what is lost (`restoreStream`, `restoreConsumer`), and change nothing. A stream that is there has
+ * as many copies as before, unless told otherwise.
  */
-export async function provision(nc: NatsConnection, { replicas = 1, maxBytes = streamBytes } = {}): Promise<void> {
+export async function provision(
+  nc: NatsConnection,
+  { replicas: wanted, maxBytes = streamBytes }: { replicas?: number | undefined; maxBytes?: number } = {},
+): Promise<void> {
   const jsm = await managerOf(nc)
-  const stream = { ...declaredStream(replicas), max_bytes: maxBytes }
   const there = await orNull(jsm.streams.info(streamName))
+  const replicas = wanted ?? there?.config.num_replicas ?? 1
+  const stream = { ...declaredStream(replicas), max_bytes: maxBytes }
   if (there) refuseStranger(there.config.subjects, stream.subjects)
   if (replicas > 1 && (there ? !there.cluster : !nc.info?.cluster)) refuseCopies(replicas)
   const { config } = there ? await asDeclared(jsm, there, stream) : await jsm.streams.add(stream)
