@@ -357,6 +357,9 @@ test('a file is asked for as long as the platform keeps it', async () => {
   })
 })
 
+const looksInAnHour = () =>
+  app.sql`select 1 from media_copies where begun_at is null and due_at > now() + interval '59 minutes'`
+
 test('a file of a number that was detached waits, unasked for, until the number is there again', async () => {
   app.files.answerWith((_call, response) => json(response, { error: { code: 2 } }, 503))
   const { upstreamId, mediaId } = await picture()
@@ -366,9 +369,33 @@ test('a file of a number that was detached waits, unasked for, until the number 
   app.files.answerWith(null)
   app.files.calls.length = 0
   await hurry()
-  await until(async () => expect(await attemptsOf(mediaId)).toBe(2))
+  await until(async () => expect(await looksInAnHour()).toHaveLength(1))
   expect([app.files.calls, await told(upstreamId)]).toEqual([[], []])
   await app.setSender({})
+  await until(async () => {
+    await hurry()
+    expect(await told(upstreamId)).toMatchObject([{ media_status: 'ready' }])
+  })
+})
+
+test('the hours in which a number was detached are no tries: what the platform does not show at first is asked for again', async () => {
+  app.files.answerWith((_call, response) => json(response, { error: { code: 2 } }, 503))
+  const { upstreamId, mediaId } = await picture()
+  await until(async () => expect(await attemptsOf(mediaId)).toBe(1))
+  await app.setSender({ attached: false, refusal: 'account_not_connected' })
+  for (let look = 0; look < 10; look++) {
+    await until(async () => expect(await app.sql`select 1 from media_copies where begun_at is null`).toHaveLength(1))
+    await hurry()
+    await until(async () => expect(await looksInAnHour()).toHaveLength(1))
+  }
+  app.files.answerWith((_call, response) => json(response, unknownObject, 400))
+  app.files.calls.length = 0
+  await app.setSender({})
+  await until(async () => {
+    await hurry()
+    expect(app.files.calls.length).toBeGreaterThan(2)
+  })
+  app.files.answerWith(null)
   await until(async () => {
     await hurry()
     expect(await told(upstreamId)).toMatchObject([{ media_status: 'ready' }])

@@ -9,7 +9,8 @@ import { withMedia } from './with-media.ts'
 /** What became of a copy. */
 export type CopyOutcome =
   | { kind: 'copied'; fileKey: string; file: Kept & { mimeType: string | null } }
-  | { kind: 'again'; waitMs: number }
+  /** `unasked`: the platform was not asked for it, so that it was no try. */
+  | { kind: 'again'; waitMs: number; unasked?: true }
   | { kind: 'failed' }
 
 type DoneCopy = Done<WaitingCopy, CopyOutcome>
@@ -74,7 +75,7 @@ async function endFailed(tx: TransactionSql, done: DoneCopy[]) {
 async function postpone(tx: TransactionSql, done: DoneCopy[]) {
   const rows = done.flatMap(({ item: { seq, attempts }, outcome }) => {
     if (outcome && outcome.kind !== 'again') return []
-    return [{ seq, attempts, wait_ms: outcome?.waitMs ?? 0, unbegun: outcome ? 0 : 1 }]
+    return [{ seq, attempts, wait_ms: outcome?.waitMs ?? 0, unbegun: outcome && !outcome.unasked ? 0 : 1 }]
   })
   if (rows.length === 0) return
   await tx`
