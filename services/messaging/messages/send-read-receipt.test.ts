@@ -128,6 +128,17 @@ test.each([0, 33, 368, 131031, 131042])('a refusal that bears on the account is 
   expect((await reports()).at(-1)).toMatchObject({ code })
 })
 
+test('so is that the platform does not have the number any more, in its own words', async () => {
+  await received('wamid.R12')
+  const error = { message: 'Unsupported post request.', type: 'GraphMethodException', code: 100, error_subcode: 33 }
+  app.respondWith((_call, response) =>
+    response.writeHead(400, { 'content-type': 'application/json' }).end(JSON.stringify({ error })),
+  )
+  const before = (await reports()).length
+  await expect(receipt('wamid.R12')).rejects.toMatchObject({ failure: 'upstream_refused' })
+  expect((await reports()).slice(before)).toMatchObject([{ phone_number_id: app.number.phoneNumberId, code: 100 }])
+})
+
 test.each([131045, 133000])(
   'a number that is not registered refuses the receipt for good: %i, despite its status 500',
   async (code) => {
