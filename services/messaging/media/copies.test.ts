@@ -6,6 +6,7 @@ import { getMessageMedia as contract } from '@app/shared/contracts/media.ts'
 import { newId } from '@app/shared/values/ids.ts'
 import type { Lane } from '@app/shared/mailbox/lanes.ts'
 import { toProblem } from '@app/shared/api/problem.ts'
+import { untilSomebodyWaits } from '@app/test/lock-waits.ts'
 import { until } from '@app/test/until.ts'
 import { afterAll, beforeAll, beforeEach, expect, test } from 'vitest'
 import { getMessage } from '../messages/get-message.ts'
@@ -512,6 +513,35 @@ test('what came of a copy that another process has begun again since changes not
   await app.sql`update media_lanes set held_until = now() - interval '1 second', due_at = now()`
   await until(async () => expect(await told(upstreamId)).toMatchObject([{ media_status: 'ready' }]))
   expect(await locationOf(id)).toMatch(/^https:/)
+})
+
+test('copies that end together are locked in one order, as by who deletes their messages: neither waits for the other', async () => {
+  const lane: Lane = { id: newId('org'), group: '', arrivals: '0', heldUntil: '', failures: 0, pacedMs: 0 }
+  const ids = [newId('med'), newId('med'), newId('med')]
+  await app.sql`
+    insert into media_copies (organization_id, phone_number_id, media_id, lane, upstream_media_id, event_due_at, begun_at, attempts)
+    select ${lane.id}, ${phoneNumberId}, id, ${lane.id}, '1', now(), now(), 1 from unnest(${ids}::text[]) id
+  `
+  const items = await app.sql<WaitingCopy[]>`
+    select lane as lane_id, seq, organization_id, media_id, attempts from media_copies where lane = ${lane.id} order by seq desc
+  `
+  const file = { size: 1, sha256: 'x', mimeType: null }
+  const outcomes: CopyOutcome[] = [
+    { kind: 'copied', fileKey: 'k', file },
+    { kind: 'failed' },
+    { kind: 'again', waitMs: 0 },
+  ]
+  const done = items.map((item, n) => ({ item, lane, outcome: outcomes[n] ?? null }))
+  const { settling, free } = await app.sql.begin(async (tx) => {
+    await tx`select from media_copies where organization_id = ${lane.id} and media_id = ${ids[0] ?? ''} for update`
+    const settled = app.sql.begin((other) => settleCopies(other, app.media, done))
+    await untilSomebodyWaits(app.sql)
+    const others = await app.sql`select media_id from media_copies where lane = ${lane.id} for update skip locked`
+    return { settling: settled, free: others }
+  })
+  await settling
+  expect(free).toHaveLength(2)
+  await app.sql`delete from media_copies where lane = ${lane.id}`
 })
 
 test('the same callback twice is one message, one copy, one event', async () => {

@@ -2,6 +2,7 @@ import type { TransactionSql } from '@app/shared/database/database.ts'
 import { record, type Recorded } from '@app/shared/events/events.ts'
 import type { Directive, Done } from '@app/shared/mailbox/mailbox.ts'
 import type { Kept } from '@app/shared/store/store.ts'
+import { lockCopies } from './delete-media.ts'
 import { type MediaWays, urlOf } from './media.ts'
 import type { WaitingCopy } from './waiting-copies.ts'
 import { withMedia } from './with-media.ts'
@@ -21,6 +22,12 @@ export async function settleCopies(
   media: Pick<MediaWays, 'publicUrl'>,
   done: DoneCopy[],
 ): Promise<Directive[]> {
+  // Each of the statements below has a part of them: who deletes their messages would wait for one, and be waited for with another.
+  if (done.length > 1)
+    await lockCopies(
+      tx,
+      done.map(({ item }) => ({ organization_id: item.organizationId, id: item.mediaId })),
+    )
   const events = [...(await keepCopied(tx, media, done)), ...(await endFailed(tx, done))]
   await postpone(tx, done)
   await record(tx, events)
