@@ -120,6 +120,19 @@ test('a platform that is not well is no report: the same request goes through la
   expect(await reports()).toEqual(before)
 })
 
+test('a refusal that may pass is a 502: of our proof, and what the platform says is transient', async () => {
+  await received('wamid.R13')
+  for (const error of [
+    { code: 100, message: 'Invalid appsecret_proof provided in the API argument' },
+    { code: 987_654, message: 'Wait.', is_transient: true },
+  ]) {
+    app.respondWith((_call, response) =>
+      response.writeHead(400, { 'content-type': 'application/json' }).end(JSON.stringify({ error })),
+    )
+    await expect(receipt('wamid.R13')).rejects.toMatchObject({ failure: 'upstream_unavailable' })
+  }
+})
+
 test.each([0, 33, 368, 131031, 131042])('a refusal that bears on the account is reported: %i', async (code) => {
   const id = `wamid.R11.${code}`
   await received(id)

@@ -114,6 +114,18 @@ test('a platform that is busy is a 502 and leaves nothing', async () => {
   expect(await rows()).toEqual([])
 })
 
+test.each([
+  [
+    'our proof, which is wrong while the app’s secret is set anew',
+    { code: 100, message: 'Invalid appsecret_proof provided' },
+  ],
+  ['what it says is transient', { code: 987_654, message: 'Wait.', is_transient: true }],
+])('a platform that refuses %s is a 502 and leaves nothing', async (_, error) => {
+  it.platform.once((_request, response) => json(response, { error }, 400))
+  await expect(it.create(order('passing'))).rejects.toMatchObject({ failure: 'upstream_unavailable', status: 502 })
+  expect(await rows()).toEqual([])
+})
+
 test('a key makes one template: again, it is answered with the first answer; with another body, refused', async () => {
   const first = await it.create(order('once'), { key: 'k1' })
   expect(await it.create(order('once'), { key: 'k1' })).toEqual({ ...first, replayed: true })
