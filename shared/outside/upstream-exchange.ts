@@ -110,10 +110,11 @@ const passing = new Set([1, 2, 4, 17, 613, 80007, 80008, 130429, 131000, 131016,
 /** The number is not registered, or not deregistered whole: both come with a 500 and are final, and each try counts. */
 const final = new Set([131045, 133000])
 
-/** It may be otherwise in a moment. What the code does not tell, the status does. */
-export function isPassing(httpStatus: number, refusal: Pick<Refusal, 'code' | 'subcode'>): boolean {
+/** It may be otherwise in a moment. What the code does not tell, the status does, or the platform's own word. */
+export function isPassing(httpStatus: number, refusal: Pick<Refusal, 'code' | 'subcode' | 'mayPass'>): boolean {
   if (passing.has(refusal.code)) return true
-  return httpStatus >= 500 && !final.has(refusal.code) && !isAboutToken(refusal.code) && !isUnknownObject(refusal)
+  const isFinal = final.has(refusal.code) || isAboutToken(refusal.code) || isUnknownObject(refusal)
+  return !isFinal && (httpStatus >= 500 || refusal.mayPass)
 }
 
 /** The token, or what it is allowed; 200 to 299 are missing permissions, too. Code 3 comes with a 500 and is as final. */

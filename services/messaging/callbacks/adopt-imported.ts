@@ -31,13 +31,17 @@ export async function adoptImported(tx: TransactionSql, told: Told[]): Promise<M
     with u as (
       select * from json_to_recordset(${JSON.stringify(told)}::text::json) as u(organization_id text, id text,
         upstream_id text, type text, content text, unsupported text, body jsonb, media_id text)
-    ), found as (
-      select u.*, m.phone_number_id, m.known_id, m.known_media_id, m.is_waiting
-      from (select * from u order by organization_id, upstream_id) u cross join lateral (
-        select phone_number_id, id as known_id, media_id as known_media_id,
-          unsupported is not distinct from ${placeholder} as is_waiting
-        from messages
+    ), known as (
+      select u.*, m.phone_number_id, m.known_id from u cross join lateral (
+        select phone_number_id, id as known_id from messages
         where organization_id = u.organization_id and upstream_id = u.upstream_id and direction = 'inbound' and source = 'app'
+        limit 1
+      ) m
+    ), found as (
+      -- In the order in which receipts lock them.
+      select k.*, m.known_media_id, m.is_waiting from (select * from known order by known_id) k cross join lateral (
+        select media_id as known_media_id, unsupported is not distinct from ${placeholder} as is_waiting from messages
+        where organization_id = k.organization_id and phone_number_id = k.phone_number_id and id = k.known_id and source = 'app'
         limit 1 for no key update
       ) m
     )

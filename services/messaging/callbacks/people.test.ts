@@ -194,9 +194,30 @@ test('a system message with a parent that is no text gives a contact its new num
   expect(directory.asked).toMatchObject([{ body: { current: { wa_id: '15550199998', parent_bsuid: null } } }])
 })
 
-test('a system message about nobody whom we know makes nothing', async () => {
+test('a system message about somebody who is not known yet waits for what makes him known, such as his own message beside it', async () => {
+  directory.strangers.add('15550100001')
+  await platform.messages(system('wamid.S4', '15550100001', { type: 'user_changed_number', wa_id: '15550199996' }))
+  await until(async () => expect(await app.sql`select 1 from callback_items where attempts > 0`).toHaveLength(1))
+  directory.strangers.delete('15550100001')
+  await settled()
+  expect(await app.sql`select unsupported from messages where upstream_id = 'wamid.S4'`).toEqual([
+    { unsupported: 'system' },
+  ])
+})
+
+test('a system message about nobody whom we know waits for an hour, and makes nothing', async () => {
   directory.strangers.add('15550100000')
   await platform.messages(system('wamid.S2', '15550100000', { type: 'user_changed_number', wa_id: '15550199999' }))
+  await until(async () => expect(await app.sql`select 1 from callback_items where attempts > 0`).toHaveLength(1))
+  // After looks of an hour but one.
+  await app.sql`update callback_items set attempts = 15`
+  const look = async () => {
+    await app.sql`update callback_lanes set due_at = now(), arrivals = arrivals + 1 where id like '%:wamid.S2'`
+    app.callbacks.wake()
+  }
+  await look()
+  await until(async () => expect(await app.sql`select 1 from callback_items where attempts = 16`).toHaveLength(1))
+  await look()
   await settled()
   expect(await app.sql`select 1 from messages where upstream_id = 'wamid.S2'`).toEqual([])
 })

@@ -1,3 +1,4 @@
+import { newId } from '@app/shared/values/ids.ts'
 import { untilSomebodyWaits } from '@app/test/lock-waits.ts'
 import { until } from '@app/test/until.ts'
 import { afterAll, beforeAll, expect, test, vi } from 'vitest'
@@ -5,6 +6,7 @@ import { oldMessagesSweep } from '../messages/delete-old-messages.ts'
 import { type TestMessaging, testMessaging } from '../testing/app.ts'
 import { inboundValue, metadata, platformOf, statusPart } from '../testing/callbacks.ts'
 import { serveDirectoryChanges } from '../testing/directory-changes.ts'
+import { adoptImported } from './adopt-imported.ts'
 
 let app: TestMessaging
 let platform: ReturnType<typeof platformOf>
@@ -356,6 +358,33 @@ test('old messages get their files in the order in which receipts take them, how
   expect([rows.length, free.length]).toEqual([3, 3])
   await settled()
   for (const id of ids) expect(await rowOf(id)).toMatchObject({ type: 'image' })
+})
+
+test('old messages whose own callbacks come are taken in the order in which receipts take them', async () => {
+  const ids = ['wamid.LO1', 'wamid.LO2', 'wamid.LO3']
+  // The order of their ids is that of their times, and not that of the platform’s ids.
+  await history({ id: customer, messages: ids.map((id, n) => old(id, customer, -n, 'READ')) })
+  await settled()
+  const told = ids.map((upstream_id) => ({
+    organization_id: app.number.organizationId,
+    id: newId('msg'),
+    upstream_id,
+    type: 'text',
+    content: 'hello',
+    unsupported: null,
+    body: {},
+    media_id: null,
+  }))
+  const { adopting, free } = await app.sql.begin(async (tx) => {
+    await tx`select from messages where upstream_id = 'wamid.LO3' for update`
+    const adopted = app.sql.begin((other) => adoptImported(other, told))
+    await untilSomebodyWaits(app.sql)
+    return {
+      adopting: adopted,
+      free: await tx`select upstream_id from messages where upstream_id = any(${ids}) for update skip locked`,
+    }
+  })
+  expect([free.length, (await adopting).size]).toEqual([3, 3])
 })
 
 test('what has another shape in old messages holds up nothing beside it, and is told of', async () => {

@@ -29,9 +29,13 @@ const SystemMessage = z.looseObject({
     .catch({}),
 })
 
+/** What makes its person known may be recorded a little later, such as a message of the same callback. So many looks take an hour. */
+const mostLooks = 16
+
 /**
  * A system message tells of its person, who did not write it: new names go to directory, and a row stays in the
- * conversation, without an event, unread count or window. One about somebody whom nobody knows changes nothing.
+ * conversation, without an event, unread count or window. One about somebody whom nobody knows waits for an hour (false), and then
+ * changes nothing.
  */
 export async function recordSystem(core: Core, item: WaitingItem): Promise<boolean> {
   const { id: upstreamId, timestamp, from = null, from_user_id: sender, system } = SystemMessage.parse(item.part)
@@ -56,7 +60,7 @@ export async function recordSystem(core: Core, item: WaitingItem): Promise<boole
     },
     systemCaller(item.organizationId, newId('req')),
   )
-  if (!conversation || !contact) return true
+  if (!conversation || !contact) return item.attempts >= mostLooks
   await core.sql.begin((tx) =>
     insertImported(tx, [
       {

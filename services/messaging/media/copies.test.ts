@@ -7,6 +7,7 @@ import { newId } from '@app/shared/values/ids.ts'
 import type { Lane } from '@app/shared/mailbox/lanes.ts'
 import { toProblem } from '@app/shared/api/problem.ts'
 import { inTime } from '@app/shared/work/overdue.ts'
+import { untilSomebodyWaits } from '@app/test/lock-waits.ts'
 import { until } from '@app/test/until.ts'
 import { afterAll, beforeAll, beforeEach, expect, test } from 'vitest'
 import { getMessage } from '../messages/get-message.ts'
@@ -405,6 +406,9 @@ test('a file is asked for as long as the platform keeps it', async () => {
   })
 })
 
+const looksInAnHour = () =>
+  app.sql`select 1 from media_copies where begun_at is null and due_at > now() + interval '59 minutes'`
+
 test('a file of a number that was detached waits, unasked for, until the number is there again', async () => {
   app.files.answerWith((_call, response) => json(response, { error: { code: 2 } }, 503))
   const { upstreamId, mediaId } = await picture()
@@ -414,9 +418,33 @@ test('a file of a number that was detached waits, unasked for, until the number 
   app.files.answerWith(null)
   app.files.calls.length = 0
   await hurry()
-  await until(async () => expect(await attemptsOf(mediaId)).toBe(2))
+  await until(async () => expect(await looksInAnHour()).toHaveLength(1))
   expect([app.files.calls, await told(upstreamId)]).toEqual([[], []])
   await app.setSender({})
+  await until(async () => {
+    await hurry()
+    expect(await told(upstreamId)).toMatchObject([{ media_status: 'ready' }])
+  })
+})
+
+test('the hours in which a number was detached are no tries: what the platform does not show at first is asked for again', async () => {
+  app.files.answerWith((_call, response) => json(response, { error: { code: 2 } }, 503))
+  const { upstreamId, mediaId } = await picture()
+  await until(async () => expect(await attemptsOf(mediaId)).toBe(1))
+  await app.setSender({ attached: false, refusal: 'account_not_connected' })
+  for (let look = 0; look < 10; look++) {
+    await until(async () => expect(await app.sql`select 1 from media_copies where begun_at is null`).toHaveLength(1))
+    await hurry()
+    await until(async () => expect(await looksInAnHour()).toHaveLength(1))
+  }
+  app.files.answerWith((_call, response) => json(response, unknownObject, 400))
+  app.files.calls.length = 0
+  await app.setSender({})
+  await until(async () => {
+    await hurry()
+    expect(app.files.calls.length).toBeGreaterThan(2)
+  })
+  app.files.answerWith(null)
   await until(async () => {
     await hurry()
     expect(await told(upstreamId)).toMatchObject([{ media_status: 'ready' }])
@@ -533,6 +561,35 @@ test('what came of a copy that another process has begun again since changes not
   await app.sql`update media_lanes set held_until = now() - interval '1 second', due_at = now()`
   await until(async () => expect(await told(upstreamId)).toMatchObject([{ media_status: 'ready' }]))
   expect(await locationOf(id)).toMatch(/^https:/)
+})
+
+test('copies that end together are locked in one order, as by who deletes their messages: neither waits for the other', async () => {
+  const lane: Lane = { id: newId('org'), group: '', arrivals: '0', heldUntil: '', failures: 0, pacedMs: 0 }
+  const ids = [newId('med'), newId('med'), newId('med')]
+  await app.sql`
+    insert into media_copies (organization_id, phone_number_id, media_id, lane, upstream_media_id, event_due_at, begun_at, attempts)
+    select ${lane.id}, ${phoneNumberId}, id, ${lane.id}, '1', now(), now(), 1 from unnest(${ids}::text[]) id
+  `
+  const items = await app.sql<WaitingCopy[]>`
+    select lane as lane_id, seq, organization_id, media_id, attempts from media_copies where lane = ${lane.id} order by seq desc
+  `
+  const file = { size: 1, sha256: 'x', mimeType: null }
+  const outcomes: CopyOutcome[] = [
+    { kind: 'copied', fileKey: 'k', file },
+    { kind: 'failed' },
+    { kind: 'again', waitMs: 0 },
+  ]
+  const done = items.map((item, n) => ({ item, lane, outcome: outcomes[n] ?? null }))
+  const { settling, free } = await app.sql.begin(async (tx) => {
+    await tx`select from media_copies where organization_id = ${lane.id} and media_id = ${ids[0] ?? ''} for update`
+    const settled = app.sql.begin((other) => settleCopies(other, app.media, done))
+    await untilSomebodyWaits(app.sql)
+    const others = await app.sql`select media_id from media_copies where lane = ${lane.id} for update skip locked`
+    return { settling: settled, free: others }
+  })
+  await settling
+  expect(free).toHaveLength(2)
+  await app.sql`delete from media_copies where lane = ${lane.id}`
 })
 
 test('the same callback twice is one message, one copy, one event', async () => {

@@ -43,7 +43,7 @@ async function copy(core: Core, item: WaitingCopy): Promise<CopyOutcome> {
   const { accountId, sealedToken, attempts } = item
   if (item.isOld) return { kind: 'failed' }
   // A number that is detached may be connected again.
-  if (accountId === null || sealedToken === null) return { kind: 'again', waitMs: retryEveryMs }
+  if (accountId === null || sealedToken === null) return { kind: 'again', waitMs: retryEveryMs, unasked: true }
   const again = { kind: 'again', waitMs: retryMs[attempts - 1] ?? retryEveryMs } as const
   const startedAt = performance.now()
   try {

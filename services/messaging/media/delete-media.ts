@@ -42,8 +42,8 @@ export async function deleteMediaOf(
   )
 }
 
-/** Copies before their files, as whoever ends a copy does. */
-const lockCopies = (tx: TransactionSql, named: { organization_id: string; id: string }[]) => tx`
+/** Copies before their files, and in one order, as whoever ends copies does. */
+export const lockCopies = (tx: TransactionSql, named: { organization_id: string; id: string }[]) => tx`
   select from (
     select * from json_to_recordset(${JSON.stringify(named)}::text::json) as d(organization_id text, id text) order by 1, 2
   ) d cross join lateral (

@@ -2,6 +2,7 @@ import type { TransactionSql } from '@app/shared/database/database.ts'
 import { record, type Recorded } from '@app/shared/events/events.ts'
 import type { Directive, Done } from '@app/shared/mailbox/mailbox.ts'
 import type { Kept } from '@app/shared/store/store.ts'
+import { lockCopies } from './delete-media.ts'
 import { type MediaWays, urlOf } from './media.ts'
 import type { WaitingCopy } from './waiting-copies.ts'
 import { withMedia } from './with-media.ts'
@@ -9,7 +10,8 @@ import { withMedia } from './with-media.ts'
 /** What became of a copy. */
 export type CopyOutcome =
   | { kind: 'copied'; fileKey: string; file: Kept & { mimeType: string | null } }
-  | { kind: 'again'; waitMs: number }
+  /** `unasked`: the platform was not asked for it, so that it was no try. */
+  | { kind: 'again'; waitMs: number; unasked?: true }
   | { kind: 'failed' }
 
 type DoneCopy = Done<WaitingCopy, CopyOutcome>
@@ -20,6 +22,12 @@ export async function settleCopies(
   media: Pick<MediaWays, 'publicUrl'>,
   done: DoneCopy[],
 ): Promise<Directive[]> {
+  // Each of the statements below has a part of them: who deletes their messages would wait for one, and be waited for with another.
+  if (done.length > 1)
+    await lockCopies(
+      tx,
+      done.map(({ item }) => ({ organization_id: item.organizationId, id: item.mediaId })),
+    )
   const events = [...(await keepCopied(tx, media, done)), ...(await endFailed(tx, done))]
   await postpone(tx, done)
   await record(tx, events)
@@ -74,7 +82,7 @@ async function endFailed(tx: TransactionSql, done: DoneCopy[]) {
 async function postpone(tx: TransactionSql, done: DoneCopy[]) {
   const rows = done.flatMap(({ item: { seq, attempts }, outcome }) => {
     if (outcome && outcome.kind !== 'again') return []
-    return [{ seq, attempts, wait_ms: outcome?.waitMs ?? 0, unbegun: outcome ? 0 : 1 }]
+    return [{ seq, attempts, wait_ms: outcome?.waitMs ?? 0, unbegun: outcome && !outcome.unasked ? 0 : 1 }]
   })
   if (rows.length === 0) return
   await tx`

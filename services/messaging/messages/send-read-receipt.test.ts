@@ -120,12 +120,36 @@ test('a platform that is not well is no report: the same request goes through la
   expect(await reports()).toEqual(before)
 })
 
+test('a refusal that may pass is a 502: of our proof, and what the platform says is transient', async () => {
+  await received('wamid.R13')
+  for (const error of [
+    { code: 100, message: 'Invalid appsecret_proof provided in the API argument' },
+    { code: 987_654, message: 'Wait.', is_transient: true },
+  ]) {
+    app.respondWith((_call, response) =>
+      response.writeHead(400, { 'content-type': 'application/json' }).end(JSON.stringify({ error })),
+    )
+    await expect(receipt('wamid.R13')).rejects.toMatchObject({ failure: 'upstream_unavailable' })
+  }
+})
+
 test.each([0, 33, 368, 131031, 131042])('a refusal that bears on the account is reported: %i', async (code) => {
   const id = `wamid.R11.${code}`
   await received(id)
   app.respondWith(refuse(code))
   await expect(receipt(id)).rejects.toMatchObject({ failure: 'upstream_refused' })
   expect((await reports()).at(-1)).toMatchObject({ code })
+})
+
+test('so is that the platform does not have the number any more, in its own words', async () => {
+  await received('wamid.R12')
+  const error = { message: 'Unsupported post request.', type: 'GraphMethodException', code: 100, error_subcode: 33 }
+  app.respondWith((_call, response) =>
+    response.writeHead(400, { 'content-type': 'application/json' }).end(JSON.stringify({ error })),
+  )
+  const before = (await reports()).length
+  await expect(receipt('wamid.R12')).rejects.toMatchObject({ failure: 'upstream_refused' })
+  expect((await reports()).slice(before)).toMatchObject([{ phone_number_id: app.number.phoneNumberId, code: 100 }])
 })
 
 test.each([131045, 133000])(

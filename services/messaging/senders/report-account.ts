@@ -1,6 +1,7 @@
 import { createInTurn, type InTurn } from '@app/shared/bus/in-turn.ts'
 import { accountReported } from '@app/shared/contracts/messaging.ts'
 import { emit } from '@app/shared/events/events.ts'
+import { isUnknownObject } from '@app/shared/outside/upstream-exchange.ts'
 import { otherConnections } from '@app/shared/outside/upstream.ts'
 import type { Core } from '../app.ts'
 import { UpstreamRefusal } from '../upstream/ask-upstream.ts'
@@ -22,6 +23,9 @@ export const createAskInTurn = (): InTurn => createInTurn('questions to the plat
 /** Codes that bear on the account: its token, its number, or its standing with the platform. */
 const aboutAccount = new Set([0, 33, 190, 368, 131031, 131042])
 
+/** Also that the platform does not have what was asked about, or not for this token, in its words for all such: the number may be gone. */
+const isAboutAccount = (refusal: UpstreamRefusal) => aboutAccount.has(refusal.code) || isUnknownObject(refusal)
+
 /** Asks the platform with an account's token, in the organization's turn; of a refusal that bears on the account our platform service hears. */
 export async function askAs<T>(core: Core, account: Account, ask: () => Promise<T>): Promise<T> {
   // What the platform says is of the token that it is asked with: by its answer the number may have another one.
@@ -29,7 +33,7 @@ export async function askAs<T>(core: Core, account: Account, ask: () => Promise<
   try {
     return await core.askInTurn(account, ask)
   } catch (err) {
-    if (err instanceof UpstreamRefusal && aboutAccount.has(err.code)) await report(core, account, err.code, askedAt)
+    if (err instanceof UpstreamRefusal && isAboutAccount(err)) await report(core, account, err.code, askedAt)
     throw err
   }
 }

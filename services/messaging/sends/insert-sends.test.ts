@@ -260,6 +260,21 @@ test('the last of a quota is for a send that may go out, though others that may 
   expect(await insert(sends)).toMatchObject([{ refusal: 'customer_suspended' }, { known: false }, { accepted: true }])
 })
 
+test('the last of a quota is for a send that is new, though sends that are made again came before it', async () => {
+  const state = newAccountState({ phone_number_id: String(++phone) })
+  const settings = { ...state.settings, messages_per_month: 2 }
+  await sql.begin((tx) => storeSender(tx, noKeys, { ...state, settings }))
+  const owner = { organization_id: state.organization_id, phone_number_id: state.phone_number_id }
+  const keyed = { ...owner, key: newId('req'), fingerprint: 'f', answer: '{}' }
+  expect(await insert([sendTo(newId('cnv'), keyed)])).toMatchObject([{ accepted: true }])
+  const again = sendTo(newId('cnv'), keyed)
+  expect(await insert([again, sendTo(newId('cnv'), owner), sendTo(newId('cnv'), owner)])).toMatchObject([
+    { refusal: null, accepted: false },
+    { refusal: null, accepted: true },
+    { refusal: 'quota_used_up', accepted: false },
+  ])
+})
+
 test('a key past its 24 hours that is used anew stands for the new send as long', async () => {
   const keyed = { key: newId('req'), fingerprint: 'f', answer: '{}' }
   const insertOne = async () => (await insert([sendTo(newId('cnv'), keyed)])).map(({ accepted }) => accepted)

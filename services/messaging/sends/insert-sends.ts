@@ -105,13 +105,20 @@ const taken = (sql: Sql, rows: string) => sql`
       -- As a column of its own: a null is expected to be rare, and all that follows would be planned for a single send, comparing all with all.
       select *, account_id is not null and refusal is null as is_open from (
         select u.*, s.account_id, s.business_account_id, s.phone_number, s.sealed_token, s.settings, q.rest is not null as counts,
-          case when s.refusal is null and q.rest < count(*) filter (where s.refusal is null and s.account_id is not null)
+          case when s.refusal is null and k.is_again is null and q.rest < count(*)
+            filter (where s.refusal is null and s.account_id is not null and k.is_again is null)
             over (partition by u.organization_id order by u.n) then 'quota_used_up' else s.refusal end as refusal
         from u left join lateral (
           select * from senders
           where organization_id = u.organization_id and phone_number_id = u.phone_number_id limit 1
         ) s on true
         left join lateral (${quotaRest(sql)}) q on true
+        left join lateral (
+          -- Who sends it again takes nothing of a quota, and without one it makes no difference.
+          select true as is_again from idempotency.keys
+          where s.settings ->> 'messages_per_month' is not null and organization_id = u.organization_id and key = u.key
+            and created_at >= now() - interval '24 hours' limit 1
+        ) k on true
       ) g
     ), fresh as (
       insert into idempotency.keys as k (organization_id, key, fingerprint, status, answer)

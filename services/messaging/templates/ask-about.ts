@@ -4,7 +4,10 @@ import type { Component } from './check-components.ts'
 import { refusalOf } from './refusals.ts'
 import type { TemplateAccount } from './templates.ts'
 
-/** Asks the platform about an account's templates: what it refuses becomes our failure, and platform hears of what bears on the account. */
+/**
+ * Asks the platform about an account's templates: what it refuses becomes our failure, and platform hears of what bears on the account.
+ * `components`: those that are submitted.
+ */
 export async function askAbout<T>(
   core: Core,
   account: TemplateAccount & { deadline: number },

@@ -114,6 +114,18 @@ test('a platform that is busy is a 502 and leaves nothing', async () => {
   expect(await rows()).toEqual([])
 })
 
+test.each([
+  [
+    'our proof, which is wrong while the app’s secret is set anew',
+    { code: 100, message: 'Invalid appsecret_proof provided' },
+  ],
+  ['what it says is transient', { code: 987_654, message: 'Wait.', is_transient: true }],
+])('a platform that refuses %s is a 502 and leaves nothing', async (_, error) => {
+  it.platform.once((_request, response) => json(response, { error }, 400))
+  await expect(it.create(order('passing'))).rejects.toMatchObject({ failure: 'upstream_unavailable', status: 502 })
+  expect(await rows()).toEqual([])
+})
+
 test('a key makes one template: again, it is answered with the first answer; with another body, refused', async () => {
   const first = await it.create(order('once'), { key: 'k1' })
   expect(await it.create(order('once'), { key: 'k1' })).toEqual({ ...first, replayed: true })
@@ -408,6 +420,49 @@ test.each(['PENDING_DELETION', 'DELETED'])(
     })
   },
 )
+
+/** What the platform told of an earlier template of the name an hour ago, and comes only now. */
+const tellLate = async (name: string, event: string) => {
+  const value = {
+    event,
+    message_template_id: 4711,
+    message_template_name: name,
+    message_template_language: 'en_US',
+  }
+  const time = Math.floor(Date.now() / 1000) - 3600
+  const changes = [{ field: 'message_template_status_update', value }]
+  await it.callbacks.post({
+    object: 'whatsapp_business_account',
+    entry: [{ id: businessAccountId, time, changes }],
+  })
+  await until(async () => expect(await it.app.sql`select 1 from callback_items`).toHaveLength(0))
+}
+
+test.each(['REJECTED', 'PAUSED', 'FLAGGED'])(
+  'what was told of an earlier template of the name (%s), and comes while a new one is created, is not the new one’s',
+  async (event) => {
+    const name = `late_${event.toLowerCase()}`
+    it.platform.once(async (request, response) => {
+      await tellLate(name, event)
+      it.platform.answer(request, response)
+    })
+    const { data } = await it.create(order(name))
+    expect(data).toMatchObject({ status: 'pending', provider_template_id: it.platform.templates[0]?.id })
+    expect(await it.app.sql`select upstream_status from templates`).toEqual([{ upstreamStatus: 'PENDING' }])
+  },
+)
+
+test('what was told of an earlier template of the name settles no try that was given up: another one adopts its template', async () => {
+  it.platform.once(async (request, response) => {
+    it.platform.answer(request, unheard)
+    response.destroy()
+  })
+  await it.create(order('late')).catch(() => {})
+  await tellLate('late', 'REJECTED')
+  await expect(it.get('late')).rejects.toMatchObject({ failure: 'resource_not_found' })
+  const { data } = await it.create(order('late'))
+  expect(data).toMatchObject({ status: 'pending', provider_template_id: it.platform.templates[0]?.id })
+})
 
 test('what is told of the quality while a template is created leaves it the status and the category of the answer', async () => {
   it.platform.once(async (_request, response) => {

@@ -54,12 +54,14 @@ export async function beginCreation(
   const times = tx`known_at::text as known_at, status_at::text as status_at, category_at::text as category_at`
   const id = newId('tmpl')
   const createdAt = timeOf(id)
+  // What was told before is of an earlier template of the name, whose id cannot be told from this one's yet.
+  const old = tx`clock_timestamp() - ${clockSlackMs} * interval '1 ms'`
   const [row] = await tx<Known[]>`
     insert into templates as t (organization_id, business_account_id, id, name, language, status, upstream_status, category,
-      components, parameter_format, held_until, known_at, created_at, updated_at)
+      components, parameter_format, held_until, known_at, status_at, category_at, quality_at, components_at, created_at, updated_at)
     values (${organizationId}, ${businessAccountId}, ${id}, ${name}, ${language}, 'pending', 'PENDING', ${category},
       ${JSON.stringify(components)}::text::jsonb, ${format}, clock_timestamp() + ${inlineLeaseMs} * interval '1 ms',
-      clock_timestamp(), ${createdAt}, ${createdAt})
+      clock_timestamp(), ${old}, ${old}, ${old}, ${old}, ${createdAt}, ${createdAt})
     on conflict (organization_id, business_account_id, name, language) do update set
       category = excluded.category, components = excluded.components, parameter_format = excluded.parameter_format,
       held_until = excluded.held_until, known_at = excluded.known_at

@@ -44,7 +44,7 @@ export const editTemplate: Handler<App, typeof contract> = async (app, { params,
     })
     return uploaded
   }
-  const uploaded = await askAbout(app, asking, send, components)
+  const uploaded = await askAbout(app, asking, send, components ?? [])
   return toTemplate(await storeEdit(app.sql, account, row, { components: uploaded, category }), account)
 }
 

@@ -14,7 +14,8 @@ test.each([
 ])('the refusal %i names the component that it is about', (subcode, param) => {
   const err = new UpstreamRefusal(400, 100, subcode, 'No.')
   expect(refusalOf(err, components)).toMatchObject({ failure: 'invalid_field_value', param })
-  expect(refusalOf(err)).toMatchObject({ failure: 'invalid_field_value', param: undefined })
+  expect(refusalOf(err, [])).toMatchObject({ failure: 'invalid_field_value', param: undefined })
+  expect(refusalOf(err)).toMatchObject({ failure: 'upstream_refused', param: undefined })
 })
 
 test.each([2388023, 2388024])('the refusal %i tells that the name is taken', (subcode) => {

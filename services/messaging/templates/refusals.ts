@@ -17,13 +17,16 @@ const componentBySubcode: Readonly<Record<number, string>> = {
   2388299: 'BODY',
 }
 
-/** What the platform refused about a template, for our caller: in its own words, with the field where it is known. */
-export function refusalOf(err: unknown, components: readonly Component[] = []): unknown {
+/**
+ * What the platform refused about a template, for our caller: in its own words, with the field where it is known. Without `components`
+ * nothing was submitted, so that no field of the request is at fault.
+ */
+export function refusalOf(err: unknown, components?: readonly Component[]): unknown {
   if (!(err instanceof UpstreamRefusal)) return err
   if (isTaken(err)) return new Problem('template_already_exists', { param: 'name', cause: err })
   if (err.isPassing) return new Problem('upstream_unavailable', { cause: err })
   const message = `The upstream platform refused the request: ${err.sentence}`
-  if (err.isAboutToken) return new Problem('upstream_refused', { message, cause: err })
+  if (err.isAboutToken || components === undefined) return new Problem('upstream_refused', { message, cause: err })
   const type = err.subcode === undefined ? undefined : componentBySubcode[err.subcode]
   const n = components.findIndex((component) => String(component.type).toUpperCase() === type)
   return new Problem('invalid_field_value', { message, param: n === -1 ? undefined : `components[${n}]`, cause: err })

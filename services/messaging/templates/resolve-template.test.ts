@@ -58,6 +58,18 @@ test('a platform that does not answer a look-up is a 502, not an unknown templat
   expect(await send(name)).toMatchObject({ content: 'Hi Ana, order A1 shipped.' })
 })
 
+test.each([
+  ['that it does not have, or not for this token', 100, 33, 400],
+  ['that it has locked', 131031, undefined, 403],
+])(
+  'a look-up that is refused over the business account, %s, names no field of the send',
+  async (_, code, subcode, status) => {
+    const name = approved()
+    it.platform.once(refuse(code, subcode, { status }))
+    await expect(send(name)).rejects.toMatchObject({ failure: 'upstream_refused', status: 422, param: undefined })
+  },
+)
+
 test('a name that is not there is asked for again ten seconds later, and what a flood has used up comes back', async () => {
   let now = 0
   it.app.templates.spending = createSpending(() => now)

@@ -261,8 +261,10 @@ test('a reading that breaks off writes nothing: no template vanishes', async () 
   it.platform.once((request, response) => it.platform.answer(request, response))
   it.platform.once(refuse(80007))
   await expect(it.sync()).rejects.toMatchObject({ failure: 'upstream_unavailable', status: 502 })
-  it.platform.once(refuse(190, undefined, { status: 401 }))
-  await expect(it.sync()).rejects.toMatchObject({ failure: 'upstream_refused', status: 422 })
+  for (const refused of [refuse(190, undefined, { status: 401 }), refuse(100, 33)]) {
+    it.platform.once(refused)
+    await expect(it.sync()).rejects.toMatchObject({ failure: 'upstream_refused', status: 422 })
+  }
   expect(await statuses()).toEqual({ a: 'approved', b: 'approved' })
 })
 

@@ -3,7 +3,7 @@ import { createServer, type ServerResponse } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import type { Readable } from 'node:stream'
 import { afterAll, beforeAll, beforeEach, expect, test } from 'vitest'
-import { refuse } from '../testing/template-platform.ts'
+import { json, refuse } from '../testing/template-platform.ts'
 import { order, type TestTemplates, testTemplates } from '../testing/templates.ts'
 import { withSample } from './fetch-sample.ts'
 
@@ -120,6 +120,9 @@ test('a sample that the platform does not take is the address’s fault; a platf
   it.platform.once((_request, response) => void response.destroy())
   await expect(create('IMAGE')).rejects.toMatchObject({ failure: 'upstream_unavailable' })
   it.platform.once(refuse(80007))
+  await expect(create('IMAGE')).rejects.toMatchObject({ failure: 'upstream_unavailable' })
+  const unproven = { error: { code: 100, message: 'Invalid appsecret_proof provided in the API argument' } }
+  it.platform.once((_request, response) => json(response, unproven, 400))
   await expect(create('IMAGE')).rejects.toMatchObject({ failure: 'upstream_unavailable' })
   it.platform.once(refuse(190, undefined, { status: 401 }))
   await expect(create('IMAGE')).rejects.toMatchObject({ failure: 'upstream_refused' })

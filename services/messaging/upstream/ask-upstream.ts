@@ -29,13 +29,16 @@ export class UpstreamRefusal extends Error {
   readonly subcode: number | undefined
   /** The sentence that it has for the user. */
   readonly sentence: string
+  /** Something beside its code says that it may pass. */
+  readonly mayPass: boolean
 
-  constructor(httpStatus: number, code: number, subcode: number | undefined, sentence: string) {
+  constructor(httpStatus: number, code: number, subcode: number | undefined, sentence: string, mayPass = false) {
     super(`the platform answered ${httpStatus} with code ${code}, subcode ${subcode ?? 'none'}`)
     this.httpStatus = httpStatus
     this.code = code
     this.subcode = subcode
     this.sentence = sentence
+    this.mayPass = mayPass
   }
 
   get isAboutToken(): boolean {
@@ -71,6 +74,6 @@ function failureOf(httpStatus: number, value: unknown): Error {
     const cause = new Error(`the platform answered ${httpStatus} with what is not its own`)
     return new Problem('upstream_unavailable', { cause })
   }
-  const { code, subcode, forUser, details } = refusal
-  return new UpstreamRefusal(httpStatus, code, subcode, forUser || details || `code ${code}`)
+  const { code, subcode, forUser, details, mayPass } = refusal
+  return new UpstreamRefusal(httpStatus, code, subcode, forUser || details || `code ${code}`, mayPass)
 }

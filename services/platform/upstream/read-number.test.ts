@@ -49,6 +49,11 @@ const refusals: [string, UpstreamAnswer, string | undefined][] = [
   ['a missing capability, though a 500', { status: 500, body: error(3) }, 'access_token'],
   ['an unknown number', { status: 400, body: unknownObject }, 'phone_number_id'],
   ['a deleted number', { status: 400, body: error(33) }, 'phone_number_id'],
+  [
+    'a token of another app, which our proof does not fit',
+    { status: 400, body: error(100, { message: 'Invalid appsecret_proof provided in the API argument' }) },
+    undefined,
+  ],
   ['any other refusal', { status: 400, body: error(100) }, undefined],
 ]
 test.each(refusals)('is refused for good: %s', async (_, answer, param) => {

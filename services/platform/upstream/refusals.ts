@@ -34,7 +34,8 @@ export function problemOf(httpStatus: number, value: unknown, { param }: Place):
   const refusal = refusalIn(value)
   if (!refusal) return withoutShape(httpStatus)
   const cause = new UpstreamError(httpStatus, refusal)
-  if (isPassing(httpStatus, refusal)) return new Problem('upstream_unavailable', { cause })
+  // A token that is given and does not fit our proof is of another app, which its owner has to be told.
+  if (isPassing(httpStatus, { ...refusal, mayPass: false })) return new Problem('upstream_unavailable', { cause })
   const refused = (field?: string) =>
     new Problem('upstream_refused', { param: field, message: sentenceOf(refusal), cause })
   if (httpStatus === 401 || isAboutToken(refusal.code)) return refused('access_token')
