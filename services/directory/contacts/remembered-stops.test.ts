@@ -4,6 +4,7 @@ import { newNumber, testDirectory, type TestDirectory } from '../testing/app.ts'
 import { telling } from '../testing/changes.ts'
 import { managing } from '../testing/managing.ts'
 import { noteStop } from './consume-marketing-stops.ts'
+import { forgetContacts } from './forget-contacts.ts'
 import { rememberStops } from './remembered-stops.ts'
 
 let directory: TestDirectory
@@ -269,4 +270,28 @@ test('who asked for marketing again and is deleted stopped under no other writin
   await number.preferences([{ wa_id: other, bsuid: null, value: 'resume', at: at(2) }])
   await number.remove(contact.id)
   for (const phone_number of [`+${other}`, '+5511987654321']) await number.open({ phone_number }, marketing)
+})
+
+test('a stop of a contact that is just being deleted waits for nobody who waits for it', async () => {
+  const number = await newTold()
+  const { organizationId, phoneNumberId } = number
+  const keptId = (await number.open({ phone_number: `+${ana}` })).contact.id
+  const goneId = (await number.open({ bsuid: 'US.1' })).contact.id
+  const stop = { contact_id: goneId, recipient: `+${ana}`, phone_number_id: phoneNumberId, at: at(5) }
+  let noting: Promise<unknown> | undefined
+  let locking: Promise<unknown> | undefined
+  await directory.sql.begin(async (tx) => {
+    await tx`select id from contacts where id = ${goneId} for no key update`
+    await forgetContacts(tx, organizationId, [goneId])
+    noting = directory.sql.begin((other) => noteStop(other, organizationId, stop))
+    await untilSomebodyWaits(directory.sql)
+    // As a merge of the two does.
+    locking = directory.sql`
+      select id from contacts where organization_id = ${organizationId} and id = any(${[keptId, goneId]}::text[]) and deleted_at is null
+      order by id for no key update
+    `.execute()
+    await untilSomebodyWaits(directory.sql, 2)
+  })
+  await Promise.all([noting, locking])
+  await expect(number.open({ phone_number: `+${ana}` }, marketing)).rejects.toMatchObject(refused)
 })
