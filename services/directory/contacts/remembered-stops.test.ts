@@ -5,7 +5,7 @@ import { telling } from '../testing/changes.ts'
 import { managing } from '../testing/managing.ts'
 import { noteStop } from './consume-marketing-stops.ts'
 import { forgetContacts } from './forget-contacts.ts'
-import { rememberStops } from './remembered-stops.ts'
+import { rememberStop, rememberStops } from './remembered-stops.ts'
 
 let directory: TestDirectory
 beforeAll(async () => {
@@ -294,4 +294,17 @@ test('a stop of a contact that is just being deleted waits for nobody who waits 
   })
   await Promise.all([noting, locking])
   await expect(number.open({ phone_number: `+${ana}` }, marketing)).rejects.toMatchObject(refused)
+})
+
+test('a message that makes two contacts one brings what was remembered under its names', async () => {
+  const number = await newTold()
+  const [given, written] = ['5511987654321', '551187654321']
+  await number.open({ phone_number: `+${given}` })
+  await number.inbound({ bsuid: 'US.1' })
+  const { organizationId, phoneNumberId } = number
+  const identities = [{ kind: 'wa_id' as const, value: written }]
+  await rememberStop(directory.sql, { organizationId, phoneNumberId, identities }, at(1))
+  const { contact } = await number.inbound({ wa_id: written, bsuid: 'US.1' })
+  expect((await number.listContacts()).data).toMatchObject([{ id: contact.id, phone_number: `+${given}` }])
+  await expect(number.open({ bsuid: 'US.1' }, marketing)).rejects.toMatchObject(refused)
 })
