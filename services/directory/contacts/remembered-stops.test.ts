@@ -308,3 +308,20 @@ test('a message that makes two contacts one brings what was remembered under its
   expect((await number.listContacts()).data).toMatchObject([{ id: contact.id, phone_number: `+${given}` }])
   await expect(number.open({ bsuid: 'US.1' }, marketing)).rejects.toMatchObject(refused)
 })
+
+test('a stop of a contact that is just being merged is that of the one that it is merged into', async () => {
+  const number = await newTold()
+  const { contact: kept } = await number.open({ phone_number: `+${ana}` })
+  const { contact: merged } = await number.open({ bsuid: 'US.1' })
+  const { organizationId, phoneNumberId } = number
+  const stop = { contact_id: merged.id, recipient: 'US.1', phone_number_id: phoneNumberId, at: at(5) }
+  let noting: Promise<unknown> | undefined
+  await directory.sql.begin(async (tx) => {
+    await tx`update contacts set deleted_at = now(), merged_into = ${kept.id} where id = ${merged.id}`
+    await tx`update identities set contact_id = ${kept.id} where contact_id = ${merged.id}`
+    noting = directory.sql.begin((other) => noteStop(other, organizationId, stop))
+    await untilSomebodyWaits(directory.sql)
+  })
+  await noting
+  await expect(number.open({ phone_number: `+${ana}` }, marketing)).rejects.toMatchObject(refused)
+})
