@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest'
-import { untilWon } from './races.ts'
+import { Overtaken, untilWon } from './races.ts'
 
 test('whoever loses a race tries again, and is answered what the winning attempt found', async () => {
   let attempts = 0
@@ -14,4 +14,11 @@ test('whoever goes on losing is refused for the moment', async () => {
   }
   await expect(untilWon(lose)).rejects.toMatchObject({ failure: 'service_unavailable' })
   expect(attempts).toBe(8)
+})
+
+test('what undoes its transaction has lost too, and other failures are thrown', async () => {
+  let attempts = 0
+  const win = () => (++attempts < 3 ? Promise.reject(new Overtaken()) : Promise.resolve(attempts))
+  expect(await untilWon(win)).toBe(3)
+  await expect(untilWon(() => Promise.reject(new TypeError('no race')))).rejects.toThrow('no race')
 })

@@ -1,6 +1,6 @@
 import { untilSomebodyWaits } from '@app/test/lock-waits.ts'
 import { afterAll, beforeAll, expect, test } from 'vitest'
-import { eventsOf, everywhere, newNumber, testDirectory, type TestDirectory } from '../testing/app.ts'
+import { eventsOf, everywhere, newNumber, overtaken, testDirectory, type TestDirectory } from '../testing/app.ts'
 import { telling } from '../testing/changes.ts'
 import { managing } from '../testing/managing.ts'
 import { sweepIdentityChanges } from './change-identity.ts'
@@ -187,4 +187,20 @@ test('many changes of one organization leave connections to others', async () =>
   })
   expect((await changing).map(({ status }) => status)).toEqual(people.map(() => 'fulfilled'))
   expect(await updatesOf(many.organizationId)).toHaveLength(people.length)
+})
+
+test('a new number that somebody takes while it is given makes the two one contact', async () => {
+  const number = await newTold()
+  const { contact } = await number.inbound({ wa_id: ana })
+  const bo = '15550199999'
+  const [changed, taken] = await overtaken(
+    directory,
+    contact.id,
+    () => number.change('wamid.S', { wa_id: ana }, { wa_id: bo }),
+    () => number.inbound({ wa_id: bo }),
+  )
+  expect(taken.contact.id).not.toBe(contact.id)
+  expect(changed).toMatchObject({ contact: { id: contact.id, phone_number: `+${bo}` } })
+  expect((await number.listContacts()).data).toMatchObject([{ id: contact.id, phone_number: `+${bo}` }])
+  expect((await number.inbound({ wa_id: bo })).contact.id).toBe(contact.id)
 })

@@ -1,6 +1,6 @@
 import type { Handler } from '@app/shared/api/contract.ts'
 import type { changeIdentity as contract } from '@app/shared/contracts/directory-changes.ts'
-import type { Sql } from '@app/shared/database/database.ts'
+import type { Sql, TransactionSql } from '@app/shared/database/database.ts'
 import { record } from '@app/shared/events/events.ts'
 import { notFound } from '@app/shared/api/problem.ts'
 import type { z } from 'zod'
@@ -9,13 +9,13 @@ import type { FoundContact } from '../conversations/look-up.ts'
 import { touchConversations } from '../conversations/touch-conversations.ts'
 import { forgetWordsOf } from './address-book-words.ts'
 import { contactParties, nobody } from './contact-parties.ts'
-import { freeNumber, identitiesOf, isSameIdentity, mayHaveBeen } from './identities.ts'
+import { freeNumber, type Identity, identitiesOf, isSameIdentity, mayHaveBeen } from './identities.ts'
 import { identityUpdated, isIdentityUpdate, type Origin } from './identity-updated.ts'
 import { mergeContacts } from './merge-contacts.ts'
 import { carryStop, mindingStop, stopOf } from './remembered-stops.ts'
 import { rename } from './rename.ts'
 import { personOf, type Profile, type Sender } from './sender.ts'
-import { untilWon } from '../races.ts'
+import { Overtaken, untilWon } from '../races.ts'
 
 type Change = z.output<(typeof contract)['body']>
 
@@ -91,13 +91,7 @@ async function write(
     await freeNumber(tx, origin, contact.id, left && `+${left}`)
     // As it was given, which the platform may write in another way.
     await freeNumber(tx, origin, contact.id, given)
-    await tx`
-      insert into identities (organization_id, phone_number_id, kind, value, contact_id)
-      select ${organizationId}, ${phoneNumberId}, i.kind, i.value, ${contact.id}
-      from json_to_recordset(${JSON.stringify(identitiesOf(sender))}::text::json) as i(kind text, value text)
-      order by i.kind, i.value
-      on conflict do nothing
-    `
+    await takeNames(tx, origin, contact.id, identitiesOf(sender))
     await tx`
       insert into identity_changes (organization_id, phone_number_id, id, contact_id)
       values (${organizationId}, ${phoneNumberId}, ${body.id}, ${contact.id}) on conflict do nothing
@@ -109,6 +103,30 @@ async function write(
   const isWritten = await writing.finally(() => tellChanged([contact.id]))
   relay.wake()
   return isWritten
+}
+
+/** Whoever took one meanwhile is the same person, and is to be merged: without its new names, and free of the old ones, the contact would have none. */
+async function takeNames(
+  tx: TransactionSql,
+  { organizationId, phoneNumberId }: Origin,
+  contactId: string,
+  names: Identity[],
+) {
+  const given = JSON.stringify(names)
+  await tx`
+    insert into identities (organization_id, phone_number_id, kind, value, contact_id)
+    select ${organizationId}, ${phoneNumberId}, i.kind, i.value, ${contactId}
+    from json_to_recordset(${given}::text::json) as i(kind text, value text)
+    order by i.kind, i.value
+    on conflict do nothing
+  `
+  const taken = await tx`
+    select from json_to_recordset(${given}::text::json) as u(kind text, value text)
+    join identities i on i.organization_id = ${organizationId} and i.phone_number_id = ${phoneNumberId}
+      and i.kind = u.kind and i.value = u.value
+    where i.contact_id <> ${contactId}
+  `
+  if (taken.length > 0) throw new Overtaken()
 }
 
 /** What subscribers are told of before: the replaced user id is the platform's word where no message brought it. */

@@ -21,7 +21,13 @@ type Stop = z.output<(typeof marketingStopped)['data']>
 export async function noteStop(tx: TransactionSql, organizationId: string, stop: Stop): Promise<void> {
   const { contact_id: contactId, recipient, at } = stop
   const preferenceOf = (id: string) => ({ organization_id: organizationId, contact_id: id, value: 'stop' as const, at })
-  if ((await setPreferences(tx, [preferenceOf(contactId)])) > 0 || !recipient) return
+  const set = () => setPreferences(tx, [preferenceOf(contactId)])
+  await tx`savepoint before`
+  if ((await set()) > 0) return
+  // One that was just being deleted or merged was waited for, and is locked: others lock it behind those that are locked now. Asked again
+  // it says where it was merged.
+  await tx`rollback to savepoint before`
+  if ((await set()) > 0 || !recipient) return
   if ((await contactParties(tx, { organizationId }, contactId)) !== nobody) return
   if (await hasResumedSince(tx, organizationId, contactId, at)) return
   const names = recipient.startsWith('+')

@@ -135,3 +135,25 @@ test("one organization's address books leave connections to others", async () =>
   })
   expect((await importing).map(({ status }) => status)).toEqual(people.map(() => 'fulfilled'))
 })
+
+test('an address book waits for nobody who waits for it, and names whom it meets meanwhile', async () => {
+  const number = await newTold()
+  const { contact } = await number.open({ bsuid: 'US.1' })
+  let importing: Promise<unknown> | undefined
+  let changing: Promise<unknown> | undefined
+  await directory.sql.begin(async (tx) => {
+    // The contact is just given the second number, for which the address book has to wait. The first it has taken by then.
+    await tx`
+      insert into identities (organization_id, phone_number_id, kind, value, contact_id)
+      values (${number.organizationId}, ${number.phoneNumberId}, 'phone', ${`+${bo}`}, ${contact.id}),
+        (${number.organizationId}, ${number.phoneNumberId}, 'wa_id', ${bo}, ${contact.id})
+    `
+    importing = number.contacts([entry(ana, 'Ana', 1), entry(bo, 'Bo', 1)])
+    await untilSomebodyWaits(directory.sql)
+    changing = number.change('1', { bsuid: 'US.1' }, { bsuid: 'US.1', wa_id: ana })
+    await untilSomebodyWaits(directory.sql, 2)
+  })
+  expect(await Promise.all([importing, changing])).toMatchObject([{ applied: 2 }, { contact: { id: contact.id } }])
+  const { data } = await number.listContacts()
+  expect(data).toMatchObject([{ id: contact.id, phone_number: `+${ana}`, name: expect.stringMatching(/^(Ana|Bo)$/) }])
+})

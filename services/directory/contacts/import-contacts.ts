@@ -10,7 +10,7 @@ import { identitiesOf } from './identities.ts'
 import type { Origin } from './identity-updated.ts'
 import { insertContactsWithin, type NewContact, newContactIds } from './insert-contacts.ts'
 import { nameOf, personOf } from './sender.ts'
-import { untilWon } from '../races.ts'
+import { Overtaken, untilWon } from '../races.ts'
 
 type Apply = Handler<App, typeof contract>
 
@@ -24,7 +24,7 @@ const takeOver: Apply = async (app, { params, body }, caller) => {
     body.contacts.toSorted((a, b) => Date.parse(a.at) - Date.parse(b.at)).map((entry) => [entry.wa_id, entry]),
   )
   let changed: string[] = []
-  const importing = app.sql.begin(async (tx) => {
+  const attempt = async (tx: TransactionSql) => {
     const [account] = await tx`
       select account_id from accounts
       where organization_id = ${organizationId} and phone_number_id = ${origin.phoneNumberId} and attached
@@ -32,14 +32,14 @@ const takeOver: Apply = async (app, { params, body }, caller) => {
     if (!account) throw notFound()
     const fresh = new Set(await takeWords(tx, [...newest.values()], origin))
     const entries = [...newest.values()].filter((entry) => fresh.has(entry.wa_id))
-    await lockKnown(
+    const locked = await lockKnown(
       tx,
       entries.map((entry) => entry.wa_id),
       origin,
     )
     const added = entries.filter(({ action }) => action === 'add')
     await makeUnknown(tx, added, origin)
-    const named = await nameUnnamed(tx, added, origin)
+    const named = await nameUnnamed(tx, added, locked, origin)
     const listed = await findListed(
       tx,
       entries.filter(({ action }) => action === 'remove').map((entry) => entry.wa_id),
@@ -51,24 +51,27 @@ const takeOver: Apply = async (app, { params, body }, caller) => {
     changed = [...named, ...removed]
     await touchConversations(tx, organizationId, changed)
     return { applied: entries.length }
-  })
-  return importing.finally(() => changed.length > 0 && app.tellChanged(changed))
+  }
+  return untilWon(() => app.sql.begin(attempt)).finally(() => changed.length > 0 && app.tellChanged(changed))
 }
 
 /** The contacts that may be named or go, in the order of their keys, as whoever locks more than one does. */
-const lockKnown = (tx: TransactionSql, waIds: string[], { organizationId, phoneNumberId }: Origin) => tx`
-  select c.id from contacts c
-  where c.organization_id = ${organizationId} and c.id in (
-    select contact_id from identities
-    where organization_id = ${organizationId} and phone_number_id = ${phoneNumberId}
-      and (kind = 'phone' and value = any(${waIds.map((waId) => `+${waId}`)}::text[])
-        or kind = 'wa_id' and value = any(${waIds}::text[]))
-    union all
-    select contact_id from synced_contacts
-    where organization_id = ${organizationId} and phone_number_id = ${phoneNumberId} and wa_id = any(${waIds}::text[])
-  )
-  order by c.id for no key update
-`
+async function lockKnown(tx: TransactionSql, waIds: string[], { organizationId, phoneNumberId }: Origin) {
+  const rows = await tx<{ id: string }[]>`
+    select c.id from contacts c
+    where c.organization_id = ${organizationId} and c.id in (
+      select contact_id from identities
+      where organization_id = ${organizationId} and phone_number_id = ${phoneNumberId}
+        and (kind = 'phone' and value = any(${waIds.map((waId) => `+${waId}`)}::text[])
+          or kind = 'wa_id' and value = any(${waIds}::text[]))
+      union all
+      select contact_id from synced_contacts
+      where organization_id = ${organizationId} and phone_number_id = ${phoneNumberId} and wa_id = any(${waIds}::text[])
+    )
+    order by c.id for no key update
+  `
+  return new Set(rows.map(({ id }) => id))
+}
 
 async function makeUnknown(tx: TransactionSql, added: Entry[], origin: Origin) {
   const { organizationId, phoneNumberId } = origin
@@ -105,32 +108,41 @@ async function findUnknown(tx: TransactionSql, added: Entry[], origin: Origin): 
     })
 }
 
-/** A name in the address book is for who has none; those given here, or by the person, stay. Answers who got one. */
-async function nameUnnamed(tx: TransactionSql, added: Entry[], { organizationId, phoneNumberId }: Origin) {
+/**
+ * A name in the address book is for who has none; those given here, or by the person, stay. Answers who got one. Throws `Overtaken` for
+ * one that got its number since the contacts were locked: whoever has it locked by now may wait for a number that was just taken.
+ */
+async function nameUnnamed(
+  tx: TransactionSql,
+  added: Entry[],
+  locked: ReadonlySet<string>,
+  { organizationId, phoneNumberId }: Origin,
+) {
   const names = added.flatMap(({ wa_id: waId, name }) => {
     const cut = nameOf(name)
     return cut === null ? [] : [{ wa_id: waId, name: cut }]
   })
-  const rows = await tx<{ id: string }[]>`
-    with named as (
-      select distinct on (c.id) c.id, u.name
-      from json_to_recordset(${JSON.stringify(names)}::text::json) as u(wa_id text, name text)
-      cross join lateral (
-        select contact_id from identities where organization_id = ${organizationId} and phone_number_id = ${phoneNumberId}
-          and (kind, value) in (('phone', '+' || u.wa_id), ('wa_id', u.wa_id))
-        order by kind limit 1
-      ) i
-      cross join lateral (
-        select id from contacts
-        where organization_id = ${organizationId} and id = i.contact_id and name is null and deleted_at is null
-        limit 1 for no key update
-      ) c
-    )
-    update contacts c set name = named.name, updated_at = greatest(c.updated_at, clock_timestamp())
-    from named where c.organization_id = ${organizationId} and c.id = named.id
-    returning c.id
+  const unnamed = await tx<{ id: string; name: string }[]>`
+    select distinct on (c.id) c.id, u.name
+    from json_to_recordset(${JSON.stringify(names)}::text::json) as u(wa_id text, name text)
+    cross join lateral (
+      select contact_id from identities where organization_id = ${organizationId} and phone_number_id = ${phoneNumberId}
+        and (kind, value) in (('phone', '+' || u.wa_id), ('wa_id', u.wa_id))
+      order by kind limit 1
+    ) i
+    cross join lateral (
+      select id from contacts
+      where organization_id = ${organizationId} and id = i.contact_id and name is null and deleted_at is null
+      limit 1
+    ) c
   `
-  return rows.map(({ id }) => id)
+  if (unnamed.some(({ id }) => !locked.has(id))) throw new Overtaken()
+  await tx`
+    update contacts c set name = named.name, updated_at = greatest(c.updated_at, clock_timestamp())
+    from json_to_recordset(${JSON.stringify(unnamed)}::text::json) as named(id text, name text)
+    where c.organization_id = ${organizationId} and c.id = named.id
+  `
+  return unnamed.map(({ id }) => id)
 }
 
 /** The contacts that the address book made of numbers. */

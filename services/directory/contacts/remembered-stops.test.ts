@@ -4,7 +4,8 @@ import { newNumber, testDirectory, type TestDirectory } from '../testing/app.ts'
 import { telling } from '../testing/changes.ts'
 import { managing } from '../testing/managing.ts'
 import { noteStop } from './consume-marketing-stops.ts'
-import { rememberStops } from './remembered-stops.ts'
+import { forgetContacts } from './forget-contacts.ts'
+import { rememberStop, rememberStops } from './remembered-stops.ts'
 
 let directory: TestDirectory
 beforeAll(async () => {
@@ -269,4 +270,58 @@ test('who asked for marketing again and is deleted stopped under no other writin
   await number.preferences([{ wa_id: other, bsuid: null, value: 'resume', at: at(2) }])
   await number.remove(contact.id)
   for (const phone_number of [`+${other}`, '+5511987654321']) await number.open({ phone_number }, marketing)
+})
+
+test('a stop of a contact that is just being deleted waits for nobody who waits for it', async () => {
+  const number = await newTold()
+  const { organizationId, phoneNumberId } = number
+  const keptId = (await number.open({ phone_number: `+${ana}` })).contact.id
+  const goneId = (await number.open({ bsuid: 'US.1' })).contact.id
+  const stop = { contact_id: goneId, recipient: `+${ana}`, phone_number_id: phoneNumberId, at: at(5) }
+  let noting: Promise<unknown> | undefined
+  let locking: Promise<unknown> | undefined
+  await directory.sql.begin(async (tx) => {
+    await tx`select id from contacts where id = ${goneId} for no key update`
+    await forgetContacts(tx, organizationId, [goneId])
+    noting = directory.sql.begin((other) => noteStop(other, organizationId, stop))
+    await untilSomebodyWaits(directory.sql)
+    // As a merge of the two does.
+    locking = directory.sql`
+      select id from contacts where organization_id = ${organizationId} and id = any(${[keptId, goneId]}::text[]) and deleted_at is null
+      order by id for no key update
+    `.execute()
+    await untilSomebodyWaits(directory.sql, 2)
+  })
+  await Promise.all([noting, locking])
+  await expect(number.open({ phone_number: `+${ana}` }, marketing)).rejects.toMatchObject(refused)
+})
+
+test('a message that makes two contacts one brings what was remembered under its names', async () => {
+  const number = await newTold()
+  const [given, written] = ['5511987654321', '551187654321']
+  await number.open({ phone_number: `+${given}` })
+  await number.inbound({ bsuid: 'US.1' })
+  const { organizationId, phoneNumberId } = number
+  const identities = [{ kind: 'wa_id' as const, value: written }]
+  await rememberStop(directory.sql, { organizationId, phoneNumberId, identities }, at(1))
+  const { contact } = await number.inbound({ wa_id: written, bsuid: 'US.1' })
+  expect((await number.listContacts()).data).toMatchObject([{ id: contact.id, phone_number: `+${given}` }])
+  await expect(number.open({ bsuid: 'US.1' }, marketing)).rejects.toMatchObject(refused)
+})
+
+test('a stop of a contact that is just being merged is that of the one that it is merged into', async () => {
+  const number = await newTold()
+  const { contact: kept } = await number.open({ phone_number: `+${ana}` })
+  const { contact: merged } = await number.open({ bsuid: 'US.1' })
+  const { organizationId, phoneNumberId } = number
+  const stop = { contact_id: merged.id, recipient: 'US.1', phone_number_id: phoneNumberId, at: at(5) }
+  let noting: Promise<unknown> | undefined
+  await directory.sql.begin(async (tx) => {
+    await tx`update contacts set deleted_at = now(), merged_into = ${kept.id} where id = ${merged.id}`
+    await tx`update identities set contact_id = ${kept.id} where contact_id = ${merged.id}`
+    noting = directory.sql.begin((other) => noteStop(other, organizationId, stop))
+    await untilSomebodyWaits(directory.sql)
+  })
+  await noting
+  await expect(number.open({ phone_number: `+${ana}` }, marketing)).rejects.toMatchObject(refused)
 })

@@ -1,6 +1,7 @@
 import { systemCaller } from '@app/shared/bus/ask.ts'
 import { consumers } from '@app/shared/events/provision.ts'
 import { newId } from '@app/shared/values/ids.ts'
+import { untilSomebodyWaits } from '@app/test/lock-waits.ts'
 import { afterAll, beforeAll, expect, test } from 'vitest'
 import { newNumber, testDirectory, type TestDirectory } from '../testing/app.ts'
 import { telling } from '../testing/changes.ts'
@@ -126,5 +127,30 @@ test('a conversation that ended before it was kept how many were unread there is
   await number.read(live.conversation.id, 2, new Date(Date.now() + 1_000).toISOString())
   expect(await number.unreadIn(live.conversation.id)).toBe(1)
   await number.read(ended.conversation.id, 1)
+  expect(await number.unreadIn(live.conversation.id)).toBe(0)
+})
+
+test('a receipt in a conversation that is just being merged waits for nobody who waits for it', async () => {
+  const number = await newReading()
+  const live = await number.inbound({ wa_id: ana })
+  const ending = await number.inbound({ bsuid: 'US.1' })
+  const ids = [live.conversation.id, ending.conversation.id]
+  let reading: Promise<unknown> | undefined
+  let locking: Promise<unknown> | undefined
+  await directory.sql.begin(async (tx) => {
+    await tx`
+      update conversations set merged_into = ${live.conversation.id}, contact_id = ${live.contact.id}, unread_there = 1
+      where id = ${ending.conversation.id}
+    `
+    reading = number.read(ending.conversation.id, 1)
+    await untilSomebodyWaits(directory.sql)
+    // As another merge does.
+    locking = directory.sql`
+      select id from conversations where organization_id = ${number.organizationId} and id = any(${ids}::text[])
+      order by id for no key update
+    `.execute()
+    await untilSomebodyWaits(directory.sql, 2)
+  })
+  await Promise.all([reading, locking])
   expect(await number.unreadIn(live.conversation.id)).toBe(0)
 })

@@ -59,6 +59,10 @@ async function takeOff(tx: TransactionSql, organizationId: string, { conversatio
     from locked where v.organization_id = ${organizationId} and v.id = locked.id and locked.merged_into is null
       and (select sum(count) from off) > 0
   `
+  await tx`savepoint before`
   const { count } = await update()
-  if (count === 0) await update()
+  if (count > 0) return
+  // What was waited for in vain is locked: others lock it behind those that are locked now.
+  await tx`rollback to savepoint before`
+  await update()
 }

@@ -1,4 +1,5 @@
 import { newId } from '@app/shared/values/ids.ts'
+import { untilSomebodyWaits } from '@app/test/lock-waits.ts'
 import { afterAll, beforeAll, expect, test } from 'vitest'
 import { everywhere, newNumber, testDirectory, type TestDirectory } from '../testing/app.ts'
 import { noteSentMessages } from './note-sent-messages.ts'
@@ -69,4 +70,19 @@ test('parallel calls over the same conversations in any order end at the newest,
   for (const conversation of data) {
     expect(conversation).toMatchObject({ last_message_at: at(19), last_inbound_at: at(3), unread_count: 3 })
   }
+})
+
+test('what is sent in a conversation that is just being merged counts where it goes on', async () => {
+  const number = await newNumber(directory.app)
+  const { conversation: live } = await number.open({ phone_number: '+15550123456' })
+  const { conversation: ending } = await number.open({ bsuid: 'US.1' })
+  let noting: Promise<number> | undefined
+  await directory.sql.begin(async (tx) => {
+    await tx`update conversations set merged_into = ${live.id}, status = 'resolved' where id = ${ending.id}`
+    noting = record([{ organization_id: number.organizationId, conversation_id: ending.id, sent_at: at(5) }])
+    await untilSomebodyWaits(directory.sql)
+  })
+  expect(await noting).toBe(1)
+  expect(await number.getConversation(live.id)).toMatchObject({ last_message_at: at(5) })
+  expect(await number.getConversation(ending.id)).toMatchObject({ last_message_at: null })
 })

@@ -59,11 +59,11 @@ const recipientOf = ({ headers, data }: Sent) => {
 
 /**
  * Answers how many conversations moved forward; one that is not known, or has a newer message, is left alone. What is sent in one
- * that was merged counts where it goes on.
+ * that was merged counts where it goes on; one that was just being merged was waited for, and is asked again where that is.
  */
 export async function noteSentMessages(sql: Sql, sent: SentMessage[]): Promise<number> {
   // Grouped, since a row can be updated once; locked in the order of their keys, so that no two calls wait for each other.
-  const { count } = await sql`
+  const rows = await sql<{ hasEnded: boolean }[]>`
     with sent as (
       select u.organization_id, v.conversation_id, max(u.sent_at) as sent_at
       from json_to_recordset(${JSON.stringify(sent)}::text::json) as u(
@@ -75,18 +75,21 @@ export async function noteSentMessages(sql: Sql, sent: SentMessage[]): Promise<n
       group by u.organization_id, v.conversation_id
       order by u.organization_id, v.conversation_id
     ), locked as (
-      select v.organization_id, v.id
+      select v.organization_id, v.id, v.has_ended
       from sent
       cross join lateral (
-        select organization_id, id from conversations
+        select organization_id, id, merged_into is not null as has_ended from conversations
         where organization_id = sent.organization_id and id = sent.conversation_id
           and (last_message_at is null or last_message_at < sent.sent_at)
         limit 1 for no key update
       ) v
+    ), moved as (
+      update conversations v set last_message_at = greatest(v.last_message_at, sent.sent_at), updated_at = greatest(v.updated_at, now())
+      from locked join sent on sent.organization_id = locked.organization_id and sent.conversation_id = locked.id
+      where v.organization_id = locked.organization_id and v.id = locked.id and not locked.has_ended
     )
-    update conversations v set last_message_at = greatest(v.last_message_at, sent.sent_at), updated_at = greatest(v.updated_at, now())
-    from locked join sent on sent.organization_id = locked.organization_id and sent.conversation_id = locked.id
-    where v.organization_id = locked.organization_id and v.id = locked.id
+    select has_ended from locked
   `
-  return count
+  const ended = rows.filter(({ hasEnded }) => hasEnded)
+  return rows.length - ended.length + (ended.length > 0 ? await noteSentMessages(sql, sent) : 0)
 }
