@@ -38,6 +38,8 @@ test.each([
   ['a permission that is missing, with a 500', 500, { code: 299 }, false],
   ['an object that is not there, with a 500', 500, { code: 100, subcode: 33 }, false],
   ['another fault of a parameter, with a 500', 500, { code: 100 }, true],
+  ['what the platform calls transient, with a 400', 400, { code: 100, mayPass: true }, true],
+  ['a token that is taken no more, whatever the platform calls it', 400, { code: 190, mayPass: true }, false],
 ] as const)('%s may be otherwise in a moment, or not', (_what, status, refusal, passes) => {
-  expect(isPassing(status, { subcode: undefined, ...refusal })).toBe(passes)
+  expect(isPassing(status, { subcode: undefined, mayPass: false, ...refusal })).toBe(passes)
 })
