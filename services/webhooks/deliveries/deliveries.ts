@@ -29,7 +29,8 @@ export const deliveryColumns = (sql: Sql) => sql`
   case when o.tried then greatest(o.due_at, (select paced_until from lanes where lanes.id = d.subscription_id))
     end as next_attempt_at,
   a.response_status, a.response_body_snippet, a.duration_ms,
-  coalesce(x.error_code, a.error_code) as error_code, a.error_message
+  coalesce(x.error_code, a.error_code) as error_code,
+  case when x.error_code is null or x.error_code = a.error_code then a.error_message end as error_message
 `
 
 /** An attempt is in the partition of its delivery. `limit` keeps the look-up one by one. */
@@ -54,15 +55,13 @@ export const toDelivery = (row: DeliveryRow): z.input<typeof WebhookDelivery> =>
   duration_ms: row.durationMs,
   replayed_from: row.replayedFrom,
   error_code: row.errorCode,
-  error_message: messageOf(row),
+  error_message: row.errorMessage ?? messages[row.errorCode ?? ''] ?? null,
   created_at: timeOf(row.id).toISOString(),
 })
 
+/** Of those that were given up without an attempt that says it. */
 const messages: Record<string, string> = {
   subscription_deleted: 'The subscription was deleted.',
   subscription_disabled: 'The subscription is disabled.',
   expired: 'It waited too long for its endpoint.',
 }
-
-const messageOf = ({ errorCode, errorMessage }: DeliveryRow) =>
-  (errorCode === null ? undefined : messages[errorCode]) ?? errorMessage
