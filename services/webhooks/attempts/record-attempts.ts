@@ -11,7 +11,7 @@ import type { Attempt } from './open-attempts.ts'
 import type { Outcome } from './outcome.ts'
 import { retryDelayMs } from './schedule.ts'
 import { switchSubscriptions } from './switch-subscriptions.ts'
-import { lostOf, wakeWithin } from './wake-lane.ts'
+import { lostOf, retakeLane, wakeWithin } from './wake-lane.ts'
 
 type DoneAttempt = Done<Attempt, Outcome>
 
@@ -42,9 +42,11 @@ export async function recordAttempts(
     tx,
     done.flatMap(({ lane, outcome }) => (isOpen(outcome) || promoted.has(lane.id) ? [lane] : [])),
   )
-  if (lost.length === 0) return next
+  if (lost.length === 0 && gone.length === 0) return next
   await lockLanes()
   await wakeWithin(tx, lost)
+  // What they hold dies now, also where another attempt was told to wait.
+  for (const { id } of gone) await retakeLane(tx, id)
   return next
 }
 
