@@ -70,6 +70,22 @@ describe('a delivery', () => {
     })
   })
 
+  test('of which an attempt was broken off tells that one, for as long as no other follows', async () => {
+    const { sql } = webhooks
+    const { row, due } = await triedTwice()
+    await sql`insert into due_deliveries ${sql({ ...due, tried: true, attempts: 3, begun_at: at(-30) })}`
+    const told = {
+      status: 'failed',
+      attempt_count: 3,
+      last_attempt_at: at(-30).toISOString(),
+      response_status: null,
+      error_code: 'interrupted',
+      error_message: 'We stopped during this attempt; its outcome is unknown.',
+    }
+    expect(await webhooks.delivery(row.id)).toMatchObject(told)
+    expect(await webhooks.deliveries({ event_id: due.event_id })).toMatchObject([told])
+  })
+
   test('that expired says of what: it waited too long, or its payload was gone when it was tried', async () => {
     const { sql, organizationId } = webhooks
     const { row } = await triedTwice()

@@ -10,12 +10,11 @@ import type { Fragment, Sql } from '@app/shared/database/database.ts'
 import { timeOf } from '@app/shared/values/ids.ts'
 import { notFound } from '@app/shared/api/problem.ts'
 import type { App } from '../app.ts'
-import { notInCall } from '../attempts/in-call.ts'
 import { mostTries } from '../attempts/schedule.ts'
 import { type Attempt, attemptColumns, momentOf } from './attempt-moments.ts'
 import { fanOutConsumers } from '../fan-out/comes-in-order.ts'
 import { explainUndelivered } from './explain-undelivered.ts'
-import { deliveryColumns, type DeliveryRow, lastAttempt } from '../deliveries/deliveries.ts'
+import { deliveryColumns, type DeliveryRow, isBrokenOff, lastAttempt } from '../deliveries/deliveries.ts'
 import { disabledSince, pausedItself, restOf } from './words.ts'
 
 export const explainDelivery: Handler<App, typeof one> = async ({ sql }, { body: { id } }) => {
@@ -83,7 +82,7 @@ interface Standing extends DeliveryRow {
 async function historyOf(sql: Sql, only: Fragment): Promise<Moment[]> {
   const deliveries = await sql<Standing[]>`
     select ${deliveryColumns(sql)}, s.url, s.status as subscription_status, s.disabled_reason, s.paused_at,
-      s.disabled_at, x.died_at, o.due_at, o.begun_at, o.begun_at is not null and ${notInCall(sql, sql`o.`)} as is_broken_off, o.tries, l.due_at as lane_due_at,
+      s.disabled_at, x.died_at, o.due_at, o.begun_at, ${isBrokenOff(sql)} as is_broken_off, o.tries, l.due_at as lane_due_at,
       nullif(l.paced_until, '-infinity') as paced_until, l.failures, first.id as behind
     from deliveries d
     left join due_deliveries o on o.id = d.id
