@@ -296,6 +296,10 @@ test('TLS asks for the host of the URL, and an expired certificate is refused', 
   const secure = await listen(server, '127.0.0.1', 0)
   expect(await callOf(egressOf('127.0.0.1'), `https://private.example.com:${secure}/`)).toBe('tls_error')
   expect(asked).toEqual(['private.example.com'])
+  // The root's dot is no part of the name that a server is asked by (RFC 6066).
+  expect(await callOf(egressOf('127.0.0.1'), `https://private.example.com.:${secure}/`)).toBe('tls_error')
+  expect(await callOf(egressOf('127.0.0.1'), `https://127.0.0.1:${secure}/`)).toBe('tls_error')
+  expect(asked).toEqual(['private.example.com', 'private.example.com'])
 })
 
 describe('through a proxy', () => {
