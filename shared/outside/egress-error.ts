@@ -64,6 +64,8 @@ const byCode: Record<string, EgressFailure> = {
   UND_ERR_HEADERS_TIMEOUT: 'timeout',
   UND_ERR_BODY_TIMEOUT: 'timeout',
   UND_ERR_HEADERS_OVERFLOW: 'invalid_response',
+  // Two lengths, or one beside chunks.
+  UND_ERR_RES_CONTENT_LENGTH_MISMATCH: 'invalid_response',
   EPROTO: 'tls_error',
   ECONNRESET: 'connection_failed',
 }
@@ -79,13 +81,16 @@ export function failureOf(err: unknown): NamedFailure {
 function kindOf(err: unknown): EgressFailure {
   if (err instanceof EgressError) return err.failure
   if (err instanceof Error && err.name === 'TimeoutError') return 'timeout'
-  if (err instanceof errors.HTTPParserError) return 'invalid_response'
+  if (err instanceof errors.HTTPParserError || isBadUpgrade(err)) return 'invalid_response'
   const code = codeOf(err)
   if (/^(CERT_|ERR_TLS_|ERR_SSL_|ERR_OSSL_|UNABLE_TO_|DEPTH_ZERO_|SELF_SIGNED_|HOSTNAME_MISMATCH)/.test(code)) {
     return 'tls_error'
   }
   return byCode[code] ?? 'connection_failed'
 }
+
+/** 101, which nobody asked for. */
+const isBadUpgrade = (err: unknown) => err instanceof errors.SocketError && err.message === 'bad upgrade'
 
 /** Of several addresses that were tried in vain it is that of the first. */
 const codeOf = (err: unknown) => (err instanceof Error && 'code' in err ? String(err.code) : '')

@@ -271,6 +271,22 @@ describe('failures have names', () => {
     expect(await callOf(egress, `http://127.0.0.1:${(other.address() as AddressInfo).port}/`)).toBe('invalid_response')
     other.close()
   })
+  test.each([
+    ['two lengths', 'HTTP/1.1 200 OK\r\ncontent-length: 2\r\ncontent-length: 3\r\n\r\nok'],
+    [
+      'a length beside chunks',
+      'HTTP/1.1 200 OK\r\ncontent-length: 9\r\ntransfer-encoding: chunked\r\n\r\n2\r\nok\r\n0\r\n\r\n',
+    ],
+    [
+      'another protocol that nobody asked for',
+      'HTTP/1.1 101 Switching\r\nupgrade: websocket\r\nconnection: upgrade\r\n\r\n',
+    ],
+  ])('of a peer whose answer makes no sense: %s', async (_, bytes) => {
+    const other = createTcpServer((socket) => socket.once('data', () => socket.end(bytes)))
+    await new Promise<void>((resolve) => other.listen(0, '127.0.0.1', resolve))
+    expect(await callOf(egress, `http://127.0.0.1:${(other.address() as AddressInfo).port}/`)).toBe('invalid_response')
+    other.close()
+  })
   test('of a peer that speaks no TLS', async () => {
     expect(await callOf(egress, `https://127.0.0.1:${port}/`)).toBe('tls_error')
   })
@@ -292,7 +308,10 @@ test('TLS asks for the host of the URL, and an expired certificate is refused', 
   const url = `https://private.example.com:${secure}/`
   expect(await callOf(egress, url)).toBe('tls_error')
   await request(url, { dispatcher: egress.dispatcher, headers: { host: 'other.example.com' } }).catch(() => null)
-  expect(asked).toEqual(['private.example.com', 'private.example.com'])
+  // The root's dot is no part of the name that a server is asked by (RFC 6066).
+  expect(await callOf(egress, `https://private.example.com.:${secure}/`)).toBe('tls_error')
+  expect(await callOf(egress, `https://127.0.0.1:${secure}/`)).toBe('tls_error')
+  expect(asked).toEqual(['private.example.com', 'private.example.com', 'private.example.com'])
 })
 
 test.each([

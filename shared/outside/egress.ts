@@ -136,9 +136,10 @@ function connector(networks: Networks, resolve: Resolve, protocol: Protocol): bu
   })
   return (options, callback) => {
     // Node asks no lookup for a literal address.
-    if (!mayName(networks, protocol, hostOf(options.hostname))) return callback(blocked(), null)
-    // Without a server name of its own it is the URL's host, never what a Host header says.
-    connect({ ...options, servername: '' }, (...[err, socket]) => {
+    const host = hostOf(options.hostname)
+    if (!mayName(networks, protocol, host)) return callback(blocked(), null)
+    // The URL's host, never what a Host header says. An address is no name.
+    connect({ ...options, servername: isIP(host) ? '' : host }, (...[err, socket]) => {
       if (err) return callback(err, null)
       if (isAllowed(networks, protocol, socket.remoteAddress ?? '')) return callback(null, socket)
       socket.destroy()

@@ -1,5 +1,5 @@
 import { once } from 'node:events'
-import { createServer, type ServerResponse } from 'node:http'
+import { createServer, type RequestListener, type ServerResponse } from 'node:http'
 import { createServer as createNetServer, type AddressInfo, type Socket } from 'node:net'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { Worker } from 'node:worker_threads'
@@ -36,8 +36,9 @@ test('who was given up while it waited for a connection has not begun, and does 
   expect(waiting.map(({ req }) => req.url)).toEqual(['/first', '/third'])
 })
 
-test('who was given up before its answer has begun', async () => {
-  const server = createServer((_request, response) => void response.write('{'))
+/** A server until the test is over, who asks it, and what it is asked. */
+async function serve(listener: RequestListener) {
+  const server = createServer(listener)
   await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve))
   const dispatcher = new Agent()
   onTestFinished(async () => {
@@ -45,8 +46,12 @@ test('who was given up before its answer has begun', async () => {
     server.close().closeAllConnections()
   })
   const { port } = server.address() as AddressInfo
-  const call = { url: `http://127.0.0.1:${port}/`, headers: {}, body: '{}', timeoutMs: 300 }
-  expect(await postOnce(dispatcher, call)).toMatchObject({
+  return { dispatcher, call: { url: `http://127.0.0.1:${port}/`, headers: {}, body: '{}' } }
+}
+
+test('who was given up before its answer has begun', async () => {
+  const { dispatcher, call } = await serve((_request, response) => void response.write('{'))
+  expect(await postOnce(dispatcher, { ...call, timeoutMs: 300 })).toMatchObject({
     hasBegun: true,
     err: { name: 'TimeoutError' },
   })
@@ -54,16 +59,9 @@ test('who was given up before its answer has begun', async () => {
 
 test('who was told nothing in time has begun all the same, and leaves the connection', async () => {
   const hungUp = Promise.withResolvers<unknown>()
-  const server = createServer((request) => void request.socket.on('close', hungUp.resolve))
-  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve))
-  const dispatcher = new Agent()
-  onTestFinished(async () => {
-    await dispatcher.destroy()
-    server.close().closeAllConnections()
-  })
-  const { port } = server.address() as AddressInfo
-  const call = { url: `http://127.0.0.1:${port}/`, headers: {}, body: '{}', timeoutMs: 300 }
-  expect(await postOnce(dispatcher, call)).toMatchObject({ hasBegun: true, head: null, err: { name: 'TimeoutError' } })
+  const { dispatcher, call } = await serve((request) => void request.socket.on('close', hungUp.resolve))
+  const told = await postOnce(dispatcher, { ...call, timeoutMs: 300 })
+  expect(told).toMatchObject({ hasBegun: true, head: null, err: { name: 'TimeoutError' } })
   await inTime(hungUp.promise, 2_000)
 })
 

@@ -2,7 +2,7 @@ import type { Sql } from '@app/shared/database/database.ts'
 import { firstIdAt, newId } from '@app/shared/values/ids.ts'
 import { untilSomebodyWaits } from '@app/test/lock-waits.ts'
 import { until } from '@app/test/until.ts'
-import { afterAll, beforeAll, beforeEach, expect, test } from 'vitest'
+import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest'
 import { deleteWebhookSubscription } from '../subscriptions/delete-webhook-subscription.ts'
 import { disableWebhookSubscription } from '../subscriptions/disable-webhook-subscription.ts'
 import { type TestWebhooks, testWebhooks } from '../testing/app.ts'
@@ -140,40 +140,87 @@ test('what is at its endpoint just now is not given up', async () => {
   expect(await sql`select id from due_deliveries`).toEqual([...begun])
 })
 
-test('what came of an attempt changes nothing of a later one, which another holder has begun', async () => {
-  const { sql, organizationId } = webhooks
-  await webhooks.emit({})
-  await until(async () => expect(await webhooks.deliveries({ status: 'pending' })).toHaveLength(1))
-  const [due] = await sql<{ id: string; eventId: string }[]>`
-    update due_deliveries set begun_at = now(), attempts = 2 returning id, event_id
-  `
-  if (!due) throw new Error('nothing is due')
-  const read = () => sql`select attempts, begun_at, tried, due_at from due_deliveries`
-  const before = await read()
-  const lane = { id, group: organizationId, arrivals: '1', heldUntil: '-infinity', failures: 0, pacedMs: 0 }
-  const item = {
-    ...due,
-    laneId: id,
-    organizationId,
-    number: 1,
-    tries: 0,
-    line: null,
-    isProbe: false,
-    probedMs: 0,
-    isPaused: false,
-    replayId: null,
-    url: receiver.url,
-    secrets: '',
-    readAt: 0,
-    payload: null,
+test.each([
+  [
+    'with its subscription',
+    'subscription_deleted',
+    () => webhooks.sql.begin((tx) => giveUp(tx, id, 'subscription_deleted')),
+  ],
+  ['for its age', 'expired', () => createExpirySweep(webhooks)(webhooks.sql)],
+])('an attempt that its process did not survive counts, when its delivery is given up %s', async (_, why, end) => {
+  await webhooks.sql`update subscriptions set created_at = created_at - interval '9 days'`
+  await webhooks.emit({ at: new Date(Date.now() - 8 * 24 * 60 * 60 * 1000) })
+  const [delivery] = await until(async () => {
+    const held = await webhooks.deliveries({ status: 'pending' })
+    expect(held).toHaveLength(1)
+    return held
+  })
+  await webhooks.sql`update due_deliveries set attempts = 1, begun_at = now() - interval '30 s'`
+  expect(await end()).toBe(1)
+  expect(await webhooks.delivery(delivery?.id ?? '')).toMatchObject({
+    status: 'dead',
+    error_code: why,
+    attempt_count: 1,
+    last_attempt_at: expect.any(String),
+  })
+})
+
+describe('what is heard of an attempt late, when another holder has begun a later one,', () => {
+  const success = { startedAtMs: Date.now(), durationMs: 1, status: 200, snippet: null, error: null }
+
+  async function heardLate(outcome: Outcome | null) {
+    const { sql, organizationId } = webhooks
+    const [due] = await sql<{ id: string; eventId: string }[]>`select id, event_id from due_deliveries`
+    if (!due) throw new Error('nothing is due')
+    const lane = { id, group: organizationId, arrivals: '1', heldUntil: '-infinity', failures: 0, pacedMs: 0 }
+    const item = {
+      ...due,
+      laneId: id,
+      organizationId,
+      number: 1,
+      tries: 0,
+      line: null,
+      isProbe: false,
+      probedMs: 0,
+      isPaused: false,
+      replayId: null,
+      url: receiver.url,
+      secrets: '',
+      readAt: 0,
+      payload: null,
+    }
+    await sql.begin((tx) => recordAttempts(tx, [{ item, lane, outcome }], createLaneHealth(), async () => {}))
+    return due.id
   }
-  const attempt = { startedAtMs: Date.now(), durationMs: 1, status: 200, snippet: null, error: null }
-  const record = (outcome: Outcome | null) =>
-    sql.begin((tx) => recordAttempts(tx, [{ item, lane, outcome }], createLaneHealth(), async () => {}))
-  for (const outcome of [{ kind: 'succeeded', attempt }, { kind: 'failed', attempt }, null] as const) {
-    await record(outcome)
+
+  beforeEach(async () => {
+    await webhooks.emit({})
+    await until(async () => expect(await webhooks.deliveries({ status: 'pending' })).toHaveLength(1))
+    await webhooks.sql`update due_deliveries set begun_at = now(), attempts = 2`
+  })
+
+  test('changes nothing of that one', async () => {
+    const read = () => webhooks.sql`select attempts, begun_at, tried, due_at from due_deliveries`
+    const before = await read()
+    for (const kind of ['succeeded', 'failed'] as const) await heardLate({ kind, attempt: success })
+    await heardLate(null)
     expect(await read()).toEqual([...before])
-  }
+  })
+
+  test('takes the place of its interruption', async () => {
+    const { sql } = webhooks
+    await sql`
+      insert into attempts (delivery_id, number, started_at, error_code, error_message)
+      select id, 1, now(), 'interrupted', 'Nobody knows.' from due_deliveries
+    `
+    const attemptsOf = (delivery: string) => sql`
+      select number, response_status, duration_ms, error_code, error_message from attempts where delivery_id = ${delivery}
+    `
+    const told = { number: 1, responseStatus: 200, durationMs: 1, errorCode: null, errorMessage: null }
+    expect(await attemptsOf(await heardLate({ kind: 'succeeded', attempt: success }))).toEqual([told])
+    // Once known it stays.
+    expect(await attemptsOf(await heardLate({ kind: 'failed', attempt: { ...success, status: 500 } }))).toEqual([told])
+  })
 })
 
 test('a subscription is deleted while its attempts begin: neither waits for the other in a circle', async () => {

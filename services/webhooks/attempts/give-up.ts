@@ -6,6 +6,7 @@ import type { Core } from '../app.ts'
 import { typeOf } from '../deliveries/type-of.ts'
 import { countReplayed, lockReplays } from '../replays/count-replayed.ts'
 import { notInCall } from './in-call.ts'
+import { noteInterrupted } from './interrupted.ts'
 import { type InLine, lockLines, promoteLines } from './lines.ts'
 import { wakeWithin } from './wake-lane.ts'
 
@@ -37,8 +38,10 @@ export async function giveUp(
         select id from due_deliveries where subscription_id = ${subscriptionId} and ${notInCall(tx)}
           and (replay_id is null or exists (select from replays where id = replay_id for no key update skip locked))
         order by due_at desc nulls first, seq desc limit ${limit} for update skip locked
-      )) returning id, organization_id, subscription_id, replay_id, 'dead' as verdict
-    ), ${countReplayed(tx)}
+      )) returning id, organization_id, subscription_id, replay_id, attempts, begun_at, 'dead' as verdict
+    ), ${countReplayed(tx)}, lost as (
+      ${noteInterrupted(tx, tx`over`)}
+    )
     insert into dead_deliveries (id, organization_id, subscription_id, event_type, error_code)
     select id, organization_id, subscription_id, ${typeOf(tx)}, ${why} from over on conflict (id) do nothing
   `
@@ -129,8 +132,10 @@ async function expire(tx: TransactionSql, which: Fragment) {
       delete from due_deliveries where id = any(array(
         select id from due_deliveries where id = any(${rows.map(({ id }) => id)}) and ${notInCall(tx)} for update skip locked
       ))
-      returning id, organization_id, subscription_id, line, replay_id, 'dead' as verdict
-    ), ${countReplayed(tx)}, dead as (
+      returning id, organization_id, subscription_id, line, replay_id, attempts, begun_at, 'dead' as verdict
+    ), ${countReplayed(tx)}, lost as (
+      ${noteInterrupted(tx, tx`over`)}
+    ), dead as (
       insert into dead_deliveries (id, organization_id, subscription_id, event_type, error_code)
       select id, organization_id, subscription_id, ${typeOf(tx)}, 'expired' from over on conflict (id) do nothing
     )

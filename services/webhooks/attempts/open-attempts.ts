@@ -3,6 +3,7 @@ import { each } from '@app/shared/database/each.ts'
 import type { Want } from '@app/shared/mailbox/mailbox.ts'
 import { type GivenUp, giveUp } from './give-up.ts'
 import { freeAt, notInCall } from './in-call.ts'
+import { noteInterrupted } from './interrupted.ts'
 import { breakerFailures, type Probing } from './lane-health.ts'
 import type { EventKey, Payload, Payloads } from './payloads.ts'
 import { pausedByHand, pausedItself } from './paused.ts'
@@ -140,9 +141,7 @@ const begin = (tx: TransactionSql, given: Given[]) => tx<Row[]>`
     select id, attempts, begun_at from due_deliveries
     where id = any(array(select id from picked)) and ${notInCall(tx)} for update skip locked
   ), lost as (
-    insert into attempts (delivery_id, number, started_at, error_code, error_message)
-    select id, attempts, begun_at, 'interrupted', 'We stopped during this attempt; its outcome is unknown.'
-    from free where begun_at is not null on conflict (delivery_id, number) do nothing
+    ${noteInterrupted(tx, tx`free`)}
   ), begun as (
     update due_deliveries d set attempts = d.attempts + 1, begun_at = now() from free
     where d.id = free.id and d.id = any(array(select id from free))

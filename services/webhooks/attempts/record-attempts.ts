@@ -11,7 +11,7 @@ import type { Attempt } from './open-attempts.ts'
 import type { Outcome } from './outcome.ts'
 import { retryDelayMs } from './schedule.ts'
 import { switchSubscriptions } from './switch-subscriptions.ts'
-import { lostOf, wakeWithin } from './wake-lane.ts'
+import { lostOf, retakeLane, wakeWithin } from './wake-lane.ts'
 
 type DoneAttempt = Done<Attempt, Outcome>
 
@@ -42,9 +42,11 @@ export async function recordAttempts(
     tx,
     done.flatMap(({ lane, outcome }) => (isOpen(outcome) || promoted.has(lane.id) ? [lane] : [])),
   )
-  if (lost.length === 0) return next
+  if (lost.length === 0 && gone.length === 0) return next
   await lockLanes()
   await wakeWithin(tx, lost)
+  // What they hold dies now, also where another attempt was told to wait.
+  for (const { id } of gone) await retakeLane(tx, id)
   return next
 }
 
@@ -105,7 +107,12 @@ const write = (tx: TransactionSql, rows: object[]) => tx<{ id: string }[]>`
     insert into attempts (delivery_id, number, started_at, duration_ms, response_status, response_body_snippet,
       error_code, error_message)
     select id, number, started_at, duration_ms, status, snippet, error_code, error_message
-    from u where verdict <> 'unbegun' order by id on conflict (delivery_id, number) do nothing
+    from u where verdict <> 'unbegun' order by id
+    -- One that was taken for interrupted, since its holder was frozen or could not reach the database.
+    on conflict (delivery_id, number) do update set started_at = excluded.started_at, duration_ms = excluded.duration_ms,
+      response_status = excluded.response_status, response_body_snippet = excluded.response_body_snippet,
+      error_code = excluded.error_code, error_message = excluded.error_message
+    where attempts.error_code = 'interrupted'
   ), over as (
     delete from due_deliveries d using o
     where ${isOf(tx, tx`o.is_over`)}

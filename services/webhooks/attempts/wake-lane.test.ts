@@ -1,7 +1,7 @@
 import { openDatabase, type Sql, type TransactionSql } from '@app/shared/database/database.ts'
 import { createTestDatabase } from '@app/test/database.ts'
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest'
-import { arriving, renewLane, retakeLane, wakeLane, wakeWithin } from './wake-lane.ts'
+import { arriving, renewLane, retakeLane, wakeWithin } from './wake-lane.ts'
 
 let database: Awaited<ReturnType<typeof createTestDatabase>>
 let sql: Sql
@@ -52,7 +52,6 @@ describe.each([
 })
 
 test.each([
-  ['one that is woken', wakeLane],
   ['one that is taken from its holder', retakeLane],
   ['one that begins anew', renewLane],
 ])('whatever a lane waited for, %s is due, and who gives it back sees that', async (_, wake) => {

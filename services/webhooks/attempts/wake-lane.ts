@@ -1,13 +1,6 @@
 import type { Fragment, Sql, TransactionSql } from '@app/shared/database/database.ts'
 import type { Lane } from '@app/shared/mailbox/lanes.ts'
 
-const dueNow = (tx: TransactionSql) => tx`due_at = now(), paced_until = '-infinity', arrivals = arrivals + 1`
-
-/** The lane is due, whatever it waited for. Wake the mailbox after the commit. */
-export const wakeLane = (tx: TransactionSql, subscriptionId: string) => tx`
-  update lanes set ${dueNow(tx)} where id = ${subscriptionId}
-`
-
 /**
  * The end of a statement that inserts into `lanes l`: something has come into them. One that is inserted without a `due_at`, since
  * its subscription is paused by hand, sleeps on, unless it was changed since the statement began to read: then it was resumed
@@ -39,9 +32,13 @@ export async function lostOf(tx: TransactionSql, lanes: Lane[]): Promise<string[
   return lost.map(({ id }) => id)
 }
 
-/** As `wakeLane`, also for whoever holds it: he loses it, so that what he learned of the address before does not come back. */
+/**
+ * The lane is due, whatever it waited for. Whoever holds it loses it, so that what he learned of the address before does not come
+ * back, such as how long it wants to rest. Wake the mailbox after the commit.
+ */
 export const retakeLane = (tx: TransactionSql, subscriptionId: string) => tx`
-  update lanes set ${dueNow(tx)}, held_until = '-infinity' where id = ${subscriptionId}
+  update lanes set due_at = now(), paced_until = '-infinity', arrivals = arrivals + 1, held_until = '-infinity'
+  where id = ${subscriptionId}
 `
 
 /**

@@ -1,6 +1,8 @@
 import type { WebhookDelivery } from '@app/shared/contracts/webhook-deliveries.ts'
 import type { Sql } from '@app/shared/database/database.ts'
 import { timeOf } from '@app/shared/values/ids.ts'
+import { notInCall } from '../attempts/in-call.ts'
+import { interruption } from '../attempts/interrupted.ts'
 import type { z } from 'zod'
 
 export interface DeliveryRow {
@@ -29,13 +31,17 @@ export const deliveryColumns = (sql: Sql) => sql`
   case when o.tried then greatest(o.due_at, (select paced_until from lanes where lanes.id = d.subscription_id))
     end as next_attempt_at,
   a.response_status, a.response_body_snippet, a.duration_ms,
-  coalesce(x.error_code, a.error_code) as error_code, a.error_message
+  coalesce(x.error_code, case when ${isBrokenOff(sql)} then 'interrupted' else a.error_code end) as error_code,
+  case when x.error_code is null or x.error_code = a.error_code then a.error_message end as error_message
 `
 
-/** An attempt is in the partition of its delivery. `limit` keeps the look-up one by one. */
+/** Of an open delivery `o`: begun, and nobody is at it, since its process died. The next attempt will record that one. */
+export const isBrokenOff = (sql: Sql) => sql`(o.begun_at is not null and ${notInCall(sql, sql`o.`)})`
+
+/** An attempt is in the partition of its delivery. `limit` keeps the look-up one by one. One that was broken off is none of those. */
 export const lastAttempt = (sql: Sql) => sql`
   left join lateral (
-    select * from attempts where delivery_id = d.id order by number desc limit 1
+    select * from attempts where delivery_id = d.id and ${isBrokenOff(sql)} is not true order by number desc limit 1
   ) a on true
 `
 
@@ -54,15 +60,14 @@ export const toDelivery = (row: DeliveryRow): z.input<typeof WebhookDelivery> =>
   duration_ms: row.durationMs,
   replayed_from: row.replayedFrom,
   error_code: row.errorCode,
-  error_message: messageOf(row),
+  error_message: row.errorMessage ?? messages[row.errorCode ?? ''] ?? null,
   created_at: timeOf(row.id).toISOString(),
 })
 
+/** Of what no attempt says. */
 const messages: Record<string, string> = {
+  interrupted: interruption,
   subscription_deleted: 'The subscription was deleted.',
   subscription_disabled: 'The subscription is disabled.',
   expired: 'It waited too long for its endpoint.',
 }
-
-const messageOf = ({ errorCode, errorMessage }: DeliveryRow) =>
-  (errorCode === null ? undefined : messages[errorCode]) ?? errorMessage

@@ -2,6 +2,7 @@ import { systemCaller } from '@app/shared/bus/ask.ts'
 import { toProblem } from '@app/shared/api/problem.ts'
 import { newId } from '@app/shared/values/ids.ts'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
+import { payloadGone } from '../attempts/outcome.ts'
 import { type TestWebhooks, testWebhooks } from '../testing/app.ts'
 import { getWebhookDelivery } from './get-webhook-delivery.ts'
 import { replayWebhookDelivery } from './replay-webhook-delivery.ts'
@@ -67,6 +68,39 @@ describe('a delivery', () => {
       attempt_count: 3,
       last_attempt_at: at(-1).toISOString(),
     })
+  })
+
+  test('of which an attempt was broken off tells that one, for as long as no other follows', async () => {
+    const { sql } = webhooks
+    const { row, due } = await triedTwice()
+    await sql`insert into due_deliveries ${sql({ ...due, tried: true, attempts: 3, begun_at: at(-30) })}`
+    const told = {
+      status: 'failed',
+      attempt_count: 3,
+      last_attempt_at: at(-30).toISOString(),
+      response_status: null,
+      error_code: 'interrupted',
+      error_message: 'We stopped during this attempt; its outcome is unknown.',
+    }
+    expect(await webhooks.delivery(row.id)).toMatchObject(told)
+    expect(await webhooks.deliveries({ event_id: due.event_id })).toMatchObject([told])
+  })
+
+  test('that expired says of what: it waited too long, or its payload was gone when it was tried', async () => {
+    const { sql, organizationId } = webhooks
+    const { row } = await triedTwice()
+    const dead = { id: row.id, organization_id: organizationId, subscription_id: row.subscription_id }
+    await sql`insert into dead_deliveries ${sql({ ...dead, error_code: 'expired' })}`
+    const told = { status: 'dead', error_code: 'expired' }
+    expect(await webhooks.delivery(row.id)).toMatchObject({
+      ...told,
+      error_message: 'It waited too long for its endpoint.',
+    })
+    const { attempt } = payloadGone(Date.now())
+    await sql`
+      insert into attempts ${sql({ delivery_id: row.id, number: 3, started_at: at(0), error_code: attempt.error?.code, error_message: attempt.error?.message })}
+    `
+    expect(await webhooks.delivery(row.id)).toMatchObject({ ...told, error_message: 'The payload is no longer kept.' })
   })
 
   test('that was not tried yet tells no next attempt', async () => {

@@ -44,6 +44,30 @@ test('a delivery whose attempt is under way is told as that, and not as one that
   expect(history.at(-1)?.details).toMatchObject({ next_at: new Date(next ?? '') })
 })
 
+test('a delivery whose attempt was broken off says so, and what it waits for now', async () => {
+  const { id } = await webhooks.subscribe({ url: receiver.url, events: ['message.edited'] })
+  await webhooks.ask(updateWebhookSubscription, { params: { id }, body: { status: 'paused' } })
+  await webhooks.emit({ type: 'message.edited' })
+  const [delivery] = await until(async () => {
+    const held = await webhooks.deliveries({ subscription_id: id })
+    expect(held).toHaveLength(1)
+    return held
+  })
+  const begunAgo = async (seconds: number) => {
+    await webhooks.sql`
+      update due_deliveries set attempts = 1, begun_at = now() - ${seconds} * interval '1 second'
+      where id = ${delivery?.id ?? ''}
+    `
+    const { history } = await webhooks.ask(explainDelivery, { body: { id: delivery?.id ?? '' } })
+    return history.slice(1).map(({ what }) => what)
+  }
+  expect(await begunAgo(5)).toEqual(['is being delivered: attempt 1'])
+  expect(await begunAgo(30)).toEqual([
+    'attempt 1 to deliver it: interrupted',
+    'is held until its subscription is resumed: its owner has paused it',
+  ])
+})
+
 test('a delivery that waits for an endpoint that fails says so', async () => {
   receiver.respondWith(answer(500))
   await webhooks.subscribe({ url: receiver.url, events: ['message.sent'] })

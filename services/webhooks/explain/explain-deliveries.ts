@@ -14,7 +14,7 @@ import { mostTries } from '../attempts/schedule.ts'
 import { type Attempt, attemptColumns, momentOf } from './attempt-moments.ts'
 import { fanOutConsumers } from '../fan-out/comes-in-order.ts'
 import { explainUndelivered } from './explain-undelivered.ts'
-import { deliveryColumns, type DeliveryRow, lastAttempt } from '../deliveries/deliveries.ts'
+import { deliveryColumns, type DeliveryRow, isBrokenOff, lastAttempt } from '../deliveries/deliveries.ts'
 import { disabledSince, pausedItself, restOf } from './words.ts'
 
 export const explainDelivery: Handler<App, typeof one> = async ({ sql }, { body: { id } }) => {
@@ -67,6 +67,8 @@ interface Standing extends DeliveryRow {
   diedAt: Date | null
   dueAt: Date | null
   begunAt: Date | null
+  /** Begun, and nobody is at it: its process died. */
+  isBrokenOff: boolean
   /** Places of the retry schedule that are used up. */
   tries: number
   /** The first open delivery of its line, when that is another one. */
@@ -80,7 +82,7 @@ interface Standing extends DeliveryRow {
 async function historyOf(sql: Sql, only: Fragment): Promise<Moment[]> {
   const deliveries = await sql<Standing[]>`
     select ${deliveryColumns(sql)}, s.url, s.status as subscription_status, s.disabled_reason, s.paused_at,
-      s.disabled_at, x.died_at, o.due_at, o.begun_at, o.tries, l.due_at as lane_due_at,
+      s.disabled_at, x.died_at, o.due_at, o.begun_at, ${isBrokenOff(sql)} as is_broken_off, o.tries, l.due_at as lane_due_at,
       nullif(l.paced_until, '-infinity') as paced_until, l.failures, first.id as behind
     from deliveries d
     left join due_deliveries o on o.id = d.id
@@ -105,8 +107,14 @@ function lifeOf(delivery: Standing, attempts: Attempt[]): Moment[] {
   const { id, eventType, eventId, subscriptionId, replayedFrom } = delivery
   const what = replayedFrom === null ? `${eventType} is to be delivered` : `${eventType} is to be delivered again`
   const details = { delivery_id: id, event_id: eventId, subscription_id: subscriptionId, replayed_from: replayedFrom }
-  return [momentAt(timeOf(id), what, details), ...attempts.map(momentOf), standingOf(delivery)]
+  return [momentAt(timeOf(id), what, details), ...attempts.map(momentOf), ...brokenOff(delivery), standingOf(delivery)]
 }
+
+/** As the next attempt will record it. */
+const brokenOff = ({ id, begunAt, isBrokenOff, attemptCount }: Standing) =>
+  begunAt && isBrokenOff
+    ? [momentAt(begunAt, `attempt ${attemptCount} to deliver it: interrupted`, { delivery_id: id })]
+    : []
 
 function standingOf(delivery: Standing): Moment {
   const { id, status, url, errorCode } = delivery
@@ -148,8 +156,8 @@ const goesOn = ({ subscriptionStatus, disabledReason }: Standing) =>
   subscriptionStatus === 'active' || (subscriptionStatus === 'paused' && disabledReason !== null)
 
 function waitsFor(delivery: Standing) {
-  const { status, subscriptionStatus, disabledReason, begunAt, behind, attemptCount } = delivery
-  if (begunAt) return `is being delivered: attempt ${attemptCount}`
+  const { status, subscriptionStatus, disabledReason, begunAt, isBrokenOff, behind, attemptCount } = delivery
+  if (begunAt && !isBrokenOff) return `is being delivered: attempt ${attemptCount}`
   if (subscriptionStatus === null) return 'is about to be given up: its subscription was deleted'
   if (subscriptionStatus === 'disabled') {
     return `is about to be given up: its subscription is disabled, since ${disabledSince(disabledReason)}`

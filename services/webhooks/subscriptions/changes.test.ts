@@ -12,7 +12,7 @@ import { ownNumber, type TestWebhooks, testWebhooks } from '../testing/app.ts'
 import { answer, type Receiver, type Respond, startReceiver } from '../testing/receiver.ts'
 import { createWebhookSecret } from './create-webhook-secret.ts'
 import { deleteWebhookSecret } from './delete-webhook-secret.ts'
-import { disableWebhookSubscription } from './disable-webhook-subscription.ts'
+import { disableWebhookSubscription, sweepFailing } from './disable-webhook-subscription.ts'
 import { enableWebhookSubscription } from './enable-webhook-subscription.ts'
 import { endWaits, sweepWaits } from './end-waits.ts'
 import { sweepSecrets } from './secrets.ts'
@@ -451,6 +451,58 @@ describe('a disabled subscription', () => {
     const [eventId] = await webhooks.emit({})
     await until(() => expect(gotIds()).toEqual([eventId]))
     expect(await enable()).toMatchObject({ status: 'active', url: `${receiver.url}/new` })
+  })
+
+  describe('lets what it holds die at once, though its endpoint asked for a day’s rest,', () => {
+    const aDay: Respond = answer(429, { 'retry-after': '86400' })
+    const out: ((respond: Respond) => void)[] = []
+
+    /** Some attempts are out, the others wait for them. */
+    async function holdTwelve() {
+      out.length = 0
+      receiver.respondWith((...call) => void out.push((respond) => respond(...call)))
+      await webhooks.emit(...Array.from({ length: 12 }, () => ({})))
+      await until(async () => {
+        expect(out.length).toBeGreaterThan(1)
+        expect(await webhooks.deliveries()).toHaveLength(12)
+      })
+    }
+    const allAreOver = () =>
+      until(async () => {
+        out.splice(0).forEach((end) => end(aDay))
+        expect(await webhooks.sql`select id from due_deliveries`).toEqual([])
+      }, 10_000)
+
+    test('in an attempt that was out', async () => {
+      await holdTwelve()
+      await disable()
+      await allAreOver()
+    })
+
+    test('by itself for five days, and its last probe is told to rest', async () => {
+      await webhooks.sql`update subscriptions set status = 'paused'`
+      await webhooks.sql`insert into lanes (id, grp, failures) values (${id}, ${webhooks.organizationId}, 20)`
+      await webhooks.emit({}, {}, {})
+      await until(async () => expect(await webhooks.deliveries()).toHaveLength(3))
+      out.length = 0
+      receiver.respondWith((...call) => void out.push((respond) => respond(...call)))
+      await webhooks.sql`
+        update subscriptions set disabled_reason = 'consecutive_failures', paused_at = now() - interval '121 hours'
+      `
+      await webhooks.hurry()
+      await until(() => expect(out).toHaveLength(1))
+      expect(await sweepFailing(webhooks.sql)).toBe(1)
+      await allAreOver()
+    })
+
+    test('and answered 410 beside that', async () => {
+      await holdTwelve()
+      out.shift()?.(aDay)
+      await until(async () => expect(await webhooks.deliveries({ status: 'failed' })).toHaveLength(1))
+      out.shift()?.(answer(410))
+      await until(async () => expect(await webhooks.subscription(id)).toMatchObject({ disabled_reason: 'gone' }))
+      await allAreOver()
+    })
   })
 
   test.each(refusals)('refuses %s that was asked for before it was disabled and comes behind that', async (_, ask) => {

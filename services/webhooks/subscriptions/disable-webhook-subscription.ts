@@ -4,7 +4,7 @@ import type { disableWebhookSubscription as contract } from '@app/shared/contrac
 import type { Sql } from '@app/shared/database/database.ts'
 import { notFound } from '@app/shared/api/problem.ts'
 import type { App } from '../app.ts'
-import { wakeLane } from '../attempts/wake-lane.ts'
+import { retakeLane } from '../attempts/wake-lane.ts'
 import { findSubscription, toSubscription } from './subscriptions.ts'
 import { tellOf } from './tell-of.ts'
 
@@ -22,7 +22,7 @@ export const disableWebhookSubscription: Handler<App, typeof contract> = async (
         updated_at = now()
       where id = ${id}
     `
-    await wakeLane(tx, id)
+    await retakeLane(tx, id)
     await tellOf(tx, subscriptionDisabled, [{ id }], 'operator')
     return row.organizationId
   })
@@ -47,7 +47,7 @@ export function sweepFailing(sql: Sql): Promise<number> {
       )) returning id
     `
     // In the order in which all lock lanes.
-    for (const { id } of disabled.toSorted((a, b) => (a.id < b.id ? -1 : 1))) await wakeLane(tx, id)
+    for (const { id } of disabled.toSorted((a, b) => (a.id < b.id ? -1 : 1))) await retakeLane(tx, id)
     await tellOf(tx, subscriptionDisabled, disabled, 'failing_too_long')
     return disabled.length
   })
