@@ -1,6 +1,8 @@
+import { untilSomebodyWaits } from '@app/test/lock-waits.ts'
 import { testService, type TestService } from '@app/test/service.ts'
-import { afterAll, beforeAll, expect, test } from 'vitest'
+import { afterAll, beforeAll, expect, onTestFinished, test } from 'vitest'
 import { firstIdAt, newIdAt } from '../values/ids.ts'
+import { ownSession } from './own-session.ts'
 import { keepPartitions } from './partitions.ts'
 
 let app: TestService
@@ -95,4 +97,25 @@ test('a week of which there are days already is made of days', async () => {
   expect((await partitionsOf('by_week')).filter((name) => name.endsWith('_7d'))).toHaveLength(1)
   await app.sql`insert into by_week select ${firstIdAt('wbd', new Date(midweek + 9 * dayMs))}`
   expect(await app.sql`select id from by_week_default`).toHaveLength(0)
+})
+
+test('a table of another service that has its name keeps nobody waiting', async () => {
+  const patient = ownSession(app.sql, { lock_timeout: '20s', statement_timeout: '20s' })
+  const other = ownSession(app.sql, { search_path: 'pg_temp' })
+  onTestFinished(async () => void (await Promise.all([patient.end(), other.end()])))
+  await other`create temporary table by_time (at timestamptz not null, word text) partition by range (at)`
+  await other`create temporary table by_time_default partition of by_time default`
+  const partitions = { table: 'by_time', by: 'time', keepDays: 3 } as const
+  const now = Date.UTC(2026, 7, 10, 12)
+  const giveBack = Promise.withResolvers<void>()
+  const holding = app.sql.begin(async (tx) => {
+    await tx`lock table by_time in access share mode`
+    await giveBack.promise
+  })
+  const waiting = keepPartitions(patient, partitions, now)
+  await untilSomebodyWaits(app.sql)
+  await keepPartitions(other, partitions, now)
+  giveBack.resolve()
+  await holding
+  await waiting
 })

@@ -86,7 +86,8 @@ const overlap = (one: Span, other: Span) => one.day < other.day + other.days && 
 async function make(sql: Sql, partitions: Partitions, span: Span) {
   const { table } = partitions
   await sql.begin(async (tx) => {
-    await tx`select pg_advisory_xact_lock(hashtext(${`partitions ${table}`}))`
+    // By its number: each service has an outbox, and none is to wait for another's.
+    await tx`select pg_advisory_xact_lock(hashtext('partitions ' || ${table}::regclass::oid))`
     const there = (await spansOf(tx, table)).filter((other) => overlap(other, span))
     if (there.length === 0) return attach(tx, partitions, span)
     for (let day = span.day; day < span.day + span.days; day++) {
