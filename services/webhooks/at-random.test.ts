@@ -14,7 +14,7 @@ import { findBroken } from './testing/what-must-hold.ts'
 
 /** Who acts at a time, and how often each. */
 const actors = 6
-const steps = amount(25, 400)
+const steps = amount(60, 400)
 
 /**
  * What the instances complain of: errors, but for what a busy machine had no time for, and deadlocks. Connections that were ended

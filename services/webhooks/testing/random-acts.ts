@@ -19,7 +19,7 @@ const anySubscription = ({ lasting, passing }: Tenant, random: Random) => oneOf(
 /** Somebody emits, changes, replays and breaks, `steps` times. */
 export async function actAtRandom(scene: Scene, random: Random, steps: number): Promise<void> {
   for (let step = 0; step < steps; step++) {
-    await sleep(between(random, 0, 40))
+    await sleep(between(random, 0, 30))
     const act = oneOf(random, acts)
     await Promise.resolve(act(scene, oneOf(random, scene.tenants), random)).catch(unlessRefused)
   }
