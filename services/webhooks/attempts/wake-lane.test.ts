@@ -1,7 +1,7 @@
 import { openDatabase, type Sql, type TransactionSql } from '@app/shared/database/database.ts'
 import { createTestDatabase } from '@app/test/database.ts'
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest'
-import { arriving, renewLane, retakeLane, wakeWithin } from './wake-lane.ts'
+import { arriving, endLane, renewLane, retakeLane, wakeWithin } from './wake-lane.ts'
 
 let database: Awaited<ReturnType<typeof createTestDatabase>>
 let sql: Sql
@@ -53,6 +53,7 @@ describe.each([
 
 test.each([
   ['one that is taken from its holder', retakeLane],
+  ['one that is over', (tx: TransactionSql, id: string) => endLane(tx, id, 'org_1')],
   ['one that begins anew', renewLane],
 ])('whatever a lane waited for, %s is due, and who gives it back sees that', async (_, wake) => {
   expect(await after(wake, 900, 600)).toEqual({ arrivals: '5', dueInS: 0, isPaced: false })

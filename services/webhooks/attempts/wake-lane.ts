@@ -42,6 +42,16 @@ export const retakeLane = (tx: TransactionSql, subscriptionId: string) => tx`
 `
 
 /**
+ * The same of a subscription that is over, so that what waits for it is given up. Its lane is made if there is none yet, so that
+ * `arriving` finds it, as below: nobody resumes this one.
+ */
+export const endLane = (tx: TransactionSql, subscriptionId: string, organizationId: string) => tx`
+  insert into lanes as l (id, grp, due_at, arrivals) values (${subscriptionId}, ${organizationId}, now(), 1)
+  on conflict (id) do update set due_at = now(), paced_until = '-infinity', arrivals = l.arrivals + 1,
+    held_until = '-infinity'
+`
+
+/**
  * The lane begins anew, without failures. Whoever holds it loses it, so that what he counted does not come back. It is made if
  * there is none yet, so that `arriving` finds it: what is just being recorded still believes that its subscription is paused.
  * Wake the mailbox after the commit.

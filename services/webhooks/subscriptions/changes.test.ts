@@ -12,6 +12,7 @@ import { ownNumber, type TestWebhooks, testWebhooks } from '../testing/app.ts'
 import { answer, type Receiver, type Respond, startReceiver } from '../testing/receiver.ts'
 import { createWebhookSecret } from './create-webhook-secret.ts'
 import { deleteWebhookSecret } from './delete-webhook-secret.ts'
+import { deleteWebhookSubscription } from './delete-webhook-subscription.ts'
 import { disableWebhookSubscription, sweepFailing } from './disable-webhook-subscription.ts'
 import { enableWebhookSubscription } from './enable-webhook-subscription.ts'
 import { endWaits, sweepWaits } from './end-waits.ts'
@@ -43,6 +44,7 @@ const patch = (body: Changes, caller = webhooks.caller) =>
   webhooks.ask(updateWebhookSubscription, { params: { id }, body }, caller)
 const enable = (body: { url?: string } = {}) => webhooks.ask(enableWebhookSubscription, { params: { id }, body })
 const disable = () => webhooks.ask(disableWebhookSubscription, { body: { subscription_id: id } })
+const remove = () => webhooks.ask(deleteWebhookSubscription, { params: { id } })
 const addSecret = (body: { expires_in_hours?: number } = {}) =>
   webhooks.ask(createWebhookSecret, { params: { id }, body })
 const revoke = (secret_id: string) => webhooks.ask(deleteWebhookSecret, { params: { id, secret_id } })
@@ -54,6 +56,29 @@ const failureOf = (work: Promise<unknown>) =>
     (err: unknown) => toProblem(err),
   )
 const gotIds = () => receiver.got.map(({ headers }) => headers['x-svc-event-id'])
+
+/** An event that begins to be recorded before `act`, and is recorded after it; answers its id. */
+async function recordedWhile(act: () => Promise<unknown>) {
+  const [at, event] = [new Date().toISOString(), newId('evt')]
+  const headers = { organization: webhooks.organizationId, event, type: 'message.received', at }
+  const row = toRow({ subject: 'event.messaging.message-received', headers, payload: Buffer.from('{}') })
+  const patient = ownSession(webhooks.sql, { lock_timeout: '20s' })
+  onTestFinished(() => patient.end())
+  const { recording } = await webhooks.sql.begin(async (tx) => {
+    await tx`savepoint before`
+    await tx`
+      insert into events (at, organization_id, event_id, type, source, payload)
+      values (${at}, ${webhooks.organizationId}, ${event}, 'message.received', 'svc', '{}')
+    `
+    const begun = { recording: recordEvents(patient, row ? [row] : []) }
+    await untilSomebodyWaits(webhooks.sql)
+    await act()
+    await tx`rollback to savepoint before`
+    return begun
+  })
+  expect(await recording).toMatchObject([{ count: 1 }])
+  return event
+}
 
 describe('a change', () => {
   test('is what the subscription is from then on', async () => {
@@ -136,29 +161,25 @@ describe('a subscription that is paused by hand', () => {
     await patch({ status: 'paused' })
     const held = await webhooks.emit(...Array.from({ length: before }, () => ({})))
     await until(async () => expect(await webhooks.deliveries({ status: 'pending' })).toHaveLength(before))
-    const [at, event] = [new Date().toISOString(), newId('evt')]
-    const headers = { organization: webhooks.organizationId, event, type: 'message.received', at }
-    const row = toRow({ subject: 'event.messaging.message-received', headers, payload: Buffer.from('{}') })
-    const patient = ownSession(webhooks.sql, { lock_timeout: '20s' })
-    onTestFinished(() => patient.end())
-    const begun = await webhooks.sql.begin(async (tx) => {
-      await tx`savepoint before`
-      await tx`
-        insert into events (at, organization_id, event_id, type, source, payload)
-        values (${at}, ${webhooks.organizationId}, ${event}, 'message.received', 'svc', '{}')
-      `
-      const recording = recordEvents(patient, row ? [row] : [])
-      await untilSomebodyWaits(webhooks.sql)
+    const event = await recordedWhile(async () => {
       await patch({ status: 'active' })
       await until(async () => {
         const awake = await webhooks.sql`select id from lanes where due_at is not null or held_until > now()`
         expect([gotIds(), awake]).toEqual([held, []])
       })
-      await tx`rollback to savepoint before`
-      return { recording }
     })
-    expect(await begun.recording).toMatchObject([{ count: 1 }])
     await until(() => expect(gotIds()).toEqual([...held, event]))
+  })
+
+  test.each([
+    ['disabled', disable, 'subscription_disabled'],
+    ['deleted', remove, 'subscription_deleted'],
+  ])('leaves nothing open of the first event that was just being recorded when it was %s', async (_, end, why) => {
+    await patch({ status: 'paused' })
+    const event = await recordedWhile(end)
+    await until(async () => {
+      expect(await webhooks.deliveries()).toMatchObject([{ event_id: event, status: 'dead', error_code: why }])
+    }, 5_000)
   })
 
   test('is not probed, though it had paused itself before', async () => {

@@ -3,7 +3,7 @@ import type { deleteWebhookSubscription as contract } from '@app/shared/contract
 import { notFound } from '@app/shared/api/problem.ts'
 import type { App } from '../app.ts'
 import { giveUp } from '../attempts/give-up.ts'
-import { retakeLane } from '../attempts/wake-lane.ts'
+import { endLane } from '../attempts/wake-lane.ts'
 
 /** Open deliveries become dead with it; those beyond what one transaction takes, and those in a call, by their lane. */
 export const deleteWebhookSubscription: Handler<App, typeof contract> = async (app, { params }, caller) => {
@@ -14,7 +14,7 @@ export const deleteWebhookSubscription: Handler<App, typeof contract> = async (a
     `
     if (count === 0) throw notFound()
     // In this order, as whoever begins attempts has the lane before its deliveries.
-    await retakeLane(tx, id)
+    await endLane(tx, id, caller.organizationId)
     await giveUp(tx, id, 'subscription_deleted')
   })
   app.attempts.wake()

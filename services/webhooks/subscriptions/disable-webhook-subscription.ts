@@ -4,7 +4,7 @@ import type { disableWebhookSubscription as contract } from '@app/shared/contrac
 import type { Sql } from '@app/shared/database/database.ts'
 import { notFound } from '@app/shared/api/problem.ts'
 import type { App } from '../app.ts'
-import { retakeLane } from '../attempts/wake-lane.ts'
+import { endLane, retakeLane } from '../attempts/wake-lane.ts'
 import { findSubscription, toSubscription } from './subscriptions.ts'
 import { tellOf } from './tell-of.ts'
 
@@ -22,7 +22,7 @@ export const disableWebhookSubscription: Handler<App, typeof contract> = async (
         updated_at = now()
       where id = ${id}
     `
-    await retakeLane(tx, id)
+    await endLane(tx, id, row.organizationId)
     await tellOf(tx, subscriptionDisabled, [{ id }], 'operator')
     return row.organizationId
   })

@@ -117,7 +117,7 @@ export async function testWebhooks(given?: TestService): Promise<TestWebhooks> {
 const ownNumbers = () => Promise.resolve({ phone_number_ids: [ownNumber] })
 
 /** The caller asks as long as its file runs, which on a slow machine is longer than any request. */
-function acts(app: App, caller = { ...systemCaller(newId('org')), deadline: Infinity }): Acts {
+export function acts(app: App, caller: Caller = { ...systemCaller(newId('org')), deadline: Infinity }): Acts {
   return {
     organizationId: caller.organizationId,
     caller,

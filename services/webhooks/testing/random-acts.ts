@@ -1,0 +1,206 @@
+import { setTimeout as sleep } from 'node:timers/promises'
+import { newId } from '@app/shared/values/ids.ts'
+import { Problem } from '@app/shared/api/problem.ts'
+import { insist } from '@app/test/each-step.ts'
+import { between, oneOf, type Random } from '@app/test/faults/random.ts'
+import { replayWebhookDelivery } from '../deliveries/replay-webhook-delivery.ts'
+import { cancelWebhookReplay } from '../replays/cancel-webhook-replay.ts'
+import { createWebhookReplay } from '../replays/create-webhook-replay.ts'
+import { deleteWebhookSubscription } from '../subscriptions/delete-webhook-subscription.ts'
+import { disableWebhookSubscription } from '../subscriptions/disable-webhook-subscription.ts'
+import { enableWebhookSubscription } from '../subscriptions/enable-webhook-subscription.ts'
+import { updateWebhookSubscription } from '../subscriptions/update-webhook-subscription.ts'
+import { newKey, type Scene, subscribe, type Tenant } from './scene.ts'
+
+type Act = (scene: Scene, tenant: Tenant, random: Random) => unknown
+
+const anySubscription = ({ lasting, passing }: Tenant, random: Random) => oneOf(random, [...lasting, ...passing])
+
+/** Somebody emits, changes, replays and breaks, `steps` times. */
+export async function actAtRandom(scene: Scene, random: Random, steps: number): Promise<void> {
+  for (let step = 0; step < steps; step++) {
+    await sleep(between(random, 0, 30))
+    const act = oneOf(random, acts)
+    await Promise.resolve(act(scene, oneOf(random, scene.tenants), random)).catch(unlessRefused)
+  }
+}
+
+/** What is asked may be nothing any more, or not be possible now, since somebody else was there before. */
+const refusals = ['resource_not_found', 'webhook_subscription_disabled', 'delivery_pending', 'replay_in_progress']
+function unlessRefused(err: unknown) {
+  if (!(err instanceof Problem && refusals.includes(err.failure))) throw err
+}
+
+const emitPlain: Act = async (_, tenant, random) => {
+  const events = Array.from({ length: between(random, 1, 4) }, () => newEvent(tenant, random))
+  await emit(tenant, random, events)
+}
+
+/** The next events of a customer are emitted once those before them are. */
+const emitInLine: Act = async (_, tenant, random) => {
+  const line = `cus_${between(random, 1, 2)}`
+  const of = tenant.lines.get(line) ?? { ids: [], emitted: Promise.resolve() }
+  tenant.lines.set(line, of)
+  const events = Array.from({ length: between(random, 1, 3) }, () => ({
+    ...newEvent(tenant, random),
+    line,
+    type: 'customer.updated',
+  }))
+  of.ids.push(...events.map(({ eventId }) => eventId))
+  of.emitted = of.emitted.then(() => emit(tenant, random, events))
+  await of.emitted
+}
+
+function newEvent(tenant: Tenant, random: Random) {
+  const eventId = newId('evt')
+  const payload = JSON.stringify({ id: eventId, text: 'ä"'.repeat(between(random, 0, 200)) })
+  tenant.payloads.set(eventId, payload)
+  return { eventId, payload, at: new Date() }
+}
+
+const emit = (tenant: Tenant, random: Random, events: object[]) => {
+  const instance = oneOf(random, tenant.instances)
+  return insist(() => instance.emit(...events))
+}
+
+const update =
+  (bodyOf: (scene: Scene, random: Random) => { status?: 'active' | 'paused'; url?: string }): Act =>
+  (scene, tenant, random) => {
+    const id = anySubscription(tenant, random)
+    const { ask } = oneOf(random, tenant.instances)
+    const body = bodyOf(scene, random)
+    return insist(() => ask(updateWebhookSubscription, { params: { id }, body }))
+  }
+
+const pause = update(() => ({ status: 'paused' }))
+const resume = update(() => ({ status: 'active' }))
+const move = update(({ endpoints }, random) => ({ url: oneOf(random, endpoints.urls) }))
+
+const disable: Act = (scene, tenant, random) => {
+  const id = anySubscription(tenant, random)
+  scene.causes.disabled.add(id)
+  const { ask } = oneOf(random, tenant.instances)
+  return insist(() => ask(disableWebhookSubscription, { body: { subscription_id: id } }))
+}
+
+const enable: Act = (_, tenant, random) => {
+  const id = anySubscription(tenant, random)
+  const { ask, caller } = oneOf(random, tenant.instances)
+  const asking = { ...caller, idempotency: newKey() }
+  return insist(() => ask(enableWebhookSubscription, { params: { id }, body: {} }, asking))
+}
+
+/** Another one comes in its place. */
+const deleteOne: Act = async (scene, tenant, random) => {
+  const id = tenant.passing.shift()
+  if (id === undefined) return
+  scene.causes.deleted.add(id)
+  const { ask } = oneOf(random, tenant.instances)
+  await insist(() => ask(deleteWebhookSubscription, { params: { id } })).catch(unlessRefused)
+  tenant.passing.push(await subscribe(scene, tenant, random))
+}
+
+const replayOne: Act = async ({ sql, causes }, tenant, random) => {
+  const rows = await sql<{ id: string }[]>`
+    select id from deliveries where organization_id = ${tenant.organizationId} order by id desc limit 40
+  `
+  if (rows.length === 0) return
+  const { id } = oneOf(random, rows)
+  const { ask, caller } = oneOf(random, tenant.instances)
+  const asking = { ...caller, idempotency: newKey() }
+  const replay = await insist(() => ask(replayWebhookDelivery, { params: { id } }, asking))
+  causes.replayed.add(replay.id)
+}
+
+const replayMany: Act = async (_, tenant, random) => {
+  const body = {
+    subscription_id: anySubscription(tenant, random),
+    since: new Date(Date.now() - 3_600_000).toISOString(),
+    status: oneOf(random, ['dead', 'failed'] as const),
+  }
+  const { ask, caller } = oneOf(random, tenant.instances)
+  const asking = { ...caller, idempotency: newKey() }
+  await insist(() => ask(createWebhookReplay, { body }, asking))
+}
+
+const cancelReplay: Act = async ({ sql }, tenant, random) => {
+  const rows = await sql<{ id: string }[]>`
+    select id from replays where organization_id = ${tenant.organizationId} and finished_at is null order by id
+  `
+  if (rows.length === 0) return
+  const { id } = oneOf(random, rows)
+  const { ask, caller } = oneOf(random, tenant.instances)
+  const asking = { ...caller, idempotency: newKey() }
+  await insist(() => ask(cancelWebhookReplay, { params: { id } }, asking))
+}
+
+/** As if the lease of its holder had lapsed. */
+const stealLane: Act = ({ sql }, tenant, random) => sql`
+  update lanes set held_until = '-infinity', due_at = now(), arrivals = arrivals + 1
+  where id = ${anySubscription(tenant, random)}
+`
+
+/** As if whoever held the lane had died in his calls long ago. He lives, and his calls go on beside those that are made again. */
+const loseHolder: Act = async ({ sql, causes }, tenant, random) => {
+  const id = anySubscription(tenant, random)
+  const rows = await sql.begin(async (tx) => {
+    await tx`
+      update lanes set held_until = '-infinity', due_at = now(), arrivals = arrivals + 1 where id = ${id}
+    `
+    return tx<{ id: string }[]>`
+      update due_deliveries set begun_at = begun_at - interval '30 seconds'
+      where id = any(array(
+        select id from due_deliveries where subscription_id = ${id} and begun_at is not null order by id
+        for update skip locked
+      )) returning id
+    `
+  })
+  for (const row of rows) causes.abandoned.add(row.id)
+}
+
+/** Whoever had them gets others. */
+const endConnections: Act = ({ sql }) => sql`
+  select pg_terminate_backend(pid) from (
+    select pid from pg_stat_activity
+    where datname = current_database() and usename = current_user and pid <> pg_backend_pid()
+    order by random() limit 4
+  ) those
+`
+
+/** What waits for its time has it now. */
+export const hurry: Act = ({ sql }, { organizationId }) =>
+  sql.begin(async (tx) => {
+    await tx`
+      update lanes set due_at = now(), paced_until = '-infinity', arrivals = arrivals + 1
+      where id = any(array(
+        select id from lanes where grp = ${organizationId} and due_at > now() order by id for update skip locked
+      ))
+    `
+    await tx`
+      update due_deliveries set due_at = now() where id = any(array(
+        select id from due_deliveries where organization_id = ${organizationId} and due_at > now() and begun_at is null
+        order by id for update skip locked
+      ))
+    `
+    await tx`
+      update replays set due_at = now() where id = any(array(
+        select id from replays where organization_id = ${organizationId} and finished_at is null and due_at > now()
+        order by id for no key update skip locked
+      ))
+    `
+  })
+
+const changeMood: Act = ({ endpoints }, _, random) => endpoints.change(random)
+
+const changes = [pause, resume, resume, move, disable, enable, enable, enable, enable, deleteOne]
+const replays = [replayOne, replayMany, replayMany, cancelReplay]
+const troubles = [changeMood, changeMood, hurry, hurry, stealLane, loseHolder, endConnections]
+
+/** Somebody emits as often as somebody changes something. */
+const acts: Act[] = [
+  ...Array<Act>(5).fill(emitPlain),
+  ...Array<Act>(5).fill(emitInLine),
+  ...changes,
+  ...replays,
+  ...troubles,
+]
