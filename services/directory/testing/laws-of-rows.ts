@@ -7,6 +7,7 @@ export async function wrongInRows(world: World): Promise<string[]> {
     ...(await wrongMerges(world)),
     ...(await wrongTimes(world)),
     ...(await wrongUnread(world)),
+    ...(await wrongSent(world)),
   ]
   return found.map((wrong) => JSON.stringify(wrong))
 }
@@ -55,5 +56,19 @@ async function wrongUnread({ directory, organizationId, messages }: World) {
   return rows.flatMap(({ id, live, unreadCount }) => {
     const right = id === live ? (expected.get(id) ?? 0) : 0
     return unreadCount === right ? [] : [{ wrong: 'a count of unread messages', id, unreadCount, right }]
+  })
+}
+
+/** What was sent counts where the conversation goes on. */
+async function wrongSent({ directory, organizationId, sent }: World) {
+  const rows = await directory.sql<{ id: string; live: string; lastMessageAt: Date | null }[]>`
+    select v.id, live.id as live, live.last_message_at from conversations v
+    join conversations live on live.organization_id = v.organization_id and live.id = coalesce(v.merged_into, v.id)
+    where v.organization_id = ${organizationId}
+  `
+  return rows.flatMap(({ id, live, lastMessageAt }) => {
+    const sentAt = sent.get(id)
+    const isLost = sentAt !== undefined && (lastMessageAt?.toISOString() ?? '') < sentAt
+    return isLost ? [{ wrong: 'a message that was sent and does not count', id, live, sentAt, lastMessageAt }] : []
   })
 }

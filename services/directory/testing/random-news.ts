@@ -26,6 +26,7 @@ const sentMessage: Change = async (world, random) => {
   if (id === null) return
   const sent = { organization_id: world.organizationId, conversation_id: id, sent_at: new Date().toISOString() }
   await noteSentMessages(instanceOf(world, random).app.sql, [sent])
+  if (sent.sent_at > (world.sent.get(id) ?? '')) world.sent.set(id, sent.sent_at)
 }
 
 const wayOfWriting: Change = async (world, random) => {

@@ -38,6 +38,8 @@ export interface World {
   conversations: string[]
   /** By the conversation that each came into. */
   messages: Map<string, Message[]>
+  /** When the newest message was sent in each. */
+  sent: Map<string, string>
   words: Map<Person, Word[]>
   saidSoFar: number
 }
@@ -60,6 +62,7 @@ export async function newWorld(directory: TestDirectory, countOfPeople: number):
     contacts: [],
     conversations: [],
     messages: new Map(),
+    sent: new Map(),
     words: new Map(),
     saidSoFar: 0,
   }
