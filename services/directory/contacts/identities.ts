@@ -1,4 +1,4 @@
-import type { TransactionSql } from '@app/shared/database/database.ts'
+import type { Sql, TransactionSql } from '@app/shared/database/database.ts'
 import { otherWritingOf } from '@app/shared/values/phone-number.ts'
 import type { Origin } from './identity-updated.ts'
 
@@ -55,4 +55,29 @@ export async function freeNumber(
     where organization_id = ${organizationId} and phone_number_id = ${phoneNumberId} and contact_id = ${contactId}
       and (kind = 'phone' and value = ${phoneNumber} or kind = 'wa_id' and value = ${phoneNumber.slice(1)})
   `
+}
+
+/** A name that is nobody's contact's. */
+export const isNameless = (err: unknown): boolean =>
+  err instanceof Error && 'constraint_name' in err && err.constraint_name === 'identities_contact'
+
+/**
+ * Waits for whoever is just giving one of these names to a contact, so that whoever looks then finds it. It claims them, for which
+ * Postgres waits, and for nobody, which it undoes.
+ */
+export async function waitForTakers(
+  sql: Sql,
+  { organizationId, phoneNumberId }: Origin,
+  names: Identity[],
+): Promise<void> {
+  const claiming = sql`
+    insert into identities (organization_id, phone_number_id, kind, value, contact_id)
+    select ${organizationId}, ${phoneNumberId}, i.kind, i.value, ''
+    from json_to_recordset(${JSON.stringify(names)}::text::json) as i(kind text, value text)
+    order by i.kind, i.value
+    on conflict do nothing
+  `
+  await claiming.catch((err: unknown) => {
+    if (!isNameless(err)) throw err
+  })
 }

@@ -2,7 +2,7 @@ import { contactCreated } from '@app/shared/contracts/contacts.ts'
 import type { Sql, TransactionSql } from '@app/shared/database/database.ts'
 import { type Conditional, recorded, recording } from '@app/shared/events/events.ts'
 import { newId, timeOf } from '@app/shared/values/ids.ts'
-import { type Identity, mayHaveBeen } from './identities.ts'
+import { type Identity, isNameless, mayHaveBeen } from './identities.ts'
 import type { Origin } from './identity-updated.ts'
 import { rememberedStop } from './remembered-stops.ts'
 import type { Profile } from './sender.ts'
@@ -44,9 +44,6 @@ export async function insertContactsWithin(tx: TransactionSql, contacts: NewCont
     throw err
   }
 }
-
-const isNameless = (err: unknown) =>
-  err instanceof Error && 'constraint_name' in err && err.constraint_name === 'identities_contact'
 
 /**
  * The primary key of the names decides. They are claimed in one order, so that no two batches wait for each other; a

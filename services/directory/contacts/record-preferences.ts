@@ -4,7 +4,7 @@ import { notFound } from '@app/shared/api/problem.ts'
 import type { Sql, TransactionSql } from '@app/shared/database/database.ts'
 import type { App } from '../app.ts'
 import { findParties } from '../conversations/find-parties.ts'
-import { identitiesOf, mayHaveBeen } from './identities.ts'
+import { identitiesOf, mayHaveBeen, waitForTakers } from './identities.ts'
 import type { Origin } from './identity-updated.ts'
 import { rememberStop } from './remembered-stops.ts'
 import { personOf, type Sender } from './sender.ts'
@@ -46,6 +46,7 @@ async function rememberStranger(app: App, person: Sender, origin: Origin): Promi
   }
   if (!(await isStranger())) return false
   await rememberStop(app.sql, { ...origin, identities: identitiesOf(person) }, person.sentAt)
+  await waitForTakers(app.sql, origin, mayHaveBeen(person))
   return isStranger()
 }
 

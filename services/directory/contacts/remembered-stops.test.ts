@@ -5,6 +5,8 @@ import { telling } from '../testing/changes.ts'
 import { managing } from '../testing/managing.ts'
 import { noteStop } from './consume-marketing-stops.ts'
 import { forgetContacts } from './forget-contacts.ts'
+import { identitiesOf } from './identities.ts'
+import { insertContactsWithin, newContactIds, unknownContact } from './insert-contacts.ts'
 import { rememberStop, rememberStops } from './remembered-stops.ts'
 
 let directory: TestDirectory
@@ -32,6 +34,23 @@ async function stopped({ open, preferences }: Told, waId: string) {
   await preferences([{ wa_id: waId, bsuid: null, value: 'stop', at: at(1) }])
   return contact.id
 }
+
+test('a stop of somebody who is just being made a contact is that contact’s', async () => {
+  const number = await newTold()
+  const { organizationId, phoneNumberId, preferences } = number
+  const names = { phoneNumber: `+${ana}`, waId: ana, bsuid: null }
+  const origin = { organizationId, phoneNumberId, traceparent: '' }
+  const made = { ...unknownContact, ...names, ...newContactIds(), ...origin, identities: identitiesOf(names) }
+  let stopping: Promise<unknown> | undefined
+  // As an address book does, which makes many.
+  await directory.sql.begin(async (tx) => {
+    await insertContactsWithin(tx, [made])
+    stopping = preferences([{ wa_id: ana, bsuid: null, value: 'stop', at: at(1) }])
+    await untilSomebodyWaits(directory.sql)
+  })
+  await stopping
+  await expect(number.open({ phone_number: `+${ana}` }, marketing)).rejects.toMatchObject(refused)
+})
 
 test('a contact that is made again by hand is still sent no marketing, under any of its names', async () => {
   const number = await newTold()
