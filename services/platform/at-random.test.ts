@@ -31,7 +31,7 @@ describe.each(rounds)('two organizations that want the same numbers, round %i', 
     expect(history.errors).toEqual([])
   })
 
-  test('no walk is left behind', () => {
+  test('no number and no walk is left behind', () => {
     expect(history.stuck).toEqual([])
   })
 

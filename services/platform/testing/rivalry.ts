@@ -8,7 +8,7 @@ import { startResuming } from '../onboarding/resume-onboardings.ts'
 import { startPeers, type TestApp } from './app.ts'
 import { chooseAct } from './rival-acts.ts'
 import { historyOf, type RivalHistory } from './rival-history.ts'
-import { endWalks, walksHeld } from './rival-rest.ts'
+import { endWalks, whatIsHeld } from './rival-rest.ts'
 import { gatherRivals, type Rivals } from './rivals.ts'
 
 /** Who acts at a time: fewer than the service has connections to Postgres. */
@@ -25,7 +25,7 @@ export async function runRivalry(test: TestApp, round: number, amount: number): 
   const names = Array.from({ length: actors }, (_, n) => `actor ${n} of round ${round}`)
   const errors = await Promise.all(names.map((name) => act(rivals, name, Math.ceil(amount / actors))))
   for (const loop of [...polling, ...resuming]) await loop.stop()
-  const stuck = [...(await walksHeld(app, rivals.organizationIds)), ...(await endWalks(app, rivals.organizationIds))]
+  const stuck = [...(await whatIsHeld(app, rivals.organizationIds)), ...(await endWalks(app, rivals.organizationIds))]
   const history = await historyOf(app, rivals.organizationIds)
   await peers.stop()
   const isTheirs = ({ organization_id: id }: AccountState) => rivals.organizationIds.includes(id)
