@@ -1,7 +1,10 @@
+import { setTimeout as sleep } from 'node:timers/promises'
 import { accountReported } from '@app/shared/contracts/messaging.ts'
+import { lockTimeoutMs } from '@app/shared/database/database.ts'
 import { emit } from '@app/shared/events/events.ts'
 import type { Loop } from '@app/shared/work/loop.ts'
 import { provision } from '@app/shared/events/provision.ts'
+import { untilSomebodyWaits } from '@app/test/lock-waits.ts'
 import { until } from '@app/test/until.ts'
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest'
 import {
@@ -209,6 +212,21 @@ describe('polling', () => {
     for (const { phoneNumberId } of others) await settled(phoneNumberId, { status: 'disconnected' })
     expect(await account(silent.phoneNumberId)).toMatchObject({ status: 'connected', isHeld: true })
     it.upstream.answers.set(`/${silent.phoneNumberId}`, 'hang up')
+  })
+
+  test('one that does not answer is let go though its row is locked for longer than a statement waits', async () => {
+    const { phoneNumberId } = await connected()
+    const held = await claimed(phoneNumberId)
+    it.upstream.answers.set(`/${phoneNumberId}`, 'hang up')
+    const { asking } = await it.app.sql.begin(async (tx) => {
+      await tx`select from accounts where phone_number_id = ${phoneNumberId} for update`
+      const polled = Promise.allSettled([pollAccount(it.app, held, new AbortController().signal)])
+      await untilSomebodyWaits(tx)
+      await sleep(lockTimeoutMs + 100)
+      return { asking: polled }
+    })
+    await asking
+    expect(await account(phoneNumberId)).toMatchObject({ isHeld: false })
   })
 
   test('of two instances one asks', async () => {

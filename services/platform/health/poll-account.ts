@@ -12,7 +12,7 @@ import { confirmAccount, takeOver } from './take-over.ts'
 import { type DueAccount, nextPollAt } from './due-account.ts'
 
 const budgetMs = 15_000
-/** For what was answered; with the question it is well within the lease. */
+/** For what was answered, or that nothing was; with the question it is well within the lease. */
 const recordingMs = 10_000
 
 /** Asks for one number and takes over what the platform says. */
@@ -54,14 +54,15 @@ const throttledFailures = 4
 const isGone = ({ code, subcode }: { code: number; subcode: number | undefined }) =>
   code === 0 || code === 190 || code === 33 || (code === 100 && subcode === 33)
 
-/** Asked without an answer: it is asked again, later each time. */
+/** Asked without an answer: it is asked again, later each time. A database that is away just now is waited for, as of an answer. */
 async function release({ sql }: App, account: DueAccount, failures = account.pollFailures) {
-  await sql`
+  const statement = () => sql`
     update accounts set poll_held_until = '-infinity', poll_failures = ${failures + 1}, polled_at = now(),
       poll_at = ${nextPollAt(sql, pollAgainMs(failures))}
     where organization_id = ${account.organizationId} and id = ${account.id}
       and poll_held_until = ${account.heldUntil}::timestamptz
   `
+  await retryWhileAway(statement, performance.now() + recordingMs)
 }
 
 async function settle(app: App, account: DueAccount, answer: UpstreamNumber | 'gone') {
