@@ -15,24 +15,21 @@ export const read: Change = async (world, random) => {
   const upTo = oneOf(random, world.messages.get(id) ?? []).sentAt
   const unread = (world.messages.get(id) ?? []).filter(({ sentAt, isRead }) => sentAt <= upTo && !isRead)
   for (const message of unread) message.isRead = true
-  for (const ended of await endedBeside(world, id)) readWhole(world, ended, upTo)
+  for (const ended of await endedBefore(world, id, upTo))
+    for (const message of world.messages.get(ended) ?? []) message.isRead = true
   const count = unread.filter(({ countsUnread }) => countsUnread).length
   const body = { event_id: newId('evt'), conversation_id: id, read: count, up_to: upTo }
   const { app } = instanceOf(world, random)
   await noteRead(app, { params: {}, query: {}, body }, systemCaller(world.organizationId))
 }
 
-/** One that has ended is read when all of its messages came before. */
-function readWhole({ messages }: World, id: string, upTo: string) {
-  const all = messages.get(id) ?? []
-  if (all.every(({ sentAt }) => sentAt <= upTo)) for (const message of all) message.isRead = true
-}
-
-async function endedBeside({ directory, organizationId }: World, id: string): Promise<string[]> {
+/** Those whose newest message came before. One into which others had been merged by its end took the time of theirs along. */
+async function endedBefore({ directory, organizationId }: World, id: string, upTo: string): Promise<string[]> {
   const rows = await directory.sql<{ id: string }[]>`
     select ended.id from conversations v
     join conversations ended on ended.organization_id = v.organization_id and ended.merged_into = coalesce(v.merged_into, v.id)
     where v.organization_id = ${organizationId} and v.id = ${id} and ended.id <> ${id}
+      and ended.last_inbound_at <= ${upTo}::text::timestamptz
   `
   return rows.map((row) => row.id)
 }
