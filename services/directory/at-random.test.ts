@@ -1,13 +1,13 @@
 import { inspect } from 'node:util'
 import { Problem } from '@app/shared/api/problem.ts'
-import { oneOf, type Random, randomOf } from '@app/test/faults/random.ts'
+import { oneByWeight, randomOf, type Weighted } from '@app/test/faults/random.ts'
 import { amount, seed } from '@app/test/fuzz/seed.ts'
 import { afterAll, beforeAll, expect, test } from 'vitest'
 import { testDirectory, type TestDirectory } from './testing/app.ts'
 import { wrongInEvents } from './testing/laws-of-events.ts'
 import { wrongInRows } from './testing/laws-of-rows.ts'
 import { wrongStops } from './testing/laws-of-stops.ts'
-import { type Change, changes, changesOfNames, deleteContact, type Weighted } from './testing/random-changes.ts'
+import { type Change, changes, changesOfNames, deleteContact } from './testing/random-changes.ts'
 import { news, newsOfNames, removingAddressBook } from './testing/random-news.ts'
 import { read } from './testing/random-reads.ts'
 import { newWorld, type World } from './testing/random-world.ts'
@@ -23,7 +23,7 @@ afterAll(() => directory.drop())
 const rounds = amount(1, 12)
 
 interface Kind {
-  all: Weighted[]
+  all: Weighted<Change>[]
   people: number
   /** How many changes are made at once. */
   atOnce: number
@@ -32,7 +32,7 @@ interface Kind {
   isAnyDeleted: boolean
 }
 
-const deletions: Weighted[] = [
+const deletions: Weighted<Change>[] = [
   [2, deleteContact],
   [1, removingAddressBook],
 ]
@@ -90,7 +90,7 @@ async function makeChanges(world: World, { all, atOnce, count }: Kind, name: str
   async function makeOneAfterTheOther() {
     while (next < count) {
       const chances = `${name}, ${next++}`
-      const change = choose(all, randomOf(seed, chances))
+      const change = oneByWeight(randomOf(seed, chances), all)
       await insist(() => change(world, randomOf(seed, `what, ${chances}`))).catch((err: unknown) => {
         if (!isExpected(err)) failures.push(`${change.name}: ${inspect(err)}`)
       })
@@ -113,13 +113,6 @@ function isRefusedForTheMoment(err: unknown): false {
   if (err instanceof Problem && err.failure === 'service_unavailable') return false
   throw err
 }
-
-/** Each is in the row as often as it weighs. */
-const choose = (all: Weighted[], random: Random): Change =>
-  oneOf(
-    random,
-    all.flatMap(([weight, change]) => Array.from({ length: weight }, () => change)),
-  )
 
 /** What is asked for may be gone, and a name may be somebody else's. */
 const isExpected = (err: unknown) =>

@@ -4,7 +4,7 @@ import { randomOf } from '@app/test/faults/random.ts'
 import { amount, seed } from '@app/test/fuzz/seed.ts'
 import { type TestService, testService } from '@app/test/service.ts'
 import { expect, onTestFinished, test } from 'vitest'
-import { testWebhooks } from './testing/app.ts'
+import { isDeadlock, testWebhooks } from './testing/app.ts'
 import { startMoodyEndpoints } from './testing/moody-endpoints.ts'
 import { actAtRandom } from './testing/random-acts.ts'
 import { setScene } from './testing/scene.ts'
@@ -29,7 +29,6 @@ function listening(log: TestService['log']) {
 }
 
 const errorOf = (line: unknown) => (typeof line === 'object' && line !== null && 'err' in line ? line.err : undefined)
-const isDeadlock = (err: unknown) => err instanceof Error && 'code' in err && err.code === '40P01'
 
 test(
   'whatever two instances, endpoints, owners and lost connections do at once: everything settles, and is true',
@@ -45,9 +44,9 @@ test(
     const sql = ownSession(service.sql, {})
     onTestFinished(() => sql.end())
 
-    const scene = await setScene({ apps: [first, second], sql, endpoints }, randomOf(seed, 'scene'))
+    const scene = await setScene({ apps: [first, second.app], sql, endpoints }, randomOf(seed, 'scene'))
     await Promise.all(Array.from({ length: actors }, (_, n) => actAtRandom(scene, randomOf(seed, `actor ${n}`), steps)))
-    await settle(scene, randomOf(seed, 'settle'))
+    await settle(scene)
     expect(await findBroken(scene)).toEqual([])
     expect(complaints).toEqual([])
   },

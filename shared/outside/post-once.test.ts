@@ -1,6 +1,6 @@
 import { once } from 'node:events'
-import { createServer, type RequestListener, type ServerResponse } from 'node:http'
-import { createServer as createNetServer, type AddressInfo, type Socket } from 'node:net'
+import { createServer, type ServerResponse } from 'node:http'
+import { createServer as createNetServer, type AddressInfo, type Server, type Socket } from 'node:net'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { Worker } from 'node:worker_threads'
 import { freezeFor } from '@app/test/freeze.ts'
@@ -11,18 +11,24 @@ import { expect, onTestFinished, test } from 'vitest'
 import { inTime } from '../work/overdue.ts'
 import { postOnce } from './post-once.ts'
 
+/** A server until the test is over, who asks it, and what it is asked. */
+async function serve(server: Server, options?: Agent.Options) {
+  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve))
+  const dispatcher = new Agent(options)
+  onTestFinished(async () => {
+    await dispatcher.destroy()
+    server.close()
+  })
+  const { port } = server.address() as AddressInfo
+  return { dispatcher, call: { url: `http://127.0.0.1:${port}/`, headers: {}, body: '{}' } }
+}
+
 test('who was given up while it waited for a connection has not begun, and does not begin afterwards', async () => {
   const waiting: ServerResponse[] = []
   const server = createServer((_request, response) => void waiting.push(response))
-  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve))
-  const dispatcher = new Agent({ connections: 1, pipelining: 1 })
-  onTestFinished(async () => {
-    await dispatcher.destroy()
-    server.close().closeAllConnections()
-  })
-  const { port } = server.address() as AddressInfo
+  const { dispatcher, call } = await serve(server, { connections: 1, pipelining: 1 })
   const post = (path: string, timeoutMs: number) =>
-    postOnce(dispatcher, { url: `http://127.0.0.1:${port}/${path}`, headers: {}, body: '{}', timeoutMs })
+    postOnce(dispatcher, { ...call, url: `${call.url}${path}`, timeoutMs })
 
   const first = post('first', 10_000)
   await until(() => expect(waiting).toHaveLength(1))
@@ -36,21 +42,8 @@ test('who was given up while it waited for a connection has not begun, and does 
   expect(waiting.map(({ req }) => req.url)).toEqual(['/first', '/third'])
 })
 
-/** A server until the test is over, who asks it, and what it is asked. */
-async function serve(listener: RequestListener) {
-  const server = createServer(listener)
-  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve))
-  const dispatcher = new Agent()
-  onTestFinished(async () => {
-    await dispatcher.destroy()
-    server.close().closeAllConnections()
-  })
-  const { port } = server.address() as AddressInfo
-  return { dispatcher, call: { url: `http://127.0.0.1:${port}/`, headers: {}, body: '{}' } }
-}
-
 test('who was given up before its answer has begun', async () => {
-  const { dispatcher, call } = await serve((_request, response) => void response.write('{'))
+  const { dispatcher, call } = await serve(createServer((_request, response) => void response.write('{')))
   expect(await postOnce(dispatcher, { ...call, timeoutMs: 300 })).toMatchObject({
     hasBegun: true,
     err: { name: 'TimeoutError' },
@@ -59,7 +52,7 @@ test('who was given up before its answer has begun', async () => {
 
 test('who was told nothing in time has begun all the same, and leaves the connection', async () => {
   const hungUp = Promise.withResolvers<unknown>()
-  const { dispatcher, call } = await serve((request) => void request.socket.on('close', hungUp.resolve))
+  const { dispatcher, call } = await serve(createServer((request) => void request.socket.on('close', hungUp.resolve)))
   const told = await postOnce(dispatcher, { ...call, timeoutMs: 300 })
   expect(told).toMatchObject({ hasBegun: true, head: null, err: { name: 'TimeoutError' } })
   await inTime(hungUp.promise, 2_000)
@@ -69,15 +62,9 @@ test('what comes before an answer is none', async () => {
   const server = createNetServer((socket) =>
     socket.once('data', () => socket.end('HTTP/1.1 103 Early Hints\r\nlink: </a>\r\n\r\n')),
   )
-  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve))
-  const dispatcher = new Agent()
-  onTestFinished(async () => {
-    await dispatcher.destroy()
-    server.close()
-  })
-  const { port } = server.address() as AddressInfo
-  const call = { url: `http://127.0.0.1:${port}/`, headers: {}, body: '{}', timeoutMs: 5_000 }
-  expect(await postOnce(dispatcher, call)).toMatchObject({ hasBegun: true, head: null, err: expect.any(Error) })
+  const { dispatcher, call } = await serve(server)
+  const told = await postOnce(dispatcher, { ...call, timeoutMs: 5_000 })
+  expect(told).toMatchObject({ hasBegun: true, head: null, err: expect.any(Error) })
 })
 
 test('an answer that came while this process was busy counts, although the time for it is over', async () => {
@@ -114,17 +101,10 @@ test('an answer in tiny pieces takes no more room than what is kept of it', asyn
       socket.write(piece.repeat(count), () => sent.resolve(socket))
     }),
   )
-  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve))
-  const dispatcher = new Agent()
-  onTestFinished(async () => {
-    await dispatcher.destroy()
-    server.close()
-  })
-  const { port } = server.address() as AddressInfo
+  const { dispatcher, call } = await serve(server)
   const most = { readBytes: 16_000, keptBytes: 4_000 }
   const before = usedBytes()
-  const call = { url: `http://127.0.0.1:${port}/`, headers: {}, body: '{}', timeoutMs: 10_000, most }
-  const answer = postOnce(dispatcher, call)
+  const answer = postOnce(dispatcher, { ...call, timeoutMs: 10_000, most })
   const socket = await sent.promise
   await until(() => expect(usedBytes() - before).toBeLessThan(8 * 1024 * 1024))
   socket.end('0\r\n\r\n')

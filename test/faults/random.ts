@@ -23,3 +23,13 @@ export function oneOf<T>(random: Random, some: readonly T[]): T {
   if (one === undefined) throw new Error('There is nothing to choose from.')
   return one
 }
+
+/** Something, and how often it is chosen beside others. */
+export type Weighted<T> = readonly [weight: number, one: T]
+
+export function oneByWeight<T>(random: Random, some: readonly Weighted<T>[]): T {
+  let left = random() * some.reduce((sum, [weight]) => sum + weight, 0)
+  const chosen = some.find(([weight]) => (left -= weight) < 0)
+  if (!chosen) throw new Error('There is nothing to choose from.')
+  return chosen[1]
+}

@@ -1,10 +1,8 @@
-import { oneOf, type Random } from '@app/test/faults/random.ts'
+import { oneOf, type Random, type Weighted } from '@app/test/faults/random.ts'
 import { instanceOf, namesOf, note, numberOf, oneMade, type World } from './random-world.ts'
 
 /** Makes one change, with chances of its own. */
 export type Change = (world: World, random: Random) => Promise<unknown>
-/** A change, and how often it is chosen beside others. */
-export type Weighted = [weight: number, change: Change]
 
 const openConversation: Change = async (world, random) => {
   const person = oneOf(random, world.people)
@@ -66,7 +64,7 @@ const labelConversation: Change = async (world, random) => {
 }
 
 /** What clients and messaging ask for; a deletion is asked for by itself. */
-export const changes: Weighted[] = [
+export const changes: Weighted<Change>[] = [
   [4, openConversation],
   [4, createContact],
   [6, updateContact],
@@ -78,7 +76,7 @@ export const changes: Weighted[] = [
 ]
 
 /** Of these, those that give and take names. */
-export const changesOfNames: Weighted[] = [
+export const changesOfNames: Weighted<Change>[] = [
   [4, openConversation],
   [2, createContact],
   [4, deleteContact],

@@ -1,8 +1,8 @@
-import { between, oneOf, type Random } from '@app/test/faults/random.ts'
+import { between, oneOf, type Random, type Weighted } from '@app/test/faults/random.ts'
 import { noteStop } from '../contacts/consume-marketing-stops.ts'
 import { learnRecipients } from '../contacts/learn-recipients.ts'
 import { noteSentMessages } from '../conversations/note-sent-messages.ts'
-import type { Change, Weighted } from './random-changes.ts'
+import type { Change } from './random-changes.ts'
 import { instanceOf, namesOf, note, numberOf, oneMade, type Person, say, type World } from './random-world.ts'
 
 const message: Change = async (world, random) => {
@@ -99,7 +99,7 @@ const threadOfThePhone: Change = async (world, random) => {
 }
 
 /** What the platform tells of people and messages; of the address book only what adds to it. */
-export const news: Weighted[] = [
+export const news: Weighted<Change>[] = [
   [10, message],
   [3, sentMessage],
   [1, wayOfWriting],
@@ -113,7 +113,7 @@ export const news: Weighted[] = [
 export const removingAddressBook: Change = addressBook(['add', 'remove'])
 
 /** Of these, those that give, take and merge names, so that they meet more often, and messages to those who are merged. */
-export const newsOfNames: Weighted[] = [
+export const newsOfNames: Weighted<Change>[] = [
   [3, message],
   [4, sentMessage],
   [1, wayOfWriting],

@@ -1,5 +1,5 @@
 import { systemCaller } from '@app/shared/bus/ask.ts'
-import { oneOf, type Random } from '@app/test/faults/random.ts'
+import { oneByWeight, oneOf, type Random, type Weighted } from '@app/test/faults/random.ts'
 import { connectAccount } from '../accounts/connect-account.ts'
 import { disconnectAccount } from '../accounts/disconnect-account.ts'
 import { tellStates } from '../accounts/tell-states.ts'
@@ -22,7 +22,7 @@ import type { Rivals } from './rivals.ts'
 type Act = (app: App, rivals: Rivals, random: Random) => Promise<unknown>
 
 /** What happens, by how often it does. */
-const acts: [weight: number, act: Act][] = [
+const acts: Weighted<Act>[] = [
   [3, connectNumber],
   [3, disconnectNumber],
   [2, takeFromCustomer],
@@ -41,13 +41,7 @@ const acts: [weight: number, act: Act][] = [
   [1, endReports],
 ]
 
-const allWeights = acts.reduce((sum, [weight]) => sum + weight, 0)
-
-export function chooseAct(random: Random): Act {
-  let left = random() * allWeights
-  const chosen = acts.find(([weight]) => (left -= weight) < 0)
-  return chosen ? chosen[1] : connectNumber
-}
+export const chooseAct = (random: Random): Act => oneByWeight(random, acts)
 
 /** With such a chance of 1. */
 const isLikely = (random: Random, chance: number) => random() < chance

@@ -6,6 +6,7 @@ import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest'
 import { deleteWebhookSubscription } from '../subscriptions/delete-webhook-subscription.ts'
 import { disableWebhookSubscription } from '../subscriptions/disable-webhook-subscription.ts'
 import { type TestWebhooks, testWebhooks } from '../testing/app.ts'
+import { newAttempt } from '../testing/new-attempt.ts'
 import { type Receiver, startReceiver } from '../testing/receiver.ts'
 import { recordWithin, toRow } from '../fan-out/record-events.ts'
 import { createExpirySweep, giveUp } from './give-up.ts'
@@ -173,22 +174,7 @@ describe('what is heard of an attempt late, when another holder has begun a late
     const [due] = await sql<{ id: string; eventId: string }[]>`select id, event_id from due_deliveries`
     if (!due) throw new Error('nothing is due')
     const lane = { id, group: organizationId, arrivals: '1', heldUntil: '-infinity', failures: 0, pacedMs: 0 }
-    const item = {
-      ...due,
-      laneId: id,
-      organizationId,
-      number: 1,
-      tries: 0,
-      line: null,
-      isProbe: false,
-      probedMs: 0,
-      isPaused: false,
-      replayId: null,
-      url: receiver.url,
-      secrets: '',
-      readAt: 0,
-      payload: null,
-    }
+    const item = newAttempt({ ...due, laneId: id, organizationId, url: receiver.url, payload: null })
     await sql.begin((tx) => recordAttempts(tx, [{ item, lane, outcome }], createLaneHealth(), async () => {}))
     return due.id
   }

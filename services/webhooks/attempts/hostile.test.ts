@@ -10,6 +10,7 @@ import { until } from '@app/test/until.ts'
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } from 'vitest'
 import { createWebhookSubscription } from '../subscriptions/create-webhook-subscription.ts'
 import { type TestWebhooks, testWebhooks } from '../testing/app.ts'
+import { newAttempt } from '../testing/new-attempt.ts'
 import { answer, type Receiver, startReceiver } from '../testing/receiver.ts'
 import { startAttempts } from './attempts.ts'
 import { makeAttempt } from './make-attempt.ts'
@@ -53,23 +54,7 @@ async function afterFirst(url: string) {
 
 const means = { keysOf: () => [createSecretKey('whsec_test', 'utf8')], mayBegin: () => true }
 
-const attemptAt = (url: string) => ({
-  laneId: 'wbs_1',
-  id: 'wbd_1',
-  number: 1,
-  tries: 0,
-  line: null,
-  isProbe: false,
-  probedMs: 0,
-  isPaused: false,
-  replayId: null,
-  url,
-  secrets: 'sec_1 sealed',
-  readAt: performance.now(),
-  eventId: 'evt_1',
-  payload: { type: 'message.received', source: 'svc', body: Buffer.from('{}'), trace: null },
-  organizationId: webhooks.organizationId,
-})
+const attemptAt = (url: string) => newAttempt({ url, organizationId: webhooks.organizationId })
 
 test('fifty healthy endpoints do not notice one that hangs', async () => {
   const hanging = await receiverOf()

@@ -3,6 +3,7 @@ import { createEgress } from '@app/shared/outside/egress.ts'
 import { until } from '@app/test/until.ts'
 import { afterAll, afterEach, beforeEach, expect, onTestFinished, test, vi } from 'vitest'
 import type { Core } from '../app.ts'
+import { newAttempt } from '../testing/new-attempt.ts'
 import { answer, type Receiver, startReceiver } from '../testing/receiver.ts'
 import { makeAttempt } from './make-attempt.ts'
 import type { Attempt } from './open-attempts.ts'
@@ -37,20 +38,8 @@ const core = {
 
 const means = { keysOf: () => [createSecretKey('whsec_test', 'utf8')], mayBegin: () => true }
 
-const attemptOf = (more: Partial<Attempt> = {}) =>
-  ({
-    laneId: 'wbs_1',
-    id: 'wbd_1',
-    number: 1,
-    tries: 0,
-    isProbe: false,
-    url: receiver.url,
-    secrets: 'sec_1 sealed',
-    eventId: 'evt_1',
-    payload: { type: 'message.received', source: 'upstream', body: Buffer.from('{}'), trace: cause },
-    organizationId: 'org_1',
-    ...more,
-  }) as Attempt
+const payload = { type: 'message.received', source: 'upstream', body: Buffer.from('{}'), trace: cause } as const
+const attemptOf = (more: Partial<Attempt> = {}) => newAttempt({ url: receiver.url, payload, ...more })
 
 test('an attempt tells its endpoint what it is of, and goes on with the trace of its event', async () => {
   const eventId = 'wamid.é\r\nx-other: 1'

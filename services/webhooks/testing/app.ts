@@ -40,7 +40,7 @@ interface TestEvent {
   payload?: string
 }
 
-type Asked<C extends Rpc> = Partial<Pick<Input<C>, 'params' | 'body'>>
+export type Asked<C extends Rpc> = Partial<Pick<Input<C>, 'params' | 'body'>>
 
 type CreateBody = z.input<(typeof createContract)['body']>
 type EventType = CreateBody['events'][number]
@@ -88,14 +88,7 @@ export async function testWebhooks(given?: TestService): Promise<TestWebhooks> {
   }
   const housekeeping = await startHousekeeping(core, { partitions })
   const platform = await serve({ ...core, name: 'platform' } as const, { findAccounts }, { findAccounts: ownNumbers })
-  const attempts = startAttempts(core)
-  const app: App = {
-    ...core,
-    attempts,
-    replays: startReplays(core, attempts.wake),
-    ...createQueryTurns(),
-  }
-  const fanOut = startFanOut(app)
+  const { app, stop } = startInstance(core)
   return {
     ...app,
     ...acts(app),
@@ -103,13 +96,26 @@ export async function testWebhooks(given?: TestService): Promise<TestWebhooks> {
     ...emptying(app),
     async close() {
       await platform.stop()
-      await fanOut.stop()
-      await app.replays.stop()
-      await app.attempts.stop()
+      await stop()
       await housekeeping.stop()
       await core.relay.stop()
       await core.egress.close()
       await service.close()
+    },
+  }
+}
+
+/** All that an instance does by itself. */
+export function startInstance(core: Core): { app: App; stop: () => Promise<void> } {
+  const attempts = startAttempts(core)
+  const app = { ...core, attempts, replays: startReplays(core, attempts.wake), ...createQueryTurns() }
+  const fanOut = startFanOut(app)
+  return {
+    app,
+    async stop() {
+      await fanOut.stop()
+      await app.replays.stop()
+      await attempts.stop()
     },
   }
 }
@@ -217,4 +223,4 @@ const clearTables = (sql: Sql, attempt: number) =>
     await tx`truncate ${tx([...all.slice(-attempt), ...all.slice(0, -attempt)])}`
   })
 
-const isDeadlock = (err: unknown) => err instanceof Error && 'code' in err && err.code === '40P01'
+export const isDeadlock = (err: unknown): boolean => err instanceof Error && 'code' in err && err.code === '40P01'

@@ -1,21 +1,24 @@
-import { oneOf, type Random } from '@app/test/faults/random.ts'
+import { oneByWeight, oneOf, type Random, type Weighted } from '@app/test/faults/random.ts'
 import { type Receiver, startReceiver } from './receiver.ts'
 
-/** How an endpoint answers; null: it breaks the connection off. */
-const moods = {
-  ok: { status: 200 },
-  slow: { status: 200, waitMs: 300 },
-  failing: { status: 500 },
-  busy: { status: 429, retryAfter: '1' },
-  gone: { status: 410 },
-  broken: { status: null },
-} satisfies Record<string, { status: number | null; waitMs?: number; retryAfter?: string }>
-type Mood = keyof typeof moods
+/** How an endpoint answers. */
+interface Mood {
+  /** Null: it breaks the connection off. */
+  status: number | null
+  waitMs?: number
+  retryAfter?: string
+}
+
+const well: Mood = { status: 200 }
 
 /** Most are well most of the time: what is gone or fails for good takes everything else away. */
-const drawn: Mood[] = [
-  ...(['ok', 'ok', 'ok', 'ok', 'ok', 'ok', 'slow', 'slow', 'slow', 'slow'] as const),
-  ...(['failing', 'failing', 'failing', 'busy', 'busy', 'broken', 'broken', 'gone'] as const),
+const moods: Weighted<Mood>[] = [
+  [6, well],
+  [4, { status: 200, waitMs: 300 }],
+  [3, { status: 500 }],
+  [2, { status: 429, retryAfter: '1' }],
+  [2, { status: null }],
+  [1, { status: 410 }],
 ]
 
 /** A request that an endpoint got, in the order in which they came to all of them. */
@@ -45,7 +48,7 @@ export async function startMoodyEndpoints(count: number): Promise<MoodyEndpoints
   const moodOf = new Map<Receiver, Mood>()
   for (const receiver of receivers) {
     receiver.respondWith((response, { headers, body }) => {
-      const { status, waitMs = 0, retryAfter = '' } = whole(moods[moodOf.get(receiver) ?? 'ok'])
+      const { status, waitMs = 0, retryAfter = '' } = moodOf.get(receiver) ?? well
       seen.push({
         deliveryId: String(headers['x-svc-delivery-id']),
         number: Number(headers['x-svc-attempt']),
@@ -61,10 +64,8 @@ export async function startMoodyEndpoints(count: number): Promise<MoodyEndpoints
   return {
     urls: receivers.map(({ url }) => url),
     seen,
-    change: (random) => void moodOf.set(oneOf(random, receivers), oneOf(random, drawn)),
+    change: (random) => void moodOf.set(oneOf(random, receivers), oneByWeight(random, moods)),
     calm: () => moodOf.clear(),
     close: async () => void (await Promise.all(receivers.map((receiver) => receiver.close()))),
   }
 }
-
-const whole = (mood: { status: number | null; waitMs?: number; retryAfter?: string }) => mood

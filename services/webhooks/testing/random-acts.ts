@@ -1,8 +1,9 @@
 import { setTimeout as sleep } from 'node:timers/promises'
 import { newId } from '@app/shared/values/ids.ts'
 import { Problem } from '@app/shared/api/problem.ts'
+import type { Sql, TransactionSql } from '@app/shared/database/database.ts'
 import { insist } from '@app/test/each-step.ts'
-import { between, oneOf, type Random } from '@app/test/faults/random.ts'
+import { between, oneByWeight, oneOf, type Random, type Weighted } from '@app/test/faults/random.ts'
 import { replayWebhookDelivery } from '../deliveries/replay-webhook-delivery.ts'
 import { cancelWebhookReplay } from '../replays/cancel-webhook-replay.ts'
 import { createWebhookReplay } from '../replays/create-webhook-replay.ts'
@@ -10,7 +11,7 @@ import { deleteWebhookSubscription } from '../subscriptions/delete-webhook-subsc
 import { disableWebhookSubscription } from '../subscriptions/disable-webhook-subscription.ts'
 import { enableWebhookSubscription } from '../subscriptions/enable-webhook-subscription.ts'
 import { updateWebhookSubscription } from '../subscriptions/update-webhook-subscription.ts'
-import { newKey, type Scene, subscribe, type Tenant } from './scene.ts'
+import { askSurely, type Scene, subscribe, type Tenant } from './scene.ts'
 
 type Act = (scene: Scene, tenant: Tenant, random: Random) => unknown
 
@@ -20,7 +21,7 @@ const anySubscription = ({ lasting, passing }: Tenant, random: Random) => oneOf(
 export async function actAtRandom(scene: Scene, random: Random, steps: number): Promise<void> {
   for (let step = 0; step < steps; step++) {
     await sleep(between(random, 0, 30))
-    const act = oneOf(random, acts)
+    const act = oneByWeight(random, acts)
     await Promise.resolve(act(scene, oneOf(random, scene.tenants), random)).catch(unlessRefused)
   }
 }
@@ -67,9 +68,8 @@ const update =
   (bodyOf: (scene: Scene, random: Random) => { status?: 'active' | 'paused'; url?: string }): Act =>
   (scene, tenant, random) => {
     const id = anySubscription(tenant, random)
-    const { ask } = oneOf(random, tenant.instances)
-    const body = bodyOf(scene, random)
-    return insist(() => ask(updateWebhookSubscription, { params: { id }, body }))
+    const instance = oneOf(random, tenant.instances)
+    return askSurely(instance, updateWebhookSubscription, { params: { id }, body: bodyOf(scene, random) })
   }
 
 const pause = update(() => ({ status: 'paused' }))
@@ -79,15 +79,12 @@ const move = update(({ endpoints }, random) => ({ url: oneOf(random, endpoints.u
 const disable: Act = (scene, tenant, random) => {
   const id = anySubscription(tenant, random)
   scene.causes.disabled.add(id)
-  const { ask } = oneOf(random, tenant.instances)
-  return insist(() => ask(disableWebhookSubscription, { body: { subscription_id: id } }))
+  return askSurely(oneOf(random, tenant.instances), disableWebhookSubscription, { body: { subscription_id: id } })
 }
 
 const enable: Act = (_, tenant, random) => {
   const id = anySubscription(tenant, random)
-  const { ask, caller } = oneOf(random, tenant.instances)
-  const asking = { ...caller, idempotency: newKey() }
-  return insist(() => ask(enableWebhookSubscription, { params: { id }, body: {} }, asking))
+  return askSurely(oneOf(random, tenant.instances), enableWebhookSubscription, { params: { id }, body: {} })
 }
 
 /** Another one comes in its place. */
@@ -95,8 +92,8 @@ const deleteOne: Act = async (scene, tenant, random) => {
   const id = tenant.passing.shift()
   if (id === undefined) return
   scene.causes.deleted.add(id)
-  const { ask } = oneOf(random, tenant.instances)
-  await insist(() => ask(deleteWebhookSubscription, { params: { id } })).catch(unlessRefused)
+  const instance = oneOf(random, tenant.instances)
+  await askSurely(instance, deleteWebhookSubscription, { params: { id } }).catch(unlessRefused)
   tenant.passing.push(await subscribe(scene, tenant, random))
 }
 
@@ -106,9 +103,7 @@ const replayOne: Act = async ({ sql, causes }, tenant, random) => {
   `
   if (rows.length === 0) return
   const { id } = oneOf(random, rows)
-  const { ask, caller } = oneOf(random, tenant.instances)
-  const asking = { ...caller, idempotency: newKey() }
-  const replay = await insist(() => ask(replayWebhookDelivery, { params: { id } }, asking))
+  const replay = await askSurely(oneOf(random, tenant.instances), replayWebhookDelivery, { params: { id } })
   causes.replayed.add(replay.id)
 }
 
@@ -118,9 +113,7 @@ const replayMany: Act = async (_, tenant, random) => {
     since: new Date(Date.now() - 3_600_000).toISOString(),
     status: oneOf(random, ['dead', 'failed'] as const),
   }
-  const { ask, caller } = oneOf(random, tenant.instances)
-  const asking = { ...caller, idempotency: newKey() }
-  await insist(() => ask(createWebhookReplay, { body }, asking))
+  await askSurely(oneOf(random, tenant.instances), createWebhookReplay, { body })
 }
 
 const cancelReplay: Act = async ({ sql }, tenant, random) => {
@@ -129,24 +122,20 @@ const cancelReplay: Act = async ({ sql }, tenant, random) => {
   `
   if (rows.length === 0) return
   const { id } = oneOf(random, rows)
-  const { ask, caller } = oneOf(random, tenant.instances)
-  const asking = { ...caller, idempotency: newKey() }
-  await insist(() => ask(cancelWebhookReplay, { params: { id } }, asking))
+  await askSurely(oneOf(random, tenant.instances), cancelWebhookReplay, { params: { id } })
 }
 
 /** As if the lease of its holder had lapsed. */
-const stealLane: Act = ({ sql }, tenant, random) => sql`
-  update lanes set held_until = '-infinity', due_at = now(), arrivals = arrivals + 1
-  where id = ${anySubscription(tenant, random)}
+const lapse = (sql: Sql | TransactionSql, id: string) => sql`
+  update lanes set held_until = '-infinity', due_at = now(), arrivals = arrivals + 1 where id = ${id}
 `
+const stealLane: Act = ({ sql }, tenant, random) => lapse(sql, anySubscription(tenant, random))
 
 /** As if whoever held the lane had died in his calls long ago. He lives, and his calls go on beside those that are made again. */
 const loseHolder: Act = async ({ sql, causes }, tenant, random) => {
   const id = anySubscription(tenant, random)
   const rows = await sql.begin(async (tx) => {
-    await tx`
-      update lanes set held_until = '-infinity', due_at = now(), arrivals = arrivals + 1 where id = ${id}
-    `
+    await lapse(tx, id)
     return tx<{ id: string }[]>`
       update due_deliveries set begun_at = begun_at - interval '30 seconds'
       where id = any(array(
@@ -168,7 +157,7 @@ const endConnections: Act = ({ sql }) => sql`
 `
 
 /** What waits for its time has it now. */
-export const hurry: Act = ({ sql }, { organizationId }) =>
+export const hurry = ({ sql }: Scene, { organizationId }: Tenant): Promise<unknown> =>
   sql.begin(async (tx) => {
     await tx`
       update lanes set due_at = now(), paced_until = '-infinity', arrivals = arrivals + 1
@@ -192,15 +181,22 @@ export const hurry: Act = ({ sql }, { organizationId }) =>
 
 const changeMood: Act = ({ endpoints }, _, random) => endpoints.change(random)
 
-const changes = [pause, resume, resume, move, disable, enable, enable, enable, enable, deleteOne]
-const replays = [replayOne, replayMany, replayMany, cancelReplay]
-const troubles = [changeMood, changeMood, hurry, hurry, stealLane, loseHolder, endConnections]
-
 /** Somebody emits as often as somebody changes something. */
-const acts: Act[] = [
-  ...Array<Act>(5).fill(emitPlain),
-  ...Array<Act>(5).fill(emitInLine),
-  ...changes,
-  ...replays,
-  ...troubles,
+const acts: Weighted<Act>[] = [
+  [5, emitPlain],
+  [5, emitInLine],
+  [1, pause],
+  [2, resume],
+  [1, move],
+  [1, disable],
+  [4, enable],
+  [1, deleteOne],
+  [1, replayOne],
+  [2, replayMany],
+  [1, cancelReplay],
+  [2, changeMood],
+  [2, hurry],
+  [1, stealLane],
+  [1, loseHolder],
+  [1, endConnections],
 ]

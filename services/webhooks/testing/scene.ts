@@ -1,9 +1,10 @@
 import { randomUUID } from 'node:crypto'
+import type { Caller, Handler, Rpc } from '@app/shared/api/contract.ts'
 import type { Sql } from '@app/shared/database/database.ts'
 import { insist } from '@app/test/each-step.ts'
 import { oneOf, type Random } from '@app/test/faults/random.ts'
 import type { App } from '../app.ts'
-import { type Acts, acts } from './app.ts'
+import { type Acts, acts, type Asked } from './app.ts'
 import type { MoodyEndpoints } from './moody-endpoints.ts'
 
 /** An organization of a check at random. */
@@ -83,13 +84,19 @@ function newTenant([first, ...others]: App[]): Tenant {
 export async function subscribe(scene: Scene, tenant: Tenant, random: Random): Promise<string> {
   const url = oneOf(random, scene.endpoints.urls)
   const { subscribe: ask, caller } = oneOf(random, tenant.instances)
-  const asking = { ...caller, idempotency: newKey() }
+  const asking = withKey(caller)
   const created = await insist(() => ask({ url, events: ['message.received', 'customer.updated'] }, asking))
   scene.secrets.set(created.id, created.initial_secret ?? '')
   return created.id
 }
 
-export function newKey() {
+/** Asks an instance until it answers, under a key, so that what is made is made once. */
+export function askSurely<C extends Rpc>({ ask, caller }: Acts, handler: Handler<App, C>, input: Asked<C>) {
+  const asking = withKey(caller)
+  return insist(() => ask(handler, input, asking))
+}
+
+function withKey(caller: Caller): Caller {
   const key = randomUUID()
-  return { key, fingerprint: key }
+  return { ...caller, idempotency: { key, fingerprint: key } }
 }

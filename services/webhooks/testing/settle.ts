@@ -1,19 +1,17 @@
-import { insist } from '@app/test/each-step.ts'
-import type { Random } from '@app/test/faults/random.ts'
 import { until } from '@app/test/until.ts'
 import { expect } from 'vitest'
 import { enableWebhookSubscription } from '../subscriptions/enable-webhook-subscription.ts'
 import { hurry } from './random-acts.ts'
-import { newKey, type Scene, type Tenant } from './scene.ts'
+import { askSurely, type Scene, type Tenant } from './scene.ts'
 
 /** All endpoints are well, all subscriptions active, and nothing has to wait: then nothing is left to do, on either instance. */
-export async function settle(scene: Scene, random: Random): Promise<void> {
+export async function settle(scene: Scene): Promise<void> {
   scene.endpoints.calm()
   for (const tenant of scene.tenants) await resumeAll(tenant)
   // Those with a line are fanned out one by one, and each connection that is lost costs a while.
   await until(async () => expect(await notFannedOut(scene)).toEqual({ backlog: 0, missing: [] }), 60_000)
   await until(async () => {
-    for (const tenant of scene.tenants) await hurry(scene, tenant, random)
+    for (const tenant of scene.tenants) await hurry(scene, tenant)
     for (const { attempts, replays } of scene.apps) {
       attempts.wake()
       replays.wake()
@@ -30,10 +28,8 @@ export async function settle(scene: Scene, random: Random): Promise<void> {
 
 async function resumeAll({ instances: [instance], lasting, passing }: Tenant) {
   if (!instance) return
-  const { ask, caller } = instance
   for (const id of [...lasting, ...passing]) {
-    const params = { id }
-    await insist(() => ask(enableWebhookSubscription, { params, body: {} }, { ...caller, idempotency: newKey() }))
+    await askSurely(instance, enableWebhookSubscription, { params: { id }, body: {} })
   }
 }
 
