@@ -9,7 +9,7 @@ import type { FoundContact } from '../conversations/look-up.ts'
 import { touchConversations } from '../conversations/touch-conversations.ts'
 import { forgetWordsOf } from './address-book-words.ts'
 import { contactParties, nobody } from './contact-parties.ts'
-import { freeNumber, type Identity, identitiesOf, isSameIdentity, mayHaveBeen } from './identities.ts'
+import { claimNames, freeNumber, type Identity, identitiesOf, isSameIdentity, mayHaveBeen } from './identities.ts'
 import { identityUpdated, isIdentityUpdate, type Origin } from './identity-updated.ts'
 import { mergeContacts } from './merge-contacts.ts'
 import { carryStop, mindingStop, stopOf } from './remembered-stops.ts'
@@ -106,22 +106,11 @@ async function write(
 }
 
 /** Whoever took one meanwhile is the same person, and is to be merged: without its new names, and free of the old ones, the contact would have none. */
-async function takeNames(
-  tx: TransactionSql,
-  { organizationId, phoneNumberId }: Origin,
-  contactId: string,
-  names: Identity[],
-) {
-  const given = JSON.stringify(names)
-  await tx`
-    insert into identities (organization_id, phone_number_id, kind, value, contact_id)
-    select ${organizationId}, ${phoneNumberId}, i.kind, i.value, ${contactId}
-    from json_to_recordset(${given}::text::json) as i(kind text, value text)
-    order by i.kind, i.value
-    on conflict do nothing
-  `
+async function takeNames(tx: TransactionSql, origin: Origin, contactId: string, names: Identity[]) {
+  const { organizationId, phoneNumberId } = origin
+  await claimNames(tx, origin, contactId, names)
   const taken = await tx`
-    select from json_to_recordset(${given}::text::json) as u(kind text, value text)
+    select from json_to_recordset(${JSON.stringify(names)}::text::json) as u(kind text, value text)
     join identities i on i.organization_id = ${organizationId} and i.phone_number_id = ${phoneNumberId}
       and i.kind = u.kind and i.value = u.value
     where i.contact_id <> ${contactId}

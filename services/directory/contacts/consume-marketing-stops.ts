@@ -8,6 +8,7 @@ import { contactParties, nobody } from './contact-parties.ts'
 import { mayHaveBeen } from './identities.ts'
 import { setPreferences } from './record-preferences.ts'
 import { ownersOf, rememberStop } from './remembered-stops.ts'
+import { lookTwice } from '../races.ts'
 
 /** The platform refused a marketing message since its recipient wants none: as good as the recipient's own word. */
 export const consumeMarketingStops = (app: DataService): Consuming =>
@@ -21,13 +22,7 @@ type Stop = z.output<(typeof marketingStopped)['data']>
 export async function noteStop(tx: TransactionSql, organizationId: string, stop: Stop): Promise<void> {
   const { contact_id: contactId, recipient, at } = stop
   const preferenceOf = (id: string) => ({ organization_id: organizationId, contact_id: id, value: 'stop' as const, at })
-  const set = () => setPreferences(tx, [preferenceOf(contactId)])
-  await tx`savepoint before`
-  if ((await set()) > 0) return
-  // One that was just being deleted or merged was waited for, and is locked: others lock it behind those that are locked now. Asked again
-  // it says where it was merged.
-  await tx`rollback to savepoint before`
-  if ((await set()) > 0 || !recipient) return
+  if ((await lookTwice(tx, () => setPreferences(tx, [preferenceOf(contactId)]))) > 0 || !recipient) return
   if ((await contactParties(tx, { organizationId }, contactId)) !== nobody) return
   if (await hasResumedSince(tx, organizationId, contactId, at)) return
   const names = recipient.startsWith('+')

@@ -10,7 +10,7 @@ import type { z } from 'zod'
 import type { App } from '../app.ts'
 import { createdEvent } from './contact-events.ts'
 import { findContact, toContact } from './contacts.ts'
-import { type Identity, identitiesMeantBy, mayHaveBeen } from './identities.ts'
+import { claimNames, type Identity, identitiesMeantBy, mayHaveBeen } from './identities.ts'
 import type { Origin } from './identity-updated.ts'
 import { stopOf } from './remembered-stops.ts'
 import { untilWon } from '../races.ts'
@@ -97,15 +97,8 @@ async function insert(tx: TransactionSql, origin: Origin, contact: NewContact): 
           ${createdAt}, ${createdAt}
         from (${stopOf(attempt, { ...origin, identities: mayHaveBeen({ phoneNumber, waId: null, bsuid }) })}) s
       `
-      const claimed = await attempt`
-        insert into identities (organization_id, phone_number_id, kind, value, contact_id)
-        select ${organizationId}, ${phoneNumberId}, i.kind, i.value, ${id}
-        from json_to_recordset(${JSON.stringify(identities)}::text::json) as i(kind text, value text)
-        order by i.kind, i.value
-        on conflict do nothing
-        returning kind
-      `
-      if (claimed.length < identities.length) throw new NameTaken()
+      const claimed = await claimNames(attempt, origin, id, identities)
+      if (claimed.count < identities.length) throw new NameTaken()
       const facts = { id, phoneNumber, name, email, metadata, phoneNumberId, createdAt, updatedAt: createdAt }
       await record(attempt, [createdEvent(facts, origin)])
     })

@@ -57,6 +57,20 @@ export async function freeNumber(
   `
 }
 
+/** Gives a contact those of the names that are free. In one order, so that no two of such statements wait for each other. */
+export const claimNames = (
+  sql: Sql | TransactionSql,
+  { organizationId, phoneNumberId }: Pick<Origin, 'organizationId' | 'phoneNumberId'>,
+  contactId: string,
+  names: Identity[],
+) => sql`
+  insert into identities (organization_id, phone_number_id, kind, value, contact_id)
+  select ${organizationId}, ${phoneNumberId}, i.kind, i.value, ${contactId}
+  from json_to_recordset(${JSON.stringify(names)}::text::json) as i(kind text, value text)
+  order by i.kind, i.value
+  on conflict do nothing
+`
+
 /** A name that is nobody's contact's. */
 export const isNameless = (err: unknown): boolean =>
   err instanceof Error && 'constraint_name' in err && err.constraint_name === 'identities_contact'
@@ -65,19 +79,8 @@ export const isNameless = (err: unknown): boolean =>
  * Waits for whoever is just giving one of these names to a contact, so that whoever looks then finds it. It claims them, for which
  * Postgres waits, and for nobody, which it undoes.
  */
-export async function waitForTakers(
-  sql: Sql,
-  { organizationId, phoneNumberId }: Origin,
-  names: Identity[],
-): Promise<void> {
-  const claiming = sql`
-    insert into identities (organization_id, phone_number_id, kind, value, contact_id)
-    select ${organizationId}, ${phoneNumberId}, i.kind, i.value, ''
-    from json_to_recordset(${JSON.stringify(names)}::text::json) as i(kind text, value text)
-    order by i.kind, i.value
-    on conflict do nothing
-  `
-  await claiming.catch((err: unknown) => {
+export async function waitForTakers(sql: Sql, origin: Origin, names: Identity[]): Promise<void> {
+  await claimNames(sql, origin, '', names).catch((err: unknown) => {
     if (!isNameless(err)) throw err
   })
 }

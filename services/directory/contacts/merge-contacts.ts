@@ -5,7 +5,7 @@ import type { FoundContact } from '../conversations/look-up.ts'
 import { mergeConversations } from '../conversations/merge-conversations.ts'
 import { factColumns, type Facts, recordUpdated } from './contact-events.ts'
 import { forgotten } from './forget-contacts.ts'
-import { freeNumber, type Identity, identitiesOf, mayHaveBeen } from './identities.ts'
+import { claimNames, freeNumber, type Identity, identitiesOf, mayHaveBeen } from './identities.ts'
 import { identityUpdated, type Origin } from './identity-updated.ts'
 import { mindingStop, stopOf } from './remembered-stops.ts'
 import { learn, type Profile, type Sender } from './sender.ts'
@@ -50,7 +50,7 @@ export async function mergeContacts(
     const contacts = await update(tx, origin, after)
     await mindStop(tx, origin, survivorId, mayHaveBeen(sender))
     if (filled.phoneNumber !== after.phoneNumber) await freeNumber(tx, origin, survivorId, filled.phoneNumber)
-    await addNames(tx, origin, survivorId, sender)
+    await claimNames(tx, origin, survivorId, identitiesOf(sender))
     await record(tx, [identityUpdated(survivorId, survivor, after, origin)])
     const changed = (['name', 'email', 'metadata'] as const).filter((field) => survivor[field] !== after[field])
     const fields = hasMoreLabels ? [...changed, 'labels' as const] : changed
@@ -142,12 +142,4 @@ const mindStop = (
 ) => tx`
   update contacts set ${mindingStop(tx)} from (${stopOf(tx, { organizationId, phoneNumberId, identities })}) s
   where organization_id = ${organizationId} and id = ${survivorId} and s.at is not null
-`
-
-const addNames = (tx: TransactionSql, origin: Origin, survivorId: string, sender: Sender) => tx`
-  insert into identities (organization_id, phone_number_id, kind, value, contact_id)
-  select ${origin.organizationId}, ${origin.phoneNumberId}, i.kind, i.value, ${survivorId}
-  from json_to_recordset(${JSON.stringify(identitiesOf(sender))}::text::json) as i(kind text, value text)
-  order by i.kind, i.value
-  on conflict do nothing
 `

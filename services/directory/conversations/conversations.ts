@@ -3,6 +3,7 @@ import type { Sql, TransactionSql } from '@app/shared/database/database.ts'
 import { notFound } from '@app/shared/api/problem.ts'
 import type { z } from 'zod'
 import type { Origin } from '../contacts/identity-updated.ts'
+import { lookTwice } from '../races.ts'
 
 type Shown = z.input<typeof Conversation>
 
@@ -84,20 +85,16 @@ export async function lockLive(
   { organizationId, phoneNumberId }: Pick<Origin, 'organizationId' | 'phoneNumberId'>,
   id: string,
 ): Promise<Pick<ConversationRow, 'id' | 'status' | 'assignedTo'>> {
-  const lock = () => tx<Pick<ConversationRow, 'id' | 'status' | 'assignedTo'>[]>`
-    select id, status, assigned_to from conversations
-    where organization_id = ${organizationId} and phone_number_id = ${phoneNumberId} and merged_into is null and id = (
-      select coalesce(merged_into, id) from conversations where organization_id = ${organizationId} and id = ${id}
-    )
-    for no key update
-  `
-  await tx`savepoint before`
-  const [found] = await lock()
-  if (found) return found
-  // One that was being merged was waited for, and says where it goes on when it is asked again. Its lock is let go: others take both in the
-  // order of their keys, and may wait for it with the lock that is asked for now.
-  await tx`rollback to savepoint before`
-  const [live] = await lock()
+  const live = await lookTwice(tx, async () => {
+    const [found] = await tx<Pick<ConversationRow, 'id' | 'status' | 'assignedTo'>[]>`
+      select id, status, assigned_to from conversations
+      where organization_id = ${organizationId} and phone_number_id = ${phoneNumberId} and merged_into is null and id = (
+        select coalesce(merged_into, id) from conversations where organization_id = ${organizationId} and id = ${id}
+      )
+      for no key update
+    `
+    return found
+  })
   if (!live) throw notFound()
   return live
 }

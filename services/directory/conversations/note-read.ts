@@ -6,6 +6,7 @@ import type { TransactionSql } from '@app/shared/database/database.ts'
 import { consumers } from '@app/shared/events/provision.ts'
 import type { DataService } from '@app/shared/service/service.ts'
 import type { App } from '../app.ts'
+import { lookTwice } from '../races.ts'
 
 const { name: consumer } = consumers.directoryMessagesRead
 
@@ -37,32 +38,29 @@ interface Read {
  * reads up to a time has also read what came before it in those that have ended: of these no receipt would be sent.
  */
 async function takeOff(tx: TransactionSql, organizationId: string, { conversation_id: id, read, up_to: upTo }: Read) {
-  const update = () => tx`
-    with live as (
-      select coalesce(merged_into, id) as id, contact_id from conversations
-      where organization_id = ${organizationId} and id = ${id}
-    ), locked as (
-      select v.id, v.merged_into, v.unread_there, v.last_inbound_at from live join conversations v
-        on v.organization_id = ${organizationId} and v.contact_id = live.contact_id
-          and (v.id = live.id or v.merged_into = live.id)
-      order by v.id for no key update of v
-    ), off as (
-      select id, case when id = ${id} then least(unread_there, ${read}::int)
-        when last_inbound_at <= ${upTo ?? null}::text::timestamptz then unread_there end as count
-      from locked where merged_into is not null or id = ${id}
-    ), ended as (
-      update conversations v set unread_there = unread_there - off.count from off
-      where v.organization_id = ${organizationId} and v.id = off.id and off.count > 0 and v.merged_into is not null
-    )
-    update conversations v set updated_at = greatest(v.updated_at, now()),
-      unread_count = greatest(0, v.unread_count - (select coalesce(sum(count), 0) from off))
-    from locked where v.organization_id = ${organizationId} and v.id = locked.id and locked.merged_into is null
-      and (select sum(count) from off) > 0
-  `
-  await tx`savepoint before`
-  const { count } = await update()
-  if (count > 0) return
-  // What was waited for in vain is locked: others lock it behind those that are locked now.
-  await tx`rollback to savepoint before`
-  await update()
+  await lookTwice(tx, async () => {
+    const { count } = await tx`
+      with live as (
+        select coalesce(merged_into, id) as id, contact_id from conversations
+        where organization_id = ${organizationId} and id = ${id}
+      ), locked as (
+        select v.id, v.merged_into, v.unread_there, v.last_inbound_at from live join conversations v
+          on v.organization_id = ${organizationId} and v.contact_id = live.contact_id
+            and (v.id = live.id or v.merged_into = live.id)
+        order by v.id for no key update of v
+      ), off as (
+        select id, case when id = ${id} then least(unread_there, ${read}::int)
+          when last_inbound_at <= ${upTo ?? null}::text::timestamptz then unread_there end as count
+        from locked where merged_into is not null or id = ${id}
+      ), ended as (
+        update conversations v set unread_there = unread_there - off.count from off
+        where v.organization_id = ${organizationId} and v.id = off.id and off.count > 0 and v.merged_into is not null
+      )
+      update conversations v set updated_at = greatest(v.updated_at, now()),
+        unread_count = greatest(0, v.unread_count - (select coalesce(sum(count), 0) from off))
+      from locked where v.organization_id = ${organizationId} and v.id = locked.id and locked.merged_into is null
+        and (select sum(count) from off) > 0
+    `
+    return count
+  })
 }
