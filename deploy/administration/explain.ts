@@ -66,10 +66,9 @@ async function keyHistory(asking: Asking, organization: string, key: string): Pr
 
 /** As whoever has it tells: all know the same where they share a database, and each its own where they do not. */
 async function useOf({ ask }: Asking, body: { organization_id: string; key: string }) {
-  const [first, ...others] = Object.values(explains).map(
-    ({ explainIdempotencyKey }) =>
-      () =>
-        orNull(ask(explainIdempotencyKey, body)),
-  )
-  return (await first?.()) ?? (await Promise.all(others.map((other) => other()))).find(Boolean)
+  for (const { explainIdempotencyKey } of Object.values(explains)) {
+    const use = await orNull(ask(explainIdempotencyKey, body))
+    if (use) return use
+  }
+  return null
 }

@@ -2,6 +2,7 @@ import { type Counted, mostCounted, readingOf } from '@app/shared/metrics/databa
 import { type Gauges, readings } from '@app/shared/metrics/readings.ts'
 import { counts, durations } from '@app/shared/metrics/registered.ts'
 import type { Fragment, Sql } from '@app/shared/database/database.ts'
+import { distinctOf } from '@app/shared/database/distinct-of.ts'
 import type { DataService } from '@app/shared/service/service.ts'
 import { waitingOrganizations } from './fan-out/waiting-organizations.ts'
 
@@ -83,17 +84,10 @@ export function readStanding({ sql, probes }: Pick<DataService, 'sql' | 'probes'
   })
 }
 
-/** Subscriptions that have open deliveries, and whether they are paused: by skipping from one to the next in the index. */
+/** Subscriptions that have open deliveries, and whether they are paused. */
 const holders = (sql: Sql): Fragment => sql`
-  with recursive d as (
-    (select subscription_id as id from due_deliveries order by 1 limit 1)
-    union all
-    select n.subscription_id from d cross join lateral (
-      select subscription_id from due_deliveries where subscription_id > d.id order by 1 limit 1
-    ) n
-  )
   select d.id, exists (select from subscriptions s where s.id = d.id and s.status = 'paused') as is_paused
-  from d limit ${mostHolders}
+  from (${distinctOf(sql, 'due_deliveries', 'subscription_id')} limit ${mostHolders}) d
 `
 
 /** How many open deliveries the holders `h` have that are meant. */

@@ -39,7 +39,7 @@ export async function receiveFile(
   const { head, whole } = await peek(bytes, headBytes)
   if (isWebp(head)) throw refused(webp)
   if (head.length === 0) throw refused('The file is empty.')
-  const otherwise = orType === undefined ? declared : plainType(orType)
+  const otherwise = plainType(orType ?? contentType)
   const mimeType = (await settleType(head, declared)) ?? (await settleType(head, otherwise))
   const kind = mimeType === null ? null : kindOf(mimeType)
   if (mimeType === null || kind === null) throw refused(await whyUnfit(head, otherwise))

@@ -32,13 +32,16 @@ export async function lostOf(tx: TransactionSql, lanes: Lane[]): Promise<string[
   return lost.map(({ id }) => id)
 }
 
+const takenAndDue = (tx: TransactionSql) => tx`
+  due_at = now(), paced_until = '-infinity', arrivals = l.arrivals + 1, held_until = '-infinity'
+`
+
 /**
  * The lane is due, whatever it waited for. Whoever holds it loses it, so that what he learned of the address before does not come
  * back, such as how long it wants to rest. Wake the mailbox after the commit.
  */
 export const retakeLane = (tx: TransactionSql, subscriptionId: string) => tx`
-  update lanes set due_at = now(), paced_until = '-infinity', arrivals = arrivals + 1, held_until = '-infinity'
-  where id = ${subscriptionId}
+  update lanes l set ${takenAndDue(tx)} where id = ${subscriptionId}
 `
 
 /**
@@ -47,8 +50,7 @@ export const retakeLane = (tx: TransactionSql, subscriptionId: string) => tx`
  */
 export const endLane = (tx: TransactionSql, subscriptionId: string, organizationId: string) => tx`
   insert into lanes as l (id, grp, due_at, arrivals) values (${subscriptionId}, ${organizationId}, now(), 1)
-  on conflict (id) do update set due_at = now(), paced_until = '-infinity', arrivals = l.arrivals + 1,
-    held_until = '-infinity'
+  on conflict (id) do update set ${takenAndDue(tx)}
 `
 
 /**
@@ -59,8 +61,7 @@ export const endLane = (tx: TransactionSql, subscriptionId: string, organization
 export const renewLane = (tx: TransactionSql, subscriptionId: string) => tx`
   insert into lanes as l (id, grp, due_at, arrivals)
   select id, organization_id, now(), 1 from subscriptions where id = ${subscriptionId}
-  on conflict (id) do update set due_at = now(), paced_until = '-infinity', arrivals = l.arrivals + 1, failures = 0,
-    held_until = '-infinity'
+  on conflict (id) do update set failures = 0, ${takenAndDue(tx)}
 `
 
 /** The lane sleeps until it is woken. */
