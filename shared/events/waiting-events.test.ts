@@ -21,7 +21,7 @@ const { name } = consumers.webhooksFanOut
 test('what waits while the database is away does not come again, and is handled once when it is back', async () => {
   const jsm = await app.nc.jetstreamManager()
   const infoOf = () => jsm.consumers.info(streamName, name)
-  await jsm.consumers.update(streamName, name, { ack_wait: 0.5e9 })
+  await jsm.consumers.update(streamName, name, { ack_wait: 2e9 })
   await Promise.all(
     Array.from({ length: 1_000 }, () => app.nc.jetstream().publish('event.test.happened', '{}', someEvent())),
   )
@@ -32,9 +32,10 @@ test('what waits while the database is away does not come again, and is handled 
     handled += events.length
     return Promise.resolve()
   })
+  onTestFinished(() => consuming.stop())
   await until(async () => expect((await infoOf()).num_ack_pending).toBe(1_000))
-  // Three times the time for an ack.
-  await sleep(1_500)
+  // Half again the time for an ack.
+  await sleep(3_000)
   expect((await infoOf()).num_redelivered).toBe(0)
   isAway = false
   await until(async () => expect((await infoOf()).num_ack_pending).toBe(0))
@@ -45,6 +46,7 @@ test('what waits while the database is away does not come again, and is handled 
 test('what came again all the same waits once', async () => {
   const jsm = await app.nc.jetstreamManager()
   const infoOf = () => jsm.consumers.info(streamName, name)
+  await jsm.consumers.update(streamName, name, { ack_wait: 0.5e9 })
   const goOn = Promise.withResolvers<void>()
   let handled = 0
   const consuming = consumeBatches(app, name, async (events) => {
