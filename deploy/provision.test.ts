@@ -1,6 +1,7 @@
 import { mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
+import { ackWaitMs, consumers } from '@app/shared/events/provision.ts'
 import { streamName } from '@app/shared/events/stream.ts'
 import { expect, onTestFinished, test } from 'vitest'
 import { provisionAt } from './provision.ts'
@@ -58,4 +59,23 @@ test('a stream stays the one that was made, however often it is provisioned and 
     await stop()
   }
   expect(new Set(times).size, times.join()).toBe(1)
+})
+
+test('a consumer of an earlier release is changed, also when its server was started since', async () => {
+  const dataDir = newFolder()
+  const { name } = consumers.webhooksFanOut
+  const first = await startIn(dataDir)
+  await provisionAt(first)
+  await withBus(first, async ({ nc }) => {
+    const jsm = await nc.jetstreamManager()
+    await jsm.consumers.update(streamName, name, { ack_wait: 30e9 })
+  })
+  await first.stop()
+  const second = await startIn(dataDir)
+  onTestFinished(second.stop)
+  await provisionAt(second)
+  await withBus(second, async ({ nc }) => {
+    const jsm = await nc.jetstreamManager()
+    expect((await jsm.consumers.info(streamName, name)).config.ack_wait).toBe(ackWaitMs * 1e6)
+  })
 })
