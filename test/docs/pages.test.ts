@@ -105,6 +105,7 @@ test('what is not run says why, and is counted', () => {
     'docs/operations/upgrading.md sh',
     'docs/operations/upgrading.md sh',
     'docs/operations/upgrading.md sh',
+    'docs/operations/upgrading.md sh',
   ])
 })
 

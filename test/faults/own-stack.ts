@@ -23,7 +23,7 @@ export function ownStack(): Own {
 }
 
 /** Kills the first instance of a service, and waits for the one that is started in its place. */
-export async function kill({ stack }: Own, service: string) {
+export async function kill({ stack }: Pick<Own, 'stack'>, service: string) {
   const pidOf = () => stack.read().services[service]?.[0]?.pid
   const pid = pidOf()
   if (pid) process.kill(pid, 'SIGKILL')

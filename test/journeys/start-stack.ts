@@ -36,17 +36,21 @@ export interface StartedStack {
 const root = join(import.meta.dirname, '../..')
 const readyWithinMs = 100_000
 
-/** Runs the program behind `npm start`, with a data folder, a port and servers of its own, but for those that are given. */
+/**
+ * Runs the program behind `npm start`, with a data folder, a port and servers of its own, but for those that are given; that of
+ * another checkout, if `cwd` is one.
+ */
 export async function startStack(
   args: string[] = [],
   dataDir = newFolder(),
   given: Record<string, string> = {},
+  cwd = root,
 ): Promise<StartedStack> {
   const env: NodeJS.ProcessEnv = { ...process.env, SVC_DATA_DIR: dataDir, PORT: String(await freePort()) }
   for (const name of ['DATABASE_URL', 'REDIS_URL', 'NATS_URL']) delete env[name]
   Object.assign(env, given)
   const child = spawn(process.execPath, ['deploy/start.ts', '--quiet', ...args], {
-    cwd: root,
+    cwd,
     env,
     // By the channel it learns of our death.
     stdio: ['ignore', 'pipe', 'pipe', 'ipc'],

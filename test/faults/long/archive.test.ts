@@ -3,15 +3,13 @@ import { join } from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { afterAll, expect, onTestFinished, test } from 'vitest'
 import { adminOf } from '../../journeys/admin.ts'
-import { until } from '../../journeys/client.ts'
 import { newFolder, startStack } from '../../journeys/start-stack.ts'
 import { startPrivateServers } from '../../servers.ts'
 import { oneEventId } from '../history/laws/one-event-id.ts'
 import { plainAnswers } from '../history/laws/plain-answers.ts'
 import { toldOnce } from '../history/laws/told-once.ts'
-import { gather } from '../load/gather.ts'
 import { live } from '../load/live.ts'
-import { settle } from '../load/settle.ts'
+import { settle, untilEnded } from '../load/settle.ts'
 import { startArchivedPostgres } from '../postgres-archive.ts'
 import { prepareRestored } from '../prepare-restored.ts'
 
@@ -65,14 +63,7 @@ test('pgBackRest makes a backup under load, and a moment of the load is restored
   for (const what of ['events', 'callbacks']) await adminOf(again.dataDir)(what, 'redrive', '--since', since)
 
   scene.history.endings.clear()
-  await until(async () => {
-    await gather(scene, people)
-    const open = [...scene.history.endings.values()].filter(({ status }) => status === 'pending')
-    expect(open).toEqual([])
-    // Deliveries that are not delivered; customers are as they were at the moment.
-    const stuck = scene.history.shelves.flatMap(({ listed }) => listed.filter((one) => one.startsWith('wbd_')))
-    expect(stuck).toEqual([])
-  }, 300_000)
+  await untilEnded(scene, people, 300_000)
   const { endings, upstream } = scene.history
   console.log(
     `${before.length} sends accepted before the moment, ${after.length} after it, ${waited} waited at it, ${deliveries.length - told} deliveries came again`,
