@@ -9,7 +9,8 @@ import { BaseSequencer, type TestSpecification } from 'vitest/node'
 const order = [
   'test/faults/faults.test.ts',
   'test/faults/one-stack.test.ts',
-  'shared/mailbox/mailbox.test.ts',
+  'shared/mailbox/shares.test.ts',
+  'shared/mailbox/leases.test.ts',
   'test/journeys/onboarding.test.ts',
   'test/journeys/overheard.test.ts',
   'test/journeys/customers.test.ts',

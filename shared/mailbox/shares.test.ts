@@ -1,0 +1,368 @@
+import { setTimeout as sleep } from 'node:timers/promises'
+import type { TestService } from '@app/test/service.ts'
+import { beforeAll, expect, onTestFinished, test, vi } from 'vitest'
+import type { TransactionSql } from '../database/database.ts'
+import { findDueGroups } from './claim-lanes.ts'
+import type { Want } from './mailbox.ts'
+import { type Item, settleTrial, take, trialMailboxes } from './testing/trial-mailboxes.ts'
+
+let app: TestService
+const trial = trialMailboxes()
+const { mailboxes, add, start, untilEmpty, stopAll } = trial
+beforeAll(() => void ({ app } = trial))
+
+test('a group is claimed at its pace, and another group does not wait for it', async () => {
+  await app.sql`insert into trial_pace (grp, interval_ms) values ('slow', 100), ('quick', 1)`
+  const times: Record<string, number[]> = { slow: [], quick: [] }
+  const startedAt = performance.now()
+  const work = async ({ laneId }: Item) => void times[laneId.split(' ')[0] ?? '']?.push(performance.now() - startedAt)
+  for (let n = 0; n < 2; n++) start(work, { pace: { table: 'trial_pace', burstMs: 300 } })
+  await Promise.all(
+    Array.from({ length: 12 }, (_, n) => Promise.all([add(`slow ${n}`, 'slow', 1), add(`quick ${n}`, 'quick', 1)])),
+  )
+  await untilEmpty()
+  await stopAll()
+  // Three at once, then one every 100 ms: the twelfth after 900 ms.
+  const last = Math.max(...(times['slow'] ?? []))
+  expect(last).toBeGreaterThan(850)
+  expect(Math.max(...(times['quick'] ?? []))).toBeLessThan(last)
+})
+
+test('lanes with failures hold no more than their share of the slots', async () => {
+  const inWork = { bad: 0, all: 0 }
+  const most = { bad: 0, all: 0 }
+  const seen: string[] = []
+  const { promise: allSlotsUsed, resolve: noteAllUsed } = Promise.withResolvers<void>()
+  const work = async ({ laneId }: Item) => {
+    seen.push(laneId)
+    const isBad = laneId.startsWith('bad')
+    most.all = Math.max(most.all, ++inWork.all)
+    if (isBad) most.bad = Math.max(most.bad, ++inWork.bad)
+    if (inWork.all === 10) noteAllUsed()
+    for (const mailbox of mailboxes) mailbox.wake()
+    await (isBad ? sleep(100) : allSlotsUsed)
+    if (isBad) inWork.bad--
+    inWork.all--
+  }
+  for (let n = 0; n < 20; n++) await add(`bad${n}`, 'group', 1)
+  await app.sql`update trial_lanes set failures = 1`
+  for (let n = 0; n < 20; n++) await add(`good${n}`, `group ${n}`, 1)
+  start(work, { slots: 10, failingShare: 0.2, perGroup: 100 })
+  await vi.waitFor(() => expect(seen.filter((lane) => lane.startsWith('good'))).toHaveLength(20), { timeout: 15_000 })
+  await untilEmpty()
+  await stopAll()
+  expect(most).toEqual({ bad: 2, all: 10 })
+})
+
+test('lanes that begin to fail while they are held give way, until they hold no more than their share', async () => {
+  const inWork = { bad: 0, good: 0 }
+  let isBroken = false
+  const seen: string[] = []
+  const work = async ({ laneId }: Item) => {
+    seen.push(laneId)
+    const kind = laneId.startsWith('bad') ? 'bad' : 'good'
+    inWork[kind]++
+    await sleep(kind === 'bad' && isBroken ? 100 : 5)
+    inWork[kind]--
+  }
+  const fail = async (tx: TransactionSql, done: { item: Item }[]) => {
+    await tx`delete from trial_items where seq = any(${done.map(({ item }) => item.seq)}::bigint[])`
+    return done.map(({ item: { laneId } }) => ({ laneId, failures: isBroken && laneId.startsWith('bad') ? 1 : 0 }))
+  }
+  for (let n = 0; n < 10; n++) await add(`bad${n}`, `bad group ${n}`, 60)
+  start(work, { slots: 10, failingShare: 0.2, settle: fail })
+  await vi.waitFor(() => expect(seen.length).toBeGreaterThan(50), { timeout: 15_000 })
+  isBroken = true
+  for (let n = 0; n < 10; n++) await add(`good${n}`, `good group ${n}`, 10)
+  await vi.waitFor(() => expect(seen.filter((lane) => lane.startsWith('good'))).toHaveLength(100), { timeout: 15_000 })
+  const [bad, left] = [inWork.bad, await app.sql`select from trial_items`]
+  await stopAll()
+  expect(bad).toBeLessThanOrEqual(2)
+  // They did not just come to their end before the others had their turn.
+  expect(left.length).toBeGreaterThan(300)
+})
+
+test('a claim takes no more than its share, also with the plan of a table that was almost empty', async () => {
+  await app.sql`vacuum full trial_lanes`
+  await add('lane', 'group', 1)
+  await app.sql`vacuum analyze trial_lanes`
+  for (let n = 0; n < 39; n++) await add(`lane${n}`, 'group', 1)
+  let inWork = 0
+  let most = 0
+  const work = async () => {
+    most = Math.max(most, ++inWork)
+    await sleep(20)
+    inWork--
+  }
+  start(work, { slots: 4, perGroup: 100 })
+  await untilEmpty()
+  await stopAll()
+  expect([3, 4]).toContain(most)
+})
+
+test('slots bound what is in work, also when lanes take more', async () => {
+  let inWork = 0
+  let most = 0
+  const work = async () => {
+    most = Math.max(most, ++inWork)
+    await sleep(3)
+    inWork--
+  }
+  start(work, { slots: 12, capacity: () => 10 })
+  await Promise.all(Array.from({ length: 8 }, (_, n) => add(`bounded ${n}`, `group ${n}`, 25)))
+  await untilEmpty()
+  await stopAll()
+  expect(most).toBeLessThanOrEqual(16)
+})
+
+test('groups whose lanes are all held do not stand before a due one', async () => {
+  for (let n = 0; n < 150; n++) await add(`held ${n}`, `a ${n}`, 1)
+  await app.sql`update trial_lanes set held_until = now() + interval '1 hour'`
+  await add('free', 'z', 1)
+  expect(await findDueGroups(app.sql, 'trial_lanes', '')).toEqual({ groups: ['z'], last: '' })
+  const seen: string[] = []
+  start(async ({ laneId }) => void seen.push(laneId))
+  await vi.waitFor(() => expect(seen).toEqual(['free']), { timeout: 5_000, interval: 5 })
+  await stopAll()
+})
+
+test('lanes that turn out to be empty do not stand before another one of their group', async () => {
+  await app.sql`
+    insert into trial_lanes (id, grp, due_at) select 'empty ' || n, 'group', now() - interval '1 s' from generate_series(1, 160) n
+  `
+  const seen: string[] = []
+  start(async ({ laneId }) => void seen.push(laneId))
+  await add('full', 'group', 1)
+  await vi.waitFor(() => expect(seen).toEqual(['full']), { timeout: 3_000, interval: 5 })
+  await stopAll()
+})
+
+test.each(['pace', 'no pace'])('a group with more than all slots take leaves some to another (%s)', async (pace) => {
+  await app.sql`insert into trial_pace (grp, interval_ms) values ('a', 0.001), ('b', 0.001)`
+  const seen: string[] = []
+  const work = async ({ laneId }: Item) => {
+    seen.push(laneId)
+    await sleep(5)
+  }
+  await Promise.all(Array.from({ length: 200 }, (_, n) => add(`a ${n}`, 'a', 1)))
+  await add('b', 'b', 1)
+  start(work, { slots: 2, ...(pace === 'pace' && { pace: { table: 'trial_pace', burstMs: 1_000 } }) })
+  await vi.waitFor(() => expect(seen).toContain('b'), { timeout: 10_000, interval: 5 })
+  await stopAll()
+  expect(seen.length).toBeLessThan(150)
+})
+
+test('a group behind many others has its turn while those have work', async () => {
+  await app.sql`
+    insert into trial_lanes (id, grp, due_at) select 'a ' || g || ' ' || n, 'a ' || g, now()
+    from generate_series(1, 64) g, generate_series(1, 60) n
+  `
+  await app.sql`insert into trial_items (lane) select id from trial_lanes`
+  await add('z', 'z', 1)
+  const seen: string[] = []
+  start(async ({ laneId }) => void seen.push(laneId), { slots: 8, perGroup: 1 })
+  await vi.waitFor(() => expect(seen).toContain('z'), { timeout: 15_000, interval: 5 })
+  await stopAll()
+  expect(seen.length).toBeLessThan(1_500)
+})
+
+test('of few due groups all are found, those that are due the longest first; of many, 64 at a time', async () => {
+  const nameOf = (n: number) => `g${String(n).padStart(3, '0')}`
+  await app.sql`
+    insert into trial_lanes (id, grp, due_at)
+    select 'l' || n, 'g' || lpad(n::text, 3, '0'), now() - n * interval '1 second' from generate_series(0, 254) n
+  `
+  await app.sql`
+    insert into trial_lanes (id, grp, due_at, held_until) values
+      ('later', 'later', now() + interval '1 hour', '-infinity'), ('held', 'held', now(), now() + interval '1 hour')
+  `
+  const all = Array.from({ length: 255 }, (_none, n) => nameOf(n))
+  const few = await findDueGroups(app.sql, 'trial_lanes', nameOf(100))
+  expect(few).toEqual({ groups: all.toReversed(), last: '' })
+  await app.sql`insert into trial_lanes (id, grp, due_at) values ('one more', ${nameOf(0)}, now())`
+  const many = await findDueGroups(app.sql, 'trial_lanes', nameOf(100))
+  expect(many).toEqual({ groups: all.slice(101, 165), last: nameOf(164) })
+})
+
+test('a group that has used up its pace goes on as soon as it may', async () => {
+  await app.sql`insert into trial_pace (grp, interval_ms) values ('group', 20)`
+  const seenAt: number[] = []
+  for (let n = 0; n < 30; n++) await add(`lane ${n}`, 'group', 1)
+  start(async () => void seenAt.push(performance.now()), { pace: { table: 'trial_pace', burstMs: 20 } })
+  await vi.waitFor(() => expect(seenAt).toHaveLength(30), { timeout: 15_000, interval: 5 })
+  await stopAll()
+  // One at a time, each some 30 ms after the one before; with the poll of a busy mailbox it would be 125 ms at least.
+  const gaps = seenAt.slice(1).map((at, n) => at - (seenAt[n] ?? 0))
+  expect(gaps.toSorted((a, b) => a - b)[7]).toBeLessThan(100)
+})
+
+test.each(['long queues', 'slow work'])('a tenant with many lanes and %s leaves room to another', async (why) => {
+  const ended = Promise.withResolvers<void>()
+  const seen: string[] = []
+  const work = async ({ laneId }: Item) => {
+    seen.push(laneId)
+    await (why === 'slow work' ? ended.promise : Promise.race([ended.promise, sleep(20)]))
+  }
+  await Promise.all(Array.from({ length: 30 }, (_, n) => add(`a ${n}`, 'a', why === 'slow work' ? 1 : 100)))
+  start(work, { slots: 10, perGroup: 30 })
+  await vi.waitFor(() => expect(seen.length).toBeGreaterThanOrEqual(8), { timeout: 5_000, interval: 5 })
+  await add('b', 'b', 1)
+  await vi.waitFor(() => expect(seen).toContain('b'), { timeout: 10_000, interval: 5 })
+  ended.resolve()
+  await stopAll()
+  expect(seen.indexOf('b')).toBeLessThan(1_000)
+})
+
+test('a tenant that came first gives slots back to one that comes, until both have as many', async () => {
+  const done = { a: 0, b: 0 }
+  type Tenant = keyof typeof done
+  const work = async ({ laneId }: Item) => {
+    await sleep(20)
+    done[laneId.startsWith('a') ? 'a' : 'b'] += 1
+  }
+  const addAll = (tenant: Tenant) =>
+    Promise.all(Array.from({ length: 30 }, (_, n) => add(`${tenant} ${n}`, tenant, 100)))
+  const until = (tenant: Tenant, count: number) =>
+    vi.waitFor(() => expect(done[tenant]).toBeGreaterThanOrEqual(count), { timeout: 10_000, interval: 5 })
+  await addAll('a')
+  start(work, { slots: 27, perGroup: 30 })
+  await until('a', 100)
+  await addAll('b')
+  await until('b', 100)
+  const before = { ...done }
+  await until('b', 400)
+  await stopAll()
+  const share = (done.a - before.a) / (done.b - before.b)
+  // About as many; who gave nothing back would have more than three times as many.
+  expect(share).toBeGreaterThan(0.4)
+  expect(share).toBeLessThan(2.5)
+})
+
+test('a tenant has no more room with many groups than with one', async () => {
+  await app.sql`
+    insert into trial_pace (grp, interval_ms, open_for) select 'a' || n, 0.001, 'a' from generate_series(1, 20) n
+  `
+  await app.sql`insert into trial_pace (grp, interval_ms, open_for) values ('b1', 0.001, 'b')`
+  const ended = Promise.withResolvers<void>()
+  const seen: string[] = []
+  const work = async ({ laneId }: Item) => {
+    seen.push(laneId)
+    await ended.promise
+  }
+  await Promise.all(Array.from({ length: 40 }, (_, n) => add(`a ${n}`, `a${1 + (n % 20)}`, 1)))
+  start(work, { slots: 10, pace: { table: 'trial_pace', burstMs: 1_000 } })
+  await vi.waitFor(() => expect(seen.length).toBeGreaterThanOrEqual(8), { timeout: 5_000, interval: 5 })
+  await add('b', 'b1', 1)
+  await vi.waitFor(() => expect(seen).toContain('b'), { timeout: 10_000, interval: 5 })
+  expect(seen.filter((lane) => lane.startsWith('a'))).toHaveLength(8)
+  ended.resolve()
+  await stopAll()
+})
+
+test('slots are reserved for no more of a tenant than it has room for', async () => {
+  const mailbox = start(() => Promise.resolve(), { slots: 10 })
+  const reserved = mailbox.reserve([...Array.from({ length: 12 }, () => 'a'), 'b'])
+  mailbox.adopt(reserved.filter(Boolean).length, [])
+  expect(reserved).toEqual([...Array.from({ length: 12 }, (_, n) => n < 8), true])
+  await stopAll()
+})
+
+test.each([1, 200])(
+  'slots that are free again are taken at once, not at the next poll (%s tenants)',
+  async (tenants) => {
+    const begunAt: number[] = []
+    start(async () => void begunAt.push(performance.now()), { slots: 10, refill: false })
+    await Promise.all(Array.from({ length: 200 }, (_, n) => add(`lane${n}`, `group${n % tenants}`, 1)))
+    await untilEmpty()
+    await stopAll()
+    const gaps = begunAt.slice(1).map((at, n) => at - (begunAt[n] ?? 0))
+    // From poll to poll there would be twenty of them.
+    expect(gaps.filter((ms) => ms > 100).length).toBeLessThan(15)
+  },
+)
+
+test('outcomes may be recorded later and together, while work begins as soon as before', async () => {
+  const begun: string[] = []
+  const recorded: string[][] = []
+  start(async ({ laneId }) => void begun.push(laneId), {
+    settleSpacingMs: 1_500,
+    settle: (tx, done, lock) => {
+      recorded.push(done.map(({ item }) => item.laneId).toSorted())
+      return settleTrial(tx, done, lock)
+    },
+  })
+  await add('first', 'a', 1)
+  await untilEmpty()
+  for (const lane of ['b', 'c', 'd']) {
+    await add(lane, 'a', 1)
+    await vi.waitFor(() => expect(begun).toContain(lane), { timeout: 1_000 })
+  }
+  expect(recorded).toEqual([['first']])
+  await untilEmpty()
+  expect(recorded).toEqual([['first'], ['b', 'c', 'd']])
+  await stopAll()
+})
+
+test('slots that became free while a claim found none are taken at once, too', async () => {
+  const [ended, answered] = [Promise.withResolvers<void>(), Promise.withResolvers<void>()]
+  const claimed = Promise.withResolvers<void>()
+  let isLate = false
+  const begin = async (work: (tx: TransactionSql) => Promise<unknown>) => {
+    const isMine = isLate
+    isLate = false
+    const result = await app.sql.begin(work)
+    if (isMine) claimed.resolve()
+    if (isMine) await answered.promise
+    return result
+  }
+  const get = (_: object, name: string | symbol) => (name === 'begin' ? begin : (Reflect.get(app.sql, name) as unknown))
+  const seen: string[] = []
+  const work = ({ laneId }: Item) => (seen.push(laneId) <= 8 ? ended.promise : Promise.resolve())
+  start(work, { slots: 10, refill: false }, { ...app, sql: new Proxy<TestService['sql']>(app.sql, { get }) })
+  await Promise.all(Array.from({ length: 9 }, (_, n) => add(`lane ${n}`, 'a', 1)))
+  await vi.waitFor(() => expect(seen).toHaveLength(8), { timeout: 5_000 })
+  isLate = true
+  mailboxes.at(-1)?.wake()
+  await claimed.promise
+  // The longest waits between polls: one and a half seconds.
+  const random = vi.spyOn(Math, 'random').mockReturnValue(1)
+  onTestFinished(() => random.mockRestore())
+  ended.resolve()
+  await vi.waitFor(async () => expect(await app.sql`select from trial_items`).toHaveLength(1), { timeout: 5_000 })
+  await sleep(50)
+  const startedAt = performance.now()
+  answered.resolve()
+  await untilEmpty()
+  expect(seen).toHaveLength(9)
+  expect(performance.now() - startedAt).toBeLessThan(1_200)
+  await stopAll()
+})
+
+test('lanes of a tenant that has no room for all of them take turns', async () => {
+  const ended = new AbortController()
+  const seen = new Set<string>()
+  const work = async ({ laneId }: Item) => {
+    seen.add(laneId)
+    await sleep(20, undefined, { signal: ended.signal }).catch(() => {})
+  }
+  await Promise.all(Array.from({ length: 12 }, (_, n) => add(`lane ${n}`, 'a', 200)))
+  start(work, { slots: 5, perGroup: 30 })
+  await vi.waitFor(() => expect(seen.size).toBe(12), { timeout: 10_000, interval: 5 })
+  ended.abort()
+  await stopAll()
+})
+
+test('with nobody else due, a tenant with long queues keeps its slots without a claim', async () => {
+  let claims = 0
+  let worked = 0
+  const next = (tx: TransactionSql, wants: Want[]) => {
+    if (wants.some(({ fresh }) => fresh)) claims++
+    return take(tx, wants)
+  }
+  await Promise.all(Array.from({ length: 4 }, (_, n) => add(`lane ${n}`, 'a', 100)))
+  start(async () => void worked++, { slots: 10, next })
+  await untilEmpty()
+  await stopAll()
+  expect(worked).toBe(400)
+  expect(claims).toBeLessThanOrEqual(4)
+})
