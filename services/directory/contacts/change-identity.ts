@@ -12,7 +12,7 @@ import { contactParties, nobody } from './contact-parties.ts'
 import { claimNames, freeNumber, type Identity, identitiesOf, isSameIdentity, mayHaveBeen } from './identities.ts'
 import { identityUpdated, isIdentityUpdate, type Origin } from './identity-updated.ts'
 import { mergeContacts } from './merge-contacts.ts'
-import { carryStop, mindingStop, stopOf } from './remembered-stops.ts'
+import { carryStop, mindStop } from './remembered-stops.ts'
 import { rename } from './rename.ts'
 import { personOf, type Profile, type Sender } from './sender.ts'
 import { Overtaken, untilWon } from '../races.ts'
@@ -81,8 +81,7 @@ async function write(
     await forgetWordsOf(tx, origin, contact.id, givenUp)
     const written = await tx`
       update contacts set phone_number = ${after.phoneNumber}, wa_id = ${after.waId}, bsuid = ${after.bsuid},
-        parent_bsuid = ${after.parentBsuid}, updated_at = greatest(updated_at, clock_timestamp()), ${mindingStop(tx)}
-      from (${stopOf(tx, { organizationId, phoneNumberId, identities: names })}) s
+        parent_bsuid = ${after.parentBsuid}, updated_at = greatest(updated_at, clock_timestamp())
       where organization_id = ${organizationId} and id = ${contact.id} and deleted_at is null
         and (phone_number, wa_id, bsuid, parent_bsuid) is not distinct from
           (${contact.phoneNumber}, ${contact.waId}, ${contact.bsuid}, ${contact.parentBsuid})
@@ -92,6 +91,7 @@ async function write(
     // As it was given, which the platform may write in another way.
     await freeNumber(tx, origin, contact.id, given)
     await takeNames(tx, origin, contact.id, identitiesOf(sender))
+    await mindStop(tx, contact.id, { ...origin, identities: names })
     await tx`
       insert into identity_changes (organization_id, phone_number_id, id, contact_id)
       values (${organizationId}, ${phoneNumberId}, ${body.id}, ${contact.id}) on conflict do nothing

@@ -12,7 +12,7 @@ import { createdEvent } from './contact-events.ts'
 import { findContact, toContact } from './contacts.ts'
 import { claimNames, type Identity, identitiesMeantBy, mayHaveBeen } from './identities.ts'
 import type { Origin } from './identity-updated.ts'
-import { stopOf } from './remembered-stops.ts'
+import { mindStop } from './remembered-stops.ts'
 import { untilWon } from '../races.ts'
 
 interface NewContact extends Omit<z.output<(typeof contract)['body']>, 'phone_number'> {
@@ -91,14 +91,13 @@ async function insert(tx: TransactionSql, origin: Origin, contact: NewContact): 
     await tx.savepoint(async (attempt) => {
       await attempt`
         insert into contacts (organization_id, id, phone_number_id, phone_number, bsuid, username, name, email, metadata,
-          marketing_preference, marketing_preference_at, created_at, updated_at)
-        select ${organizationId}, ${id}, ${phoneNumberId}, ${phoneNumber}, ${bsuid}, ${username}, ${name}, ${email},
-          ${metadata && JSON.stringify(metadata)}::text::jsonb, case when s.at is not null then 'stop' end, s.at,
-          ${createdAt}, ${createdAt}
-        from (${stopOf(attempt, { ...origin, identities: mayHaveBeen({ phoneNumber, waId: null, bsuid }) })}) s
+          created_at, updated_at)
+        values (${organizationId}, ${id}, ${phoneNumberId}, ${phoneNumber}, ${bsuid}, ${username}, ${name}, ${email},
+          ${metadata && JSON.stringify(metadata)}::text::jsonb, ${createdAt}, ${createdAt})
       `
       const claimed = await claimNames(attempt, origin, id, identities)
       if (claimed.count < identities.length) throw new NameTaken()
+      await mindStop(attempt, id, { ...origin, identities: mayHaveBeen({ phoneNumber, waId: null, bsuid }) })
       const facts = { id, phoneNumber, name, email, metadata, phoneNumberId, createdAt, updatedAt: createdAt }
       await record(attempt, [createdEvent(facts, origin)])
     })

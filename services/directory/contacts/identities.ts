@@ -79,7 +79,11 @@ export const isNameless = (err: unknown): boolean =>
  * Waits for whoever is just giving one of these names to a contact, so that whoever looks then finds it. It claims them, for which
  * Postgres waits, and for nobody, which it undoes.
  */
-export async function waitForTakers(sql: Sql, origin: Origin, names: Identity[]): Promise<void> {
+export async function waitForTakers(
+  sql: Sql,
+  origin: Pick<Origin, 'organizationId' | 'phoneNumberId'>,
+  names: Identity[],
+): Promise<void> {
   await claimNames(sql, origin, '', names).catch((err: unknown) => {
     if (!isNameless(err)) throw err
   })

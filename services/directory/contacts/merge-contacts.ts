@@ -5,9 +5,9 @@ import type { FoundContact } from '../conversations/look-up.ts'
 import { mergeConversations } from '../conversations/merge-conversations.ts'
 import { factColumns, type Facts, recordUpdated } from './contact-events.ts'
 import { forgotten } from './forget-contacts.ts'
-import { claimNames, freeNumber, type Identity, identitiesOf, mayHaveBeen } from './identities.ts'
+import { claimNames, freeNumber, identitiesOf, mayHaveBeen } from './identities.ts'
 import { identityUpdated, type Origin } from './identity-updated.ts'
-import { mindingStop, stopOf } from './remembered-stops.ts'
+import { mindStop } from './remembered-stops.ts'
 import { learn, type Profile, type Sender } from './sender.ts'
 
 type Found = Pick<FoundContact, 'id' | 'identities'>
@@ -48,9 +48,9 @@ export async function mergeContacts(
       where organization_id = ${origin.organizationId} and id = any(${goneIds}::text[])
     `
     const contacts = await update(tx, origin, after)
-    await mindStop(tx, origin, survivorId, mayHaveBeen(sender))
     if (filled.phoneNumber !== after.phoneNumber) await freeNumber(tx, origin, survivorId, filled.phoneNumber)
     await claimNames(tx, origin, survivorId, identitiesOf(sender))
+    await mindStop(tx, survivorId, { ...origin, identities: mayHaveBeen(sender) })
     await record(tx, [identityUpdated(survivorId, survivor, after, origin)])
     const changed = (['name', 'email', 'metadata'] as const).filter((field) => survivor[field] !== after[field])
     const fields = hasMoreLabels ? [...changed, 'labels' as const] : changed
@@ -131,15 +131,4 @@ const update = (tx: TransactionSql, { organizationId }: Origin, contact: Row) =>
     marketing_preference_at = ${contact.marketingPreferenceAt}, updated_at = greatest(updated_at, clock_timestamp())
   where organization_id = ${organizationId} and id = ${contact.id}
   returning ${factColumns(tx)}
-`
-
-/** Under a name that is new to them all somebody may be remembered to have stopped. */
-const mindStop = (
-  tx: TransactionSql,
-  { organizationId, phoneNumberId }: Origin,
-  survivorId: string,
-  identities: Identity[],
-) => tx`
-  update contacts set ${mindingStop(tx)} from (${stopOf(tx, { organizationId, phoneNumberId, identities })}) s
-  where organization_id = ${organizationId} and id = ${survivorId} and s.at is not null
 `

@@ -5,7 +5,7 @@ import { telling } from '../testing/changes.ts'
 import { managing } from '../testing/managing.ts'
 import { noteStop } from './consume-marketing-stops.ts'
 import { forgetContacts } from './forget-contacts.ts'
-import { identitiesOf } from './identities.ts'
+import { claimNames, identitiesOf } from './identities.ts'
 import { insertContactsWithin, newContactIds, unknownContact } from './insert-contacts.ts'
 import { rememberStop, rememberStops } from './remembered-stops.ts'
 
@@ -35,20 +35,62 @@ async function stopped({ open, preferences }: Told, waId: string) {
   return contact.id
 }
 
-test('a stop of somebody who is just being made a contact is that contact’s', async () => {
-  const number = await newTold()
-  const { organizationId, phoneNumberId, preferences } = number
-  const names = { phoneNumber: `+${ana}`, waId: ana, bsuid: null }
-  const origin = { organizationId, phoneNumberId, traceparent: '' }
-  const made = { ...unknownContact, ...names, ...newContactIds(), ...origin, identities: identitiesOf(names) }
-  let stopping: Promise<unknown> | undefined
-  // As an address book does, which makes many.
-  await directory.sql.begin(async (tx) => {
-    await insertContactsWithin(tx, [made])
-    stopping = preferences([{ wa_id: ana, bsuid: null, value: 'stop', at: at(1) }])
-    await untilSomebodyWaits(directory.sql)
+/** A stop that the platform tells of a contact which it knows by its number or user id, and which is gone. */
+const refusedOf = ({ organizationId, phoneNumberId }: Told, contactId: string, recipient: string) =>
+  noteStop(directory.sql, organizationId, {
+    phone_number_id: phoneNumberId,
+    contact_id: contactId,
+    recipient,
+    at: at(5),
   })
-  await stopping
+
+test.each(['their own word', 'a refusal'])(
+  'a stop of somebody who is just being made a contact is that contact’s, told by %s',
+  async (by) => {
+    const number = await newTold()
+    const { organizationId, phoneNumberId, preferences } = number
+    const { contact: gone } = await number.open({ phone_number: `+${ana}` })
+    await number.remove(gone.id)
+    const names = { phoneNumber: `+${ana}`, waId: ana, bsuid: null }
+    const origin = { organizationId, phoneNumberId, traceparent: '' }
+    const made = { ...unknownContact, ...names, ...newContactIds(), ...origin, identities: identitiesOf(names) }
+    let stopping: Promise<unknown> | undefined
+    // As an address book does, which makes many.
+    await directory.sql.begin(async (tx) => {
+      await insertContactsWithin(tx, [made])
+      stopping =
+        by === 'a refusal'
+          ? refusedOf(number, gone.id, `+${ana}`)
+          : preferences([{ wa_id: ana, bsuid: null, value: 'stop', at: at(1) }])
+      await untilSomebodyWaits(directory.sql)
+    })
+    await stopping
+    await expect(number.open({ phone_number: `+${ana}` }, marketing)).rejects.toMatchObject(refused)
+  },
+)
+
+const eva = '15550199999'
+
+test.each<[by: string, take: (number: Told) => Promise<unknown>]>([
+  ['hand', (number) => number.create({ phone_number: `+${ana}`, bsuid: 'US.9' })],
+  ['a change of names', (number) => number.change('1', { wa_id: eva }, { wa_id: ana, bsuid: 'US.9' })],
+])('a stop under a name that is just about to be taken is of who takes it, by %s', async (_, take) => {
+  const number = await newTold()
+  const { organizationId, phoneNumberId } = number
+  const { contact: gone } = await number.open({ phone_number: `+${ana}` })
+  await number.remove(gone.id)
+  await number.inbound({ wa_id: eva })
+  let taking: Promise<unknown> | undefined
+  const holding = directory.sql.begin(async (tx) => {
+    // The first of the names, in their order.
+    await claimNames(tx, { organizationId, phoneNumberId }, gone.id, [{ kind: 'bsuid', value: 'US.9' }])
+    taking = take(number)
+    await untilSomebodyWaits(directory.sql)
+    await refusedOf(number, gone.id, `+${ana}`)
+    throw new Error('its names are free again')
+  })
+  await expect(holding).rejects.toThrow('free again')
+  await taking
   await expect(number.open({ phone_number: `+${ana}` }, marketing)).rejects.toMatchObject(refused)
 })
 
@@ -185,7 +227,6 @@ test('who moves to a number that was remembered and is deleted does not take its
 test('who moves to a number that was remembered is sent none, and who comes back to it after a later word is', async () => {
   const number = await newTold()
   await number.remove(await stopped(number, ana))
-  const eva = '15550199999'
   await number.inbound({ wa_id: eva, bsuid: 'US.1' })
   await number.change('1', { wa_id: eva }, { wa_id: ana })
   for (const recipient of [{ phone_number: `+${ana}` }, { bsuid: 'US.1' }])
@@ -200,7 +241,6 @@ test.each(['nobody', 'a send'])(
   'a stop of before a change of names is one under the new ones, known to %s',
   async (to) => {
     const number = await newTold()
-    const eva = '15550199999'
     await number.remove(await stopped(number, ana))
     if (to === 'a send') await number.open({ phone_number: `+${eva}` })
     await number.change('1', { wa_id: ana, bsuid: 'US.1' }, { wa_id: eva, bsuid: 'US.2' })
@@ -211,7 +251,6 @@ test.each(['nobody', 'a send'])(
 
 test('a stop of before a change of names is one of who is made under the new ones at the same moment', async () => {
   const number = await newTold()
-  const eva = '15550199999'
   await number.remove(await stopped(number, ana))
   const app = { ...directory.app }
   app.lookUp = async (question) => {
@@ -226,7 +265,6 @@ test('a stop of before a change of names is one of who is made under the new one
 test('who stopped under a number after somebody else had left it is not taken for that one', async () => {
   const number = await newTold()
   await number.remove(await stopped(number, ana))
-  const eva = '15550199999'
   await number.change('1', { wa_id: ana }, { wa_id: eva }, at(0))
   await number.open({ phone_number: `+${eva}` }, marketing)
 })
@@ -246,7 +284,7 @@ test.each(['nobody', 'a send', 'hand'])(
         recipient: recipient.phone_number ?? recipient.bsuid,
         at: at(1),
       }
-      await directory.sql.begin((tx) => noteStop(tx, number.organizationId, stop))
+      await noteStop(directory.sql, number.organizationId, stop)
       await expect(number.open(recipient, marketing)).rejects.toMatchObject(refused)
     }
   },
@@ -262,7 +300,7 @@ test('a stop that the platform tells late does not stop who has asked for market
     recipient: `+${ana}`,
     at: at(1),
   }
-  await directory.sql.begin((tx) => noteStop(tx, number.organizationId, stop))
+  await noteStop(directory.sql, number.organizationId, stop)
   await number.open({ phone_number: `+${ana}` }, marketing)
 })
 
@@ -274,9 +312,9 @@ test('a stop that the platform tells late of a contact that is gone does not sto
   await number.preferences([{ wa_id: ana, bsuid: null, value: 'resume', at: at(2) }])
   await number.remove(kept.id)
   const stop = { phone_number_id: number.phoneNumberId, contact_id: contact.id, recipient: `+${ana}`, at: at(1) }
-  await directory.sql.begin((tx) => noteStop(tx, number.organizationId, stop))
+  await noteStop(directory.sql, number.organizationId, stop)
   await number.open({ phone_number: `+${ana}` }, marketing)
-  await directory.sql.begin((tx) => noteStop(tx, number.organizationId, { ...stop, at: at(3) }))
+  await noteStop(directory.sql, number.organizationId, { ...stop, at: at(3) })
   await expect(number.open({ phone_number: `+${ana}` }, marketing)).rejects.toMatchObject(refused)
 })
 
@@ -302,7 +340,7 @@ test('a stop of a contact that is just being deleted waits for nobody who waits 
   await directory.sql.begin(async (tx) => {
     await tx`select id from contacts where id = ${goneId} for no key update`
     await forgetContacts(tx, organizationId, [goneId])
-    noting = directory.sql.begin((other) => noteStop(other, organizationId, stop))
+    noting = noteStop(directory.sql, organizationId, stop)
     await untilSomebodyWaits(directory.sql)
     // As a merge of the two does.
     locking = directory.sql`
@@ -338,7 +376,7 @@ test('a stop of a contact that is just being merged is that of the one that it i
   await directory.sql.begin(async (tx) => {
     await tx`update contacts set deleted_at = now(), merged_into = ${kept.id} where id = ${merged.id}`
     await tx`update identities set contact_id = ${kept.id} where contact_id = ${merged.id}`
-    noting = directory.sql.begin((other) => noteStop(other, organizationId, stop))
+    noting = noteStop(directory.sql, organizationId, stop)
     await untilSomebodyWaits(directory.sql)
   })
   await noting

@@ -91,6 +91,12 @@ export const mindingStop = (sql: Sql | TransactionSql) => sql`
   marketing_preference_at = greatest(marketing_preference_at, s.at)
 `
 
+/** A contact has names now under which somebody may have stopped. Whoever stops waits for those who take names, so they are to be taken before. */
+export const mindStop = (tx: TransactionSql, contactId: string, person: Person) => tx`
+  update contacts set ${mindingStop(tx)} from (${stopOf(tx, person)}) s
+  where organization_id = ${person.organizationId} and id = ${contactId} and s.at is not null
+`
+
 /** Somebody who is no contact (any more) is known by other names since `at`: what was said before holds under these, too. */
 export const carryStop = (
   sql: Sql,
@@ -119,11 +125,8 @@ export const rememberStop = (
 `
 
 /** The contacts that have one of the names. */
-export async function ownersOf(
-  tx: TransactionSql,
-  { organizationId, phoneNumberId, identities }: Person,
-): Promise<string[]> {
-  const rows = await tx<{ id: string }[]>`
+export async function ownersOf(sql: Sql, { organizationId, phoneNumberId, identities }: Person): Promise<string[]> {
+  const rows = await sql<{ id: string }[]>`
     select distinct i.contact_id as id
     from json_to_recordset(${JSON.stringify(identities)}::text::json) as k(kind text, value text)
     join identities i on i.organization_id = ${organizationId} and i.phone_number_id = ${phoneNumberId}

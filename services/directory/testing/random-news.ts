@@ -69,7 +69,7 @@ const refusedMarketing: Change = async (world, random) => {
     at: say(world, person, 'stop'),
     phone_number_id: world.phoneNumberId,
   }
-  await sql.begin((tx) => noteStop(tx, world.organizationId, stop))
+  await noteStop(sql, world.organizationId, stop)
 }
 
 const otherNumber: Change = async (world, random) => {
