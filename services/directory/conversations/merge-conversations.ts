@@ -59,7 +59,7 @@ export async function mergeConversations(
   await tx`
     update conversations set contact_id = ${survivorId}, status = ${status}, assigned_to = ${assignedTo}, unread_count = ${unread},
       last_inbound_at = ${lastInboundAt}, last_message_at = ${latest(open.map((row) => row.lastMessageAt))},
-      updated_at = greatest(updated_at, now())
+      own_inbound_at = coalesce(own_inbound_at, last_inbound_at, '-infinity'), updated_at = greatest(updated_at, now())
     where organization_id = ${organizationId} and id = ${live.id}
   `
   const overIds = over.map(({ id }) => id)

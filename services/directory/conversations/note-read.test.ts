@@ -102,6 +102,29 @@ test('what was read up to a time is read in the conversations that ended, too, e
   expect(await number.unreadIn(live)).toBe(1)
 })
 
+test.each([
+  ['before it', 4, 2],
+  ['after it', 6, 4],
+])(
+  'of a conversation in which others had ended it counts when its own newest message came: %s',
+  async (_, newest, left) => {
+    const number = await newReading()
+    const at = (second: number) => new Date(Date.UTC(2026, 2, 1, 12, 0, second)).toISOString()
+    const { change } = telling(directory.app, number)
+    await number.inbound({ bsuid: 'US.1', sent_at: at(8) })
+    await number.inbound({ bsuid: 'US.2', sent_at: at(8) })
+    await number.inbound({ wa_id: ana, sent_at: at(1) })
+    await change('1', { wa_id: ana }, { wa_id: ana, bsuid: 'US.1' })
+    await change('2', { bsuid: 'US.1' }, { bsuid: 'US.2' })
+    await number.inbound({ wa_id: ana, sent_at: at(newest) })
+    const { conversation: live } = await number.inbound({ bsuid: 'US.9', sent_at: at(5) })
+    await change('3', { bsuid: 'US.9' }, { bsuid: 'US.9', wa_id: ana })
+    expect(await number.unreadIn(live.id)).toBe(5)
+    await number.read(live.id, 1, at(5))
+    expect(await number.unreadIn(live.id)).toBe(left)
+  },
+)
+
 test('a receipt that reads nothing new reads what came before it in a conversation that has ended since, once', async () => {
   const number = await newReading()
   const at = (second: number) => new Date(Date.UTC(2026, 2, 1, 12, 0, second)).toISOString()

@@ -44,13 +44,13 @@ async function takeOff(tx: TransactionSql, organizationId: string, { conversatio
         select coalesce(merged_into, id) as id, contact_id from conversations
         where organization_id = ${organizationId} and id = ${id}
       ), locked as (
-        select v.id, v.merged_into, v.unread_there, v.last_inbound_at from live join conversations v
+        select v.id, v.merged_into, v.unread_there, coalesce(v.own_inbound_at, v.last_inbound_at) as newest from live join conversations v
           on v.organization_id = ${organizationId} and v.contact_id = live.contact_id
             and (v.id = live.id or v.merged_into = live.id)
         order by v.id for no key update of v
       ), off as (
         select id, case when id = ${id} then least(unread_there, ${read}::int)
-          when last_inbound_at <= ${upTo ?? null}::text::timestamptz then unread_there end as count
+          when newest <= ${upTo ?? null}::text::timestamptz then unread_there end as count
         from locked where merged_into is not null or id = ${id}
       ), ended as (
         update conversations v set unread_there = unread_there - off.count from off
