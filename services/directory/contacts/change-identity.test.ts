@@ -3,7 +3,7 @@ import { afterAll, beforeAll, expect, test } from 'vitest'
 import { eventsOf, everywhere, newNumber, overtaken, testDirectory, type TestDirectory } from '../testing/app.ts'
 import { telling } from '../testing/changes.ts'
 import { managing } from '../testing/managing.ts'
-import { sweepIdentityChanges } from './change-identity.ts'
+import { sweepIdentityChanges } from './identity-changes.ts'
 import { learnRecipients } from './learn-recipients.ts'
 
 let directory: TestDirectory
@@ -21,6 +21,7 @@ const updatesOf = async (organizationId: string) =>
   (await eventsOf(directory, organizationId)).filter(({ subject }) => subject.endsWith('identity-updated'))
 
 const ana = '15550123456'
+const at = (second: number) => new Date(Date.UTC(2026, 2, 1, 12, 0, second)).toISOString()
 
 test('a change of somebody who is not known makes nobody', async () => {
   const number = await newTold()
@@ -105,6 +106,98 @@ test('two changes in the wrong order end at the newest', async () => {
   await number.change('1', { wa_id: ana, bsuid: 'US.1' }, { wa_id: ana, bsuid: 'US.2' })
   await number.change('2', { wa_id: ana, bsuid: 'US.2' }, { wa_id: ana, bsuid: 'US.3' })
   for (const bsuid of ['US.2', 'US.3']) expect((await number.inbound({ bsuid })).contact.id).toBe(contact.id)
+})
+
+const [first, second, third, fourth] = [ana, '15550199999', '15550188888', '15550177777']
+
+/** Somebody known by the first number who changes it three times, each time told beside the same user id. */
+async function newMover() {
+  const number = await newTold()
+  const { contact } = await number.inbound({ wa_id: first, bsuid: 'US.1' })
+  const numbers = [first, second, third, fourth]
+  const move = (n: number) =>
+    number.change(`${n}`, { wa_id: numbers[n - 1] ?? null }, { wa_id: numbers[n] ?? null, bsuid: 'US.1' }, at(n))
+  async function expectToHave(waId: string) {
+    const known = { id: contact.id, phone_number: `+${waId}`, bsuid: 'US.1' }
+    expect((await number.listContacts()).data).toMatchObject([known])
+    for (const wa_id of numbers.slice(0, numbers.indexOf(waId)))
+      expect((await number.inbound({ wa_id })).contact.id).not.toBe(contact.id)
+  }
+  return { contact, move, expectToHave }
+}
+
+test.each([[[1, 2, 3]], [[1, 3, 2]], [[2, 1, 3]], [[2, 3, 1]], [[3, 1, 2]], [[3, 2, 1]]])(
+  'changes of number end at the newest, told in the order %j',
+  async (order) => {
+    const { move, expectToHave } = await newMover()
+    for (const n of order) await move(n)
+    await expectToHave(fourth)
+  },
+)
+
+test('changes of number end at the newest, where one waits for a later one', async () => {
+  const { contact, move, expectToHave } = await newMover()
+  const moving: Promise<unknown>[] = []
+  await directory.sql.begin(async (tx) => {
+    await tx`select id from contacts where id = ${contact.id} for no key update`
+    for (const n of [2, 1]) {
+      moving.push(move(n))
+      await untilSomebodyWaits(directory.sql, moving.length)
+    }
+  })
+  await Promise.all(moving)
+  await expectToHave(third)
+})
+
+test.each([['1,2'], ['2,1']])(
+  'who wrote under the number in between is the same person, told in the order %s',
+  async (order) => {
+    const number = await newTold()
+    const { contact } = await number.inbound({ wa_id: first, bsuid: 'US.1' })
+    await number.inbound({ wa_id: second, bsuid: 'US.2' })
+    const moves: Record<string, () => Promise<unknown>> = {
+      1: () => number.change('1', { wa_id: first, bsuid: 'US.1' }, { wa_id: second, bsuid: 'US.2' }, at(1)),
+      2: () => number.change('2', { wa_id: second, bsuid: 'US.2' }, { wa_id: third, bsuid: 'US.3' }, at(2)),
+    }
+    for (const n of order.split(',')) await moves[n]?.()
+    expect((await number.listContacts()).data).toMatchObject([
+      { id: contact.id, phone_number: `+${third}`, bsuid: 'US.3' },
+    ])
+    for (const bsuid of ['US.1', 'US.2']) expect((await number.inbound({ bsuid })).contact.id).toBe(contact.id)
+    expect((await number.inbound({ wa_id: second })).contact.id).not.toBe(contact.id)
+  },
+)
+
+test('a user id that is told late beside a number which was left does not bring the number back, nor its next owner', async () => {
+  const number = await newTold()
+  const { contact } = await number.inbound({ wa_id: first, bsuid: 'US.1' })
+  await number.change('2', { wa_id: first }, { wa_id: second }, at(2))
+  const { contact: next } = await number.inbound({ wa_id: first })
+  await number.change('1', { wa_id: first, bsuid: 'US.1' }, { wa_id: first, bsuid: 'US.2' }, at(1))
+  expect(await number.getContact(contact.id)).toMatchObject({ phone_number: `+${second}`, bsuid: 'US.2' })
+  expect((await number.inbound({ wa_id: first })).contact.id).toBe(next.id)
+})
+
+test('changes of one second are made as they are told', async () => {
+  const number = await newTold()
+  const { contact } = await number.inbound({ wa_id: first })
+  await number.change('1', { wa_id: first }, { wa_id: second }, at(1))
+  await number.change('2', { wa_id: second }, { wa_id: first }, at(1))
+  expect(await number.getContact(contact.id)).toMatchObject({ phone_number: `+${first}` })
+})
+
+test('who comes back to a number has it again', async () => {
+  const number = await newTold()
+  const { contact } = await number.inbound({ wa_id: first, bsuid: 'US.1' })
+  const move = (n: number, previous: string, current: string) =>
+    number.change(`${n}`, { wa_id: previous }, { wa_id: current, bsuid: 'US.1' }, at(n))
+  await move(2, second, third)
+  await move(3, third, second)
+  await move(1, first, second)
+  expect(await number.getContact(contact.id)).toMatchObject({ phone_number: `+${second}` })
+  await move(4, second, first)
+  expect(await number.getContact(contact.id)).toMatchObject({ phone_number: `+${first}` })
+  expect((await number.inbound({ wa_id: second })).contact.id).not.toBe(contact.id)
 })
 
 test('who wrote under the new id before the change was told becomes the one contact', async () => {

@@ -1,23 +1,21 @@
 import type { Handler } from '@app/shared/api/contract.ts'
 import type { changeIdentity as contract } from '@app/shared/contracts/directory-changes.ts'
-import type { Sql, TransactionSql } from '@app/shared/database/database.ts'
+import type { TransactionSql } from '@app/shared/database/database.ts'
 import { record } from '@app/shared/events/events.ts'
 import { notFound } from '@app/shared/api/problem.ts'
-import type { z } from 'zod'
 import type { App } from '../app.ts'
 import type { FoundContact } from '../conversations/look-up.ts'
 import { touchConversations } from '../conversations/touch-conversations.ts'
 import { forgetWordsOf } from './address-book-words.ts'
 import { contactParties, nobody } from './contact-parties.ts'
 import { claimNames, freeNumber, type Identity, identitiesOf, isSameIdentity, mayHaveBeen } from './identities.ts'
+import { type Change, findDone, followed, leftSince, noteDone, numberLeft } from './identity-changes.ts'
 import { identityUpdated, isIdentityUpdate, type Origin } from './identity-updated.ts'
 import { mergeContacts } from './merge-contacts.ts'
 import { carryStop, mindStop } from './remembered-stops.ts'
 import { rename } from './rename.ts'
 import { personOf, type Profile, type Sender } from './sender.ts'
 import { Overtaken, untilWon } from '../races.ts'
-
-type Change = z.output<(typeof contract)['body']>
 
 type Apply = Handler<App, typeof contract>
 
@@ -26,12 +24,14 @@ export const changeIdentity: Apply = (app, input, caller) => app.peopleInTurn(ca
 const change: Apply = async (app, { params, body }, caller) => {
   const { organizationId, traceparent } = caller
   const origin = { organizationId, traceparent, phoneNumberId: params.phone_number_id }
-  const before = identitiesOf(personOf(body.previous, new Date(body.at)))
-  const sender: Sender = { ...personOf(body.current, new Date(body.at)), parentBsuid: body.current.parent_bsuid }
-  const identities = [...before, ...identitiesOf(sender)]
+  const sentAt = new Date(body.at)
   return untilWon(async () => {
-    const done = await findDone(app, origin, body.id)
+    const done = await findDone(app.sql, origin, body)
     if (done !== null) return contactParties(app.sql, origin, done)
+    const latest = await followed(app.sql, origin, body)
+    const before = identitiesOf(personOf(latest.previous, sentAt))
+    const sender: Sender = { ...personOf(latest.current, sentAt), parentBsuid: latest.current.parent_bsuid }
+    const identities = [...before, ...identitiesOf(sender)]
     const { account, contacts } = await app.lookUp({ ...origin, identities })
     if (!account) throw notFound()
     // Who has one of the names from before is the person; who has only the new ones was taken for somebody else.
@@ -39,44 +39,39 @@ const change: Apply = async (app, { params, body }, caller) => {
       contact.identities.some((name) => before.some((other) => isSameIdentity(name, other)))
     const [contact, ...others] = contacts.toSorted((a, b) => Number(isBefore(b)) - Number(isBefore(a)))
     if (!contact) {
-      const known = { ...origin, identities: mayHaveBeen(personOf(body.previous, sender.sentAt)) }
-      await carryStop(app.sql, known, identitiesOf(sender), sender.sentAt)
+      const known = { ...origin, identities: mayHaveBeen(personOf(latest.previous, sentAt)) }
+      await carryStop(app.sql, known, identitiesOf(sender), sentAt)
       // Who was made meanwhile was not found to have stopped.
       const { contacts: made } = await app.lookUp({ ...origin, identities })
       return made.length === 0 ? nobody : undefined
     }
     if (others.length > 0)
-      await mergeContacts(app, sender, [contact, ...others], origin, (known) => rename(known, body))
-    else if (await write(app, contact, { body, sender }, origin)) return contactParties(app.sql, origin, contact.id)
+      await mergeContacts(app, sender, [contact, ...others], origin, (known) => rename(known, latest))
+    else if (await write(app, contact, { told: body, latest, sender }, origin))
+      return contactParties(app.sql, origin, contact.id)
     return undefined
   })
-}
-
-/** The contact that was given its new names by the same change already. */
-async function findDone({ sql }: App, { organizationId, phoneNumberId }: Origin, id: string): Promise<string | null> {
-  const [row] = await sql<{ contactId: string }[]>`
-    select contact_id from identity_changes
-    where organization_id = ${organizationId} and phone_number_id = ${phoneNumberId} and id = ${id}
-  `
-  return row?.contactId ?? null
 }
 
 /** False when the contact is not what it was when it was found: look again. */
 async function write(
   { sql, relay, tellChanged }: App,
   contact: FoundContact,
-  change: { body: Change; sender: Sender },
+  { told, latest, sender }: { told: Change; latest: Change; sender: Sender },
   origin: Origin,
 ) {
-  const { organizationId, phoneNumberId } = origin
-  const { body, sender } = change
-  const after = rename(contact, body)
-  const before = knownBefore(contact, after, body)
-  const left = numberLeft(body)
+  const { organizationId } = origin
+  const after = rename(contact, latest)
+  const before = knownBefore(contact, after, latest)
+  const left = numberLeft(latest)
   const given = contact.phoneNumber === after.phoneNumber ? null : contact.phoneNumber
   const givenUp = [left, given && given.slice(1)].filter((waId) => waId !== null)
   // Under a name that is new to the contact somebody may have stopped, and under one from before it may have done so itself.
-  const names = [...mayHaveBeen(personOf(body.previous, sender.sentAt)), ...mayHaveBeen(after), ...identitiesOf(sender)]
+  const names = [
+    ...mayHaveBeen(personOf(latest.previous, sender.sentAt)),
+    ...mayHaveBeen(after),
+    ...identitiesOf(sender),
+  ]
   const writing = sql.begin(async (tx) => {
     await forgetWordsOf(tx, origin, contact.id, givenUp)
     const written = await tx`
@@ -87,15 +82,14 @@ async function write(
           (${contact.phoneNumber}, ${contact.waId}, ${contact.bsuid}, ${contact.parentBsuid})
     `
     if (written.count === 0) return false
+    // By another change of the contact, which was waited for.
+    if (await leftSince(tx, origin, latest)) throw new Overtaken()
     await freeNumber(tx, origin, contact.id, left && `+${left}`)
     // As it was given, which the platform may write in another way.
     await freeNumber(tx, origin, contact.id, given)
     await takeNames(tx, origin, contact.id, identitiesOf(sender))
     await mindStop(tx, contact.id, { ...origin, identities: names })
-    await tx`
-      insert into identity_changes (organization_id, phone_number_id, id, contact_id)
-      values (${organizationId}, ${phoneNumberId}, ${body.id}, ${contact.id}) on conflict do nothing
-    `
+    await noteDone(tx, origin, contact.id, told)
     if (contact.phoneNumber !== after.phoneNumber) await touchConversations(tx, organizationId, [contact.id])
     if (isIdentityUpdate(before, after)) await record(tx, [identityUpdated(contact.id, before, after, origin)])
     return true
@@ -123,17 +117,3 @@ const knownBefore = (contact: FoundContact, after: Profile, { previous }: Change
   ...contact,
   bsuid: contact.bsuid ?? (after.bsuid && previous.bsuid),
 })
-
-const numberLeft = ({ previous, current }: Change) =>
-  current.wa_id !== null && previous.wa_id !== current.wa_id ? previous.wa_id : null
-
-/** Forgets changes after 8 days, 5,000 at a time; answers how many. */
-export async function sweepIdentityChanges(sql: Sql): Promise<number> {
-  const { count } = await sql`
-    delete from identity_changes where (organization_id, phone_number_id, id) in (
-      select organization_id, phone_number_id, id from identity_changes
-      where changed_at < now() - interval '8 days' limit 5000
-    )
-  `
-  return count
-}

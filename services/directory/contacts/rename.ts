@@ -1,8 +1,5 @@
-import type { changeIdentity } from '@app/shared/contracts/directory-changes.ts'
-import type { z } from 'zod'
+import type { Change } from './identity-changes.ts'
 import type { Profile } from './sender.ts'
-
-type Change = z.output<(typeof changeIdentity)['body']>
 
 /**
  * What is known of a contact after its person got new names. Only a name that it has as `previous` is replaced, so that

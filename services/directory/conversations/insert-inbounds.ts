@@ -91,9 +91,8 @@ export async function insertInbounds(sql: Sql, inbounds: Inbound[]): Promise<(Re
       update conversations v set
         status = case v.status when 'resolved' then 'open' else v.status end,
         unread_count = v.unread_count + g.unread,
-        last_inbound_at = greatest(v.last_inbound_at, g.newest),
+        last_inbound_at = greatest(v.last_inbound_at, g.newest), last_message_at = greatest(v.last_message_at, g.newest),
         own_inbound_at = case when v.own_inbound_at is not null then greatest(v.own_inbound_at, g.newest) end,
-        last_message_at = greatest(v.last_message_at, g.newest),
         updated_at = greatest(v.updated_at, now())
       from (
         select organization_id, conversation_id, max(m.at) as newest, count(*) filter (where m.counts_unread) as unread

@@ -1,0 +1,72 @@
+import type { changeIdentity } from '@app/shared/contracts/directory-changes.ts'
+import type { Sql, TransactionSql } from '@app/shared/database/database.ts'
+import type { z } from 'zod'
+import type { Origin } from './identity-updated.ts'
+
+export type Change = z.output<(typeof changeIdentity)['body']>
+
+/** The contact that was given its new names by the same change already. */
+export async function findDone(
+  sql: Sql,
+  { organizationId, phoneNumberId }: Origin,
+  { id }: Change,
+): Promise<string | null> {
+  const [row] = await sql<{ contactId: string }[]>`
+    select contact_id from identity_changes
+    where organization_id = ${organizationId} and phone_number_id = ${phoneNumberId} and id = ${id}
+  `
+  return row?.contactId ?? null
+}
+
+/** The number that a change says is its person's no more, digits alone. */
+export const numberLeft = ({ previous, current }: Pick<Change, 'previous' | 'current'>): string | null =>
+  current.wa_id !== null && previous.wa_id !== current.wa_id ? previous.wa_id : null
+
+export const noteDone = (
+  tx: TransactionSql,
+  { organizationId, phoneNumberId }: Origin,
+  contactId: string,
+  change: Change,
+) => tx`
+  insert into identity_changes (organization_id, phone_number_id, id, contact_id, left_wa_id, current, at)
+  values (${organizationId}, ${phoneNumberId}, ${change.id}, ${contactId}, ${numberLeft(change)},
+    ${JSON.stringify(change.current)}::text::json, ${change.at})
+  on conflict do nothing
+`
+
+/** What a later change, which was told before, has made of the number that one brings. */
+export async function leftSince(
+  sql: Sql | TransactionSql,
+  { organizationId, phoneNumberId }: Origin,
+  { current, at }: Change,
+): Promise<{ current: Partial<Change['current']>; at: Date } | undefined> {
+  const [later] = await sql<{ current: Partial<Change['current']>; at: Date }[]>`
+    select json_strip_nulls(current) as current, at from identity_changes
+    where organization_id = ${organizationId} and phone_number_id = ${phoneNumberId} and left_wa_id = ${current.wa_id}
+      and at > ${at}::text::timestamptz
+    order by at limit 1
+  `
+  return later
+}
+
+/** A change as it is to be made by now: others may have been told before that are later. */
+export async function followed(sql: Sql, origin: Origin, change: Change): Promise<Change> {
+  const later = await leftSince(sql, origin, change)
+  if (!later) return change
+  const current = { ...change.current, ...later.current }
+  // A number that is only told beside a user id.
+  const isBeside = change.previous.wa_id === change.current.wa_id
+  const previous = isBeside ? { ...change.previous, wa_id: current.wa_id } : change.previous
+  return followed(sql, origin, { ...change, previous, current, at: later.at.toISOString() })
+}
+
+/** Forgets changes after 8 days, 5,000 at a time; answers how many. */
+export async function sweepIdentityChanges(sql: Sql): Promise<number> {
+  const { count } = await sql`
+    delete from identity_changes where (organization_id, phone_number_id, id) in (
+      select organization_id, phone_number_id, id from identity_changes
+      where changed_at < now() - interval '8 days' limit 5000
+    )
+  `
+  return count
+}
