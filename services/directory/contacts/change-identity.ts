@@ -9,7 +9,7 @@ import { touchConversations } from '../conversations/touch-conversations.ts'
 import { forgetWordsOf } from './address-book-words.ts'
 import { contactParties, nobody } from './contact-parties.ts'
 import { claimNames, freeNumber, type Identity, identitiesOf, isSameIdentity, mayHaveBeen } from './identities.ts'
-import { type Change, findDone, followed, leftSince, noteDone, numberLeft } from './identity-changes.ts'
+import { type Change, findDone, followed, left, leftSince, noteDone } from './identity-changes.ts'
 import { identityUpdated, isIdentityUpdate, type Origin } from './identity-updated.ts'
 import { mergeContacts } from './merge-contacts.ts'
 import { carryStop, mindStop } from './remembered-stops.ts'
@@ -31,7 +31,12 @@ const change: Apply = async (app, { params, body }, caller) => {
     const latest = await followed(app.sql, origin, body)
     const before = identitiesOf(personOf(latest.previous, sentAt))
     const sender: Sender = { ...personOf(latest.current, sentAt), parentBsuid: latest.current.parent_bsuid }
-    const identities = [...before, ...identitiesOf(sender)]
+    // Late messages may still come under a user id that was replaced since.
+    const names = [
+      ...identitiesOf(sender),
+      ...identitiesOf({ phoneNumber: null, waId: null, bsuid: body.current.bsuid }),
+    ]
+    const identities = [...before, ...names]
     const { account, contacts } = await app.lookUp({ ...origin, identities })
     if (!account) throw notFound()
     // Who has one of the names from before is the person; who has only the new ones was taken for somebody else.
@@ -47,7 +52,7 @@ const change: Apply = async (app, { params, body }, caller) => {
     }
     if (others.length > 0)
       await mergeContacts(app, sender, [contact, ...others], origin, (known) => rename(known, latest))
-    else if (await write(app, contact, { told: body, latest, sender }, origin))
+    else if (await write(app, contact, { told: body, latest, names }, origin))
       return contactParties(app.sql, origin, contact.id)
     return undefined
   })
@@ -57,21 +62,17 @@ const change: Apply = async (app, { params, body }, caller) => {
 async function write(
   { sql, relay, tellChanged }: App,
   contact: FoundContact,
-  { told, latest, sender }: { told: Change; latest: Change; sender: Sender },
+  { told, latest, names }: { told: Change; latest: Change; names: Identity[] },
   origin: Origin,
 ) {
   const { organizationId } = origin
   const after = rename(contact, latest)
   const before = knownBefore(contact, after, latest)
-  const left = numberLeft(latest)
+  const leftNumber = left('wa_id', latest)
   const given = contact.phoneNumber === after.phoneNumber ? null : contact.phoneNumber
-  const givenUp = [left, given && given.slice(1)].filter((waId) => waId !== null)
+  const givenUp = [leftNumber, given && given.slice(1)].filter((waId) => waId !== null)
   // Under a name that is new to the contact somebody may have stopped, and under one from before it may have done so itself.
-  const names = [
-    ...mayHaveBeen(personOf(latest.previous, sender.sentAt)),
-    ...mayHaveBeen(after),
-    ...identitiesOf(sender),
-  ]
+  const known = [...mayHaveBeen(personOf(latest.previous, new Date(told.at))), ...mayHaveBeen(after), ...names]
   const writing = sql.begin(async (tx) => {
     await forgetWordsOf(tx, origin, contact.id, givenUp)
     const written = await tx`
@@ -84,11 +85,11 @@ async function write(
     if (written.count === 0) return false
     // By another change of the contact, which was waited for.
     if (await leftSince(tx, origin, latest)) throw new Overtaken()
-    await freeNumber(tx, origin, contact.id, left && `+${left}`)
+    await freeNumber(tx, origin, contact.id, leftNumber && `+${leftNumber}`)
     // As it was given, which the platform may write in another way.
     await freeNumber(tx, origin, contact.id, given)
-    await takeNames(tx, origin, contact.id, identitiesOf(sender))
-    await mindStop(tx, contact.id, { ...origin, identities: names })
+    await takeNames(tx, origin, contact.id, names)
+    await mindStop(tx, contact.id, { ...origin, identities: known })
     await noteDone(tx, origin, contact.id, told)
     if (contact.phoneNumber !== after.phoneNumber) await touchConversations(tx, organizationId, [contact.id])
     if (isIdentityUpdate(before, after)) await record(tx, [identityUpdated(contact.id, before, after, origin)])

@@ -18,9 +18,9 @@ export async function findDone(
   return row?.contactId ?? null
 }
 
-/** The number that a change says is its person's no more, digits alone. */
-export const numberLeft = ({ previous, current }: Pick<Change, 'previous' | 'current'>): string | null =>
-  current.wa_id !== null && previous.wa_id !== current.wa_id ? previous.wa_id : null
+/** The number, digits alone, or the user id that a change says is its person's no more. */
+export const left = (kind: 'wa_id' | 'bsuid', { previous, current }: Change): string | null =>
+  current[kind] !== null && previous[kind] !== current[kind] ? previous[kind] : null
 
 export const noteDone = (
   tx: TransactionSql,
@@ -28,13 +28,13 @@ export const noteDone = (
   contactId: string,
   change: Change,
 ) => tx`
-  insert into identity_changes (organization_id, phone_number_id, id, contact_id, left_wa_id, current, at)
-  values (${organizationId}, ${phoneNumberId}, ${change.id}, ${contactId}, ${numberLeft(change)},
+  insert into identity_changes (organization_id, phone_number_id, id, contact_id, left_wa_id, left_bsuid, current, at)
+  values (${organizationId}, ${phoneNumberId}, ${change.id}, ${contactId}, ${left('wa_id', change)}, ${left('bsuid', change)},
     ${JSON.stringify(change.current)}::text::json, ${change.at})
   on conflict do nothing
 `
 
-/** What a later change, which was told before, has made of the number that one brings. */
+/** What a later change, which was told before, has made of the number or the user id that one brings. */
 export async function leftSince(
   sql: Sql | TransactionSql,
   { organizationId, phoneNumberId }: Origin,
@@ -42,8 +42,8 @@ export async function leftSince(
 ): Promise<{ current: Partial<Change['current']>; at: Date } | undefined> {
   const [later] = await sql<{ current: Partial<Change['current']>; at: Date }[]>`
     select json_strip_nulls(current) as current, at from identity_changes
-    where organization_id = ${organizationId} and phone_number_id = ${phoneNumberId} and left_wa_id = ${current.wa_id}
-      and at > ${at}::text::timestamptz
+    where organization_id = ${organizationId} and phone_number_id = ${phoneNumberId}
+      and (left_wa_id = ${current.wa_id} or left_bsuid = ${current.bsuid}) and at > ${at}::text::timestamptz
     order by at limit 1
   `
   return later
