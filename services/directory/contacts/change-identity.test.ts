@@ -196,6 +196,30 @@ test('who wrote under a user id in between that is told late is the same person'
   expect((await number.listContacts()).data).toMatchObject([{ id: contact.id, bsuid: 'US.3' }])
 })
 
+test.each([
+  ['number', { wa_id: second, bsuid: 'US.1' }],
+  ['user id', { wa_id: first, bsuid: 'US.2' }],
+])('a message of before a change of the %s that comes late does not change it back', async (_, current) => {
+  const number = await newTold()
+  const before = { wa_id: first, bsuid: 'US.1' }
+  const { contact } = await number.inbound({ ...before, sent_at: at(0) })
+  await number.change('2', before, current, at(2))
+  expect((await number.inbound({ ...before, sent_at: at(1) })).contact.id).toBe(contact.id)
+  const { wa_id, bsuid } = current
+  expect(await number.getContact(contact.id)).toMatchObject({ phone_number: `+${wa_id}`, bsuid })
+  const { contact: next } = await number.inbound({ wa_id: first, sent_at: at(3) })
+  expect(next.id === contact.id).toBe(wa_id === first)
+})
+
+test('a message of before a change that comes late is not of the next owner of the number', async () => {
+  const number = await newTold()
+  const { contact } = await number.inbound({ wa_id: first, bsuid: 'US.1', sent_at: at(0) })
+  await number.change('2', { wa_id: first, bsuid: 'US.1' }, { wa_id: second, bsuid: 'US.2' }, at(2))
+  const { contact: next } = await number.inbound({ wa_id: first, bsuid: 'US.9', sent_at: at(4) })
+  expect((await number.inbound({ wa_id: first, bsuid: 'US.1', sent_at: at(1) })).contact.id).toBe(contact.id)
+  expect((await number.listContacts()).data.map(({ id }) => id)).toEqual([next.id, contact.id])
+})
+
 test('who comes back to a number has it again', async () => {
   const number = await newTold()
   const { contact } = await number.inbound({ wa_id: first, bsuid: 'US.1' })

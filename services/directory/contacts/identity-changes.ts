@@ -34,19 +34,24 @@ export const noteDone = (
   on conflict do nothing
 `
 
-/** What a later change, which was told before, has made of the number or the user id that one brings. */
+interface Latest {
+  current: Partial<Change['current']>
+  at: string
+}
+
+/** What a change that was later, and is made already, has made of the number or the user id that somebody had at some time. */
 export async function leftSince(
   sql: Sql | TransactionSql,
   { organizationId, phoneNumberId }: Origin,
-  { current, at }: Change,
-): Promise<{ current: Partial<Change['current']>; at: Date } | undefined> {
-  const [later] = await sql<{ current: Partial<Change['current']>; at: Date }[]>`
+  { current: { wa_id: waId = null, bsuid = null }, at }: Latest,
+): Promise<Latest | undefined> {
+  const [later] = await sql<{ current: Latest['current']; at: Date }[]>`
     select json_strip_nulls(current) as current, at from identity_changes
     where organization_id = ${organizationId} and phone_number_id = ${phoneNumberId}
-      and (left_wa_id = ${current.wa_id} or left_bsuid = ${current.bsuid}) and at > ${at}::text::timestamptz
+      and (left_wa_id = ${waId} or left_bsuid = ${bsuid}) and at > ${at}::text::timestamptz
     order by at limit 1
   `
-  return later
+  return later && { current: later.current, at: later.at.toISOString() }
 }
 
 /** A change as it is to be made by now: others may have been told before that are later. */
@@ -57,7 +62,7 @@ export async function followed(sql: Sql, origin: Origin, change: Change): Promis
   // A number that is only told beside a user id.
   const isBeside = change.previous.wa_id === change.current.wa_id
   const previous = isBeside ? { ...change.previous, wa_id: current.wa_id } : change.previous
-  return followed(sql, origin, { ...change, previous, current, at: later.at.toISOString() })
+  return followed(sql, origin, { ...change, previous, current, at: later.at })
 }
 
 /** Forgets changes after 8 days, 5,000 at a time; answers how many. */

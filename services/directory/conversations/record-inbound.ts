@@ -3,28 +3,37 @@ import type { recordInbound as contract } from '@app/shared/contracts/directory.
 import { invalidField, notFound } from '@app/shared/api/problem.ts'
 import type { App } from '../app.ts'
 import { identitiesOf } from '../contacts/identities.ts'
-import { senderOf } from '../contacts/sender.ts'
+import { leftSince } from '../contacts/identity-changes.ts'
+import { type Sender, senderOf } from '../contacts/sender.ts'
 import { settleContact } from '../contacts/settle-contact.ts'
 import { findSender } from './find-sender.ts'
 import { type Inbound, toRecorded } from './insert-inbounds.ts'
+import type { FoundContact } from './look-up.ts'
 import { untilWon } from '../races.ts'
 
 export const recordInbound: Handler<App, typeof contract> = async (app, { params, body }, caller) => {
-  const { organizationId } = caller
-  const { phone_number_id: phoneNumberId } = params
+  const origin = { ...caller, phoneNumberId: params.phone_number_id }
   const { upstream_id: upstreamId } = body
-  const sender = senderOf(body)
-  if (identitiesOf(sender).length === 0)
+  if (identitiesOf(senderOf(body)).length === 0)
     throw invalidField('wa_id', 'A message without wa_id and bsuid is from nobody.')
+  let current = body
+  let at = body.sent_at
   return untilWon(async () => {
-    const { account, recorded, contacts } = await findSender(app, sender, { organizationId, phoneNumberId }, upstreamId)
+    const sender = senderOf(current)
+    const { account, recorded, contacts } = await findSender(app, sender, origin, upstreamId)
     if (!account) throw notFound()
     if (recorded) return toRecorded(recorded)
-    const parties = await settleContact(app, sender, contacts, { ...caller, phoneNumberId })
+    const later = isOther(sender, contacts) ? await leftSince(app.sql, origin, { current, at }) : undefined
+    if (later) {
+      current = { ...current, ...later.current }
+      at = later.at
+      return undefined
+    }
+    const parties = await settleContact(app, sender, contacts, origin)
     if (!parties) return undefined
     const row = await record(app, {
-      organizationId,
-      phoneNumberId,
+      organizationId: caller.organizationId,
+      phoneNumberId: origin.phoneNumberId,
       upstreamId,
       sentAt: sender.sentAt,
       countsUnread: body.counts_unread,
@@ -33,6 +42,12 @@ export const recordInbound: Handler<App, typeof contract> = async (app, { params
     return row ? toRecorded(row) : undefined
   })
 }
+
+/** Whether somebody has another number or user id than the sender: the message may be from before they changed. */
+const isOther = ({ waId, bsuid }: Sender, contacts: FoundContact[]) =>
+  contacts.some((contact) => differ(waId, contact.waId) || differ(bsuid, contact.bsuid))
+
+const differ = (a: string | null, b: string | null) => a !== null && b !== null && a !== b
 
 /** One that failed may be recorded. */
 async function record({ insertInbound, tellChanged }: App, inbound: Inbound) {
