@@ -84,10 +84,11 @@ async function haveNames(tx: TransactionSql, { organizationId, phoneNumberId }: 
   return lost.length === 0
 }
 
-/** What is empty is filled; of two words on marketing the later one holds. */
+/** What is empty is filled; of two words on marketing the later one holds, of two at one moment `stop`. */
 function fill(into: Row, from: Row): Row {
-  const isLater = (from.marketingPreferenceAt?.getTime() ?? 0) > (into.marketingPreferenceAt?.getTime() ?? 0)
-  const { marketingPreference, marketingPreferenceAt } = isLater ? from : into
+  const later = (from.marketingPreferenceAt?.getTime() ?? 0) - (into.marketingPreferenceAt?.getTime() ?? 0)
+  const isTaken = later > 0 || (later === 0 && from.marketingPreference === 'stop')
+  const { marketingPreference, marketingPreferenceAt } = isTaken ? from : into
   return {
     id: into.id,
     phoneNumber: into.phoneNumber ?? from.phoneNumber,

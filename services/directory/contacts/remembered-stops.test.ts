@@ -366,6 +366,18 @@ test('a message that makes two contacts one brings what was remembered under its
   await expect(number.open({ bsuid: 'US.1' }, marketing)).rejects.toMatchObject(refused)
 })
 
+test('of two words of one second a stop holds, also when two contacts said them that are found to be one', async () => {
+  const number = await newTold()
+  await number.inbound({ wa_id: ana })
+  await number.inbound({ bsuid: 'US.1' })
+  await number.preferences([
+    { wa_id: ana, bsuid: null, value: 'resume', at: at(1) },
+    { wa_id: null, bsuid: 'US.1', value: 'stop', at: at(1) },
+  ])
+  await number.inbound({ wa_id: ana, bsuid: 'US.1' })
+  await expect(number.open({ phone_number: `+${ana}` }, marketing)).rejects.toMatchObject(refused)
+})
+
 test('a stop of a contact that is just being merged is that of the one that it is merged into', async () => {
   const number = await newTold()
   const { contact: kept } = await number.open({ phone_number: `+${ana}` })
