@@ -211,6 +211,15 @@ test.each([
   expect(next.id === contact.id).toBe(wa_id === first)
 })
 
+test('a message of before a change that comes late brings the number to nobody who was known by user id alone', async () => {
+  const number = await newTold()
+  const { contact } = await number.inbound({ wa_id: first })
+  await number.inbound({ bsuid: 'US.1' })
+  await number.change('2', { wa_id: first }, { wa_id: second }, at(2))
+  expect((await number.inbound({ wa_id: first, bsuid: 'US.1', sent_at: at(1) })).contact.id).toBe(contact.id)
+  expect((await number.listContacts()).data).toMatchObject([{ phone_number: `+${second}`, bsuid: 'US.1' }])
+})
+
 test('a message of before a change that comes late is not of the next owner of the number', async () => {
   const number = await newTold()
   const { contact } = await number.inbound({ wa_id: first, bsuid: 'US.1', sent_at: at(0) })

@@ -43,11 +43,13 @@ export const recordInbound: Handler<App, typeof contract> = async (app, { params
   })
 }
 
-/** Whether somebody has another number or user id than the sender: the message may be from before they changed. */
-const isOther = ({ waId, bsuid }: Sender, contacts: FoundContact[]) =>
-  contacts.some((contact) => differ(waId, contact.waId) || differ(bsuid, contact.bsuid))
-
-const differ = (a: string | null, b: string | null) => a !== null && b !== null && a !== b
+/** Whether somebody is not known by the sender's number, or by another user id: the message may be from before they changed. */
+const isOther = ({ waId, phoneNumber, bsuid }: Sender, contacts: FoundContact[]) =>
+  contacts.some(
+    (contact) =>
+      (waId !== null && waId !== contact.waId && phoneNumber !== contact.phoneNumber) ||
+      (bsuid !== null && contact.bsuid !== null && bsuid !== contact.bsuid),
+  )
 
 /** One that failed may be recorded. */
 async function record({ insertInbound, tellChanged }: App, inbound: Inbound) {
