@@ -1,5 +1,5 @@
 import type { changeIdentity } from '@app/shared/contracts/directory-changes.ts'
-import type { Sql, TransactionSql } from '@app/shared/database/database.ts'
+import type { Fragment, Sql, TransactionSql } from '@app/shared/database/database.ts'
 import type { z } from 'zod'
 import type { Origin } from './identity-updated.ts'
 
@@ -45,11 +45,15 @@ export async function leftSince(
   { organizationId, phoneNumberId }: Origin,
   { current: { wa_id: waId = null, bsuid = null }, at }: Latest,
 ): Promise<Latest | undefined> {
+  // Each by its index: with `or`, the plan that is kept reads all changes of the number.
+  const by = (hasLeft: Fragment) => sql`
+    select current, at from identity_changes
+    where organization_id = ${organizationId} and phone_number_id = ${phoneNumberId} and ${hasLeft}
+      and at > ${at}::text::timestamptz
+  `
   const [later] = await sql<{ current: Latest['current']; at: Date }[]>`
-    select json_strip_nulls(current) as current, at from identity_changes
-    where organization_id = ${organizationId} and phone_number_id = ${phoneNumberId}
-      and (left_wa_id = ${waId} or left_bsuid = ${bsuid}) and at > ${at}::text::timestamptz
-    order by at limit 1
+    select json_strip_nulls(current) as current, at
+    from (${by(sql`left_wa_id = ${waId}`)} union all ${by(sql`left_bsuid = ${bsuid}`)}) later order by at limit 1
   `
   return later && { current: later.current, at: later.at.toISOString() }
 }
