@@ -1,6 +1,6 @@
 import { untilSomebodyWaits } from '@app/test/lock-waits.ts'
 import { afterAll, beforeAll, expect, test } from 'vitest'
-import { newNumber, testDirectory, type TestDirectory } from '../testing/app.ts'
+import { newNumber, overtaken, testDirectory, type TestDirectory } from '../testing/app.ts'
 import { telling } from '../testing/changes.ts'
 import { managing } from '../testing/managing.ts'
 import { noteStop } from './consume-marketing-stops.ts'
@@ -92,6 +92,20 @@ test.each<[by: string, take: (number: Told) => Promise<unknown>]>([
   await expect(holding).rejects.toThrow('free again')
   await taking
   await expect(number.open({ phone_number: `+${ana}` }, marketing)).rejects.toMatchObject(refused)
+})
+
+test('a stop under a number that just comes to light is of whose it is', async () => {
+  const number = await newTold()
+  const { contact: gone } = await number.open({ phone_number: `+${ana}` })
+  await number.remove(gone.id)
+  const { contact } = await number.inbound({ bsuid: 'US.1' })
+  await overtaken(
+    directory,
+    contact.id,
+    () => number.inbound({ wa_id: ana, bsuid: 'US.1' }),
+    () => refusedOf(number, gone.id, `+${ana}`),
+  )
+  await expect(number.open({ bsuid: 'US.1' }, marketing)).rejects.toMatchObject(refused)
 })
 
 test('a contact that is made again by hand is still sent no marketing, under any of its names', async () => {

@@ -5,7 +5,7 @@ import { touchConversations } from '../conversations/touch-conversations.ts'
 import { factColumns, type Facts, recordUpdated } from './contact-events.ts'
 import { type Identity, mayHaveBeen } from './identities.ts'
 import { identityUpdated, isIdentityUpdate, type Origin } from './identity-updated.ts'
-import { mindingStop, stopOf } from './remembered-stops.ts'
+import { mindingStop, mindStop, stopOf } from './remembered-stops.ts'
 import type { Profile } from './sender.ts'
 
 /** A contact, what a message told of it, and the names that it is known by from now on. */
@@ -30,6 +30,8 @@ export async function teachContact({ sql, relay, tellChanged }: App, lesson: Les
     ? await sql
         .begin(async (tx) => {
           const contacts = await teach(tx, lesson, origin)
+          // It may have waited for the contact, and sees nothing that came since.
+          if (contacts.length > 0) await mindStop(tx, lesson.id, { ...origin, identities: mayHaveBeen(after) })
           if (isRenamed) await recordUpdated(tx, contacts, ['name'], origin)
           await touchConversations(
             tx,
