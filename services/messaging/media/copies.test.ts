@@ -451,6 +451,33 @@ test('the hours in which a number was detached are no tries: what the platform d
   })
 })
 
+test('tries that failed for hours take none from those of a file that the platform does not have yet', async () => {
+  app.files.answerWith((_call, response) => json(response, { error: { code: 2 } }, 503))
+  const { upstreamId, mediaId } = await picture()
+  await until(async () => {
+    const { count } = await app.sql`update media_copies set attempts = 20 where attempts > 0 and begun_at is null`
+    expect(count).toBe(1)
+  })
+  await until(async () => {
+    await hurry()
+    expect(await attemptsOf(mediaId)).toBeGreaterThan(20)
+  })
+  app.files.answerWith((_call, response) => json(response, { error: { code: 131052, message: 'no' } }, 400))
+  await until(async () => {
+    const [copy] = await app.sql<{ refusals: number; wait: number }[]>`
+      select refusals, extract(epoch from due_at - now())::float8 as wait from media_copies where begun_at is null
+    `
+    if (copy?.refusals === 0) await hurry()
+    expect(copy?.refusals).toBeGreaterThan(0)
+    expect(copy?.wait).toBeLessThan(2.1)
+  })
+  app.files.answerWith(null)
+  await until(async () => {
+    await hurry()
+    expect(await told(upstreamId)).toMatchObject([{ media_status: 'ready' }])
+  })
+})
+
 test('a file host that refuses is named, and whether it may have the bearer', async () => {
   const stranger = createServer((_request, response) => response.writeHead(401).end())
   await new Promise<void>((resolve) => stranger.listen(0, '127.0.0.1', resolve))

@@ -15,9 +15,9 @@ const retryMs = [1_000, 2_000, 5_000, 15_000, 60_000, 300_000, 900_000]
 const retryEveryMs = 3_600_000
 /**
  * What the platform does not have at once, it may have a little later. That it shows nothing may come of the token, which loses a
- * business account by mistake and is given it again: it is asked for some 20 minutes.
+ * business account by mistake and is given it again: it is asked for some 20 minutes. Tries that failed otherwise are not counted.
  */
-const mostAttempts = { gone: 3, unknown: 8, failed: Infinity }
+const mostRefusals = { gone: 3, unknown: 8 }
 
 /** Copies what customers send from the platform to the store, and then tells of it. */
 export const startCopier = (core: Core): Mailbox =>
@@ -43,8 +43,8 @@ async function copy(core: Core, item: WaitingCopy): Promise<CopyOutcome> {
   const { accountId, sealedToken, attempts } = item
   if (item.isOld) return { kind: 'failed' }
   // A number that is detached may be connected again.
-  if (accountId === null || sealedToken === null) return { kind: 'again', waitMs: retryEveryMs, unasked: true }
-  const again = { kind: 'again', waitMs: retryMs[attempts - 1] ?? retryEveryMs } as const
+  if (accountId === null || sealedToken === null) return { kind: 'again', waitMs: retryEveryMs }
+  const again = { kind: 'again', waitMs: waitAfter(attempts) } as const
   const startedAt = performance.now()
   try {
     const fileKey = await reserveFile(core.sql)
@@ -53,12 +53,17 @@ async function copy(core: Core, item: WaitingCopy): Promise<CopyOutcome> {
     note(core, item, result, startedAt)
     if (result.kind === 'copied') return { kind: 'copied', fileKey, file: result.file }
     await discardFile(core, fileKey)
-    return attempts >= mostAttempts[result.kind] ? { kind: 'failed' } : again
+    if (result.kind === 'failed') return again
+    const refusals = item.refusals + 1
+    if (refusals >= mostRefusals[result.kind]) return { kind: 'failed' }
+    return { kind: 'again', waitMs: waitAfter(refusals), refused: true }
   } catch (err) {
     core.log.warn({ err, organization: item.organizationId, media: item.mediaId }, 'copy')
     return again
   }
 }
+
+const waitAfter = (tries: number) => retryMs[tries - 1] ?? retryEveryMs
 
 function note({ log }: Core, item: WaitingCopy, result: { kind: string; details?: string }, startedAt: number) {
   const { organizationId, phoneNumberId, mediaId, attempts } = item

@@ -10,8 +10,8 @@ import { withMedia } from './with-media.ts'
 /** What became of a copy. */
 export type CopyOutcome =
   | { kind: 'copied'; fileKey: string; file: Kept & { mimeType: string | null } }
-  /** `unasked`: the platform was not asked for it, so that it was no try. */
-  | { kind: 'again'; waitMs: number; unasked?: true }
+  /** `refused`: the platform said that it does not have it. */
+  | { kind: 'again'; waitMs: number; refused?: true }
   | { kind: 'failed' }
 
 type DoneCopy = Done<WaitingCopy, CopyOutcome>
@@ -82,13 +82,17 @@ async function endFailed(tx: TransactionSql, done: DoneCopy[]) {
 async function postpone(tx: TransactionSql, done: DoneCopy[]) {
   const rows = done.flatMap(({ item: { seq, attempts }, outcome }) => {
     if (outcome && outcome.kind !== 'again') return []
-    return [{ seq, attempts, wait_ms: outcome?.waitMs ?? 0, unbegun: outcome && !outcome.unasked ? 0 : 1 }]
+    return [
+      { seq, attempts, wait_ms: outcome?.waitMs ?? 0, unbegun: outcome ? 0 : 1, refused: outcome?.refused ? 1 : 0 },
+    ]
   })
   if (rows.length === 0) return
   await tx`
     update media_copies c
-    set begun_at = null, due_at = now() + u.wait_ms * interval '1 ms', attempts = c.attempts - u.unbegun
-    from json_to_recordset(${JSON.stringify(rows)}::text::json) as u(seq bigint, attempts int, wait_ms float8, unbegun int)
+    set begun_at = null, due_at = now() + u.wait_ms * interval '1 ms', attempts = c.attempts - u.unbegun,
+      refusals = c.refusals + u.refused
+    from json_to_recordset(${JSON.stringify(rows)}::text::json) as u(seq bigint, attempts int, wait_ms float8, unbegun int,
+      refused int)
     where c.seq = u.seq and c.attempts = u.attempts
   `
 }

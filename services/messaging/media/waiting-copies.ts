@@ -8,6 +8,8 @@ export interface WaitingCopy {
   seq: string
   /** This one included. */
   attempts: number
+  /** How often the platform has said before that it does not have it. */
+  refusals: number
   organizationId: string
   phoneNumberId: string
   mediaId: string
@@ -47,7 +49,7 @@ export async function takeCopies(tx: TransactionSql, wants: Want[]): Promise<Wai
       select seq from media_copies where seq = any(array(select seq from picked)) for update skip locked
     ), begun as (
       update media_copies c set attempts = c.attempts + 1, begun_at = now() from free where c.seq = free.seq
-      returning c.lane as lane_id, c.seq, c.attempts, c.organization_id, c.phone_number_id, c.media_id, c.upstream_media_id,
+      returning c.lane as lane_id, c.seq, c.attempts, c.refusals, c.organization_id, c.phone_number_id, c.media_id, c.upstream_media_id,
         c.sha256, c.created_at < now() - ${triedDays} * interval '1 day' as is_old
     )
     select b.*, s.account_id, s.sealed_token from begun b
