@@ -26,6 +26,8 @@ export interface Standing {
   category: 'MARKETING' | 'UTILITY' | 'AUTHENTICATION'
   /** When what stands in the row was heard: another time, another content. */
   knownAt: string
+  /** So long ago that the platform may have changed it since, and its callback be lost. */
+  isOld: boolean
 }
 
 /** What the sends of this process know of templates. */
@@ -39,6 +41,8 @@ export interface KnownTemplates {
 }
 
 const keptShapes = 10_000
+/** As long as the platform's shortest pause of a template. */
+const oldHours = 3
 
 export function createKnownTemplates(sql: Sql): KnownTemplates {
   const shapes = new LRUCache<string, Shape>({ max: keptShapes })
@@ -68,7 +72,8 @@ async function find(sql: Sql, places: Place[]): Promise<Standing[]> {
     language,
   }))
   return sql<Standing[]>`
-    select s.business_account_id, s.account_id, s.sealed_token, t.id, t.status, t.upstream_status, t.category, t.known_at
+    select s.business_account_id, s.account_id, s.sealed_token, t.id, t.status, t.upstream_status, t.category, t.known_at,
+      t.known_at::timestamptz < now() - ${oldHours} * interval '1 hour' as is_old
     from json_to_recordset(${JSON.stringify(rows)}::text::json) as u(n int, org text, number text, name text, language text)
     left join lateral (
       select business_account_id, account_id, sealed_token from senders

@@ -129,6 +129,44 @@ test('a pause is seen by the next send after its callback, and so is its end', a
   await until(() => send(name))
 })
 
+const heardHoursAgo = (name: string) => it.app.sql`
+  update templates set known_at = now() - interval '3 hours 1 minute' where name = ${name}
+`
+
+test.each(['PAUSED', 'PENDING', 'REJECTED', 'DISABLED'])(
+  'a template that was %s hours ago, of which nothing was told since, is asked about before a send is refused',
+  async (status) => {
+    const name = approved({ status })
+    await expect(send(name)).rejects.toMatchObject({ status: 422 })
+    Object.assign(it.platform.templates.at(-1) ?? {}, { status: 'APPROVED' })
+    it.app.templates.spending = createSpending()
+    await expect(send(name)).rejects.toMatchObject({ status: 422 })
+    expect(calls()).toBe(1)
+    await heardHoursAgo(name)
+    expect(await send(name)).toMatchObject({ content: 'Hi Ana, order A1 shipped.' })
+    expect(calls()).toBe(2)
+  },
+)
+
+test('a template that is still paused is asked about every few hours, and one that is approved never', async () => {
+  const paused = approved({ status: 'PAUSED' })
+  await expect(send(paused)).rejects.toMatchObject({ failure: 'template_paused' })
+  for (const seen of [2, 3]) {
+    await heardHoursAgo(paused)
+    for (let n = 0; n < 3; n++) {
+      it.app.templates.spending = createSpending()
+      await expect(send(paused)).rejects.toMatchObject({ failure: 'template_paused' })
+      expect(calls()).toBe(seen)
+    }
+  }
+  const fine = approved()
+  await send(fine)
+  await heardHoursAgo(fine)
+  it.app.templates.spending = createSpending()
+  await send(fine)
+  expect(calls()).toBe(4)
+})
+
 test('a changed text takes its new parameters at once', async () => {
   const name = approved()
   await send(name)

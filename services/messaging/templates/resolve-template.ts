@@ -29,7 +29,8 @@ interface Sender {
 }
 
 /**
- * Holds a template send against the template as it stands now; one that is not known here is looked up at the platform once.
+ * Holds a template send against the template as it stands now; one that is not known here is looked up at the platform once,
+ * and one of which nothing good was heard for hours is before it is refused: the end of a pause or a review may not be told.
  * @throws `template_not_found`, `template_not_approved`, `template_paused`, `template_disabled`,
  * `template_param_count_mismatch`, `template_param_format_mismatch`, `invalid_field_value`, each with its `param`.
  */
@@ -43,7 +44,7 @@ export async function resolveTemplate(
   const { organizationId, phoneNumberId } = sender
   const place = { organizationId, phoneNumberId, name, language: code }
   let standing = await core.templates.find(place)
-  if (!isKnown(standing)) {
+  if (!isKnown(standing) || (standing.isOld && standing.status !== 'approved')) {
     await lookUp(core, sender, standing, name, caller)
     standing = await core.templates.find(place)
   }
@@ -79,6 +80,14 @@ async function lookUp(
     const found = await askAbout(core, { ...account, deadline: asking.deadline }, () =>
       readTemplates(core.upstream, asking, name),
     )
-    await core.sql.begin((tx) => storeTemplates(tx, { ...account, businessAccountId }, found))
+    await core.sql.begin(async (tx) => {
+      await storeTemplates(tx, { ...account, businessAccountId }, found)
+      // What stands as it stood was not written, and is not asked about by the next send.
+      await tx`
+        update templates set known_at = ${account.askedAt}::text::timestamptz
+        where organization_id = ${account.organizationId} and business_account_id = ${businessAccountId} and name = ${name}
+          and language = any(${found.map(({ language }) => language)}::text[]) and known_at < ${account.askedAt}::text::timestamptz
+      `
+    })
   })
 }
