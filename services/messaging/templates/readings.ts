@@ -27,13 +27,8 @@ const keptMs = 60_000
  * early. Another instance reads anew.
  */
 export interface Readings {
-  /** What the platform has now, read until the deadline (performance.now); or the counts of what was stored without a caller. */
-  read: (
-    core: Core,
-    account: Account,
-    deadline: number,
-    store: Store,
-  ) => Promise<{ found: Found } | { counts: SyncCounts }>
+  /** Reads what the platform has now until the deadline (performance.now), and stores it; or has the counts of what was stored without a caller. */
+  read: (core: Core, account: Account, deadline: number, store: Store) => Promise<SyncCounts>
   stop: () => Promise<void>
 }
 
@@ -64,20 +59,19 @@ export function createReadings(): Readings {
       if (before) {
         const counts = await inTime(before, deadline)
         left.delete(key)
-        return { counts }
+        return counts
       }
       const own = new AbortController()
       const asking = { ...account, deadline: performance.now() + readWithinMs }
       const signal = AbortSignal.any([own.signal, stopping.signal])
       const reading = askAbout(core, asking, () => readTemplates(core.upstream, { ...asking, signal }))
-      try {
-        return { found: await inTime(reading, deadline) }
-      } catch (err) {
+      const found = await inTime(reading, deadline).catch((err: unknown) => {
         if (!(err instanceof TakesLonger)) throw err
         if (left.has(key)) own.abort()
         else leave(core, account, key, reading.then(store))
         throw err
-      }
+      })
+      return store(found)
     },
     async stop() {
       stopping.abort()

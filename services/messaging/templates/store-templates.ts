@@ -92,7 +92,7 @@ async function upsert(
       rejected_reason text, quality text)
     cross join (select ${askedAt}::text::timestamptz as at) asked
     cross join lateral (select asked.at - ${clockSlackMs} * interval '1 ms' as old) o
-    order by name, language
+    order by name collate "C", language collate "C"
     on conflict (organization_id, business_account_id, name, language) do update set
       status = case when ${settled} then excluded.status else t.status end,
       upstream_status = excluded.upstream_status, category = excluded.category, components = excluded.components,

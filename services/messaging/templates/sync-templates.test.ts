@@ -159,6 +159,26 @@ test('syncs of very many templates lock them in one order, whatever the platform
   expect((await syncing).data).toMatchObject({ synced: 201 })
 })
 
+test.each([
+  ['found and vanished', ['z']],
+  ['vanished', []],
+])('a sync locks templates in one order that are %s', async (_which, stay) => {
+  const { sql } = it.app
+  for (const name of ['z', 'a']) {
+    theirs(name)
+    await it.sync()
+  }
+  it.platform.templates.splice(0, 2, ...it.platform.templates.filter(({ name }) => stay.includes(name)))
+  const { syncing } = await sql.begin(async (tx) => {
+    await tx`select from templates where name = 'a' for update`
+    const going = it.sync()
+    await untilSomebodyWaits(sql)
+    await tx`select from templates where name = 'z' for update nowait`
+    return { syncing: going }
+  })
+  expect((await syncing).data).toMatchObject({ updated: 2 - stay.length })
+})
+
 test('a sync does not undo what a callback told after it had asked', async () => {
   theirs('paused')
   theirs('other')

@@ -1,6 +1,6 @@
 import type { Handler } from '@app/shared/api/contract.ts'
 import { syncTemplates as contract } from '@app/shared/contracts/templates.ts'
-import type { TransactionSql } from '@app/shared/database/database.ts'
+import type { Sql, TransactionSql } from '@app/shared/database/database.ts'
 import { storedAnswer } from '@app/shared/idempotency/idempotency.ts'
 import { onceInline } from '@app/shared/idempotency/once-inline.ts'
 import type { App } from '../app.ts'
@@ -15,17 +15,18 @@ export const syncTemplates: Handler<App, typeof contract> = async (app, { params
   if (stored) return stored
   const { organizationId } = caller
   const account = await openAccount(app, { organizationId, phoneNumberId: params.phone_number_id })
-  const store = (found: readonly UpstreamTemplate[]) => app.sql.begin((tx) => storeAll(tx, account, found))
   return onceInline(app, contract, caller, {
     begin: async () => undefined,
-    call: () => app.readings.read(app, account, deadlineOf(caller), store),
-    finish: async (tx, _begun, read) => ('counts' in read ? read.counts : storeAll(tx, account, read.found)),
+    call: () => app.readings.read(app, account, deadlineOf(caller), (found) => storeAll(app.sql, account, found)),
+    finish: async (_tx, _begun, counts) => counts,
   })
 }
 
-async function storeAll(tx: TransactionSql, account: TemplateAccount, found: readonly UpstreamTemplate[]) {
-  const { created, updated } = await storeTemplates(tx, account, found)
-  return { created, updated: updated + (await rejectVanished(tx, account, found)), synced: found.length }
+/** In two transactions, each of which locks templates in their one order. What only the first has written the next sync completes. */
+async function storeAll(sql: Sql, account: TemplateAccount, found: readonly UpstreamTemplate[]) {
+  const { created, updated } = await sql.begin((tx) => storeTemplates(tx, account, found))
+  const vanished = await sql.begin((tx) => rejectVanished(tx, account, found))
+  return { created, updated: updated + vanished, synced: found.length }
 }
 
 /** What is not among the found any more is rejected; a creation that was given up, and never came to be, is forgotten. */
@@ -41,6 +42,7 @@ async function rejectVanished(
       select name, language from json_to_recordset(${present}::text::json) as u(name text, language text)
     )
   `
+  await tx`select from templates where ${isAbsent} order by name collate "C", language collate "C" for update`
   await tx`
     delete from templates
     where ${isAbsent} and provider_template_id is null and held_until <= ${askedAt}::text::timestamptz
