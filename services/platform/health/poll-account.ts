@@ -21,12 +21,10 @@ export async function pollAccount(app: App, account: DueAccount, signal: AbortSi
   const { phoneNumberId } = account
   if (phoneNumberId === null) {
     const deadline = performance.now() + budgetMs
-    const outcome = await adoptNumber(app, account, { token, deadline, signal }).catch((err: unknown) => {
-      app.log.info({ err, account: account.id }, 'the business account has no number yet')
-      return 'waits'
-    })
-    if (outcome === 'waits') await release(app, account)
-    return
+    await adoptNumber(app, account, { token, deadline, signal }).catch((err: unknown) =>
+      app.log.info({ err, account: account.id }, 'the business account has no number yet'),
+    )
+    return release(app, account)
   }
   const number = await ask(app, { phoneNumberId, token, signal })
   if (number === null) return release(app, account)
@@ -54,7 +52,7 @@ const throttledFailures = 4
 const isGone = ({ code, subcode }: { code: number; subcode: number | undefined }) =>
   code === 0 || code === 190 || code === 33 || (code === 100 && subcode === 33)
 
-/** Asked without an answer: it is asked again, later each time. A database that is away just now is waited for, as of an answer. */
+/** Asked without an answer: it is asked again, later each time; one that was let go is left alone. A database that is away just now is waited for, as of an answer. */
 async function release({ sql }: App, account: DueAccount, failures = account.pollFailures) {
   const statement = () => sql`
     update accounts set poll_held_until = '-infinity', poll_failures = ${failures + 1}, polled_at = now(),

@@ -14,25 +14,24 @@ type Waiting = Pick<DueAccount, 'organizationId' | 'id' | 'businessAccountId' | 
 
 /**
  * Looks whether the business account of an account that waits for its number has one now that nobody has, and that its
- * organization never had: then it is onboarded. `over`: none of its links can be used any more, so that it waited for nothing.
+ * organization never had: then it is onboarded. When none of its links can be used any more, it waits for nothing.
  */
 export async function adoptNumber(
   app: App,
   account: Waiting,
   { token, deadline, signal }: { token: string; deadline: number; signal: AbortSignal },
-): Promise<'adopted' | 'waits' | 'over'> {
+): Promise<void> {
   const { organizationId, businessAccountId } = account
   const onboarding = await findOpen(app.sql, account)
-  if (!onboarding) return (await endWaiting(app.sql, account)) ? 'over' : 'waits'
+  if (!onboarding) return endWaiting(app.sql, account)
   const wanted = { event: onboarding.event, phoneNumberId: null, businessAccountId }
   const number = await chooseNumber(app.upstream, wanted, { token, deadline, signal }, (numbers) =>
     withoutKnown(app.sql, organizationId, numbers),
   )
-  if (number === null) return 'waits'
+  if (number === null) return
   const caller = systemCaller(organizationId)
   const { states } = await attachAccount(app, onboarding, { number, token }, caller)
   await tellStates(app, states, caller)
-  return 'adopted'
 }
 
 /** The newest of the onboardings that brought the account whose link may still be used, if not at the moment. */
@@ -49,18 +48,18 @@ async function findOpen(sql: Sql | TransactionSql, { organizationId, id }: Waiti
 }
 
 /** A later link takes the account up again. */
-const endWaiting = (sql: Sql, account: Waiting): Promise<boolean> =>
-  sql.begin(async (tx) => {
+async function endWaiting(sql: Sql, account: Waiting): Promise<void> {
+  await sql.begin(async (tx) => {
     await lockOrganization(tx, account.organizationId)
-    if (await findOpen(tx, account)) return false
-    const { count } = await tx`
+    if (await findOpen(tx, account)) return
+    await tx`
       update accounts set attached = false, status = 'disconnected', sealed_token = null, poll_held_until = '-infinity',
         updated_at = now()
       where organization_id = ${account.organizationId} and id = ${account.id} and phone_number_id is null
         and poll_held_until = ${account.heldUntil}::timestamptz
     `
-    return count > 0
   })
+}
 
 /** A number that was detached stays so until somebody names it: a number that is waited for is a new one. */
 async function withoutKnown(sql: Sql, organizationId: string, numbers: ListedNumber[]): Promise<ListedNumber[]> {

@@ -598,6 +598,34 @@ test('of several numbers of a business account a waiting account gets the one th
   expect(await setupOf(token)).toMatchObject({ state: 'consumed' })
 })
 
+test('an account that waits for its number is held no longer when the number just went to another', async () => {
+  const opened = await openSetup(it)
+  const { organizationId, customerId, businessAccountId, phoneNumberId } = opened
+  showNumbers(it.upstream, businessAccountId, [])
+  await ask(
+    it.app,
+    completeSetup,
+    dialogOf(opened, await beginAt(it, opened), { event: 'account_only', phone_number_id: null }),
+  )
+  // Its state in the list is no word for it, so that it is asked itself.
+  showNumbers(it.upstream, businessAccountId, [{ phoneNumberId, status: 'LINKED' }])
+  const { promise: after, resolve: letAnswer } = Promise.withResolvers<void>()
+  it.upstream.answers.set(`/${phoneNumberId}`, { body: { id: phoneNumberId, status: 'CONNECTED' }, after })
+  it.upstream.asked.length = 0
+  await it.app.sql`update accounts set poll_at = now() where customer_id = ${customerId}`
+  const polling = startPolling(it.app)
+  await until(() => expect(asked(`/${phoneNumberId}?`)).toBe(1))
+  const wanted = { customer_id: customerId, business_account_id: businessAccountId }
+  await connect(it, organizationId, phoneNumberId, {}, wanted)
+  letAnswer()
+  await until(async () => expect(await setupOf(opened.token)).toMatchObject({ state: 'consumed' }))
+  await polling.stop()
+  const held = await it.app.sql`
+    select id from accounts where customer_id = ${customerId} and poll_held_until > now()
+  `
+  expect(held).toEqual([])
+})
+
 test('a number that was removed does not come back for an account that waits for a new one', async () => {
   const opened = await openSetup(it)
   const { organizationId, customerId, businessAccountId, phoneNumberId, asOwner } = opened
