@@ -8,6 +8,7 @@ import { openDatabase } from '@app/shared/database/database.ts'
 import { type TestService, testService } from '@app/test/service.ts'
 import { startStepProxy } from '@app/test/step-proxy.ts'
 import { untilSomebodyWaits } from '@app/test/lock-waits.ts'
+import { sessionWithClock } from '@app/test/wrong-clock.ts'
 import { until } from '@app/test/until.ts'
 import { afterAll, beforeAll, beforeEach, expect, onTestFinished, test, vi } from 'vitest'
 import { organizationId, phoneNumberId, type TestMessaging, testMessaging } from '../testing/app.ts'
@@ -371,6 +372,17 @@ test('a refusal is told to those who ask with the same token, as of when it was 
   expect(await askWith('new', id)).toEqual({ kind: 'ready', id: '909' })
   expect(app.files.calls).toHaveLength(2)
   expect(await askWith('revoked', id)).toEqual({ kind: 'ready', id: '909' })
+})
+
+test('a refusal is told as of when it was asked by the clock of the database, whatever that of the host', async () => {
+  const mediaId = await stored(randomBytes(10))
+  const core = { ...app, sql: await sessionWithClock(app.sql, -90_000) }
+  app.files.answerWith((_call, response) => json(response, { error: { code: 190, message: 'no' } }, 401))
+  const askedAt = Date.now() - 90_000
+  const file = { organizationId, phoneNumberId, mediaId, token: 'token' }
+  const refused = await upstreamMediaId(core, file, 5_000)
+  const told = refused.kind === 'refused' ? refused.askedAt : undefined
+  expect(Math.abs(Date.parse(told ?? '') - askedAt)).toBeLessThan(10_000)
 })
 
 test.each<[string, (response: ServerResponse) => unknown]>([

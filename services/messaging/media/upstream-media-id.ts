@@ -2,6 +2,7 @@ import { createHash } from 'node:crypto'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { beginSurely } from '@app/shared/database/begin-surely.ts'
 import type { TransactionSql } from '@app/shared/database/database.ts'
+import { momentOf } from '@app/shared/database/moment-of.ts'
 import { retryWhileAway } from '@app/shared/database/retry-while-away.ts'
 import type { Core } from '../app.ts'
 import { behaviourOf } from '../upstream/errors.ts'
@@ -27,7 +28,8 @@ interface PlatformFile {
 /** The upload of a file. What it fails with is of the token that it was asked for with: another one is worth a try of its own. */
 interface Upload extends PlatformFile {
   tokenHash: string
-  askedAt: string
+  /** performance.now */
+  askedAt: number
 }
 
 export type UpstreamMedia = UploadResult | { kind: 'uploading' }
@@ -41,7 +43,7 @@ type Ways = Pick<Core, 'sql' | 'upstream' | 'media' | 'log' | 'meters'>
 export async function upstreamMediaId(core: Ways, file: PlatformFile, waitMs: number): Promise<UpstreamMedia> {
   const tokenHash = createHash('sha256').update(file.token).digest('base64url')
   const key = `${keyOf(file)}:${tokenHash}`
-  const askedAt = new Date().toISOString()
+  const askedAt = performance.now()
   const upload = core.media.uploading.get(key) ?? begin(core, { ...file, tokenHash, askedAt }, key)
   const timer = new AbortController()
   const late = sleep(waitMs, uploading, { signal: timer.signal }).catch(() => uploading)
@@ -115,7 +117,7 @@ async function uploadOnce(core: Ways, file: Upload, lease: Lease): Promise<Uploa
   )
   const startedAt = performance.now()
   try {
-    const result = told(await upload(core, file), file)
+    const result = await told(core, await upload(core, file), file)
     clearInterval(renewal)
     await renewing
     await retryWhileAway(() => keep(core, file, lease, result), performance.now() + patienceMs)
@@ -133,8 +135,11 @@ async function uploadOnce(core: Ways, file: Upload, lease: Lease): Promise<Uploa
   }
 }
 
-const told = (result: UploadResult, { askedAt }: Upload): UploadResult =>
-  result.kind === 'refused' ? { ...result, askedAt } : result
+async function told({ sql }: Pick<Core, 'sql'>, result: UploadResult, { askedAt }: Upload): Promise<UploadResult> {
+  if (result.kind !== 'refused') return result
+  const at = await retryWhileAway(() => momentOf(sql, askedAt), performance.now() + patienceMs)
+  return { ...result, askedAt: at.toISOString() }
+}
 
 /** Who was frozen may have lost the upload: what another process brought since stands. */
 const keep = (

@@ -1,8 +1,9 @@
 import type { ServerResponse } from 'node:http'
 import { newId } from '@app/shared/values/ids.ts'
+import { sessionWithClock } from '@app/test/wrong-clock.ts'
 import { until } from '@app/test/until.ts'
 import { afterAll, beforeAll, expect, test } from 'vitest'
-import { type TestMessaging, testMessaging } from '../testing/app.ts'
+import { refuse, type TestMessaging, testMessaging } from '../testing/app.ts'
 import { markRead } from '../upstream/mark-read.ts'
 import { askAs } from './report-account.ts'
 
@@ -37,4 +38,19 @@ test('what the platform leaves waiting of one organization takes no other’s co
   await Promise.all(slow)
   expect(await late).toMatchObject({ failure: 'service_unavailable' })
   expect(app.calls.filter(({ body }) => body['message_id'] === 'late')).toEqual([])
+})
+
+test('a report is as of when the platform was asked by the clock of the database, whatever that of the host', async () => {
+  const sql = await sessionWithClock(app.sql, -90_000)
+  app.respondWith(refuse(190, 401))
+  const { organizationId, phoneNumberId } = app.number
+  const deadline = performance.now() + 5_000
+  const account = { organizationId, phoneNumberId, businessAccountId: '1', token: 'token', deadline }
+  const askedAt = Date.now() - 90_000
+  const asking = askAs({ ...app, sql }, account, () =>
+    markRead(app.upstream, { ...account, message_id: 'wamid.1' }, deadline),
+  )
+  await expect(asking).rejects.toThrow()
+  const [report] = (await app.events()).filter(({ subject }) => subject === 'event.messaging.account-reported')
+  expect(Math.abs(Date.parse(String(report?.payload['at'])) - askedAt)).toBeLessThan(10_000)
 })

@@ -1,5 +1,6 @@
 import { createInTurn, type InTurn } from '@app/shared/bus/in-turn.ts'
 import { accountReported } from '@app/shared/contracts/messaging.ts'
+import { momentOf } from '@app/shared/database/moment-of.ts'
 import { emit } from '@app/shared/events/events.ts'
 import { isUnknownObject } from '@app/shared/outside/upstream-exchange.ts'
 import { otherConnections } from '@app/shared/outside/upstream.ts'
@@ -29,7 +30,7 @@ const isAboutAccount = (refusal: UpstreamRefusal) => aboutAccount.has(refusal.co
 /** Asks the platform with an account's token, in the organization's turn; of a refusal that bears on the account our platform service hears. */
 export async function askAs<T>(core: Core, account: Account, ask: () => Promise<T>): Promise<T> {
   // What the platform says is of the token that it is asked with: by its answer the number may have another one.
-  const askedAt = new Date()
+  const askedAt = performance.now()
   try {
     return await core.askInTurn(account, ask)
   } catch (err) {
@@ -38,12 +39,15 @@ export async function askAs<T>(core: Core, account: Account, ask: () => Promise<
   }
 }
 
-async function report({ sql, relay, log }: Core, account: Account, code: number, askedAt: Date) {
+async function report({ sql, relay, log }: Core, account: Account, code: number, askedAt: number) {
   const { organizationId, phoneNumberId, businessAccountId } = account
   const place = { phone_number_id: phoneNumberId, business_account_id: businessAccountId }
-  const data = { ...place, code, change: null, at: askedAt.toISOString() }
   await sql
-    .begin((tx) => emit(tx, accountReported, data, { organizationId, phoneNumberId }))
+    .begin(async (tx) => {
+      const at = await momentOf(tx, askedAt)
+      const data = { ...place, code, change: null, at: at.toISOString() }
+      await emit(tx, accountReported, data, { organizationId, phoneNumberId })
+    })
     .then(relay.wake)
     // The refusal is told all the same, and the next one reports again.
     .catch((err: unknown) => log.warn({ err, code }, 'a refusal of an account cannot be reported'))

@@ -1,4 +1,5 @@
 import type { Caller } from '@app/shared/api/contract.ts'
+import { momentOf } from '@app/shared/database/moment-of.ts'
 import type { App } from '../app.ts'
 import { tellStates } from '../accounts/tell-states.ts'
 import { upstreamErrorOf } from '../upstream/refusals.ts'
@@ -13,7 +14,7 @@ interface Account {
 /** Asks the platform with an account's token; a refusal that bears on the account is settled as one that messaging hears. */
 export async function askAs<T>(app: App, account: Account, caller: Caller, ask: () => Promise<T>): Promise<T> {
   // What the platform says is of the token that it is asked with: by its answer the number may have another one.
-  const askedAt = new Date()
+  const askedAt = performance.now()
   try {
     return await ask()
   } catch (err) {
@@ -27,14 +28,17 @@ async function settle(
   app: App,
   { phoneNumberId, businessAccountId }: Account,
   caller: Caller,
-  { code, askedAt }: { code: number; askedAt: Date },
+  { code, askedAt }: { code: number; askedAt: number },
 ) {
   const { appId } = app.upstream
   if (effectOf({ code, change: null }, appId).kind === 'poll') return
   const place = { phone_number_id: phoneNumberId, business_account_id: businessAccountId }
-  const report = { ...place, code, change: null, at: askedAt.toISOString() }
   await app.sql
-    .begin((tx) => settleReport(tx, caller.organizationId, report, appId))
+    .begin(async (tx) => {
+      const at = await momentOf(tx, askedAt)
+      const report = { ...place, code, change: null, at: at.toISOString() }
+      return settleReport(tx, caller.organizationId, report, appId)
+    })
     .then((states) => {
       app.relay.wake()
       return tellStates(app, states, caller)

@@ -3,6 +3,7 @@ import type { Caller } from '@app/shared/api/contract.ts'
 import { systemCaller } from '@app/shared/bus/ask.ts'
 import { newId } from '@app/shared/values/ids.ts'
 import { untilSomebodyWaits } from '@app/test/lock-waits.ts'
+import { sessionWithClock } from '@app/test/wrong-clock.ts'
 import { until } from '@app/test/until.ts'
 import { afterAll, afterEach, beforeAll, beforeEach, expect, test } from 'vitest'
 import {
@@ -44,9 +45,9 @@ function willAnswer(phoneNumberId: string, answer: UpstreamAnswer, status = 'CON
 
 const success = { body: { success: true } }
 
-async function register(caller: Caller, phoneNumberId: string, pin = '123456') {
-  const input = { params: { phone_number_id: phoneNumberId }, query: {}, body: { pin } }
-  const answer = await registerNumber(it.app, input, caller)
+async function register(caller: Caller, phoneNumberId: string, app = it.app) {
+  const input = { params: { phone_number_id: phoneNumberId }, query: {}, body: { pin: '123456' } }
+  const answer = await registerNumber(app, input, caller)
   const whole = answer as unknown as { body: Uint8Array; replayed: boolean }
   return { ...JSON.parse(Buffer.from(whole.body).toString()).data, replayed: whole.replayed }
 }
@@ -211,6 +212,19 @@ test.each([
     expect(peers.told.messaging).toMatchObject([{ phone_number_id: phoneNumberId, refusal }])
   },
 )
+
+test('what the platform says of the token that a number had before it was connected again takes nothing from it, though the clock of the host is ahead', async () => {
+  const { organizationId, phoneNumberId } = await pending()
+  const app = { ...it.app, sql: await sessionWithClock(it.app.sql, -90_000) }
+  const { promise: after, resolve: letAnswer } = Promise.withResolvers<void>()
+  willAnswer(phoneNumberId, { ...error(190, 401), after })
+  const registering = register(systemCaller(organizationId), phoneNumberId, app)
+  await until(() => expect(registrations()).toHaveLength(1))
+  await connect({ ...it, app }, organizationId, phoneNumberId)
+  letAnswer()
+  await expect(registering).rejects.toMatchObject({ failure: 'upstream_refused' })
+  expect(await standing(phoneNumberId)).toMatchObject({ status: 'connected' })
+})
 
 test('a restriction that was reported stands until its end, though the platform shows the registered number connected', async () => {
   const { organizationId, phoneNumberId } = await pending()
