@@ -97,7 +97,7 @@ async function apply(
   { organizationId, id }: Named,
   { effect, report }: { effect: Effect; report: Report },
 ) {
-  const reportedUntil = new Date(Math.max(Date.now() + standsMs, effect.kind === 'degrade' ? Number(effect.until) : 0))
+  const until = effect.kind === 'degrade' ? effect.until : null
   // What was said before a removal is over as well: else a return of before it, that comes late, would lift it.
   const isTie = effect.kind === 'remove' || effect.kind === 'restore'
   const stands = effect.kind === 'degrade' || effect.kind === 'disconnect'
@@ -107,7 +107,7 @@ async function apply(
         when 'degrade' then case when status = 'disconnected' then status else 'degraded' end
         when 'disconnect' then 'disconnected' when 'remove' then 'disconnected' else status end,
       removed = case ${effect.kind} when 'remove' then true when 'restore' then false else removed end,
-      reported_until = case when ${stands} then greatest(reported_until, ${reportedUntil})
+      reported_until = case when ${stands} then greatest(reported_until, ${until}, now() + ${standsMs} * interval '1 ms')
         when ${effect.kind} = 'restore' then null else reported_until end,
       returned_at = case when ${isTie} then coalesce(${report.at ?? null}::timestamptz, returned_at) else returned_at end
     where organization_id = ${organizationId} and id = ${id}

@@ -5,6 +5,7 @@ import { emit } from '@app/shared/events/events.ts'
 import type { Loop } from '@app/shared/work/loop.ts'
 import { provision } from '@app/shared/events/provision.ts'
 import { untilSomebodyWaits } from '@app/test/lock-waits.ts'
+import { sessionWithClock } from '@app/test/wrong-clock.ts'
 import { until } from '@app/test/until.ts'
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest'
 import {
@@ -16,7 +17,7 @@ import {
   startTestApp,
   type TestApp,
 } from '../testing/app.ts'
-import { consumeAccountReports } from './account-reports.ts'
+import { consumeAccountReports, settleReport } from './account-reports.ts'
 import type { DueAccount } from './due-account.ts'
 import { pollAccount } from './poll-account.ts'
 import { startPolling } from './poll-accounts.ts'
@@ -286,6 +287,22 @@ describe('a report', () => {
     await it.app.sql`update accounts set reported_until = now() where phone_number_id = ${phoneNumberId}`
     await due(phoneNumberId)
     await settled(phoneNumberId, { status: 'connected' })
+  })
+
+  test('of a restriction stands a minute by the clock of the database, whatever that of the host', async () => {
+    const { organizationId, phoneNumberId } = await connected()
+    const sql = await sessionWithClock(it.app.sql, -90_000)
+    const restriction = { phone_number_id: phoneNumberId, business_account_id: '900900', code: 131_031, change: null }
+    await sql.begin((tx) => settleReport(tx, organizationId, restriction, it.app.upstream.appId))
+    const rows = await sql`
+      select reported_until between now() + interval '50 seconds' and now() + interval '1 minute' as stands_a_minute
+      from accounts where phone_number_id = ${phoneNumberId}
+    `
+    expect(rows).toEqual([{ standsAMinute: true }])
+    const answer = { phoneNumber: null, name: null, status: 'CONNECTED', messagesPerSecond: null }
+    const asked = await claimed(phoneNumberId)
+    await sql.begin((tx) => takeOver(tx, asked, answer))
+    expect(await account(phoneNumberId)).toMatchObject({ status: 'degraded', isHeld: false })
   })
 
   test('of an error does not cut short a restriction whose end is known', async () => {

@@ -1,7 +1,7 @@
 import type { Sql, TransactionSql } from '@app/shared/database/database.ts'
 import type { UpstreamNumber } from '../upstream/read-number.ts'
 import { type DueAccount, nextPollAt } from './due-account.ts'
-import { pollAfterMs, type Standing, statusAfter } from './standing.ts'
+import { pollAfterMs, reportStands, type Standing, statusAfter } from './standing.ts'
 
 /** What the platform said of a number; `gone`: it does not know it, or not our token. */
 type Answer = UpstreamNumber | 'gone'
@@ -19,7 +19,7 @@ interface Known extends Standing, Pick<UpstreamNumber, 'name' | 'phoneNumber' | 
 export async function confirmAccount(sql: Sql, account: DueAccount, answer: Answer): Promise<boolean> {
   const known = await knownOf(sql, account)
   if (known?.version !== account.version) return false
-  const next = stateAfter(known, answer, new Date())
+  const next = stateAfter(known, answer)
   const isSame =
     next.status === known.status &&
     next.upstreamStatus === known.upstreamStatus &&
@@ -32,7 +32,7 @@ export async function confirmAccount(sql: Sql, account: DueAccount, answer: Answ
 /** Takes over what an answer changes, with the organization's row locked. What changed after the question was asked is newer. */
 export async function takeOver(tx: TransactionSql, account: DueAccount, answer: Answer): Promise<void> {
   const known = await knownOf(tx, account)
-  if (known?.version === account.version) await write(tx, account, stateAfter(known, answer, new Date()))
+  if (known?.version === account.version) await write(tx, account, stateAfter(known, answer))
   else if (known) {
     await tx`
       update accounts set poll_held_until = '-infinity', poll_at = now()
@@ -43,23 +43,23 @@ export async function takeOver(tx: TransactionSql, account: DueAccount, answer: 
 
 async function knownOf(sql: Sql | TransactionSql, { organizationId, id, heldUntil }: DueAccount) {
   const [known] = await sql<Known[]>`
-    select status, reported_until, removed, name, phone_number, upstream_status, messages_per_second, version
+    select status, ${reportStands(sql)}, removed, name, phone_number, upstream_status, messages_per_second, version
     from accounts
     where organization_id = ${organizationId} and id = ${id} and attached and poll_held_until = ${heldUntil}::timestamptz
   `
   return known
 }
 
-function stateAfter(known: Known, answer: Answer, now: Date) {
+function stateAfter(known: Known, answer: Answer) {
   const told = answer === 'gone' ? null : answer
-  const status = told ? statusAfter(known, told.status, now) : 'disconnected'
+  const status = told ? statusAfter(known, told.status) : 'disconnected'
   return {
     status,
     upstreamStatus: told?.status ?? known.upstreamStatus,
     phoneNumber: told?.phoneNumber ?? known.phoneNumber,
     name: told?.name ?? known.name,
     messagesPerSecond: told ? told.messagesPerSecond : known.messagesPerSecond,
-    pollMs: pollAfterMs({ status, reportedUntil: known.reportedUntil }, now),
+    pollMs: pollAfterMs({ ...known, status }),
   }
 }
 

@@ -12,7 +12,7 @@ import { statusOf } from '../accounts/status.ts'
 import { tellStates } from '../accounts/tell-states.ts'
 import type { App } from '../app.ts'
 import { askAs } from '../health/ask-as.ts'
-import { type Standing, statusAfter } from '../health/standing.ts'
+import { reportStands, type Standing, statusAfter } from '../health/standing.ts'
 import { readNumber, type UpstreamNumber } from '../upstream/read-number.ts'
 import { registerPhone, registrationProblem } from '../upstream/register-phone.ts'
 import { isInBusinessApp } from '../upstream/throughput.ts'
@@ -106,7 +106,7 @@ const readBefore = ({ upstream }: App, number: { phoneNumberId: string; token: s
 async function keep(tx: TransactionSql, organizationId: string, account: Row, outcome: Outcome) {
   if (outcome === 'unchanged') return
   const [known] = await tx<Standing[]>`
-    select status, reported_until, removed from accounts
+    select status, ${reportStands(tx)}, removed from accounts
     where organization_id = ${organizationId} and id = ${account.id} and version = ${account.version}
   `
   if (!known) {
@@ -117,12 +117,13 @@ async function keep(tx: TransactionSql, organizationId: string, account: Row, ou
     return
   }
   // It knows the number and takes our token, so that a disconnection is over; a restriction, which it does not show, is not.
-  const reportedUntil = known.status === 'degraded' ? known.reportedUntil : null
-  const status = statusAfter({ ...known, reportedUntil }, outcome?.status ?? 'CONNECTED', new Date())
+  const stands = known.status === 'degraded'
+  const status = statusAfter({ ...known, isReported: known.isReported && stands }, outcome?.status ?? 'CONNECTED')
   await tx`
     update accounts set status = ${status}, upstream_status = coalesce(${outcome?.status ?? null}, upstream_status),
       name = coalesce(${outcome?.name ?? null}, name),
-      phone_number = coalesce(${outcome?.phoneNumber ?? null}, phone_number), reported_until = ${reportedUntil},
+      phone_number = coalesce(${outcome?.phoneNumber ?? null}, phone_number), 
+      reported_until = case when ${stands} then reported_until end,
       poll_at = now() + ${status === 'onboarding' ? soonMs : settledMs} * interval '1 ms'
     where organization_id = ${organizationId} and id = ${account.id} and attached
   `
