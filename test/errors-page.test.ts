@@ -59,7 +59,7 @@ api "/$NUMBER/messages?limit=0"
 Your program should use \`code\`, which is stable; \`message\` is for people and may change. If a field is wrong, \`param\` names it, such as
 \`interactive.action.buttons[1].reply.title\`. The operator finds the request by its \`request_id\`.
 
-Retry every 5xx, 429 and \`idempotency_in_progress\`, after \`Retry-After\` if the answer has it, and always with the same
+Retry every 5xx, 408, 429 and \`idempotency_in_progress\`, after \`Retry-After\` if the answer has it, and always with the same
 \`Idempotency-Key\` ([Send once](sending.md#send-once-idempotency-keys)). Any other 4xx stays the same until you change the request.
 
 | status | code | type | message | what to do |

@@ -57,6 +57,7 @@ export const failures = {
     code: 'resource_not_found',
     message: 'No such resource: look at the method, the path and the ids.',
   },
+  request_timeout: invalid(408, 'request_timeout', 'The request did not arrive in time.'),
   idempotency_in_progress: conflict('idempotency_in_progress', 'A request with this Idempotency-Key is still running.'),
   setup_in_progress: conflict('setup_in_progress', 'The number is being connected.'),
   name_taken: conflict('name_taken', 'The name is already in use.'),

@@ -14,6 +14,8 @@ export const advice: Record<FailureName, string> = {
   subscription_lapsed: 'Ask the operator.',
   resource_not_found:
     'Look at the method, at the path (without a slash at its end), at the id and at the number: what belongs to another is not found.',
+  request_timeout:
+    'Send the same again with its `Idempotency-Key`, all of it within the time limit ([Limits](limits.md)).',
   idempotency_in_progress: 'Wait a second, then send the same again.',
   setup_in_progress: 'Wait some seconds, then try again.',
   name_taken: 'Choose another name.',

@@ -28,15 +28,15 @@ async function say(bytes: string, answer = 'late') {
 test('headers and bodies that do not arrive in time are answered in the envelope', async () => {
   for (const bytes of ['GET / HTTP/1.1\r\nhost: ', 'POST / HTTP/1.1\r\nhost: x\r\ncontent-length: 5\r\n\r\nab']) {
     const response = await say(bytes)
-    expect(response).toMatch(/^HTTP\/1.1 400 Bad Request\r\n[\s\S]*Connection: close\r\n\r\n/)
+    expect(response).toMatch(/^HTTP\/1.1 408 Request Timeout\r\n[\s\S]*Connection: close\r\n\r\n/)
     const { error } = JSON.parse(response.slice(response.indexOf('{')))
-    expect(error).toMatchObject({ code: 'invalid_field_value', message: 'The request did not arrive in time.' })
+    expect(error).toMatchObject({ code: 'request_timeout', message: 'The request did not arrive in time.' })
     expect(response).toContain(`X-Request-Id: ${error.request_id}\r\n`)
     expect(lines.at(-1)).toMatchObject({
       msg: 'http',
       request: error.request_id,
-      status: 400,
-      problem: 'invalid_field_value',
+      status: 408,
+      problem: 'request_timeout',
       why: 'ERR_HTTP_REQUEST_TIMEOUT',
     })
   }

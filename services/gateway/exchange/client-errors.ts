@@ -38,14 +38,16 @@ export function answerClientError(log: Logger, err: Error & { code?: string }, s
 }
 
 function problemOf(code = '') {
-  const [failure, message] = known[code] ?? ['invalid_field_value', 'The request is not valid HTTP/1.1.']
-  return new Problem(failure, { message })
+  const failure = known[code]
+  return failure
+    ? new Problem(failure)
+    : new Problem('invalid_field_value', { message: 'The request is not valid HTTP/1.1.' })
 }
 
 const timedOut = 'ERR_HTTP_REQUEST_TIMEOUT'
-const known: Record<string, [FailureName, string]> = {
-  HPE_HEADER_OVERFLOW: ['headers_too_large', failures.headers_too_large.message],
-  [timedOut]: ['invalid_field_value', 'The request did not arrive in time.'],
+const known: Record<string, FailureName> = {
+  HPE_HEADER_OVERFLOW: 'headers_too_large',
+  [timedOut]: 'request_timeout',
 }
 
 /** Node keeps the answer under way at its socket. */

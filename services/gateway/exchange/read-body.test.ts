@@ -23,7 +23,7 @@ test('a body that does not arrive in time is refused, and holds nothing any more
   raw.write('{"a"')
   await until(() => expect(inFlight.bytes).toBe(4))
   vi.advanceTimersByTime(bodyTimeoutMs)
-  expect(await body).toMatchObject({ failure: 'invalid_field_value', message: 'The request did not arrive in time.' })
+  expect(await body).toMatchObject({ failure: 'request_timeout', status: 408 })
   expect(inFlight.bytes).toBe(0)
   // What comes now is thrown away.
   raw.end(':1}')

@@ -16,7 +16,7 @@ export function readBody(raw: IncomingMessage, limitBytes: number, { hold }: InF
   if (raw.destroyed) return Promise.reject(endedEarly())
   return new Promise((resolve, reject) => {
     const gathered = gather()
-    const timer = setTimeout(() => fail(late()), bodyTimeoutMs)
+    const timer = setTimeout(() => fail(new Problem('request_timeout')), bodyTimeoutMs)
 
     function fail(problem: unknown) {
       clearTimeout(timer)
@@ -47,8 +47,6 @@ export function readBody(raw: IncomingMessage, limitBytes: number, { hold }: InF
 }
 
 const endedEarly = () => new Problem('invalid_field_value', { message: 'The request body ended early.' })
-
-const late = () => new Problem('invalid_field_value', { message: 'The request did not arrive in time.' })
 
 const tooLarge = (limitBytes: number) =>
   new Problem('payload_too_large', { message: `The request body is larger than ${limitBytes} bytes.` })

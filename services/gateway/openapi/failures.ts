@@ -11,6 +11,7 @@ export const generalFailures: FailureName[] = [
   'revoked_api_key',
   'expired_api_key',
   'resource_not_found',
+  'request_timeout',
   'uri_too_long',
   'rate_limit_exceeded',
   'headers_too_large',
