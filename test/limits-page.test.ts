@@ -47,6 +47,10 @@ test.each([
     'read receipts and template calls under way to the platform',
     `${inCode(`${messaging}/senders/report-account.ts`, 'asksOfOne')} for one organization`,
   ],
+  [
+    'templates that the service has to look up, for one business account at one instance of messaging',
+    `${inCode(`${messaging}/templates/spending.ts`, 'burst')} at once, then one each ${inCode(`${messaging}/templates/spending.ts`, 'intervalMs') / 1000} seconds`,
+  ],
   ['text of a template with its values', words(inCode(`${messaging}/templates/fill-body.ts`, 'maxBodyLength'))],
   ['text of a template with its values', `${inCode(`${messaging}/templates/fill-body.ts`, 'maxBodyBytes') / 1024} KiB`],
   ['an unknown outcome waits for a status', `${inCode(`${messaging}/sends/outcome.ts`, 'parkMs') / 1000} seconds`],

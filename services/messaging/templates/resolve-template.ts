@@ -32,7 +32,8 @@ interface Sender {
  * Holds a template send against the template as it stands now; one that is not known here is looked up at the platform once,
  * and one of which nothing good was heard for hours is before it is refused: the end of a pause or a review may not be told.
  * @throws `template_not_found`, `template_not_approved`, `template_paused`, `template_disabled`,
- * `template_param_count_mismatch`, `template_param_format_mismatch`, `invalid_field_value`, each with its `param`.
+ * `template_param_count_mismatch`, `template_param_format_mismatch`, `invalid_field_value`, each with its `param`;
+ * `rate_limit_exceeded` when the platform was asked about too many of late.
  */
 export async function resolveTemplate(
   core: Core,

@@ -1,3 +1,4 @@
+import { Problem } from '@app/shared/api/problem.ts'
 import { LRUCache } from 'lru-cache'
 
 /** So many look-ups at once, then one each interval: 300 an hour, when the platform allows an account 5,000 calls. */
@@ -6,9 +7,17 @@ const intervalMs = 12_000
 /** How long the platform's "no such template" is taken without asking again. */
 const absentMs = 10_000
 
+/** Nobody knows whether there is such a template: the same send may go through later. */
+const usedUp = () =>
+  new Problem('rate_limit_exceeded', {
+    message:
+      'Too many templates that are not known here were asked for: sync the templates, or send the same again later.',
+    retryAfterSeconds: intervalMs / 1000,
+  })
+
 /** What a flood of unknown names may cost: each name is asked for once at a time, and a business account so often at most. */
 export interface Spending {
-  /** Runs the look-up, or waits for the same one that runs; not at all when it was answered a moment ago, or the budget is used up. */
+  /** Runs the look-up, or waits for the same one that runs; not at all when it was answered a moment ago. Throws `rate_limit_exceeded` when the budget is used up. */
   lookUp: (businessAccount: string, name: string, ask: () => Promise<void>) => Promise<void>
 }
 
@@ -30,7 +39,8 @@ export function createSpending(now: () => number = () => performance.now()): Spe
       const key = `${businessAccount} ${name}`
       const same = running.get(key)
       if (same) return same
-      if (now() - (asked.get(key) ?? -Infinity) < absentMs || !take(businessAccount)) return
+      if (now() - (asked.get(key) ?? -Infinity) < absentMs) return
+      if (!take(businessAccount)) throw usedUp()
       const job = ask()
         .then(() => void asked.set(key, now()))
         .finally(() => running.delete(key))
