@@ -65,7 +65,10 @@ export const failures = {
     'template_already_exists',
     'A template of this name and language exists already, or is still being deleted.',
   ),
-  template_not_editable: conflict('template_not_editable', 'A template whose review is pending cannot be edited.'),
+  template_not_editable: conflict(
+    'template_not_editable',
+    'A template whose review is pending, or that the platform has no more, cannot be edited.',
+  ),
   number_taken: conflict('phone_number_taken', 'The number is connected to another organization or customer.'),
   label_already_exists: conflict('label_already_exists', 'The team has a label of that name.'),
   contact_identity_conflict: conflict(

@@ -20,7 +20,7 @@ export const advice: Record<FailureName, string> = {
   setup_in_progress: 'Wait some seconds, then try again.',
   name_taken: 'Choose another name.',
   template_already_exists: 'Edit the one that exists, or choose another name; a deleted name is blocked for weeks.',
-  template_not_editable: 'Wait for the review.',
+  template_not_editable: 'Wait for the review; for one that is disabled or gone, create another one.',
   number_taken: 'Have it detached there first; where it has no customer, by the operator.',
   label_already_exists: 'Use the label that exists.',
   contact_identity_conflict: 'Use one of the two; they are merged when the person writes.',

@@ -52,6 +52,18 @@ test('a pending template cannot be edited; nothing to change changes nothing', a
   await expect(it.edit('absent', { components })).rejects.toMatchObject({ failure: 'resource_not_found' })
 })
 
+test.each(['PENDING', 'DISABLED', 'VANISHED'])(
+  'a template that is %s cannot be edited, which says why',
+  async (word) => {
+    await approved('fixed')
+    await it.app.sql`update templates set upstream_status = ${word}`
+    await expect(it.edit('fixed', { components })).rejects.toMatchObject({
+      failure: 'template_not_editable',
+      message: `A template that is ${word} cannot be edited.`,
+    })
+  },
+)
+
 test.each(['REJECTED', 'PAUSED', 'FLAGGED'])('a template that is %s can be edited', async (word) => {
   await approved('fixed')
   await it.app.sql`update templates set upstream_status = ${word}`

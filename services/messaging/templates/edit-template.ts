@@ -30,7 +30,9 @@ export const editTemplate: Handler<App, typeof contract> = async (app, { params,
   const { components, category } = body
   if (components === undefined && category === undefined) return toTemplate(row, account)
   if (row.providerTemplateId === null || !editableWords.includes(row.upstreamStatus))
-    throw new Problem('template_not_editable')
+    throw new Problem('template_not_editable', {
+      message: `A template that is ${row.upstreamStatus} cannot be edited.`,
+    })
   if (components) checkComponents({ category: category ?? row.category, format: row.parameterFormat, components })
 
   const asking = { ...account, deadline: deadlineOf(caller) }
