@@ -51,6 +51,9 @@ export const Message = z
     type: z.string().meta(openTo(messageTypes)),
     content: z.string().nullable(),
     media_url: z.string().nullable(),
+    media_status: openEnum(['ready', 'pending', 'failed'])
+      .optional()
+      .meta({ description: 'Of a message whose file is kept here, or is to be: `failed` is for good.' }),
     status: messageStatus,
     created_at: time,
     message_id: z.string().optional().meta({ description: "The upstream platform's id." }),

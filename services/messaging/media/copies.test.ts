@@ -89,6 +89,7 @@ test('a picture is copied first and told then, with an address that serves it', 
   expect(await locationOf(id)).toBe(svc?.media_url)
   expect(await getMessage(app, input(id), caller)).toMatchObject({
     media_url: svc?.media_url,
+    media_status: 'ready',
     content: 'Look',
     type: 'image',
   })
@@ -127,7 +128,7 @@ test('a copy that takes too long is told of once, pending; the file is there lat
   await expect(findMedia(app, address, caller)).rejects.toMatchObject({ failure: 'resource_not_found' })
   await late()
   await until(async () => expect(await told(upstreamId)).toMatchObject([{ media_url: null, media_status: 'pending' }]))
-  expect(await getMessage(app, input(id), caller)).toMatchObject({ media_url: null })
+  expect(await getMessage(app, input(id), caller)).toMatchObject({ media_url: null, media_status: 'pending' })
 
   app.files.answerWith(null)
   gate.resolve()
@@ -281,6 +282,20 @@ test.each([
   await until(async () => {
     await hurry()
     expect(await locationOf(id)).toMatch(/^https:/)
+  })
+  expect(await told(upstreamId)).toHaveLength(1)
+})
+
+test('whoever was told that a file is still to come sees in the message that it never will', async () => {
+  const gate = Promise.withResolvers<void>()
+  app.files.answerWith((_call, response) => void gate.promise.then(() => json(response, unknownObject, 400)))
+  const { upstreamId, id } = await picture({ known: false })
+  await late()
+  await until(async () => expect(await told(upstreamId)).toMatchObject([{ media_status: 'pending' }]))
+  gate.resolve()
+  await until(async () => {
+    await hurry()
+    expect(await getMessage(app, input(id), caller)).toMatchObject({ media_url: null, media_status: 'failed' })
   })
   expect(await told(upstreamId)).toHaveLength(1)
 })

@@ -9,6 +9,7 @@ import { createLines, createTurns, type InLine, type Turns } from '@app/shared/w
 import type { Dispatcher } from 'undici'
 import type { z } from 'zod'
 import type { UpstreamMedia } from './upstream-media-id.ts'
+import type { MediaStatus } from './with-media.ts'
 
 /** The settings of media in the environment. */
 export const mediaSettings = {
@@ -122,20 +123,30 @@ interface Ways {
   media: Pick<MediaWays, 'publicUrl'>
 }
 
-/** The addresses of an organization's stored files, by their ids; those that are not there (yet) have none. */
-export async function mediaUrls(
+/** A file as a message shows it; one that is not there (yet) has no address. */
+export interface ShownFile {
+  url: string | null
+  status: MediaStatus
+}
+
+/** How it stands with an organization's files, by their ids. */
+export async function shownFiles(
   { sql, media }: Ways,
   organizationId: string,
   mediaIds: (string | null)[],
-): Promise<Map<string | null, string>> {
+): Promise<Map<string | null, ShownFile>> {
   const ids = mediaIds.filter((id) => id !== null)
   if (ids.length === 0) return new Map()
-  const rows = await sql<{ id: string; opaque: string }[]>`
-    select m.id, m.opaque from ${each(sql, ids)} i
+  const rows = await sql<{ id: string; opaque: string; status: MediaStatus }[]>`
+    select m.id, m.opaque, case when m.file_key is not null then 'ready' when (
+        select true from media_copies where organization_id = ${organizationId} and media_id = m.id limit 1
+      ) then 'pending' else 'failed' end as status
+    from ${each(sql, ids)} i
     cross join lateral (
-      select id, opaque from media
-      where organization_id = ${organizationId} and id = i and file_key is not null limit 1
+      select id, opaque, file_key from media where organization_id = ${organizationId} and id = i limit 1
     ) m
   `
-  return new Map(rows.map(({ id, opaque }) => [id, urlOf(media, opaque)]))
+  return new Map(
+    rows.map(({ id, opaque, status }) => [id, { url: status === 'ready' ? urlOf(media, opaque) : null, status }]),
+  )
 }

@@ -2,7 +2,7 @@ import type { Handler } from '@app/shared/api/contract.ts'
 import type { getMessage as contract } from '@app/shared/contracts/messaging.ts'
 import { notFound } from '@app/shared/api/problem.ts'
 import type { App } from '../app.ts'
-import { mediaUrls } from '../media/media.ts'
+import { shownFiles } from '../media/media.ts'
 import { messageColumns, type MessageRow, toMessage } from './messages.ts'
 
 export const getMessage: Handler<App, typeof contract> = async (app, { params }, { organizationId }) => {
@@ -11,5 +11,6 @@ export const getMessage: Handler<App, typeof contract> = async (app, { params },
     where organization_id = ${organizationId} and phone_number_id = ${params.phone_number_id} and id = ${params.id}
   `
   if (!row) throw notFound()
-  return toMessage(row, await mediaUrls(app, organizationId, [row.mediaId]))
+  const files = await shownFiles(app, organizationId, [row.mediaId])
+  return toMessage(row, files.get(row.mediaId))
 }

@@ -5,7 +5,7 @@ import { firstIdAt } from '@app/shared/values/ids.ts'
 import { openPage } from '@app/shared/api/page.ts'
 import { limitTo } from '@app/shared/database/limit-to.ts'
 import type { App } from '../app.ts'
-import { mediaUrls } from '../media/media.ts'
+import { shownFiles } from '../media/media.ts'
 import { isOfConversation, messageColumns, type MessageRow, toMessage } from './messages.ts'
 
 export const listMessages: Handler<App, typeof contract> = async (app, { params, query }, caller) => {
@@ -15,14 +15,14 @@ export const listMessages: Handler<App, typeof contract> = async (app, { params,
   const rows = await sql<MessageRow[]>`
     select ${messageColumns(sql)} from ${messagesOf(sql, query, of)} m order by id desc ${limitTo(sql, mostRows)}
   `
-  const urls = await mediaUrls(
+  const files = await shownFiles(
     app,
     caller.organizationId,
     rows.map(({ mediaId }) => mediaId),
   )
   return page(
     rows,
-    (row) => toMessage(row, urls),
+    (row) => toMessage(row, files.get(row.mediaId)),
     ({ id }) => id,
   )
 }

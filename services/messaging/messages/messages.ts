@@ -1,6 +1,7 @@
 import type { Message } from '@app/shared/contracts/messaging.ts'
 import type { Fragment, Sql, TransactionSql } from '@app/shared/database/database.ts'
 import type { z } from 'zod'
+import type { ShownFile } from '../media/media.ts'
 
 /** Why a message failed; who has changed a row may be of the release before, which did not keep when, and by whom. */
 export interface StoredError {
@@ -50,8 +51,8 @@ export const isOfConversation = (sql: Sql | TransactionSql, of: OfConversation):
     = array[${of.organizationId}, ${of.phoneNumberId}, ${of.direction ?? sql`direction`}, ${of.status ?? sql`status`}]
 `
 
-/** What is queued shows as `pending`. `mediaUrls`: the addresses of stored files, by their ids. */
-export const toMessage = (row: MessageRow, mediaUrls: ReadonlyMap<string | null, string>): z.input<typeof Message> => ({
+/** What is queued shows as `pending`. `file`: of the row's `mediaId`. */
+export const toMessage = (row: MessageRow, file: ShownFile | undefined): z.input<typeof Message> => ({
   id: row.id,
   object: 'message',
   conversation_id: row.conversationId,
@@ -59,7 +60,8 @@ export const toMessage = (row: MessageRow, mediaUrls: ReadonlyMap<string | null,
   direction: row.direction,
   type: row.type,
   content: row.content,
-  media_url: mediaUrls.get(row.mediaId) ?? null,
+  media_url: file?.url ?? null,
+  ...(file && { media_status: file.status }),
   status: row.status === 'queued' ? 'pending' : row.status,
   created_at: row.createdAt.toISOString(),
   ...(row.upstreamId !== null && { message_id: row.upstreamId }),
