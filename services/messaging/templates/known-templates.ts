@@ -72,15 +72,16 @@ async function find(sql: Sql, places: Place[]): Promise<Standing[]> {
     language,
   }))
   return sql<Standing[]>`
-    select s.business_account_id, s.account_id, s.sealed_token, t.id, t.status, t.upstream_status, t.category, t.known_at,
-      t.known_at::timestamptz < now() - ${oldHours} * interval '1 hour' as is_old
+    select s.business_account_id, s.account_id, s.sealed_token, t.id, t.status, t.upstream_status, t.category, t.known_at, t.is_old
     from json_to_recordset(${JSON.stringify(rows)}::text::json) as u(n int, org text, number text, name text, language text)
     left join lateral (
       select business_account_id, account_id, sealed_token from senders
       where organization_id = u.org and phone_number_id = u.number limit 1
     ) s on true
     left join lateral (
-      select id, status, upstream_status, category, known_at::text as known_at from templates
+      select id, status, upstream_status, category, known_at::text as known_at,
+        known_at < now() - ${oldHours} * interval '1 hour' as is_old
+      from templates
       where organization_id = u.org and business_account_id = s.business_account_id and name = u.name
         and language = u.language and (held_until is null or held_until > now()) limit 1
     ) t on true
