@@ -7,7 +7,7 @@ import { createSpending, type Spending } from './spending.ts'
 import type { TemplateStatus } from './statuses.ts'
 import type { ParameterFormat } from './variables.ts'
 
-interface Place {
+export interface Place {
   organizationId: string
   phoneNumberId: string
   name: string

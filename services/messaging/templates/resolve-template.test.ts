@@ -167,6 +167,19 @@ test('a template that is still paused is asked about every few hours, and one th
   expect(calls()).toBe(4)
 })
 
+test('a template that was paused hours ago and is gone since is not found, and is shown as rejected', async () => {
+  const name = approved({ status: 'PAUSED' })
+  const others = { id: '56', language: 'de', status: 'PAUSED' }
+  it.platform.templates.push({ ...order(name), ...others } as never)
+  await expect(send(name)).rejects.toMatchObject({ failure: 'template_paused' })
+  it.platform.templates.splice(-2, 1)
+  await heardHoursAgo(name)
+  it.app.templates.spending = createSpending()
+  await expect(send(name)).rejects.toMatchObject({ failure: 'template_not_found' })
+  expect(await it.get(name, { language: 'en_US' })).toMatchObject({ status: 'rejected' })
+  expect(await it.get(name, { language: 'de' })).toMatchObject({ status: 'pending' })
+})
+
 test('a changed text takes its new parameters at once', async () => {
   const name = approved()
   await send(name)

@@ -1,13 +1,14 @@
 import type { Caller } from '@app/shared/api/contract.ts'
 import { notFound, Problem } from '@app/shared/api/problem.ts'
+import type { Sql } from '@app/shared/database/database.ts'
 import type { Core } from '../app.ts'
 import { readTemplates } from '../upstream/templates.ts'
 import { askAbout } from './ask-about.ts'
-import type { Standing } from './known-templates.ts'
+import type { Place, Standing } from './known-templates.ts'
 import { fit, type SentComponent } from './parameters.ts'
-import { goneWords } from './statuses.ts'
+import { goneWords, vanished } from './statuses.ts'
 import { storeTemplates } from './store-templates.ts'
-import { deadlineOf, findAccount, tokenOf } from './templates.ts'
+import { deadlineOf, findAccount, type TemplateAccount, tokenOf } from './templates.ts'
 
 /** The template block of a send. */
 export interface TemplateToSend {
@@ -46,7 +47,7 @@ export async function resolveTemplate(
   const place = { organizationId, phoneNumberId, name, language: code }
   let standing = await core.templates.find(place)
   if (!isKnown(standing) || (standing.isOld && standing.status !== 'approved')) {
-    await lookUp(core, sender, standing, name, caller)
+    await lookUp(core, standing, place, caller)
     standing = await core.templates.find(place)
   }
   const id = isKnown(standing) ? standing.id : null
@@ -68,9 +69,8 @@ function refuseUnsendable({ status, upstreamStatus }: Standing) {
 /** All languages of the name; what the platform has of it is known from then on. */
 async function lookUp(
   core: Core,
-  sender: Sender,
   standing: Standing,
-  name: string,
+  { name, language: code, ...sender }: Place,
   caller: Pick<Caller, 'deadline'>,
 ): Promise<void> {
   const { businessAccountId } = standing
@@ -81,14 +81,16 @@ async function lookUp(
     const found = await askAbout(core, { ...account, deadline: asking.deadline }, () =>
       readTemplates(core.upstream, asking, name),
     )
-    await core.sql.begin(async (tx) => {
-      await storeTemplates(tx, { ...account, businessAccountId }, found)
-      // What stands as it stood was not written, and is not asked about by the next send.
-      await tx`
-        update templates set known_at = ${account.askedAt}::text::timestamptz
-        where organization_id = ${account.organizationId} and business_account_id = ${businessAccountId} and name = ${name}
-          and language = any(${found.map(({ language }) => language)}::text[]) and known_at < ${account.askedAt}::text::timestamptz
-      `
-    })
+    const asked = { ...account, businessAccountId }
+    await core.sql.begin((tx) => storeTemplates(tx, asked, found))
+    const isThere = found.some(({ language }) => language === code)
+    if (isKnown(standing)) await hearOf(core.sql, standing, asked, isThere)
   })
 }
+
+/** What stands as it stood was not written, nor what the platform has no more: the next send does not ask about either again. */
+const hearOf = (sql: Sql, { id }: Standing, { organizationId, askedAt }: TemplateAccount, isThere: boolean) => sql`
+  update templates set known_at = ${askedAt}::text::timestamptz
+    ${isThere ? sql`` : sql`, status = 'rejected', upstream_status = ${vanished}, updated_at = now()`}
+  where organization_id = ${organizationId} and id = ${id} and known_at < ${askedAt}::text::timestamptz
+`
