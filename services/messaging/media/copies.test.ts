@@ -120,7 +120,10 @@ test('a copy that takes too long is told of once, pending; the file is there lat
   app.files.answerWith((_call, response) => void gate.promise.then(() => json(response, { error: { code: 2 } }, 503)))
   const { upstreamId, id, mediaId } = await picture()
   expect(await told(upstreamId)).toEqual([])
-  expect(await locationOf(id)).toMatchObject({ failure: 'resource_not_found' })
+  expect(await locationOf(id)).toMatchObject({
+    failure: 'resource_not_found',
+    message: 'The file of the message is still being copied from the platform.',
+  })
   const [file] = await app.sql<{ opaque: string }[]>`
     select opaque from media where id = ${(await rowOf(upstreamId))?.mediaId ?? ''}
   `
@@ -297,6 +300,7 @@ test('whoever was told that a file is still to come sees in the message that it 
     await hurry()
     expect(await getMessage(app, input(id), caller)).toMatchObject({ media_url: null, media_status: 'failed' })
   })
+  expect(await locationOf(id)).toMatchObject({ message: 'The file of the message could not be had from the platform.' })
   expect(await told(upstreamId)).toHaveLength(1)
 })
 

@@ -1,19 +1,29 @@
 import type { Handler } from '@app/shared/api/contract.ts'
 import { getMessageMedia as contract } from '@app/shared/contracts/media.ts'
 import { envelopeOf } from '@app/shared/api/envelope.ts'
-import { notFound } from '@app/shared/api/problem.ts'
+import { notFound, Problem } from '@app/shared/api/problem.ts'
 import type { App } from '../app.ts'
-import { urlOf } from './media.ts'
+import { shownFiles } from './media.ts'
 
-export const getMessageMedia: Handler<App, typeof contract> = async ({ sql, media }, { params }, caller) => {
-  const { organizationId, requestId } = caller
-  const [row] = await sql<{ opaque: string }[]>`
-    select opaque from messages m join media f on f.organization_id = m.organization_id and f.id = m.media_id
-    where m.organization_id = ${organizationId} and m.phone_number_id = ${params.phone_number_id} and m.id = ${params.id}
-      and f.file_key is not null
+export const getMessageMedia: Handler<App, typeof contract> = async (
+  app,
+  { params },
+  { organizationId, requestId },
+) => {
+  const [message] = await app.sql<{ mediaId: string | null }[]>`
+    select media_id from messages
+    where organization_id = ${organizationId} and phone_number_id = ${params.phone_number_id} and id = ${params.id}
   `
-  if (!row) throw notFound()
-  const location = urlOf(media, row.opaque)
-  const body = envelopeOf(contract, { id: params.id, object: 'message', media_url: location }, requestId)
-  return { whole: true, status: 302, body, replayed: false, location }
+  if (!message) throw notFound()
+  const { mediaId } = message
+  const file = (await shownFiles(app, organizationId, [mediaId])).get(mediaId)
+  if (file?.status !== 'ready') throw new Problem('resource_not_found', { message: missing[file?.status ?? 'none'] })
+  const body = envelopeOf(contract, { id: params.id, object: 'message', media_url: file.url }, requestId)
+  return { whole: true, status: 302, body, replayed: false, location: file.url }
+}
+
+const missing = {
+  none: 'The message has no file here.',
+  pending: 'The file of the message is still being copied from the platform.',
+  failed: 'The file of the message could not be had from the platform.',
 }

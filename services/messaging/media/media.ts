@@ -124,10 +124,7 @@ interface Ways {
 }
 
 /** A file as a message shows it; one that is not there (yet) has no address. */
-export interface ShownFile {
-  url: string | null
-  status: MediaStatus
-}
+export type ShownFile = { status: 'ready'; url: string } | { status: Exclude<MediaStatus, 'ready'>; url: null }
 
 /** How it stands with an organization's files, by their ids. */
 export async function shownFiles(
@@ -147,6 +144,9 @@ export async function shownFiles(
     ) m
   `
   return new Map(
-    rows.map(({ id, opaque, status }) => [id, { url: status === 'ready' ? urlOf(media, opaque) : null, status }]),
+    rows.map(({ id, opaque, status }) => [
+      id,
+      status === 'ready' ? { status, url: urlOf(media, opaque) } : { status, url: null },
+    ]),
   )
 }
