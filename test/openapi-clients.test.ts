@@ -97,6 +97,7 @@ test('what is said to be open is text', () => {
     'ErrorCode',
     'InboundContext/properties/media_status',
     'InboundMessage/properties/type',
+    'Message/properties/media_status',
     'Message/properties/type',
     'MessageSentEvent/properties/data/properties/message/properties/media_status',
     'MessageSentEvent/properties/data/properties/message/properties/source',
