@@ -12,6 +12,7 @@ import { lockLines } from './lines.ts'
 import { type Attempt, nextDue } from './open-attempts.ts'
 import type { Outcome } from './outcome.ts'
 import { recordAttempts } from './record-attempts.ts'
+import { mostTries } from './schedule.ts'
 
 let database: Awaited<ReturnType<typeof createTestDatabase>>
 let sql: Sql
@@ -256,6 +257,24 @@ test('a delivery of which the payload is gone is no failure of its endpoint', as
   const next = await sql.begin((tx) => recordAttempts(tx, done, createLaneHealth(), () => Promise.resolve()))
   expect(next).toEqual([])
   expect(await sql`select error_code from dead_deliveries where id = ${id}`).toEqual([{ errorCode: kind }])
+})
+
+test('of two attempts of a delivery that are recorded together, the one that was accepted counts, though the other was its last', async () => {
+  await record()
+  const { id, lane } = await beginFirst()
+  await sql`update due_deliveries set attempts = 2 where id = ${id}`
+  const done = (['succeeded', 'failed'] as const).map((kind, n) => {
+    const { item, ...one } = ended(lane, kind)
+    return { ...one, item: { ...item, id, number: n + 1, tries: mostTries - 1 } }
+  })
+  await sql.begin((tx) => recordAttempts(tx, done, createLaneHealth(), () => Promise.resolve()))
+  expect(
+    await sql`select id from due_deliveries where id = ${id} union all select id from dead_deliveries where id = ${id}`,
+  ).toEqual([])
+  expect(await sql`select number from attempts where delivery_id = ${id} order by number`).toEqual([
+    { number: 1 },
+    { number: 2 },
+  ])
 })
 
 test('the jobs of replayed deliveries are taken in one order', async () => {

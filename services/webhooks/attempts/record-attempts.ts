@@ -5,6 +5,7 @@ import { typeOf } from '../deliveries/type-of.ts'
 import { countReplayed, lockReplays } from '../replays/count-replayed.ts'
 import { isOperational, tellOf } from '../subscriptions/tell-of.ts'
 import { excuseElsewhere } from './elsewhere.ts'
+import { endAccepted } from './end-accepted.ts'
 import { lockLines, promoteLines } from './lines.ts'
 import type { Ended, LaneHealth } from './lane-health.ts'
 import type { Attempt } from './open-attempts.ts'
@@ -29,7 +30,13 @@ export async function recordAttempts(
     tx,
     done.map(({ item }) => item.replayId),
   )
-  const gone = await write(tx, done.map(rowOf))
+  const written = await write(tx, done.map(rowOf))
+  const late = new Set(written.flatMap(({ id, isLate }) => (isLate ? [id] : [])))
+  const gone = written.filter(({ isLate }) => !isLate)
+  await endAccepted(
+    tx,
+    done.flatMap(({ item }) => (late.has(item.id) ? [item] : [])),
+  )
   const promoted = await promoteLines(tx, inLine)
   await tellOf(
     tx,
@@ -88,8 +95,11 @@ function afterFailure({ isProbe, tries }: Attempt) {
   return waitMs === null ? { verdict: 'dead' } : { verdict: 'again', wait_ms: waitMs, tries: tries + 1 }
 }
 
-/** One statement for all. Rows that another holder has begun again since are his. */
-const write = (tx: TransactionSql, rows: object[]) => tx<{ id: string }[]>`
+/**
+ * One statement for all. Rows that another holder has begun again since are his. Answers subscriptions whose endpoints are gone, and
+ * deliveries that succeeded in an attempt that is not their last one.
+ */
+const write = (tx: TransactionSql, rows: object[]) => tx<{ id: string; isLate: boolean }[]>`
   with u as (
     select * from json_to_recordset(${JSON.stringify(rows)}::text::json) as u(id text, lane text, number int, verdict text,
       code text, wait_ms float8, tries int, started_at timestamptz, duration_ms int, status int, snippet text,
@@ -127,10 +137,14 @@ const write = (tx: TransactionSql, rows: object[]) => tx<{ id: string }[]>`
   ), unbegun as (
     update due_deliveries d set begun_at = null, attempts = d.attempts - 1
     from o where ${isOf(tx, tx`o.verdict = 'unbegun'`)}
+  ), gone as (
+    update subscriptions set status = 'disabled', disabled_reason = 'gone', disabled_at = now(), paused_at = null,
+      updated_at = now()
+    where id in (select lane from u where code = 'gone') and status <> 'disabled' returning id
   )
-  update subscriptions set status = 'disabled', disabled_reason = 'gone', disabled_at = now(), paused_at = null,
-    updated_at = now()
-  where id in (select lane from u where code = 'gone') and status <> 'disabled' returning id
+  select id, false as is_late from gone
+  union all
+  select id, true from o where verdict = 'succeeded' and id not in (select id from over where verdict = 'succeeded')
 `
 
 /** The delivery `d` of an outcome `o`, looked up by its key: a mere join was seen to read hundreds of entries for each. */

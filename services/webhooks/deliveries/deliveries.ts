@@ -38,10 +38,15 @@ export const deliveryColumns = (sql: Sql) => sql`
 /** Of an open delivery `o`: begun, and nobody is at it, since its process died. The next attempt will record that one. */
 export const isBrokenOff = (sql: Sql) => sql`(o.begun_at is not null and ${notInCall(sql, sql`o.`)})`
 
-/** An attempt is in the partition of its delivery. `limit` keeps the look-up one by one. One that was broken off is none of those. */
+/**
+ * An attempt is in the partition of its delivery. `limit` keeps the look-up one by one. One that was broken off is none of those. What
+ * succeeded did so in the last one that was accepted: it may have been tried again before that was known.
+ */
 export const lastAttempt = (sql: Sql) => sql`
   left join lateral (
-    select * from attempts where delivery_id = d.id and ${isBrokenOff(sql)} is not true order by number desc limit 1
+    select * from attempts where delivery_id = d.id and ${isBrokenOff(sql)} is not true
+      and (o.id is not null or x.id is not null or response_status between 200 and 299)
+    order by number desc limit 1
   ) a on true
 `
 

@@ -43,6 +43,7 @@ export async function findBroken(scene: Scene): Promise<string[]> {
     ...wrongRequests(scene, new Map(deliveries.map((delivery) => [delivery.id, delivery]))),
     ...wrongOrder(scene, deliveries),
     ...doubles(deliveries),
+    ...wrongDeaths(deliveries),
     ...(await wrongReplays(scene, deliveries)),
     ...(await wrongAnswers(scene, deliveries)),
   ]
@@ -66,10 +67,12 @@ function* wrongAttempts({ id, attempts }: Ended, seen: Seen[], { causes }: Scene
   }
 }
 
+const wasAccepted = ({ status }: Ended['attempts'][number]) => status === 200
+
 /** It succeeded, or is dead for a reason that there was. */
 function* wrongEnd({ subscriptionId, isDead, deathCode, attempts }: Ended, seen: Seen[], { causes }: Scene) {
   if (!isDead) {
-    if (!attempts.some(({ status }) => status === 200)) yield 'it is neither delivered nor dead'
+    if (!attempts.some(wasAccepted)) yield 'it is neither delivered nor dead'
     return
   }
   const wasGone = seen.some(({ status }) => status === 410)
@@ -127,8 +130,16 @@ function* doubles(deliveries: Ended[]) {
   for (const [target, { length }] of byTarget) if (length > 1) yield `${target} has ${length} deliveries`
 }
 
+/** What was accepted is not dead, unless it was replayed before that was known. */
+function* wrongDeaths(deliveries: Ended[]) {
+  const replayed = new Set(deliveries.map(({ replayedFrom }) => replayedFrom))
+  for (const { id, isDead, attempts } of deliveries) {
+    if (isDead && attempts.some(wasAccepted) && !replayed.has(id)) yield `${id} is dead, and was accepted`
+  }
+}
+
 /** Replays are over, and what they count is there. */
-async function wrongReplays({ sql, causes: { replayed } }: Scene, deliveries: Ended[]) {
+async function wrongReplays({ sql, causes: { replayed, abandoned } }: Scene, deliveries: Ended[]) {
   const replays = await sql<
     {
       id: string
@@ -144,7 +155,8 @@ async function wrongReplays({ sql, causes: { replayed } }: Scene, deliveries: En
     ({ status, source, matched, enqueued, succeeded, failed }) =>
       enqueued !== succeeded + failed ||
       !['completed', 'cancelled'].includes(status) ||
-      (status === 'completed' && source === 'dead' && enqueued < matched),
+      // What turns out to have been accepted is dead no more.
+      (status === 'completed' && source === 'dead' && enqueued < matched - abandoned.size),
   )
   const made = deliveries.filter(({ id, replayedFrom }) => replayedFrom !== null && !replayed.has(id))
   const dead = made.filter(({ isDead }) => isDead).length
@@ -171,7 +183,8 @@ async function wrongAnswers({ tenants }: Scene, deliveries: Ended[]) {
   )
   return told.flat().flatMap(({ id, attempt_count, status }) => {
     const { attempts = [], isDead } = byId.get(id) ?? {}
-    const isRight = attempt_count === attempts.length && status === (isDead ? 'dead' : 'succeeded')
+    const last = isDead ? attempts.at(-1) : attempts.findLast(wasAccepted)
+    const isRight = attempt_count === (last?.number ?? 0) && status === (isDead ? 'dead' : 'succeeded')
     return isRight ? [] : [`${id} is told as ${status} after ${attempt_count} attempts of ${attempts.length}`]
   })
 }
