@@ -63,8 +63,3 @@ export const renewLane = (tx: TransactionSql, subscriptionId: string) => tx`
   select id, organization_id, now(), 1 from subscriptions where id = ${subscriptionId}
   on conflict (id) do update set failures = 0, ${takenAndDue(tx)}
 `
-
-/** The lane sleeps until it is woken. */
-export const restLane = (tx: TransactionSql, subscriptionId: string) => tx`
-  update lanes set due_at = null where id = ${subscriptionId}
-`

@@ -4,7 +4,7 @@ import { subscriptionPaused, subscriptionResumed } from '@app/shared/contracts/w
 import type { updateWebhookSubscription as contract } from '@app/shared/contracts/webhooks.ts'
 import type { TransactionSql } from '@app/shared/database/database.ts'
 import type { App } from '../app.ts'
-import { renewLane, restLane, retakeLane } from '../attempts/wake-lane.ts'
+import { renewLane, retakeLane } from '../attempts/wake-lane.ts'
 import { endWaits } from './end-waits.ts'
 import { ownNumbers } from './own-numbers.ts'
 import {
@@ -87,7 +87,6 @@ async function switchByHand(tx: TransactionSql, before: SubscriptionRow, status:
     await tellOf(tx, subscriptionResumed, [{ id }], 'manual')
     return true
   }
-  await restLane(tx, id)
   if (before.status === 'active') await tellOf(tx, subscriptionPaused, [{ id }], 'manual')
   return true
 }
