@@ -476,7 +476,12 @@ test('ten at a time to one endpoint, and no more', async () => {
   await webhooks.subscribe({ url: receiver.url })
   const held: (() => void)[] = []
   receiver.respondWith((response) => void held.push(() => response.end()))
+  // All of them are there before the first goes out: an endpoint that is silent for a second gets no more.
+  await webhooks.sql`update subscriptions set status = 'paused'`
   await webhooks.emit(...Array.from({ length: 25 }, () => ({})))
+  await until(async () => expect(await webhooks.deliveries({ status: 'pending' })).toHaveLength(25))
+  await webhooks.sql`update subscriptions set status = 'active'`
+  await webhooks.hurry()
   await until(() => expect(held).toHaveLength(10))
   held.splice(0, 1).forEach((release) => release())
   await until(() => expect(held).toHaveLength(10))
