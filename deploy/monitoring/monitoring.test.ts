@@ -95,6 +95,17 @@ test('CallbacksMissing gives the callbacks of what was sent just now the time to
   expect(alerts.find(({ alert }) => alert === 'CallbacksMissing')?.for).toBe('2m')
 })
 
+test('lanes that wait are critical only where none of their work is done: a number may have more to send than its pace', () => {
+  const critical = alerts.filter(
+    ({ expr, labels }) => labels.severity === 'critical' && expr.includes('svc_mailbox_oldest_due_seconds'),
+  )
+  expect(critical.map(({ expr }) => expr.trim())).toEqual([
+    expect.stringMatching(
+      /^max by \(service, lanes\) .* > 60\n +unless sum by \(service, lanes\) \(rate\(svc_mailbox_settled_items_total\[5m\]\)\) > 0$/,
+    ),
+  ])
+})
+
 test('what is counted over a time is told as a whole number: Prometheus reckons fractions', () => {
   const counted = alerts.filter(({ expr }) => expr.includes('increase('))
   const told = counted.flatMap(({ annotations: { summary } }) => summary.match(/\{\{ \$value[^}]*\}\}/g) ?? [])
