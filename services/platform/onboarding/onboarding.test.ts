@@ -162,6 +162,19 @@ test('the platform fails after the code is spent: the same result again goes on 
   expect(asked('/oauth/')).toBe(1)
 })
 
+test('however often a page asks again while the platform is away, its walk goes on by itself soon after, with all of its tries', async () => {
+  const opened = await openSetup(it)
+  const dialog = dialogOf(opened, await beginAt(it, opened))
+  it.upstream.answers.set(`/${opened.businessAccountId}/phone_numbers`, 'hang up')
+  for (let n = 0; n < 4; n++) {
+    await expect(ask(it.app, completeSetup, dialog)).rejects.toMatchObject({ failure: 'upstream_unavailable' })
+  }
+  const [row] = await it.app.sql`
+    select attempts, due_at < now() + interval '6 s' as is_soon from onboardings where setup_link_id = ${opened.linkId}
+  `
+  expect(row).toEqual({ attempts: 1, isSoon: true })
+})
+
 test('the process dies and the browser is gone: it goes on by itself', async () => {
   const opened = await openSetup(it)
   const dialog = dialogOf(opened, await beginAt(it, opened))
@@ -236,6 +249,14 @@ test('a stop waits for no answer about a walk that goes on by itself, and the wa
   expect(rows).toEqual([{ step: 'exchanged', isDue: true, isFree: true }])
 })
 
+/** What a process has of a walk that it claimed, when its lease has lapsed. */
+async function claimAndFreeze(walk: OnboardingRow, dialog: ReturnType<typeof dialogOf>) {
+  const claimed = await claimOnboarding(it.app.sql, walk, dialog)
+  if (!claimed) throw new Error('somebody has it')
+  await it.app.sql`update onboardings set held_until = '-infinity' where setup_link_id = ${walk.setupLinkId}`
+  return claimed
+}
+
 test('a process that was frozen over its lease changes nothing of what another one has brought to its end', async () => {
   const opened = await openSetup(it)
   const dialog = dialogOf(opened, await beginAt(it, opened))
@@ -250,7 +271,7 @@ test('a process that was frozen over its lease changes nothing of what another o
   }
   it.upstream.answers.set(numbers, 'hang up')
   await ask(it.app, completeSetup, dialog).catch(() => {})
-  const frozen = await rowOf()
+  const frozen = await claimAndFreeze(await rowOf(), dialog)
   showNumbers(it.upstream, businessAccountId, [{ phoneNumberId }])
   await ask(it.app, completeSetup, dialog)
   const after = await rowOf()
@@ -267,10 +288,11 @@ test('a process that was frozen over its lease does not speak for the one that i
   it.upstream.answers.set(`/${opened.businessAccountId}/phone_numbers`, 'hang up')
   await ask(it.app, completeSetup, dialog).catch(() => {})
   const walk = () => it.app.sql<OnboardingRow[]>`
-    select ${it.app.sql(onboardingColumns)}, held_until from onboardings where setup_link_id = ${opened.linkId}
+    select ${it.app.sql(onboardingColumns)} from onboardings where setup_link_id = ${opened.linkId}
   `
-  const [frozen] = await walk()
-  if (!frozen) throw new Error('no walk')
+  const [left] = await walk()
+  if (!left) throw new Error('no walk')
+  const frozen = await claimAndFreeze(left, dialog)
   await claimOnboarding(it.app.sql, frozen, dialog)
   const held = await walk()
   await fail(it.app.sql, frozen, new Error('used'), soon())
@@ -284,7 +306,7 @@ test('a number that was connected by a try whose answer was lost is not said to 
   await ask(it.app, completeSetup, dialogOf(setup, state))
   const where = it.app.sql`organization_id = ${setup.organizationId} and id = ${onboardingIdOf(state)}`
   const [row] = await it.app.sql<OnboardingRow[]>`
-    update onboardings set step = 'connected', due_at = now() where ${where} returning ${it.app.sql(onboardingColumns)}
+    update onboardings set step = 'connected', due_at = now(), held_until = now() + interval '40 s' where ${where} returning ${it.app.sql(onboardingColumns)}
   `
   if (!row) throw new Error('no walk')
   await fail(it.app.sql, row, new Error('write CONNECTION_CLOSED'), soon())

@@ -23,6 +23,9 @@ export interface OnboardingRow {
   phoneNumberId: string | null
   sealedToken: string | null
   accountId: string | null
+  /** Of who works on it, since it was claimed. */
+  heldUntil: Date
+  /** What was made of it: that its page asks again, once the token is there, is none. */
   attempts: number
   lastError: string | null
 }
@@ -37,6 +40,7 @@ export const onboardingColumns = [
   'phone_number_id',
   'sealed_token',
   'account_id',
+  'held_until',
   'attempts',
   'last_error',
 ]
@@ -64,7 +68,8 @@ export async function claimOnboarding(
   dialog: Dialog,
 ): Promise<OnboardingRow | undefined> {
   const claim = (tx: TransactionSql) => tx<OnboardingRow[]>`
-    update onboardings set held_until = now() + ${leaseMs} * interval '1 ms', attempts = attempts + 1, updated_at = now(),
+    update onboardings set held_until = now() + ${leaseMs} * interval '1 ms', updated_at = now(),
+      attempts = attempts + case step when 'exchanged' then 0 else 1 end,
       step = case step when 'begun' then 'exchanging' else step end,
       event = coalesce(event, ${dialog.event}),
       business_account_id = coalesce(business_account_id, ${dialog.business_account_id}),
@@ -103,7 +108,7 @@ export async function claimAbandoned(sql: Sql, count: number): Promise<Onboardin
   update onboardings o set held_until = now() + ${leaseMs} * interval '1 ms', attempts = attempts + 1, updated_at = now()
   from d where o.organization_id = d.organization_id and o.id = d.id
   returning o.organization_id, o.id, o.setup_link_id, o.step, o.event, o.business_account_id, o.phone_number_id,
-    o.sealed_token, o.account_id, o.attempts, o.last_error
+    o.sealed_token, o.account_id, o.held_until, o.attempts, o.last_error
 `,
   )
 }
@@ -113,12 +118,9 @@ const isDue = (sql: Sql | TransactionSql) => sql`due_at <= now() and held_until 
 /** Goes on after 5, 10, 20 … seconds, at most 10 minutes. */
 const againMs = (attempts: number) => Math.min(600_000, 5_000 * 2 ** Math.min(attempts - 1, 10))
 
-/**
- * Each claim counts: whoever was frozen over its lease no longer speaks for what another one has claimed since, nor does it twice for
- * its own.
- */
-const isStillHeld = (sql: Sql, { organizationId, id, attempts }: OnboardingRow) =>
-  sql`organization_id = ${organizationId} and id = ${id} and attempts = ${attempts} and held_until > '-infinity'`
+/** Whoever was frozen over its lease no longer speaks for what another one has claimed since, nor does it twice for its own. */
+const isStillHeld = (sql: Sql, { organizationId, id, heldUntil }: OnboardingRow) =>
+  sql`organization_id = ${organizationId} and id = ${id} and held_until = ${heldUntil}`
 
 /**
  * Lets it go for a while, because of what will pass. Without a token only the browser can go on, with its code. A database that is
