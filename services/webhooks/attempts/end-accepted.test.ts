@@ -128,6 +128,7 @@ test('what was given up and replayed stays dead, though it is heard then that it
     expect(await attemptsOf(id)).toMatchObject([{ responseStatus: 200 }, { responseStatus: 500 }]),
   )
   expect(await webhooks.delivery(id)).toMatchObject({ status: 'dead' })
+  expect(await standingOf(id)).toBe('is dead: that attempt 1 was accepted was heard of when it had been replayed')
   expect(await counted()).toEqual([{ succeeded: 0, failed: 1 }])
   await requests(3)
   answer(3, 200)

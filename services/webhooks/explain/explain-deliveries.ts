@@ -107,7 +107,8 @@ function lifeOf(delivery: Standing, attempts: Attempt[]): Moment[] {
   const { id, eventType, eventId, subscriptionId, replayedFrom } = delivery
   const what = replayedFrom === null ? `${eventType} is to be delivered` : `${eventType} is to be delivered again`
   const details = { delivery_id: id, event_id: eventId, subscription_id: subscriptionId, replayed_from: replayedFrom }
-  return [momentAt(timeOf(id), what, details), ...attempts.map(momentOf), ...brokenOff(delivery), standingOf(delivery)]
+  const moments = [...attempts.map(momentOf), ...brokenOff(delivery)]
+  return [momentAt(timeOf(id), what, details), ...moments, standingOf(delivery, attempts)]
 }
 
 /** As the next attempt will record it. */
@@ -116,10 +117,10 @@ const brokenOff = ({ id, begunAt, isBrokenOff, attemptCount }: Standing) =>
     ? [momentAt(begunAt, `attempt ${attemptCount} to deliver it: interrupted`, { delivery_id: id })]
     : []
 
-function standingOf(delivery: Standing): Moment {
+function standingOf(delivery: Standing, attempts: Attempt[]): Moment {
   const { id, status, url, errorCode } = delivery
   const isOpen = status === 'pending' || status === 'failed'
-  const what = isOpen ? waitsFor(delivery) : status === 'dead' ? deathOf(delivery) : `is ${status}`
+  const what = isOpen ? waitsFor(delivery) : status === 'dead' ? deathOf(delivery, attempts) : `is ${status}`
   return standing(what, {
     delivery_id: id,
     url,
@@ -146,7 +147,11 @@ const deaths: Record<string, string> = {
   gone: 'its endpoint said that it is gone for good (410)',
 }
 
-function deathOf({ errorCode, attemptCount }: Standing) {
+function deathOf({ errorCode, attemptCount }: Standing, attempts: Attempt[]) {
+  const accepted = attempts.find(
+    ({ responseStatus }) => responseStatus !== null && Math.floor(responseStatus / 100) === 2,
+  )
+  if (accepted) return `is dead: that attempt ${accepted.number} was accepted was heard of when it had been replayed`
   const why = errorCode === null ? undefined : deaths[errorCode]
   return `is dead: ${why ?? `attempt ${attemptCount} was its last one, and failed too`}`
 }
