@@ -63,21 +63,23 @@ describe('a delivery', () => {
   test('of which an attempt is under way counts that one', async () => {
     const { sql } = webhooks
     const { row, due } = await triedTwice()
-    await sql`insert into due_deliveries ${sql({ ...due, tried: true, attempts: 3, begun_at: at(-1) })}`
+    const begunAt = at(-1)
+    await sql`insert into due_deliveries ${sql({ ...due, tried: true, attempts: 3, begun_at: begunAt })}`
     expect(await webhooks.delivery(row.id)).toMatchObject({
       attempt_count: 3,
-      last_attempt_at: at(-1).toISOString(),
+      last_attempt_at: begunAt.toISOString(),
     })
   })
 
   test('of which an attempt was broken off tells that one, for as long as no other follows', async () => {
     const { sql } = webhooks
     const { row, due } = await triedTwice()
-    await sql`insert into due_deliveries ${sql({ ...due, tried: true, attempts: 3, begun_at: at(-30) })}`
+    const begunAt = at(-30)
+    await sql`insert into due_deliveries ${sql({ ...due, tried: true, attempts: 3, begun_at: begunAt })}`
     const told = {
       status: 'failed',
       attempt_count: 3,
-      last_attempt_at: at(-30).toISOString(),
+      last_attempt_at: begunAt.toISOString(),
       response_status: null,
       error_code: 'interrupted',
       error_message: 'We stopped during this attempt; its outcome is unknown.',
