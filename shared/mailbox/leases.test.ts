@@ -300,3 +300,33 @@ test('an outcome that cannot be recorded holds up no other, and its lane is take
   await stopAll()
   expect(tries.toSorted()).toEqual(['odd', 'odd', ...Array.from({ length: 5 }, (_, n) => `plain ${n}`)])
 })
+
+test('an outcome of which somebody has locked a row holds up no other for long, and is recorded when that is free', async () => {
+  const free = Promise.withResolvers<void>()
+  const locked = Promise.withResolvers<void>()
+  const holding = app.sql.begin(async (tx) => {
+    await tx`select pg_advisory_xact_lock(1)`
+    locked.resolve()
+    await free.promise
+  })
+  await locked.promise
+  const tries: string[] = []
+  start(async ({ laneId }) => void tries.push(laneId), {
+    settle: async (tx, done, lockLanes) => {
+      if (done.some(({ item }) => item.laneId === 'odd')) await tx`select pg_advisory_xact_lock(1)`
+      return settleTrial(tx, done, lockLanes)
+    },
+  })
+  await Promise.all([add('odd', 'group', 2), ...Array.from({ length: 5 }, (_, n) => add(`plain ${n}`, 'group', 2))])
+  await vi.waitFor(
+    async () => expect(await app.sql`select distinct lane from trial_items`).toEqual([{ lane: 'odd' }]),
+    {
+      timeout: 9_000,
+    },
+  )
+  free.resolve()
+  await holding
+  await untilEmpty()
+  await stopAll()
+  expect(tries).toHaveLength(12)
+})

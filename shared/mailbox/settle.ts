@@ -1,5 +1,5 @@
 import { beginSurely } from '../database/begin-surely.ts'
-import { isDatabaseAway } from '../database/database.ts'
+import { isDatabaseAway, isLockTimeout } from '../database/database.ts'
 import { isAnyHeld, renewLanes } from './lanes.ts'
 import { begin, type Box, count, drop, failingOf, mostFailing, roomOf, settleLimit } from './box.ts'
 import { type Active, type Finished, type Recorded, recordTurn } from './turn.ts'
@@ -15,12 +15,37 @@ export async function settle<Item extends { laneId: string }, Outcome>(box: Box<
   try {
     await settleBatch(box, batch, empty, roomy)
   } catch (err) {
-    if (batch.length === 0 || isDatabaseAway(err)) throw err
-    for (const one of batch) await settleAlone(box, one)
+    if (batch.length === 0 || (isDatabaseAway(err) && !isLockTimeout(err))) throw err
+    await settleApart(box, batch)
     return 0
   }
   // What was done meanwhile has woken this loop again.
   return box.done.length >= settleLimit ? 0 : Infinity
+}
+
+/**
+ * What cannot be recorded together is recorded lane by lane, for no longer than leases can wait. Where somebody has locked what one
+ * of them needs, that one goes behind all others: it holds them up for as long as a statement waits for a lock.
+ */
+async function settleApart<Item extends { laneId: string }, Outcome>(
+  box: Box<Item, Outcome>,
+  batch: Finished<Item, Outcome>[],
+) {
+  const until = performance.now() + box.leaseMs / 3
+  const lanes = [...Map.groupBy(batch, ({ owner }) => owner).values()]
+  box.done.splice(0, batch.length, ...lanes.flat())
+  for (const own of lanes) {
+    if (performance.now() > until) return
+    try {
+      await settleBatch(box, own, [], [])
+    } catch (err) {
+      if (isLockTimeout(err)) {
+        box.app.log.warn({ err, lane: own[0]?.lane.id }, 'the outcome of work on a lane waits for a lock')
+        box.done.push(...box.done.splice(0, own.length))
+      } else if (isDatabaseAway(err)) throw err
+      else for (const one of own) await settleAlone(box, one)
+    }
+  }
 }
 
 /** An outcome that cannot be recorded stops no other: its lane is left to its lease, as if this process had died over it. */
