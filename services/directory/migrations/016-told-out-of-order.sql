@@ -7,3 +7,4 @@ alter table identity_changes add column left_wa_id text collate "C", add column 
   add column at timestamptz(3);
 create index identity_changes_left_wa_id on identity_changes (left_wa_id, phone_number_id, organization_id) where left_wa_id is not null;
 create index identity_changes_left_bsuid on identity_changes (left_bsuid, phone_number_id, organization_id) where left_bsuid is not null;
+alter table identity_changes alter column current set statistics 0;
