@@ -94,6 +94,16 @@ test('the link keeps its token in a cookie that no script and no other site gets
   expect((await gateway.ask('/setup/a%0d%0aSet-Cookie:x')).headers).not.toHaveProperty('set-cookie')
 })
 
+test('a link of thirty thousand slashes costs no more than any other', async () => {
+  const took: number[] = []
+  for (let n = 0; n < 3; n++) {
+    const began = performance.now()
+    expect((await gateway.ask(`/setup/${'/'.repeat(30_000)}x`)).status).toBe(404)
+    took.push(performance.now() - began)
+  }
+  expect(Math.min(...took)).toBeLessThan(150)
+})
+
 test('who checks the link with HEAD is told what GET would say, without the page', async () => {
   const head = (path: string, headers = {}) => gateway.ask(path, { method: 'HEAD', headers })
   expect(await head(`/setup/${token}`)).toMatchObject({ status: 303, headers: { location: '../setup' } })

@@ -69,10 +69,9 @@ const linkTaker =
   (app: App, signup: Signup): Take =>
   (request, reply) => {
     reply.hijack()
-    const [, , ...names] = (request.url.split('?')[0] ?? '').split('/')
-    const up = '../'.repeat(names.length - 1)
-    const token = names.join('/').replace(/\/+$/, '')
-    if (!isToken(token)) return show(app, reply.raw, signup, unknownLink(up))
+    const [, , token = '', ...rest] = (request.url.split('?')[0] ?? '').split('/')
+    const up = '../'.repeat(rest.length)
+    if (!isToken(token) || rest.some((name) => name !== '')) return show(app, reply.raw, signup, unknownLink(up))
     const more = { Location: `${up}../setup`, 'Set-Cookie': setupCookie(token, signup) }
     write(app, reply.raw, 303, { ...headersOf(null, 'text/plain'), ...more }, Buffer.alloc(0))
   }
