@@ -237,6 +237,17 @@ test('networks that make no sense stop the program with a sentence', () => {
   )
 })
 
+const early = 'HTTP/1.1 103 Early Hints\r\nlink: </a>\r\n\r\n'
+const answer = 'HTTP/1.1 200 OK\r\ncontent-length: 2\r\n\r\nok'
+
+test('five answers may come before the answer', async () => {
+  const server = createTcpServer((socket) => socket.once('data', () => socket.end(early.repeat(5) + answer)))
+  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve))
+  const url = `http://127.0.0.1:${(server.address() as AddressInfo).port}/`
+  expect(await callOf(egressOf('127.0.0.1'), url)).toBe('ok')
+  server.close()
+})
+
 describe('failures have names', () => {
   const egress = egressOf('127.0.0.0/8')
   test('of a name that is not there', async () => {
@@ -281,6 +292,7 @@ describe('failures have names', () => {
       'another protocol that nobody asked for',
       'HTTP/1.1 101 Switching\r\nupgrade: websocket\r\nconnection: upgrade\r\n\r\n',
     ],
+    ['six answers before the answer', `${early.repeat(6)}${answer}`],
   ])('of a peer whose answer makes no sense: %s', async (_, bytes) => {
     const other = createTcpServer((socket) => socket.once('data', () => socket.end(bytes)))
     await new Promise<void>((resolve) => other.listen(0, '127.0.0.1', resolve))
