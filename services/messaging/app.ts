@@ -1,5 +1,5 @@
 import type { CursorKeys } from '@app/shared/api/page.ts'
-import type { InTurn } from '@app/shared/bus/in-turn.ts'
+import { createInTurn, type InTurn } from '@app/shared/bus/in-turn.ts'
 import type { KeyRing } from '@app/shared/service/environment.ts'
 import type { Mailbox } from '@app/shared/mailbox/mailbox.ts'
 import type { Relay } from '@app/shared/events/relay.ts'
@@ -29,8 +29,21 @@ export interface Core extends DataService {
   meters: Meters
 }
 
+/** What may take long in vain, few of an organization at a time. */
+interface QueryTurns {
+  /** A list of those that may read much. */
+  listInTurn: InTurn
+  /** A look at what a read receipt reads. */
+  receiptInTurn: InTurn
+}
+
+export const createQueryTurns = (): QueryTurns => ({
+  listInTurn: createInTurn('lists', 1),
+  receiptInTurn: createInTurn('read receipts', 2),
+})
+
 /** What a messaging handler may use. */
-export interface App extends Core {
+export interface App extends Core, QueryTurns {
   acceptSend: ReturnType<typeof acceptSends>
   refusalOf: ReturnType<typeof createRefusalOf>
   acceptCallback: ReturnType<typeof createAcceptCallback>

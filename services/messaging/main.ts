@@ -23,7 +23,7 @@ import { watchSecrets } from '@app/shared/secrets/sealed-secrets.ts'
 import { markReady, startWithDatabase } from '@app/shared/service/start.ts'
 import { drainBus, stopInOrder } from '@app/shared/service/stop.ts'
 import { createUpstream, upstreamSettings } from '@app/shared/outside/upstream.ts'
-import type { App, Core } from './app.ts'
+import { type App, type Core, createQueryTurns } from './app.ts'
 import { acceptCallback, createAcceptCallback } from './callbacks/accept-callback.ts'
 import { acceptCallbacks } from './callbacks/accept-callbacks.ts'
 import { startCallbacks } from './callbacks/process-callbacks.ts'
@@ -120,6 +120,7 @@ const app: App = {
   acceptSend: acceptSends(core, dispatcher),
   refusalOf: createRefusalOf(core.sql),
   acceptCallback: createAcceptCallback(core.sql),
+  ...createQueryTurns(),
   dispatcher,
   callbacks,
 }

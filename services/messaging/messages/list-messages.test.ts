@@ -4,9 +4,10 @@ import { systemCaller } from '@app/shared/bus/ask.ts'
 import type { listMessages as contract } from '@app/shared/contracts/messaging.ts'
 import { newId, timeOf } from '@app/shared/values/ids.ts'
 import { createTestDatabase, type TestDatabase } from '@app/test/database.ts'
+import { untilSomebodyWaits } from '@app/test/lock-waits.ts'
 import { rowsRead } from '@app/test/rows-read.ts'
 import { afterAll, beforeAll, expect, test } from 'vitest'
-import type { App } from '../app.ts'
+import { type App, createQueryTurns } from '../app.ts'
 import { listMessages } from './list-messages.ts'
 
 type Query = Input<typeof contract>['query']
@@ -56,7 +57,7 @@ async function insert(
 async function list(number: string, query: Partial<Query>) {
   return database.sql.begin(async (tx) => {
     await tx`set local plan_cache_mode = force_generic_plan`
-    const app = { sql: tx, cursorKeys: keys } as unknown as App
+    const app = { sql: tx, cursorKeys: keys, ...createQueryTurns() } as unknown as App
     const input = { params: { phone_number_id: number }, query: { limit: '10', ...query } as Query }
     const before = await rowsRead(tx, ['messages'])
     const page = await listMessages(app, { ...input, body: undefined } as never, systemCaller(organizationId))
@@ -96,6 +97,24 @@ test('a conversation, a direction and a status may be asked for together', async
   expect(await list(ofOutbound, { ...query, direction: 'inbound' })).toMatchObject({ found: [] })
   expect(await list(ofOutbound, { ...query, status: 'read' })).toMatchObject({ found: [] })
   expect(await list(ofInbound, query)).toMatchObject({ found: [] })
+})
+
+test("one organization's lists of a conversation's messages of a kind leave connections for others", async () => {
+  const app = { sql: database.sql, cursorKeys: keys, ...createQueryTurns() } as unknown as App
+  const query = { conversation_id: newId('cnv'), status: 'failed' } as const
+  let ended = 0
+  const lists = await database.sql.begin(async (tx) => {
+    // They take as long as those of a conversation with very many.
+    await tx`lock table messages`
+    const input = { params: { phone_number_id: ofInbound }, query, body: undefined } as never
+    const list = () => Promise.resolve(listMessages(app, input, systemCaller(organizationId))).finally(() => ended++)
+    const all = Promise.allSettled(Array.from({ length: 30 }, list))
+    await untilSomebodyWaits(database.sql)
+    await database.sql`select 1`
+    expect(ended).toBe(0)
+    return { all }
+  })
+  expect((await lists.all).filter(({ status }) => status === 'fulfilled')).toHaveLength(30)
 })
 
 test('messages before and after a time are those of other milliseconds', async () => {

@@ -4,6 +4,7 @@ import { toProblem } from '@app/shared/api/problem.ts'
 import { serve } from '@app/shared/bus/rpc.ts'
 import { noteRead } from '@app/shared/contracts/directory.ts'
 import { newId } from '@app/shared/values/ids.ts'
+import { untilSomebodyWaits } from '@app/test/lock-waits.ts'
 import { refuse, type TestMessaging, testMessaging } from '../testing/app.ts'
 import { businessAccountId, epochNow, inboundValue, metadata, platformOf } from '../testing/callbacks.ts'
 import { serveDirectoryChanges } from '../testing/directory-changes.ts'
@@ -58,6 +59,23 @@ test('a receipt reads what came before in its conversation too, and nothing that
   await receipt('wamid.R8.second')
   const statuses = ['first', 'second', 'third', 'elsewhere'].map((name) => statusOf(`wamid.R8.${name}`))
   expect(await Promise.all(statuses)).toEqual(['read', 'read', 'delivered', 'delivered'])
+})
+
+test("one organization's receipts leave connections for others", async () => {
+  await received('wamid.R21', { from: '15550123479' })
+  let ended = 0
+  const receipts = await app.sql.begin(async (tx) => {
+    // They take as long as those of a conversation with very many messages.
+    await tx`select from messages where upstream_id = 'wamid.R21' for update`
+    const all = Promise.allSettled(Array.from({ length: 30 }, () => receipt('wamid.R21').finally(() => ended++)))
+    await untilSomebodyWaits(app.sql, 2)
+    await vi.waitFor(() => expect(callsFor('wamid.R21')).toHaveLength(30))
+    await app.sql`select 1`
+    expect(ended).toBe(0)
+    return { all }
+  })
+  expect((await receipts.all).filter(({ status }) => status === 'fulfilled')).toHaveLength(30)
+  expect(await statusOf('wamid.R21')).toBe('read')
 })
 
 test('a message that is read already is told to the platform again for its typing indicator alone', async () => {

@@ -33,7 +33,7 @@ export async function sendReadReceipt(
   const message = await inboundMessage(app, phoneNumberId, body.message_id, caller)
   if (message.status !== 'read' || body.typing_indicator) await tellPlatform(app, phoneNumberId, body, caller)
   const note = { id: newId('evt'), read: 0, upTo: timeOf(message.id).toISOString() }
-  const answer = await once(app, contract, caller, async (tx) => {
+  const reading = async (tx: TransactionSql) => {
     const read = await readUpTo(tx, message)
     note.read = read.filter(hasCounted).length
     if (note.read > 0) {
@@ -45,7 +45,9 @@ export async function sendReadReceipt(
       )
     }
     return { id: message.id, object: 'message' as const, status: 'read' as const, message_id: body.message_id }
-  })
+  }
+  // All that was ever written in the conversation is looked through.
+  const answer = await app.receiptInTurn(caller, () => once(app, contract, caller, reading))
   await tellDirectory(app, message.conversationId, note, caller)
   return answer
 }

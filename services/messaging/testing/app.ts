@@ -17,7 +17,7 @@ import { type Account, newAccountState } from '@app/test/account-state.ts'
 import { type TestService, testService } from '@app/test/service.ts'
 import { wholeBody } from '@app/test/whole-body.ts'
 import type { z } from 'zod'
-import type { App, Core } from '../app.ts'
+import { type App, type Core, createQueryTurns } from '../app.ts'
 import { createAcceptCallback } from '../callbacks/accept-callback.ts'
 import { startCallbacks } from '../callbacks/process-callbacks.ts'
 import { startCopier } from '../media/copy-media.ts'
@@ -141,6 +141,7 @@ export async function testMessaging(given?: TestService): Promise<TestMessaging>
     acceptSend: acceptSends(core, dispatcher),
     refusalOf: createRefusalOf(core.sql),
     acceptCallback: createAcceptCallback(core.sql),
+    ...createQueryTurns(),
   }
   let version = 0
   const setSender = async (changes: Partial<z.output<typeof AccountState>> = {}) => {
