@@ -6,7 +6,7 @@ import { newId, timeOf } from '@app/shared/values/ids.ts'
 import { createTestDatabase, type TestDatabase } from '@app/test/database.ts'
 import { untilSomebodyWaits } from '@app/test/lock-waits.ts'
 import { rowsRead } from '@app/test/rows-read.ts'
-import { afterAll, beforeAll, expect, test } from 'vitest'
+import { afterAll, beforeAll, expect, onTestFinished, test } from 'vitest'
 import { type App, createQueryTurns } from '../app.ts'
 import { listMessages } from './list-messages.ts'
 
@@ -41,10 +41,11 @@ async function insert(
   count: number,
   number: string,
   of = organizationId,
+  { sql } = database,
 ) {
   // Ten of a conversation, whose id is that of its first message.
   const ids = Array.from({ length: count }, () => newId('msg'))
-  await database.sql`
+  await sql`
     insert into messages (organization_id, phone_number_id, id, conversation_id, contact_id, direction, type, body, parties,
       status, rank, request_id, created_at)
     select ${of}, ${number}, id, min(id) over (partition by (n - 1) / 10), 'ctc_1', ${direction}, 'text', '{}', '{}',
@@ -53,10 +54,10 @@ async function insert(
   `
 }
 
-/** What a list has, and how many rows were fetched for it by the plan that is kept, which is made for any number. */
-async function list(number: string, query: Partial<Query>) {
-  return database.sql.begin(async (tx) => {
-    await tx`set local plan_cache_mode = force_generic_plan`
+/** What a list has, and how many rows were fetched for it by the plan that is kept, which is made for any number, or by another. */
+async function list(number: string, query: Partial<Query>, { of = database, plans = 'force_generic_plan' } = {}) {
+  return of.sql.begin(async (tx) => {
+    await tx`select set_config('plan_cache_mode', ${plans}, true)`
     const app = { sql: tx, cursorKeys: keys, ...createQueryTurns() } as unknown as App
     const input = { params: { phone_number_id: number }, query: { limit: '10', ...query } as Query }
     const before = await rowsRead(tx, ['messages'])
@@ -86,6 +87,21 @@ test.each(withOne.flatMap((filter) => [ofInbound, ofOutbound].map((number) => [f
         .toSorted()
         .toReversed(),
     )
+    expect(rows).toBeLessThan(100)
+  },
+)
+
+test.each(['force_generic_plan', 'force_custom_plan'])(
+  'where all messages are of one kind, those of another are looked for without reading them: %s',
+  async (plans) => {
+    const alike = await createTestDatabase('messaging')
+    onTestFinished(alike.drop)
+    await insert({ direction: 'outbound', status: 'delivered' }, 20_000, ofOutbound, organizationId, alike)
+    await alike.admin.unsafe('vacuum (analyze) messaging.messages')
+    for (const query of [{ status: 'failed' }, { direction: 'inbound' }] as const)
+      expect(await list(ofOutbound, query, { of: alike, plans })).toMatchObject({ found: [], rows: 0 })
+    const { found, rows } = await list(ofOutbound, { status: 'delivered' }, { of: alike, plans })
+    expect(found).toHaveLength(10)
     expect(rows).toBeLessThan(100)
   },
 )

@@ -49,29 +49,43 @@ interface Place {
 const statuses = ['queued', 'sent', 'delivered', 'read', 'failed']
 const directions = ['inbound', 'outbound']
 
+/** Before and behind all ids. */
+const [firstId, lastId] = ['', '~']
+
+/** The ids from which and below which. */
+function spanOf({ created_after: after, created_before: before }: Query, cursor: string | null) {
+  const ends = [before === undefined ? lastId : firstIdAt('msg', new Date(before)), cursor ?? lastId]
+  return { from: after === undefined ? firstId : behind(after), below: ends.reduce((a, b) => (a < b ? a : b)) }
+}
+
 /**
  * Those that the page is made of. By status or direction: the first of each kind that is asked for, as the index has them, however
- * many of the others there are.
+ * many of the others there are. A kind is a range of that index and stands in the order: were it equal, the primary key would do for
+ * the order, and where nearly all messages are of one kind be read past all of them for another.
  */
 function messagesOf(sql: Sql, { conversation_id: conversationId, direction, ...query }: Query, place: Place) {
   const { organizationId, phoneNumberId, after, rows } = place
   const status = query.status === 'pending' ? 'queued' : query.status
+  const { from, below } = spanOf(query, after)
   const inSpan = sql`
-      ${query.created_after === undefined ? sql`` : sql`and id >= ${behind(query.created_after)}`}
-      ${query.created_before === undefined ? sql`` : sql`and id < ${firstIdAt('msg', new Date(query.created_before))}`}
-      ${after === null ? sql`` : sql`and id < ${after}`}
+      ${from === firstId ? sql`` : sql`and id >= ${from}`} ${below === lastId ? sql`` : sql`and id < ${below}`}
   `
   if (conversationId !== undefined) {
     const isOf = isOfConversation(sql, { organizationId, phoneNumberId, conversationId, direction, status })
     return sql`(select * from messages where ${isOf} ${inSpan})`
   }
-  const isOfNumber = sql`organization_id = ${organizationId} and phone_number_id = ${phoneNumberId} ${inSpan}`
-  if (status === undefined && direction === undefined) return sql`(select * from messages where ${isOfNumber})`
+  if (status === undefined && direction === undefined)
+    return sql`(
+      select * from messages where organization_id = ${organizationId} and phone_number_id = ${phoneNumberId} ${inSpan}
+    )`
   return sql`(
     select k.* from unnest(${status === undefined ? statuses : [status]}::text[]) s
       cross join unnest(${direction === undefined ? directions : [direction]}::text[]) d
       cross join lateral (
-        select * from messages where status = s and direction = d and ${isOfNumber} order by id desc ${limitTo(sql, rows)}
+        select * from messages
+        where (status, direction, organization_id, phone_number_id, id) >= (s, d, ${organizationId}, ${phoneNumberId}, ${from})
+          and (status, direction, organization_id, phone_number_id, id) < (s, d, ${organizationId}, ${phoneNumberId}, ${below})
+        order by status desc, direction desc, organization_id desc, phone_number_id desc, id desc ${limitTo(sql, rows)}
       ) k
   )`
 }
