@@ -35,11 +35,14 @@ interface QueryTurns {
   listInTurn: InTurn
   /** A look at what a read receipt reads. */
   receiptInTurn: InTurn
+  /** A taking over of all templates. */
+  syncInTurn: InTurn
 }
 
 export const createQueryTurns = (): QueryTurns => ({
   listInTurn: createInTurn('lists', 1),
   receiptInTurn: createInTurn('read receipts', 2),
+  syncInTurn: createInTurn('syncs', 1),
 })
 
 /** What a messaging handler may use. */

@@ -14,7 +14,8 @@ interface SyncCounts {
 
 type Found = readonly UpstreamTemplate[]
 type Account = TemplateAccount & { token: string }
-type Store = (found: Found) => Promise<SyncCounts>
+/** `hasCaller`: he waits for the counts. */
+type Store = (found: Found, hasCaller: boolean) => Promise<SyncCounts>
 
 /** Some thousands of templates, page by page, at a platform that takes a second for each. */
 export const readWithinMs = 300_000
@@ -68,10 +69,16 @@ export function createReadings(): Readings {
       const found = await inTime(reading, deadline).catch((err: unknown) => {
         if (!(err instanceof TakesLonger)) throw err
         if (left.has(key)) own.abort()
-        else leave(core, account, key, reading.then(store))
+        else
+          leave(
+            core,
+            account,
+            key,
+            reading.then((read) => store(read, false)),
+          )
         throw err
       })
-      return store(found)
+      return store(found, true)
     },
     async stop() {
       stopping.abort()

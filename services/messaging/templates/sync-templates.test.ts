@@ -179,6 +179,23 @@ test.each([
   expect((await syncing).data).toMatchObject({ updated: 2 - stay.length })
 })
 
+test("one organization's syncs leave connections for others", async () => {
+  const { sql } = it.app
+  theirs('a')
+  await it.sync()
+  let ended = 0
+  const syncs = await sql.begin(async (tx) => {
+    // They take as long as those of very many templates.
+    await tx`select from templates where name = 'a' for update`
+    const all = Promise.allSettled(Array.from({ length: 30 }, () => it.sync().finally(() => ended++)))
+    await untilSomebodyWaits(sql)
+    await sql`select 1`
+    expect(ended).toBe(0)
+    return { all }
+  })
+  expect((await syncs.all).filter(({ status }) => status === 'fulfilled')).toHaveLength(30)
+})
+
 test('a sync does not undo what a callback told after it had asked', async () => {
   theirs('paused')
   theirs('other')

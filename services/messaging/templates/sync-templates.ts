@@ -9,15 +9,23 @@ import { goneWords, vanished } from './statuses.ts'
 import { storeTemplates } from './store-templates.ts'
 import { deadlineOf, openAccount, type TemplateAccount } from './templates.ts'
 
-/** Reads all of the platform's templates before anything is written, so that half a reading makes none vanish. */
+/**
+ * Reads all of the platform's templates before anything is written, so that half a reading makes none vanish. One organization's are
+ * stored one after the other: those that change the same rows would wait for each other with all connections, through which also
+ * others' messages come and go.
+ */
 export const syncTemplates: Handler<App, typeof contract> = async (app, { params }, caller) => {
   const stored = await storedAnswer(app.sql, app.sealKeys, caller)
   if (stored) return stored
   const { organizationId } = caller
   const account = await openAccount(app, { organizationId, phoneNumberId: params.phone_number_id })
+  const store = (found: readonly UpstreamTemplate[], hasCaller: boolean) =>
+    app.syncInTurn({ organizationId, deadline: hasCaller ? caller.deadline : Infinity }, () =>
+      storeAll(app.sql, account, found),
+    )
   return onceInline(app, contract, caller, {
     begin: async () => undefined,
-    call: () => app.readings.read(app, account, deadlineOf(caller), (found) => storeAll(app.sql, account, found)),
+    call: () => app.readings.read(app, account, deadlineOf(caller), store),
     finish: async (_tx, _begun, counts) => counts,
   })
 }
