@@ -26,6 +26,13 @@ test('makes a question of the command, its id and its options', () => {
   })
 })
 
+test('reads a secret from the input where it is said to stand there, and no other option', () => {
+  const connect = 'account connect --organization - --phone-number-id 1 --business-account-id 2 --access-token'
+  const bodyOf = (token: string) => readArguments(`${connect} ${token}`.split(' '), () => ' EAA\n').body
+  expect(bodyOf('-')).toMatchObject({ organization_id: '-', access_token: 'EAA' })
+  expect(bodyOf('EAB')).toMatchObject({ access_token: 'EAB' })
+})
+
 test('names the options that are missing', () => {
   expect(() => read('member create --organization org_1 --name Ana')).toThrow('--team, --email missing')
 })

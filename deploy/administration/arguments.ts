@@ -1,3 +1,4 @@
+import { readFileSync } from 'node:fs'
 import type { Rpc } from '@app/shared/api/contract.ts'
 import { parseOnce } from '../command-line.ts'
 import { type Command, commands, type Option } from './commands.ts'
@@ -10,7 +11,7 @@ export interface AdminCall {
 }
 
 /** The command line, as a question to a service. Throws a sentence about what is unknown or missing. */
-export function readArguments(args: string[]): AdminCall {
+export function readArguments(args: string[], readInput = () => readFileSync(0, 'utf8')): AdminCall {
   const [noun = '', verb = '', ...rest] = args
   const words = `${noun} ${verb}`
   const command = commands[words]
@@ -32,16 +33,18 @@ export function readArguments(args: string[]): AdminCall {
   if (command.operand !== undefined) body[command.operand] = operand
   for (const [name, option] of Object.entries(command.options)) {
     const value = values[name]
-    if (value !== undefined) put(body, option.field.split('.'), valueOf(name, option, value))
+    if (value !== undefined) put(body, option.field.split('.'), valueOf(name, option, value, readInput))
   }
   return { contract: command.contract, others: command.others ?? [], body }
 }
 
-function valueOf(name: string, { kind = 'text' }: Option, text: string) {
+function valueOf(name: string, { kind = 'text' }: Option, text: string, readInput: () => string) {
   const refuse = (what: string) => new Error(`--${name} must be ${what}, and is "${text}".`)
   switch (kind) {
     case 'text':
       return text
+    case 'secret':
+      return text === '-' ? readInput().trim() : text
     case 'list':
       if (text !== '' && text.split(',').includes('')) throw refuse('names with a comma between two of them')
       return text.split(',').filter(Boolean)

@@ -18,8 +18,11 @@ import {
   updateOrganization,
 } from '@app/shared/contracts/platform.ts'
 
-/** How an option's text becomes a value: as it is, split at commas, as a number (`none` for null), or as `true` and `false`. */
-type Kind = 'text' | 'list' | 'number' | 'boolean'
+/**
+ * How an option's text becomes a value: as it is, split at commas, as a number (`none` for null), or as `true` and `false`. A secret is
+ * read from the input where `-` is said: whoever is on the machine sees what stands on a command line.
+ */
+type Kind = 'text' | 'list' | 'number' | 'boolean' | 'secret'
 
 export interface Option {
   /** The field of the body, with a dot for one inside another. */
@@ -105,7 +108,7 @@ export const commands: Record<string, Command> = {
     options: {
       organization,
       'phone-number-id': phoneNumber,
-      'access-token': { field: 'access_token', required: true },
+      'access-token': { field: 'access_token', kind: 'secret', required: true },
       'business-account-id': { field: 'business_account_id', required: true },
       team,
       customer: { field: 'customer_id' },
