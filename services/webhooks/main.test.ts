@@ -7,10 +7,15 @@ import { setTimeout as sleep } from 'node:timers/promises'
 import { call, systemCaller } from '@app/shared/bus/ask.ts'
 import { serve } from '@app/shared/bus/rpc.ts'
 import { listAccounts } from '@app/shared/contracts/platform.ts'
-import { createWebhookSubscription } from '@app/shared/contracts/webhooks.ts'
+import {
+  createWebhookSubscription,
+  listWebhookSubscriptions,
+  updateWebhookSubscription,
+} from '@app/shared/contracts/webhooks.ts'
 import { provision } from '@app/shared/events/provision.ts'
 import { newId, timeOf } from '@app/shared/values/ids.ts'
 import { compileCache } from '@app/test/compile-cache.ts'
+import { untilSomebodyWaits } from '@app/test/lock-waits.ts'
 import { testService } from '@app/test/service.ts'
 import { until } from '@app/test/until.ts'
 import { expect, onTestFinished, test } from 'vitest'
@@ -98,4 +103,25 @@ test('told to stop, it begins no delivery, although it still waits for the answe
   answer()
   await expect(asking).rejects.toMatchObject({ param: 'phone_number_ids[0]' })
   expect(await exited).toEqual([0, null])
+})
+
+test("one organization's changes leave connections for others", async () => {
+  const { beside } = await startWebhooks()
+  const owner = systemCaller(newId('org'))
+  const body = { url: 'http://127.0.0.1:9/', events: ['message.received' as const] }
+  const { id } = await until(() => call(beside, createWebhookSubscription, { body }, owner))
+  let ended = 0
+  const changes = await beside.sql.begin(async (tx) => {
+    await tx`select from subscriptions where id = ${id} for update`
+    const change = () =>
+      call(beside, updateWebhookSubscription, { params: { id }, body: { description: 'x' } }, owner).finally(
+        () => ended++,
+      )
+    const all = Promise.allSettled(Array.from({ length: 30 }, change))
+    await untilSomebodyWaits(beside.sql, 8)
+    const others = await call(beside, listWebhookSubscriptions, { query: {} }, systemCaller(newId('org')))
+    expect([others.data, ended]).toEqual([[], 0])
+    return { all }
+  })
+  await changes.all
 })

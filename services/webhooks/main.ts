@@ -1,3 +1,4 @@
+import { changesInTurn } from '@app/shared/bus/changes-in-turn.ts'
 import * as deliveries from '@app/shared/contracts/webhook-deliveries.ts'
 import * as replays from '@app/shared/contracts/webhook-replays.ts'
 import { explains } from '@app/shared/contracts/explain.ts'
@@ -81,39 +82,37 @@ const app: App = {
   ...createQueryTurns(),
 }
 const fanOut = startFanOut(app)
-const serving = serve(
-  app,
-  { ...webhooks, ...deliveries, ...replays, ...explains.webhooks },
-  {
-    explainEvents,
-    explainDelivery,
-    explainSubscription,
-    explainReplay,
-    explainOrganizationDeliveries,
-    createWebhookSubscription,
-    listWebhookSubscriptions,
-    getWebhookSubscription,
-    updateWebhookSubscription,
-    enableWebhookSubscription,
-    disableWebhookSubscription,
-    deleteWebhookSubscription,
-    testWebhookSubscription,
-    createWebhookSecret,
-    deleteWebhookSecret,
-    listWebhookDeliveries,
-    getWebhookDelivery,
-    replayWebhookDelivery,
-    createWebhookReplay,
-    listWebhookReplays,
-    getWebhookReplay,
-    cancelWebhookReplay,
-    explainIdempotencyKey,
-    explainRecordedEvent,
-    handledRanges,
-    redriveEvents,
-    ...watchSecrets(app, [sealedSecrets, sealedAnswers]),
-  },
-)
+const contracts = { ...webhooks, ...deliveries, ...replays, ...explains.webhooks }
+const handlers = changesInTurn<App, typeof contracts>(contracts, {
+  explainEvents,
+  explainDelivery,
+  explainSubscription,
+  explainReplay,
+  explainOrganizationDeliveries,
+  createWebhookSubscription,
+  listWebhookSubscriptions,
+  getWebhookSubscription,
+  updateWebhookSubscription,
+  enableWebhookSubscription,
+  disableWebhookSubscription,
+  deleteWebhookSubscription,
+  testWebhookSubscription,
+  createWebhookSecret,
+  deleteWebhookSecret,
+  listWebhookDeliveries,
+  getWebhookDelivery,
+  replayWebhookDelivery,
+  createWebhookReplay,
+  listWebhookReplays,
+  getWebhookReplay,
+  cancelWebhookReplay,
+  explainIdempotencyKey,
+  explainRecordedEvent,
+  handledRanges,
+  redriveEvents,
+  ...watchSecrets(app, [sealedSecrets, sealedAnswers]),
+})
+const serving = serve(app, contracts, handlers)
 
 stopInOrder(app, [
   [async () => (await serving).stop(), fanOut.stop, app.replays.stop, app.attempts.stop, housekeeping.stop],
