@@ -15,6 +15,8 @@ export interface App extends DataService {
   searchInTurn: InTurn
   /** So with its list of numbers, which is whole. */
   listInTurn: InTurn
+  /** Of all else that it reads as many as leave connections to look up keys, without which nobody is answered. */
+  readInTurn: InTurn
   cursorKeys: CursorKeys
   /** Seals the upstream credentials, and stored answers that hold a secret. */
   sealKeys: KeyRing

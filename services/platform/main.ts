@@ -83,6 +83,7 @@ const app: App = {
   inTurn: createInTurn(),
   searchInTurn: createInTurn('searches', 1),
   listInTurn: createInTurn('lists of numbers', 1),
+  readInTurn: createInTurn('reads'),
   cursorKeys: env.CURSOR_KEYS,
   sealKeys: env.SEAL_KEYS,
   rateTiers: env.RATE_TIERS,

@@ -9,7 +9,7 @@ import { customerColumns, type CustomerRow, toCustomer } from './customers.ts'
  * would take all connections, through which also everybody's keys are looked up.
  */
 export const listCustomers: Handler<App, typeof contract> = (app, input, caller) =>
-  input.query.search === undefined ? list(app, input, caller) : app.searchInTurn(caller, () => list(app, input, caller))
+  (input.query.search === undefined ? app.readInTurn : app.searchInTurn)(caller, () => list(app, input, caller))
 
 const list: Handler<App, typeof contract> = async ({ sql, cursorKeys }, { query }, caller) => {
   const { status, team_id: teamId, search } = query

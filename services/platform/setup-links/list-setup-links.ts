@@ -10,7 +10,7 @@ import { linkColumns, type LinkRow, statusNow, toSetupLink } from './setup-links
  * other: they would take all connections, through which also everybody's keys are looked up.
  */
 export const listSetupLinks: Handler<App, typeof contract> = (app, input, caller) =>
-  input.query.status === undefined ? list(app, input, caller) : app.searchInTurn(caller, () => list(app, input, caller))
+  (input.query.status === undefined ? app.readInTurn : app.searchInTurn)(caller, () => list(app, input, caller))
 
 const list: Handler<App, typeof contract> = async ({ sql, cursorKeys }, { params, query }, caller) => {
   const { organizationId } = caller

@@ -50,21 +50,24 @@ async function customerOf(organizationId?: string) {
 
 const tokenOf = (setupUrl: string) => setupUrl.slice('https://messaging.example/setup/'.length)
 
-test("one organization's lists by status leave connections for others", async () => {
-  const customer = await customerOf()
-  let ended = 0
-  const lists = await it.app.sql.begin(async (tx) => {
-    // They take as long as those of a customer with very many links.
-    await tx`lock table setup_links`
-    const list = () => customer.list({ status: 'consumed' }).finally(() => ended++)
-    const all = Promise.allSettled(Array.from({ length: 30 }, list))
-    await untilSomebodyWaits(it.app.sql)
-    await it.app.sql`select 1`
-    expect(ended).toBe(0)
-    return { all }
-  })
-  expect((await lists.all).filter(({ status }) => status === 'fulfilled')).toHaveLength(30)
-})
+test.each([{ status: 'consumed' }, {}] as const)(
+  "one organization's lists %o leave connections for others",
+  async (query) => {
+    const customer = await customerOf()
+    let ended = 0
+    const lists = await it.app.sql.begin(async (tx) => {
+      // They take as long as those of a customer with very many links.
+      await tx`lock table setup_links`
+      const list = () => customer.list(query).finally(() => ended++)
+      const all = Promise.allSettled(Array.from({ length: 30 }, list))
+      await untilSomebodyWaits(it.app.sql)
+      await it.app.sql`select 1`
+      expect(ended).toBe(0)
+      return { all }
+    })
+    expect((await lists.all).filter(({ status }) => status === 'fulfilled')).toHaveLength(30)
+  },
+)
 
 test('a link is active for a week, and its event is the link without its URL', async () => {
   const customer = await customerOf()

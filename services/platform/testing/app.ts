@@ -29,6 +29,7 @@ export async function startTestApp(starting: Promise<TestService> = testService(
     inTurn: createInTurn(),
     searchInTurn: createInTurn('searches', 1),
     listInTurn: createInTurn('lists of numbers', 1),
+    readInTurn: createInTurn('reads'),
     sealKeys: { current: 'k1', byId: new Map([['k1', randomBytes(32)]]) },
     cursorKeys: { current: 'k1', byId: new Map([['k1', randomBytes(32)]]) },
     publicUrl: 'https://messaging.example',
