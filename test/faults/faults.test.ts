@@ -3,6 +3,7 @@ import { writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { afterAll, beforeAll, expect, test } from 'vitest'
+import { awake } from './history/awake.ts'
 import { newHistory } from './history/history.ts'
 import { playCustomers } from './load/customer.ts'
 import { redriveAll } from './load/redrive.ts'
@@ -85,11 +86,13 @@ test(
       ...managing,
       ...restless,
     ])
+    const asleep = awake(history)
     let breaches = await settle(scene, people, settleMs)
     say(summary())
     if (breaches.length === 0) {
       breaches = await redriveAll(stack.dataDir, beganAt, people, () => settle(scene, people, redriveMs))
     }
+    breaches.push(...asleep)
     if (breaches.length > 0) writeFileSync(join(folder, 'history.json'), dump())
     await Promise.all(tenants.map(({ client }) => client.close()))
     expect(breaches, `FAULTS_SEED=${seed}`).toEqual([])
