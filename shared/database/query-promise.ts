@@ -1,8 +1,8 @@
 import type { Sql } from 'postgres'
 
-/** Has a promise, and is none. */
+/** Has a promise, and is none. One that was made before its kind was changed has none, and is one. */
 class Awaitable<T> {
-  readonly promise: Promise<T>
+  readonly promise: Promise<T> | undefined
 
   constructor(executor: ConstructorParameters<typeof Promise<T>>[0]) {
     this.promise = new Promise(executor)
@@ -10,17 +10,24 @@ class Awaitable<T> {
 
   // oxlint-disable-next-line unicorn/no-thenable -- a query is awaited
   then(...callbacks: Parameters<Promise<T>['then']>) {
-    return this.promise.then(...callbacks)
+    return promiseOf(this).then(...callbacks)
   }
 
   catch(...callbacks: Parameters<Promise<T>['catch']>) {
-    return this.promise.catch(...callbacks)
+    return promiseOf(this).catch(...callbacks)
   }
 
   finally(...callbacks: Parameters<Promise<T>['finally']>) {
-    return this.promise.finally(...callbacks)
+    return promiseOf(this).finally(...callbacks)
   }
 }
+
+const promiseOf = <T>(query: Awaitable<T>): Promise<T> =>
+  query.promise ??
+  new Promise((resolve, reject) => {
+    // oxlint-disable-next-line typescript/unbound-method -- it is the query's
+    void Reflect.apply(Promise.prototype.then, query, [resolve, reject])
+  })
 
 /**
  * Lets the driver's queries have a promise instead of being one (postgres 3.4.9: `class Query extends Promise`; Node 24).
