@@ -606,16 +606,17 @@ test('a call that hangs holds up neither the endpoint’s next events nor anothe
 
 test('an attempt whose connection comes late, in a process that was frozen, goes back, and is made when its lane is held again', async () => {
   const { dispatcher } = webhooks.egress
-  const dispatch = dispatcher.dispatch.bind(dispatcher)
-  const dispatching = vi.spyOn(dispatcher, 'dispatch').mockImplementationOnce((...call) => {
-    freezeFor(4_600)
-    return dispatch(...call)
+  let dispatches = 0
+  const freezing = dispatcher.compose((dispatch) => (options, handler) => {
+    if (dispatches++ === 0) freezeFor(4_600)
+    return dispatch(options, handler)
   })
-  onTestFinished(() => dispatching.mockRestore())
+  Object.assign(webhooks.egress, { dispatcher: freezing })
+  onTestFinished(() => void Object.assign(webhooks.egress, { dispatcher }))
   await webhooks.subscribe({ url: receiver.url })
   await webhooks.emit({})
   expect(await theDelivery({ status: 'succeeded' })).toMatchObject({ attempt_count: 1 })
-  expect([dispatching.mock.calls.length, receiver.got.length]).toEqual([2, 1])
+  expect([dispatches, receiver.got.length]).toEqual([2, 1])
 })
 
 test('an attempt that its process did not survive is recorded, and made again with the next number', async () => {
