@@ -1,6 +1,7 @@
 import { setTimeout as sleep } from 'node:timers/promises'
 import { freezeFor } from '@app/test/freeze.ts'
 import type { TestService } from '@app/test/service.ts'
+import { until } from '@app/test/until.ts'
 import { beforeAll, expect, test, vi } from 'vitest'
 import type { TransactionSql } from '../database/database.ts'
 import type { TurningOptions, Want } from './mailbox.ts'
@@ -305,6 +306,8 @@ test('an outcome of which somebody has locked a row holds up no other for long, 
   const free = Promise.withResolvers<void>()
   const locked = Promise.withResolvers<void>()
   const holding = app.sql.begin(async (tx) => {
+    // As long as it takes.
+    await tx`set local idle_in_transaction_session_timeout = 0`
     await tx`select pg_advisory_xact_lock(1)`
     locked.resolve()
     await free.promise
@@ -318,14 +321,12 @@ test('an outcome of which somebody has locked a row holds up no other for long, 
     },
   })
   await Promise.all([add('odd', 'group', 2), ...Array.from({ length: 5 }, (_, n) => add(`plain ${n}`, 'group', 2))])
-  await vi.waitFor(
-    async () => expect(await app.sql`select distinct lane from trial_items`).toEqual([{ lane: 'odd' }]),
-    {
-      timeout: 9_000,
-    },
-  )
-  free.resolve()
-  await holding
+  try {
+    await until(async () => expect(await app.sql`select distinct lane from trial_items`).toEqual([{ lane: 'odd' }]))
+  } finally {
+    free.resolve()
+    await holding
+  }
   await untilEmpty()
   await stopAll()
   expect(tries).toHaveLength(12)
