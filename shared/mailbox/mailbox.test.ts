@@ -4,7 +4,7 @@ import type { TestService } from '@app/test/service.ts'
 import { beforeAll, expect, test, vi } from 'vitest'
 import { type Lane, laneColumns, releaseLanes } from './lanes.ts'
 import type { TurningOptions } from './mailbox.ts'
-import { type Item, trialMailboxes } from './testing/trial-mailboxes.ts'
+import { countMost, type Item, trialMailboxes } from './testing/trial-mailboxes.ts'
 
 let app: TestService
 const trial = trialMailboxes()
@@ -40,18 +40,12 @@ test.each([true, false])('three holders work each lane in order and one at a tim
 })
 
 test('a lane takes as many items at once as its capacity, over all holders', async () => {
-  let inWork = 0
-  let most = 0
-  const work = async () => {
-    most = Math.max(most, ++inWork)
-    await sleep(5)
-    inWork--
-  }
-  for (let n = 0; n < 2; n++) start(work, { capacity: () => 3 })
+  const counted = countMost(5)
+  for (let n = 0; n < 2; n++) start(counted.work, { capacity: () => 3 })
   await add('wide', 'group', 60)
   await untilEmpty()
   await stopAll()
-  expect(most).toBe(3)
+  expect(counted.most).toBe(3)
 })
 
 test('what arrives while its lane is given back is not left asleep', async () => {

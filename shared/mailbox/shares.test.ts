@@ -4,7 +4,7 @@ import { beforeAll, expect, onTestFinished, test, vi } from 'vitest'
 import type { TransactionSql } from '../database/database.ts'
 import { findDueGroups } from './claim-lanes.ts'
 import type { Want } from './mailbox.ts'
-import { type Item, settleTrial, take, trialMailboxes } from './testing/trial-mailboxes.ts'
+import { countMost, type Item, settleTrial, take, trialMailboxes } from './testing/trial-mailboxes.ts'
 
 let app: TestService
 const trial = trialMailboxes()
@@ -87,32 +87,20 @@ test('a claim takes no more than its share, also with the plan of a table that w
   await add('lane', 'group', 1)
   await app.sql`vacuum analyze trial_lanes`
   for (let n = 0; n < 39; n++) await add(`lane${n}`, 'group', 1)
-  let inWork = 0
-  let most = 0
-  const work = async () => {
-    most = Math.max(most, ++inWork)
-    await sleep(20)
-    inWork--
-  }
-  start(work, { slots: 4, perGroup: 100 })
+  const counted = countMost(20)
+  start(counted.work, { slots: 4, perGroup: 100 })
   await untilEmpty()
   await stopAll()
-  expect([3, 4]).toContain(most)
+  expect([3, 4]).toContain(counted.most)
 })
 
 test('slots bound what is in work, also when lanes take more', async () => {
-  let inWork = 0
-  let most = 0
-  const work = async () => {
-    most = Math.max(most, ++inWork)
-    await sleep(3)
-    inWork--
-  }
-  start(work, { slots: 12, capacity: () => 10 })
+  const counted = countMost(3)
+  start(counted.work, { slots: 12, capacity: () => 10 })
   await Promise.all(Array.from({ length: 8 }, (_, n) => add(`bounded ${n}`, `group ${n}`, 25)))
   await untilEmpty()
   await stopAll()
-  expect(most).toBeLessThanOrEqual(16)
+  expect(counted.most).toBeLessThanOrEqual(16)
 })
 
 test('groups whose lanes are all held do not stand before a due one', async () => {

@@ -62,6 +62,7 @@ export function createReadings(): Readings {
         left.delete(key)
         return counts
       }
+      const storeAlone = (found: Found) => store(found, false)
       const own = new AbortController()
       const asking = { ...account, deadline: performance.now() + readWithinMs }
       const signal = AbortSignal.any([own.signal, stopping.signal])
@@ -69,13 +70,7 @@ export function createReadings(): Readings {
       const found = await inTime(reading, deadline).catch((err: unknown) => {
         if (!(err instanceof TakesLonger)) throw err
         if (left.has(key)) own.abort()
-        else
-          leave(
-            core,
-            account,
-            key,
-            reading.then((read) => store(read, false)),
-          )
+        else leave(core, account, key, reading.then(storeAlone))
         throw err
       })
       return store(found, true)

@@ -33,8 +33,8 @@ export const syncTemplates: Handler<App, typeof contract> = async (app, { params
 /** In two transactions, each of which locks templates in their one order. What only the first has written the next sync completes. */
 async function storeAll(sql: Sql, account: TemplateAccount, found: readonly UpstreamTemplate[]) {
   const { created, updated } = await sql.begin((tx) => storeTemplates(tx, account, found))
-  const vanished = await sql.begin((tx) => rejectVanished(tx, account, found))
-  return { created, updated: updated + vanished, synced: found.length }
+  const rejected = await sql.begin((tx) => rejectVanished(tx, account, found))
+  return { created, updated: updated + rejected, synced: found.length }
 }
 
 /** What is not among the found any more is rejected; a creation that was given up, and never came to be, is forgotten. */

@@ -122,7 +122,7 @@ async function keep(tx: TransactionSql, organizationId: string, account: Row, ou
   await tx`
     update accounts set status = ${status}, upstream_status = coalesce(${outcome?.status ?? null}, upstream_status),
       name = coalesce(${outcome?.name ?? null}, name),
-      phone_number = coalesce(${outcome?.phoneNumber ?? null}, phone_number), 
+      phone_number = coalesce(${outcome?.phoneNumber ?? null}, phone_number),
       reported_until = case when ${stands} then reported_until end,
       poll_at = now() + ${status === 'onboarding' ? soonMs : settledMs} * interval '1 ms'
     where organization_id = ${organizationId} and id = ${account.id} and attached

@@ -1,11 +1,12 @@
 import type { ServerResponse } from 'node:http'
 import { newId } from '@app/shared/values/ids.ts'
 import { until } from '@app/test/until.ts'
-import { afterAll, beforeAll, beforeEach, expect, test } from 'vitest'
+import { beforeAll, beforeEach, expect, test } from 'vitest'
 import { replayWebhookDelivery } from '../deliveries/replay-webhook-delivery.ts'
 import { explainDelivery } from '../explain/explain-deliveries.ts'
-import { type TestWebhooks, testWebhooks } from '../testing/app.ts'
-import { type Receiver, startReceiver } from '../testing/receiver.ts'
+import type { TestWebhooks } from '../testing/app.ts'
+import type { Receiver } from '../testing/receiver.ts'
+import { webhooksAndReceiver } from '../testing/webhooks-and-receiver.ts'
 import { mostTries } from './schedule.ts'
 
 let webhooks: TestWebhooks
@@ -14,14 +15,8 @@ let receiver: Receiver
 let held: ServerResponse[]
 let replayId: string
 
-beforeAll(async () => {
-  webhooks = await testWebhooks()
-  receiver = await startReceiver()
-})
-afterAll(async () => {
-  await receiver.close()
-  await webhooks.close()
-})
+const both = webhooksAndReceiver()
+beforeAll(() => void ({ webhooks, receiver } = both))
 beforeEach(async () => {
   await webhooks.clear()
   receiver.got.length = 0

@@ -2,12 +2,13 @@ import type { Sql } from '@app/shared/database/database.ts'
 import { firstIdAt, newId } from '@app/shared/values/ids.ts'
 import { untilSomebodyWaits } from '@app/test/lock-waits.ts'
 import { until } from '@app/test/until.ts'
-import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest'
+import { beforeAll, beforeEach, describe, expect, test } from 'vitest'
 import { deleteWebhookSubscription } from '../subscriptions/delete-webhook-subscription.ts'
 import { disableWebhookSubscription } from '../subscriptions/disable-webhook-subscription.ts'
-import { type TestWebhooks, testWebhooks } from '../testing/app.ts'
+import type { TestWebhooks } from '../testing/app.ts'
 import { newAttempt } from '../testing/new-attempt.ts'
-import { type Receiver, startReceiver } from '../testing/receiver.ts'
+import type { Receiver } from '../testing/receiver.ts'
+import { webhooksAndReceiver } from '../testing/webhooks-and-receiver.ts'
 import { recordWithin, toRow } from '../fan-out/record-events.ts'
 import { createExpirySweep, giveUp } from './give-up.ts'
 import { createLaneHealth } from './lane-health.ts'
@@ -18,14 +19,8 @@ let webhooks: TestWebhooks
 let receiver: Receiver
 let id: string
 
-beforeAll(async () => {
-  webhooks = await testWebhooks()
-  receiver = await startReceiver()
-})
-afterAll(async () => {
-  await receiver.close()
-  await webhooks.close()
-})
+const both = webhooksAndReceiver()
+beforeAll(() => void ({ webhooks, receiver } = both))
 beforeEach(async () => {
   await webhooks.clear()
   receiver.got.length = 0

@@ -1,22 +1,17 @@
 import { explainRecordedEvent } from '@app/shared/events/explain-recorded-event.ts'
 import { newId } from '@app/shared/values/ids.ts'
 import { until } from '@app/test/until.ts'
-import { afterAll, beforeAll, expect, onTestFinished, test } from 'vitest'
-import { type TestWebhooks, testWebhooks } from '../testing/app.ts'
+import { beforeAll, expect, onTestFinished, test } from 'vitest'
+import type { TestWebhooks } from '../testing/app.ts'
 import { answer, type Receiver, startReceiver } from '../testing/receiver.ts'
+import { webhooksAndReceiver } from '../testing/webhooks-and-receiver.ts'
 import { updateWebhookSubscription } from '../subscriptions/update-webhook-subscription.ts'
 import { explainDelivery, explainEvents } from './explain-deliveries.ts'
 
 let webhooks: TestWebhooks
 let receiver: Receiver
-beforeAll(async () => {
-  webhooks = await testWebhooks()
-  receiver = await startReceiver()
-})
-afterAll(async () => {
-  await receiver.close()
-  await webhooks.close()
-})
+const both = webhooksAndReceiver()
+beforeAll(() => void ({ webhooks, receiver } = both))
 
 test('a delivery whose attempt is under way is told as that, and not as one that waits', async () => {
   const ends: (() => void)[] = []

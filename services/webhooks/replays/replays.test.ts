@@ -3,14 +3,15 @@ import { firstIdAt, newId, newIdAt, timeOf } from '@app/shared/values/ids.ts'
 import { toProblem } from '@app/shared/api/problem.ts'
 import { lockWaits, untilSomebodyWaits } from '@app/test/lock-waits.ts'
 import { until } from '@app/test/until.ts'
-import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest'
+import { beforeAll, beforeEach, describe, expect, test } from 'vitest'
 import { replayWebhookDelivery } from '../deliveries/replay-webhook-delivery.ts'
 import { deleteWebhookSubscription } from '../subscriptions/delete-webhook-subscription.ts'
 import { disableWebhookSubscription } from '../subscriptions/disable-webhook-subscription.ts'
 import { enableWebhookSubscription } from '../subscriptions/enable-webhook-subscription.ts'
 import { updateWebhookSubscription } from '../subscriptions/update-webhook-subscription.ts'
-import { type TestWebhooks, testWebhooks } from '../testing/app.ts'
-import { answer, type Receiver, startReceiver } from '../testing/receiver.ts'
+import type { TestWebhooks } from '../testing/app.ts'
+import { answer, type Receiver } from '../testing/receiver.ts'
+import { webhooksAndReceiver } from '../testing/webhooks-and-receiver.ts'
 import { cancelWebhookReplay } from './cancel-webhook-replay.ts'
 import { createWebhookReplay } from './create-webhook-replay.ts'
 import { shareOf, startReplays } from './enqueue-replays.ts'
@@ -21,14 +22,8 @@ let webhooks: TestWebhooks
 let receiver: Receiver
 let id: string
 
-beforeAll(async () => {
-  webhooks = await testWebhooks()
-  receiver = await startReceiver()
-})
-afterAll(async () => {
-  await receiver.close()
-  await webhooks.close()
-})
+const both = webhooksAndReceiver()
+beforeAll(() => void ({ webhooks, receiver } = both))
 beforeEach(async () => {
   await webhooks.clear()
   receiver.got.length = 0

@@ -5,11 +5,12 @@ import { firstIdAt, newId } from '@app/shared/values/ids.ts'
 import { toProblem } from '@app/shared/api/problem.ts'
 import { untilSomebodyWaits } from '@app/test/lock-waits.ts'
 import { until } from '@app/test/until.ts'
-import { afterAll, beforeAll, beforeEach, describe, expect, onTestFinished, test, vi } from 'vitest'
+import { beforeAll, beforeEach, describe, expect, onTestFinished, test, vi } from 'vitest'
 import { recordEvents, toRow } from '../fan-out/record-events.ts'
 import { renewLane } from '../attempts/wake-lane.ts'
-import { ownNumber, type TestWebhooks, testWebhooks } from '../testing/app.ts'
+import { ownNumber, type TestWebhooks } from '../testing/app.ts'
 import { answer, type Receiver, type Respond, startReceiver } from '../testing/receiver.ts'
+import { webhooksAndReceiver } from '../testing/webhooks-and-receiver.ts'
 import { createWebhookSecret } from './create-webhook-secret.ts'
 import { deleteWebhookSecret } from './delete-webhook-secret.ts'
 import { deleteWebhookSubscription } from './delete-webhook-subscription.ts'
@@ -24,14 +25,8 @@ let webhooks: TestWebhooks
 let receiver: Receiver
 let id: string
 
-beforeAll(async () => {
-  webhooks = await testWebhooks()
-  receiver = await startReceiver()
-})
-afterAll(async () => {
-  await receiver.close()
-  await webhooks.close()
-})
+const both = webhooksAndReceiver()
+beforeAll(() => void ({ webhooks, receiver } = both))
 beforeEach(async () => {
   await webhooks.clear()
   receiver.got.length = 0

@@ -2,9 +2,10 @@ import { systemCaller } from '@app/shared/bus/ask.ts'
 import { newId } from '@app/shared/values/ids.ts'
 import { toProblem } from '@app/shared/api/problem.ts'
 import { until } from '@app/test/until.ts'
-import { afterAll, beforeAll, beforeEach, expect, test } from 'vitest'
-import { ownNumber, type TestWebhooks, testWebhooks } from '../testing/app.ts'
-import { type Receiver, startReceiver } from '../testing/receiver.ts'
+import { beforeAll, beforeEach, expect, test } from 'vitest'
+import { ownNumber, type TestWebhooks } from '../testing/app.ts'
+import type { Receiver } from '../testing/receiver.ts'
+import { webhooksAndReceiver } from '../testing/webhooks-and-receiver.ts'
 import { deleteWebhookSubscription } from './delete-webhook-subscription.ts'
 import { getWebhookSubscription } from './get-webhook-subscription.ts'
 import { listWebhookSubscriptions } from './list-webhook-subscriptions.ts'
@@ -14,14 +15,8 @@ let webhooks: TestWebhooks
 let receiver: Receiver
 const url = 'https://93.184.216.34/hook'
 
-beforeAll(async () => {
-  webhooks = await testWebhooks()
-  receiver = await startReceiver()
-})
-afterAll(async () => {
-  await receiver.close()
-  await webhooks.close()
-})
+const both = webhooksAndReceiver()
+beforeAll(() => void ({ webhooks, receiver } = both))
 beforeEach(() => webhooks.clear())
 
 const failureOf = (work: Promise<unknown>) =>

@@ -1,3 +1,4 @@
+import { setTimeout as sleep } from 'node:timers/promises'
 import { testService, type TestService } from '@app/test/service.ts'
 import { afterAll, afterEach, beforeAll, beforeEach, expect, vi } from 'vitest'
 import type { TransactionSql } from '@app/shared/database/database.ts'
@@ -75,6 +76,18 @@ export function trialMailboxes() {
   }
 
   return Object.assign(trial, { mailboxes, add, start, untilEmpty, stopAll })
+}
+
+/** Work that takes some time, and how much of it ran at once at most. */
+export function countMost(ms: number) {
+  const counted = { most: 0, work }
+  let inWork = 0
+  async function work() {
+    counted.most = Math.max(counted.most, ++inWork)
+    await sleep(ms)
+    inWork--
+  }
+  return counted
 }
 
 /** Takes the first items of each lane that are not in work here. */
