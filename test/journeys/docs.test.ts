@@ -14,7 +14,7 @@ const beginning = readPage('docs/quick-start.md')
 
 let folder: string
 let receiver: Receiver
-/** Subscriptions whose endpoints end with the test. */
+/** Subscriptions that are made here: their endpoints end with the test. Others that are printed are those of tests that run beside. */
 const subscriptions = new Set<string>()
 
 beforeAll(async () => {
@@ -29,6 +29,7 @@ beforeAll(async () => {
   subscriptions.add(created.body.data.id)
 })
 afterAll(async () => {
+  expect(subscriptions.size).toBeGreaterThan(1)
   for (const id of subscriptions) await client().api('DELETE', `/webhook_subscriptions/${id}`)
   receiver.close()
   rmSync(folder, { recursive: true })
@@ -44,11 +45,7 @@ describe.concurrent.each(pages().filter(({ snippets }) => snippets.some(isRun)))
     const [first] = beginning.snippets.filter(isRun)
     if (![beginning.path, 'README.md'].includes(page.path)) await paste(first?.code ?? '')
   })
-  afterAll(() => {
-    const subscription = printed.get('wbs')
-    if (subscription !== undefined) subscriptions.add(subscription)
-    shell.close()
-  })
+  afterAll(() => shell.close())
 
   /** `org_…` stands for the last such id that was printed, as it does for a reader, who pastes such commands one by one. */
   async function paste(code: string) {
@@ -57,6 +54,7 @@ describe.concurrent.each(pages().filter(({ snippets }) => snippets.some(isRun)))
       const named = command.replaceAll(/\b([a-z]+)_…/g, (words, kind: string) => printed.get(kind) ?? words)
       const { output, status } = await shell.run(named)
       for (const [id, kind = ''] of output.matchAll(/\b([a-z]+)_[0-9A-HJKMNP-TV-Z]{26}\b/g)) printed.set(kind, id)
+      for (const id of madeIn(output)) subscriptions.add(id)
       expect(status, `${named}\n${output}`).toBe(0)
       last = { code: named, output }
     }
@@ -89,6 +87,10 @@ describe.concurrent.each(pages().filter(({ snippets }) => snippets.some(isRun)))
 
 const titleOf = ({ language, code, webhook }: Snippet) =>
   webhook ?? (language === 'json' ? 'the answer' : (code.split('\n')[0] ?? '').slice(0, 80))
+
+/** Their secret is shown once. */
+const madeIn = (output: string) =>
+  [...output.matchAll(/"id":"(wbs_\w+)"[^\n]*"initial_secret"/g)].flatMap(([, id]) => id ?? [])
 
 const isRefusal = (next: Snippet | undefined) => next?.language === 'json' && /^ {2}"error"/m.test(next.code)
 
