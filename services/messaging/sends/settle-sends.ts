@@ -28,6 +28,31 @@ export async function settleSends(
   { done, empty }: { done: DoneSend[]; empty: Lane[] },
   media: FileAddresses,
 ): Promise<{ isDue: boolean }> {
+  const { now, later } = oncePerSend(done)
+  if (later.length === 0) return settleOnce(sql, { done, empty }, media)
+  const first = await settleOnce(sql, { done: now, empty }, media)
+  const then = await settleSends(sql, { done: later, empty: [] }, media)
+  return { isDue: first.isDue || then.isDue }
+}
+
+/**
+ * Of a call that took longer than its lease an answer may come together with what was made of the send meanwhile. One
+ * statement sees the message as it was before both; what was sent goes first.
+ */
+function oncePerSend(done: DoneSend[]) {
+  const ofSend = Map.groupBy(done, ({ item }) => item.seq)
+  if (ofSend.size === done.length) return { now: done, later: [] }
+  const inOrder = [...ofSend.values()].map((some) => some.toSorted((a, b) => Number(wasSent(b)) - Number(wasSent(a))))
+  return { now: inOrder.flatMap((some) => some.slice(0, 1)), later: inOrder.flatMap((some) => some.slice(1)) }
+}
+
+const wasSent = ({ outcome }: DoneSend) => outcome?.kind === 'sent'
+
+async function settleOnce(
+  sql: Sql,
+  { done, empty }: { done: DoneSend[]; empty: Lane[] },
+  media: FileAddresses,
+): Promise<{ isDue: boolean }> {
   const at = new Date()
   const told = done.flatMap(({ item, outcome }) => eventsOf(item, outcome, at, media))
   const lanes = [...done.map(givenBack), ...empty.map((lane) => ({ lane, waitMs: null }))]

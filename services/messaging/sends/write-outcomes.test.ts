@@ -66,7 +66,7 @@ test('open sends are looked up by their number or their lane, although few are o
   await database.admin`vacuum (analyze) messaging.sends, messaging.messages, messaging.send_lanes`
   await writeOutcomes(sql, [], { at: new Date(), told: [], lanes: [] })
   const plan = await keptPlan(sql, ['given_back'], nothing)
-  expect(looksOf(plan)).toEqual([...Array.from({ length: 3 }, () => 'sends_pkey by seq'), 'sends_head by lane'])
+  expect(looksOf(plan)).toEqual([...Array.from({ length: 4 }, () => 'sends_pkey by seq'), 'sends_head by lane'])
 })
 
 test('lanes are given back by their key, although to read all of a few hundred is expected to cost less', async () => {
@@ -186,6 +186,54 @@ test.each([
   await settleSends(sql, ended, { publicUrl: '' })
   const events = await sql`select subject from outbox where strpos(id, ${send.id}) > 0`
   expect(events).toEqual([{ subject: 'event.messaging.message-status-reported' }])
+})
+
+const subjectsOf = async ({ id }: AcceptableSend) => {
+  const rows = await sql<{ subject: string }[]>`select subject from outbox where strpos(id, ${id}) > 0 order by seq`
+  return rows.map(({ subject }) => subject)
+}
+
+const unasked = (code: string, unknown = false): Outcome => {
+  const failure = { code, message: 'no', providerCode: null }
+  return { kind: 'failed', failure, unknown, attempt: null }
+}
+const sent: Outcome = { kind: 'sent', upstreamId: 'wamid.LATE', waId: null, attempt: { ...attempted, outcome: 'sent' } }
+
+test('a refusal that was found before somebody else began a call fails nothing, however late it is recorded', async () => {
+  const { state, send, lane, take } = await acceptOne()
+  const settle = (item: OpenSend, outcome: Outcome) =>
+    settleSends(sql, { done: [{ item, lane, outcome }], empty: [] }, { publicUrl: '' })
+  const put = (changes: object) =>
+    sql.begin((tx) => storeSender(tx, { current: '', byId: new Map() }, { ...state, ...changes }))
+  await put({ version: 2, refusal: 'customer_suspended' })
+  const frozen = await take()
+  expect(frozen).toMatchObject({ step: 'refused' })
+  await put({ version: 3 })
+  const begun = await take()
+  expect(begun).toMatchObject({ step: 'send', attempts: 1 })
+  await settle(frozen, unasked('customer_suspended'))
+  expect(await sql`select status, rank from messages where id = ${send.id}`).toEqual([{ status: 'queued', rank: 0 }])
+  await settle(begun, sent)
+  expect(await sql`select status, rank from messages where id = ${send.id}`).toEqual([{ status: 'sent', rank: 3 }])
+  expect(await subjectsOf(send)).toEqual(['event.messaging.message-sent'])
+})
+
+test('an answer that comes together with what was made of its send meanwhile counts, is recorded, and told once', async () => {
+  const { send, lane, take, write } = await acceptOne()
+  const frozen = await take()
+  await write(await take(), parked)
+  await sql`update sends set parked_until = now() where message_id = ${send.id}`
+  const found = await take()
+  expect(found).toMatchObject({ step: 'unknown' })
+  const done = [
+    { item: found, lane, outcome: unasked('delivery_unknown', true) },
+    { item: frozen, lane, outcome: sent },
+  ]
+  await settleSends(sql, { done, empty: [] }, { publicUrl: '' })
+  expect(await sql`select status, rank from messages where id = ${send.id}`).toEqual([{ status: 'sent', rank: 3 }])
+  expect(await sql`select outcome from send_attempts where message_id = ${send.id}`).toEqual([{ outcome: 'sent' }])
+  expect(await sql`select from sends where message_id = ${send.id}`).toHaveLength(0)
+  expect(await subjectsOf(send)).toEqual(['event.messaging.message-sent'])
 })
 
 test('what was attempted within its time to live does not expire, what was not does', async () => {

@@ -25,7 +25,7 @@ export async function writeOutcomes(
   // A look-up for each lane: an `exists` may be planned as one reading of all open sends.
   const hasNext = sql`(select true from sends s where s.lane = lane.id and s.seq not in (select seq from ended) limit 1)`
   const waitIsOver = sql`lane.id in (select lane from locked where status is null and (known or is_refused))`
-  const isNew = sql`given is null or given in (select id from locked where not known and old_rank < rank)`
+  const isNew = sql`given is null or given in (select id from locked where not known and old_rank < new_rank)`
   const [written] = await sql<{ isDue: boolean }[]>`
     ${outcomes(sql, done, at)}, events as (
       ${recording(sql, told, isNew)}
@@ -38,38 +38,18 @@ export async function writeOutcomes(
 /**
  * Sends with their messages as they were, as `locked`, and as `ended` those that are open no more; attempts. What fails in a
  * later attempt fails no message that the platform has of an earlier one; one that it took as well has a second id. What is
- * told of an attempt late, or again since the answer was lost, changes no later one (`isToldOf`).
+ * told of an attempt late, or again since the answer was lost, changes no later one (`isToldOf`). Nor does a failure without a call
+ * that was found before somebody else called.
  */
 function outcomes(sql: Sql | TransactionSql, done: DoneSend[], at: Date) {
   const sends = done.flatMap((one) => sendRow(one, at))
-  // Then a callback may still lift it. A look-up, not an `exists`, as in `hasNext`.
-  const mayHaveArrived = sql`(
-    select true from send_attempts
-    where organization_id = l.organization_id and message_id = l.id and outcome = 'unknown' limit 1
-  )`
-  const isRefused = sql`(
-    select refusal is not null from senders
-    where organization_id = u.organization_id and phone_number_id = u.phone_number_id limit 1
-  )`
   return sql`
-    with u as (
-      select * from json_to_recordset(${JSON.stringify(sends)}::text::json) as u(seq bigint, organization_id text,
-        phone_number_id text, id text, lane text, of_attempt int, begun_at timestamptz, unmade boolean,
-        status text, rank smallint, upstream_id text, error jsonb, attempts int, park_ms float8, let_out boolean, wait_ms float8, upstream_media_id text)
-    ), locked as (
-      select u.*, m.rank as old_rank, m.upstream_id as known_id, ${isKnown(sql)} as known,
-        case when wait_ms is not null then ${isRefused} end as is_refused
-      from (select * from u order by id) u
-      cross join lateral (
-        select rank, upstream_id from messages
-        where organization_id = u.organization_id and phone_number_id = u.phone_number_id and id = u.id limit 1 for update
-      ) m
-    ), raised as (
+    with ${lockedBy(sql, sends)}, raised as (
       update messages m set status = l.status, upstream_id = coalesce(m.upstream_id, l.upstream_id), error = l.error,
-        rank = case when l.status = 'failed' and ${mayHaveArrived} then 2 else l.rank end
+        rank = l.new_rank
       from locked l
       where m.organization_id = l.organization_id and m.phone_number_id = l.phone_number_id and m.id = l.id
-        and l.old_rank < l.rank and (l.status = 'sent' or not l.known)
+        and l.old_rank < l.new_rank and (l.status = 'sent' or not l.known)
     ), doubled as (
       insert into message_doubles (organization_id, upstream_id, message_id)
       select organization_id, upstream_id, id from locked where upstream_id <> known_id
@@ -93,6 +73,40 @@ function outcomes(sql: Sql | TransactionSql, done: DoneSend[], at: Date) {
       from o where s.seq = o.seq and s.seq = any(array(select seq from o))
     ), tried as (
       ${trying(sql, done, at)}
+    )
+  `
+}
+
+/** What is told of sends, as `u`, and as `locked` with their messages; not of those that are not as they were. */
+function lockedBy(sql: Sql | TransactionSql, sends: SendRow[]) {
+  // Then a callback may still lift it. A look-up, not an `exists`, as in `hasNext`.
+  const mayHaveArrived = sql`(
+    select true from send_attempts
+    where organization_id = u.organization_id and message_id = u.id and outcome = 'unknown' limit 1
+  )`
+  // The message is named so that it is locked first.
+  const isAsTaken = sql`(
+    select true from sends where seq = u.seq and attempts = u.of_attempt and begun_at is null and m.rank is not null for update
+  )`
+  const isRefused = sql`(
+    select refusal is not null from senders
+    where organization_id = u.organization_id and phone_number_id = u.phone_number_id limit 1
+  )`
+  return sql`
+    u as (
+      select * from json_to_recordset(${JSON.stringify(sends)}::text::json) as u(seq bigint, organization_id text,
+        phone_number_id text, id text, lane text, of_attempt int, begun_at timestamptz, unmade boolean, unasked boolean,
+        status text, rank smallint, upstream_id text, error jsonb, attempts int, park_ms float8, let_out boolean, wait_ms float8, upstream_media_id text)
+    ), locked as (
+      select u.*, m.rank as old_rank, m.upstream_id as known_id, ${isKnown(sql)} as known,
+        case when status = 'failed' and ${mayHaveArrived} then 2 else u.rank end as new_rank,
+        case when wait_ms is not null then ${isRefused} end as is_refused
+      from (select * from u order by id) u
+      cross join lateral (
+        select rank, upstream_id from messages
+        where organization_id = u.organization_id and phone_number_id = u.phone_number_id and id = u.id limit 1 for update
+      ) m
+      where unasked is null or ${isAsTaken}
     )
   `
 }
@@ -126,8 +140,8 @@ function trying(sql: Sql | TransactionSql, done: DoneSend[], at: Date) {
     on conflict (organization_id, message_id, attempt) do update
       set begun_at = excluded.begun_at, ended_at = excluded.ended_at, outcome = excluded.outcome,
         http_status = excluded.http_status, upstream_code = excluded.upstream_code, detail = excluded.detail
-      -- The earlier one was not made.
-      where known.begun_at < excluded.begun_at
+      -- The earlier one was not made; or it was taken for lost, and its answer has come.
+      where known.begun_at < excluded.begun_at or known.begun_at = excluded.begun_at and known.outcome = 'unknown'
   `
 }
 
@@ -142,6 +156,8 @@ interface SendRow {
   begun_at: string | undefined
   /** It was begun, and the platform was not called. */
   unmade?: true
+  /** It fails without a call: only if nobody has begun one since it was taken, when the lease was over. */
+  unasked?: true
   status?: 'sent' | 'failed'
   rank?: number
   upstream_id?: string
@@ -173,7 +189,9 @@ function sendRow({ item, outcome }: DoneSend, at: Date): SendRow[] {
       const { code, message, providerCode } = outcome.failure
       const by = providerCode === null ? 'us' : 'answer'
       const error = { code, message, provider_code: providerCode, failed_at: at.toISOString(), by } as const
-      return [{ ...row, status: 'failed', rank: outcome.unknown ? 2 : 6, error }]
+      const failed = { status: 'failed', rank: outcome.unknown ? 2 : 6, error } as const
+      if (item.step === 'send') return [{ ...row, ...failed }]
+      return [{ ...(item.step === 'upload' ? unbegun : row), ...failed, unasked: true }]
     }
     case 'again':
       return outcome.letOut
