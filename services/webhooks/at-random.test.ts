@@ -1,10 +1,10 @@
-import { tookTooLong } from '@app/shared/database/database.ts'
 import { ownSession } from '@app/shared/database/own-session.ts'
+import { listenIn } from '@app/test/complaints.ts'
 import { randomOf } from '@app/test/faults/random.ts'
 import { amount, seed } from '@app/test/fuzz/seed.ts'
-import { type TestService, testService } from '@app/test/service.ts'
+import { testService } from '@app/test/service.ts'
 import { expect, onTestFinished, test } from 'vitest'
-import { isDeadlock, testWebhooks } from './testing/app.ts'
+import { testWebhooks } from './testing/app.ts'
 import { startMoodyEndpoints } from './testing/moody-endpoints.ts'
 import { actAtRandom } from './testing/random-acts.ts'
 import { setScene } from './testing/scene.ts'
@@ -16,25 +16,11 @@ import { findBroken } from './testing/what-must-hold.ts'
 const actors = 6
 const steps = amount(60, 400)
 
-/**
- * What the instances complain of: errors, but for what a busy machine had no time for, and deadlocks. Connections that were ended
- * are no reason to.
- */
-function listening(log: TestService['log']) {
-  const complaints: unknown[] = []
-  const own = log.child({})
-  own.error = (line: unknown) => void (tookTooLong(errorOf(line)) || complaints.push(line))
-  own.warn = (line: unknown) => void (isDeadlock(errorOf(line)) && complaints.push(line))
-  return { log: own, complaints }
-}
-
-const errorOf = (line: unknown) => (typeof line === 'object' && line !== null && 'err' in line ? line.err : undefined)
-
 test(
   'whatever two instances, endpoints, owners and lost connections do at once: everything settles, and is true',
   async () => {
     const service = await testService('webhooks')
-    const { log, complaints } = listening(service.log)
+    const { log, complaints } = listenIn(service.log)
     const first = await testWebhooks({ ...service, log })
     onTestFinished(() => first.close())
     const second = startSecondInstance(first, service.databaseUrl)

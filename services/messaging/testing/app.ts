@@ -127,22 +127,8 @@ export async function testMessaging(given?: TestService): Promise<TestMessaging>
   const stumblingBlocks = new Set<string>()
   const opened: string[] = []
   const directory = await serveDirectory(core, { closedWindows, stumblingBlocks, opened })
-  const dispatcher = startDispatcher(core)
-  const copier = startCopier(core)
-  const lateTelling = startLateTelling(core)
-  const wake = () => {
-    dispatcher.wake()
-    copier.wake()
-  }
-  const app: App = {
-    ...core,
-    dispatcher,
-    callbacks: startCallbacks(core, wake),
-    acceptSend: acceptSends(core, dispatcher),
-    refusalOf: createRefusalOf(core.sql),
-    acceptCallback: createAcceptCallback(core.sql),
-    ...createQueryTurns(),
-  }
+  const { app, stop } = startInstance(core)
+  const { dispatcher } = app
   let version = 0
   const setSender = async (changes: Partial<z.output<typeof AccountState>> = {}) => {
     await app.sql.begin((tx) => storeSender(tx, sealKeys, senderState({ version: ++version, ...changes })))
@@ -170,7 +156,7 @@ export async function testMessaging(given?: TestService): Promise<TestMessaging>
       (await app.sql<{ status: string }[]>`select status from messages where id = ${id}`)[0]?.status ?? '',
     async close() {
       core.media.stopping.abort()
-      await Promise.all([dispatcher.stop(), app.callbacks.stop(), copier.stop(), lateTelling.stop(), directory.stop()])
+      await Promise.all([stop(), directory.stop()])
       await relay.stop()
       await core.media.close()
       rmSync(mediaDir, { recursive: true })
@@ -178,6 +164,31 @@ export async function testMessaging(given?: TestService): Promise<TestMessaging>
       upstream.stop()
       await service.close()
     },
+  }
+}
+
+/** All that an instance does by itself. */
+export function startInstance(core: Core): { app: App; stop: () => Promise<void> } {
+  const dispatcher = startDispatcher(core)
+  const copier = startCopier(core)
+  const lateTelling = startLateTelling(core)
+  const wake = () => {
+    dispatcher.wake()
+    copier.wake()
+  }
+  const app: App = {
+    ...core,
+    dispatcher,
+    callbacks: startCallbacks(core, wake),
+    acceptSend: acceptSends(core, dispatcher),
+    refusalOf: createRefusalOf(core.sql),
+    acceptCallback: createAcceptCallback(core.sql),
+    ...createQueryTurns(),
+  }
+  return {
+    app,
+    stop: async () =>
+      void (await Promise.all([dispatcher.stop(), app.callbacks.stop(), copier.stop(), lateTelling.stop()])),
   }
 }
 

@@ -15,6 +15,7 @@ import { provision } from '@app/shared/events/provision.ts'
 import { startRelay } from '@app/shared/events/relay.ts'
 import { serve } from '@app/shared/bus/rpc.ts'
 import { startHousekeeping } from '@app/shared/database/housekeeping.ts'
+import { isDeadlock } from '@app/test/complaints.ts'
 import { type TestService, testService } from '@app/test/service.ts'
 import type { z } from 'zod'
 import { type App, type Core, createQueryTurns } from '../app.ts'
@@ -222,5 +223,3 @@ const clearTables = (sql: Sql, attempt: number) =>
     const all = tables.split(' ')
     await tx`truncate ${tx([...all.slice(-attempt), ...all.slice(0, -attempt)])}`
   })
-
-export const isDeadlock = (err: unknown): boolean => err instanceof Error && 'code' in err && err.code === '40P01'

@@ -1,0 +1,38 @@
+import { ownSession } from '@app/shared/database/own-session.ts'
+import { listenIn } from '@app/test/complaints.ts'
+import { randomOf } from '@app/test/faults/random.ts'
+import { amount, seed } from '@app/test/fuzz/seed.ts'
+import { testService } from '@app/test/service.ts'
+import { expect, onTestFinished, test } from 'vitest'
+import { testMessaging } from './testing/app.ts'
+import { makeMoody } from './testing/moody-platform.ts'
+import { actAtRandom } from './testing/random-acts.ts'
+import { setScene } from './testing/scene.ts'
+import { startSecondInstance } from './testing/second-instance.ts'
+import { settle } from './testing/settle.ts'
+import { findBroken } from './testing/what-must-hold.ts'
+
+/** Who acts at a time, and how often each. */
+const actors = 6
+const steps = amount(60, 400)
+
+test(
+  'whatever two instances, the platform, customers, owners and lost connections do at once: everything settles, and is true',
+  async () => {
+    const service = await testService('messaging')
+    const { log, complaints } = listenIn(service.log)
+    const base = await testMessaging({ ...service, log })
+    onTestFinished(() => base.close())
+    const second = startSecondInstance(base, service.databaseUrl)
+    onTestFinished(() => second.stop())
+    const sql = ownSession(service.sql, {})
+    onTestFinished(() => sql.end())
+    const platform = makeMoody(base, randomOf(seed, 'platform'))
+    const scene = await setScene({ apps: [base, second.app], base, sql, platform })
+    await Promise.all(Array.from({ length: actors }, (_, n) => actAtRandom(scene, randomOf(seed, `actor ${n}`), steps)))
+    await settle(scene)
+    expect(await findBroken(scene)).toEqual([])
+    expect(complaints).toEqual([])
+  },
+  amount(60_000, 300_000),
+)

@@ -1,0 +1,81 @@
+import type { ServerResponse } from 'node:http'
+import { between, oneByWeight, type Random, type Weighted } from '@app/test/faults/random.ts'
+import { refuse, type TestMessaging } from './app.ts'
+
+/** What the platform does with a send. */
+interface Mood {
+  /** It has the message from then on. */
+  accepts: boolean
+  /** What it answers: a refusal's code, or nothing that anybody could understand. */
+  answer: 'accepted' | 'broken off' | 'another page' | number
+  waitMs?: number
+}
+
+const well: Mood = { accepts: true, answer: 'accepted' }
+
+const moods: Weighted<Mood>[] = [
+  [12, well],
+  [4, { ...well, waitMs: 300 }],
+  [1, { accepts: false, answer: 'broken off' }],
+  [1, { accepts: true, answer: 'broken off' }],
+  [1, { accepts: true, answer: 'another page' }],
+  [2, { accepts: false, answer: 131000 }],
+  [1, { accepts: false, answer: 130429 }],
+  [1, { accepts: false, answer: 131056 }],
+  [1, { accepts: false, answer: 131026 }],
+]
+
+/** A send that the platform got. */
+export interface SeenSend {
+  messageId: string
+  text: string
+  to: string
+  answer: Mood['answer']
+  /** The platform's id, if it has the message. */
+  upstreamId: string | null
+  /** When it came and when it was answered, `performance.now()`. */
+  cameAt: number
+  answeredAt: number
+}
+
+export interface MoodyPlatform {
+  /** In the order in which they came. */
+  seen: SeenSend[]
+  /** Accepts everything from now on. */
+  calm: () => void
+}
+
+/** The platform of `messaging` does with each send what its mood is, by the chances of `random`. */
+export function makeMoody({ respondWith }: Pick<TestMessaging, 'respondWith'>, random: Random): MoodyPlatform {
+  const seen: SeenSend[] = []
+  let isCalm = false
+  respondWith((call, response, n) => {
+    const mood = isCalm ? well : oneByWeight(random, moods)
+    const { messageId, text, to } = call
+    const upstreamId = mood.accepts ? `wamid.${messageId}.${n}` : null
+    const one = {
+      messageId,
+      text,
+      to,
+      answer: mood.answer,
+      upstreamId,
+      cameAt: performance.now(),
+      answeredAt: Infinity,
+    }
+    seen.push(one)
+    const answer = () => {
+      one.answeredAt = performance.now()
+      if (typeof mood.answer === 'number') refuse(mood.answer, mood.answer === 131000 ? 500 : 400)(call, response, n)
+      else answerIn(mood.answer, response, upstreamId)
+    }
+    setTimeout(answer, between(random, 0, mood.waitMs ?? 0))
+  })
+  return { seen, calm: () => void (isCalm = true) }
+}
+
+function answerIn(answer: 'accepted' | 'broken off' | 'another page', response: ServerResponse, id: string | null) {
+  if (answer === 'broken off') return response.destroy()
+  if (answer === 'another page') return response.writeHead(200, { 'content-type': 'text/html' }).end('<p>Hello</p>')
+  const body = { messaging_product: 'whatsapp', contacts: [], messages: [{ id }] }
+  return response.writeHead(200, { 'content-type': 'application/json' }).end(JSON.stringify(body))
+}

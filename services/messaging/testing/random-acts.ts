@@ -1,0 +1,231 @@
+import { setTimeout as sleep } from 'node:timers/promises'
+import { Problem } from '@app/shared/api/problem.ts'
+import { insist } from '@app/test/each-step.ts'
+import { between, oneByWeight, oneOf, type Random, type Weighted } from '@app/test/faults/random.ts'
+import type { App } from '../app.ts'
+import { sendMessage } from '../sends/send-message.ts'
+import { statusPart } from './callbacks.ts'
+import {
+  callerOf,
+  changeNumber,
+  type Scene,
+  tell,
+  tellMessage,
+  tellWritten,
+  type Tenant,
+  type Written,
+} from './scene.ts'
+
+type Act = (scene: Scene, tenant: Tenant, random: Random) => unknown
+
+/** Somebody sends, writes, tells, changes and breaks, `steps` times. */
+export async function actAtRandom(scene: Scene, random: Random, steps: number): Promise<void> {
+  for (let step = 0; step < steps; step++) {
+    await sleep(between(random, 0, 30))
+    const act = oneByWeight(random, acts)
+    await act(scene, oneOf(random, scene.tenants), random)
+  }
+}
+
+let count = 0
+
+/** The next one to somebody is asked for after the answer to the one before. */
+const send: Act = async (scene, tenant, random) => {
+  const person = oneOf(random, tenant.people)
+  const first = oneOf(random, scene.apps)
+  const isDoubled = random() < 0.2
+  const asked = (tenant.asking.get(person) ?? Promise.resolve()).then(() =>
+    askToSend(scene, tenant, { person, instances: isDoubled ? scene.apps : [first] }),
+  )
+  tenant.asking.set(person, asked)
+  await asked
+}
+
+/** Asked of several instances at once, it is one send. */
+async function askToSend(_: Scene, tenant: Tenant, { person, instances }: { person: string; instances: App[] }) {
+  const text = `text ${++count}`
+  const caller = callerOf(tenant)
+  const body = { messaging_product: 'chat' as const, to: `+${person}`, type: 'text' as const, text: { body: text } }
+  const params = { phone_number_id: tenant.state.phone_number_id }
+  const answers = await Promise.all(
+    instances.map((app) =>
+      insist(() => sendMessage(app, { params, query: {}, body }, caller)).catch((err: unknown) => {
+        if (!(err instanceof Problem && tenant.refusals.has(err.failure))) throw err
+        return null
+      }),
+    ),
+  )
+  const ids = answers.flatMap((answer) => (answer && 'whole' in answer ? idIn(answer.body) : []))
+  if (new Set(ids).size > 1) throw new Error(`one key was answered with ${ids.join(' and ')}`)
+  const [id] = ids
+  if (id !== undefined) tenant.sends.push({ id, text, person })
+}
+
+const idIn = (body: Uint8Array) => (JSON.parse(Buffer.from(body).toString()) as { data: { id: string } }).data.id
+
+const statusWords = ['sent', 'delivered', 'read', 'failed', 'sent', 'delivered', 'read'] as const
+
+/** Of a message that the platform has, in any order, and as often as it likes. */
+const tellStatus: Act = async (scene, tenant, random) => {
+  const own = scene.platform.seen.filter(({ upstreamId, to }) => upstreamId !== null && isOf(tenant, to)).slice(-30)
+  if (own.length === 0) return
+  const { upstreamId, messageId, to } = oneOf(random, own)
+  if (upstreamId === null) return
+  const word = oneOf(random, statusWords)
+  const told = scene.told.get(upstreamId) ?? new Set()
+  scene.told.set(upstreamId, told.add(word))
+  const errors = word === 'failed' ? { errors: [{ code: 131026, title: 'no' }] } : {}
+  const part = statusPart(upstreamId, word, {
+    recipient_id: to.slice(1),
+    biz_opaque_callback_data: messageId,
+    ...errors,
+  })
+  await tell(oneOf(random, scene.apps), tenant, { statuses: [part] })
+}
+
+const isOf = ({ people }: Tenant, to: string) => people.includes(to.slice(1))
+
+function newWritten({ base }: Scene, tenant: Tenant, random: Random): Written {
+  const upstreamId = `wamid.in${++count}`
+  const isPicture = random() < 0.2
+  // Of some the platform has no file.
+  if (isPicture && random() < 0.7) base.files.sent.set(`file of ${upstreamId}`, { bytes: png, mimeType: 'image/png' })
+  const at = Math.floor(Date.now() / 1000) - 60
+  const person = oneOf(random, tenant.people)
+  const written = {
+    upstreamId,
+    person,
+    text: `words ${count}`,
+    at,
+    isPicture,
+    isTold: false,
+    edits: [],
+    isRevoked: false,
+  }
+  tenant.written.push(written)
+  return written
+}
+
+const png = Buffer.from('89504e470d0a1a0a0000000d49484452000000010000000108060000001f15c4890000001049444154', 'hex')
+
+const write: Act = (scene, tenant, random) =>
+  tellWritten(oneOf(random, scene.apps), tenant, newWritten(scene, tenant, random))
+
+/** An edit or a revocation comes before the message that it is of. */
+const writeLater: Act = async (scene, tenant, random) => {
+  await reviseOne(scene, tenant, random, newWritten(scene, tenant, random))
+}
+
+/** One of the last, told of (once more). */
+const tellAgain: Act = async ({ apps }, tenant, random) => {
+  const written = lately(tenant, random)
+  if (written) await tellWritten(oneOf(random, apps), tenant, written)
+}
+
+const revise: Act = async (scene, tenant, random) => {
+  const written = lately(tenant, random)
+  if (written) await reviseOne(scene, tenant, random, written)
+}
+
+const lately = ({ written }: Tenant, random: Random) =>
+  written.length === 0 ? undefined : oneOf(random, written.slice(-10))
+
+async function reviseOne({ apps }: Scene, tenant: Tenant, random: Random, written: Written) {
+  const id = `wamid.in${++count}`
+  const at = written.at + between(random, 1, 5)
+  const original = { original_message_id: written.upstreamId }
+  const isRevoked = random() < 0.2
+  if (isRevoked) written.isRevoked = true
+  else written.edits.push({ id, text: `new words ${count}`, at })
+  const edited = { ...original, message: { type: 'text', text: { body: `new words ${count}` } } }
+  const what = isRevoked ? { type: 'revoke', revoke: original } : { type: 'edit', edit: edited }
+  await tellMessage(oneOf(random, apps), tenant, written.person, { id, timestamp: String(at), ...what })
+}
+
+const suspend: Act = (scene, tenant) => changeNumber(scene, tenant, { refusal: 'customer_suspended' })
+const leave: Act = (scene, tenant) => changeNumber(scene, tenant, { refusal: 'account_not_connected' })
+const restore: Act = (scene, tenant) => changeNumber(scene, tenant, { refusal: null })
+
+/** As if who holds them had died long ago. He lives, and his calls go on beside what is made of them. */
+const stealLanes: Act = async ({ sql, abandoned }) => {
+  const rows = await sql.begin(async (tx) => {
+    const stolen = await tx<{ id: string }[]>`
+      update send_lanes set held_until = '-infinity', due_at = now(), arrivals = arrivals + 1
+      where id = any(array(
+        select id from send_lanes where held_until > now() order by random() limit 2 for update skip locked
+      )) returning id
+    `
+    return tx<{ messageId: string }[]>`
+      select message_id from sends where lane = any(${stolen.map(({ id }) => id)}) and begun_at is not null
+    `
+  })
+  for (const { messageId } of rows) abandoned.add(messageId)
+}
+
+/** The same of those in whose work nothing is called for twice. */
+const stealOthers: Act = async ({ sql }) => {
+  for (const table of ['callback_lanes', 'media_lanes']) {
+    await sql`
+      update ${sql(table)} set held_until = '-infinity', due_at = now(), arrivals = arrivals + 1
+      where id = any(array(
+        select id from ${sql(table)} where held_until > now() order by random() limit 2 for update skip locked
+      ))
+    `
+  }
+}
+
+/** Whoever had them gets others. */
+const endConnections: Act = ({ sql }) => sql`
+  select pg_terminate_backend(pid) from (
+    select pid from pg_stat_activity
+    where datname = current_database() and usename = current_user and pid <> pg_backend_pid()
+    order by random() limit 4
+  ) those
+`
+
+/** What waits for its time has it now. */
+export const hurry = ({ sql, apps }: Scene): Promise<unknown> =>
+  sql
+    .begin(async (tx) => {
+      await tx`update pace set tat = now() where grp = any(array(select grp from pace where tat > now() order by grp for update skip locked))`
+      await tx`
+        update sends set parked_until = now() where seq = any(array(
+          select seq from sends where parked_until > now() order by seq for update skip locked
+        ))
+      `
+      await tx`
+        update media_copies set due_at = now(), event_due_at = least(event_due_at, now()) where seq = any(array(
+          select seq from media_copies where begun_at is null order by seq for update skip locked
+        ))
+      `
+      for (const table of ['send_lanes', 'callback_lanes', 'media_lanes']) {
+        await tx`
+          update ${tx(table)} set due_at = now(), arrivals = arrivals + 1, paced_until = '-infinity' where id = any(array(
+            select id from ${tx(table)} where due_at > now() and held_until < now() order by id for update skip locked
+          ))
+        `
+      }
+    })
+    .then(() => apps.forEach(wakeAll))
+
+function wakeAll({ dispatcher, callbacks }: App) {
+  dispatcher.wake()
+  callbacks.wake()
+}
+
+/** Somebody sends or writes as often as something else happens. */
+const acts: Weighted<Act>[] = [
+  [8, send],
+  [5, tellStatus],
+  [4, write],
+  [1, writeLater],
+  [2, tellAgain],
+  [2, revise],
+  [1, suspend],
+  [1, leave],
+  [4, restore],
+  [2, hurry],
+  [1, stealLanes],
+  [1, stealOthers],
+  [1, endConnections],
+]
