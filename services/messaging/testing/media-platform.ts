@@ -21,6 +21,8 @@ export interface MediaPlatform {
   sent: Map<string, { bytes: Buffer; mimeType: string }>
   /** Answers in its place from now on; null: it answers itself again. */
   answerWith: (next: Answer | null) => void
+  /** As it answers by itself. */
+  usual: Answer
   answer: (request: IncomingMessage, response: ServerResponse) => void
 }
 
@@ -53,6 +55,7 @@ export function createMediaPlatform(): MediaPlatform {
   return {
     calls,
     sent,
+    usual,
     answerWith(next) {
       override = next
     },

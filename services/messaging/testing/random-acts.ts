@@ -8,6 +8,9 @@ import { statusPart } from './callbacks.ts'
 import {
   callerOf,
   changeNumber,
+  idIn,
+  moveNumber,
+  png,
   type Scene,
   tell,
   tellMessage,
@@ -30,23 +33,35 @@ export async function actAtRandom(scene: Scene, random: Random, steps: number): 
 let count = 0
 
 /** The next one to somebody is asked for after the answer to the one before. */
-const send: Act = async (scene, tenant, random) => {
-  const person = oneOf(random, tenant.people)
-  const first = oneOf(random, scene.apps)
-  const isDoubled = random() < 0.2
-  const asked = (tenant.asking.get(person) ?? Promise.resolve()).then(() =>
-    askToSend(scene, tenant, { person, instances: isDoubled ? scene.apps : [first] }),
-  )
-  tenant.asking.set(person, asked)
-  await asked
+const sendFrom =
+  (isWandering: boolean): Act =>
+  async (scene, tenant, random) => {
+    const person = isWandering ? tenant.passer : oneOf(random, tenant.people)
+    const { phone_number_id: phoneNumberId } = isWandering ? tenant.wandering : tenant.state
+    const instances = random() < 0.2 ? scene.apps : [oneOf(random, scene.apps)]
+    const isPicture = random() < 0.25
+    const before = tenant.asking.get(person) ?? Promise.resolve()
+    const asked = before.then(() => askToSend(tenant, { phoneNumberId, person, isPicture, instances }))
+    tenant.asking.set(person, asked)
+    await asked
+  }
+
+interface Asked {
+  phoneNumberId: string
+  person: string
+  isPicture: boolean
+  instances: App[]
 }
 
 /** Asked of several instances at once, it is one send. */
-async function askToSend(_: Scene, tenant: Tenant, { person, instances }: { person: string; instances: App[] }) {
+async function askToSend(tenant: Tenant, { phoneNumberId, person, isPicture, instances }: Asked) {
   const text = `text ${++count}`
   const caller = callerOf(tenant)
-  const body = { messaging_product: 'chat' as const, to: `+${person}`, type: 'text' as const, text: { body: text } }
-  const params = { phone_number_id: tenant.state.phone_number_id }
+  const content = isPicture
+    ? { type: 'image' as const, image: { id: tenant.fileId, caption: text } }
+    : { type: 'text' as const, text: { body: text } }
+  const body = { messaging_product: 'chat' as const, to: `+${person}`, ...content }
+  const params = { phone_number_id: phoneNumberId }
   const answers = await Promise.all(
     instances.map((app) =>
       insist(() => sendMessage(app, { params, query: {}, body }, caller)).catch((err: unknown) => {
@@ -60,8 +75,6 @@ async function askToSend(_: Scene, tenant: Tenant, { person, instances }: { pers
   const [id] = ids
   if (id !== undefined) tenant.sends.push({ id, text, person })
 }
-
-const idIn = (body: Uint8Array) => (JSON.parse(Buffer.from(body).toString()) as { data: { id: string } }).data.id
 
 const statusWords = ['sent', 'delivered', 'read', 'failed', 'sent', 'delivered', 'read'] as const
 
@@ -106,8 +119,6 @@ function newWritten({ base }: Scene, tenant: Tenant, random: Random): Written {
   return written
 }
 
-const png = Buffer.from('89504e470d0a1a0a0000000d49484452000000010000000108060000001f15c4890000001049444154', 'hex')
-
 const write: Act = (scene, tenant, random) =>
   tellWritten(oneOf(random, scene.apps), tenant, newWritten(scene, tenant, random))
 
@@ -144,6 +155,7 @@ async function reviseOne({ apps }: Scene, tenant: Tenant, random: Random, writte
 
 const suspend: Act = (scene, tenant) => changeNumber(scene, tenant, { refusal: 'customer_suspended' })
 const leave: Act = (scene, tenant) => changeNumber(scene, tenant, { refusal: 'account_not_connected' })
+const move: Act = (scene, tenant) => moveNumber(scene, tenant)
 const restore: Act = (scene, tenant) => changeNumber(scene, tenant, { refusal: null })
 
 /** As if who holds them had died long ago. He lives, and his calls go on beside what is made of them. */
@@ -198,6 +210,12 @@ export const hurry = ({ sql, apps }: Scene): Promise<unknown> =>
           select seq from media_copies where begun_at is null order by seq for update skip locked
         ))
       `
+      await tx`
+        update media_uploads set expires_at = now() where (organization_id, phone_number_id, media_id) in (
+          select organization_id, phone_number_id, media_id from media_uploads
+          where failure is not null and expires_at > now() order by 1, 2, 3 for update skip locked
+        )
+      `
       for (const table of ['send_lanes', 'callback_lanes', 'media_lanes']) {
         await tx`
           update ${tx(table)} set due_at = now(), arrivals = arrivals + 1, paced_until = '-infinity' where id = any(array(
@@ -215,7 +233,9 @@ function wakeAll({ dispatcher, callbacks }: App) {
 
 /** Somebody sends or writes as often as something else happens. */
 const acts: Weighted<Act>[] = [
-  [8, send],
+  [8, sendFrom(false)],
+  [2, sendFrom(true)],
+  [1, move],
   [5, tellStatus],
   [4, write],
   [1, writeLater],

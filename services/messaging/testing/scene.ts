@@ -1,12 +1,16 @@
 import { randomUUID } from 'node:crypto'
+import { Readable } from 'node:stream'
 import type { Caller } from '@app/shared/api/contract.ts'
 import { systemCaller } from '@app/shared/bus/ask.ts'
 import type { Sql } from '@app/shared/database/database.ts'
 import { seal } from '@app/shared/secrets/seal.ts'
+import { newFileKey } from '@app/shared/store/store.ts'
+import { newId } from '@app/shared/values/ids.ts'
 import { type Account, newAccountState } from '@app/test/account-state.ts'
 import { insist } from '@app/test/each-step.ts'
 import type { App } from '../app.ts'
 import { splitCallback } from '../callbacks/split.ts'
+import { uploadMedia } from '../media/upload-media.ts'
 import { putSender } from '../senders/put-sender.ts'
 import type { TestMessaging } from './app.ts'
 import type { MoodyPlatform } from './moody-platform.ts'
@@ -32,10 +36,16 @@ export interface Written {
   isRevoked: boolean
 }
 
-/** An organization of a check at random, with one number. */
+/** An organization of a check at random, with a number of its own, and one that goes from organization to organization. */
 export interface Tenant {
   state: Account
+  /** Of the number that all have had. */
+  wandering: Account
   people: string[]
+  /** Somebody who is written to from the other number. */
+  passer: string
+  /** A file that it has uploaded. */
+  fileId: string
   /** In the order in which they were accepted, of each person. */
   sends: AcceptedSend[]
   written: Written[]
@@ -58,50 +68,101 @@ export interface Scene {
   told: Map<string, Set<string>>
   /** Messages of which a call was taken for lost while it was under way. */
   abandoned: Set<string>
+  /** Who has the number that goes around. */
+  owner: Tenant | null
 }
 
-/** Two organizations; of the second, what nobody can tell is sent again. */
+/** Organizations: of the second, what nobody can tell is sent again; of the third, what fails does not hold up the next. */
+const habits = [
+  { unknown_outcome: 'fail', ordering: 'strict' },
+  { unknown_outcome: 'resend', ordering: 'strict' },
+  { unknown_outcome: 'fail', ordering: 'relaxed' },
+] as const
+
 export async function setScene(parts: Pick<Scene, 'apps' | 'base' | 'sql' | 'platform'>): Promise<Scene> {
-  const scene: Scene = { ...parts, tenants: [], told: new Map(), abandoned: new Set() }
-  for (const [n, unknown] of (['fail', 'resend'] as const).entries()) {
-    const usual = newAccountState()
-    const state = {
-      ...usual,
-      phone_number_id: `10000000000${n}`,
-      business_account_id: `20000000000${n}`,
-      settings: { ...usual.settings, unknown_outcome: unknown, messages_per_month: 1_000_000 },
-    }
-    state.sealed_token = seal(parts.base.sealKeys, 'token', `account:${state.account_id}`)
-    const people = Array.from({ length: 4 }, (_, k) => `1555100${n}00${k}`)
-    const tenant: Tenant = {
-      state,
-      people,
-      sends: [],
-      written: [],
-      asking: new Map(),
-      changing: Promise.resolve(),
-      refusals: new Set(),
-    }
+  const scene: Scene = { ...parts, tenants: [], told: new Map(), abandoned: new Set(), owner: null }
+  for (const [n, habit] of habits.entries()) {
+    const tenant = newTenant(parts.base, n, habit)
     scene.tenants.push(tenant)
     await changeNumber(scene, tenant, {})
+    await moveNumber(scene, tenant)
+    tenant.fileId = await upload(parts.base, tenant)
   }
   return scene
 }
 
-/** Platform tells of a change of the number, until it is answered. */
-export function changeNumber({ apps }: Scene, tenant: Tenant, changes: Partial<Account>): Promise<unknown> {
-  const { state } = tenant
-  tenant.changing = tenant.changing.then(() => {
-    Object.assign(state, changes, { version: state.version + 1 })
-    if (state.refusal !== null) tenant.refusals.add(state.refusal)
-    const body = { ...state }
-    return insist((asked) => {
-      const app = apps[asked % apps.length]
-      if (!app) throw new Error('there is no instance')
-      return putSender(app, { params: {}, query: {}, body }, systemCaller(state.organization_id))
-    })
+function newTenant({ sealKeys }: TestMessaging, n: number, habit: (typeof habits)[number]): Tenant {
+  const usual = newAccountState({ business_account_id: `20000000000${n}` })
+  const settings = { ...usual.settings, ...habit, messages_per_month: 1_000_000 }
+  const stateOf = (accountId: string, phoneNumberId: string): Account => ({
+    ...usual,
+    account_id: accountId,
+    phone_number_id: phoneNumberId,
+    settings,
+    sealed_token: seal(sealKeys, 'token', `account:${accountId}`),
   })
+  return {
+    state: stateOf(usual.account_id, `10000000000${n}`),
+    wandering: stateOf(newId('acc'), '100000000009'),
+    people: Array.from({ length: 4 }, (_, k) => `1555100${n}00${k}`),
+    passer: `1555100${n}009`,
+    fileId: '',
+    sends: [],
+    written: [],
+    asking: new Map(),
+    changing: Promise.resolve(),
+    refusals: new Set(),
+  }
+}
+
+async function upload(app: App, tenant: Tenant): Promise<string> {
+  const fileKey = newFileKey()
+  await app.sql`insert into unclaimed_files (file_key, due_at) values (${fileKey}, now() + interval '1 h')`
+  const { sha256, size } = await app.media.store.put(fileKey, Readable.from([png]))
+  const body = { file_key: fileKey, mime_type: 'image/png', size, sha256, filename: null }
+  const input = { params: { phone_number_id: tenant.state.phone_number_id }, query: {}, body }
+  const answer = await uploadMedia(app, input, callerOf(tenant))
+  return 'body' in answer ? idIn(answer.body) : ''
+}
+
+export const png = Buffer.from(
+  '89504e470d0a1a0a0000000d49484452000000010000000108060000001f15c4890000001049444154',
+  'hex',
+)
+
+/** What was made, by a whole answer. */
+export const idIn = (body: Uint8Array): string =>
+  (JSON.parse(Buffer.from(body).toString()) as { data: { id: string } }).data.id
+
+/** Platform tells of a change of the tenant's own number, until it is answered. */
+export function changeNumber(scene: Scene, tenant: Tenant, changes: Partial<Account>): Promise<unknown> {
+  tenant.changing = tenant.changing.then(() => put(scene, tenant, tenant.state, changes))
   return tenant.changing
+}
+
+let moving: Promise<unknown> = Promise.resolve()
+
+/** The number that goes around leaves who has it, and comes to the tenant. */
+export function moveNumber(scene: Scene, to: Tenant): Promise<unknown> {
+  moving = moving.then(async () => {
+    const { owner } = scene
+    const left = { attached: false, refusal: 'account_not_connected' as const }
+    if (owner) await put(scene, owner, owner.wandering, left)
+    scene.owner = to
+    await put(scene, to, to.wandering, { attached: true, refusal: null, attached_at: new Date().toISOString() })
+  })
+  return moving
+}
+
+function put({ apps }: Scene, tenant: Tenant, state: Account, changes: Partial<Account>) {
+  Object.assign(state, changes, { version: state.version + 1 })
+  if (state.refusal !== null) tenant.refusals.add(state.refusal)
+  const body = { ...state }
+  return insist((asked) => {
+    const app = apps[asked % apps.length]
+    if (!app) throw new Error('there is no instance')
+    return putSender(app, { params: {}, query: {}, body }, systemCaller(state.organization_id))
+  })
 }
 
 export function callerOf({ state }: Tenant): Caller {

@@ -11,7 +11,7 @@ interface Ended {
   upstreamId: string | null
   isRevoked: boolean
   edits: { id: string }[] | null
-  attempts: { number: number; outcome: string; code: number | null }[]
+  attempts: { number: number; outcome: string; code: number | null; isUpload: boolean }[]
 }
 
 /** What is there of an organization in the end. */
@@ -45,7 +45,7 @@ async function find({ sql }: Scene, { state: { organization_id: organizationId }
   const messages = await sql<Ended[]>`
     select id, direction, content, status, error ->> 'code' as code, upstream_id, revoked_at is not null as is_revoked, edits,
       (
-        select coalesce(json_agg(json_build_object('number', attempt, 'outcome', outcome, 'code', upstream_code) order by attempt), '[]')
+        select coalesce(json_agg(json_build_object('number', attempt, 'outcome', outcome, 'code', upstream_code, 'isUpload', coalesce(starts_with(detail, 'upload:'), false)) order by attempt), '[]')
         from send_attempts where organization_id = m.organization_id and message_id = m.id
       ) as attempts
     from messages m where organization_id = ${organizationId} order by id
@@ -117,7 +117,7 @@ function* wrongEnd({ scene, tenant, send, calls, events }: Of, message: Ended) {
     return
   }
   if (message.status !== 'failed') yield `it is ${message.status}: ${answersOf(calls)}`
-  else if (!hasReason(message.code ?? '', { scene, tenant, send, calls }))
+  else if (!hasReason(message, { scene, tenant, send, calls }))
     yield `it failed as ${message.code}: ${answersOf(calls)}`
   if (wasTold.sent !== 0 || wasTold.failed !== 1) yield `it failed, and is told ${JSON.stringify(wasTold)}`
 }
@@ -128,16 +128,21 @@ const mayBeUnknown = ({ abandoned }: Scene, { id }: AcceptedSend, calls: SeenSen
 /** Tries after which the first of the passing refusals are final. */
 const fewTries = 3
 
-function hasReason(code: string, { scene, tenant, send, calls }: Pick<Of, 'scene' | 'tenant' | 'send' | 'calls'>) {
+function hasReason(
+  { code, attempts }: Ended,
+  { scene, tenant, send, calls }: Pick<Of, 'scene' | 'tenant' | 'send' | 'calls'>,
+) {
   if (code === 'delivery_unknown') return mayBeUnknown(scene, send, calls)
+  if (code === 'media_upload_failed')
+    return calls.some(({ answer }) => answer === 131053) || scene.platform.refusedUploads() > 0
   if (code === 'recipient_unreachable') return calls.some(({ answer }) => answer === 131026)
-  if (code === 'upstream_unavailable' || code === 'upstream_rate_limited') return calls.length >= fewTries
-  return tenant.refusals.has(code)
+  if (code === 'upstream_unavailable' || code === 'upstream_rate_limited') return attempts.length >= fewTries
+  return tenant.refusals.has(code ?? '')
 }
 
 /** Each call stands there as the platform answered it. */
 function* wrongAttempts({ calls }: Of, { attempts }: Ended) {
-  const recorded = attempts.map(({ outcome, code }) => code ?? outcome)
+  const recorded = attempts.filter(({ isUpload }) => !isUpload).map(({ outcome, code }) => code ?? outcome)
   const made = calls.map(({ answer }) =>
     typeof answer === 'number' ? answer : answer === 'accepted' ? 'sent' : 'unknown',
   )
@@ -147,7 +152,8 @@ function* wrongAttempts({ calls }: Of, { attempts }: Ended) {
 }
 
 /** What somebody was sent came in the order in which it was accepted: the next one once the one before was over. */
-function* wrongOrder({ abandoned }: Scene, { sends, people }: Tenant, seen: Map<string, SeenSend[]>) {
+function* wrongOrder({ abandoned }: Scene, { state, sends, people }: Tenant, seen: Map<string, SeenSend[]>) {
+  if (state.settings.ordering === 'relaxed') return
   for (const person of people) {
     const called = sends.filter((send) => send.person === person && seen.has(send.id) && !abandoned.has(send.id))
     for (const [n, { id }] of called.entries()) {
