@@ -52,4 +52,5 @@ export interface App extends Core, QueryTurns {
   acceptCallback: ReturnType<typeof createAcceptCallback>
   dispatcher: Mailbox<OpenSend>
   callbacks: Mailbox
+  copier: Mailbox
 }

@@ -123,6 +123,7 @@ const app: App = {
   ...createQueryTurns(),
   dispatcher,
   callbacks,
+  copier,
 }
 const accounts = consume(app, consumers.messagingAccounts.name, accountChanged, async (tx, account) => {
   const moved = await storeSender(tx, app.sealKeys, account)

@@ -439,11 +439,8 @@ test('a file of a number that was detached waits, unasked for, until the number 
   await hurry()
   await until(async () => expect(await looksInAnHour()).toHaveLength(1))
   expect([app.files.calls, await told(upstreamId)]).toEqual([[], []])
-  await app.setSender({})
-  await until(async () => {
-    await hurry()
-    expect(await told(upstreamId)).toMatchObject([{ media_status: 'ready' }])
-  })
+  await app.putSender({})
+  await until(async () => expect(await told(upstreamId)).toMatchObject([{ media_status: 'ready' }]))
 })
 
 test('the hours in which a number was detached are no tries: what the platform does not show at first is asked for again', async () => {

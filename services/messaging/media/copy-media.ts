@@ -1,6 +1,7 @@
 import { type Mailbox, startMailbox } from '@app/shared/mailbox/mailbox.ts'
 import { unseal } from '@app/shared/secrets/seal.ts'
 import type { Core } from '../app.ts'
+import type { Owned } from '../senders/take-over-lanes.ts'
 import { download } from './download.ts'
 import { type CopyOutcome, settleCopies } from './settle-copies.ts'
 import { discardFile, reserveFile } from './unclaimed-files.ts'
@@ -11,7 +12,8 @@ const slots = 64
 const slotsOfOne = 8
 
 /** Waits before the next try; then every hour, for 7 days. */
-const retryMs = [1_000, 2_000, 5_000, 15_000, 60_000, 300_000, 900_000]
+const longestRetryMs = 900_000
+const retryMs = [1_000, 2_000, 5_000, 15_000, 60_000, 300_000, longestRetryMs]
 const retryEveryMs = 3_600_000
 /**
  * What the platform does not have at once, it may have a little later. That it shows nothing may come of the token, which loses a
@@ -81,6 +83,29 @@ function note({ log }: Core, item: WaitingCopy, result: { kind: string; details?
     },
     'copy',
   )
+}
+
+/** Copies of one statement; when those are made, the next ones are due by themselves. */
+const wokenAtOnce = 5_000
+
+/** When a number is connected again, its copies that wait for their next hour are due. Wake the copier after it. */
+export async function wakeCopies({ sql, log }: Core, { organizationId, phoneNumberId }: Owned): Promise<void> {
+  try {
+    await sql`
+      with waiting as materialized (
+        select seq from media_copies
+        where lane = ${organizationId} and due_at > now() + ${longestRetryMs} * interval '1 ms'
+          and organization_id = ${organizationId} and phone_number_id = ${phoneNumberId}
+        order by due_at limit ${wokenAtOnce} for update skip locked
+      ), woken as (
+        update media_copies c set due_at = now() from waiting where c.seq = waiting.seq returning c.lane
+      )
+      insert into media_lanes as l (id, grp, due_at, arrivals) select distinct lane, lane, now(), 1 from woken
+      on conflict (id) do update set due_at = least(l.due_at, excluded.due_at), arrivals = l.arrivals + 1
+    `
+  } catch (err) {
+    log.warn({ err, number: phoneNumberId }, 'files of a number that is connected again wait for their time')
+  }
 }
 
 /** Lanes that sleep beside a copy, or are not there. All others are left alone: one that is locked here makes an arrival wait. */

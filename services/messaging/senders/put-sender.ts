@@ -10,6 +10,7 @@ import type { z } from 'zod'
 import type { App } from '../app.ts'
 import { leaveToOwner } from '../callbacks/leave-to-owner.ts'
 import { wakeKept } from '../callbacks/wake-kept.ts'
+import { wakeCopies } from '../media/copy-media.ts'
 import { endQueued, endRest, groupsOf } from './end-queued.ts'
 import { type Owned, takeOverLanes, takeOverRest } from './take-over-lanes.ts'
 
@@ -31,6 +32,8 @@ export async function finishSender(app: App, state: State, moved: number) {
   app.dispatcher.wake()
   app.callbacks.wake()
   await takeOverRest(app, numberOf(state), moved)
+  if (state.attached) await wakeCopies(app, numberOf(state))
+  app.copier.wake()
   if (state.refusal === null) return
   await endRest(app, numberOf(state))
   app.dispatcher.wake()

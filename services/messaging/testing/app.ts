@@ -179,6 +179,7 @@ export function startInstance(core: Core): { app: App; stop: () => Promise<void>
   const app: App = {
     ...core,
     dispatcher,
+    copier,
     callbacks: startCallbacks(core, wake),
     acceptSend: acceptSends(core, dispatcher),
     refusalOf: createRefusalOf(core.sql),
