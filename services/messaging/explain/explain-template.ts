@@ -3,7 +3,7 @@ import { notFound } from '@app/shared/api/problem.ts'
 import { type explainTemplate as contract, type Moment, momentAt, standing } from '@app/shared/contracts/explain.ts'
 import type { Sql } from '@app/shared/database/database.ts'
 import type { App } from '../app.ts'
-import { goneWords, type TemplateStatus } from '../templates/statuses.ts'
+import { doubted, goneWords, type TemplateStatus } from '../templates/statuses.ts'
 
 export const explainTemplate: Handler<App, typeof contract> = async ({ sql }, { body: { id } }) => {
   const template = await find(sql, id)
@@ -71,6 +71,9 @@ function wordsOf({ status, upstreamStatus, rejectedReason, heldUntil }: Template
   }
   if (goneWords.includes(upstreamStatus)) {
     return `is gone: the platform says ${upstreamStatus}, and sends with it are refused (template_not_approved)`
+  }
+  if (upstreamStatus === doubted) {
+    return 'was not found by the platform for a send (132001): the next send asks for it first'
   }
   if (upstreamStatus === 'PAUSED') {
     return 'is paused by the platform for its low quality: sends with it are refused (template_paused) until that tells otherwise'

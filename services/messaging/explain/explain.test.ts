@@ -71,6 +71,11 @@ test.each<[string, object, string | RegExp]>([
     { status: 'rejected', upstream_status: 'DISABLED' },
     /^is disabled by .* refused \(template_disabled\)$/,
   ],
+  [
+    'not found for a send',
+    { upstream_status: 'DOUBTED' },
+    /^was not found .* \(132001\): the next send asks for it first$/,
+  ],
   ['gone', { status: 'rejected', upstream_status: 'VANISHED' }, /^is gone: the platform says VANISHED, and sends with/],
   ['being made', { held_until: inMs(30_000) }, 'is being made: the platform has not answered yet'],
   [

@@ -1,8 +1,10 @@
 import { newId } from '@app/shared/values/ids.ts'
 import { until } from '@app/test/until.ts'
 import { afterAll, beforeAll, beforeEach, expect, test } from 'vitest'
+import { businessAccountId } from '../testing/callbacks.ts'
 import { json, refuse, unheard } from '../testing/template-platform.ts'
 import { order, type TestTemplates, testTemplates } from '../testing/templates.ts'
+import { noteRefusedTemplates } from './note-refused-templates.ts'
 import { createSpending } from './spending.ts'
 import type { TemplateToSend } from './resolve-template.ts'
 
@@ -178,6 +180,37 @@ test('a template that was paused hours ago and is gone since is not found, and i
   await expect(send(name)).rejects.toMatchObject({ failure: 'template_not_found' })
   expect(await it.get(name, { language: 'en_US' })).toMatchObject({ status: 'rejected' })
   expect(await it.get(name, { language: 'de' })).toMatchObject({ status: 'pending' })
+})
+
+const notFoundForASend = async (name: string) => {
+  const { organizationId } = it
+  const refused = { organizationId, businessAccountId, name, language: 'en_US', code: 132001 }
+  await it.app.sql.begin((tx) => noteRefusedTemplates(tx, [{ ...refused, begunAt: new Date(Date.now() + 5_000) }]))
+  it.app.templates.spending = createSpending()
+}
+
+test('a template that the platform did not find for a send is asked about before the next: it may be gone, or not be there yet', async () => {
+  const name = approved()
+  await send(name)
+  await notFoundForASend(name)
+  expect(await it.get(name)).toMatchObject({ status: 'approved' })
+  await send(name)
+  it.app.templates.spending = createSpending()
+  await send(name)
+  expect(calls()).toBe(2)
+  await notFoundForASend(name)
+  it.platform.templates.pop()
+  await expect(send(name)).rejects.toMatchObject({ failure: 'template_not_found' })
+  expect(await it.get(name)).toMatchObject({ status: 'rejected' })
+})
+
+test('of a template that is gone a send that was not refused before tells nothing new: its name can be taken', async () => {
+  const name = approved()
+  await send(name)
+  await it.app.sql`update templates set status = 'rejected', upstream_status = 'VANISHED' where name = ${name}`
+  await notFoundForASend(name)
+  it.platform.templates.pop()
+  expect(await it.create(order(name))).toMatchObject({ status: 201 })
 })
 
 test('a changed text takes its new parameters at once', async () => {

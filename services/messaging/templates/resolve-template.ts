@@ -6,7 +6,7 @@ import { readTemplates } from '../upstream/templates.ts'
 import { askAbout } from './ask-about.ts'
 import type { Place, Standing } from './known-templates.ts'
 import { fit, type SentComponent } from './parameters.ts'
-import { goneWords, vanished } from './statuses.ts'
+import { doubted, goneWords, vanished } from './statuses.ts'
 import { storeTemplates } from './store-templates.ts'
 import { deadlineOf, findAccount, type TemplateAccount, tokenOf } from './templates.ts'
 
@@ -31,7 +31,8 @@ interface Sender {
 
 /**
  * Holds a template send against the template as it stands now; one that is not known here is looked up at the platform once,
- * and one of which nothing good was heard for hours is before it is refused: the end of a pause or a review may not be told.
+ * one that the platform did not find for a send is before the next, and one of which nothing good was heard for hours is before it is
+ * refused: the end of a pause or a review may not be told.
  * @throws `template_not_found`, `template_not_approved`, `template_paused`, `template_disabled`,
  * `template_param_count_mismatch`, `template_param_format_mismatch`, `invalid_field_value`, each with its `param`;
  * `rate_limit_exceeded` when the platform was asked about too many of late.
@@ -46,7 +47,7 @@ export async function resolveTemplate(
   const { organizationId, phoneNumberId } = sender
   const place = { organizationId, phoneNumberId, name, language: code }
   let standing = await core.templates.find(place)
-  if (!isKnown(standing) || (standing.isOld && standing.status !== 'approved')) {
+  if (isToBeAskedAbout(standing)) {
     await lookUp(core, standing, place, caller)
     standing = await core.templates.find(place)
   }
@@ -58,6 +59,9 @@ export async function resolveTemplate(
 }
 
 const isKnown = ({ id, upstreamStatus }: Standing) => id !== null && !goneWords.includes(upstreamStatus)
+
+const isToBeAskedAbout = (standing: Standing) =>
+  !isKnown(standing) || standing.upstreamStatus === doubted || (standing.isOld && standing.status !== 'approved')
 
 function refuseUnsendable({ status, upstreamStatus }: Standing) {
   const param = 'template.name'

@@ -4,6 +4,9 @@ export type TemplateStatus = 'pending' | 'approved' | 'rejected'
 /** The platform's word for one that it does not list any more is ours. */
 export const vanished = 'VANISHED'
 
+/** Ours, too: the platform refused a send of it as not there, or not approved. The status stays, and the next send asks. */
+export const doubted = 'DOUBTED'
+
 const byWord: ReadonlyMap<string, TemplateStatus> = new Map([
   ['APPROVED', 'approved'],
   ['REINSTATED', 'approved'],
@@ -41,4 +44,5 @@ export const editableWords: readonly string[] = [
   'REJECTED',
   'PAUSED',
   'FLAGGED',
+  doubted,
 ]
