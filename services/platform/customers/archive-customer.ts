@@ -7,7 +7,10 @@ import { refuseBarred } from '../organizations/bar.ts'
 import { changeCustomer } from './change-customer.ts'
 import { customerColumns, type CustomerRow, emitCustomer, toCustomer } from './customers.ts'
 
-/** Archiving again changes nothing, and tells the numbers again: the first call may have been cut off in between. */
+/**
+ * Its active setup links are revoked from then on for whoever reads them (setup-links.ts). Archiving again changes nothing, and
+ * tells the numbers again: the first call may have been cut off in between.
+ */
 export const archiveCustomer: Handler<App, typeof contract> = async (app, { params }, caller) => {
   const { customer, states } = await changeCustomer(app, params.id, caller, async (tx, before) => {
     await refuseBarred(tx, caller.organizationId)
@@ -21,10 +24,6 @@ export const archiveCustomer: Handler<App, typeof contract> = async (app, { para
 }
 
 async function archive(tx: TransactionSql, { organizationId, id }: CustomerRow) {
-  await tx`
-    update setup_links set status = 'revoked'
-    where organization_id = ${organizationId} and customer_id = ${id} and status = 'active' and expires_at > now()
-  `
   const [row] = await tx<[CustomerRow]>`
     update customers set status = 'archived', archived_at = statement_timestamp(), updated_at = statement_timestamp()
     where organization_id = ${organizationId} and id = ${id}

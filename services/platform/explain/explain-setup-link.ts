@@ -30,7 +30,7 @@ function pastOf({ organizationId, customerId, createdAt, consumedAt, accountId, 
 
 /** What keeps an active one from being used. */
 const bars: Partial<Record<FailureName, string>> = {
-  customer_suspended: 'its customer is suspended or archived',
+  customer_suspended: 'its customer is suspended',
   feature_not_entitled: 'its organization is not entitled to `platform`',
   subscription_lapsed: 'the subscription of its organization has lapsed',
 }

@@ -158,7 +158,13 @@ const links: [string, object, Parameters<typeof newCustomer>[0], string | RegExp
     {},
     /^is revoked, by its owner or with its customer; the records do not know when$/,
   ],
-  ['barred by its customer', {}, { customer: archived }, /^is refused \(customer_suspended\): its customer/],
+  ['archived with its customer', {}, { customer: archived }, /^is revoked, by its owner or with its customer/],
+  [
+    'barred by its customer',
+    {},
+    { customer: { status: 'suspended' } },
+    /^is refused \(customer_suspended\): its customer/,
+  ],
   ['barred by its plan', {}, { organization: { features: [] } }, /^is refused \(feature_not_entitled\): its org/],
   ['lapsed', {}, { organization: { subscription: 'lapsed' } }, /^is refused \(subscription_lapsed\): the subscription/],
 ]

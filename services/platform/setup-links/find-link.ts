@@ -53,5 +53,5 @@ const toLink = ({ customerStatus, subscription, features, ...link }: Row): Link 
 
 function refusalOf(status: LinkRow['status'], customer: CustomerStatus): FailureName | null {
   if (status !== 'active') return 'setup_link_inactive'
-  return customer === 'suspended' || customer === 'archived' ? 'customer_suspended' : null
+  return customer === 'suspended' ? 'customer_suspended' : null
 }

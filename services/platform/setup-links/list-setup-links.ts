@@ -15,12 +15,15 @@ export const listSetupLinks: Handler<App, typeof contract> = (app, input, caller
 const list: Handler<App, typeof contract> = async ({ sql, cursorKeys }, { params, query }, caller) => {
   const { organizationId } = caller
   const { limit, after, page } = openPage(cursorKeys, contract, caller, query, params)
-  const [customer] = await sql`select id from customers where organization_id = ${organizationId} and id = ${params.id}`
+  const [customer] = await sql<{ archivedAt: Date | null }[]>`
+    select archived_at from customers where organization_id = ${organizationId} and id = ${params.id}
+  `
   if (!customer) throw notFound()
+  const archived = sql`${customer.archivedAt}::timestamptz`
   const rows = await sql<LinkRow[]>`
-    select ${linkColumns(sql)} from setup_links l
+    select ${linkColumns(sql, archived)} from setup_links l
     where l.organization_id = ${organizationId} and l.customer_id = ${params.id}
-      ${query.status === undefined ? sql`` : sql`and ${statusNow(sql)} = ${query.status}`}
+      ${query.status === undefined ? sql`` : sql`and ${statusNow(sql, archived)} = ${query.status}`}
       ${after === null ? sql`` : sql`and l.id < ${after}`}
     order by l.id desc limit ${limit + 1}
   `

@@ -5,6 +5,7 @@ import { newId } from '@app/shared/values/ids.ts'
 import { untilSomebodyWaits } from '@app/test/lock-waits.ts'
 import { afterAll, beforeAll, expect, test } from 'vitest'
 import { archiveCustomer } from '../customers/archive-customer.ts'
+import { restoreCustomer } from '../customers/restore-customer.ts'
 import { updateCustomer } from '../customers/update-customer.ts'
 import { hashOf } from '../keys/keys.ts'
 import { updateOrganization } from '../organizations/update-organization.ts'
@@ -175,6 +176,38 @@ test('a suspended customer gets no link; archiving revokes those that are active
   expect((await customer.list()).data.map(({ status }) => status)).toEqual(['expired', 'revoked'])
   const events = await eventsOf(it.app, customer.organization)
   expect(events.at(-1)?.type).toBe('customer.archived')
+})
+
+test('an archive waits for no link, however many there are; they stay revoked, or expired, when the customer is restored', async () => {
+  const customer = await customerOf()
+  const [active, expired, held] = [await customer.create(), await customer.create(), await customer.create()]
+  await customer.expire(expired.id)
+  await it.app.sql`
+    insert into setup_links (organization_id, id, customer_id, token_hash, token_last4, status, expires_at, created_at)
+    select organization_id, id || n, customer_id, token_hash || n, token_last4, status, expires_at, created_at
+    from setup_links, generate_series(1, 10010) n where id = ${active.id}
+  `
+  await it.app.sql.begin(async (tx) => {
+    await tx`select from setup_links where id = ${held.id} for update`
+    await ask(it.app, archiveCustomer, undefined, { params: { id: customer.id }, caller: customer.caller })
+  })
+  await expect(customer.update(active.id, { success_redirect_url: null })).rejects.toMatchObject({
+    failure: 'setup_link_inactive',
+  })
+  expect(await findLinkByToken(it.app.sql, tokenOf(held.setup_url))).toMatchObject({ refusal: 'setup_link_inactive' })
+  const statuses = async () => [
+    (await customer.list({ status: 'active' })).data.length,
+    (await customer.list({ status: 'expired' })).data.map(({ id }) => id),
+    (await customer.list({ status: 'revoked', limit: '1' })).data.map(({ id }) => id),
+  ]
+  const revoked = [0, [expired.id], [held.id]]
+  expect(await statuses()).toEqual(revoked)
+  await it.app.sql`update setup_links set expires_at = now() where id = ${held.id}`
+  expect(await statuses()).toEqual(revoked)
+  await ask(it.app, restoreCustomer, { customer_id: customer.id })
+  expect(await statuses()).toEqual(revoked)
+  const anew = await customer.create()
+  expect((await customer.list({ status: 'active' })).data).toMatchObject([{ id: anew.id }])
 })
 
 test('a link that waited for the archive of its customer is refused', async () => {

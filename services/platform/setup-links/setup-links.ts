@@ -1,5 +1,5 @@
 import type { SetupLink } from '@app/shared/contracts/customers.ts'
-import type { Sql, TransactionSql } from '@app/shared/database/database.ts'
+import type { Fragment, Sql, TransactionSql } from '@app/shared/database/database.ts'
 import type { z } from 'zod'
 
 type Shown = z.input<typeof SetupLink>
@@ -17,14 +17,23 @@ export interface LinkRow {
   createdAt: Date
 }
 
-/** The status of `setup_links l` now: nobody has to note that a link has expired. */
-export const statusNow = (sql: Sql | TransactionSql) => sql`
-  case when l.status = 'active' and l.expires_at <= now() then 'expired' else l.status end
+/** When the customer of `setup_links l` was archived. */
+const archivedAt = (sql: Sql | TransactionSql) => sql`
+  (select archived_at from customers where organization_id = l.organization_id and id = l.customer_id)
+`
+
+/**
+ * The status of `setup_links l` now: nobody has to note that a link has expired, or that it was revoked with its customer.
+ * `archived`: when that was, where it is known.
+ */
+export const statusNow = (sql: Sql | TransactionSql, archived: Fragment = archivedAt(sql)) => sql`
+  case when l.status <> 'active' then l.status when l.expires_at <= coalesce(${archived}, now()) then 'expired'
+    when ${archived} is not null then 'revoked' else 'active' end
 `
 
 /** The columns of a LinkRow, from `setup_links l`. */
-export const linkColumns = (sql: Sql | TransactionSql) => sql`
-  l.id, l.customer_id, ${statusNow(sql)} as status, l.token_last4, l.success_redirect_url, l.failure_redirect_url,
+export const linkColumns = (sql: Sql | TransactionSql, archived = archivedAt(sql)) => sql`
+  l.id, l.customer_id, ${statusNow(sql, archived)} as status, l.token_last4, l.success_redirect_url, l.failure_redirect_url,
   l.expires_at, l.consumed_at, l.account_id, l.created_at
 `
 
