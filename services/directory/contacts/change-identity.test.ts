@@ -229,6 +229,29 @@ test('a message of before a change that comes late is not of the next owner of t
   expect((await number.listContacts()).data.map(({ id }) => id)).toEqual([next.id, contact.id])
 })
 
+test('a message of before a change that comes late and names the number alone is of the person who left it, whoever has it by now', async () => {
+  const number = await newTold()
+  const late = () => number.inbound({ wa_id: first, sent_at: at(1) })
+  const { contact } = await number.inbound({ wa_id: first, sent_at: at(0) })
+  await number.change('2', { wa_id: first }, { wa_id: second }, at(2))
+  await number.change('3', { wa_id: second }, { wa_id: third }, at(3))
+  expect((await late()).contact.id).toBe(contact.id)
+  const { contact: next } = await number.inbound({ wa_id: first, sent_at: at(4) })
+  expect(next.id).not.toBe(contact.id)
+  expect((await late()).contact.id).toBe(contact.id)
+  expect((await number.inbound({ wa_id: first, sent_at: at(3) })).contact.id).toBe(next.id)
+  expect(await number.getContact(contact.id)).toMatchObject({ phone_number: `+${third}` })
+})
+
+test('who is written to at a number that somebody left has not written what comes late', async () => {
+  const number = await newTold()
+  const { contact } = await number.inbound({ wa_id: first, sent_at: at(0) })
+  await number.change('2', { wa_id: first }, { wa_id: second }, at(2))
+  const { contact: next } = await number.open({ phone_number: `+${first}` })
+  expect((await number.inbound({ wa_id: first, sent_at: at(1) })).contact.id).toBe(contact.id)
+  expect((await number.inbound({ wa_id: first, sent_at: new Date().toISOString() })).contact.id).toBe(next.id)
+})
+
 test('who comes back to a number has it again', async () => {
   const number = await newTold()
   const { contact } = await number.inbound({ wa_id: first, bsuid: 'US.1' })

@@ -1,6 +1,7 @@
 import type { Handler } from '@app/shared/api/contract.ts'
 import type { recordInbound as contract } from '@app/shared/contracts/directory.ts'
 import { invalidField, notFound } from '@app/shared/api/problem.ts'
+import { timeOf } from '@app/shared/values/ids.ts'
 import type { App } from '../app.ts'
 import { identitiesOf } from '../contacts/identities.ts'
 import { leftSince } from '../contacts/identity-changes.ts'
@@ -23,7 +24,7 @@ export const recordInbound: Handler<App, typeof contract> = async (app, { params
     const { account, recorded, contacts } = await findSender(app, sender, origin, upstreamId)
     if (!account) throw notFound()
     if (recorded) return toRecorded(recorded)
-    const later = isOther(sender, contacts) ? await leftSince(app.sql, origin, { current, at }) : undefined
+    const later = mayBeEarlier(sender, contacts) ? await leftSince(app.sql, origin, { current, at }) : undefined
     if (later) {
       current = { ...current, ...later.current }
       at = later.at
@@ -43,12 +44,17 @@ export const recordInbound: Handler<App, typeof contract> = async (app, { params
   })
 }
 
-/** Whether somebody is not known by the sender's number, or by another user id: the message may be from before they changed. */
-const isOther = ({ waId, phoneNumber, bsuid }: Sender, contacts: FoundContact[]) =>
+/**
+ * Whether the message may be from before its sender changed names: nobody is known by them, or somebody not by the number or by another
+ * user id, or was heard of later only, and may be the number's next owner.
+ */
+const mayBeEarlier = ({ waId, phoneNumber, bsuid, sentAt }: Sender, contacts: FoundContact[]) =>
+  contacts.length === 0 ||
   contacts.some(
     (contact) =>
       (waId !== null && waId !== contact.waId && phoneNumber !== contact.phoneNumber) ||
-      (bsuid !== null && contact.bsuid !== null && bsuid !== contact.bsuid),
+      (bsuid !== null && contact.bsuid !== null && bsuid !== contact.bsuid) ||
+      sentAt < (contact.conversation?.lastInboundAt ?? timeOf(contact.id)),
   )
 
 /** One that failed may be recorded. */
