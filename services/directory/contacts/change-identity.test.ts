@@ -252,6 +252,23 @@ test('who is written to at a number that somebody left has not written what come
   expect((await number.inbound({ wa_id: first, sent_at: new Date().toISOString() })).contact.id).toBe(next.id)
 })
 
+test('a number that is left when two become one contact is not taken by a message of before', async () => {
+  const number = await newTold()
+  const { contact } = await number.inbound({ wa_id: first, sent_at: at(0) })
+  await number.inbound({ wa_id: second, sent_at: at(3) })
+  const { changing, late } = await directory.sql.begin(async (tx) => {
+    await tx`lock table identity_changes in share mode`
+    const changing = number.change('2', { wa_id: first }, { wa_id: second }, at(2))
+    await untilSomebodyWaits(directory.sql)
+    const late = number.inbound({ wa_id: first, sent_at: at(1) })
+    await Promise.race([late, untilSomebodyWaits(directory.sql, 2)])
+    return { changing, late }
+  })
+  await changing
+  expect((await late).contact.id).toBe(contact.id)
+  expect((await number.listContacts()).data).toMatchObject([{ id: contact.id, phone_number: `+${second}` }])
+})
+
 test('who comes back to a number has it again', async () => {
   const number = await newTold()
   const { contact } = await number.inbound({ wa_id: first, bsuid: 'US.1' })

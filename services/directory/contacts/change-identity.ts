@@ -11,7 +11,7 @@ import { contactParties, nobody } from './contact-parties.ts'
 import { claimNames, freeNumber, type Identity, identitiesOf, isSameIdentity, mayHaveBeen } from './identities.ts'
 import { type Change, findDone, followed, left, leftSince, noteDone } from './identity-changes.ts'
 import { identityUpdated, isIdentityUpdate, type Origin } from './identity-updated.ts'
-import { mergeContacts } from './merge-contacts.ts'
+import { mergeWithin } from './merge-contacts.ts'
 import { carryStop, mindStop } from './remembered-stops.ts'
 import { rename } from './rename.ts'
 import { personOf, type Profile, type Sender } from './sender.ts'
@@ -50,54 +50,75 @@ const change: Apply = async (app, { params, body }, caller) => {
       const { contacts: made } = await app.lookUp({ ...origin, identities })
       return made.length === 0 ? nobody : undefined
     }
-    if (others.length > 0)
-      await mergeContacts(app, sender, [contact, ...others], origin, (known) => rename(known, latest))
-    else if (await write(app, contact, { told: body, latest, names }, origin))
-      return contactParties(app.sql, origin, contact.id)
-    return undefined
+    const isWritten = await write(app, [contact, ...others], { told: body, latest, sender, names }, origin)
+    return isWritten ? contactParties(app.sql, origin, contact.id) : undefined
   })
 }
 
-/** False when the contact is not what it was when it was found: look again. */
-async function write(
-  { sql, relay, tellChanged }: App,
-  contact: FoundContact,
-  { told, latest, names }: { told: Change; latest: Change; names: Identity[] },
+interface Told {
+  told: Change
+  /** The change as it is to be made by now, and who its person is then. */
+  latest: Change
+  sender: Sender
+  names: Identity[]
+}
+
+type People = [FoundContact, ...FoundContact[]]
+
+async function write({ sql, relay, tellChanged }: App, people: People, told: Told, origin: Origin) {
+  const writing = sql.begin((tx) => writeWithin(tx, people, told, origin))
+  const isWritten = await writing.finally(() => tellChanged(people.map(({ id }) => id)))
+  relay.wake()
+  return isWritten
+}
+
+/**
+ * Renames the one contact, or the first of several, which the others are merged into, and notes it in the same transaction: a number that
+ * is free without a note is taken by a late message of before. False when they are not what they were when they were found: look again.
+ */
+async function writeWithin(
+  tx: TransactionSql,
+  [contact, ...others]: People,
+  { told, latest, sender, names }: Told,
   origin: Origin,
 ) {
-  const { organizationId } = origin
   const after = rename(contact, latest)
-  const before = knownBefore(contact, after, latest)
   const leftNumber = left('wa_id', latest)
   const given = contact.phoneNumber === after.phoneNumber ? null : contact.phoneNumber
   const givenUp = [leftNumber, given && given.slice(1)].filter((waId) => waId !== null)
+  await forgetWordsOf(tx, origin, contact.id, givenUp)
+  const isRenamed =
+    others.length > 0
+      ? await mergeWithin(tx, sender, [contact, ...others], origin, (known) => rename(known, latest))
+      : await renameOne(tx, contact, after, latest, origin)
+  if (!isRenamed) return false
+  // By another change of the contact, which was waited for.
+  if (await leftSince(tx, origin, latest)) throw new Overtaken()
+  await freeNumber(tx, origin, contact.id, leftNumber && `+${leftNumber}`)
+  // As it was given, which the platform may write in another way.
+  await freeNumber(tx, origin, contact.id, given)
+  await takeNames(tx, origin, contact.id, names)
   // Under a name that is new to the contact somebody may have stopped, and under one from before it may have done so itself.
   const known = [...mayHaveBeen(personOf(latest.previous, new Date(told.at))), ...mayHaveBeen(after), ...names]
-  const writing = sql.begin(async (tx) => {
-    await forgetWordsOf(tx, origin, contact.id, givenUp)
-    const written = await tx`
-      update contacts set phone_number = ${after.phoneNumber}, wa_id = ${after.waId}, bsuid = ${after.bsuid},
-        parent_bsuid = ${after.parentBsuid}, updated_at = greatest(updated_at, clock_timestamp())
-      where organization_id = ${organizationId} and id = ${contact.id} and deleted_at is null
-        and (phone_number, wa_id, bsuid, parent_bsuid) is not distinct from
-          (${contact.phoneNumber}, ${contact.waId}, ${contact.bsuid}, ${contact.parentBsuid})
-    `
-    if (written.count === 0) return false
-    // By another change of the contact, which was waited for.
-    if (await leftSince(tx, origin, latest)) throw new Overtaken()
-    await freeNumber(tx, origin, contact.id, leftNumber && `+${leftNumber}`)
-    // As it was given, which the platform may write in another way.
-    await freeNumber(tx, origin, contact.id, given)
-    await takeNames(tx, origin, contact.id, names)
-    await mindStop(tx, contact.id, { ...origin, identities: known })
-    await noteDone(tx, origin, contact.id, told)
-    if (contact.phoneNumber !== after.phoneNumber) await touchConversations(tx, organizationId, [contact.id])
-    if (isIdentityUpdate(before, after)) await record(tx, [identityUpdated(contact.id, before, after, origin)])
-    return true
-  })
-  const isWritten = await writing.finally(() => tellChanged([contact.id]))
-  relay.wake()
-  return isWritten
+  await mindStop(tx, contact.id, { ...origin, identities: known })
+  await noteDone(tx, origin, contact.id, told)
+  return true
+}
+
+async function renameOne(tx: TransactionSql, contact: FoundContact, after: Profile, latest: Change, origin: Origin) {
+  const { organizationId } = origin
+  const written = await tx`
+    update contacts set phone_number = ${after.phoneNumber}, wa_id = ${after.waId}, bsuid = ${after.bsuid},
+      parent_bsuid = ${after.parentBsuid}, updated_at = greatest(updated_at, clock_timestamp())
+    where organization_id = ${organizationId} and id = ${contact.id} and deleted_at is null
+      and (phone_number, wa_id, bsuid, parent_bsuid) is not distinct from
+        (${contact.phoneNumber}, ${contact.waId}, ${contact.bsuid}, ${contact.parentBsuid})
+  `
+  if (written.count === 0) return false
+  if (contact.phoneNumber !== after.phoneNumber) await touchConversations(tx, organizationId, [contact.id])
+  const before = knownBefore(contact, after, latest)
+  if (isIdentityUpdate(before, after)) await record(tx, [identityUpdated(contact.id, before, after, origin)])
+  return true
 }
 
 /** Whoever took one meanwhile is the same person, and is to be merged: without its new names, and free of the old ones, the contact would have none. */

@@ -20,44 +20,48 @@ interface Row extends Profile {
   marketingPreferenceAt: Date | null
 }
 
+/** A message named several contacts, so they are one person. Look again, whatever came of it. */
+export async function mergeContacts(app: App, sender: Sender, found: Found[], origin: Origin): Promise<void> {
+  const merging = app.sql.begin((tx) => mergeWithin(tx, sender, found, origin))
+  await merging.finally(() => app.tellChanged(found.map(({ id }) => id)))
+  app.relay.wake()
+}
+
 /**
- * A message named several contacts, so they are one person. The first, the phone's, survives with all their names and
- * conversations, and with what the others knew and it did not; the others are gone. Does nothing when one of them is
- * gone already, or has not the names any more that it was found by: look again. `learned` is what is known of them from now on.
+ * The first, the phone's, survives with all their names and conversations, and with what the others knew and it did not; the others are
+ * gone. False when one of them is gone already, or has not the names any more that it was found by: look again. `learned` is what is known
+ * of them from now on.
  */
-export async function mergeContacts(
-  app: App,
+export async function mergeWithin(
+  tx: TransactionSql,
   sender: Sender,
   found: Found[],
   origin: Origin,
   learned = (known: Profile, lastInboundAt: Date | null) => learn(known, sender, lastInboundAt),
-): Promise<void> {
+): Promise<boolean> {
   const ids = found.map(({ id }) => id)
   const [survivorId = '', ...goneIds] = ids
-  const merging = app.sql.begin(async (tx) => {
-    const rows = await lockContacts(tx, origin, ids)
-    const [survivor, ...others] = ids.flatMap((id) => rows.filter((row) => row.id === id))
-    if (!survivor || rows.length !== ids.length || !(await haveNames(tx, origin, found))) return
-    const lastInboundAt = await mergeConversations(tx, origin, survivorId, goneIds)
-    const filled = others.reduce(fill, survivor)
-    const after = { ...filled, ...learned(filled, lastInboundAt) }
-    await moveNames(tx, origin, survivorId, goneIds)
-    const hasMoreLabels = await moveLabels(tx, origin, survivorId, goneIds)
-    await tx`
-      update contacts set ${forgotten(tx)}, merged_into = ${survivorId}
-      where organization_id = ${origin.organizationId} and id = any(${goneIds}::text[])
-    `
-    const contacts = await update(tx, origin, after)
-    if (filled.phoneNumber !== after.phoneNumber) await freeNumber(tx, origin, survivorId, filled.phoneNumber)
-    await claimNames(tx, origin, survivorId, identitiesOf(sender))
-    await mindStop(tx, survivorId, { ...origin, identities: mayHaveBeen(sender) })
-    await record(tx, [identityUpdated(survivorId, survivor, after, origin)])
-    const changed = (['name', 'email', 'metadata'] as const).filter((field) => survivor[field] !== after[field])
-    const fields = hasMoreLabels ? [...changed, 'labels' as const] : changed
-    if (fields.length > 0) await recordUpdated(tx, contacts, fields, origin)
-  })
-  await merging.finally(() => app.tellChanged(ids))
-  app.relay.wake()
+  const rows = await lockContacts(tx, origin, ids)
+  const [survivor, ...others] = ids.flatMap((id) => rows.filter((row) => row.id === id))
+  if (!survivor || rows.length !== ids.length || !(await haveNames(tx, origin, found))) return false
+  const lastInboundAt = await mergeConversations(tx, origin, survivorId, goneIds)
+  const filled = others.reduce(fill, survivor)
+  const after = { ...filled, ...learned(filled, lastInboundAt) }
+  await moveNames(tx, origin, survivorId, goneIds)
+  const hasMoreLabels = await moveLabels(tx, origin, survivorId, goneIds)
+  await tx`
+    update contacts set ${forgotten(tx)}, merged_into = ${survivorId}
+    where organization_id = ${origin.organizationId} and id = any(${goneIds}::text[])
+  `
+  const contacts = await update(tx, origin, after)
+  if (filled.phoneNumber !== after.phoneNumber) await freeNumber(tx, origin, survivorId, filled.phoneNumber)
+  await claimNames(tx, origin, survivorId, identitiesOf(sender))
+  await mindStop(tx, survivorId, { ...origin, identities: mayHaveBeen(sender) })
+  await record(tx, [identityUpdated(survivorId, survivor, after, origin)])
+  const changed = (['name', 'email', 'metadata'] as const).filter((field) => survivor[field] !== after[field])
+  const fields = hasMoreLabels ? [...changed, 'labels' as const] : changed
+  if (fields.length > 0) await recordUpdated(tx, contacts, fields, origin)
+  return true
 }
 
 /** Contacts before everything else and in the order of their keys, as whoever locks more than one does. */
