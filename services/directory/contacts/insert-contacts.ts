@@ -4,7 +4,6 @@ import { type Conditional, recorded, recording } from '@app/shared/events/events
 import { newId, timeOf } from '@app/shared/values/ids.ts'
 import { type Identity, isNameless, mayHaveBeen } from './identities.ts'
 import type { Origin } from './identity-updated.ts'
-import { rememberedStop } from './remembered-stops.ts'
 import type { Profile } from './sender.ts'
 
 /** A contact to be made together with its conversation. */
@@ -72,7 +71,8 @@ async function insertAll(sql: Sql | TransactionSql, contacts: NewContact[]): Pro
         marketing_preference, marketing_preference_at, created_at, updated_at)
       select organization_id, id, phone_number_id, phone_number, wa_id, bsuid, parent_bsuid, username, name,
         case when s.at is not null then 'stop' end, s.at, created_at, created_at
-      from winners u left join lateral (${rememberedStop(sql)}) s on true
+      from winners u
+      cross join lateral (select remembered_stop(u.organization_id, u.phone_number_id, u.known_as) as at) s
     ), opened as (
       insert into conversations (organization_id, id, phone_number_id, contact_id, created_at)
       select organization_id, conversation_id, phone_number_id, id, conversation_created_at from winners

@@ -73,6 +73,7 @@ const eva = '15550199999'
 
 test.each<[by: string, take: (number: Told) => Promise<unknown>]>([
   ['hand', (number) => number.create({ phone_number: `+${ana}`, bsuid: 'US.9' })],
+  ['a message', (number) => number.inbound({ wa_id: ana, bsuid: 'US.9' })],
   ['a change of names', (number) => number.change('1', { wa_id: eva }, { wa_id: ana, bsuid: 'US.9' })],
 ])('a stop under a name that is just about to be taken is of who takes it, by %s', async (_, take) => {
   const number = await newTold()
@@ -106,6 +107,20 @@ test('a stop under a number that just comes to light is of whose it is', async (
     () => refusedOf(number, gone.id, `+${ana}`),
   )
   await expect(number.open({ bsuid: 'US.1' }, marketing)).rejects.toMatchObject(refused)
+})
+
+test('a stop under a user id that a message just brings is of whose it is', async () => {
+  const number = await newTold()
+  const { contact: gone } = await number.inbound({ bsuid: 'US.9' })
+  await number.remove(gone.id)
+  const { contact } = await number.inbound({ wa_id: eva })
+  await overtaken(
+    directory,
+    contact.id,
+    () => number.inbound({ wa_id: eva, bsuid: 'US.9' }),
+    () => refusedOf(number, gone.id, 'US.9'),
+  )
+  await expect(number.open({ phone_number: `+${eva}` }, marketing)).rejects.toMatchObject(refused)
 })
 
 test('a contact that is made again by hand is still sent no marketing, under any of its names', async () => {

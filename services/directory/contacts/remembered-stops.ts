@@ -57,16 +57,6 @@ function allWritings({ phoneNumberId, kind, value, at }: Resumed) {
   return names.map((name) => ({ phone_number_id: phoneNumberId, ...name, at }))
 }
 
-/** When one of the names of a row `u` (organization, number, `known_as`) was remembered to have stopped, as `at`, or null. */
-export const rememberedStop = (sql: Sql | TransactionSql) => sql`
-  select max(r.at) as at
-  from json_to_recordset(u.known_as) as i(kind text, value text)
-  cross join lateral (
-    select at from remembered_stops
-    where organization_id = u.organization_id and phone_number_id = u.phone_number_id and name_hash = ${hash(sql)} limit 1
-  ) r
-`
-
 interface Person {
   organizationId: string
   phoneNumberId: string
@@ -74,26 +64,21 @@ interface Person {
   identities: Identity[]
 }
 
-/** The same of one person, who is no contact (any more). */
-export function stopOf(sql: Sql | TransactionSql, { organizationId, phoneNumberId, identities }: Person) {
-  const person = { organization_id: organizationId, phone_number_id: phoneNumberId, known_as: identities }
-  return sql<{ at: Date | null }[]>`
-    select s.at from json_to_record(${JSON.stringify(person)}::text::json) as u(
-      organization_id text, phone_number_id text, known_as json)
-    cross join lateral (${rememberedStop(sql)}) s
-  `
-}
-
-/** Assignments to a contact that may have been somebody of whom a stop is remembered, `s.at`: the newest word holds, of two at one moment `stop`. */
-export const mindingStop = (sql: Sql | TransactionSql) => sql`
-  marketing_preference = case
-    when s.at >= coalesce(marketing_preference_at, '-infinity') then 'stop' else marketing_preference end,
-  marketing_preference_at = greatest(marketing_preference_at, s.at)
+/** When somebody was remembered to have stopped, as `at`, or null. */
+const stopOf = (sql: Sql | TransactionSql, { organizationId, phoneNumberId, identities }: Person) => sql<
+  { at: Date | null }[]
+>`
+  select remembered_stop(${organizationId}, ${phoneNumberId}, ${JSON.stringify(identities)}::text::json) as at
 `
 
-/** A contact has names now under which somebody may have stopped. Whoever stops waits for those who take names, so they are to be taken before. */
+/**
+ * A contact has names now under which somebody may have stopped: the newest word holds, of two at one moment `stop`. Whoever stops waits
+ * for those who take names, so they are to be taken before.
+ */
 export const mindStop = (tx: TransactionSql, contactId: string, person: Person) => tx`
-  update contacts set ${mindingStop(tx)} from (${stopOf(tx, person)}) s
+  update contacts set marketing_preference_at = greatest(marketing_preference_at, s.at), marketing_preference = case
+    when s.at >= coalesce(marketing_preference_at, '-infinity') then 'stop' else marketing_preference end
+  from (${stopOf(tx, person)}) s
   where organization_id = ${person.organizationId} and id = ${contactId} and s.at is not null
 `
 

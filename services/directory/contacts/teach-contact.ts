@@ -1,11 +1,11 @@
-import type { Sql, TransactionSql } from '@app/shared/database/database.ts'
+import type { TransactionSql } from '@app/shared/database/database.ts'
 import { recording } from '@app/shared/events/events.ts'
 import type { App } from '../app.ts'
 import { touchConversations } from '../conversations/touch-conversations.ts'
 import { factColumns, type Facts, recordUpdated } from './contact-events.ts'
 import { type Identity, mayHaveBeen } from './identities.ts'
 import { identityUpdated, isIdentityUpdate, type Origin } from './identity-updated.ts'
-import { mindingStop, mindStop, stopOf } from './remembered-stops.ts'
+import { mindStop } from './remembered-stops.ts'
 import type { Profile } from './sender.ts'
 
 /** A contact, what a message told of it, and the names that it is known by from now on. */
@@ -22,43 +22,31 @@ export interface Lesson {
  * that has both merges them.
  */
 export async function teachContact({ sql, relay, tellChanged }: App, lesson: Lesson, origin: Origin): Promise<boolean> {
-  const { before, after } = lesson
+  const { id, before, after } = lesson
   const isRenamed = before.name !== after.name
   const isShown = isRenamed || before.phoneNumber !== after.phoneNumber
-  // One statement, unless conversations show what changed, or there is an event that shows the whole contact.
-  const taught = isShown
-    ? await sql
-        .begin(async (tx) => {
-          const contacts = await teach(tx, lesson, origin)
-          // It may have waited for the contact, and sees nothing that came since.
-          if (contacts.length > 0) await mindStop(tx, lesson.id, { ...origin, identities: mayHaveBeen(after) })
-          if (isRenamed) await recordUpdated(tx, contacts, ['name'], origin)
-          await touchConversations(
-            tx,
-            origin.organizationId,
-            contacts.map(({ id }) => id),
-          )
-          return contacts
-        })
-        .finally(() => tellChanged([lesson.id]))
-    : await teach(sql, lesson, origin)
-  if (taught.length === 0) return false
-  if (isRenamed || isIdentityUpdate(before, after)) relay.wake()
-  return true
+  const teaching = sql.begin(async (tx) => {
+    const contacts = await teach(tx, lesson, origin)
+    if (contacts.length === 0) return false
+    // A name that is new to it may be remembered to have stopped.
+    await mindStop(tx, id, { ...origin, identities: mayHaveBeen(after) })
+    if (isRenamed) await recordUpdated(tx, contacts, ['name'], origin)
+    if (isShown) await touchConversations(tx, origin.organizationId, [id])
+    return true
+  })
+  const isTaught = await teaching.finally(() => isShown && tellChanged([id]))
+  if (isTaught && (isRenamed || isIdentityUpdate(before, after))) relay.wake()
+  return isTaught
 }
 
-/** A name that is new to the contact may be remembered to have stopped. */
-function teach(sql: Sql | TransactionSql, lesson: Lesson, origin: Origin) {
+function teach(sql: TransactionSql, lesson: Lesson, origin: Origin) {
   const { id, before, after, identities } = lesson
   const { organizationId, phoneNumberId } = origin
   const events = isIdentityUpdate(before, after) ? [identityUpdated(id, before, after, origin)] : []
-  const stop = stopOf(sql, { organizationId, phoneNumberId, identities: mayHaveBeen(after) })
   return sql<Facts[]>`
     with taught as (
       update contacts set phone_number = ${after.phoneNumber}, wa_id = ${after.waId}, bsuid = ${after.bsuid},
-        parent_bsuid = ${after.parentBsuid}, username = ${after.username}, name = ${after.name}, updated_at = greatest(updated_at, clock_timestamp()),
-        ${mindingStop(sql)}
-      from (${stop}) s
+        parent_bsuid = ${after.parentBsuid}, username = ${after.username}, name = ${after.name}, updated_at = greatest(updated_at, clock_timestamp())
       where organization_id = ${organizationId} and id = ${id} and deleted_at is null
         and (phone_number, wa_id, bsuid, parent_bsuid, username, name) is not distinct from
           (${before.phoneNumber}, ${before.waId}, ${before.bsuid}, ${before.parentBsuid}, ${before.username}, ${before.name})
