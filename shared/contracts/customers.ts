@@ -328,5 +328,11 @@ export const customerSetupLinkConsumed = event({
   subject: 'event.platform.customer-setup-link-consumed',
   summary: 'A setup link was used',
   webhook: { type: 'customer.setup_link.consumed', source: 'svc' },
-  data: z.object({ customer_id: idOf('cus'), setup_link: SetupLink, account_id: idOf('acc') }),
+  data: z.object({
+    customer_id: idOf('cus'),
+    setup_link: SetupLink,
+    account_id: idOf('acc'),
+    // Events that were recorded before it was added have none.
+    phone_number_id: phoneNumberId.optional(),
+  }),
 })

@@ -70,7 +70,12 @@ test('the first number onboards its customer; a later one consumes its link alon
   expect(events).toMatchObject([
     { type: 'customer.onboarded', line: id, phone: first.phoneNumberId },
     { type: 'customer.setup_link.consumed', line: id, phone: first.phoneNumberId },
-    { type: 'customer.setup_link.consumed', line: id, phone: second.phoneNumberId },
+    {
+      type: 'customer.setup_link.consumed',
+      line: id,
+      phone: second.phoneNumberId,
+      data: { setup_link: { id: links[1]?.id }, phone_number_id: second.phoneNumberId },
+    },
   ])
   expect(events[0]?.data).toEqual({
     customer_id: id,
@@ -81,6 +86,7 @@ test('the first number onboards its customer; a later one consumes its link alon
   expect(events[1]?.data).toEqual({
     customer_id: id,
     account_id: first.accountId,
+    phone_number_id: first.phoneNumberId,
     setup_link: {
       id: links[0]?.id,
       object: 'customer_setup_link',

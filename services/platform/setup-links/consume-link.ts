@@ -36,11 +36,10 @@ export async function consumeLink(tx: TransactionSql, link: Link, number: Connec
     returning ${linkColumns(tx)}
   `
   const origin = { organizationId, line: customerId, phoneNumberId, traceparent: traceparent ?? '' }
+  const ids = { customer_id: customerId, account_id: accountId, phone_number_id: phoneNumberId }
   if (await noteNumber(tx, customer)) {
     const phoneNumber = number.phoneNumber === null ? null : displayPhoneNumber(number.phoneNumber)
-    const data = { customer_id: customerId, account_id: accountId, phone_number_id: phoneNumberId }
-    await emit(tx, customerOnboarded, { ...data, phone_number: phoneNumber }, origin)
+    await emit(tx, customerOnboarded, { ...ids, phone_number: phoneNumber }, origin)
   }
-  const data = { customer_id: customerId, setup_link: toSetupLink(consumed), account_id: accountId }
-  await emit(tx, customerSetupLinkConsumed, data, origin)
+  await emit(tx, customerSetupLinkConsumed, { ...ids, setup_link: toSetupLink(consumed) }, origin)
 }
