@@ -53,6 +53,15 @@ test('who was a contact of its own in the address book, and replied, becomes the
   expect(subjects.filter((subject) => subject.endsWith('identity-updated'))).toHaveLength(1)
 })
 
+test('who was given the number as the platform writes it is the one that was written to, too', async () => {
+  const number = await newNumber(directory.app)
+  await number.open({ phone_number: `+${written}` })
+  const { contact, conversation } = await number.open({ phone_number: given })
+  await learnRecipients(directory.app, [recipientOf(number)])
+  expect((await number.listContacts()).data).toMatchObject([{ id: contact.id, phone_number: given }])
+  expect(await number.getConversation(conversation.id)).toMatchObject({ status: 'open' })
+})
+
 /** Contacts that were written to, and how the platform writes their numbers. */
 async function many() {
   const number = await newNumber(directory.app)

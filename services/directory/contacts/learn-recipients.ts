@@ -1,6 +1,7 @@
 import { createLines, type InLine } from '@app/shared/work/turns.ts'
 import type { App } from '../app.ts'
-import { identitiesOf } from './identities.ts'
+import type { FoundContact } from '../conversations/look-up.ts'
+import { type Identity, identitiesOf } from './identities.ts'
 import type { Origin } from './identity-updated.ts'
 import type { Sender } from './sender.ts'
 import { settleContact } from './settle-contact.ts'
@@ -19,8 +20,8 @@ const maxAttempts = 8
 const writesAtOnce = 4
 
 /**
- * Contacts learn how the platform writes their numbers, so that the first reply is theirs. Whoever has that number already,
- * as of the address book, is merged into the contact that was written to. Learned again, it changes nothing.
+ * Contacts learn how the platform writes their numbers, so that the first reply is theirs. Whoever has that number already, from
+ * the address book or as it was given, is merged into the contact that was written to. Learned again, it changes nothing.
  */
 export async function learnRecipients(app: App, recipients: Recipient[]): Promise<void> {
   const inLine = createLines(writesAtOnce)
@@ -33,17 +34,18 @@ export async function learnRecipients(app: App, recipients: Recipient[]): Promis
 async function learnInOrder(app: App, inLine: InLine, recipients: Recipient[]) {
   for (const { phoneNumber, waId, sentAt, ...origin } of recipients) {
     const sender: Sender = { phoneNumber, waId, sentAt, bsuid: null, parentBsuid: null, username: null, name: null }
-    await learn(app, inLine, sender, origin)
+    const identities: Identity[] = [...identitiesOf(sender), { kind: 'phone', value: `+${waId}` }]
+    await learn(app, inLine, sender, identities, origin)
   }
 }
 
-async function learn(app: App, inLine: InLine, sender: Sender, origin: Origin) {
-  const identities = identitiesOf(sender)
+async function learn(app: App, inLine: InLine, sender: Sender, identities: Identity[], origin: Origin) {
+  const isRecipient = ({ phoneNumber }: FoundContact) => phoneNumber === sender.phoneNumber
   for (let attempt = 0; attempt < maxAttempts; attempt++) {
     const { account, contacts } = await app.lookUp({ ...origin, identities })
-    const isThere = contacts.some(({ phoneNumber }) => phoneNumber === sender.phoneNumber)
     // The number is somebody else's by now, or the contact was deleted.
-    if (!account || !isThere) return
-    if (await inLine('', () => settleContact(app, sender, contacts, origin))) return
+    if (!account || !contacts.some(isRecipient)) return
+    const found = contacts.toSorted((a, b) => Number(isRecipient(b)) - Number(isRecipient(a)))
+    if (await inLine('', () => settleContact(app, sender, found, origin))) return
   }
 }
