@@ -15,7 +15,10 @@ interface Failure {
 
 interface Document {
   paths: Record<string, Record<string, { responses: Record<string, Response> }>>
-  components: { responses: Record<string, Response> }
+  components: {
+    responses: Record<string, Response>
+    schemas: Record<string, { properties?: Record<string, unknown> }>
+  }
 }
 
 const document = JSON.parse(readFileSync(join(import.meta.dirname, '../../docs/openapi.json'), 'utf8')) as Document
@@ -29,6 +32,12 @@ const templates = Object.keys(document.paths).map((template) => ({
   pattern: new RegExp(`^${template.replaceAll(/\{\w+\}/g, '[^/]+')}$`),
   fixed: template.split('/').filter((segment) => !segment.startsWith('{')).length,
 }))
+
+/** The fields that a component's schema does not name. */
+export const unsaid = (component: string, value: object): string[] => {
+  const { properties = {} } = document.components.schemas[component] ?? {}
+  return Object.keys(value).filter((field) => !(field in properties))
+}
 
 /**
  * Holds a JSON answer against our own OpenAPI: the operation exists, lists the status and, of a failure, the code, and its

@@ -2,6 +2,7 @@ import { createServer } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import { afterAll, beforeAll, expect, test } from 'vitest'
 import { client, type Json, newPhone, until } from './client.ts'
+import { unsaid } from './openapi-check.ts'
 import { type Receiver, startReceiver } from './receiver.ts'
 
 const { api, phone, inbound, sent, control } = client()
@@ -164,6 +165,25 @@ test('a bsuid is a recipient', async () => {
     expect(answer.status).toBe(200)
     expect((await atPlatform(answer)).recipient).toBe(bsuid)
   })
+})
+
+test('webhooks name who hides the number by the bsuid, in fields that are described', async () => {
+  const bsuid = `US.${Date.now()}`
+  const profile = { name: 'Bea', username: 'bea.b' }
+  await control('/control/inbound', {
+    phone_number_id: phone,
+    message: { from_user_id: bsuid, type: 'text', text: { body: 'hi' } },
+    contact: { profile, user_id: bsuid },
+  })
+  const valuesOf = (type: string) => receiver.of(type).map(({ body }) => body.entry[0].changes[0].value)
+  const received = () => valuesOf('message.received').find(({ messages: [one] }) => one.from_user_id === bsuid)
+  const reported = () => valuesOf('message.status').find(({ statuses: [one] }) => one.recipient_user_id === bsuid)
+  await until(() => expect(received()).toMatchObject({ contacts: [{ profile, user_id: bsuid }] }))
+  await send('text', { body: 'hello' }, { to: bsuid })
+  await until(() => expect(reported()).toBeDefined())
+  expect(unsaid('InboundMessage', received().messages[0])).toEqual([])
+  expect(unsaid('SenderProfile', received().contacts[0])).toEqual([])
+  expect(unsaid('StatusUpdate', reported().statuses[0])).toEqual([])
 })
 
 test('a customer of Mexico is answered at the number that the webhook names, and at the one that people write', async () => {

@@ -20,6 +20,10 @@ function part(name: string, schema: Property): Property {
 
 const text: Property = { type: 'string' }
 const textOrNull: Property = { type: ['string', 'null'] }
+const userId = {
+  type: 'string',
+  description: 'The business-scoped user id of a person: a `to` for who hides the number.',
+}
 const epoch = { type: 'string', pattern: String.raw`^\d+$`, description: 'Epoch seconds.', examples: ['1772366400'] }
 
 const object = (properties: Record<string, Property>, required: string[] = Object.keys(properties)): Property => ({
@@ -56,6 +60,7 @@ const message = part(
         'x-extensible-enum': [...commonMessageTypes, 'unsupported'],
       },
       from: { type: 'string', description: 'The number in digits; absent when the person hides it.' },
+      from_user_id: userId,
       timestamp: epoch,
       context: loose({ id: text, from: text }),
       text: object({ body: text }),
@@ -81,7 +86,8 @@ const status = part(
       id: { type: 'string', description: 'The `message_id` of a message; `msg_…` of one that the platform never had.' },
       status: { type: 'string', examples: ['sent', 'delivered', 'read', 'failed', 'played'] },
       timestamp: epoch,
-      recipient_id: text,
+      recipient_id: { type: 'string', description: 'The number in digits; absent when the person hides it.' },
+      recipient_user_id: userId,
       conversation: loose({ id: text, origin: loose({ type: text }), expiration_timestamp: text }),
       pricing: loose({ billable: { type: 'boolean' }, pricing_model: text, type: text, category: text }),
       errors: list(
@@ -125,7 +131,10 @@ const metadata = part(
   'NumberMetadata',
   object({ display_phone_number: textOrNull, phone_number_id: text }, ['phone_number_id']),
 )
-const sender = part('SenderProfile', loose({ profile: loose({ name: text }), chat_id: text }))
+const sender = part(
+  'SenderProfile',
+  loose({ profile: loose({ name: text, username: text }), chat_id: text, user_id: userId }),
+)
 
 const envelopeOf = (part: Record<string, Property>, beside: Record<string, Property> = {}) => {
   const value = object(
