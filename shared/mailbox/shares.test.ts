@@ -28,6 +28,17 @@ test('a group is claimed at its pace, and another group does not wait for it', a
   expect(Math.max(...(times['quick'] ?? []))).toBeLessThan(last)
 })
 
+test('a group does not rest for as long as the clock was put back', async () => {
+  await app.sql`insert into trial_pace (grp, tat, interval_ms) values ('ahead', now() + interval '3 days', 100)`
+  for (let n = 0; n < 12; n++) await add(`ahead ${n}`, 'ahead', 1)
+  const startedAt = performance.now()
+  start(async () => {}, { pace: { table: 'trial_pace', burstMs: 300 } })
+  await untilEmpty()
+  await stopAll()
+  // At its pace again.
+  expect(performance.now() - startedAt).toBeGreaterThan(850)
+})
+
 test('lanes with failures hold no more than their share of the slots', async () => {
   const inWork = { bad: 0, all: 0 }
   const most = { bad: 0, all: 0 }

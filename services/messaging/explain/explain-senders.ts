@@ -1,6 +1,7 @@
 import type { Handler } from '@app/shared/api/contract.ts'
 import { type explainSenders as contract, type Moment, momentAt, standing } from '@app/shared/contracts/explain.ts'
 import type { Sql } from '@app/shared/database/database.ts'
+import { restsUntil } from '@app/shared/mailbox/pace.ts'
 import { timeOf } from '@app/shared/values/ids.ts'
 import type { App } from '../app.ts'
 import { quotaRest } from '../senders/quota.ts'
@@ -37,7 +38,7 @@ interface Sender {
 const find = (sql: Sql, phoneNumberIds: string[]) => sql<Sender[]>`
   select s.organization_id, s.phone_number_id, s.account_id, s.version, s.refusal, s.attached, s.settings, s.retention_days,
     s.updated_at, q.rest, 1000 / p.interval_ms as per_second, w.waiting, w.oldest,
-    case when p.tat > now() + ${burstMs} * interval '1 ms' then p.tat - ${burstMs} * interval '1 ms' end as next_at
+    ${restsUntil(sql, burstMs)} as next_at
   from senders s
   cross join lateral (${quotaRest(sql)}) q
   left join pace p on p.grp = s.phone_number_id

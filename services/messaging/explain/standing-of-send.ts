@@ -1,4 +1,5 @@
 import type { Sql } from '@app/shared/database/database.ts'
+import { restsUntil } from '@app/shared/mailbox/pace.ts'
 import { type Step, stepOf } from '../sends/open-send.ts'
 import { codeOfRefusal, isSentAgain } from '../sends/outcome.ts'
 import { burstMs } from '../sends/pace.ts'
@@ -88,7 +89,7 @@ async function find(sql: Sql, { organizationId, conversationId, id }: Named) {
       s.settings ->> 'unknown_outcome' = 'resend' as resend_unknown, l.due_at,
       nullif(l.held_until, '-infinity') as held_until, first.message_id as behind,
       (select count(*)::int from sends b where b.lane = h.lane and b.seq < h.seq) as ahead,
-      case when p.tat > now() + ${burstMs} * interval '1 ms' then p.tat - ${burstMs} * interval '1 ms' end as number_until,
+      ${restsUntil(sql, burstMs)} as number_until,
       u.failure as upload_failure
     from sends h
     join senders s on s.organization_id = h.organization_id and s.phone_number_id = h.phone_number_id

@@ -2,6 +2,7 @@ import type { Sql, TransactionSql } from '@app/shared/database/database.ts'
 import type { Conditional } from '@app/shared/events/events.ts'
 import type { Lane, Release } from '@app/shared/mailbox/lanes.ts'
 import type { Done } from '@app/shared/mailbox/mailbox.ts'
+import { takenUntil } from '@app/shared/mailbox/pace.ts'
 import { z } from 'zod'
 import { forgetUploads } from '../media/upstream-media-id.ts'
 import { noteRefusedTemplates, tellsOfTemplate } from '../templates/note-refused-templates.ts'
@@ -139,6 +140,6 @@ async function slowDown(tx: TransactionSql, slow: ReturnType<typeof slowNumberOf
         from json_to_recordset(${JSON.stringify(slow)}::text::json) as u(grp text, slow_ms float8) group by 1 order by 1
       ) u cross join lateral (select from pace where grp = u.grp limit 1 for update) held
     )
-    update pace p set tat = greatest(tat, now() + slow_ms * interval '1 ms') from rest where p.grp = rest.grp
+    update pace p set tat = greatest(${takenUntil(tx)}, now() + slow_ms * interval '1 ms') from rest where p.grp = rest.grp
   `
 }
