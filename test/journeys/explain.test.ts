@@ -62,7 +62,7 @@ test('an event tells when it was recorded and published, who gets it, and who do
         'customer.created was recorded by platform, with the change that it tells of',
         'was published to the event stream',
         'is succeeded',
-        expect.stringMatching(/^customer\.created is not delivered to /),
+        expect.stringMatching(/^customer\.created has no delivery to /),
       ]),
     )
   })

@@ -222,7 +222,7 @@ test('an event that tells of a subscription is not delivered to that one, and sa
   const body = { organization_id: it.organizationId, event_ids: [], told }
   const { history } = await it.ask(explainEvents, { body })
   expect(history.map(({ what }) => what)).toEqual([
-    `webhook.subscription.paused is not delivered to ${id}: the event tells of it, and goes to the others alone`,
+    `webhook.subscription.paused has no delivery to ${id}: the event tells of it, and goes to the others alone`,
   ])
 })
 
@@ -234,7 +234,7 @@ test('an event that was told and is delivered to nobody, or not to all, says why
     return (await it.ask(explainEvents, { body })).history
   }
   expect((await why()).map(({ what }) => what)).toEqual([
-    'message.sent is not delivered to anybody: the organization has no webhook subscription',
+    'message.sent has no delivery to anybody: the organization has no webhook subscription',
   ])
   const { id } = await it.subscribe({ url: receiver.url, events: ['message.received'] })
   const of = async (set: object) => {
@@ -242,13 +242,13 @@ test('an event that was told and is delivered to nobody, or not to all, says why
     return (await why()).map(({ what }) => what)
   }
   expect(await of({ status: 'active' })).toEqual([
-    `message.sent is not delivered to ${id}: it does not select the type`,
+    `message.sent has no delivery to ${id}: it does not select the type`,
   ])
   expect(await of({ events: ['message.sent'], phone_number_ids: ['1'] })).toEqual([
-    `message.sent is not delivered to ${id}: it does not take the number`,
+    `message.sent has no delivery to ${id}: it does not take the number`,
   ])
   expect(await of({ phone_number_ids: [], status: 'disabled' })).toEqual([
-    `message.sent is not delivered to ${id}: it is disabled`,
+    `message.sent has no delivery to ${id}: it is disabled`,
   ])
   expect(await of({ status: 'active' })).toEqual([
     expect.stringMatching(/: it did not select the event when that came/),
@@ -261,7 +261,7 @@ test('an event that was told and is delivered to nobody, or not to all, says why
   ])
   await webhooks.sql`update dead_events set dead = true where event_id = ${failing.event_id}`
   expect(await of({ status: 'active' })).toEqual([
-    `message.sent is not delivered to ${id}: the fan-out of the event failed eight times, and was given up`,
+    `message.sent has no delivery to ${id}: the fan-out of the event failed eight times, and was given up`,
   ])
   const delivery = {
     id: newId('wbd'),

@@ -38,7 +38,7 @@ export async function explainUndelivered(sql: Sql, organizationId: string, told:
     if (!first) return []
     const reasons = [first, ...others].map(({ subscriptionId, reason }) => [subscriptionId ?? organizationId, reason])
     const details = { event_id: eventId, not_delivered_to: Object.fromEntries(reasons) as Record<string, string> }
-    return [standing(`${first.type} is not delivered to ${whom(first, others.length)}`, details)]
+    return [standing(`${first.type} has no delivery to ${whom(first, others.length)}`, details)]
   })
 }
 
