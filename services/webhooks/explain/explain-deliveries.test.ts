@@ -241,9 +241,7 @@ test('an event that was told and is delivered to nobody, or not to all, says why
     await webhooks.sql`update subscriptions set ${webhooks.sql(set)} where id = ${id}`
     return (await why()).map(({ what }) => what)
   }
-  expect(await of({ status: 'active' })).toEqual([
-    `message.sent has no delivery to ${id}: it does not select the type`,
-  ])
+  expect(await of({ status: 'active' })).toEqual([`message.sent has no delivery to ${id}: it does not select the type`])
   expect(await of({ events: ['message.sent'], phone_number_ids: ['1'] })).toEqual([
     `message.sent has no delivery to ${id}: it does not take the number`,
   ])
