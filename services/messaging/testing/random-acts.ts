@@ -3,7 +3,11 @@ import { Problem } from '@app/shared/api/problem.ts'
 import { insist } from '@app/test/each-step.ts'
 import { between, oneByWeight, oneOf, type Random, type Weighted } from '@app/test/faults/random.ts'
 import type { App } from '../app.ts'
+import { redriveCallbacks } from '../callbacks/redrive-callbacks.ts'
+import { sweepCallbackItems } from '../callbacks/sweep-items.ts'
+import { sweepMedia, sweepMediaUploads } from '../media/delete-media.ts'
 import { sendMessage } from '../sends/send-message.ts'
+import { sweepLetOutLanes } from '../sends/sweep-lanes.ts'
 import { statusPart } from './callbacks.ts'
 import {
   callerOf,
@@ -13,7 +17,7 @@ import {
   png,
   type Scene,
   tell,
-  tellMessage,
+  tellPart,
   tellWritten,
   type Tenant,
   type Written,
@@ -105,16 +109,9 @@ function newWritten({ base }: Scene, tenant: Tenant, random: Random): Written {
   if (isPicture && random() < 0.7) base.files.sent.set(`file of ${upstreamId}`, { bytes: png, mimeType: 'image/png' })
   const at = Math.floor(Date.now() / 1000) - 60
   const person = oneOf(random, tenant.people)
-  const written = {
-    upstreamId,
-    person,
-    text: `words ${count}`,
-    at,
-    isPicture,
-    isTold: false,
-    edits: [],
-    isRevoked: false,
-  }
+  const isFromApp = random() < 0.25
+  const text = `words ${count}`
+  const written = { upstreamId, person, isFromApp, text, at, isPicture, isTold: false, edits: [], isRevoked: false }
   tenant.written.push(written)
   return written
 }
@@ -150,7 +147,7 @@ async function reviseOne({ apps }: Scene, tenant: Tenant, random: Random, writte
   else written.edits.push({ id, text: `new words ${count}`, at })
   const edited = { ...original, message: { type: 'text', text: { body: `new words ${count}` } } }
   const what = isRevoked ? { type: 'revoke', revoke: original } : { type: 'edit', edit: edited }
-  await tellMessage(oneOf(random, apps), tenant, written.person, { id, timestamp: String(at), ...what })
+  await tellPart(oneOf(random, apps), tenant, written, { id, timestamp: String(at), ...what })
 }
 
 const suspend: Act = (scene, tenant) => changeNumber(scene, tenant, { refusal: 'customer_suspended' })
@@ -184,6 +181,20 @@ const stealOthers: Act = async ({ sql }) => {
       ))
     `
   }
+}
+
+/** All that is kept is worked through again. */
+const redrive: Act = async ({ apps }, tenant, random) => {
+  const since = new Date(Date.now() - 3_600_000).toISOString()
+  const app = oneOf(random, apps)
+  const asking = { ...callerOf(tenant), deadline: performance.now() + 20_000 }
+  await insist(() => redriveCallbacks(app, { params: {}, query: {}, body: { since } }, asking))
+}
+
+/** As housekeeping does by itself. */
+const sweep: Act = async ({ apps }, _, random) => {
+  const { sql } = oneOf(random, apps)
+  for (const one of [sweepMedia, sweepMediaUploads, sweepLetOutLanes, sweepCallbackItems]) await insist(() => one(sql))
 }
 
 /** Whoever had them gets others. */
@@ -248,4 +259,6 @@ const acts: Weighted<Act>[] = [
   [1, stealLanes],
   [1, stealOthers],
   [1, endConnections],
+  [0.5, redrive],
+  [0.5, sweep],
 ]

@@ -22,10 +22,11 @@ export interface AcceptedSend {
   person: string
 }
 
-/** A message of a customer, and what was told of it since. */
+/** A message of a customer, or one to a customer from the phone's own app, and what was told of it since. */
 export interface Written {
   upstreamId: string
   person: string
+  isFromApp: boolean
   text: string
   /** Epoch seconds. */
   at: number
@@ -171,27 +172,30 @@ export function callerOf({ state }: Tenant): Caller {
 }
 
 /** The platform tells something of the tenant's number, surely, and perhaps more than once. */
-export async function tell(app: App, { state }: Tenant, value: object): Promise<void> {
+export async function tell(app: App, { state }: Tenant, value: object, field = 'messages'): Promise<void> {
   const metadata = { display_phone_number: state.phone_number?.slice(1), phone_number_id: state.phone_number_id }
   const whole = { messaging_product: 'whatsapp', metadata, ...value }
-  const entry = [{ id: state.business_account_id, changes: [{ field: 'messages', value: whole }] }]
+  const entry = [{ id: state.business_account_id, changes: [{ field, value: whole }] }]
   const body = Buffer.from(JSON.stringify({ object: 'whatsapp_business_account', entry }))
   await insist(() => app.acceptCallback({ body, split: splitCallback(body) }))
   app.callbacks.wake()
 }
 
-/** The platform tells of a customer's message. */
+/** The platform tells of the message. */
 export async function tellWritten(app: App, tenant: Tenant, written: Written): Promise<void> {
   written.isTold = true
-  const { upstreamId, person, text, at, isPicture } = written
+  const { upstreamId, text, at, isPicture } = written
   const content = isPicture
     ? { type: 'image', image: { id: `file of ${upstreamId}`, mime_type: 'image/png', caption: text } }
     : { type: 'text', text: { body: text } }
-  await tellMessage(app, tenant, person, { id: upstreamId, timestamp: String(at), ...content })
+  await tellPart(app, tenant, written, { id: upstreamId, timestamp: String(at), ...content })
 }
 
-export const tellMessage = (app: App, tenant: Tenant, person: string, message: object): Promise<void> =>
-  tell(app, tenant, {
-    contacts: [{ profile: { name: 'Ana' }, wa_id: person }],
-    messages: [{ from: person, ...message }],
-  })
+/** The same of a part that is of the same people: the message, or a change of it. */
+export function tellPart(app: App, tenant: Tenant, { person, isFromApp }: Written, part: object): Promise<void> {
+  const own = tenant.state.phone_number?.slice(1)
+  if (isFromApp)
+    return tell(app, tenant, { message_echoes: [{ from: own, to: person, ...part }] }, 'smb_message_echoes')
+  const contacts = [{ profile: { name: 'Ana' }, wa_id: person }]
+  return tell(app, tenant, { contacts, messages: [{ from: person, ...part }] })
+}
