@@ -2,6 +2,7 @@ import { isDeepStrictEqual } from 'node:util'
 import type { Caller } from '@app/shared/api/contract.ts'
 import { type AccountState as Contract, accountChanged } from '@app/shared/contracts/platform.ts'
 import type { Fragment, Sql, TransactionSql } from '@app/shared/database/database.ts'
+import { limitTo } from '@app/shared/database/limit-to.ts'
 import { record, recorded } from '@app/shared/events/events.ts'
 import type { z } from 'zod'
 import type { CustomerStatus } from '../customers/customers.ts'
@@ -61,8 +62,19 @@ export function statesOfCustomer(
   return readStates(tx, organizationId, tx`a.customer_id = ${customerId}`)
 }
 
+/** Numbers that one statement reads, changes or tells of: one for 30,000 would not end in its time, and nothing would ever change. */
+const partRows = 1_000
+
 async function readStates(sql: Sql | TransactionSql, organizationId: string, which: Fragment) {
-  const rows = await sql<Row[]>`
+  const states: AccountState[] = []
+  for (;;) {
+    const rows = await readPart(sql, organizationId, sql`${which} and a.id > ${states.at(-1)?.account_id ?? ''}`)
+    states.push(...rows.map(toState))
+    if (rows.length < partRows) return states
+  }
+}
+
+const readPart = (sql: Sql | TransactionSql, organizationId: string, which: Fragment) => sql<Row[]>`
     select a.id, a.organization_id, a.phone_number_id, a.business_account_id, a.version, a.phone_number, a.name,
       a.team_id, a.status, a.messages_per_second, a.attached, a.attached_at, a.sealed_token, c.id as customer_id, c.name as customer_name,
       c.status as customer_status, o.subscription, o.features, o.settings, o.retention_days
@@ -70,10 +82,8 @@ async function readStates(sql: Sql | TransactionSql, organizationId: string, whi
     left join customers c on c.organization_id = a.organization_id and c.id = a.customer_id
     where a.organization_id = ${organizationId} and ${which}
       and a.phone_number_id is not null and a.sealed_token is not null
-    order by a.id
+    order by a.id ${limitTo(sql, partRows)}
   `
-  return rows.map(toState)
-}
 
 const toState = (row: Row): AccountState => ({
   account_id: row.id,
@@ -102,16 +112,20 @@ export async function recordChanges(
   caller: Caller,
 ): Promise<AccountState[]> {
   const changed = after.filter((state, n) => !isDeepStrictEqual(state, before[n]))
-  if (changed.length === 0) return after
+  for (let n = 0; n < changed.length; n += partRows) await recordPart(tx, changed.slice(n, n + partRows), caller)
+  return after
+}
+
+async function recordPart(tx: TransactionSql, changed: AccountState[], caller: Caller) {
+  const ids = changed.map(({ organization_id, account_id }) => ({ organization_id, account_id }))
   await tx`
     update accounts set version = version + 1, updated_at = now()
     where (organization_id, id) in (
-      select * from json_to_recordset(${JSON.stringify(changed)}::text::json) as c(organization_id text, account_id text)
+      select * from json_to_recordset(${JSON.stringify(ids)}::text::json) as c(organization_id text, account_id text)
     )
   `
   for (const state of changed) state.version++
   await recordStates(tx, changed, caller)
-  return after
 }
 
 /** Records an event for each. */

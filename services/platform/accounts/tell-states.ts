@@ -9,6 +9,9 @@ import type { AccountState } from './account-states.ts'
 /** Numbers whose states are on their way at a time. */
 const atOnce = 32
 
+/** Who has some ten thousand of them is not waited for to the end. */
+const saved = 'The change is saved, but not all numbers go by it yet. They will, without another request.'
+
 /**
  * Hands states to the services that decide by them, after the commit and before our own answer: what they refuse then, they
  * refuse at once, and what they had begun is done. When one does not take them over, `service_unavailable`: asked again, we
@@ -27,6 +30,6 @@ async function tell(app: App, state: AccountState, caller: Caller) {
   try {
     await Promise.all([call(app, putSender, { body: state }, asOwner), call(app, putAccount, { body: state }, asOwner)])
   } catch (cause) {
-    throw new Problem('service_unavailable', { cause })
+    throw new Problem('service_unavailable', { message: saved, cause })
   }
 }

@@ -119,6 +119,37 @@ test('how long messages are kept is told of a detached number too, whose message
   expect(peers.told.messaging).toEqual([])
 })
 
+test('each of very many numbers is told of, though no statement changes or tells of more than a thousand', async () => {
+  const { id } = await organizationWithNumbers()
+  await it.app.sql`
+    insert into accounts (organization_id, id, phone_number_id, business_account_id, team_id, status, sealed_token)
+    select organization_id, left(id, -4) || lpad(n::text, 4, '0'), left(phone_number_id, -4) || lpad(n::text, 4, '0'), business_account_id, team_id, status, sealed_token
+    from accounts, generate_series(1, 1100) n where organization_id = ${id}
+  `
+  await it.app.sql.unsafe(refuseManyRows)
+  try {
+    await ask(it.app, updateOrganization, { organization_id: id, retention_days: 1 })
+  } finally {
+    await it.app.sql`drop function refuse_many_rows cascade`
+  }
+  const changed = (await eventsOf(id)).filter(({ state }) => state['retention_days'] === 1)
+  expect(new Set(changed.map(({ state }) => state['account_id'])).size).toBe(2_202)
+  for (const { state } of changed) expect(state['version']).toBe(2)
+})
+
+const refuseManyRows = `
+  create function refuse_many_rows() returns trigger language plpgsql as $$
+  begin
+    if (select count(*) from written) > 1000 then raise 'too many rows of % in one statement', tg_table_name; end if;
+    return null;
+  end
+  $$;
+  create trigger refuse_many_rows after update on accounts referencing new table as written
+    for each statement execute function refuse_many_rows();
+  create trigger refuse_many_rows after insert on outbox referencing new table as written
+    for each statement execute function refuse_many_rows();
+`
+
 test('what the numbers do not depend on makes no event and tells nobody', async () => {
   const { id } = await organizationWithNumbers()
   const before = await eventsOf(id)
@@ -138,7 +169,11 @@ test('while a peer is away it is unavailable; the same call again tells it, with
   const { id, accounts } = await organizationWithNumbers()
   await peers.stop()
   const change = { organization_id: id, subscription: 'lapsed' } as const
-  await expect(ask(it.app, updateOrganization, change)).rejects.toMatchObject({ failure: 'service_unavailable' })
+  const unavailable = {
+    failure: 'service_unavailable',
+    message: expect.stringContaining('The change is saved') as string,
+  }
+  await expect(ask(it.app, updateOrganization, change)).rejects.toMatchObject(unavailable)
   peers = await startPeers(it.app)
   const events = await eventsOf(id)
   await ask(it.app, updateOrganization, change)
