@@ -4,6 +4,7 @@ import { afterAll, beforeAll, expect, test } from 'vitest'
 import { findDueGroups } from '@app/shared/mailbox/claim-lanes.ts'
 import { takeItems } from './callbacks/waiting-items.ts'
 import { sweepMediaUploads } from './media/delete-media.ts'
+import { retentionOf } from './messages/delete-old-messages.ts'
 import { isBegun } from './senders/put-sender.ts'
 import { sweepLetOutLanes } from './sends/sweep-lanes.ts'
 
@@ -74,3 +75,15 @@ test.each(['send_lanes', 'callback_lanes', 'media_lanes'])(
     expect(plan).not.toContain('Sort')
   },
 )
+
+test('whose a number was is found by it, and what an organization was told last without its other numbers', async () => {
+  const { admin, sql } = database
+  await admin.unsafe('vacuum (analyze) messaging.senders')
+  const owners = await sql`
+    explain select from senders where phone_number_id = '1' and organization_id <> 'org_1' and owned_since >= 'epoch'
+  `
+  expect(planIn(owners)).toContain('using senders_number on senders')
+  const told = planIn(await sql`explain ${retentionOf(sql, sql`'org_1'`)}`)
+  expect(told).toContain('using senders_told on senders')
+  expect(told).not.toContain('Sort')
+})

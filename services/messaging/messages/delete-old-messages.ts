@@ -52,8 +52,8 @@ export function oldMessagesSweep(stopping?: AbortSignal): Sweep {
 }
 
 /** A number that was detached is not told of any more: its organization's others know. */
-const retentionOf = (sql: Sql | TransactionSql, organizationId: Fragment) => sql`
-  select retention_days from senders where organization_id = ${organizationId}
+export const retentionOf = (sql: Sql | TransactionSql, organizationId: Fragment) => sql`
+  select retention_days from senders where organization_id collate "POSIX" = ${organizationId}
   order by attached desc, updated_at desc limit 1
 `
 
