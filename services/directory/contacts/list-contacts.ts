@@ -1,6 +1,7 @@
 import type { Handler } from '@app/shared/api/contract.ts'
 import { listContacts as contract } from '@app/shared/contracts/contacts.ts'
 import type { Sql, TransactionSql } from '@app/shared/database/database.ts'
+import { plannedAnew } from '@app/shared/database/planned-anew.ts'
 import { openPage } from '@app/shared/api/page.ts'
 import { notFound } from '@app/shared/api/problem.ts'
 import type { App } from '../app.ts'
@@ -34,10 +35,3 @@ const list: Handler<App, typeof contract> = async ({ sql, cursorKeys }, { params
 }
 
 const isContact = (row: ContactRow | { id: null }): row is ContactRow => row.id !== null
-
-/** A search is planned for what it looks for, by the pieces that are rarest, so no plan is kept for all of them. */
-const plannedAnew = <T>(sql: Sql, read: (tx: TransactionSql) => Promise<T>) =>
-  sql.begin(async (tx) => {
-    await tx`set local plan_cache_mode = force_custom_plan`
-    return read(tx)
-  })

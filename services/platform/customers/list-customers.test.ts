@@ -1,5 +1,7 @@
 import { systemCaller } from '@app/shared/bus/ask.ts'
-import type { Sql } from '@app/shared/database/database.ts'
+import type { Answer, Input } from '@app/shared/api/contract.ts'
+import type { listCustomers as contract } from '@app/shared/contracts/customers.ts'
+import type { Sql, TransactionSql } from '@app/shared/database/database.ts'
 import { newId } from '@app/shared/values/ids.ts'
 import { rowsRead } from '@app/test/rows-read.ts'
 import { afterAll, beforeAll, expect, test } from 'vitest'
@@ -10,7 +12,7 @@ let it: TestApp
 let organizationId: string
 const [crowded, small] = [newId('team'), newId('team')]
 
-/** 20,000 customers. The older half is archived, the newer active; of 1,000 two are suspended, one of them in the small team. */
+/** 20,000 customers. The older half is archived, the newer active; of 1,000 two are suspended, one of them in the small team. One of the oldest is a windmill. */
 beforeAll(async () => {
   it = await startTestApp()
   organizationId = await newOrganization(it.app)
@@ -21,7 +23,7 @@ beforeAll(async () => {
     await tx`
       insert into customers (organization_id, id, team_id, name, metadata, status, archived_at, created_at, updated_at)
       select ${organizationId}, ${prefix}::text || lpad(n::text, 16, '0'),
-        case n % 1000 when 1 then ${small} else ${crowded} end, 'Bakery', '{}',
+        case n % 1000 when 1 then ${small} else ${crowded} end, case n when 7 then 'Windmill' else 'Bakery' end, '{}',
         k.status, case k.status when 'archived' then now() end, now(), now()
       from generate_series(1, 20000) n
       cross join lateral (
@@ -43,17 +45,40 @@ test.each([
   ['a rare status in a large team', { status: 'suspended', team_id: crowded }],
   ['a status that a team has not', { status: 'active', team_id: small }],
 ] as const)('a page of customers reads the rows of a page, however many there are: %s', async (_, filter) => {
-  const read = await it.app.sql.begin(async (tx) => {
-    const app = { ...it.app, sql: tx as unknown as Sql }
-    const page = (query: object) =>
-      ask(app, listCustomers, undefined, {
-        query: { limit: '10', ...filter, ...query },
-        caller: systemCaller(organizationId),
-      })
-    const before = await rowsRead(app.sql, ['customers'])
-    const { next_cursor: cursor } = await page({})
-    if (cursor !== null) await page({ cursor })
-    return (await rowsRead(app.sql, ['customers'])) - before
+  const read = await rowsReadBy(async (page) => {
+    const { next_cursor: cursor } = await page({ limit: '10', ...filter })
+    if (cursor !== null) await page({ limit: '10', ...filter, cursor })
   })
   expect(read).toBeLessThan(50)
 })
+
+test.each([{}, { status: 'archived' }, { team_id: crowded }] as const)(
+  'a search for a rare text reads the newest, and then those that have it: %j',
+  async (filter) => {
+    const read = await rowsReadBy(async (page) => {
+      const { data } = await page({ search: 'WINDM', ...filter })
+      expect(data.map(({ name }) => name)).toEqual(['Windmill'])
+    })
+    expect(read).toBeLessThan(2_050)
+  },
+)
+
+test('one and two characters are found among the oldest, too, in the middle of a word', async () => {
+  const { data } = await ask(it.app, listCustomers, undefined, {
+    query: { search: 'DM' },
+    caller: systemCaller(organizationId),
+  })
+  expect(data.map(({ name }) => name)).toEqual(['Windmill'])
+})
+
+type Query = Input<typeof contract>['query']
+
+/** How many rows of customers are read by what asks for pages of them. */
+const rowsReadBy = (work: (page: (query: Query) => Promise<Answer<typeof contract>>) => Promise<void>) =>
+  it.app.sql.begin(async (tx) => {
+    const sql = Object.assign(tx, { begin: (inside: (tx: TransactionSql) => unknown) => tx.savepoint(inside) })
+    const app = { ...it.app, sql: sql as unknown as Sql }
+    const before = await rowsRead(tx, ['customers'])
+    await work((query) => ask(app, listCustomers, undefined, { query, caller: systemCaller(organizationId) }))
+    return (await rowsRead(tx, ['customers'])) - before
+  })
