@@ -9,7 +9,8 @@ import type { AccountState } from './account-states.ts'
 /** Numbers whose states are on their way at a time. */
 const atOnce = 32
 
-/** Who has some ten thousand of them is not waited for to the end. */
+/** How long before the caller gives up he must be told that his change is saved: some ten thousand numbers take longer. */
+const ownTimeMs = 1_000
 const saved = 'The change is saved, but not all numbers go by it yet. They will, without another request.'
 
 /**
@@ -26,7 +27,7 @@ export async function tellStates(app: App, states: AccountState[], caller: Calle
 }
 
 async function tell(app: App, state: AccountState, caller: Caller) {
-  const asOwner = { ...caller, organizationId: state.organization_id }
+  const asOwner = { ...caller, organizationId: state.organization_id, deadline: caller.deadline - ownTimeMs }
   try {
     await Promise.all([call(app, putSender, { body: state }, asOwner), call(app, putAccount, { body: state }, asOwner)])
   } catch (cause) {
