@@ -1,6 +1,7 @@
 import { createTestDatabase, type TestDatabase } from '@app/test/database.ts'
 import { keptPlan, planIn } from '@app/test/kept-plan.ts'
 import { untilSomebodyWaits } from '@app/test/lock-waits.ts'
+import { refusingManyRows } from '@app/test/refuse-many-rows.ts'
 import { afterAll, beforeAll, expect, test } from 'vitest'
 import { readUpTo } from './send-read-receipt.ts'
 
@@ -25,9 +26,28 @@ test('a receipt reads its conversation alone, however much of its number is unre
   await session`set plan_cache_mode = force_generic_plan`
   const read = await readUpTo(session, { ...unread, conversationId: 'cnv_0_1', id: 'msg_00049' })
   expect(read).toHaveLength(10)
-  const plan = await keptPlan(session, ['update messages'], Array<string>(8).fill("''"))
+  const plan = await keptPlan(session, ['update messages'], Array<string>(9).fill("''"))
   session.release()
   expect(plan).toMatch(/Index Scan using messages_conversation on messages.*\n *Index Cond: \(\(conversation_id = /)
+})
+
+test('a receipt reads all of very many, though no statement marks more than a thousand', async () => {
+  const { sql } = database
+  await sql`
+    insert into messages (organization_id, phone_number_id, id, conversation_id, contact_id, direction, type, body, parties,
+      status, rank, request_id, created_at)
+    select 'org_0', '0', 'msg_8' || lpad(n::text, 4, '0'), 'cnv_many', 'ctc_1', 'inbound', 'text', '{}', '{}',
+      case n % 100 when 0 then 'read' else 'delivered' end, 4, 'req_1', now()
+    from generate_series(1, 3000) n order by n % 7
+  `
+  await refusingManyRows(sql, ['messages'], async () => {
+    const read = await readUpTo(sql, { ...unread, conversationId: 'cnv_many', id: 'msg_82500' })
+    expect(read).toHaveLength(2_475)
+  })
+  const left = await sql`
+    select min(id), count(*)::int from messages where conversation_id = 'cnv_many' and status = 'delivered'
+  `
+  expect(left).toEqual([{ min: 'msg_82501', count: 495 }])
 })
 
 /** Else the key of a number is as good as any index: it promises one row, and reads 100,000. */

@@ -3,6 +3,7 @@ import type { Caller, WholeAnswer } from '@app/shared/api/contract.ts'
 import { noteRead } from '@app/shared/contracts/directory.ts'
 import { messagesRead, sendMessage as contract } from '@app/shared/contracts/messaging.ts'
 import type { Sql, TransactionSql } from '@app/shared/database/database.ts'
+import { limitTo } from '@app/shared/database/limit-to.ts'
 import type { ReadReceipt } from '@app/shared/contracts/send.ts'
 import { emit } from '@app/shared/events/events.ts'
 import { once, storedAnswer } from '@app/shared/idempotency/idempotency.ts'
@@ -52,22 +53,33 @@ export async function sendReadReceipt(
   return answer
 }
 
-/**
- * Ids of inbound messages are of the platform's time, so that what was written before has a smaller one. Locked in their order, so that
- * two receipts of a conversation do not wait for each other in a circle.
- */
-export const readUpTo = (
-  tx: Sql | TransactionSql,
-  message: Pick<InboundMessage, 'organizationId' | 'phoneNumberId' | 'conversationId' | 'id'>,
-) =>
-  tx<Counted[]>`
+type Read = Pick<InboundMessage, 'organizationId' | 'phoneNumberId' | 'conversationId' | 'id'>
+
+/** Messages that one statement marks: one for 100,000 may not end in its time, and they would stay unread for ever. */
+const partRows = 1_000
+
+/** Ids of inbound messages are of the platform's time, so that what was written before has a smaller one. */
+export async function readUpTo(tx: Sql | TransactionSql, message: Read): Promise<Counted[]> {
+  const read: (Counted & { id: string })[] = []
+  for (let last = ''; ;) {
+    const part = await readPart(tx, message, last)
+    read.push(...part)
+    if (part.length < partRows) return read
+    last = part.reduce((greatest, { id }) => (id > greatest ? id : greatest), last)
+  }
+}
+
+/** Locked in their order, so that two receipts of a conversation do not wait for each other in a circle. */
+const readPart = (tx: Sql | TransactionSql, message: Read, after: string) =>
+  tx<(Counted & { id: string })[]>`
     update messages set status = 'read', rank = 5
     where organization_id = ${message.organizationId} and phone_number_id = ${message.phoneNumberId} and id = any(array(
       select id from messages
-      where ${isOfConversation(tx, { ...message, direction: 'inbound', status: 'delivered' })} and id <= ${message.id}
-      order by id for no key update
+      where ${isOfConversation(tx, { ...message, direction: 'inbound', status: 'delivered' })}
+        and id > ${after} and id <= ${message.id}
+      order by id ${limitTo(tx, partRows)} for no key update
     ))
-    returning type, unsupported, source
+    returning id, type, unsupported, source
   `
 
 async function tellPlatform(app: App, phoneNumberId: string, body: Body, caller: Caller) {

@@ -7,6 +7,7 @@ import { ask, connect, newOrganization, startPeers, startTestApp, type TestApp }
 import { authenticateKey } from '../keys/authenticate-key.ts'
 import { createKey } from '../keys/create-key.ts'
 import { hashOf } from '../keys/keys.ts'
+import { refusingManyRows } from '@app/test/refuse-many-rows.ts'
 import { updateOrganization } from './update-organization.ts'
 
 let it: TestApp
@@ -127,29 +128,13 @@ test('each of very many numbers is told of, though no statement changes or tells
     select organization_id, 'acc_' || lpad(n::text, 26, '0'), '900000' || n, business_account_id, team_id, status, sealed_token
     from accounts, generate_series(1, 2100) n where organization_id = ${id} and id = ${accounts[0] ?? ''}
   `
-  await it.app.sql.unsafe(refuseManyRows)
-  try {
-    await ask(it.app, updateOrganization, { organization_id: id, retention_days: 1 })
-  } finally {
-    await it.app.sql`drop function refuse_many_rows cascade`
-  }
+  await refusingManyRows(it.app.sql, ['accounts', 'outbox'], () =>
+    ask(it.app, updateOrganization, { organization_id: id, retention_days: 1 }),
+  )
   const changed = (await eventsOf(id)).filter(({ state }) => state['retention_days'] === 1)
   expect(new Set(changed.map(({ state }) => state['account_id'])).size).toBe(2_102)
   for (const { state } of changed) expect(state['version']).toBe(2)
 })
-
-const refuseManyRows = `
-  create function refuse_many_rows() returns trigger language plpgsql as $$
-  begin
-    if (select count(*) from written) > 1000 then raise 'too many rows of % in one statement', tg_table_name; end if;
-    return null;
-  end
-  $$;
-  create trigger refuse_many_rows after update on accounts referencing new table as written
-    for each statement execute function refuse_many_rows();
-  create trigger refuse_many_rows after insert on outbox referencing new table as written
-    for each statement execute function refuse_many_rows();
-`
 
 test('what the numbers do not depend on makes no event and tells nobody', async () => {
   const { id } = await organizationWithNumbers()
