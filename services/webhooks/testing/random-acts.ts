@@ -3,6 +3,7 @@ import { newId } from '@app/shared/values/ids.ts'
 import { Problem } from '@app/shared/api/problem.ts'
 import type { Sql, TransactionSql } from '@app/shared/database/database.ts'
 import { insist } from '@app/test/each-step.ts'
+import { endConnections } from '@app/test/end-connections.ts'
 import { between, oneByWeight, oneOf, type Random, type Weighted } from '@app/test/faults/random.ts'
 import { replayWebhookDelivery } from '../deliveries/replay-webhook-delivery.ts'
 import { cancelWebhookReplay } from '../replays/cancel-webhook-replay.ts'
@@ -147,15 +148,6 @@ const loseHolder: Act = async ({ sql, causes }, tenant, random) => {
   for (const row of rows) causes.abandoned.add(row.id)
 }
 
-/** Whoever had them gets others. */
-const endConnections: Act = ({ sql }) => sql`
-  select pg_terminate_backend(pid) from (
-    select pid from pg_stat_activity
-    where datname = current_database() and usename = current_user and pid <> pg_backend_pid()
-    order by random() limit 4
-  ) those
-`
-
 /** What waits for its time has it now. */
 export const hurry = ({ sql }: Scene, { organizationId }: Tenant): Promise<unknown> =>
   sql.begin(async (tx) => {
@@ -198,5 +190,5 @@ const acts: Weighted<Act>[] = [
   [2, hurry],
   [1, stealLane],
   [1, loseHolder],
-  [1, endConnections],
+  [1, ({ sql }) => endConnections(sql)],
 ]
