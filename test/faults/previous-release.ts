@@ -35,12 +35,15 @@ export async function startBeside(stack: StartedStack, root: string, dataDir: st
     publicUrl: new URL(base_url).origin,
     simulatorUrl: simulator_url,
   })
+  // What one has stored the others serve.
+  const mediaDir = join(stack.dataDir, 'media')
   const inRoot = (path: string) => join(root, path)
   const running = await Promise.all(
     instances.map(async ({ program, ...instance }) => {
       const args = ['--import', inRoot('deploy/processes/leash.ts'), inRoot(`services/${instance.service}/main.ts`)]
       const command = inRoot('node_modules/node/bin/node')
-      return { ...instance, process: await supervise(dataDir, { ...program, command, args, cwd: root }) }
+      const env = { ...program.env, MEDIA_DIR: mediaDir }
+      return { ...instance, process: await supervise(dataDir, { ...program, command, args, cwd: root, env }) }
     }),
   )
   for (const { url, process } of running) {
