@@ -4,7 +4,7 @@ import { until } from '@app/test/until.ts'
 import { afterAll, beforeAll, beforeEach, expect, test } from 'vitest'
 import { phoneNumberId } from '../testing/app.ts'
 import { businessAccountId } from '../testing/callbacks.ts'
-import { json, refuse, unheard } from '../testing/template-platform.ts'
+import { json, refuse, type Respond, unheard } from '../testing/template-platform.ts'
 import { copyElsewhere, order, type TestTemplates, testTemplates } from '../testing/templates.ts'
 
 let it: TestTemplates
@@ -299,6 +299,29 @@ test('a process that dies before the call: the retry submits', async () => {
   await expect(it.create(order('early'), { key: 'k5' })).rejects.toMatchObject({ failure: 'upstream_unavailable' })
   expect((await it.create(order('early'), { key: 'k5' })).status).toBe(201)
   expect(it.platform.templates).toHaveLength(1)
+})
+
+test('a retry finds its template, although another try of the name has ended in between, or a sync before it came', async () => {
+  const lost: Respond = (request, response) => {
+    it.platform.answer(request, unheard)
+    response.destroy()
+  }
+  it.platform.once(lost)
+  await it.create(order('contested'), { key: 'k13' }).catch(() => {})
+  const components = [{ type: 'BODY', text: 'Something else.' }]
+  await expect(it.create(order('contested', { components }), { key: 'k14' })).rejects.toMatchObject({
+    failure: 'template_already_exists',
+  })
+  const [contested] = it.platform.templates
+  expect((await it.create(order('contested'), { key: 'k13' })).data).toMatchObject({
+    provider_template_id: contested?.id,
+  })
+
+  it.platform.once((_request, response) => void response.destroy())
+  await it.create(order('synced'), { key: 'k15' }).catch(() => {})
+  await it.sync()
+  it.platform.templates.push({ ...order('synced'), id: '16', status: 'PENDING' } as never)
+  expect((await it.create(order('synced'), { key: 'k15' })).data).toMatchObject({ provider_template_id: '16' })
 })
 
 test('a retry does not take over a template of its name that says something else, known here or not', async () => {

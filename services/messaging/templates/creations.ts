@@ -68,7 +68,11 @@ export async function beginCreation(
       where t.provider_template_id is null and t.held_until <= now()
     returning id, ${times}
   `
-  if (row) return { ...row, isRetry: row.id !== id, mayExist: row.id !== id, isSettled: false }
+  if (row) {
+    // The row of an earlier try of the key may be gone: another try of the name has ended, or a sync came before the template.
+    const mayExist = isRetry || row.id !== id
+    return { ...row, isRetry: mayExist, mayExist, isSettled: false }
+  }
   const [settled] = await tx<(Known & { components: Component[] })[]>`
     select id, ${times}, components from templates
     where ${isOfName} and (provider_template_id is not null or held_until is null)

@@ -21,7 +21,7 @@ export interface Seen {
   body: Buffer
 }
 
-type Respond = (request: Seen, response: ServerResponse) => void | Promise<void>
+export type Respond = (request: Seen, response: ServerResponse) => void | Promise<void>
 
 /** The platform's side of templates, as far as its documentation says; a test may answer the next requests in its place. */
 export async function startTemplatePlatform() {
