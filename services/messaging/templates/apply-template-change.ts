@@ -2,7 +2,7 @@ import type { TransactionSql } from '@app/shared/database/database.ts'
 import { z } from 'zod'
 import { replaceTexts } from './replace-texts.ts'
 import type { Component } from './check-components.ts'
-import { goneWords, statusOf } from './statuses.ts'
+import { statusOf } from './statuses.ts'
 import { categoryOf, reasonOf } from './store-templates.ts'
 
 /** What a callback told of the templates of a business account. */
@@ -26,16 +26,12 @@ type Apply = (tx: TransactionSql, change: TemplateChange) => Promise<unknown>
 
 const Status = Named.extend({ event: z.string(), reason: z.string().nullish().catch(null) })
 
-/** A creation that runs has no id yet by which to tell it from an earlier template of the name, whose end may come late. */
 const applyStatus: Apply = async (tx, change) => {
   const { event, reason, ...named } = Status.parse(change.value)
-  const mayBeEarlier = goneWords.includes(event)
   await tx`
     update templates set status = coalesce(${statusOf(event)}, status), upstream_status = ${event},
-      rejected_reason = ${reasonOf(reason)}, held_until = null, status_at = ${change.at},
-      provider_template_id = coalesce(provider_template_id, ${exactIdOf(named)}), ${heard(tx)}
+      rejected_reason = ${reasonOf(reason)}, status_at = ${change.at}, ${heard(tx)}
     where ${isMeant(tx, change, named)} and status_at <= ${change.at}
-      ${mayBeEarlier ? tx`and held_until is null` : tx``}
   `
 }
 
@@ -46,7 +42,7 @@ const applyCategory: Apply = async (tx, change) => {
   const { new_category: word, ...named } = Category.parse(change.value)
   if (word === undefined || word === null) return
   await tx`
-    update templates set category = ${categoryOf(word)}, category_at = ${change.at}, ${heardBeside(tx, named)}
+    update templates set category = ${categoryOf(word)}, category_at = ${change.at}, ${heard(tx)}
     where ${isMeant(tx, change, named)} and category_at <= ${change.at}
   `
 }
@@ -56,7 +52,7 @@ const Quality = Named.extend({ new_quality_score: z.string() })
 const applyQuality: Apply = async (tx, change) => {
   const { new_quality_score: quality, ...named } = Quality.parse(change.value)
   await tx`
-    update templates set quality = ${quality}, quality_at = ${change.at}, ${heardBeside(tx, named)}
+    update templates set quality = ${quality}, quality_at = ${change.at}, ${heard(tx)}
     where ${isMeant(tx, change, named)} and quality_at <= ${change.at}
   `
 }
@@ -69,7 +65,7 @@ const applyComponents: Apply = async (tx, change) => {
   if (!row) return
   const components = JSON.stringify(replaceTexts(row.components, change.value))
   await tx`
-    update templates set components = ${components}::text::jsonb, components_at = ${change.at}, ${heardBeside(tx, named)}
+    update templates set components = ${components}::text::jsonb, components_at = ${change.at}, ${heard(tx)}
     where ${isMeant(tx, change, named)}
   `
 }
@@ -100,8 +96,9 @@ const exactIdOf = ({ message_template_id: id }: Named) => {
 }
 
 /**
- * A callback of an earlier template of the name, deleted since, has another id. The platform's own examples of callbacks write
- * en-US for what is en_US everywhere else.
+ * A callback of another template of the name, deleted since or somebody else's, has another id. A creation that runs, or was
+ * given up, has none yet: what is told waits for it. The platform's own examples of callbacks write en-US for what is en_US
+ * everywhere else.
  */
 function isMeant(tx: TransactionSql, { organizationId, businessAccountId }: TemplateChange, named: Named) {
   const id = exactIdOf(named)
@@ -109,17 +106,8 @@ function isMeant(tx: TransactionSql, { organizationId, businessAccountId }: Temp
     organization_id = ${organizationId} and business_account_id = ${businessAccountId}
     and name = ${named.message_template_name}
     and replace(language, '-', '_') = replace(${named.message_template_language}, '-', '_')
-    and (provider_template_id is null or ${id}::text is null or provider_template_id = ${id}::text)
+    and held_until is null and (provider_template_id is null or ${id}::text is null or provider_template_id = ${id}::text)
   `
 }
 
 const heard = (tx: TransactionSql) => tx`known_at = clock_timestamp(), updated_at = now()`
-
-/**
- * What is told beside the status settles no creation, that runs or was given up: it may be of an earlier template of the name,
- * whose id is not the new one's.
- */
-const heardBeside = (tx: TransactionSql, named: Named) => tx`
-  provider_template_id = case when held_until is null then coalesce(provider_template_id, ${exactIdOf(named)})
-    else provider_template_id end, ${heard(tx)}
-`

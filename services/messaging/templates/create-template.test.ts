@@ -15,6 +15,7 @@ afterAll(() => it.close())
 beforeEach(async () => {
   it.platform.reset()
   await it.app.sql`delete from templates`
+  await it.app.sql`delete from callback_items`
 })
 
 const submitted = () => it.platform.seen.filter(({ method }) => method === 'POST')
@@ -196,32 +197,27 @@ test('a process that dies between the call and its record: the retry adopts the 
   }
 })
 
-test('a try that died, and that a callback settled since: its key is answered, another creation of the name refused', async () => {
+test('a try that died, and that a sync settled since: its key is answered, another creation of the name refused', async () => {
   it.platform.once(async (request, response) => {
     it.platform.answer(request, unheard)
     response.destroy()
   })
   await it.create(order('settled'), { key: 'k7' }).catch(() => {})
-  await it.callbacks.change('message_template_status_update', {
-    event: 'APPROVED',
-    message_template_id: Number(it.platform.templates[0]?.id),
-    message_template_name: 'settled',
-    message_template_language: 'en_US',
-  })
-  const id = it.platform.templates[0]?.id
-  await until(async () =>
-    expect(await it.get('settled')).toMatchObject({ status: 'approved', provider_template_id: id }),
-  )
+  for (const one of it.platform.templates) one.status = 'APPROVED'
+  await it.sync()
   await expect(it.create(order('settled'))).rejects.toMatchObject({ failure: 'template_already_exists' })
   expect(await it.create(order('settled'), { key: 'k7' })).toMatchObject({ status: 201, data: { status: 'approved' } })
   expect(submitted()).toHaveLength(1)
 })
 
 const tellings = [
+  ['message_template_status_update', { event: 'APPROVED' }],
+  ['message_template_status_update', { event: 'DELETED' }],
   ['template_category_update', { new_category: 'MARKETING' }],
   ['message_template_quality_update', { new_quality_score: 'GREEN' }],
   ['message_template_components_update', { message_template_element: 'Hi {{1}}, order {{2}} shipped.' }],
 ] as const
+/** Told, and looked at; it may wait for what it tells of. */
 const tell = async (name: string, field: string, value: object, id: number) => {
   await it.callbacks.change(field, {
     ...value,
@@ -229,11 +225,19 @@ const tell = async (name: string, field: string, value: object, id: number) => {
     message_template_name: name,
     message_template_language: 'en_US',
   })
-  await until(async () => expect(await it.app.sql`select 1 from callback_items`).toHaveLength(0))
+  await untilLookedAt()
+}
+const untilLookedAt = () =>
+  until(async () => expect(await it.app.sql`select from callback_items where attempts = 0`).toHaveLength(0))
+const lookAgain = async () => {
+  await it.app.sql`update callback_items set attempts = 0`
+  await it.app.sql`update callback_lanes set due_at = now(), arrivals = arrivals + 1`
+  it.app.callbacks.wake()
+  await untilLookedAt()
 }
 
 test.each(tellings)(
-  'a try that was given up is not settled by %s: another one adopts its template',
+  'a try that was given up is not settled by %s %o: another one adopts its template',
   async (field, value) => {
     it.platform.once(async (request, response) => {
       it.platform.answer(request, unheard)
@@ -250,7 +254,7 @@ test.each(tellings)(
 )
 
 test.each(tellings)(
-  'a refusal leaves nothing, whatever is told meanwhile of an earlier template: %s',
+  'a refusal leaves nothing, whatever is told meanwhile of another template of the name: %s %o',
   async (field, value) => {
     it.platform.once(async (request, response) => {
       await tell('freed', field, value, 4711)
@@ -260,39 +264,6 @@ test.each(tellings)(
     expect(await rows()).toEqual([])
   },
 )
-
-test('a callback whose id is beyond what JSON holds exactly settles a try all the same', async () => {
-  it.platform.once(async (request, response) => {
-    it.platform.answer(request, unheard)
-    response.destroy()
-  })
-  await it.create(order('long_id'), { key: 'k8' }).catch(() => {})
-  await it.callbacks.change('message_template_status_update', {
-    event: 'APPROVED',
-    message_template_id: 2 ** 60,
-    message_template_name: 'long_id',
-    message_template_language: 'en_US',
-  })
-  await until(async () => expect(await it.get('long_id')).toMatchObject({ status: 'approved' }))
-  expect(await it.create(order('long_id'), { key: 'k8' })).toMatchObject({ status: 201, data: { status: 'approved' } })
-  expect(submitted()).toHaveLength(1)
-})
-
-test('a template of which a callback told before the answer of its creation was lost stays shown', async () => {
-  it.platform.once(async (request, response) => {
-    it.platform.answer(request, unheard)
-    await it.callbacks.change('message_template_status_update', {
-      event: 'APPROVED',
-      message_template_id: 2 ** 60,
-      message_template_name: 'told',
-      message_template_language: 'en_US',
-    })
-    await until(async () => expect(await it.get('told')).toMatchObject({ status: 'approved' }))
-    response.destroy()
-  })
-  await expect(it.create(order('told'))).rejects.toMatchObject({ failure: 'upstream_unavailable' })
-  expect(await it.get('told')).toMatchObject({ status: 'approved' })
-})
 
 test('a process that dies before the call: the retry submits', async () => {
   it.platform.once((_request, response) => void response.destroy())
@@ -365,18 +336,13 @@ test('a template that comes to the platform only after its retry has looked for 
   expect((await it.create(order('late'), { key: 'k11' })).data).toMatchObject({ provider_template_id: '14' })
 })
 
-test('a refusal leaves what a callback told meanwhile of the template of an earlier try', async () => {
+test('a refusal leaves what a sync has found meanwhile of an earlier try', async () => {
   it.platform.once((_request, response) => void response.destroy())
   await it.create(order('came'), { key: 'k12' }).catch(() => {})
   it.platform.once((request, response) => it.platform.answer(request, response))
   it.platform.once(async (request, response) => {
-    await it.callbacks.change('message_template_status_update', {
-      event: 'APPROVED',
-      message_template_id: 15,
-      message_template_name: 'came',
-      message_template_language: 'en_US',
-    })
-    await until(async () => expect(await it.get('came')).toMatchObject({ status: 'approved' }))
+    it.platform.templates.push({ ...order('came'), id: '15', status: 'APPROVED' } as never)
+    await it.sync()
     await refuse(80007)(request, response)
   })
   await expect(it.create(order('came'), { key: 'k12' })).rejects.toMatchObject({ failure: 'upstream_unavailable' })
@@ -405,114 +371,30 @@ test('a name that is used anew frees no row of another organization or business 
   expect(await elsewhere()).toEqual(before)
 })
 
-test('an approval that comes before the answer of the creation stands', async () => {
-  it.platform.once(async (request, response) => {
-    await it.callbacks.change('message_template_status_update', {
-      event: 'APPROVED',
-      message_template_id: 1,
-      message_template_name: 'fast',
-      message_template_language: 'en_US',
-      reason: 'NONE',
-    })
-    await until(async () => expect(await it.get('fast')).toMatchObject({ status: 'approved' }))
-    it.platform.answer(request, response)
-  })
-  expect((await it.create(order('fast'))).data).toMatchObject({
-    status: 'approved',
-    provider_template_id: it.platform.templates[0]?.id,
-  })
-})
-
-test.each(['PENDING_DELETION', 'DELETED'])(
-  'the end of an earlier template of the name (%s), told while a new one is created, is not the new one’s',
-  async (event) => {
-    const name = `again_${event.toLowerCase()}`
-    it.platform.once(async (request, response) => {
-      await it.callbacks.change('message_template_status_update', {
-        event,
-        message_template_id: 4711,
-        message_template_name: name,
-        message_template_language: 'en_US',
-      })
-      await until(async () => expect(await it.app.sql`select 1 from callback_items`).toHaveLength(0))
-      it.platform.answer(request, response)
-    })
-    expect((await it.create(order(name))).data).toMatchObject({
-      status: 'pending',
-      provider_template_id: it.platform.templates[0]?.id,
-    })
-  },
-)
-
-/** What the platform told of an earlier template of the name an hour ago, and comes only now. */
-const tellLate = async (name: string, event: string) => {
-  const value = {
-    event,
-    message_template_id: 4711,
-    message_template_name: name,
-    message_template_language: 'en_US',
-  }
-  const time = Math.floor(Date.now() / 1000) - 3600
-  const changes = [{ field: 'message_template_status_update', value }]
-  await it.callbacks.post({
-    object: 'whatsapp_business_account',
-    entry: [{ id: businessAccountId, time, changes }],
-  })
-  await until(async () => expect(await it.app.sql`select 1 from callback_items`).toHaveLength(0))
-}
-
-test.each(['REJECTED', 'PAUSED', 'FLAGGED'])(
-  'what was told of an earlier template of the name (%s), and comes while a new one is created, is not the new one’s',
-  async (event) => {
-    const name = `late_${event.toLowerCase()}`
-    it.platform.once(async (request, response) => {
-      await tellLate(name, event)
-      it.platform.answer(request, response)
-    })
-    const { data } = await it.create(order(name))
-    expect(data).toMatchObject({ status: 'pending', provider_template_id: it.platform.templates[0]?.id })
-    expect(await it.app.sql`select upstream_status from templates`).toEqual([{ upstreamStatus: 'PENDING' }])
-  },
-)
-
-test('what was told of an earlier template of the name settles no try that was given up: another one adopts its template', async () => {
-  it.platform.once(async (request, response) => {
-    it.platform.answer(request, unheard)
-    response.destroy()
-  })
-  await it.create(order('late')).catch(() => {})
-  await tellLate('late', 'REJECTED')
-  await expect(it.get('late')).rejects.toMatchObject({ failure: 'resource_not_found' })
-  const { data } = await it.create(order('late'))
-  expect(data).toMatchObject({ status: 'pending', provider_template_id: it.platform.templates[0]?.id })
-})
-
-test('what is told of the quality while a template is created leaves it the status and the category of the answer', async () => {
+test('what is told of a template before the answer of its creation stands behind it', async () => {
   it.platform.once(async (_request, response) => {
-    await it.callbacks.change('message_template_quality_update', {
-      new_quality_score: 'GREEN',
-      message_template_id: 78,
-      message_template_name: 'scored',
-      message_template_language: 'en_US',
-    })
-    await until(async () => expect(await it.app.sql`select quality from templates`).toEqual([{ quality: 'GREEN' }]))
-    json(response, { id: 78, status: 'APPROVED', category: 'MARKETING' })
-  })
-  expect((await it.create(order('scored'))).data).toMatchObject({ status: 'approved', category: 'MARKETING' })
-})
-
-test('a category that is told while a template is created stands', async () => {
-  it.platform.once(async (_request, response) => {
-    await it.callbacks.change('template_category_update', {
-      new_category: 'MARKETING',
-      message_template_name: 'moved',
-      message_template_language: 'en_US',
-    })
-    await until(async () => expect(await it.get('moved')).toMatchObject({ category: 'MARKETING' }))
+    await tell('fast', 'message_template_status_update', { event: 'APPROVED' }, 79)
+    await tell('fast', 'template_category_update', { new_category: 'MARKETING' }, 79)
     json(response, { id: 79, status: 'PENDING', category: 'UTILITY' })
   })
-  expect((await it.create(order('moved'))).data).toMatchObject({ category: 'MARKETING' })
+  await it.create(order('fast'))
+  await lookAgain()
+  expect(await it.get('fast')).toMatchObject({ status: 'approved', category: 'MARKETING', provider_template_id: '79' })
 })
+
+test.each(tellings)(
+  'what is told of another template of the name while one is created is not the new one’s: %s %o',
+  async (field, value) => {
+    it.platform.once(async (request, response) => {
+      await tell('another', field, { ...value, message_template_element: 'Other.' }, 4711)
+      it.platform.answer(request, response)
+    })
+    const { data } = await it.create(order('another'))
+    await lookAgain()
+    expect(await it.get('another')).toEqual(data)
+    expect(data).toMatchObject({ status: 'pending', provider_template_id: it.platform.templates[0]?.id })
+  },
+)
 
 test('a number that is disconnected submits nothing, one that may not send does; one of nobody is not found', async () => {
   await it.base.setSender({ refusal: 'account_not_connected' })

@@ -16,7 +16,7 @@ export interface Wanted extends Draft {
 /** The row of a creation that runs. */
 export interface Creation {
   id: string
-  /** What stands in the row, as the database writes it: what is told meanwhile of the status or the category changes its own. */
+  /** What stands in the row, as the database writes it: what is read meanwhile of the status or the category changes its own. */
   knownAt: string
   statusAt: string
   categoryAt: string
@@ -75,9 +75,9 @@ export async function beginCreation(
   }
   const [settled] = await tx<(Known & { components: Component[] })[]>`
     select id, ${times}, components from templates
-    where ${isOfName} and (provider_template_id is not null or held_until is null)
+    where ${isOfName} and held_until is null
   `
-  // A callback or a sync told of the earlier try's template before we came back; a callback's id may have been inexact.
+  // A sync or a send found the earlier try's template before we came back.
   if (isRetry && settled && isSameContent(components, settled.components)) {
     const { components: _theirs, ...known } = settled
     return { ...known, isRetry, mayExist: true, isSettled: true }
@@ -85,7 +85,7 @@ export async function beginCreation(
   throw new Problem('template_already_exists', { param: 'name' })
 }
 
-/** What a callback told meanwhile is newer than the answer; a reading that was asked for before it knows less. */
+/** What was read and told meanwhile is newer than the answer; a reading that was asked for before it knows less. */
 export async function finishCreation(
   tx: TransactionSql,
   account: TemplateAccount,
@@ -112,7 +112,7 @@ export async function finishCreation(
   return row
 }
 
-/** After a failure. A row whose template may exist stays, without its lease: a status, a sync or a retry settles it, if none has. */
+/** After a failure. A row whose template may exist stays, without its lease: a sync, a send or a retry settles it, if none has. */
 export async function leaveCreation(
   tx: TransactionSql,
   { organizationId }: TemplateAccount,

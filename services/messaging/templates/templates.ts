@@ -37,7 +37,7 @@ export const templateColumns = [
   'updatedAt',
 ] as const
 
-/** A creation that was given up without knowing what became of it is not shown; a status, a sync or a retry settles it. */
+/** A creation that was given up without knowing what became of it is not shown; a sync, a send or a retry settles it. */
 export const isShown = (sql: Sql | TransactionSql) => sql`(held_until is null or held_until > now())`
 
 /** The component of a type (in upper case), whatever case it is written in. */
