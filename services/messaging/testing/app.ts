@@ -114,13 +114,7 @@ export async function testMessaging(given?: TestService): Promise<TestMessaging>
       UPSTREAM_MEDIA_ORIGINS: [],
     }),
     meters: createMeters(service),
-    upstream: createUpstream({
-      UPSTREAM_BASE_URL: upstream.url,
-      UPSTREAM_API_VERSION: 'v23.0',
-      UPSTREAM_APP_ID: '1234567890',
-      UPSTREAM_KEEPALIVE_MS: 1000,
-      UPSTREAM_SUBSCRIBE_APPS: false,
-    }),
+    upstream: upstreamAt(upstream.url),
     askInTurn: createAskInTurn(),
   }
   const closedWindows = new Set<string>()
@@ -166,6 +160,15 @@ export async function testMessaging(given?: TestService): Promise<TestMessaging>
     },
   }
 }
+
+export const upstreamAt = (url: string) =>
+  createUpstream({
+    UPSTREAM_BASE_URL: url,
+    UPSTREAM_API_VERSION: 'v23.0',
+    UPSTREAM_APP_ID: '1234567890',
+    UPSTREAM_KEEPALIVE_MS: 1000,
+    UPSTREAM_SUBSCRIBE_APPS: false,
+  })
 
 /** All that an instance does by itself. */
 export function startInstance(core: Core): { app: App; stop: () => Promise<void> } {

@@ -199,7 +199,7 @@ const sweep: Act = async ({ apps }, _, random) => {
 }
 
 /** What waits for its time has it now. */
-export const hurry = ({ sql, apps }: Scene): Promise<unknown> =>
+export const hurry = ({ sql, apps }: Pick<Scene, 'sql' | 'apps'>): Promise<unknown> =>
   sql
     .begin(async (tx) => {
       await tx`update pace set tat = now() where grp = any(array(select grp from pace where tat > now() order by grp for update skip locked))`

@@ -10,6 +10,9 @@ export interface PlatformTemplate {
   category: string
   components: Array<Record<string, unknown> & { type: string }>
   parameter_format?: string
+  quality_score?: { score: string }
+  /** The business account; without one it is in all. */
+  account?: string
 }
 
 /** A request that the platform got. */
@@ -28,10 +31,11 @@ export async function startTemplatePlatform() {
   const templates: PlatformTemplate[] = []
   const seen: Seen[] = []
   const instead: Respond[] = []
+  let usual: Respond = answer
   const server = createServer((request, response) => {
     void read(request).then(async (one) => {
       seen.push(one)
-      await (instead.shift() ?? answer)(one, response)
+      await (instead.shift() ?? usual)(one, response)
     })
   })
   let pageSize = 100
@@ -40,26 +44,28 @@ export async function startTemplatePlatform() {
   function answer({ method, path, query, body }: Seen, response: ServerResponse): void {
     if (path.includes('/upload:')) return json(response, { h: `4::${body.length}` })
     if (path.endsWith('/uploads')) return json(response, { id: `upload:${query.get('file_length')}?sig=a%2Bb` })
-    if (method === 'GET') return list(query, response)
+    const account = path.split('/').at(-2) ?? ''
+    const ofAccount = templates.filter((one) => (one.account ?? account) === account)
+    if (method === 'GET') return list(ofAccount, query, response)
     const input = JSON.parse(body.toString()) as PlatformTemplate
-    if (path.endsWith('/message_templates')) return create(input, response)
+    if (path.endsWith('/message_templates')) return create(ofAccount, { ...input, account }, response)
     const found = templates.find(({ id }) => path.endsWith(`/${id}`))
     if (!found) return refused(response, 100)
     Object.assign(found, input, { status: 'PENDING' })
     json(response, { success: true })
   }
 
-  function create(input: PlatformTemplate, response: ServerResponse) {
-    if (templates.some(({ name, language }) => name === input.name && language === input.language))
+  function create(ofAccount: PlatformTemplate[], input: PlatformTemplate, response: ServerResponse) {
+    if (ofAccount.some(({ name, language }) => name === input.name && language === input.language))
       return refused(response, 100, 2388024)
     const made = { ...input, id: String(ids++), status: 'PENDING' }
     templates.push(made)
     json(response, { id: made.id, status: made.status, category: made.category })
   }
 
-  function list(query: URLSearchParams, response: ServerResponse) {
+  function list(ofAccount: PlatformTemplate[], query: URLSearchParams, response: ServerResponse) {
     const name = query.get('name')
-    const all = templates.filter((one) => name === null || one.name.includes(name))
+    const all = ofAccount.filter((one) => name === null || one.name.includes(name))
     const from = Number(query.get('after') ?? 0)
     const to = from + pageSize
     const next = to < all.length ? { next: `http://elsewhere.invalid/?after=${to}` } : {}
@@ -76,6 +82,10 @@ export async function startTemplatePlatform() {
     once: (respond: Respond) => void instead.push(respond),
     /** As the platform itself would. */
     answer,
+    /** Answers all requests in the platform's place from now on. */
+    answerWith: (respond: Respond) => {
+      usual = respond
+    },
     setPageSize: (size: number) => {
       pageSize = size
     },

@@ -1,7 +1,6 @@
 import type { Caller, Handler, Rpc, WholeAnswer } from '@app/shared/api/contract.ts'
 import * as contracts from '@app/shared/contracts/templates.ts'
 import { newId } from '@app/shared/values/ids.ts'
-import { createUpstream } from '@app/shared/outside/upstream.ts'
 import type { TestService } from '@app/test/service.ts'
 import type { App } from '../app.ts'
 import { createTemplate } from '../templates/create-template.ts'
@@ -10,7 +9,7 @@ import { getTemplate } from '../templates/get-template.ts'
 import { listTemplates } from '../templates/list-templates.ts'
 import { type TemplateToSend, resolveTemplate } from '../templates/resolve-template.ts'
 import { syncTemplates } from '../templates/sync-templates.ts'
-import { phoneNumberId, testMessaging } from './app.ts'
+import { phoneNumberId, testMessaging, upstreamAt } from './app.ts'
 import { businessAccountId, platformOf } from './callbacks.ts'
 import { startTemplatePlatform } from './template-platform.ts'
 
@@ -46,17 +45,28 @@ interface Options {
 /** Messaging with a platform that has templates; the operations are asked as the gateway would. */
 export async function testTemplates(given?: TestService) {
   const [base, platform] = await Promise.all([testMessaging(given), startTemplatePlatform()])
-  const upstream = createUpstream({
-    UPSTREAM_BASE_URL: platform.url,
-    UPSTREAM_API_VERSION: 'v23.0',
-    UPSTREAM_APP_ID: '1234567890',
-    UPSTREAM_KEEPALIVE_MS: 1000,
-    UPSTREAM_SUBSCRIBE_APPS: false,
-  })
+  const upstream = upstreamAt(platform.url)
   const app: App = { ...base, upstream }
   const [sender] = await base.sql<{ organizationId: string }[]>`select organization_id from senders`
   const organizationId = sender?.organizationId ?? ''
 
+  return {
+    app,
+    base,
+    platform,
+    organizationId,
+    callbacks: platformOf(app),
+    ...askFor(app, organizationId),
+    async close() {
+      await upstream.close()
+      await base.close()
+      platform.stop()
+    },
+  }
+}
+
+/** The operations, as the gateway asks them for an organization's number. */
+export function askFor(app: App, organizationId: string, phone = phoneNumberId) {
   const callerOf = ({ key, organizationId: other, deadlineMs = 20_000 }: Options, fingerprint: string): Caller => ({
     organizationId: other ?? organizationId,
     keyId: newId('key'),
@@ -72,7 +82,7 @@ export async function testTemplates(given?: TestService) {
     input: { params?: object; query?: object; body?: unknown },
     options: Options = {},
   ): Promise<Asked> {
-    const params = { phone_number_id: options.phone ?? phoneNumberId, ...input.params }
+    const params = { phone_number_id: options.phone ?? phone, ...input.params }
     const parsed = {
       params: contract.params.parse(params),
       query: contract.query.parse(input.query ?? {}),
@@ -86,11 +96,6 @@ export async function testTemplates(given?: TestService) {
   }
 
   return {
-    app,
-    base,
-    platform,
-    organizationId,
-    callbacks: platformOf(app),
     create: (body: object, options?: Options) => ask(contracts.createTemplate, createTemplate, { body }, options),
     edit: (name: string, body: object, query: object = {}, options?: Options) =>
       ask(contracts.editTemplate, editTemplate, { params: { name }, query, body }, options),
@@ -104,15 +109,10 @@ export async function testTemplates(given?: TestService) {
     resolve: (template: TemplateToSend, options: Options = {}) =>
       resolveTemplate(
         app,
-        { organizationId: options.organizationId ?? organizationId, phoneNumberId },
+        { organizationId: options.organizationId ?? organizationId, phoneNumberId: phone },
         template,
         callerOf(options, ''),
       ),
-    async close() {
-      await upstream.close()
-      await base.close()
-      platform.stop()
-    },
   }
 }
 
