@@ -1,35 +1,21 @@
-import { ownSession } from '@app/shared/database/own-session.ts'
-import { listenIn } from '@app/test/complaints.ts'
+import { actTogether } from '@app/test/act-together.ts'
 import { randomOf } from '@app/test/faults/random.ts'
 import { amount, seed } from '@app/test/fuzz/seed.ts'
-import { testService } from '@app/test/service.ts'
-import { expect, onTestFinished, test } from 'vitest'
-import { testMessaging } from './testing/app.ts'
+import { expect, test } from 'vitest'
 import { makeMoody } from './testing/moody-platform.ts'
 import { actAtRandom } from './testing/random-acts.ts'
 import { setScene } from './testing/scene.ts'
-import { startSecondInstance } from './testing/second-instance.ts'
 import { settle } from './testing/settle.ts'
+import { startTwoInstances } from './testing/two-instances.ts'
 import { findBroken } from './testing/what-must-hold.ts'
-
-/** Who acts at a time, and how often each. */
-const actors = 6
-const steps = amount(60, 400)
 
 test(
   'whatever two instances, the platform, customers, owners and lost connections do at once: everything settles, and is true',
   async () => {
-    const service = await testService('messaging')
-    const { log, complaints } = listenIn(service.log)
-    const base = await testMessaging({ ...service, log })
-    onTestFinished(() => base.close())
-    const second = startSecondInstance(base, service.databaseUrl)
-    onTestFinished(() => second.stop())
-    const sql = ownSession(service.sql, {})
-    onTestFinished(() => sql.end())
+    const { base, apps, sql, complaints } = await startTwoInstances()
     const platform = makeMoody(base, randomOf(seed, 'platform'))
-    const scene = await setScene({ apps: [base, second.app], base, sql, platform })
-    await Promise.all(Array.from({ length: actors }, (_, n) => actAtRandom(scene, randomOf(seed, `actor ${n}`), steps)))
+    const scene = await setScene({ apps, base, sql, platform })
+    await actTogether((random) => actAtRandom(scene, random))
     await settle(scene)
     expect(await findBroken(scene)).toEqual([])
     expect(complaints).toEqual([])

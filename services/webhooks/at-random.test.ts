@@ -1,4 +1,5 @@
 import { ownSession } from '@app/shared/database/own-session.ts'
+import { actTogether } from '@app/test/act-together.ts'
 import { listenIn } from '@app/test/complaints.ts'
 import { randomOf } from '@app/test/faults/random.ts'
 import { amount, seed } from '@app/test/fuzz/seed.ts'
@@ -11,10 +12,6 @@ import { setScene } from './testing/scene.ts'
 import { startSecondInstance } from './testing/second-instance.ts'
 import { settle } from './testing/settle.ts'
 import { findBroken } from './testing/what-must-hold.ts'
-
-/** Who acts at a time, and how often each. */
-const actors = 6
-const steps = amount(60, 400)
 
 test(
   'whatever two instances, endpoints, owners and lost connections do at once: everything settles, and is true',
@@ -31,7 +28,7 @@ test(
     onTestFinished(() => sql.end())
 
     const scene = await setScene({ apps: [first, second.app], sql, endpoints }, randomOf(seed, 'scene'))
-    await Promise.all(Array.from({ length: actors }, (_, n) => actAtRandom(scene, randomOf(seed, `actor ${n}`), steps)))
+    await actTogether((random) => actAtRandom(scene, random))
     await settle(scene)
     expect(await findBroken(scene)).toEqual([])
     expect(complaints).toEqual([])

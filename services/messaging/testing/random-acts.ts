@@ -1,4 +1,3 @@
-import { setTimeout as sleep } from 'node:timers/promises'
 import { Problem } from '@app/shared/api/problem.ts'
 import { insist } from '@app/test/each-step.ts'
 import { endConnections } from '@app/test/end-connections.ts'
@@ -26,14 +25,9 @@ import {
 
 type Act = (scene: Scene, tenant: Tenant, random: Random) => unknown
 
-/** Somebody sends, writes, tells, changes and breaks, `steps` times. */
-export async function actAtRandom(scene: Scene, random: Random, steps: number): Promise<void> {
-  for (let step = 0; step < steps; step++) {
-    await sleep(between(random, 0, 30))
-    const act = oneByWeight(random, acts)
-    await act(scene, oneOf(random, scene.tenants), random)
-  }
-}
+/** Somebody sends, writes, tells, changes or breaks something. */
+export const actAtRandom = (scene: Scene, random: Random): unknown =>
+  oneByWeight(random, acts)(scene, oneOf(random, scene.tenants), random)
 
 let count = 0
 

@@ -9,10 +9,10 @@ import { newId } from '@app/shared/values/ids.ts'
 import { type Account, newAccountState } from '@app/test/account-state.ts'
 import { insist } from '@app/test/each-step.ts'
 import type { App } from '../app.ts'
-import { splitCallback } from '../callbacks/split.ts'
 import { uploadMedia } from '../media/upload-media.ts'
 import { putSender } from '../senders/put-sender.ts'
 import type { TestMessaging } from './app.ts'
+import { platformOf } from './callbacks.ts'
 import type { MoodyPlatform } from './moody-platform.ts'
 
 /** A send that was accepted. */
@@ -175,10 +175,7 @@ export function callerOf({ state }: Tenant): Caller {
 export async function tell(app: App, { state }: Tenant, value: object, field = 'messages'): Promise<void> {
   const metadata = { display_phone_number: state.phone_number?.slice(1), phone_number_id: state.phone_number_id }
   const whole = { messaging_product: 'whatsapp', metadata, ...value }
-  const entry = [{ id: state.business_account_id, changes: [{ field, value: whole }] }]
-  const body = Buffer.from(JSON.stringify({ object: 'whatsapp_business_account', entry }))
-  await insist(() => app.acceptCallback({ body, split: splitCallback(body) }))
-  app.callbacks.wake()
+  await insist(() => platformOf(app).change(field, whole, state.business_account_id))
 }
 
 /** The platform tells of the message. */

@@ -1,4 +1,3 @@
-import { setTimeout as sleep } from 'node:timers/promises'
 import { newId } from '@app/shared/values/ids.ts'
 import { Problem } from '@app/shared/api/problem.ts'
 import type { Sql, TransactionSql } from '@app/shared/database/database.ts'
@@ -18,13 +17,10 @@ type Act = (scene: Scene, tenant: Tenant, random: Random) => unknown
 
 const anySubscription = ({ lasting, passing }: Tenant, random: Random) => oneOf(random, [...lasting, ...passing])
 
-/** Somebody emits, changes, replays and breaks, `steps` times. */
-export async function actAtRandom(scene: Scene, random: Random, steps: number): Promise<void> {
-  for (let step = 0; step < steps; step++) {
-    await sleep(between(random, 0, 30))
-    const act = oneByWeight(random, acts)
-    await Promise.resolve(act(scene, oneOf(random, scene.tenants), random)).catch(unlessRefused)
-  }
+/** Somebody emits, changes, replays or breaks something. */
+export function actAtRandom(scene: Scene, random: Random): Promise<unknown> {
+  const act = oneByWeight(random, acts)
+  return Promise.resolve(act(scene, oneOf(random, scene.tenants), random)).catch(unlessRefused)
 }
 
 /** What is asked may be nothing any more, or not be possible now, since somebody else was there before. */
