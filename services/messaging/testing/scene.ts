@@ -156,14 +156,25 @@ export function moveNumber(scene: Scene, to: Tenant): Promise<unknown> {
 }
 
 function put({ apps }: Scene, tenant: Tenant, state: Account, changes: Partial<Account>) {
-  Object.assign(state, changes, { version: state.version + 1 })
+  const putting = putState(apps, state, changes)
   if (state.refusal !== null) tenant.refusals.add(state.refusal)
+  return putting
+}
+
+/** Platform tells of a change of a number, one instance after the other until it is answered. */
+export function putState(apps: App[], state: Account, changes: Partial<Account>): Promise<unknown> {
+  Object.assign(state, changes, { version: state.version + 1 })
   const body = { ...state }
-  return insist((asked) => {
-    const app = apps[asked % apps.length]
-    if (!app) throw new Error('there is no instance')
-    return putSender(app, { params: {}, query: {}, body }, systemCaller(state.organization_id))
-  })
+  return insist((asked) =>
+    putSender(nthOf(apps, asked), { params: {}, query: {}, body }, systemCaller(body.organization_id)),
+  )
+}
+
+/** One of them after the other. */
+export function nthOf<T>(some: readonly T[], n: number): T {
+  const one = some[n % some.length]
+  if (one === undefined) throw new Error('there is none')
+  return one
 }
 
 export function callerOf({ state }: Tenant): Caller {

@@ -6,11 +6,10 @@ import { between, oneByWeight, oneOf, type Random, type Weighted } from '@app/te
 import type { App } from '../app.ts'
 import { sendMessage } from '../sends/send-message.ts'
 import { changeOne, componentsOf, personOf, review } from './moody-templates.ts'
-import { idIn } from './scene.ts'
+import { idIn, nthOf } from './scene.ts'
 import {
   connect,
   disconnect,
-  nthOf,
   type TemplateNumber,
   type TemplateScene,
   tellOf,

@@ -4,16 +4,10 @@ import { until } from '@app/test/until.ts'
 import { expect } from 'vitest'
 import { codeOf, stateOf, textOf } from './moody-templates.ts'
 import { hurry } from './random-acts.ts'
+import { nthOf } from './scene.ts'
 import { askToCreate, languages, names, trySend } from './template-acts.ts'
 import type { PlatformTemplate } from './template-platform.ts'
-import {
-  connect,
-  nthOf,
-  type TemplateNumber,
-  type TemplateScene,
-  tellOf,
-  type WantedTemplate,
-} from './template-scene.ts'
+import { connect, type TemplateNumber, type TemplateScene, tellOf, type WantedTemplate } from './template-scene.ts'
 
 /**
  * The platform is well again, has told the last state of all, and everything is read once more: what does not hold then, or

@@ -1,14 +1,13 @@
-import { systemCaller } from '@app/shared/bus/ask.ts'
 import type { Sql } from '@app/shared/database/database.ts'
 import { seal } from '@app/shared/secrets/seal.ts'
 import { newId } from '@app/shared/values/ids.ts'
 import { type Account, newAccountState } from '@app/test/account-state.ts'
 import { insist } from '@app/test/each-step.ts'
 import type { App } from '../app.ts'
-import { splitCallback } from '../callbacks/split.ts'
-import { putSender } from '../senders/put-sender.ts'
 import type { TestMessaging } from './app.ts'
+import { platformOf } from './callbacks.ts'
 import type { MoodyTemplates, Telling } from './moody-templates.ts'
+import { putState } from './scene.ts'
 import { type Asked, askFor } from './templates.ts'
 
 /** A number of a check of templates at random. */
@@ -97,13 +96,7 @@ export async function setTemplateScene(
 }
 
 const change = ({ apps }: Pick<TemplateScene, 'apps'>, number: TemplateNumber, changes: Partial<Account>) => {
-  number.changing = number.changing.then(() => {
-    Object.assign(number.state, changes, { version: number.state.version + 1 })
-    const body = { ...number.state }
-    return insist((asked) =>
-      putSender(nthOf(apps, asked), { params: {}, query: {}, body }, systemCaller(body.organization_id)),
-    )
-  })
+  number.changing = number.changing.then(() => putState(apps, number.state, changes))
   return number.changing
 }
 
@@ -115,17 +108,8 @@ export const disconnect = (scene: Pick<TemplateScene, 'apps'>, number: TemplateN
   return change(scene, number, { attached: false, refusal: 'account_not_connected' })
 }
 
-/** One of them after the other. */
-export function nthOf<T>(some: readonly T[], n: number): T {
-  const one = some[n % some.length]
-  if (one === undefined) throw new Error('there is none')
-  return one
-}
-
 /** The platform posts it, surely, and perhaps more than once. */
 export async function tellOf(app: App, { account, field, value, time }: Telling): Promise<void> {
   const entry = [{ id: account, time, changes: [{ field, value }] }]
-  const body = Buffer.from(JSON.stringify({ object: 'whatsapp_business_account', entry }))
-  await insist(() => app.acceptCallback({ body, split: splitCallback(body) }))
-  app.callbacks.wake()
+  await insist(() => platformOf(app).post({ object: 'whatsapp_business_account', entry }))
 }
