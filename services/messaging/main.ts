@@ -7,6 +7,7 @@ import * as changes from '@app/shared/contracts/messaging-changes.ts'
 import { partiesChanged } from '@app/shared/contracts/directory.ts'
 import { accountChanged } from '@app/shared/contracts/platform.ts'
 import { databaseUrl } from '@app/shared/database/database.ts'
+import { ownSession } from '@app/shared/database/own-session.ts'
 import { keyRing, readEnv, sealKeyRing } from '@app/shared/service/environment.ts'
 import { storeFault } from '@app/shared/store/store.ts'
 import { startHousekeeping } from '@app/shared/database/housekeeping.ts'
@@ -107,7 +108,9 @@ const housekeeping = await startHousekeeping(core, {
   minutely: [auditEvents(service)],
 })
 // From here to `stopInOrder` nothing is waited for: a signal in between would cut off the calls that have begun.
-const dispatcher = startDispatcher(core)
+// Left to itself, Postgres would plan the statement anew each time while tables grow, for longer than it then takes.
+const settling = ownSession(core.sql, { plan_cache_mode: 'force_generic_plan' })
+const dispatcher = startDispatcher(core, settling)
 const copier = startCopier(core)
 const lateTelling = startLateTelling(core)
 const fileSweep = startFileSweep(core)
@@ -182,6 +185,7 @@ stopInOrder(app, [
   app.readings.stop,
   relay.stop,
   () => drainBus(app),
+  () => settling.end({ timeout: 5 }),
   () => app.sql.end({ timeout: 5 }),
   app.upstream.close,
   app.media.close,

@@ -1,5 +1,6 @@
 import { rounded } from '@app/shared/service/log.ts'
 import { sendsAtOnce } from '@app/shared/outside/upstream.ts'
+import type { Sql } from '@app/shared/database/database.ts'
 import { type Mailbox, startMailbox } from '@app/shared/mailbox/mailbox.ts'
 import { timeOf } from '@app/shared/values/ids.ts'
 import { unseal } from '@app/shared/secrets/seal.ts'
@@ -19,8 +20,9 @@ import { wakeSleepers } from './wake-sleepers.ts'
 /**
  * Sends what was accepted: one message of a conversation at a time, in their order, at each number's pace. The begun
  * attempt is committed before the call; an attempt found begun belongs to a holder that died, and its outcome is unknown.
+ * What became of sends is recorded in the session `settling`, one batch at a time.
  */
-export function startDispatcher(core: Core): Mailbox<OpenSend> {
+export function startDispatcher(core: Core, settling: Sql = core.sql): Mailbox<OpenSend> {
   const tokens = new LRUCache<string, string>({ max: 10_000 })
   const tokenOf = ({ sealedToken, accountId }: OpenSend) => {
     const known = tokens.get(sealedToken)
@@ -40,7 +42,7 @@ export function startDispatcher(core: Core): Mailbox<OpenSend> {
     capacity: () => 1,
     next: takeHeads,
     work: async (item, _lane, mayBegin) => noted(core, item, await workOn(core, item, { tokenOf, mayBegin })),
-    finish: (ended) => settleSends(core.sql, ended, core.media),
+    finish: (ended) => settleSends(settling, ended, core.media),
     settled: core.relay.wake,
     rescue: wakeSleepers,
   })

@@ -50,8 +50,24 @@ const sendTo = (conversation: string, changes: Partial<AcceptableSend> = {}) =>
     ...changes,
   })
 
-const insert = (sends: AcceptableSend[], slots = 100) =>
-  insertSends(sql, sends, { mayBegin: sends.map((_, n) => n < slots), leaseMs: 15_000, burstMs: 250, holder: ++holder })
+/** What stands behind the sends of a test in their statement. */
+let others: AcceptableSend[] = []
+
+/** A send that comes alone has a statement of its own, and comes to the same as beside another one. */
+function bothWays(name: string, run: () => Promise<void>) {
+  test(name, run)
+  test(`${name}, beside a send of a number that nobody has`, async () => {
+    others = [newSend('not ours', '+15550123457', { phone_number_id: '1' })]
+    await run().finally(() => (others = []))
+  })
+}
+
+async function insert(sends: AcceptableSend[], slots = 100) {
+  const all = [...sends, ...others]
+  const mayBegin = all.map((_, n) => n < slots)
+  const inserted = await insertSends(sql, all, { mayBegin, leaseMs: 15_000, burstMs: 250, holder: ++holder })
+  return inserted.slice(0, sends.length)
+}
 
 const isBegun = (inserted: Inserted[]) => inserted.map(({ begun }) => begun !== null)
 const openSends = (lane: string) => sql<{ attempts: number; begun: boolean }[]>`
@@ -74,7 +90,7 @@ test('the sends of a statement are not compared with each other to find their la
   )
 })
 
-test('the first send of each lane begins in the statement that accepts it; what is behind it waits', async () => {
+bothWays('the first send of each lane begins in the statement that accepts it; what is behind it waits', async () => {
   const [one, other] = [newId('cnv'), newId('cnv')]
   const inserted = await insert([sendTo(one), sendTo(one), sendTo(other)])
   expect(inserted.map(({ accepted }) => accepted)).toEqual([true, true, true])
@@ -90,7 +106,7 @@ test('the first send of each lane begins in the statement that accepts it; what 
   expect(await laneOf(one)).toMatchObject({ isHeld: true, isDue: true })
 })
 
-test('what begins is charged to the pace of its number', async () => {
+bothWays('what begins is charged to the pace of its number', async () => {
   await sql`update pace set tat = now() + interval '100 ms' where grp = ${String(phone)}`
   const [before] = await sql<{ tat: Date }[]>`select tat from pace where grp = ${String(phone)}`
   await insert([sendTo(newId('cnv')), sendTo(newId('cnv'))], 1)
@@ -100,7 +116,37 @@ test('what begins is charged to the pace of its number', async () => {
   expect(after).toEqual({ isLater: true })
 })
 
-test('no more begin than slots are free, and than the number may send', async () => {
+bothWays('a send is charged to the pace of its number, and begins only within it', async () => {
+  await sql`update pace set tat = now(), interval_ms = 200 where grp = ${String(phone)}`
+  expect(isBegun(await insert([sendTo(newId('cnv'))]))).toEqual([true])
+  expect(await insert([sendTo(newId('cnv'))])).toMatchObject([{ accepted: true, due: true, begun: null }])
+})
+
+bothWays('of a send that is refused nothing is there, also not its key', async () => {
+  await setSender('customer_suspended')
+  const send = sendTo(newId('cnv'), { key: newId('req'), fingerprint: 'f', answer: '{}' })
+  expect(await insert([send])).toMatchObject([{ refusal: 'customer_suspended', accepted: false, begun: null }])
+  const left = await sql`
+    select from messages where id = ${send.id} union all select from idempotency.keys where key = ${send.key}
+  `
+  expect(left).toHaveLength(0)
+})
+
+bothWays('a quota is for new sends: one that is sent again within its 24 hours is refused as known', async () => {
+  const state = newAccountState({ phone_number_id: String(++phone) })
+  const settings = { ...state.settings, messages_per_month: 1 }
+  await sql.begin((tx) => storeSender(tx, noKeys, { ...state, settings }))
+  const owner = { organization_id: state.organization_id }
+  const keyed = { ...owner, key: newId('req'), fingerprint: 'f', answer: '{}' }
+  const usedUp = [{ refusal: 'quota_used_up', accepted: false }]
+  expect(await insert([sendTo(newId('cnv'), keyed)])).toMatchObject([{ accepted: true }])
+  expect(await insert([sendTo(newId('cnv'), owner)])).toMatchObject(usedUp)
+  expect(await insert([sendTo(newId('cnv'), keyed)])).toMatchObject([{ refusal: null, accepted: false }])
+  await sql`update idempotency.keys set created_at = now() - interval '25 hours' where key = ${keyed.key}`
+  expect(await insert([sendTo(newId('cnv'), keyed)])).toMatchObject(usedUp)
+})
+
+bothWays('no more begin than slots are free, and than the number may send', async () => {
   const few = await insert([sendTo(newId('cnv')), sendTo(newId('cnv'))], 1)
   expect(isBegun(few)).toEqual([true, false])
   expect(few.map(({ due }) => due)).toEqual([false, true])
@@ -113,7 +159,7 @@ test('no more begin than slots are free, and than the number may send', async ()
   expect(await insert([sendTo(newId('cnv'))], 0)).toMatchObject([{ accepted: true, due: true, begun: null }])
 })
 
-test('a lane that is held, or that waits, takes its sends in their order', async () => {
+bothWays('a lane that is held, or that waits, takes its sends in their order', async () => {
   const lane = newId('cnv')
   expect(isBegun(await insert([sendTo(lane)]))).toEqual([true])
   expect(await insert([sendTo(lane)])).toMatchObject([{ accepted: true, due: false, begun: null }])
@@ -122,7 +168,7 @@ test('a lane that is held, or that waits, takes its sends in their order', async
   expect(await insert([sendTo(lane)])).toMatchObject([{ accepted: true, begun: null }])
 })
 
-test('what has waited for a claim goes first: nothing of its number begins before it', async () => {
+bothWays('what has waited for a claim goes first: nothing of its number begins before it', async () => {
   await insert([sendTo(newId('cnv'))], 0)
   expect(isBegun(await insert([sendTo(newId('cnv'))]))).toEqual([false])
   phone++
@@ -130,7 +176,7 @@ test('what has waited for a claim goes first: nothing of its number begins befor
   expect(isBegun(await insert([sendTo(newId('cnv'))]))).toEqual([true])
 })
 
-test('a send with a file, and one whose number is being claimed elsewhere, wait for their claim', async () => {
+bothWays('a send with a file, and one whose number is being claimed elsewhere, wait for their claim', async () => {
   const file = sendTo(newId('cnv'), { media: { id: newId('med'), path: [] } })
   expect(await insert([file])).toMatchObject([{ accepted: true, due: true, begun: null }])
   phone++
@@ -141,7 +187,7 @@ test('a send with a file, and one whose number is being claimed elsewhere, wait 
   })
 })
 
-test('a send that was read before its number was refused does not begin after', async () => {
+bothWays('a send that was read before its number was refused does not begin after', async () => {
   const key = newId('req')
   const holdsKey = await sql.reserve()
   await holdsKey`begin`
@@ -160,12 +206,12 @@ test('a send that was read before its number was refused does not begin after', 
   expect(await openSends(lane)).toEqual([{ attempts: 0, begun: false }])
 })
 
-test('a number that has moved begins no send for the organization that had it', async () => {
+bothWays('a number that has moved begins no send for the organization that had it', async () => {
   await sql`update pace set open_for = ${newId('org')} where grp = ${String(phone)}`
   expect(isBegun(await insert([sendTo(newId('cnv'))]))).toEqual([false])
 })
 
-test('a lane that was set apart while another one had its number is at the pace of the number again', async () => {
+bothWays('a lane that was set apart while another one had its number is at the pace of the number again', async () => {
   const lane = newId('cnv')
   const left = leftGroup({ organizationId, phoneNumberId: String(phone) })
   await sql`insert into send_lanes (id, grp) values (${lane}, ${left})`
@@ -173,57 +219,66 @@ test('a lane that was set apart while another one had its number is at the pace 
   expect(inserted?.begun).toMatchObject({ lane: { id: lane, group: String(phone) } })
 })
 
-test('what began in a statement whose answer was lost is given back by its holder, and by nobody else', async () => {
-  const lane = newId('cnv')
-  const sends = [sendTo(lane), sendTo(lane)]
-  await insert(sends)
-  await letGo({ sql, log }, sends, holder + 1, performance.now())
-  expect(await openSends(lane)).toMatchObject([{ begun: true }, { begun: false }])
-  await letGo({ sql, log }, sends, holder, performance.now())
-  expect(await openSends(lane)).toEqual([
-    { attempts: 0, begun: false },
-    { attempts: 0, begun: false },
-  ])
-  expect(await laneOf(lane)).toMatchObject({ isHeld: false, isDue: true })
-})
+bothWays(
+  'what began in a statement whose answer was lost is given back by its holder, and by nobody else',
+  async () => {
+    const lane = newId('cnv')
+    const sends = [sendTo(lane), sendTo(lane)]
+    await insert(sends)
+    await letGo({ sql, log }, sends, holder + 1, performance.now())
+    expect(await openSends(lane)).toMatchObject([{ begun: true }, { begun: false }])
+    await letGo({ sql, log }, sends, holder, performance.now())
+    expect(await openSends(lane)).toEqual([
+      { attempts: 0, begun: false },
+      { attempts: 0, begun: false },
+    ])
+    expect(await laneOf(lane)).toMatchObject({ isHeld: false, isDue: true })
+  },
+)
 
-test('what begins in a statement that still runs when its connection is lost is given back once it is there', async () => {
-  const lane = newId('cnv')
-  const sends = [sendTo(lane)]
-  const of = { mayBegin: [true], leaseMs: 15_000, burstMs: 250, holder: ++holder }
-  const releasing = await sql.begin(async (tx) => {
-    await insertSends(tx as unknown as Sql, sends, of)
-    const released = letGo({ sql, log }, sends, holder, performance.now())
-    await Promise.race([released, sleep(100)])
-    return { released }
-  })
-  await releasing.released
-  expect(await openSends(lane)).toEqual([{ attempts: 0, begun: false }])
-})
+bothWays(
+  'what begins in a statement that still runs when its connection is lost is given back once it is there',
+  async () => {
+    const lane = newId('cnv')
+    const sends = [sendTo(lane)]
+    const of = { mayBegin: [true], leaseMs: 15_000, burstMs: 250, holder: ++holder }
+    const releasing = await sql.begin(async (tx) => {
+      await insertSends(tx as unknown as Sql, sends, of)
+      const released = letGo({ sql, log }, sends, holder, performance.now())
+      await Promise.race([released, sleep(100)])
+      return { released }
+    })
+    await releasing.released
+    expect(await openSends(lane)).toEqual([{ attempts: 0, begun: false }])
+  },
+)
 
-test('the lanes of sends that are given back are taken in one order, as by whoever accepts sends for them', async () => {
-  const lanes = Array.from({ length: 8 }, () => newId('cnv')).toSorted()
-  const sends = lanes.map((lane) => sendTo(lane))
-  expect(isBegun(await insert(sends))).toEqual(lanes.map(() => true))
-  // From here on they lie in another order than that of their ids.
-  for (const lane of lanes.toReversed())
-    await sql`update send_lanes set due_at = due_at + interval '1 ms' where id = ${lane}`
-  const one = openDatabase(database.url, 'messaging', { max: 1 })
-  onTestFinished(() => one.end())
-  await one`set enable_indexscan = off`
-  const { releasing, free } = await sql.begin(async (tx) => {
-    await tx`select from send_lanes where id = ${lanes[0] ?? ''} for update`
-    const released = letGo({ sql: one, log }, sends, holder, performance.now())
-    await untilSomebodyWaits(sql)
-    const others = await sql`select id from send_lanes where id = any(${lanes}) for update skip locked`
-    return { releasing: released, free: others.length }
-  })
-  await releasing
-  expect(free).toBe(7)
-  expect(await laneOf(lanes[0] ?? '')).toMatchObject({ isHeld: false, isDue: true })
-})
+bothWays(
+  'the lanes of sends that are given back are taken in one order, as by whoever accepts sends for them',
+  async () => {
+    const lanes = Array.from({ length: 8 }, () => newId('cnv')).toSorted()
+    const sends = lanes.map((lane) => sendTo(lane))
+    expect(isBegun(await insert(sends))).toEqual(lanes.map(() => true))
+    // From here on they lie in another order than that of their ids.
+    for (const lane of lanes.toReversed())
+      await sql`update send_lanes set due_at = due_at + interval '1 ms' where id = ${lane}`
+    const one = openDatabase(database.url, 'messaging', { max: 1 })
+    onTestFinished(() => one.end())
+    await one`set enable_indexscan = off`
+    const { releasing, free } = await sql.begin(async (tx) => {
+      await tx`select from send_lanes where id = ${lanes[0] ?? ''} for update`
+      const released = letGo({ sql: one, log }, sends, holder, performance.now())
+      await untilSomebodyWaits(sql)
+      const others = await sql`select id from send_lanes where id = any(${lanes}) for update skip locked`
+      return { releasing: released, free: others.length }
+    })
+    await releasing
+    expect(free).toBe(7)
+    expect(await laneOf(lanes[0] ?? '')).toMatchObject({ isHeld: false, isDue: true })
+  },
+)
 
-test('organizations in one batch do not meet: each has its own keys, its own numbers, its own quota', async () => {
+bothWays('organizations in one batch do not meet: each has its own keys, its own numbers, its own quota', async () => {
   const other = newAccountState({ phone_number_id: String(++phone) })
   const settings = { ...other.settings, messages_per_month: 1 }
   await sql.begin((tx) => storeSender(tx, noKeys, { ...other, settings }))
@@ -245,7 +300,7 @@ test('organizations in one batch do not meet: each has its own keys, its own num
   ])
 })
 
-test('the last of a quota is for a send that may go out, though others that may not came before it', async () => {
+bothWays('the last of a quota is for a send that may go out, though others that may not came before it', async () => {
   const owner = { organization_id: newId('org') }
   const [refused, unknown, open] = [String(++phone), '999999999999', String(++phone)]
   for (const [phone_number_id, refusal] of [
@@ -260,7 +315,7 @@ test('the last of a quota is for a send that may go out, though others that may 
   expect(await insert(sends)).toMatchObject([{ refusal: 'customer_suspended' }, { known: false }, { accepted: true }])
 })
 
-test('the last of a quota is for a send that is new, though sends that are made again came before it', async () => {
+bothWays('the last of a quota is for a send that is new, though sends that are made again came before it', async () => {
   const state = newAccountState({ phone_number_id: String(++phone) })
   const settings = { ...state.settings, messages_per_month: 2 }
   await sql.begin((tx) => storeSender(tx, noKeys, { ...state, settings }))
@@ -275,7 +330,7 @@ test('the last of a quota is for a send that is new, though sends that are made 
   ])
 })
 
-test('a key past its 24 hours that is used anew stands for the new send as long', async () => {
+bothWays('a key past its 24 hours that is used anew stands for the new send as long', async () => {
   const keyed = { key: newId('req'), fingerprint: 'f', answer: '{}' }
   const insertOne = async () => (await insert([sendTo(newId('cnv'), keyed)])).map(({ accepted }) => accepted)
   expect(await insertOne()).toEqual([true])
