@@ -9,7 +9,7 @@ import {
   onKnownLane,
   waitingForKeys,
   waitingForLanes,
-} from './inserted-row.ts'
+} from './insert-parts.ts'
 
 /** Accepts sends in one statement; answers a row for each, in their order. */
 export function insertMany(sql: Sql, sends: AcceptableSend[], of: Holder) {

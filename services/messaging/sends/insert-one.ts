@@ -9,7 +9,7 @@ import {
   onKnownLane,
   waitingForKeys,
   waitingForLanes,
-} from './inserted-row.ts'
+} from './insert-parts.ts'
 
 /** Accepts one send, as `insertMany` does many. No row: the organization has no such number. */
 export async function insertOne(sql: Sql, send: AcceptableSend, of: Holder): Promise<InsertedRow | undefined> {

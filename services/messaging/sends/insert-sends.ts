@@ -3,7 +3,7 @@ import type { Lane } from '@app/shared/mailbox/lanes.ts'
 import type { FailureName } from '@app/shared/api/problem.ts'
 import { insertMany } from './insert-many.ts'
 import { insertOne } from './insert-one.ts'
-import type { InsertedRow } from './inserted-row.ts'
+import type { InsertedRow } from './insert-parts.ts'
 import type { KnownConversation } from './known-conversations.ts'
 
 /** A send on its way into the tables, in the statement's words. */
