@@ -90,6 +90,19 @@ test('the sends of a statement are not compared with each other to find their la
   )
 })
 
+test('a plan for any values is kept for a send that comes alone', async () => {
+  const one = openDatabase(database.url, 'messaging', { max: 1 })
+  onTestFinished(() => one.end())
+  const of = { mayBegin: [true], leaseMs: 15_000, burstMs: 250, holder: ++holder }
+  for (let n = 0; n < 10; n++) await insertSends(one, [sendTo(newId('cnv'))], of)
+  // Postgres compares with what the first five were expected to cost.
+  const plans = await one`
+    select custom_plans::int, generic_plans::int from pg_prepared_statements
+    where statement like '%insert into monthly_sends%' and statement not like '%pg_prepared%'
+  `
+  expect(plans).toEqual([{ customPlans: 5, genericPlans: 5 }])
+})
+
 bothWays('the first send of each lane begins in the statement that accepts it; what is behind it waits', async () => {
   const [one, other] = [newId('cnv'), newId('cnv')]
   const inserted = await insert([sendTo(one), sendTo(one), sendTo(other)])
