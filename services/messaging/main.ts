@@ -107,9 +107,9 @@ const housekeeping = await startHousekeeping(core, {
   ],
   minutely: [auditEvents(service)],
 })
-// From here to `stopInOrder` nothing is waited for: a signal in between would cut off the calls that have begun.
-// Left to itself, Postgres would plan the statement anew each time while tables grow, for longer than it then takes.
+// Left to itself, Postgres would plan anew, while tables grow, what records each batch of sends: for longer than it then takes.
 const settling = ownSession(core.sql, { plan_cache_mode: 'force_generic_plan' })
+// From here to `stopInOrder` nothing is waited for: a signal in between would cut off the calls that have begun.
 const dispatcher = startDispatcher(core, settling)
 const copier = startCopier(core)
 const lateTelling = startLateTelling(core)

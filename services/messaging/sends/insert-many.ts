@@ -7,6 +7,7 @@ import {
   type InsertedRow,
   onKnownKey,
   onKnownLane,
+  onKnownMonth,
   waitingForKeys,
   waitingForLanes,
 } from './insert-parts.ts'
@@ -18,7 +19,7 @@ export function insertMany(sql: Sql, sends: AcceptableSend[], of: Holder) {
     ${taken(sql, rows)}, ${begun(sql, of)}, counted as (
       insert into monthly_sends as c (organization_id, month, count)
       select organization_id, ${thisMonth(sql)}, count(*) from w where counts group by 1 order by 1
-      on conflict (organization_id, month) do update set count = c.count + excluded.count
+      ${onKnownMonth(sql)}
     )
     select ${insertedColumns(sql)}
     from g left join s on s.message_id = g.id left join l on s.seq is not null and l.id = g.conversation_id

@@ -7,6 +7,7 @@ import {
   type InsertedRow,
   onKnownKey,
   onKnownLane,
+  onKnownMonth,
   waitingForKeys,
   waitingForLanes,
 } from './insert-parts.ts'
@@ -52,7 +53,7 @@ export async function insertOne(sql: Sql, send: AcceptableSend, of: Holder): Pro
     ), counted as (
       insert into monthly_sends as c (organization_id, month, count)
       select ${organizationId}, ${thisMonth(sql)}, 1 from m cross join g where counts
-      on conflict (organization_id, month) do update set count = c.count + excluded.count
+      ${onKnownMonth(sql)}
     )
     select ${insertedColumns(sql)} from g left join s on true left join l on s.seq is not null
   `

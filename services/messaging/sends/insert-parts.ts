@@ -38,6 +38,11 @@ export const onKnownKey = (sql: Sql): Fragment => sql`
     where k.created_at < now() - interval '24 hours'
 `
 
+/** Sends of a month of `monthly_sends`, as `c`, that has some are added to them. */
+export const onKnownMonth = (sql: Sql): Fragment => sql`
+  on conflict (organization_id, month) do update set count = c.count + excluded.count
+`
+
 /**
  * What comes into a lane of `send_lanes`, as `l`, that was there: if it sleeps, who would have claimed a new one has claimed it.
  * Also the group is set: the number may have been another's in between.

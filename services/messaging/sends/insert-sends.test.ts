@@ -103,7 +103,7 @@ test('a plan for any values is kept for a send that comes alone', async () => {
   expect(plans).toEqual([{ customPlans: 5, genericPlans: 5 }])
 })
 
-bothWays('the first send of each lane begins in the statement that accepts it; what is behind it waits', async () => {
+test('the first send of each lane begins in the statement that accepts it; what is behind it waits', async () => {
   const [one, other] = [newId('cnv'), newId('cnv')]
   const inserted = await insert([sendTo(one), sendTo(one), sendTo(other)])
   expect(inserted.map(({ accepted }) => accepted)).toEqual([true, true, true])
@@ -119,7 +119,7 @@ bothWays('the first send of each lane begins in the statement that accepts it; w
   expect(await laneOf(one)).toMatchObject({ isHeld: true, isDue: true })
 })
 
-bothWays('what begins is charged to the pace of its number', async () => {
+test('what begins is charged to the pace of its number', async () => {
   await sql`update pace set tat = now() + interval '100 ms' where grp = ${String(phone)}`
   const [before] = await sql<{ tat: Date }[]>`select tat from pace where grp = ${String(phone)}`
   await insert([sendTo(newId('cnv')), sendTo(newId('cnv'))], 1)
@@ -232,66 +232,57 @@ bothWays('a lane that was set apart while another one had its number is at the p
   expect(inserted?.begun).toMatchObject({ lane: { id: lane, group: String(phone) } })
 })
 
-bothWays(
-  'what began in a statement whose answer was lost is given back by its holder, and by nobody else',
-  async () => {
-    const lane = newId('cnv')
-    const sends = [sendTo(lane), sendTo(lane)]
-    await insert(sends)
-    await letGo({ sql, log }, sends, holder + 1, performance.now())
-    expect(await openSends(lane)).toMatchObject([{ begun: true }, { begun: false }])
-    await letGo({ sql, log }, sends, holder, performance.now())
-    expect(await openSends(lane)).toEqual([
-      { attempts: 0, begun: false },
-      { attempts: 0, begun: false },
-    ])
-    expect(await laneOf(lane)).toMatchObject({ isHeld: false, isDue: true })
-  },
-)
+test('what began in a statement whose answer was lost is given back by its holder, and by nobody else', async () => {
+  const lane = newId('cnv')
+  const sends = [sendTo(lane), sendTo(lane)]
+  await insert(sends)
+  await letGo({ sql, log }, sends, holder + 1, performance.now())
+  expect(await openSends(lane)).toMatchObject([{ begun: true }, { begun: false }])
+  await letGo({ sql, log }, sends, holder, performance.now())
+  expect(await openSends(lane)).toEqual([
+    { attempts: 0, begun: false },
+    { attempts: 0, begun: false },
+  ])
+  expect(await laneOf(lane)).toMatchObject({ isHeld: false, isDue: true })
+})
 
-bothWays(
-  'what begins in a statement that still runs when its connection is lost is given back once it is there',
-  async () => {
-    const lane = newId('cnv')
-    const sends = [sendTo(lane)]
-    const of = { mayBegin: [true], leaseMs: 15_000, burstMs: 250, holder: ++holder }
-    const releasing = await sql.begin(async (tx) => {
-      await insertSends(tx as unknown as Sql, sends, of)
-      const released = letGo({ sql, log }, sends, holder, performance.now())
-      await Promise.race([released, sleep(100)])
-      return { released }
-    })
-    await releasing.released
-    expect(await openSends(lane)).toEqual([{ attempts: 0, begun: false }])
-  },
-)
+test('what begins in a statement that still runs when its connection is lost is given back once it is there', async () => {
+  const lane = newId('cnv')
+  const sends = [sendTo(lane)]
+  const of = { mayBegin: [true], leaseMs: 15_000, burstMs: 250, holder: ++holder }
+  const releasing = await sql.begin(async (tx) => {
+    await insertSends(tx as unknown as Sql, sends, of)
+    const released = letGo({ sql, log }, sends, holder, performance.now())
+    await Promise.race([released, sleep(100)])
+    return { released }
+  })
+  await releasing.released
+  expect(await openSends(lane)).toEqual([{ attempts: 0, begun: false }])
+})
 
-bothWays(
-  'the lanes of sends that are given back are taken in one order, as by whoever accepts sends for them',
-  async () => {
-    const lanes = Array.from({ length: 8 }, () => newId('cnv')).toSorted()
-    const sends = lanes.map((lane) => sendTo(lane))
-    expect(isBegun(await insert(sends))).toEqual(lanes.map(() => true))
-    // From here on they lie in another order than that of their ids.
-    for (const lane of lanes.toReversed())
-      await sql`update send_lanes set due_at = due_at + interval '1 ms' where id = ${lane}`
-    const one = openDatabase(database.url, 'messaging', { max: 1 })
-    onTestFinished(() => one.end())
-    await one`set enable_indexscan = off`
-    const { releasing, free } = await sql.begin(async (tx) => {
-      await tx`select from send_lanes where id = ${lanes[0] ?? ''} for update`
-      const released = letGo({ sql: one, log }, sends, holder, performance.now())
-      await untilSomebodyWaits(sql)
-      const others = await sql`select id from send_lanes where id = any(${lanes}) for update skip locked`
-      return { releasing: released, free: others.length }
-    })
-    await releasing
-    expect(free).toBe(7)
-    expect(await laneOf(lanes[0] ?? '')).toMatchObject({ isHeld: false, isDue: true })
-  },
-)
+test('the lanes of sends that are given back are taken in one order, as by whoever accepts sends for them', async () => {
+  const lanes = Array.from({ length: 8 }, () => newId('cnv')).toSorted()
+  const sends = lanes.map((lane) => sendTo(lane))
+  expect(isBegun(await insert(sends))).toEqual(lanes.map(() => true))
+  // From here on they lie in another order than that of their ids.
+  for (const lane of lanes.toReversed())
+    await sql`update send_lanes set due_at = due_at + interval '1 ms' where id = ${lane}`
+  const one = openDatabase(database.url, 'messaging', { max: 1 })
+  onTestFinished(() => one.end())
+  await one`set enable_indexscan = off`
+  const { releasing, free } = await sql.begin(async (tx) => {
+    await tx`select from send_lanes where id = ${lanes[0] ?? ''} for update`
+    const released = letGo({ sql: one, log }, sends, holder, performance.now())
+    await untilSomebodyWaits(sql)
+    const others = await sql`select id from send_lanes where id = any(${lanes}) for update skip locked`
+    return { releasing: released, free: others.length }
+  })
+  await releasing
+  expect(free).toBe(7)
+  expect(await laneOf(lanes[0] ?? '')).toMatchObject({ isHeld: false, isDue: true })
+})
 
-bothWays('organizations in one batch do not meet: each has its own keys, its own numbers, its own quota', async () => {
+test('organizations in one batch do not meet: each has its own keys, its own numbers, its own quota', async () => {
   const other = newAccountState({ phone_number_id: String(++phone) })
   const settings = { ...other.settings, messages_per_month: 1 }
   await sql.begin((tx) => storeSender(tx, noKeys, { ...other, settings }))
@@ -313,7 +304,7 @@ bothWays('organizations in one batch do not meet: each has its own keys, its own
   ])
 })
 
-bothWays('the last of a quota is for a send that may go out, though others that may not came before it', async () => {
+test('the last of a quota is for a send that may go out, though others that may not came before it', async () => {
   const owner = { organization_id: newId('org') }
   const [refused, unknown, open] = [String(++phone), '999999999999', String(++phone)]
   for (const [phone_number_id, refusal] of [
@@ -328,7 +319,7 @@ bothWays('the last of a quota is for a send that may go out, though others that 
   expect(await insert(sends)).toMatchObject([{ refusal: 'customer_suspended' }, { known: false }, { accepted: true }])
 })
 
-bothWays('the last of a quota is for a send that is new, though sends that are made again came before it', async () => {
+test('the last of a quota is for a send that is new, though sends that are made again came before it', async () => {
   const state = newAccountState({ phone_number_id: String(++phone) })
   const settings = { ...state.settings, messages_per_month: 2 }
   await sql.begin((tx) => storeSender(tx, noKeys, { ...state, settings }))
