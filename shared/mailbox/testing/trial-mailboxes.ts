@@ -1,6 +1,6 @@
 import { setTimeout as sleep } from 'node:timers/promises'
 import { testService, type TestService } from '@app/test/service.ts'
-import { afterAll, afterEach, beforeAll, beforeEach, expect, vi } from 'vitest'
+import { afterAll, afterEach, beforeAll, beforeEach, expect, onTestFinished, vi } from 'vitest'
 import type { TransactionSql } from '@app/shared/database/database.ts'
 import { type Mailbox, startMailbox, type TurningOptions, type Want } from '../mailbox.ts'
 
@@ -71,11 +71,17 @@ export function trialMailboxes() {
     })
   }
 
+  /** For the rest of the test the waits between polls are the longest: what comes sooner was not found by one. */
+  function pollLate() {
+    const random = vi.spyOn(Math, 'random').mockReturnValue(1)
+    onTestFinished(() => random.mockRestore())
+  }
+
   async function stopAll() {
     await Promise.all(mailboxes.splice(0).map((mailbox) => mailbox.stop()))
   }
 
-  return Object.assign(trial, { mailboxes, add, start, untilEmpty, stopAll })
+  return Object.assign(trial, { mailboxes, add, start, untilEmpty, pollLate, stopAll })
 }
 
 /** Work that takes some time, and how much of it ran at once at most. */
@@ -92,15 +98,17 @@ export function countMost(ms: number) {
 
 /** Takes the first items of each lane that are not in work here. */
 export async function take(tx: TransactionSql, wants: Want[]): Promise<Item[]> {
-  const taken: Item[] = []
-  for (const { lane, free } of wants) {
-    const rows = await tx<Item[]>`
-      with t as (select seq, begun from trial_items where lane = ${lane.id} and not begun order by seq limit ${free} for update)
-      update trial_items i set begun = true from t where i.seq = t.seq returning i.lane as lane_id, i.seq, t.begun
-    `
-    taken.push(...rows.toSorted((a, b) => Number(a.seq) - Number(b.seq)))
-  }
-  return taken
+  const most = wants.map(({ lane, free }) => ({ lane: lane.id, free }))
+  const taken = await tx<Item[]>`
+    with t as materialized (
+      select i.seq, i.begun from json_to_recordset(${JSON.stringify(most)}::text::json) as w(lane text, free int)
+      cross join lateral (
+        select seq, begun from trial_items where lane = w.lane and not begun order by seq limit w.free for update
+      ) i
+    )
+    update trial_items i set begun = true from t where i.seq = t.seq returning i.lane as lane_id, i.seq, t.begun
+  `
+  return taken.toSorted((a, b) => Number(a.seq) - Number(b.seq))
 }
 
 /** What came too late to begin goes back. */
