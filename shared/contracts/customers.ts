@@ -5,6 +5,7 @@ import { idOf } from '../values/ids.ts'
 import { pageQuery } from '../api/page.ts'
 import { email, phoneNumberId, text, time } from './fields.ts'
 import { Account } from './platform.ts'
+import { urlIn } from '../values/web-address.ts'
 
 export const customerStatus = z.enum(['pending', 'active', 'suspended', 'archived']).meta({ id: 'CustomerStatus' })
 export const setupLinkStatus = z.enum(['active', 'consumed', 'revoked', 'expired']).meta({ id: 'SetupLinkStatus' })
@@ -216,7 +217,7 @@ const redirectUrl = text(1, 2048)
   .optional()
 
 function isWebUrl(value: string) {
-  return /^https?:\/\//i.test(value) && URL.canParse(value)
+  return /^https?:\/\//i.test(value) && urlIn(value) !== null
 }
 
 export const createSetupLink = rpc({

@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest'
 import { updateContact } from './contacts.ts'
-import { createCustomer } from './customers.ts'
+import { createCustomer, createSetupLink } from './customers.ts'
 import { messageSent } from './messaging.ts'
 import { createMember } from './platform.ts'
 
@@ -35,6 +35,12 @@ test('an e-mail address has 255 characters at most', () => {
   const name = 'a'.repeat(255 - domain.length)
   expect(isTaken(`${name}${domain}`)).toEqual([true, true, true])
   expect(isTaken(`a${name}${domain}`)).toEqual([false, false, false])
+})
+
+test('a redirect URL has a host that can be', () => {
+  const isRedirect = (url: string) => createSetupLink.body.safeParse({ success_redirect_url: url }).success
+  expect(isRedirect(`https://${'字'.repeat(60)}.example/${'字'.repeat(400)}`)).toBe(true)
+  expect(isRedirect(`https://${'字'.repeat(400)}.example/`)).toBe(false)
 })
 
 test('where words may be added, one of the next release is taken', () => {

@@ -69,6 +69,7 @@ test.each([
   ['both link and id', send('image', { link, id: '1' }), 'image.link'],
   ['a link that is none', send('video', { link: 'ftp://example.com/a' }), 'video.link'],
   ['a long caption', send('document', { link, caption: 'a'.repeat(1025) }), 'document.caption'],
+  ['a link to a host of 400 characters', send('video', { link: `https://${'字'.repeat(400)}/` }), 'video.link'],
   ['voice that is no boolean', send('audio', { link, voice: 1 }), 'audio.voice'],
   ['two emojis', send('reaction', { message_id: 'wamid.1', emoji: '👍👍' }), 'reaction.emoji'],
   ['a letter for an emoji', send('reaction', { message_id: 'wamid.1', emoji: 'a' }), 'reaction.emoji'],

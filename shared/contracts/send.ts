@@ -1,5 +1,6 @@
 import { z } from 'zod'
 import { text } from './fields.ts'
+import { hasShortHost } from '../values/web-address.ts'
 
 // The bodies of `POST /{phone_number_id}/messages`. Limits are the platform's own (its message reference, v23), checked
 // here so that a fault is answered at once and names its field.
@@ -7,8 +8,12 @@ import { text } from './fields.ts'
 /** Ids of the platform and of files: short, visible. */
 const reference = text(1, 512)
 
+const noWebAddress = 'must be an http or https URL'
+
 const WebAddress = z
-  .url({ protocol: /^https?$/, error: 'must be an http or https URL' })
+  .string()
+  .refine(hasShortHost, { abort: true, error: noWebAddress })
+  .check(z.url({ protocol: /^https?$/, error: noWebAddress }))
   .max(2048, 'must have at most 2048 characters')
   .meta({ format: 'uri' })
 

@@ -157,6 +157,7 @@ test.each([
   'https://public.example.com/\n',
   'https://[fe80::1%25eth0]/',
   'https://public.example.com:99999/',
+  `https://${'字'.repeat(400)}.example.com/`,
   'http://public.example.com/',
   'http://93.184.216.34/',
 ])('%s is refused', async (url) => {

@@ -7,6 +7,7 @@ import { EgressError } from './egress-error.ts'
 import { Problem } from '../api/problem.ts'
 import { createResolve, type Resolve } from './resolve.ts'
 import { proxyUrl } from '../service/environment.ts'
+import { urlIn } from '../values/web-address.ts'
 
 /** DNS, TCP and TLS together. */
 const connectTimeoutMs = 5_000
@@ -75,7 +76,7 @@ export const notPublic =
 
 /** What is wrong with the text of a URL, whatever the network is like. */
 function faultOf(text: string): string | null {
-  const url = URL.parse(text)
+  const url = urlIn(text)
   if (!url) return 'must be an absolute URL.'
   if (/[\s\p{Cc}\\]/u.test(text)) return 'must not hold spaces, controls or backslashes: write a space as %20.'
   if (url.protocol !== 'https:' && url.protocol !== 'http:') return 'must begin with https://.'

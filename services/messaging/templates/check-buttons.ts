@@ -1,3 +1,4 @@
+import { urlIn } from '@app/shared/values/web-address.ts'
 import { invalidIn, type Part, partsOf, textOf, wordOf } from './part.ts'
 import { faultOfVariables, variablesOf } from './variables.ts'
 
@@ -46,7 +47,7 @@ function checkUrl(button: Part) {
     throw invalidIn(button, 'url', 'must have at most one variable, {{1}}, at its end')
   const fault = faultOfVariables(url, 'positional')
   if (fault !== null) throw invalidIn(button, 'url', fault)
-  if (!URL.canParse(url.replace(/\{\{[^{}]*\}\}$/, ''))) throw invalidIn(button, 'url', 'must be an absolute URL')
+  if (urlIn(url.replace(/\{\{[^{}]*\}\}$/, '')) === null) throw invalidIn(button, 'url', 'must be an absolute URL')
   if (names.length === 0) return
   const { example } = button.fields
   if (!Array.isArray(example) || example.length !== 1 || typeof example[0] !== 'string' || example[0] === '')

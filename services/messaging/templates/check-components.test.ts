@@ -152,6 +152,7 @@ describe('buttons', () => {
     ['a label with a variable', withButtons(reply('a {{1}} b')), 'components[1].buttons[0].text'],
     ['a link over 2000', withButtons(link(`https://x/${'a'.repeat(2000)}`)), 'components[1].buttons[0].url'],
     ['a link that is none', withButtons(link('nowhere')), 'components[1].buttons[0].url'],
+    ['a link to a host of 400', withButtons(link(`https://${'字'.repeat(400)}/`)), 'components[1].buttons[0].url'],
     ['a variable inside a link', withButtons(link('https://x/{{1}}/y')), 'components[1].buttons[0].url'],
     ['a name in a link', withButtons(link('https://x/{{order_id}}', { example: ['https://x/1'] })), 'components[1].buttons[0].url'], // prettier-ignore
     ['another number in a link', withButtons(link('https://x/{{2}}', { example: ['https://x/1'] })), 'components[1].buttons[0].url'], // prettier-ignore
