@@ -5,7 +5,7 @@ import postgres from 'postgres'
 import { afterAll, beforeAll, expect, test, vi } from 'vitest'
 import { migrate } from './migrate.ts'
 import { dataServices } from './migration-files.ts'
-import { urlOfService } from './roles.ts'
+import { ensureRoles, urlOfService } from './roles.ts'
 import { type Servers, startServers } from './servers/start-servers.ts'
 
 const dataDir = mkdtempSync(join(tmpdir(), 'migrate-'))
@@ -86,6 +86,21 @@ test('gives every service a schema of its own that no other service reaches', as
     expect(await runSql(login, 'select from public.migrations')).not.toHaveLength(0)
     await expect(runSql(login, 'delete from public.migrations')).rejects.toThrow('permission denied for table')
   }
+})
+
+test('gives each role its password, and none to a statement, which the server may log', async () => {
+  const url = await createDatabase()
+  const given = { messaging: "it's another", directory: 'pässword', platform: 'x'.repeat(100), webhooks: 'of-webhooks' }
+  const said: unknown[] = []
+  const sql = postgres(url, { max: 1, onnotice: () => {}, debug: (_, text, values) => said.push(text, ...values) })
+  await ensureRoles(sql, given)
+  await sql.end()
+  for (const service of dataServices) {
+    expect(await runSql(urlOfService(url, service, given[service]), 'select 1 as one')).toEqual([{ one: 1 }])
+    await expect(runSql(urlOfService(url, service, `${given[service]}s`), 'select')).rejects.toThrow('authentication')
+    expect(String(said)).not.toContain(given[service])
+  }
+  expect(String(said)).toContain('alter role svc_webhooks')
 })
 
 test('lets every service write the idempotency keys, and own them none', async () => {

@@ -1,5 +1,6 @@
 import type { Sql } from 'postgres'
 import { type DataServiceName, dataServices } from './migration-files.ts'
+import { verifierOf } from './password-verifier.ts'
 
 /** The role that a service logs in as. */
 export const roleOf = (service: DataServiceName): string => `svc_${service}`
@@ -24,11 +25,8 @@ async function ensureRole(sql: Sql, service: DataServiceName, password: string |
   await onWholeServer(async () => {
     const [found] = await sql`select from pg_roles where rolname = ${role}`
     if (!found) await sql.unsafe(`create role ${role}`)
-    // The statement takes no parameters, so the server itself quotes the password.
-    const [statement] = await sql<{ text: string }[]>`
-      select format('alter role %I login password %L', ${role}::text, ${password ?? ''}::text) as text
-    `
-    if (statement && password !== undefined) await sql.unsafe(statement.text)
+    // The statement takes no parameters; a verifier has nothing that were to be quoted.
+    if (password !== undefined) await sql.unsafe(`alter role ${role} login password '${verifierOf(password)}'`)
     await joinRole(sql, role)
   })
   await sql.unsafe(`create schema if not exists ${service} authorization ${role}`)
