@@ -87,7 +87,7 @@ export const beginSetup = rpc({
   summary: 'Begin an onboarding',
   body: z.object({ token: z.string().max(200), setup_link_id: idOf('csl') }),
   answer: z.object({ state: z.string() }),
-  errors: ['resource_not_found', 'setup_link_inactive', 'customer_suspended'],
+  errors: ['resource_not_found', 'setup_link_inactive', 'customer_suspended', 'rate_limit_exceeded'],
 })
 
 /**

@@ -6,15 +6,28 @@ import type { App } from '../app.ts'
 import { onboardingIdOf } from './onboardings.ts'
 import { findSetup, refuseUnusable } from './setups.ts'
 
+/**
+ * Walks of one link. Each may ask the platform what a code is worth, which is counted as our app's: whoever has a link could use up what
+ * the platform allows for everybody's onboardings, from as many networks as it takes.
+ */
+const mostInAnHour = 60
+
 export const beginSetup: Handler<App, typeof contract> = async ({ sql }, { body }) => {
   const link = await findSetup(sql, body.token)
   refuseUnusable(link)
   // The page is of another link than the browser's newest: whose number would it be?
   if (link.id !== body.setup_link_id) throw new Problem('setup_link_inactive')
   const state = randomBytes(24).toString('base64url')
-  await sql`
+  const { count } = await sql`
     insert into onboardings (organization_id, id, setup_link_id, step)
-    values (${link.organizationId}, ${onboardingIdOf(state)}, ${link.id}, 'begun')
+    select ${link.organizationId}, ${onboardingIdOf(state)}, ${link.id}, 'begun'
+    where (
+      select count(*) from (
+        select from onboardings where organization_id = ${link.organizationId} and setup_link_id = ${link.id}
+          and created_at > now() - interval '1 hour' limit ${mostInAnHour}
+      ) recent
+    ) < ${mostInAnHour}
   `
+  if (count === 0) throw new Problem('rate_limit_exceeded')
   return { state }
 }

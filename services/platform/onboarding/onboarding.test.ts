@@ -505,6 +505,18 @@ test('a state is good for its own link, and a page for the browser’s newest', 
   await expect(setupOf('x'.repeat(43))).rejects.toMatchObject({ failure: 'resource_not_found' })
 })
 
+test('a link begins 60 walks in an hour, and another one as many, so that nobody uses up what the platform allows us', async () => {
+  const [one, other] = [await openSetup(it), await openSetup(it)]
+  for (let n = 0; n < 60; n++) await beginAt(it, one)
+  await expect(beginAt(it, one)).rejects.toMatchObject({ failure: 'rate_limit_exceeded' })
+  expect(await beginAt(it, other)).toMatch(/./)
+  const { organizationId } = one
+  await it.app.sql`
+    update onboardings set created_at = created_at - interval '1 hour' where organization_id = ${organizationId}
+  `
+  expect(await beginAt(it, one)).toMatch(/./)
+})
+
 test("the number of the phone's app is found without being told, is connected as it is, and its data asked for", async () => {
   const opened = await openSetup(it)
   const phone = { phoneNumberId: opened.phoneNumberId, status: 'CONNECTED', is_on_biz_app: true }
