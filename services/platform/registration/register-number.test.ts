@@ -1,3 +1,5 @@
+import { randomBytes } from 'node:crypto'
+import { fingerprintOf } from '@app/shared/api/json.ts'
 import { registerNumber as contract } from '@app/shared/contracts/onboarding.ts'
 import type { Caller } from '@app/shared/api/contract.ts'
 import { systemCaller } from '@app/shared/bus/ask.ts'
@@ -5,7 +7,7 @@ import { newId } from '@app/shared/values/ids.ts'
 import { untilSomebodyWaits } from '@app/test/lock-waits.ts'
 import { sessionWithClock } from '@app/test/wrong-clock.ts'
 import { until } from '@app/test/until.ts'
-import { afterAll, afterEach, beforeAll, beforeEach, expect, test } from 'vitest'
+import { afterAll, afterEach, beforeAll, beforeEach, expect, onTestFinished, test } from 'vitest'
 import {
   connect,
   knowNumber,
@@ -159,6 +161,29 @@ test('the same key again replays; after an unknown outcome it asks first whether
   expect(first).toMatchObject({ status: 'connected', replayed: false })
   expect(registrations()).toHaveLength(1)
   expect(await register(caller, phoneNumberId)).toEqual({ ...first, replayed: true })
+})
+
+test('of a PIN nothing is kept that tells it without the sealing key, and the same key still replays, also after a rotation', async () => {
+  const { organizationId, phoneNumberId } = await pending()
+  willAnswer(phoneNumberId, success)
+  const fingerprintWith = (pin: string) => fingerprintOf(`POST /v1/${phoneNumberId}/register`, { pin })
+  const callerWith = (pin: string) => ({
+    ...systemCaller(organizationId),
+    idempotency: { key: 'one', fingerprint: fingerprintWith(pin) },
+  })
+  const first = await register(callerWith('482916'), phoneNumberId)
+  const [kept] = await it.app.sql<[{ fingerprint: string }]>`
+    select fingerprint from idempotency.keys where organization_id = ${organizationId}
+  `
+  expect(kept.fingerprint).toMatch(/^k1\.[\w-]{43}$/)
+  expect(kept.fingerprint).not.toContain(fingerprintWith('482916'))
+  const { sealKeys } = it.app
+  it.app.sealKeys = { current: 'k2', byId: new Map([['k2', randomBytes(32)], ...sealKeys.byId]) }
+  onTestFinished(() => void (it.app.sealKeys = sealKeys))
+  expect(await register(callerWith('482916'), phoneNumberId)).toEqual({ ...first, replayed: true })
+  await expect(register(callerWith('482917'), phoneNumberId)).rejects.toMatchObject({
+    failure: 'idempotency_key_reuse',
+  })
 })
 
 test('a retry of a registration whose answer was lost before messaging knew it tells the number again', async () => {

@@ -16,6 +16,7 @@ import { reportStands, type Standing, statusAfter } from '../health/standing.ts'
 import { readNumber, type UpstreamNumber } from '../upstream/read-number.ts'
 import { registerPhone, registrationProblem } from '../upstream/register-phone.ts'
 import { isInBusinessApp } from '../upstream/throughput.ts'
+import { hideFingerprint } from './hide-fingerprint.ts'
 
 /** For both questions together. */
 const budgetMs = 15_000
@@ -37,7 +38,8 @@ type Row = AccountRow & {
  * Registers a number with its PIN. Registering twice does no harm, so that whoever got no answer may ask again. A retry that is
  * answered from its key tells the number again, too: the first call may have been cut off before it did.
  */
-export const registerNumber: Handler<App, typeof contract> = async (app, { params, body }, caller) => {
+export const registerNumber: Handler<App, typeof contract> = async (app, { params, body }, given) => {
+  const caller = await hideFingerprint(app, given)
   const { organizationId } = caller
   const stored = await storedAnswer(app.sql, app.sealKeys, caller)
   const account = await find(app, caller, params.phone_number_id)
