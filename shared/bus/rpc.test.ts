@@ -2,7 +2,7 @@ import { once as onceEmitted } from 'node:events'
 import { Worker } from 'node:worker_threads'
 import { freezeFor } from '@app/test/freeze.ts'
 import { testService, type TestService } from '@app/test/service.ts'
-import { afterAll, beforeAll, expect, test } from 'vitest'
+import { afterAll, beforeAll, expect, onTestFinished, test, vi } from 'vitest'
 import { z } from 'zod'
 import { ask, call, systemCaller } from './ask.ts'
 import { writeCall } from './call-header.ts'
@@ -82,6 +82,7 @@ beforeAll(async () => {
     listPage: (_app, { query }) => onePage(query),
     fail: async ({ sql }, { body: { how } }) => {
       if (how === 'problem') throw new Problem('name_taken', { param: 'name', message: 'Taken.' })
+      if (how === 'absent') throw new Problem('resource_not_found')
       if (how === 'slow') await new Promise<void>((resolve) => (release = resolve))
       if (how === 'cancelled') await sql`select pg_cancel_backend(pg_backend_pid()), pg_sleep(1)`
       if (how === 'bug') throw new Error('the password is hunter2')
@@ -103,6 +104,25 @@ test('nobody can tell from one question where the answer to another is awaited',
   app.nc.publish(replies[0]?.replace(one, `${one.slice(0, -1)}!`) ?? '', '{"data":{}}')
   expect(await Promise.all(asked)).toEqual(['no answer', 'no answer'])
   heard.unsubscribe()
+})
+
+test('what is not there is told in the log to whom it belongs, and of strangers, who may ask as fast as they can, when debugging', async () => {
+  const lines: string[] = []
+  const { level } = app.log
+  app.log.level = 'debug'
+  onTestFinished(() => void (app.log.level = level))
+  for (const name of ['debug', 'info'] as const) {
+    const spy = vi.spyOn(app.log, name).mockImplementation((line: unknown) => {
+      if (line && typeof line === 'object' && 'problem' in line) lines.push(name)
+    })
+    onTestFinished(() => spy.mockRestore())
+  }
+  const askFor = (organization: string, how: string) =>
+    expect(call(app, fail, { body: { how } }, systemCaller(organization))).rejects.toThrow(Problem)
+  await askFor('', 'absent')
+  await askFor('org_1', 'absent')
+  await askFor('', 'problem')
+  expect(lines).toEqual(['debug', 'info', 'info'])
 })
 
 test('what came while the process was away, and nobody waits for any more, is not done', async () => {

@@ -177,7 +177,7 @@ async function storedOrRefused({ sql, sealKeys }: Served, caller: Caller, refuse
 }
 
 function logLine({ log }: Service, contract: Rpc, call: CallHeader | undefined, durationMs: number, problem?: Problem) {
-  const level = problem ? (problem.status >= 500 ? 'error' : 'info') : 'debug'
+  const level = levelOf(call, problem)
   if (!log.isLevelEnabled(level)) return
   const line = {
     subject: contract.subject,
@@ -189,6 +189,13 @@ function logLine({ log }: Service, contract: Rpc, call: CallHeader | undefined, 
     ...(problem && problem.status >= 500 && { err: problem.cause ?? problem }),
   }
   log[level](line, 'rpc')
+}
+
+function levelOf(call: CallHeader | undefined, problem?: Problem) {
+  if (!problem) return 'debug'
+  if (problem.status >= 500) return 'error'
+  // Strangers, who ask in nobody's name, guess addresses of files: they would write the log as fast as they can ask.
+  return problem.status === 404 && call?.organization === '' ? 'debug' : 'info'
 }
 
 const isWhole = (result: object): result is WholeAnswer => 'whole' in result
