@@ -6,7 +6,7 @@ import fastify, { type FastifyInstance, type FastifyRequest, type RouteOptions }
 import type { App } from './app.ts'
 import { answer, answerProblem } from './exchange/answer.ts'
 import { answerMe } from './exchange/answer-me.ts'
-import { answerClientError } from './exchange/client-errors.ts'
+import { answersClientErrors } from './exchange/client-errors.ts'
 import { lateProblem } from './exchange/late-problem.ts'
 import { openExchange, serve, type Work } from './exchange/exchange.ts'
 import { passOn } from './exchange/pass-on.ts'
@@ -63,7 +63,7 @@ export async function buildHttp(
       })
   const http = fastify({
     ...serverOptions,
-    clientErrorHandler: (err, socket) => answerClientError(app.log, err, socket),
+    clientErrorHandler: answersClientErrors(app.log),
     // A path that does not decode is malformed, as any id that is not there.
     frameworkErrors: (_err, request, reply) => turnAway(notFound())(request, reply),
   })

@@ -1,18 +1,18 @@
 import { createServer } from 'node:http'
 import { type AddressInfo, connect, type Socket } from 'node:net'
 import { text } from 'node:stream/consumers'
-import { expect, test } from 'vitest'
+import { expect, onTestFinished, test, vi } from 'vitest'
 import { pino } from 'pino'
-import { answerClientError } from './client-errors.ts'
+import { answersClientErrors } from './client-errors.ts'
 
 /** What was logged. */
 const lines: Record<string, unknown>[] = []
 const log = pino({ level: 'info' }, { write: (line: string) => void lines.push(JSON.parse(line)) })
 
 /** What a server with short time limits answers to bytes after which nothing comes. */
-async function say(bytes: string, answer = 'late') {
+async function say(bytes: string, answer = 'late', answering = answersClientErrors(log)) {
   const server = createServer({ headersTimeout: 100, requestTimeout: 200, connectionsCheckingInterval: 20 })
-  server.on('clientError', (err, socket) => answerClientError(log, err, socket as Socket))
+  server.on('clientError', (err, socket) => answering(err, socket as Socket))
   server.on('request', (request, response) => {
     if (answer === 'early') response.end('early')
     request.resume()
@@ -40,6 +40,19 @@ test('headers and bodies that do not arrive in time are answered in the envelope
       why: 'ERR_HTTP_REQUEST_TIMEOUT',
     })
   }
+})
+
+test('whoever sends what is no HTTP as fast as they can is answered each time, and fills no log', async () => {
+  const now = vi.spyOn(performance, 'now').mockReturnValue(5_000)
+  onTestFinished(() => now.mockRestore())
+  const before = lines.length
+  const answering = answersClientErrors(log)
+  for (let n = 0; n < 15; n++) expect(await say('X\r\n\r\n', 'late', answering)).toMatch(/^HTTP\/1.1 400 /)
+  expect(lines.slice(before)).toHaveLength(10)
+  now.mockReturnValue(6_000)
+  await say('X\r\n\r\n', 'late', answering)
+  await say('X\r\n\r\n', 'late', answering)
+  expect(lines.slice(before + 10).map(({ untold }) => untold)).toEqual([5, undefined])
 })
 
 test('a request that was answered before it was whole is not answered twice', async () => {
