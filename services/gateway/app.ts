@@ -6,6 +6,7 @@ import { createTurns, type Turns } from '@app/shared/work/turns.ts'
 import { createKeys, type Keys } from './access/authenticate.ts'
 import { type Accounts, createAccounts } from './access/find-account.ts'
 import { type ApiLog, startApiLog } from './api-log/api-log.ts'
+import { mostLines, sparingly } from './exchange/sparingly.ts'
 import { createRunOnce, type RunOnce } from './idempotency.ts'
 import { createInFlight, type InFlight } from './limits/in-flight.ts'
 import { createLookUpTurns } from './limits/look-up-turns.ts'
@@ -24,6 +25,8 @@ export interface App extends Service {
   runOnce: RunOnce
   apiLog: ApiLog
   meters: Meters
+  /** Lines about what went wrong for strangers, perhaps because of them. */
+  warnSparingly: ReturnType<typeof sparingly>
   /** Where files lie. */
   store: Store
   /** Uploads at a time, of each organization too: each may hold some megabytes, and takes as long as its client does. */
@@ -60,6 +63,7 @@ export function createApp(service: Service, { budgets, store, trustedProxies }: 
     runOnce: createRunOnce(),
     apiLog: startApiLog(service),
     meters: createMeters(service),
+    warnSparingly: sparingly(mostLines, (...line) => service.log.warn(...line)),
     store,
     uploads: createTurns({ ofOne: 8, inAll: 32, firsts: 64 }),
     trustedProxies,

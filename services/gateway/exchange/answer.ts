@@ -60,7 +60,7 @@ interface Outcome {
   problem?: Problem
 }
 
-function close({ apiLog, meters, log }: App, exchange: Exchange, { status, refusal, problem }: Outcome) {
+function close({ apiLog, meters, log, warnSparingly }: App, exchange: Exchange, { status, refusal, problem }: Outcome) {
   const durationMs = performance.now() - exchange.startedAt
   apiLog.record(exchange, { status, durationMs, refusal })
   meters.answered(exchange.route, status, durationMs)
@@ -68,10 +68,11 @@ function close({ apiLog, meters, log }: App, exchange: Exchange, { status, refus
   exchange.span?.end(status < 500 ? undefined : String(status))
   const level = status < 500 ? 'debug' : status === 503 ? 'warn' : 'error'
   if (!log.isLevelEnabled(level)) return
-  log[level](
-    { ...lineOf(exchange), status, durationMs: rounded(durationMs), problem: problem?.failure, ...causeOf(problem) },
-    'http',
-  )
+  const failed = { status, durationMs: rounded(durationMs), problem: problem?.failure, ...causeOf(problem) }
+  const line = { ...lineOf(exchange), ...failed }
+  // Nobody knows whose it is: strangers are turned away, too, while there is too much to do.
+  if (status === 503 && !exchange.identity) warnSparingly(line, 'http')
+  else log[level](line, 'http')
 }
 
 const Refused = z.object({ error: z.object({ code: z.string(), param: z.string().optional() }) })

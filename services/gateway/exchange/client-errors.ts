@@ -3,9 +3,7 @@ import type { Socket } from 'node:net'
 import { newId } from '@app/shared/values/ids.ts'
 import { type FailureName, failures, Problem } from '@app/shared/api/problem.ts'
 import type { Logger } from 'pino'
-
-/** Lines a second. Strangers would write the log as fast as they can connect: five bytes of theirs are a line of 190. */
-const mostLines = 10
+import { mostLines, sparingly } from './sparingly.ts'
 
 type ClientError = Error & { code?: string }
 
@@ -14,26 +12,11 @@ type ClientError = Error & { code?: string }
  * connection. Its path is not known, so it is told of in the log, and not in the API log.
  */
 export function answersClientErrors(log: Logger): (err: ClientError, socket: Answering) => void {
-  const tell = sparingly(mostLines, (line) => log.info(line, 'http'))
+  const tell = sparingly(mostLines, (...line) => log.info(...line))
   return (err, socket) => answerClientError(tell, err, socket)
 }
 
-/** Writes so many lines a second; the next one says how many were left out. */
-function sparingly(most: number, write: (line: object) => void) {
-  let second = 0
-  let written = 0
-  let untold = 0
-  return (line: object) => {
-    const now = Math.floor(performance.now() / 1_000)
-    if (now !== second) [second, written] = [now, 0]
-    if (written >= most) return void untold++
-    written++
-    write(untold === 0 ? line : { ...line, untold })
-    untold = 0
-  }
-}
-
-function answerClientError(tell: (line: object) => void, err: ClientError, socket: Answering) {
+function answerClientError(tell: ReturnType<typeof sparingly>, err: ClientError, socket: Answering) {
   const answer = socket._httpMessage
   // It stands behind a request that came whole: that is done, and its own answer is the last here.
   if (socket.writable && answer?.req.complete && !answer.headersSent) {
@@ -59,7 +42,7 @@ function answerClientError(tell: (line: object) => void, err: ClientError, socke
     'Connection: close',
   ]
   socket.end(`${head.join('\r\n')}\r\n\r\n${body}`)
-  tell({ request: requestId, status, problem: problem.failure, why: err.code })
+  tell({ request: requestId, status, problem: problem.failure, why: err.code }, 'http')
 }
 
 function problemOf(code = '') {

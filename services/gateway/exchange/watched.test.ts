@@ -32,6 +32,16 @@ test('a request outside /v1 is told of in one line, with the trace of its questi
   await expect.poll(() => lines).toContainEqual(expect.objectContaining({ route: '/setup/:token', status: 303 }))
 })
 
+test('strangers who are turned away, however many they are, fill no log', async () => {
+  const lines = logLines(gateway.app)
+  gateway.app.inFlight.count += 4_096
+  const answers = await Promise.all(Array.from({ length: 100 }, () => gateway.ask('/media/some')))
+  gateway.app.inFlight.count -= 4_096
+  expect(new Set(answers.map(({ status }) => status))).toEqual(new Set([503]))
+  await expect.poll(() => lines.filter(({ level }) => level === 'warn').length).toBeGreaterThanOrEqual(10)
+  expect(lines.filter(({ level }) => level === 'warn').length).toBeLessThan(60)
+})
+
 test('a client that goes away before its answer is a 499', async () => {
   const { pathname, port } = new URL('/setup/begin', gateway.url)
   const socket = connect(Number(port), '127.0.0.1')

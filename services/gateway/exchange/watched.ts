@@ -31,7 +31,12 @@ export function takeOverWatched(
   return whenLate === undefined ? route : { ...route, config: { pressureHandler: watched(whenLate) } }
 }
 
-function watch({ meters, log, tracer }: App, route: Route, { headers }: FastifyRequest, response: ServerResponse) {
+function watch(
+  { meters, log, tracer, warnSparingly }: App,
+  route: Route,
+  { headers }: FastifyRequest,
+  response: ServerResponse,
+) {
   const startedAt = performance.now()
   const { span, traceparent } = traceRequest({ tracer }, headers.traceparent, route)
   // Whoever reads the trace context from here on is below our span.
@@ -45,9 +50,8 @@ function watch({ meters, log, tracer }: App, route: Route, { headers }: FastifyR
     if (!log.isLevelEnabled(level)) return
     // A path holds tokens: those of setup links, and of files.
     const { method, pattern } = route
-    log[level](
-      { trace: traceIdOf(traceparent), method, route: pattern, status, durationMs: rounded(durationMs) },
-      'http',
-    )
+    const line = { trace: traceIdOf(traceparent), method, route: pattern, status, durationMs: rounded(durationMs) }
+    if (level === 'debug') log.debug(line, 'http')
+    else warnSparingly(line, 'http')
   })
 }

@@ -129,6 +129,6 @@ function fail(app: App, response: ServerResponse, err: unknown) {
   if (response.headersSent) return
   const problem = toProblem(err)
   if (problem.status === 404) return say(app, response, 404, 'not found')
-  app.log.warn({ err: problem.cause ?? problem }, 'media')
+  app.warnSparingly({ err: problem.cause ?? problem }, 'media')
   say(app, response, 503, 'try again')
 }

@@ -3,9 +3,14 @@ import type { App } from '../app.ts'
 
 const levels = ['debug', 'info', 'warn', 'error'] as const
 
+interface Line {
+  level: string
+  msg: string | undefined
+}
+
 /** What a gateway writes into its log from now on, at any level, until mocks are restored. */
-export function logLines({ log }: App): object[] {
-  const lines: object[] = []
+export function logLines({ log }: App): Line[] {
+  const lines: Line[] = []
   vi.spyOn(log, 'isLevelEnabled').mockReturnValue(true)
   for (const level of levels)
     vi.spyOn(log, level).mockImplementation(
