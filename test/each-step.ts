@@ -105,19 +105,20 @@ async function run(proxy: StepProxy, { act, settle, seen }: Flow, cut?: Cut): Pr
 }
 
 /**
- * How often a cut is taken that meets nothing: some flows have a few steps more in one run than in another, and one that two instances
- * share has half as many again.
+ * How often a cut is taken that meets nothing. Some flows have fewer steps in one run than in another, such as one that two
+ * instances share; nearer to the beginning a cut is met all the same.
  */
-const mostTaken = 15
+const mostTaken = 8
 
-/** The cut in place of one of which a part was not met: at a step that the run had. Nothing, if it was met whole. */
+/** The cut in place of one of which a part was not met: at most half as far. Nothing, if it was met whole. */
 function missed(random: Random, cut: Cut, { steps, losses }: Run): Cut | undefined {
   const { at, again } = cut
-  if (losses === 0) return { ...cut, at: between(random, 1, Math.max(1, steps)) }
+  const upTo = (most: number) => between(random, 1, Math.max(1, Math.floor(most)))
+  if (losses === 0) return { ...cut, at: upTo(Math.min(steps, at / 2)) }
   if (again === undefined || losses === 2) return undefined
-  if (steps > at) return { ...cut, again: between(random, 1, steps - at) }
+  if (steps > at) return { ...cut, again: upTo(Math.min(steps - at, again / 2)) }
   // Nothing came behind the last step, whose loss was no reason to do anything again.
-  return { ...cut, at: between(random, 1, Math.max(1, steps - 1)), again: 1 }
+  return { ...cut, at: upTo(at / 2), again: 1 }
 }
 
 const cutsOfOne = amount(1, Infinity)

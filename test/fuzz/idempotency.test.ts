@@ -18,8 +18,8 @@ beforeAll(async () => {
   ;[own, other] = await Promise.all([makeWorld(), makeWorld()])
 }, 120_000)
 afterAll(() => {
-  own.close()
-  other.close()
+  own?.close()
+  other?.close()
 })
 
 /** Of one request, at a time. */

@@ -16,7 +16,7 @@ let world: World
 beforeAll(async () => {
   world = await makeWorld()
 }, 120_000)
-afterAll(() => world.close())
+afterAll(() => world?.close())
 
 const inJson = operations.filter(({ takesFile }) => !takesFile)
 const bases = (stack.services['gateway'] ?? []).map(({ public_url }) => `${public_url ?? ''}/v1`)

@@ -31,8 +31,8 @@ beforeAll(async () => {
   await own.tenant.ok('DELETE', `/webhook_subscriptions/${secret?.id}/secrets/${deleted['sec']}`)
 }, 120_000)
 afterAll(() => {
-  own.close()
-  other.close()
+  own?.close()
+  other?.close()
 })
 
 /** Without what differs in every answer. */
