@@ -66,8 +66,7 @@ function run(
       await tx`update made set state = ${made} where id = ${id}`
       return { made }
     },
-    undo: (tx) => tx`delete from made where id = ${id}`,
-    release: (tx) => tx`update made set state = 'released' where id = ${id}`,
+    giveBack: (tx) => tx`update made set state = 'given back' where id = ${id}`,
     ...more,
   })
 }
@@ -104,16 +103,16 @@ test('the same request again is answered with the same bytes, another one refuse
   })
 })
 
-test('a refusal takes back what was begun, and the key is as if it had never been used', async () => {
+test('a refusal gives back what was begun, and the key is as if it had never been used', async () => {
   await expect(run(() => Promise.reject(new Problem('upstream_refused')))).rejects.toMatchObject({ status: 422 })
-  expect([await state(), await keyRow()]).toEqual([undefined, undefined])
+  expect([await state(), await keyRow()]).toEqual(['given back', undefined])
   const later = await run(({ isRetry }) => Promise.resolve(String(isRetry)), caller('other'))
   expect(bodyOf(later)).toContain('false')
 })
 
 test('after a failure that nobody knows the end of, the same request may try again at once, and is told so', async () => {
   await expect(run(() => Promise.reject(new Problem('upstream_unavailable')))).rejects.toMatchObject({ status: 502 })
-  expect(await state()).toBe('released')
+  expect(await state()).toBe('given back')
   await expect(run(() => Promise.resolve('x'), caller('other'))).rejects.toMatchObject({
     failure: 'idempotency_key_reuse',
   })
@@ -126,7 +125,7 @@ test('a try whose answer could not be stored may be made again at once', async (
   const finish = () => Promise.reject(lost())
   const unheard = run(() => Promise.resolve('unheard'), caller(), { finish })
   await expect(unheard).rejects.toMatchObject({ code: 'CONNECTION_CLOSED' })
-  expect(await state()).toBe('released')
+  expect(await state()).toBe('given back')
   const retry = await run(({ isRetry }) => Promise.resolve(String(isRetry)))
   expect(bodyOf(retry)).toContain('true')
 })
@@ -145,16 +144,16 @@ test('while the database is away, what was begun is given back as soon as it is 
   await expect(run(call, caller(), {}, by)).rejects.toMatchObject({ code: 'CONNECTION_CLOSED' })
   expect(await state()).toBe('begun')
   isAway = false
-  await until(async () => expect(await state()).toBe('released'))
+  await until(async () => expect(await state()).toBe('given back'))
   const retry = await run(({ isRetry }) => Promise.resolve(String(isRetry)))
   expect(bodyOf(retry)).toContain('true')
 })
 
 test('what cannot be given back for another reason is logged, and the caller learns of what failed before it', async () => {
   warn.mockClear()
-  const err = new Error('cannot be undone')
+  const err = new Error('cannot be given back')
   const refused = run(() => Promise.reject(new Problem('upstream_refused')), caller(), {
-    undo: () => Promise.reject(err),
+    giveBack: () => Promise.reject(err),
   })
   await expect(refused).rejects.toMatchObject({ status: 422 })
   expect(warn.mock.calls).toMatchObject([[{ err, organization: 'org', request: 'req' }, expect.any(String)]])

@@ -11,8 +11,8 @@ import type { DataService } from '../service/service.ts'
  * An operation with a call to the platform in its middle:
  *
  *   begin (transaction 1, with the key as running) ──▶ call ──▶ finish (transaction 2, with the answer)
- *                                                       ├─ refused: a Problem under 500 ──▶ undo, and the key is forgotten
- *                                                       └─ anything else: nobody knows ──▶ release, and the key may be tried again
+ *                                                       ├─ refused: a Problem under 500 ──▶ giveBack, and the key is forgotten
+ *                                                       └─ anything else: nobody knows ──▶ giveBack, and the key may be tried again
  *
  * A process that dies in between leaves key and row with a lease; when that has lapsed, the same request takes them over.
  */
@@ -22,10 +22,8 @@ export interface InlineSteps<Begun, Result, A> {
   /** Runs outside any transaction, at most until the caller's deadline; of a retry it asks first what became of the earlier try. */
   call: (begun: Begun) => Promise<Result>
   finish: (tx: TransactionSql, begun: Begun, result: Result) => Promise<A>
-  /** Nothing was done: takes back what `begin` wrote. */
-  undo?: (tx: TransactionSql, begun: Begun) => Promise<unknown>
-  /** What was done is not known: gives up a lease that `begin` wrote. */
-  release?: (tx: TransactionSql, begun: Begun) => Promise<unknown>
+  /** After a failure: deletes what `begin` wrote, or gives up its lease where what was done is not known. */
+  giveBack?: (tx: TransactionSql, begun: Begun) => Promise<unknown>
 }
 
 /** Longer than any caller waits (25 s), so that an operation that is still at it is not taken over. */
@@ -177,5 +175,5 @@ async function giveBack<Begun, Result, A>(
     : await tx`update idempotency.keys set held_until = now() where ${mine}`
   // Another one took the lapsed lease over: what was begun is his by now.
   if (idempotency && count === 0) return
-  await (isRefusal ? steps.undo : steps.release)?.(tx, begun)
+  await steps.giveBack?.(tx, begun)
 }

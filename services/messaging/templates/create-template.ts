@@ -27,8 +27,7 @@ export const createTemplate: Handler<App, typeof contract> = async (app, { param
     begin: (tx, isRetry) => beginCreation(tx, account, wanted, isRetry),
     call: async (creation) => (creation.isSettled ? null : submit(app, account, wanted, creation, caller)),
     finish: async (tx, creation, outcome) => toTemplate(await finishCreation(tx, account, creation, outcome), account),
-    undo: (tx, creation) => leaveCreation(tx, account, creation),
-    release: (tx, creation) => leaveCreation(tx, account, creation),
+    giveBack: (tx, creation) => leaveCreation(tx, account, creation),
   })
 }
 
