@@ -9,7 +9,7 @@ import { setTimeout as sleep } from 'node:timers/promises'
 import { call, systemCaller } from '@app/shared/bus/ask.ts'
 import { putSender } from '@app/shared/contracts/messaging.ts'
 import { syncTemplates } from '@app/shared/contracts/templates.ts'
-import { seal } from '@app/shared/secrets/seal.ts'
+import { sealToken } from '@app/shared/secrets/account-token.ts'
 import { newId } from '@app/shared/values/ids.ts'
 import { newAccountState } from '@app/test/account-state.ts'
 import { compileCache } from '@app/test/compile-cache.ts'
@@ -63,7 +63,7 @@ test('told to stop, it begins no send, although it still waits for the answer of
   const { beside, messaging, said } = await startMessaging(url)
   const accountId = newId('acc')
   const keys = { current: 'k1', byId: new Map([['k1', key]]) }
-  const state = newAccountState({ account_id: accountId, sealed_token: seal(keys, 'token', `account:${accountId}`) })
+  const state = newAccountState({ account_id: accountId, sealed_token: sealToken(keys, 'token', accountId) })
   const { organization_id, phone_number_id } = state
   await until(() => call(beside, putSender, { body: state }, systemCaller()))
 

@@ -3,7 +3,7 @@ import { createServer, type Server } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import { Readable } from 'node:stream'
 import { systemCaller } from '@app/shared/bus/ask.ts'
-import { seal } from '@app/shared/secrets/seal.ts'
+import { sealToken } from '@app/shared/secrets/account-token.ts'
 import { newFileKey } from '@app/shared/store/store.ts'
 import { newAccountState } from '@app/test/account-state.ts'
 import { insist, testEachStep } from '@app/test/each-step.ts'
@@ -330,7 +330,7 @@ const flows: Record<string, Flow> = {
         phone_number_id: t.phoneNumberId,
         phone_number: t.state.phone_number,
       })
-      other.sealed_token = seal(it.app.sealKeys, 'token', `account:${other.account_id}`)
+      other.sealed_token = sealToken(it.app.sealKeys, 'token', other.account_id)
       Object.assign(t, { organizationId: other.organization_id, state: other })
       await put(t, {})
       await text(t, 'two')

@@ -1,7 +1,7 @@
 import { type Mailbox, startMailbox } from '@app/shared/mailbox/mailbox.ts'
-import { unseal } from '@app/shared/secrets/seal.ts'
+import { unsealToken } from '@app/shared/secrets/account-token.ts'
 import type { Core } from '../app.ts'
-import type { Owned } from '../senders/take-over-lanes.ts'
+import type { OwnNumber } from '../senders/own-number.ts'
 import { download } from './download.ts'
 import { type CopyOutcome, settleCopies } from './settle-copies.ts'
 import { discardFile, reserveFile } from './unclaimed-files.ts'
@@ -50,7 +50,7 @@ async function copy(core: Core, item: WaitingCopy): Promise<CopyOutcome> {
   const startedAt = performance.now()
   try {
     const fileKey = await reserveFile(core.sql)
-    const token = unseal(core.sealKeys, sealedToken, `account:${accountId}`)
+    const token = unsealToken(core.sealKeys, sealedToken, accountId)
     const result = await download(core, { ...item, token }, fileKey)
     note(core, item, result, startedAt)
     if (result.kind === 'copied') return { kind: 'copied', fileKey, file: result.file }
@@ -89,7 +89,7 @@ function note({ log }: Core, item: WaitingCopy, result: { kind: string; details?
 const wokenAtOnce = 5_000
 
 /** When a number is connected again, its copies that wait for their next hour are due. Wake the copier after it. */
-export async function wakeCopies({ sql, log }: Core, { organizationId, phoneNumberId }: Owned): Promise<void> {
+export async function wakeCopies({ sql, log }: Core, { organizationId, phoneNumberId }: OwnNumber): Promise<void> {
   try {
     await sql`
       with waiting as materialized (

@@ -2,6 +2,7 @@ import { newId } from '@app/shared/values/ids.ts'
 import { kindOf, type MediaKind } from '@app/shared/files/media-kinds.ts'
 import { invalidField, Problem } from '@app/shared/api/problem.ts'
 import type { Core } from '../app.ts'
+import type { OwnNumber } from '../senders/own-number.ts'
 import { fetchLink } from './fetch-link.ts'
 import { insertMedia } from './media.ts'
 import { claimFile, discardFile, reserveFile } from './unclaimed-files.ts'
@@ -9,9 +10,7 @@ import { claimFile, discardFile, reserveFile } from './unclaimed-files.ts'
 /** Media of a send: a file of ours, or one that the platform has already. */
 export type KeptMedia = { mediaId: string; mimeType: string; filename: string | null } | { upstreamId: string }
 
-interface Sender {
-  organizationId: string
-  phoneNumberId: string
+interface Sender extends OwnNumber {
   /** performance.now of the moment after which nobody waits. */
   deadline: number
 }

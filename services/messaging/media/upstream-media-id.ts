@@ -5,6 +5,7 @@ import type { TransactionSql } from '@app/shared/database/database.ts'
 import { momentOf } from '@app/shared/database/moment-of.ts'
 import { retryWhileAway } from '@app/shared/database/retry-while-away.ts'
 import type { Core } from '../app.ts'
+import type { OwnNumber } from '../senders/own-number.ts'
 import { behaviourOf } from '../upstream/errors.ts'
 import { type StoredFile, type UploadResult, uploadToPlatform } from './upload-to-platform.ts'
 
@@ -18,9 +19,7 @@ const patienceMs = 15_000
 const refusedSeconds = 60
 const failedSeconds = 3
 
-interface PlatformFile {
-  organizationId: string
-  phoneNumberId: string
+interface PlatformFile extends OwnNumber {
   mediaId: string
   token: string
 }

@@ -6,6 +6,7 @@ import { record, recorded } from '@app/shared/events/events.ts'
 import { firstIdAt } from '@app/shared/values/ids.ts'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { deleteMediaOf } from '../media/delete-media.ts'
+import type { OwnNumber } from '../senders/own-number.ts'
 import { notingDeleted } from './deleted-messages.ts'
 import { type Counted, hasCounted } from './unread-messages.ts'
 
@@ -14,11 +15,6 @@ const dayMs = 24 * 60 * 60 * 1000
 
 /** After a batch the job rests that many times as long as the batch took, so that nine tenths of the time are the sends' own. */
 const restFactor = 9
-
-interface Number {
-  organizationId: string
-  phoneNumberId: string
-}
 
 interface Gone extends Counted {
   id: string
@@ -33,7 +29,7 @@ interface Gone extends Counted {
  * first, of one number after the other, and with rests, which end when the service is `stopping`. Open sends stay until they are over.
  */
 export function oldMessagesSweep(stopping?: AbortSignal): Sweep {
-  let numbers: Number[] | null = null
+  let numbers: OwnNumber[] | null = null
   return async function deleteOldMessages(sql) {
     numbers ??= await findNumbers(sql)
     const number = numbers.shift()
@@ -57,7 +53,7 @@ export const retentionOf = (sql: Sql | TransactionSql, organizationId: Fragment)
   order by attached desc, updated_at desc limit 1
 `
 
-const findNumbers = (sql: Sql) => sql<Number[]>`
+const findNumbers = (sql: Sql) => sql<OwnNumber[]>`
   select s.organization_id, s.phone_number_id
   from senders s cross join lateral (${retentionOf(sql, sql`s.organization_id`)}) o
   where o.retention_days is not null
@@ -65,7 +61,7 @@ const findNumbers = (sql: Sql) => sql<Number[]>`
 `
 
 /** An id begins with the time of its message: the primary key is the order of age. */
-async function deleteBatch(sql: Sql, { organizationId, phoneNumberId }: Number): Promise<number> {
+async function deleteBatch(sql: Sql, { organizationId, phoneNumberId }: OwnNumber): Promise<number> {
   return sql.begin(async (tx) => {
     // Each time: it may be changed while the deletion goes on.
     const [kept] = await tx<{ retentionDays: number | null }[]>`${retentionOf(tx, tx`${organizationId}`)}`

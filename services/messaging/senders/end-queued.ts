@@ -1,21 +1,22 @@
 import type { Sql, TransactionSql } from '@app/shared/database/database.ts'
 import { each } from '@app/shared/database/each.ts'
 import type { Core } from '../app.ts'
-import { laneBatch, leftGroup, type Owned } from './take-over-lanes.ts'
+import type { OwnNumber } from './own-number.ts'
+import { laneBatch, leftGroup } from './take-over-lanes.ts'
 
 /** Where the organization's lanes may be. */
-export const groupsOf = (number: Owned): string[] => [number.phoneNumberId, leftGroup(number)]
+export const groupsOf = (number: OwnNumber): string[] => [number.phoneNumberId, leftGroup(number)]
 
 /**
  * Queued sends of a number that is refused end at once: their lanes are due, wherever they waited, the first `laneBatch` of them
  * in the transaction of the refusal. With 250,000 it took 2.6 s, and with more the refusal itself would not come to its end.
  */
-export async function endQueued(tx: TransactionSql, number: Owned): Promise<void> {
+export async function endQueued(tx: TransactionSql, number: OwnNumber): Promise<void> {
   await endSome(tx, number, groupsOf(number), 'infinity')
 }
 
 /** Ends what `endQueued` has left. What is left when this process ends is refused when it is due by itself. */
-export async function endRest({ sql, log }: Pick<Core, 'sql' | 'log'>, number: Owned): Promise<void> {
+export async function endRest({ sql, log }: Pick<Core, 'sql' | 'log'>, number: OwnNumber): Promise<void> {
   try {
     for (const group of groupsOf(number))
       for (let until: string | null = 'infinity'; until !== null;) until = await endSome(sql, number, [group], until)
@@ -29,7 +30,7 @@ export async function endRest({ sql, log }: Pick<Core, 'sql' | 'log'>, number: O
  * what is parked again meanwhile is not made due again and again. Those of another organization, which may have the number by
  * now, are not: each would use up a try before its time.
  */
-async function endSome(sql: Sql | TransactionSql, { organizationId }: Owned, groups: string[], until: string) {
+async function endSome(sql: Sql | TransactionSql, { organizationId }: OwnNumber, groups: string[], until: string) {
   const [last] = await sql<{ until: string }[]>`
     with waiting as materialized (
       select w.id, w.due_at from ${each(sql, groups)} g cross join lateral (

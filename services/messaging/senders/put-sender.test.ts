@@ -1,7 +1,7 @@
 import { randomBytes } from 'node:crypto'
 import { openDatabase } from '@app/shared/database/database.ts'
 import { newId } from '@app/shared/values/ids.ts'
-import { seal, unseal } from '@app/shared/secrets/seal.ts'
+import { sealToken, unsealToken } from '@app/shared/secrets/account-token.ts'
 import { type Account, newAccountState } from '@app/test/account-state.ts'
 import { createTestDatabase, type TestDatabase } from '@app/test/database.ts'
 import { untilSomebodyWaits } from '@app/test/lock-waits.ts'
@@ -20,12 +20,11 @@ afterAll(() => database.drop())
 
 test('a token that an older key sealed is stored under the current one, so that an event from before a rotation brings no old key back', async () => {
   const accountId = newId('acc')
-  const bound = `account:${accountId}`
-  const state = newAccountState({ account_id: accountId, sealed_token: seal(old, 'token', bound) })
+  const state = newAccountState({ account_id: accountId, sealed_token: sealToken(old, 'token', accountId) })
   await database.sql.begin((tx) => storeSender(tx, keys, state))
   const [row] = await database.sql<{ sealedToken: string }[]>`select sealed_token from senders`
   expect(row?.sealedToken).toMatch(/^k2\./)
-  expect(unseal(keys, row?.sealedToken ?? '', bound)).toBe('token')
+  expect(unsealToken(keys, row?.sealedToken ?? '', accountId)).toBe('token')
 })
 
 test('a number has the pace that the platform takes from it, and keeps it when that is not told', async () => {

@@ -4,6 +4,7 @@ import type { putSender as contract } from '@app/shared/contracts/messaging.ts'
 import type { AccountState } from '@app/shared/contracts/platform.ts'
 import type { Fragment, Sql, TransactionSql } from '@app/shared/database/database.ts'
 import type { KeyRing } from '@app/shared/service/environment.ts'
+import { boundToAccount } from '@app/shared/secrets/account-token.ts'
 import { renewed } from '@app/shared/secrets/seal.ts'
 import { sealedColumn } from '@app/shared/secrets/sealed-columns.ts'
 import type { z } from 'zod'
@@ -12,7 +13,8 @@ import { leaveToOwner } from '../callbacks/leave-to-owner.ts'
 import { wakeKept } from '../callbacks/wake-kept.ts'
 import { wakeCopies } from '../media/copy-media.ts'
 import { endQueued, endRest, groupsOf } from './end-queued.ts'
-import { type Owned, takeOverLanes, takeOverRest } from './take-over-lanes.ts'
+import type { OwnNumber } from './own-number.ts'
+import { takeOverLanes, takeOverRest } from './take-over-lanes.ts'
 
 type State = z.output<typeof AccountState>
 
@@ -55,7 +57,7 @@ async function waitForBegun({ sql, log }: App, state: State) {
 }
 
 /** A lane that is held is due: without that word the lanes of all numbers, and the sends of all tenants, are read. */
-export async function isBegun(sql: Sql, number: Owned): Promise<boolean> {
+export async function isBegun(sql: Sql, number: OwnNumber): Promise<boolean> {
   const [row] = await sql<{ begun: boolean }[]>`
     select exists (
       select from send_lanes l
@@ -68,14 +70,12 @@ export async function isBegun(sql: Sql, number: Owned): Promise<boolean> {
   return row?.begun === true
 }
 
-const bindingOf = (accountId: string) => `account:${accountId}`
-
 /** The tokens of numbers, as platform has sealed them for their accounts. */
 export const sealedTokens = sealedColumn('sealed_token', {
   table: 'senders',
   rowKey: ['organization_id', 'phone_number_id'],
   boundBy: 'account_id',
-  boundTo: ([accountId = '']) => bindingOf(accountId),
+  boundTo: ([accountId = '']) => boundToAccount(accountId),
 })
 
 /** Whether another organization has connected the number since: this one's detachment is still on its way here. */
@@ -120,7 +120,7 @@ export async function storeSender(tx: TransactionSql, sealKeys: KeyRing, told: S
     where phone_number_id = ${phoneNumberId} and organization_id <> ${organizationId} and owned_since >= ${since}
   )`
   // What was on its way while the keys were rotated does not bring an old one back.
-  const sealedToken = renewed(sealKeys, account.sealed_token, bindingOf(account.account_id))
+  const sealedToken = renewed(sealKeys, account.sealed_token, boundToAccount(account.account_id))
   await tx`
     insert into senders as s (organization_id, phone_number_id, account_id, business_account_id, version, phone_number, name,
       team_id, customer_id, refusal, attached, attached_at, sealed_token, settings, retention_days, owned_since)

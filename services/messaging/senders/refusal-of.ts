@@ -1,16 +1,12 @@
 import { batched } from '@app/shared/work/batched.ts'
 import type { Sql } from '@app/shared/database/database.ts'
 import type { FailureName } from '@app/shared/api/problem.ts'
+import type { OwnNumber } from './own-number.ts'
 import { quotaRest } from './quota.ts'
 
-interface Number {
-  organizationId: string
-  phoneNumberId: string
-}
-
 /** Why a send from the number is refused now, or null; in natural batches. The accept asks again, in its statement. */
-export function createRefusalOf(sql: Sql): (number: Number) => Promise<FailureName | null> {
-  return batched(async (numbers: Number[]) => {
+export function createRefusalOf(sql: Sql): (number: OwnNumber) => Promise<FailureName | null> {
+  return batched(async (numbers: OwnNumber[]) => {
     const rows = numbers.map(({ organizationId, phoneNumberId }, n) => ({
       n,
       org: organizationId,

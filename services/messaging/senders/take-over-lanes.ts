@@ -1,11 +1,6 @@
 import type { Sql, TransactionSql } from '@app/shared/database/database.ts'
 import type { Core } from '../app.ts'
-
-/** A number as an organization's. */
-export interface Owned {
-  organizationId: string
-  phoneNumberId: string
-}
+import type { OwnNumber } from './own-number.ts'
 
 /** Lanes of one statement: more would take too long for it. */
 export const laneBatch = 5_000
@@ -14,14 +9,14 @@ export const laneBatch = 5_000
 const leftIntervalMs = 12.5
 
 /** The group of what waits for an organization at a number that another one has. */
-export const leftGroup = ({ organizationId, phoneNumberId }: Owned): string => `${organizationId}:${phoneNumberId}`
+export const leftGroup = ({ organizationId, phoneNumberId }: OwnNumber): string => `${organizationId}:${phoneNumberId}`
 
 /**
  * When a number comes to an organization: what others have queued there can only be failed, and is at a pace of its own, so
  * that nothing of the new owner waits for it. What the owner left when it went is at the number's pace again. Answers
  * how many lanes have moved; after as many as `laneBatch` there may be more.
  */
-export async function takeOverLanes(sql: Sql | TransactionSql, number: Owned): Promise<number> {
+export async function takeOverLanes(sql: Sql | TransactionSql, number: OwnNumber): Promise<number> {
   const { organizationId, phoneNumberId } = number
   const { count: back } = await sql`
     update send_lanes set grp = ${phoneNumberId} where id = any(array(
@@ -45,7 +40,7 @@ export async function takeOverLanes(sql: Sql | TransactionSql, number: Owned): P
 }
 
 /** Moves what `takeOverLanes` has left. What is left when this process ends is failed at the number's own pace. */
-export async function takeOverRest({ sql, log }: Pick<Core, 'sql' | 'log'>, number: Owned, moved: number) {
+export async function takeOverRest({ sql, log }: Pick<Core, 'sql' | 'log'>, number: OwnNumber, moved: number) {
   try {
     for (let last = moved; last === laneBatch;) last = await takeOverLanes(sql, number)
   } catch (err) {

@@ -3,7 +3,7 @@ import { sendsAtOnce } from '@app/shared/outside/upstream.ts'
 import type { Sql } from '@app/shared/database/database.ts'
 import { type Mailbox, startMailbox } from '@app/shared/mailbox/mailbox.ts'
 import { timeOf } from '@app/shared/values/ids.ts'
-import { unseal } from '@app/shared/secrets/seal.ts'
+import { unsealToken } from '@app/shared/secrets/account-token.ts'
 import { traceIdOf } from '@app/shared/service/tracing.ts'
 import { LRUCache } from 'lru-cache'
 import type { Core } from '../app.ts'
@@ -27,7 +27,7 @@ export function startDispatcher(core: Core, settling: Sql = core.sql): Mailbox<O
   const tokenOf = ({ sealedToken, accountId }: OpenSend) => {
     const known = tokens.get(sealedToken)
     if (known !== undefined) return known
-    const token = unseal(core.sealKeys, sealedToken, `account:${accountId}`)
+    const token = unsealToken(core.sealKeys, sealedToken, accountId)
     tokens.set(sealedToken, token)
     return token
   }

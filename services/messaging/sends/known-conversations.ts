@@ -2,17 +2,12 @@ import type { Tellers } from '@app/shared/bus/tellers.ts'
 import type { Parties } from '@app/shared/contracts/directory.ts'
 import { LRUCache } from 'lru-cache'
 import type { z } from 'zod'
+import type { OwnNumber } from '../senders/own-number.ts'
 
 export interface KnownConversation {
   parties: z.output<typeof Parties>
   /** Until when free-form messages may be sent, in epoch milliseconds; 0: never written in. */
   windowUntilMs: number
-}
-
-/** A number of an organization. */
-export interface OwnNumber {
-  organizationId: string
-  phoneNumberId: string
 }
 
 /** How long directory's word is taken while all that it tells of changes is heard. */

@@ -1,8 +1,8 @@
 import { invalidField } from '@app/shared/api/problem.ts'
 import type { App } from '../app.ts'
 import { keepMedia } from '../media/keep-media.ts'
+import type { OwnNumber } from '../senders/own-number.ts'
 import { type Draft, paramOf, withMediaId } from './draft.ts'
-import type { OwnNumber } from './known-conversations.ts'
 
 /** A block whose file is the platform's already, or one of ours that has to be brought there before it can be sent. */
 export interface PreparedFile {

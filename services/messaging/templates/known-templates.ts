@@ -1,15 +1,14 @@
 import { batched } from '@app/shared/work/batched.ts'
 import type { Sql } from '@app/shared/database/database.ts'
 import { LRUCache } from 'lru-cache'
+import type { OwnNumber } from '../senders/own-number.ts'
 import type { Component } from './check-components.ts'
 import { type Shape, shapeOf } from './parameters.ts'
 import { createSpending, type Spending } from './spending.ts'
 import type { TemplateStatus } from './statuses.ts'
 import type { ParameterFormat } from './variables.ts'
 
-export interface Place {
-  organizationId: string
-  phoneNumberId: string
+export interface Place extends OwnNumber {
   name: string
   language: string
 }

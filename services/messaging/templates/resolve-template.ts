@@ -1,14 +1,16 @@
 import type { Caller } from '@app/shared/api/contract.ts'
 import { notFound, Problem } from '@app/shared/api/problem.ts'
 import type { Sql } from '@app/shared/database/database.ts'
+import { unsealToken } from '@app/shared/secrets/account-token.ts'
 import type { Core } from '../app.ts'
+import type { OwnNumber } from '../senders/own-number.ts'
 import { readTemplates } from '../upstream/templates.ts'
 import { askAbout } from './ask-about.ts'
 import type { Place, Standing } from './known-templates.ts'
 import { fit, type SentComponent } from './parameters.ts'
 import { doubted, goneWords, vanished } from './statuses.ts'
 import { storeTemplates } from './store-templates.ts'
-import { deadlineOf, findAccount, type TemplateAccount, tokenOf } from './templates.ts'
+import { deadlineOf, findAccount, type TemplateAccount } from './templates.ts'
 
 /** The template block of a send. */
 export interface TemplateToSend {
@@ -24,11 +26,6 @@ export interface ResolvedTemplate {
   content: string
 }
 
-interface Sender {
-  organizationId: string
-  phoneNumberId: string
-}
-
 /**
  * Holds a template send against the template as it stands now; one that is not known here is looked up at the platform once,
  * one that the platform did not find for a send is before the next, and one of which nothing good was heard for hours is before it is
@@ -39,7 +36,7 @@ interface Sender {
  */
 export async function resolveTemplate(
   core: Core,
-  sender: Sender,
+  sender: OwnNumber,
   { name, language, components = [] }: TemplateToSend,
   caller: Pick<Caller, 'deadline'>,
 ): Promise<ResolvedTemplate> {
@@ -81,7 +78,8 @@ async function lookUp(
   if (businessAccountId === null) throw notFound()
   await core.templates.spending.lookUp(`${sender.organizationId} ${businessAccountId}`, name, async () => {
     const account = await findAccount(core.sql, sender)
-    const asking = { businessAccountId, token: tokenOf(core, standing), deadline: deadlineOf(caller) }
+    const token = unsealToken(core.sealKeys, standing.sealedToken, standing.accountId)
+    const asking = { businessAccountId, token, deadline: deadlineOf(caller) }
     const found = await askAbout(core, { ...account, deadline: asking.deadline }, () =>
       readTemplates(core.upstream, asking, name),
     )

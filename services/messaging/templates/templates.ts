@@ -2,9 +2,10 @@ import type { Caller } from '@app/shared/api/contract.ts'
 import type { Template } from '@app/shared/contracts/templates.ts'
 import type { Sql, TransactionSql } from '@app/shared/database/database.ts'
 import { notFound, Problem } from '@app/shared/api/problem.ts'
-import { unseal } from '@app/shared/secrets/seal.ts'
+import { unsealToken } from '@app/shared/secrets/account-token.ts'
 import type { z } from 'zod'
 import type { Core } from '../app.ts'
+import type { OwnNumber } from '../senders/own-number.ts'
 import type { Component, Draft } from './check-components.ts'
 import type { TemplateStatus } from './statuses.ts'
 import { type ParameterFormat, variablesOf } from './variables.ts'
@@ -81,15 +82,10 @@ export interface TemplateAccount {
   askedAt: string
 }
 
-interface Number {
-  organizationId: string
-  phoneNumberId: string
-}
-
 /** The account of the path's number; throws when the organization has no such number. */
 export async function findAccount(
   sql: Sql | TransactionSql,
-  { organizationId, phoneNumberId }: Number,
+  { organizationId, phoneNumberId }: OwnNumber,
 ): Promise<TemplateAccount> {
   const [account] = await sql<TemplateAccount[]>`
     select organization_id, phone_number_id, business_account_id, phone_number, account_id, sealed_token, refusal, attached,
@@ -110,13 +106,8 @@ const ownTimeMs = 3_000
 export const deadlineOf = ({ deadline }: Pick<Caller, 'deadline'>): number => deadline - ownTimeMs
 
 /** The account and the bearer with which the platform is asked about it; a number that is disconnected has none to use. */
-export async function openAccount(core: Core, number: Number): Promise<TemplateAccount & { token: string }> {
+export async function openAccount(core: Core, number: OwnNumber): Promise<TemplateAccount & { token: string }> {
   const account = await findAccount(core.sql, number)
   if (!account.attached || account.refusal === 'account_not_connected') throw new Problem('account_not_connected')
-  return { ...account, token: tokenOf(core, account) }
+  return { ...account, token: unsealToken(core.sealKeys, account.sealedToken, account.accountId) }
 }
-
-export const tokenOf = (
-  { sealKeys }: Pick<Core, 'sealKeys'>,
-  { sealedToken, accountId }: Pick<TemplateAccount, 'sealedToken' | 'accountId'>,
-): string => unseal(sealKeys, sealedToken, `account:${accountId}`)

@@ -11,7 +11,7 @@ import { newId } from '@app/shared/values/ids.ts'
 import { Problem } from '@app/shared/api/problem.ts'
 import { startRelay } from '@app/shared/events/relay.ts'
 import { serve } from '@app/shared/bus/rpc.ts'
-import { seal } from '@app/shared/secrets/seal.ts'
+import { sealToken } from '@app/shared/secrets/account-token.ts'
 import { createUpstream } from '@app/shared/outside/upstream.ts'
 import { type Account, newAccountState } from '@app/test/account-state.ts'
 import { type TestService, testService } from '@app/test/service.ts'
@@ -220,7 +220,7 @@ const senderState = (changes: Partial<Account> = {}) =>
     account_id: accountId,
     organization_id: organizationId,
     phone_number_id: phoneNumberId,
-    sealed_token: seal(sealKeys, 'token', `account:${accountId}`),
+    sealed_token: sealToken(sealKeys, 'token', accountId),
     ...changes,
   })
 

@@ -3,7 +3,7 @@ import { Readable } from 'node:stream'
 import type { Caller } from '@app/shared/api/contract.ts'
 import { systemCaller } from '@app/shared/bus/ask.ts'
 import type { Sql } from '@app/shared/database/database.ts'
-import { seal } from '@app/shared/secrets/seal.ts'
+import { sealToken } from '@app/shared/secrets/account-token.ts'
 import { newFileKey } from '@app/shared/store/store.ts'
 import { newId } from '@app/shared/values/ids.ts'
 import { type Account, newAccountState } from '@app/test/account-state.ts'
@@ -100,7 +100,7 @@ function newTenant({ sealKeys }: TestMessaging, n: number, habit: (typeof habits
     account_id: accountId,
     phone_number_id: phoneNumberId,
     settings,
-    sealed_token: seal(sealKeys, 'token', `account:${accountId}`),
+    sealed_token: sealToken(sealKeys, 'token', accountId),
   })
   return {
     state: stateOf(usual.account_id, `10000000000${n}`),

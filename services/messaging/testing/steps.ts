@@ -1,6 +1,6 @@
 import type { Caller } from '@app/shared/api/contract.ts'
 import { openDatabase } from '@app/shared/database/database.ts'
-import { seal } from '@app/shared/secrets/seal.ts'
+import { sealToken } from '@app/shared/secrets/account-token.ts'
 import { newId } from '@app/shared/values/ids.ts'
 import { pack } from '@app/shared/values/packed.ts'
 import { type Account, newAccountState } from '@app/test/account-state.ts'
@@ -46,7 +46,7 @@ export async function testSteps() {
       phone_number_id: `1000000${n}`,
       phone_number: `+1555100${n}`,
     })
-    state.sealed_token = seal(app.sealKeys, 'token', `account:${state.account_id}`)
+    state.sealed_token = sealToken(app.sealKeys, 'token', state.account_id)
     await sql.begin((tx) => storeSender(tx, app.sealKeys, state))
     return {
       organizationId: state.organization_id,

@@ -1,5 +1,5 @@
 import type { Sql } from '@app/shared/database/database.ts'
-import { seal } from '@app/shared/secrets/seal.ts'
+import { sealToken } from '@app/shared/secrets/account-token.ts'
 import { newId } from '@app/shared/values/ids.ts'
 import { type Account, newAccountState } from '@app/test/account-state.ts'
 import { insist } from '@app/test/each-step.ts'
@@ -77,7 +77,7 @@ export async function setTemplateScene(
       phone_number: `+1555000000${n}`,
       version: 0,
     })
-    state.sealed_token = seal(sealKeys, 'token', `account:${state.account_id}`)
+    state.sealed_token = sealToken(sealKeys, 'token', state.account_id)
     const asks = parts.apps.map((app) => askFor(app, state.organization_id, state.phone_number_id))
     return { state, asks, changing: Promise.resolve(), wasAway: false }
   })

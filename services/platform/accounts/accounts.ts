@@ -1,4 +1,5 @@
 import type { Account } from '@app/shared/contracts/platform.ts'
+import { boundToAccount } from '@app/shared/secrets/account-token.ts'
 import { sealedColumn } from '@app/shared/secrets/sealed-columns.ts'
 import type { z } from 'zod'
 import type { AccountStatus } from './status.ts'
@@ -38,5 +39,5 @@ export const sealedTokens = sealedColumn('sealed_token', {
   table: 'accounts',
   rowKey: ['organization_id', 'id'],
   boundBy: 'id',
-  boundTo: ([id = '']) => `account:${id}`,
+  boundTo: ([id = '']) => boundToAccount(id),
 })

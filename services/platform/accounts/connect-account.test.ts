@@ -1,7 +1,7 @@
 import { systemCaller } from '@app/shared/bus/ask.ts'
 import { accountChanged } from '@app/shared/contracts/platform.ts'
 import { newId } from '@app/shared/values/ids.ts'
-import { unseal } from '@app/shared/secrets/seal.ts'
+import { unsealToken } from '@app/shared/secrets/account-token.ts'
 import { untilSomebodyWaits } from '@app/test/lock-waits.ts'
 import { afterAll, afterEach, beforeAll, beforeEach, expect, test } from 'vitest'
 import { createTeam } from '../teams/create-team.ts'
@@ -142,8 +142,8 @@ test('the token is sealed for this account: the database holds it nowhere, and a
   const [row] = await accountsOf(phone_number_id ?? '')
   const sealed = row?.sealedToken ?? ''
   expect(sealed).not.toContain('EAAtoken')
-  expect(unseal(it.app.sealKeys, sealed, `account:${account_id}`)).toBe('EAAtoken')
-  expect(() => unseal(it.app.sealKeys, sealed, `account:${newId('acc')}`)).toThrow()
+  expect(unsealToken(it.app.sealKeys, sealed, account_id)).toBe('EAAtoken')
+  expect(() => unsealToken(it.app.sealKeys, sealed, newId('acc'))).toThrow()
 })
 
 test.each([
@@ -186,7 +186,7 @@ test('the same organization again renews token and state under the same id, with
   expect(second).toMatchObject({ account_id: first.account_id, status: 'degraded', name: 'New Name' })
   const [row, ...others] = await accountsOf(body.phone_number_id)
   expect(others).toEqual([])
-  expect(unseal(it.app.sealKeys, row?.sealedToken ?? '', `account:${first.account_id}`)).toBe('EAAother')
+  expect(unsealToken(it.app.sealKeys, row?.sealedToken ?? '', first.account_id)).toBe('EAAother')
   expect(peers.told.messaging.map(({ version }) => version)).toEqual([1, 2])
   expect(await eventsOf(first.account_id)).toHaveLength(2)
 })

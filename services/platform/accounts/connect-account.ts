@@ -4,7 +4,7 @@ import { customerUpdated } from '@app/shared/contracts/customers.ts'
 import type { TransactionSql } from '@app/shared/database/database.ts'
 import { newId } from '@app/shared/values/ids.ts'
 import { Problem } from '@app/shared/api/problem.ts'
-import { seal } from '@app/shared/secrets/seal.ts'
+import { sealToken } from '@app/shared/secrets/account-token.ts'
 import type { App } from '../app.ts'
 import { violates } from '../constraints.ts'
 import { emitCustomer, lockCustomer } from '../customers/customers.ts'
@@ -62,7 +62,7 @@ async function attach(app: App, tx: TransactionSql, body: Wanted, number: Upstre
       returned_at, attached_at)
     values (${organizationId}, ${id}, ${phoneNumberId}, ${body.business_account_id}, ${number.phoneNumber},
       ${number.name}, ${teamId}, ${customerId}, ${status}, ${number.status}, ${number.messagesPerSecond},
-      ${seal(app.sealKeys, body.access_token, `account:${id}`)}, now(),
+      ${sealToken(app.sealKeys, body.access_token, id)}, now(),
       -- Not when the transaction began, which may have waited while another organization had the number.
       clock_timestamp())
     on conflict (organization_id, id) do update set

@@ -1,6 +1,6 @@
 import { systemCaller } from '@app/shared/bus/ask.ts'
 import { retryWhileAway } from '@app/shared/database/retry-while-away.ts'
-import { unseal } from '@app/shared/secrets/seal.ts'
+import { unsealToken } from '@app/shared/secrets/account-token.ts'
 import { changeAccount } from '../accounts/change-account.ts'
 import { tellStates } from '../accounts/tell-states.ts'
 import type { App } from '../app.ts'
@@ -17,7 +17,7 @@ const recordingMs = 10_000
 
 /** Asks for one number and takes over what the platform says. */
 export async function pollAccount(app: App, account: DueAccount, signal: AbortSignal): Promise<void> {
-  const token = unseal(app.sealKeys, account.sealedToken, `account:${account.id}`)
+  const token = unsealToken(app.sealKeys, account.sealedToken, account.id)
   const { phoneNumberId } = account
   if (phoneNumberId === null) {
     const deadline = performance.now() + budgetMs

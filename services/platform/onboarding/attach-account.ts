@@ -2,7 +2,7 @@ import type { Caller } from '@app/shared/api/contract.ts'
 import type { TransactionSql } from '@app/shared/database/database.ts'
 import { newId } from '@app/shared/values/ids.ts'
 import { Problem } from '@app/shared/api/problem.ts'
-import { seal } from '@app/shared/secrets/seal.ts'
+import { sealToken } from '@app/shared/secrets/account-token.ts'
 import type { AccountState } from '../accounts/account-states.ts'
 import { recordStates, statesOf } from '../accounts/account-states.ts'
 import { statusOf } from '../accounts/status.ts'
@@ -54,7 +54,7 @@ async function attach(
   const link = await readLink(tx, { organizationId, id: setupLinkId })
   refuseUnusable(link)
   const accountId = await findPlace(tx, onboarding, link, number)
-  await put(tx, { onboarding, link, accountId, number, sealedToken: seal(app.sealKeys, token, `account:${accountId}`) })
+  await put(tx, { onboarding, link, accountId, number, sealedToken: sealToken(app.sealKeys, token, accountId) })
   if (number !== null) {
     const { phoneNumberId, phoneNumber } = number
     await consumeLink(tx, link, { accountId, phoneNumberId, phoneNumber, traceparent: caller.traceparent })

@@ -2,6 +2,7 @@ import type { Caller } from '@app/shared/api/contract.ts'
 import type { Sql } from '@app/shared/database/database.ts'
 import { retryWhileAway } from '@app/shared/database/retry-while-away.ts'
 import { Problem } from '@app/shared/api/problem.ts'
+import { unsealToken } from '@app/shared/secrets/account-token.ts'
 import { unseal } from '@app/shared/secrets/seal.ts'
 import { tellStates } from '../accounts/tell-states.ts'
 import type { App } from '../app.ts'
@@ -116,6 +117,6 @@ async function askForData(app: App, { organizationId, accountId }: OnboardingRow
       and sealed_token is not null
   `
   if (!account) return
-  const token = unseal(app.sealKeys, account.sealedToken, `account:${account.id}`)
+  const token = unsealToken(app.sealKeys, account.sealedToken, account.id)
   await requestSyncs(app, { phoneNumberId: account.phoneNumberId, token, signal }, caller.deadline)
 }

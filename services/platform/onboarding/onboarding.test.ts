@@ -1,6 +1,6 @@
 import { setTimeout as sleep } from 'node:timers/promises'
 import { systemCaller } from '@app/shared/bus/ask.ts'
-import { unseal } from '@app/shared/secrets/seal.ts'
+import { unsealToken } from '@app/shared/secrets/account-token.ts'
 import { untilSomebodyWaits } from '@app/test/lock-waits.ts'
 import { until } from '@app/test/until.ts'
 import { beforeAll, expect, test } from 'vitest'
@@ -93,7 +93,7 @@ test('the code is spent with our secret, the token is kept sealed, and the app s
   const [account] = await it.app.sql<{ id: string; sealedToken: string }[]>`
     select id, sealed_token from accounts where phone_number_id = ${opened.phoneNumberId}
   `
-  expect(unseal(it.app.sealKeys, account?.sealedToken ?? '', `account:${account?.id}`)).toBe('EAAbought')
+  expect(unsealToken(it.app.sealKeys, account?.sealedToken ?? '', account?.id ?? '')).toBe('EAAbought')
   const [onboarding] = await it.app
     .sql`select step, sealed_token from onboardings where setup_link_id = ${opened.linkId}`
   expect(onboarding).toEqual({ step: 'done', sealedToken: null })

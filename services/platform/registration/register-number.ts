@@ -4,7 +4,7 @@ import type { TransactionSql } from '@app/shared/database/database.ts'
 import { storedAnswer } from '@app/shared/idempotency/idempotency.ts'
 import { onceInline } from '@app/shared/idempotency/once-inline.ts'
 import { notFound, Problem } from '@app/shared/api/problem.ts'
-import { unseal } from '@app/shared/secrets/seal.ts'
+import { unsealToken } from '@app/shared/secrets/account-token.ts'
 import { statesOf } from '../accounts/account-states.ts'
 import { changeAccount } from '../accounts/change-account.ts'
 import { accountColumns, type AccountRow, toAccount } from '../accounts/accounts.ts'
@@ -87,7 +87,7 @@ async function register(
   if (account.status === 'connected') return 'unchanged'
   if (!account.attached || account.sealedToken === null) throw new Problem('account_not_connected')
   const { phone_number_id: phoneNumberId } = params
-  const token = unseal(app.sealKeys, account.sealedToken, `account:${account.id}`)
+  const token = unsealToken(app.sealKeys, account.sealedToken, account.id)
   const deadline = Math.min(caller.deadline, performance.now() + budgetMs)
   // The earlier try may have registered it: each call counts at the platform. And what was in the phone's app may have left it.
   const asksBefore = isRetry || isInBusinessApp(account.messagesPerSecond)
