@@ -1,6 +1,6 @@
 import { createServer } from 'node:http'
-import type { AddressInfo } from 'node:net'
 import { z } from 'zod'
+import { listen } from './listen.ts'
 import { wholeBody } from './whole-body.ts'
 
 export interface SpanSeen {
@@ -62,8 +62,7 @@ export async function startCollector(): Promise<Collector> {
       response.writeHead(200, { 'content-type': 'application/json' }).end('{}')
     })
   })
-  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve))
-  const { port } = server.address() as AddressInfo
+  const port = await listen(server)
   return {
     url: `http://127.0.0.1:${port}`,
     of: (traceId) => traces.get(traceId) ?? [],

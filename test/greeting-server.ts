@@ -1,5 +1,5 @@
-import { once } from 'node:events'
-import { type AddressInfo, createServer, type Socket } from 'node:net'
+import { createServer, type Socket } from 'node:net'
+import { listen } from './listen.ts'
 
 export interface GreetingServer {
   /** `host:port`. */
@@ -35,10 +35,8 @@ export async function startGreetingServer(kind: 'standby' | 'ending'): Promise<G
     if (kind === 'ending') return void socket.end()
     socket.once('data', () => socket.write(greeting))
   })
-  server.listen(0, '127.0.0.1')
-  await once(server, 'listening')
   return {
-    address: `127.0.0.1:${(server.address() as AddressInfo).port}`,
+    address: `127.0.0.1:${await listen(server)}`,
     comers: () => comers,
     close() {
       server.close()

@@ -1,5 +1,5 @@
-import { once } from 'node:events'
-import { type AddressInfo, connect, createServer, type Socket } from 'node:net'
+import { connect, createServer, type Socket } from 'node:net'
+import { listen } from './listen.ts'
 
 export interface TcpProxy {
   port: number
@@ -18,10 +18,8 @@ export async function startTcpProxy(target: string, carry: (near: Socket, far: S
     carry(near, far)
     near.on('close', () => nears.delete(near))
   })
-  server.listen(0, '127.0.0.1')
-  await once(server, 'listening')
   return {
-    port: (server.address() as AddressInfo).port,
+    port: await listen(server),
     nears,
     close() {
       server.close()

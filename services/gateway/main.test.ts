@@ -1,6 +1,6 @@
 import { type ChildProcess, type ChildProcessByStdio, spawn } from 'node:child_process'
 import { once } from 'node:events'
-import { type AddressInfo, connect, createServer } from 'node:net'
+import { connect, createServer } from 'node:net'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { createInterface } from 'node:readline'
@@ -8,6 +8,7 @@ import type { Readable } from 'node:stream'
 import { text } from 'node:stream/consumers'
 import { start } from '@app/shared/service/start.ts'
 import { compileCache } from '@app/test/compile-cache.ts'
+import { listen } from '@app/test/listen.ts'
 import { startTestNats } from '@app/test/nats.ts'
 import { Agent, request } from 'undici'
 import { afterAll, beforeAll, expect, inject, test } from 'vitest'
@@ -94,8 +95,7 @@ test('told to stop before it is ready, it ends in order: it listens already', as
     socket.on('error', () => {}).write('INFO {"version":"2.12.0","max_payload":8388608,"headers":true}\r\n')
     socket.once('data', () => socket.write('PONG\r\n'))
   })
-  await once(bus.listen(0, '127.0.0.1'), 'listening')
-  const { port } = bus.address() as AddressInfo
+  const port = await listen(bus)
   const child = run({ ...settings, NATS_URL: `nats://127.0.0.1:${port}`, REDIS_URL: inject('redisUrl') })
   const said: unknown[] = []
   for await (const line of createInterface({ input: child.stdout })) {

@@ -2,7 +2,6 @@ import { type ChildProcess, spawn } from 'node:child_process'
 import { once } from 'node:events'
 import { mkdtempSync, rmSync } from 'node:fs'
 import { createServer, type ServerResponse } from 'node:http'
-import type { AddressInfo } from 'node:net'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
@@ -13,6 +12,7 @@ import { sealToken } from '@app/shared/secrets/account-token.ts'
 import { newId } from '@app/shared/values/ids.ts'
 import { newAccountState } from '@app/test/account-state.ts'
 import { compileCache } from '@app/test/compile-cache.ts'
+import { listen } from '@app/test/listen.ts'
 import { testService } from '@app/test/service.ts'
 import { until } from '@app/test/until.ts'
 import { expect, onTestFinished, test } from 'vitest'
@@ -25,9 +25,8 @@ const key = Buffer.alloc(32, 1)
 async function startSilentPlatform() {
   const calls: ServerResponse[] = []
   const server = createServer((_request, response) => void calls.push(response))
-  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve))
   onTestFinished(() => server.close().closeAllConnections())
-  return { calls, url: `http://127.0.0.1:${(server.address() as AddressInfo).port}` }
+  return { calls, url: `http://127.0.0.1:${await listen(server)}` }
 }
 
 /** The process, and what it logs. */

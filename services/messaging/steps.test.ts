@@ -1,18 +1,16 @@
 import { Problem } from '@app/shared/api/problem.ts'
 import { createServer, type Server } from 'node:http'
-import type { AddressInfo } from 'node:net'
-import { Readable } from 'node:stream'
 import { systemCaller } from '@app/shared/bus/ask.ts'
 import { sealToken } from '@app/shared/secrets/account-token.ts'
-import { newFileKey } from '@app/shared/store/store.ts'
 import { newAccountState } from '@app/test/account-state.ts'
 import { insist, testEachStep } from '@app/test/each-step.ts'
+import { listen } from '@app/test/listen.ts'
+import { png } from '@app/test/png.ts'
 import { until } from '@app/test/until.ts'
 import { afterAll, beforeAll, expect } from 'vitest'
 import { redriveCallbacks } from './callbacks/redrive-callbacks.ts'
 import { sweepMedia } from './media/delete-media.ts'
 import { startFileSweep } from './media/unclaimed-files.ts'
-import { uploadMedia } from './media/upload-media.ts'
 import { oldMessagesSweep } from './messages/delete-old-messages.ts'
 import { putSender } from './senders/put-sender.ts'
 import { startDispatcher } from './sends/dispatch.ts'
@@ -22,8 +20,7 @@ import { accept, refuse } from './testing/app.ts'
 import { epochNow, statusPart } from './testing/callbacks.ts'
 import { type Tenant, type TestSteps, testSteps } from './testing/steps.ts'
 import { order } from './testing/templates.ts'
-
-const png = Buffer.from('89504e470d0a1a0a0000000d49484452000000010000000108060000001f15c4890000001049444154', 'hex')
+import { uploadPicture } from './testing/upload-picture.ts'
 
 let it: TestSteps
 /** Has the file that is sent by link. */
@@ -45,9 +42,10 @@ beforeAll(async () => {
     if (call.text === 'told first') return void tellFirst(`wamid.OUT${n}`).then(() => accept(call, response, n))
     accept(call, response, n)
   })
-  server = createServer((_request, response) => void response.writeHead(200, { 'content-type': 'image/png' }).end(png))
-  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve))
-  link = `http://127.0.0.1:${(server.address() as AddressInfo).port}/a.png`
+  server = createServer(
+    (_request, response) => void response.writeHead(200, { 'content-type': 'image/png' }).end(png()),
+  )
+  link = `http://127.0.0.1:${await listen(server)}/a.png`
 })
 afterAll(async () => {
   server.close().closeAllConnections()
@@ -80,7 +78,7 @@ const echoed = (tenant: Tenant, name: string, more: object = words(name)) => {
   return it.numberChange(tenant, 'smb_message_echoes', { message_echoes: [echo] })
 }
 const picture = ({ customer }: Tenant) => {
-  it.base.files.sent.set(customer, { bytes: png, mimeType: 'image/png' })
+  it.base.files.sent.set(customer, { bytes: png(), mimeType: 'image/png' })
   return { type: 'image', image: { id: customer, mime_type: 'image/png', caption: 'a dot' } }
 }
 /** A try whose answer was lost was done: the template is under review, and may not be edited again. */
@@ -98,15 +96,7 @@ const upstreamIdOf = async ({ organizationId }: Tenant) => {
   return row?.upstreamId ?? ''
 }
 
-async function upload(tenant: Tenant): Promise<string> {
-  const fileKey = newFileKey()
-  await it.sql`insert into unclaimed_files (file_key, due_at) values (${fileKey}, now() + interval '1 h')`
-  const { sha256, size } = await it.app.media.store.put(fileKey, Readable.from([png]))
-  const body = { file_key: fileKey, mime_type: 'image/png', size, sha256, filename: null }
-  const input = { params: { phone_number_id: tenant.phoneNumberId }, query: {}, body }
-  const answer = await insist(() => uploadMedia(it.app, input, it.callerOf(tenant, 'upload')))
-  return 'body' in answer ? (JSON.parse(Buffer.from(answer.body).toString()) as { data: { id: string } }).data.id : ''
-}
+const upload = (tenant: Tenant) => uploadPicture(it.app, it.sql, tenant.phoneNumberId, it.callerOf(tenant, 'upload'))
 
 const nameOf = ({ customer }: Tenant) => `t${customer}`
 const create = (tenant: Tenant) =>

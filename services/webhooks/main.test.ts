@@ -1,7 +1,6 @@
 import { type ChildProcess, spawn } from 'node:child_process'
 import { once } from 'node:events'
 import { createServer } from 'node:http'
-import type { AddressInfo } from 'node:net'
 import { join } from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { call, systemCaller } from '@app/shared/bus/ask.ts'
@@ -15,6 +14,7 @@ import {
 import { provision } from '@app/shared/events/provision.ts'
 import { newId, timeOf } from '@app/shared/values/ids.ts'
 import { compileCache } from '@app/test/compile-cache.ts'
+import { listen } from '@app/test/listen.ts'
 import { untilSomebodyWaits } from '@app/test/lock-waits.ts'
 import { testService } from '@app/test/service.ts'
 import { until } from '@app/test/until.ts'
@@ -28,9 +28,8 @@ async function startEndpoint() {
     calls++
     response.end()
   })
-  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve))
   onTestFinished(() => server.close().closeAllConnections())
-  return { calls: () => calls, url: `http://127.0.0.1:${(server.address() as AddressInfo).port}/` }
+  return { calls: () => calls, url: `http://127.0.0.1:${await listen(server)}/` }
 }
 
 /** The process, what it logs, and its question to platform, which waits for `answer`. */

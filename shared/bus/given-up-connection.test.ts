@@ -1,6 +1,6 @@
-import { once } from 'node:events'
-import { type AddressInfo, createServer, type Socket } from 'node:net'
+import { createServer, type Socket } from 'node:net'
 import { startProxy } from '@app/test/faults/nemesis/proxy.ts'
+import { listen } from '@app/test/listen.ts'
 import { startTestNats } from '@app/test/nats.ts'
 import { until } from '@app/test/until.ts'
 import { connect } from 'nats'
@@ -17,14 +17,14 @@ async function startLateServer() {
   const server = createServer((socket) => {
     sockets.push(socket.on('error', () => {}))
     socket.on('data', (piece: Buffer) => (heard += piece.toString()))
-  }).listen(0, '127.0.0.1')
-  await once(server, 'listening')
+  })
+  const port = await listen(server)
   onTestFinished(() => {
     for (const socket of sockets) socket.destroy()
     server.close()
   })
   return {
-    url: `nats://127.0.0.1:${(server.address() as AddressInfo).port}`,
+    url: `nats://127.0.0.1:${port}`,
     sockets,
     greet: () =>
       sockets.forEach((socket) => socket.write('INFO {"version":"2.9.10","max_payload":8388608,"headers":true}\r\n')),

@@ -2,6 +2,7 @@ import { createServer, type Server } from 'node:http'
 import { createServer as createTlsServer } from 'node:https'
 import { type AddressInfo, createServer as createTcpServer } from 'node:net'
 import { readFileSync } from 'node:fs'
+import { listen } from '@app/test/listen.ts'
 import { request } from 'undici'
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest'
 import { createEgress, type Egress } from './egress.ts'
@@ -15,12 +16,12 @@ let connections = 0
 let port = 0
 
 beforeAll(async () => {
-  port = await listen(
+  port = await listenAt(
     createServer((_, response) => response.end('inside')),
     '127.0.0.1',
     0,
   )
-  await listen(
+  await listenAt(
     createServer((_, response) => response.end('inside')),
     '::1',
     port,
@@ -31,7 +32,7 @@ beforeEach(() => {
   connections = 0
 })
 
-async function listen(server: Server, host: string, wanted: number) {
+async function listenAt(server: Server, host: string, wanted: number) {
   servers.push(server)
   server.on('connection', () => connections++)
   await new Promise<void>((resolve) => server.listen(wanted, host, resolve))
@@ -226,7 +227,7 @@ describe('a network that the operator allows', () => {
     const redirecting = createServer((_, response) =>
       response.writeHead(302, { location: `http://127.0.0.1:${port}/` }).end(),
     )
-    const from = await listen(redirecting, '127.0.0.1', 0)
+    const from = await listenAt(redirecting, '127.0.0.1', 0)
     const { statusCode } = await request(`http://127.0.0.1:${from}/`, { dispatcher: egress.dispatcher })
     expect([statusCode, connections]).toEqual([302, 1])
   })
@@ -243,8 +244,7 @@ const answer = 'HTTP/1.1 200 OK\r\ncontent-length: 2\r\n\r\nok'
 
 test('five answers may come before the answer', async () => {
   const server = createTcpServer((socket) => socket.once('data', () => socket.end(early.repeat(5) + answer)))
-  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve))
-  const url = `http://127.0.0.1:${(server.address() as AddressInfo).port}/`
+  const url = `http://127.0.0.1:${await listen(server)}/`
   expect(await callOf(egressOf('127.0.0.1'), url)).toBe('ok')
   server.close()
 })
@@ -256,16 +256,14 @@ describe('failures have names', () => {
   })
   test('of a closed port', async () => {
     const closed = createTcpServer()
-    await new Promise<void>((resolve) => closed.listen(0, '127.0.0.1', resolve))
-    const { port: free } = closed.address() as AddressInfo
+    const free = await listen(closed)
     await new Promise((resolve) => closed.close(resolve))
     expect(await callOf(egress, `http://127.0.0.1:${free}/`)).toBe('connection_refused')
     expect(await callOf(egressOf('127.0.0.1, ::1'), `http://both.example.com:${free}/`)).toBe('connection_refused')
   })
   test('of a caller’s signal', async () => {
     const silent = createTcpServer(() => {})
-    await new Promise<void>((resolve) => silent.listen(0, '127.0.0.1', resolve))
-    const url = `http://127.0.0.1:${(silent.address() as AddressInfo).port}/`
+    const url = `http://127.0.0.1:${await listen(silent)}/`
     const { dispatcher } = egress
     const failure = await request(url, { dispatcher, signal: AbortSignal.timeout(50) }).catch(failureOf)
     expect(failure).toMatchObject({ failure: 'timeout' })
@@ -273,14 +271,12 @@ describe('failures have names', () => {
   })
   test('of a peer that hangs up', async () => {
     const rude = createTcpServer((socket) => socket.destroy())
-    await new Promise<void>((resolve) => rude.listen(0, '127.0.0.1', resolve))
-    expect(await callOf(egress, `http://127.0.0.1:${(rude.address() as AddressInfo).port}/`)).toBe('connection_failed')
+    expect(await callOf(egress, `http://127.0.0.1:${await listen(rude)}/`)).toBe('connection_failed')
     rude.close()
   })
   test('of a peer that speaks no HTTP', async () => {
     const other = createTcpServer((socket) => socket.end('220 mail.example.com ESMTP\r\n'))
-    await new Promise<void>((resolve) => other.listen(0, '127.0.0.1', resolve))
-    expect(await callOf(egress, `http://127.0.0.1:${(other.address() as AddressInfo).port}/`)).toBe('invalid_response')
+    expect(await callOf(egress, `http://127.0.0.1:${await listen(other)}/`)).toBe('invalid_response')
     other.close()
   })
   test.each([
@@ -296,8 +292,7 @@ describe('failures have names', () => {
     ['six answers before the answer', `${early.repeat(6)}${answer}`],
   ])('of a peer whose answer makes no sense: %s', async (_, bytes) => {
     const other = createTcpServer((socket) => socket.once('data', () => socket.end(bytes)))
-    await new Promise<void>((resolve) => other.listen(0, '127.0.0.1', resolve))
-    expect(await callOf(egress, `http://127.0.0.1:${(other.address() as AddressInfo).port}/`)).toBe('invalid_response')
+    expect(await callOf(egress, `http://127.0.0.1:${await listen(other)}/`)).toBe('invalid_response')
     other.close()
   })
   test('of a peer that speaks no TLS', async () => {
@@ -316,7 +311,7 @@ test('TLS asks for the host of the URL, and an expired certificate is refused', 
       callback(null)
     },
   })
-  const secure = await listen(server, '127.0.0.1', 0)
+  const secure = await listenAt(server, '127.0.0.1', 0)
   const egress = egressOf('127.0.0.1')
   const url = `https://private.example.com:${secure}/`
   expect(await callOf(egress, url)).toBe('tls_error')
@@ -353,7 +348,7 @@ describe('through a proxy', () => {
   })
   let egress: Egress
   beforeAll(async () => {
-    const proxyPort = await listen(proxy, '127.0.0.1', 0)
+    const proxyPort = await listenAt(proxy, '127.0.0.1', 0)
     egress = createEgress({ allowCidrs: '10.0.0.0/8', proxyUrl: `http://127.0.0.1:${proxyPort}`, resolve })
   })
   beforeEach(() => {
@@ -369,7 +364,7 @@ describe('through a proxy', () => {
     'one that is away is a failure of ours, not of %s',
     async (url) => {
       const closed = createServer()
-      const closedPort = await listen(closed, '127.0.0.1', 0)
+      const closedPort = await listenAt(closed, '127.0.0.1', 0)
       await new Promise((resolve) => closed.close(resolve))
       const away = createEgress({ allowCidrs: '10.0.0.0/8', proxyUrl: `http://127.0.0.1:${closedPort}`, resolve })
       const failure: unknown = await request(url, { dispatcher: away.dispatcher }).catch((err: unknown) => err)

@@ -1,9 +1,10 @@
 import { once } from 'node:events'
 import { createServer, type ServerResponse } from 'node:http'
-import { createServer as createNetServer, type AddressInfo, type Server, type Socket } from 'node:net'
+import { createServer as createNetServer, type Server, type Socket } from 'node:net'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { Worker } from 'node:worker_threads'
 import { freezeFor } from '@app/test/freeze.ts'
+import { listen } from '@app/test/listen.ts'
 import { until } from '@app/test/until.ts'
 import { usedBytes } from '@app/test/used-bytes.ts'
 import { Agent } from 'undici'
@@ -13,13 +14,12 @@ import { postOnce } from './post-once.ts'
 
 /** A server until the test is over, who asks it, and what it is asked. */
 async function serve(server: Server, options?: Agent.Options) {
-  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve))
+  const port = await listen(server)
   const dispatcher = new Agent(options)
   onTestFinished(async () => {
     await dispatcher.destroy()
     server.close()
   })
-  const { port } = server.address() as AddressInfo
   return { dispatcher, call: { url: `http://127.0.0.1:${port}/`, headers: {}, body: '{}' } }
 }
 

@@ -1,10 +1,11 @@
 import { spawn } from 'node:child_process'
 import { once } from 'node:events'
-import { type AddressInfo, createServer } from 'node:net'
+import { createServer } from 'node:net'
 import { text } from 'node:stream/consumers'
 import { compileCache } from '@app/test/compile-cache.ts'
 import { startProxy } from '@app/test/faults/nemesis/proxy.ts'
 import { freePort } from '@app/test/free-port.ts'
+import { listen } from '@app/test/listen.ts'
 import { startTestNats } from '@app/test/nats.ts'
 import { until } from '@app/test/until.ts'
 import { nkeys } from 'nats'
@@ -37,8 +38,7 @@ test('a seed that is none, or whose user nats-server does not know, is a wrong s
     socket.on('data', () => socket.end("-ERR 'Authorization Violation'\r\n"))
   })
   onTestFinished(() => void strict.close())
-  await once(strict.listen(0, '127.0.0.1'), 'listening')
-  const NATS_URL = `nats://127.0.0.1:${(strict.address() as AddressInfo).port}`
+  const NATS_URL = `nats://127.0.0.1:${await listen(strict)}`
   const code = `
     import { readEnv } from './environment.ts'
     import { start } from './start.ts'

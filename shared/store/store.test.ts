@@ -1,11 +1,10 @@
 import { createHash, randomBytes } from 'node:crypto'
-import { once } from 'node:events'
 import { mkdirSync, mkdtempSync, readdirSync, rmSync, utimesSync, writeFileSync } from 'node:fs'
 import { type FileHandle, open } from 'node:fs/promises'
 import { createServer, type IncomingHttpHeaders, type ServerResponse } from 'node:http'
-import type { AddressInfo } from 'node:net'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
+import { listen } from '@app/test/listen.ts'
 import { testBucket } from '@app/test/s3.ts'
 import { afterAll, beforeAll, describe, expect, onTestFinished, test, vi } from 'vitest'
 import { createStore, newFileKey, type Store } from './store.ts'
@@ -125,9 +124,8 @@ async function startS3(answer: (step: string, response: ServerResponse) => void,
     const step = `${request.method} ${search}`
     asked.push({ step, path: pathname, headers: request.headers })
     request.resume().on('end', () => answer(step, response))
-  }).listen(0, '127.0.0.1')
-  await once(server, 'listening')
-  const { port } = server.address() as AddressInfo
+  })
+  const port = await listen(server)
   const store = createStore({
     MEDIA_STORE: 's3',
     S3_REGION: 'us-east-1',

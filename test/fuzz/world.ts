@@ -1,9 +1,9 @@
 import { createServer } from 'node:http'
-import type { AddressInfo } from 'node:net'
 import { expect } from 'vitest'
 import { client, type Json, newPhone, until } from '../journeys/client.ts'
 import { type Receiver, startReceiver } from '../journeys/receiver.ts'
 import { newTenant, type Tenant } from '../journeys/tenant.ts'
+import { listen } from '../listen.ts'
 import { type Operation, prefixOf } from './document.ts'
 
 /** An organization that has two of everything, and more of what is deleted on the way. */
@@ -102,8 +102,7 @@ async function startFile() {
   const server = createServer((_request, response) =>
     response.writeHead(200, { 'content-type': 'text/plain' }).end('some words'),
   )
-  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve))
-  const { port } = server.address() as AddressInfo
+  const port = await listen(server)
   return { url: `http://127.0.0.1:${port}/words.txt`, close: () => server.close().closeAllConnections() }
 }
 

@@ -4,6 +4,7 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { request } from 'undici'
 import { afterAll, beforeAll, describe, expect, inject, test } from 'vitest'
+import { png } from '../png.ts'
 import { client, type Json, newPhone, until } from './client.ts'
 import { checkAnswer } from './openapi-check.ts'
 import { type Receiver, startReceiver } from './receiver.ts'
@@ -24,10 +25,6 @@ afterAll(() => receiver.close())
 
 /** A PDF, as far as anybody looks. */
 const pdf = (size: number) => Buffer.concat([Buffer.from('%PDF-1.7\n'), randomBytes(size - 9)])
-const png = (size: number) => {
-  const head = '89504e470d0a1a0a0000000d49484452000000010000000108060000001f15c4890000001049444154'
-  return Buffer.concat([Buffer.from(head, 'hex'), randomBytes(size)])
-}
 const hashOf = (bytes: Uint8Array) => createHash('sha256').update(bytes).digest('hex')
 
 async function upload(file: Blob, headers: Record<string, string> = {}) {

@@ -1,5 +1,5 @@
 import { createServer, type ServerResponse } from 'node:http'
-import type { AddressInfo } from 'node:net'
+import { listen } from '../listen.ts'
 import { wholeBody } from '../whole-body.ts'
 import type { Json } from './client.ts'
 
@@ -35,8 +35,7 @@ export async function startReceiver(): Promise<Receiver> {
       respond(response, delivery)
     })
   })
-  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve))
-  const { port } = server.address() as AddressInfo
+  const port = await listen(server)
   return {
     url: `http://127.0.0.1:${port}/hook`,
     deliveries,

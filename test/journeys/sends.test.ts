@@ -1,16 +1,14 @@
 import { createServer } from 'node:http'
-import type { AddressInfo } from 'node:net'
 import { afterAll, beforeAll, expect, test } from 'vitest'
+import { listen } from '../listen.ts'
+import { png } from '../png.ts'
 import { client, type Json, newPhone, until } from './client.ts'
 import { unsaid } from './openapi-check.ts'
 import { type Receiver, startReceiver } from './receiver.ts'
 
 const { api, phone, inbound, sent, control } = client()
 
-const png = Buffer.from(
-  'iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5ErkJggg==',
-  'base64',
-)
+const picture = png()
 const webp = Buffer.from('UklGRiIAAABXRUJQVlA4IBYAAAAwAQCdASoBAAEADsD+JaQAA3AAAAAA', 'base64')
 
 let receiver: Receiver
@@ -35,15 +33,14 @@ afterAll(() => {
 
 async function serveFiles() {
   const server = createServer((request, response) => {
-    if (request.url === '/a.png') return response.writeHead(200, { 'content-type': 'image/png' }).end(png)
+    if (request.url === '/a.png') return response.writeHead(200, { 'content-type': 'image/png' }).end(picture)
     if (request.url === '/a.webp') return response.writeHead(200, { 'content-type': 'image/webp' }).end(webp)
     if (request.url === '/liar.png')
       return response.writeHead(200, { 'content-type': 'image/png' }).end('<html></html>')
     if (request.url === '/slow.png') return undefined
     return response.writeHead(404).end()
   })
-  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve))
-  const { port } = server.address() as AddressInfo
+  const port = await listen(server)
   return { url: `http://127.0.0.1:${port}`, close: () => server.close().closeAllConnections() }
 }
 
@@ -95,7 +92,7 @@ test('an image by link is fetched, stored and sent by id; message.sent shows whe
   const { body } = await api('GET', `/${phone}/messages/${id}`)
   expect(body.data).toMatchObject({ type: 'image', content: 'a dot', media_url: expect.stringContaining('/media/') })
   const file = await fetch(body.data.media_url)
-  expect(Buffer.from(await file.arrayBuffer()).equals(png)).toBe(true)
+  expect(Buffer.from(await file.arrayBuffer()).equals(picture)).toBe(true)
   const event = () => receiver.of('message.sent').find((delivery) => delivery.body.id === `${id}:sent`)?.body
   await until(() => expect(event()).toBeDefined())
   expect(event().data.message).toMatchObject({
@@ -123,7 +120,7 @@ test.each([
 test('the same file is sent twice by its id, and is brought to the platform once', async () => {
   const form = new FormData()
   form.append('messaging_product', 'chat')
-  form.append('file', new Blob([png], { type: 'image/png' }), 'a.png')
+  form.append('file', new Blob([picture], { type: 'image/png' }), 'a.png')
   const uploaded = await api('POST', `/${phone}/media`, { form })
   expect(uploaded.status).toBe(201)
   const block = { id: uploaded.body.data.id }

@@ -1,17 +1,20 @@
 import { createServer } from 'node:http'
-import type { AddressInfo } from 'node:net'
 import { afterAll, beforeAll, expect, test } from 'vitest'
+import { listen } from '../listen.ts'
+import { png } from '../png.ts'
 import { client, type Json, until } from './client.ts'
 
 const { api, phone, control } = client()
 /** The smallest beginning that is one of a PNG. */
-const head = Buffer.from('89504e470d0a1a0a0000000d49484452000000010000000108060000001f15c4890000001049444154', 'hex')
-const picture = Buffer.concat([head, Buffer.alloc(200_000, 7)])
+const picture = png(200_000)
 const server = createServer((_request, response) =>
   response.writeHead(200, { 'content-type': 'image/png' }).end(picture),
 )
 
-beforeAll(() => new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve)))
+let port: number
+beforeAll(async () => {
+  port = await listen(server)
+})
 afterAll(() => server.close().closeAllConnections())
 
 let names = 0
@@ -64,7 +67,7 @@ test('an edit is reviewed again; while a review is pending there is no other', a
 })
 
 test('a header’s sample is fetched and uploaded', async () => {
-  const url = `http://127.0.0.1:${(server.address() as AddressInfo).port}/picture.png`
+  const url = `http://127.0.0.1:${port}/picture.png`
   const header = { type: 'HEADER', format: 'IMAGE', example: { header_url: url } }
   const { status, body } = await create(order(newName(), { components: [header, { type: 'BODY', text: 'Look.' }] }))
   expect(status).toBe(201)

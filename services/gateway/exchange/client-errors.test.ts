@@ -1,6 +1,7 @@
 import { createServer } from 'node:http'
-import { type AddressInfo, connect, type Socket } from 'node:net'
+import { connect, type Socket } from 'node:net'
 import { text } from 'node:stream/consumers'
+import { listen } from '@app/test/listen.ts'
 import { expect, onTestFinished, test, vi } from 'vitest'
 import { pino } from 'pino'
 import { answersClientErrors } from './client-errors.ts'
@@ -17,8 +18,7 @@ async function say(bytes: string, answer = 'late', answering = answersClientErro
     if (answer === 'early') response.end('early')
     request.resume()
   })
-  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve))
-  const { port } = server.address() as AddressInfo
+  const port = await listen(server)
   const socket = connect(port, '127.0.0.1', () => socket.write(bytes))
   const said = await text(socket)
   server.close()

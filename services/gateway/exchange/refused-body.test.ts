@@ -1,6 +1,7 @@
 import { once } from 'node:events'
 import { createServer, type IncomingMessage } from 'node:http'
-import { type AddressInfo, connect } from 'node:net'
+import { connect } from 'node:net'
+import { listen } from '@app/test/listen.ts'
 import { until } from '@app/test/until.ts'
 import { expect, onTestFinished, test, vi } from 'vitest'
 import { bodyTimeoutMs } from './read-body.ts'
@@ -10,8 +11,7 @@ import { respond } from './respond.ts'
 async function answeredEarly() {
   vi.useFakeTimers({ toFake: ['setTimeout', 'clearTimeout'] })
   const server = createServer((_request, response) => respond(response, 401, ['Content-Length', '2'], 'no'))
-  await once(server.listen(0, '127.0.0.1'), 'listening')
-  const socket = connect((server.address() as AddressInfo).port, '127.0.0.1')
+  const socket = connect(await listen(server), '127.0.0.1')
   onTestFinished(() => {
     vi.useRealTimers()
     socket.destroy()

@@ -1,11 +1,12 @@
 import { once } from 'node:events'
 import { mkdtempSync } from 'node:fs'
-import { type AddressInfo, connect, createServer } from 'node:net'
+import { connect, createServer } from 'node:net'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { createLog } from '@app/shared/service/log.ts'
 import { newId } from '@app/shared/values/ids.ts'
 import { freezeFor } from '@app/test/freeze.ts'
+import { listen } from '@app/test/listen.ts'
 import { startPrivateServers } from '@app/test/servers.ts'
 import { Redis } from 'ioredis'
 import { expect, inject, onTestFinished, test } from 'vitest'
@@ -18,10 +19,9 @@ async function listenFor(target: { port: number }) {
     client.on('error', () => socket.destroy()).pipe(socket)
     socket.on('error', () => client.destroy()).pipe(client)
     client.on('close', () => socket.destroy())
-  }).listen(0, '127.0.0.1')
-  await once(server, 'listening')
+  })
   onTestFinished(() => void server.close())
-  return `redis://127.0.0.1:${(server.address() as AddressInfo).port}`
+  return `redis://127.0.0.1:${await listen(server)}`
 }
 
 test('after a failover the new primary is found, although the old one, a replica now, keeps its connections', async () => {

@@ -11,6 +11,7 @@ import { newId } from '@app/shared/values/ids.ts'
 import { notFound } from '@app/shared/api/problem.ts'
 import { serve, type Serving } from '@app/shared/bus/rpc.ts'
 import { newFileKey } from '@app/shared/store/store.ts'
+import { png } from '@app/test/png.ts'
 import { usedBytes } from '@app/test/used-bytes.ts'
 import { afterAll, beforeAll, beforeEach, describe, expect, test, vi } from 'vitest'
 import { startTestGateway, type TestGateway } from '../testing/gateway.ts'
@@ -64,13 +65,6 @@ beforeEach(() => {
 })
 
 const hashOf = (bytes: Buffer) => createHash('sha256').update(bytes).digest('hex')
-
-/** What a sender of a picture sends; only its beginning is looked at. */
-const png = (size: number) =>
-  Buffer.concat([
-    Buffer.from('89504e470d0a1a0a0000000d49484452000000010000000108060000001f15c4890000001049444154', 'hex'),
-    randomBytes(size),
-  ])
 
 interface Part {
   bytes: Buffer

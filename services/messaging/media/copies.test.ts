@@ -1,12 +1,12 @@
 import { createHash, randomBytes } from 'node:crypto'
 import { createServer } from 'node:http'
-import type { AddressInfo } from 'node:net'
 import { Readable } from 'node:stream'
 import { getMessageMedia as contract } from '@app/shared/contracts/media.ts'
 import { newId } from '@app/shared/values/ids.ts'
 import type { Lane } from '@app/shared/mailbox/lanes.ts'
 import { toProblem } from '@app/shared/api/problem.ts'
 import { inTime } from '@app/shared/work/overdue.ts'
+import { listen } from '@app/test/listen.ts'
 import { untilSomebodyWaits } from '@app/test/lock-waits.ts'
 import { until } from '@app/test/until.ts'
 import { afterAll, beforeAll, beforeEach, expect, test } from 'vitest'
@@ -496,8 +496,7 @@ test('tries that failed for hours take none from those of a file that the platfo
 
 test('a file host that refuses is named, and whether it may have the bearer', async () => {
   const stranger = createServer((_request, response) => response.writeHead(401).end())
-  await new Promise<void>((resolve) => stranger.listen(0, '127.0.0.1', resolve))
-  const { origin } = new URL(`http://127.0.0.1:${(stranger.address() as AddressInfo).port}`)
+  const { origin } = new URL(`http://127.0.0.1:${await listen(stranger)}`)
   app.files.answerWith((_call, response) => json(response, { url: `${origin}/file?secret=1` }))
   const media = { phoneNumberId, token: 'token', upstreamMediaId: '1', sha256: null }
   expect(await download(app, media, 'key')).toEqual({
@@ -515,8 +514,7 @@ test('a bearer goes to the platform’s own origin alone', async () => {
     seen.push(request.headers.authorization)
     response.end(bytes)
   })
-  await new Promise<void>((resolve) => stranger.listen(0, '127.0.0.1', resolve))
-  const url = `http://127.0.0.1:${(stranger.address() as AddressInfo).port}/file`
+  const url = `http://127.0.0.1:${await listen(stranger)}/file`
   app.files.answerWith((_call, response) => json(response, { url, mime_type: 'image/jpeg' }))
   const { upstreamId } = await picture({ sha256: false })
   await until(async () => expect(await told(upstreamId)).toMatchObject([{ media_status: 'ready' }]))

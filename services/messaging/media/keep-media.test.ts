@@ -1,14 +1,15 @@
 import { randomBytes } from 'node:crypto'
 import { readdirSync } from 'node:fs'
 import { createServer, type RequestListener, type Server } from 'node:http'
-import type { AddressInfo } from 'node:net'
 import { newId } from '@app/shared/values/ids.ts'
 import type { MediaKind } from '@app/shared/files/media-kinds.ts'
 import { toProblem } from '@app/shared/api/problem.ts'
 import { createEgress } from '@app/shared/outside/egress.ts'
 import { inTime } from '@app/shared/work/overdue.ts'
 import { createTurns } from '@app/shared/work/turns.ts'
+import { listen } from '@app/test/listen.ts'
 import { untilSomebodyWaits } from '@app/test/lock-waits.ts'
+import { png, pngHead } from '@app/test/png.ts'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { organizationId, phoneNumberId, type TestMessaging, testMessaging } from '../testing/app.ts'
 import { deleteMediaOf, sweepMedia } from './delete-media.ts'
@@ -22,17 +23,13 @@ beforeAll(async () => {
 })
 afterAll(() => app.close())
 
-const pngHead = Buffer.from('89504e470d0a1a0a0000000d49484452000000010000000108060000001f15c4890000001049444154', 'hex')
-const png = (size = 100) => Buffer.concat([pngHead, randomBytes(size)])
-
 /** Hosts of links, each with one behaviour. */
 const hosts: Server[] = []
 afterAll(() => hosts.forEach((host) => host.close().closeAllConnections()))
 async function host(listener: RequestListener) {
   const server = createServer(listener)
   hosts.push(server)
-  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve))
-  return `http://127.0.0.1:${(server.address() as AddressInfo).port}/picture.png`
+  return `http://127.0.0.1:${await listen(server)}/picture.png`
 }
 const serving = (type: string, bytes: Buffer) =>
   host((_, response) => response.writeHead(200, { 'content-type': type }).end(bytes))

@@ -1,28 +1,24 @@
 import { rename } from 'node:fs/promises'
 import { createServer } from 'node:http'
-import type { AddressInfo } from 'node:net'
+import { listen } from '@app/test/listen.ts'
+import { png } from '@app/test/png.ts'
 import { until } from '@app/test/until.ts'
 import { afterAll, beforeAll, beforeEach, expect, test } from 'vitest'
 import { accept, refuse, type TestMessaging, testMessaging } from '../testing/app.ts'
 import { platformOf, statusPart } from '../testing/callbacks.ts'
 import { json } from '../testing/media-platform.ts'
 
-const png = Buffer.from(
-  'iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5ErkJggg==',
-  'base64',
-)
 let app: TestMessaging
 let fetched = 0
 const server = createServer((_request, response) => {
   fetched++
-  response.writeHead(200, { 'content-type': 'image/png' }).end(png)
+  response.writeHead(200, { 'content-type': 'image/png' }).end(png())
 })
 let link: string
 
 beforeAll(async () => {
   app = await testMessaging()
-  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve))
-  link = `http://127.0.0.1:${(server.address() as AddressInfo).port}/a.png`
+  link = `http://127.0.0.1:${await listen(server)}/a.png`
 })
 afterAll(async () => {
   server.close().closeAllConnections()

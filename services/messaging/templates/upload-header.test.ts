@@ -1,7 +1,7 @@
-import { randomBytes } from 'node:crypto'
 import { createServer, type ServerResponse } from 'node:http'
-import type { AddressInfo } from 'node:net'
 import type { Readable } from 'node:stream'
+import { listen } from '@app/test/listen.ts'
+import { png } from '@app/test/png.ts'
 import { afterAll, beforeAll, beforeEach, expect, test } from 'vitest'
 import { json, refuse } from '../testing/template-platform.ts'
 import { order, type TestTemplates, testTemplates } from '../testing/templates.ts'
@@ -14,8 +14,7 @@ const server = createServer((_request, response) => respond(response))
 
 beforeAll(async () => {
   it = await testTemplates()
-  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve))
-  url = `http://127.0.0.1:${(server.address() as AddressInfo).port}/files/the%20picture.png`
+  url = `http://127.0.0.1:${await listen(server)}/files/the%20picture.png`
 })
 afterAll(async () => {
   server.close().closeAllConnections()
@@ -40,8 +39,6 @@ const create = (format: string, example: object = { header_url: url }) =>
   )
 const param = 'components[0].example.header_url'
 const leftovers = () => it.app.sql`select file_key from unclaimed_files`
-const head = Buffer.from('89504e470d0a1a0a0000000d49484452000000010000000108060000001f15c4890000001049444154', 'hex')
-const png = (bytes: number) => Buffer.concat([head, randomBytes(bytes - head.length)])
 const mebibyte = 1024 * 1024
 
 test('a sample is fetched, uploaded in two calls, and the template names its handle', async () => {

@@ -1,7 +1,6 @@
 import { randomBytes } from 'node:crypto'
 import { mkdtempSync, rmSync } from 'node:fs'
 import { createServer, type ServerResponse } from 'node:http'
-import type { AddressInfo } from 'node:net'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import type { Caller } from '@app/shared/api/contract.ts'
@@ -14,6 +13,7 @@ import { serve } from '@app/shared/bus/rpc.ts'
 import { sealToken } from '@app/shared/secrets/account-token.ts'
 import { createUpstream } from '@app/shared/outside/upstream.ts'
 import { type Account, newAccountState } from '@app/test/account-state.ts'
+import { listen } from '@app/test/listen.ts'
 import { type TestService, testService } from '@app/test/service.ts'
 import { wholeBody } from '@app/test/whole-body.ts'
 import type { z } from 'zod'
@@ -279,8 +279,7 @@ async function startUpstream() {
       respond(call, response, calls.push(call))
     })
   })
-  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve))
-  const { port } = server.address() as AddressInfo
+  const port = await listen(server)
   return {
     url: `http://127.0.0.1:${port}`,
     calls,

@@ -2,6 +2,7 @@ import { Problem } from '@app/shared/api/problem.ts'
 import { insist } from '@app/test/each-step.ts'
 import { endConnections } from '@app/test/end-connections.ts'
 import { between, oneByWeight, oneOf, type Random, type Weighted } from '@app/test/faults/random.ts'
+import { png } from '@app/test/png.ts'
 import type { App } from '../app.ts'
 import { redriveCallbacks } from '../callbacks/redrive-callbacks.ts'
 import { sweepCallbackItems } from '../callbacks/sweep-items.ts'
@@ -9,12 +10,11 @@ import { sweepMedia, sweepMediaUploads } from '../media/delete-media.ts'
 import { sendMessage } from '../sends/send-message.ts'
 import { sweepLetOutLanes } from '../sends/sweep-lanes.ts'
 import { statusPart } from './callbacks.ts'
+import { idIn } from './id-in.ts'
 import {
   callerOf,
   changeNumber,
-  idIn,
   moveNumber,
-  png,
   type Scene,
   tell,
   tellPart,
@@ -101,7 +101,7 @@ function newWritten({ base }: Scene, tenant: Tenant, random: Random): Written {
   const upstreamId = `wamid.in${++count}`
   const isPicture = random() < 0.2
   // Of some the platform has no file.
-  if (isPicture && random() < 0.7) base.files.sent.set(`file of ${upstreamId}`, { bytes: png, mimeType: 'image/png' })
+  if (isPicture && random() < 0.7) base.files.sent.set(`file of ${upstreamId}`, { bytes: png(), mimeType: 'image/png' })
   const at = Math.floor(Date.now() / 1000) - 60
   const person = oneOf(random, tenant.people)
   const isFromApp = random() < 0.25

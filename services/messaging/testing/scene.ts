@@ -1,19 +1,17 @@
 import { randomUUID } from 'node:crypto'
-import { Readable } from 'node:stream'
 import type { Caller } from '@app/shared/api/contract.ts'
 import { systemCaller } from '@app/shared/bus/ask.ts'
 import type { Sql } from '@app/shared/database/database.ts'
 import { sealToken } from '@app/shared/secrets/account-token.ts'
-import { newFileKey } from '@app/shared/store/store.ts'
 import { newId } from '@app/shared/values/ids.ts'
 import { type Account, newAccountState } from '@app/test/account-state.ts'
 import { insist } from '@app/test/each-step.ts'
 import type { App } from '../app.ts'
-import { uploadMedia } from '../media/upload-media.ts'
 import { putSender } from '../senders/put-sender.ts'
 import type { TestMessaging } from './app.ts'
 import { platformOf } from './callbacks.ts'
 import type { MoodyPlatform } from './moody-platform.ts'
+import { uploadPicture } from './upload-picture.ts'
 
 /** A send that was accepted. */
 export interface AcceptedSend {
@@ -87,7 +85,7 @@ export async function setScene(parts: Pick<Scene, 'apps' | 'base' | 'sql' | 'pla
     scene.tenants.push(tenant)
     await changeNumber(scene, tenant, {})
     await moveNumber(scene, tenant)
-    tenant.fileId = await upload(parts.base, tenant)
+    tenant.fileId = await uploadPicture(parts.base, parts.sql, tenant.state.phone_number_id, callerOf(tenant))
   }
   return scene
 }
@@ -115,25 +113,6 @@ function newTenant({ sealKeys }: TestMessaging, n: number, habit: (typeof habits
     refusals: new Set(),
   }
 }
-
-async function upload(app: App, tenant: Tenant): Promise<string> {
-  const fileKey = newFileKey()
-  await app.sql`insert into unclaimed_files (file_key, due_at) values (${fileKey}, now() + interval '1 h')`
-  const { sha256, size } = await app.media.store.put(fileKey, Readable.from([png]))
-  const body = { file_key: fileKey, mime_type: 'image/png', size, sha256, filename: null }
-  const input = { params: { phone_number_id: tenant.state.phone_number_id }, query: {}, body }
-  const answer = await uploadMedia(app, input, callerOf(tenant))
-  return 'body' in answer ? idIn(answer.body) : ''
-}
-
-export const png = Buffer.from(
-  '89504e470d0a1a0a0000000d49484452000000010000000108060000001f15c4890000001049444154',
-  'hex',
-)
-
-/** What was made, by a whole answer. */
-export const idIn = (body: Uint8Array): string =>
-  (JSON.parse(Buffer.from(body).toString()) as { data: { id: string } }).data.id
 
 /** Platform tells of a change of the tenant's own number, until it is answered. */
 export function changeNumber(scene: Scene, tenant: Tenant, changes: Partial<Account>): Promise<unknown> {

@@ -6,7 +6,8 @@ import { between, oneByWeight, oneOf, type Random, type Weighted } from '@app/te
 import type { App } from '../app.ts'
 import { sendMessage } from '../sends/send-message.ts'
 import { changeOne, componentsOf, personOf, review } from './moody-templates.ts'
-import { idIn, nthOf } from './scene.ts'
+import { idIn } from './id-in.ts'
+import { nthOf } from './scene.ts'
 import {
   connect,
   disconnect,

@@ -1,5 +1,5 @@
 import { createServer, type IncomingMessage, type ServerResponse } from 'node:http'
-import type { AddressInfo } from 'node:net'
+import { listen } from '@app/test/listen.ts'
 import { wholeBody } from '@app/test/whole-body.ts'
 
 export interface PlatformTemplate {
@@ -72,8 +72,7 @@ export async function startTemplatePlatform() {
     json(response, { data: all.slice(from, to), paging: { cursors: { after: String(to) }, ...next } })
   }
 
-  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve))
-  const { port } = server.address() as AddressInfo
+  const port = await listen(server)
   return {
     url: `http://127.0.0.1:${port}`,
     templates,

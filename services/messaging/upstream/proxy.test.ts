@@ -1,10 +1,11 @@
 import { readFileSync } from 'node:fs'
 import { createServer as createHttpServer, type IncomingMessage, type RequestListener } from 'node:http'
 import { createServer } from 'node:https'
-import { type AddressInfo, connect, createServer as createTcpServer, type Server } from 'node:net'
+import { connect, createServer as createTcpServer, type Server } from 'node:net'
 import type { Duplex } from 'node:stream'
 import { getCACertificates, setDefaultCACertificates } from 'node:tls'
 import { connectTo, createUpstream, upstreamSettings } from '@app/shared/outside/upstream.ts'
+import { listen } from '@app/test/listen.ts'
 import { request } from 'undici'
 import { afterEach, expect, onTestFinished, test } from 'vitest'
 import { z } from 'zod'
@@ -19,14 +20,13 @@ const trustThePlatform = () => setDefaultCACertificates([...trusted, pem.slice(p
 afterEach(() => setDefaultCACertificates(trusted))
 
 /** Until the test is over; answers the port. */
-async function listen(server: Server) {
-  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve))
+function listenForTest(server: Server) {
   onTestFinished(() => void server.close())
-  return (server.address() as AddressInfo).port
+  return listen(server)
 }
 
 /** The platform, which answers as told. */
-const startPlatform = (respond: RequestListener) => listen(createServer({ key: pem, cert: pem }, respond))
+const startPlatform = (respond: RequestListener) => listenForTest(createServer({ key: pem, cert: pem }, respond))
 
 type Tunnel = (asked: IncomingMessage, client: Duplex) => void
 
@@ -38,7 +38,7 @@ async function startProxy(tunnel: Tunnel) {
     client.on('error', () => {})
     tunnel(incoming, client)
   })
-  return { asked, port: await listen(proxy) }
+  return { asked, port: await listenForTest(proxy) }
 }
 
 const tunnelTo =
@@ -90,7 +90,7 @@ test('a proxy that refuses, one that says nothing, and one that is away have sur
   const silent = await startProxy(() => {})
   const closing = await startProxy((_asked, client) => client.destroy())
   const away = createTcpServer()
-  const awayPort = await listen(away)
+  const awayPort = await listenForTest(away)
   await new Promise((resolve) => away.close(resolve))
   const ports = [refusing.port, silent.port, closing.port, awayPort]
   const results = await Promise.all(ports.map((port) => sendThrough(`http://127.0.0.1:${port}`)))

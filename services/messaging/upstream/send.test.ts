@@ -1,7 +1,7 @@
 import { createServer, type IncomingMessage, type ServerResponse } from 'node:http'
-import type { AddressInfo } from 'node:net'
 import { exchangeWithUpstream } from '@app/shared/outside/upstream-exchange.ts'
 import { createUpstream, sendsAtOnce, upstreamSettings } from '@app/shared/outside/upstream.ts'
+import { listen } from '@app/test/listen.ts'
 import { Agent } from 'undici'
 import { until } from '@app/test/until.ts'
 import { expect, onTestFinished, test } from 'vitest'
@@ -39,8 +39,7 @@ async function platformThatLeaves(isLeft: (request: IncomingMessage) => boolean)
     if (isLeft(request)) return waiting.push(response)
     response.writeHead(200, { 'content-type': 'application/json' }).end('{"messages":[{"id":"wamid.1"}]}')
   })
-  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve))
-  const { port } = server.address() as AddressInfo
+  const port = await listen(server)
   const upstream = createUpstream({ ...env, UPSTREAM_BASE_URL: `http://127.0.0.1:${port}` })
   onTestFinished(async () => {
     server.close().closeAllConnections()

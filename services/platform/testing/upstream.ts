@@ -1,5 +1,5 @@
 import { createServer, type IncomingMessage, type ServerResponse } from 'node:http'
-import type { AddressInfo } from 'node:net'
+import { listen } from '@app/test/listen.ts'
 
 /** An answer: a status and a body, which is sent as it is when it is text, when `after` has come; or nothing at all. */
 export type UpstreamAnswer =
@@ -26,8 +26,7 @@ export async function startTestUpstream(): Promise<TestUpstream> {
     const path = url.replace(/^\/v[\d.]+/, '').replace(/\?.*/, '')
     void answer(request, response, answers.get(path) ?? { status: 400, body: unknownObject })
   })
-  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve))
-  const { port } = server.address() as AddressInfo
+  const port = await listen(server)
   return {
     url: `http://127.0.0.1:${port}`,
     asked,

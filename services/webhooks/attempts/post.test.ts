@@ -1,7 +1,8 @@
 import { createServer, type Server } from 'node:http'
-import { type AddressInfo, createServer as createTcpServer, type Socket } from 'node:net'
+import { createServer as createTcpServer, type Socket } from 'node:net'
 import { gzipSync } from 'node:zlib'
 import { createEgress } from '@app/shared/outside/egress.ts'
+import { listen } from '@app/test/listen.ts'
 import { until } from '@app/test/until.ts'
 import { afterEach, expect, test } from 'vitest'
 import { post } from './post.ts'
@@ -10,10 +11,9 @@ const { dispatcher } = createEgress({ allowCidrs: '127.0.0.0/8' })
 const open: { close: () => unknown }[] = []
 afterEach(() => open.splice(0).forEach((server) => server.close()))
 
-async function listen(server: Server | ReturnType<typeof createTcpServer>) {
+async function urlOf(server: Server | ReturnType<typeof createTcpServer>) {
   open.push(server)
-  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve))
-  return `http://127.0.0.1:${(server.address() as AddressInfo).port}/hook?a=b`
+  return `http://127.0.0.1:${await listen(server)}/hook?a=b`
 }
 
 const usual = { headers: ['content-type', 'application/json'], body: Buffer.from('{}'), mayBegin: () => true }
@@ -26,7 +26,7 @@ async function postTo(url: string, timeoutMs = 5_000) {
 
 /** Answers with these bytes, and does no more. */
 const raw = (bytes: string, then: (socket: Socket) => void = () => {}) =>
-  listen(
+  urlOf(
     createTcpServer((socket) => {
       socket.on('error', () => {})
       socket.once('data', () => socket.write(bytes, () => then(socket)))
@@ -35,7 +35,7 @@ const raw = (bytes: string, then: (socket: Socket) => void = () => {}) =>
 
 test('the path and query of the URL are asked for, and the answer comes with its snippet', async () => {
   let asked = ''
-  const url = await listen(
+  const url = await urlOf(
     createServer((request, response) => {
       asked = `${request.method} ${request.url}`
       response.writeHead(201, { 'retry-after': '5' }).end('thanks')
@@ -47,7 +47,7 @@ test('the path and query of the URL are asked for, and the answer comes with its
 
 test('4 KiB of the body are kept, of 16 KiB that are read, and the connection is given up', async () => {
   let closed = false
-  const url = await listen(
+  const url = await urlOf(
     createServer((request, response) => {
       request.socket.on('close', () => (closed = true))
       const more = () => {
@@ -66,7 +66,7 @@ test('a body that ends leaves the connection to the next attempt', async () => {
   let connections = 0
   const server = createServer((_, response) => response.end('x'.repeat(10_000)))
   server.on('connection', () => connections++)
-  const url = await listen(server)
+  const url = await urlOf(server)
   await postTo(url)
   await new Promise(setImmediate)
   await postTo(url)
@@ -74,17 +74,17 @@ test('a body that ends leaves the connection to the next attempt', async () => {
 })
 
 test('a snippet is text that Postgres can hold', async () => {
-  const url = await listen(createServer((_, response) => response.end(Buffer.from([0x61, 0x00, 0xff, 0xfe, 0x62]))))
+  const url = await urlOf(createServer((_, response) => response.end(Buffer.from([0x61, 0x00, 0xff, 0xfe, 0x62]))))
   expect(await postTo(url)).toMatchObject({ snippet: 'a\uFFFD\uFFFDb' })
 })
 
 test('no character is kept by half', async () => {
-  const url = await listen(createServer((_, response) => response.end(`${'a'.repeat(4_094)}👋👋`)))
+  const url = await urlOf(createServer((_, response) => response.end(`${'a'.repeat(4_094)}👋👋`)))
   expect(await postTo(url)).toMatchObject({ snippet: 'a'.repeat(4_094) })
 })
 
 test('a body of one byte a second is given up in time, and the 2xx stays a success', async () => {
-  const url = await listen(createServer((_, response) => void response.writeHead(200).write('a')))
+  const url = await urlOf(createServer((_, response) => void response.writeHead(200).write('a')))
   const startedAt = performance.now()
   expect(await postTo(url, 300)).toMatchObject({ status: 200, snippet: 'a' })
   expect(performance.now() - startedAt).toBeLessThan(5_000)
@@ -97,7 +97,7 @@ test('a body that breaks off changes nothing', async () => {
 
 test('a compressed body is kept as it came', async () => {
   const bomb = gzipSync(Buffer.alloc(10_000_000))
-  const url = await listen(
+  const url = await urlOf(
     createServer((_, response) => response.writeHead(200, { 'content-encoding': 'gzip' }).end(bomb)),
   )
   const answer = await postTo(url)
@@ -115,7 +115,7 @@ test.each([
 })
 
 test('silence ends in a timeout', async () => {
-  const url = await listen(createServer(() => {}))
+  const url = await urlOf(createServer(() => {}))
   const startedAt = performance.now()
   expect(await postTo(url, 200)).toMatchObject({ status: null, failure: { failure: 'timeout' } })
   expect(performance.now() - startedAt).toBeLessThan(5_000)
@@ -138,7 +138,7 @@ test('a refused address', async () => {
 
 test('what may not begin any more when it has its connection tells the endpoint nothing', async () => {
   let calls = 0
-  const url = await listen(createServer((_, response) => response.end(`${++calls}`)))
+  const url = await urlOf(createServer((_, response) => response.end(`${++calls}`)))
   expect(await post(dispatcher, { ...usual, url, timeoutMs: 5_000, mayBegin: () => false })).toBeNull()
   expect(await postTo(url)).toMatchObject({ snippet: '1' })
 })

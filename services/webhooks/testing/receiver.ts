@@ -1,5 +1,5 @@
 import { createServer, type IncomingHttpHeaders, type ServerResponse } from 'node:http'
-import type { AddressInfo } from 'node:net'
+import { listen } from '@app/test/listen.ts'
 import { wholeBody } from '@app/test/whole-body.ts'
 
 /** A request that a receiver got. */
@@ -33,9 +33,8 @@ export async function startReceiver(): Promise<Receiver> {
       respond(response, received, got.push(received))
     })
   })
-  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve))
   return {
-    url: `http://127.0.0.1:${(server.address() as AddressInfo).port}/hook`,
+    url: `http://127.0.0.1:${await listen(server)}/hook`,
     got,
     respondWith(next) {
       respond = next

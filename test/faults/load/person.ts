@@ -1,6 +1,7 @@
 import { hash } from 'node:crypto'
 import { setTimeout as sleep } from 'node:timers/promises'
 import type { Json } from '../../journeys/client.ts'
+import { pngHead } from '../../png.ts'
 import type { ExpectedEvent, History } from '../history/history.ts'
 import { between, oneOf, type Random, randomOf } from '../random.ts'
 import type { Platform } from './platform.ts'
@@ -134,8 +135,6 @@ async function sendFile(person: Person) {
   expectEvent(person, { type: 'message.received', eventId, notBefore })
   scene.history.files.push({ messageId: eventId, posted: hash('sha256', bytes), served: null })
 }
-
-const pngHead = Buffer.from('89504e470d0a1a0a0000000d49484452', 'hex')
 
 /** Waits until the person's first message has gone all the way. */
 async function findConversation(person: Person) {

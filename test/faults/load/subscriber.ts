@@ -1,5 +1,5 @@
 import { createServer } from 'node:http'
-import type { AddressInfo } from 'node:net'
+import { listen } from '../../listen.ts'
 import { wholeBody } from '../../whole-body.ts'
 import type { History } from '../history/history.ts'
 
@@ -19,8 +19,7 @@ export async function startSubscriber(history: History) {
       setTimeout(() => response.writeHead(status).end(), trouble.delayMs)
     })
   })
-  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve))
-  const { port } = server.address() as AddressInfo
+  const port = await listen(server)
   return {
     urlOf: (name: string) => `http://127.0.0.1:${port}/${name}`,
     trouble,

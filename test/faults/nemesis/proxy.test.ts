@@ -1,15 +1,14 @@
 import { once } from 'node:events'
-import { type AddressInfo, connect, createServer } from 'node:net'
+import { connect, createServer } from 'node:net'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { expect, onTestFinished, test } from 'vitest'
+import { listen } from '../../listen.ts'
 import { startProxy } from './proxy.ts'
 
 /** A server that answers with what it is sent, behind a proxy. */
 async function startEcho() {
   const server = createServer((socket) => socket.on('error', () => {}).pipe(socket))
-  server.listen(0, '127.0.0.1')
-  await once(server, 'listening')
-  const proxy = await startProxy(`nats://user:word@127.0.0.1:${(server.address() as AddressInfo).port}`)
+  const proxy = await startProxy(`nats://user:word@127.0.0.1:${await listen(server)}`)
   onTestFinished(() => {
     proxy.close()
     server.close()

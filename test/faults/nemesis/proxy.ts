@@ -1,5 +1,5 @@
-import { type AddressInfo, connect, createServer, type Socket } from 'node:net'
-import { once } from 'node:events'
+import { connect, createServer, type Socket } from 'node:net'
+import { listen } from '../../listen.ts'
 
 export interface Proxy {
   /** The address of what is behind it, with the proxy's port. */
@@ -50,10 +50,8 @@ export async function startProxy(target: string): Promise<Proxy> {
       socket.on('close', end)
     }
   })
-  server.listen(0, '127.0.0.1')
-  await once(server, 'listening')
   const url = new URL(target)
-  url.host = `127.0.0.1:${(server.address() as AddressInfo).port}`
+  url.host = `127.0.0.1:${await listen(server)}`
   const resetAll = () => [...pipes].forEach(({ reset }) => reset())
   return {
     // `URL` adds a slash to what is no web address.
