@@ -33,8 +33,18 @@ export const languages = ['en_US', 'de']
 /** How long a caller waits: mostly as long as usual, or so that the platform has a moment. */
 const deadlineOf = (random: Random) => (random() < 0.2 ? 3_000 + between(random, 50, 400) : 20_000)
 
-/** What may always be answered: the platform's refusals and failures, and that the number is away. */
-const usualFailures = ['upstream_unavailable', 'upstream_refused', 'invalid_field_value', 'account_not_connected']
+/**
+ * What may always be answered: the platform's refusals and failures, and that the number is away; on a busy machine also that a turn
+ * did not come in time, or that another try still runs.
+ */
+const usualFailures = [
+  'upstream_unavailable',
+  'upstream_refused',
+  'invalid_field_value',
+  'account_not_connected',
+  'service_unavailable',
+  'idempotency_in_progress',
+]
 
 /** The answer; or the failure, which has to be one of these, or a usual one. */
 async function answerOf<T>(number: TemplateNumber, failures: string[], ask: () => Promise<T>) {
