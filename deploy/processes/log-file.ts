@@ -3,6 +3,7 @@ import { dirname, join } from 'node:path'
 
 const rotateAtBytes = 20 * 1024 * 1024
 const lookEveryMs = 10_000
+const shownLines = 30
 
 export const logFileOf = (dataDir: string, name: string): string => join(dataDir, 'logs', `${name}.log`)
 
@@ -34,7 +35,7 @@ function rotate(file: string) {
 }
 
 /** The last lines of a log behind that byte, for a person who wants to know why something did not start. */
-export function lastLines(file: string, from: number, count = 30): string {
+export function lastLines(file: string, from: number): string {
   try {
     // One that was emptied since is read from its beginning.
     const bytes = readFileSync(file)
@@ -43,7 +44,7 @@ export function lastLines(file: string, from: number, count = 30): string {
       .toString()
       .trimEnd()
       .split('\n')
-      .slice(-count)
+      .slice(-shownLines)
       .join('\n')
   } catch {
     return ''

@@ -6,13 +6,13 @@ import { makeMoody } from './testing/moody-platform.ts'
 import { actAtRandom } from './testing/random-acts.ts'
 import { setScene } from './testing/scene.ts'
 import { settle } from './testing/settle.ts'
-import { startTwoInstances } from './testing/two-instances.ts'
+import { twoInstances } from './testing/two-instances.ts'
 import { findBroken } from './testing/what-must-hold.ts'
 
 test(
   'whatever two instances, the platform, customers, owners and lost connections do at once: everything settles, and is true',
   async () => {
-    const { base, apps, sql, complaints } = await startTwoInstances()
+    const { first: base, apps, sql, complaints } = await twoInstances()
     const platform = makeMoody(base, randomOf(seed, 'platform'))
     const scene = await setScene({ apps, base, sql, platform })
     await actTogether((random) => actAtRandom(scene, random))

@@ -42,9 +42,9 @@ export async function keepPartitions(sql: Sql, partitions: Partitions, now = Dat
 }
 
 /** When the oldest day begins of which rows are kept: one whose days are over stays while somebody, such as a backup, holds its table. */
-export async function keptSince(sql: Sql, { table, keepDays }: Partitions, now = Date.now()): Promise<Date> {
+export async function keptSince(sql: Sql, { table, keepDays }: Partitions): Promise<Date> {
   const days = (await spansOf(sql, table)).map(({ day }) => day)
-  return new Date(Math.min(dayAt(now) - keepDays, ...days) * dayMs)
+  return new Date(Math.min(dayAt(Date.now()) - keepDays, ...days) * dayMs)
 }
 
 async function spansOf(sql: Sql | TransactionSql, table: string) {

@@ -1,12 +1,11 @@
 import { z } from 'zod'
 import { timeInput } from '../contracts/fields.ts'
 import { type Handler, rpc } from '../api/contract.ts'
+import type { EventService } from './handled-ranges.ts'
 import type { Relay } from './relay.ts'
 
-type Emitter = 'messaging' | 'directory' | 'platform' | 'webhooks'
-
 /** Publishes a service's recorded events again; whoever handled them drops the repeats. For a stream that was lost or restored. */
-export const redriveEventsOf = <S extends Emitter>(service: S) =>
+export const redriveEventsOf = <S extends EventService>(service: S) =>
   rpc({
     subject: `rpc.${service}.redrive-events` as const,
     summary: `Publish the recorded events of ${service} again`,

@@ -7,12 +7,13 @@ import { EgressError } from './egress-error.ts'
 /** All addresses of a name; none where nobody knows it. */
 export type Resolve = (name: string) => Promise<string[]>
 
+/** Of all tries together, of all name servers. */
+const patienceMs = 4_500
+
 interface ResolveOptions {
   /** Of the first try; that of the next is twice as long. */
   timeoutMs?: number
   tries?: number
-  /** Of all tries together, of all name servers. */
-  patienceMs?: number
   /** Instead of those of the system. */
   servers?: string[]
   hostsFile?: string
@@ -31,7 +32,6 @@ interface ResolveOptions {
 export function createResolve({
   timeoutMs = 1_500,
   tries = 2,
-  patienceMs = 4_500,
   servers,
   hostsFile = '/etc/hosts',
   resolverFile = '/etc/resolv.conf',

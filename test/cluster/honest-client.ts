@@ -2,7 +2,7 @@ import { setTimeout as sleep } from 'node:timers/promises'
 import { Agent, request } from 'undici'
 import type { Call, History } from '../faults/history/history.ts'
 import type { Json } from '../journeys/client.ts'
-import { checkAnswer } from '../journeys/openapi-check.ts'
+import { misfitOf } from '../journeys/openapi-check.ts'
 import type { Stack } from '../journeys/start-stack.ts'
 
 type Method = 'GET' | 'POST'
@@ -85,12 +85,3 @@ export const mayPass = ({ status }: Call): boolean => status === null || status 
 
 const shownTry = ({ status, text, startedAt, endedAt }: Call) =>
   `${status ?? 'no answer'} in ${endedAt - startedAt} ms ${text.slice(0, 200)}`
-
-function misfitOf(method: string, path: string, status: number, text: string) {
-  try {
-    checkAnswer(method, path.split('?')[0] ?? '', status, JSON.parse(text))
-    return null
-  } catch (err) {
-    return String(err)
-  }
-}

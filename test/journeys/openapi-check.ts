@@ -68,6 +68,16 @@ export function checkAnswer(method: string, path: string, status: number, body: 
     throw new Error(`${method} ${template} ${status}: its OpenAPI does not list ${code ?? 'an answer without a code'}`)
 }
 
+/** What is wrong with a JSON answer by our own OpenAPI, whatever the path's query is; null: nothing. */
+export function misfitOf(method: string, path: string, status: number, text: string): string | null {
+  try {
+    checkAnswer(method, path.split('?')[0] ?? '', status, JSON.parse(text))
+    return null
+  } catch (err) {
+    return String(err)
+  }
+}
+
 /** The codes that a refusal may have, which stand in its examples; null where it has none. */
 function codesOf(response: Response): string[] | null {
   const { content } = response.$ref

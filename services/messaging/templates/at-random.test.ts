@@ -7,12 +7,12 @@ import { startMoodyTemplates } from '../testing/moody-templates.ts'
 import { actOnTemplates } from '../testing/template-acts.ts'
 import { settleTemplates } from '../testing/template-laws.ts'
 import { setTemplateScene } from '../testing/template-scene.ts'
-import { startTwoInstances } from '../testing/two-instances.ts'
+import { twoInstances } from '../testing/two-instances.ts'
 
 test(
   'whatever two instances, the platform, owners and lost connections do to templates at once: in the end they are as the platform has them',
   async () => {
-    const { base, apps: instances, sql, complaints } = await startTwoInstances()
+    const { first: base, apps: instances, sql, complaints } = await twoInstances()
     const platform = await startMoodyTemplates(base, randomOf(seed, 'platform'))
     onTestFinished(platform.stop)
     const upstream = upstreamAt(platform.url)

@@ -23,10 +23,10 @@ const archivedAt = (sql: Sql | TransactionSql) => sql`
 `
 
 /**
- * The status of `setup_links l` now: nobody has to note that a link has expired, or that it was revoked with its customer.
- * `archived`: when that was, where it is known.
+ * The status of `setup_links l` now: nobody has to note that a link has expired, or that it was revoked with its customer, which was
+ * `archived` then.
  */
-export const statusNow = (sql: Sql | TransactionSql, archived: Fragment = archivedAt(sql)) => sql`
+export const statusNow = (sql: Sql | TransactionSql, archived: Fragment) => sql`
   case when l.status <> 'active' then l.status when l.expires_at <= coalesce(${archived}, now()) then 'expired'
     when ${archived} is not null then 'revoked' else 'active' end
 `

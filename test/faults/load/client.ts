@@ -1,7 +1,7 @@
 import { setTimeout as sleep } from 'node:timers/promises'
 import { Agent, request } from 'undici'
 import type { Json } from '../../journeys/client.ts'
-import { checkAnswer } from '../../journeys/openapi-check.ts'
+import { misfitOf } from '../../journeys/openapi-check.ts'
 import type { Call, History } from '../history/history.ts'
 import { oneOf, type Random } from '../random.ts'
 
@@ -95,13 +95,4 @@ export function createClient(history: History, gateways: string[], tenant: strin
   }
 
   return { once, surely, data, everything, close: () => agent.destroy() }
-}
-
-function misfitOf(method: string, path: string, status: number, text: string) {
-  try {
-    checkAnswer(method, path.split('?')[0] ?? '', status, JSON.parse(text))
-    return null
-  } catch (err) {
-    return err instanceof Error ? err.message : String(err)
-  }
 }
