@@ -107,7 +107,8 @@ const housekeeping = await startHousekeeping(core, {
   ],
   minutely: [auditEvents(service)],
 })
-// Left to itself, Postgres would plan anew, while tables grow, what records each batch of sends: for longer than it then takes.
+// Left to itself, Postgres plans the statement that records each batch of sends again and again, as tables grow. To plan it takes longer
+// than to run it.
 const settling = ownSession(core.sql, { plan_cache_mode: 'force_generic_plan' })
 // From here to `stopInOrder` nothing is waited for: a signal in between would cut off the calls that have begun.
 const dispatcher = startDispatcher(core, settling)
@@ -130,7 +131,7 @@ const app: App = {
 }
 const accounts = consume(app, consumers.messagingAccounts.name, accountChanged, async (tx, account) => {
   const moved = await storeSender(tx, app.sealKeys, account)
-  // With very many sends it takes a while, and the events of others do not wait for that.
+  // With very many sends it takes a while: the events of other organizations do not wait for that.
   return async () => void finishSender(app, account, moved)
 })
 const serving = serve(
@@ -169,7 +170,8 @@ const serving = serve(
 )
 
 stopInOrder(app, [
-  // All that takes work in: who waited for the answers first would go on beginning calls that 24 s may not be enough for.
+  // All that takes work in stops together: if one waited for its answers first, the others would go on beginning calls, and 24 s might
+  // not be enough for them.
   [
     async () => (await serving).stop(),
     accounts.stop,

@@ -2,8 +2,8 @@ import type { Sql, TransactionSql } from '@app/shared/database/database.ts'
 import type { OwnNumber } from '../senders/own-number.ts'
 
 /**
- * When a number comes to an organization: what still waits of its callbacks for the one that had it goes into a lane of that
- * one's own, and waits there for the number to come back. Nobody else may read it.
+ * When a number comes to an organization: parts of callbacks that still wait for its previous owner go into a lane of that
+ * organization's own, and wait there for the number to come back. Nobody else may read them.
  */
 export const leaveToOwner = (tx: TransactionSql, { organizationId, phoneNumberId }: OwnNumber) => tx`
   with left_over as (
@@ -13,7 +13,7 @@ export const leaveToOwner = (tx: TransactionSql, { organizationId, phoneNumberId
   ${intoItsLane(tx)}
 `
 
-/** The same of what was only being kept when its number went: until then it waits in the number's lane, where nobody takes it. */
+/** The same for parts that were just being stored when the number moved: they are in the number's lane, where nobody takes them. */
 export const leaveLateToOwner = (sql: Sql) => sql`
   with late as (
     select i.seq, i.lane, (
@@ -34,6 +34,6 @@ export const leaveLateToOwner = (sql: Sql) => sql`
 
 const intoItsLane = (sql: Sql | TransactionSql) => sql`
   insert into callback_lanes (id, grp) select distinct lane, grp from left_over
-  -- Due, though nothing can be done: a lane that sleeps may just be cleared away by who does not see its items yet.
+  -- Due, though nothing can be done yet: a sleeping lane may just be deleted by somebody who does not see its new items.
   on conflict (id) do update set due_at = now()
 `

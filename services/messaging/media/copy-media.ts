@@ -16,8 +16,8 @@ const longestRetryMs = 900_000
 const retryMs = [1_000, 2_000, 5_000, 15_000, 60_000, 300_000, longestRetryMs]
 const retryEveryMs = 3_600_000
 /**
- * What the platform does not have at once, it may have a little later. That it shows nothing may come of the token, which loses a
- * business account by mistake and is given it again: it is asked for some 20 minutes. Tries that failed otherwise are not counted.
+ * How often the platform may say that it does not have a file; tries that fail otherwise are not counted. `gone`: it may have it a little
+ * later. `unknown`: a token may have lost its business account by mistake, and get it back, so we ask for some 20 minutes.
  */
 const mostRefusals = { gone: 3, unknown: 8 }
 
@@ -88,7 +88,7 @@ function note({ log }: Core, item: WaitingCopy, result: { kind: string; details?
 /** Copies of one statement; when those are made, the next ones are due by themselves. */
 const wokenAtOnce = 5_000
 
-/** When a number is connected again, its copies that wait for their next hour are due. Wake the copier after it. */
+/** When a number is connected again, its copies that would wait up to an hour are due at once. Wake the copier after it. */
 export async function wakeCopies({ sql, log }: Core, { organizationId, phoneNumberId }: OwnNumber): Promise<void> {
   try {
     await sql`
@@ -108,7 +108,7 @@ export async function wakeCopies({ sql, log }: Core, { organizationId, phoneNumb
   }
 }
 
-/** Lanes that sleep beside a copy, or are not there. All others are left alone: one that is locked here makes an arrival wait. */
+/** Wakes lanes that sleep although they have a copy, or makes them. No other lane is locked: an arrival would wait for it. */
 export async function wakeSleepers(sql: Core['sql']): Promise<number> {
   const { count } = await sql`
     insert into media_lanes as l (id, grp, due_at)

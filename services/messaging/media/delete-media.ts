@@ -42,7 +42,7 @@ export async function deleteMediaOf(
   )
 }
 
-/** Copies before their files, and in one order, as whoever ends copies does. */
+/** Locks copies before their files, and in one order, as whoever ends copies does. */
 export const lockCopies = (tx: TransactionSql, named: { organization_id: string; id: string }[]) => tx`
   select from (
     select * from json_to_recordset(${JSON.stringify(named)}::text::json) as d(organization_id text, id text) order by 1, 2
@@ -51,7 +51,7 @@ export const lockCopies = (tx: TransactionSql, named: { organization_id: string;
   ) c
 `
 
-/** Deletes files past their time that no message names: uploads, and those of sends that were refused; the others go with their messages. */
+/** Deletes files past their time that no message names: uploads, and files of refused sends. All others go with their messages. */
 export const sweepMedia = (sql: Sql): Promise<number> =>
   sql.begin(async (tx) => {
     const swept = await tx<{ organizationId: string; mediaId: string }[]>`
@@ -66,8 +66,8 @@ export const sweepMedia = (sql: Sql): Promise<number> =>
   })
 
 /**
- * Forgets what the platform has forgotten, and what somebody died over, 5,000 at a time. Not what is just uploaded once more: Postgres asks anew only for what
- * the deletion itself names.
+ * Forgets uploads that the platform has forgotten, and those whose process died, 5,000 at a time. The deletion repeats the condition, since
+ * Postgres checks only its own one again for a row that has changed: an upload that just begins once more stays.
  */
 export async function sweepMediaUploads(sql: Sql): Promise<number> {
   const isForgotten = sql`coalesce(expires_at, held_until) < now() - interval '1 day'`

@@ -22,7 +22,7 @@ export interface PlatformMedia {
   sha256: string | null
 }
 
-/** What a copy came to. `gone` is for good, and `unknown` may be: the platform does not have the file, or does not show it to the token. */
+/** What a copy came to. `gone`: the platform does not have the file. `unknown`: it does not have it, or does not show it to the token. */
 export type Download =
   | { kind: 'copied'; file: Kept & { mimeType: string | null } }
   | { kind: 'gone' | 'unknown'; details: string }
@@ -112,7 +112,7 @@ function wayTo({ media }: Ways, url: string, token: string) {
   return { dispatcher: media.agent, signal, headers: callerHeaders(token) }
 }
 
-/** Of an address, which opens the file to whoever has it, its origin. */
+/** An address for the log: its origin alone, since whoever has the whole address may read the file. */
 function placeOf({ media }: Ways, url: string) {
   const { origin } = new URL(url)
   return media.bearerOrigins.has(origin) ? origin : `${origin}, which is not one of UPSTREAM_MEDIA_ORIGINS,`

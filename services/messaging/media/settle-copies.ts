@@ -22,7 +22,7 @@ export async function settleCopies(
   media: Pick<MediaWays, 'publicUrl'>,
   done: DoneCopy[],
 ): Promise<Directive[]> {
-  // Each of the statements below has a part of them: who deletes their messages would wait for one, and be waited for with another.
+  // Each of the statements below locks some of them: without one order for all, they could deadlock with who deletes their messages.
   if (done.length > 1)
     await lockCopies(
       tx,

@@ -15,7 +15,7 @@ const uploadTimeoutMs = 120_000
 /** What an upload to the platform came to. It can be repeated without harm, so nothing is unknown. */
 export type UploadResult =
   | { kind: 'ready'; id: string }
-  /** `askedAt`: as of when it is told; the number may have been connected anew since. */
+  /** `askedAt`: when the platform was asked; the number may have been connected anew since. */
   | {
       kind: 'refused'
       code: number
@@ -64,7 +64,7 @@ export async function uploadToPlatform(
   } catch (err) {
     return { kind: 'unreachable', details: describe(err), ...(bytes?.errored && { isOurs: true }) }
   } finally {
-    // Of an upload that failed before its bytes nobody has begun to read them, and nobody else would close them.
+    // If the upload failed early, nobody has begun to read the bytes, and nobody else would close them.
     if (bytes) abandon(bytes)
   }
 }

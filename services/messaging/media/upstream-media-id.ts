@@ -13,9 +13,9 @@ import { type StoredFile, type UploadResult, uploadToPlatform } from './upload-t
 const rememberedSeconds = 29 * 24 * 60 * 60
 /** How long an upload is held without a renewal: what waits for one of an instance that died goes on within ten seconds. */
 const leaseSeconds = 9
-/** For a database that is away while it is held. Should another instance have begun meanwhile, the platform gets the file twice. */
+/** How long a database that is away is waited for. If another instance has begun meanwhile, the platform gets the file twice. */
 const patienceMs = 15_000
-/** How long a failure answers for the tries that follow: a refusal for good, and any other (shorter than the first wait of a send). */
+/** How long a failure is the answer to later tries: a final refusal, and any other one (shorter than the first wait of a send). */
 const refusedSeconds = 60
 const failedSeconds = 3
 
@@ -24,7 +24,7 @@ interface PlatformFile extends OwnNumber {
   token: string
 }
 
-/** The upload of a file. What it fails with is of the token that it was asked for with: another one is worth a try of its own. */
+/** The upload of a file. A failure is remembered for the token that was used: with another token it is worth another try. */
 interface Upload extends PlatformFile {
   tokenHash: string
   /** performance.now */
@@ -99,7 +99,7 @@ async function uploadHeld(core: Ways, file: Upload): Promise<UpstreamMedia> {
   return lease ? uploadOnce(core, file, lease) : uploading
 }
 
-/** As text with all its digits: who finds another value there holds the upload no more. */
+/** As text, with all digits: whoever finds another value in the row does not hold the upload any more. */
 interface Lease {
   heldUntil: string
 }
@@ -140,7 +140,7 @@ async function told({ sql }: Pick<Core, 'sql'>, result: UploadResult, { askedAt 
   return { ...result, askedAt: at.toISOString() }
 }
 
-/** Who was frozen may have lost the upload: what another process brought since stands. */
+/** A process that was frozen may have lost the upload: then what another one has stored since stays. */
 const keep = (
   { sql }: Pick<Core, 'sql'>,
   { organizationId, phoneNumberId, mediaId, tokenHash }: Upload,
@@ -176,7 +176,7 @@ interface RefusedUpload extends Omit<PlatformFile, 'token'> {
   upstreamId: string
 }
 
-/** Two that forget the same files lock them in one order: else they wait for each other. */
+/** Whoever forgets files locks them in this order: else two of them could deadlock. */
 const inOrder = <F extends Pick<PlatformFile, 'phoneNumberId' | 'mediaId'>>(files: F[]) =>
   files.toSorted((a, b) => (keyOf(a) < keyOf(b) ? -1 : 1))
 
@@ -196,7 +196,7 @@ interface FailedOverFile extends Omit<PlatformFile, 'token'> {
   messageId: string
 }
 
-/** The same of a send that is over: what the platform got before it is what it spoke of. */
+/** The same for a send that is over: the platform's refusal is about what it got before that send's last attempt. */
 export async function forgetUploadsOf(tx: TransactionSql, failed: FailedOverFile[]): Promise<void> {
   for (const { organizationId, phoneNumberId, mediaId, messageId } of inOrder(failed)) {
     await tx`

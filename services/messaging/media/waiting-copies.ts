@@ -58,7 +58,7 @@ export async function takeCopies(tx: TransactionSql, wants: Want[]): Promise<Wai
   `
 }
 
-/** When the next copies of lanes in which nothing is worked on are due: one that was begun was so by a holder that died, and is due again. */
+/** When the next copies of lanes are due in which nothing is in work: a copy that was begun there was begun by a holder that died. */
 export const nextCopies = (tx: TransactionSql, laneIds: string[]) => tx<{ laneId: string; waitMs: number }[]>`
   select l.id as lane_id, greatest(0, extract(epoch from c.at - now()) * 1000)::float8 as wait_ms
   from ${each(tx, laneIds)} l(id)

@@ -8,7 +8,10 @@ interface Payload {
   data?: { message?: { type: string; body: string | null } }
 }
 
-/** The same event with the address of its message's file: in `svc` of the platform's envelope, in `data.message` of ours, there in the block of its type too. */
+/**
+ * The event with the address of its message's file added: in `svc` of the platform's envelope; in `data.message` of ours, and there in the
+ * block of the message's type, too.
+ */
 export function withMedia(event: Recorded, mediaUrl: string | null, mediaStatus: MediaStatus): Recorded {
   const payload = JSON.parse(event.payload) as Payload
   const message = payload.data?.message

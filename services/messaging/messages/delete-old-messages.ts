@@ -47,7 +47,7 @@ export function oldMessagesSweep(stopping?: AbortSignal): Sweep {
   }
 }
 
-/** A number that was detached is not told of any more: its organization's others know. */
+/** By an attached number, if there is one: of one that was detached, platform tells no change any more. */
 export const retentionOf = (sql: Sql | TransactionSql, organizationId: Fragment) => sql`
   select retention_days from senders where organization_id collate "POSIX" = ${organizationId}
   order by attached desc, updated_at desc limit 1
@@ -67,7 +67,7 @@ async function deleteBatch(sql: Sql, { organizationId, phoneNumberId }: OwnNumbe
     const [kept] = await tx<{ retentionDays: number | null }[]>`${retentionOf(tx, tx`${organizationId}`)}`
     if (typeof kept?.retentionDays !== 'number') return 0
     const end = firstIdAt('msg', new Date(Date.now() - kept.retentionDays * dayMs))
-    // Once an hour, over tables of any size: a plan that was made while they were empty is not good enough.
+    // It runs once an hour, over tables of any size: a plan made while they were empty would be a bad one.
     await tx`set local plan_cache_mode = force_custom_plan`
     const gone = await tx<Gone[]>`
       with gone as (
@@ -75,7 +75,7 @@ async function deleteBatch(sql: Sql, { organizationId, phoneNumberId }: OwnNumbe
         where organization_id = ${organizationId} and phone_number_id = ${phoneNumberId} and id = any(array(
           select id from messages m
           where organization_id = ${organizationId} and phone_number_id = ${phoneNumberId} and id < ${end}
-            -- 0: its send is open. It may be so for a moment longer, when a callback was faster than what came of the call.
+            -- 0: its send is open. It stays open for a moment longer where a callback was faster than the call's own answer.
             and rank > 0 and (
               select true from sends
               where lane in (m.conversation_id, m.conversation_id || ':' || m.id) and message_id = m.id limit 1
@@ -104,7 +104,7 @@ async function deleteBatch(sql: Sql, { organizationId, phoneNumberId }: OwnNumbe
   })
 }
 
-/** No read receipt can be sent any more for what was unread: it would be counted for ever. */
+/** What was unread is taken off its conversation's count: no read receipt can do that any more. */
 async function takeOffUnread(tx: TransactionSql, organizationId: string, gone: Gone[]) {
   const unread = gone.filter((row) => row.direction === 'inbound' && row.status === 'delivered' && hasCounted(row))
   const caller = systemCaller(organizationId)

@@ -9,8 +9,9 @@ import { shownFiles } from '../media/media.ts'
 import { isOfConversation, messageColumns, type MessageRow, toMessage } from './messages.ts'
 
 /**
- * Of a conversation those of a kind are looked for among all: measured, a tenth of a second for 200,000. So one organization's lists
- * wait for each other: they would take all connections, through which also others' messages come and go.
+ * Messages of a kind in one conversation are looked for among all of that conversation: a tenth of a second for 200,000, as measured.
+ * So such lists of one organization wait for each other. Else they could take all connections, and other organizations' messages
+ * would wait for one.
  */
 export const listMessages: Handler<App, typeof contract> = (app, input, caller) => {
   const { conversation_id: conversationId, direction, status } = input.query
@@ -49,7 +50,7 @@ interface Place {
 const statuses = ['queued', 'sent', 'delivered', 'read', 'failed']
 const directions = ['inbound', 'outbound']
 
-/** Before and behind all ids. */
+/** One sorts before all ids, the other behind them. */
 const [firstId, lastId] = ['', '~']
 
 /** The ids from which and below which. */
@@ -59,9 +60,9 @@ function spanOf({ created_after: after, created_before: before }: Query, cursor:
 }
 
 /**
- * Those that the page is made of. By status or direction: the first of each kind that is asked for, as the index has them, however
- * many of the others there are. A kind is a range of that index and stands in the order: were it equal, the primary key would do for
- * the order, and where nearly all messages are of one kind be read past all of them for another.
+ * The messages that the page is made of. By status or direction: the first ones of each kind, read from the index of kinds. A kind is
+ * compared as a range, and stands in the `order by`. Compared with `=`, the order would be the primary key's, and Postgres might go
+ * through that instead, past all messages of the usual kind to find one of a rare kind.
  */
 function messagesOf(sql: Sql, { conversation_id: conversationId, direction, ...query }: Query, place: Place) {
   const { organizationId, phoneNumberId, after, rows } = place

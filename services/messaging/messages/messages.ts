@@ -3,7 +3,7 @@ import type { Fragment, Sql, TransactionSql } from '@app/shared/database/databas
 import type { z } from 'zod'
 import type { ShownFile } from '../media/media.ts'
 
-/** Why a message failed; who has changed a row may be of the release before, which did not keep when, and by whom. */
+/** Why a message failed. The release before kept neither `failed_at` nor `by`. */
 export interface StoredError {
   code: string
   message: string
@@ -43,15 +43,15 @@ interface OfConversation {
 }
 
 /**
- * Messages of a conversation, by its index. The rest is compared as a whole, which no index knows: else all that a number has unread, or all
- * that it has, may be expected to be fewer, and is read instead.
+ * Messages of a conversation, by its index. The other columns are compared as one array, which no index knows. Otherwise Postgres may
+ * expect all that a number has, or has unread, to be fewer rows, and read those instead.
  */
 export const isOfConversation = (sql: Sql | TransactionSql, of: OfConversation): Fragment => sql`
   conversation_id = ${of.conversationId} and array[organization_id, phone_number_id, direction, status]
     = array[${of.organizationId}, ${of.phoneNumberId}, ${of.direction ?? sql`direction`}, ${of.status ?? sql`status`}]
 `
 
-/** What is queued shows as `pending`. `file`: of the row's `mediaId`. */
+/** A queued message shows as `pending`. `file`: the one that the row's `mediaId` names. */
 export const toMessage = (row: MessageRow, file: ShownFile | undefined): z.input<typeof Message> => ({
   id: row.id,
   object: 'message',

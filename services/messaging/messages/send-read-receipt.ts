@@ -55,10 +55,10 @@ export async function sendReadReceipt(
 
 type Read = Pick<InboundMessage, 'organizationId' | 'phoneNumberId' | 'conversationId' | 'id'>
 
-/** Messages that one statement marks: one for 100,000 may not end in its time, and they would stay unread for ever. */
+/** Messages that one statement marks as read. One statement for 100,000 may time out each time, and they would stay unread for ever. */
 const partRows = 1_000
 
-/** Ids of inbound messages are of the platform's time, so that what was written before has a smaller one. */
+/** Marks the message and all before it. Ids of inbound messages begin with the platform's time, so earlier ones have smaller ids. */
 export async function readUpTo(tx: Sql | TransactionSql, message: Read): Promise<Counted[]> {
   const read: (Counted & { id: string })[] = []
   for (let last = ''; ;) {
@@ -69,7 +69,7 @@ export async function readUpTo(tx: Sql | TransactionSql, message: Read): Promise
   }
 }
 
-/** Locked in their order, so that two receipts of a conversation do not wait for each other in a circle. */
+/** Locked in the order of their ids, so that two receipts of a conversation cannot deadlock. */
 const readPart = (tx: Sql | TransactionSql, message: Read, after: string) =>
   tx<(Counted & { id: string })[]>`
     update messages set status = 'read', rank = 5
@@ -120,8 +120,9 @@ interface Note {
 }
 
 /**
- * So that who looks right after the answer finds the count changed; the event of the same id does it in any case, once. Also when nothing
- * new was read: a conversation may have ended in this one since the message was.
+ * So that whoever looks right after the answer finds the unread count changed. The event, which has the same id, does it in any case,
+ * and only one of the two counts. Directory is told even if nothing new was read: another conversation may have been merged into this
+ * one since the message was.
  */
 async function tellDirectory(app: App, conversationId: string, note: Note, caller: Caller) {
   const body = { event_id: note.id, conversation_id: conversationId, read: note.read, up_to: note.upTo }

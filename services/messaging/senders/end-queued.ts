@@ -8,14 +8,14 @@ import { laneBatch, leftGroup } from './take-over-lanes.ts'
 export const groupsOf = (number: OwnNumber): string[] => [number.phoneNumberId, leftGroup(number)]
 
 /**
- * Queued sends of a number that is refused end at once: their lanes are due, wherever they waited, the first `laneBatch` of them
- * in the transaction of the refusal. With 250,000 it took 2.6 s, and with more the refusal itself would not come to its end.
+ * Queued sends of a number that is refused end at once: their lanes become due. The first `laneBatch` lanes do so in the transaction of
+ * the refusal, `endRest` makes the others due. For 250,000 it took 2.6 s; for more the refusal itself would time out.
  */
 export async function endQueued(tx: TransactionSql, number: OwnNumber): Promise<void> {
   await endSome(tx, number, groupsOf(number), 'infinity')
 }
 
-/** Ends what `endQueued` has left. What is left when this process ends is refused when it is due by itself. */
+/** Ends what `endQueued` has left. If this process dies meanwhile, the remaining sends are refused once they are due by themselves. */
 export async function endRest({ sql, log }: Pick<Core, 'sql' | 'log'>, number: OwnNumber): Promise<void> {
   try {
     for (const group of groupsOf(number))
@@ -26,9 +26,9 @@ export async function endRest({ sql, log }: Pick<Core, 'sql' | 'log'>, number: O
 }
 
 /**
- * Those that are due until then, the latest of each group; answers where the next ones of a single group are. It goes down through the times, so that
- * what is parked again meanwhile is not made due again and again. Those of another organization, which may have the number by
- * now, are not: each would use up a try before its time.
+ * Makes lanes due that would be later, but not later than `until`: in each group the latest ones first. Answers where a single group
+ * goes on, or null at its end. It goes backwards through the times, so that what is parked again meanwhile is not made due again and
+ * again. Lanes of another organization, which may have the number by now, stay as they are: each would use up a try before its time.
  */
 async function endSome(sql: Sql | TransactionSql, { organizationId }: OwnNumber, groups: string[], until: string) {
   const [last] = await sql<{ until: string }[]>`

@@ -41,7 +41,7 @@ export async function finishSender(app: App, state: State, moved: number) {
   app.dispatcher.wake()
 }
 
-/** By then the bytes of a call that has begun are written, however slow its answer is. */
+/** After this time a call that has begun has written its bytes, however slow its answer is. */
 const maxWaitMs = 3_000
 const lookEveryMs = 20
 
@@ -56,7 +56,7 @@ async function waitForBegun({ sql, log }: App, state: State) {
   log.warn({ number: number.phoneNumberId }, 'sends that began before a refusal have no answer yet')
 }
 
-/** A lane that is held is due: without that word the lanes of all numbers, and the sends of all tenants, are read. */
+/** A held lane has a `due_at`. Without that condition Postgres would read the lanes of all numbers, and the sends of all tenants. */
 export async function isBegun(sql: Sql, number: OwnNumber): Promise<boolean> {
   const [row] = await sql<{ begun: boolean }[]>`
     select exists (
@@ -78,7 +78,7 @@ export const sealedTokens = sealedColumn('sealed_token', {
   boundTo: ([accountId = '']) => boundToAccount(accountId),
 })
 
-/** Whether another organization has connected the number since: this one's detachment is still on its way here. */
+/** Whether another organization has connected the number since: then the news that this one lost it is still on its way here. */
 async function isLost(tx: TransactionSql, state: State): Promise<boolean> {
   const later = await tx`
     select from senders
@@ -107,7 +107,7 @@ export async function storeSender(tx: TransactionSql, sealKeys: KeyRing, told: S
   const account = (await isLost(tx, told)) ? lost(told) : told
   const comes = account.attached && !(await isAttached(tx, account))
   if (account.attached) {
-    // The number moved here: wherever it was, it is not any more, and nothing that waits there may use its token.
+    // The number has moved here, and is nowhere else any more: nothing that waits there may use its token.
     await tx`
       update senders set attached = false, refusal = coalesce(refusal, 'account_not_connected')
       where phone_number_id = ${phoneNumberId} and organization_id <> ${organizationId} and attached
@@ -119,7 +119,7 @@ export async function storeSender(tx: TransactionSql, sealKeys: KeyRing, told: S
     select from senders
     where phone_number_id = ${phoneNumberId} and organization_id <> ${organizationId} and owned_since >= ${since}
   )`
-  // What was on its way while the keys were rotated does not bring an old one back.
+  // A state that was on its way while the keys were rotated must not bring an old key back.
   const sealedToken = renewed(sealKeys, account.sealed_token, boundToAccount(account.account_id))
   await tx`
     insert into senders as s (organization_id, phone_number_id, account_id, business_account_id, version, phone_number, name,
@@ -159,8 +159,8 @@ const numberOf = (state: Pick<State, 'organization_id' | 'phone_number_id'>) => 
 })
 
 /**
- * Opens the number's pace to its organization, or closes it. Who begins sends holds it until it commits: after this none
- * begins that has not seen the refusal.
+ * Opens the number's pace to its organization, or closes it. Whoever begins sends holds the row of the pace until the commit: after this
+ * one, nobody begins a send without having seen the refusal.
  */
 async function putPace(tx: TransactionSql, account: State) {
   const { phone_number_id: phoneNumberId, messages_per_second: perSecond } = account

@@ -24,12 +24,12 @@ export const createAskInTurn = (): InTurn => createInTurn('questions to the plat
 /** Codes that bear on the account: its token, its number, or its standing with the platform. */
 const aboutAccount = new Set([0, 33, 190, 368, 131031, 131042])
 
-/** Also that the platform does not have what was asked about, or not for this token, in its words for all such: the number may be gone. */
+/** Also "unknown object": the platform does not have what was asked about, or hides it from this token. The number may be gone. */
 const isAboutAccount = (refusal: UpstreamRefusal) => aboutAccount.has(refusal.code) || isUnknownObject(refusal)
 
-/** Asks the platform with an account's token, in the organization's turn; of a refusal that bears on the account our platform service hears. */
+/** Asks the platform with an account's token, in the organization's turn; our platform service hears of a refusal that bears on the account. */
 export async function askAs<T>(core: Core, account: Account, ask: () => Promise<T>): Promise<T> {
-  // What the platform says is of the token that it is asked with: by its answer the number may have another one.
+  // An answer is about the token of the question. By the time it comes the number may have another one.
   const askedAt = performance.now()
   try {
     return await core.askInTurn(account, ask)

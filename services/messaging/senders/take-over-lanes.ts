@@ -5,16 +5,16 @@ import type { OwnNumber } from './own-number.ts'
 /** Lanes of one statement: more would take too long for it. */
 export const laneBatch = 5_000
 
-/** The pace at which they are failed; nothing is sent. */
+/** The pace at which sends are failed that another organization has left at a number; nothing is sent. */
 const leftIntervalMs = 12.5
 
 /** The group of what waits for an organization at a number that another one has. */
 export const leftGroup = ({ organizationId, phoneNumberId }: OwnNumber): string => `${organizationId}:${phoneNumberId}`
 
 /**
- * When a number comes to an organization: what others have queued there can only be failed, and is at a pace of its own, so
- * that nothing of the new owner waits for it. What the owner left when it went is at the number's pace again. Answers
- * how many lanes have moved; after as many as `laneBatch` there may be more.
+ * When a number comes to an organization: sends that others have queued there can only fail, so they get a group with a pace of its own,
+ * and nothing of the new owner waits for them. What the new owner itself had left there earlier goes back to the number's pace. Answers
+ * how many lanes have moved; if it is `laneBatch`, there may be more.
  */
 export async function takeOverLanes(sql: Sql | TransactionSql, number: OwnNumber): Promise<number> {
   const { organizationId, phoneNumberId } = number
@@ -39,7 +39,7 @@ export async function takeOverLanes(sql: Sql | TransactionSql, number: OwnNumber
   return Math.max(back, left)
 }
 
-/** Moves what `takeOverLanes` has left. What is left when this process ends is failed at the number's own pace. */
+/** Moves what `takeOverLanes` has left. If this process dies meanwhile, the remaining sends fail at the number's own pace. */
 export async function takeOverRest({ sql, log }: Pick<Core, 'sql' | 'log'>, number: OwnNumber, moved: number) {
   try {
     for (let last = moved; last === laneBatch;) last = await takeOverLanes(sql, number)

@@ -35,7 +35,7 @@ export function startDispatcher(core: Core, settling: Sql = core.sql): Mailbox<O
     lanes: 'send_lanes',
     leaseMs,
     slots: sendsAtOnce,
-    // Under load what was sent is told a little later, and its conversation goes on a little later, for half the statements.
+    // Under load this halves the statements: sends are told of, and their conversations go on, a little later.
     settleSpacingMs: 20,
     perGroup: 32,
     pace: { table: 'pace', burstMs },
@@ -96,7 +96,7 @@ async function workOn(core: Core, item: OpenSend, { tokenOf, mayBegin }: Means):
   }
 }
 
-/** A token that does not open: the platform was surely told nothing, so the send is tried again as one that did not reach it. */
+/** If the token does not open, the platform was surely told nothing: the send is tried again, like one that did not reach it. */
 function tokenOr({ log }: Core, item: OpenSend, tokenOf: Means['tokenOf']): string | Outcome {
   try {
     return tokenOf(item)

@@ -19,7 +19,7 @@ interface Refusal {
   reportsAccount?: boolean | undefined
 }
 
-/** What else a code of the platform tells, beside the failure of the message: of the account, or of the recipient. */
+/** What a code of the platform tells beside the failure of the message: something about the account, or about the recipient. */
 export function followUps(message: Refused, { code, at, askedAt = at, reportsAccount }: Refusal): Recorded[] {
   if (code === null) return []
   const { phoneNumberId, businessAccountId, recipient, parties } = message

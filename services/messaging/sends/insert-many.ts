@@ -36,7 +36,7 @@ const taken = (sql: Sql, rows: string) => sql`
         context_id text, request_id text, traceparent text, created_at timestamptz, key text, fingerprint text, answer text)
       where (select ${waitingForKeys(sql)}) is not null
     ), g as (
-      -- As a column of its own: a null is expected to be rare, and all that follows would be planned for a single send, comparing all with all.
+      -- A column of its own: Postgres expects few nulls, and would plan all that follows for a single send, comparing each with each.
       select *, account_id is not null and refusal is null as is_open from (
         select u.*, s.account_id, s.business_account_id, s.phone_number, s.sealed_token, s.settings, q.rest is not null as counts,
           case when s.refusal is null and k.is_again is null and q.rest < count(*)
@@ -48,7 +48,7 @@ const taken = (sql: Sql, rows: string) => sql`
         ) s on true
         left join lateral (${quotaRest(sql)}) q on true
         left join lateral (
-          -- Who sends it again takes nothing of a quota, and without one it makes no difference.
+          -- A repeated send takes nothing of the quota. Without a quota it makes no difference, and is not looked up.
           select true as is_again from idempotency.keys
           where s.settings ->> 'messages_per_month' is not null and organization_id = u.organization_id and key = u.key
             and created_at >= now() - interval '24 hours' limit 1

@@ -60,7 +60,7 @@ export async function insertOne(sql: Sql, send: AcceptableSend, of: Holder): Pro
   return row
 }
 
-/** The sender, and what stands against the send. Who sends it again takes nothing of a quota. */
+/** The sender, and what stands against the send. A repeated send takes nothing of the quota. */
 function senderOf(sql: Sql, { organization_id: organizationId, phone_number_id: phoneNumberId, key }: AcceptableSend) {
   const isAgain = sql`exists (
     select from idempotency.keys

@@ -8,7 +8,7 @@ export interface InsertedRow extends Sender, Lane, Pick<Inserted, 'known' | 'ref
   begunAt: Date | null
 }
 
-/** Its columns: of the sender and what stands against it, `g`, its open send, `s`, and their lane, `l`. */
+/** The columns of an InsertedRow: from `g`, the sender and what stands against the send; `s`, the open send; and `l`, its lane. */
 export const insertedColumns = (sql: Sql): Fragment => sql`
   g.account_id is not null as known, g.refusal, s.seq is not null as accepted, s.seq, s.begun_at,
   coalesce(l.held_until < now(), false) as due,
@@ -31,21 +31,21 @@ export const waitingForKeys = (sql: Sql): Fragment => waitingForLocks(sql, keyTi
 /** From here on it waits for a lane. */
 export const waitingForLanes = (sql: Sql): Fragment => waitingForLocks(sql, lockTimeoutMs)
 
-/** A key of `idempotency.keys` as `k` that was used may be used anew after its 24 hours. */
+/** A used key of `idempotency.keys`, as `k`, may be used anew after its 24 hours. */
 export const onKnownKey = (sql: Sql): Fragment => sql`
   on conflict (organization_id, key) do update set fingerprint = excluded.fingerprint, status = excluded.status,
     answer = excluded.answer, sealed = false, held_until = null, created_at = now()
     where k.created_at < now() - interval '24 hours'
 `
 
-/** Sends of a month of `monthly_sends`, as `c`, that has some are added to them. */
+/** Sends are added to the count that a month of `monthly_sends`, as `c`, has already. */
 export const onKnownMonth = (sql: Sql): Fragment => sql`
   on conflict (organization_id, month) do update set count = c.count + excluded.count
 `
 
 /**
- * What comes into a lane of `send_lanes`, as `l`, that was there: if it sleeps, who would have claimed a new one has claimed it.
- * Also the group is set: the number may have been another's in between.
+ * For a send whose lane of `send_lanes`, as `l`, exists already: if the lane sleeps, it is claimed as a new one would be. Its group is
+ * set, too: the number may have been another organization's meanwhile.
  */
 export function onKnownLane(sql: Sql, { holder }: Holder): Fragment {
   const isAsleep = sql`l.due_at is null and l.held_until < now()`

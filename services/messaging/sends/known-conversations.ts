@@ -16,7 +16,7 @@ const trustMs = 10 * 60_000
 /** And while something of it may have been missed. */
 const blindTrustMs = 10_000
 
-/** A change that was told of may be committed as late as that: whoever made it may have lost the connection to Postgres. */
+/** So much later than it is told of, a change may be committed: whoever made it may have lost the connection to Postgres. */
 const lateMs = 20_000
 
 const most = 50_000
@@ -41,7 +41,7 @@ interface Remembered extends KnownConversation {
 /** `wholeSince`: of those who tell what changes. */
 export function createKnownConversations({ wholeSince }: Pick<Tellers, 'wholeSince'>): KnownConversations {
   const remembered = new LRUCache<string, Remembered>({ max: most })
-  /** Of what changed: when an answer about it must have been asked for at the earliest; and the latest of those that were pushed out. */
+  /** By the id of what changed: only answers asked for after this time count. `forgottenUntil` is the latest time that was evicted. */
   const doubted = new LRUCache<string, number>({ max: most, dispose: forget })
   let forgottenUntil = -Infinity
   function forget(until: number, _id: string, why: LRUCache.DisposeReason) {

@@ -14,7 +14,7 @@ export interface AttemptRecord {
 /** What becomes of an open send. */
 export type Outcome =
   | { kind: 'sent'; upstreamId: string; waId: string | null; attempt: AttemptRecord }
-  /** Again after `waitMs`; `slowNumberMs` holds the whole number back. Let out: later ones of its conversation may pass. */
+  /** Again after `waitMs`; `slowNumberMs` holds the whole number back. `letOut`: later sends of its conversation may pass it. */
   | { kind: 'again'; waitMs: number; slowNumberMs: number; letOut: boolean; attempt: AttemptRecord | null }
   /** A callback told already that the platform has it. */
   | { kind: 'known' }
@@ -129,7 +129,7 @@ function recordOf(result: SendResult): AttemptRecord {
   }
 }
 
-/** The code with which a send fails that is refused now. */
+/** The code with which a send fails, for what stands against its number. */
 export const codeOfRefusal = (refusal: string) =>
   refusal === 'chat_number_not_verified' ? 'account_not_connected' : refusal
 

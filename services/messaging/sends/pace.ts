@@ -1,6 +1,6 @@
 /**
- * How long the conversations of a dispatcher that died wait; longer calls renew it. Longer than elsewhere: of one that was merely slow to
- * renew it the next holder would take a call for lost whose answer is still to come.
+ * How long the conversations of a dispatcher that died wait; while a call takes longer its lease is renewed. It is longer than elsewhere:
+ * of a dispatcher that was merely slow to renew, the next holder would take calls for lost whose answers are still to come.
  */
 export const leaseMs = 15_000
 

@@ -37,8 +37,8 @@ export async function settleSends(
 }
 
 /**
- * Of a call that took longer than its lease an answer may come together with what was made of the send meanwhile. One
- * statement sees the message as it was before both; what was sent goes first.
+ * The answer of a call that took longer than its lease may come together with what the next holder made of the same send. One statement
+ * would see the message as it was before both, so a send is in it only once; an answer `sent` goes first.
  */
 function oncePerSend(done: DoneSend[]) {
   const ofSend = Map.groupBy(done, ({ item }) => item.seq)
@@ -63,7 +63,7 @@ async function settleOnce(
   if (slow.length === 0 && refused.length === 0 && files.length === 0)
     return writeOutcomes(sql, done, { at, told, lanes })
   return sql.begin(async (tx) => {
-    // Before lanes, and in order, as who accepts sends has both: else they wait for each other.
+    // Paces before lanes, and in order, as where sends are accepted: else the two could deadlock.
     await slowDown(tx, slow)
     const written = await writeOutcomes(tx, done, { at, told, lanes })
     await noteRefusedTemplates(tx, refused)
@@ -116,7 +116,7 @@ function refusedTemplateOf({ item, outcome }: DoneSend) {
   return [{ organizationId, businessAccountId, name, language: language.code, code, begunAt }]
 }
 
-/** What the platform says of an id that it does not have (any more): a parameter that is not valid, or a file that it cannot take. */
+/** How the platform refuses the id of a file that it does not have (any more): invalid parameter, or a file that it cannot take. */
 const fileCodes: readonly (number | null)[] = [100, 131053]
 
 function refusedFileOf({ item, outcome }: DoneSend) {

@@ -1,7 +1,7 @@
 import type { Sql } from '@app/shared/database/database.ts'
 
 /**
- * Takes away lanes of single sends that were let out of the order of their conversation (`relaxed`), once they are over, 1,000 at
+ * Deletes the lanes of single sends that were let out of their conversation's order (`relaxed`), once these are over, 1,000 at
  * a time; answers how many. Conversations keep their lanes.
  */
 export async function sweepLetOutLanes(sql: Sql): Promise<number> {

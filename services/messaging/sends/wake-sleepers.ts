@@ -4,9 +4,8 @@ import type { Sql } from '@app/shared/database/database.ts'
 const portion = 10_000
 
 /**
- * Wakes lanes that sleep beside an open send, or are not there; answers how many. Portion by portion, and no other lane is
- * locked: whoever adds to one would wait for all others to be looked at, 0.8 s with 200,000 open sends, be they of another
- * organization.
+ * Wakes lanes that sleep although they have an open send, or makes them; answers how many. It goes portion by portion and locks no other
+ * lane: else whoever adds to a lane would wait until all were looked at, 0.8 s with 200,000 open sends of whatever organizations.
  */
 export async function wakeSleepers(sql: Sql, atOnce = portion): Promise<number> {
   let woken = 0

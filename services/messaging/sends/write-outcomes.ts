@@ -10,10 +10,13 @@ type DoneSend = Done<OpenSend, Outcome>
 
 /**
  * Writes outcomes in one statement: messages that are sent or failed with their open rows and events, open rows that stay,
- * attempts; and gives the lanes back. Answers whether a lane is due at once. Messages are locked in the order of their ids,
- * as the statuses of callbacks lock them, and lanes after all messages. So a callback is either seen here, and then its
- * send waits for nothing and is not tried again, or it comes after this and ends the wait itself. Nor does a send wait for
- * another try whose number was refused while it was called for: who refused it found no wait to end.
+ * attempts; and gives the lanes back. Answers whether a lane is due at once.
+ *
+ * Messages are locked in the order of their ids, as the statuses of callbacks lock them, and lanes after all messages. So a
+ * callback is either seen here, and then its send does not wait and is not tried again, or it comes after this and ends the wait
+ * itself. A send whose number was refused during its call does not wait for another try either: whoever refused the number found
+ * no wait to end.
+ *
  * An event that is `given` a message is recorded only if the platform was not known to have that message, and its rank rises.
  */
 export async function writeOutcomes(
@@ -36,10 +39,11 @@ export async function writeOutcomes(
 }
 
 /**
- * Sends with their messages as they were, as `locked`, and as `ended` those that are open no more; attempts. What fails in a
- * later attempt fails no message that the platform has of an earlier one; one that it took as well has a second id. What is
- * told of an attempt late, or again since the answer was lost, changes no later one (`isToldOf`). Nor does a failure without a call
- * that was found before somebody else called.
+ * Sends with their messages as they were, as `locked`; those that are not open any more, as `ended`; attempts.
+ * - A failed later attempt does not fail a message that the platform has from an earlier one. If it took that attempt as well, the
+ *   message has a second id.
+ * - An outcome that comes late, or again since the answer was lost, changes no later attempt (`isToldOf`).
+ * - A failure without a call counts only if nobody else has begun a call meanwhile (`isAsTaken`).
  */
 function outcomes(sql: Sql | TransactionSql, done: DoneSend[], at: Date) {
   const sends = done.flatMap((one) => sendRow(one, at))
@@ -77,7 +81,7 @@ function outcomes(sql: Sql | TransactionSql, done: DoneSend[], at: Date) {
   `
 }
 
-/** What is told of sends, as `u`, and as `locked` with their messages; not of those that are not as they were. */
+/** Outcomes, as `u`, and with their messages, as `locked`, but for those of sends that have changed since they were taken. */
 function lockedBy(sql: Sql | TransactionSql, sends: SendRow[]) {
   // Then a callback may still lift it. A look-up, not an `exists`, as in `hasNext`.
   const mayHaveArrived = sql`(
@@ -112,8 +116,9 @@ function lockedBy(sql: Sql | TransactionSql, sends: SendRow[]) {
 }
 
 /**
- * Whether what `l` tells is of the attempt that an open send has come to: a later one has a higher number, or that of one that
- * was not made, and then another beginning. Also when it is begun no more, since who had the lane next found it begun.
+ * Whether the outcome `l` is of the attempt that its open send has come to. A later attempt has a higher number; or the same number as
+ * one that was not made, and another beginning. It is also of that attempt if the send is not begun any more because the lane's next
+ * holder found it begun.
  */
 function isToldOf(sql: Sql | TransactionSql) {
   // To the millisecond: between two of the same number half a lease has passed.
@@ -156,7 +161,7 @@ interface SendRow {
   begun_at: string | undefined
   /** It was begun, and the platform was not called. */
   unmade?: true
-  /** It fails without a call: only if nobody has begun one since it was taken, when the lease was over. */
+  /** It fails without a call: only if nobody has begun a call since it was taken, which is possible once the lease is over. */
   unasked?: true
   status?: 'sent' | 'failed'
   rank?: number
@@ -208,7 +213,7 @@ function sendRow({ item, outcome }: DoneSend, at: Date): SendRow[] {
       return [unbegun]
     case 'uploaded':
       return [{ ...unbegun, upstream_media_id: outcome.upstreamMediaId }]
-    // The lease was too old for it. Of what was found begun or parked nobody knows more than before.
+    // The lease was too old to begin. Of a send that was found begun or parked nobody knows more than before.
     case undefined:
       if (item.step === 'upload') return [unbegun]
       return item.step === 'send' ? [{ ...row, attempts: attempts - 1, unmade: true }] : []

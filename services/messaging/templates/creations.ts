@@ -69,7 +69,7 @@ export async function beginCreation(
     returning id, ${times}
   `
   if (row) {
-    // The row of an earlier try of the key may be gone: another try of the name has ended, or a sync came before the template.
+    // The row of this key's earlier try may be gone: another creation of the name has ended, or a sync came before the template was there.
     const mayExist = isRetry || row.id !== id
     return { ...row, isRetry: mayExist, mayExist, isSettled: false }
   }
@@ -85,7 +85,7 @@ export async function beginCreation(
   throw new Problem('template_already_exists', { param: 'name' })
 }
 
-/** What was read and told meanwhile is newer than the answer; a reading that was asked for before it knows less. */
+/** What was read or told meanwhile is newer than the answer, and stays; a reading that was asked for before the answer knows less. */
 export async function finishCreation(
   tx: TransactionSql,
   account: TemplateAccount,

@@ -81,11 +81,11 @@ interface Edit {
 }
 
 /**
- * Its review may be over before we come to write, and the platform may have put it into another category for its new texts:
- * what a callback told of these since the row was read stands. Of what was not edited nothing is written, nor taken for newer than it is.
+ * The review may be over before we come to write, and the platform may have chosen another category for the new texts: what a callback
+ * has told of these since the row was read stays. What was not edited is neither written nor taken for newer than it is.
  */
 async function storeEdit(sql: Sql, { organizationId, askedAt }: TemplateAccount, row: KnownRow, edit: Edit) {
-  // A refused send tells of the status without a time of the platform.
+  // A refused send changes the status, but has no time of the platform.
   const isUntold = sql`(status_at = ${row.statusAt}::text::timestamptz and upstream_status = ${row.upstreamStatus})`
   const asked = sql`${askedAt}::text::timestamptz`
   const old = sql`${asked} - ${clockSlackMs} * interval '1 ms'`

@@ -25,7 +25,7 @@ export interface Standing {
   category: 'MARKETING' | 'UTILITY' | 'AUTHENTICATION'
   /** When what stands in the row was heard: another time, another content. */
   knownAt: string
-  /** So long ago that the platform may have changed it since, and its callback be lost. */
+  /** It was heard so long ago that the platform may have changed the template since, with a callback that was lost. */
   isOld: boolean
 }
 

@@ -22,7 +22,7 @@ const words: ReadonlyMap<number, string> = new Map([
 
 export const tellsOfTemplate = (code: number): boolean => words.has(code)
 
-/** Two that note the same templates lock them in one order: else they wait for each other. */
+/** Whoever notes refused templates locks them in this order: else two of them could deadlock. */
 const inOrder = (refused: RefusedTemplate[]) => refused.toSorted((a, b) => (keyOf(a) < keyOf(b) ? -1 : 1))
 
 const keyOf = ({ organizationId, businessAccountId, name, language }: RefusedTemplate) =>

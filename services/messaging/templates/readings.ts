@@ -28,7 +28,10 @@ const keptMs = 60_000
  * early. Another instance reads anew.
  */
 export interface Readings {
-  /** Reads what the platform has now until the deadline (performance.now), and stores it; or has the counts of what was stored without a caller. */
+  /**
+   * Reads what the platform has now, until the deadline (performance.now), and stores it; or answers the counts of a reading that was
+   * stored without its caller.
+   */
   read: (core: Core, account: Account, deadline: number, store: Store) => Promise<SyncCounts>
   stop: () => Promise<void>
 }

@@ -18,8 +18,8 @@ const componentBySubcode: Readonly<Record<number, string>> = {
 }
 
 /**
- * What the platform refused about a template, for our caller: in its own words, with the field where it is known. Without `components`
- * nothing was submitted, so that no field of the request is at fault.
+ * The platform's refusal of something about a template, for our caller: in the platform's words, with the field where it is known.
+ * Without `components` nothing was submitted, and no field of the request can be at fault.
  */
 export function refusalOf(err: unknown, components?: readonly Component[]): unknown {
   if (!(err instanceof UpstreamRefusal)) return err

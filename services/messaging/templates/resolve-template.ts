@@ -27,9 +27,9 @@ export interface ResolvedTemplate {
 }
 
 /**
- * Holds a template send against the template as it stands now; one that is not known here is looked up at the platform once,
- * one that the platform did not find for a send is before the next, and one of which nothing good was heard for hours is before it is
- * refused: the end of a pause or a review may not be told.
+ * Holds a template send against the template as it stands now. The platform is asked first where the template is not known here, where
+ * the platform did not find it for an earlier send, and where it is not approved and nothing was heard of it for hours: the callback at
+ * the end of a pause or a review may have been lost.
  * @throws `template_not_found`, `template_not_approved`, `template_paused`, `template_disabled`,
  * `template_param_count_mismatch`, `template_param_format_mismatch`, `invalid_field_value`, each with its `param`;
  * `rate_limit_exceeded` when the platform was asked about too many of late.
@@ -90,7 +90,10 @@ async function lookUp(
   })
 }
 
-/** What stands as it stood was not written, nor what the platform has no more: the next send does not ask about either again. */
+/**
+ * `storeTemplates` writes neither a template that is unchanged nor one that the platform has no more: noted here, so that the next
+ * send does not ask again.
+ */
 const hearOf = (sql: Sql, { id }: Standing, { organizationId, askedAt }: TemplateAccount, isThere: boolean) => sql`
   update templates set known_at = ${askedAt}::text::timestamptz
     ${isThere ? sql`` : sql`, status = 'rejected', upstream_status = ${vanished}, updated_at = now()`}

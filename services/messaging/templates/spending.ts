@@ -17,7 +17,10 @@ const usedUp = () =>
 
 /** What a flood of unknown names may cost: each name is asked for once at a time, and a business account so often at most. */
 export interface Spending {
-  /** Runs the look-up, or waits for the same one that runs; not at all when it was answered a moment ago. Throws `rate_limit_exceeded` when the budget is used up. */
+  /**
+   * Runs the look-up, or waits for the same one that runs; does nothing if it was answered a moment ago. Throws `rate_limit_exceeded`
+   * when the budget is used up.
+   */
   lookUp: (businessAccount: string, name: string, ask: () => Promise<void>) => Promise<void>
 }
 

@@ -17,16 +17,16 @@ const categories: Readonly<Record<string, string>> = {
 export const categoryOf = (word: string): string => categories[word.toUpperCase()] ?? 'UTILITY'
 
 /**
- * Callbacks and what we read tell of the same clock only so exactly: one that is older than a reading by more than this is
- * older than the state that was read.
+ * How far the platform's clock, which its callbacks tell, may be from ours: a callback that is older than a reading by more than this
+ * is older than what was read.
  */
 export const clockSlackMs = 30_000
 
 const batchRows = 200
 
 /**
- * Takes over what the platform told of its templates. What was heard here after it was asked stays as it is; two that
- * store at once make no row twice. Answers how many were new, and how many were known otherwise.
+ * Takes over what the platform told of its templates. What was heard here after it was asked stays; two that store at once make no
+ * row twice. Answers how many templates were new, and how many have changed.
  */
 export async function storeTemplates(tx: TransactionSql, asked: Asked, found: readonly UpstreamTemplate[]) {
   const rows = rowsOf(found)

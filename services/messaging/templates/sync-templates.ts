@@ -10,9 +10,9 @@ import { storeTemplates } from './store-templates.ts'
 import { deadlineOf, openAccount, type TemplateAccount } from './templates.ts'
 
 /**
- * Reads all of the platform's templates before anything is written, so that half a reading makes none vanish. One organization's are
- * stored one after the other: those that change the same rows would wait for each other with all connections, through which also
- * others' messages come and go.
+ * Reads all of the platform's templates before anything is written, so that none vanishes after half a reading. One organization's
+ * syncs are stored one after the other: else they could wait for each other's rows with all connections, and other organizations'
+ * messages would wait for one.
  */
 export const syncTemplates: Handler<App, typeof contract> = async (app, { params }, caller) => {
   const stored = await storedAnswer(app.sql, app.sealKeys, caller)

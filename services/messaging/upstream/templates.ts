@@ -28,7 +28,7 @@ export const UpstreamTemplate = z.object({
 })
 export type UpstreamTemplate = z.output<typeof UpstreamTemplate>
 
-/** In place of the status of one that is told otherwise than it should be: it is there, and that is all that is known. */
+/** The status of a template that the platform lists in a form we cannot read: it exists, and that is all that is known. */
 export const unread = 'UNREAD'
 
 const OddTemplate = z
