@@ -5,18 +5,18 @@ import type { Attempt } from './open-attempts.ts'
 import { pausedItself } from './paused.ts'
 import { signing } from './sign.ts'
 
-/** So long what was read of a subscription is good for an attempt. */
+/** How long what was read of a subscription is good for an attempt. */
 const freshMs = patienceMs + 100
-/** So long, from the question on, what is asked again is: longer, since it is asked where the database is slow. */
+/** The same for what is asked again, counted from the question: longer, since that happens where the database is slow. */
 const askedMs = 1_000
-/** After the commit of a change nothing goes out by what was read before it, from so much later on. */
+/** This long after the commit of a change, nothing goes out any more by what was read before it. */
 export const lastByOldMs = Math.max(freshMs, askedMs) + 50
 
 /**
- * Whether an attempt may go out with the address and the secrets that were read when it was begun: since they were read just
- * now, or since they are still the same. Between the two lie a commit and whatever else its transaction did, which on a busy
- * database takes seconds: meanwhile a secret may have been deleted, and its owner told that it signs no more. What cannot be
- * asked, or is answered late, goes back, too.
+ * Whether an attempt may go out with the address and the secrets that were read when it was begun: because they were read just
+ * now, or because they are still the same. Between the reading and the call lie a commit and whatever else its transaction did, which
+ * on a busy database takes seconds: meanwhile a secret may have been deleted, and its owner told that it does not sign any more. If
+ * that cannot be asked, or is answered late, the attempt goes back unbegun.
  */
 export function createAsRead(sql: Sql): (attempt: Attempt) => Promise<boolean> {
   const isStillSo = batched((attempts: Attempt[]) => areStillSo(sql, attempts), { rows: 256 })

@@ -10,9 +10,10 @@ const quickMs = 50
 const mostAhead = 90
 
 /**
- * Attempts that are begun ahead for a quick endpoint: what ends is recorded, and what follows picked, some dozens together, so
- * that the endpoint need not wait for Postgres after every ten. They go out as the others, ten at a time, the last one after half
- * of its patience: one that is behind would never catch up on a busy machine, where a record takes as long as many answers.
+ * How many attempts are begun ahead for a quick endpoint. Then some dozens are recorded, and the next ones picked, together, and the
+ * endpoint does not wait for Postgres after every ten. They go out like the others, ten at a time, and there are as many as should be
+ * out after half of their patience. With fewer, an endpoint that is behind would never catch up on a busy machine, where a record takes
+ * as long as many answers.
  */
 const aheadOf = (answersInMs: number) =>
   answersInMs > quickMs ? 0 : Math.min(mostAhead, Math.floor((mostAtOnce * patienceMs) / 2 / answersInMs))
@@ -27,8 +28,8 @@ export interface BegunAhead {
 }
 
 /**
- * At most `mostWaiting` of all lanes wait at a time, so that no other endpoint's attempts have to wait for a slot. Groups share those
- * places as they share slots: however many quick lanes one has, there is room at once for another's.
+ * At most `mostWaiting` attempts of all lanes wait at a time, so that no other endpoint's attempts have to wait for a slot. Groups share
+ * these places as they share slots: however many quick lanes one group has, there is room at once for another group's.
  */
 export function createBegunAhead(health: Pick<LaneHealth, 'capacity' | 'answersIn'>, mostWaiting: number): BegunAhead {
   const turnstile = createTurnstile({ atOnce: mostAtOnce, patienceMs })

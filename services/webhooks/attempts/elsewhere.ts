@@ -6,11 +6,11 @@ import type { Outcome } from './outcome.ts'
 type DoneAttempt = Done<Attempt, Outcome>
 
 /**
- * Finds the attempts in vain at a URL that their subscription has no more, because it got another one while they were under
- * way. They say nothing about that one, so they become ones that nothing is held against: their deliveries are due at once.
+ * Excuses failed attempts at a URL that their subscription does not have any more, since it got another one while they were under
+ * way. They say nothing about the new URL, so nothing is held against them: their deliveries are due at once.
  *
- * Subscriptions are locked before all else, as by whoever changes one: either his URL is seen here, or he sees what is recorded, and ends
- * its wait. Only a success leaves them as they are, but for one of a subscription that it heals.
+ * Subscriptions are locked before all else, as whoever changes one does: either the new URL is seen here, or whoever sets it sees what is
+ * recorded here, and ends its wait. A success needs no lock, unless it heals its subscription.
  */
 export async function excuseElsewhere(tx: TransactionSql, ended: DoneAttempt[]): Promise<DoneAttempt[]> {
   const changing = ended.filter(({ item, outcome }) => outcome?.kind !== 'succeeded' || item.isPaused)

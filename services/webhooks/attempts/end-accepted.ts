@@ -4,12 +4,12 @@ import { noteInterrupted } from './interrupted.ts'
 import type { Attempt } from './open-attempts.ts'
 
 /**
- * Ends deliveries that were accepted in an attempt that had been taken for broken off: they are tried again, or were given up meanwhile.
- * What was given up and replayed stays as it is. The replays of all of them are locked already, and their lines.
+ * Ends deliveries that an endpoint accepted in an attempt that had been taken for broken off: meanwhile they are being tried again, or were
+ * given up. One that was given up and replayed stays as it is. The replays and lines of all of them are locked already.
  */
 export async function endAccepted(tx: TransactionSql, attempts: Attempt[]): Promise<void> {
   if (attempts.length === 0) return
-  // First: whoever is just giving one up is waited for.
+  // First, so that whoever is just giving one up is waited for.
   await tx`
     with over as (
       delete from due_deliveries where id = any(${attempts.map(({ id }) => id)})

@@ -14,17 +14,17 @@ import { wakeWithin } from './wake-lane.ts'
 const mostAtOnce = 10_000
 export const keepOpenDays = 7
 const keepOpenRows = 100_000
-/** Of those that are beyond their time or number, as many go at once. */
+/** How many that are beyond their time, or their subscription's number, go at once. */
 const mostExpired = 5_000
 
 export type GivenUp = Extract<DeliveryErrorCode, 'subscription_deleted' | 'subscription_disabled' | 'expired'>
 
 /**
  * Makes the open deliveries of a subscription dead, but for those in a call or just being recorded; answers how many. Those
- * that have no time go first, the last of a line before the one in front of it: what is left can be found, and can be
- * delivered if it comes to that.
+ * without a time go first, and the last of a line before the one in front of it: what is left can still be found, and
+ * delivered if the subscription is enabled again.
  *
- * Whoever calls this has the lane, and others lock a replay before its lane. So what is replayed by one that is locked is left, too.
+ * Whoever calls this holds the lane, and others lock a replay before its lane: so deliveries whose replay is locked are left, too.
  */
 export async function giveUp(
   tx: TransactionSql,
@@ -59,7 +59,7 @@ export const createExpirySweep = ({ meters }: Pick<Core, 'meters'>): Sweep =>
     return count
   }
 
-/** Looks of one run, of up to half a second each. The next run goes on behind them. */
+/** Looks of one run, of up to half a second each; the next run goes on where this one ended. */
 const mostLooks = 10
 /** Subscriptions of one look. */
 const mostLookedAt = 1_000
@@ -142,7 +142,7 @@ async function expire(tx: TransactionSql, which: Fragment) {
     select subscription_id, line from over
   `
   await promoteLines(tx, gone)
-  // The lane's time was that of the one before it: the next of a line would wait for an attempt that is never made.
+  // A lane's time may be that of a delivery that is gone: the next of its line would wait for an attempt that is never made.
   const lanes = new Set(gone.flatMap(({ subscriptionId, line }) => (line === null ? [] : [subscriptionId])))
   if (lanes.size > 0) await wakeWithin(tx, [...lanes])
   return gone.length

@@ -7,5 +7,5 @@ const leaseSeconds = 25
 export const notInCall = (tx: Sql | TransactionSql, row = tx``) =>
   tx`(${row}begun_at is null or ${row}begun_at < now() - ${leaseSeconds} * interval '1 second')`
 
-/** Of a row of due_deliveries: when it is due, or will be found to be nobody's. */
+/** Of a row of due_deliveries: when it is due, or when its call counts as lost. */
 export const freeAt = (tx: TransactionSql) => tx`greatest(due_at, begun_at + ${leaseSeconds} * interval '1 second')`

@@ -4,15 +4,15 @@ import { spread } from './schedule.ts'
 
 /** Attempts at a time at a healthy endpoint; after a failure 1, doubling with each success. */
 export const mostAtOnce = 10
-/** One success counts for so much of how soon an endpoint answers. */
+/** The share of the last success in how soon an endpoint answers. */
 const lastShare = 1 / 8
-/** So many failures in a row open the breaker: one probe at a time, further and further apart. */
+/** This many failures in a row open the breaker: one probe at a time, further and further apart. */
 export const breakerFailures = 5
 const probesMs = { first: 30_000, longest: 300_000 }
-/** So many failures in a row, over at least ten minutes, pause the subscription; then it is probed more rarely still. */
+/** This many failures in a row, over at least ten minutes, pause the subscription; then it is probed even more rarely. */
 export const pauseFailures = 20
 const healingProbesMs = { first: 300_000, longest: 3_600_000 }
-/** An endpoint that is silent for so long gets nothing more until it answers, so that it does not fill the slots. */
+/** An endpoint that is silent for this long gets nothing more until it answers, so that it does not fill the slots. */
 const hangingMs = 1_000
 /** Attempts at a time at an endpoint of which nothing is heard, while too many are silent. */
 const fewAtOnce = 2
@@ -22,7 +22,7 @@ export interface Probing {
   isProbe: boolean
   /** How long its endpoint had been probed before it; 0: it was no probe. */
   probedMs: number
-  /** Its subscription has paused itself, and it might have healed it. */
+  /** Its subscription has paused itself: a success would have healed it. */
   isPaused: boolean
 }
 
@@ -38,7 +38,7 @@ export type Ended =
 /** What this process knows of a lane; `failures` stands in Postgres. */
 interface Health {
   atOnce: number
-  /** How soon it answers, of late; Infinity: that is not known, or what was begun ahead for it went back. */
+  /** How soon it has answered lately; Infinity: not known, or what was begun ahead for it went back. */
   tookMs: number
   /** Monotonic times: of the breaker's next probe, and of what a `Retry-After` asked for. */
   openUntil: number
@@ -47,9 +47,9 @@ interface Health {
 
 export interface LaneHealth {
   capacity: (lane: Lane) => number
-  /** How soon its endpoint answers, of late, in ms; Infinity while that is not known, or it gets fewer at a time than there are. */
+  /** How soon its endpoint has answered lately, in ms; Infinity while that is not known, or it gets less than `mostAtOnce` at a time. */
   answersIn: (lane: Lane) => number
-  /** Lanes that were claimed just now: whoever held them before, their waits are over. */
+  /** Lanes that were claimed just now: the waits of their earlier holds are over. */
   claimed: (lanes: Lane[]) => void
   /** Whether the lane was claimed again since: what an earlier hold left behind says nothing about it. */
   isOver: (lane: Lane) => boolean
@@ -57,7 +57,7 @@ export interface LaneHealth {
   begun: (lane: Pick<Lane, 'id' | 'group'>) => (isSuccess: boolean) => void
   /** Works out what a lane does after these ends; counts for good at `commit`. */
   after: (lane: Lane, ends: Ended[]) => After
-  /** Its subscription paused itself just now: answers the wait before the first probe that may heal it. */
+  /** For a subscription that has just paused itself: the wait before the first probe that may heal it. */
   pause: (laneId: string) => number
   /** Forgets what was worked out and not committed. */
   rollback: () => void
@@ -73,7 +73,7 @@ interface After {
 
 const healthy: Health = { atOnce: mostAtOnce, tookMs: Infinity, openUntil: 0, askedUntil: 0 }
 
-/** Of `mostSilent`, so much counts of one organization for others: many have to hang before everybody is held for suspect. */
+/** At most this share of `mostSilent` is counted of one organization: many have to hang before everybody is suspected. */
 const silentShare = 0.25
 
 /**
@@ -157,7 +157,7 @@ function step({ failures: before, health }: State, end: Ended, now: number): Sta
   // Attempts that were under way when it opened are no probes, and change nothing about the first one.
   if (failures < breakerFailures || (!end.isProbe && health.openUntil > now)) return { failures, health: failed }
   const { first, longest } = end.isPaused ? healingProbesMs : probesMs
-  // As long as all waits before it and the first one: so each is twice the last, whichever process made that.
+  // All waits before it, and the first one once more: so each wait is twice the last, whichever process made that one.
   const waitMs = Math.min(first + end.probedMs, longest)
   return { failures, health: { ...failed, openUntil: now + spread(waitMs, 0.2) } }
 }

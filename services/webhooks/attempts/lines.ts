@@ -12,8 +12,8 @@ export interface InLine {
 }
 
 /**
- * Taken before a line is looked at or its first delivery taken away: whoever comes second sees what the first did. Without
- * it a delivery could be put behind one that has just left, and wait for ever.
+ * To be called before a line is looked at, or its first delivery is taken away: then whoever comes second sees what the first did.
+ * Without it a delivery could be put behind one that has just left, and wait for ever.
  */
 export async function lockLines(tx: TransactionSql, deliveries: Pick<InLine, 'line'>[]): Promise<void> {
   const lines = deliveries.flatMap(({ line }) => line ?? [])
@@ -26,9 +26,9 @@ export async function lockLines(tx: TransactionSql, deliveries: Pick<InLine, 'li
 }
 
 /**
- * Once lines are locked, before deliveries of events are put behind those that are open: what is in front stays until the
- * commit. Whoever gives up a disabled subscription's deliveries does not lock their lines, and its subscription may be enabled
- * again by then. Of those alone that `matching` has as `subscription_id` for the events of an audience `k`: an organization may have
+ * To be called once lines are locked, before deliveries are put behind open ones: holds the first delivery of each line until the
+ * commit. For whoever gives up a disabled subscription's deliveries does not lock their lines, and the subscription may be enabled
+ * again by then. Only for the subscriptions that `matching` names for the events of an audience `k`: an organization may have
  * thousands of others, such as one for each number.
  */
 export async function holdFirst(tx: TransactionSql, events: { k: number; line: string | null }[], matching: Fragment) {
@@ -47,7 +47,7 @@ export async function holdFirst(tx: TransactionSql, events: { k: number; line: s
   `
 }
 
-/** Gives the first open delivery of each line its time; answers of which subscriptions one had none. */
+/** Makes the first open delivery of each line due, if it has no time yet; answers the subscriptions of those. */
 export async function promoteLines(tx: TransactionSql, left: InLine[]): Promise<Set<string>> {
   const lines = left.filter(({ line }) => line !== null)
   if (lines.length === 0) return new Set()

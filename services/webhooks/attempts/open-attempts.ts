@@ -38,16 +38,17 @@ interface Row extends Omit<Attempt, 'isProbe' | 'isPaused' | 'id' | 'payload' | 
   status: string | null
 }
 
-/** Open deliveries of subscriptions that are gone that go with one claim, some 0.1 s: all others that it begins wait for them. */
+/** Open deliveries of ended subscriptions that one claim gives up, in some 0.1 s: all that it begins waits for that. */
 const mostGivenUp = 2_000
 
-/** Deliveries among which a probe is that passes over those that were tried in vain. */
+/** Deliveries among which a probe looks for the one that was tried least. */
 const mostPassed = 100
 
 /**
- * Begins attempts of held lanes. Url, status and secrets are read here, so that what was changed or deleted before is never
- * used. A lane with an open breaker gives its oldest delivery and the one that was tried least, in turn, whatever their times, so that
- * payloads that nobody can digest do not keep it open; one that was held up for more than a minute gives its newest beside its oldest.
+ * Begins attempts of held lanes. URL, status and secrets are read here, so that what was changed or deleted before is never
+ * used. Of a lane with an open breaker it takes in turn the oldest delivery and the one that was tried least, whatever their times, so
+ * that payloads which the endpoint cannot digest do not keep the breaker open. Of a lane that is more than a minute behind it takes the
+ * newest beside the oldest.
  */
 export async function openAttempts(tx: TransactionSql, payloads: Payloads, wants: Want[]): Promise<Attempt[]> {
   const probes = new Set<string>()
@@ -89,8 +90,8 @@ interface Given {
 }
 
 /**
- * Of a row of due_deliveries: nobody is at it, and it was not begun in this hold of the lane `s`. What was may have ended long ago, and
- * wait to be recorded, since the database was away.
+ * Of a row of due_deliveries: nobody is at it, and it was not begun in this hold of the lane `s`. An attempt of this hold may have ended
+ * long ago and wait to be recorded, since the database was away.
  */
 const isFree = (tx: TransactionSql) =>
   tx`${notInCall(tx)} and (begun_at is null or begun_at < now() - s.held_ms * interval '1 ms')`

@@ -27,7 +27,7 @@ const plainWaitMs = 60_000
 
 type Counted = Pick<Attempt, 'number' | 'tries'>
 
-/** Attempts before this one that used no try: nearly all of them waits. */
+/** Attempts before this one that used no try: nearly all of them were waits. */
 const waitsBefore = ({ number, tries }: Counted) => number - 1 - tries
 
 /** 2xx alone is success. */
@@ -62,7 +62,7 @@ export function outcomeOf(answer: Answer, counted: Counted, startedAtMs: number,
   return { kind: 'failed', attempt: told }
 }
 
-/** What is ours, such as a name server, may be back in a moment: its endpoints wait for seconds, and longer each time. */
+/** When something of ours is away, such as a name server, it may be back in a moment: the wait is seconds, and longer each time. */
 const ownWaitMs = (counted: Counted) => leastWaitMs(waitsBefore(counted))
 
 /** Something of ours failed before the call. */

@@ -17,7 +17,7 @@ export interface EventKey {
   eventAt: Date
 }
 
-/** Payloads that this process had in its hands a moment ago, so that a first attempt need not read back what fan-out has just written. */
+/** Payloads that this process had a moment ago, so that a first attempt does not read back what fan-out has just written. */
 export interface Payloads {
   remember: (key: Omit<EventKey, 'eventAt'>, payload: Payload) => void
   /** In the order of the keys; null where the payload is kept no more. */

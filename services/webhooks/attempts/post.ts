@@ -8,7 +8,7 @@ import type { Dispatcher } from 'undici'
 /** Attempts that begin in one turn of the event loop leave one right after the other: 1.1 to 1.4 times the deliveries. */
 const soon = createSoon()
 
-/** Read so much of an answer's body, so that most connections can be used again; keep so much. */
+/** How much of an answer's body is read, so that most connections can be used again, and how much is kept. */
 const readBytes = 16 * 1024
 const snippetBytes = 4 * 1024
 
@@ -28,7 +28,7 @@ export type Answer =
   | { status: null; failure: NamedFailure }
 
 /**
- * The answer is decided at its headers: a body that breaks off, or goes on for ever, changes nothing. Null: it came too late to
+ * The outcome is decided by the answer's headers: a body that breaks off, or goes on for ever, changes nothing. Null: it was too late to
  * begin, and the endpoint was told nothing.
  */
 export async function post(dispatcher: Dispatcher, asked: Post): Promise<Answer | null> {

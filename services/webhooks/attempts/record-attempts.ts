@@ -52,12 +52,12 @@ export async function recordAttempts(
   if (lost.length === 0 && gone.length === 0) return next
   await lockLanes()
   await wakeWithin(tx, lost)
-  // What they hold dies now, also where another attempt was told to wait.
+  // What waits for an endpoint that is gone dies now, even if another attempt was told to wait.
   for (const { id } of gone) await retakeLane(tx, id)
   return next
 }
 
-/** Whether a delivery has a time to come, as before when it was not begun after all. */
+/** Whether the delivery stays open; one that was not begun after all is as it was before. */
 const isOpen = (outcome: Outcome | null) => outcome === null || outcome.kind === 'failed' || outcome.kind === 'wait'
 
 /** What the row of a delivery becomes. */
@@ -96,8 +96,8 @@ function afterFailure({ isProbe, tries }: Attempt) {
 }
 
 /**
- * One statement for all. Rows that another holder has begun again since are his. Answers subscriptions whose endpoints are gone, and
- * deliveries that succeeded in an attempt that is not their last one.
+ * One statement for all. Rows that another holder has begun again meanwhile are left to it. Answers subscriptions whose endpoints are
+ * gone, and deliveries that succeeded in an attempt that is not their last one.
  */
 const write = (tx: TransactionSql, rows: object[]) => tx<{ id: string; isLate: boolean }[]>`
   with u as (
@@ -118,7 +118,7 @@ const write = (tx: TransactionSql, rows: object[]) => tx<{ id: string; isLate: b
       error_code, error_message)
     select id, number, started_at, duration_ms, status, snippet, error_code, error_message
     from u where verdict <> 'unbegun' order by id
-    -- One that was taken for interrupted, since its holder was frozen or could not reach the database.
+    -- It was taken for interrupted, since its holder was frozen or could not reach the database.
     on conflict (delivery_id, number) do update set started_at = excluded.started_at, duration_ms = excluded.duration_ms,
       response_status = excluded.response_status, response_body_snippet = excluded.response_body_snippet,
       error_code = excluded.error_code, error_message = excluded.error_message
@@ -158,7 +158,7 @@ async function directives(
   health: LaneHealth,
   lockLanes: LockLanes,
 ): Promise<Directive[]> {
-  // Whoever resumed a subscription, or gave it another URL, took its lane from the hold that these belong to.
+  // Whoever resumed a subscription, or gave it another URL, has taken its lane from the hold of these attempts.
   const current = done.filter(({ lane }) => !health.isOver(lane))
   const streaks = [...Map.groupBy(current, ({ item }) => item.laneId)].flatMap(([laneId, [first, ...others]]) => {
     if (!first) return []

@@ -18,7 +18,7 @@ const delaysMs = [
 ]
 export const mostTries = delaysMs.length + 1
 
-/** Whom one outage brought down together shall not come back together: the first two waits spread most. */
+/** Deliveries that failed together in one outage should not come back together: the first two waits spread most. */
 const spreadOf = (tries: number) => (tries <= 2 ? 0.5 : 0.2)
 
 /** How long to wait after so many tries in vain; null: that was the last one. `random` is from 0 to 1. */

@@ -17,7 +17,7 @@ export const signing = (sql: Sql | TransactionSql, subscriptionId: Fragment): Fr
 
 export type KeysOf = (secrets: SealedSecrets) => KeyObject[]
 
-/** Opens secrets. Which ones sign is read with every claim; what is opened is kept, by the very text that was read. */
+/** Opens secrets. Which ones sign is read with every claim; opened ones are kept, by the text that was read. */
 export function createKeysOf(sealKeys: KeyRing): KeysOf {
   const opened = new LRUCache<SealedSecrets, KeyObject[]>({ max: 20_000 })
   return (secrets) => {

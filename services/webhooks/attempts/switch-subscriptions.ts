@@ -21,9 +21,9 @@ interface Streak {
 }
 
 /**
- * Makes of failures in a row what the policy says: five are told, twenty over ten minutes pause the subscription, and a
- * success makes one that paused itself active again. Answers those that are paused since just now. Their rows are locked already
- * (elsewhere.ts), as whoever changes a subscription locks it before its lane.
+ * Applies the policy of failures in a row: five are told to the owner, twenty over ten minutes pause the subscription, and a
+ * success makes one that paused itself active again. Answers the subscriptions that it has paused. Their rows are locked already
+ * (elsewhere.ts), since whoever changes a subscription locks it before its lane.
  */
 export async function switchSubscriptions(
   tx: TransactionSql,
@@ -38,7 +38,7 @@ export async function switchSubscriptions(
   await beginStreaks(tx, begun)
   await beginProbes(tx, opened)
   await heal(tx, streaks)
-  // What the events of this kind cause by themselves is not told, so that two dead endpoints do not tell of each other for ever.
+  // Failures of these very events are not told, so that two dead endpoints do not tell of each other for ever.
   const told = opened.filter(({ failsItself }) => failsItself)
   await tellOf(tx, subscriptionFailing, told.map(named), 'consecutive_failures')
   return pause(tx, long)
@@ -56,7 +56,7 @@ async function beginProbes(tx: TransactionSql, streaks: Streak[]) {
   await tx`update lanes set probed_since = now() where id in ${heldBy(tx, streaks)}`
 }
 
-/** By whoever held the lane, but not of an address that it has no more: that says nothing about the one that it has. */
+/** By whoever held the lane, but not by a success at an earlier address: that says nothing about the one that it has now. */
 async function heal(tx: TransactionSql, streaks: Streak[]) {
   const rows = streaks.flatMap(({ lane: { id }, healedAt: url }) => (url === null ? [] : [{ id, url }]))
   if (rows.length === 0) return
@@ -74,7 +74,7 @@ async function heal(tx: TransactionSql, streaks: Streak[]) {
   )
 }
 
-/** Only by who still holds the lane: after a resumption by hand the count begins anew. */
+/** Only by who still holds the lane: after a resumption by hand the count has begun anew. */
 async function pause(tx: TransactionSql, streaks: Streak[]) {
   if (streaks.length === 0) return new Set<string>()
   const paused = await tx<{ id: string }[]>`

@@ -2,9 +2,9 @@ import type { Fragment, Sql, TransactionSql } from '@app/shared/database/databas
 import type { Lane } from '@app/shared/mailbox/lanes.ts'
 
 /**
- * The end of a statement that inserts into `lanes l`: something has come into them. One that is inserted without a `due_at`, since
- * its subscription is paused by hand, sleeps on, unless it was changed since the statement began to read: then it was resumed
- * perhaps, and whoever looked at it found nothing yet.
+ * The end of a statement that inserts into `lanes l`, for lanes that exist: something has come into them. A lane that is inserted without
+ * a `due_at`, since its subscription is paused by hand, sleeps on, unless it has changed since the statement began to read: then the
+ * subscription may have been resumed, and whoever looked at the lane found nothing yet.
  */
 export const arriving = (sql: Sql | TransactionSql): Fragment => sql`
   on conflict (id) do update set arrivals = l.arrivals + 1, due_at = case
@@ -19,8 +19,8 @@ export const wakeWithin = (tx: TransactionSql, subscriptionIds: string[]) => tx`
 `
 
 /**
- * Those of the lanes that their holders have lost. Who holds one now, or held it, saw a delivery in a call, and would look again
- * when that call's time is over: wake it. Those that are still held are looked at when they are given back.
+ * Those of the lanes that their holders have lost. Whoever has held such a lane since saw a delivery in a call, and would look again only
+ * when the time for that call is over: so wake it. Lanes that are still held are looked at when they are given back.
  */
 export async function lostOf(tx: TransactionSql, lanes: Lane[]): Promise<string[]> {
   if (lanes.length === 0) return []
@@ -37,16 +37,16 @@ const takenAndDue = (tx: TransactionSql) => tx`
 `
 
 /**
- * The lane is due, whatever it waited for. Whoever holds it loses it, so that what he learned of the address before does not come
- * back, such as how long it wants to rest. Wake the mailbox after the commit.
+ * Makes the lane due, whatever it waited for. Whoever holds it loses it, so that what the holder has learned of the address, such as how
+ * long it wants to rest, does not come back. Wake the mailbox after the commit.
  */
 export const retakeLane = (tx: TransactionSql, subscriptionId: string) => tx`
   update lanes l set ${takenAndDue(tx)} where id = ${subscriptionId}
 `
 
 /**
- * The same of a subscription that is over, so that what waits for it is given up. Its lane is made if there is none yet, so that
- * `arriving` finds it, as below: nobody resumes this one.
+ * The same for a subscription that has ended, so that what waits for it is given up. The lane is made if there is none yet, so that
+ * `arriving` finds it, as in `renewLane`.
  */
 export const endLane = (tx: TransactionSql, subscriptionId: string, organizationId: string) => tx`
   insert into lanes as l (id, grp, due_at, arrivals) values (${subscriptionId}, ${organizationId}, now(), 1)
@@ -54,9 +54,9 @@ export const endLane = (tx: TransactionSql, subscriptionId: string, organization
 `
 
 /**
- * The lane begins anew, without failures. Whoever holds it loses it, so that what he counted does not come back. It is made if
- * there is none yet, so that `arriving` finds it: what is just being recorded still believes that its subscription is paused.
- * Wake the mailbox after the commit.
+ * The lane begins anew, without failures. Whoever holds it loses it, so that what the holder has counted does not come back. It is made
+ * if there is none yet, so that `arriving` finds it: whoever is just recording a delivery still believes that the subscription is
+ * paused. Wake the mailbox after the commit.
  */
 export const renewLane = (tx: TransactionSql, subscriptionId: string) => tx`
   insert into lanes as l (id, grp, due_at, arrivals)

@@ -39,8 +39,8 @@ export const deliveryColumns = (sql: Sql) => sql`
 export const isBrokenOff = (sql: Sql) => sql`(o.begun_at is not null and ${notInCall(sql, sql`o.`)})`
 
 /**
- * An attempt is in the partition of its delivery. `limit` keeps the look-up one by one. One that was broken off is none of those. What
- * succeeded did so in the last one that was accepted: it may have been tried again before that was known.
+ * The last attempt, looked up in the partition of its delivery; `limit` keeps it a look-up for each. There is none while the last one is
+ * broken off. A delivery that succeeded did so in the last attempt that was accepted: it may have been tried again before that was known.
  */
 export const lastAttempt = (sql: Sql) => sql`
   left join lateral (
@@ -69,7 +69,7 @@ export const toDelivery = (row: DeliveryRow): z.input<typeof WebhookDelivery> =>
   created_at: timeOf(row.id).toISOString(),
 })
 
-/** Of what no attempt says. */
+/** For errors that no attempt has a message for. */
 const messages: Record<string, string> = {
   interrupted: interruption,
   subscription_deleted: 'The subscription was deleted.',

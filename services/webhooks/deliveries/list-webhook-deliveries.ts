@@ -10,8 +10,8 @@ import { deliveryColumns, type DeliveryRow, lastAttempt, toDelivery } from './de
 type Query = Input<typeof contract>['query']
 
 /**
- * Where many are read in vain, one organization's lists wait for each other: they would take all connections, through which
- * also others' events go out.
+ * Lists that may read much in vain wait for each other, those of one organization: else they could take all connections, and other
+ * organizations' events would wait for one.
  */
 export const listWebhookDeliveries: Handler<App, typeof contract> = (app, input, caller) =>
   mayReadMany(input.query) ? app.listInTurn(caller, () => list(app, input, caller)) : list(app, input, caller)
@@ -69,7 +69,7 @@ function deliveriesOf(sql: Sql, asked: Asked) {
   return status === undefined || status === 'succeeded' ? byType(sql, asked) : byStatus(sql, asked)
 }
 
-/** Before and behind all ids. */
+/** One sorts before all ids, the other behind them. */
 const [firstId, lastId] = ['', '~']
 
 /** Between the moments, and behind the page before. */
