@@ -13,9 +13,9 @@ export interface App extends DataService {
   inTurn: InTurn
   /** One search of an organization at a time. */
   searchInTurn: InTurn
-  /** So with its list of numbers, which is whole. */
+  /** One list of its numbers at a time, since that list has no pages. */
   listInTurn: InTurn
-  /** Of all else that it reads as many as leave connections to look up keys, without which nobody is answered. */
+  /** All other reads: as many at a time as leave connections for the look-ups of keys, without which nobody is answered. */
   readInTurn: InTurn
   cursorKeys: CursorKeys
   /** Seals the upstream credentials, and stored answers that hold a secret. */

@@ -62,7 +62,7 @@ export function statesOfCustomer(
   return readStates(tx, organizationId, tx`a.customer_id = ${customerId}`)
 }
 
-/** Numbers that one statement reads, changes or tells of: one for 30,000 may not end in its time, and then nothing changes. */
+/** Numbers that one statement reads, changes or tells of: a statement for 30,000 may time out, and then nothing changes. */
 const partRows = 1_000
 
 async function readStates(sql: Sql | TransactionSql, organizationId: string, which: Fragment) {

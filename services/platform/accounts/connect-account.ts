@@ -63,7 +63,7 @@ async function attach(app: App, tx: TransactionSql, body: Wanted, number: Upstre
     values (${organizationId}, ${id}, ${phoneNumberId}, ${body.business_account_id}, ${number.phoneNumber},
       ${number.name}, ${teamId}, ${customerId}, ${status}, ${number.status}, ${number.messagesPerSecond},
       ${sealToken(app.sealKeys, body.access_token, id)}, now(),
-      -- Not when the transaction began, which may have waited while another organization had the number.
+      -- Not the time when the transaction began: it may have waited while another organization had the number.
       clock_timestamp())
     on conflict (organization_id, id) do update set
       business_account_id = excluded.business_account_id, phone_number = excluded.phone_number, name = excluded.name,

@@ -4,8 +4,8 @@ import type { App } from '../app.ts'
 import { accountColumns, type AccountRow, toAccount } from './accounts.ts'
 
 /**
- * The list of 10,000 numbers takes some 40 ms, most of it of the thread on which also everybody's keys are looked up. So one
- * organization's wait for each other.
+ * A list of 10,000 numbers takes some 40 ms, most of it on the thread on which everybody's keys are looked up, too. So lists of one
+ * organization wait for each other.
  */
 export const listAccounts: Handler<App, typeof contract> = (app, { query }, caller) =>
   app.listInTurn(caller, async () => {

@@ -9,7 +9,7 @@ import type { AccountState } from './account-states.ts'
 /** Numbers whose states are on their way at a time. */
 const atOnce = 32
 
-/** How long before the caller gives up he must be told that his change is saved: some ten thousand numbers take longer. */
+/** How long before the caller gives up it must be told that its change is saved; to tell of some ten thousand numbers takes longer. */
 const ownTimeMs = 1_000
 const saved = 'The change is saved, but not all numbers go by it yet. They will, without another request.'
 

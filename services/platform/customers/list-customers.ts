@@ -7,9 +7,9 @@ import type { App } from '../app.ts'
 import { customerColumns, type CustomerRow, toCustomer } from './customers.ts'
 
 /**
- * A search for what is common, and not among the newest, reads all customers that have it, and one for less than a piece all there are:
- * measured, 2 s for a million. So one organization's wait for each other: they would take all connections, through which also
- * everybody's keys are looked up.
+ * A search for something common that the newest do not have reads all customers that have it, and one for less than a piece reads all
+ * there are: 2 s for a million, as measured. So searches of one organization wait for each other. Else they could take all connections,
+ * and the look-ups of everybody's keys would wait for one.
  */
 export const listCustomers: Handler<App, typeof contract> = (app, input, caller) =>
   (input.query.search === undefined ? app.readInTurn : app.searchInTurn)(caller, () => list(app, input, caller))
@@ -46,7 +46,7 @@ const amongNewest = 2_000
 /** Of `customer_grams`. */
 const pieceLength = 3
 
-/** What is rare is found by its pieces. Materialized, else the planner takes it for common and reads all customers in order. */
+/** Something rare is found by its pieces. Materialized: else the planner takes it for common, and reads all customers in order. */
 async function find(sql: Sql, place: Place, search: string) {
   const { organizationId, which, order, rows } = place
   const part = `%${search.replaceAll(/[\\%_]/g, String.raw`\$&`)}%`

@@ -14,7 +14,7 @@ import { type Effect, effectOf } from './effect-of.ts'
 
 type Report = z.output<typeof accountReported.data>
 
-/** For that long at least a report stands, whatever the platform shows of the number meanwhile. */
+/** How long a report stands at least, whatever the platform shows of the number meanwhile. */
 const standsMs = 60_000
 /** Errors come with every send that fails: the budget of calls is not theirs to use up. Callbacks are rare. */
 const quietAfterPollMs = 60_000

@@ -13,7 +13,7 @@ interface Account {
 
 /** Asks the platform with an account's token; a refusal that bears on the account is settled as one that messaging hears. */
 export async function askAs<T>(app: App, account: Account, caller: Caller, ask: () => Promise<T>): Promise<T> {
-  // What the platform says is of the token that it is asked with: by its answer the number may have another one.
+  // An answer is about the token of the question. By the time it comes the number may have another one.
   const askedAt = performance.now()
   try {
     return await ask()

@@ -12,7 +12,7 @@ import { confirmAccount, takeOver } from './take-over.ts'
 import { type DueAccount, nextPollAt } from './due-account.ts'
 
 const budgetMs = 15_000
-/** For what was answered, or that nothing was; with the question it is well within the lease. */
+/** How long it may take to record the answer, or that there was none; with the question it is well within the lease. */
 const recordingMs = 10_000
 
 /** Asks for one number and takes over what the platform says. */

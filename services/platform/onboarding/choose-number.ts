@@ -5,7 +5,7 @@ import { type ListedNumber, listNumbers } from '../upstream/list-numbers.ts'
 import { readNumber } from '../upstream/read-number.ts'
 import type { OnboardingRow } from './onboardings.ts'
 
-/** The number's own word is worth no longer wait: whoever was in the dialog looks at the page. */
+/** The number's own word is not worth a longer wait: whoever was in the dialog is looking at the page. */
 const itselfMs = 5_000
 
 type Wanted = Pick<OnboardingRow, 'event' | 'phoneNumberId' | 'businessAccountId'>

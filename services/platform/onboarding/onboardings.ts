@@ -118,7 +118,7 @@ const isDue = (sql: Sql | TransactionSql) => sql`due_at <= now() and held_until 
 /** Goes on after 5, 10, 20 … seconds, at most 10 minutes. */
 const againMs = (attempts: number) => Math.min(600_000, 5_000 * 2 ** Math.min(attempts - 1, 10))
 
-/** Whoever was frozen over its lease no longer speaks for what another one has claimed since, nor does it twice for its own. */
+/** Whoever was frozen for longer than its lease has no say any more in a walk that was claimed since, be it by itself. */
 const isStillHeld = (sql: Sql, { organizationId, id, heldUntil }: OnboardingRow) =>
   sql`organization_id = ${organizationId} and id = ${id} and held_until = ${heldUntil}`
 
@@ -149,8 +149,8 @@ export async function fail(sql: Sql, row: OnboardingRow, err: unknown, deadline:
 const wordsOf = (err: unknown) => (err instanceof Error ? err.message : String(err)).slice(0, 500)
 
 /**
- * Forgets walks that are a month old, 5,000 at a time; answers how many. Not one that is just taken up: Postgres asks anew only for
- * what the deletion itself names.
+ * Forgets walks that are a month old, 5,000 at a time; answers how many. The deletion repeats the condition, since Postgres checks only its
+ * own one again for a row that has changed: a walk that is just taken up stays.
  */
 export async function sweepOnboardings(sql: Sql): Promise<number> {
   // Whoever was exchanging a code is dead: it would have gone on, or let it go.

@@ -6,8 +6,8 @@ import type { App } from '../app.ts'
 import { linkColumns, type LinkRow, statusNow, toSetupLink } from './setup-links.ts'
 
 /**
- * By status all links of a customer are read: measured, a tenth of a second for 200,000. So one organization's lists wait for each
- * other: they would take all connections, through which also everybody's keys are looked up.
+ * A list by status reads all links of a customer: a tenth of a second for 200,000, as measured. So such lists of one organization wait
+ * for each other. Else they could take all connections, and the look-ups of everybody's keys would wait for one.
  */
 export const listSetupLinks: Handler<App, typeof contract> = (app, input, caller) =>
   (input.query.status === undefined ? app.readInTurn : app.searchInTurn)(caller, () => list(app, input, caller))

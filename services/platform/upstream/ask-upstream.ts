@@ -5,7 +5,7 @@ import type { z } from 'zod'
 import { type Place, problemOf } from './refusals.ts'
 
 export interface Question<A extends z.ZodType> extends UpstreamCall, Place {
-  /** What a fit answer looks like. */
+  /** The shape of a proper answer. */
   answer: A
 }
 
