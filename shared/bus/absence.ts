@@ -1,13 +1,13 @@
 import type { NatsConnection } from 'nats'
 
-/** A tick that comes so late was not merely delayed: the process was stopped, or had no processor. */
+/** A tick that comes this late was not merely delayed: the process was stopped, or had no processor. */
 const awayMs = 2_000
 const tickMs = 500
 
 /**
- * How long, in ms, this process may have been away since the questions came that it reads now. A question says how long its asker
- * waits, and not since when, since clocks differ; one that lay in the socket of a frozen process would be done after its asker
- * was told to ask again. What came meanwhile has been read once the server has answered a ping; until then this is not 0.
+ * How long, in ms, the questions that this process reads now may have lain in its socket while it was away. A question says how long its
+ * asker waits, and not since when, because clocks differ: without this, it would be worked on after its asker was told to ask again. Not
+ * 0 until the server has answered a ping, since all that came during the absence has been read by then.
  */
 export function watchAbsence(nc: NatsConnection): { lateMs: () => number; stop: () => void } {
   let seenAt = performance.now()

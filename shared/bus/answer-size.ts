@@ -2,7 +2,7 @@ import type { Input, Page, Rpc } from '../api/contract.ts'
 import { Problem } from '../api/problem.ts'
 import type { Service } from '../service/service.ts'
 
-/** Of the headers of an answer. */
+/** Room for the headers of an answer. */
 const headerBytes = 4 * 1024
 
 const mostBytes = ({ nc }: Pick<Service, 'nc'>) => (nc.info?.max_payload ?? Infinity) - headerBytes
@@ -10,8 +10,8 @@ const mostBytes = ({ nc }: Pick<Service, 'nc'>) => (nc.info?.max_payload ?? Infi
 const hasPages = ({ list, query: { shape } }: Rpc) => list && 'limit' in shape
 
 /**
- * The same question for as many items as fit, when the bus would not take the page that was asked for: its cursor leads to the others. Null
- * when the answer fits, or cannot be shorter.
+ * When the bus would not take the page that was asked for: the same question for as many items as fit, whose cursor leads to the
+ * others. Null when the answer fits, or cannot be made shorter.
  */
 export function shorterPage(
   service: Pick<Service, 'nc'>,
@@ -27,10 +27,10 @@ export function shorterPage(
   return { ...input, query: { ...input.query, limit: String(Math.max(fitting, 1)) } }
 }
 
-/** Of what stands around the items of a page. */
+/** Room for what stands around the items of a page. */
 const frameBytes = 4 * 1024
 
-/** Of items that are too many. */
+/** How many of the items fit, where not all of them do. */
 function countFitting({ answer }: Rpc, items: unknown[], most: number) {
   let bytes = 0
   const firstTooMany = items.findIndex((item) => {
@@ -40,7 +40,7 @@ function countFitting({ answer }: Rpc, items: unknown[], most: number) {
   return firstTooMany === -1 ? items.length - 1 : firstTooMany
 }
 
-/** The client would throw where nobody catches it. */
+/** To be called before an answer is sent: the client would throw where nobody catches it. */
 export function refuseTooLarge(service: Pick<Service, 'nc'>, contract: Rpc, { length }: Uint8Array) {
   const most = mostBytes(service)
   if (length <= most) return
@@ -53,7 +53,7 @@ export function refuseTooLarge(service: Pick<Service, 'nc'>, contract: Rpc, { le
   })
 }
 
-/** A list without pages is made shorter by what it may be filtered by. */
+/** What makes a list without pages shorter. */
 const filtersOf = ({ query }: Rpc) =>
   Object.keys(query.shape)
     .map((name) => `\`${name}\``)

@@ -49,7 +49,7 @@ export async function ask(
   return reply
 }
 
-/** What may be asked again by ourselves, since nobody can tell whether it was done: reads, and what has a key of its own. */
+/** What we may ask again ourselves when nobody can tell whether it was done: reads, and what has an idempotency key. */
 const isRepeatable = ({ http, repeatable }: Pick<Rpc, 'http' | 'repeatable'>, { idempotency }: CallHeader) =>
   repeatable ?? (http?.method === 'GET' || idempotency !== undefined)
 
@@ -86,7 +86,7 @@ function read({ headers, data }: Msg): Reply {
   }
 }
 
-/** Who asks when nobody from outside does: start-up, timers, administration. */
+/** The caller of what nobody from outside asks for: start-up, timers, administration. */
 export const systemCaller = (organizationId = '', requestId = 'system'): Caller => ({
   organizationId,
   keyId: '',

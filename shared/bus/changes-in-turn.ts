@@ -3,7 +3,10 @@ import { createInTurn } from './in-turn.ts'
 
 type AnyHandler = (app: unknown, input: unknown, caller: Caller) => Promise<object>
 
-/** The same handlers, with those in turn that change something for a client: where these hold a connection nearly all of their time. */
+/**
+ * The same handlers, where those that change something for a client wait their turn. For services where these hold a connection nearly
+ * all of their time.
+ */
 export function changesInTurn<App, M extends object>(contracts: M, handlers: Handlers<App, M>): Handlers<App, M> {
   const inTurn = createInTurn()
   const waiting =

@@ -8,7 +8,7 @@ import { isInbox } from './inbox.ts'
 
 /** Longer than nearly every answer takes. */
 const silentMs = 1_000
-/** Within which those that have a question in work say so. */
+/** The time within which instances say which questions they have in work. */
 const tellWithinMs = 1_000
 
 export const inWorkSubject = (service: string): string => `rpc.${service}.in-work`
@@ -33,7 +33,7 @@ export function tellInWork(nc: NatsConnection, service: string, inWork: () => Re
   return () => subscription.unsubscribe()
 }
 
-/** None where it is no such list: the stream hands an event to whatever address asks for it. */
+/** Empty for a message that is no such list: the stream can be told to send an event to any address. */
 function repliesIn(message: Msg): string[] {
   try {
     const replies: unknown = message.json()
@@ -61,7 +61,7 @@ interface Doubt {
 /** Asks a service which of these are in work there; resolves with the first answer of an instance. */
 export type AskInWork = (subject: string, replies: string[], timeoutMs: number) => Promise<unknown>
 
-/** To be called again and again: which of the questions are lost. Each is told once, and watched anew after that. */
+/** Which of the questions are lost; to be called again and again. Each is told once, and watched anew after that. */
 export function findLost<Q extends Unanswered>(questions: Iterable<Q>, askInWork: AskInWork, now: number): Q[] {
   const silent: Q[] = []
   const lost: Q[] = []

@@ -121,13 +121,13 @@ export function createRequests(nc: NatsConnection, inboxPrefix: string) {
   }
 }
 
-/** Not one that was given up before it left, or that is asked over the next connection anyway. */
+/** A question may leave unless it was given up before, or is asked over the next connection anyway. */
 const mayLeave = (question: Question | undefined) => question !== undefined && question.cutUntil === undefined
 
 const inProgress: FailureName = 'idempotency_in_progress'
 const isInProgress = ({ headers }: Msg) => headers?.get('Nats-Service-Error') === inProgress
 
-/** What it was told meanwhile says more than that no answer came. */
+/** What the repeat was told meanwhile says more than that no answer came. */
 function giveUp(waiting: Waiting, { token }: Question, err: unknown) {
   const one = take(waiting, token)
   if (one?.inProgress) one.resolve(one.inProgress)
@@ -149,7 +149,7 @@ function createWatch(waiting: Waiting, askInWork: AskInWork) {
     clearInterval(timer)
     timer = undefined
   }
-  // When what came while this process was busy or frozen was read: timers come before that.
+  // By `setImmediate`: what came while this process was busy or frozen is read after its timers have run, and before that.
   return () => void (timer ??= setInterval(() => setImmediate(look), sweepMs).unref())
 }
 

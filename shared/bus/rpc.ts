@@ -26,7 +26,7 @@ export interface Serving {
   stop: () => Promise<void>
 }
 
-/** What stored answers are read with; who takes no keys has none. */
+/** What stored answers are read with; a service that takes no idempotency keys has neither. */
 type Served = Service & Partial<Pick<Once, 'sql' | 'sealKeys'>>
 
 type AnyHandler = (app: unknown, input: Input<Rpc>, caller: Caller) => Promise<object>
@@ -65,7 +65,7 @@ export async function serve<App extends Served, M extends object>(
       subject: contract.subject,
       handler: (err, message) => {
         if (err) return app.log.error({ err, subject: contract.subject }, 'rpc')
-        // The stream hands an event to whatever address asks for it; one that was led here is no question.
+        // The stream can be told to send events to any address; one that was led here is no question.
         if (message.subject !== contract.subject || !isInbox(message.reply)) return
         const size = message.data.length
         if (work.size >= limits.count || bytes + size > limits.bytes) {
@@ -81,7 +81,7 @@ export async function serve<App extends Served, M extends object>(
       },
     })
   }
-  // Else who asks at once may be told that nobody serves. Cut off meanwhile, the bus is told anew when it is back.
+  // Without it, whoever asks at once may be told that nobody serves. If the bus is cut off now, it is told anew when it is back.
   await app.nc.flush().catch(() => {})
   return {
     async stop() {
@@ -135,7 +135,7 @@ async function answer(
     refuseTooLarge(app, contract, body)
     soon(() => void message.respond(body, carrier ? { headers: carrier } : undefined))
   } catch (err) {
-    // The database away, restarting, full or too slow is nobody's mistake, and passes.
+    // A database that is away, restarting, full or too slow is nobody's mistake, and that passes.
     problem = isDatabaseAway(err) ? new Problem('service_unavailable', { cause: err }) : toProblem(err)
     respondProblem(message, problem, call?.request ?? '')
   }
@@ -216,7 +216,7 @@ function respondProblem(message: ServiceMsg, problem: Problem, requestId: string
   message.respondError(problem.status, problem.failure, body, { headers: carrier })
 }
 
-/** A question that does not fit, or that a guard has refused, has the Problem in the place of its input. */
+/** `input` is a Problem where the question does not fit its contract, or a guard has refused it. */
 function open(contract: Rpc, call: CallHeader, data: Uint8Array): { input: Input<Rpc> | Problem; caller: Caller } {
   const raw = orProblem(() => rawBody(contract, data))
   const input = orProblem(() => inputOf(contract, call, raw))

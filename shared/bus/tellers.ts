@@ -1,10 +1,10 @@
 /** How often each teller is heard at least, in ms. */
 export const beatMs = 2_000
 
-/** Who is silent for longer may have told what did not arrive. */
+/** A teller that is silent for longer may have told something that did not arrive. */
 const silentMs = 3 * beatMs
 
-/** Who is silent for so long, and has not said that it ends, is gone, and nobody asks it any more. */
+/** A teller that is silent for this long without having said that it ends is gone, and nobody asks it any more. */
 const goneMs = 10 * 60_000
 
 export interface Told {
@@ -22,15 +22,15 @@ export interface Tellers {
   /** Something was told that could not be read. */
   missed: () => void
   /**
-   * Since when (performance.now) everything that was told has been heard: what was read elsewhere after that, and is not told
-   * of, is as it was. Infinity while nobody tells.
+   * Since when (performance.now) everything that was told has been heard: what was read from the tellers after that, and of which no
+   * change was told, is still true. Infinity while nobody tells.
    */
   wholeSince: () => number
 }
 
 /**
- * Keeps count of tellers. A gap in the numbers of one, one that was not heard from its first word on, and one that is silent
- * each break the whole. The first seconds count as silence: until then not all are known.
+ * Keeps count of tellers. Something may have been missed when there is a gap in a teller's numbers, when it was not heard from its
+ * first word on, and when it is silent; also in the first seconds, while not all tellers are known.
  */
 export function createTellers(): Tellers {
   const tellers = new Map<string, { number: number; heardAt: number }>()

@@ -10,15 +10,15 @@ import { streamName } from './stream.ts'
 
 /** Events that one look goes through. */
 const seqsALook = 50_000
-/** Since they were recorded, or would have been: longer than any transaction takes. */
+/** How old events are at least that are asked about: longer than any transaction takes. */
 const dueAfter = '150 s'
-/** What is published again sooner is turned away for its id (`duplicate_window`). */
+/** An event that is published again earlier than that is turned away for its id (`duplicate_window`). */
 const againAfter = '130 s'
-/** Notes of what a consumer has handled come later, by a second or some, and all instances look. */
+/** Consumers note what they have handled a second or a few later; and all instances look. */
 const lookAgainAfter = '50 s'
-/** Looks that an event is waited for which the consumer may have in hand: it pauses one for minutes, and handles newer ones meanwhile. */
+/** Looks for which an event is left to a consumer that may have it in hand: one may be paused for minutes while newer ones are handled. */
 const looksInHand = 15
-/** So often events are published again that nobody handles. */
+/** How often events that nobody handles are published again. */
 const mostTries = 3
 const namedInLog = 20
 
@@ -53,9 +53,9 @@ interface Unhandled {
 }
 
 /**
- * A sweep: asks the consumers of our events which ones they have handled, and publishes again what they have not. A stream may lose what
- * it has acked: a nats-server of a cluster that was split takes the word of one that has less for its own, and somebody may
- * purge it. It takes some minutes; consumers know by its id what comes twice.
+ * A sweep: asks the consumers of our events which ones they have handled, and publishes again what they have not. For a stream may lose
+ * what it has acked: in a cluster that was split, a nats-server may take over the state of one that has less, and somebody may purge
+ * it. It takes some minutes; consumers recognize by its id what comes twice.
  */
 export function auditEvents(app: DataService): Sweep {
   countOf(app)
@@ -90,8 +90,8 @@ async function audit(audited: Audited) {
 }
 
 /**
- * With the first answer: what was recorded before was perhaps handled by a version that notes nothing. At once where nothing was
- * recorded yet.
+ * Begins the audit of a consumer with its first answer, at what is recorded by then: what was recorded before may have been handled by a
+ * version that notes nothing. Where nothing is recorded yet, no answer is needed.
  */
 async function begin(audited: Audited) {
   const { sql } = audited.app
@@ -103,10 +103,10 @@ async function begin(audited: Audited) {
   await sql`insert into event_audits (consumer, audited_seq) values (${name}, ${newestOf(sql)}) on conflict do nothing`
 }
 
-/** Of what is recorded, the newest event; 0: there is none. */
+/** The `seq` of the newest recorded event; 0: there is none. */
 const newestOf = (sql: Sql) => sql`(select case when is_called then last_value else 0 end from outbox_seq)`
 
-/** Notes what is recorded by now; of earlier notes those that are not due yet are kept, and one that is. */
+/** Notes what is recorded by now. Of the earlier notes it keeps those that are not due yet, and the latest one that is. */
 async function mark({ sql }: DataService) {
   await sql`insert into outbox_marks (seq) values (${newestOf(sql)}) on conflict do nothing`
   await sql`delete from outbox_marks where seq < (select max(seq) from outbox_marks where ${isDue(sql)})`
@@ -174,7 +174,7 @@ const lineOf = (consumer: string, unhandled: Unhandled[]) => ({
   events: unhandled.slice(0, namedInLog).map(({ id }) => id),
 })
 
-/** By their range: an index would be gone through for each number of a list, for 10 s when there are some ten thousand. */
+/** By ranges: for a list, the index would be searched for each number, which takes 10 s for some ten thousand. */
 async function publishAgain(app: DataService, unhandled: Unhandled[]) {
   const seqs = unhandled.map(({ seq }) => seq)
   await app.sql`

@@ -8,18 +8,18 @@ import { readPublishAck, streamName } from './stream.ts'
 
 const ackTimeoutMs = 2_000
 const batchSize = 256
-/** No stream will have as many events. */
+/** No stream will ever have this many events. */
 const never = String(Number.MAX_SAFE_INTEGER)
 
-/** An event that only takes a number. Consumers pass it over (consume.ts). */
+/** The subject of an event that only uses up a number. Consumers pass it over (consume.ts). */
 const gapSubject = (service: string) => `event.${service}.gap`
 export const isGap = (subject: string) => subject.endsWith('.gap')
 
 type Ways = Pick<DataService, 'eventBus' | 'name' | 'log'>
 
 /**
- * A consumer that remembers more than the stream does would pass over what is published under numbers that it has handled: they
- * are used up. Whoever publishes does this first on each connection, so none of them is another event's before.
+ * A consumer that has handled numbers which the stream has lost would pass over what is published under them: so these numbers are used
+ * up. Whoever publishes does this first on each connection, so that none of them is given to a real event.
  */
 export async function useUpHandledNumbers(ways: Ways): Promise<void> {
   const { eventBus, log } = ways
@@ -50,8 +50,8 @@ interface Newest {
 }
 
 /**
- * Whether the stream still has our newest event, or has dropped it for its age. Others may have published under its number since,
- * so the last number of its subject is asked for: an event that expects another one is refused with it. Undefined while
+ * Whether the stream still has our newest event, or has dropped it for its age. Others may have published under its number since, so we
+ * ask for the last number of its subject: an event that expects another number is refused, and the refusal names it. Undefined while
  * another instance publishes, and no number is sure.
  */
 export async function hasNewest({ eventBus, log }: Ways, { subject, seq }: Newest): Promise<boolean | undefined> {
@@ -75,7 +75,7 @@ export async function hasNewest({ eventBus, log }: Ways, { subject, seq }: Newes
  */
 const isUnsure = (errorCode: number | undefined) => errorCode === 10_163 || errorCode === 10_164
 
-/** With what it expects to be the last number of its subject. */
+/** Publishes an empty event; `lastOfSubject` is the number that it expects to be the last one of its subject. */
 async function publish({ request }: Ways['eventBus'], subject: string, lastOfSubject: string | undefined) {
   const carrier = headers()
   carrier.set('Nats-Expected-Stream', streamName)

@@ -2,7 +2,7 @@ import { connect, type ConnectionOptions, type NatsConnection, NatsError, type S
 import type { Logger } from 'pino'
 import { streamName } from './stream.ts'
 
-/** A copy that was heard of since has elected nobody else: a nats-server waits for 4 s before it does. */
+/** A copy that the leader has heard of this lately has elected nobody else: a nats-server waits for 4 s before it does. */
 const heardWithinNs = 3e9
 const lookEveryMs = 2_000
 const answerWithinMs = 1_000
@@ -52,7 +52,7 @@ async function hasMajority(nc: NatsConnection): Promise<boolean> {
     const info = answer.json<Partial<StreamInfo>>()
     return info.config !== undefined && isVouchedFor(info as StreamInfo)
   } catch (err) {
-    // Whose users.conf is older than this release may not ask, and stays where it is.
+    // With a users.conf from before this release a service may not ask, and stays where it is.
     return err instanceof NatsError && err.isPermissionError()
   }
 }

@@ -5,9 +5,9 @@ import type { DataService } from '../service/service.ts'
 import { streamName } from './stream.ts'
 
 /**
- * Says that events left the stream by their age before a consumer had handled them, which nobody would notice otherwise. Asked
- * of it before it takes on: then its place moves over the gap. Only a consumer of all events can tell: what is gone may not
- * have been for another one.
+ * Tells when events have left the stream for their age before a consumer had handled them, which nobody would notice otherwise. To be
+ * called before the consumer goes on, since its place moves over the gap then. Only a consumer of all events can tell: what is gone may
+ * not have been meant for another one.
  */
 export async function tellMissedEvents({ eventBus, log, probes }: DataService, consumer: ConsumerInfo): Promise<void> {
   if (consumer.config.filter_subject !== 'event.>') return

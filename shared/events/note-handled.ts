@@ -5,7 +5,7 @@ import type { DataService } from '../service/service.ts'
 import { outboxHeader } from './stream.ts'
 
 const noteAfterMs = 1_000
-/** While they cannot be noted; what is forgotten is published again, and known by its id. */
+/** How many are kept while they cannot be noted. What is forgotten is published again, and recognized by its id. */
 const mostKept = 200_000
 
 export interface HandledNotes {

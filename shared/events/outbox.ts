@@ -103,8 +103,8 @@ async function take(session: Sql, name: string, rows: number): Promise<Taken> {
 }
 
 /**
- * Answers false when the turn was lost: nothing is recorded outside of its transaction, which its time tells. For then
- * another instance may have taken the events, and may have to publish them again into a stream that was lost meanwhile.
+ * Answers false when the turn was lost. Nothing may be recorded outside of its transaction, which is recognized by its time: for another
+ * instance may have taken the events since, and may have to publish them again into a stream that was lost meanwhile.
  */
 async function recordAndEnd(session: Sql, { begun, waiting }: Taken, { published, last }: Published) {
   const ofSeq = new Map(waiting.map(({ seq, partition }) => [seq, partition]))

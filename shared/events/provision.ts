@@ -19,7 +19,7 @@ export interface Consumer {
   subject: string
   /** 1: strict order over all instances, for rare events. */
   maxAckPending?: number
-  /** As `ackWaitMs`, for one behind whose lost ack all others wait. */
+  /** Instead of `ackWaitMs`, where all other events wait behind a lost ack. */
   ackWaitMs?: number
   /** Nobody asks whether it has handled all (audit.ts). */
   unaudited?: true
@@ -37,7 +37,7 @@ export const consumers = {
   platformAccountReports: { name: 'platform-account-reports', subject: 'event.messaging.account-reported' },
   directoryMessagesRead: { name: 'directory-messages-read', subject: 'event.messaging.messages-read' },
   directoryMarketingStops: { name: 'directory-marketing-stops', subject: 'event.messaging.marketing-stopped' },
-  /** Many, and none beside the next: notes of them would not become shorter. What the stream loses of them webhooksFanOut misses, too. */
+  /** There are many, with gaps between their numbers, so that notes of them would be long. What the stream loses, webhooksFanOut misses, too. */
   directorySentMessages: {
     name: 'directory-sent-messages',
     subject: 'event.messaging.message-sent',
@@ -159,8 +159,8 @@ const declaredConsumer = ({ name, subject, maxAckPending = 4096, ackWaitMs: wait
 })
 
 /**
- * Changed only where it is another one: nats-server 2.9 notes at each change that the stream was made when the server started, and says so
- * after its next start; services that remember another time take the stream for a new one, and fill it again.
+ * Updated only where it differs: at each update nats-server 2.9 notes that the stream was made when the server started, and says so after
+ * its next start. Services that remember another time would take the stream for a new one, and fill it again.
  */
 async function asDeclared(jsm: JetStreamManager, there: StreamInfo, stream: ReturnType<typeof declaredStream>) {
   return differenceOf(stream, there.config) === null ? there : jsm.streams.update(streamName, stream)

@@ -9,7 +9,7 @@ import type { DataService } from '../service/service.ts'
 const refillHours = 72
 /** Blocks of a table (8 KiB) that one statement goes through: some thousand events, a fraction of what a statement may take. */
 const blocksAStatement = 512
-/** Whoever was just elected knows within it all that the others have. */
+/** Within this time a new leader knows all that the others have. */
 const lookAgainMs = 2_000
 
 /**

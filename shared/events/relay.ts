@@ -17,9 +17,9 @@ const spacingMs = 5
 const lockRetryMs = 10
 const failureRetryMs = 250
 const ackTimeoutMs = 2_000
-/** So long a turn goes on with the next events of a line; with the last answer that is well within what a turn may take. */
+/** How long a turn goes on with the next events of a line. With the last answer it is well within what a turn may take. */
 const lineMs = 2_000
-/** A stream that has no room is asked again so soon. */
+/** How soon a stream that had no room is asked again. */
 const heldMs = 1_000
 
 export interface Relay {
@@ -128,7 +128,7 @@ function publishAll(app: DataService, events: WaitingEvent[]): Promise<Result[]>
   return Promise.all(results)
 }
 
-/** Few have one: the others are not parsed. */
+/** Few have a line: the headers of the others are not parsed. */
 const lineOf = ({ headers: about }: WaitingEvent) =>
   about.includes('"line"') ? (JSON.parse(about) as EventHeaders).line : undefined
 

@@ -17,12 +17,12 @@ export interface Box<Item extends { laneId: string }, Outcome> {
   /** Claimed, and found to hold nothing. */
   emptied: Active[]
   busy: number
-  /** Of those, by tenant; without those that are reserved. */
+  /** Items in work by tenant; reserved slots are not among them. */
   inWork: Map<string, number>
-  /** Tenants of which lanes may be due that they had no room for. */
+  /** Tenants that may have more due lanes than they had room for. */
   heldBack: Set<string>
   stopped: boolean
-  /** The last claim had no room for all, or for none: the next one has to wait for a settlement. */
+  /** The last claim had no free slots, or none for failing lanes: a settlement has to wake the next one. */
   full: boolean
   /** Something may have come into a lane that is held here. */
   arrived: boolean
@@ -47,7 +47,7 @@ export const freeSlots = <Item extends { laneId: string }, Outcome>(box: Box<Ite
 export const failingOf = <Item extends { laneId: string }, Outcome>({ active }: Box<Item, Outcome>): Active[] =>
   [...active.values()].filter(({ lane }) => lane.failures > 0)
 
-/** How many of them may be held; of a mailbox that makes no difference between lanes as many as there are. */
+/** How many lanes with failures may be held; any number, where a mailbox makes no difference between lanes. */
 export const mostFailing = <Item extends { laneId: string }, Outcome>({ options }: Box<Item, Outcome>): number =>
   Math.floor(options.slots * (options.failingShare ?? Infinity))
 

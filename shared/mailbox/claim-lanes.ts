@@ -14,12 +14,12 @@ interface Claim {
   leaseMs: number
   perGroup: number
   room: Room
-  /** That of lanes with failures; null: they are as any other. */
+  /** The room of lanes with failures; null: they are treated like any other. */
   failingRoom: Room | null
   pace: Pace | undefined
-  /** The first ones get lanes before the others. */
+  /** In this order they get lanes. */
   groups: string[]
-  /** Lanes whose holders have not given them back in the time of their leases, too. */
+  /** Also claim lanes whose leases have lapsed. */
   lapsedToo: boolean
 }
 
@@ -52,8 +52,8 @@ export interface DueGroups {
 }
 
 /**
- * Groups with due lanes. As long as few lanes are due these are all of them, found without those that wait; of many, groups in their turn:
- * it begins behind `after`.
+ * Groups with due lanes. While few lanes are due, these are all such groups, found without a look at lanes that wait. While many are,
+ * groups take turns: it begins behind `after`.
  */
 export async function findDueGroups(sql: Sql, table: string, after: string): Promise<DueGroups> {
   const soonest = await soonestLanes(sql, table)
@@ -98,8 +98,8 @@ function told({ perGroup }: Claim, open: Open[], lanes: Lane[]): Pick<Claimed, '
 }
 
 /**
- * The groups of the lanes that nobody holds and that are due the longest. By an index of its own, which nothing else can be planned
- * with: to walk over 20,000 groups that wait for their time takes 50 ms, each time.
+ * The groups of the lanes that nobody holds and that have been due the longest. It is written so that Postgres can only use the index made
+ * for it: to walk over 20,000 groups that wait for their time would take 50 ms, each time.
  */
 async function soonestLanes(sql: Sql, table: string): Promise<string[]> {
   const rows = await sql<{ grp: string }[]>`

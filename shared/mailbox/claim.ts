@@ -55,12 +55,12 @@ export async function claim<Item extends { laneId: string }, Outcome>(box: Box<I
   if (empty.length > 0) box.settling.wake()
   // More lanes, or more groups behind these, may be due.
   if (lanes.length >= Math.min(free, claimLimit) || last !== '') return 0
-  // What they had in work was settled meanwhile, when nobody knew yet that they have more, and no other settlement will look.
+  // Their work was settled meanwhile, before anybody knew that they have more: no later settlement will look.
   if (heldBack.some((tenant) => !box.inWork.has(tenant))) return 0
   if (paced) return pacePollMs
-  // So may others of a group that got as many as it may: if all of them were empty, no settlement would look again.
+  // A group that got as many lanes as it may can have more due: if those were empty, no settlement would look again.
   if (hasMost(lanes, perGroup)) return 0
-  // Sooner than its tokens fill the burst again: what that cannot hold is lost.
+  // Before its tokens fill the burst again: tokens beyond the burst are lost.
   if (options.pace && lanes.length > 0) return options.pace.burstMs / 2
   return box.busy > 0 ? busyPollMs : idlePollMs
 }
@@ -68,7 +68,7 @@ export async function claim<Item extends { laneId: string }, Outcome>(box: Box<I
 const hasMost = (lanes: Lane[], perGroup: number) =>
   [...Map.groupBy(lanes, ({ group }) => group).values()].some(({ length }) => length >= perGroup)
 
-/** Lanes with failures have a part of the slots among themselves, in which tenants leave room to each other as in all. */
+/** Lanes with failures share a part of the slots, in which tenants leave room to each other as they do in all. */
 function failingRoomOf<Item extends { laneId: string }, Outcome>(box: Box<Item, Outcome>) {
   if (box.options.failingShare === undefined) return null
   const failing = failingOf(box)
@@ -77,7 +77,7 @@ function failingRoomOf<Item extends { laneId: string }, Outcome>(box: Box<Item, 
   return { limit, of: (tenant: string) => roomFor(limit, held.get(tenant)?.length ?? 0) }
 }
 
-/** What claimed lanes may take: all of them together what is free, those of a tenant what it has room for. */
+/** How much claimed lanes may take: together what is free, and those of one tenant what it has room for. */
 function wantsOf<Item extends { laneId: string }, Outcome>(
   box: Box<Item, Outcome>,
   { lanes, tenants }: { lanes: Lane[]; tenants: ReadonlyMap<string, string> },
@@ -90,7 +90,7 @@ function wantsOf<Item extends { laneId: string }, Outcome>(
   })
 }
 
-/** Where the first one has enough for all slots, those behind it would get none for as long as it has. */
+/** The same groups, beginning at a random one: else the first could fill all slots, and those behind it would get none meanwhile. */
 function fromAnywhere(groups: string[]): string[] {
   const begin = Math.floor(Math.random() * groups.length)
   return [...groups.slice(begin), ...groups.slice(0, begin)]

@@ -17,7 +17,7 @@ export interface Lane {
   group: string
   /** As seen at the claim; another value at the release means that something came in meanwhile. */
   arrivals: string
-  /** The lease, as text with all its digits: who holds another value holds the lane no more. */
+  /** The lease, as text with all its digits: whoever knows another value does not hold the lane any more. */
   heldUntil: string
   failures: number
   /** How far in the future the lane's pace stands, in ms from the claim. */
@@ -27,17 +27,17 @@ export interface Lane {
 /** How a held lane is given back. */
 export interface Release {
   lane: Lane
-  /** Due again after that long; null: asleep, unless something came in since the claim. */
+  /** Due again after this time; null: asleep, unless something came in since the claim. */
   waitMs: number | null
   /** Whether what came in since the claim ends the wait. */
   untilArrival?: boolean
-  /** When nothing came in: due again after that long, for an item that has a time of its own. */
+  /** If nothing came in: due again after this time, for an item that has a time of its own. */
   nextMs?: number | null
   failures?: number
   pacedMs?: number
 }
 
-/** Failures of a lane that stays held: who reads its row, or finds it after a crash, does not find older ones. */
+/** Failures of a lane that stays held: written at once, so that they are not lost in a crash, and whoever reads the row sees them. */
 export interface Noted {
   lane: Lane
   failures: number
@@ -58,8 +58,8 @@ const stillHeld = (sql: Sql | TransactionSql, table: string) => sql`
 `
 
 /**
- * The `lane` of a row in `found`, looked up by its key. By a mere join all lanes are read while there are fewer than some
- * thousand: measured with 4,000, half of what it costs to record what became of a send.
+ * The `lane` of a row in `found`, looked up by its key. With a mere join, Postgres reads all lanes while there are fewer than some
+ * thousand: with 4,000, as measured, that was half of the cost of recording what became of a send.
  */
 export const isLaneOf = (sql: Sql | TransactionSql, found: string, key = 'id'): Fragment => sql`
   lane.id = ${sql(found)}.${sql(key)} and lane.id = any(array(select ${sql(key)} from ${sql(found)}))
@@ -86,13 +86,13 @@ export async function releaseLanes(
 
 /** What else a statement knows of the lanes that it gives back. */
 interface GivingBack {
-  /** True once all is locked that is locked before lanes. */
+  /** A condition that is true once everything is locked that has to be locked before lanes. */
   after?: Fragment
   /** Whether a `lane` into which nothing came is due at once all the same. */
   isDue?: Fragment
   /** Written with the others, so that all are locked in one order. */
   noted?: Noted[]
-  /** Whether what a `lane` was to wait for has come to pass: then its `waitMs` is none. */
+  /** Whether what a `lane` was to wait for has happened: then its `waitMs` does not count. */
   waitIsOver?: Fragment
 }
 

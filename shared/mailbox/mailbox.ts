@@ -17,8 +17,8 @@ import type { DataService } from '../service/service.ts'
  *                                                ▲                  │
  *                                                └── lease lapsed ──┘   (the holder died: the next one finds what it left)
  *
- * Slots are shared between tenants: that of a lane is its group, or who the pace of its group says. Each has four times as
- * many as are free at most (rooms.ts), so that nobody fills them all, be it with many lanes, long ones or slow work.
+ * Slots are shared between tenants: the tenant of a lane is its group, or the one that the pace of its group names. A tenant has at most
+ * four times as many slots as are free (rooms.ts), so that nobody fills them all, be it with many lanes, long ones or slow work.
  *
  * `next` records that items are begun, before their work; `settle` (or `finish`) records their outcomes. Each is one transaction for
  * many items. After a crash in between, `next` of the next holder finds an item that was begun already: the work may have been done. A
@@ -63,7 +63,7 @@ export type LockLanes = () => Promise<unknown>
 interface TurnOptions<Item extends { laneId: string }, Outcome> {
   /** Whether a lane that is held takes its next items at once, or is released after each item and claimed again. */
   refill: boolean
-  /** When the next item of a lane is due that has none due now: asked for lanes that are given back without a `waitMs`. An arrival is earlier. */
+  /** When lanes without a due item have their next one; asked when they are given back without a `waitMs`. An arrival makes them due earlier. */
   nextDue?: (tx: TransactionSql, laneIds: string[]) => Promise<Array<{ laneId: string; waitMs: number }>>
   /**
    * Records outcomes, and says what the lanes do next. An `outcome` of null: the work was not begun (or it was too late in the lease).
@@ -139,7 +139,7 @@ export interface Begun<Item> {
 /** How often held lanes are checked: for leases to renew, and for items that arrived without a wake-up. */
 const lookMs = 1_000
 
-/** What a holder that died had in hand goes on within ten seconds. */
+/** The work of a holder that died goes on within ten seconds. */
 const usualLeaseMs = 9_000
 
 export function startMailbox<Item extends { laneId: string }, Outcome>(

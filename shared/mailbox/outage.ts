@@ -1,7 +1,7 @@
 import { isDatabaseAway } from '../database/database.ts'
 import type { Box } from './box.ts'
 
-/** Once the database is back, every holder has heard of it, and recorded what it has done, after the longest wait of a loop. */
+/** This long after the database is back, every holder has noticed, and recorded what it has done: the longest wait of a loop. */
 const patienceMs = 5_000
 
 type Outage = Pick<Box<never, never>, 'awaySince' | 'patientUntil' | 'leaseMs'>
@@ -17,15 +17,15 @@ export async function noteOutage<T>(box: Outage, turn: () => Promise<T>): Promis
   }
 }
 
-/** What was asked at `askedAt` is answered just now: so long the database may have been away from others, too. */
+/** What was asked at `askedAt` is answered only now: for that long the database may have been away for others, too. */
 export function noteSlow(box: Outage, askedAt: number): void {
   if (performance.now() - askedAt > box.leaseMs / 3) box.awaySince ??= askedAt
 }
 
 /**
- * The database has answered what was asked at `askedAt`. Answers whether lanes may be taken whose leases have lapsed: not for a
- * moment after it was away for so long that nobody could renew his. Then they are those of holders that live, here and elsewhere,
- * and have what came of their work still to record; taken from them, it would be done again.
+ * To be called when the database has answered what was asked at `askedAt`: answers whether lanes with lapsed leases may be taken. Not for
+ * a moment after the database was away for so long that nobody could renew a lease: then such lanes belong to holders, here and
+ * elsewhere, that are alive and have yet to record the outcomes of their work. Taken from them, it would be done again.
  */
 export function mayTakeLapsed(box: Outage, askedAt: number): boolean {
   const now = performance.now()

@@ -11,8 +11,8 @@ export interface Pace {
 }
 
 /**
- * Until when the tokens of a row of the table are taken. No group rests for an hour: what is further ahead was written before the clock
- * was put back, and the group would wait for as long as that.
+ * Until when the tokens of a row of the table are taken. No group ever rests for an hour: a time that is further ahead was written before
+ * the clock was put back, and does not count; else the group would wait for just as long.
  */
 export const takenUntil = (sql: Sql | TransactionSql): Fragment => sql`
   greatest(case when tat < now() + interval '1 hour' then tat end, now())

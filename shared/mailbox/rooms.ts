@@ -1,9 +1,9 @@
-/** So many items in work a tenant may have for each slot that is free. */
+/** Items in work that a tenant may have for each slot that is free. */
 const perFreeSlot = 4
 
 /**
- * How many more items a tenant may take that has `held` in work. Alone it gets four fifths of the slots, five get 19 % each:
- * however much they have to do, and however long each of it takes, there is room at once for one that comes.
+ * How many more items a tenant with `held` items in work may take. One tenant alone gets four fifths of the slots, five get 19 % each:
+ * however much they have to do, and however long it takes, there is room at once for the next tenant that comes.
  */
 export function roomFor(free: number, held: number): number {
   const most = perFreeSlot * free

@@ -24,8 +24,8 @@ export async function settle<Item extends { laneId: string }, Outcome>(box: Box<
 }
 
 /**
- * What cannot be recorded together is recorded lane by lane, for no longer than leases can wait. Where somebody has locked what one
- * of them needs, that one goes behind all others: it holds them up for as long as a statement waits for a lock.
+ * Outcomes that cannot be recorded together are recorded lane by lane, for no longer than leases can wait. A lane whose rows somebody has
+ * locked goes behind all others, since it holds them up for as long as a statement waits for a lock.
  */
 async function settleApart<Item extends { laneId: string }, Outcome>(
   box: Box<Item, Outcome>,
@@ -48,7 +48,7 @@ async function settleApart<Item extends { laneId: string }, Outcome>(
   }
 }
 
-/** An outcome that cannot be recorded stops no other: its lane is left to its lease, as if this process had died over it. */
+/** An outcome that cannot be recorded at all must not stop others: its lane waits for the end of its lease, as if this process had died. */
 async function settleAlone<Item extends { laneId: string }, Outcome>(
   box: Box<Item, Outcome>,
   one: Finished<Item, Outcome>,

@@ -91,12 +91,12 @@ export async function recordTurn<Item extends { laneId: string }, Outcome>(
   return { items, released, releases, isDue, arrivals: [...news].filter(([owner]) => offered.has(owner)) }
 }
 
-/** A tenant that has due lanes which wait for room lets them take turns with those that were held for so long. */
+/** How long a lane is held at least before its tenant's due lanes, which wait for room, get their turn instead. */
 const turnMs = 1_000
 
 /**
- * What lanes may take that go on. Slots bound refills as they bound claims; a lane with nothing in work keeps at least the slot
- * that it has freed, unless its tenant leaves it to others.
+ * How much the lanes that go on may take. Slots limit refills as they limit claims. A lane with nothing left in work keeps at least the
+ * slot that it has freed, unless its tenant has to leave it to others.
  */
 function offersOf<Item extends { laneId: string }, Outcome>(
   turn: Turn<Item, Outcome>,
@@ -127,8 +127,8 @@ function offersOf<Item extends { laneId: string }, Outcome>(
 }
 
 /**
- * Lanes with failures have their share of the slots among themselves. One that fails while it is held, and is beyond it, is given back
- * when its work is done, and claimed again within that share: else what was claimed while it was well could fill all slots.
+ * Lanes with failures have a share of the slots for themselves. If a held lane begins to fail when that share is used up, it is given back
+ * once its work is done, and claimed again within the share: else lanes that were claimed while they were well could fill all slots.
  */
 function givingWay<Item extends { laneId: string }, Outcome>(
   { failing, mostFailing }: Turn<Item, Outcome>,

@@ -3,15 +3,15 @@ import { Problem } from '../api/problem.ts'
 /** How much work may run at the same time in this process. */
 interface Most {
   ofOne: number
-  /** Of all owners together; beyond it each has its first. */
+  /** Of all owners together; beyond it each owner may have its first. */
   inAll: number
-  /** Such first ones. */
+  /** How many such first ones there may be. */
   firsts: number
 }
 
 /**
- * Whether an owner may begin a further work, with `own` of its own and `all` at work. It may not have more than are still free,
- * so that a few owners with slow work leave some for others; its first is kept free for it beside those.
+ * Whether an owner with `own` works under way, of `all` works, may begin another one. It may not have more than are still free, so that
+ * a few owners with slow work leave some for others. For an owner's first there is room beside those.
  */
 const mayBegin = ({ ofOne, inAll, firsts }: Most, own: number, all: number) =>
   own < Math.min(ofOne, inAll - all) || (own === 0 && all < inAll + firsts)
@@ -53,8 +53,8 @@ interface Line {
 }
 
 /**
- * Without a limit in all, nobody's work waits behind another owner's. With one it never waits for its owner's first turn; for a
- * further one, whoever has the fewest comes before the others.
+ * Without a limit in all, nobody's work waits for another owner's. With one, an owner's first work never waits; among further ones,
+ * those of the owner with the fewest under way come first.
  */
 export function createLines(ofOne: number, inAll = Infinity): InLine {
   const most = { ofOne, inAll, firsts: Infinity }
@@ -88,7 +88,7 @@ export function createLines(ofOne: number, inAll = Infinity): InLine {
   return async (owner, work) => {
     const line = lines.get(owner) ?? { running: 0, waiting: [] }
     lines.set(owner, line)
-    // Never past those that wait: none would, if it might begin.
+    // This overtakes nobody: if one of its line could begin, it would not be waiting.
     if (mayBegin(most, line.running, all)) take(line)
     else {
       behind.add(line)
