@@ -15,8 +15,8 @@ interface Parts {
   detaching: Loop
   cursorKeys: CursorKeys
   /**
-   * To be called after the commit that changed what `Parties` shows of these contacts or conversations, or deleted them; also
-   * when it failed: it may be done and its answer lost, and asked again there is nothing to change. Said in vain it does no harm.
+   * To be called after the commit that changed what `Parties` shows of these contacts or conversations, or deleted them. Also when the
+   * commit failed: it may be done and its answer lost, and a repeated request finds nothing to change. Said in vain it does no harm.
    */
   tellChanged: (ids: string[]) => void
 }
@@ -33,9 +33,12 @@ export interface App extends DataService, Parts {
   insertInbound: (inbound: Inbound) => Promise<RecordedInbound | null>
   /** One search of an organization at a time. */
   searchInTurn: InTurn
-  /** So with changes of many contacts: together they would make events faster than the relay, which is everybody's, publishes. */
+  /** One change of many contacts at a time: several would make events faster than the relay, which all organizations share, publishes. */
   bulkInTurn: InTurn
-  /** What the platform tells of people, hundreds at a time after a backlog, each in a transaction of its own: it leaves connections to others. */
+  /**
+   * What the platform tells of people: hundreds at once after a backlog, each in a transaction of its own. In turn, so that connections are
+   * left for others.
+   */
   peopleInTurn: InTurn
 }
 

@@ -10,8 +10,8 @@ export class Overtaken extends Error {
 }
 
 /**
- * Looks and acts until an attempt answers something. One that answers undefined, or throws `Overtaken`, has lost a race: the next finds
- * what the other one made, changed or deleted. Throws `service_unavailable`.
+ * Runs attempts until one answers something. An attempt that answers undefined, or throws `Overtaken`, has lost a race: the next one finds
+ * what the winner has made, changed or deleted. Throws `service_unavailable` after too many.
  */
 export async function untilWon<T>(attempt: () => Promise<T | undefined>): Promise<T> {
   for (let n = 0; n < maxAttempts; n++) {
@@ -26,8 +26,9 @@ function ofOvertaken(err: unknown): undefined {
 }
 
 /**
- * Looks, and once more when nothing was found: what was just being merged or deleted was waited for, and says where it goes on when it is
- * asked again. Its lock is let go before: others take locks in the order of keys, and may wait for it with one that is asked for then.
+ * Looks, and once more when nothing was found: what was just being merged or deleted has been waited for, and a second look shows where it
+ * goes on. The locks of the first look are given up before: others, who lock in the order of keys, may wait for them while they hold what
+ * the second look needs.
  */
 export async function lookTwice<T>(tx: TransactionSql, look: () => Promise<T>): Promise<T> {
   await tx`savepoint before`

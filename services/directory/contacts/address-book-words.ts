@@ -41,7 +41,10 @@ export const forgetWords = (tx: TransactionSql, { organizationId, phoneNumberId 
   where s.organization_id = ${organizationId} and s.phone_number_id = ${phoneNumberId} and s.wa_id = locked.wa_id
 `
 
-/** So is a number that a contact gives up and did not get from the address book: nobody has it, and who deletes the contact cannot know of it. */
+/**
+ * The same for a number that a contact gives up and did not get from the address book: nobody has it then, and whoever deletes the contact
+ * cannot know of it.
+ */
 export const forgetWordsOf = (
   tx: TransactionSql,
   { organizationId, phoneNumberId }: Scope,
@@ -60,7 +63,7 @@ export const forgetWordsOf = (
 
 /**
  * Forgets numbers 8 days after nobody has them any more (callbacks are kept, and driven again, for 7), 5,000 at a time; answers how many.
- * One that is just told of is passed over.
+ * A number that is just being told of is passed over.
  */
 export async function sweepWords(sql: Sql): Promise<number> {
   const { count } = await sql`

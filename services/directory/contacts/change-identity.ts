@@ -73,8 +73,9 @@ async function write({ sql, relay, tellChanged }: App, people: People, told: Tol
 }
 
 /**
- * Renames the one contact, or the first of several, which the others are merged into, and notes it in the same transaction: a number that
- * is free without a note is taken by a late message of before. False when they are not what they were when they were found: look again.
+ * Renames the contact; of several the first, into which the others are merged. It is noted in the same transaction: a number that is free
+ * and has no note would be taken by a late message from before the change. False when the contacts have changed since they were found:
+ * look again.
  */
 async function writeWithin(
   tx: TransactionSql,
@@ -121,7 +122,10 @@ async function renameOne(tx: TransactionSql, contact: FoundContact, after: Profi
   return true
 }
 
-/** Whoever took one meanwhile is the same person, and is to be merged: without its new names, and free of the old ones, the contact would have none. */
+/**
+ * Whoever took one of the names meanwhile is the same person, and is to be merged: else the contact, which gives up its old names, would
+ * have none.
+ */
 async function takeNames(tx: TransactionSql, origin: Origin, contactId: string, names: Identity[]) {
   const { organizationId, phoneNumberId } = origin
   await claimNames(tx, origin, contactId, names)

@@ -28,13 +28,13 @@ export async function insertContacts(sql: Sql | TransactionSql, contacts: NewCon
     const made = await insertAll(sql, contacts)
     return contacts.map(({ id }) => made.has(id))
   } catch (err) {
-    // Alone, it lost some of its names, not all, to another call; more than one are tried one by one (batched.ts).
+    // Another call took some of its names, but not all. Where there are several contacts, `batched` tries them one by one.
     if (contacts.length === 1 && isNameless(err)) return [false]
     throw err
   }
 }
 
-/** The same in the caller's transaction; answers the ids of those that were made. Null when one of them lost some of its names: look again. */
+/** The same in the caller's transaction; answers the ids of those that were made. Null when one has lost some of its names: look again. */
 export async function insertContactsWithin(tx: TransactionSql, contacts: NewContact[]): Promise<Set<string> | null> {
   try {
     return await tx.savepoint((attempt) => insertAll(attempt, contacts))
@@ -45,9 +45,8 @@ export async function insertContactsWithin(tx: TransactionSql, contacts: NewCont
 }
 
 /**
- * The primary key of the names decides. They are claimed in one order, so that no two batches wait for each other; a
- * contact that does not get all of its names is not inserted, and then those it got break their foreign key, which undoes
- * the statement.
+ * The primary key of the names decides who gets them. They are claimed in one order, so that no two batches deadlock. A contact that does
+ * not get all of its names is not inserted; the names that it did get then break their foreign key, which undoes the statement.
  */
 async function insertAll(sql: Sql | TransactionSql, contacts: NewContact[]): Promise<Set<string>> {
   const rows = await sql<{ contactId: string }[]>`

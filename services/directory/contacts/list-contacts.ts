@@ -9,8 +9,9 @@ import { accountColumns, contactColumns, type ContactRow, toContact } from './co
 import { matchingContacts } from './matching-contacts.ts'
 
 /**
- * A search whose pieces are common, and which is not, reads all contacts that have them: measured, a second for 100,000. So one
- * organization's wait for each other: they would take all connections, through which also others' messages come and go.
+ * A search that is rare itself, but whose pieces are common, reads all contacts that have these pieces: a second for 100,000, as measured.
+ * So searches of one organization wait for each other. Else they could take all connections, and other organizations' messages would
+ * wait for one.
  */
 export const listContacts: Handler<App, typeof contract> = (app, input, caller) =>
   input.query.search === undefined ? list(app, input, caller) : app.searchInTurn(caller, () => list(app, input, caller))

@@ -48,7 +48,7 @@ const foundAmongNewest = (sql: Sql, asked: Asked) => sql`
   order by c.created_at desc, c.id desc ${limitTo(sql, asked.rows)}
 `
 
-/** What is rare is found by its pieces. Materialized, else the planner takes it for common and reads all contacts in order. */
+/** Something rare is found by its pieces. Materialized: else the planner takes it for common, and reads all contacts in order. */
 const found = (sql: Sql, asked: Asked) => sql`
   with found as materialized (
     select ${contactColumns(sql)} from contacts c

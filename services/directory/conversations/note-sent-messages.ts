@@ -58,11 +58,12 @@ const recipientOf = ({ headers, data }: Sent) => {
 }
 
 /**
- * Answers how many conversations moved forward; one that is not known, or has a newer message, is left alone. What is sent in one
- * that was merged counts where it goes on; one that was just being merged was waited for, and is asked again where that is.
+ * Answers how many conversations moved forward; one that is unknown, or has a newer message, is left alone. A message sent in a merged
+ * conversation counts for the one into which it was merged. One that was just being merged is looked at a second time, to see which one
+ * that is.
  */
 export async function noteSentMessages(sql: Sql, sent: SentMessage[]): Promise<number> {
-  // Grouped, since a row can be updated once; locked in the order of their keys, so that no two calls wait for each other.
+  // Grouped, since a statement updates a row only once; locked in the order of their keys, so that no two calls deadlock.
   const rows = await sql<{ hasEnded: boolean }[]>`
     with sent as (
       select u.organization_id, v.conversation_id, max(u.sent_at) as sent_at

@@ -45,8 +45,8 @@ export const recordInbound: Handler<App, typeof contract> = async (app, { params
 }
 
 /**
- * Whether the message may be from before its sender changed names: nobody is known by them, or somebody not by the number or by another
- * user id, or was heard of later only, and may be the number's next owner.
+ * Whether the message may be from before its sender changed names: because nobody is known by its names, or because the contact that is has
+ * another number or user id, or was heard of after the message was sent, and may be the number's next owner.
  */
 const mayBeEarlier = ({ waId, phoneNumber, bsuid, sentAt }: Sender, contacts: FoundContact[]) =>
   contacts.length === 0 ||

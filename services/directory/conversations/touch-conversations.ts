@@ -20,7 +20,7 @@ export async function touchConversations(
   `
 }
 
-/** For whoever looks at conversations before they are touched: what was just being written there is there when this returns. */
+/** To be called before somebody looks at conversations that will be touched: what was just being written to them is there afterwards. */
 export const lockConversations = (tx: TransactionSql, organizationId: string, contactIds: string[]) => tx`
   select id from conversations
   where organization_id = ${organizationId} and contact_id = any(${contactIds}::text[])

@@ -5,7 +5,7 @@ import type { TransactionSql } from '@app/shared/database/database.ts'
 import { notFound } from '@app/shared/api/problem.ts'
 import type { App } from '../app.ts'
 
-/** From here on nobody sees the label or attaches it; `detachDeletedLabels` does the rest, after a crash too. */
+/** From here on nobody sees the label or attaches it; `detachDeletedLabels` does the rest, also after a crash. */
 export const deleteLabel: Handler<App, typeof contract> = async ({ sql, detaching }, { params }, caller) => {
   const hide = (tx: TransactionSql) => tx`
     update labels set deleted_at = now(), updated_at = now()

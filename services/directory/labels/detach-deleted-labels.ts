@@ -18,7 +18,7 @@ interface Deleted {
 const batchContacts = 500
 const batchConversations = 5_000
 
-/** How long what an instance left behind that stopped or died may lie, when nobody deletes a label; half as long again at most. */
+/** How long work that a stopped or dead instance has left may wait while nobody deletes a label; half as long again at most. */
 const pollMs = 5_000
 
 export function startDetaching({ sql, log }: DataService, relay: Relay): Loop {
@@ -30,10 +30,10 @@ export function startDetaching({ sql, log }: DataService, relay: Relay): Loop {
 }
 
 /**
- * Detaches deleted labels from what they are attached to: a batch for each organization that has some, so that none waits for
- * another's, nor fails with it, with the events of the contacts that it changed; from what nothing is attached to any more the row goes. What a
- * crash leaves behind is there for the next run, and two runs at once take nothing from each other twice. Answers for how
- * many organizations there was something to do: none are left when it is 0.
+ * Detaches deleted labels from what they are attached to, with the events of the changed contacts; a label that is attached to nothing any
+ * more is removed. One batch for each organization that has some, so that none waits for another's or fails with it. What a crash leaves
+ * is there for the next run, and two runs at once do nothing twice. Answers for how many organizations there was something to do: none are
+ * left when it is 0.
  */
 export async function detachDeletedLabels(app: Detaching): Promise<number> {
   const labels = await app.sql<Deleted[]>`
