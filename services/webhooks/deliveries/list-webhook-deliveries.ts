@@ -115,9 +115,10 @@ function hasStatus(sql: Sql, { status }: Query) {
 }
 
 /**
- * Of each type as many, the newest of which are the page; with a type, of that alone. The type is a range and stands in the
- * order: were it equal, the primary key of a partition would do for the order, and be read past all other types. It comes
- * from a table, since the planner takes the range of a type that it knows for empty.
+ * The newest of each type, or of the one that is asked for, as many as a page has; the newest of all these are the page. The type is
+ * compared as a range, and stands in the `order by`. Compared with `=`, the order would be that of a partition's primary key, and Postgres
+ * might go through that instead, past all other types. The type comes from a table, since the planner takes the range of a type that it
+ * knows for empty.
  */
 function byType(sql: Sql, asked: Asked) {
   const { organizationId, query, rows, from, below } = asked
@@ -139,8 +140,8 @@ function byType(sql: Sql, asked: Asked) {
 }
 
 /**
- * Open and dead deliveries stand in tables of their own, with their types: those of others are not looked up. Open ones have no
- * index by status and subscription: whether its own are fewer than all that have failed is for the planner to see.
+ * Open and dead deliveries stand in tables of their own, with their types: no other deliveries are looked at. Open ones have no index by
+ * status and subscription: the planner decides whether the subscription's own or all failed ones are fewer.
  */
 function byStatus(sql: Sql, asked: Asked) {
   const { organizationId, query, rows } = asked
@@ -160,8 +161,8 @@ function byStatus(sql: Sql, asked: Asked) {
 }
 
 /**
- * A value that the planner does not see, so that it plans for any: of what is rare a plan of its own looks cheaper at each call
- * than the one that is kept, and is the same.
+ * A value that the planner does not see, so that it plans for any value. Seeing a rare one, it would take a plan of its own for cheaper at
+ * each call, and plan anew each time, though the plan is the same.
  */
 const unseen = (sql: Sql, text: string) => sql`(select ${text}::text)`
 

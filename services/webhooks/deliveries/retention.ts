@@ -34,8 +34,8 @@ export async function sweepDead(sql: Sql): Promise<number> {
 }
 
 /**
- * A sweep: lanes of deleted subscriptions, when nothing waits in them. Not one into which something has just come: Postgres asks anew
- * only for what the deletion itself names.
+ * A sweep: lanes of deleted subscriptions, when nothing waits in them. The deletion repeats its condition, since Postgres checks only its
+ * own one again for a row that has changed: a lane into which something has just come stays.
  */
 export async function sweepLanes(sql: Sql): Promise<number> {
   const { count } = await sql`

@@ -25,8 +25,8 @@ export function numberAudiences(rows: EventRow[]) {
 }
 
 /**
- * The subscriptions that want what goes to an audience. Those that name its number are looked up by it: to compare the lists of ten thousand
- * with it took a second.
+ * The subscriptions that want what goes to an audience. Those that name a number are looked up by it: to look through the lists of ten
+ * thousand subscriptions took a second.
  */
 export const matching = (sql: Sql | TransactionSql, audiences: Audience[]): Fragment => sql`
   select a.k, s.id as subscription_id, s.status, s.created_at, s.status = 'active' or ${pausedItself(sql)} as is_tried

@@ -7,8 +7,8 @@ import { comesInOrder } from './comes-in-order.ts'
 import { type EventRow, toEvent } from './record-events.ts'
 
 /**
- * An event of which the statements took too long is tried again after a pause, which doubles up to half a minute, however often: somebody may
- * merely have stood in its way, such as a process that was frozen, and its organization's next events wait behind it.
+ * An event whose statements took too long is tried again after a pause, which doubles up to half a minute, as often as it takes: perhaps
+ * something merely stood in its way, such as a process that was frozen. Its organization's next events wait behind it.
  */
 const slowPausesMs = { first: 1_000, longest: 30_000 }
 
@@ -22,7 +22,7 @@ export interface FailingEvents {
 export function createFailingEvents({ sql, log }: Pick<App, 'sql' | 'log'>): FailingEvents {
   /** Monotonic times. */
   const pausedUntil = new Map<string, number>()
-  /** Of each organization's oldest event, how long its statements were last given up for. */
+  /** By organization: its oldest event, if its statements took too long, and the last pause. */
   const slow = new LRUCache<string, { eventId: string; pauseMs: number }>({ max: 10_000 })
 
   function slowPauseOf({ head: { organization_id: organizationId, event_id: eventId } }: EventRow) {

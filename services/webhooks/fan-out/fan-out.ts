@@ -60,8 +60,8 @@ interface Parts {
 }
 
 /**
- * While one is tried again, everybody's next ones would wait behind it. So it goes to the backlog, where only its own
- * organization's do, and is tried there.
+ * While such events are tried again, everybody's next ones would wait behind them. So they go to the backlog, where only those of their own
+ * organization wait, and are tried there.
  */
 async function putAside({ app: { log }, backlog }: Parts, rows: EventRow[], err: unknown) {
   if (isAwayFromAll(err)) throw err

@@ -93,10 +93,10 @@ export interface Made {
 }
 
 /**
- * Records events and their deliveries, and makes the lanes due; answers how many deliveries it made of whom. Matched in the
- * statement that inserts: a subscription that is there when it runs misses nothing. What stands in `events` was fanned
- * out in the transaction that put it there, so an event that comes again makes nothing; and since an id tells its event,
- * none of the deliveries of a new one is there yet. To ask for each would take 10 µs of 30.
+ * Records events and their deliveries, and makes the lanes due; answers how many deliveries it has made for which organization and type.
+ * Subscriptions are matched in the statement that inserts: one that is there when it runs misses nothing. An event in `events` was fanned
+ * out in the transaction that put it there, so one that comes again makes nothing. And since the id of a delivery is derived from its
+ * event, no delivery of a new event can be there already: to check each would take 10 µs of 30.
  */
 export async function recordEvents(sql: Sql, rows: EventRow[]): Promise<Made[]> {
   return rows.some(hasLine) ? sql.begin((tx) => recordWithin(tx, rows)) : insert(sql, rows)

@@ -12,8 +12,8 @@ import { before, type Matched, matchDeliveries, type Scope } from './match-deliv
 import { replayColumns, type ReplayRow, toReplay } from './replays.ts'
 
 /**
- * What a replay takes is counted first: measured, a third of a second for 100,000. So one organization's wait for each other: they
- * would take all connections, through which also others' events go out.
+ * What a replay takes is counted first: a third of a second for 100,000, as measured. So replays of one organization wait for each other.
+ * Else they could take all connections, and other organizations' events would wait for one.
  */
 export const createWebhookReplay: Handler<App, typeof contract> = async (app, input, caller) => {
   // A dry run stores nothing, and still its key must not be another request's.
@@ -34,7 +34,7 @@ const createCounted: Handler<App, typeof contract> = async (app, { body }, calle
     refuseDisabled(await findSubscription(tx, organizationId, body.subscription_id))
     const scope = scopeOf(organizationId, body)
     const found = await matchDeliveries(tx, scope)
-    // Not before they are counted: what became of attempts for it is recorded under this lock, together with that of others.
+    // After the count, which takes a while: outcomes of attempts, also those of other subscriptions, wait for this lock.
     refuseDisabled(await lockSubscription(tx, organizationId, body.subscription_id))
     return create(tx, scope, found)
   })

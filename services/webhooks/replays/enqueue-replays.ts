@@ -118,7 +118,7 @@ async function advance(tx: TransactionSql, organizationId: string): Promise<numb
   return ids.length
 }
 
-/** How many more of its deliveries may wait: organizations share what is there for all, and each one's jobs its part. */
+/** How many more of the job's deliveries may wait: organizations share what may wait in all, and the jobs of one share its part. */
 async function roomOf(tx: TransactionSql, { id, organizationId }: Job) {
   const [row] = await tx<{ waiting: number; jobs: number; owners: number }[]>`
     ${organizations(tx)}
@@ -130,7 +130,7 @@ async function roomOf(tx: TransactionSql, { id, organizationId }: Job) {
   return Math.max(0, shareOf(owners, jobs) - waiting)
 }
 
-/** How many deliveries of one job may wait for their first attempt, when so many organizations have jobs, and its own so many. */
+/** How many deliveries of one job may wait for their first attempt, when `owners` organizations have jobs, and its own has `jobs`. */
 export const shareOf = (owners: number, jobs: number): number =>
   Math.max(1, Math.min(mostOfJob, Math.floor(mostWaiting / owners / jobs)))
 

@@ -20,7 +20,7 @@ export const enableWebhookSubscription: Handler<App, typeof contract> = async (a
   if (body.url !== undefined) await app.egress.checkUrl(body.url)
   const work = async (tx: TransactionSql): Promise<Answer<typeof contract>> => {
     const { id } = params
-    // Before it is locked: what became of attempts for it is recorded under that lock, together with that of others.
+    // Before it is locked: outcomes of attempts, also those of other subscriptions, wait for that lock.
     const count = await replayable(tx, id)
     const before = await lockSubscription(tx, organizationId, id)
     const { url = before.url } = body

@@ -6,8 +6,8 @@ import { wakeWithin } from '../attempts/wake-lane.ts'
 const portion = 1_000
 
 /**
- * What waits for its next attempt waits no longer, since there is another URL: a portion now, the latest of it, the rest by `sweepWaits`. It
- * goes down through the times, so that what fails at the new URL meanwhile is not made due again and again.
+ * Ends the waits for a next attempt, since there is another URL: now those of one portion that would end last, the others by `sweepWaits`.
+ * It goes backwards through the times, so that what fails at the new URL meanwhile is not made due again and again.
  */
 export const endWaits = (tx: TransactionSql, subscriptionId: string): Promise<void> =>
   endSome(tx, { id: subscriptionId, waitsUntil: 'infinity' }, portion)
