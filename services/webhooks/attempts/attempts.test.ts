@@ -144,7 +144,7 @@ describe('before an attempt goes out that was begun a while ago, its subscriptio
 
 test('an endpoint that answers after the wait that it asked for does not wait once more', async () => {
   let now = 0
-  const health = createLaneHealth(() => now)
+  const health = createLaneHealth(Infinity, () => now)
   const lane = {
     id: newId('wbs'),
     group: webhooks.organizationId,

@@ -25,7 +25,7 @@ const waitingShare = 0.3
 export function startAttempts(core: Core): Mailbox {
   const keysOf = createKeysOf(core.sealKeys)
   const isAsRead = createAsRead(core.sql)
-  const health = createLaneHealth(undefined, slots * failingShare)
+  const health = createLaneHealth(slots * failingShare)
   const ahead = createBegunAhead(health, slots * waitingShare)
   return startMailbox<Attempt, Outcome>(core, {
     lanes: 'lanes',

@@ -23,7 +23,7 @@ const laneOf = (failures = 0): Lane => ({
 /** A lane through settlements, at a clock that the test sets. */
 function trial() {
   let nowMs = 0
-  const health = createLaneHealth(() => nowMs)
+  const health = createLaneHealth(Infinity, () => nowMs)
   let lane = laneOf()
   return {
     health,
@@ -128,7 +128,7 @@ test('a subscription that pauses itself is probed after five minutes, whatever w
 
 test('while too many calls are silent, an endpoint gets two at a time until it answers', () => {
   let nowMs = 0
-  const health = createLaneHealth(() => nowMs, 20)
+  const health = createLaneHealth(20, () => nowMs)
   const lane = laneOf()
   const begun = (n: number) => health.begun({ id: `wbs_hanging_${n}`, group: `org_${n % 5}` })
   const hanging = Array.from({ length: 20 }, (_, n) => begun(n))
@@ -146,7 +146,7 @@ test('while too many calls are silent, an endpoint gets two at a time until it a
 })
 
 test('what one organization has that is silent holds back its own endpoints, and those of others get as many as ever', () => {
-  const health = createLaneHealth(() => 0, 20)
+  const health = createLaneHealth(20, () => 0)
   const begin = (group: string) => Array.from({ length: 30 }, (_, n) => health.begun({ id: `${group}_${n}`, group }))
   const silent = begin('org_silent')
   expect(health.capacity(laneOf())).toBe(10)

@@ -1,5 +1,6 @@
 import type { Lane } from '@app/shared/mailbox/lanes.ts'
 import { LRUCache } from 'lru-cache'
+import { createCallsUnderWay } from './calls-under-way.ts'
 import { spread } from './schedule.ts'
 
 /** Attempts at a time at a healthy endpoint; after a failure 1, doubling with each success. */
@@ -12,8 +13,6 @@ const probesMs = { first: 30_000, longest: 300_000 }
 /** This many failures in a row, over at least ten minutes, pause the subscription; then it is probed even more rarely. */
 export const pauseFailures = 20
 const healingProbesMs = { first: 300_000, longest: 3_600_000 }
-/** An endpoint that is silent for this long gets nothing more until it answers, so that it does not fill the slots. */
-const hangingMs = 1_000
 /** Attempts at a time at an endpoint of which nothing is heard, while too many are silent. */
 const fewAtOnce = 2
 
@@ -80,14 +79,11 @@ const silentShare = 0.25
  * Endpoints that were healthy and hang from one moment to the next have no failures yet. While calls at silent ones take
  * more than `mostSilent` of the slots, an endpoint gets few until it answers, so that a hundred of them do not fill all.
  */
-export function createLaneHealth(
-  now: () => number = () => performance.now(),
-  mostSilent: number = Infinity,
-): LaneHealth {
+export function createLaneHealth(mostSilent = Infinity, now: () => number = () => performance.now()): LaneHealth {
   const known = new LRUCache<string, Health>({ max: 20_000 })
   const claims = new LRUCache<string, Lane>({ max: 20_000 })
   let drafts = new Map<string, Health>()
-  const underWay = createCalls(now, mostSilent * silentShare)
+  const underWay = createCallsUnderWay(now, mostSilent * silentShare)
   const healthOf = (id: string) => drafts.get(id) ?? known.get(id) ?? healthy
 
   function capacity(lane: Lane) {
@@ -160,63 +156,4 @@ function step({ failures: before, health }: State, end: Ended, now: number): Sta
   // All waits before it, and the first one once more: so each wait is twice the last, whichever process made that one.
   const waitMs = Math.min(first + end.probedMs, longest)
   return { failures, health: { ...failed, openUntil: now + spread(waitMs, 0.2) } }
-}
-
-interface Calls {
-  /** When those under way began, oldest first. */
-  starts: Set<{ at: number }>
-  succeededAt: number
-}
-
-/**
- * The calls under way, by lane. Those of a lane are silent until one succeeds that ends after the oldest of them began;
- * of a group `mostOfOne` count at most.
- */
-function createCalls(now: () => number, mostOfOne: number) {
-  const byLane = new Map<string, Calls>()
-  const byGroup = new Map<string, number>()
-  let silent = 0
-  const silentOf = (lane: Calls) => (hasAnswered(lane) ? 0 : lane.starts.size)
-
-  function change(group: string, lane: Calls, act: () => void) {
-    const before = silentOf(lane)
-    act()
-    const ofGroup = byGroup.get(group) ?? 0
-    const left = ofGroup + silentOf(lane) - before
-    silent += Math.min(left, mostOfOne) - Math.min(ofGroup, mostOfOne)
-    if (left === 0) byGroup.delete(group)
-    else byGroup.set(group, left)
-  }
-
-  return {
-    /** Of all groups, or of this one alone, whose own endpoints it would hold up first. */
-    silentTo: (group: string) => Math.max(silent, byGroup.get(group) ?? 0),
-    answers(laneId: string) {
-      const lane = byLane.get(laneId)
-      return lane !== undefined && hasAnswered(lane)
-    },
-    isHanging(laneId: string) {
-      const lane = byLane.get(laneId)
-      const [oldest] = lane?.starts ?? []
-      return lane !== undefined && oldest !== undefined && now() - oldest.at > hangingMs && !hasAnswered(lane)
-    },
-    begin({ id: laneId, group }: Pick<Lane, 'id' | 'group'>) {
-      const lane = byLane.get(laneId) ?? { starts: new Set(), succeededAt: -Infinity }
-      byLane.set(laneId, lane)
-      const start = { at: now() }
-      change(group, lane, () => lane.starts.add(start))
-      return (isSuccess: boolean) => {
-        change(group, lane, () => {
-          lane.starts.delete(start)
-          if (isSuccess) lane.succeededAt = now()
-        })
-        if (lane.starts.size === 0) byLane.delete(laneId)
-      }
-    },
-  }
-}
-
-function hasAnswered({ starts, succeededAt }: Calls) {
-  const [oldest] = starts
-  return oldest === undefined || succeededAt >= oldest.at
 }
