@@ -19,13 +19,14 @@ const patienceMs = 15_000
 const refusedSeconds = 60
 const failedSeconds = 3
 
-interface PlatformFile extends OwnNumber {
+/** A file of ours that the platform is to have for one number, and the token of that number. */
+interface FileOfNumber extends OwnNumber {
   mediaId: string
   token: string
 }
 
 /** The upload of a file. A failure is remembered for the token that was used: with another token it is worth another try. */
-interface Upload extends PlatformFile {
+interface Upload extends FileOfNumber {
   tokenHash: string
   /** performance.now */
   askedAt: number
@@ -39,7 +40,7 @@ type Ways = Pick<Core, 'sql' | 'upstream' | 'media' | 'log' | 'meters'>
  * The platform's id of a file for one number: remembered from an earlier upload, or from one that is begun here. After
  * `waitMs` the upload goes on by itself (`uploading`), and whoever asks again learns what it came to.
  */
-export async function upstreamMediaId(core: Ways, file: PlatformFile, waitMs: number): Promise<UpstreamMedia> {
+export async function upstreamMediaId(core: Ways, file: FileOfNumber, waitMs: number): Promise<UpstreamMedia> {
   const tokenHash = createHash('sha256').update(file.token).digest('base64url')
   const key = `${keyOf(file)}:${tokenHash}`
   const askedAt = performance.now()
@@ -49,7 +50,7 @@ export async function upstreamMediaId(core: Ways, file: PlatformFile, waitMs: nu
   return Promise.race([upload, late]).finally(() => timer.abort())
 }
 
-const keyOf = ({ phoneNumberId, mediaId }: Pick<PlatformFile, 'phoneNumberId' | 'mediaId'>) =>
+const keyOf = ({ phoneNumberId, mediaId }: Pick<FileOfNumber, 'phoneNumberId' | 'mediaId'>) =>
   `${phoneNumberId}:${mediaId}`
 
 const uploading = { kind: 'uploading' } as const
@@ -154,7 +155,7 @@ const keep = (
     and held_until = ${lease.heldUntil}::text::timestamptz
 `
 
-async function upload(core: Pick<Core, 'sql' | 'upstream' | 'media'>, file: PlatformFile): Promise<UploadResult> {
+async function upload(core: Pick<Core, 'sql' | 'upstream' | 'media'>, file: FileOfNumber): Promise<UploadResult> {
   const find = () => core.sql<(Omit<StoredFile, 'size'> & { size: string })[]>`
     select file_key, mime_type, size, filename from media
     where organization_id = ${file.organizationId} and id = ${file.mediaId} and file_key is not null
@@ -172,12 +173,12 @@ function secondsKept(result: UploadResult) {
 }
 
 /** An upload whose id the platform has refused in a send. */
-interface RefusedUpload extends Omit<PlatformFile, 'token'> {
+interface RefusedUpload extends Omit<FileOfNumber, 'token'> {
   upstreamId: string
 }
 
 /** Whoever forgets files locks them in this order: else two of them could deadlock. */
-const inOrder = <F extends Pick<PlatformFile, 'phoneNumberId' | 'mediaId'>>(files: F[]) =>
+const inOrder = <F extends Pick<FileOfNumber, 'phoneNumberId' | 'mediaId'>>(files: F[]) =>
   files.toSorted((a, b) => (keyOf(a) < keyOf(b) ? -1 : 1))
 
 /** The next send of the file brings it again; an id that it has got since stays. */
@@ -192,7 +193,7 @@ export async function forgetUploads(tx: TransactionSql, refused: RefusedUpload[]
 }
 
 /** A message whose file the platform could not take after all, though it had taken the message. */
-interface FailedOverFile extends Omit<PlatformFile, 'token'> {
+interface FailedOverFile extends Omit<FileOfNumber, 'token'> {
   messageId: string
 }
 
@@ -211,7 +212,7 @@ export async function forgetUploadsOf(tx: TransactionSql, failed: FailedOverFile
 
 async function renew(
   { sql, log }: Pick<Core, 'sql' | 'log'>,
-  { organizationId, phoneNumberId, mediaId }: PlatformFile,
+  { organizationId, phoneNumberId, mediaId }: FileOfNumber,
   lease: Lease,
 ) {
   try {
