@@ -1,8 +1,6 @@
 import { z } from 'zod'
-import { toE164 } from '@app/shared/values/phone-number.ts'
 import { askUpstream } from './ask-upstream.ts'
-import { messagesPerSecondOf, Throughput, throughputFields } from './throughput.ts'
-import type { UpstreamNumber } from './read-number.ts'
+import { NumberAnswer, numberFields, toNumber, type UpstreamNumber } from './read-number.ts'
 import type { Upstream } from '@app/shared/outside/upstream.ts'
 
 export interface ListedNumber extends UpstreamNumber {
@@ -12,20 +10,12 @@ export interface ListedNumber extends UpstreamNumber {
 }
 
 const Answer = z.object({
-  data: z.array(
-    Throughput.extend({
-      id: z.string(),
-      display_phone_number: z.string().nullish(),
-      verified_name: z.string().nullish(),
-      status: z.string().nullish(),
-    }),
-  ),
+  data: z.array(NumberAnswer),
   paging: z
     .object({ next: z.string().optional(), cursors: z.object({ after: z.string() }).partial().optional() })
     .nullish(),
 })
 
-const fields = `id,display_phone_number,verified_name,status,${throughputFields}`
 /** A business account has at most some hundred numbers. */
 const maxPages = 20
 
@@ -39,10 +29,10 @@ export async function listNumbers(
   let after: string | undefined
   for (let n = 0; n < maxPages; n++) {
     const place = after === undefined ? '' : `&after=${encodeURIComponent(after)}`
-    const path = `/${businessAccountId}/phone_numbers?fields=${fields}&limit=100${place}`
+    const path = `/${businessAccountId}/phone_numbers?fields=${numberFields}&limit=100${place}`
     const question = { method: 'GET', path, token, signal, answer: Answer, param: 'business_account_id' } as const
     const { data, paging } = await askUpstream(upstream, question, deadline)
-    numbers.push(...data.map(toNumber))
+    numbers.push(...data.map(toListed))
     // Only the cursor is taken over: the bearer never goes to a URL that an answer names.
     after = paging?.next === undefined ? undefined : paging.cursors?.after
     if (after === undefined) break
@@ -50,11 +40,8 @@ export async function listNumbers(
   return numbers
 }
 
-const toNumber = (number: z.output<typeof Answer>['data'][number]): ListedNumber => ({
+const toListed = (number: z.output<typeof NumberAnswer>): ListedNumber => ({
   phoneNumberId: number.id,
-  phoneNumber: toE164(number.display_phone_number ?? ''),
-  name: number.verified_name || null,
-  status: number.status ?? null,
-  messagesPerSecond: messagesPerSecondOf(number),
+  ...toNumber(number),
   isInBusinessApp: number.is_on_biz_app === true,
 })

@@ -15,11 +15,21 @@ export interface UpstreamNumber {
   messagesPerSecond: number | null
 }
 
-const Answer = Throughput.extend({
+/** A number in an answer of the platform, which was asked for `numberFields`. */
+export const NumberAnswer = Throughput.extend({
   id: z.string(),
   display_phone_number: z.string().nullish(),
   verified_name: z.string().nullish(),
   status: z.string().nullish(),
+})
+
+export const numberFields = `id,display_phone_number,verified_name,status,${throughputFields}`
+
+export const toNumber = (number: z.output<typeof NumberAnswer>): UpstreamNumber => ({
+  phoneNumber: toE164(number.display_phone_number ?? ''),
+  name: number.verified_name || null,
+  status: number.status ?? null,
+  messagesPerSecond: messagesPerSecondOf(number),
 })
 
 export async function readNumber(
@@ -27,14 +37,8 @@ export async function readNumber(
   { phoneNumberId, token, signal }: { phoneNumberId: string; token: string; signal?: AbortSignal | undefined },
   deadline: number,
 ): Promise<UpstreamNumber> {
-  const path = `/${phoneNumberId}?fields=id,display_phone_number,verified_name,status,${throughputFields}`
-  const answer = Answer.extend({ id: z.literal(phoneNumberId) })
+  const path = `/${phoneNumberId}?fields=${numberFields}`
+  const answer = NumberAnswer.extend({ id: z.literal(phoneNumberId) })
   const question = { method: 'GET', path, token, signal, answer, param: 'phone_number_id' } as const
-  const number = await askUpstream(upstream, question, deadline)
-  return {
-    phoneNumber: toE164(number.display_phone_number ?? ''),
-    name: number.verified_name || null,
-    status: number.status ?? null,
-    messagesPerSecond: messagesPerSecondOf(number),
-  }
+  return toNumber(await askUpstream(upstream, question, deadline))
 }
