@@ -1,5 +1,5 @@
 import type { importContacts } from '@app/shared/contracts/directory-changes.ts'
-import type { Sql, TransactionSql } from '@app/shared/database/database.ts'
+import type { Fragment, Sql, TransactionSql } from '@app/shared/database/database.ts'
 import type { z } from 'zod'
 import type { Origin } from './identity-updated.ts'
 
@@ -26,35 +26,28 @@ type Scope = Pick<Origin, 'organizationId' | 'phoneNumberId'>
  * The numbers of a contact that is about to be deleted are forgotten with it, once no older word of them can come. Before the
  * contact is locked, as whoever takes words does.
  */
-export const forgetWords = (tx: TransactionSql, { organizationId, phoneNumberId }: Scope, contactId: string) => tx`
-  with locked as (
-    select wa_id from synced_contacts
-    where organization_id = ${organizationId} and phone_number_id = ${phoneNumberId} and forgotten_at is null
-      and (contact_id = ${contactId} or wa_id = any(array(
-        select ltrim(value, '+') from identities
-        where organization_id = ${organizationId} and phone_number_id = ${phoneNumberId} and contact_id = ${contactId}
-          and kind in ('phone', 'wa_id')
-      )))
-    order by wa_id for update
+export const forgetWords = (tx: TransactionSql, scope: Scope, contactId: string) =>
+  forget(
+    tx,
+    scope,
+    tx`(contact_id = ${contactId} or wa_id = any(array(
+      select ltrim(value, '+') from identities
+      where organization_id = ${scope.organizationId} and phone_number_id = ${scope.phoneNumberId} and contact_id = ${contactId}
+        and kind in ('phone', 'wa_id')
+    )))`,
   )
-  update synced_contacts s set forgotten_at = now() from locked
-  where s.organization_id = ${organizationId} and s.phone_number_id = ${phoneNumberId} and s.wa_id = locked.wa_id
-`
 
 /**
  * The same for a number that a contact gives up and did not get from the address book: nobody has it then, and whoever deletes the contact
  * cannot know of it.
  */
-export const forgetWordsOf = (
-  tx: TransactionSql,
-  { organizationId, phoneNumberId }: Scope,
-  contactId: string,
-  waIds: string[],
-) => tx`
+export const forgetWordsOf = (tx: TransactionSql, scope: Scope, contactId: string, waIds: string[]) =>
+  forget(tx, scope, tx`wa_id = any(${waIds}::text[]) and contact_id is distinct from ${contactId}`)
+
+const forget = (tx: TransactionSql, { organizationId, phoneNumberId }: Scope, which: Fragment) => tx`
   with locked as (
     select wa_id from synced_contacts
-    where organization_id = ${organizationId} and phone_number_id = ${phoneNumberId} and forgotten_at is null
-      and wa_id = any(${waIds}::text[]) and contact_id is distinct from ${contactId}
+    where organization_id = ${organizationId} and phone_number_id = ${phoneNumberId} and forgotten_at is null and ${which}
     order by wa_id for update
   )
   update synced_contacts s set forgotten_at = now() from locked
