@@ -31,9 +31,9 @@ const serverOptions = {
     maxHeaderSize: 32 * 1024,
     headersTimeout: 10_000,
     connectionsCheckingInterval: 2_000,
-    // Two Authorization headers are one wrong one, and not the first of them.
+    // So that two Authorization headers count as one that is wrong; else Node would take the first.
     joinDuplicateHeaders: true,
-    // Else Node refuses such a request by itself, without an envelope.
+    // Else Node refuses a request without one by itself, without an envelope.
     requireHostHeader: false,
   },
   /** Longer than load balancers keep an idle connection, so that it is theirs to close. */

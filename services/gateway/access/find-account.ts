@@ -7,7 +7,7 @@ import { createLookUpTurns } from '../limits/look-up-turns.ts'
 import { createLookUp } from './look-up.ts'
 
 const foundKeptMs = 2_000
-/** Short, so that a number that was connected a moment ago is there. */
+/** Short, so that a number that was connected a moment ago is found. */
 const absentKeptMs = 200
 const maxAccounts = 50_000
 

@@ -13,8 +13,8 @@ import type { Route } from '../metrics.ts'
 import { traceRequest } from './trace.ts'
 
 /**
- * How long a client waits for its answer. No more, since what lies in a frozen instance is done when that goes on, after a
- * client without patience has asked again.
+ * How long a client waits for its answer. It is no longer because a request that lies in a frozen instance is still done when that goes
+ * on, perhaps after its client has lost patience and asked again.
  */
 export const deadlineMs = 10_000
 /** Where the platform or the host of a file is asked before the answer. */

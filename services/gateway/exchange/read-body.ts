@@ -3,7 +3,7 @@ import { Problem } from '@app/shared/api/problem.ts'
 import { gather } from '@app/shared/values/gather.ts'
 import type { InFlight } from '../limits/in-flight.ts'
 
-/** How long a client may take to send a body; one that is refused, to send what nobody reads any more. */
+/** How long a client may take to send a body; also one that was refused, while its body is thrown away. */
 export const bodyTimeoutMs = 30_000
 
 /**

@@ -20,7 +20,7 @@ export function respond(
   request.resume()
   // A body that came together with its head is read a moment later.
   setImmediate(() => {
-    // And nothing comes any more from a client that has gone.
+    // From a client that has gone nothing comes any more.
     if (request.complete || request.destroyed) return leave(response.writeHead(status, headers), body, encoding)
     const closing = headers.includes('Connection') ? headers : [...headers, 'Connection', 'close']
     response.writeHead(status, closing).write(body, encoding)
@@ -29,7 +29,7 @@ export function respond(
   })
 }
 
-/** As nginx lingers: so long for a whole body, and no longer than this for its next byte. */
+/** As nginx's `lingering_timeout`: the longest wait for the next byte; `bodyTimeoutMs` is the longest for the whole body. */
 const silenceMs = 5_000
 
 function endAfterBody(response: ServerResponse) {

@@ -10,7 +10,7 @@ interface Held {
 
 /** Requests in work at a time, as many as a service takes; bytes of bodies held at a time, arriving ones included. */
 const most: Held = { count: 4_096, bytes: 256 * 1024 * 1024 }
-/** Of these: somebody may have as many networks as it takes to leave nothing of all. */
+/** Of all strangers together: one attacker may have enough networks to take all that there is. */
 const mostOfStrangers: Held = { count: most.count / 4, bytes: most.bytes / 4 }
 
 /**

@@ -3,7 +3,7 @@ import type { Logger } from 'pino'
 import { addLease, type Budget, hasOwn, newBudget, setRate, spend, usable } from './budget.ts'
 import type { SharedBudgets } from './rate-lease.ts'
 
-/** After Redis failed to answer it is asked again this much later, and nobody waits for that. */
+/** If Redis fails to answer, it is asked again after this time, and no request waits for that. */
 const retryMs = 1_000
 const maxBudgets = 100_000
 

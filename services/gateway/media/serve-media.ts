@@ -16,7 +16,7 @@ import { strangersOf } from '../limits/in-flight.ts'
 import { rangeOf } from './range.ts'
 
 const timeoutMs = 10_000
-/** Of a file that its client does not read so much lies here: what was read ahead, and what waits to be written. */
+/** How much of a file lies here while its client does not read: what was read ahead, and what waits to be written. */
 const heldBytes = 512 * 1024
 
 type File = z.output<typeof findMedia.answer>
@@ -41,7 +41,7 @@ async function serveFile(app: App, request: FastifyRequest, { raw: response }: F
   )
   const headers = {
     ...headersOf(file),
-    // Nobody reads a body: what comes after it would have to wait for its end.
+    // Nobody reads the request's body, and a next request on this connection would have to wait for its end.
     ...((app.isStopping() || hasBody(request.raw)) && { connection: 'close' }),
   }
   const etag = `"${file.sha256}"`
