@@ -418,6 +418,12 @@ describe('refusals wear the envelope', () => {
   })
 })
 
+test('what one connection asks ahead of its answers is bounded, and the last answer says that it ends', async () => {
+  const said = await say('GET / HTTP/1.1\r\nhost: x\r\n\r\n'.repeat(400))
+  expect(said.match(/HTTP\/1.1 401/g)).toHaveLength(8)
+  expect(said.match(/Connection: close/g)).toHaveLength(1)
+})
+
 test('answers are counted by route and status', async () => {
   const { metrics } = gateway.app.probes
   const count = async () =>

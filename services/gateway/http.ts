@@ -11,6 +11,8 @@ import { lateProblem } from './exchange/late-problem.ts'
 import { openExchange, serve, type Work } from './exchange/exchange.ts'
 import { passOn } from './exchange/pass-on.ts'
 import { takeOver, type Take } from './exchange/take-over.ts'
+import { boundPieces } from './limits/pieces.ts'
+import { boundPipelines } from './limits/pipelines.ts'
 import { takeUpload } from './media/take-upload.ts'
 import { noRoute, type Route } from './metrics.ts'
 
@@ -68,6 +70,8 @@ export async function buildHttp(
     frameworkErrors: (_err, request, reply) => turnAway(notFound())(request, reply),
   })
   http.server.maxConnections = maxConnections
+  boundPipelines(http.server)
+  boundPieces(http.server)
   // An expectation that nobody knows is ignored: Node's own refusal has no envelope.
   http.server.on('checkExpectation', (request, response) => http.server.emit('request', request, response))
 
