@@ -18,7 +18,7 @@ export function createTimelyLines(what: string, most: number, inAll?: number): T
     })
 }
 
-const tooMany = (what: string) =>
+export const tooMany = (what: string): Problem =>
   new Problem('service_unavailable', { message: `Too many ${what} are under way: try again.` })
 
 /** Runs work of a caller's organization in its turn. Throws `service_unavailable` if the caller's deadline is over by then. */

@@ -35,13 +35,15 @@ const page = z.object({ limit: z.string().optional(), cursor: z.string().optiona
 const list = { summary: 'A list', answer: z.object({ text: z.string() }), list: true } as const
 const listAll = rpc({ subject: 'rpc.messaging.list-all', query: all, ...list })
 const listPage = rpc({ subject: 'rpc.messaging.list-page', query: page, ...list })
+const http = { method: 'GET', path: '/large', tag: 'Test' } as const
+const listLarge = rpc({ subject: 'rpc.messaging.list-large', http, ...list })
 const take = rpc({
   subject: 'rpc.messaging.take',
   summary: 'Take',
   body: z.custom<Uint8Array>(),
   answer: z.object({}),
 })
-const contracts = { echo, fail, keep, take, listAll, listPage }
+const contracts = { echo, fail, keep, take, listAll, listPage, listLarge }
 const sealKeys = { current: 'k', byId: new Map() }
 const header = { organization: '', key: '', request: 'req_1', remainingMs: 1_000, trace: '', params: {}, query: {} }
 /** The words that were asked to be echoed. */
@@ -53,6 +55,17 @@ let release: () => void = () => {}
 
 const tooMany = () =>
   Promise.resolve({ data: [{ text: '0'.repeat(9 * 1024 * 1024) }], has_more: false, next_cursor: null })
+
+/** How many large lists were being made as each of them began. */
+const making: number[] = []
+let beingMade = 0
+
+async function oneLarge() {
+  making.push(++beingMade)
+  await new Promise((resolve) => setTimeout(resolve, 5))
+  beingMade--
+  return { data: [{ text: '0'.repeat(2_000_000) }], has_more: false, next_cursor: null }
+}
 
 /** Of the items of a list that has pages; a cursor is the place of the first. */
 let sizes: number[] = []
@@ -80,6 +93,7 @@ beforeAll(async () => {
     take: () => Promise.resolve({}),
     listAll: tooMany,
     listPage: (_app, { query }) => onePage(query),
+    listLarge: oneLarge,
     fail: async ({ sql }, { body: { how } }) => {
       if (how === 'problem') throw new Problem('name_taken', { param: 'name', message: 'Taken.' })
       if (how === 'absent') throw new Problem('resource_not_found')
@@ -352,6 +366,28 @@ test('bodies of which the answers are given take no room from those that come', 
   // More than a service holds at a time.
   for (let sent = 0; sent <= 256 * 1024 * 1024; sent += large.length)
     expect(await ask(app, take, call, large)).toMatchObject({ failure: null })
+})
+
+test("an organization's large lists are made one at a time, once they are known to be large", async () => {
+  const ask = (organization: string) => call(app, listLarge, {}, systemCaller(organization))
+  const asked = Array.from({ length: 16 }, () => ask('org_1'))
+  expect(await Promise.all(asked)).toHaveLength(16)
+  expect(Math.max(...making)).toBeLessThanOrEqual(8)
+  expect(making.slice(-7)).toEqual([1, 1, 1, 1, 1, 1, 1])
+})
+
+test('large bodies of one organization leave time to what others ask', async () => {
+  const large = { text: '', more: Array.from({ length: 20_000 }, (_, n) => ({ [n]: [] })) }
+  let ended = 0
+  const asked = Array.from({ length: 20 }, () =>
+    call(app, echo, { body: large as { text: string } }, systemCaller('org_1'), { timeoutMs: 20_000 }).then(
+      () => ended++,
+    ),
+  )
+  await expect.poll(() => ended, { interval: 1 }).toBe(1)
+  for (let n = 0; n < 3; n++) await call(app, echo, { body: { text: 'small' } }, systemCaller('org_2'))
+  expect(ended).toBeLessThan(15)
+  await Promise.all(asked)
 })
 
 test('one that stops answers first what it has in work', async () => {

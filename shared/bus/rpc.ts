@@ -6,7 +6,9 @@ import { type Caller, type Handlers, type Input, isRpc, type Rpc, type WholeAnsw
 import { isDatabaseAway } from '../database/database.ts'
 import { envelopeOf } from '../api/envelope.ts'
 import { type Once, storedAnswer } from '../idempotency/idempotency.ts'
+import { createInWork } from './in-work.ts'
 import { isInbox } from './inbox.ts'
+import { createListsInTurn, type ListsInTurn } from './lists-in-turn.ts'
 import { inOurWords } from '../api/fault-words.ts'
 import { faultOf } from '../api/faults.ts'
 import { fingerprintOf, parseJson, refuseBrokenText } from '../api/json.ts'
@@ -15,11 +17,9 @@ import { tellInWork } from './lost-questions.ts'
 import { durations } from '../metrics/registered.ts'
 import { Problem, toProblem } from '../api/problem.ts'
 import type { Service } from '../service/service.ts'
+import { createReadInTurn, type ReadInTurn } from './read-in-turn.ts'
 import { createSoon } from '../work/soon.ts'
 import { type Span, traceIdOf } from '../service/tracing.ts'
-
-/** Requests in work at a time, by count and by bytes; further ones are answered with `service_unavailable`. */
-const limits = { count: 4096, bytes: 256 * 1024 * 1024 }
 
 export interface Serving {
   /** Takes no more questions, then waits for those in work. */
@@ -40,25 +40,23 @@ export async function serve<App extends Served, M extends object>(
   contracts: M,
   handlers: Handlers<App, M>,
 ): Promise<Serving> {
-  const service = await app.nc.services.add({
-    name: app.name,
-    version: '1.0.0',
-    queue: app.name,
-    metadata: { seal_keys: [...(app.sealKeys?.byId.keys() ?? [])].join(',') },
-  })
+  const service = await addService(app)
   const soon = createSoon()
   const served = timesOf(app)
   /** Where each answer goes: the same for two tries of one question. */
   const work = new Map<Promise<void>, string>()
+  const inWork = createInWork()
+  const readInTurn = createReadInTurn()
   const absence = watchAbsence(app.nc)
   const stopTelling = tellInWork(app.nc, app.name, () => new Set(work.values()))
-  let bytes = 0
 
   for (const [name, contract] of Object.entries(contracts)) {
     if (!isRpc(contract)) continue
     const handler = handlers[name as keyof typeof handlers] as unknown as AnyHandler
-    const run = (message: ServiceMsg) =>
-      answer(app, contract, handler, { message, lateMs: absence.lateMs() }, soon).then((took) => {
+    const listInTurn: ListsInTurn = contract.list && contract.http ? createListsInTurn() : atOnce
+    const turns = { readInTurn, listInTurn }
+    const run = (message: ServiceMsg, call: CallHeader | undefined) =>
+      answer(app, contract, handler, { message, call, lateMs: absence.lateMs(), ...turns }, soon).then((took) => {
         served.observe({ subject: contract.subject, outcome: took.outcome }, took.durationMs / 1_000)
       })
     service.addEndpoint(contract.subject.slice('rpc.'.length).replaceAll('.', '_'), {
@@ -67,14 +65,14 @@ export async function serve<App extends Served, M extends object>(
         if (err) return app.log.error({ err, subject: contract.subject }, 'rpc')
         // The stream can be told to send events to any address; one that was led here is no question.
         if (message.subject !== contract.subject || !isInbox(message.reply)) return
-        const size = message.data.length
-        if (work.size >= limits.count || bytes + size > limits.bytes) {
+        const call = readable(message)
+        const end = inWork.begin(call?.organization ?? '', message.data.length)
+        if (!end) {
           served.observe({ subject: contract.subject, outcome: 'overloaded' }, 0)
           return refuse(message)
         }
-        bytes += size
-        const job = run(message).finally(() => {
-          bytes -= size
+        const job = run(message, call).finally(() => {
+          end()
           work.delete(job)
         })
         work.set(job, message.reply ?? '')
@@ -94,6 +92,14 @@ export async function serve<App extends Served, M extends object>(
   }
 }
 
+const addService = ({ nc, name, sealKeys }: Served) =>
+  nc.services.add({
+    name,
+    version: '1.0.0',
+    queue: name,
+    metadata: { seal_keys: [...(sealKeys?.byId.keys() ?? [])].join(',') },
+  })
+
 const timesOf = ({ probes }: Service) =>
   durations(probes.metrics, {
     name: 'svc_rpc_served_seconds',
@@ -101,36 +107,60 @@ const timesOf = ({ probes }: Service) =>
     labelNames: ['subject', 'outcome'],
   })
 
+const atOnce: ListsInTurn = (_caller, make) => make()
+
+/** What a question carries; one that carries nothing fails later, where that is told. */
+function readable({ headers: carrier }: ServiceMsg): CallHeader | undefined {
+  try {
+    return readCall(carrier)
+  } catch {
+    return undefined
+  }
+}
+
 function refuse(message: ServiceMsg) {
   respondProblem(message, new Problem('service_unavailable'), readCall(message.headers).request)
+}
+
+/** A question that was taken. */
+interface Taken {
+  message: ServiceMsg
+  call: CallHeader | undefined
+  lateMs: number
+  readInTurn: ReadInTurn
+  listInTurn: ListsInTurn
 }
 
 async function answer(
   app: Served,
   contract: Rpc,
   handler: AnyHandler,
-  { message, lateMs }: { message: ServiceMsg; lateMs: number },
+  { message, call: known, lateMs, readInTurn, listInTurn }: Taken,
   soon: (task: () => void) => void,
 ) {
   const startedAt = performance.now()
-  let call: CallHeader | undefined
+  let call = known
   let problem: Problem | undefined
   let span: Span | null | undefined
   try {
-    call = readCall(message.headers)
+    call ??= readCall(message.headers)
     span = app.tracer?.begin(contract.subject, {
       kind: 'server',
       parent: call.trace,
       attributes: { organization: call.organization, request: call.request },
     })
-    const remainingMs = call.remainingMs - lateMs
-    if (remainingMs <= 0) throw new Problem('service_unavailable', { message: 'The question came too late.' })
-    const trace = span?.traceparent ?? call.trace
-    const { input, caller } = open(contract, { ...call, remainingMs, trace }, message.data)
+    const carried = { ...call, trace: span?.traceparent ?? call.trace }
+    const deadline = startedAt + call.remainingMs - lateMs
+    // Bytes that are none of JSON cost nothing to read.
+    const size = contract.body.type === 'custom' ? 0 : message.data.length
+    const { input, caller } = await readInTurn(call.organization, size, () => {
+      if (deadline <= performance.now()) throw tooLate()
+      return open(contract, carried, deadline, message.data)
+    })
     const isRefused = input instanceof Problem
     const { body, whole } = await (isRefused
       ? storedOrRefused(app, caller, input).then(asItIs)
-      : made(app, contract, handler, { input, caller }))
+      : listInTurn(caller, () => made(app, contract, handler, { input, caller })))
     const carrier = whole && wholeHeaders(whole)
     refuseTooLarge(app, contract, body)
     soon(() => void message.respond(body, carrier ? { headers: carrier } : undefined))
@@ -216,15 +246,22 @@ function respondProblem(message: ServiceMsg, problem: Problem, requestId: string
   message.respondError(problem.status, problem.failure, body, { headers: carrier })
 }
 
+const tooLate = () => new Problem('service_unavailable', { message: 'The question came too late.' })
+
 /** `input` is a Problem where the question does not fit its contract, or a guard has refused it. */
-function open(contract: Rpc, call: CallHeader, data: Uint8Array): { input: Input<Rpc> | Problem; caller: Caller } {
+function open(
+  contract: Rpc,
+  call: CallHeader,
+  deadline: number,
+  data: Uint8Array,
+): { input: Input<Rpc> | Problem; caller: Caller } {
   const raw = orProblem(() => rawBody(contract, data))
   const input = orProblem(() => inputOf(contract, call, raw))
   const caller: Caller = {
     organizationId: call.organization,
     keyId: call.key,
     requestId: call.request,
-    deadline: performance.now() + call.remainingMs,
+    deadline,
     traceparent: call.trace,
     idempotency: call.idempotency && {
       key: call.idempotency.key,
