@@ -11,6 +11,7 @@ import { lateProblem } from './exchange/late-problem.ts'
 import { openExchange, serve, type Work } from './exchange/exchange.ts'
 import { passOn } from './exchange/pass-on.ts'
 import { takeOver, type Take } from './exchange/take-over.ts'
+import { boundConnections } from './limits/connections.ts'
 import { boundPieces } from './limits/pieces.ts'
 import { boundPipelines } from './limits/pipelines.ts'
 import { takeUpload } from './media/take-upload.ts'
@@ -69,9 +70,9 @@ export async function buildHttp(
     // A path that does not decode is malformed, as any id that is not there.
     frameworkErrors: (_err, request, reply) => turnAway(notFound())(request, reply),
   })
-  http.server.maxConnections = maxConnections
   boundPipelines(http.server)
   boundPieces(http.server)
+  boundConnections(http.server, maxConnections)
   // An expectation that nobody knows is ignored: Node's own refusal has no envelope.
   http.server.on('checkExpectation', (request, response) => http.server.emit('request', request, response))
 
