@@ -324,3 +324,26 @@ test('a key past its 24 hours is new, for this kind of operation and the other',
   expect([first.replayed, second.replayed]).toEqual([false, true])
   expect([bodyOf(first), bodyOf(second)]).toEqual(Array(2).fill(expect.stringContaining('by once')))
 })
+
+test("an organization's transactions leave connections to others, while its calls are under way together", async () => {
+  const gate = Promise.withResolvers<void>()
+  const of = (organizationId: string) => ({ ...caller('same', false), organizationId })
+  let begun = 0
+  const begin = async () => {
+    begun++
+    await gate.promise
+    return { isRetry: false }
+  }
+  let calls = 0
+  const together = Promise.withResolvers<string>()
+  const call = () => {
+    if (++calls === 30) together.resolve('made')
+    return together.promise
+  }
+  const asked = Array.from({ length: 30 }, () => run(call, of('org_1'), { begin }))
+  await expect.poll(() => begun).toBeGreaterThan(0)
+  expect(await run(() => Promise.resolve('other'), of('org_2'))).toMatchObject({ status: 201 })
+  expect(begun).toBeLessThanOrEqual(2)
+  gate.resolve()
+  expect(await Promise.all(asked)).toHaveLength(30)
+})

@@ -1,4 +1,5 @@
 import type { Answer, Caller, Rpc, WholeAnswer } from '../api/contract.ts'
+import { createInTurn } from '../bus/in-turn.ts'
 import { beginSurely } from '../database/begin-surely.ts'
 import { isDatabaseAway, type TransactionSql } from '../database/database.ts'
 import { retryWhileAway } from '../database/retry-while-away.ts'
@@ -6,6 +7,7 @@ import { envelopeOf } from '../api/envelope.ts'
 import { type Once, refuseRunning, storedAnswer } from './idempotency.ts'
 import { Problem } from '../api/problem.ts'
 import type { DataService } from '../service/service.ts'
+import { createLines } from '../work/turns.ts'
 
 /**
  * An operation with a call to the platform in its middle:
@@ -49,8 +51,8 @@ export async function onceInline<C extends Rpc, Begun, Result>(
     left = held ? { held, begun: await steps.begin(tx, held.isRetry) } : undefined
     return left
   }
-  const opened = await beginSurely(app.sql, opening, patienceOf(caller)).catch((err: unknown) =>
-    giveUp(app, caller, steps, left, err),
+  const opened = await openInTurn(caller, () =>
+    beginSurely(app.sql, opening, patienceOf(caller)).catch((err: unknown) => giveUp(app, caller, steps, left, err)),
   )
   if (!opened) {
     const replay = await storedAnswer(app.sql, app.sealKeys, caller)
@@ -71,12 +73,21 @@ export async function onceInline<C extends Rpc, Begun, Result>(
     await keepAnswer(tx, caller, held, status, answer)
     return answer
   }
-  const body = await beginSurely(app.sql, closing, patienceOf(caller)).catch((err: unknown) =>
-    giveUp(app, caller, steps, opened, err),
+  const body = await closeInLine(caller.organizationId, () =>
+    beginSurely(app.sql, closing, patienceOf(caller)).catch((err: unknown) => giveUp(app, caller, steps, opened, err)),
   )
   app.relay.wake()
   return { whole: true, status, body, replayed: false }
 }
+
+/**
+ * Transactions of an organization at a time, of either kind: between them nothing is held, so that hundreds may be under way, and all of
+ * them together would take every connection, through which also others' messages come and go.
+ */
+const transactionsAtOnce = 2
+const openInTurn = createInTurn('changes', transactionsAtOnce)
+/** What was done is told, however late. */
+const closeInLine = createLines(transactionsAtOnce)
 
 /** Nobody waits longer for the answer. */
 const patienceOf = ({ deadline }: Caller) => ({ patienceMs: Math.min(deadline - performance.now(), inlineLeaseMs) })
