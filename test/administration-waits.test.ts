@@ -40,6 +40,28 @@ test('a command that gets no answer says from where', async () => {
   })
 })
 
+test('a service that answers that it has no database is not asked again, and the operator is told where the reason is', async () => {
+  const place = { natsUrl: nats.url }
+  const away = new Problem('service_unavailable')
+  await withBus(place, async ({ nc }) => {
+    const service = await nc.services.add({ name: 'platform', version: '1.0.0' })
+    const envelope = Buffer.from(JSON.stringify(away.toEnvelope('req_1')))
+    for (const name of ['list-organizations', 'explain-key']) {
+      service.addEndpoint(name, {
+        subject: `rpc.platform.${name}`,
+        handler: (_err, question) => question.respondError(503, away.failure, envelope),
+      })
+    }
+    for (const words of [
+      ['organization', 'list'],
+      ['explain', newId('key')],
+    ])
+      await expect(answerCommand(words, 'req_1', () => place)).rejects.toThrow(
+        'Not available at the moment: the logs of the services say why, where they name req_1.',
+      )
+  })
+})
+
 const organization = newId('org')
 const message = newId('msg')
 const request = newId('req')

@@ -19,18 +19,25 @@ const redriveTimeoutMs = 600_000
 export function answerCommand(args: string[], requestId: string, place: () => BusPlace): Promise<unknown> {
   const work = workOf(args, requestId)
   return withBus(place(), work).catch((err: unknown) => {
-    throw err instanceof Problem ? forOperator(err) : err
+    throw err instanceof Problem ? forOperator(err, requestId) : err
   })
 }
 
-/** A client is told neither which service does not answer nor which id is unknown; who has to look after it is. */
-function forOperator(problem: Problem) {
-  const { failure, param, cause } = problem
-  if (failure === 'service_unavailable' && cause instanceof Error)
-    return new Problem(failure, { message: `Not available at the moment: ${cause.message}.`, cause: problem })
-  if (failure === 'resource_not_found' && param)
-    return new Problem(failure, { param, message: `Nothing has this ${param}.`, cause: problem })
-  return problem
+/** A client is not told why there is no answer, or which log says so; who has to look after it is. */
+function forOperator(problem: Problem, requestId: string) {
+  const { failure, cause } = problem
+  if (failure !== 'service_unavailable') return problem
+  const why = cause instanceof Error ? cause.message : `the logs of the services say why, where they name ${requestId}`
+  return new Problem(failure, { message: `Not available at the moment: ${why}.`, cause: problem })
+}
+
+/** Which id is unknown. What another organization has is not there for a question about this one. */
+function naming(problem: Problem, body: AdminCall['body']) {
+  const { failure, param } = problem
+  if (failure !== 'resource_not_found' || !param) return problem
+  const isOfOne = param !== 'organization_id' && body['organization_id'] !== undefined
+  const message = `Nothing${isOfOne ? ' of this organization' : ''} has this ${param}.`
+  return new Problem(failure, { param, message, cause: problem })
 }
 
 /** Commands of more than one question, and all others. */
@@ -44,7 +51,10 @@ function workOf(args: string[], requestId: string): (bus: Bus) => Promise<unknow
       return (bus) => resealSecrets(bus, requestId, (line) => console.error(line))
     default: {
       const asked = readArguments(args)
-      return (bus) => run(bus, asked, requestId)
+      return (bus) =>
+        run(bus, asked, requestId).catch((err: unknown) => {
+          throw err instanceof Problem ? naming(err, asked.body) : err
+        })
     }
   }
 }

@@ -22,15 +22,15 @@ export function askingOf(bus: Bus, requestId: string): Asking {
         return await call(bus, contract, { body }, caller)
       } catch (err) {
         if (!(err instanceof Problem && err.status >= 500)) throw err
-        unanswered.set(reasonOf(err, contract), err)
+        unanswered.set(reasonOf(err, contract, requestId), err)
         return null
       }
     },
   }
 }
 
-const reasonOf = ({ cause, message }: Problem, { subject }: Rpc) =>
-  cause instanceof Error ? cause.message : `${subject}: ${message}`
+const reasonOf = ({ cause, message }: Problem, { subject }: Rpc, requestId: string) =>
+  cause instanceof Error ? cause.message : `${subject}: ${message} Its log says why, where it names ${requestId}.`
 
 /** Null for what is not there. */
 export async function orNull<T>(asked: Promise<T>): Promise<T | null> {

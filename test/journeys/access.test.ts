@@ -84,6 +84,16 @@ test('an expired key is refused', async () => {
 
 test('an operator is told which id is unknown', async () => {
   await expect(admin('key', 'revoke', 'key_01JQ8Z6V0A7XJ2N5T9WQ3RBKCD')).rejects.toThrow('Nothing has this key_id.')
+  const unknown = 'wbs_01JQ8Z6V0A7XJ2N5T9WQ3RBKCD'
+  await expect(admin('webhook', 'disable', unknown)).rejects.toThrow('Nothing has this subscription_id.')
+})
+
+test('an operator is not told that nothing has an id which another organization has', async () => {
+  const { id } = await admin('organization', 'create', '--name', 'Other')
+  const number = ['--organization', id, '--phone-number-id', phone]
+  await expect(admin('account', 'disconnect', ...number)).rejects.toThrow(
+    'Nothing of this organization has this phone_number_id.',
+  )
 })
 
 test('another organization sees nothing of this one', async () => {

@@ -2,7 +2,7 @@ import type { Handler } from '@app/shared/api/contract.ts'
 import { subscriptionDisabled } from '@app/shared/contracts/webhook-events.ts'
 import type { disableWebhookSubscription as contract } from '@app/shared/contracts/webhooks.ts'
 import type { Sql } from '@app/shared/database/database.ts'
-import { notFound } from '@app/shared/api/problem.ts'
+import { Problem } from '@app/shared/api/problem.ts'
 import type { App } from '../app.ts'
 import { endLane, retakeLane } from '../attempts/wake-lane.ts'
 import { findSubscription, toSubscription } from './subscriptions.ts'
@@ -15,7 +15,7 @@ export const disableWebhookSubscription: Handler<App, typeof contract> = async (
     const [row] = await tx<{ organizationId: string; status: string }[]>`
       select organization_id, status from subscriptions where id = ${id} for no key update
     `
-    if (!row) throw notFound()
+    if (!row) throw new Problem('resource_not_found', { param: 'subscription_id' })
     if (row.status === 'disabled') return row.organizationId
     await tx`
       update subscriptions set status = 'disabled', disabled_reason = 'operator', disabled_at = now(), paused_at = null,
