@@ -6,21 +6,11 @@ import { parse } from 'yaml'
 import { z } from 'zod'
 import { commands } from '../administration/commands.ts'
 import { repository, serviceNames } from '../stack/options.ts'
-import { settingsByReader, sources } from '../testing/settings.ts'
+import { alerts, dashboard } from '../testing/monitoring.ts'
+import { defaultOf, settingsByReader, sources } from '../testing/settings.ts'
 
 const read = (path: string) => readFileSync(join(repository, path), 'utf8')
 
-const Alert = z.strictObject({
-  alert: z.string().regex(/^[A-Z][A-Za-z]+$/),
-  expr: z.string(),
-  for: z.string().optional(),
-  labels: z.strictObject({ severity: z.enum(['critical', 'warning', 'info']) }),
-  annotations: z.strictObject({ summary: z.string(), runbook_url: z.string() }),
-})
-const { groups } = z
-  .object({ groups: z.array(z.object({ rules: z.array(Alert) })) })
-  .parse(parse(read('deploy/monitoring/rules.yaml')))
-const alerts = groups.flatMap(({ rules }) => rules)
 const page = read('docs/running.md')
 const exprOf = (name: string) => alerts.find(({ alert }) => alert === name)?.expr ?? ''
 
@@ -39,12 +29,6 @@ const namesIn = (text: string) =>
   [...text.matchAll(/\b(svc_[a-z_]+|process_[a-z_]+|nodejs_[a-z0-9_]+|up)(?=[{[) ]|$)/gm)].map(([, name = '']) =>
     base(name),
   )
-
-const dashboard = z
-  .object({
-    panels: z.array(z.object({ title: z.string(), targets: z.array(z.object({ expr: z.string() })).default([]) })),
-  })
-  .parse(JSON.parse(read('deploy/monitoring/dashboard.json')))
 
 test('every metric of the rules and of the dashboard is one that the code has', () => {
   const used = [
@@ -164,4 +148,29 @@ test('the table of settings has what the services read, and which of them', () =
     who,
   ])
   expect(Object.fromEntries(rows)).toEqual(Object.fromEntries(expected))
+})
+
+/** Defaults that the table tells in words. */
+const inWords = {
+  UPSTREAM_DIALOG_URL: "the platform's SDK",
+  UPSTREAM_DIALOG_ORIGINS: "the platform's",
+  UPSTREAM_SIGNUP_EXTRAS: 'version 4 of the flow',
+  EGRESS_ALLOW_CIDRS: 'none',
+  RATE_TIERS: '',
+  PROBE_PORT: '0: a free one',
+  S3_ENDPOINT: "Amazon's",
+  OTEL_EXPORTER_OTLP_ENDPOINT: 'none: no traces',
+}
+
+test('the table of settings has the defaults of the code', () => {
+  const [, table = ''] = page.split(/^## Settings$/m)
+  const rows = [...table.matchAll(/^\| `([A-Z0-9_]+)` \| [a-z, ]+ \|(.*?)\|/gm)]
+  const told = rows.map(([, name = '', value = '']) => [name, value.replaceAll('`', '').trim()])
+  const expected = told.map(([name = '', value]) => {
+    const code = defaultOf(name)?.replaceAll(/[['\]_]/g, '')
+    const isOptional = code === undefined && value === 'none'
+    return [name, inWords[name as keyof typeof inWords] ?? (isOptional ? value : (code ?? ''))]
+  })
+  expect(told.length).toBeGreaterThan(30)
+  expect(Object.fromEntries(told)).toEqual(Object.fromEntries(expected))
 })

@@ -39,3 +39,21 @@ export const settingsByReader = (): Map<string, ServiceName[]> => {
   const byName = Map.groupBy(pairs, ({ name }) => name)
   return new Map([...byName].map(([name, readers]) => [name, readers.map(({ service }) => service)]))
 }
+
+/** What a setting is when it is not set, as the code writes it; undefined where nothing is written. */
+export function defaultOf(name: string): string | undefined {
+  const declared = sources.flatMap((text) => [...text.matchAll(declarationOf(name))].map(([, schema = '']) => schema))
+  const schemas = declared.map((schema) => sharedSchema(schema) ?? schema)
+  return schemas.map((schema) => /\.default\(\s*(.*?)\)/s.exec(schema)?.[1]).find((value) => value !== undefined)
+}
+
+/** To the next setting, the comment before it, or the end of the shape. */
+const declarationOf = (name: string) =>
+  new RegExp(`^[{ ]*${name}: *((?:z\\b|[a-z]).*?),?$(?=\\n *(?:[A-Z/]|\\.\\.\\.|\\}))`, 'gms')
+
+/** One that several settings have, by its name. */
+function sharedSchema(name: string): string | undefined {
+  if (!/^\w+$/.test(name)) return undefined
+  const shared = sources.map((text) => new RegExp(`^(?:export )?const ${name} = (.*?)^(?=\\S)`, 'ms').exec(text)?.[1])
+  return shared.find((schema) => schema !== undefined)
+}
