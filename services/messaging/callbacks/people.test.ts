@@ -266,7 +266,11 @@ test('an address book goes to directory in parts that it takes, by first names w
   await platform.numberChange('smb_app_state_sync', { state_sync })
   await until(async () => expect(await app.sql`select 1 from callback_items where attempts = 0`).toHaveLength(0))
   const told = directory.asked.flatMap(({ body }) => (body as { contacts: { name: string }[] }).contacts)
-  expect(told.map(({ name }) => name)).toEqual(state_sync.map(({ contact }) => contact.first_name))
+  // A small part may overtake a large one.
+  expect(told.map(({ name }) => name).toSorted()).toEqual(
+    state_sync.map(({ contact }) => contact.first_name).toSorted(),
+  )
+  expect(directory.asked.length).toBeGreaterThan(1)
 })
 
 test('a name of the address book that is too long is cut between two characters, and keeps no other out', async () => {
