@@ -15,6 +15,7 @@ import { boundConnections } from './limits/connections.ts'
 import { boundPieces } from './limits/pieces.ts'
 import { boundPipelines } from './limits/pipelines.ts'
 import { takeUpload } from './media/take-upload.ts'
+import { brokenLink, isLink } from './onboarding/route-setup.ts'
 import { noRoute, type Route } from './metrics.ts'
 
 /** Some 20 KB each while they are idle. */
@@ -68,7 +69,8 @@ export async function buildHttp(
     ...serverOptions,
     clientErrorHandler: answersClientErrors(app.log),
     // A path that does not decode is malformed, as any id that is not there.
-    frameworkErrors: (_err, request, reply) => turnAway(notFound())(request, reply),
+    frameworkErrors: (_err, request, reply) =>
+      (isLink(request) ? brokenLink(app) : turnAway(notFound()))(request, reply),
   })
   boundPipelines(http.server)
   boundPieces(http.server)

@@ -21,15 +21,18 @@ export function takeOverWatched(
   take: Take,
   whenLate?: Take,
 ): RouteOptions {
-  const watched =
-    (answer: Take): Take =>
-    (request, reply) => {
-      watch(app, { method, pattern }, request, reply.raw)
-      answer(request, reply)
-    }
-  const route = takeOver(method, pattern, watched(take))
-  return whenLate === undefined ? route : { ...route, config: { pressureHandler: watched(whenLate) } }
+  const route = takeOver(method, pattern, watched(app, { method, pattern }, take))
+  if (whenLate === undefined) return route
+  return { ...route, config: { pressureHandler: watched(app, { method, pattern }, whenLate) } }
 }
+
+/** The same for what is answered without a route that was found. */
+export const watched =
+  (app: App, route: Route, answer: Take): Take =>
+  (request, reply) => {
+    watch(app, route, request, reply.raw)
+    answer(request, reply)
+  }
 
 function watch(
   { meters, log, tracer, warnSparingly }: App,

@@ -94,6 +94,23 @@ test('the link keeps its token in a cookie that no script and no other site gets
   expect((await gateway.ask('/setup/a%0d%0aSet-Cookie:x')).headers).not.toHaveProperty('set-cookie')
 })
 
+test('a link that a mail program has broken, so that it does not decode, says so on a page', async () => {
+  for (const [path, file] of [
+    [`/setup/${token}%94`, 'page.css'],
+    ['/setup/%zz/', '../page.css'],
+  ] as const) {
+    const { status, headers, bytes } = await gateway.ask(path)
+    expect([status, headers['content-type'], headers['cache-control']]).toEqual([
+      404,
+      'text/html; charset=utf-8',
+      'no-store',
+    ])
+    expect(bytes.toString()).toContain('<h1>This link does not work</h1>')
+    expect(bytes.toString()).toContain(`href="${file}"`)
+  }
+  expect((await gateway.ask('/v1/%zz')).headers['content-type']).toMatch('application/json')
+})
+
 test('a link of thirty thousand slashes costs no more than any other', async () => {
   const took: number[] = []
   for (let n = 0; n < 3; n++) {

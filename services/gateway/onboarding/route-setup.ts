@@ -13,9 +13,10 @@ import { lateProblem } from '../exchange/late-problem.ts'
 import { readBody } from '../exchange/read-body.ts'
 import { respond } from '../exchange/respond.ts'
 import type { Take } from '../exchange/take-over.ts'
-import { takeOverWatched } from '../exchange/watched.ts'
+import { takeOverWatched, watched } from '../exchange/watched.ts'
 import { traceparentOf } from '../exchange/trace.ts'
 import { strangersOf } from '../limits/in-flight.ts'
+import { noRoute } from '../metrics.ts'
 import { admitVisitor } from './admit-visitor.ts'
 import { headersOf } from './page-headers.ts'
 import { pageFile } from './render-page.ts'
@@ -69,12 +70,25 @@ const linkTaker =
   (app: App, signup: Signup): Take =>
   (request, reply) => {
     reply.hijack()
-    const [, , token = '', ...rest] = (request.url.split('?')[0] ?? '').split('/')
-    const up = '../'.repeat(rest.length)
+    const { token, rest, up } = piecesOf(request)
     if (!isToken(token) || rest.some((name) => name !== '')) return show(app, reply.raw, signup, unknownLink(up))
     const more = { Location: `${up}../setup`, 'Set-Cookie': setupCookie(token, signup) }
     write(app, reply.raw, 303, { ...headersOf(null, 'text/plain'), ...more }, Buffer.alloc(0))
   }
+
+function piecesOf({ url }: FastifyRequest) {
+  const [, , token = '', ...rest] = (url.split('?')[0] ?? '').split('/')
+  return { token, rest, up: '../'.repeat(rest.length) }
+}
+
+export const isLink = ({ url }: FastifyRequest): boolean => url.startsWith('/setup/')
+
+/** A link whose path does not decode, since a mail program or a hand has broken it, was opened by a visitor all the same. */
+export const brokenLink = (app: App): Take =>
+  watched(app, noRoute, (request, reply) => {
+    reply.hijack()
+    show(app, reply.raw, null, unknownLink(piecesOf(request).up))
+  })
 
 const pageTaker =
   (app: App, signup: Signup, find: (request: FastifyRequest) => Promise<Page>): Take =>
@@ -161,7 +175,7 @@ function refusalOf({ log }: App, err: unknown): Answered {
   return { status: problem.status, body: Buffer.from(JSON.stringify(problem.toEnvelope(newId('req')))) }
 }
 
-function show(app: App, response: ServerResponse, signup: Signup, { status, body, opensDialog }: Page) {
+function show(app: App, response: ServerResponse, signup: Signup | null, { status, body, opensDialog }: Page) {
   write(app, response, status, headersOf(opensDialog ? signup : null, 'text/html'), body)
 }
 
