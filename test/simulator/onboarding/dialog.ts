@@ -22,6 +22,15 @@ const files = {
   '/signup/dialog.css': ['dialog.css', 'text/css'],
 } as const
 
+/** Nobody adds to the window, frames it, or learns the state that its address has. */
+const headers = {
+  'content-security-policy':
+    "default-src 'none'; script-src 'self'; style-src 'self'; connect-src 'self'; img-src data:; frame-ancestors 'none'; base-uri 'none'; form-action 'none'",
+  'referrer-policy': 'no-referrer',
+  'x-content-type-options': 'nosniff',
+  'cache-control': 'no-cache',
+}
+
 const newestNumbers = 8
 
 /**
@@ -37,7 +46,7 @@ export function serveDialog(app: App, http: FastifyInstance) {
   })
   for (const [path, [name, type]] of Object.entries(files)) {
     const bytes = readFileSync(join(import.meta.dirname, 'pages', name))
-    http.get(path, (_request, reply) => reply.type(`${type}; charset=utf-8`).send(bytes))
+    http.get(path, (_request, reply) => reply.type(`${type}; charset=utf-8`).headers(headers).send(bytes))
   }
   http.get('/signup/numbers', () => ({ data: shown(app).map(toChoice) }))
   http.post('/signup/finish', async (request) => {

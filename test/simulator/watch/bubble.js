@@ -40,9 +40,12 @@ function blockOf(type, block, template, tap, quoted) {
     case 'location':
       return [paragraph(`${block.name ?? 'Location'}: ${block.latitude}, ${block.longitude}`)]
     default:
-      return [paragraph(type, 'head'), element('small', { textContent: JSON.stringify(block) })]
+      return [paragraph(type, 'head'), element('small', { textContent: wordsIn(block).join(' · ') })]
   }
 }
+
+const wordsIn = (value) =>
+  typeof value === 'object' && value !== null ? Object.values(value).flatMap(wordsIn) : [String(value)]
 
 function fileOf(type, block) {
   const source = block.link ?? `/watch/files/${block.id}`

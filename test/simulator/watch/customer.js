@@ -1,9 +1,24 @@
 const trouble = document.getElementById('trouble')
 
+export const tellAway = () => {
+  trouble.value = 'The simulator does not answer. What you write stays here: try again when it runs.'
+}
+
+export const tellThere = () => {
+  trouble.value = ''
+}
+
+/** Whether it was done. */
 async function control(path, body) {
-  const response = await fetch(`/control/${path}`, { method: 'POST', body: JSON.stringify(body) })
-  const answer = await response.json()
-  trouble.value = response.ok ? '' : `${answer.error.field}: ${answer.error.message}`
+  try {
+    const response = await fetch(`/control/${path}`, { method: 'POST', body: JSON.stringify(body) })
+    const answer = await response.json()
+    trouble.value = response.ok ? '' : `${answer.error.field}: ${answer.error.message}`
+    return response.ok
+  } catch {
+    tellAway()
+    return false
+  }
 }
 
 /** The person of a chat writes; `name` is what their profile says from then on. */

@@ -1,5 +1,5 @@
 import { element, partsOf, summaryOf } from './bubble.js'
-import { tell, write } from './customer.js'
+import { tell, tellAway, tellThere, write } from './customer.js'
 
 const byId = (id) => document.getElementById(id)
 const [numbers, chats, thread, title] = ['number', 'chats', 'thread', 'title'].map(byId)
@@ -25,7 +25,7 @@ function take(event) {
   // The chat that moved last stands first.
   known.delete(chat.key)
   known.set(chat.key, chat)
-  if (!numberIsListed(event.number)) void listNumbers()
+  if (!numberIsListed(event.number)) void listNumbers().catch(tellAway)
   if (!current && event.number === numbers.value) current = chat
   draw()
 }
@@ -39,7 +39,11 @@ function takeStatus(event) {
 
 const numberIsListed = (number) => [...numbers.options].some(({ value }) => value === number)
 
-async function listNumbers() {
+/** One question at a time: each of a thousand events may be the first of its number. */
+let listing
+const listNumbers = () => (listing ??= askForNumbers().finally(() => (listing = undefined)))
+
+async function askForNumbers() {
   const { data } = await (await fetch('/control/numbers')).json()
   const chosen = numbers.value
   numbers.replaceChildren(
@@ -73,7 +77,11 @@ function draw() {
 function show(list, items) {
   const at = document.activeElement
   const id = at.closest('[data-id]')?.dataset.id
-  list.replaceChildren(...items)
+  // What stays is not touched: a screen reader would read all of it again.
+  for (const gone of [...list.children].filter((item) => !items.includes(item))) gone.remove()
+  for (const [place, item] of items.entries())
+    if (list.children[place] !== item) list.insertBefore(item, list.children[place] ?? null)
+  if (list.contains(document.activeElement)) return
   const item = id && items.find(({ dataset }) => dataset.id === id)
   if (!item) return
   const places = [item, ...item.querySelectorAll('a, button')].filter(({ tabIndex }) => tabIndex >= 0)
@@ -173,10 +181,18 @@ byId('start').addEventListener('submit', (event) => {
 byId('write').addEventListener('submit', (event) => {
   event.preventDefault()
   if (!current) return byId('person').focus()
-  const { value } = byId('text')
-  byId('text').value = ''
-  void writeNow({ type: 'text', text: { body: value } })
+  void writeText(byId('text'))
 })
 
-await listNumbers()
-new EventSource('/watch/events').addEventListener('message', ({ data }) => take(JSON.parse(data)))
+/** What was not taken is there again, before what has been written since. */
+async function writeText(field) {
+  const { value } = field
+  field.value = ''
+  if (!(await writeNow({ type: 'text', text: { body: value } }))) field.value = value + field.value
+}
+
+await listNumbers().catch(tellAway)
+const events = new EventSource('/watch/events')
+events.addEventListener('message', ({ data }) => take(JSON.parse(data)))
+events.addEventListener('error', tellAway)
+events.addEventListener('open', () => void listNumbers().then(tellThere, tellAway))

@@ -8,6 +8,13 @@ import type { App } from '../app.ts'
 const policy =
   "default-src 'none'; script-src 'self'; style-src 'self'; connect-src 'self'; img-src * data:; media-src *; frame-ancestors 'none'; base-uri 'none'; form-action 'none'"
 
+const headers = {
+  'content-security-policy': policy,
+  'referrer-policy': 'no-referrer',
+  'x-content-type-options': 'nosniff',
+  'cache-control': 'no-cache',
+}
+
 const files = [
   ['/', 'page.html', 'text/html; charset=utf-8'],
   ['/watch/page.css', 'page.css', 'text/css; charset=utf-8'],
@@ -20,9 +27,7 @@ const files = [
 export function serveWatch(app: App, http: FastifyInstance) {
   for (const [path, name, type] of files) {
     const bytes = readFileSync(join(import.meta.dirname, name))
-    http.get(path, (_request, reply) =>
-      reply.type(type).header('content-security-policy', policy).header('cache-control', 'no-cache').send(bytes),
-    )
+    http.get(path, (_request, reply) => reply.type(type).headers(headers).send(bytes))
   }
   http.get<{ Params: { id: string } }>('/watch/files/:id', async (request, reply) => {
     const medium = app.media.find(request.params.id)

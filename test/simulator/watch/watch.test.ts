@@ -127,6 +127,50 @@ test.skipIf(!chromiumPath)('without a chat keeps what was written, and leads to 
   await expect.poll(() => receiver.messages().at(-1)).toMatchObject({ text: { body: 'Guten Tag' } })
 })
 
+test.skipIf(!chromiumPath)(
+  'what is written while the simulator is away stays, and the page goes on when it is there',
+  async () => {
+    const { receive, receiver, number, url } = await startTrial()
+    await receive(number, { text: { body: 'first' } })
+    const { page } = await openPage(browser, 'about:blank')
+    await page.route('**/control/numbers', (route) => route.abort(), { times: 1 })
+    await page.goto(url)
+    await page.locator('#thread').getByText('first').waitFor()
+
+    const trouble = page.getByRole('alert')
+    await page.route('**/control/inbound', (route) => route.abort())
+    const field = page.getByLabel('Message')
+    await field.fill('A long thought')
+    await field.press('Enter')
+    await expect.poll(() => trouble.innerText()).toContain('What you write stays here')
+    expect(await field.inputValue()).toBe('A long thought')
+    await page.unroute('**/control/inbound')
+    await field.press('Enter')
+    await expect.poll(() => receiver.messages().at(-1)).toMatchObject({ text: { body: 'A long thought' } })
+    expect([await field.inputValue(), await trouble.innerText()]).toEqual(['', ''])
+  },
+)
+
+test.skipIf(!chromiumPath)(
+  'tells a screen reader what is new alone, and shows what it has no form for in words',
+  async () => {
+    const { receive, number, url } = await startTrial()
+    await receive(number, { text: { body: 'first' } })
+    const { page } = await openPage(browser, url)
+    const thread = page.locator('#thread')
+    await thread.getByText('first').waitFor()
+    await page.evaluate(`{
+    window.added = []
+    const note = (records) => added.push(...records.flatMap(({ addedNodes }) => [...addedNodes]))
+    new MutationObserver(note).observe(document.getElementById('thread'), { childList: true })
+  }`)
+    const contacts = [{ name: { formatted_name: 'Ana' }, phones: [{ phone: '+15550001' }] }]
+    await receive(number, { type: 'contacts', contacts })
+    await thread.getByText('Ana · +15550001').waitFor()
+    expect(await page.evaluate('added.length')).toBe(1)
+  },
+)
+
 const makeTemplate = ({ control, number }: Awaited<ReturnType<typeof startTrial>>) =>
   control('POST', 'templates', {
     phone_number_id: number.phone_number_id,
@@ -198,5 +242,13 @@ test('serves a file to be looked at, never to be run', async () => {
   expect((await fetch(`${url}/watch/files/1`)).status).toBe(404)
   const page = await fetch(url)
   expect(page.headers.get('content-security-policy')).toContain("script-src 'self'")
+  const dialog = await fetch(`${url}/signup/dialog`)
+  for (const { headers } of [page, dialog]) {
+    expect(headers.get('content-security-policy')).toMatch(
+      /^default-src 'none'; script-src 'self'; .*frame-ancestors 'none'/,
+    )
+    expect(headers.get('referrer-policy')).toBe('no-referrer')
+    expect(headers.get('x-content-type-options')).toBe('nosniff')
+  }
   expect(await page.text()).not.toMatch(/<script(?! type="module" src)/)
 })

@@ -1,6 +1,9 @@
 const query = new URLSearchParams(location.search)
 const target = query.get('opener') ?? '*'
 const form = document.getElementById('form')
+const trouble = document.getElementById('trouble')
+/** A second click would make a second number. */
+let isBusy = false
 
 /** As the real dialog does: JSON as text. */
 function tell(event, data) {
@@ -10,6 +13,8 @@ function tell(event, data) {
 function end(code) {
   window.opener?.postMessage({ type: 'SIMULATOR_LOGIN', code }, target)
   window.close()
+  // A window that no page has opened stays.
+  trouble.value = 'Done: you can close this window.'
 }
 
 async function list() {
@@ -23,12 +28,30 @@ async function list() {
 }
 
 async function finish() {
+  if (isBusy) return
+  isBusy = true
+  trouble.value = ''
+  try {
+    const { event: name, code, data } = await choose()
+    tell(name, data)
+    end(code)
+  } catch (err) {
+    trouble.value = `That did not work: ${err.message} Please try again.`
+  } finally {
+    isBusy = false
+  }
+}
+
+async function choose() {
   const choice = new FormData(form).get('choice')
   const body = /^\d+$/.test(choice) ? { choice: 'number', phone_number_id: choice } : { choice }
-  const answer = await fetch('/signup/finish', { method: 'POST', body: JSON.stringify(body) })
-  const { event: name, code, data } = await answer.json()
-  tell(name, data)
-  end(code)
+  const options = { method: 'POST', body: JSON.stringify(body) }
+  const answer = await fetch('/signup/finish', options).catch(() => {
+    throw new Error('the simulator does not answer.')
+  })
+  const told = await answer.json()
+  if (!answer.ok) throw new Error(told.error.message)
+  return told
 }
 
 form.addEventListener('submit', (event) => {
