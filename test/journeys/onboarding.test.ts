@@ -179,7 +179,8 @@ describe.skipIf(chromiumPath === undefined)('the hosted page', () => {
     await page.click('#again')
     await connect(page, { button: '#error' })
     await waitForTitle(page, 'The number could not be connected')
-    expect(await page.textContent('#failed-text')).toContain('already in use')
+    const text = 'Your number is already in use elsewhere. You can try again. If that does not help, please ask Demo.'
+    expect(await page.textContent('#failed-text')).toBe(text)
     await page.context().close()
   })
 
@@ -315,6 +316,37 @@ test.skipIf(chromiumPath === undefined)('a name of one long word stays on the pa
   const { page } = await visit(browser, link.setup_url, { viewport: { width: 375, height: 700 } })
   await page.waitForSelector('#connect:enabled')
   expect(await page.evaluate('document.documentElement.scrollWidth')).toBe(375)
+  await page.context().close()
+})
+
+test.skipIf(chromiumPath === undefined)(
+  'a dialog that is not answered says so and goes on, a double click in it makes one number, and alone it says that it is done',
+  async () => {
+    const numbers = async () => (await control('/control/numbers', undefined, 'GET')).data.length
+    const { page } = await visit(browser, (await newLink()).link.setup_url)
+    const [dialog] = await Promise.all([page.waitForEvent('popup'), page.click('#connect')])
+    await dialog.route('**/signup/finish', (route) => route.abort())
+    await dialog.click('#finish')
+    await dialog.getByText('That did not work: the simulator does not answer. Please try again.').waitFor()
+    await dialog.unroute('**/signup/finish')
+    const before = await numbers()
+    await dialog.dblclick('#finish').catch(() => undefined)
+    await waitForTitle(page, 'Almost done: the number is pending')
+    expect(await numbers()).toBe(before + 1)
+
+    await page.goto(`${inject('stack').simulator_url}/signup/dialog`)
+    await page.click('#cancel')
+    await page.getByText('Done: you can close this window.').waitFor()
+    await page.context().close()
+  },
+)
+
+test.skipIf(chromiumPath === undefined)('printed from a dark screen, the page is dark on white paper', async () => {
+  const { page } = await visit(browser, (await newLink()).link.setup_url, { colorScheme: 'dark' })
+  const colorOf = () => page.evaluate('getComputedStyle(document.body).color')
+  expect(await colorOf()).toBe('rgb(236, 239, 243)')
+  await page.emulateMedia({ media: 'print' })
+  expect(await colorOf()).toBe('rgb(22, 25, 29)')
   await page.context().close()
 })
 

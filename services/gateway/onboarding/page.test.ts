@@ -51,6 +51,10 @@ function openPage(
   const asked: string[] = []
   let now = 0
   const context = {
+    tell: (event: string, data: object) => {
+      const text = JSON.stringify({ type: 'WA_EMBEDDED_SIGNUP', event, data })
+      listeners.get('message')?.({ origin: 'https://dialog.example', data: text })
+    },
     document: {
       getElementById: element,
       querySelector: () => element('footer'),
@@ -75,11 +79,7 @@ function openPage(
     FB: {
       init() {},
       login(told: (response: object) => void) {
-        const tell = (event: string, data: object) => {
-          const text = JSON.stringify({ type: 'WA_EMBEDDED_SIGNUP', event, data })
-          listeners.get('message')?.({ origin: 'https://dialog.example', data: text })
-        }
-        dialog(tell, (code) => told({ authResponse: { code } }))
+        dialog(context.tell, (code) => told({ authResponse: { code } }))
       },
     },
   }
@@ -89,6 +89,8 @@ function openPage(
   return {
     asked,
     titleOf,
+    textOf: (id: string) => element(id)['textContent'],
+    tell: (event: string, data: object) => context.tell(event, data),
     isReady: () => element('connect')['disabled'] === false,
     connect: () => clicks[0]?.(),
     shown: () => ['done', 'failed'].filter((id) => element(id)['hidden'] === false),
@@ -101,6 +103,7 @@ test('a visitor who is told to wait is not told that it failed: the page asks ag
   page.connect()
   await until(() => expect(page.shown()).toEqual(['done']))
   expect(page.titleOf('done')).toBe('Your number is connected')
+  expect(page.textOf('done-number')).toBe('+1 555 078 3881, \u2068Bakery\u2069')
   expect(page.asked).toEqual([...Array(2).fill('setup/begin'), ...Array(3).fill('setup/complete')])
 })
 
@@ -143,4 +146,35 @@ test('a dialog that told of a fault, and then ends well, is waited for, whicheve
   await until(() => expect(page.isReady()).toBe(true))
   page.connect()
   await until(() => expect(page.shown()).toEqual(['done']))
+})
+
+const words = 'This authorization code has expired'
+test.each([
+  ['phone_number_taken', 'as the API says it', 'It is already connected to another organization or another customer.'],
+  ['upstream_error', 'The upstream platform refused the request.', 'The messaging platform refused it.'],
+  ['upstream_error', 'The upstream platform refused the request: code 100', 'The messaging platform refused it.'],
+  [
+    'upstream_error',
+    `The upstream platform refused the request: ${words}`,
+    `The messaging platform refused it: ${words}.`,
+  ],
+  ['upstream_error', '', 'The messaging platform did not name a number.'],
+  ['invalid_field_value', 'business_account_id: must be 6 to 20 digits.', 'Something went wrong on our side.'],
+])('%s, %s: what is refused is told in words for people, with what to do next', async (code, message, why) => {
+  const page = openPage({ begin: [begun], complete: [{ status: 422, body: refused(code, message) }] })
+  await until(() => expect(page.isReady()).toBe(true))
+  page.connect()
+  await until(() => expect(page.shown()).toEqual(['failed']))
+  expect(page.titleOf('failed')).toBe('The number could not be connected')
+  expect(page.textOf('failed-text')).toBe(`${why} You can try again. If that does not help, please ask Acme.`)
+})
+
+test('a dialog from before the page was loaded anew ends, and the page says that it must be walked through again', async () => {
+  const page = openPage({ begin: [begun], complete: [done] })
+  await until(() => expect(page.isReady()).toBe(true))
+  page.tell('CANCEL', { current_step: 'PHONE_NUMBER_SETUP' })
+  expect(page.textOf('status')).toBe('')
+  page.tell('FINISH', { waba_id: 1 })
+  expect(page.textOf('status')).toBe('This page was loaded anew meanwhile: please connect the number again.')
+  expect(page.asked).toEqual(['setup/begin'])
 })

@@ -91,7 +91,10 @@ addEventListener('message', (event) => {
   if (!origins.includes(event.origin) || typeof event.data !== 'string') return
   try {
     const message = JSON.parse(event.data)
-    if (message.type === 'WA_EMBEDDED_SIGNUP') told = message
+    if (message.type !== 'WA_EMBEDDED_SIGNUP') return
+    told = message
+    // Of a window from before the page was loaded anew: the code went to that one.
+    if (!isBusy && message.data?.waba_id) say('This page was loaded anew meanwhile: please connect the number again.')
   } catch {
     // Other messages of the platform's are no JSON.
   }
@@ -140,12 +143,23 @@ async function complete(code) {
   if (answer.status === 404) return passedOver()
   if (isPassing(answer))
     return show('failed', 'This takes longer than usual', 'Nothing is lost. Please try again in a minute.')
-  return isAboutLink(answer) ? location.reload() : refused(answer.body.error?.message)
+  return isAboutLink(answer) ? location.reload() : refused(reasonOf(answer.body.error))
+}
+
+/** For people: the platform's own words, if it had any. What is wrong with a question of ours tells them nothing. */
+function reasonOf({ code, message = '' } = {}) {
+  if (code === 'phone_number_taken') return 'It is already connected to another organization or another customer.'
+  if (code !== 'upstream_error') return 'Something went wrong on our side.'
+  return message.replace(
+    /^The upstream platform refused the request(: code \d+$)?/,
+    'The messaging platform refused it',
+  )
 }
 
 function succeeded({ number, success_url: url }) {
   if (url) return location.assign(url)
-  const shown = [number.phone_number, number.name].filter(Boolean).join(', ')
+  // The name may be written from right to left: its signs stay with it.
+  const shown = [number.phone_number, number.name && `\u2068${number.name}\u2069`].filter(Boolean).join(', ')
   document.getElementById('done-number').textContent = shown
   if (!number.phone_number_id) {
     const text = `Your business account is connected to ${organization}, without a number yet. Add one on the platform, or open this link again.`
@@ -174,7 +188,9 @@ function cancelled() {
 
 function refused(reason) {
   if (page.dataset.failed) return location.assign(page.dataset.failed)
-  show('failed', 'The number could not be connected', reason ?? 'The platform did not tell a number. Please try again.')
+  const why = (reason || 'The messaging platform did not name a number').replace(/[^.!?]$/, '$&.')
+  const text = `${why} You can try again. If that does not help, please ask ${organization}.`
+  show('failed', 'The number could not be connected', text)
 }
 
 /** Shows one section, and takes keyboard and screen reader there. */
