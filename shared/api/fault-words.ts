@@ -1,7 +1,7 @@
 import type { z } from 'zod'
 
 /** What is wrong with a field, as words that follow its name. */
-const faultWords: z.core.$ZodErrorMap = (issue) => {
+const faultWords = (issue: z.core.$ZodRawIssue) => {
   const words = wordsOf(issue)
   // Those who ask know what JSON is, and not what JavaScript calls absent.
   if (issue.input !== undefined) return words
@@ -15,7 +15,7 @@ function wordsOf(issue: z.core.$ZodRawIssue): string | undefined {
     case 'invalid_value':
       return `${oneOf(issue.values)}${notOneOf(issue.input, issue.values)}`
     case 'invalid_union':
-      return Array.isArray(issue['options']) ? oneOf(issue['options']) : eitherOf(issue.errors)
+      return Array.isArray(issue['options']) ? kindWords(issue, issue['options']) : eitherOf(issue.errors)
     case 'too_small':
       return bound(issue, issue.inclusive === false ? 'more than' : 'at least', issue.minimum)
     case 'too_big':
@@ -54,6 +54,12 @@ function kindOf(input: unknown): string {
 const oneOf = (values: readonly unknown[]) =>
   values.length === 1 ? `must be ${JSON.stringify(values[0])}` : `must be one of ${values.join(', ')}`
 
+/** Of a union whose parts are told apart by one field, which is what is wrong: the issue has the whole object. */
+function kindWords({ input, discriminator }: z.core.$ZodRawIssue, options: unknown[]) {
+  const kind = (input as Record<string, unknown>)[String(discriminator)]
+  return `${kind === undefined ? 'is required, and ' : ''}${oneOf(options)}${notOneOf(kind, options)}`
+}
+
 /** Of a union whose kinds differ, such as a word or an object. */
 function eitherOf(errors: readonly z.core.$ZodIssue[][]): string | undefined {
   const named = errors.flatMap(([first]) => (first?.code === 'invalid_type' ? [kinds[first.expected]] : []))
@@ -91,3 +97,8 @@ const plusLost = (input: unknown) =>
 
 /** For `safeParse`: what callers are told. A schema that has words of its own keeps them. */
 export const inOurWords = { error: faultWords }
+
+/** For the query of a URL, where a list is what a parameter becomes that stands there more than once. */
+export const inQueryWords = {
+  error: (issue: z.core.$ZodRawIssue) => (Array.isArray(issue.input) ? 'must be given once' : faultWords(issue)),
+}

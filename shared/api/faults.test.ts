@@ -1,5 +1,6 @@
 import { expect, test } from 'vitest'
 import { z } from 'zod'
+import { inQueryWords } from './fault-words.ts'
 import { faultOf } from './faults.ts'
 import { pageQuery } from './page.ts'
 
@@ -22,4 +23,9 @@ test('a limit may have zeros before it', () => expect(query.safeParse({ limit: '
 test('a field of a body may be called as those of pages are', () => {
   const { error } = z.object({ limit: z.string() }).safeParse({ limit: 7 })
   expect(error && faultOf(error, 'body')).toMatchObject({ failure: 'invalid_field_value', param: 'limit' })
+})
+
+test('of a parameter that stands in a query twice it says so', () => {
+  const { error } = query.safeParse({ status: ['a', 'b'] }, inQueryWords)
+  expect(error && faultOf(error, 'query').message).toBe('status: must be given once.')
 })

@@ -10,12 +10,18 @@ type Place = 'params' | 'query' | 'body'
  */
 export function faultOf(error: z.ZodError, place: Place): Problem {
   if (place === 'params') return new Problem('resource_not_found', { cause: error })
-  const issue = nearest(error.issues[0])
+  const issue = nearest(tightest(error.issues))
   const param = paramOf(issue?.path ?? [])
   const failure = (place === 'query' && ofPages.get(param)) || failureOf(issue)
   if (failure !== 'invalid_field_value') return new Problem(failure, { param, cause: error })
   const message = `${param || 'The request body'}: ${issue?.message ?? 'is invalid'}.`
   return new Problem(failure, { param: param || undefined, message, cause: error })
+}
+
+/** The first fault; of the bounds that one number is beyond, the nearest, since every whole number has those of JavaScript before its own. */
+function tightest([first, ...others]: z.core.$ZodIssue[]): z.core.$ZodIssue | undefined {
+  if (first?.code !== 'too_big' && first?.code !== 'too_small') return first
+  return others.find(({ code, path }) => code === first.code && String(path) === String(first.path)) ?? first
 }
 
 /** Of a union the alternative that was meant: that whose kind fits, and which found its fault further inside. */

@@ -15,7 +15,7 @@ interface ParseOptions {
 /** JSON as a stranger sent it: at most 32 levels, no `__proto__`, no text that Postgres cannot hold. */
 export function parseJson(bytes: Uint8Array, { brokenText = 'refuse' }: ParseOptions = {}): unknown {
   if (depthOf(bytes) > maxDepth)
-    throw new Problem('invalid_field_value', { message: `JSON deeper than ${maxDepth} levels.` })
+    throw new Problem('invalid_field_value', { message: `The request body is JSON deeper than ${maxDepth} levels.` })
   const text = decode(bytes)
   const value = parse(text)
   // Only an escape can smuggle in U+0000 or a lone surrogate: raw ones are no JSON or no UTF-8.
@@ -60,9 +60,18 @@ function parse(text: string): unknown {
   try {
     return secureJsonParse.parse(text, { protoAction: 'remove', constructorAction: 'remove' })
   } catch (cause) {
-    throw new Problem('invalid_field_value', { message: 'The request body is not valid JSON.', cause })
+    throw new Problem('invalid_field_value', {
+      message: `The request body is not valid JSON: ${faultIn(cause)}.`,
+      cause,
+    })
   }
 }
+
+/** What the parser found, and where: by line and column, or by what stands around it, whose first and last character it may have cut in two. */
+const faultIn = (err: unknown) =>
+  err instanceof Error
+    ? err.message.replace(/ at position \d+(?= )| is not valid JSON$/, '').toWellFormed()
+    : 'unreadable'
 
 /** Throws for U+0000 and lone surrogates, with the path of the text; keys count too. */
 export function refuseBrokenText(value: unknown, path: string): void {

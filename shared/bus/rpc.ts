@@ -9,7 +9,7 @@ import { type Once, storedAnswer } from '../idempotency/idempotency.ts'
 import { createInWork } from './in-work.ts'
 import { isInbox } from './inbox.ts'
 import { createListsInTurn, type ListsInTurn } from './lists-in-turn.ts'
-import { inOurWords } from '../api/fault-words.ts'
+import { inOurWords, inQueryWords } from '../api/fault-words.ts'
 import { faultOf } from '../api/faults.ts'
 import { fingerprintOf, parseJson, refuseBrokenText } from '../api/json.ts'
 import { rounded } from '../service/log.ts'
@@ -289,7 +289,7 @@ function rawBody({ body: { type } }: Rpc, data: Uint8Array): unknown {
 function inputOf(contract: Rpc, call: CallHeader, raw: unknown): Input<Rpc> {
   const params = contract.params.safeParse(call.params)
   if (!params.success) throw faultOf(params.error, 'params')
-  const query = contract.query.safeParse(call.query, inOurWords)
+  const query = contract.query.safeParse(call.query, inQueryWords)
   if (!query.success) throw faultOf(query.error, 'query')
   refuseBrokenText(call.query, '')
   if (raw instanceof Problem) throw raw
