@@ -180,5 +180,6 @@ export function toProblem(err: unknown): Problem {
   return err instanceof Problem ? err : new Problem('internal_error', { cause: err })
 }
 
-export const notFound = () => new Problem('resource_not_found')
+/** `param` where the body has the id; without one it is in the path. */
+export const notFound = (param?: string) => new Problem('resource_not_found', { param })
 export const invalidField = (param: string, message: string) => new Problem('invalid_field_value', { param, message })

@@ -13,7 +13,7 @@ export const advice: Record<FailureName, string> = {
   feature_not_entitled: 'Ask the operator.',
   subscription_lapsed: 'Ask the operator.',
   resource_not_found:
-    'Look at the method, at the path (without a slash at its end), at the id and at the number: what belongs to another is not found.',
+    'Look at the method, at the path (without a slash at its end), at the number and at the id, which stands in the body where `param` names it: what belongs to another is not found.',
   request_timeout:
     'Send the same again with its `Idempotency-Key`, all of it within the time limit ([Limits](limits.md)).',
   idempotency_in_progress: 'Wait a second, then send the same again.',

@@ -86,3 +86,22 @@ test.each(['0', '101', '-1', 'abc', '1.5', ''])('limit %j is refused', async (li
   const refused = await api('GET', `/${phone}/messages?limit=${limit}`)
   expect(refused).toMatchObject({ status: 400, body: { error: { code: 'invalid_limit', param: 'limit' } } })
 })
+
+test('an id in a body that nothing has is a 404 that names its field', async () => {
+  const contact = (await api('POST', `/${phone}/contacts`, { body: { phone_number: newPhone() } })).body.data.id
+  const conversation = (await sendText('x')).body.data.conversation_id
+  const label = { label_id: 'lbl_01JQ8Z6V0A7XJ2N5T9WQ3RBKCD' }
+  const subscription = { subscription_id: 'wbs_01JQ8Z6V0A7XJ2N5T9WQ3RBKCD', since: '2026-03-01T00:00:00Z' }
+  const asked: [path: string, body: object, param: string][] = [
+    [`/${phone}/contacts/${contact}/labels`, label, 'label_id'],
+    [`/${phone}/conversations/${conversation}/labels`, label, 'label_id'],
+    [`/${phone}/contacts/bulk_label`, { ...label, contact_ids: [contact], operation: 'attach' }, 'label_id'],
+    ['/webhook_deliveries/replays', subscription, 'subscription_id'],
+    ['/webhook_deliveries/replays', { ...subscription, dry_run: true }, 'subscription_id'],
+    [`/${phone}/messages`, { status: 'read', message_id: 'wamid.unknown' }, 'message_id'],
+  ]
+  for (const [path, body, param] of asked) {
+    const answer = await api('POST', path, { body })
+    expect(answer, path).toMatchObject({ status: 404, body: { error: { code: 'resource_not_found', param } } })
+  }
+})

@@ -11,7 +11,7 @@ export const attachContactLabel: Handler<App, typeof contract> = (app, { params,
   once(app, contract, caller, async (tx): Promise<Answer<typeof contract>> => {
     const { phone_number_id: phoneNumberId, id } = params
     const origin = { ...caller, phoneNumberId }
-    const label = await holdLabel(tx, caller.organizationId, body.label_id)
+    const label = await holdLabel(tx, caller.organizationId, body.label_id, 'label_id')
     const teamId = await teamOfAccount(tx, origin)
     const ids = await lockContacts(tx, origin, [id])
     if (ids.length === 0) throw notFound()

@@ -20,7 +20,7 @@ async function label(tx: TransactionSql, { params, body }: Input, caller: Caller
   const origin = { ...caller, phoneNumberId: params.phone_number_id }
   const ids = [...new Set(givenIds)]
   const wellFormed = ids.filter((id) => contactId.safeParse(id).success)
-  const { teamId: labelTeamId } = await holdLabel(tx, caller.organizationId, labelId)
+  const { teamId: labelTeamId } = await holdLabel(tx, caller.organizationId, labelId, 'label_id')
   const teamId = await teamOfAccount(tx, origin)
   const own = await lockContacts(tx, origin, wellFormed)
   const skipped = ids.length - own.length

@@ -12,7 +12,7 @@ export const attachConversationLabel: Handler<App, typeof contract> = (app, { pa
     const { organizationId } = caller
     const { label_id: labelId } = body
     const origin = { organizationId, phoneNumberId: params.phone_number_id }
-    const label = await holdLabel(tx, organizationId, labelId)
+    const label = await holdLabel(tx, organizationId, labelId, 'label_id')
     const { id } = await lockLive(tx, origin, params.id)
     refuseOtherTeam(label.teamId, await teamOfAccount(tx, origin))
     await tx`

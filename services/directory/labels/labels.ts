@@ -26,12 +26,17 @@ export const toLabel = (row: LabelRow): Shown => ({
   updated_at: row.updatedAt.toISOString(),
 })
 
-/** A label that is there and stays until the transaction ends, for attaching it; else `resource_not_found`. */
-export async function holdLabel(tx: TransactionSql, organizationId: string, id: string): Promise<{ teamId: string }> {
+/** A label that is there and stays until the transaction ends, for attaching it; else `resource_not_found`, of the field that has its id. */
+export async function holdLabel(
+  tx: TransactionSql,
+  organizationId: string,
+  id: string,
+  param?: string,
+): Promise<{ teamId: string }> {
   const [label] = await tx<{ teamId: string }[]>`
     select team_id from labels where organization_id = ${organizationId} and id = ${id} and deleted_at is null for share
   `
-  if (!label) throw notFound()
+  if (!label) throw notFound(param)
   return label
 }
 

@@ -106,7 +106,7 @@ async function inboundMessage({ sql }: App, phoneNumberId: string, upstreamId: s
     select organization_id, phone_number_id, id, conversation_id, direction, status from messages
     where organization_id = ${organizationId} and phone_number_id = ${phoneNumberId} and upstream_id = ${upstreamId}
   `
-  if (!message) throw notFound()
+  if (!message) throw notFound('message_id')
   if (message.direction === 'outbound') {
     throw invalidField('message_id', 'message_id: read receipts are for inbound messages.')
   }

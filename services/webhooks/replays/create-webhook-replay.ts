@@ -27,11 +27,11 @@ const createCounted: Handler<App, typeof contract> = async (app, { body }, calle
     throw invalidField('until', 'until must be after since.')
   }
   if (body.dry_run) {
-    refuseDisabled(await findSubscription(app.sql, organizationId, body.subscription_id))
+    refuseDisabled(await findSubscription(app.sql, organizationId, body.subscription_id, 'subscription_id'))
     return dryRun(app, body, caller)
   }
   const answer = await once(app, contract, caller, async (tx) => {
-    refuseDisabled(await findSubscription(tx, organizationId, body.subscription_id))
+    refuseDisabled(await findSubscription(tx, organizationId, body.subscription_id, 'subscription_id'))
     const scope = scopeOf(organizationId, body)
     const found = await matchDeliveries(tx, scope)
     // After the count, which takes a while: outcomes of attempts, also those of other subscriptions, wait for this lock.

@@ -18,17 +18,18 @@ export interface SubscriptionRow {
   secrets: { id: string; created: number; expires: number | null }[]
 }
 
-/** Throws when there is none. */
+/** Throws when there is none, of the field that has its id. */
 export async function findSubscription(
   sql: Sql | TransactionSql,
   organizationId: string,
   id: string,
+  param?: string,
 ): Promise<SubscriptionRow> {
   const [row] = await sql<SubscriptionRow[]>`
     select ${subscriptionColumns(sql)} from subscriptions s
     where s.organization_id = ${organizationId} and s.id = ${id}
   `
-  if (!row) throw notFound()
+  if (!row) throw notFound(param)
   return row
 }
 
