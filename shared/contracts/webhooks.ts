@@ -85,7 +85,10 @@ const settings = {
     .array(eventType)
     .min(1)
     .max(100)
-    .refine((events) => new Set(events).size === events.length, 'must not name an event twice'),
+    .superRefine((events, ctx) => {
+      const double = events.findIndex((event, n) => events.indexOf(event) !== n)
+      if (double !== -1) ctx.addIssue({ code: 'custom', path: [double], message: 'must not name an event twice' })
+    }),
   description: text(0, 1000).nullable().optional(),
   phone_number_ids: z.array(phoneNumberId).max(1000).nullable().optional(),
 }

@@ -207,7 +207,7 @@ describe('what is wrong is refused by its name', () => {
     [{ url: '' }, 'url'],
     [{ url: null }, 'url'],
     [{ events: [] }, 'events'],
-    [{ events: ['message.received', 'message.received'] }, 'events'],
+    [{ events: ['message.received', 'message.received'] }, 'events[1]'],
     [{ events: ['message.imagined'] }, 'events[0]'],
     [{ events: ['webhook.test'] }, 'events[0]'],
     [{ events: 'message.received' }, 'events'],
