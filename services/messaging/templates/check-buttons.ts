@@ -22,7 +22,8 @@ export function checkButtons(component: Part): void {
     if (!types.includes(type)) throw invalidIn(button, 'type', `must be one of ${types.join(', ')}`)
     const count = (counts.get(type) ?? 0) + 1
     counts.set(type, count)
-    if (count > (mostOf[type] ?? most)) throw invalidIn(button, 'type', `is ${type} more than ${mostOf[type]} times`)
+    if (count > (mostOf[type] ?? most))
+      throw invalidIn(button, 'type', `is ${type} more than ${mostOf[type] === 1 ? 'once' : `${mostOf[type]} times`}`)
     checkButton(button, type)
   }
   refuseScattered(buttons)

@@ -174,3 +174,23 @@ describe('buttons', () => {
       expect(() => check(components, { format })).toThrow(refusal(param))
   })
 })
+
+const call = { type: 'PHONE_NUMBER', text: 'Call', phone_number: '+15550123456' }
+
+test.each<[string, Component[]]>([
+  [
+    'components[0].example.body_text must give 1 example, in the form [["…"]].',
+    [{ type: 'BODY', text: 'a {{1}} b', example: { body_text: ['Ana'] } }],
+  ],
+  [
+    'components[0].example.body_text must give 2 examples, one a variable, in the form [["…", …]].',
+    [{ type: 'BODY', text: 'a {{1}} b {{2}} c', example: { body_text: ['Ana', 'A1'] } }],
+  ],
+  [
+    'components[0].example.header_handle must give 1 example, in the form ["…"].',
+    withHeader({ format: 'VIDEO', example: { header_handle: '4::a' } }),
+  ],
+  ['components[1].buttons[1].type is PHONE_NUMBER more than once.', [body, { type: 'BUTTONS', buttons: [call, call] }]],
+])('says what is allowed: %s', (message, components) => {
+  expect(() => check(components)).toThrow(message)
+})

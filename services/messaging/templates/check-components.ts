@@ -92,11 +92,15 @@ function refuseFault(part: Part, text: string, format: ParameterFormat) {
   if (fault !== null) throw invalidIn(part, 'text', fault)
 }
 
-/** An example for each variable. */
+/** An example for each variable; `body_text` has them in a list of lists, of which the first counts. */
 function checkTexts(example: Part, key: string, texts: unknown, count: number) {
   const fits =
     Array.isArray(texts) && texts.length === count && texts.every((text) => typeof text === 'string' && text !== '')
-  if (!fits) throw invalidIn(example, key, `must give ${count} ${count === 1 ? 'example' : 'examples, one a variable'}`)
+  if (fits) return
+  const list = count === 1 ? '["…"]' : '["…", …]'
+  const form = key === 'body_text' ? `[${list}]` : list
+  const examples = count === 1 ? 'example' : 'examples, one a variable'
+  throw invalidIn(example, key, `must give ${count} ${examples}, in the form ${form}`)
 }
 
 function checkNamedExamples(example: Part, key: string, names: string[]) {
