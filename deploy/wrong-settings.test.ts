@@ -36,6 +36,23 @@ const wrong: Array<[ServiceName, Record<string, string>]> = [
   ],
   ['gateway', { MEDIA_DIR: '' }],
   ['gateway', { UPSTREAM_API_VERSION: '23', UPSTREAM_APP_ID: 'our app' }],
+  ['gateway', { UPSTREAM_VERIFY_TOKEN: ' ', UPSTREAM_APP_SECRET: '\t', REDIS_URL: ' ' }],
+  ['messaging', { MEDIA_DIR: ' ' }],
+]
+
+/** What is said of some of them, to the word. */
+const words: Array<[ServiceName, Record<string, string>, string]> = [
+  [
+    'gateway',
+    { UPSTREAM_DIALOG_ORIGINS: 'https://www.example.com, example' },
+    'UPSTREAM_DIALOG_ORIGINS must be origins such as https://chat.example, separated by commas',
+  ],
+  [
+    'platform',
+    { RATE_TIERS: '{"gold":{"write_per_minute":1,"read_per_minute":1}}' },
+    'RATE_TIERS must have no other tiers than starter, standard, pro, unlimited',
+  ],
+  ['platform', { RATE_TIERS: '[]' }, 'RATE_TIERS must be an object, not an array'],
 ]
 
 afterEach(() => {
@@ -71,6 +88,10 @@ describe('a service with a wrong setting ends with 78 and a sentence that names 
   })
 })
 
+test.each(words)('%s says of %o what is allowed', async (service, settings, sentence) => {
+  expect(await refusalBy(service, settings)).toBe(`Wrong settings in the environment:\n✖ ${sentence}\n`)
+})
+
 test('the migrations name a wrong address, too', () => {
   const env = { ...process.env, DATABASE_URL: 'postgres://owner:sec%ret@127.0.0.1/messaging' }
   const { status, stderr } = spawnSync(process.execPath, [join(repository, 'deploy/migrate.ts')], {
@@ -92,9 +113,12 @@ test.each(['deploy/migrate.ts', 'deploy/provision.ts'])(
   },
 )
 
-test('a setting that is empty is one that is not set', async () => {
+test.each(['', ' '])('a setting that is %j is one that is not set', async (nothing) => {
   const empty = ['UPSTREAM_PROXY_URL', 'EGRESS_PROXY_URL', 'OTEL_EXPORTER_OTLP_ENDPOINT', 'NATS_REPLICAS', 'LOG_LEVEL']
-  const said = await refusalBy('messaging', { ...Object.fromEntries(empty.map((name) => [name, ''])), NATS_URL: '' })
+  const said = await refusalBy('messaging', {
+    ...Object.fromEntries(empty.map((name) => [name, nothing])),
+    NATS_URL: '',
+  })
   expect(said).toContain('NATS_URL')
   for (const name of empty) expect(said).not.toContain(name)
 })

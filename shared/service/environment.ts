@@ -50,8 +50,11 @@ export const publicUrl = httpUrl.transform((text) => {
 /** Origins, separated by commas. */
 export const origins = z
   .string()
-  .transform((text) => text.split(',').map((origin) => origin.trim()))
-  .pipe(z.array(httpUrl.transform((url) => new URL(url).origin)).min(1))
+  .refine(
+    (text) => text.split(',').every((url) => httpUrl.safeParse(url.trim()).success),
+    'must be origins such as https://chat.example, separated by commas',
+  )
+  .transform((text) => text.split(',').map((url) => new URL(url.trim()).origin))
 
 /** Of the platform's API. */
 export const apiVersion = z
@@ -125,8 +128,8 @@ export function readEnv<S extends z.ZodRawShape>(
   shape: S,
   faultOf: (env: z.output<z.ZodObject<S>>) => string | null = () => null,
 ) {
-  // A line of an environment file with nothing behind the `=` sets nothing.
-  const given = Object.fromEntries(Object.entries(process.env).filter(([, value]) => value !== ''))
+  // A line of an environment file with nothing but blanks behind the `=` sets nothing; as a number they would be 0.
+  const given = Object.fromEntries(Object.entries(process.env).filter(([, value]) => value?.trim() !== ''))
   const result = z.object({ ...common, ...shape }).safeParse(given, inOurWords)
   if (!result.success) return refuse(result.error.issues.map((issue) => sentenceOf(issue, given)).join('\n'))
   const fault = faultOf(result.data as z.output<z.ZodObject<S>>)

@@ -14,6 +14,9 @@ const defaults: RateTiers = {
   unlimited: { write_per_minute: 10_000_000, read_per_minute: 10_000_000 },
 }
 
+const otherTiers = ({ code }: z.core.$ZodRawIssue) =>
+  code === 'unrecognized_keys' ? `must have no other tiers than ${tierName.options.join(', ')}` : undefined
+
 /** Rate tiers in the environment: `{"pro":{"write_per_minute":6000,"read_per_minute":60000}}`; those not named stay as they are. */
 export const rateTiers = z
   .string()
@@ -26,7 +29,7 @@ export const rateTiers = z
       return z.NEVER
     }
   })
-  .pipe(z.partialRecord(tierName, Rates))
+  .pipe(z.partialRecord(tierName, Rates, { error: otherTiers }))
   .transform((given): RateTiers => ({ ...defaults, ...given }))
 
 /** A tier with its budgets, as answers show it. */
