@@ -4,6 +4,7 @@ import { call, systemCaller, wasNobodyThere } from '@app/shared/bus/ask.ts'
 import { patiently } from '../patiently.ts'
 import { type Bus, type BusPlace, withBus } from '../stack/bus.ts'
 import { type AdminCall, readArguments } from './arguments.ts'
+import { commands } from './commands.ts'
 import { explain } from './explain.ts'
 import { countSecrets, resealSecrets } from './secrets.ts'
 
@@ -40,6 +41,15 @@ function naming(problem: Problem, body: AdminCall['body']) {
   return new Problem(failure, { param, message, cause: problem })
 }
 
+/** What a service says of a field, said of the option that was typed. */
+function asTyped(problem: Problem, args: string[]) {
+  const { failure, param = '', message } = problem
+  const options = Object.entries(commands[args.slice(0, 2).join(' ')]?.options ?? {})
+  const [option] = options.find(([, { field }]) => field === param.replace(/\[\d+\]$/, '')) ?? []
+  if (option === undefined || !message.startsWith(param)) return problem
+  return new Problem(failure, { param, message: `--${option}${message.slice(param.length)}`, cause: problem })
+}
+
 /** Commands of more than one question, and all others. */
 function workOf(args: string[], requestId: string): (bus: Bus) => Promise<unknown> {
   const [word, ...rest] = args
@@ -53,7 +63,7 @@ function workOf(args: string[], requestId: string): (bus: Bus) => Promise<unknow
       const asked = readArguments(args)
       return (bus) =>
         run(bus, asked, requestId).catch((err: unknown) => {
-          throw err instanceof Problem ? naming(err, asked.body) : err
+          throw err instanceof Problem ? asTyped(naming(err, asked.body), args) : err
         })
     }
   }

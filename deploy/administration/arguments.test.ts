@@ -102,3 +102,9 @@ test.each([
 ])('what is to be explained is known by its id: %s', (id, name) => {
   expect(kindOf(id).name).toBe(name)
 })
+
+test('says "none" only of a number that may be none', () => {
+  const update = (option: string) => read(`organization update org_1 --${option}`)
+  expect(() => update('message-ttl-hours none')).toThrow('--message-ttl-hours must be a whole number, and is "none".')
+  expect(() => update('retention-days x')).toThrow('--retention-days must be a whole number or "none", and is "x".')
+})

@@ -48,9 +48,12 @@ function valueOf(name: string, { kind = 'text' }: Option, text: string, readInpu
     case 'list':
       if (text !== '' && text.split(',').includes('')) throw refuse('names with a comma between two of them')
       return text.split(',').filter(Boolean)
-    case 'number':
+    case 'count':
       if (text === 'none') return null
       if (!/^\d+$/.test(text)) throw refuse('a whole number or "none"')
+      return Number(text)
+    case 'number':
+      if (!/^\d+$/.test(text)) throw refuse('a whole number')
       return Number(text)
     case 'boolean':
       if (text !== 'true' && text !== 'false') throw refuse('"true" or "false"')

@@ -19,10 +19,10 @@ import {
 } from '@app/shared/contracts/platform.ts'
 
 /**
- * How an option's text becomes a value: as it is, split at commas, as a number (`none` for null), or as `true` and `false`. A secret is
+ * How an option's text becomes a value: as it is, split at commas, as a number (`count`: with `none` for null), or as `true` and `false`. A secret is
  * read from the input where `-` is said: whoever is on the machine sees what stands on a command line.
  */
-type Kind = 'text' | 'list' | 'number' | 'boolean' | 'secret'
+type Kind = 'text' | 'list' | 'number' | 'count' | 'boolean' | 'secret'
 
 export interface Option {
   /** The field of the body, with a dot for one inside another. */
@@ -48,13 +48,13 @@ const organizationOptions = {
   tier: { field: 'tier' },
   features: { field: 'features', kind: 'list' },
   subscription: { field: 'subscription' },
-  'retention-days': { field: 'retention_days', kind: 'number' },
+  'retention-days': { field: 'retention_days', kind: 'count' },
   'window-check': { field: 'settings.window_check' },
   'require-marketing-consent': { field: 'settings.require_marketing_consent', kind: 'boolean' },
   'unknown-outcome': { field: 'settings.unknown_outcome' },
   ordering: { field: 'settings.ordering' },
   'message-ttl-hours': { field: 'settings.message_ttl_hours', kind: 'number' },
-  'messages-per-month': { field: 'settings.messages_per_month', kind: 'number' },
+  'messages-per-month': { field: 'settings.messages_per_month', kind: 'count' },
 } as const
 
 /** Every command, by its words. The service that answers checks the values. */

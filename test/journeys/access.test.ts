@@ -88,6 +88,17 @@ test('an operator is told which id is unknown', async () => {
   await expect(admin('webhook', 'disable', unknown)).rejects.toThrow('Nothing has this subscription_id.')
 })
 
+test.each([
+  [['--tier', 'gold'], '"message":"--tier: must be one of starter,', 'tier'],
+  [['--features', 'messaging,telepathy'], '"message":"--features: must be one of messaging,', 'features[1]'],
+  [['--message-ttl-hours', '0'], '"message":"--message-ttl-hours: must be at least 1."', 'settings.message_ttl_hours'],
+  [['--retention-days', '9'.repeat(20)], '"message":"--retention-days: must be at most 3650."', 'retention_days'],
+])('an operator reads of the option that was typed: %j', async (options, message, param) => {
+  const refused = admin('organization', 'create', '--name', 'Other', ...options)
+  await expect(refused).rejects.toThrow(message)
+  await expect(refused).rejects.toThrow(`"param":"${param}"`)
+})
+
 test('an operator is not told that nothing has an id which another organization has', async () => {
   const { id } = await admin('organization', 'create', '--name', 'Other')
   const number = ['--organization', id, '--phone-number-id', phone]
