@@ -10,7 +10,10 @@ const Settings = z.strictObject({
   /** From the answer to the first status, and from each to the next. */
   status_delay_ms: z.int().min(0).max(60_000),
   /** How many more times each callback is sent, `status_delay_ms` apart; true is 1. */
-  duplicates: z.union([z.boolean().transform(Number), z.int().min(0).max(10)]),
+  duplicates: z.union(
+    [z.boolean().transform(Number), z.int().min(0).max(10)],
+    'must be true, false or a whole number from 0 to 10',
+  ),
   /** The statuses of a message come in reverse. */
   reorder: z.boolean(),
   /** Refuse free-form sends to users that did not write within 24 hours (131047). */

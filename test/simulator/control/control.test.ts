@@ -36,6 +36,14 @@ test('says which field of a body is wrong', async () => {
   }
 })
 
+test('says what is allowed, and where a body is no JSON', async () => {
+  const { control } = await startTrial()
+  const messageOf = async (path: string, body: unknown) =>
+    (await control<{ error: { message: string } }>('POST', path, body)).body.error.message
+  expect(await messageOf('settings', { duplicates: 'yes' })).toBe('must be true, false or a whole number from 0 to 10')
+  expect(await messageOf('numbers', undefined)).toBe('The body must be JSON: Unexpected end of JSON input.')
+})
+
 test('makes a number once for each id, and changes what is named', async () => {
   const { addNumber, graph } = await startTrial()
   const first = await addNumber({ phone_number_id: '106540352242922', business_account_id: '102290129340398' })

@@ -28,7 +28,7 @@ export function parseValue<S extends z.ZodType>(schema: S, value: unknown): z.ou
 function json(bytes: unknown): unknown {
   try {
     return JSON.parse(Buffer.isBuffer(bytes) ? bytes.toString() : '')
-  } catch {
-    throw new BadField('body', 'The body must be JSON.')
+  } catch (err) {
+    throw new BadField('body', `The body must be JSON: ${err instanceof Error ? err.message : String(err)}.`)
   }
 }
