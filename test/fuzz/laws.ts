@@ -52,7 +52,7 @@ export function checkLaws(request: Request, { status, headers, text }: Answer): 
     if (headers[name] === undefined) throw new Error(`the header ${name} is not there`)
 }
 
-function checkBody({ operation, expected }: Request, status: number, headers: Answer['headers'], text: string) {
+function checkBody({ operation, what, expected }: Request, status: number, headers: Answer['headers'], text: string) {
   if (headers['content-type'] !== 'application/json; charset=utf-8')
     throw new Error(`its type is ${String(headers['content-type'])}`)
   const json = JSON.parse(text) as Json
@@ -68,7 +68,7 @@ function checkBody({ operation, expected }: Request, status: number, headers: An
   if (expected.isValid && status === 400 && !beyondSchemas.test(place))
     throw new Error(`refused what its schema takes: ${text}`)
   if (expected.param === undefined) return
-  if (!names(json.error.param, expected.param, expected.union) && !beforeWhatIsSpoilt.test(place))
+  if (!names(json.error.param, expected.param, what) && !beforeWhatIsSpoilt.test(place))
     throw new Error(`param is ${json.error.param} where ${expected.param} is due: ${text}`)
 }
 
@@ -79,6 +79,6 @@ const beyondSchemas =
 /** A rule between the fields of one template parameter, which may be broken in a parameter that comes before the spoilt one. */
 const beforeWhatIsSpoilt = /^POST \S+ template\.components\[\d+\]\.parameters\[\d+\]\.\w+$/
 
-/** The field, something in it, or the union around it. */
-const names = (param: string | undefined, expected: string, union: string | null = null) =>
-  param === expected || param === union || param?.startsWith(`${expected}.`) || param?.startsWith(`${expected}[`)
+/** The field itself, or of an empty object what is missing in it. */
+const names = (param: string | undefined, expected: string, what: string) =>
+  param === expected || (what.startsWith('an empty object ') && param?.startsWith(`${expected}.`))

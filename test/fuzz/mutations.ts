@@ -19,29 +19,25 @@ interface Place {
   limits?: Schema
   value: unknown
   isRequired: boolean
-  /** The union that it lies in: a fault may be told of that. */
-  union: Path | null
 }
 
 /** One thing wrong with a body that was right. */
 export interface Mutation {
   what: string
   body: unknown
-  /** The field that the answer must name, and the union around it, which it may name as well. */
+  /** The field that the answer must name; for an empty object that may be one inside. */
   param: string
-  union: string | null
 }
 
 /** Every way to spoil one field of a valid body so that our own OpenAPI refuses it. */
 export function mutationsOf(schema: Schema, body: unknown): Mutation[] {
-  return placesOf({ path: [], schema, value: body, isRequired: true, union: null })
+  return placesOf({ path: [], schema, value: body, isRequired: true })
     .filter(({ path }) => path.length > 0)
     .flatMap((place) =>
       faultsAt(place).map(([what, value]) => ({
         what: `${what} at ${nameOf(place.path)}`,
         body: changed(body, place.path, value),
         param: nameOf(place.path),
-        union: place.union && nameOf(place.union),
       })),
     )
 }
@@ -54,25 +50,19 @@ const nameOf = (path: Path): string =>
   }, '')
 
 function placesOf(place: Place): Place[] {
-  const { path, value, union } = place
+  const { path, value } = place
   const schema = branchOf(place.schema, value)
-  const within = place.schema.anyOf && isUnion(place.schema.anyOf) && path.length > 0 ? (union ?? path) : union
   const here = { ...place, limits: schema }
   if (Array.isArray(value))
     return [
       here,
       ...value.flatMap((item, n) =>
-        placesOf({ path: [...path, n], schema: schema.items ?? {}, value: item, isRequired: false, union: within }),
+        placesOf({ path: [...path, n], schema: schema.items ?? {}, value: item, isRequired: false }),
       ),
     ]
   if (typeof value !== 'object' || value === null) return [here]
   const below = Object.entries(schema.properties ?? {}).flatMap(([key, item]) => {
-    const one = {
-      path: [...path, key],
-      schema: item,
-      isRequired: schema.required?.includes(key) ?? false,
-      union: within,
-    }
+    const one = { path: [...path, key], schema: item, isRequired: schema.required?.includes(key) ?? false }
     // What is not there can be spoilt by being there.
     return key in value ? placesOf({ ...one, value: value[key as keyof typeof value] }) : [{ ...one, value: undefined }]
   })
@@ -85,8 +75,6 @@ function branchOf(schema: Schema, value: unknown): Schema {
   const part = parts?.find((one) => takes(one, value))
   return part ? branchOf(part, value) : schema
 }
-
-const isUnion = (parts: Schema[]) => parts.filter(({ type }) => type !== 'null').length > 1
 
 /** Values that the schema of a place does not take, each with its name; `absent` for none at all. */
 function faultsAt({ schema, limits = schema, value, isRequired }: Place): [string, unknown][] {
@@ -103,6 +91,8 @@ function faultsAt({ schema, limits = schema, value, isRequired }: Place): [strin
     ['an empty object', {}],
     ['too long a text', '𝒳'.repeat((limits.maxLength ?? 100) + 1)],
     ['too long a list', Array.from({ length: (limits.maxItems ?? 100) + 1 }, () => 'x')],
+    ['an id of another kind', 'evt_01JQ8Z6V0A7XJ2N5T9WQ3RBKCD'],
+    ...justBeyond(limits, value),
   ]
   const isText = typeof value === 'string' && schema.const === undefined
   faults.push(...others.filter(([, other]) => !takes(schema, other)))
@@ -110,6 +100,24 @@ function faultsAt({ schema, limits = schema, value, isRequired }: Place): [strin
     faults.push(['1e400', new RawJson('1e400')], ['20 digits', new RawJson('12345678901234567890')])
   // What Postgres cannot hold is refused wherever it stands.
   if (isText) faults.push(['U+0000', `${value}\0`], ['a lone surrogate', `${value}\ud800`])
+  return faults
+}
+
+/** One too many, or too few. */
+function justBeyond({ minLength = 0, minimum, maximum, minItems = 0, maxItems, pattern }: Schema, value: unknown) {
+  const faults: [string, unknown][] = []
+  if (minLength > 1) faults.push(['too short a text', 'x'.repeat(minLength - 1)])
+  if (minimum !== undefined) faults.push(['too small a number', minimum - 1])
+  if (maximum !== undefined) faults.push(['too large a number', maximum + 1], ['far too large a number', 1e20])
+  if (pattern !== undefined && typeof value === 'string')
+    faults.push(['a character more', `${value}!`], ['small letters', value.toLowerCase()])
+  if (!Array.isArray(value) || value.length === 0) return faults
+  if (minItems > 0) faults.push(['an item too few', value.slice(0, minItems - 1)])
+  if (maxItems !== undefined)
+    faults.push([
+      'an item too many',
+      Array.from({ length: maxItems + 1 }, (_, n) => value[n % value.length] as unknown),
+    ])
   return faults
 }
 

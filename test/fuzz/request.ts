@@ -16,9 +16,8 @@ interface Expected {
   isValid?: boolean
   /** Any that the OpenAPI lists, unless told otherwise. */
   status?: number
-  /** What `param` must name, or else the union around it. */
+  /** What `param` must name. */
   param?: string
-  union?: string | null
 }
 
 /** A request as a person reads it. */
