@@ -29,4 +29,10 @@ const absences: Record<string, string> = {
     'resource_not_found: the endpoint is there, and what the path names is not, or not this organization’s',
 }
 
-const reasonOf = (problem: string) => absences[problem] ?? problem
+/** Else it has the field of the body whose id nothing has. */
+const reasonOf = (problem: string) =>
+  absences[problem] ??
+  problem.replace(
+    /^resource_not_found (\w+)$/,
+    'resource_not_found: what $1 names is not there, or not this organization’s',
+  )

@@ -302,6 +302,10 @@ describe('an idempotency key', () => {
 test.each([
   [null, 'POST /v1/customers: 201'],
   ['rate_limit_exceeded', 'POST /v1/customers: 201, rate_limit_exceeded'],
+  [
+    'resource_not_found label_id',
+    'POST /v1/customers: 201, resource_not_found: what label_id names is not there, or not this organization’s',
+  ],
 ])('a request tells what the gateway answered: %s', async (problem, what) => {
   const id = newId('req')
   const call = {
