@@ -48,11 +48,13 @@ export function createApp(service: DataService, parts: Parts): App {
     ...service,
     ...parts,
     sealKeys: { current: '', byId: new Map() },
-    lookUp: batched((questions: Question[]) => lookUp(sql, questions), { inFlight: 1 }),
-    insertContact: batched((contacts: NewContact[]) => insertContacts(sql, contacts)),
-    insertInbound: batched((inbounds: Inbound[]) => insertInbounds(sql, inbounds)),
+    lookUp: batched((questions: Question[]) => lookUp(sql, questions), { inFlight: 1, ownerOf }),
+    insertContact: batched((contacts: NewContact[]) => insertContacts(sql, contacts), { ownerOf }),
+    insertInbound: batched((inbounds: Inbound[]) => insertInbounds(sql, inbounds), { ownerOf }),
     searchInTurn: createInTurn('searches', 1),
     bulkInTurn: createInTurn('changes of many contacts', 1),
     peopleInTurn: createInTurn('changes of people', 4),
   }
 }
+
+const ownerOf = ({ organizationId }: { organizationId: string }) => organizationId

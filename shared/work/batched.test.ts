@@ -74,6 +74,41 @@ test('a batch holds no more than its bytes, and at least one item', async () => 
   expect(sizes).toEqual([2, 1, 1, 1])
 })
 
+test('where more waits than fits into a batch, owners take turns, each in its order; what waits longest is not overtaken again', async () => {
+  const batches: string[][] = []
+  const run = batched<string, string>(
+    async (items) => {
+      batches.push(items)
+      await later()
+      return items
+    },
+    { inFlight: 1, rows: 3, ownerOf: (item) => item.slice(0, 1) },
+  )
+  const asked = ['a1', 'a2', 'a3', 'a4', 'a5', 'b1', 'b2', 'c1', 'd1'].map(run)
+  await asked[0]
+  const late = ['b3', 'e1'].map(run)
+  await Promise.all([...asked, ...late])
+  expect(batches).toEqual([
+    ['a1', 'b1', 'c1'],
+    ['d1', 'a2', 'b2'],
+    ['e1', 'a3', 'b3'],
+    ['a4', 'a5'],
+  ])
+})
+
+test('large items of one owner are many batches, and those of another do not wait for all of them', async () => {
+  const ended: number[] = []
+  const run = batched<number, number>(
+    (items) => {
+      ended.push(...items)
+      return Promise.resolve(items)
+    },
+    { inFlight: 1, bytes: 10, sizeOf: (item) => item, ownerOf: (item) => (item > 10 ? 'large' : 'small') },
+  )
+  await Promise.all([50, 51, 52, 1, 2].map((item) => run(item)))
+  expect(ended).toEqual([50, 1, 51, 2, 52])
+})
+
 test('more than may wait is refused at once', async () => {
   const run = batched<number, number>(() => new Promise(() => {}), { maxWaiting: 2, inFlight: 1 })
   void run(1)

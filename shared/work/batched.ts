@@ -24,6 +24,8 @@ export interface BatchLimits<I> extends BatchSize<I> {
   inFlight?: number
   /** Items that wait, 4,096 by default; a call beyond it throws `service_unavailable`. */
   maxWaiting?: number
+  /** Whose an item is. Where more wait than fit into a run, owners take turns, each with its items in their order. */
+  ownerOf?: (item: I) => string
 }
 
 /**
@@ -33,12 +35,17 @@ export interface BatchLimits<I> extends BatchSize<I> {
  * fails; after any other error all calls of the batch throw it, since the run may have been done (a lost connection).
  */
 export function batched<I, O>(run: (items: I[]) => Promise<O[]>, limits: BatchLimits<I> = {}): (item: I) => Promise<O> {
-  const { inFlight = 2, rows = 64, bytes = 1 << 20, maxWaiting = 4096, sizeOf = () => 0 } = limits
-  const waiting: Job<I, O>[] = []
+  const { inFlight = 2, rows = 64, bytes = 1 << 20, maxWaiting = 4096, sizeOf = () => 0, ownerOf } = limits
+  let waiting: Job<I, O>[] = []
   let running = 0
   let woken = false
 
-  const take = () => waiting.splice(0, batchSize(waiting, { rows, bytes, sizeOf: ({ item }) => sizeOf(item) }))
+  const size = () => batchSize(waiting, { rows, bytes, sizeOf: ({ item }) => sizeOf(item) })
+
+  function take() {
+    if (ownerOf && size() < waiting.length) waiting = inTurns(waiting, ({ item }) => ownerOf(item))
+    return waiting.splice(0, size())
+  }
 
   async function settle(jobs: Job<I, O>[]): Promise<void> {
     try {
@@ -90,6 +97,21 @@ export function batchSize<I>(items: I[], { rows, bytes, sizeOf }: Required<Batch
     count++
   }
   return count
+}
+
+/** The first item of each owner, then the second ones, and so on. What is left of it comes first when it is put in turns again. */
+function inTurns<T>(items: T[], ownerOf: (item: T) => string): T[] {
+  const owners = items.map(ownerOf)
+  if (owners.every((owner) => owner === owners[0])) return items
+  const taken = new Map<string, number>()
+  const rounds: T[][] = []
+  for (const [n, owner] of owners.entries()) {
+    const round = taken.get(owner) ?? 0
+    taken.set(owner, round + 1)
+    const item = items[n] as T
+    if (rounds[round]?.push(item) === undefined) rounds[round] = [item]
+  }
+  return rounds.flat()
 }
 
 /** SQLSTATE classes 22 and 23: the row's own fault, and surely rolled back. */

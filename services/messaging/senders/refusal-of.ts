@@ -6,7 +6,7 @@ import { quotaRest } from './quota.ts'
 
 /** Why a send from the number is refused now, or null; in natural batches. The accept asks again, in its statement. */
 export function createRefusalOf(sql: Sql): (number: OwnNumber) => Promise<FailureName | null> {
-  return batched(async (numbers: OwnNumber[]) => {
+  const find = async (numbers: OwnNumber[]) => {
     const rows = numbers.map(({ organizationId, phoneNumberId }, n) => ({
       n,
       org: organizationId,
@@ -25,5 +25,6 @@ export function createRefusalOf(sql: Sql): (number: OwnNumber) => Promise<Failur
       order by u.n
     `
     return found.map(({ refusal }) => refusal)
-  })
+  }
+  return batched(find, { ownerOf: ({ organizationId }) => organizationId })
 }

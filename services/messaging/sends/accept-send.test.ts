@@ -99,3 +99,19 @@ test('sends of a conversation go out in the order in which they came, also when 
   const called = () => app.calls.map(({ messageId }) => messageId).filter((id) => id === first.id || id === second.id)
   await until(() => expect(called()).toEqual([first.id, second.id]))
 })
+
+test('a send does not wait behind all of another organization that came before it', async () => {
+  const other = newAccountState({ phone_number_id: '106540352242924' })
+  await app.sql.begin((tx) => storeSender(tx, { current: '', byId: new Map() }, other))
+  const { organizationId: organization_id, phoneNumberId: phone_number_id } = app.number
+  const { organization_id: its, phone_number_id: itsNumber } = other
+  let accepted = 0
+  const flood = Array.from({ length: 700 }, async () => {
+    await app.acceptSend(newSend('one of many', '+15550123405', { organization_id, phone_number_id }))
+    accepted++
+  })
+  const one = newSend('the only one', '+15550123406', { organization_id: its, phone_number_id: itsNumber })
+  expect(await app.acceptSend(one)).toBe('accepted')
+  expect(accepted).toBeLessThan(300)
+  await Promise.all(flood)
+})

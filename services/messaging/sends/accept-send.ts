@@ -24,6 +24,7 @@ export function acceptSends(core: Pick<Core, 'sql' | 'log'>, dispatcher: Mailbox
     inFlight: 1,
     rows: 128,
     sizeOf: (send) => send.content?.length ?? 0,
+    ownerOf: (send) => send.organization_id,
   })
   /** Keys on their way: a double waits for the first, since one statement cannot hold both. */
   const underWay = new Map<string, Promise<unknown>>()

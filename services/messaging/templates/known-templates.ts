@@ -46,7 +46,7 @@ const oldHours = 3
 export function createKnownTemplates(sql: Sql): KnownTemplates {
   const shapes = new LRUCache<string, Shape>({ max: keptShapes })
   return {
-    find: batched((places: Place[]) => find(sql, places)),
+    find: batched((places: Place[]) => find(sql, places), { ownerOf: ({ organizationId }) => organizationId }),
     async shapeOf(organizationId, id, knownAt) {
       const key = `${id} ${knownAt}`
       const known = shapes.get(key)
