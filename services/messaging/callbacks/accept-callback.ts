@@ -31,8 +31,8 @@ interface Splitted {
   split: Split
 }
 
-/** What one statement takes well within its time, unless it is a single callback. */
-export const statementSize = { rows: 128, bytes: 4 << 20 }
+/** What one statement takes well within its time, unless it is a single callback: one that may take longer, or fail, goes alone. */
+export const statementSize = { rows: 128, bytes: 256 * 1024 }
 
 export function createAcceptCallback(sql: Sql) {
   return batched<Acceptable, void>((callbacks) => insertCallbacks(sql, callbacks.map(asNew)), {
@@ -40,8 +40,12 @@ export function createAcceptCallback(sql: Sql) {
     inFlight: 1,
     ...statementSize,
     sizeOf: ({ body }) => body.length,
+    ownerOf: businessOf,
   })
 }
+
+/** Whose a callback is, as far as it tells: the platform makes one for each business account. */
+const businessOf = ({ split: { items } }: Acceptable) => items[0]?.entryId ?? ''
 
 const asNew = (callback: Acceptable) => ({ ...callback, id: null })
 

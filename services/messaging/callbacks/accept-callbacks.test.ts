@@ -2,6 +2,7 @@ import { systemCaller } from '@app/shared/bus/ask.ts'
 import { pack } from '@app/shared/values/packed.ts'
 import { afterAll, beforeAll, expect, test } from 'vitest'
 import { type TestMessaging, testMessaging } from '../testing/app.ts'
+import { keepCallback } from './accept-callback.ts'
 import { acceptCallbacks } from './accept-callbacks.ts'
 
 let app: TestMessaging
@@ -31,4 +32,46 @@ test('a callback without a word is kept, alone or between others', async () => {
 
 test('what befalls all of them is the failure of the question', async () => {
   await expect(ask('refused', 'refused')).rejects.toMatchObject({ code: '23514' })
+})
+
+/** A callback of a business account, with a message of so many bytes. */
+const callbackOf = (account: string, bytes: number) =>
+  Buffer.from(
+    JSON.stringify({
+      object: 'whatsapp_business_account',
+      entry: [
+        {
+          id: account,
+          changes: [
+            {
+              field: 'messages',
+              value: {
+                metadata: { phone_number_id: '106540352242999' },
+                messages: [{ id: 'wamid.1', text: { body: 'x'.repeat(bytes) } }],
+              },
+            },
+          ],
+        },
+      ],
+    }),
+  )
+
+const times = (count: number, act: () => Promise<void>) => Promise.allSettled(Array.from({ length: count }, act))
+
+test('a callback does not wait behind all of another business that came before it, nor fails with a large one', async () => {
+  const constraint = 'alter table callbacks add constraint small check (length(body) < 1000000)'
+  await app.sql.unsafe(constraint)
+  const told: string[] = []
+  const keep = (account: string, bytes: number) => async () => {
+    const came = keepCallback(app, callbackOf(account, bytes))
+    await came.then(
+      () => told.push(account),
+      () => told.push(`${account} refused`),
+    )
+  }
+  const flood = times(12, keep('101', 2_000_000))
+  await keep('102', 10)()
+  expect(told.at(-1)).toBe('102')
+  expect(told.length).toBeLessThan(4)
+  await flood
 })
