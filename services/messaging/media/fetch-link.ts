@@ -7,9 +7,13 @@ import { Problem } from '@app/shared/api/problem.ts'
 import { type ReceivedFile, receiveFile } from '@app/shared/files/receive-file.ts'
 import { request } from 'undici'
 import type { Core } from '../app.ts'
+import { discardFile, reserveFile } from './unclaimed-files.ts'
 
 /** From the name's look-up to the last byte. */
 const fetchTimeoutMs = 5_000
+
+type Ways = Pick<Core, 'sql' | 'log' | 'media'>
+
 export interface Link {
   organizationId: string
   url: string
@@ -20,14 +24,28 @@ export interface Link {
   deadline: number
 }
 
+interface FetchedFile extends ReceivedFile {
+  /** To be claimed, or discarded. */
+  fileKey: string
+}
+
 /**
  * Fetches a user's link into the store, through the guarded way out. A redirect is not followed. Throws
- * `media_upload_failed` for whatever is wrong with the link, and then nothing is stored.
+ * `media_upload_failed` for whatever is wrong with the link, and then nothing is stored. What gets no turn writes nothing, be it ever
+ * so much: others want to reserve and keep files, too.
  */
-export const fetchLink = (core: Pick<Core, 'media'>, link: Link, fileKey: string): Promise<ReceivedFile> =>
-  core.media.fetching.during(link.organizationId, () => fetchNow(core, link, fileKey))
+export const fetchLink = (core: Ways, link: Link): Promise<FetchedFile> =>
+  core.media.fetching.during(link.organizationId, async () => {
+    const fileKey = await reserveFile(core.sql)
+    try {
+      return { fileKey, ...(await fetchNow(core, link, fileKey)) }
+    } catch (err) {
+      await discardFile(core, fileKey)
+      throw err
+    }
+  })
 
-async function fetchNow({ media }: Pick<Core, 'media'>, { url, kind, param, deadline }: Link, fileKey: string) {
+async function fetchNow({ media }: Ways, { url, kind, param, deadline }: Link, fileKey: string) {
   const refused = (message: string) => new Problem('media_upload_failed', { param, message })
   const timeoutMs = Math.max(1, Math.floor(Math.min(fetchTimeoutMs, deadline - performance.now())))
   const signal = AbortSignal.timeout(timeoutMs)

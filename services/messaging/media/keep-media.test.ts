@@ -134,9 +134,10 @@ describe('a link', () => {
     expect(problem).toMatchObject({ failure: 'service_unavailable' })
   })
 
-  test('is not fetched beyond what may be fetched at a time', async () => {
+  test('is not fetched beyond what may be fetched at a time, and nothing is written for it', async () => {
     const fetching = createTurns({ ofOne: 0, inAll: 0, firsts: 0 })
-    const busy = { ...app, media: { ...app.media, fetching } }
+    const sql = (() => Promise.reject(new Error('nothing is to be written'))) as unknown as typeof app.sql
+    const busy = { ...app, sql, media: { ...app.media, fetching } }
     const link = await serving('image/png', png())
     const problem = await refusalOf(keepMedia(busy, sender(), 'image', { link }, 'image.link'))
     expect(problem).toMatchObject({ failure: 'service_unavailable' })

@@ -5,7 +5,7 @@ import type { Core } from '../app.ts'
 import type { OwnNumber } from '../senders/own-number.ts'
 import { fetchLink } from './fetch-link.ts'
 import { insertMedia } from './media.ts'
-import { claimFile, discardFile, reserveFile } from './unclaimed-files.ts'
+import { claimFile, discardFile } from './unclaimed-files.ts'
 
 /** Media of a send: a file of ours, or one that the platform has already. */
 export type KeptMedia = { mediaId: string; mimeType: string; filename: string | null } | { upstreamId: string }
@@ -55,9 +55,9 @@ async function keepLink(
   url: string,
   param: string,
 ): Promise<KeptMedia> {
-  const fileKey = await reserveFile(core.sql)
+  const link = { organizationId, url, kind, param, deadline }
+  const { fileKey, mimeType, size, sha256 } = await fetchLink(core, link)
   try {
-    const { mimeType, size, sha256 } = await fetchLink(core, { organizationId, url, kind, param, deadline }, fileKey)
     const id = newId('med')
     const filename = nameIn(url)
     const file = { fileKey, mimeType, size, sha256, filename }

@@ -3,7 +3,7 @@ import { type MediaKind } from '@app/shared/files/media-kinds.ts'
 import { Problem } from '@app/shared/api/problem.ts'
 import type { Core } from '../app.ts'
 import { fetchLink, type Link } from '../media/fetch-link.ts'
-import { discardFile, reserveFile } from '../media/unclaimed-files.ts'
+import { discardFile } from '../media/unclaimed-files.ts'
 import type { SampleFile } from '../upstream/upload-sample.ts'
 
 /** What a header's sample may be, by the header's format. */
@@ -24,9 +24,8 @@ export async function withSample<T>(
   link: Link,
   use: (file: SampleFile) => Promise<T>,
 ): Promise<T> {
-  const fileKey = await reserveFile(core.sql)
+  const { fileKey, mimeType, size } = await fetchLink(core, link)
   try {
-    const { mimeType, size } = await fetchLink(core, link, fileKey)
     const body = await core.media.store.open(fileKey)
     if (!body) throw new Problem('service_unavailable', { cause: new Error(`${fileKey} is not in the store`) })
     try {
