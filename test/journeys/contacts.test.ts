@@ -277,6 +277,7 @@ test("what is another's, under another path, deleted, malformed or was never the
   const theirs = (
     await api('POST', `/${stranger.phone}/contacts`, { key: stranger.key, body: { phone_number: newPhone() } })
   ).body.data.id
+  const theirLabel = (await api('POST', '/labels', { key: stranger.key, body: { name: 'Theirs' } })).body.data.id
   const gone = await newContact()
   await api('DELETE', `/${phone}/contacts/${gone.id}`)
   const texts = new Set<string>()
@@ -284,7 +285,7 @@ test("what is another's, under another path, deleted, malformed or was never the
     api('GET', path, key ? { key } : {}),
     api('PATCH', path, { body: { name: 'Eva' }, ...(key && { key }) }),
     api('DELETE', path, key ? { key } : {}),
-    api('POST', `${path}/labels`, { body: { label_id: labelId }, ...(key && { key }) }),
+    api('POST', `${path}/labels`, { body: { label_id: key ? theirLabel : labelId }, ...(key && { key }) }),
     api('DELETE', `${path}/labels/${labelId}`, key ? { key } : {}),
   ]
   const answers = await Promise.all([

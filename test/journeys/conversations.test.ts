@@ -223,19 +223,22 @@ test("what is another's, under another path, malformed or was never there is one
   const asks = (path: string, key?: string): Promise<Json>[] => [
     api('GET', path, key ? { key } : {}),
     api('PATCH', path, { body: { status: 'resolved' }, ...(key && { key }) }),
-    api('POST', `${path}/labels`, { body: { label_id: labelId }, ...(key && { key }) }),
+    api('POST', `${path}/labels`, { body: { label_id: key ? theirLabel : labelId }, ...(key && { key }) }),
     api('DELETE', `${path}/labels/${labelId}`, key ? { key } : {}),
   ]
   const answers = await Promise.all([
     ...[unknownId, 'nonsense', id.toLowerCase()].flatMap((one) => asks(`/${phone}/conversations/${one}`)),
     ...[stranger.phone, sibling, phone].flatMap((number) => asks(`/${number}/conversations/${id}`, stranger.key)),
     ...asks(`/12/conversations/${id}`),
-    api('POST', `/${phone}/conversations/${id}/labels`, { body: { label_id: theirLabel } }),
     api('DELETE', `/${phone}/conversations/${id}/labels/${theirLabel}`),
     api('GET', `/${phone}/conversations`, { key: stranger.key }),
   ])
   const texts = answers.map(({ body }) => JSON.stringify(body).replaceAll(/req_\w+/g, ''))
   expect(new Set(answers.map(({ status }) => status))).toEqual(new Set([404]))
   expect(new Set(texts).size).toBe(1)
+  expect(await api('POST', `/${phone}/conversations/${id}/labels`, { body: { label_id: theirLabel } })).toMatchObject({
+    status: 404,
+    body: { error: { code: 'resource_not_found', param: 'label_id' } },
+  })
   expect((await api('GET', `/${phone}/conversations/${id}`)).body.data.status).toBe('open')
 })

@@ -18,7 +18,7 @@ export function trialMailboxes() {
     trial.app = await testService('messaging')
     const { sql } = trial.app
     await sql`create table trial_lanes (like send_lanes including all)`
-    await sql`create table trial_items (seq bigint generated always as identity, lane text, begun boolean default false)`
+    await sql`create table trial_items (seq bigint generated always as identity primary key, lane text, begun boolean default false)`
     await sql`create index on trial_items (lane, seq)`
     await sql`create table trial_pace (like pace including all)`
   })
