@@ -72,9 +72,8 @@ export async function buildHttp(
     frameworkErrors: (_err, request, reply) =>
       (isLink(request) ? brokenLink(app) : turnAway(notFound()))(request, reply),
   })
-  boundPipelines(http.server)
+  boundPipelines(http.server, boundConnections(http.server, maxConnections))
   boundPieces(http.server)
-  boundConnections(http.server, maxConnections)
   // An expectation that nobody knows is ignored: Node's own refusal has no envelope.
   http.server.on('checkExpectation', (request, response) => http.server.emit('request', request, response))
 

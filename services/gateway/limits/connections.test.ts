@@ -3,6 +3,7 @@ import { createServer, type ServerResponse } from 'node:http'
 import { type AddressInfo, connect } from 'node:net'
 import { expect, onTestFinished, test } from 'vitest'
 import { boundConnections } from './connections.ts'
+import { boundPipelines } from './pipelines.ts'
 
 /** A server with three connections; `/wait` is answered when it is told. */
 async function start() {
@@ -11,7 +12,7 @@ async function start() {
     if (request.url === '/wait') waiting.push(response)
     else response.end('done')
   })
-  boundConnections(server, 3)
+  boundPipelines(server, boundConnections(server, 3))
   await once(server.listen(0, '127.0.0.1'), 'listening')
   onTestFinished(() => void server.close())
   const { port } = server.address() as AddressInfo

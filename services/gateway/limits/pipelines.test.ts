@@ -3,12 +3,13 @@ import { createServer, type RequestListener, type ServerResponse } from 'node:ht
 import { type AddressInfo, connect } from 'node:net'
 import { text } from 'node:stream/consumers'
 import { expect, onTestFinished, test } from 'vitest'
+import { boundConnections } from './connections.ts'
 import { boundPipelines } from './pipelines.ts'
 
 /** Says something to a bounded server; what it answers until it ends the connection. */
 async function say(bytes: string, take: RequestListener) {
   const server = createServer(take)
-  boundPipelines(server)
+  boundPipelines(server, boundConnections(server, 10))
   await once(server.listen(0, '127.0.0.1'), 'listening')
   onTestFinished(() => void server.close())
   const { port } = server.address() as AddressInfo
@@ -52,7 +53,7 @@ test('the connection ends as well when the head of the eighth answer was there b
 test('what was answered counts no more', async () => {
   let left = 20
   const server = createServer((_, response) => response.end('done'))
-  boundPipelines(server)
+  boundPipelines(server, boundConnections(server, 10))
   await once(server.listen(0, '127.0.0.1'), 'listening')
   onTestFinished(() => void server.close())
   const socket = connect((server.address() as AddressInfo).port, '127.0.0.1', () => socket.write(get.repeat(8)))

@@ -1,5 +1,6 @@
 import type { IncomingMessage, RequestListener, Server, ServerResponse } from 'node:http'
 import type { Socket } from 'node:net'
+import type { Connections } from './connections.ts'
 
 /** Requests of one connection that may be in work, or wait for the answers before theirs. */
 const mostOpen = 8
@@ -16,27 +17,29 @@ interface Pipeline {
  * ends, and those behind it are not done. Node makes requests of all that came, some 2,500 in the 64 KiB of one read, before
  * anybody else has a turn: measured, 300 connections of a stranger took the gateway 80 s, and 3 GB for answers that he did not read.
  */
-export function boundPipelines(server: Server): void {
+export function boundPipelines(server: Server, connections: Connections): void {
   const pipelines = new WeakMap<Socket, Pipeline>()
   const handlers = server.listeners('request') as RequestListener[]
   server.removeAllListeners('request')
   server.on('request', (request, response) => {
-    if (mayCome(pipelines, request, response)) for (const handle of handlers) handle(request, response)
+    if (mayCome(request, response)) for (const handle of handlers) handle(request, response)
   })
-}
 
-function mayCome(pipelines: WeakMap<Socket, Pipeline>, { socket }: IncomingMessage, response: ServerResponse): boolean {
-  const pipeline = pipelines.get(socket) ?? { open: 0, last: response, isOver: false }
-  if (pipeline.isOver) return false
-  if (pipeline.open === mostOpen) {
-    endBehind(pipeline, socket)
-    return false
+  function mayCome({ socket }: IncomingMessage, response: ServerResponse): boolean {
+    const pipeline = pipelines.get(socket) ?? { open: 0, last: response, isOver: false }
+    if (pipeline.isOver) return false
+    if (pipeline.open === mostOpen) {
+      endBehind(pipeline, socket)
+      return false
+    }
+    pipelines.set(socket, pipeline)
+    pipeline.last = response
+    if (++pipeline.open === 1) connections.begins(socket)
+    response.on('close', () => {
+      if (--pipeline.open === 0) connections.ends(socket)
+    })
+    return true
   }
-  pipelines.set(socket, pipeline)
-  pipeline.open++
-  pipeline.last = response
-  response.once('close', () => pipeline.open--)
-  return true
 }
 
 function endBehind(pipeline: Pipeline, socket: Parsed) {
