@@ -1,10 +1,4 @@
-interface Held {
-  count: number
-  bytes: number
-}
-
-/** Questions in work at a time, and bytes of their bodies. */
-const most: Held = { count: 4_096, bytes: 256 * 1024 * 1024 }
+import { createHoldings, mostHeld } from '../work/holdings.ts'
 
 /** What a process works on, by whose it is; '' is nobody's in particular. */
 export interface InWork {
@@ -17,29 +11,13 @@ export interface InWork {
  * together they would fill a service that others need.
  */
 export function createInWork(): InWork {
-  const all: Held = { count: 0, bytes: 0 }
-  const owned = new Map<string, Held>()
+  const { all, of, add } = createHoldings()
   return {
     begin(owner, bytes) {
-      const own = owned.get(owner) ?? { count: 0, bytes: 0 }
-      if (!hasRoom(owner === '' ? none : own, all, bytes)) return null
-      owned.set(owner, own)
-      change(1, bytes)
-      return () => {
-        change(-1, -bytes)
-        if (own.count === 0) owned.delete(owner)
-      }
-      function change(count: number, by: number) {
-        for (const held of [all, own]) {
-          held.count += count
-          held.bytes += by
-        }
-      }
+      const own = owner === '' ? { count: 0, bytes: 0 } : of(owner)
+      if (own.count >= mostHeld.count - all.count || own.bytes + bytes > mostHeld.bytes - all.bytes) return null
+      add(owner, 1, bytes)
+      return () => add(owner, -1, -bytes)
     },
   }
 }
-
-const none: Held = { count: 0, bytes: 0 }
-
-const hasRoom = (own: Held, all: Held, bytes: number) =>
-  own.count < most.count - all.count && own.bytes + bytes <= most.bytes - all.bytes

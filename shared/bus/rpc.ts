@@ -69,7 +69,7 @@ export async function serve<App extends Served, M extends object>(
         const end = inWork.begin(call?.organization ?? '', message.data.length)
         if (!end) {
           served.observe({ subject: contract.subject, outcome: 'overloaded' }, 0)
-          return refuse(message)
+          return respondProblem(message, new Problem('service_unavailable'), call?.request ?? '')
         }
         const job = run(message, call).finally(() => {
           end()
@@ -116,10 +116,6 @@ function readable({ headers: carrier }: ServiceMsg): CallHeader | undefined {
   } catch {
     return undefined
   }
-}
-
-function refuse(message: ServiceMsg) {
-  respondProblem(message, new Problem('service_unavailable'), readCall(message.headers).request)
 }
 
 /** A question that was taken. */

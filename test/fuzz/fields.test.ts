@@ -2,10 +2,11 @@ import fc from 'fast-check'
 import { afterAll, beforeAll, expect, inject, test } from 'vitest'
 import { type Json, until } from '../journeys/client.ts'
 import { fill, type Operation, operations } from './document.ts'
+import { failuresOf } from './failures-of.ts'
 import { checkLaws, send } from './laws.ts'
 import { mutationsOf } from './mutations.ts'
 import { toJsonText } from './raw-json.ts'
-import { type Request, shown } from './request.ts'
+import type { Request } from './request.ts'
 import { wrongTexts } from './requests.ts'
 import { type Real, samplesOf, templateSends } from './samples.ts'
 import { amount, seed } from './seed.ts'
@@ -13,8 +14,6 @@ import { makeWorld, pathsOf, type World } from './world.ts'
 
 const stack = inject('stack')
 const count = amount(1_000, Infinity)
-/** Under way at a time. */
-const parallel = 8
 
 let world: World
 beforeAll(async () => {
@@ -129,16 +128,7 @@ test('each field that is wrong is a 400 that names it alone and says what is all
   const length = Math.min(count, all.length)
   const [requests = []] = fc.sample(fc.shuffledSubarray(all, { minLength: length, maxLength: length }), { seed, numRuns: 1 })
   const before = await settled()
-  const failures: string[] = []
-  let next = 0
-  await Promise.all(
-    Array.from({ length: parallel }, async () => {
-      for (let n = next++; n < requests.length; n = next++) {
-        const request = (requests[n] as Later)()
-        await prove(request).catch((err: Error) => failures.push(`${shown(request)}\n  ${err.message}`))
-      }
-    }),
-  )
+  const failures = await failuresOf(requests, (later) => later(), prove)
   expect(failures.slice(0, 20).join('\n'), `FUZZ_SEED=${seed}: ${failures.length} of ${length}`).toBe('')
   expect(await everything()).toEqual(before)
 }) // prettier-ignore

@@ -1,17 +1,11 @@
 import type { IncomingMessage } from 'node:http'
 import { Problem } from '@app/shared/api/problem.ts'
+import { createHoldings, type Held, mostHeld } from '@app/shared/work/holdings.ts'
 import { clientIp, networkOf } from '../access/client-ip.ts'
 import type { App } from '../app.ts'
 
-interface Held {
-  count: number
-  bytes: number
-}
-
-/** Requests in work at a time, as many as a service takes; bytes of bodies held at a time, arriving ones included. */
-const most: Held = { count: 4_096, bytes: 256 * 1024 * 1024 }
 /** Of all strangers together: one attacker may have enough networks to take all that there is. */
-const mostOfStrangers: Held = { count: most.count / 4, bytes: most.bytes / 4 }
+const mostOfStrangers: Held = { count: mostHeld.count / 4, bytes: mostHeld.bytes / 4 }
 
 /**
  * What this process holds of its clients at the moment. An owner, an organization or a network of strangers, has no more of
@@ -26,41 +20,36 @@ export interface InFlight extends Held {
 }
 
 export function createInFlight(): InFlight {
-  const owned = new Map<string, Held>()
+  const { all, of, add } = createHoldings()
   const ofStrangers: Held = { count: 0, bytes: 0 }
 
   /** Throws unless there is room for what is added. */
-  function add(owner: string, count: number, bytes: number) {
-    const own = owned.get(owner) ?? { count: 0, bytes: 0 }
+  function take(owner: string, count: number, bytes: number) {
+    const own = of(owner)
     const isStranger = owner.startsWith(strangers)
     const added = { count, bytes }
-    if (!hasRoom(most, inFlight, own, added)) throw overloaded()
+    if (!hasRoom(mostHeld, all, own, added)) throw overloaded()
     if (isStranger && !hasRoom(mostOfStrangers, ofStrangers, own, added)) throw overloaded()
-    for (const held of [inFlight, own, ...(isStranger ? [ofStrangers] : [])]) {
-      held.count += count
-      held.bytes += bytes
-    }
-    if (own.count === 0 && own.bytes === 0) owned.delete(owner)
-    else owned.set(owner, own)
+    add(owner, count, bytes)
+    if (!isStranger) return
+    ofStrangers.count += count
+    ofStrangers.bytes += bytes
   }
 
-  const inFlight: InFlight = {
-    count: 0,
-    bytes: 0,
-    async during(owner, work) {
-      add(owner, 1, 0)
+  return Object.assign(all, {
+    async during<T>(owner: string, work: () => Promise<T>) {
+      take(owner, 1, 0)
       try {
         return await work()
       } finally {
-        add(owner, -1, 0)
+        take(owner, -1, 0)
       }
     },
-    hold: (owner, bytes) => add(owner, 0, bytes),
-  }
-  return inFlight
+    hold: (owner: string, bytes: number) => take(owner, 0, bytes),
+  })
 }
 
-const hasRoom = (limit: Held, held: Held, own: Held, added: Held) =>
+const hasRoom = (limit: Held, held: Held, own: Readonly<Held>, added: Held) =>
   (added.count <= 0 || own.count + added.count <= limit.count - held.count) &&
   (added.bytes <= 0 || own.bytes + added.bytes <= limit.bytes - held.bytes)
 
