@@ -16,13 +16,16 @@ export interface TestDatabase {
   drop: () => Promise<void>
 }
 
+/** A service's own is for small statements on a machine of its own; the driver waits for no answer longer than 15 s. */
+const statementTimeout = '14s'
+
 /** An empty, migrated database, in which one service is at home. */
 export async function createTestDatabase(service: DataServiceName): Promise<TestDatabase> {
   const name = `test_${randomBytes(8).toString('hex')}`
   await copyTemplate(name)
   const admin = new URL(inject('postgresUrl'))
   admin.pathname = `/${name}`
-  const url = urlOfService(admin.href, service, inject('passwords')[service])
+  const url = `${urlOfService(admin.href, service, inject('passwords')[service])}?statement_timeout=${statementTimeout}`
   const sql = openDatabase(url, service)
   const owner = postgres(admin.href, { max: 1, onnotice: () => {} })
   return {

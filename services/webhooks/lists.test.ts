@@ -21,7 +21,6 @@ beforeAll(async () => {
   const { sql, organizationId } = webhooks
   const times = Array.from({ length: rows }, (_, n) => firstIdAt('wbd', new Date(now - (rows - n) * 1_000)).slice(4))
   await sql.begin(async (tx) => {
-    await tx`set local statement_timeout = 0`
     await tx`create temp table n on commit drop as select id, n::int from unnest(${times}::text[]) with ordinality t(id, n)`
     await tx`
       insert into subscriptions (id, organization_id, url, events, status, created_at, updated_at)

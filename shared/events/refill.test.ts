@@ -20,15 +20,12 @@ afterAll(async () => {
 const [old, young] = ['4 hours', '1 hour']
 
 async function publishedBefore(age: string, count: number) {
-  await it.sql.begin(async (tx) => {
-    await tx`set local statement_timeout = 0`
-    await tx`
-      insert into outbox (id, subject, headers, payload, created_at, published_at)
-      select ${age} || ':' || n, 'event.test.happened', '{}', convert_to(repeat('x', 500), 'UTF8'),
-        now() - ${age}::interval, now()
-      from generate_series(1, ${count}::int) n
-    `
-  })
+  await it.sql`
+    insert into outbox (id, subject, headers, payload, created_at, published_at)
+    select ${age} || ':' || n, 'event.test.happened', '{}', convert_to(repeat('x', 500), 'UTF8'),
+      now() - ${age}::interval, now()
+    from generate_series(1, ${count}::int) n
+  `
 }
 
 const waiting = async () => {
@@ -130,7 +127,6 @@ test('more events than one statement could take wait again, those of before do n
   const since = new Date(Date.now() - 2 * 3_600_000)
   const startedAt = performance.now()
   const undone = it.sql.begin(async (tx) => {
-    await tx`set local statement_timeout = 0`
     await tx`update outbox set published_at = null where created_at >= ${since}`
     throw new Error('undone')
   })

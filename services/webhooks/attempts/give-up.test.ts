@@ -67,7 +67,6 @@ test('what sixteen subscriptions of one organization leave behind holds up nobod
   const lost = Array.from({ length: 16 }, () => newId('wbs'))
   for (const [k, subscription] of lost.entries()) {
     await sql.begin(async (tx) => {
-      await tx`set local statement_timeout = 0`
       await tx`insert into lanes (id, grp) values (${subscription}, ${organization})`
       await tx`
         insert into due_deliveries (id, organization_id, subscription_id, event_at, event_id, event_type, due_at)

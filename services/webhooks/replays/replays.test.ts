@@ -448,13 +448,10 @@ test('beyond 100,000 a replay says where the next one begins, and no more are co
   const { sql, organizationId } = webhooks
   const start = Date.now() - 3_000_000
   const times = Array.from({ length: 1_001 }, (_, n) => firstIdAt('wbd', new Date(start + n)).slice(0, 14))
-  await sql.begin(async (tx) => {
-    await tx`set local statement_timeout = 0`
-    await tx`
-      insert into dead_deliveries (id, organization_id, subscription_id, event_type)
-      select t || lpad(n::text, 16, '0'), ${organizationId}, ${id}, 'message.received' from unnest(${times}::text[]) t, generate_series(1, 100) n
-    `
-  })
+  await sql`
+    insert into dead_deliveries (id, organization_id, subscription_id, event_type)
+    select t || lpad(n::text, 16, '0'), ${organizationId}, ${id}, 'message.received' from unnest(${times}::text[]) t, generate_series(1, 100) n
+  `
   const first = await replayMany({ dry_run: true })
   expect(first).toMatchObject({
     matched: 100_000,
