@@ -1,10 +1,13 @@
 import { setTimeout as sleep } from 'node:timers/promises'
 
-const patienceMs = 30_000
 const againMs = 500
 
-/** Tries again, for half a minute, what fails with something that may pass. */
-export async function patiently<T>(work: () => Promise<T>, mayPass: (err: unknown) => boolean): Promise<T> {
+/** Tries again, for half a minute by default, what fails with something that may pass. */
+export async function patiently<T>(
+  work: () => Promise<T>,
+  mayPass: (err: unknown) => boolean,
+  patienceMs = 30_000,
+): Promise<T> {
   const endsAt = performance.now() + patienceMs
   for (;;) {
     try {

@@ -1,8 +1,8 @@
 import { execFile } from 'node:child_process'
 import { once } from 'node:events'
-import { type AddressInfo, createServer, type Server, type Socket } from 'node:net'
+import { type AddressInfo, connect, createServer, type Server, type Socket } from 'node:net'
 import { join } from 'node:path'
-import { afterAll, beforeAll, expect, test } from 'vitest'
+import { afterAll, beforeAll, expect, inject, test } from 'vitest'
 import { withBus } from './bus.ts'
 
 const root = join(import.meta.dirname, '../..')
@@ -34,7 +34,7 @@ const natsUrl = () => `nats://127.0.0.1:${portOf(mute)}`
 const run = (...args: string[]): Promise<{ code: unknown; said: string }> =>
   new Promise((resolve) => {
     const env = { ...process.env, NATS_URL: natsUrl() }
-    execFile(process.execPath, args, { cwd: root, env, timeout: 15_000 }, (err, stdout, stderr) => {
+    execFile(process.execPath, args, { cwd: root, env, timeout: 30_000 }, (err, stdout, stderr) => {
       resolve({ code: err?.killed ? 'never ended' : (err?.code ?? 0), said: stdout + stderr })
     })
   })
@@ -46,8 +46,24 @@ test.concurrent.each([['deploy/admin.ts', 'organization', 'list'], ['deploy/prov
     expect(said).toContain(`The nats-server at ${natsUrl()} cannot be reached: TIMEOUT`)
     expect(code).toBe(1)
   },
-  30_000,
+  45_000,
 )
+
+test('a nats-server that is too busy to greet is asked once more', async () => {
+  const natsPort = Number(new URL(inject('natsUrl')).port)
+  let asked = 0
+  const busy = createServer((near) => {
+    held.push(near.on('error', () => {}))
+    if (asked++ === 0) return
+    const far = connect(natsPort, '127.0.0.1').on('error', () => near.destroy())
+    near.pipe(far).pipe(near)
+  })
+  await once(busy.listen(0, '127.0.0.1'), 'listening')
+  const bus = { natsUrl: `nats://127.0.0.1:${portOf(busy)}` }
+  expect(await withBus(bus, async ({ isConnected }) => isConnected())).toBe(true)
+  expect(asked).toBe(2)
+  busy.close()
+})
 
 test('a login that is refused is told with what is needed, and without the password of the address', async () => {
   const place = {

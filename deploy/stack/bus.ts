@@ -4,6 +4,7 @@ import { createRequests } from '@app/shared/bus/requests.ts'
 import type { Service } from '@app/shared/service/service.ts'
 import { connect, ErrorCode, NatsError } from 'nats'
 import { sentenceOf } from '../command.ts'
+import { patiently } from '../patiently.ts'
 
 /** What a question to a service needs. */
 export type Bus = Pick<Service, 'nc' | 'request' | 'isConnected'>
@@ -32,11 +33,15 @@ function faultOf(err: unknown) {
   )
 }
 
+/** A server that starts on a busy machine says nothing for a while, and neither does one that is gone for good. */
+const silenceMs = 5_000
+const isSilent = (err: unknown) => err instanceof NatsError && err.code === ErrorCode.Timeout
+
 /** Connects for as long as the work takes. */
 export async function withBus<T>(place: BusPlace, work: (bus: Bus) => Promise<T>): Promise<T> {
   const { natsUrl } = place
   const options = operatorOptions(place)
-  const nc = await connect(options).catch((err) => {
+  const nc = await patiently(() => connect(options), isSilent, silenceMs).catch((err) => {
     throw new Error(`The nats-server at ${withoutPasswords(natsUrl)} ${faultOf(err)}`, { cause: err })
   })
   try {
