@@ -150,6 +150,7 @@ test('SIGTERM under load: answers until the last, and connections that end by th
   const agent = new KeepAlive({ keepAlive: true, maxSockets: 50 })
   const headers = { authorization: `Bearer ${key}` }
   const exited = once(child, 'exit')
+  const underLoad = Promise.withResolvers<void>()
   let refused = 0
   let reset = 0
   const statuses = new Map<number | undefined, number>()
@@ -157,7 +158,9 @@ test('SIGTERM under load: answers until the last, and connections that end by th
     const asked = get(`${url}/v1/me`, { agent, headers })
     try {
       const [answer] = (await once(asked, 'response')) as [IncomingMessage]
-      statuses.set(answer.statusCode, (statuses.get(answer.statusCode) ?? 0) + 1)
+      const count = (statuses.get(answer.statusCode) ?? 0) + 1
+      statuses.set(answer.statusCode, count)
+      if (count === 20) underLoad.resolve()
       answer.resume()
     } catch (err) {
       // Nothing listens any more: another gateway would have had this one.
@@ -169,7 +172,8 @@ test('SIGTERM under load: answers until the last, and connections that end by th
   }
   const asking: Array<Promise<void>> = []
   const timer = setInterval(() => asking.push(ask()), 2)
-  setTimeout(() => child.kill('SIGTERM'), 300)
+  await underLoad.promise
+  child.kill('SIGTERM')
   expect(await exited).toEqual([0, null])
   clearInterval(timer)
   await Promise.all(asking)
