@@ -40,7 +40,7 @@ const failureOf = (sql: Sql) =>
 
 const pidOf = async (sql: Sql) => (await sql<{ pid: number }[]>`select pg_backend_pid() as pid`)[0]?.pid
 
-test.each(['', '?target_session_attrs=read-write', '?target_session_attrs=primary'])(
+test.each(['', '&target_session_attrs=read-write', '&target_session_attrs=primary'])(
   'of several addresses that of the primary is taken: others have nobody, end what they take, or are standbys; %s',
   async (query) => {
     const [standby, ending] = [await greeting('standby'), await greeting('ending')]

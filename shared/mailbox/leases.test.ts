@@ -122,7 +122,7 @@ test('what was done is not forgotten when the database goes away while outcomes 
   await Promise.all(['one', 'other'].map((lane) => add(lane, 'group', 1)))
   await vi.waitFor(() => expect(begun).toBe(2), { timeout: 5_000 })
   end()
-  await untilEmpty(3_000)
+  await untilEmpty(8_000)
   await stopAll()
   expect(tries).toBeGreaterThan(0)
   expect(begun).toBe(2)
@@ -231,14 +231,14 @@ test('what was committed without an answer goes on as if it had been answered', 
   const seen: string[] = []
   const work = async ({ seq }: Item) => {
     seen.push(seq)
-    if (seen.length === 1) await sleep(900)
+    if (seen.length === 1) await sleep(2_400)
   }
   const next = async (tx: TransactionSql, wants: Want[]) => {
     const fresh = wants.filter((want) => want.fresh).map(({ lane }) => lane.id)
     await tx`update trial_items set begun = false where lane = any(${fresh}::text[])`
     return take(tx, wants)
   }
-  start(work, { leaseMs: 600, next }, withoutAnswers(app))
+  start(work, { leaseMs: 2_000, next }, withoutAnswers(app))
   await add('unanswered', 'group', 5)
   await untilEmpty()
   await stopAll()
