@@ -4,7 +4,7 @@ import { answerCommand } from './administration/answer.ts'
 import { helpFor } from './administration/arguments.ts'
 import { jsonLine } from './administration/json-line.ts'
 import { runAndEnd, sentenceOf } from './command.ts'
-import type { BusPlace } from './stack/bus.ts'
+import { type BusPlace, withBus } from './stack/bus.ts'
 import { dataDirOf } from './stack/options.ts'
 import { readBusPlace } from './stack/stack-file.ts'
 
@@ -15,7 +15,7 @@ async function main(args: string[]) {
   if (help !== null) return console.log(help)
   const requestId = newId('req')
   try {
-    console.log(jsonLine(await answerCommand(args, requestId, busPlace)))
+    console.log(jsonLine(await answerCommand(args, requestId, (work) => withBus(busPlace(), work))))
   } catch (err) {
     console.log(jsonLine({ error: errorOf(err, requestId) }))
     process.exitCode = 1

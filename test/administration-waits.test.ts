@@ -12,19 +12,20 @@ beforeAll(async () => {
 })
 afterAll(() => nats.stop())
 
+const connected = <T>(work: (bus: Bus) => Promise<T>) => withBus({ natsUrl: nats.url }, work)
+
 const answersTo = (nc: Bus['nc'], subject: string, data: unknown) =>
   nc.subscribe(subject, { callback: (_err, question) => question.respond(JSON.stringify({ data })) })
 
 test('a command waits for services that have just been started, and says so', async () => {
   const told = vi.spyOn(console, 'error').mockImplementation(() => {})
-  const place = { natsUrl: nats.url }
-  const answer = answerCommand(['organization', 'list'], 'req_1', () => place)
+  const answer = answerCommand(['organization', 'list'], 'req_1', connected)
   await vi.waitUntil(() => told.mock.calls.length > 0, { timeout: 10_000 })
   expect(told.mock.calls).toEqual([
     ['Nobody answers to rpc.platform.list-organizations yet; asking for half a minute …'],
   ])
   const none = { organizations: [], next_after: null }
-  await withBus(place, async ({ nc }) => {
+  await connected(async ({ nc }) => {
     answersTo(nc, 'rpc.platform.list-organizations', none)
     expect(await answer).toEqual(none)
   })
@@ -32,18 +33,16 @@ test('a command waits for services that have just been started, and says so', as
 })
 
 test('a command that gets no answer says from where', async () => {
-  const place = { natsUrl: nats.url }
-  await withBus(place, async ({ nc }) => {
+  await connected(async ({ nc }) => {
     nc.subscribe('rpc.platform.explain-key')
-    const answer = answerCommand(['explain', newId('key')], 'req_1', () => place)
+    const answer = answerCommand(['explain', newId('key')], 'req_1', connected)
     await expect(answer).rejects.toThrow('Not available at the moment: no answer from rpc.platform.explain-key.')
   })
 })
 
 test('a service that answers that it has no database is not asked again, and the operator is told where the reason is', async () => {
-  const place = { natsUrl: nats.url }
   const away = new Problem('service_unavailable')
-  await withBus(place, async ({ nc }) => {
+  await connected(async ({ nc }) => {
     const service = await nc.services.add({ name: 'platform', version: '1.0.0' })
     const envelope = Buffer.from(JSON.stringify(away.toEnvelope('req_1')))
     for (const name of ['list-organizations', 'explain-key']) {
@@ -56,7 +55,7 @@ test('a service that answers that it has no database is not asked again, and the
       ['organization', 'list'],
       ['explain', newId('key')],
     ])
-      await expect(answerCommand(words, 'req_1', () => place)).rejects.toThrow(
+      await expect(answerCommand(words, 'req_1', connected)).rejects.toThrow(
         'Not available at the moment: the logs of the services say why, where they name req_1.',
       )
   })
@@ -101,8 +100,7 @@ test.each([
     whats: ['is succeeded'],
   },
 ])('without $away, explain tells what the others know and who did not answer', async ({ away, of, ...told }) => {
-  const place = { natsUrl: nats.url }
-  await withBus(place, async ({ nc }) => {
+  await connected(async ({ nc }) => {
     const answers = {
       'rpc.messaging.explain-message': life,
       'rpc.messaging.find-requested-messages': { ids: [message] },
@@ -115,7 +113,7 @@ test.each([
     }
     for (const [subject, answer] of Object.entries(answers)) if (subject !== away) answersTo(nc, subject, answer)
     if (told.unanswered[0]?.startsWith('no answer')) nc.subscribe(away)
-    const { history, unanswered } = (await answerCommand(['explain', of], 'req_1', () => place)) as Explained
+    const { history, unanswered } = (await answerCommand(['explain', of], 'req_1', connected)) as Explained
     expect({ unanswered, whats: history.map(({ what }) => what) }).toEqual(told)
   })
 })
@@ -126,22 +124,20 @@ interface Explained {
 }
 
 test('what is not found is not called unknown while somebody did not answer', async () => {
-  const place = { natsUrl: nats.url }
-  await withBus(place, async ({ nc }) => {
+  await connected(async ({ nc }) => {
     answersTo(nc, 'rpc.webhooks.explain-events', { history: [] })
-    const answer = answerCommand(['explain', newId('msg')], 'req_1', () => place)
+    const answer = answerCommand(['explain', newId('msg')], 'req_1', connected)
     await expect(answer).rejects.toThrow('Not available at the moment: nobody serves rpc.messaging.explain-message.')
   })
 })
 
 test('an idempotency key is looked for at all services, since each may have a database of its own', async () => {
-  const place = { natsUrl: nats.url }
   const told = async () => {
     const words = ['explain', '--organization', organization, '--key', 'order-17']
-    return ((await answerCommand(words, 'req_1', () => place)) as Explained).history.map(({ what }) => what)
+    return ((await answerCommand(words, 'req_1', connected)) as Explained).history.map(({ what }) => what)
   }
   let whereItIs = ''
-  await withBus(place, async ({ nc }) => {
+  await connected(async ({ nc }) => {
     const services = await nc.services.add({ name: 'services', version: '1.0.0' })
     const unknown = new Problem('resource_not_found')
     const envelope = Buffer.from(JSON.stringify(unknown.toEnvelope('req_1')))

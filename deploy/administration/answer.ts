@@ -2,7 +2,7 @@ import type { Rpc } from '@app/shared/api/contract.ts'
 import { Problem } from '@app/shared/api/problem.ts'
 import { call, systemCaller, wasNobodyThere } from '@app/shared/bus/ask.ts'
 import { patiently } from '../patiently.ts'
-import { type Bus, type BusPlace, withBus } from '../stack/bus.ts'
+import type { Bus } from '../stack/bus.ts'
 import { type AdminCall, readArguments } from './arguments.ts'
 import { commands } from './commands.ts'
 import { explain } from './explain.ts'
@@ -15,11 +15,14 @@ const redriveTimeoutMs = 600_000
 
 /**
  * What a command of the operator answers: one JSON object. Throws a sentence about what is unknown or missing, or the
- * `Problem` of the service that was asked. `place` is looked up when the command is known.
+ * `Problem` of the service that was asked. `connected` connects for as long as the work takes, once the command is known.
  */
-export function answerCommand(args: string[], requestId: string, place: () => BusPlace): Promise<unknown> {
-  const work = workOf(args, requestId)
-  return withBus(place(), work).catch((err: unknown) => {
+export function answerCommand(
+  args: string[],
+  requestId: string,
+  connected: (work: (bus: Bus) => Promise<unknown>) => Promise<unknown>,
+): Promise<unknown> {
+  return connected(workOf(args, requestId)).catch((err: unknown) => {
     throw err instanceof Problem ? forOperator(err, requestId) : err
   })
 }

@@ -39,15 +39,21 @@ const isSilent = (err: unknown) => err instanceof NatsError && err.code === Erro
 
 /** Connects for as long as the work takes. */
 export async function withBus<T>(place: BusPlace, work: (bus: Bus) => Promise<T>): Promise<T> {
+  const bus = await openBus(place)
+  try {
+    return await work(bus)
+  } finally {
+    await bus.nc.close()
+  }
+}
+
+/** Connects until the connection is closed. */
+export async function openBus(place: BusPlace): Promise<Bus> {
   const { natsUrl } = place
   const options = operatorOptions(place)
   const nc = await patiently(() => connect(options), isSilent, silenceMs).catch((err) => {
     throw new Error(`The nats-server at ${withoutPasswords(natsUrl)} ${faultOf(err)}`, { cause: err })
   })
-  try {
-    const { request } = createRequests(nc, options.inboxPrefix)
-    return await work({ nc, request, isConnected: () => !nc.isClosed() })
-  } finally {
-    await nc.close()
-  }
+  const { request } = createRequests(nc, options.inboxPrefix)
+  return { nc, request, isConnected: () => !nc.isClosed() }
 }
