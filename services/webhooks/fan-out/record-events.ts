@@ -1,4 +1,4 @@
-import { Fatal } from '@app/shared/events/consume.ts'
+import { Fatal } from '@app/shared/events/handle-batch.ts'
 import type { Delivered, EventHeaders } from '@app/shared/events/events.ts'
 import type { Sql, TransactionSql } from '@app/shared/database/database.ts'
 import { texts } from '@app/shared/database/texts.ts'
