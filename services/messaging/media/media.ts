@@ -8,7 +8,7 @@ import { createStore, type Store, storeSettings } from '@app/shared/store/store.
 import { createLines, createTurns, type InLine, type Turns } from '@app/shared/work/turns.ts'
 import type { Dispatcher } from 'undici'
 import type { z } from 'zod'
-import type { UpstreamMedia } from './upstream-media-id.ts'
+import type { UpstreamMedia } from './hold-upload.ts'
 import type { MediaStatus } from './with-media.ts'
 
 /** The settings of media in the environment. */

@@ -17,7 +17,8 @@ import { sweepMediaUploads } from './delete-media.ts'
 import { insertMedia } from './media.ts'
 import { claimFile, reserveFile } from './unclaimed-files.ts'
 import { uploadToPlatform } from './upload-to-platform.ts'
-import { forgetUploads, forgetUploadsOf, upstreamMediaId } from './upstream-media-id.ts'
+import { forgetUploads, forgetUploadsOf } from './forget-uploads.ts'
+import { upstreamMediaId } from './upstream-media-id.ts'
 
 let service: TestService
 let app: TestMessaging

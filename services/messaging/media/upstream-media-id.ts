@@ -1,40 +1,15 @@
 import { createHash } from 'node:crypto'
 import { setTimeout as sleep } from 'node:timers/promises'
-import { beginSurely } from '@app/shared/database/begin-surely.ts'
-import type { TransactionSql } from '@app/shared/database/database.ts'
-import { momentOf } from '@app/shared/database/moment-of.ts'
-import { retryWhileAway } from '@app/shared/database/retry-while-away.ts'
-import type { Core } from '../app.ts'
-import type { OwnNumber } from '../senders/own-number.ts'
-import { behaviourOf } from '../upstream/errors.ts'
-import { type StoredFile, type UploadResult, uploadToPlatform } from './upload-to-platform.ts'
-
-/** The platform forgets a file after 30 days. */
-const rememberedSeconds = 29 * 24 * 60 * 60
-/** How long an upload is held without a renewal: what waits for one of an instance that died goes on within ten seconds. */
-const leaseSeconds = 9
-/** How long a database that is away is waited for. If another instance has begun meanwhile, the platform gets the file twice. */
-const patienceMs = 15_000
-/** How long a failure is the answer to later tries: a final refusal, and any other one (shorter than the first wait of a send). */
-const refusedSeconds = 60
-const failedSeconds = 3
-
-/** A file of ours that the platform is to have for one number, and the token of that number. */
-interface FileOfNumber extends OwnNumber {
-  mediaId: string
-  token: string
-}
-
-/** The upload of a file. A failure is remembered for the token that was used: with another token it is worth another try. */
-interface Upload extends FileOfNumber {
-  tokenHash: string
-  /** performance.now */
-  askedAt: number
-}
-
-export type UpstreamMedia = UploadResult | { kind: 'uploading' }
-
-type Ways = Pick<Core, 'sql' | 'upstream' | 'media' | 'log' | 'meters'>
+import {
+  type FileOfNumber,
+  keyOf,
+  type Upload,
+  uploadHeld,
+  uploading,
+  type UpstreamMedia,
+  type Ways,
+} from './hold-upload.ts'
+import type { UploadResult } from './upload-to-platform.ts'
 
 /**
  * The platform's id of a file for one number: remembered from an earlier upload, or from one that is begun here. After
@@ -50,11 +25,6 @@ export async function upstreamMediaId(core: Ways, file: FileOfNumber, waitMs: nu
   return Promise.race([upload, late]).finally(() => timer.abort())
 }
 
-const keyOf = ({ phoneNumberId, mediaId }: Pick<FileOfNumber, 'phoneNumberId' | 'mediaId'>) =>
-  `${phoneNumberId}:${mediaId}`
-
-const uploading = { kind: 'uploading' } as const
-
 function begin(core: Ways, file: Upload, key: string): Promise<UpstreamMedia> {
   const held = async () => (core.media.stopping.signal.aborted ? uploading : uploadHeld(core, file))
   const upload = recall(core, file)
@@ -69,7 +39,7 @@ function begin(core: Ways, file: Upload, key: string): Promise<UpstreamMedia> {
 }
 
 /** What an upload came to, or that one runs elsewhere; null: nobody knows of one. */
-async function recall({ sql }: Pick<Core, 'sql'>, file: Upload): Promise<UpstreamMedia | null> {
+async function recall({ sql }: Pick<Ways, 'sql'>, file: Upload): Promise<UpstreamMedia | null> {
   const { organizationId, phoneNumberId, mediaId, tokenHash } = file
   const [known] = await sql<{ upstreamId: string | null; failure: UploadResult | null; held: boolean }[]>`
     select upstream_id, case when failure ->> 'tokenHash' = ${tokenHash} then failure - 'tokenHash' end as failure,
@@ -80,150 +50,4 @@ async function recall({ sql }: Pick<Core, 'sql'>, file: Upload): Promise<Upstrea
   if (known?.upstreamId) return { kind: 'ready', id: known.upstreamId }
   if (known?.failure) return known.failure
   return known?.held ? uploading : null
-}
-
-/** Uploads it, unless another process has begun to meanwhile: from the row on this one holds it. */
-async function uploadHeld(core: Ways, file: Upload): Promise<UpstreamMedia> {
-  const { organizationId, phoneNumberId, mediaId, tokenHash } = file
-  const claim = (tx: TransactionSql) => tx<Lease[]>`
-    insert into media_uploads as u (organization_id, phone_number_id, media_id, held_until)
-    values (${organizationId}, ${phoneNumberId}, ${mediaId}, now() + ${leaseSeconds} * interval '1 second')
-    on conflict (organization_id, phone_number_id, media_id) do update
-      set held_until = excluded.held_until, upstream_id = null, failure = null, expires_at = null
-      where u.held_until <= now() and (
-        u.expires_at is null or u.expires_at <= now()
-        or u.failure is not null and u.failure ->> 'tokenHash' is distinct from ${tokenHash}
-      )
-    returning held_until::text
-  `
-  const [lease] = await beginSurely(core.sql, claim)
-  return lease ? uploadOnce(core, file, lease) : uploading
-}
-
-/** As text, with all digits: whoever finds another value in the row does not hold the upload any more. */
-interface Lease {
-  heldUntil: string
-}
-
-async function uploadOnce(core: Ways, file: Upload, lease: Lease): Promise<UploadResult> {
-  const { log, meters } = core
-  const { organizationId, phoneNumberId, mediaId } = file
-  let renewing: Promise<void> = Promise.resolve()
-  const renewal = setInterval(
-    () => {
-      renewing = renew(core, file, lease)
-    },
-    (leaseSeconds * 1000) / 3,
-  )
-  const startedAt = performance.now()
-  try {
-    const result = await told(core, await upload(core, file), file)
-    clearInterval(renewal)
-    await renewing
-    await retryWhileAway(() => keep(core, file, lease, result), performance.now() + patienceMs)
-    const durationMs = Math.round(performance.now() - startedAt)
-    const outcome = result.kind === 'unreachable' && result.isOurs ? 'unread' : result.kind
-    const details = outcome === 'unread' && 'details' in result ? result.details : undefined
-    meters.uploads.inc({ outcome })
-    log[result.kind === 'ready' ? 'debug' : 'warn'](
-      { organization: organizationId, number: phoneNumberId, media: mediaId, durationMs, outcome, details },
-      'upload',
-    )
-    return result
-  } finally {
-    clearInterval(renewal)
-  }
-}
-
-async function told({ sql }: Pick<Core, 'sql'>, result: UploadResult, { askedAt }: Upload): Promise<UploadResult> {
-  if (result.kind !== 'refused') return result
-  const at = await retryWhileAway(() => momentOf(sql, askedAt), performance.now() + patienceMs)
-  return { ...result, askedAt: at.toISOString() }
-}
-
-/** A process that was frozen may have lost the upload: then what another one has stored since stays. */
-const keep = (
-  { sql }: Pick<Core, 'sql'>,
-  { organizationId, phoneNumberId, mediaId, tokenHash }: Upload,
-  lease: Lease,
-  result: UploadResult,
-) => sql`
-  update media_uploads set held_until = '-infinity', upstream_id = ${result.kind === 'ready' ? result.id : null},
-    failure = ${result.kind === 'ready' ? null : JSON.stringify({ ...result, tokenHash })}::text::jsonb,
-    expires_at = now() + ${secondsKept(result)} * interval '1 second'
-  where organization_id = ${organizationId} and phone_number_id = ${phoneNumberId} and media_id = ${mediaId}
-    and held_until = ${lease.heldUntil}::text::timestamptz
-`
-
-async function upload(core: Pick<Core, 'sql' | 'upstream' | 'media'>, file: FileOfNumber): Promise<UploadResult> {
-  const find = () => core.sql<(Omit<StoredFile, 'size'> & { size: string })[]>`
-    select file_key, mime_type, size, filename from media
-    where organization_id = ${file.organizationId} and id = ${file.mediaId} and file_key is not null
-  `
-  const [stored] = await retryWhileAway(find, performance.now() + patienceMs)
-  if (!stored) return { kind: 'refused', code: 131053, details: 'The file is not stored any more.' }
-  return uploadToPlatform(core, file, { ...stored, size: Number(stored.size) })
-}
-
-function secondsKept(result: UploadResult) {
-  if (result.kind === 'ready') return rememberedSeconds
-  return result.kind === 'refused' && behaviourOf(result.code, result).action === 'fail'
-    ? refusedSeconds
-    : failedSeconds
-}
-
-/** An upload whose id the platform has refused in a send. */
-interface RefusedUpload extends Omit<FileOfNumber, 'token'> {
-  upstreamId: string
-}
-
-/** Whoever forgets files locks them in this order: else two of them could deadlock. */
-const inOrder = <F extends Pick<FileOfNumber, 'phoneNumberId' | 'mediaId'>>(files: F[]) =>
-  files.toSorted((a, b) => (keyOf(a) < keyOf(b) ? -1 : 1))
-
-/** The next send of the file brings it again; an id that it has got since stays. */
-export async function forgetUploads(tx: TransactionSql, refused: RefusedUpload[]): Promise<void> {
-  for (const { organizationId, phoneNumberId, mediaId, upstreamId } of inOrder(refused)) {
-    await tx`
-      update media_uploads set expires_at = now()
-      where organization_id = ${organizationId} and phone_number_id = ${phoneNumberId} and media_id = ${mediaId}
-        and upstream_id = ${upstreamId}
-    `
-  }
-}
-
-/** A message whose file the platform could not take after all, though it had taken the message. */
-interface FailedOverFile extends Omit<FileOfNumber, 'token'> {
-  messageId: string
-}
-
-/** The same for a send that is over: the platform's refusal is about what it got before that send's last attempt. */
-export async function forgetUploadsOf(tx: TransactionSql, failed: FailedOverFile[]): Promise<void> {
-  for (const { organizationId, phoneNumberId, mediaId, messageId } of inOrder(failed)) {
-    await tx`
-      update media_uploads set expires_at = now()
-      where organization_id = ${organizationId} and phone_number_id = ${phoneNumberId} and media_id = ${mediaId}
-        and upstream_id is not null and expires_at - ${rememberedSeconds} * interval '1 second' <= coalesce((
-          select max(begun_at) from send_attempts where organization_id = ${organizationId} and message_id = ${messageId}
-        ), now())
-    `
-  }
-}
-
-async function renew(
-  { sql, log }: Pick<Core, 'sql' | 'log'>,
-  { organizationId, phoneNumberId, mediaId }: FileOfNumber,
-  lease: Lease,
-) {
-  try {
-    const [renewed] = await sql<Lease[]>`
-      update media_uploads set held_until = now() + ${leaseSeconds} * interval '1 second'
-      where organization_id = ${organizationId} and phone_number_id = ${phoneNumberId} and media_id = ${mediaId}
-        and held_until = ${lease.heldUntil}::text::timestamptz
-      returning held_until::text
-    `
-    Object.assign(lease, renewed)
-  } catch (err) {
-    log.warn({ err }, 'the lease of an upload cannot be renewed')
-  }
 }
