@@ -23,7 +23,7 @@ export interface SteppedFlow {
 }
 
 /** Shorter than any lease: a connection that was lost is no reason to wait for one. */
-const insistMs = 5_000
+const insistMs = 8_000
 const againMs = 50
 
 /** As whoever asks does: the same again while the answer is that it passes; `asked` counts from 0. */
