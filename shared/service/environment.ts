@@ -104,7 +104,7 @@ const common = {
   NATS_REPLICAS: z.coerce.number().int().min(1).max(5).default(1),
   /** Where traces go (OTLP over HTTP), such as `http://localhost:4318`; without it none are made. */
   OTEL_EXPORTER_OTLP_ENDPOINT: httpUrl.optional(),
-  /** The share of requests that are traced. One whose client asks for it (W3C `traceparent`) always is. */
+  /** The share of requests that are traced, of those whose client does not ask for none (W3C `traceparent`, not sampled). */
   OTEL_TRACES_SAMPLER_ARG: z.coerce.number().min(0).max(1).default(1),
 }
 

@@ -1,12 +1,7 @@
 import { ROOT_CONTEXT, SpanKind, SpanStatusCode, trace, type Context } from '@opentelemetry/api'
 import { OTLPTraceExporter } from '@opentelemetry/exporter-trace-otlp-http'
 import { resourceFromAttributes } from '@opentelemetry/resources'
-import {
-  BatchSpanProcessor,
-  ParentBasedSampler,
-  TraceIdRatioBasedSampler,
-  TracerProvider,
-} from '@opentelemetry/sdk-trace'
+import { BatchSpanProcessor, TracerProvider } from '@opentelemetry/sdk-trace'
 import { isSampled, type Span, type Tracer } from './tracing.ts'
 
 const kinds = {
@@ -22,7 +17,7 @@ interface Destination {
   service: string
   /** OTLP over HTTP, such as `http://localhost:4318`. */
   url: string
-  /** Share of the traces that are kept, of those that begin here. */
+  /** Share of the requests that are traced, of those whose client does not ask for none. */
   ratio: number
 }
 
@@ -34,7 +29,6 @@ export function startOpenTelemetry({ service, url, ratio }: Destination): Tracer
   const exporter = new OTLPTraceExporter({ url: `${url.replace(/\/$/, '')}/v1/traces` })
   const provider = new TracerProvider({
     resource: resourceFromAttributes({ 'service.name': service }),
-    sampler: new ParentBasedSampler({ root: new TraceIdRatioBasedSampler(ratio) }),
     // A process that is killed takes a second of spans with it, not five.
     spanProcessors: [new BatchSpanProcessor({ exporter, scheduledDelayMillis: 1_000 })],
   })
@@ -56,7 +50,12 @@ export function startOpenTelemetry({ service, url, ratio }: Destination): Tracer
   return {
     begin: (name, { kind, parent, attributes = {} }) =>
       isSampled(parent) ? begin(name, kind, attributes, contextOf(parent)) : null,
-    beginTrace: (name, { kind, attributes = {} }) => begin(name, kind, attributes, ROOT_CONTEXT),
+    beginTrace(name, { kind, parent, attributes = {} }) {
+      if (parent !== undefined && !isSampled(parent)) return null
+      // Not by the trace's id, which a client chooses.
+      if (Math.random() >= ratio) return null
+      return begin(name, kind, attributes, parent === undefined ? ROOT_CONTEXT : contextOf(parent))
+    },
     async stop() {
       const given = new Promise((resolve) => setTimeout(resolve, stopWithinMs).unref())
       await Promise.race([provider.shutdown().catch(() => {}), given])

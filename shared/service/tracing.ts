@@ -19,8 +19,8 @@ interface Beginning {
 export interface Tracer {
   /** Null when what caused it is not traced. */
   begin: (name: string, beginning: Beginning) => Span | null
-  /** The first span of a trace, when chance takes it. */
-  beginTrace: (name: string, beginning: Omit<Beginning, 'parent'>) => Span | null
+  /** The first span of ours in a trace, when chance takes it: a client, whose trace it may be, can only ask for none. */
+  beginTrace: (name: string, beginning: Omit<Beginning, 'parent'> & { parent?: string | undefined }) => Span | null
   /** Sends what is left, for 2 s at most. */
   stop: () => Promise<void>
 }
@@ -29,6 +29,9 @@ const sampled = /^00-[0-9a-f]{32}-[0-9a-f]{16}-(?:[0-9a-f][13579bdf])$/
 
 /** Whether a trace context asks for spans. */
 export const isSampled = (traceparent: string): boolean => sampled.test(traceparent)
+
+/** The same trace context, which asks for no spans. */
+export const unsampled = (traceparent: string): string => traceparent.replace(/..$/, '00')
 
 /** The id of a trace, by which lines of the log and spans are found together. */
 export const traceIdOf = (traceparent: string | undefined): string | undefined =>

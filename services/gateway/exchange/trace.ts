@@ -1,6 +1,6 @@
 import { randomBytes } from 'node:crypto'
 import type { Service } from '@app/shared/service/service.ts'
-import type { Span } from '@app/shared/service/tracing.ts'
+import { type Span, unsampled } from '@app/shared/service/tracing.ts'
 import type { Route } from '../metrics.ts'
 
 const given = /^00-(?!0{32})[0-9a-f]{32}-(?!0{16})[0-9a-f]{16}-[0-9a-f]{2}$/
@@ -21,21 +21,21 @@ const isGiven = (header: string | string[] | undefined): header is string =>
 
 interface Traced {
   span: Span | null | undefined
-  /** Of the span, or as `traceparentOf` says. */
+  /** Of the span, or as `traceparentOf` says; where there are traces but none of this request, it asks for none. */
   traceparent: string
 }
 
-/** The span of a request: below its client's, where that has one. */
+/** The span of a request: below its client's, where that has one. Whether there is one the operator's share decides. */
 export function traceRequest(
   { tracer }: Pick<Service, 'tracer'>,
   header: string | string[] | undefined,
   route: Route,
 ): Traced {
   const name = `${route.method} ${route.pattern}`
-  const span = isGiven(header)
-    ? tracer?.begin(name, { kind: 'server', parent: header })
-    : tracer?.beginTrace(name, { kind: 'server' })
-  return { span, traceparent: span?.traceparent ?? traceparentOf(header) }
+  const span = tracer?.beginTrace(name, { kind: 'server', parent: isGiven(header) ? header : undefined })
+  if (span) return { span, traceparent: span.traceparent }
+  const traceparent = traceparentOf(header)
+  return { span, traceparent: tracer ? unsampled(traceparent) : traceparent }
 }
 
 /** From a pool, since a call to the system's generator costs more than the whole rest. */
