@@ -261,6 +261,20 @@ describe.skipIf(chromiumPath === undefined)('the hosted page', () => {
 })
 
 test.skipIf(chromiumPath === undefined)(
+  'loaded anew while the number is being connected, the page goes on with it',
+  async () => {
+    const { page } = await visit(browser, (await newLink()).link.setup_url)
+    await page.waitForSelector('#connect:enabled')
+    await control('/control/faults', { match: { path: '/oauth/access_token' }, fault: { kind: 'delay', ms: 3_000 } })
+    await Promise.all([page.waitForRequest('**/setup/complete'), connect(page)])
+    await page.reload()
+    expect(await page.textContent('#status')).toBe('One moment: your number is being connected …')
+    await waitForTitle(page, 'Almost done: the number is pending')
+    await page.context().close()
+  },
+)
+
+test.skipIf(chromiumPath === undefined)(
   'where another link was opened meanwhile, the first one says so, and connects no number to either',
   async () => {
     const [first, second] = [await newLink(), await newLink()]

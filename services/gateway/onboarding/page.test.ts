@@ -20,11 +20,18 @@ const endAtOnce: Dialog = (tell, end) => {
   end('AQ')
 }
 
+const storageOf = (kept: Map<string, string>) => ({
+  getItem: (name: string) => kept.get(name) ?? null,
+  setItem: (name: string, text: string) => kept.set(name, text),
+  removeItem: (name: string) => kept.delete(name),
+})
+
 /** The page's script in a document that knows as much as it needs; its waits are over at once. */
 function openPage(
-  answers: { begin: Answers; complete: Answers; isDead?: true },
+  answers: { begin: Answers; complete: Answers; isDead?: true; isSlow?: true },
   dialog: Dialog = endAtOnce,
   hasSdk = true,
+  kept = new Map<string, string>(),
 ) {
   const elements = new Map<string, Record<string, unknown>>()
   const element = (id: string) => {
@@ -49,6 +56,7 @@ function openPage(
   const dataset = { origins: 'https://dialog.example', organization: 'Acme', extras: '{}', link: 'csl_1' }
   Object.assign(element('page'), { dataset, children: ['ask', 'done', 'failed'].map(element) })
   const asked: string[] = []
+  const bodies: unknown[] = []
   let now = 0
   const context = {
     tell: (event: string, data: object) => {
@@ -63,14 +71,17 @@ function openPage(
     },
     location: { reload: () => asked.push('reload'), assign: (url: string) => asked.push(url) },
     performance: { now: () => now },
+    sessionStorage: storageOf(kept),
     AbortSignal,
     setTimeout: (then: () => void, ms: number) => {
       now += ms
       setImmediate(then)
     },
-    fetch: (path: string, { signal }: RequestInit) => {
+    fetch: (path: string, { signal, body: asking }: { signal?: AbortSignal; body: string }) => {
       asked.push(path)
+      if (path === 'setup/complete') bodies.push(JSON.parse(asking))
       if (answers.isDead) return signal?.aborted ? Promise.reject(signal.reason) : new Promise(() => {})
+      if (answers.isSlow && path === 'setup/complete') return new Promise(() => {})
       const left = answers[path === 'setup/begin' ? 'begin' : 'complete']
       const { status, body } = (left.length > 1 ? left.shift() : left[0]) ?? busy
       return Promise.resolve({ status, json: () => Promise.resolve(body) })
@@ -88,6 +99,7 @@ function openPage(
   const titleOf = (id: string) => element(`${id}-title`)['textContent']
   return {
     asked,
+    bodies,
     titleOf,
     textOf: (id: string) => element(id)['textContent'],
     tell: (event: string, data: object) => context.tell(event, data),
@@ -177,4 +189,31 @@ test('a dialog from before the page was loaded anew ends, and the page says that
   page.tell('FINISH', { waba_id: 1 })
   expect(page.textOf('status')).toBe('This page was loaded anew meanwhile: please connect the number again.')
   expect(page.asked).toEqual(['setup/begin'])
+})
+
+test('a page that is loaded anew while the number is being connected goes on with it, and tells how that ended', async () => {
+  const kept = new Map<string, string>()
+  const first = openPage({ begin: [begun], complete: [busy], isSlow: true }, endAtOnce, true, kept)
+  await until(() => expect(first.isReady()).toBe(true))
+  first.connect()
+  await until(() => expect(first.bodies).toHaveLength(1))
+  const again = openPage({ begin: [begun], complete: [busy, done] }, endAtOnce, true, kept)
+  expect(again.textOf('status')).toBe('One moment: your number is being connected …')
+  await until(() => expect(again.shown()).toEqual(['done']))
+  expect([again.asked, again.bodies[0]]).toEqual([Array(2).fill('setup/complete'), first.bodies[0]])
+  expect(kept.size).toBe(0)
+})
+
+test('a page that was told to try again in a minute goes on then; after a refusal it begins anew', async () => {
+  const kept = new Map<string, string>()
+  const page = openPage({ begin: [begun], complete: [busy] }, endAtOnce, true, kept)
+  await until(() => expect(page.isReady()).toBe(true))
+  page.connect()
+  await until(() => expect(page.titleOf('failed')).toBe('This takes longer than usual'))
+  const no = { status: 422, body: refused('upstream_error') }
+  const again = openPage({ begin: [begun], complete: [no] }, endAtOnce, true, kept)
+  await until(() => expect(again.titleOf('failed')).toBe('The number could not be connected'))
+  const last = openPage({ begin: [begun], complete: [done] }, endAtOnce, true, kept)
+  await until(() => expect(last.isReady()).toBe(true))
+  expect([...again.asked, ...last.asked]).toEqual(['setup/complete', 'setup/begin'])
 })

@@ -18,6 +18,14 @@ let state = null
 let isBusy = false
 let told = null
 
+/** What was handed to the server, for when the page is loaded anew before it has answered. */
+const walk = {
+  get: () => JSON.parse(sessionStorage.getItem(page.dataset.link)),
+  keep: (body) => sessionStorage.setItem(page.dataset.link, JSON.stringify(body)),
+  forget: () => sessionStorage.removeItem(page.dataset.link),
+}
+const connecting = 'One moment: your number is being connected …'
+
 const say = (text) => {
   status.textContent = text
   // On a phone it is below what is seen. While the page loads nothing moves.
@@ -120,25 +128,30 @@ async function endDialog({ authResponse }) {
   const code = authResponse?.code
   const problem = told?.data?.error_message
   if (!code) return problem || told?.event === 'ERROR' ? refused(problem) : cancelled()
-  say('One moment: your number is being connected …')
+  say(connecting)
   // What it told so far may be a fault that the visitor reported, and then overcame.
   for (let waitedMs = 0; !told?.data?.waba_id && waitedMs < idsWithinMs; waitedMs += 100) await wait(100)
   if (!told?.data?.waba_id) return refused()
-  await complete(code)
+  await complete(resultOf(code))
 }
 
 const events = { FINISH_ONLY_WABA: 'account_only', FINISH_WHATSAPP_BUSINESS_APP_ONBOARDING: 'business_app' }
 
-async function complete(code) {
+function resultOf(code) {
   const { waba_id: account, phone_number_id: number } = told.data
-  const body = {
+  return {
     state,
     code,
     event: events[told.event] ?? 'number',
     business_account_id: String(account),
     phone_number_id: number ? String(number) : null,
   }
+}
+
+async function complete(body) {
+  walk.keep(body)
   const answer = await ask('setup/complete', body, completeWithinMs)
+  if (!isPassing(answer)) walk.forget()
   if (answer.status === 200) return succeeded(answer.body.data)
   if (answer.status === 404) return passedOver()
   if (isPassing(answer))
@@ -210,5 +223,16 @@ document.getElementById('again').addEventListener('click', () => location.reload
 // From the history: the link may have been used since.
 addEventListener('pageshow', (event) => event.persisted && location.reload())
 
-say('Loading …')
-void ready()
+/** The page was loaded anew while the number was being connected: the same question again goes on where that came to. */
+function goOn(body) {
+  isBusy = true
+  say(connecting)
+  void complete(body)
+}
+
+const left = walk.get()
+if (left) goOn(left)
+else {
+  say('Loading …')
+  void ready()
+}
