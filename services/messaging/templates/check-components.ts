@@ -1,4 +1,5 @@
 import { invalidField } from '@app/shared/api/problem.ts'
+import { urlIn } from '@app/shared/values/web-address.ts'
 import { checkButtons } from './check-buttons.ts'
 import { invalidIn, type Part, partOf, partsOf, textOf, wordOf } from './part.ts'
 import { faultOfVariables, hasVariableAtEdge, type ParameterFormat, variablesOf } from './variables.ts'
@@ -62,12 +63,14 @@ function checkSample(example: Part) {
   if (url !== undefined && handle !== undefined)
     throw invalidIn(example, 'header_url', 'must not stand beside header_handle')
   if (handle === undefined) {
-    if (typeof url !== 'string' || url.length > 2000)
+    if (typeof url !== 'string' || url.length > 2000 || !isOfWeb(url))
       throw invalidIn(example, 'header_url', 'must be the https URL of a sample')
     return
   }
   checkTexts(example, 'header_handle', handle, 1)
 }
+
+const isOfWeb = (url: string) => ['https:', 'http:'].includes(urlIn(url)?.protocol ?? '')
 
 function checkBody(part: Part, format: ParameterFormat, category: Draft['category']) {
   const text = textOf(part, 'text', longest.body)

@@ -99,8 +99,11 @@ test.each([
 })
 
 test('an address that leads inside, or is none, is refused before anything is submitted', async () => {
-  for (const header_url of ['http://10.0.0.1/a.png', 'https://169.254.169.254/', 'ftp://x.example/a', 'nowhere'])
+  for (const header_url of ['http://10.0.0.1/a.png', 'https://169.254.169.254/'])
     await expect(create('IMAGE', { header_url })).rejects.toMatchObject({ failure: 'media_upload_failed', param })
+  // As the link of a send.
+  for (const header_url of ['ftp://x.example/a', 'nowhere', `https://${'a'.repeat(301)}/`])
+    await expect(create('IMAGE', { header_url })).rejects.toMatchObject({ failure: 'invalid_field_value', param })
   expect(it.platform.seen).toEqual([])
 })
 
