@@ -18,6 +18,8 @@ interface Options {
   kind?: MediaKind
   /** For the refusal. */
   param?: string | undefined
+  /** For the refusal of a type that no file can have, where another field says it. */
+  typeParam?: string | undefined
   /** What the whole must not exceed, whatever its kind; `tooLarge` is thrown. */
   tooLarge?: () => Problem
 }
@@ -31,9 +33,9 @@ export async function receiveFile(
   store: Store,
   fileKey: string,
   bytes: AsyncIterable<Uint8Array>,
-  { contentType, orType, kind: wanted, param, tooLarge }: Options,
+  { contentType, orType, kind: wanted, param, typeParam = param, tooLarge }: Options,
 ): Promise<ReceivedFile> {
-  const refused = (message: string) => new Problem('media_upload_failed', { param, message })
+  const refused = (message: string, of = param) => new Problem('media_upload_failed', { param: of, message })
   const declared = plainType(contentType)
   if (declared === 'image/webp') throw refused(webp)
   const { head, whole } = await peek(bytes, headBytes)
@@ -42,7 +44,10 @@ export async function receiveFile(
   const otherwise = plainType(orType ?? contentType)
   const mimeType = (await settleType(head, declared)) ?? (await settleType(head, otherwise))
   const kind = mimeType === null ? null : kindOf(mimeType)
-  if (mimeType === null || kind === null) throw refused(await whyUnfit(head, otherwise))
+  if (mimeType === null || kind === null) {
+    const isNoType = otherwise !== '' && kindOf(otherwise) === null
+    throw refused(await whyUnfit(head, otherwise), isNoType ? typeParam : param)
+  }
   if (wanted !== undefined && kind !== wanted) throw refused(`The file is ${mimeType}, which is no ${wanted}.`)
   const { maxBytes } = mediaLimits[kind]
   const beyond =

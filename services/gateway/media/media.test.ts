@@ -142,6 +142,19 @@ describe('an upload', () => {
     expect(stored()).toHaveLength(before)
   })
 
+  test.each([
+    ['type', { type: null, said: 'nonsense' }],
+    ['type', { type: 'application/octet-stream', said: 'text/html' }],
+    ['type', { type: 'text/plain', said: 'nonsense' }],
+    ['file', { type: null, said: 'image/jpeg' }],
+    ['file', { type: null, said: '' }],
+    ['file', { type: 'text/html', said: 'image/png' }],
+  ])('is refused for its %s, where that is wrong: %j', async (param, told) => {
+    const bytes = told.said === '' ? Buffer.alloc(10) : png(10)
+    const { status, json } = await upload({ bytes, ...told })
+    expect([status, json().error]).toMatchObject([422, { code: 'media_upload_failed', param }])
+  })
+
   test('of an image of 5 MB is taken', async () => {
     expect((await upload({ bytes: png(5 * 1024 * 1024 - png(0).length) })).status).toBe(201)
     expect((await upload({ bytes: png(5 * 1024 * 1024 - png(0).length + 1) })).status).not.toBe(201)

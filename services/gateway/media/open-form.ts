@@ -11,6 +11,8 @@ export interface Form {
   contentType: string | undefined
   /** What else it may be, where the part counts as text since it says nothing. */
   orType: string | undefined
+  /** The field `type`, where the part leaves it to that what the file is. */
+  typeParam: string | undefined
   filename: string | null
   /** Resolves when the form has ended well behind its file. */
   end: () => Promise<void>
@@ -41,12 +43,14 @@ export function openForm(raw: IncomingMessage): Promise<Form> {
     busboy.on('field', (name, value) => fields.set(name, value))
     busboy.on('file', (_name, stream, filename, _encoding, mimeType) => {
       file = stream
+      const isLeft = !isSaid(mimeType) || isByDefault(mimeType)
       // Whoever reads it learns of its failure there.
       stream.on('error', () => {})
       resolve({
         bytes: chunksOf(stream),
         contentType: isSaid(mimeType) ? mimeType : fields.get('type'),
         orType: isByDefault(mimeType) ? (fields.get('type') ?? '') : undefined,
+        typeParam: isLeft && fields.has('type') ? 'type' : undefined,
         filename: tidyName(filename),
         end: () => ended.promise,
         close() {

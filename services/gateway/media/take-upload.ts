@@ -34,8 +34,9 @@ async function takeFile(app: App, exchange: Admitted, params: Record<string, str
   try {
     exchange.deadline = performance.now() + registerMs
     const { file_key: fileKey } = await call(app, openUpload, {}, callerOf(exchange))
-    const { contentType, orType, filename } = form
-    const file = await receiveFile(app.store, fileKey, form.bytes, { contentType, orType, param: 'file', tooLarge })
+    const { contentType, orType, typeParam, filename } = form
+    const told = { contentType, orType, param: 'file', typeParam, tooLarge }
+    const file = await receiveFile(app.store, fileKey, form.bytes, told)
     await form.end()
     const { mimeType, size, sha256 } = file
     const body = Buffer.from(JSON.stringify({ file_key: fileKey, mime_type: mimeType, size, sha256, filename }))
