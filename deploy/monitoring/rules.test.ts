@@ -116,7 +116,10 @@ const situations: Record<string, Situation> = {
     told: '3 events failed eight times at directory-teams',
   },
   ConsumerBehind: {
-    series: { 'svc_consumer_waiting_events{consumer="webhooks-fan-out"}': always(6000) },
+    series: {
+      'svc_consumer_waiting_events{consumer="webhooks-fan-out"}': always(2000),
+      'svc_consumer_unacked_events{consumer="webhooks-fan-out"}': always(4000),
+    },
     labels: { consumer: 'webhooks-fan-out' },
     told: 'webhooks-fan-out is 6000 events behind',
   },
@@ -300,6 +303,17 @@ const restart: Series = {
   'svc_upstream_send_seconds_count{outcome="accepted"}': '0+15x40 stale 2+15x200',
 }
 
+/** After ten minutes, nothing works for three. */
+const outage: Series = {
+  ...Object.fromEntries(serviceNames.map((name) => [`svc_ready{service="${name}"}`, always(1)])),
+  'up{job="messaging-service",instance="messaging-1"}': always(1),
+  [request('count{status="200"}')]: '0+150x40 6000x12 6150+150x188',
+  [request('count{status="503"}')]: '0x40 150+150x11 1800x188',
+  'svc_rpc_asked_seconds_count{subject="rpc.messaging.send-message",outcome="timeout"}': '0x40 150+150x11 1800x188',
+  'svc_upstream_send_seconds_count{outcome="accepted"}': '0+150x40 6000x12 6150+150x188',
+  'svc_upstream_send_seconds_count{outcome="unreachable"}': '0x40 150+150x11 1800x188',
+}
+
 /** Nobody asks for anything: what is divided by the number of requests is no number. */
 const rest: Series = {
   ...Object.fromEntries(serviceNames.map((name) => [`svc_ready{service="${name}"}`, always(1)])),
@@ -358,6 +372,7 @@ ofPrometheus('Prometheus', () => {
   test.each([
     ['while nobody asks for anything', rest],
     ['when a service is restarted under light traffic', restart],
+    ['when a short outage is over', outage],
   ])('fires none %s', (_, series) => {
     expect(evaluate('silence.json', [testOf(series, silence)])).toContain('SUCCESS')
   })
