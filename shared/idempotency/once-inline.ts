@@ -26,6 +26,8 @@ export interface InlineSteps<Begun, Result, A> {
   finish: (tx: TransactionSql, begun: Begun, result: Result) => Promise<A>
   /** After a failure: deletes what `begin` wrote, or gives up its lease where what was done is not known. */
   giveBack?: (tx: TransactionSql, begun: Begun) => Promise<unknown>
+  /** After a refusal: whether it was of the question what became of an earlier try, so that nobody knows that still. */
+  isOpen?: (begun: Begun) => boolean
 }
 
 /** Longer than any caller waits (25 s), so that an operation that is still at it is not taken over. */
@@ -64,7 +66,13 @@ export async function onceInline<C extends Rpc, Begun, Result>(
   try {
     result = await steps.call(begun)
   } catch (err) {
-    await leave(app, caller, steps, opened, err instanceof Problem && err.status < 500)
+    await leave(
+      app,
+      caller,
+      steps,
+      opened,
+      err instanceof Problem && err.status < 500 && steps.isOpen?.(begun) !== true,
+    )
     throw err
   }
   const status = contract.http?.status ?? 200

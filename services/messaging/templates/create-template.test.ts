@@ -210,6 +210,19 @@ test('a try that died, and that a sync settled since: its key is answered, anoth
   expect(submitted()).toHaveLength(1)
 })
 
+test('a retry whose look-up is refused knows no more than before: its key is answered when a later one finds the template', async () => {
+  it.platform.once(async (request, response) => {
+    it.platform.answer(request, unheard)
+    response.destroy()
+  })
+  await it.create(order('unseen'), { key: 'k_unseen' }).catch(() => {})
+  it.platform.once(refuse(190, undefined, { status: 401 }))
+  await expect(it.create(order('unseen'), { key: 'k_unseen' })).rejects.toMatchObject({ failure: 'upstream_refused' })
+  await it.sync()
+  expect(await it.create(order('unseen'), { key: 'k_unseen' })).toMatchObject({ status: 201, data: { name: 'unseen' } })
+  expect(submitted()).toHaveLength(1)
+})
+
 const tellings = [
   ['message_template_status_update', { event: 'APPROVED' }],
   ['message_template_status_update', { event: 'DELETED' }],

@@ -28,6 +28,7 @@ export const createTemplate: Handler<App, typeof contract> = async (app, { param
     call: async (creation) => (creation.isSettled ? null : submit(app, account, wanted, creation, caller)),
     finish: async (tx, creation, outcome) => toTemplate(await finishCreation(tx, account, creation, outcome), account),
     giveBack: (tx, creation) => leaveCreation(tx, account, creation),
+    isOpen: ({ mayExist }) => mayExist,
   })
 }
 
