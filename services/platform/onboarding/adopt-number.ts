@@ -34,14 +34,18 @@ export async function adoptNumber(
   await tellStates(app, states, caller)
 }
 
-/** The newest of the onboardings that brought the account whose link may still be used, if not at the moment. */
-async function findOpen(sql: Sql | TransactionSql, { organizationId, id }: Waiting) {
-  const onboardings = await sql<OnboardingRow[]>`
+/** The onboardings that brought an account, newest first. */
+export const walksTo = (sql: Sql | TransactionSql, { organizationId, id }: Pick<Waiting, 'organizationId' | 'id'>) =>
+  sql<OnboardingRow[]>`
     select ${sql(onboardingColumns)} from onboardings
     where organization_id = ${organizationId} and account_id = ${id} order by created_at desc
   `
-  for (const onboarding of onboardings) {
-    const { refusal } = await readLink(sql, { organizationId, id: onboarding.setupLinkId })
+
+/** The newest of them whose link may still be used, if not at the moment. */
+async function findOpen(sql: Sql | TransactionSql, account: Waiting) {
+  for (const onboarding of await walksTo(sql, account)) {
+    const { organizationId, setupLinkId: id } = onboarding
+    const { refusal } = await readLink(sql, { organizationId, id })
     if (refusal !== 'setup_link_inactive') return onboarding
   }
   return undefined

@@ -1,3 +1,4 @@
+import { newId } from '@app/shared/values/ids.ts'
 import { until } from '@app/test/until.ts'
 import { beforeAll, expect, test } from 'vitest'
 import { startPolling } from '../health/poll-accounts.ts'
@@ -7,6 +8,7 @@ import { createSetupLink } from '../setup-links/create-setup-link.ts'
 import { ask, connect, newPhoneNumberId, type TestApp } from '../testing/app.ts'
 import { appWithPeers } from '../testing/app-with-peers.ts'
 import { beginAt, dialogOf, openSetup, showNumbers } from '../testing/onboarding.ts'
+import { walksTo } from './adopt-number.ts'
 import { completeSetup } from './complete-setup.ts'
 
 const both = appWithPeers()
@@ -179,4 +181,19 @@ test('a business account whose only number is somebody else’s waits for one of
     showNumbers(it.upstream, businessAccountId, [{ phoneNumberId }, { phoneNumberId: later }])
     await polled((accounts) => expect(accounts).toMatchObject([{ phone_number_id: later }]))
   }
+})
+
+test('a look for the number of an account reads the walks that brought it, and none of the organization’s others', async () => {
+  const { sql } = it.app
+  const organizationId = newId('org')
+  await sql`
+    insert into onboardings (organization_id, id, setup_link_id, step, account_id)
+    select ${organizationId}, n::text, 'csl_1', 'done', 'acc_' || n / 3 from generate_series(1, 3000) n
+  `
+  await sql`analyze onboardings`
+  const walks = walksTo(sql, { organizationId, id: 'acc_500' })
+  const plan = await sql<{ 'QUERY PLAN': string }[]>`explain (analyze, timing off) ${walks}`
+  const lines = plan.map(({ 'QUERY PLAN': line }) => line)
+  expect(lines[0]).toMatch(/rows=3(\.00)? loops=1/)
+  expect(lines.filter((line) => line.includes('Rows Removed by Filter'))).toEqual([])
 })
