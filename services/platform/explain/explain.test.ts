@@ -231,6 +231,26 @@ test.each(walks)('a setup link tells of a walk through the dialog: one %s', asyn
   if ('due_at' in fields) expect(then?.details?.['next_at']).toEqual(fields.due_at)
 })
 
+test('of a setup link whose page was opened many times the walks that went on and the newest are told, and that there were more', async () => {
+  const customer = await newCustomer()
+  const link = await newLink({}, customer)
+  await app.sql`
+    insert into onboardings (organization_id, id, setup_link_id, step, created_at)
+    select ${customer.org}, lpad(n::text, 8, '0'), ${link}, case n when 25 then 'exchanged' else 'begun' end, now() - n * interval '1 s'
+    from generate_series(1, 25) n
+  `
+  const { history } = await ask(explainSetupLink, { id: link })
+  const begun = history.filter(({ what }) => what.startsWith('its page was opened'))
+  expect([begun.length, begun[0]?.details?.['walk'], begun.at(-1)?.details?.['walk']]).toEqual([
+    20,
+    '00000025',
+    '00000001',
+  ])
+  expect(history.map(({ what }) => what)).toContain(
+    'only 20 of its walks are shown: those that went on, and the newest',
+  )
+})
+
 test('an expired setup link tells when that was', async () => {
   const { history } = await ask(explainSetupLink, { id: await newLink({ expires_at: past }) })
   expect(history).toContainEqual({ at: past.toISOString(), what: 'expired' })

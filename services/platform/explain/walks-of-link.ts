@@ -15,18 +15,27 @@ interface Walk extends Pick<
   updatedAt: Date
 }
 
-/** Each walk through the platform's dialog that was begun from the link. */
+/** A page that is opened begins one, sixty in an hour at most. */
+const shownWalks = 20
+
+/** The walks through the platform's dialog that were begun from the link: those that went on, and the newest. */
 export async function walksOf(sql: Sql, { organizationId, id }: Link): Promise<Moment[]> {
   const walks = await sql<Walk[]>`
     select id, step, event, business_account_id, phone_number_id, account_id, attempts, last_error,
       case when held_until > now() then held_until end as held_until, due_at, created_at, updated_at
-    from onboardings where organization_id = ${organizationId} and setup_link_id = ${id} order by created_at
+    from onboardings where organization_id = ${organizationId} and setup_link_id = ${id} order by step = 'begun' and attempts = 0, created_at desc limit ${shownWalks + 1}
   `
   if (walks.length === 0) return [standing('nobody has begun a walk through it, or that was over 30 days ago')]
-  return walks.flatMap((walk) => [
-    momentAt(walk.createdAt, 'its page was opened, and the dialog of the platform begun', { walk: nameOf(walk) }),
-    momentAt(walk.updatedAt, whatOf(walk), detailsOf(walk)),
-  ])
+  const shown = walks.slice(0, shownWalks).toSorted((a, b) => a.createdAt.getTime() - b.createdAt.getTime())
+  return [
+    ...(walks.length > shownWalks
+      ? [standing(`only ${shownWalks} of its walks are shown: those that went on, and the newest`)]
+      : []),
+    ...shown.flatMap((walk) => [
+      momentAt(walk.createdAt, 'its page was opened, and the dialog of the platform begun', { walk: nameOf(walk) }),
+      momentAt(walk.updatedAt, whatOf(walk), detailsOf(walk)),
+    ]),
+  ]
 }
 
 /** Enough of the hash to tell walks from each other. */
