@@ -266,7 +266,7 @@ test.skipIf(chromiumPath === undefined)(
     const { page } = await visit(browser, (await newLink()).link.setup_url)
     await page.waitForSelector('#connect:enabled')
     await control('/control/faults', { match: { path: '/oauth/access_token' }, fault: { kind: 'delay', ms: 3_000 } })
-    await Promise.all([page.waitForRequest('**/setup/complete'), connect(page)])
+    await Promise.all([page.waitForRequest('**/setup/complete*'), connect(page)])
     await page.reload()
     expect(await page.textContent('#status')).toBe('One moment: your number is being connected …')
     await waitForTitle(page, 'Almost done: the number is pending')
@@ -275,19 +275,37 @@ test.skipIf(chromiumPath === undefined)(
 )
 
 test.skipIf(chromiumPath === undefined)(
-  'where another link was opened meanwhile, the first one says so, and connects no number to either',
+  'where another link was opened meanwhile, each connects its own number, also after it was loaded anew',
   async () => {
     const [first, second] = [await newLink(), await newLink()]
     const { page } = await visit(browser, first.link.setup_url)
     await page.waitForSelector('#connect:enabled')
-    await (await page.context().newPage()).goto(second.link.setup_url)
+    const other = await page.context().newPage()
+    await other.goto(second.link.setup_url)
     await connect(page)
-    await waitForTitle(page, 'Please open your link again')
-    expect(await page.locator('#again').isVisible()).toBe(false)
-    for (const { customer } of [first, second]) expect(await account(customer.id)).toBeUndefined()
+    await waitForTitle(page, 'Almost done: the number is pending')
+    expect(await account(first.customer.id)).toBeDefined()
+    expect(await account(second.customer.id)).toBeUndefined()
+    await page.reload()
+    expect(await title(page)).toBe('This link has been used')
+    await connect(other)
+    await waitForTitle(other, 'Almost done: the number is pending')
+    expect(await account(second.customer.id)).toBeDefined()
     await page.context().close()
   },
 )
+
+test.skipIf(chromiumPath === undefined)('where the cookies are cleared meanwhile, the page says so', async () => {
+  const { customer, link } = await newLink()
+  const { page } = await visit(browser, link.setup_url)
+  await page.waitForSelector('#connect:enabled')
+  await page.context().clearCookies()
+  await connect(page)
+  await waitForTitle(page, 'Please open your link again')
+  expect(await page.locator('#again').isVisible()).toBe(false)
+  expect(await account(customer.id)).toBeUndefined()
+  await page.context().close()
+})
 
 test.skipIf(chromiumPath === undefined)(
   'where the page’s own script does not come, the page says what to do; where it comes, nobody reads that',

@@ -69,7 +69,7 @@ function openPage(
       createElement: () => ({}),
       head: { append: () => hasSdk && setImmediate(() => (context as { fbAsyncInit?: () => void }).fbAsyncInit?.()) },
     },
-    location: { reload: () => asked.push('reload'), assign: (url: string) => asked.push(url) },
+    location: { search: '', reload: () => asked.push('reload'), assign: (url: string) => asked.push(url) },
     performance: { now: () => now },
     sessionStorage: storageOf(kept),
     AbortSignal,

@@ -8,6 +8,7 @@ import { mostDelayMs } from '../http.ts'
 import { startTestGateway, type TestGateway } from '../testing/gateway.ts'
 import { beLate } from '../testing/late.ts'
 import { logLines } from '../testing/log-lines.ts'
+import { nameOf } from './setup-cookie.ts'
 import { setupPage } from './setup-pages.ts'
 import type { Signup } from './signup-settings.ts'
 
@@ -78,13 +79,13 @@ test('the link keeps its token in a cookie that no script and no other site gets
   const answer = await gateway.ask(`/setup/${token}`)
   expect(answer.status).toBe(303)
   expect(answer.headers).toMatchObject({
-    location: '../setup',
+    location: `../setup?link=${nameOf(token)}`,
     'set-cookie': `svc_setup=${token}; Path=/chat/setup; HttpOnly; SameSite=Lax; Secure`,
     'referrer-policy': 'no-referrer',
     'cache-control': 'no-store',
   })
   const withSlash = await gateway.ask(`/setup/${token}/?from=mail`)
-  expect([withSlash.status, withSlash.headers['location']]).toEqual([303, '../../setup'])
+  expect([withSlash.status, withSlash.headers['location']]).toEqual([303, `../../setup?link=${nameOf(token)}`])
   for (const path of ['/setup/short', '/setup/', `/setup/${token}/more`]) {
     expect(await gateway.ask(path)).toMatchObject({
       status: 404,
@@ -123,7 +124,10 @@ test('a link of thirty thousand slashes costs no more than any other', async () 
 
 test('who checks the link with HEAD is told what GET would say, without the page', async () => {
   const head = (path: string, headers = {}) => gateway.ask(path, { method: 'HEAD', headers })
-  expect(await head(`/setup/${token}`)).toMatchObject({ status: 303, headers: { location: '../setup' } })
+  expect(await head(`/setup/${token}`)).toMatchObject({
+    status: 303,
+    headers: { location: `../setup?link=${nameOf(token)}` },
+  })
   expect((await head('/setup/short')).status).toBe(404)
   const [page, whole] = [await head('/setup', { cookie }), await load()]
   expect([page.status, page.bytes.length]).toEqual([200, 0])
@@ -262,6 +266,21 @@ test("the script's questions carry the cookie's token, whatever their body says"
   const answer = await post('/setup/complete', { ...dialog, token: 'another-token-another-token-another' })
   expect([answer.status, answer.json().data]).toEqual([200, { number, success_url: null }])
   expect(completed).toEqual([{ ...dialog, token }])
+})
+
+test('where a browser has two links open, each page and its questions are of its own', async () => {
+  const newest = 'another-token-another-token-another'
+  const opened = await gateway.ask(`/setup/${newest}`, { headers: { cookie } })
+  const [both = ''] = String(opened.headers['set-cookie']).split(';')
+  const headers = { ...own, cookie: both }
+  const page = (path: string) => gateway.ask(path, { headers })
+  const [first, second] = [`?link=${nameOf(token)}`, `?link=${nameOf(newest)}`]
+  expect([(await page(`/setup${first}`)).status, (await page(`/setup${second}`)).status]).toEqual([200, 404])
+  expect((await page('/setup')).status).toBe(404)
+  for (const link of [first, second]) await post(`/setup/complete${link}`, dialog, headers)
+  expect(completed).toMatchObject([{ token }, { token: newest }])
+  expect((await post('/setup/complete?link=0123456789abcdef', dialog, headers)).status).toBe(404)
+  expect((await post('/setup/complete?link=a&link=b', dialog, headers)).status).toBe(200)
 })
 
 test('another site’s page, a form and a request without the cookie change nothing', async () => {

@@ -20,7 +20,7 @@ import { noRoute } from '../metrics.ts'
 import { admitVisitor } from './admit-visitor.ts'
 import { headersOf } from './page-headers.ts'
 import { pageFile } from './render-page.ts'
-import { isToken, setupCookie, tokenIn } from './setup-cookie.ts'
+import { isToken, nameOf, setupCookie, tokenIn } from './setup-cookie.ts'
 import { askedTooOften, noCookie, type Page, setupPage, unavailable, unknownLink } from './setup-pages.ts'
 import type { Signup } from './signup-settings.ts'
 
@@ -72,9 +72,16 @@ const linkTaker =
     reply.hijack()
     const { token, rest, up } = piecesOf(request)
     if (!isToken(token) || rest.some((name) => name !== '')) return show(app, reply.raw, signup, unknownLink(up))
-    const more = { Location: `${up}../setup`, 'Set-Cookie': setupCookie(token, signup) }
+    const cookie = setupCookie(token, request.headers.cookie, signup)
+    const more = { Location: `${up}../setup?link=${nameOf(token)}`, 'Set-Cookie': cookie }
     write(app, reply.raw, 303, { ...headersOf(null, 'text/plain'), ...more }, Buffer.alloc(0))
   }
+
+/** That of the link that its address names: other tabs may have others. */
+function tokenOf({ headers, query }: FastifyRequest) {
+  const { link } = query as { link?: unknown }
+  return tokenIn(headers.cookie, typeof link === 'string' ? link : null)
+}
 
 function piecesOf({ url }: FastifyRequest) {
   const [, , token = '', ...rest] = (url.split('?')[0] ?? '').split('/')
@@ -110,7 +117,7 @@ const questionTaker =
 
 async function findPage(app: App, request: FastifyRequest, signup: Signup): Promise<Page> {
   await admitVisitor(app, request)
-  const token = tokenIn(request.headers.cookie)
+  const token = tokenOf(request)
   if (token === null) return noCookie()
   const setup = await app.inFlight.during(strangersOf(app, request.raw), () =>
     call(app, getSetup, { body: { token } }, systemCaller('', newId('req'))),
@@ -137,7 +144,7 @@ interface Answered {
 async function passOn(app: App, request: FastifyRequest, contract: Rpc, withinMs: number): Promise<Answered> {
   await admitVisitor(app, request)
   if (!isOurOwnPage(request)) throw new Problem('invalid_field_value', { message: 'Not asked by the page itself.' })
-  const token = tokenIn(request.headers.cookie)
+  const token = tokenOf(request)
   if (token === null) throw notFound()
   const owner = strangersOf(app, request.raw)
   const bytes = await readBody(request.raw, bodyLimitBytes, app.inFlight, owner)

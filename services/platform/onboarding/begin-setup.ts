@@ -15,7 +15,7 @@ const mostInAnHour = 60
 export const beginSetup: Handler<App, typeof contract> = async ({ sql }, { body }) => {
   const link = await findSetup(sql, body.token)
   refuseUnusable(link)
-  // The page is of another link than the browser's newest: whose number would it be?
+  // A page whose address names no link is of the newest that the browser had then, and has another one now: whose number would it be?
   if (link.id !== body.setup_link_id) throw new Problem('setup_link_inactive')
   const state = randomBytes(24).toString('base64url')
   const { count } = await sql`

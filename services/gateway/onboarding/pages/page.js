@@ -37,7 +37,7 @@ async function post(path, body, withinMs) {
   const options = { method: 'POST', headers: { 'content-type': 'application/json' }, body: JSON.stringify(body) }
   try {
     // On a line that is dead, and not closed, no answer ever comes. Older browsers have no such signal.
-    const response = await fetch(path, { ...options, signal: AbortSignal.timeout?.(withinMs) })
+    const response = await fetch(path + location.search, { ...options, signal: AbortSignal.timeout?.(withinMs) })
     return { status: response.status, body: await response.json() }
   } catch {
     return { status: 0, body: {} }
@@ -183,10 +183,10 @@ function succeeded({ number, success_url: url }) {
   show('done', 'Almost done: the number is pending', text)
 }
 
-/** The cookie is gone, or is that of a link that was opened after this one: to load the page again would show that one. */
+/** The cookie is gone, or has other links: to load the page again would show as much. */
 function passedOver() {
   document.getElementById('again').hidden = true
-  const text = 'Nothing was connected: another link was opened in this browser meanwhile, or its cookies were cleared.'
+  const text = 'Nothing was connected: other links were opened in this browser meanwhile, or its cookies were cleared.'
   show('failed', 'Please open your link again', text)
 }
 
