@@ -13,6 +13,9 @@ const language = z
   .regex(/^[A-Za-z]{2,3}([_-][A-Za-z0-9]+)*$/, 'must be a language such as en or en_US')
   .meta({ example: 'en_US' })
 
+/** To look for one: a word that is no language finds nothing, as one in which no template is written. */
+const anyLanguage = text(2, 15).meta({ example: 'en_US' })
+
 export const templateName = z
   .string()
   .trim()
@@ -91,7 +94,7 @@ export const listTemplates = rpc({
   query: z.object({
     ...pageQuery,
     status: z.enum(['approved', 'pending', 'rejected', 'all']).default('approved'),
-    language: language.optional(),
+    language: anyLanguage.optional(),
   }),
   answer: Template,
   list: true,
@@ -105,7 +108,7 @@ export const getTemplate = rpc({
   description: 'Without `language`, the newest of that name.',
   http: { method: 'GET', path: '/{phone_number_id}/templates/{name}', tag: 'Templates' },
   params: byName,
-  query: z.object({ language: language.optional() }),
+  query: z.object({ language: anyLanguage.optional() }),
   answer: Template,
   errors: ['resource_not_found'],
   example: { answer: exampleTemplate },
@@ -141,7 +144,7 @@ export const editTemplate = rpc({
     'The components are replaced as a whole. `language` is needed when the name exists in several. A template whose review is pending cannot be edited.',
   http: { method: 'PATCH', path: '/{phone_number_id}/templates/{name}', tag: 'Templates', asksOutside: true },
   params: byName,
-  query: z.object({ language: language.optional() }),
+  query: z.object({ language: anyLanguage.optional() }),
   body: EditTemplate,
   answer: Template,
   errors: [

@@ -41,6 +41,20 @@ test('without a language, the newest of a name is read', async () => {
   await expect(it.get('a', { language: 'fr' })).rejects.toMatchObject({ failure: 'resource_not_found' })
 })
 
+test('any 2 to 15 characters are a language to look for, shorter and longer ones are none', async () => {
+  for (const language of ['aa', 'a'.repeat(15), '12', 'en.US', 'ü'.repeat(15)]) {
+    expect(await names({ status: 'all', language })).toEqual([])
+    await expect(it.get('a', { language })).rejects.toMatchObject({ failure: 'resource_not_found' })
+    await expect(it.edit('a', {}, { language })).rejects.toMatchObject({ failure: 'resource_not_found' })
+  }
+  const refused = { name: 'ZodError' }
+  for (const language of ['', 'a', 'a'.repeat(16), 'd\0']) {
+    await expect(it.list({ language })).rejects.toMatchObject(refused)
+    await expect(it.get('a', { language })).rejects.toMatchObject(refused)
+    await expect(it.edit('a', {}, { language })).rejects.toMatchObject(refused)
+  }
+})
+
 test('every number of the business account has its templates, numbers of another one, and other organizations, none', async () => {
   const [sender] = await it.app.sql`select * from senders`
   const add = (number: string, changes: object) =>
