@@ -66,13 +66,8 @@ export async function onceInline<C extends Rpc, Begun, Result>(
   try {
     result = await steps.call(begun)
   } catch (err) {
-    await leave(
-      app,
-      caller,
-      steps,
-      opened,
-      err instanceof Problem && err.status < 500 && steps.isOpen?.(begun) !== true,
-    )
+    const isRefused = err instanceof Problem && err.status < 500 && !steps.isOpen?.(begun)
+    await leave(app, caller, steps, opened, isRefused)
     throw err
   }
   const status = contract.http?.status ?? 200

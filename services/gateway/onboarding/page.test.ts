@@ -217,3 +217,14 @@ test('a page that was told to try again in a minute goes on then; after a refusa
   await until(() => expect(last.isReady()).toBe(true))
   expect([...again.asked, ...last.asked]).toEqual(['setup/complete', 'setup/begin'])
 })
+
+test('in a browser that keeps nothing for us the number is connected all the same', async () => {
+  const refuse = () => {
+    throw new Error('The operation is insecure.')
+  }
+  const nothing = Object.assign(new Map<string, string>(), { get: refuse, set: refuse, delete: refuse })
+  const page = openPage({ begin: [begun], complete: [done] }, endAtOnce, true, nothing)
+  await until(() => expect(page.isReady()).toBe(true))
+  page.connect()
+  await until(() => expect(page.shown()).toEqual(['done']))
+})

@@ -23,7 +23,8 @@ export async function walksOf(sql: Sql, { organizationId, id }: Link): Promise<M
   const walks = await sql<Walk[]>`
     select id, step, event, business_account_id, phone_number_id, account_id, attempts, last_error,
       case when held_until > now() then held_until end as held_until, due_at, created_at, updated_at
-    from onboardings where organization_id = ${organizationId} and setup_link_id = ${id} order by step = 'begun' and attempts = 0, created_at desc limit ${shownWalks + 1}
+    from onboardings where organization_id = ${organizationId} and setup_link_id = ${id}
+    order by step = 'begun' and attempts = 0, created_at desc limit ${shownWalks + 1}
   `
   if (walks.length === 0) return [standing('nobody has begun a walk through it, or that was over 30 days ago')]
   const shown = walks.slice(0, shownWalks).toSorted((a, b) => a.createdAt.getTime() - b.createdAt.getTime())

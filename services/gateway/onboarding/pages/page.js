@@ -20,10 +20,20 @@ let told = null
 
 /** What was handed to the server, for when the page is loaded anew before it has answered. */
 const walk = {
-  get: () => JSON.parse(sessionStorage.getItem(page.dataset.link)),
-  keep: (body) => sessionStorage.setItem(page.dataset.link, JSON.stringify(body)),
-  forget: () => sessionStorage.removeItem(page.dataset.link),
+  get: () => inStorage((storage) => JSON.parse(storage.getItem(page.dataset.link))),
+  keep: (body) => inStorage((storage) => storage.setItem(page.dataset.link, JSON.stringify(body))),
+  forget: () => inStorage((storage) => storage.removeItem(page.dataset.link)),
 }
+
+/** A browser that keeps nothing for us throws at the first touch. */
+function inStorage(work) {
+  try {
+    return work(sessionStorage)
+  } catch {
+    return null
+  }
+}
+
 const connecting = 'One moment: your number is being connected …'
 
 const say = (text) => {
