@@ -25,14 +25,18 @@ export function isVouchedFor({ cluster }: Pick<StreamInfo, 'cluster'>): boolean 
  */
 export function stayWithMajority(nc: NatsConnection, urls: string[], options: ConnectionOptions, log: Logger): void {
   let vain = 0
+  let server = nc.getServer()
   let isLooking = false
 
   async function look() {
+    // Another one has as many looks: those of before say nothing of it.
+    if (nc.getServer() !== server) vain = 0
+    server = nc.getServer()
     vain = (await hasMajority(nc)) ? 0 : vain + 1
     if (vain < vainLooks || nc.isClosed() || nc.isDraining()) return
-    const others = urls.filter((url) => !url.endsWith(nc.getServer()))
+    const others = urls.filter((url) => !url.endsWith(server))
     if (!(await Promise.all(others.map((url) => isBetter(url, options)))).includes(true)) return
-    log.warn({ server: nc.getServer() }, 'this nats-server is cut off from the others: another one is taken')
+    log.warn({ server }, 'this nats-server is cut off from the others: another one is taken')
     // The client may begin with the same server; then the next look goes on.
     await nc.reconnect().catch(() => {})
   }
