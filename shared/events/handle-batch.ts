@@ -25,7 +25,10 @@ export interface Handling {
   handle: (events: Delivered[]) => Promise<void>
 }
 
-/** Handles a batch and acks it; when `handle` throws, it goes on as `consumeBatches` says. A batch that it is stopped before is given back. */
+/**
+ * Handles a batch and acks it; when `handle` throws, it goes on as `consumeBatches` says. A batch that it is stopped before is given
+ * back.
+ */
 export async function handleBatch(handling: Handling, batch: JsMsg[], stopped: () => boolean) {
   const { app, consumer, notes, handle } = handling
   for (let attempt = 0; !stopped(); attempt++) {

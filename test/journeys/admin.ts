@@ -16,7 +16,10 @@ const openedBus = () =>
     throw err
   }))
 
-/** What `npm run admin -- …` answers of the stack of the run. A process, or a connection, for each of hundreds would cost more than all that they do. */
+/**
+ * What `npm run admin -- …` answers of the stack of the run. A process, or a connection, for each of hundreds would cost more than all
+ * that they do.
+ */
 export const admin = (...args: string[]): Promise<Json> => answerOf(args, async (work) => work(await openedBus()))
 
 /** The same of the stack of a data folder, which may be another one when it is asked again. */

@@ -15,8 +15,8 @@ const mostLinks = 8
 export const nameOf = (token: string): string => hash('sha256', token).slice(0, 16)
 
 /**
- * Keeps the link's token, before those that the browser has, out of the address bar, of the history, and of scripts. `Lax`: the visitor comes from a mail or
- * from another site, and what changes something is a POST, which brings it from our own page alone.
+ * Keeps the link's token, before those that the browser has, out of the address bar, of the history, and of scripts. `Lax`: the
+ * visitor comes from a mail or from another site, and what changes something is a POST, which brings it from our own page alone.
  */
 export function setupCookie(token: string, cookies: string | undefined, { isSecure, root }: Signup): string {
   const tokens = [...new Set([token, ...tokensIn(cookies)])].slice(0, mostLinks)
