@@ -314,6 +314,14 @@ const outage: Series = {
   'svc_upstream_send_seconds_count{outcome="unreachable"}': '0x40 150+150x11 1800x188',
 }
 
+/** After ten minutes, all attempts fail for ten, and are made again. */
+const endpointsAway: Series = {
+  ...Object.fromEntries(serviceNames.map((name) => [`svc_ready{service="${name}"}`, always(1)])),
+  'up{job="messaging-service",instance="messaging-1"}': always(1),
+  'svc_webhook_attempt_seconds_count{outcome="succeeded"}': '0+10x40 400x39 410+10x160',
+  'svc_webhook_attempt_seconds_count{outcome="failed"}': '0x40 60+60x39 2400x160',
+}
+
 /** Nobody asks for anything: what is divided by the number of requests is no number. */
 const rest: Series = {
   ...Object.fromEntries(serviceNames.map((name) => [`svc_ready{service="${name}"}`, always(1)])),
@@ -373,6 +381,7 @@ ofPrometheus('Prometheus', () => {
     ['while nobody asks for anything', rest],
     ['when a service is restarted under light traffic', restart],
     ['when a short outage is over', outage],
+    ['when endpoints that failed for ten minutes are back', endpointsAway],
   ])('fires none %s', (_, series) => {
     expect(evaluate('silence.json', [testOf(series, silence)])).toContain('SUCCESS')
   })
