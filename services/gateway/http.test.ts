@@ -472,8 +472,10 @@ test('every endpoint of every contract has its route', async () => {
 test('health and the description need no key', async () => {
   const health = await gateway.ask('/v1/health')
   expect([health.status, health.json()]).toEqual([200, { status: 'ok', request_id: health.headers['x-request-id'] }])
-  const head = await gateway.ask('/v1/health', { method: 'HEAD' })
-  expect([head.status, head.bytes.length]).toEqual([200, 0])
+  for (const path of ['/v1/health', '/v1/openapi.json']) {
+    const head = await gateway.ask(path, { method: 'HEAD' })
+    expect([path, head.status, head.bytes.length]).toEqual([path, 200, 0])
+  }
   expect((await gateway.ask('/v1/openapi.json')).json()).toEqual({ openapi: '3.1.0' })
 })
 

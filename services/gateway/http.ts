@@ -107,10 +107,9 @@ function workOf(contract: Rpc, http: Http): Work {
 const routeOf = ({ method, routeOptions: { url } }: FastifyRequest): Route =>
   url === undefined ? noRoute : { method, pattern: url }
 
-/** The two answers that need no key. */
+/** The two answers that need no key. Monitors that want no body ask with HEAD. */
 function routeMeta(http: FastifyInstance, app: App, openapi: object) {
   const description = Buffer.from(JSON.stringify(openapi))
-  // Monitors that want no body ask with HEAD.
   const health: RouteOptions = takeOver(['GET', 'HEAD'], '/v1/health', (request, reply) => {
     const exchange = openExchange(app, request, reply, routeOf(request))
     answer(app, exchange, 200, Buffer.from(JSON.stringify({ status: 'ok', request_id: exchange.requestId })))
@@ -118,7 +117,7 @@ function routeMeta(http: FastifyInstance, app: App, openapi: object) {
   // Liveness: it answers under pressure too.
   http.route({ ...health, config: { pressureHandler: () => undefined } })
   http.route(
-    takeOver('GET', '/v1/openapi.json', (request, reply) => {
+    takeOver(['GET', 'HEAD'], '/v1/openapi.json', (request, reply) => {
       answer(app, openExchange(app, request, reply, routeOf(request)), 200, description)
     }),
   )
