@@ -1,3 +1,4 @@
+import { newAccountState } from '@app/test/account-state.ts'
 import { untilSomebodyWaits } from '@app/test/lock-waits.ts'
 import { afterAll, beforeAll, expect, test } from 'vitest'
 import { newNumber, overtaken, testDirectory, type TestDirectory } from '../testing/app.ts'
@@ -20,8 +21,8 @@ const at = (second: number) => new Date(Date.UTC(2026, 2, 1, 12, 0, second)).toI
 const marketing = { marketing: true, window: 'any' } as const
 const refused = { failure: 'marketing_opted_out' }
 
-async function newTold() {
-  const number = await newNumber(directory.app)
+async function newTold(changes: Parameters<typeof newNumber>[1] = {}) {
+  const number = await newNumber(directory.app, changes)
   const managed = managing(directory.app, { ...number, teamId: number.state.team_id })
   return { ...number, ...managed, ...telling(directory.app, number) }
 }
@@ -93,6 +94,17 @@ test.each<[by: string, take: (number: Told) => Promise<unknown>]>([
   await expect(holding).rejects.toThrow('free again')
   await taking
   await expect(number.open({ phone_number: `+${ana}` }, marketing)).rejects.toMatchObject(refused)
+})
+
+test('where consent is required a stop of somebody who is no contact is told before it', async () => {
+  const number = await newTold({ settings: { ...newAccountState().settings, require_marketing_consent: true } })
+  const [anybody, gone] = [{ phone_number: `+${ana}` }, { phone_number: `+${eva}` }]
+  await expect(number.open(anybody, marketing)).rejects.toMatchObject({ failure: 'consent_required' })
+  await number.preferences([{ wa_id: ana, bsuid: null, value: 'stop', at: at(1) }])
+  await expect(number.open(anybody, marketing)).rejects.toMatchObject(refused)
+  await number.remove(await stopped(number, eva))
+  await expect(number.open(gone, marketing)).rejects.toMatchObject(refused)
+  expect((await number.listContacts()).data).toEqual([])
 })
 
 test('a stop under a number that just comes to light is of whose it is', async () => {

@@ -4,7 +4,7 @@ import { notFound, Problem } from '@app/shared/api/problem.ts'
 import type { z } from 'zod'
 import type { App } from '../app.ts'
 import { type Identity, identitiesMeantBy, mayHaveBeen } from '../contacts/identities.ts'
-import { hasStopped } from '../contacts/remembered-stops.ts'
+import { hasStopped, type Person } from '../contacts/remembered-stops.ts'
 import { newContactIds, unknownContact } from '../contacts/insert-contacts.ts'
 import { windowUntil } from './conversations.ts'
 import { insertConversation } from './insert-conversation.ts'
@@ -26,7 +26,7 @@ export const openConversation: Handler<App, typeof contract> = async (app, { par
     if (!contact) {
       const made = newRecipient(body)
       const person = { organizationId, phoneNumberId, identities: mayHaveBeen(made) }
-      if (body.marketing && (await hasStopped(app.sql, person))) throw new Problem('marketing_opted_out')
+      if (body.marketing) await refuseStranger(app, account, person)
       const isMade = await app.insertContact({ ...made, organizationId, phoneNumberId, traceparent })
       if (!isMade) return undefined
       app.relay.wake()
@@ -41,10 +41,16 @@ export const openConversation: Handler<App, typeof contract> = async (app, { par
 function refuse(account: FoundAccount, contacts: FoundContact[], { window, marketing }: Body) {
   const isOpen = contacts.some(({ conversation }) => conversation?.isWindowOpen)
   if (window === 'open' && !isOpen && account.windowCheck === 'strict') throw new Problem('outside_24h_window')
-  if (!marketing) return
+  // A stranger's opt-out is looked up, and told before a consent that is missing.
+  if (!marketing || contacts.length === 0) return
   if (contacts.some(({ marketingPreference }) => marketingPreference === 'stop'))
     throw new Problem('marketing_opted_out')
   if (account.requireMarketingConsent && !contacts.some(hasConsented)) throw new Problem('consent_required')
+}
+
+async function refuseStranger({ sql }: App, account: FoundAccount, person: Person) {
+  if (await hasStopped(sql, person)) throw new Problem('marketing_opted_out')
+  if (account.requireMarketingConsent) throw new Problem('consent_required')
 }
 
 const hasConsented = ({ conversation, marketingPreference, marketingConsent }: FoundContact) =>
