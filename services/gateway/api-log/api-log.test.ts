@@ -119,6 +119,20 @@ test('what a client names a field breaks no line, and takes no more room than ot
   ])
 })
 
+test('a key or a signing secret that a client puts into a path or names a field is not kept', async () => {
+  const { text: key } = gateway.platform.issueKey()
+  const signing = `whsec_${'aB3-_'.repeat(8)}`
+  await gateway.ask(`/v1/${key}/messages`, { key })
+  await gateway.ask(`/v1/echoes/${signing}/x?key=${key}`, { key })
+  await gateway.ask(`/v1/echoes/1`, { key, body: `{"${key}":1e400}` })
+  await logged(3)
+  expect(gateway.platform.apiCalls.map(({ path, problem }) => [path, problem])).toEqual([
+    ['/v1/svc_live_***/messages', 'resource_not_found id'],
+    ['/v1/echoes/whsec_***/x', 'resource_not_found path'],
+    ['/v1/echoes/1', 'invalid_field_value svc_live_***'],
+  ])
+})
+
 test('while the platform service is away calls wait, and are kept once it is back', async () => {
   const { text: key } = gateway.platform.issueKey()
   await gateway.ask('/v1/me', { key })

@@ -103,7 +103,7 @@ const callOf = (exchange: Exchange, path: string, { status, durationMs, refusal 
   durationMs,
   status,
   method: exchange.request.raw.method ?? '',
-  path,
+  path: path.replaceAll(secret, '$1***'),
   problem: refusal ? wordsOf(refusal, exchange.route, path) : '',
 })
 
@@ -111,6 +111,7 @@ const callOf = (exchange: Exchange, path: string, { status, durationMs, refusal 
 const wordsOf = ({ code, param }: Refusal, route: Exchange['route'], path: string) =>
   `${code} ${param ?? (code === 'resource_not_found' ? notFoundBy(route, path) : '')}`
     .replaceAll(/[\p{Cc}\p{Cs}]/gu, '')
+    .replaceAll(secret, '$1***')
     .trim()
     .slice(0, maxProblemLength)
     .toWellFormed()
@@ -120,6 +121,9 @@ const wordsOf = ({ code, param }: Refusal, route: Exchange['route'], path: strin
  * an endpoint's with an empty id.
  */
 const notFoundBy = (route: Exchange['route'], path: string) => (route === noRoute || path.endsWith('/') ? 'path' : 'id')
+
+/** A key or a signing secret, which a client may write in the place of an id. Its beginning alone is kept. */
+const secret = /(svc_live_|whsec_)[\w-]+/g
 
 const address = /^https?:\/\/[^/?#]*/i
 
