@@ -350,6 +350,18 @@ describe('refusals wear the envelope', () => {
     ])
   })
 
+  test('a body in chunks without a type is none when it has no byte, as some proxies send it, and else a 415', async () => {
+    const ask = (chunks: string) =>
+      say(
+        `POST /v1/bytes HTTP/1.1\r\nhost: x\r\nauthorization: Bearer ${key}\r\nconnection: close\r\n` +
+          `transfer-encoding: chunked\r\n\r\n${chunks}`,
+      )
+    expect(await ask('0\r\n\r\n')).toMatch(/^HTTP\/1.1 200 /)
+    const response = await ask('2\r\n{}\r\n0\r\n\r\n')
+    expect(response).toMatch(/^HTTP\/1.1 415 /)
+    expect(bodyOf(response).error.code).toBe('unsupported_media_type')
+  })
+
   test('a URL over 8 KiB is a 414, and a 401 without a key', async () => {
     const path = `/v1/me?${'x'.repeat(9_000)}`
     const answer = await gateway.ask(path, { key })

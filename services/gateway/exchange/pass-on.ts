@@ -9,7 +9,7 @@ import { idempotencyKeyOf } from '../idempotency.ts'
 import { answer } from './answer.ts'
 import { hasTag, weakTagOf } from './etag.ts'
 import { type Admitted, deadlineMs, outsideDeadlineMs, type Work } from './exchange.ts'
-import { hasBody, readBody } from './read-body.ts'
+import { hasBody, readBody, readNothing, refuseEncoded } from './read-body.ts'
 
 const bodyLimitBytes = 256 * 1024
 /** Smaller answers are not counted while they leave: there are many, and connections hold little of them. */
@@ -120,13 +120,12 @@ export function moreOf({ replayed, retryAfterSeconds, location }: Reply): string
 
 const json = /^application\/json *(;|$)/i
 
-/** A compressed body, which would be called broken JSON. */
-const isEncoded = (encoding: string | undefined) => encoding !== undefined && encoding.toLowerCase() !== 'identity'
-
-async function jsonBody({ inFlight }: App, { request, identity }: Admitted): Promise<Uint8Array> {
-  if (!hasBody(request.raw)) return noBody
-  if (!json.test(request.headers['content-type'] ?? '')) throw new Problem('unsupported_media_type')
-  if (isEncoded(request.headers['content-encoding']))
-    throw new Problem('unsupported_media_type', { message: 'Send the body without a Content-Encoding.' })
-  return readBody(request.raw, bodyLimitBytes, inFlight, identity.value.organizationId)
+async function jsonBody({ inFlight }: App, { request: { raw }, identity }: Admitted): Promise<Uint8Array> {
+  if (!hasBody(raw)) return noBody
+  const { 'content-type': type, 'transfer-encoding': chunked } = raw.headers
+  const { organizationId } = identity.value
+  if (type === undefined && chunked !== undefined) return readNothing(raw, inFlight, organizationId)
+  if (!json.test(type ?? '')) throw new Problem('unsupported_media_type')
+  refuseEncoded(raw)
+  return readBody(raw, bodyLimitBytes, inFlight, organizationId)
 }

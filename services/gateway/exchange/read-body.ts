@@ -46,6 +46,21 @@ export function readBody(raw: IncomingMessage, limitBytes: number, { hold }: InF
   })
 }
 
+/** A proxy that was not told the length of no body passes it on in chunks. With a byte in it, its type is missing. */
+export function readNothing(raw: IncomingMessage, inFlight: InFlight, owner: string): Promise<Buffer> {
+  return readBody(raw, 0, inFlight, owner).catch((problem: unknown) => {
+    const isSomething = problem instanceof Problem && problem.failure === 'payload_too_large'
+    throw isSomething ? new Problem('unsupported_media_type') : problem
+  })
+}
+
+/** A compressed body would be called broken. */
+export function refuseEncoded({ headers }: IncomingMessage): void {
+  const encoding = headers['content-encoding']
+  if (encoding !== undefined && encoding.toLowerCase() !== 'identity')
+    throw new Problem('unsupported_media_type', { message: 'Send the body without a Content-Encoding.' })
+}
+
 const endedEarly = () => new Problem('invalid_field_value', { message: 'The request body ended early.' })
 
 const tooLarge = (limitBytes: number) =>

@@ -361,6 +361,7 @@ describe('the form of an upload', () => {
 
   test.each([
     ['JSON', { 'content-type': 'application/json' }, 415, 'unsupported_media_type'],
+    ['a compressed form', { 'content-encoding': 'gzip' }, 415, 'unsupported_media_type'],
     ['a form without a boundary', { 'content-type': 'multipart/form-data' }, 415, 'unsupported_media_type'],
     [
       'a form that names something else',

@@ -9,6 +9,7 @@ import type { App } from '../app.ts'
 import { answer } from '../exchange/answer.ts'
 import type { Admitted, Work } from '../exchange/exchange.ts'
 import { headerOf, moreOf } from '../exchange/pass-on.ts'
+import { refuseEncoded } from '../exchange/read-body.ts'
 import { idempotencyKeyOf } from '../idempotency.ts'
 import { openForm } from './open-form.ts'
 
@@ -23,6 +24,7 @@ export const takeUpload: Work = async (app, exchange) => {
   const key = idempotencyKeyOf(request.headers['idempotency-key'])
   const params = request.params as Record<string, string>
   await app.accounts.require(exchange, params['phone_number_id'] ?? '')
+  refuseEncoded(request.raw)
   if (Number(request.headers['content-length']) > maxMediaBytes + formBytes) throw tooLarge()
   const { organizationId } = identity.value
   const upload = () => app.uploads.during(organizationId, () => takeFile(app, exchange, params, key))
