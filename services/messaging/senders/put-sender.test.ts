@@ -6,9 +6,9 @@ import { type Account, newAccountState } from '@app/test/account-state.ts'
 import { createTestDatabase, type TestDatabase } from '@app/test/database.ts'
 import { untilSomebodyWaits } from '@app/test/lock-waits.ts'
 import { afterAll, beforeAll, expect, onTestFinished, test } from 'vitest'
-import { endRest } from './end-queued.ts'
-import { isBegun, storeSender } from './put-sender.ts'
-import { laneBatch, leftGroup, takeOverRest } from './take-over-lanes.ts'
+import type { App } from '../app.ts'
+import { finishSender, isBegun, storeSender } from './put-sender.ts'
+import { laneBatch, leftGroup } from './take-over-lanes.ts'
 
 const old = { current: 'k1', byId: new Map([['k1', randomBytes(32)]]) }
 const keys = { current: 'k2', byId: new Map([['k2', randomBytes(32)], ...old.byId]) }
@@ -17,6 +17,17 @@ beforeAll(async () => {
   database = await createTestDatabase('messaging')
 })
 afterAll(() => database.drop())
+
+/** What is left to do once a state is stored. */
+function finish(state: Account, moved = 0) {
+  const mailbox = { wake: () => {} }
+  const { sql } = database
+  return finishSender(
+    { sql, log: {}, dispatcher: mailbox, callbacks: mailbox, copier: mailbox } as unknown as App,
+    state,
+    moved,
+  )
+}
 
 test('a token that an older key sealed is stored under the current one, so that an event from before a rotation brings no old key back', async () => {
   const accountId = newId('acc')
@@ -39,6 +50,8 @@ test('a number has the pace that the platform takes from it, and keeps it when t
   expect(await paceOf({})).toBe(20)
   expect(await paceOf({ messages_per_second: 1_000 })).toBe(1_000)
   expect(await paceOf({ messages_per_second: null })).toBe(80)
+  // It may be another organization's by now.
+  expect(await paceOf({ attached: false, messages_per_second: 20 })).toBe(80)
 })
 
 test('an account that is made anew for a number counts from its first version', async () => {
@@ -65,6 +78,7 @@ test('what is told late of an organization that had the number takes it from nob
   await store(now)
   await store({ ...before, version: 2, name: 'Renamed' })
   expect(await owners()).toEqual([{ organizationId: now.organization_id }])
+  expect(await sql`select refusal from senders where name = 'Renamed'`).toEqual([{ refusal: 'account_not_connected' }])
   await store({ ...before, version: 3, attached: false, refusal: 'account_not_connected' })
   expect(await owners()).toEqual([{ organizationId: now.organization_id }])
   await store({ ...before, version: 4, attached_at: '2026-01-03T00:00:00.000Z' })
@@ -151,8 +165,7 @@ test('what others have queued at a number ends beside what its new owner sends; 
   const left = leftGroup({ organizationId: before.organization_id, phoneNumberId: before.phone_number_id })
   expect(await store(now)).toBe(laneBatch)
   expect((await groups()).find(({ grp }) => grp === left)).toEqual({ grp: left, count: laneBatch, paced: true })
-  const number = { organizationId: now.organization_id, phoneNumberId: now.phone_number_id }
-  await takeOverRest({ sql, log: {} as never }, number, laneBatch)
+  await finish(now, laneBatch)
   expect(await groups()).toEqual([{ grp: left, count: laneBatch + 10, paced: true }])
   expect(await store(before)).toBe(laneBatch)
   expect((await groups()).find(({ grp }) => grp !== left)).toEqual({
@@ -180,10 +193,7 @@ test('however many sends of a number wait, its refusal is stored at once, and th
     (await sql`select from send_lanes where grp = ${state.phone_number_id} and due_at > now()`).length
   await store('customer_suspended')
   expect(await waiting()).toBe(10)
-  await endRest(
-    { sql, log: {} as never },
-    { organizationId: state.organization_id, phoneNumberId: state.phone_number_id },
-  )
+  await finish({ ...state, refusal: 'customer_suspended' })
   expect(await waiting()).toBe(0)
 })
 

@@ -3,6 +3,7 @@ import { newId } from '@app/shared/values/ids.ts'
 import { sessionWithClock } from '@app/test/wrong-clock.ts'
 import { until } from '@app/test/until.ts'
 import { afterAll, beforeAll, expect, test } from 'vitest'
+import type { App } from '../app.ts'
 import { refuse, type TestMessaging, testMessaging } from '../testing/app.ts'
 import { markRead } from '../upstream/mark-read.ts'
 import { askAs } from './report-account.ts'
@@ -53,4 +54,16 @@ test('a report is as of when the platform was asked by the clock of the database
   await expect(asking).rejects.toThrow()
   const [report] = (await app.events()).filter(({ subject }) => subject === 'event.messaging.account-reported')
   expect(Math.abs(Date.parse(String(report?.payload['at'])) - askedAt)).toBeLessThan(10_000)
+})
+
+test('a refusal is told, though it cannot be reported', async () => {
+  app.respondWith(refuse(190, 401))
+  const { organizationId, phoneNumberId } = app.number
+  const deadline = performance.now() + 5_000
+  const account = { organizationId, phoneNumberId, businessAccountId: '1', token: 'token', deadline }
+  const away = { begin: () => Promise.reject(new Error('the database is away')) } as unknown as App['sql']
+  const asking = askAs({ ...app, sql: away }, account, () =>
+    markRead(app.upstream, { ...account, message_id: 'wamid.2' }, deadline),
+  )
+  await expect(asking).rejects.toMatchObject({ name: 'UpstreamRefusal', code: 190 })
 })
