@@ -32,14 +32,17 @@ beforeEach(async () => {
 })
 
 let version = 0
-const setSender = (refusal: 'customer_suspended' | null = null) => {
+const setSender = (refusal: 'customer_suspended' | null = null, beforeCommit = async () => {}) => {
   const state = newAccountState({
     organization_id: organizationId,
     phone_number_id: String(phone),
     version: ++version,
     refusal,
   })
-  return sql.begin((tx) => storeSender(tx, noKeys, state))
+  return sql.begin(async (tx) => {
+    await storeSender(tx, noKeys, state)
+    await beforeCommit()
+  })
 }
 
 const sendTo = (conversation: string, changes: Partial<AcceptableSend> = {}) =>
@@ -209,10 +212,13 @@ bothWays('a send that was read before its number was refused does not begin afte
     values (${organizationId}, ${key}, '', 200, '')
   `
   const lane = newId('cnv')
-  // Waits for the key, and has read by then that nothing stands against the number.
-  const inserting = insert([sendTo(lane, { key, fingerprint: 'f', answer: '{}' })])
-  await untilSomebodyWaits(sql)
-  await setSender('customer_suspended')
+  let inserting: ReturnType<typeof insert> | undefined
+  // A key is waited for a moment only: once it is, nothing is left to do but to commit.
+  await setSender('customer_suspended', async () => {
+    // Waits for the key, and has read by then that nothing stands against the number.
+    inserting = insert([sendTo(lane, { key, fingerprint: 'f', answer: '{}' })])
+    await untilSomebodyWaits(sql)
+  })
   await holdsKey`rollback`
   holdsKey.release()
   expect(await inserting).toMatchObject([{ refusal: null, accepted: true, begun: null }])
@@ -338,9 +344,11 @@ bothWays('a key past its 24 hours that is used anew stands for the new send as l
   const keyed = { key: newId('req'), fingerprint: 'f', answer: '{}' }
   const insertOne = async () => (await insert([sendTo(newId('cnv'), keyed)])).map(({ accepted }) => accepted)
   expect(await insertOne()).toEqual([true])
-  await sql`update idempotency.keys set created_at = now() - interval '25 hours' where key = ${keyed.key}`
+  // Of an operation whose answer is a secret.
+  await sql`update idempotency.keys set created_at = now() - interval '25 hours', sealed = true where key = ${keyed.key}`
   expect(await insertOne()).toEqual([true])
   expect(await insertOne()).toEqual([false])
+  expect(await sql`select sealed from idempotency.keys where key = ${keyed.key}`).toEqual([{ sealed: false }])
 })
 
 test('a lane that sleeps beside an open send is found and woken, one that is held or waits is left alone', async () => {

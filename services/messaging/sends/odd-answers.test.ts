@@ -47,6 +47,7 @@ test.each([
   ['a code of ten digits', 400, refusal({ code: 9_999_999_999 })],
   ['a code with a fraction', 400, refusal({ code: 131026.5 })],
   ['an id of 5,000 characters', 200, acceptance('x'.repeat(5_000))],
+  ['an acceptance that comes with a 500', 500, acceptance('wamid.FAULT')],
 ])("an answer with %s is not the platform's: its outcome is unknown", async (_, status, answer) => {
   const id = await sendFor(status, answer)
   await until(async () =>

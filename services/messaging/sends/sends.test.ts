@@ -182,6 +182,17 @@ test('a send whose token nothing opens has surely not been sent: it is tried aga
   expect(app.calls.filter((call) => call.to === to)).toHaveLength(1)
 })
 
+test('a reply names what it answers, to the platform and in message.sent', async () => {
+  const quoted = { message_id: 'wamid.QUOTED' }
+  const text = { type: 'text', text: { body: 'yes' } } as const
+  const { id } = await app.sendBody({ messaging_product: 'chat', to: '+15550100005', context: quoted, ...text })
+  await eventually(id, 'sent')
+  expect(app.calls.find(({ messageId }) => messageId === id)?.body).toMatchObject({ context: quoted })
+  expect((await eventsOf(id))[0]?.payload).toMatchObject({
+    data: { message: { reply_to_provider_id: 'wamid.QUOTED' } },
+  })
+})
+
 test('a permanent refusal fails the message with its code and tells it with the code of the platform', async () => {
   app.respondWith(refuse(131026))
   const { id } = await app.send('nobody', { to: '+15550100002' })
@@ -202,7 +213,8 @@ test.each([
   await eventually(id, 'failed')
   const [event] = await eventsOf(id)
   const told = { id, status: 'failed', timestamp: expect.any(String), ...names, errors: [expect.anything()] }
-  expect(event?.payload).toMatchObject({ entry: [{ changes: [{ value: { statuses: [told] } }] }] })
+  const value = { metadata: { display_phone_number: '15550001111' }, statuses: [told] }
+  expect(event?.payload).toMatchObject({ entry: [{ changes: [{ value }] }] })
   expect(JSON.stringify(event?.payload).match(/recipient_(user_)?id/g)).toEqual(Object.keys(names))
 })
 
