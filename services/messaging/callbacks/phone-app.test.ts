@@ -275,6 +275,15 @@ test('an old message of a number that the platform writes in another way is outb
   expect(await rowOf('wamid.BR')).toMatchObject({ direction: 'outbound', recipient: `+${customer}` })
 })
 
+test('an old message of our number is outbound, though its callback does not show that number', async () => {
+  await platform.numberChange('history', {
+    metadata: { ...metadata, display_phone_number: undefined },
+    history: [{ threads: [{ id: customer, messages: [old('wamid.UNSHOWN', own, 1, 'DELIVERED')] }] }],
+  })
+  await settled()
+  expect(await rowOf('wamid.UNSHOWN')).toMatchObject({ direction: 'outbound', recipient: `+${customer}` })
+})
+
 test('old messages of somebody who hides the number are theirs by the user id, which others are known by as well', async () => {
   directory.asked.splice(0)
   const hidden = { from: undefined, from_user_id: 'US.9' }

@@ -111,6 +111,10 @@ test('the only contact of a change is not told beside what names somebody else',
     ),
   )
   expect(contactsIn(found)).toEqual([people, [], people, []])
+  const alone = ofEntries(
+    entryOf(change({ contacts: people, statuses: [failed] }), change({ contacts: people, messages: [written] })),
+  )
+  expect(contactsIn(alone)).toEqual([[], []])
 })
 
 test('people whom a change names by user id alone, with null for their numbers, are told apart', () => {
