@@ -152,9 +152,11 @@ test('what goes unread is taken off the count of its conversation, and what neve
   const timestamp = String(Math.floor(daysAgo(2).getTime() / 1000))
   const old = (id: string, more = {}) => inboundValue(id, 'hi', { timestamp, ...more })
   const reaction = { type: 'reaction', reaction: { message_id: 'wamid.U1', emoji: '👍' } }
-  await platform.messages(old('wamid.U1'), old('wamid.U2'), old('wamid.READ'), old('wamid.REACTION', reaction))
-  await vi.waitFor(async () => expect(await app.sql`select 1 from messages`).toHaveLength(4), { timeout: 10_000 })
+  const others = [old('wamid.READ'), old('wamid.SENT'), old('wamid.REACTION', reaction)]
+  await platform.messages(old('wamid.U1'), old('wamid.U2'), ...others)
+  await vi.waitFor(async () => expect(await app.sql`select 1 from messages`).toHaveLength(5), { timeout: 10_000 })
   await app.sql`update messages set status = 'read' where upstream_id = 'wamid.READ'`
+  await app.sql`update messages set direction = 'outbound' where upstream_id = 'wamid.SENT'`
   const [row] = await app.sql<{ conversationId: string }[]>`select conversation_id from messages`
   await sweep()
   expect(await left()).toEqual([])

@@ -69,7 +69,7 @@ test("one organization's receipts leave connections for others", async () => {
     await tx`select from messages where upstream_id = 'wamid.R21' for update`
     const all = Promise.allSettled(Array.from({ length: 30 }, () => receipt('wamid.R21').finally(() => ended++)))
     await untilSomebodyWaits(app.sql, 2)
-    await vi.waitFor(() => expect(callsFor('wamid.R21')).toHaveLength(30))
+    await vi.waitFor(() => expect(callsFor('wamid.R21')).toHaveLength(30), { timeout: 10_000 })
     await app.sql`select 1`
     expect(ended).toBe(0)
     return { all }
@@ -182,7 +182,7 @@ test.each([131045, 133000])(
 )
 
 test('directory hears of a receipt that reads nothing new, too, and no event tells of it', async () => {
-  const heard: object[] = []
+  const heard: { event_id: string }[] = []
   const directory = await serve(
     { ...app, name: 'directory' },
     { noteRead },
@@ -196,6 +196,8 @@ test('directory hears of a receipt that reads nothing new, too, and no event tel
   await received('wamid.R6')
   await receipt('wamid.R6')
   const told = await app.events()
+  // By their one id directory knows the question and the event for those of one receipt.
+  expect(told.map(({ id }) => id)).toContain(heard[0]?.event_id)
   await receipt('wamid.R6')
   expect(heard).toMatchObject([{ read: expect.any(Number) }, { read: 0 }])
   expect(await app.events()).toEqual(told)

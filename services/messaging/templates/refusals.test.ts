@@ -22,3 +22,8 @@ test.each([2388023, 2388024])('the refusal %i tells that the name is taken', (su
   const taken = { failure: 'template_already_exists', param: 'name' }
   expect(refusalOf(new UpstreamRefusal(400, 100, subcode, 'No.'), components)).toMatchObject(taken)
 })
+
+test('a token that is taken no more is no fault of a field', () => {
+  const err = new UpstreamRefusal(401, 190, undefined, 'No.')
+  expect(refusalOf(err, components)).toMatchObject({ failure: 'upstream_refused', param: undefined })
+})
