@@ -2,6 +2,7 @@ import { systemCaller } from '@app/shared/bus/ask.ts'
 import { newId } from '@app/shared/values/ids.ts'
 import { afterAll, beforeAll, expect, test } from 'vitest'
 import { newNumber, testDirectory, type TestDirectory } from '../testing/app.ts'
+import { telling } from '../testing/changes.ts'
 import { putAccount } from './put-account.ts'
 
 let directory: TestDirectory
@@ -44,11 +45,16 @@ test('a number that came back as another account starts at that account', async 
 })
 
 test('a number that is detached can be read, and takes neither messages nor sends', async () => {
-  const { state, open, inbound, listContacts, listConversations } = await newNumber(directory.app)
+  const number = await newNumber(directory.app)
+  const { state, open, inbound, listContacts, listConversations } = number
   const { contact } = await open({ phone_number: '+15550123456' })
   await put({ ...state, version: 2, attached: false })
   expect((await listContacts()).data).toMatchObject([{ id: contact.id }])
   expect((await listConversations()).data).toMatchObject([{ contact: { id: contact.id } }])
   await expect(open({ phone_number: '+15550123456' })).rejects.toMatchObject({ failure: 'resource_not_found' })
   await expect(inbound({ wa_id: '15550123456' })).rejects.toMatchObject({ failure: 'resource_not_found' })
+  const entry = { wa_id: '15550123457', name: 'Bo', action: 'add' as const, at: new Date().toISOString() }
+  await expect(telling(directory.app, number).contacts([entry])).rejects.toMatchObject({
+    failure: 'resource_not_found',
+  })
 })

@@ -45,6 +45,12 @@ test('a name fills an empty one and replaces none', async () => {
   expect(namesOf(data)).toEqual(['Ana', 'Bo'])
 })
 
+test('of several words of one number the newest counts, in whatever order they come', async () => {
+  const number = await newTold()
+  expect(await number.contacts([entry(ana, 'Ana', 3), entry(ana, null, 2, 'remove')])).toEqual({ applied: 1 })
+  expect(namesOf((await number.listContacts()).data)).toEqual(['Ana'])
+})
+
 test('what is removed there goes here, unless messages were exchanged or it was not made of the address book', async () => {
   const number = await newTold()
   const carl = '15550123458'

@@ -77,6 +77,7 @@ test('a contact is listed when it meets all filters at once', async () => {
   expect(await found({ ...ofEva, bsuid: 'US.1' })).toEqual([eva.id])
   expect(await found({ ...ofAna, bsuid: 'US.1' })).toEqual([])
   await managed.attach(eva.id, label_id)
+  expect(await found({ label_id, search: 'eva' })).toEqual([eva.id])
   const { data, next_cursor: cursor } = await number.listContacts({ label_id, limit: '1' })
   expect(data.map(({ id }) => id)).toEqual([eva.id])
   expect(await found({ label_id, ...(cursor !== null && { cursor }) })).toEqual([ana.id])

@@ -155,7 +155,10 @@ test('a number that a message brings is a change of the conversations, which sho
 
 test('deleting leaves nothing personal behind', async () => {
   const { number, id } = await newContact()
+  await tellTeam(directory, number.organizationId, number.state.team_id)
+  await number.attach(id, (await number.label('VIP')).id)
   await number.remove(id)
+  expect(await directory.sql`select from contact_labels where contact_id = ${id}`).toHaveLength(0)
   const [row] = await directory.sql<{ text: string }[]>`select contacts::text as text from contacts where id = ${id}`
   expect(row?.text).not.toMatch(/Ana|ana@|15550123456|gold/)
 })

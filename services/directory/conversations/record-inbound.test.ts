@@ -216,6 +216,21 @@ test('a changed profile name does not change the name', async () => {
   expect((await number.inbound({ ...ana, profile_name: 'Ana Maria' })).contact.name).toBe('Ana')
 })
 
+test('a new parent of a known user id is taken over and told', async () => {
+  const number = await newNumber(directory.app)
+  await number.inbound({ ...ana, sent_at: ago(2) })
+  await number.inbound({ ...ana, parent_bsuid: 'US.ENT.10', sent_at: ago(1) })
+  expect((await eventsOf(directory, number.organizationId)).slice(1)).toMatchObject([
+    {
+      type: 'contact.identity_updated',
+      data: {
+        previous: { bsuid: 'US.1', parent_bsuid: 'US.ENT.9', phone_number: '+15550123456' },
+        current: { bsuid: 'US.1', parent_bsuid: 'US.ENT.10', phone_number: '+15550123456' },
+      },
+    },
+  ])
+})
+
 test('a new bsuid of a known number is taken over and told; the old one still finds the contact', async () => {
   const number = await newNumber(directory.app)
   const { contact } = await number.inbound({ ...ana, sent_at: ago(3) })
