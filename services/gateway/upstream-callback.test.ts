@@ -6,12 +6,15 @@ import { Problem } from '@app/shared/api/problem.ts'
 import { serve } from '@app/shared/bus/rpc.ts'
 import { unpack } from '@app/shared/values/packed.ts'
 import { until } from '@app/test/until.ts'
-import { afterAll, beforeAll, beforeEach, describe, expect, onTestFinished, test } from 'vitest'
+import { afterAll, beforeAll, beforeEach, describe, expect, onTestFinished, test, vi } from 'vitest'
 import { secrets, startTestGateway, type TestGateway } from './testing/gateway.ts'
+import { logLines, mostLinesSince } from './testing/log-lines.ts'
 
 let gateway: TestGateway
 let accepted: Uint8Array[] = []
 let questions = 0
+/** Of the last question. */
+let trace = ''
 let accept = (_body: Uint8Array) => Promise.resolve(true)
 
 beforeAll(async () => (gateway = await startTestGateway()))
@@ -27,9 +30,10 @@ async function startMessaging() {
     { ...gateway.peer, name: 'messaging' },
     { acceptCallbacks },
     {
-      acceptCallbacks: async (_app, { body }) => {
+      acceptCallbacks: async (_app, { body }, { traceparent }) => {
         const bodies = unpack(body)
         questions++
+        trace = traceparent
         accepted.push(...bodies)
         return { accepted: await Promise.all(bodies.map(accept)) }
       },
@@ -116,6 +120,38 @@ describe('a callback', () => {
     accept = () => Promise.reject(new Problem('internal_error'))
     const messaging = await startMessaging()
     expect((await post('{}', sign('{}'))).status).toBe(503)
+    await messaging.stop()
+  })
+
+  test('that could not be stored, with however many others, fills no log', async () => {
+    onTestFinished(() => void vi.restoreAllMocks())
+    const lines = logLines(gateway.app)
+    const mostTold = mostLinesSince()
+    const answers = await Promise.all(Array.from({ length: 100 }, () => post('{}', sign('{}'))))
+    expect(new Set(answers.map(({ status }) => status))).toEqual(new Set([503]))
+    const told = () => lines.filter(({ level }) => level === 'warn').length
+    // With those of the tests before.
+    await expect.poll(told).toBeGreaterThan(0)
+    expect(told()).toBeLessThanOrEqual(mostTold())
+  })
+
+  test('beyond as many requests as may be in work is a 503, and nobody is asked', async () => {
+    const messaging = await startMessaging()
+    gateway.app.inFlight.count += 4_096
+    const { status } = await post('{}', sign('{}'))
+    gateway.app.inFlight.count -= 4_096
+    expect([status, questions]).toEqual([503, 0])
+    await messaging.stop()
+  })
+
+  test('is stored in the trace of its request', async () => {
+    const messaging = await startMessaging()
+    const traceparent = '00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01'
+    await gateway.ask('/upstream/callbacks', {
+      body: '{}',
+      headers: { 'x-hub-signature-256': sign('{}'), traceparent },
+    })
+    expect(trace).toBe(traceparent)
     await messaging.stop()
   })
 

@@ -50,13 +50,13 @@ export function routeUpstreamCallbacks(http: FastifyInstance, app: App, secrets:
   )
 }
 
-function failureOf({ log }: App, err: unknown): 400 | 413 | 503 {
+function failureOf({ warnSparingly }: App, err: unknown): 400 | 413 | 503 {
   const problem = err instanceof Problem ? err : undefined
   if (problem?.status === 413) return 413
   if (problem?.status === 400) return 400
-  // Refused for what this process holds of its network: a stranger would write the log as fast as it can ask.
+  // Refused for what this process holds of its network: none of our failures, and no line of the log.
   if (problem?.failure === 'service_unavailable' && problem.cause === undefined) return 503
-  log.warn({ err: problem?.cause ?? err }, 'callback')
+  warnSparingly({ err: problem?.cause ?? err }, 'callback')
   return 503
 }
 

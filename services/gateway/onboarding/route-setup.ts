@@ -125,12 +125,12 @@ async function findPage(app: App, request: FastifyRequest, signup: Signup): Prom
   return setupPage(setup, signup)
 }
 
-function failedPage({ log }: App, err: unknown): Page {
+function failedPage({ warnSparingly }: App, err: unknown): Page {
   const problem = toProblem(err)
   if (problem.status === 404) return unknownLink()
   // As many as strangers like: none of our failures, and no line of the log.
   if (problem.status === 429) return askedTooOften()
-  log.warn({ err: problem.cause ?? problem }, 'setup page')
+  warnSparingly({ err: problem.cause ?? problem }, 'setup page')
   return unavailable()
 }
 
@@ -176,9 +176,9 @@ const headerOf = ({ headers }: FastifyRequest, remainingMs: number): CallHeader 
   query: {},
 })
 
-function refusalOf({ log }: App, err: unknown): Answered {
+function refusalOf({ warnSparingly }: App, err: unknown): Answered {
   const problem = toProblem(err)
-  if (problem.status >= 500) log.warn({ err: problem.cause ?? problem }, 'setup')
+  if (problem.status >= 500) warnSparingly({ err: problem.cause ?? problem }, 'setup')
   return { status: problem.status, body: Buffer.from(JSON.stringify(problem.toEnvelope(newId('req')))) }
 }
 

@@ -1,5 +1,6 @@
 import { vi } from 'vitest'
 import type { App } from '../app.ts'
+import { mostLines } from '../exchange/sparingly.ts'
 
 const levels = ['debug', 'info', 'warn', 'error'] as const
 
@@ -17,4 +18,11 @@ export function logLines({ log }: App): Line[] {
       (line: unknown, msg?: string) => void lines.push({ level, msg, ...Object(line) }),
     )
   return lines
+}
+
+/** Answers how many lines may have been written sparingly from now until it is asked. */
+export function mostLinesSince(): () => number {
+  const second = () => Math.floor(performance.now() / 1_000)
+  const since = second()
+  return () => (second() - since + 1) * mostLines
 }
