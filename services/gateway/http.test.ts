@@ -9,7 +9,7 @@ import { contractModules } from './contracts.ts'
 import { mostDelayMs } from './http.ts'
 import { startTestGateway, type TestGateway } from './testing/gateway.ts'
 import { beLate } from './testing/late.ts'
-import { logLines } from './testing/log-lines.ts'
+import { logLines, mostLinesSince } from './testing/log-lines.ts'
 
 let gateway: TestGateway
 let key: string
@@ -46,6 +46,12 @@ describe('what passes through', () => {
       'x-request-id': requestId,
       connection: 'keep-alive',
     })
+  })
+
+  test('an idle connection is kept for longer than load balancers keep theirs; one whose answer is not read ends in a minute', async () => {
+    const { headers } = await gateway.ask('/v1/health')
+    expect(headers['keep-alive']).toBe('timeout=75')
+    expect(gateway.http.server.timeout).toBe(60_000)
   })
 
   test.each([
@@ -448,20 +454,23 @@ test('answers are counted by route and status', async () => {
   expect(await count()).toBe(before + 1)
 })
 
-test('when the event loop is late requests are turned away for a second, and the liveness is not', async () => {
+test('when the event loop is late requests are turned away for a second, and the liveness is not; however many they are, they fill no log', async () => {
   const strict = await startTestGateway({ maxEventLoopDelay: mostDelayMs })
   onTestFinished(() => strict.close())
+  onTestFinished(() => void vi.restoreAllMocks())
   const { text: own } = strict.platform.issueKey()
   const lines = logLines(strict.app)
+  const mostTold = mostLinesSince()
   await beLate()
   const late = () => strict.ask('/v1/me', { key: own })
   await expect.poll(async () => (await late()).status, { interval: 5 }).toBe(503)
   expect(lines).toContainEqual(expect.objectContaining({ route: '/v1/me', cause: 'the event loop is late' }))
-  vi.restoreAllMocks()
   const answer = await late()
   expect(answer.json().error).toMatchObject({ type: 'api_error', code: 'service_unavailable' })
   expect(answer.headers['retry-after']).toBe('1')
   expect((await strict.ask('/v1/health')).status).toBe(200)
+  await Promise.all(Array.from({ length: 100 }, late))
+  expect(lines.filter(({ level }) => level === 'warn').length).toBeLessThanOrEqual(mostTold())
   await expect.poll(async () => (await late()).status, { timeout: 5_000 }).toBe(200)
 })
 
