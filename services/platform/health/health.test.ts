@@ -230,6 +230,19 @@ describe('polling', () => {
     expect(await account(phoneNumberId)).toMatchObject({ isHeld: false })
   })
 
+  test('one whose row is locked just now holds up no other', async () => {
+    const { phoneNumberId: locked } = await connected()
+    const { phoneNumberId: other } = await connected()
+    // Due once the lock is there.
+    await it.app.sql`
+      update accounts set poll_at = now() + interval '200 ms' where phone_number_id in ${it.app.sql([locked, other])}
+    `
+    await it.app.sql.begin(async (tx) => {
+      await tx`select from accounts where phone_number_id = ${locked} for update`
+      await until(async () => expect((await account(other))?.minutes).toBeGreaterThan(8))
+    })
+  })
+
   test('of two instances one asks', async () => {
     const other = startPolling(it.app)
     const numbers = await Promise.all(Array.from({ length: 8 }, () => connected()))

@@ -213,6 +213,14 @@ test('a token that the platform takes no more is no field of a retry either', as
   await expect(register(caller, phoneNumberId)).rejects.toMatchObject(problem)
 })
 
+test('a refusal of the platform is told, though nobody can be told what it says of the number', async () => {
+  const { organizationId, phoneNumberId } = await pending()
+  willAnswer(phoneNumberId, error(190, 401))
+  await peers.stop()
+  const registering = register(systemCaller(organizationId), phoneNumberId)
+  await expect(registering).rejects.toMatchObject({ failure: 'upstream_refused' })
+})
+
 const standing = async (phoneNumberId: string) => {
   const [row] = await it.app.sql`
     select status, reported_until > now() as is_reported, poll_at <= now() + interval '3 seconds' as is_due_soon
