@@ -61,6 +61,21 @@ async function waitingAt(opened: Awaited<ReturnType<typeof openSetup>>) {
   }
 }
 
+test('of two customers that wait for a number of one business account each has an account of its own', async () => {
+  const one = await openSetup(it)
+  const { businessAccountId, organizationId } = one
+  const other = { ...(await openSetup(it, {}, { organizationId })), businessAccountId }
+  showNumbers(it.upstream, businessAccountId, [])
+  for (const opened of [one, other]) {
+    const dialog = dialogOf(opened, await beginAt(it, opened), { event: 'account_only', phone_number_id: null })
+    await ask(it.app, completeSetup, dialog)
+  }
+  const accounts = await it.app.sql`
+    select customer_id from accounts where organization_id = ${organizationId} order by created_at
+  `
+  expect(accounts).toEqual([one, other].map(({ customerId }) => ({ customerId })))
+})
+
 test('a business account whose link is over waits for no number any more, and a later link goes on with it', async () => {
   const opened = await openSetup(it)
   const { businessAccountId, phoneNumberId, linkId, organizationId, customerId } = opened

@@ -11,7 +11,7 @@ export interface TestUpstream {
   url: string
   /** Requests as they came, such as `GET /v23.0/106?fields=id` with their `authorization`. */
   asked: { line: string; authorization: string | undefined }[]
-  /** What is answered to a path below the version; what is not named is unknown to it. */
+  /** What is answered to a path below the version, with its query or without; what is not named is unknown to it. */
   answers: Map<string, UpstreamAnswer>
   close: () => Promise<void>
 }
@@ -23,8 +23,9 @@ export async function startTestUpstream(): Promise<TestUpstream> {
   const server = createServer((request, response) => {
     const { method, url = '', headers } = request
     asked.push({ line: `${method} ${url}`, authorization: headers.authorization })
-    const path = url.replace(/^\/v[\d.]+/, '').replace(/\?.*/, '')
-    void answer(request, response, answers.get(path) ?? { status: 400, body: unknownObject })
+    const asking = url.replace(/^\/v[\d.]+/, '')
+    const given = answers.get(asking) ?? answers.get(asking.replace(/\?.*/, ''))
+    void answer(request, response, given ?? { status: 400, body: unknownObject })
   })
   const port = await listen(server)
   return {

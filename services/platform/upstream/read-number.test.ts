@@ -1,6 +1,7 @@
 import { afterAll, beforeAll, expect, test } from 'vitest'
 import { startTestUpstream, type TestUpstream, unknownObject, type UpstreamAnswer } from '../testing/upstream.ts'
-import { readNumber } from './read-number.ts'
+import { listNumbers } from './list-numbers.ts'
+import { numberFields, readNumber } from './read-number.ts'
 import { createUpstream, type Upstream } from '@app/shared/outside/upstream.ts'
 
 const phoneNumberId = '106540352242922'
@@ -92,4 +93,19 @@ test('the bearer does not follow a redirect', async () => {
     failure: 'upstream_unavailable',
   })
   expect(platform.asked).toHaveLength(1)
+})
+
+test('the numbers of a business account are read page by page, and no URL of an answer is followed', async () => {
+  const page = `/900900/phone_numbers?fields=${numberFields}&limit=100`
+  const paging = { next: `${platform.url}/elsewhere`, cursors: { after: 'a b' } }
+  platform.answers.set(page, { body: { data: [{ id: '1' }], paging } })
+  platform.answers.set(`${page}&after=a%20b`, {
+    body: { data: [{ id: '2', is_on_biz_app: true }], paging: { cursors: {} } },
+  })
+  const account = { businessAccountId: '900900', token: 'EAAtoken' }
+  const numbers = await listNumbers(upstream, account, performance.now() + 5_000)
+  expect(numbers).toMatchObject([
+    { phoneNumberId: '1', isInBusinessApp: false },
+    { phoneNumberId: '2', isInBusinessApp: true },
+  ])
 })
