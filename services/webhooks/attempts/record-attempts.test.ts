@@ -248,6 +248,17 @@ test.each([
   },
 )
 
+test('all lanes are locked, in the order that others keep, before the failure of one is noted', async () => {
+  await record()
+  const { id, lane } = await beginFirst()
+  const { item, ...one } = ended(lane, 'failed')
+  const free: number[] = []
+  const lockLanes = async () => void free.push((await sql`select from lanes for update skip locked`).length)
+  const done = [{ ...one, item: { ...item, id } }]
+  await sql.begin((tx) => recordAttempts(tx, done, createLaneHealth(), lockLanes))
+  expect(free).toEqual([2])
+})
+
 test('a delivery of which the payload is gone is no failure of its endpoint', async () => {
   const kind = 'expired' as const
   await record()

@@ -1,6 +1,9 @@
 import { expect, test } from 'vitest'
+import type { App } from '../app.ts'
+import { createPayloads } from '../attempts/payloads.ts'
 import { createReach } from './reach.ts'
 import type { EventRow } from './record-events.ts'
+import { createRecorder } from './recorder.ts'
 
 const rowsOf = (organization_id: string, count: number, bytes = 2): EventRow[] =>
   Array.from({ length: count }, (_, n) => ({
@@ -57,4 +60,19 @@ test('what was more than a statement can do goes alone', () => {
   expect(reach.fitting(rows)).toHaveLength(1)
   reach.learn(rows.slice(0, 1), madeOf('org_1', 1))
   expect(reach.fitting(rows)).toHaveLength(10)
+})
+
+test('those of which a statement took too long go alone from then on; what takes too long alone has failed', async () => {
+  const { recordFirst } = createRecorder({ attempts: { wake() {} } as App['attempts'], payloads: createPayloads() })
+  const rows = rowsOf('org_1', 256)
+  await recordFirst(rows, (first) => Promise.resolve({ rows: first, made: madeOf('org_1', 1) }))
+  const tooLong = Object.assign(new Error('canceling statement due to statement timeout'), { code: '57014' })
+  const tried: number[] = []
+  const run = (first: EventRow[]) => {
+    tried.push(first.length)
+    return Promise.reject(tooLong)
+  }
+  expect(await recordFirst(rows, run)).toEqual([])
+  await expect(recordFirst(rows, run)).rejects.toBe(tooLong)
+  expect(tried).toEqual([256, 1])
 })

@@ -66,8 +66,12 @@ test('with another URL all that waits is due, the first portion at once, the res
   }
   await patch({ url: `${receiver.url}/other` })
   expect(await waiting()).toEqual({ count: 1_500, latest: 215 })
+  await sql`
+    insert into lanes (id, grp, arrivals) values (${id}, ${organizationId}, 0) on conflict (id) do update set arrivals = 0
+  `
   expect(await sweepWaits(sql)).toBe(1)
   expect(await waiting()).toEqual({ count: 500, latest: 72 })
+  expect(await sql`select arrivals > 0 as is_woken from lanes where id = ${id}`).toEqual([{ isWoken: true }])
   // What failed at the new URL meanwhile.
   await sql`update due_deliveries set due_at = now() + interval '24 hours' where id = 'wbd_' || lpad('2500', 26, '0')`
   while ((await sweepWaits(sql)) > 0);
