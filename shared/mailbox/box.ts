@@ -22,7 +22,7 @@ export interface Box<Item extends { laneId: string }, Outcome> {
   /** Tenants that may have more due lanes than they had room for. */
   heldBack: Set<string>
   stopped: boolean
-  /** The last claim had no free slots, or none for failing lanes: a settlement has to wake the next one. */
+  /** The last claim had no free slots, or may have left failing lanes: a settlement has to wake the next one. */
   full: boolean
   /** Something may have come into a lane that is held here. */
   arrived: boolean

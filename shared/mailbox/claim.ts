@@ -49,6 +49,8 @@ export async function claim<Item extends { laneId: string }, Outcome>(box: Box<I
   noteSlow(box, startedAt)
   for (const tenant of heldBack) box.heldBack.add(tenant)
   for (const lane of lanes) hold(box, lane, tenants.get(lane.group) ?? lane.group, startedAt)
+  // Each time they get a part of their share: when these are settled, more may be due.
+  box.full ||= failingRoom !== null && lanes.some(({ failures }) => failures > 0)
   begin(box, items)
   const empty = lanes.flatMap(({ id }) => active.get(id) ?? []).filter(({ inWork }) => inWork === 0)
   box.emptied.push(...empty)

@@ -93,6 +93,29 @@ test('lanes that begin to fail while they are held give way, until they hold no 
   expect(left.length).toBeGreaterThan(300)
 })
 
+test('lanes with failures that wait for their share are claimed as it becomes free, not at the next poll', async () => {
+  pollLate(100)
+  const ended = Promise.withResolvers<void>()
+  const begun: string[] = []
+  const work = async ({ laneId }: Item) => {
+    begun.push(laneId)
+    if (laneId !== 'good') await ended.promise
+  }
+  for (let n = 0; n < 20; n++) await add(`bad${n}`, 'group', 1)
+  await app.sql`update trial_lanes set failures = 1`
+  const mailbox = start(work, { slots: 10, failingShare: 0.2 })
+  await vi.waitFor(() => {
+    mailbox.wake()
+    expect(begun).toHaveLength(2)
+  })
+  // The claim that takes it finds their share used up.
+  await add('good', 'good', 1)
+  await vi.waitFor(async () => expect(await app.sql`select from trial_items`).toHaveLength(20))
+  ended.resolve()
+  await untilEmpty()
+  await stopAll()
+})
+
 test('a claim takes no more than its share, also with the plan of a table that was almost empty', async () => {
   await app.sql`vacuum full trial_lanes`
   await add('lane', 'group', 1)
@@ -165,6 +188,15 @@ test('a group behind many others has its turn while those have work', async () =
   await vi.waitFor(() => expect(seen).toContain('z'), { timeout: 15_000, interval: 5 })
   await stopAll()
   expect(seen.length).toBeLessThan(1_500)
+})
+
+test('groups behind those that a claim looks at are claimed at once, not at the next poll', async () => {
+  pollLate()
+  await app.sql`insert into trial_lanes (id, grp, due_at) select 'l' || n, 'g' || n, now() from generate_series(1, 600) n`
+  await app.sql`insert into trial_items (lane) select id from trial_lanes`
+  start(() => Promise.resolve(), { slots: 400 })
+  await untilEmpty()
+  await stopAll()
 })
 
 test('of few due groups all are found, those that are due the longest first; of many, 64 at a time', async () => {
