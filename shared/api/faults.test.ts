@@ -10,6 +10,7 @@ test.each([
   [{ limit: '0' }, 'invalid_limit', 'limit'],
   [{ limit: ['1', '2'] }, 'invalid_limit', 'limit'],
   [{ limit: '0101' }, 'invalid_limit', 'limit'],
+  [{ limit: '1e1' }, 'invalid_limit', 'limit'],
   [{ cursor: ['a', 'b'] }, 'invalid_cursor', 'cursor'],
   [{ cursor: '\0' }, 'invalid_cursor', 'cursor'],
   [{ status: ['a', 'b'] }, 'invalid_field_value', 'status'],

@@ -22,6 +22,15 @@ test('a page of one row more than asked for has a cursor behind its last item', 
   expect(second.page([], String, String)).toEqual({ data: [], has_more: false, next_cursor: null })
 })
 
+test('a page that has all that there is has no cursor, also when it is full', () => {
+  const full = openPage(keys, contract, caller, { limit: '3' }).page(
+    rows,
+    ({ id }) => id,
+    ({ id }) => id,
+  )
+  expect(full).toEqual({ data: ['id5', 'id4', 'id3'], has_more: false, next_cursor: null })
+})
+
 const again = (
   changes: object,
   { who = caller, params = { phone: '1' }, of = contract as { subject: `rpc.${string}.${string}` } } = {},
