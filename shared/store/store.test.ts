@@ -14,6 +14,8 @@ afterAll(() => rmSync(folder, { recursive: true }))
 
 const env = { S3_REGION: 'us-east-1', MEDIA_STORE: 'folder', MEDIA_DIR: folder } as const
 
+const sha256 = (bytes: Buffer) => createHash('sha256').update(bytes).digest('hex')
+
 async function* inChunks(bytes: Buffer, size = 60_000): AsyncGenerator<Uint8Array> {
   for (let from = 0; from < bytes.length; from += size) yield bytes.subarray(from, from + size)
 }
@@ -43,7 +45,7 @@ describe.each(stores)('%s', (_name, create) => {
     const key = newFileKey()
     expect(await store.put(key, inChunks(bytes))).toEqual({
       size,
-      sha256: createHash('sha256').update(bytes).digest('hex'),
+      sha256: sha256(bytes),
     })
     expect((await contentsOf(store.open(key)))?.equals(bytes)).toBe(true)
   })
@@ -117,13 +119,13 @@ test('a folder has written a file through, with its name and the folder of that,
 })
 
 /** A server that answers as S3 does, or does not. A step is a method with what stands behind the path. */
-async function startS3(answer: (step: string, response: ServerResponse) => void, settings = {}) {
+async function startS3(answer: (step: string, response: ServerResponse, body: Buffer) => void, settings = {}) {
   const asked: { step: string; path: string; headers: IncomingHttpHeaders }[] = []
   const server = createServer((request, response) => {
     const { pathname, search } = new URL(request.url ?? '', 'http://s3')
     const step = `${request.method} ${search}`
     asked.push({ step, path: pathname, headers: request.headers })
-    request.resume().on('end', () => answer(step, response))
+    void contentsOf(Promise.resolve(request)).then((body) => answer(step, response, body ?? Buffer.alloc(0)))
   })
   const port = await listen(server)
   const store = createStore({
@@ -141,6 +143,28 @@ async function startS3(answer: (step: string, response: ServerResponse) => void,
   })
   return { store, asked }
 }
+
+test('a large file of S3 is made of all of its parts in their order, each signed with its own hash', async () => {
+  const parts: Buffer[] = []
+  let completed = ''
+  const { store, asked } = await startS3((step, response, body) => {
+    if (step === 'POST ?uploads=') response.end('<Result><UploadId>1</UploadId></Result>')
+    else if (step.startsWith('PUT')) response.setHeader('etag', `"${parts.push(body)}"`).end()
+    else {
+      completed = String(body)
+      response.end('<CompleteMultipartUploadResult/>')
+    }
+  })
+  const bytes = randomBytes(11_000_000)
+  expect(await store.put(newFileKey(), inChunks(bytes))).toEqual({ size: bytes.length, sha256: sha256(bytes) })
+  expect(parts.map(({ length }) => length)).toEqual([5_242_880, 5_242_880, 514_240])
+  expect(Buffer.concat(parts).equals(bytes)).toBe(true)
+  const puts = asked.filter(({ step }) => step.startsWith('PUT'))
+  expect(puts.map(({ step }) => step)).toEqual([1, 2, 3].map((n) => `PUT ?partNumber=${n}&uploadId=1`))
+  expect(puts.map(({ headers }) => headers['x-amz-content-sha256'])).toEqual(parts.map(sha256))
+  const list = [1, 2, 3].map((n) => `<Part><PartNumber>${n}</PartNumber><ETag>"${n}"</ETag></Part>`).join('')
+  expect(completed).toBe(`<CompleteMultipartUpload>${list}</CompleteMultipartUpload>`)
+})
 
 test('an upload that S3 says at its very end it did not complete is no file, and is taken back', async () => {
   const { store, asked } = await startS3((step, response) => {
