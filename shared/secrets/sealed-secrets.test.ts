@@ -1,6 +1,6 @@
 import { randomBytes } from 'node:crypto'
 import { Registry } from 'prom-client'
-import { afterAll, beforeAll, beforeEach, expect, test } from 'vitest'
+import { afterAll, beforeAll, beforeEach, expect, test, vi } from 'vitest'
 import { createTestDatabase, type TestDatabase } from '@app/test/database.ts'
 import { systemCaller } from '../bus/ask.ts'
 import { sealedAnswers } from '../idempotency/idempotency.ts'
@@ -39,9 +39,11 @@ const running = (...ids: string[]) => runningWith({}, ...ids)
 
 function runningWith({ sql = database.sql, column = jewels }, ...ids: string[]) {
   const metrics = new Registry()
+  const log = createLog('test', 'silent')
+  const told = vi.spyOn(log, 'error')
   const app = {
     sql,
-    log: createLog('test', 'silent'),
+    log,
     probes: { metrics } as Parameters<typeof watchSecrets>[0]['probes'],
     sealKeys: ring(...ids),
   }
@@ -54,6 +56,7 @@ function runningWith({ sql = database.sql, column = jewels }, ...ids: string[]) 
     }>
   return {
     metrics,
+    told,
     step,
     count: async () =>
       Object.values(await countSecrets(app, { params: {}, query: {}, body: undefined }, systemCaller())).flat(),
@@ -157,23 +160,26 @@ test('two that seal again at once do it once', async () => {
   for (const { id, sealed } of await stored()) expect(unseal(ring('k2'), sealed, `jewel:${id}`)).toBe(`secret of ${id}`)
 })
 
-test('one that was moved or changed stays, is counted, and holds no other', async () => {
+test('one that was moved or changed stays, is counted, and holds no other, of its key or the next', async () => {
   await keep(...Array.from({ length: 210 }, (_, n) => ({ id: name(n), sealed: sealedBy('k1', 'elsewhere') })), {
     id: 'k',
     sealed: sealedBy('k1', 'k'),
   })
-  const service = running('k2', 'k1')
-  expect(await service.resealAll()).toEqual({ resealed: 1, unopened: 210 })
+  await keep({ id: 'a', sealed: sealedBy('k3', 'a') })
+  const service = running('k2', 'k1', 'k3')
+  expect(await service.resealAll()).toEqual({ resealed: 2, unopened: 210 })
   expect(await service.count()).toContainEqual({ table: 'jewels', key: 'k1', state: 'old', count: 210 })
 })
 
-test('a key that is missing is told of as a count and as a gauge, and its secrets are left alone', async () => {
+test('a key that is missing is told of in the log, as a count and as a gauge, and its secrets are left alone', async () => {
   await keep(
     { id: 'a', sealed: sealedBy('k1', 'a') },
     { id: 'b', sealed: sealedBy('k2', 'b') },
     { id: 'c', sealed: sealedBy('k3', 'c') },
   )
   const service = running('k2', 'k1')
+  const missing = { table: 'jewels', key: 'k3', count: 1 }
+  await vi.waitFor(() => expect(service.told).toHaveBeenCalledExactlyOnceWith(missing, expect.any(String)))
   expect(await service.resealAll()).toEqual({ resealed: 1, unopened: 0 })
   expect(await service.count()).toEqual([
     { table: 'jewels', key: 'k2', state: 'current', count: 2 },
