@@ -19,9 +19,10 @@ const contract = rpc({
 let database: TestDatabase
 let app: OnceInline
 const warn = vi.fn<(about: { err: unknown }, text: string) => void>()
+const wake = vi.fn()
 beforeAll(async () => {
   database = await createTestDatabase('messaging')
-  const relay = { wake: () => {}, stop: () => Promise.resolve() }
+  const relay = { wake, stop: () => Promise.resolve() }
   app = {
     sql: database.sql,
     relay,
@@ -90,6 +91,14 @@ test('the call runs outside any transaction, between two that each are whole', a
   expect(await keyRow()).toMatchObject({ status: 201, heldUntil: null })
 })
 
+test('the events that an operation has recorded go out at once, by this kind of operation and the other', async () => {
+  wake.mockClear()
+  await run(() => Promise.resolve('made'))
+  expect(wake).toHaveBeenCalledTimes(1)
+  await once(app, contract, caller('same', false), () => Promise.resolve({ made: 'made' }))
+  expect(wake).toHaveBeenCalledTimes(2)
+})
+
 test('the same request again is answered with the same bytes, another one refused, one that runs in progress', async () => {
   const first = await run(async () => {
     await expect(run(() => Promise.resolve('double'))).rejects.toMatchObject({ failure: 'idempotency_in_progress' })
@@ -125,6 +134,28 @@ test('a try whose answer could not be stored may be made again at once', async (
   const finish = () => Promise.reject(lost())
   const unheard = run(() => Promise.resolve('unheard'), caller(), { finish })
   await expect(unheard).rejects.toMatchObject({ code: 'CONNECTION_CLOSED' })
+  expect(await state()).toBe('given back')
+  const retry = await run(({ isRetry }) => Promise.resolve(String(isRetry)))
+  expect(bodyOf(retry)).toContain('true')
+})
+
+test('what was begun without an answer, and of which nobody says in time whether it was, is given back at once', async () => {
+  let isLost = false
+  const begin = async (work: Parameters<Sql['begin']>[1]) => {
+    const result: unknown = await database.sql.begin(work)
+    if (isLost) return result
+    isLost = true
+    throw lost()
+  }
+  const silent = () => {
+    const answer = Promise.reject(lost())
+    // What is a part of a statement is awaited by nobody.
+    answer.catch(() => {})
+    return answer
+  }
+  const by = { ...app, sql: Object.assign(silent, { begin }) as unknown as Sql }
+  const hurried = { ...caller(), deadline: performance.now() + 300 }
+  await expect(run(() => Promise.resolve('x'), hurried, {}, by)).rejects.toMatchObject({ code: 'CONNECTION_CLOSED' })
   expect(await state()).toBe('given back')
   const retry = await run(({ isRetry }) => Promise.resolve(String(isRetry)))
   expect(bodyOf(retry)).toContain('true')
@@ -340,10 +371,21 @@ test("an organization's transactions leave connections to others, while its call
     if (++calls === 30) together.resolve('made')
     return together.promise
   }
-  const asked = Array.from({ length: 30 }, () => run(call, of('org_1'), { begin }))
+  const ending = Promise.withResolvers<void>()
+  let ended = 0
+  const finish = async () => {
+    ended++
+    await ending.promise
+    return { made: 'made' }
+  }
+  const asked = Array.from({ length: 30 }, () => run(call, of('org_1'), { begin, finish }))
   await expect.poll(() => begun).toBeGreaterThan(0)
   expect(await run(() => Promise.resolve('other'), of('org_2'))).toMatchObject({ status: 201 })
   expect(begun).toBeLessThanOrEqual(2)
   gate.resolve()
+  await expect.poll(() => ended).toBeGreaterThan(0)
+  expect(await run(() => Promise.resolve('other'), of('org_2'))).toMatchObject({ status: 201 })
+  expect(ended).toBeLessThanOrEqual(2)
+  ending.resolve()
   expect(await Promise.all(asked)).toHaveLength(30)
 })
