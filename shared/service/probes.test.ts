@@ -1,4 +1,6 @@
-import { afterAll, beforeAll, expect, test } from 'vitest'
+import { once } from 'node:events'
+import { connect } from 'node:net'
+import { afterAll, beforeAll, expect, onTestFinished, test } from 'vitest'
 import { gauge } from '../metrics/registered.ts'
 import { type Probes, startProbes } from './probes.ts'
 
@@ -32,6 +34,24 @@ test('a check that is excluded does not count, all others do', async () => {
 test('what is excluded from a probe is not excluded from the metric', async () => {
   await ask('/readyz?exclude=nats&exclude=postgres&exclude=starting')
   expect((await ask('/metrics')).join()).toMatch(/^svc_ready 0$/m)
+})
+
+test('a check that says nothing has failed after two seconds, for the metrics too', async () => {
+  const own = await startProbes(0, '127.0.0.1')
+  onTestFinished(own.close)
+  own.addCheck('postgres', () => new Promise(() => {}))
+  const answers = await Promise.all(
+    ['/readyz', '/metrics'].map(async (path) => (await fetch(`${own.url}${path}`)).text()),
+  )
+  expect(answers).toEqual(['not ready: postgres\n', expect.stringMatching(/^svc_ready 0$/m)])
+})
+
+test('it closes, although somebody has connected and says nothing', async () => {
+  const own = await startProbes(0, '127.0.0.1')
+  const socket = connect(Number(new URL(own.url).port), '127.0.0.1').on('error', () => {})
+  onTestFinished(() => void socket.destroy())
+  await once(socket, 'connect')
+  await own.close()
 })
 
 test('a metric that cannot be read fails its scrape, not the process', async () => {
