@@ -16,7 +16,7 @@ const hostsFile = join(dir, 'hosts')
 const resolverFile = join(dir, 'resolv.conf')
 let address = ''
 let asked: string[] = []
-/** IPv4 addresses, which alone the server has; `null`: it is silent. */
+/** IPv4 addresses, which alone the server has; `null`: it is silent, 'SERVFAIL': it fails. */
 let known: Record<string, string | null> = {}
 
 beforeAll(async () => {
@@ -52,8 +52,9 @@ function answerTo(question: Buffer): Buffer | null {
   const found = known[name]
   if (found === null) return null
   const record = [0xc0, 0x0c, 0, 1, 0, 1, 0, 0, 0, 0, 0, 4, ...(found ?? '').split('.').map(Number)]
-  const answers = isIPv4 && found !== undefined ? [record] : []
-  const flags = [0x81, found === undefined ? 0x83 : 0x80]
+  const fails = found === 'SERVFAIL'
+  const answers = isIPv4 && found !== undefined && !fails ? [record] : []
+  const flags = [0x81, found === undefined ? 0x83 : fails ? 0x82 : 0x80]
   const head = [...question.subarray(0, 2), ...flags, 0, 1, 0, answers.length, 0, 0, 0, 0]
   return Buffer.from([...head, ...question.subarray(12, at + 4), ...answers.flat()])
 }
@@ -115,6 +116,13 @@ test.each([
   })
   while (!isOver) await resolve(other)
   expect(await failure).toMatchObject({ failure: 'dns_error', isOurs: false })
+})
+
+test('a name for which the name servers fail is at fault itself, and not looked for elsewhere', async () => {
+  known = { 'broken.example.com': 'SERVFAIL', 'broken.example.com.old.example': '10.0.0.1' }
+  writeFileSync(resolverFile, 'search old.example\n')
+  const failure = await resolveBy([address])('broken.example.com').catch(failureOf)
+  expect(failure).toMatchObject({ failure: 'dns_error', isOurs: false })
 })
 
 test('what the name servers said before they fell silent proves nothing against a name', async () => {

@@ -57,7 +57,7 @@ test('4 KiB of the body are kept, of 16 KiB that are read, and the connection is
       more()
     }),
   )
-  const answer = await postTo(url)
+  const answer = await postTo(url, 60_000)
   expect(answer).toMatchObject({ status: 200, snippet: 'é'.repeat(2_048) })
   await until(() => expect(closed).toBe(true))
 })
