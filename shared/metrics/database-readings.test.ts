@@ -62,12 +62,13 @@ test('a mailbox tells what is due and since when; held lanes and later ones are 
   `
   const labels = '{lanes="send_lanes",service="messaging"}'
   await lane('a', 600)
+  await lane('a', -900, 'infinity')
   await lane('b', null)
   await lane('c', -900, 'infinity')
   expect(await value(`svc_mailbox_oldest_due_seconds${labels}`)).toBe(0)
   await lane('c', -50)
   await lane('d', -200)
-  expect(await value(`svc_mailbox_waiting_lanes${labels}`)).toBe(4)
+  expect(await value(`svc_mailbox_waiting_lanes${labels}`)).toBe(5)
   expect(await value(`svc_mailbox_oldest_due_seconds${labels}`)).toBeCloseTo(200, -1)
   expect(await value(`svc_mailbox_busy_items${labels}`)).toBe(3)
   expect(await value(`svc_mailbox_rescued_lanes_total${labels}`)).toBe(0)

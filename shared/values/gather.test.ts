@@ -1,4 +1,4 @@
-import { expect, test } from 'vitest'
+import { expect, onTestFinished, test, vi } from 'vitest'
 import { gather } from './gather.ts'
 
 test('gives back the pieces in their order, and changes none of them', () => {
@@ -9,4 +9,13 @@ test('gives back the pieces in their order, and changes none of them', () => {
   expect(gathered.length).toBe(105)
   expect(String(gathered.bytes())).toBe(`abcd${'e'.repeat(100)}f`)
   expect(pieces.map(String)).toEqual(['a', 'bcd', '', 'e'.repeat(100), 'f'])
+})
+
+test('many small pieces are moved a few times alone', () => {
+  const made = vi.spyOn(Buffer, 'allocUnsafe')
+  onTestFinished(() => made.mockRestore())
+  const gathered = gather()
+  for (let n = 0; n < 10_000; n++) gathered.add(Buffer.of(n % 256))
+  expect(gathered.bytes()).toHaveLength(10_000)
+  expect(made.mock.calls.length).toBeLessThan(20)
 })

@@ -20,9 +20,11 @@ test('an id can be minted at another time, and lies behind the first id of that 
 
 test('ids of one past second rise in the order in which they are minted', async () => {
   const at = new Date('2026-03-01T12:00:00.000Z')
-  const ids = [newIdAt('msg', at), newIdAt('msg', at)]
-  await new Promise((resolve) => setTimeout(resolve, 5))
-  ids.push(newIdAt('msg', at))
+  const ids: string[] = []
+  for (let n = 0; n < 8; n++) {
+    ids.push(newIdAt('msg', at), newIdAt('msg', at))
+    await new Promise((resolve) => setTimeout(resolve, 2))
+  }
   expect(ids).toEqual(ids.toSorted((a, b) => (a < b ? -1 : 1)))
 })
 

@@ -1,4 +1,4 @@
-import { expect, test } from 'vitest'
+import { expect, onTestFinished, test, vi } from 'vitest'
 import { batched } from './batched.ts'
 
 const later = () => new Promise((resolve) => setTimeout(resolve, 5))
@@ -23,8 +23,12 @@ test('what comes while a batch is out goes together in the next, in its order', 
 
 const refusal = (code: string) => Object.assign(new Error(code), { code })
 
-test.each(['23505', '22P05'])('one row that the server refuses (%s) does not fail the others', async (code) => {
+test.each(['23505', '22P05'])('one row that the server refuses (%s) fails no other, be they slow', async (code) => {
+  let nowMs = 0
+  const clock = vi.spyOn(performance, 'now').mockImplementation(() => nowMs)
+  onTestFinished(() => clock.mockRestore())
   const run = batched<number, number>((items) => {
+    nowMs += 2_000
     if (items.includes(2)) return Promise.reject(refusal(code))
     return Promise.resolve(items)
   })

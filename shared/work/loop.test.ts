@@ -1,6 +1,6 @@
 import { setTimeout as sleep } from 'node:timers/promises'
 import { pino } from 'pino'
-import { expect, onTestFinished, test } from 'vitest'
+import { expect, onTestFinished, test, vi } from 'vitest'
 import { startLoop } from './loop.ts'
 
 const silent = pino({ level: 'silent' })
@@ -90,4 +90,19 @@ test('a turn that fails now and then is repeated soon, as long as others succeed
   loop.wake()
   await expect.poll(() => turns, { interval: 1 }).toBe(14)
   expect(performance.now() - startedAt).toBeLessThan(4_000)
+})
+
+test.each([
+  ['a login that the database refuses', { code: '28P01', severity: 'FATAL' }, 'error'],
+  ['a database that is away', { code: 'ECONNREFUSED' }, 'warn'],
+  ['any other failure', {}, 'error'],
+] as const)('%s is logged for whoever has to look at it', async (why, fields, level) => {
+  const log = pino({ level: 'silent' })
+  const [error, warn] = [vi.spyOn(log, 'error'), vi.spyOn(log, 'warn')]
+  const err = Object.assign(new Error(why), fields)
+  const loop = startLoop(log, 'test', () => Promise.reject(err))
+  loop.wake()
+  await expect.poll(() => error.mock.calls.length + warn.mock.calls.length, { interval: 1 }).toBe(1)
+  await loop.stop()
+  expect((level === 'error' ? error : warn).mock.calls).toEqual([[{ err, loop: 'test' }, expect.any(String)]])
 })
