@@ -57,7 +57,14 @@ test('what was handled is noted, also by who stops at once; what does not say wh
   expect(await noted(10, 20)).toBe('{}')
 })
 
-test('what cannot be noted is noted later', async () => {
+test('of a consumer whom nobody asks nothing is noted', async () => {
+  const notes = createHandledNotes({ sql: database.sql, log }, consumers.directorySentMessages.name)
+  notes.add([handled('1')])
+  await notes.stop()
+  expect(await database.sql`select from handled_ranges`).toEqual([])
+})
+
+test('what cannot be noted is noted later, though nothing more is handled', async () => {
   let isAway = true
   const sql = new Proxy(database.sql, {
     apply: (target, self, args) =>
@@ -68,8 +75,7 @@ test('what cannot be noted is noted later', async () => {
   await new Promise((resolve) => setTimeout(resolve, 1_300))
   expect(await noted()).toBe('{}')
   isAway = false
-  notes.add([handled('2')])
-  await expect.poll(() => noted(), { timeout: 5_000 }).toBe('{[1,3)}')
+  await expect.poll(() => noted(), { timeout: 5_000 }).toBe('{[1,2)}')
   await notes.stop()
 })
 
