@@ -27,7 +27,7 @@ test('a new key that bears the id of the one before it is no key', () => {
 })
 
 test.each(['', 'k1', 'k1:', `:${entry('').slice(1)}`, `k1:${randomBytes(16).toString('base64')}`, `${entry('k1')},`])(
-  '%s is no ring of keys',
+  'what is no ring of keys is refused (%#)',
   (text) => {
     const message = 'must be id:base64 pairs, separated by commas, with 32 bytes in each key'
     expect(keyRing.safeParse(text).error?.issues[0]?.message).toBe(message)
