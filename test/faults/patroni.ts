@@ -110,10 +110,18 @@ export async function startPatroni(folder: string): Promise<PatroniCluster | und
       if (!found || more.length > 0 || found === other) throw new Error('there is no new primary yet')
       return found
     }, 90_000)
+  const membersOf = async (name: string) => {
+    const { body } = await request(`http://127.0.0.1:${member(name).restPort}/cluster`, { headersTimeout: 1_000 })
+    return (await body.json()) as { members: { role: string; timeline?: number }[] }
+  }
+  // As the primary sees them: the others still tell for a moment what they were of the one before.
   const whole = () =>
     until(async () => {
-      const [synchronous, replicas] = await Promise.all([thoseThat('/synchronous'), thoseThat('/replica')])
-      if (synchronous.length !== 1 || replicas.length !== 2) throw new Error('not all standbys are there')
+      const { members: seen } = await membersOf(await leader())
+      const roles = seen.map(({ role }) => role).toSorted()
+      const timelines = new Set(seen.map(({ timeline }) => timeline))
+      if (roles.join() !== 'leader,replica,sync_standby' || timelines.size !== 1)
+        throw new Error('not all standbys are there')
     }, 120_000)
 
   /** Patroni and its Postgres, which is no child of it after a restart. */
