@@ -1,7 +1,9 @@
 import type { ServerResponse } from 'node:http'
+import { setTimeout as sleep } from 'node:timers/promises'
 import { updateWebhookSubscription } from '../subscriptions/update-webhook-subscription.ts'
 import { until } from '@app/test/until.ts'
 import { beforeEach, expect, onTestFinished, test, vi } from 'vitest'
+import { lastByOldMs } from './as-read.ts'
 import type { TestWebhooks } from '../testing/app.ts'
 import { webhooksAndReceivers } from '../testing/webhooks-and-receiver.ts'
 import { answer, type Receiver, type Respond, startReceiver } from '../testing/receiver.ts'
@@ -121,6 +123,52 @@ async function attemptsInRows() {
   return row ?? { begun: 0, before: 0 }
 }
 
+test('a call that has ended keeps nothing back: ten at a time go out when it began a while ago', async () => {
+  await webhooks.subscribe({ url: receiver.url })
+  await webhooks.emit({})
+  await until(async () => expect(await webhooks.deliveries({ status: 'succeeded' })).toHaveLength(1))
+  const now = performance.now.bind(performance)
+  const later = vi.spyOn(performance, 'now').mockImplementation(() => now() + 2_000)
+  onTestFinished(() => later.mockRestore())
+  const held: ServerResponse[] = []
+  receiver.respondWith((response) => void held.push(response))
+  await webhooks.sql`update subscriptions set status = 'paused'`
+  await webhooks.emit(...Array.from({ length: 10 }, () => ({})))
+  await until(async () => expect(await webhooks.deliveries({ status: 'pending' })).toHaveLength(10))
+  await webhooks.sql`update subscriptions set status = 'active'`
+  await webhooks.hurry()
+  await until(() => expect(held).toHaveLength(10))
+  held.forEach((response) => response.end())
+  await until(async () => expect(await webhooks.deliveries({ status: 'succeeded' })).toHaveLength(11))
+})
+
+test('an endpoint that is well again gets twice as many at a time after each success, also when that could not be recorded at once', async () => {
+  await webhooks.subscribe({ url: receiver.url })
+  const held: ServerResponse[] = []
+  receiver.respondWith((response) => void held.push(response))
+  await webhooks.sql`update subscriptions set status = 'paused'`
+  await webhooks.emit(...Array.from({ length: 15 }, () => ({})))
+  await until(async () => expect(await webhooks.deliveries({ status: 'pending' })).toHaveLength(15))
+  await webhooks.sql`update subscriptions set status = 'active'`
+  await webhooks.sql`update lanes set failures = 1, failing_since = now()`
+  await webhooks.hurry()
+  const isOut = async (count: number, ended: number) => {
+    await until(async () => expect(await webhooks.deliveries({ status: 'succeeded' })).toHaveLength(ended))
+    expect(await attemptsInRows()).toEqual({ begun: count, before: 0 })
+    await until(() => expect(held).toHaveLength(ended + count))
+  }
+  await until(() => expect(held).toHaveLength(1))
+  held[0]?.end()
+  await isOut(2, 1)
+  const failing = vi.spyOn(webhooks.payloads, 'find').mockRejectedValueOnce(new Error('not now'))
+  onTestFinished(() => failing.mockRestore())
+  held[1]?.end()
+  await isOut(4, 2)
+  receiver.respondWith(answer(200))
+  held.forEach((response) => response.end())
+  await until(async () => expect(await webhooks.deliveries({ status: 'succeeded' })).toHaveLength(15))
+})
+
 /**
  * An endpoint that has just answered at once, and answers otherwise from now on; 60 events are on their way. Answers how many
  * it has had. On a busy machine the first answer takes longer than that of an endpoint that is quick.
@@ -173,6 +221,36 @@ test('what was begun ahead goes to the URL that the subscription gets meanwhile,
   held.forEach((response) => response.end())
   // What is recorded after its end would count in the next test.
   await until(async () => expect(await webhooks.deliveries({ status: 'succeeded' })).toHaveLength(had + 60))
+  await other.close()
+})
+
+test('attempts that go back since their subscription has changed leave their places to the next ones', async () => {
+  const { id } = await webhooks.subscribe({ url: receiver.url })
+  const other = await startReceiver()
+  const { find } = webhooks.payloads
+  const [begun, changed] = [Promise.withResolvers<number>(), Promise.withResolvers<void>()]
+  const slowly = vi.spyOn(webhooks.payloads, 'find').mockImplementation(async (tx, keys) => {
+    if (keys.length > 0) begun.resolve(keys.length)
+    await changed.promise
+    return find(tx, keys)
+  })
+  onTestFinished(() => {
+    changed.resolve()
+    slowly.mockRestore()
+  })
+  // All that may be out at a time are begun together.
+  await webhooks.sql`update subscriptions set status = 'paused'`
+  await webhooks.emit(...Array.from({ length: 10 }, () => ({})))
+  await until(async () => expect(await webhooks.deliveries({ status: 'pending' })).toHaveLength(10))
+  await webhooks.sql`update subscriptions set status = 'active'`
+  await webhooks.hurry()
+  expect(await begun.promise).toBe(10)
+  await webhooks.sql`update subscriptions set url = ${other.url} where id = ${id}`
+  await sleep(lastByOldMs)
+  changed.resolve()
+  await until(() => expect(other.got).toHaveLength(10))
+  expect(receiver.got).toEqual([])
+  await until(async () => expect(await webhooks.deliveries({ status: 'succeeded' })).toHaveLength(10))
   await other.close()
 })
 
