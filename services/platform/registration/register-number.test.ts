@@ -18,6 +18,7 @@ import {
   type TestApp,
 } from '../testing/app.ts'
 import type { UpstreamAnswer } from '../testing/upstream.ts'
+import { hideFingerprint } from './hide-fingerprint.ts'
 import { registerNumber } from './register-number.ts'
 
 let it: TestApp
@@ -178,12 +179,17 @@ test('of a PIN nothing is kept that tells it without the sealing key, and the sa
   expect(kept.fingerprint).toMatch(/^k1\.[\w-]{43}$/)
   expect(kept.fingerprint).not.toContain(fingerprintWith('482916'))
   const { sealKeys } = it.app
-  it.app.sealKeys = { current: 'k2', byId: new Map([['k2', randomBytes(32)], ...sealKeys.byId]) }
+  const k2 = randomBytes(32)
+  it.app.sealKeys = { current: 'k2', byId: new Map([['k2', k2], ...sealKeys.byId]) }
   onTestFinished(() => void (it.app.sealKeys = sealKeys))
   expect(await register(callerWith('482916'), phoneNumberId)).toEqual({ ...first, replayed: true })
   await expect(register(callerWith('482917'), phoneNumberId)).rejects.toMatchObject({
     failure: 'idempotency_key_reuse',
   })
+  // Once the key of then is gone, it is not made with none.
+  it.app.sealKeys = { current: 'k2', byId: new Map([['k2', k2]]) }
+  const { idempotency } = await hideFingerprint(it.app, callerWith('482916'))
+  expect(idempotency?.fingerprint).toMatch(/^k2\.[\w-]{43}$/)
 })
 
 test('a retry of a registration whose answer was lost before messaging knew it tells the number again', async () => {
