@@ -134,9 +134,10 @@ test('a key makes one template: again, it is answered with the first answer; wit
   await expect(it.create(order('other'), { key: 'k1' })).rejects.toMatchObject({ failure: 'idempotency_key_reuse' })
 })
 
-test('while a creation runs it is shown as pending, and its key is in progress', async () => {
+test('while a creation runs it is shown as pending, its key is in progress, and its name is taken', async () => {
   it.platform.once(async (request, response) => {
     await expect(it.create(order('slow'), { key: 'k2' })).rejects.toMatchObject({ failure: 'idempotency_in_progress' })
+    await expect(it.create(order('slow'))).rejects.toMatchObject({ failure: 'template_already_exists' })
     expect(await it.get('slow')).toMatchObject({ status: 'pending', provider_template_id: null })
     await expect(it.edit('slow', { category: 'MARKETING' })).rejects.toMatchObject({ failure: 'template_not_editable' })
     it.platform.answer(request, response)
