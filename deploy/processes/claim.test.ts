@@ -1,6 +1,6 @@
 import { spawn, spawnSync } from 'node:child_process'
 import { once } from 'node:events'
-import { mkdirSync, mkdtempSync, rmSync, symlinkSync, writeFileSync } from 'node:fs'
+import { mkdirSync, mkdtempSync, readdirSync, rmSync, symlinkSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { text } from 'node:stream/consumers'
@@ -27,7 +27,14 @@ test('refuses a data folder that another process uses, until that one is gone', 
 test('lets a process claim its own folder again', () => {
   claimFolder(dataDir)
   claimFolder(dataDir)
+  expect(readdirSync(join(dataDir, 'run'))).toEqual(['owner.json'])
   releaseFolder(dataDir)
+})
+
+test('lets go of its own folder alone', () => {
+  recordProcess(dataDir, 'owner', process.ppid, 'SIGTERM')
+  releaseFolder(dataDir)
+  expect(() => claimFolder(dataDir)).toThrow(`is in use by process ${process.ppid}`)
 })
 
 const file = (name: string) => {

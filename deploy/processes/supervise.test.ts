@@ -1,12 +1,13 @@
 import { spawn } from 'node:child_process'
-import { mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
+import { mkdirSync, mkdtempSync, readdirSync, readFileSync, readlinkSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
+import { setTimeout as sleep } from 'node:timers/promises'
 import { afterAll, expect, onTestFinished, test, vi } from 'vitest'
 import { identityOf } from './identity.ts'
 import { sizeOf } from './log-file.ts'
 import { findRecorded } from './records.ts'
-import { type Program, supervise, type Supervised } from './supervise.ts'
+import { createDelays, type Program, supervise, type Supervised } from './supervise.ts'
 import { untilReady } from './until-ready.ts'
 
 const dataDir = mkdtempSync(join(tmpdir(), 'supervise-'))
@@ -54,6 +55,55 @@ test('starts a program again also when it cannot be recorded, as on a full disk'
   await program.stop()
 })
 
+test('waits longer after each short life, for 5 s at most, and after a sound one no longer than at first', () => {
+  const delays = createDelays()
+  const delaysAfter = (...lives: number[]) => lives.map((lifeMs) => delays.after(lifeMs))
+  expect(delaysAfter(1, 1, 1, 1, 1, 1, 1, 1)).toEqual([100, 200, 400, 800, 1_600, 3_200, 5_000, 5_000])
+  expect(delaysAfter(3_000, 1)).toEqual([100, 200])
+})
+
+test('says of a program that cannot be started why', async () => {
+  const { promise: death, resolve: onDeath } = Promise.withResolvers<string>()
+  const nowhere = { ...nodeProgram('nowhere', forever), cwd: join(dataDir, 'nowhere') }
+  const program = await supervise(dataDir, nowhere, { onDeath })
+  expect(await death).toContain('nowhere could not be started: spawn')
+  await program.stop()
+})
+
+test('a program that ends by itself while all of them end is let go', async () => {
+  const program = await supervise(dataDir, nodeProgram('ending', ''), { isEnding: () => true })
+  await vi.waitUntil(() => program.pid() === undefined, 10_000)
+  expect(program.deaths()).toBe(0)
+  await program.stop()
+})
+
+test('a program that is stopped before it is started again stays away', async () => {
+  const { promise: death, resolve: onDeath } = Promise.withResolvers<string>()
+  const onRestart = vi.fn<() => void>()
+  const program = await supervise(dataDir, nodeProgram('short', ''), { onDeath, onRestart })
+  await death
+  await program.stop()
+  // More than the wait for the first start.
+  await sleep(200)
+  expect(onRestart).not.toHaveBeenCalled()
+})
+
+test.runIf(process.platform === 'linux')('the log of a program is open in the program alone', async () => {
+  const program = await supervise(dataDir, nodeProgram('logging', forever))
+  const opened = readdirSync('/proc/self/fd').map((fd) => fileOpenedAs(fd))
+  expect(opened).not.toContain(program.logFile)
+  await program.stop()
+})
+
+function fileOpenedAs(fd: string) {
+  try {
+    return readlinkSync(`/proc/self/fd/${fd}`)
+  } catch {
+    // It was closed in between.
+    return undefined
+  }
+}
+
 test('ends a program for good at stop, and starts it anew at start', async () => {
   const program = await supervise(dataDir, nodeProgram('stopped', forever))
   await untilAlive(program)
@@ -67,15 +117,20 @@ test('ends a program for good at stop, and starts it anew at start', async () =>
   await program.stop()
 })
 
-test('kills a program that does not end in time', async () => {
-  const program = await supervise(
-    dataDir,
-    nodeProgram('stubborn', `process.on('SIGTERM', () => {}); ${forever}; console.log('deaf')`),
-  )
-  await untilReady(program, async () => readFileSync(program.logFile, 'utf8').includes('deaf'), 5_000)
+const deaf = `process.on('SIGTERM', () => {}); ${forever}; console.log('deaf')`
+const untilDeaf = (program: Supervised) =>
+  untilReady(program, async () => readFileSync(program.logFile, 'utf8').includes('deaf'), 5_000)
+
+test('kills a program that does not end in time, and what it has started itself', async () => {
+  const code = `const { pid } = require('node:child_process').spawn('sleep', ['60']); console.log('child ' + pid); ${deaf}`
+  const program = await supervise(dataDir, nodeProgram('stubborn', code))
+  await untilDeaf(program)
   const pid = program.pid()
+  const child = Number(/child (\d+)/.exec(program.lastWords())?.[1])
+  expect(isAlive(child)).toBe(true)
   await program.stop()
   expect(isAlive(pid)).toBe(false)
+  await vi.waitUntil(() => !isAlive(child), 5_000)
 })
 
 test('gives up on a program that keeps ending, with the end of its log', async () => {
@@ -115,6 +170,15 @@ test('ends what an earlier start of the same name left running', async () => {
   await untilAlive(left)
   const pid = left.pid()
   const next = await supervise(dataDir, nodeProgram('left', forever))
+  expect(isAlive(pid)).toBe(false)
+  await Promise.all([left.stop(), next.stop()])
+})
+
+test('kills what an earlier start left running and does not end in time', async () => {
+  const left = await supervise(dataDir, nodeProgram('left-deaf', deaf))
+  await untilDeaf(left)
+  const pid = left.pid()
+  const next = await supervise(dataDir, nodeProgram('left-deaf', forever))
   expect(isAlive(pid)).toBe(false)
   await Promise.all([left.stop(), next.stop()])
 })

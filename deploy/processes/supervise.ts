@@ -118,7 +118,7 @@ export async function supervise(dataDir: string, program: Program, watcher: Watc
 }
 
 /** How long to wait before the next start: longer after each short life. */
-function createDelays() {
+export function createDelays() {
   let next = firstDelayMs
   return {
     after(lifeMs: number) {
