@@ -128,11 +128,22 @@ test('applies every file once: the kit in each schema, then what is the service 
   ])
 })
 
+test('applies a new file of the kit after those of the services that are there', async () => {
+  const url = await createDatabase()
+  await migrate(url, { root: repositoryOf({ ...kit, ...own }) })
+  const newer = { 'shared/migrations/002-more.sql': 'create table more (id int)' }
+  expect(await migrate(url, { root: repositoryOf({ ...kit, ...newer, ...own }) })).toEqual(
+    dataServices.map((service) => `${service}: kit/002-more.sql`),
+  )
+})
+
 test('applies each file once when several processes migrate at the same time', async () => {
   const url = await createDatabase()
-  const root = repositoryOf({ ...kit, ...own })
+  // The others come while it runs.
+  const slow = { 'shared/migrations-idempotency/001-slow.sql': 'select pg_sleep(0.3)' }
+  const root = repositoryOf({ ...slow, ...kit, ...own })
   const results = await Promise.all([1, 2, 3].map(() => migrate(url, { root, passwords })))
-  expect(results.flat()).toHaveLength(5)
+  expect(results.flat()).toHaveLength(6)
 })
 
 test('migrates several databases of one server at the same time', async () => {

@@ -12,7 +12,8 @@ const answerWithinMs = 250
 /** One more than those after which a server is started again. */
 const someLooks = 4
 
-type Answer = 'ok' | 'unwell' | 'silent'
+/** `unsteady` is well at every other look. */
+type Answer = 'ok' | 'unwell' | 'unsteady' | 'silent'
 
 /** What answers as a nats-server's monitoring does, under a guard. */
 async function guarded({ onTestFinished }: TestContext, { leastFreeBytes = 0, storeFolder = tmpdir() } = {}) {
@@ -20,7 +21,9 @@ async function guarded({ onTestFinished }: TestContext, { leastFreeBytes = 0, st
   let looks = 0
   const monitor = createServer(({ url = '' }, response) => {
     if (url === '/healthz') looks++
-    if (answers[url] !== 'silent') response.writeHead(answers[url] === 'ok' ? 200 : 503).end()
+    const answer = answers[url]
+    const isWell = answer === 'ok' || (answer === 'unsteady' && looks % 2 === 0)
+    if (answer !== 'silent') response.writeHead(isWell ? 200 : 503).end()
   })
   await new Promise<void>((resolve) => monitor.listen(0, '127.0.0.1', resolve))
   const said: string[] = []
@@ -69,6 +72,15 @@ test.concurrent.for([
   // The new one reads its streams, and may take its time.
   await aWhile()
   expect(said).toHaveLength(1)
+})
+
+test.concurrent('one that is well again at the next look is left alone, however often', async (context) => {
+  const { answers, said, aWhile } = await guarded(context)
+  await aWhile()
+  answers['/healthz'] = 'unsteady'
+  await aWhile()
+  await aWhile()
+  expect(said).toEqual([])
 })
 
 test.concurrent('one that answers nothing is frozen or gone, and left alone', async (context) => {

@@ -1,8 +1,9 @@
 import { spawnSync } from 'node:child_process'
-import { existsSync, mkdirSync, mkdtempSync, rmSync } from 'node:fs'
+import { existsSync, mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { expect, onTestFinished, test } from 'vitest'
+import { postgres } from './postgres.ts'
 import { locateData } from './postgres-data.ts'
 
 test('the password is kept by a start that can write nothing', () => {
@@ -31,4 +32,14 @@ test('an empty disk that is there before the first start is taken', () => {
   onTestFinished(() => rmSync(dataDir, { recursive: true }))
   mkdirSync(join(dataDir, 'postgres/lost+found'), { recursive: true })
   expect(locateData(dataDir).password).toHaveLength(24)
+})
+
+test('data that a version made which this machine has not is refused with a sentence', ({ skip }) => {
+  const dataDir = mkdtempSync(join(tmpdir(), 'postgres-data-'))
+  onTestFinished(() => rmSync(dataDir, { recursive: true }))
+  skip(postgres.find(dataDir) === undefined, 'no Postgres on this machine')
+  const { cluster } = locateData(dataDir)
+  mkdirSync(cluster, { recursive: true })
+  writeFileSync(join(cluster, 'PG_VERSION'), '9\n')
+  expect(() => postgres.find(dataDir)).toThrow(`The data in ${dataDir} was made by Postgres 9, and this machine has`)
 })

@@ -4,7 +4,7 @@ import { join } from 'node:path'
 import postgres from 'postgres'
 import { afterAll, afterEach, expect, onTestFinished, test, vi } from 'vitest'
 import { claimFolder, releaseFolder } from '../processes/claim.ts'
-import { findRecorded } from '../processes/records.ts'
+import { findRecorded, recordedNames } from '../processes/records.ts'
 import { nats } from './nats.ts'
 import { firstWords } from './probe.ts'
 import { startServers } from './start-servers.ts'
@@ -86,6 +86,13 @@ test('a folder that its caller has claimed is still claimed when a server fails'
   expect(findRecorded(folder, 'owner')).toBe(process.pid)
   releaseFolder(folder)
   expect(findRecorded(folder, 'owner')).toBeUndefined()
+})
+
+test('what has started ends, and the folder is free, when another server fails', async () => {
+  const folder = join(dataDir, 'failed')
+  vi.stubEnv('NATS_URL', 'nats://127.0.0.1:1')
+  await expect(startServers({ dataDir: folder, log, only: ['redis', 'nats'] })).rejects.toThrow('NATS_URL')
+  expect(recordedNames(folder)).toEqual([])
 })
 
 test('a Redis with a password is taken only with the right one', async () => {
