@@ -243,6 +243,15 @@ test('a message of before a change that comes late and names the number alone is
   expect(await number.getContact(contact.id)).toMatchObject({ phone_number: `+${third}` })
 })
 
+test('a message of before two changes that comes late is of the first person who left the number', async () => {
+  const number = await newTold()
+  const { contact } = await number.inbound({ wa_id: first, sent_at: at(0) })
+  await number.change('2', { wa_id: first }, { wa_id: second }, at(2))
+  await number.inbound({ wa_id: first, sent_at: at(3) })
+  await number.change('4', { wa_id: first }, { wa_id: third }, at(4))
+  expect((await number.inbound({ wa_id: first, sent_at: at(1) })).contact.id).toBe(contact.id)
+})
+
 test('who is written to at a number that somebody left has not written what comes late', async () => {
   const number = await newTold()
   const { contact } = await number.inbound({ wa_id: first, sent_at: at(0) })
@@ -328,6 +337,23 @@ test.each([['nobody else'], ['a contact of its own']])(
     expect((await number.open({ phone_number: `+${next}` })).contact.id).toBe(contact.id)
   },
 )
+
+test('a number that is given up as it was given is taken from nobody else who is known by it', async () => {
+  const number = await newTold()
+  const [given, written] = ['+5511987654321', '551187654321']
+  await number.open({ phone_number: given })
+  await learnRecipients(directory.app, [
+    { ...number, traceparent: '', phoneNumber: given, waId: written, sentAt: new Date() },
+  ])
+  const { contact: other } = await number.open({ phone_number: '+15550777777' })
+  // The platform writes that number as the other's.
+  await directory.sql`
+    update identities set contact_id = ${other.id}
+    where phone_number_id = ${number.phoneNumberId} and kind = 'wa_id' and value = ${given.slice(1)}
+  `
+  await number.change('1', { wa_id: written }, { wa_id: '15550199999' })
+  expect((await number.open({ phone_number: given })).contact.id).toBe(other.id)
+})
 
 test('a new number is a change of the conversation, which shows it', async () => {
   const number = await newTold()

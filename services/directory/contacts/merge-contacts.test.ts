@@ -171,6 +171,18 @@ test('labels, e-mail, metadata and the later word on marketing are kept', async 
   await expect(send).rejects.toMatchObject({ failure: 'marketing_opted_out' })
 })
 
+test('a deleted label of the other is none of the survivor’s, and no change of it', async () => {
+  const { number, phone, bsuid } = await twoContacts()
+  const managed = managing(directory.app, { ...number, teamId: number.state.team_id })
+  await tellTeam(directory, number.organizationId, number.state.team_id)
+  const { id } = await managed.label('Dead')
+  await managed.attach(bsuid.contact.id, id)
+  await managed.deleteLabel(id)
+  await number.inbound(both)
+  const changes = (await eventsOf(directory, number.organizationId)).filter(({ type }) => type === 'contact.updated')
+  expect(changes.at(-1)).toMatchObject({ data: { contact: { id: phone.contact.id, changed_fields: ['name'] } } })
+})
+
 test('parallel messages that name both merge them once, while others are recorded', async () => {
   const { number, phone, bsuid } = await twoContacts()
   const calls = everywhere(directory, number, 20).flatMap(({ inbound }) => [

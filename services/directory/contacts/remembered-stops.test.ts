@@ -194,6 +194,14 @@ test.each(['nobody', 'a send', 'hand'])(
   },
 )
 
+test('a stop under the other writing of a number is of who gets the number by a change of names', async () => {
+  const number = await newTold()
+  await number.remove(await stopped(number, '5511987654321'))
+  await number.inbound({ wa_id: eva })
+  await number.change('1', { wa_id: eva }, { wa_id: '551187654321' })
+  await expect(number.open({ phone_number: '+551187654321' }, marketing)).rejects.toMatchObject(refused)
+})
+
 test('a contact that the address book removes is remembered to have stopped', async () => {
   const number = await newTold()
   const entry = (action: 'add' | 'remove', second: number) => ({ wa_id: ana, name: 'Ana', action, at: at(second) })
@@ -368,6 +376,25 @@ test('who asked for marketing again and is deleted stopped under no other writin
   await number.preferences([{ wa_id: other, bsuid: null, value: 'resume', at: at(2) }])
   await number.remove(contact.id)
   for (const phone_number of [`+${other}`, '+5511987654321']) await number.open({ phone_number }, marketing)
+})
+
+test('of two stops of somebody who is no contact the later one holds, told in either order', async () => {
+  const number = await newTold()
+  for (const second of [3, 1]) await number.preferences([{ wa_id: ana, bsuid: null, value: 'stop', at: at(second) }])
+  await number.inbound({ wa_id: ana })
+  await number.preferences([{ wa_id: ana, bsuid: null, value: 'resume', at: at(2) }])
+  await expect(number.open({ phone_number: `+${ana}` }, marketing)).rejects.toMatchObject(refused)
+})
+
+test('who asked for marketing and is deleted takes no stop along that was told later', async () => {
+  const number = await newTold()
+  const { contact } = await number.inbound({ wa_id: ana })
+  await number.preferences([{ wa_id: ana, bsuid: null, value: 'resume', at: at(1) }])
+  const { organizationId, phoneNumberId } = number
+  const identities = identitiesOf({ phoneNumber: `+${ana}`, waId: ana, bsuid: null })
+  await rememberStop(directory.sql, { organizationId, phoneNumberId, identities }, at(2))
+  await number.remove(contact.id)
+  await expect(number.open({ phone_number: `+${ana}` }, marketing)).rejects.toMatchObject(refused)
 })
 
 test('a stop of a contact that is just being deleted waits for nobody who waits for it', async () => {

@@ -62,6 +62,13 @@ test('what is asked and told of one receipt is taken off once, whichever comes f
   expect(await other.unreadIn(others.id)).toBe(0)
 })
 
+test('no more is read than was unread', async () => {
+  const number = await newReading()
+  const { conversation } = await number.inbound({ wa_id: ana })
+  await number.read(conversation.id, 2)
+  expect(await number.unreadIn(conversation.id)).toBe(0)
+})
+
 test('what is read while the conversation is being merged counts where it goes on', async () => {
   const number = await newReading()
   const [ended, live] = [await number.inbound({ bsuid: 'US.1' }), await number.inbound({ wa_id: ana })]
@@ -104,6 +111,7 @@ test('what was read up to a time is read in the conversations that ended, too, e
 
 test.each([
   ['before it', 4, 2],
+  ['at it', 5, 2],
   ['after it', 6, 4],
 ])(
   'of a conversation in which others had ended it counts when its own newest message came: %s',
@@ -124,6 +132,21 @@ test.each([
     expect(await number.unreadIn(live.id)).toBe(left)
   },
 )
+
+test('of a conversation that began without a message it counts, too, when its own newest message came', async () => {
+  const number = await newReading()
+  const at = (second: number) => new Date(Date.UTC(2026, 2, 1, 12, 0, second)).toISOString()
+  const { change } = telling(directory.app, number)
+  await number.inbound({ bsuid: 'US.1', sent_at: at(8) })
+  await number.open({ phone_number: `+${ana}` })
+  await change('1', { wa_id: ana }, { wa_id: ana, bsuid: 'US.1' })
+  await number.inbound({ wa_id: ana, sent_at: at(4) })
+  const { conversation: live } = await number.inbound({ bsuid: 'US.9', sent_at: at(5) })
+  await change('2', { bsuid: 'US.9' }, { bsuid: 'US.9', wa_id: ana })
+  expect(await number.unreadIn(live.id)).toBe(3)
+  await number.read(live.id, 1, at(5))
+  expect(await number.unreadIn(live.id)).toBe(1)
+})
 
 test('a receipt that reads nothing new reads what came before it in a conversation that has ended since, once', async () => {
   const number = await newReading()

@@ -1,5 +1,6 @@
 import { openDatabase } from '@app/shared/database/database.ts'
 import { newId } from '@app/shared/values/ids.ts'
+import { untilSomebodyWaits } from '@app/test/lock-waits.ts'
 import { startStepProxy } from '@app/test/step-proxy.ts'
 import { until } from '@app/test/until.ts'
 import { afterAll, beforeAll, expect, onTestFinished, test, vi } from 'vitest'
@@ -89,6 +90,24 @@ test('at once nobody finds by the label, and then each contact is told of once',
   expect(await attachments(other.id)).toBe(10)
   expect(await directory.sql`select id from labels where id = ${label.id}`).toHaveLength(0)
   expect(await detachDeletedLabels(directory.app)).toBe(0)
+})
+
+test('a label that is just being attached is deleted after that, and both are told', async () => {
+  const number = await newManaged()
+  const [id = ''] = await number.many(1)
+  const label = await number.label('VIP')
+  const { attaching, deleting } = await directory.sql.begin(async (tx) => {
+    await tx`select id from contacts where id = ${id} for no key update`
+    const begun = number.attach(id, label.id)
+    await untilSomebodyWaits(directory.sql)
+    const deleted = number.deleteLabel(label.id)
+    await untilSomebodyWaits(directory.sql, 2)
+    return { attaching: begun, deleting: deleted }
+  })
+  expect((await attaching).data).toMatchObject({ attached: true })
+  await deleting
+  await detachAll()
+  expect(await updatedIds(number.organizationId)).toEqual([id, id])
 })
 
 test('a crash in the middle loses no event and repeats none; two at once share the work', async () => {

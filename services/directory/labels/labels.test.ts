@@ -39,6 +39,14 @@ test('a label is made, read, changed, and gone', async () => {
   }
 })
 
+test('a repeated request is answered as before, whatever teams there are by now', async () => {
+  const team = await newTeam()
+  const create = () => team.createLabel({ name: 'VIP', team_id: team.teamId }, 'key')
+  const { data } = await create()
+  await directory.sql`delete from teams where id = ${team.teamId}`
+  expect(await create()).toMatchObject({ replayed: true, data })
+})
+
 test('of two changes at the same time the one made last bears the later time', async () => {
   const team = await newTeam()
   const { id } = await team.label('VIP')
