@@ -79,13 +79,13 @@ test('the counts add up to the different ids', async () => {
   const sibling = await newManaged({ organization_id: number.organizationId })
   const other = await newManaged()
   const [own = '', deleted = ''] = await number.many(2)
-  const strangers = [...(await sibling.many(1)), ...(await other.many(1)), newId('ctc'), 'nonsense', '\u2603', '']
+  const strangers = [...(await sibling.many(1)), ...(await other.many(1)), newId('ctc'), 'nonsense', '\u2603', '\0', '']
   await number.remove(deleted)
   const label = await number.label('VIP')
   const ids = [own, own, deleted, ...strangers, ...strangers]
   expect(await number.bulk(ids, label.id, 'attach')).toEqual({
     applied: 1,
-    skipped_cross_org: 7,
+    skipped_cross_org: 8,
     skipped_team_mismatch: 0,
   })
   expect(await number.bulk([], label.id, 'attach')).toEqual({
