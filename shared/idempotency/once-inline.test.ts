@@ -112,6 +112,16 @@ test('the same request again is answered with the same bytes, another one refuse
   })
 })
 
+test('what runs is held for longer than any caller waits', async () => {
+  const holding = async () => {
+    const [row] = await database.sql<{ isLong: boolean }[]>`
+      select held_until > now() + interval '30 s' as is_long from idempotency.keys where key = ${`k${key}`}
+    `
+    return String(row?.isLong)
+  }
+  expect(bodyOf(await run(holding))).toContain('"made":"true"')
+})
+
 test('a refusal gives back what was begun, and the key is as if it had never been used', async () => {
   await expect(run(() => Promise.reject(new Problem('upstream_refused')))).rejects.toMatchObject({ status: 422 })
   expect([await state(), await keyRow()]).toEqual(['given back', undefined])

@@ -309,6 +309,12 @@ describe('an idempotency key', () => {
     }
   })
 
+  test('of another organization is not there', async () => {
+    await used({})
+    const asked = ask(explainIdempotencyKey, { organization_id: newId('org'), key: `k${keys}` })
+    await expect(asked).rejects.toThrow('No such resource')
+  })
+
   test('of a list leads to its request alone', async () => {
     const { request_id: request, history } = await used(
       {},
