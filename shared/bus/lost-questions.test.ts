@@ -160,6 +160,15 @@ test('while the connection is away nothing is asked, and what had not left yet i
   expect(copies).toHaveLength(1)
 })
 
+test('one that was asked again already fails at once when that connection is lost, too', async () => {
+  const { request, cut, resume } = createRequests(asker.nc, '_INBOX_again')
+  const asked = request('rpc.messaging.again', Buffer.from(''), headers(), 1_000, () => headers())
+  cut()
+  resume()
+  cut()
+  await expect(asked).rejects.toMatchObject({ code: 'DISCONNECT' })
+})
+
 test('an answer that came while this process was frozen counts, although the time for it is over', async () => {
   const subject = 'rpc.messaging.while-frozen'
   asking(subject, (message) => {

@@ -1,4 +1,5 @@
 import { once as onceEmitted } from 'node:events'
+import { setTimeout as sleep } from 'node:timers/promises'
 import { Worker } from 'node:worker_threads'
 import { freezeFor } from '@app/test/freeze.ts'
 import { testService, type TestService } from '@app/test/service.ts'
@@ -321,6 +322,15 @@ test('nobody who serves is a 503 at once, and an answer that does not come one w
   release()
 })
 
+test('a call waits no longer than its caller', async () => {
+  const startedAt = performance.now()
+  const caller = { ...systemCaller(), deadline: startedAt + 200 }
+  const asked = call(app, fail, { body: { how: 'slow' } }, caller, { timeoutMs: 20_000 })
+  await expect(asked).rejects.toMatchObject({ failure: 'service_unavailable' })
+  expect(performance.now() - startedAt).toBeLessThan(10_000)
+  release()
+})
+
 test('a question that is in work for long is not taken for lost', async () => {
   const asked = failing('slow')
   setTimeout(() => release(), 2_700)
@@ -368,6 +378,27 @@ test('bodies of which the answers are given take no room from those that come', 
     expect(await ask(app, take, call, large)).toMatchObject({ failure: null })
 })
 
+test('an organization that has too much in work is told so at once, and what others ask is done', async () => {
+  const hold = rpc({ subject: 'rpc.messaging.hold', summary: 'Hold', answer: z.object({}) })
+  const goOn = Promise.withResolvers<object>()
+  let begun = 0
+  const held = await serve(
+    { ...app, name: 'platform' },
+    { hold },
+    { hold: () => (++begun > 2_048 ? Promise.resolve({}) : goOn.promise) },
+  )
+  const ofOne = { ...header, organization: 'org_1', remainingMs: 20_000 }
+  const inWork = Array.from({ length: 2_048 }, () => ask(app, hold, ofOne, Buffer.alloc(0)))
+  await expect.poll(() => begun).toBe(2_048)
+  expect(await ask(app, hold, ofOne, Buffer.alloc(0))).toMatchObject({ failure: 'service_unavailable' })
+  expect(await call(app, hold, {}, systemCaller('org_2'))).toEqual({})
+  goOn.resolve({})
+  expect((await Promise.all(inWork)).filter(({ failure }) => failure !== null)).toEqual([])
+  const metrics = await app.probes.metrics.metrics()
+  expect(metrics).toMatch(/svc_rpc_served_seconds_count\{[^}]*rpc\.messaging\.hold[^}]*outcome="overloaded"[^}]*\} 1\n/)
+  await held.stop()
+})
+
 test("an organization's large lists are made one at a time, once they are known to be large", async () => {
   const ask = (organization: string) => call(app, listLarge, {}, systemCaller(organization))
   const asked = Array.from({ length: 16 }, () => ask('org_1'))
@@ -390,7 +421,7 @@ test('large bodies of one organization leave time to what others ask', async () 
   await Promise.all(asked)
 })
 
-test('one that stops answers first what it has in work', async () => {
+test('one that stops answers first what it has in work, and tells of it until then', async () => {
   const wait = rpc({ subject: 'rpc.messaging.wait', summary: 'Wait', answer: z.object({}) })
   const [begun, goOn] = [Promise.withResolvers<void>(), Promise.withResolvers<void>()]
   const order: string[] = []
@@ -409,7 +440,10 @@ test('one that stops answers first what it has in work', async () => {
   const answer = call(app, wait, {}, systemCaller())
   await begun.promise
   const stopped = stopping.stop().then(() => order.push('stopped'))
-  setTimeout(goOn.resolve, 300)
+  await sleep(300)
+  // Or it would be taken for lost.
+  await app.nc.request(inWorkSubject('platform'), '[]')
+  goOn.resolve()
   expect(await answer).toEqual({})
   await stopped
   expect(order).toEqual(['done', 'stopped'])
