@@ -1,13 +1,15 @@
 import { setTimeout as sleep } from 'node:timers/promises'
 import { testService, type TestService } from '@app/test/service.ts'
 import { until } from '@app/test/until.ts'
-import { headers } from 'nats'
+import { headers, type JsMsg } from 'nats'
 import { afterAll, beforeAll, expect, test, vi } from 'vitest'
 import { z } from 'zod'
 import { consume, consumeBatches, type Consuming } from './consume.ts'
+import { recordFailure } from './dead-events.ts'
 import type { Delivered } from './events.ts'
 import { event } from '../api/contract.ts'
 import { record, recorded } from './events.ts'
+import { handleBatch } from './handle-batch.ts'
 import { newId } from '../values/ids.ts'
 import { consumers, provision } from './provision.ts'
 import { type Relay, startRelay } from './relay.ts'
@@ -295,6 +297,30 @@ test('what an instance that stops has begun without its database goes to another
   await until(() => expect(handled).toBe(1))
 })
 
+test('of a batch that is handled one by one, what an instance that stops has not begun goes to another one at once', async () => {
+  let isStopped = false
+  const back: number[] = []
+  const messages = [1, 2, 3].map((n) => {
+    const carrier = headers()
+    carrier.set(eventHeader, JSON.stringify({ organization: organizationId, event: `evt_${n}` }))
+    const message = {
+      subject: changed.subject,
+      headers: carrier,
+      data: Buffer.from('{}'),
+      ack() {},
+      nak: () => back.push(n),
+    }
+    return message as unknown as JsMsg
+  })
+  const handle = async ({ length }: Delivered[]) => {
+    if (length > 1) throw new Error('together')
+    isStopped = true
+  }
+  const notes = { add() {}, stop: () => Promise.resolve() }
+  await handleBatch({ app, consumer: 'any', notes, handle }, messages, () => isStopped)
+  expect(back).toEqual([2, 3])
+})
+
 test('an event at which the handler fails while its failure cannot be noted, comes again soon, and ends nothing', async () => {
   const { name } = consumers.directoryMembers
   let tries = 0
@@ -310,6 +336,14 @@ test('an event at which the handler fails while its failure cannot be noted, com
   await until(() => expect(tries).toBe(1))
   await app.sql`alter table dead_events_away rename to dead_events`
   await until(() => expect(tries).toBe(2), 5_000)
+})
+
+test('an event that will never succeed is set aside at once, also when it had failed otherwise before', async () => {
+  const headers = { organization: organizationId, event: newId('evt'), at: new Date().toISOString() }
+  const failed = { id: newId('evt'), subject: changed.subject, headers, payload: Buffer.from('{}') }
+  const fail = (fatal: boolean) => recordFailure(app.sql, 'any', failed, { err: new Error('why'), fatal })
+  expect(await fail(false)).toEqual({ failures: 1, dead: false })
+  expect(await fail(true)).toEqual({ failures: 2, dead: true })
 })
 
 test('an event at which the handler always fails is set aside after eight tries and counted, and the others flow meanwhile', async () => {

@@ -120,6 +120,22 @@ test('the newest says nothing of the last seconds, in which notes may still come
   expect(await newest()).toEqual({ seqs: '{}', newest: 4 })
 })
 
+test('what another consumer has handled, or this one of another service, says nothing', async () => {
+  await insert('{[1,2]}', 1, 2, '1 minute', 'platform')
+  await database.sql`
+    insert into handled_ranges (consumer, source, seqs, first, last, at)
+    values (${consumers.webhooksInOrder.name}, 'messaging', '{[3,4]}', 3, 4, now() - interval '1 minute')
+  `
+  const found = await findHandled(database.sql, { consumer, source: 'messaging', first: 1, last: 9 })
+  expect(found).toEqual({ seqs: '{}', newest: null })
+})
+
+test('of a note that reaches to the first or the last that is asked for, that one is found', async () => {
+  await insert('{[1,3]}', 1, 3, '1 minute')
+  await insert('{[7,9]}', 7, 9, '1 minute')
+  expect(await noted(3, 7)).toBe('{[3,4),[7,8)}')
+})
+
 test('notes are kept longer than the events that they are about', async () => {
   await insert('{[1,1]}', 1, 1, '5 days')
   await insert('{[2,2]}', 2, 2, '145 hours')
