@@ -158,3 +158,82 @@ test('what a lane waits for when it is given back stands in its row', async () =
     { id: 'told', dueS: near(60), pacedS: near(90) },
   ])
 })
+
+test('a lane waits as the first of its items said, though others in work say nothing, and more came', async () => {
+  const ends = [1, 2].map(() => Promise.withResolvers<void>())
+  const begun: string[] = []
+  start(({ seq }) => ends[begun.push(seq) - 1]?.promise ?? Promise.resolve(), {
+    capacity: () => 2,
+    settle: async (tx, done) => {
+      await tx`delete from trial_items where seq = any(${done.map(({ item }) => item.seq)}::bigint[])`
+      return done.flatMap(({ item: { seq, laneId } }) => (seq === begun[0] ? [{ laneId, waitMs: 60_000 }] : []))
+    },
+  })
+  await add('lane', 'group', 2)
+  await vi.waitFor(() => expect(begun).toHaveLength(2), { timeout: 5_000 })
+  await add('lane', 'group', 1)
+  for (const [n, { resolve }] of ends.entries()) {
+    resolve()
+    await vi.waitFor(async () => expect(await app.sql`select from trial_items`).toHaveLength(2 - n), { timeout: 5_000 })
+  }
+  await stopAll()
+  expect(begun).toHaveLength(2)
+  expect(await app.sql`select due_at > now() + interval '50 s' as waits from trial_lanes`).toEqual([{ waits: true }])
+})
+
+test('what a lane has left when its holder stops is due at once for another one', async () => {
+  const first = Promise.withResolvers<void>()
+  let begun = 0
+  start(() => (begun++, first.promise))
+  await add('left', 'group', 2)
+  await vi.waitFor(() => expect(begun).toBe(1), { timeout: 5_000 })
+  const stopped = stopAll()
+  first.resolve()
+  await stopped
+  expect(await app.sql`select begun from trial_items`).toEqual([{ begun: false }])
+  expect(await app.sql`select due_at <= now() and held_until < now() as is_due from trial_lanes`).toEqual([
+    { isDue: true },
+  ])
+})
+
+test('who works on the next item of a lane knows the failures with which the one before was recorded', async () => {
+  const known: number[] = []
+  start(() => Promise.resolve(), {
+    work: async (_item, lane) => {
+      known.push(lane.failures)
+      return true
+    },
+    settle: async (tx, done) => {
+      await tx`delete from trial_items where seq = any(${done.map(({ item }) => item.seq)}::bigint[])`
+      return done.map(({ item: { laneId }, lane }) => ({ laneId, waitMs: null, failures: lane.failures + 1 }))
+    },
+  })
+  await add('failing', 'group', 3)
+  await untilEmpty()
+  await stopAll()
+  expect(known).toEqual([0, 1, 2])
+  expect(await app.sql`select failures from trial_lanes`).toEqual([{ failures: 3 }])
+})
+
+test('a lane that is given back without a word of its failures and its pace keeps both', async () => {
+  await app.sql`
+    insert into trial_lanes (id, grp, held_until, failures, paced_until)
+    values ('kept', 'group', now() + interval '1 hour', 3, now() + interval '1 hour')
+  `
+  const [lane] = await app.sql<Lane[]>`select ${laneColumns(app.sql, 'l')} from trial_lanes l`
+  await app.sql.begin((tx) => releaseLanes(tx, 'trial_lanes', lane ? [{ lane, waitMs: null }] : []))
+  const [row] = await app.sql`
+    select failures, held_until < now() as is_free, paced_until > now() + interval '50 minutes' as is_paced from trial_lanes
+  `
+  expect(row).toEqual({ failures: 3, isFree: true, isPaced: true })
+})
+
+test.each([true, false])(
+  'what came since the claim ends the wait of a lane where that is said (%s)',
+  async (untilArrival) => {
+    await app.sql`insert into trial_lanes (id, grp, held_until, arrivals) values ('came', 'group', now() + interval '1 hour', 2)`
+    const [lane] = await app.sql<Lane[]>`select ${laneColumns(app.sql, 'l')} from trial_lanes l`
+    const releases = lane ? [{ lane: { ...lane, arrivals: '1' }, waitMs: 60_000, untilArrival }] : []
+    expect(await app.sql.begin((tx) => releaseLanes(tx, 'trial_lanes', releases))).toBe(untilArrival)
+  },
+)
