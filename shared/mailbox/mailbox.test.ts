@@ -8,7 +8,7 @@ import { countMost, type Item, trialMailboxes } from './testing/trial-mailboxes.
 
 let app: TestService
 const trial = trialMailboxes()
-const { add, start, untilEmpty, stopAll } = trial
+const { add, start, untilEmpty, pollLate, stopAll } = trial
 beforeAll(() => void ({ app } = trial))
 
 test.each([true, false])('three holders work each lane in order and one at a time (refill %s)', async (refill) => {
@@ -237,3 +237,16 @@ test.each([true, false])(
     expect(await app.sql.begin((tx) => releaseLanes(tx, 'trial_lanes', releases))).toBe(untilArrival)
   },
 )
+
+test('a lane that is due when it is given back is claimed at once, and not at the next poll', async () => {
+  pollLate()
+  start(() => Promise.resolve(), {
+    refill: false,
+    settle: async (tx, done) => {
+      await tx`delete from trial_items where seq = any(${done.map(({ item }) => item.seq)}::bigint[])`
+      return done.map(({ item: { laneId } }) => ({ laneId, waitMs: 0 }))
+    },
+  })
+  await add('due', 'group', 3)
+  await untilEmpty(8_000)
+})
