@@ -8,7 +8,7 @@ import { unpack } from '@app/shared/values/packed.ts'
 import { until } from '@app/test/until.ts'
 import { afterAll, beforeAll, beforeEach, describe, expect, onTestFinished, test, vi } from 'vitest'
 import { secrets, startTestGateway, type TestGateway } from './testing/gateway.ts'
-import { logLines, mostLinesSince } from './testing/log-lines.ts'
+import { countWarnings, logLines, mostLinesSince } from './testing/log-lines.ts'
 
 let gateway: TestGateway
 let accepted: Uint8Array[] = []
@@ -129,10 +129,9 @@ describe('a callback', () => {
     const mostTold = mostLinesSince()
     const answers = await Promise.all(Array.from({ length: 100 }, () => post('{}', sign('{}'))))
     expect(new Set(answers.map(({ status }) => status))).toEqual(new Set([503]))
-    const told = () => lines.filter(({ level }) => level === 'warn').length
     // With those of the tests before.
-    await expect.poll(told).toBeGreaterThan(0)
-    expect(told()).toBeLessThanOrEqual(mostTold())
+    await expect.poll(() => countWarnings(lines)).toBeGreaterThan(0)
+    expect(countWarnings(lines)).toBeLessThanOrEqual(mostTold())
   })
 
   test('beyond as many requests as may be in work is a 503, and nobody is asked', async () => {

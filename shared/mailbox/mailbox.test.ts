@@ -4,7 +4,7 @@ import type { TestService } from '@app/test/service.ts'
 import { beforeAll, expect, test, vi } from 'vitest'
 import { type Lane, laneColumns, releaseLanes } from './lanes.ts'
 import type { TurningOptions } from './mailbox.ts'
-import { countMost, type Item, trialMailboxes } from './testing/trial-mailboxes.ts'
+import { countMost, type Item, settleTrial, trialMailboxes } from './testing/trial-mailboxes.ts'
 
 let app: TestService
 const trial = trialMailboxes()
@@ -135,8 +135,8 @@ test('what a lane waits for when it is given back stands in its row', async () =
   `
   const near = (seconds: number) => expect.toSatisfy((value: number) => value > seconds - 10 && value <= seconds)
   start(() => Promise.resolve(), {
-    settle: async (tx, done) => {
-      await tx`delete from trial_items where seq = any(${done.map(({ item }) => item.seq)}::bigint[])`
+    settle: async (tx, done, lockLanes) => {
+      await settleTrial(tx, done, lockLanes)
       return done.flatMap(({ item: { laneId } }) =>
         laneId === 'told'
           ? [
@@ -164,8 +164,8 @@ test('a lane waits as the first of its items said, though others in work say not
   const begun: string[] = []
   start(({ seq }) => ends[begun.push(seq) - 1]?.promise ?? Promise.resolve(), {
     capacity: () => 2,
-    settle: async (tx, done) => {
-      await tx`delete from trial_items where seq = any(${done.map(({ item }) => item.seq)}::bigint[])`
+    settle: async (tx, done, lockLanes) => {
+      await settleTrial(tx, done, lockLanes)
       return done.flatMap(({ item: { seq, laneId } }) => (seq === begun[0] ? [{ laneId, waitMs: 60_000 }] : []))
     },
   })
@@ -203,8 +203,8 @@ test('who works on the next item of a lane knows the failures with which the one
       known.push(lane.failures)
       return true
     },
-    settle: async (tx, done) => {
-      await tx`delete from trial_items where seq = any(${done.map(({ item }) => item.seq)}::bigint[])`
+    settle: async (tx, done, lockLanes) => {
+      await settleTrial(tx, done, lockLanes)
       return done.map(({ item: { laneId }, lane }) => ({ laneId, waitMs: null, failures: lane.failures + 1 }))
     },
   })
@@ -242,8 +242,8 @@ test('a lane that is due when it is given back is claimed at once, and not at th
   pollLate()
   start(() => Promise.resolve(), {
     refill: false,
-    settle: async (tx, done) => {
-      await tx`delete from trial_items where seq = any(${done.map(({ item }) => item.seq)}::bigint[])`
+    settle: async (tx, done, lockLanes) => {
+      await settleTrial(tx, done, lockLanes)
       return done.map(({ item: { laneId } }) => ({ laneId, waitMs: 0 }))
     },
   })

@@ -93,25 +93,25 @@ export async function startPatroni(folder: string): Promise<PatroniCluster | und
     member(name).pid = run(patroni, [join(folder, `${name}.json`)])
   }
 
-  const ask = async (name: string, path: string) => {
-    const { statusCode, body } = await request(`http://127.0.0.1:${member(name).restPort}${path}`, {
-      headersTimeout: 1_000,
-    })
+  const ask = (name: string, path: string) =>
+    request(`http://127.0.0.1:${member(name).restPort}${path}`, { headersTimeout: 1_000 })
+  const isPrimary = async (name: string) => {
+    const { statusCode, body } = await ask(name, '/primary')
     await body.dump()
     return statusCode === 200
   }
-  const thoseThat = async (path: string) => {
-    const answers = await Promise.all(names.map((name) => ask(name, path).catch(() => false)))
+  const primaries = async () => {
+    const answers = await Promise.all(names.map((name) => isPrimary(name).catch(() => false)))
     return names.filter((_, n) => answers[n])
   }
   const leader = (other?: string) =>
     until(async () => {
-      const [found, ...more] = await thoseThat('/primary')
+      const [found, ...more] = await primaries()
       if (!found || more.length > 0 || found === other) throw new Error('there is no new primary yet')
       return found
     }, 90_000)
   const membersOf = async (name: string) => {
-    const { body } = await request(`http://127.0.0.1:${member(name).restPort}/cluster`, { headersTimeout: 1_000 })
+    const { body } = await ask(name, '/cluster')
     return (await body.json()) as { members: { role: string; timeline?: number }[] }
   }
   // As the primary sees them: the others still tell for a moment what they were of the one before.

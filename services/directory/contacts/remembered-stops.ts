@@ -57,7 +57,7 @@ function allWritings({ phoneNumberId, kind, value, at }: Resumed) {
   return names.map((name) => ({ phone_number_id: phoneNumberId, ...name, at }))
 }
 
-export interface Person {
+interface Person {
   organizationId: string
   phoneNumberId: string
   /** All that it may have been known as. */

@@ -14,6 +14,7 @@ beforeAll(async () => {
 afterAll(() => directory.drop())
 
 const ana = '15550123456'
+const at = (second: number) => new Date(Date.UTC(2026, 2, 1, 12, 0, second)).toISOString()
 
 async function newReading() {
   const number = await newNumber(directory.app)
@@ -88,7 +89,6 @@ test('what is read while the conversation is being merged counts where it goes o
 
 test('what was read up to a time is read in the conversations that ended, too, each message once', async () => {
   const number = await newReading()
-  const at = (second: number) => new Date(Date.UTC(2026, 2, 1, 12, 0, second)).toISOString()
   const first = await number.inbound({ bsuid: 'US.1', sent_at: at(1) })
   await number.inbound({ bsuid: 'US.1', sent_at: at(2) })
   const second = await number.inbound({ wa_id: ana, sent_at: at(3) })
@@ -117,7 +117,6 @@ test.each([
   'of a conversation in which others had ended it counts when its own newest message came: %s',
   async (_, newest, left) => {
     const number = await newReading()
-    const at = (second: number) => new Date(Date.UTC(2026, 2, 1, 12, 0, second)).toISOString()
     const { change } = telling(directory.app, number)
     await number.inbound({ bsuid: 'US.1', sent_at: at(8) })
     await number.inbound({ bsuid: 'US.2', sent_at: at(8) })
@@ -135,7 +134,6 @@ test.each([
 
 test('of a conversation that began without a message it counts, too, when its own newest message came', async () => {
   const number = await newReading()
-  const at = (second: number) => new Date(Date.UTC(2026, 2, 1, 12, 0, second)).toISOString()
   const { change } = telling(directory.app, number)
   await number.inbound({ bsuid: 'US.1', sent_at: at(8) })
   await number.open({ phone_number: `+${ana}` })
@@ -150,7 +148,6 @@ test('of a conversation that began without a message it counts, too, when its ow
 
 test('a receipt that reads nothing new reads what came before it in a conversation that has ended since, once', async () => {
   const number = await newReading()
-  const at = (second: number) => new Date(Date.UTC(2026, 2, 1, 12, 0, second)).toISOString()
   await number.inbound({ bsuid: 'US.1', sent_at: at(1) })
   const live = (await number.inbound({ wa_id: ana, sent_at: at(2) })).conversation.id
   await number.read(live, 1, at(2))

@@ -4,7 +4,7 @@ import { notFound, Problem } from '@app/shared/api/problem.ts'
 import type { z } from 'zod'
 import type { App } from '../app.ts'
 import { type Identity, identitiesMeantBy, mayHaveBeen } from '../contacts/identities.ts'
-import { hasStopped, type Person } from '../contacts/remembered-stops.ts'
+import { hasStopped } from '../contacts/remembered-stops.ts'
 import { newContactIds, unknownContact } from '../contacts/insert-contacts.ts'
 import { windowUntil } from './conversations.ts'
 import { insertConversation } from './insert-conversation.ts'
@@ -22,36 +22,46 @@ export const openConversation: Handler<App, typeof contract> = async (app, { par
     if (!account) throw notFound()
     // Two of them: the number was given to one, and is how the platform writes the other's. The first is the one as given.
     const [contact] = contacts
-    refuse(account, contacts, body)
+    refuseClosedWindow(account, contacts, body)
     if (!contact) {
       const made = newRecipient(body)
       const person = { organizationId, phoneNumberId, identities: mayHaveBeen(made) }
-      if (body.marketing) await refuseStranger(app, account, person)
+      if (body.marketing)
+        refuseMarketing(account, { hasStopped: await hasStopped(app.sql, person), hasConsented: false })
       const isMade = await app.insertContact({ ...made, organizationId, phoneNumberId, traceparent })
       if (!isMade) return undefined
       app.relay.wake()
       return toAnswer(made, { id: made.conversationId, status: 'open', assignedTo: null, lastInboundAt: null })
     }
+    if (body.marketing) refuseMarketing(account, wordOf(contacts))
     const conversation = contact.conversation ?? (await insertConversation(app.sql, caller, contact.id))
     return conversation ? toAnswer(contact, conversation) : undefined
   })
 }
 
-/** Before anything is made, so that a refused send leaves nothing behind. Two of them are one person: the word of one is the other's. */
-function refuse(account: FoundAccount, contacts: FoundContact[], { window, marketing }: Body) {
+// Refused before anything is made, so that a refused send leaves nothing behind. Two contacts are one person: what is true of one is
+// true of the other.
+
+function refuseClosedWindow(account: FoundAccount, contacts: FoundContact[], { window }: Body) {
   const isOpen = contacts.some(({ conversation }) => conversation?.isWindowOpen)
   if (window === 'open' && !isOpen && account.windowCheck === 'strict') throw new Problem('outside_24h_window')
-  // A stranger's opt-out is looked up, and told before a consent that is missing.
-  if (!marketing || contacts.length === 0) return
-  if (contacts.some(({ marketingPreference }) => marketingPreference === 'stop'))
-    throw new Problem('marketing_opted_out')
-  if (account.requireMarketingConsent && !contacts.some(hasConsented)) throw new Problem('consent_required')
 }
 
-async function refuseStranger({ sql }: App, account: FoundAccount, person: Person) {
-  if (await hasStopped(sql, person)) throw new Problem('marketing_opted_out')
-  if (account.requireMarketingConsent) throw new Problem('consent_required')
+/** What somebody said of marketing. */
+interface Word {
+  hasStopped: boolean
+  hasConsented: boolean
 }
+
+function refuseMarketing({ requireMarketingConsent }: FoundAccount, word: Word) {
+  if (word.hasStopped) throw new Problem('marketing_opted_out')
+  if (requireMarketingConsent && !word.hasConsented) throw new Problem('consent_required')
+}
+
+const wordOf = (contacts: FoundContact[]): Word => ({
+  hasStopped: contacts.some(({ marketingPreference }) => marketingPreference === 'stop'),
+  hasConsented: contacts.some(hasConsented),
+})
 
 const hasConsented = ({ conversation, marketingPreference, marketingConsent }: FoundContact) =>
   (conversation?.lastInboundAt ?? null) !== null || marketingPreference === 'resume' || marketingConsent

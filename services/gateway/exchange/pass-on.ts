@@ -122,10 +122,10 @@ const json = /^application\/json *(;|$)/i
 
 async function jsonBody({ inFlight }: App, { request: { raw }, identity }: Admitted): Promise<Uint8Array> {
   if (!hasBody(raw)) return noBody
-  const { 'content-type': type, 'transfer-encoding': chunked } = raw.headers
+  const type = raw.headers['content-type']
   const { organizationId } = identity.value
-  if (type === undefined && chunked !== undefined) return readNothing(raw, inFlight, organizationId)
-  if (!json.test(type ?? '')) throw new Problem('unsupported_media_type')
+  if (type === undefined) return readNothing(raw, inFlight, organizationId)
+  if (!json.test(type)) throw new Problem('unsupported_media_type')
   refuseEncoded(raw)
   return readBody(raw, bodyLimitBytes, inFlight, organizationId)
 }

@@ -2,7 +2,7 @@ import { once } from 'node:events'
 import { connect } from 'node:net'
 import { type CallHeader, readCall } from '@app/shared/bus/call-header.ts'
 import { afterAll, afterEach, beforeAll, expect, test, vi } from 'vitest'
-import { logLines, mostLinesSince } from '../testing/log-lines.ts'
+import { countWarnings, logLines, mostLinesSince } from '../testing/log-lines.ts'
 import { startTestGateway, type TestGateway } from '../testing/gateway.ts'
 
 let gateway: TestGateway
@@ -47,10 +47,9 @@ test('strangers who are turned away, however many they are, fill no log', async 
   const answers = await Promise.all(Array.from({ length: 60 }, (_, n) => ask(n)).flat())
   gateway.app.inFlight.count -= 4_096
   expect(new Set(answers.map(({ status }) => status))).toEqual(new Set([503]))
-  const warnings = () => lines.filter(({ level }) => level === 'warn').length
   // With those of the tests before.
-  await expect.poll(warnings).toBeGreaterThan(0)
-  expect(warnings()).toBeLessThanOrEqual(mostTold())
+  await expect.poll(() => countWarnings(lines)).toBeGreaterThan(0)
+  expect(countWarnings(lines)).toBeLessThanOrEqual(mostTold())
 })
 
 test('a client that goes away before its answer is a 499', async () => {

@@ -20,6 +20,8 @@ export function logLines({ log }: App): Line[] {
   return lines
 }
 
+export const countWarnings = (lines: Line[]): number => lines.filter(({ level }) => level === 'warn').length
+
 /** Answers how many lines may have been written sparingly from now until it is asked. */
 export function mostLinesSince(): () => number {
   const second = () => Math.floor(performance.now() / 1_000)

@@ -96,15 +96,20 @@ test('failures in a row are told, and kept for whoever holds the lane next, whil
   await until(async () => expect(await webhooks.deliveries({ status: 'succeeded' })).toHaveLength(2))
 })
 
+/** That many deliveries are there before the first goes out. */
+async function emitTogether(count: number) {
+  await webhooks.sql`update subscriptions set status = 'paused'`
+  await webhooks.emit(...Array.from({ length: count }, () => ({})))
+  await until(async () => expect(await webhooks.deliveries({ status: 'pending' })).toHaveLength(count))
+  await webhooks.sql`update subscriptions set status = 'active'`
+}
+
 test('ten at a time to one endpoint, and no more', async () => {
   await webhooks.subscribe({ url: receiver.url })
   const held: (() => void)[] = []
   receiver.respondWith((response) => void held.push(() => response.end()))
-  // All of them are there before the first goes out: an endpoint that is silent for a second gets no more.
-  await webhooks.sql`update subscriptions set status = 'paused'`
-  await webhooks.emit(...Array.from({ length: 25 }, () => ({})))
-  await until(async () => expect(await webhooks.deliveries({ status: 'pending' })).toHaveLength(25))
-  await webhooks.sql`update subscriptions set status = 'active'`
+  // Together: an endpoint that is silent for a second gets no more.
+  await emitTogether(25)
   await webhooks.hurry()
   await until(() => expect(held).toHaveLength(10))
   held.splice(0, 1).forEach((release) => release())
@@ -132,10 +137,7 @@ test('a call that has ended keeps nothing back: ten at a time go out when it beg
   onTestFinished(() => later.mockRestore())
   const held: ServerResponse[] = []
   receiver.respondWith((response) => void held.push(response))
-  await webhooks.sql`update subscriptions set status = 'paused'`
-  await webhooks.emit(...Array.from({ length: 10 }, () => ({})))
-  await until(async () => expect(await webhooks.deliveries({ status: 'pending' })).toHaveLength(10))
-  await webhooks.sql`update subscriptions set status = 'active'`
+  await emitTogether(10)
   await webhooks.hurry()
   await until(() => expect(held).toHaveLength(10))
   held.forEach((response) => response.end())
@@ -146,10 +148,7 @@ test('an endpoint that is well again gets twice as many at a time after each suc
   await webhooks.subscribe({ url: receiver.url })
   const held: ServerResponse[] = []
   receiver.respondWith((response) => void held.push(response))
-  await webhooks.sql`update subscriptions set status = 'paused'`
-  await webhooks.emit(...Array.from({ length: 15 }, () => ({})))
-  await until(async () => expect(await webhooks.deliveries({ status: 'pending' })).toHaveLength(15))
-  await webhooks.sql`update subscriptions set status = 'active'`
+  await emitTogether(15)
   await webhooks.sql`update lanes set failures = 1, failing_since = now()`
   await webhooks.hurry()
   const isOut = async (count: number, ended: number) => {
@@ -239,10 +238,7 @@ test('attempts that go back since their subscription has changed leave their pla
     slowly.mockRestore()
   })
   // All that may be out at a time are begun together.
-  await webhooks.sql`update subscriptions set status = 'paused'`
-  await webhooks.emit(...Array.from({ length: 10 }, () => ({})))
-  await until(async () => expect(await webhooks.deliveries({ status: 'pending' })).toHaveLength(10))
-  await webhooks.sql`update subscriptions set status = 'active'`
+  await emitTogether(10)
   await webhooks.hurry()
   expect(await begun.promise).toBe(10)
   await webhooks.sql`update subscriptions set url = ${other.url} where id = ${id}`
