@@ -3,6 +3,7 @@ import { detachDeletedLabels } from './labels/detach-deleted-labels.ts'
 import { asking, eventsOf, newNumber, testDirectory, type TestDirectory } from './testing/app.ts'
 import { telling } from './testing/changes.ts'
 import { managing, tellTeam } from './testing/managing.ts'
+import { at as moment } from './testing/moments.ts'
 
 /** Contacts are locked before conversations, several of one kind in the order of their ids: so nobody waits in a circle. */
 let directory: TestDirectory
@@ -67,7 +68,7 @@ test('bulk labels, patches, messages, merges, deletions, address books and a lab
   const known = Array.from({ length: 2 * people }, (_, n) => phoneOf(n))
   for (let n = 0; n < 12; n++) {
     const action = n % 2 ? ('remove' as const) : ('add' as const)
-    const time = new Date(Date.UTC(2026, 2, 1, 12, 0, n)).toISOString()
+    const time = moment(n)
     const book = known.map((wa_id) => ({ wa_id, name: `book ${n}`, action, at: time }))
     work.push(async () => (await at(n)).contacts(n % 3 ? book : book.toReversed()))
   }

@@ -2,6 +2,7 @@ import { afterAll, beforeAll, expect, test } from 'vitest'
 import { newNumber, testDirectory, type TestDirectory } from '../testing/app.ts'
 import { telling } from '../testing/changes.ts'
 import { managing } from '../testing/managing.ts'
+import { at } from '../testing/moments.ts'
 import { sweepWords } from './address-book-words.ts'
 
 let directory: TestDirectory
@@ -13,8 +14,6 @@ afterAll(() => directory.drop())
 const [ana, bo] = ['15550123456', '15550123457'] as const
 const add = (wa_id: string, second: number) => ({ wa_id, name: 'Ana', action: 'add' as const, at: at(second) })
 const remove = (wa_id: string, second: number) => ({ wa_id, name: null, action: 'remove' as const, at: at(second) })
-const at = (second: number) => new Date(Date.UTC(2026, 2, 1, 12, 0, second)).toISOString()
-
 async function newTold() {
   const number = await newNumber(directory.app)
   const asker = { ...number, teamId: number.state.team_id }

@@ -3,6 +3,7 @@ import { afterAll, beforeAll, expect, test } from 'vitest'
 import { eventsOf, everywhere, newNumber, overtaken, testDirectory, type TestDirectory } from '../testing/app.ts'
 import { telling } from '../testing/changes.ts'
 import { managing } from '../testing/managing.ts'
+import { at } from '../testing/moments.ts'
 import { sweepIdentityChanges } from './identity-changes.ts'
 import { learnRecipients } from './learn-recipients.ts'
 
@@ -21,8 +22,6 @@ const updatesOf = async (organizationId: string) =>
   (await eventsOf(directory, organizationId)).filter(({ subject }) => subject.endsWith('identity-updated'))
 
 const ana = '15550123456'
-const at = (second: number) => new Date(Date.UTC(2026, 2, 1, 12, 0, second)).toISOString()
-
 test('a change of somebody who is not known makes nobody', async () => {
   const number = await newTold()
   expect(await number.change('1', { bsuid: 'US.1' }, { bsuid: 'US.2' })).toEqual({ contact: null, conversation: null })

@@ -2,6 +2,7 @@ import { untilSomebodyWaits } from '@app/test/lock-waits.ts'
 import { afterAll, beforeAll, expect, test } from 'vitest'
 import { eventsOf, newNumber, testDirectory, type TestDirectory } from '../testing/app.ts'
 import { telling } from '../testing/changes.ts'
+import { at } from '../testing/moments.ts'
 import { insertContacts, newContactIds, unknownContact } from './insert-contacts.ts'
 
 let directory: TestDirectory
@@ -15,7 +16,6 @@ async function newTold() {
   return { ...number, ...telling(directory.app, number) }
 }
 
-const at = (second: number) => new Date(Date.UTC(2026, 2, 1, 12, 0, second)).toISOString()
 const entry = (wa_id: string, name: string | null, second: number, action: 'add' | 'remove' = 'add') => ({
   wa_id,
   name,

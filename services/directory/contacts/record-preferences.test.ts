@@ -2,6 +2,7 @@ import { untilSomebodyWaits } from '@app/test/lock-waits.ts'
 import { afterAll, beforeAll, expect, test } from 'vitest'
 import { eventsOf, newNumber, testDirectory, type TestDirectory } from '../testing/app.ts'
 import { telling } from '../testing/changes.ts'
+import { at } from '../testing/moments.ts'
 import { forgetContacts } from './forget-contacts.ts'
 import { setPreferences } from './record-preferences.ts'
 
@@ -11,7 +12,6 @@ beforeAll(async () => {
 })
 afterAll(() => directory.drop())
 
-const at = (second: number) => new Date(Date.UTC(2026, 2, 1, 12, 0, second)).toISOString()
 const ana = { wa_id: '15550123456', bsuid: null }
 const recipient = { phone_number: '+15550123456' }
 const marketing = { marketing: true }

@@ -4,6 +4,7 @@ import { afterAll, beforeAll, expect, test } from 'vitest'
 import { newNumber, overtaken, testDirectory, type TestDirectory } from '../testing/app.ts'
 import { telling } from '../testing/changes.ts'
 import { managing } from '../testing/managing.ts'
+import { at } from '../testing/moments.ts'
 import { noteStop } from './consume-marketing-stops.ts'
 import { forgetContacts } from './forget-contacts.ts'
 import { claimNames, identitiesOf } from './identities.ts'
@@ -17,7 +18,6 @@ beforeAll(async () => {
 afterAll(() => directory.drop())
 
 const ana = '15550123456'
-const at = (second: number) => new Date(Date.UTC(2026, 2, 1, 12, 0, second)).toISOString()
 const marketing = { marketing: true, window: 'any' } as const
 const refused = { failure: 'marketing_opted_out' }
 

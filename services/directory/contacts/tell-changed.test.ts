@@ -2,6 +2,7 @@ import { afterAll, beforeAll, beforeEach, expect, test } from 'vitest'
 import { asking, newNumber, testDirectory, type TestDirectory } from '../testing/app.ts'
 import { telling } from '../testing/changes.ts'
 import { managing } from '../testing/managing.ts'
+import { at } from '../testing/moments.ts'
 
 // Messaging sends by what it remembers of contacts and conversations, until it is told.
 
@@ -86,7 +87,7 @@ test('what an address book names and takes away is told', async () => {
     wa_id: ana,
     name,
     action,
-    at: new Date(Date.UTC(2026, 2, 1, 12, 0, second)).toISOString(),
+    at: at(second),
   })
   await number.contacts([entry('add', 1, null)])
   expect(directory.changed).toEqual([])

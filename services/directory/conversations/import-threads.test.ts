@@ -1,6 +1,7 @@
 import { afterAll, beforeAll, expect, test } from 'vitest'
 import { eventsOf, everywhere, newNumber, testDirectory, type TestDirectory } from '../testing/app.ts'
 import { telling } from '../testing/changes.ts'
+import { at } from '../testing/moments.ts'
 
 let directory: TestDirectory
 beforeAll(async () => {
@@ -8,7 +9,6 @@ beforeAll(async () => {
 })
 afterAll(() => directory.drop())
 
-const at = (second: number) => new Date(Date.UTC(2026, 2, 1, 12, 0, second)).toISOString()
 const thread = (n: number, second: number) => ({
   wa_id: `1555012${3000 + n}`,
   bsuid: null,

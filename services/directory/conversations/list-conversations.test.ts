@@ -1,5 +1,6 @@
 import { afterAll, beforeAll, expect, test } from 'vitest'
 import { asking, newNumber, testDirectory, type TestDirectory } from '../testing/app.ts'
+import { at } from '../testing/moments.ts'
 
 let directory: TestDirectory
 beforeAll(async () => {
@@ -17,8 +18,8 @@ async function withConversations(seconds: (number | null)[]) {
   for (const [n, second] of seconds.entries()) {
     const { conversation } = await number.open({ phone_number: `+1555012300${n}` })
     ids.push(conversation.id)
-    const at = second === null ? null : new Date(Date.UTC(2026, 2, 1, 12, 0, second))
-    await directory.sql`update conversations set last_message_at = ${at} where id = ${conversation.id}`
+    const time = second === null ? null : at(second)
+    await directory.sql`update conversations set last_message_at = ${time} where id = ${conversation.id}`
   }
   return { number, ids }
 }

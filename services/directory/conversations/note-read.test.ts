@@ -5,6 +5,7 @@ import { untilSomebodyWaits } from '@app/test/lock-waits.ts'
 import { afterAll, beforeAll, expect, test } from 'vitest'
 import { newNumber, testDirectory, type TestDirectory } from '../testing/app.ts'
 import { telling } from '../testing/changes.ts'
+import { at } from '../testing/moments.ts'
 import { noteRead } from './note-read.ts'
 
 let directory: TestDirectory
@@ -14,8 +15,6 @@ beforeAll(async () => {
 afterAll(() => directory.drop())
 
 const ana = '15550123456'
-const at = (second: number) => new Date(Date.UTC(2026, 2, 1, 12, 0, second)).toISOString()
-
 async function newReading() {
   const number = await newNumber(directory.app)
   const caller = systemCaller(number.organizationId)

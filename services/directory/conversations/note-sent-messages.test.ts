@@ -2,6 +2,7 @@ import { newId } from '@app/shared/values/ids.ts'
 import { untilSomebodyWaits } from '@app/test/lock-waits.ts'
 import { afterAll, beforeAll, expect, test } from 'vitest'
 import { everywhere, newNumber, testDirectory, type TestDirectory } from '../testing/app.ts'
+import { at } from '../testing/moments.ts'
 import { noteSentMessages } from './note-sent-messages.ts'
 
 let directory: TestDirectory
@@ -16,8 +17,6 @@ interface Sent {
   sent_at: string
 }
 const record = (sent: Sent[]) => noteSentMessages(directory.app.sql, sent)
-
-const at = (seconds: number) => new Date(Date.UTC(2026, 2, 1, 12, 0, seconds)).toISOString()
 
 test('the newest time of each conversation counts, and it only goes forward', async () => {
   const number = await newNumber(directory.app)
