@@ -396,6 +396,28 @@ test('what is told of a template before the answer of its creation stands behind
   expect(await it.get('fast')).toMatchObject({ status: 'approved', category: 'MARKETING', provider_template_id: '79' })
 })
 
+test('what is read of a template before the answer of its creation stands, too', async () => {
+  it.platform.once(async (request, response) => {
+    it.platform.answer(request, unheard)
+    const [made] = it.platform.templates
+    Object.assign(made ?? {}, { status: 'APPROVED', category: 'MARKETING' })
+    await it.sync()
+    json(response, { id: made?.id, status: 'PENDING', category: 'UTILITY' })
+  })
+  expect((await it.create(order('read'))).data).toMatchObject({ status: 'approved', category: 'MARKETING' })
+})
+
+test('what is told of a new template counts, though the clock of the platform is some seconds behind', async () => {
+  const { data } = await it.create(order('behind'))
+  const value = { event: 'APPROVED', message_template_id: Number(data.provider_template_id) }
+  const named = { ...value, message_template_name: 'behind', message_template_language: 'en_US' }
+  const changes = [{ field: 'message_template_status_update', value: named }]
+  const time = Math.floor(Date.now() / 1000) - 10
+  await it.callbacks.post({ object: 'whatsapp_business_account', entry: [{ id: businessAccountId, time, changes }] })
+  await untilLookedAt()
+  expect(await it.get('behind')).toMatchObject({ status: 'approved' })
+})
+
 test.each(tellings)(
   'what is told of another template of the name while one is created is not the new one’s: %s %o',
   async (field, value) => {

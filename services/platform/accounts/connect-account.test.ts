@@ -157,6 +157,13 @@ test.each([
   expect(peers.told.messaging[0]).toMatchObject({ refusal, attached: true })
 })
 
+test('a number of which the platform says nothing that is known, when it is connected again, stays as it was', async () => {
+  const body = await wanted()
+  await ask(it.app, connectAccount, body)
+  knowNumber(it, body.phone_number_id, { status: 'A_NEW_WORD' })
+  expect(await ask(it.app, connectAccount, body)).toMatchObject({ status: 'connected', upstream_status: 'A_NEW_WORD' })
+})
+
 test('a number without name, status and a possible number is attached, with nulls', async () => {
   const bare = { display_phone_number: 'n/a', verified_name: '', status: null }
   expect(await connect(it, await newOrganization(it.app), newPhoneNumberId(), bare)).toMatchObject({

@@ -43,10 +43,12 @@ test("a customer's number has its team, and makes a pending customer active", as
   expect(events[1]?.data).toMatchObject({ customer: { status: 'active' } })
 })
 
-test('connected again it stays with its customer', async () => {
+test('connected again it stays with its customer, also with one that is archived', async () => {
   const { organizationId, customer_id } = await twoTeams()
   const phoneNumberId = newPhoneNumberId()
   await connect(it, organizationId, phoneNumberId, {}, { customer_id })
+  expect(await connect(it, organizationId, phoneNumberId)).toMatchObject({ customer_id })
+  await ask(it.app, archiveCustomer, undefined, { params: { id: customer_id }, caller: systemCaller(organizationId) })
   expect(await connect(it, organizationId, phoneNumberId)).toMatchObject({ customer_id })
 })
 

@@ -143,6 +143,21 @@ test('messaging refuses and directory knows before a suspension, a rename or an 
   expect(last('messaging')).toMatchObject({ refusal: 'customer_suspended', attached: true, version: 4 })
 })
 
+test("a change of the organization just before is minded in what others hear of a customer's numbers", async () => {
+  const organizationId = await newOrganization(it.app)
+  const id = await newCustomer(it.app, organizationId)
+  await connect(it, organizationId, undefined, {}, { customer_id: id })
+  const { renaming } = await it.app.sql.begin(async (tx) => {
+    await tx`update organizations set settings = '{"ordering":"relaxed"}' where id = ${organizationId}`
+    const renaming = update(organizationId, id, { name: 'Renamed' })
+    await Promise.race([renaming, untilSomebodyWaits(it.app.sql)])
+    return { renaming }
+  })
+  await renaming
+  const told = { customer: { id, name: 'Renamed' }, settings: { ordering: 'relaxed' } }
+  expect(peers.told.messaging.at(-1)).toMatchObject(told)
+})
+
 test('archiving again answers the same and tells nothing; an archived customer takes no change', async () => {
   const organizationId = await newOrganization(it.app)
   const id = await newCustomer(it.app, organizationId)

@@ -318,6 +318,18 @@ describe('a report', () => {
     expect(await account(phoneNumberId)).toMatchObject({ status: 'degraded', isHeld: false })
   })
 
+  test('of a restriction does not outlive that the number is connected again', async () => {
+    const { organizationId, phoneNumberId } = await connected()
+    await it.app.sql`
+      update accounts set reported_until = now() + interval '1 day' where phone_number_id = ${phoneNumberId}
+    `
+    await connect(it, organizationId, phoneNumberId, { status: 'PENDING' })
+    const asked = await claimed(phoneNumberId)
+    const answer = { phoneNumber: null, name: null, status: 'CONNECTED', messagesPerSecond: null }
+    await it.app.sql.begin((tx) => takeOver(tx, asked, answer))
+    expect(await account(phoneNumberId)).toMatchObject({ status: 'connected' })
+  })
+
   test('of an error does not cut short a restriction whose end is known', async () => {
     const { organizationId, phoneNumberId } = await connected()
     await it.app.sql`

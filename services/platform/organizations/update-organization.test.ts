@@ -1,3 +1,4 @@
+import { isDeepStrictEqual } from 'node:util'
 import { systemCaller } from '@app/shared/bus/ask.ts'
 import { accountChanged } from '@app/shared/contracts/platform.ts'
 import { newId } from '@app/shared/values/ids.ts'
@@ -78,19 +79,26 @@ test('an organization without the entitlement messaging is refused by that, and 
   ])
 })
 
-test('is answered when no gateway goes by the former features and tier any more', async () => {
-  const organization_id = await newOrganization(it.app)
-  const { key } = await ask(it.app, createKey, { organization_id, label: 'x' })
-  let lastBeforeAt = performance.now()
-  const change = ask(it.app, updateOrganization, { organization_id, features: ['messaging'], tier: 'starter' })
-  for (;;) {
-    const askedAt = performance.now()
-    const { features } = await ask(it.app, authenticateKey, { key_hash: hashOf(key) })
-    if (!features.includes('webhooks')) break
-    lastBeforeAt = askedAt
-  }
-  await change
-  expect(performance.now() - lastBeforeAt).toBeGreaterThan(2_000)
+test('is answered when no gateway goes by the former features or tier any more', async () => {
+  const changes = [{ features: ['messaging' as const] }, { tier: 'starter' as const }]
+  const keptMs = await Promise.all(
+    changes.map(async (change) => {
+      const organization_id = await newOrganization(it.app)
+      const { key } = await ask(it.app, createKey, { organization_id, label: 'x' })
+      const look = () => ask(it.app, authenticateKey, { key_hash: hashOf(key) })
+      const before = await look()
+      let lastBeforeAt = performance.now()
+      const changing = ask(it.app, updateOrganization, { organization_id, ...change })
+      for (;;) {
+        const askedAt = performance.now()
+        if (!isDeepStrictEqual(await look(), before)) break
+        lastBeforeAt = askedAt
+      }
+      await changing
+      return performance.now() - lastBeforeAt
+    }),
+  )
+  for (const ms of keptMs) expect(ms).toBeGreaterThan(2_000)
 })
 
 test('settings reach the numbers', async () => {

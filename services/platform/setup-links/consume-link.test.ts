@@ -2,6 +2,7 @@ import { systemCaller } from '@app/shared/bus/ask.ts'
 import { newId } from '@app/shared/values/ids.ts'
 import { untilSomebodyWaits } from '@app/test/lock-waits.ts'
 import { afterAll, beforeAll, expect, test } from 'vitest'
+import { lockCustomer } from '../customers/customers.ts'
 import { getCustomer } from '../customers/get-customer.ts'
 import { updateCustomer } from '../customers/update-customer.ts'
 import {
@@ -139,4 +140,17 @@ test('a link that is revoked just when it is consumed stays revoked, and connect
   })
   expect(await consumed).toMatchObject({ failure: 'setup_link_inactive' })
   expect((await ask(it.app, getCustomer, undefined, asOwner)).accounts).toEqual([])
+})
+
+test('a consumption waits for what changes its customer, so that no event of the customer comes between', async () => {
+  const { organizationId, id, links } = await customerWithLinks(2)
+  await connectThrough(links[0]).consumed
+  const { consumed } = await it.app.sql.begin(async (tx) => {
+    await lockCustomer(tx, organizationId, id)
+    const { consumed } = connectThrough(links[1])
+    const waits = untilSomebodyWaits(it.app.sql).then(() => 'it waits')
+    expect(await Promise.race([consumed, waits])).toBe('it waits')
+    return { consumed }
+  })
+  await consumed
 })
