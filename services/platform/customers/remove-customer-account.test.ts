@@ -2,6 +2,7 @@ import { systemCaller } from '@app/shared/bus/ask.ts'
 import { newId } from '@app/shared/values/ids.ts'
 import { afterAll, beforeAll, expect, test } from 'vitest'
 import { listAccounts } from '../accounts/list-accounts.ts'
+import { updateOrganization } from '../organizations/update-organization.ts'
 import {
   ask,
   connect,
@@ -55,6 +56,13 @@ test('again answers the same, tells again and changes nothing', async () => {
   const first = await remove(organizationId, customerId, phoneNumberId)
   expect(await remove(organizationId, customerId, phoneNumberId)).toEqual(first)
   expect(told().map(({ version }) => version)).toEqual([1, 2, 2])
+})
+
+test('an organization whose subscription has lapsed detaches none', async () => {
+  const { organizationId, customerId, phoneNumberId } = await customerWithNumber()
+  await ask(it.app, updateOrganization, { organization_id: organizationId, subscription: 'lapsed' })
+  const refused = remove(organizationId, customerId, phoneNumberId)
+  await expect(refused).rejects.toMatchObject({ failure: 'subscription_lapsed' })
 })
 
 test('a detached number may be connected elsewhere, and here again, with its customer', async () => {
