@@ -16,6 +16,7 @@ import type { UpstreamAnswer } from '../testing/upstream.ts'
 import { beginSetup } from './begin-setup.ts'
 import { completeSetup } from './complete-setup.ts'
 import {
+  claimAbandoned,
   claimOnboarding,
   fail,
   onboardingColumns,
@@ -362,6 +363,17 @@ test('a walk that is put off is let go of also when the database is away just th
   expect(rows).toEqual([{ step: 'exchanged', isFree: true, isDue: true }])
   showNumbers(it.upstream, businessAccountId, [{ phoneNumberId }])
   expect(await ask(it.app, completeSetup, dialog)).toHaveProperty('number')
+})
+
+test('a walk that somebody goes on with is taken up by nobody else', async () => {
+  const { linkId } = await openSetup(it)
+  await it.app.sql`
+    insert into onboardings (organization_id, id, setup_link_id, step, due_at)
+    select organization_id, ${`walk of ${linkId}`}, id, 'exchanged', now() from setup_links where id = ${linkId}
+  `
+  const taken = async () => (await claimAbandoned(it.app.sql, 100)).filter(({ setupLinkId }) => setupLinkId === linkId)
+  expect(await taken()).toHaveLength(1)
+  expect(await taken()).toEqual([])
 })
 
 test('a walk without a token that is put off twice, since its first answer was lost, still waits for its browser alone', async () => {
