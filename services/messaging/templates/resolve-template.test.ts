@@ -204,6 +204,19 @@ test('a template that the platform did not find for a send is asked about before
   expect(await it.get(name)).toMatchObject({ status: 'rejected' })
 })
 
+test('what is heard of a template while the platform is asked about it is newer than that it was not there', async () => {
+  const name = approved()
+  await send(name)
+  await notFoundForASend(name)
+  it.platform.templates.pop()
+  it.platform.once(async (request, response) => {
+    await it.app
+      .sql`update templates set upstream_status = 'APPROVED', known_at = clock_timestamp() where name = ${name}`
+    it.platform.answer(request, response)
+  })
+  expect(await send(name)).toMatchObject({ content: 'Hi Ana, order A1 shipped.' })
+})
+
 test('of a template that is gone a send that was not refused before tells nothing new: its name can be taken', async () => {
   const name = approved()
   await send(name)
