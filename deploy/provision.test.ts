@@ -61,6 +61,16 @@ test('a stream stays the one that was made, however often it is provisioned and 
   expect(new Set(times).size, times.join()).toBe(1)
 })
 
+test('every consumer is given an event as often as it takes', async () => {
+  const natsUrl = await startNats()
+  await provisionAt({ natsUrl })
+  await withBus({ natsUrl }, async ({ nc }) => {
+    const infos = await (await nc.jetstreamManager()).consumers.list(streamName).next()
+    expect(infos).toHaveLength(Object.keys(consumers).length)
+    for (const { config } of infos) expect(config).toMatchObject({ ack_policy: 'explicit', max_deliver: -1 })
+  })
+})
+
 test('a consumer of an earlier release is changed, also when its server was started since', async () => {
   const dataDir = newFolder()
   const { name } = consumers.webhooksFanOut

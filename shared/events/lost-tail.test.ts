@@ -194,6 +194,20 @@ test('while another instance publishes, a stream that does not say what it has l
   expect((await (await app.nc.jetstreamManager()).streams.info(streamName)).state.last_seq).toBe(2)
 })
 
+test('a refusal that does not name the last number is no word that an event is missed', async () => {
+  const error = { code: 503, err_code: 10_077, description: 'maximum bytes exceeded' }
+  const { request } = app.eventBus
+  const refusing: typeof request = async (...asked) => {
+    const answer = await request(...asked)
+    return { ...answer, data: Buffer.from(JSON.stringify({ error, stream: streamName, seq: 0 })) }
+  }
+  const asked = hasNewest(
+    { ...app, eventBus: { ...app.eventBus, request: refusing } },
+    { subject: changed.subject, seq: 1 },
+  )
+  await expect(asked).rejects.toThrow('The stream does not say what it has last: maximum bytes exceeded')
+})
+
 test('an event that the stream has dropped for its age is not missed', async () => {
   relay = startRelay(app)
   await publishOurs(1)
