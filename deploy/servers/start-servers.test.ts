@@ -1,4 +1,6 @@
+import { once } from 'node:events'
 import { chmodSync, mkdirSync, mkdtempSync, rmSync } from 'node:fs'
+import { type AddressInfo, createServer } from 'node:net'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import postgres from 'postgres'
@@ -129,6 +131,16 @@ test('a cluster of nats-servers is there when one of them answers', async () => 
   expect(given.natsUrl).toBe(urls)
   await given.stop()
   await own.stop()
+})
+
+test('a given nats-server without JetStream is refused', async () => {
+  const server = createServer((socket) => socket.end('INFO {"server_id":"x","version":"2.12.0","headers":true}\r\n'))
+  onTestFinished(() => void server.close())
+  server.listen(0, '127.0.0.1')
+  await once(server, 'listening')
+  vi.stubEnv('NATS_URL', `nats://127.0.0.1:${(server.address() as AddressInfo).port}`)
+  const starting = startServers({ dataDir: join(dataDir, 'no-jetstream'), log, only: ['nats'] })
+  await expect(starting).rejects.toThrow('the server runs without JetStream (nats-server -js)')
 })
 
 test.skipIf(nats.find('') === undefined)(

@@ -1,4 +1,4 @@
-import { mkdtempSync, readFileSync, rmSync } from 'node:fs'
+import { mkdtempSync, readFileSync, rmSync, statSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterAll, expect, test } from 'vitest'
@@ -26,4 +26,9 @@ test('a restart goes on when the file cannot be written, as on a full disk, and 
   rewriteStackFile(join(dataDir, 'gone'), stack)
   rewriteStackFile(dataDir, stack)
   expect(JSON.parse(readFileSync(join(dataDir, 'stack.json'), 'utf8'))).toMatchObject({ api_key: 'key' })
+})
+
+test('the file, which holds a key, is for the eyes of its user alone', () => {
+  rewriteStackFile(dataDir, stack)
+  expect(statSync(join(dataDir, 'stack.json')).mode & 0o777).toBe(0o600)
 })
