@@ -9,6 +9,7 @@ import { answerMe } from './exchange/answer-me.ts'
 import { answersClientErrors } from './exchange/client-errors.ts'
 import { lateProblem } from './exchange/late-problem.ts'
 import { openExchange, serve, type Work } from './exchange/exchange.ts'
+import { heedExpectations } from './exchange/invite-body.ts'
 import { passOn } from './exchange/pass-on.ts'
 import { takeOver, type Take } from './exchange/take-over.ts'
 import { boundConnections } from './limits/connections.ts'
@@ -74,8 +75,7 @@ export async function buildHttp(
   })
   boundPipelines(http.server, boundConnections(http.server, maxConnections))
   boundPieces(http.server)
-  // An expectation that nobody knows is ignored: Node's own refusal has no envelope.
-  http.server.on('checkExpectation', (request, response) => http.server.emit('request', request, response))
+  heedExpectations(http.server)
 
   await http.register(underPressure, {
     maxEventLoopDelay,

@@ -2,6 +2,7 @@ import type { IncomingMessage } from 'node:http'
 import { Problem } from '@app/shared/api/problem.ts'
 import { gather } from '@app/shared/values/gather.ts'
 import type { InFlight } from '../limits/in-flight.ts'
+import { inviteBody } from './invite-body.ts'
 
 /** How long a client may take to send a body; also one that was refused, while its body is thrown away. */
 export const bodyTimeoutMs = 30_000
@@ -42,6 +43,7 @@ export function readBody(raw: IncomingMessage, limitBytes: number, { hold }: InF
     function onClose() {
       fail(endedEarly())
     }
+    inviteBody(raw)
     raw.on('data', onData).on('end', onEnd).on('close', onClose)
   })
 }

@@ -2,6 +2,7 @@ import type { IncomingMessage } from 'node:http'
 import type { Readable } from 'node:stream'
 import { invalidField, Problem } from '@app/shared/api/problem.ts'
 import { Busboy } from '@fastify/busboy'
+import { inviteBody } from '../exchange/invite-body.ts'
 
 /** A multipart form, read up to the bytes of its file. */
 export interface Form {
@@ -71,6 +72,7 @@ export function openForm(raw: IncomingMessage): Promise<Form> {
     busboy.on('error', () => fail(endedEarly()))
     // Comes without an end when the client went away or a time limit ended its connection.
     raw.on('close', () => raw.complete || fail(endedEarly()))
+    inviteBody(raw)
     raw.pipe(busboy)
   })
 }
