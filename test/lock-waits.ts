@@ -10,3 +10,10 @@ export async function untilSomebodyWaits(sql: Sql | TransactionSql, sessions = 1
   const waiting = await lockWaits(sql)
   if (waiting.length < sessions) await untilSomebodyWaits(sql, sessions)
 }
+
+/** Until a session of this database waits for this transaction. */
+export async function untilWaitedFor(sql: Sql, tx: TransactionSql): Promise<void> {
+  const [own] = await tx<{ pid: number }[]>`select pg_backend_pid() as pid`
+  const waiting = () => sql`select from pg_stat_activity where ${own?.pid ?? 0} = any(pg_blocking_pids(pid))`
+  while ((await waiting()).length === 0);
+}

@@ -1,9 +1,10 @@
-import { untilSomebodyWaits } from '@app/test/lock-waits.ts'
+import { untilSomebodyWaits, untilWaitedFor } from '@app/test/lock-waits.ts'
 import { afterAll, beforeAll, expect, test } from 'vitest'
 import { eventsOf, everywhere, newNumber, overtaken, testDirectory, type TestDirectory } from '../testing/app.ts'
 import { telling } from '../testing/changes.ts'
 import { managing } from '../testing/managing.ts'
 import { at } from '../testing/moments.ts'
+import { claimNames } from './identities.ts'
 import { sweepIdentityChanges } from './identity-changes.ts'
 import { learnRecipients } from './learn-recipients.ts'
 
@@ -404,4 +405,29 @@ test('a new number that somebody takes while it is given makes the two one conta
   expect(changed).toMatchObject({ contact: { id: contact.id, phone_number: `+${bo}` } })
   expect((await number.listContacts()).data).toMatchObject([{ id: contact.id, phone_number: `+${bo}` }])
   expect((await number.inbound({ wa_id: bo })).contact.id).toBe(contact.id)
+})
+
+test('a new user id that somebody had for a moment while it was given is the contact’s', async () => {
+  const number = await newTold()
+  const { contact } = await number.inbound({ wa_id: ana })
+  const { contact: third } = await number.inbound({ bsuid: 'US.3' })
+  const waId = '15550199999'
+  const { changing } = await directory.sql.begin(async (tx) => {
+    await tx`savepoint before`
+    await claimNames(tx, number, third.id, [{ kind: 'wa_id', value: waId }])
+    const changing = overtaken(
+      directory,
+      contact.id,
+      () => number.change('1', { wa_id: ana }, { wa_id: waId, bsuid: 'US.2' }),
+      () => number.inbound({ bsuid: 'US.2' }),
+    )
+    // It has passed over the user id, which is taken, and waits for the number.
+    await untilWaitedFor(directory.sql, tx)
+    const taker = (await number.listContacts()).data.find(({ bsuid }) => bsuid === 'US.2')
+    await managing(directory.app, { ...number, teamId: number.state.team_id }).remove(taker?.id ?? '')
+    await tx`rollback to savepoint before`
+    return { changing }
+  })
+  await changing
+  expect((await number.inbound({ bsuid: 'US.2' })).contact.id).toBe(contact.id)
 })

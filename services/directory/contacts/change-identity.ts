@@ -11,7 +11,7 @@ import { contactParties, nobody } from './contact-parties.ts'
 import { claimNames, freeNumber, type Identity, identitiesOf, isSameIdentity, mayHaveBeen } from './identities.ts'
 import { type Change, findDone, followed, left, leftSince, noteDone } from './identity-changes.ts'
 import { identityUpdated, isIdentityUpdate, type Origin } from './identity-updated.ts'
-import { mergeWithin } from './merge-contacts.ts'
+import { haveNames, mergeWithin } from './merge-contacts.ts'
 import { carryStop, mindStop } from './remembered-stops.ts'
 import { rename } from './rename.ts'
 import { personOf, type Profile, type Sender } from './sender.ts'
@@ -124,18 +124,11 @@ async function renameOne(tx: TransactionSql, contact: FoundContact, after: Profi
 
 /**
  * Whoever took one of the names meanwhile is the same person, and is to be merged: else the contact, which gives up its old names, would
- * have none.
+ * have none. Who took it may be gone again by now, and then it is nobody's.
  */
 async function takeNames(tx: TransactionSql, origin: Origin, contactId: string, names: Identity[]) {
-  const { organizationId, phoneNumberId } = origin
   await claimNames(tx, origin, contactId, names)
-  const taken = await tx`
-    select from json_to_recordset(${JSON.stringify(names)}::text::json) as u(kind text, value text)
-    join identities i on i.organization_id = ${organizationId} and i.phone_number_id = ${phoneNumberId}
-      and i.kind = u.kind and i.value = u.value
-    where i.contact_id <> ${contactId}
-  `
-  if (taken.length > 0) throw new Overtaken()
+  if (!(await haveNames(tx, origin, [{ id: contactId, identities: names }]))) throw new Overtaken()
 }
 
 /** What subscribers are told of before: the replaced user id is the platform's word where no message brought it. */

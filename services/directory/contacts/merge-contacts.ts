@@ -74,7 +74,7 @@ const lockContacts = (tx: TransactionSql, { organizationId }: Origin, ids: strin
 `
 
 /** Names move only while their contacts are locked, as these are by now; a number given up since may be another person's. */
-async function haveNames(tx: TransactionSql, { organizationId, phoneNumberId }: Origin, found: Found[]) {
+export async function haveNames(tx: TransactionSql, { organizationId, phoneNumberId }: Origin, found: Found[]) {
   const names = found.flatMap(({ id, identities }) => identities.map((name) => ({ ...name, contact_id: id })))
   const lost = await tx`
     select u.kind from json_to_recordset(${JSON.stringify(names)}::text::json) as u(kind text, value text, contact_id text)
