@@ -20,5 +20,5 @@ test(
     expect(await findBroken(scene)).toEqual([])
     expect(complaints).toEqual([])
   },
-  amount(60_000, 300_000),
+  amount(60_000, 900_000),
 )

@@ -23,5 +23,5 @@ test(
     expect(await settleTemplates(scene)).toEqual([])
     expect(complaints).toEqual([])
   },
-  amount(60_000, 300_000),
+  amount(60_000, 900_000),
 )

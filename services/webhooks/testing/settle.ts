@@ -1,3 +1,4 @@
+import { amount } from '@app/test/fuzz/seed.ts'
 import { until } from '@app/test/until.ts'
 import { expect } from 'vitest'
 import { enableWebhookSubscription } from '../subscriptions/enable-webhook-subscription.ts'
@@ -8,8 +9,10 @@ import { askSurely, type Scene, type Tenant } from './scene.ts'
 export async function settle(scene: Scene): Promise<void> {
   scene.endpoints.calm()
   for (const tenant of scene.tenants) await resumeAll(tenant)
-  // Those with a line are fanned out one by one, and each connection that is lost costs a while.
-  await until(async () => expect(await notFannedOut(scene)).toEqual({ backlog: 0, missing: [] }), 60_000)
+  // Those with a line are fanned out one by one, some ten a second where others want the processor, and each connection that is
+  // lost costs a while.
+  const withinMs = amount(60_000, 240_000)
+  await until(async () => expect(await notFannedOut(scene)).toEqual({ backlog: 0, missing: [] }), withinMs)
   await until(async () => {
     for (const tenant of scene.tenants) await hurry(scene, tenant)
     for (const { attempts, replays } of scene.apps) {
