@@ -8,10 +8,18 @@ import type { FoundContact } from '../conversations/look-up.ts'
 import { touchConversations } from '../conversations/touch-conversations.ts'
 import { forgetWordsOf } from './address-book-words.ts'
 import { contactParties, nobody } from './contact-parties.ts'
-import { claimNames, freeNumber, type Identity, identitiesOf, isSameIdentity, mayHaveBeen } from './identities.ts'
+import {
+  claimNames,
+  freeNumber,
+  haveNames,
+  type Identity,
+  identitiesOf,
+  isSameIdentity,
+  mayHaveBeen,
+} from './identities.ts'
 import { type Change, findDone, followed, left, leftSince, noteDone } from './identity-changes.ts'
 import { identityUpdated, isIdentityUpdate, type Origin } from './identity-updated.ts'
-import { haveNames, mergeWithin } from './merge-contacts.ts'
+import { mergeWithin } from './merge-contacts.ts'
 import { carryStop, mindStop } from './remembered-stops.ts'
 import { rename } from './rename.ts'
 import { personOf, type Profile, type Sender } from './sender.ts'

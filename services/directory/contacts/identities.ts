@@ -71,6 +71,28 @@ export const claimNames = (
   on conflict do nothing
 `
 
+/**
+ * Whether contacts have all of these names. Names move only while their contacts are locked: where these are, it stays true; a number that
+ * was given up since it was found may be another person's.
+ */
+export async function haveNames(
+  tx: TransactionSql,
+  { organizationId, phoneNumberId }: Pick<Origin, 'organizationId' | 'phoneNumberId'>,
+  contacts: { id: string; identities: Identity[] }[],
+): Promise<boolean> {
+  const names = contacts.flatMap(({ id, identities }) => identities.map((name) => ({ ...name, contact_id: id })))
+  const lost = await tx`
+    select u.kind from json_to_recordset(${JSON.stringify(names)}::text::json) as u(kind text, value text, contact_id text)
+    where not exists (
+      select from identities i
+      where i.organization_id = ${organizationId} and i.phone_number_id = ${phoneNumberId}
+        and i.kind = u.kind and i.value = u.value and i.contact_id = u.contact_id
+    )
+    limit 1
+  `
+  return lost.length === 0
+}
+
 /** A name that is nobody's contact's. */
 export const isNameless = (err: unknown): boolean =>
   err instanceof Error && 'constraint_name' in err && err.constraint_name === 'identities_contact'

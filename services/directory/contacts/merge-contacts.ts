@@ -5,7 +5,7 @@ import type { FoundContact } from '../conversations/look-up.ts'
 import { mergeConversations } from '../conversations/merge-conversations.ts'
 import { factColumns, type Facts, recordUpdated } from './contact-events.ts'
 import { forgotten } from './forget-contacts.ts'
-import { claimNames, freeNumber, identitiesOf, mayHaveBeen } from './identities.ts'
+import { claimNames, freeNumber, haveNames, identitiesOf, mayHaveBeen } from './identities.ts'
 import { identityUpdated, type Origin } from './identity-updated.ts'
 import { mindStop } from './remembered-stops.ts'
 import { learn, type Profile, type Sender } from './sender.ts'
@@ -72,21 +72,6 @@ const lockContacts = (tx: TransactionSql, { organizationId }: Origin, ids: strin
   where organization_id = ${organizationId} and id = any(${ids}::text[]) and deleted_at is null
   order by id for no key update
 `
-
-/** Names move only while their contacts are locked, as these are by now; a number given up since may be another person's. */
-export async function haveNames(tx: TransactionSql, { organizationId, phoneNumberId }: Origin, found: Found[]) {
-  const names = found.flatMap(({ id, identities }) => identities.map((name) => ({ ...name, contact_id: id })))
-  const lost = await tx`
-    select u.kind from json_to_recordset(${JSON.stringify(names)}::text::json) as u(kind text, value text, contact_id text)
-    where not exists (
-      select from identities i
-      where i.organization_id = ${organizationId} and i.phone_number_id = ${phoneNumberId}
-        and i.kind = u.kind and i.value = u.value and i.contact_id = u.contact_id
-    )
-    limit 1
-  `
-  return lost.length === 0
-}
 
 /** What is empty is filled; of two words on marketing the later one holds, of two at one moment `stop`. */
 function fill(into: Row, from: Row): Row {
