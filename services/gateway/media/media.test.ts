@@ -181,17 +181,6 @@ describe('an upload', () => {
     expect(uploads).toEqual([])
   })
 
-  test('whose client asks first is sent once its key and its number are known', async () => {
-    const asking = { expect: '100-continue', connection: 'close' }
-    const taken = begin(key, { bytes: png(1_000) }, asking)
-    await expect.poll(taken.answer).toBe('HTTP/1.1 100 Continue\r\n\r\n')
-    taken.socket.write(taken.body)
-    await expect.poll(taken.answer).toContain('\r\n\r\nHTTP/1.1 201 Created\r\n')
-    const refused = begin('svc_live_of_nobody', { bytes: png(1_000) }, asking)
-    await expect.poll(refused.answer).toMatch(/^HTTP\/1\.1 401 [^]*\r\nConnection: close\r\n[^]*invalid_api_key/)
-    refused.socket.destroy()
-  })
-
   test.each(['file begins', 'bytes end'])(
     'whose %s long after its request, from a slow client, is taken',
     async (late) => {
@@ -321,6 +310,17 @@ describe('an upload', () => {
     expect((await gateway.ask(`/v1/${phone}/media`, { body, headers })).status).toBe(401)
     expect((await gateway.ask('/v1/999999999999/media', { key, body, headers })).status).toBe(404)
   })
+})
+
+test('an upload whose client asks first is sent once its key and its number are known', async () => {
+  const asking = { expect: '100-continue', connection: 'close' }
+  const taken = begin(key, { bytes: png(1_000) }, asking)
+  await expect.poll(taken.answer).toBe('HTTP/1.1 100 Continue\r\n\r\n')
+  taken.socket.write(taken.body)
+  await expect.poll(taken.answer).toContain('\r\n\r\nHTTP/1.1 201 Created\r\n')
+  const refused = begin('svc_live_of_nobody', { bytes: png(1_000) }, asking)
+  await expect.poll(refused.answer).toMatch(/^HTTP\/1\.1 401 [^]*\r\nConnection: close\r\n[^]*invalid_api_key/)
+  refused.socket.destroy()
 })
 
 describe('the form of an upload', () => {
