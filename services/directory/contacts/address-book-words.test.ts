@@ -14,6 +14,7 @@ afterAll(() => directory.drop())
 const [ana, bo] = ['15550123456', '15550123457'] as const
 const add = (wa_id: string, second: number) => ({ wa_id, name: 'Ana', action: 'add' as const, at: at(second) })
 const remove = (wa_id: string, second: number) => ({ wa_id, name: null, action: 'remove' as const, at: at(second) })
+
 async function newTold() {
   const number = await newNumber(directory.app)
   const asker = { ...number, teamId: number.state.team_id }

@@ -23,6 +23,7 @@ const updatesOf = async (organizationId: string) =>
   (await eventsOf(directory, organizationId)).filter(({ subject }) => subject.endsWith('identity-updated'))
 
 const ana = '15550123456'
+
 test('a change of somebody who is not known makes nobody', async () => {
   const number = await newTold()
   expect(await number.change('1', { bsuid: 'US.1' }, { bsuid: 'US.2' })).toEqual({ contact: null, conversation: null })

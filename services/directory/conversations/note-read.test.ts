@@ -15,6 +15,7 @@ beforeAll(async () => {
 afterAll(() => directory.drop())
 
 const ana = '15550123456'
+
 async function newReading() {
   const number = await newNumber(directory.app)
   const caller = systemCaller(number.organizationId)

@@ -92,22 +92,9 @@ test('in any order, and again, the newest stands', async () => {
 
 test('callbacks count by the platform’s time: those of one second in the order in which they came', async () => {
   const second = Math.floor(Date.now() / 1000)
+  const value = { message_template_name: 't', message_template_language: 'en_US' }
   const post = (event: string, time?: number) =>
-    it.callbacks.post({
-      object: 'whatsapp_business_account',
-      entry: [
-        {
-          id: businessAccountId,
-          ...(time !== undefined && { time }),
-          changes: [
-            {
-              field: 'message_template_status_update',
-              value: { event, message_template_name: 't', message_template_language: 'en_US' },
-            },
-          ],
-        },
-      ],
-    })
+    it.callbacks.changesAt(time, { field: 'message_template_status_update', value: { event, ...value } })
   const untilShown = (word: string) => until(async () => expect(await shown()).toMatchObject({ upstreamStatus: word }))
   await post('PAUSED', second)
   await untilShown('PAUSED')

@@ -232,13 +232,9 @@ const tellings = [
   ['message_template_components_update', { message_template_element: 'Hi {{1}}, order {{2}} shipped.' }],
 ] as const
 /** Told, and looked at; it may wait for what it tells of. */
-const tell = async (name: string, field: string, value: object, id: number) => {
-  await it.callbacks.change(field, {
-    ...value,
-    message_template_id: id,
-    message_template_name: name,
-    message_template_language: 'en_US',
-  })
+const tell = async (name: string, field: string, value: object, id: number, time?: number) => {
+  const named = { message_template_id: id, message_template_name: name, message_template_language: 'en_US' }
+  await it.callbacks.changesAt(time, { field, value: { ...value, ...named } })
   await untilLookedAt()
 }
 const untilLookedAt = () =>
@@ -409,12 +405,8 @@ test('what is read of a template before the answer of its creation stands, too',
 
 test('what is told of a new template counts, though the clock of the platform is some seconds behind', async () => {
   const { data } = await it.create(order('behind'))
-  const value = { event: 'APPROVED', message_template_id: Number(data.provider_template_id) }
-  const named = { ...value, message_template_name: 'behind', message_template_language: 'en_US' }
-  const changes = [{ field: 'message_template_status_update', value: named }]
   const time = Math.floor(Date.now() / 1000) - 10
-  await it.callbacks.post({ object: 'whatsapp_business_account', entry: [{ id: businessAccountId, time, changes }] })
-  await untilLookedAt()
+  await tell('behind', 'message_template_status_update', { event: 'APPROVED' }, Number(data.provider_template_id), time)
   expect(await it.get('behind')).toMatchObject({ status: 'approved' })
 })
 

@@ -207,7 +207,7 @@ test('what the platform told before an edit, and comes late, does not undo it', 
   }
   const late = { message_template_name: 'late', message_template_language: 'en_US' }
   const changes = Object.entries(told).map(([field, value]) => ({ field, value: { ...late, ...value } }))
-  await it.callbacks.post({ object: 'whatsapp_business_account', entry: [{ id: businessAccountId, time, changes }] })
+  await it.callbacks.changesAt(time, ...changes)
   await until(async () => expect(await it.app.sql`select 1 from callback_items`).toHaveLength(0))
   expect(await it.get('late')).toMatchObject({ status: 'pending', category: 'MARKETING', content: data.content })
 })
@@ -254,9 +254,6 @@ test('a category that the platform told before the texts were edited counts, how
     message_template_language: 'en_US',
     new_category: 'MARKETING',
   }
-  await it.callbacks.post({
-    object: 'whatsapp_business_account',
-    entry: [{ id: businessAccountId, time: toldAt, changes: [{ field: 'template_category_update', value }] }],
-  })
+  await it.callbacks.changesAt(toldAt, { field: 'template_category_update', value })
   await until(async () => expect(await it.get('behind')).toMatchObject({ category: 'MARKETING' }))
 })

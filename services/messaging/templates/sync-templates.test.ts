@@ -3,7 +3,6 @@ import { inTime } from '@app/shared/work/overdue.ts'
 import { untilSomebodyWaits } from '@app/test/lock-waits.ts'
 import { until } from '@app/test/until.ts'
 import { afterAll, beforeAll, beforeEach, expect, onTestFinished, test } from 'vitest'
-import { businessAccountId } from '../testing/callbacks.ts'
 import { json, refuse, unheard } from '../testing/template-platform.ts'
 import { copyElsewhere, order, type TestTemplates, testTemplates } from '../testing/templates.ts'
 import { createReadings } from './readings.ts'
@@ -231,7 +230,7 @@ test('what a callback tells of a template that a long reading brings only minute
     const value = { event: 'APPROVED', message_template_name: 'new', message_template_language: 'en_US' }
     const changes = [{ field: 'message_template_status_update', value }]
     const time = Math.floor(Date.now() / 1000)
-    await it.callbacks.post({ object: 'whatsapp_business_account', entry: [{ id: businessAccountId, time, changes }] })
+    await it.callbacks.changesAt(time, ...changes)
     await until(async () => expect(await looks()).toBe(1))
     await sql`update callback_items set received_at = received_at - interval '4 minutes'`
     await sql`update callback_lanes set due_at = now() where due_at is not null`

@@ -37,6 +37,9 @@ export function platformOf(app: App) {
       }),
     /** A change of the field; `value` as it is. */
     change,
+    /** Changes of fields in one callback, at the platform's time: epoch seconds. */
+    changesAt: (time: number | undefined, ...changes: { field: string; value: object }[]) =>
+      post({ object: 'whatsapp_business_account', entry: [{ id: businessAccountId, time, changes }] }),
     /** A change of the field that names the test's number. */
     numberChange: (field: string, value: object) =>
       change(field, { messaging_product: 'whatsapp', metadata, ...value }),
