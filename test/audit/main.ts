@@ -1,7 +1,6 @@
 import { spawnSync } from 'node:child_process'
-import { readFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
-import { join } from 'node:path'
+import { delimiter, dirname, join } from 'node:path'
 import { verdictOf } from './report.ts'
 
 /**
@@ -11,18 +10,26 @@ import { verdictOf } from './report.ts'
 const root = join(import.meta.dirname, '../..')
 const timeoutMs = 60_000
 
-const { packageManager } = JSON.parse(readFileSync(join(root, 'package.json'), 'utf8')) as { packageManager: string }
+/**
+ * The pnpm that installs asks an address that npm's registry has retired (since July 2026 it answers 410,
+ * github.com/pnpm/pnpm/issues/13033). This one asks the newer one, and needs the Node that runs this file.
+ */
+const asking = 'pnpm@11.28.10'
+const env = {
+  ...process.env,
+  PATH: [dirname(process.execPath), process.env['PATH']].join(delimiter),
+  // Else it would hand over to the pnpm that package.json names.
+  pnpm_config_pm_on_fail: 'ignore',
+}
+
 // From another folder, as in deploy/run.mjs.
-const { stdout, stderr, error } = spawnSync(
-  'npx',
-  ['--yes', packageManager, '--dir', root, 'audit', '--prod', '--json'],
-  {
-    cwd: tmpdir(),
-    timeout: timeoutMs,
-    encoding: 'utf8',
-    maxBuffer: 64 * 1024 * 1024,
-  },
-)
+const { stdout, stderr, error } = spawnSync('npx', ['--yes', asking, '--dir', root, 'audit', '--prod', '--json'], {
+  cwd: tmpdir(),
+  env,
+  timeout: timeoutMs,
+  encoding: 'utf8',
+  maxBuffer: 64 * 1024 * 1024,
+})
 const verdict = verdictOf(error ? error.message : stdout || stderr)
 switch (verdict.kind) {
   case 'skipped':
