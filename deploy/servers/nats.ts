@@ -11,7 +11,7 @@ import { firstWords } from './probe.ts'
 
 const readyTimeoutMs = 20_000
 const maxPayloadBytes = 8 * 1024 * 1024
-const imageVersion = '2.12'
+const imageVersion = '2.15'
 
 export const nats: ServerKind = {
   name: 'nats',
