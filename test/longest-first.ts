@@ -32,7 +32,7 @@ const order = [
   'services/platform/onboarding/onboarding.test.ts',
   'deploy/compose.test.ts',
   'services/webhooks/attempts/attempts.test.ts',
-  'services/messaging/media/copies.test.ts',
+  'services/messaging/media/copy-media.test.ts',
   'shared/bus/lost-steps.test.ts',
   'services/messaging/steps.test.ts',
   'shared/events/events.test.ts',
