@@ -29,7 +29,7 @@ const order = [
   'deploy/nats/configuration.test.ts',
   'services/webhooks/subscriptions/changes.test.ts',
   'test/bench/bench.test.ts',
-  'services/platform/onboarding/onboarding.test.ts',
+  'services/platform/onboarding/onboardings.test.ts',
   'deploy/compose.test.ts',
   'services/webhooks/attempts/attempts.test.ts',
   'services/messaging/media/copy-media.test.ts',
