@@ -8,7 +8,8 @@ import { openUpload, uploadMedia } from '@app/shared/contracts/media.ts'
 import { newFileKey } from '@app/shared/store/store.ts'
 import { newId } from '@app/shared/values/ids.ts'
 import { afterAll, beforeAll, beforeEach } from 'vitest'
-import { startTestGateway, type TestGateway } from './gateway.ts'
+import type { TestGateway } from './gateway.ts'
+import { gatewayWithKey } from './gateway-with-key.ts'
 
 export const hashOf = (bytes: Buffer) => createHash('sha256').update(bytes).digest('hex')
 
@@ -38,21 +39,14 @@ export function formOf({ bytes, type = 'image/png', filename = 'a.png', said, ta
 
 /** A gateway for the tests of a file, whose messaging takes uploads, and the key of who has the number; there once they run. */
 export function gatewayWithUploads() {
-  const it = {} as { gateway: TestGateway; key: string }
+  const it = gatewayWithKey(phone)
   /** What messaging was told of, of each test. */
   const uploads: Input<typeof uploadMedia>['body'][] = []
   let messaging: Serving
   beforeAll(async () => {
-    it.gateway = await startTestGateway()
-    const issued = it.gateway.platform.issueKey()
-    it.key = issued.text
-    it.gateway.platform.accounts.add(`${issued.organizationId}:${phone}`)
     messaging = await serveUploads(it.gateway, uploads)
   })
-  afterAll(async () => {
-    await messaging.stop()
-    await it.gateway.close()
-  })
+  afterAll(() => messaging.stop())
   beforeEach(() => {
     uploads.length = 0
   })
