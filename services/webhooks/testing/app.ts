@@ -44,7 +44,7 @@ interface TestEvent {
 export type Asked<C extends Rpc> = Partial<Pick<Input<C>, 'params' | 'body'>>
 
 type CreateBody = z.input<(typeof createContract)['body']>
-type EventType = CreateBody['events'][number]
+export type EventType = CreateBody['events'][number]
 type Created = z.output<(typeof createContract)['answer']>
 
 /** What an organization does and sees. */

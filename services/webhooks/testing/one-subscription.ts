@@ -1,12 +1,13 @@
 import { beforeEach } from 'vitest'
 import { enableWebhookSubscription } from '../subscriptions/enable-webhook-subscription.ts'
 import { updateWebhookSubscription } from '../subscriptions/update-webhook-subscription.ts'
+import type { EventType } from './app.ts'
 import { webhooksAndReceiver } from './webhooks-and-receiver.ts'
 
 type Changes = Parameters<typeof updateWebhookSubscription>[1]['body']
 
 /** The service, an endpoint, and a subscription of its own for each test of a file. */
-export function oneSubscription() {
+export function oneSubscription(events: EventType[] = ['message.received']) {
   const both = webhooksAndReceiver()
   const one = Object.assign(both, {
     id: '',
@@ -20,7 +21,7 @@ export function oneSubscription() {
     await both.webhooks.clear()
     both.receiver.got.length = 0
     both.receiver.respondWith((response) => void response.end('ok'))
-    one.id = (await both.webhooks.subscribe({ url: both.receiver.url })).id
+    one.id = (await both.webhooks.subscribe({ url: both.receiver.url, events })).id
   })
   return one
 }
