@@ -68,3 +68,12 @@ test('an event is handled though the work after its commit fails, which is not d
   expect(afterwards).toHaveBeenCalledOnce()
   expect(await app.sql`select from dead_events`).toEqual([])
 })
+
+test('a consumer whose stream is not there makes both, though nobody publishes', async () => {
+  const { name } = consumers.directoryMembers
+  const jsm = await app.nc.jetstreamManager()
+  await jsm.streams.delete(streamName)
+  const consuming = consumeBatches(app, name, () => Promise.resolve())
+  await until(async () => expect((await jsm.consumers.info(streamName, name)).num_waiting).toBe(1))
+  await consuming.stop()
+})

@@ -101,6 +101,14 @@ test('while one instance is at it the other gets nothing, and then what is left'
   expect(await other.turn(256, publish)).toBe(0)
 })
 
+test('an instance of another service that shares the database has its turn meanwhile', async () => {
+  const finish = await turnUnderWay()
+  const stranger = openOutbox({ sql: database.sql, name: 'platform' })
+  onTestFinished(() => stranger.close())
+  expect(await waiting(stranger)).toHaveLength(6)
+  expect(await finish()).toBe(6)
+})
+
 test('who lost the connection records nothing: another may have to publish the same again', async () => {
   const finish = await turnUnderWay()
   await database.sql`
@@ -127,16 +135,18 @@ test('who hangs loses the turn as soon as the sessions of the service end that l
   expect(await waiting()).toHaveLength(6)
 })
 
-test('events of two days are recorded, each in its partition', async () => {
+test('events of two days come by their numbers and are recorded, each in its partition', async () => {
   const { sql } = database
   await keepPartitions(sql, { table: 'outbox', by: 'time', keepDays: 1 })
   await sql`
     insert into outbox (id, subject, headers, payload, created_at) values
-      ('yesterday', 'event.a', '{}', '', now() - interval '1 day'), ('today', 'event.a', '{}', '', now())
+      ('today', 'event.a', '{}', '', now()), ('yesterday', 'event.a', '{}', '', now() - interval '1 day')
   `
   const partitions = await sql`select distinct tableoid from outbox`
   expect(partitions).toHaveLength(2)
-  expect(await one.turn(256, (events) => Promise.resolve(all(events)))).toBe(8)
+  expect(await one.turn(7, async (events) => all(events))).toBe(7)
+  expect(await waiting()).toEqual(['yesterday'])
+  expect(await one.turn(7, async (events) => all(events))).toBe(1)
   expect(await waiting()).toEqual([])
   expect(await sql`select from outbox where published_at is null`).toEqual([])
 })

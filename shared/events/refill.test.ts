@@ -18,6 +18,8 @@ afterAll(async () => {
 })
 
 const [old, young] = ['4 hours', '1 hour']
+/** As long as a stream keeps events, and somewhat more. */
+const [kept, over] = ['71 hours', '73 hours']
 
 async function publishedBefore(age: string, count: number) {
   await it.sql`
@@ -38,11 +40,13 @@ const waiting = async () => {
 test('what a stream lost that is as old as before, but shorter, is published again, once', async () => {
   const { created } = await restoreStream(it.eventBus.nc, it.streamReplicas)
   await publishedBefore(young, 2)
+  await publishedBefore(kept, 1)
+  await publishedBefore(over, 1)
   expect(await refillLostStream(it)).toBe(created)
   expect(await waiting()).toEqual({})
   await it.sql`update relay_position set last_seq = last_seq + 1`
   await refillLostStream(it)
-  expect(await waiting()).toEqual({ [young]: 2 })
+  expect(await waiting()).toEqual({ [young]: 2, [kept]: 1 })
   await it.sql`update outbox set published_at = now()`
   await refillLostStream(it)
   expect(await waiting()).toEqual({})
@@ -84,31 +88,48 @@ test('in a cluster a stream counts as shorter only if it stays so, and if most c
   await it.sql`truncate outbox`
 })
 
-test('what another instance publishes while the stream is looked at is not taken for lost', async () => {
-  await publishedBefore(young, 2)
-  await refillLostStream(it)
+/** As a service for whom the other instance comes, at each look at the stream, between its answer and whoever asked. */
+function interrupted(other: (seen: StreamInfo) => Promise<unknown>) {
   const { nc } = it.eventBus
-  const slow = new Proxy(nc, {
-    get: (_, name) => (name === 'jetstreamManager' ? slowManager : Reflect.get(nc, name)),
-  })
-  /** Between its answer and whoever asked, the other one publishes and remembers it. */
-  async function slowManager(options?: JetStreamManagerOptions) {
+  async function jetstreamManager(options?: JetStreamManagerOptions) {
     const jsm = await nc.jetstreamManager(options)
     const info = jsm.streams.info.bind(jsm.streams)
     jsm.streams.info = async (name) => {
       const found = await info(name)
-      await it.sql`update relay_position set last_seq = ${found.state.last_seq + 1}`
+      await other(found)
       return found
     }
     return jsm
   }
-  await refillLostStream({ ...it, eventBus: { ...it.eventBus, nc: slow } })
+  const slow = new Proxy(nc, {
+    get: (_, name) => (name === 'jetstreamManager' ? jetstreamManager : Reflect.get(nc, name)),
+  })
+  return { ...it, eventBus: { ...it.eventBus, nc: slow } }
+}
+
+test('what another instance publishes while the stream is looked at is not taken for lost', async () => {
+  await publishedBefore(young, 2)
+  await refillLostStream(it)
+  await refillLostStream(interrupted(({ state }) => it.sql`update relay_position set last_seq = ${state.last_seq + 1}`))
   expect(await waiting()).toEqual({})
   await it.sql`truncate outbox`
 })
 
+test('what a stream lost is published again though another instance has remembered a place in it since it was looked at', async () => {
+  await publishedBefore(young, 2)
+  await it.sql`update relay_position set stream_created = 'before'`
+  let looks = 0
+  const remembering = interrupted(async () => {
+    if (++looks === 1) await it.sql`update relay_position set last_seq = last_seq + 1`
+  })
+  expect(await refillLostStream(remembering)).toBe((await restoreStream(it.eventBus.nc, it.streamReplicas)).created)
+  expect(await waiting()).toEqual({ [young]: 2 })
+  await it.sql`truncate outbox`
+})
+
 test.each([
-  ['made anew', "stream_created = 'before'"],
+  // By now it may be as long as the one that is remembered.
+  ['made anew', "stream_created = 'before', last_seq = 0"],
   ['shorter', 'last_seq = last_seq + 1000'],
 ])('of two instances that find at once that the stream is %s, one publishes again', async (_, before) => {
   await publishedBefore(young, 2)
