@@ -102,13 +102,14 @@ test.each([
 
 test('what was done is not forgotten when the database goes away while outcomes are recorded one by one', async () => {
   const { promise: goOn, resolve: end } = Promise.withResolvers<void>()
-  let [begun, tries, isAway] = [0, 0, true]
+  let [begun, tries] = [0, 0]
+  const away = () => Object.assign(new Error('the connection was lost'), { code: 'CONNECTION_CLOSED' })
+  // At the outcomes of a lane, and at a single one of them.
+  const failures = [away(), new Error('odd'), away()]
   const settle: TurningOptions<Item, true>['settle'] = async (tx, done) => {
     if (done.length > 1) throw new Error(`one of these cannot be recorded: ${++tries}`)
-    if (isAway) {
-      isAway = false
-      throw Object.assign(new Error('the connection was lost'), { code: 'CONNECTION_CLOSED' })
-    }
+    const failure = failures.shift()
+    if (failure) throw failure
     await tx`delete from trial_items where seq = any(${done.map(({ item }) => item.seq)}::bigint[])`
     return []
   }

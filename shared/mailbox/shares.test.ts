@@ -28,6 +28,24 @@ test('a group is claimed at its pace, and another group does not wait for it', a
   expect(Math.max(...(times['quick'] ?? []))).toBeLessThan(last)
 })
 
+test.each(['trial_lanes', 'trial_pace'])(
+  'whoever holds a row of one group (%s) keeps no other waiting',
+  async (table) => {
+    const pace = { table: 'trial_pace', burstMs: 1_000 }
+    await app.sql`insert into trial_pace (grp, interval_ms) values ('held', 1), ('free', 1)`
+    await add('held', 'held', 1)
+    const seen: string[] = []
+    await app.sql.begin(async (tx) => {
+      await tx`select from ${tx(table)} where grp = 'held' for update`
+      start(async ({ laneId }) => void seen.push(laneId), { pace })
+      await add('free', 'free', 1)
+      await vi.waitFor(() => expect(seen).toEqual(['free']), { timeout: 8_000 })
+    })
+    await untilEmpty()
+    await stopAll()
+  },
+)
+
 test('a group does not rest for as long as the clock was put back', async () => {
   await app.sql`insert into trial_pace (grp, tat, interval_ms) values ('ahead', now() + interval '3 days', 100)`
   for (let n = 0; n < 12; n++) await add(`ahead ${n}`, 'ahead', 1)
