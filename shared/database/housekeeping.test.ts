@@ -103,11 +103,21 @@ test('a partition of the outbox past its days stays until all that waits in it i
     insert into outbox (id, subject, headers, payload, created_at, published_at)
     values ('sent', 'event.test.happened', '{}', '{}', ${`${from}`}, now()), ('waits', 'event.test.happened', '{}', '{}', ${`${from}`}, null)
   `
+  await database.sql`
+    insert into outbox (id, subject, headers, payload, created_at, refused)
+    values ('refused', 'event.test.happened', '{}', '{}', ${`${from}`}, 'it is too large')
+  `
   await keepHouse()
   expect(await partitionsOf('outbox')).toContain(old)
   await database.sql`update outbox set published_at = now() where id = 'waits'`
   await keepHouse()
   expect(await partitionsOf('outbox')).not.toContain(old)
+})
+
+test('a partition of the outbox stays for longer than a stream keeps its events', async () => {
+  const { name } = await createOld('outbox', 4)
+  await keepHouse()
+  expect(await partitionsOf('outbox')).toContain(name)
 })
 
 test('handled events are forgotten after six days, and none that the outbox has, from where it could be published again', async () => {
