@@ -1,6 +1,6 @@
 import { once } from 'node:events'
 import { mkdtempSync } from 'node:fs'
-import { connect, createServer } from 'node:net'
+import { connect, createServer, type Socket } from 'node:net'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { createLog } from '@app/shared/service/log.ts'
@@ -13,9 +13,10 @@ import { expect, inject, onTestFinished, test } from 'vitest'
 import { budgetsIn, connectRedis } from './rate-lease.ts'
 
 /** An address, as of a proxy or a name, that leads to another server one day. */
-async function listenFor(target: { port: number }) {
+async function listenFor(target: { port: number; clients?: Socket[] }) {
   const server = createServer((client) => {
     const socket = connect(target.port, '127.0.0.1')
+    target.clients?.push(client)
     client.on('error', () => socket.destroy()).pipe(socket)
     socket.on('error', () => client.destroy()).pipe(client)
     client.on('close', () => socket.destroy())
@@ -49,4 +50,22 @@ test('what Redis answered in time counts, however late this process comes to rea
   const answer = budgets.lease(newId('key'), 60, 1)
   freezeFor(200)
   expect(await answer).toMatchObject({ tokens: 6 })
+})
+
+test('a connection that says nothing from the beginning, or no more, is given up for another', async () => {
+  const silent = createServer((client) => void client.on('error', () => {}).resume())
+  onTestFinished(() => void silent.close())
+  const clients: Socket[] = []
+  const target = { port: await listen(silent), clients }
+  const redis = connectRedis(await listenFor(target), createLog('test', 'silent'), 300)
+  onTestFinished(() => redis.disconnect())
+  const budgets = budgetsIn(redis)
+  const lease = () => budgets.lease(newId('key'), 60, 1).then(({ tokens }) => tokens, String)
+  await expect.poll(() => clients).toHaveLength(1)
+  target.port = Number(new URL(inject('redisUrl')).port)
+  await expect.poll(lease, { timeout: 5_000 }).toBe(6)
+  // What is asked on it goes nowhere.
+  for (const client of clients) client.unpipe()
+  await expect(budgets.ping()).rejects.toThrow('no answer within')
+  await expect.poll(lease, { timeout: 5_000 }).toBe(6)
 })

@@ -51,16 +51,18 @@ interface WatchedRedis extends Redis {
   refusal?: Error | undefined
 }
 
+/** A connection that says nothing for so long is given up: it has died without a word. */
+const silentMs = 5_000
+
 /** Nothing waits for a connection, and nothing is sent twice. */
-export function connectRedis(url: string, log: Logger): WatchedRedis {
+export function connectRedis(url: string, log: Logger, socketTimeout = silentMs): WatchedRedis {
   const redis: WatchedRedis = new Redis(url, {
     connectionName: 'gateway',
     enableOfflineQueue: false,
     maxRetriesPerRequest: 0,
     autoResendUnfulfilledCommands: false,
     connectTimeout: 2_000,
-    // A connection that died without a word is given up.
-    socketTimeout: 5_000,
+    socketTimeout,
     // After a failover the address leads to the new primary; this connection, to the old one, may live on.
     reconnectOnError: ({ message }) => message.startsWith('READONLY'),
     retryStrategy: (attempt) => Math.min(attempt * 100, 1_000),

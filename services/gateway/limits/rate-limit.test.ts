@@ -227,6 +227,18 @@ describe('without Redis', () => {
     },
   )
 
+  test('while it is away it is pinged once in a second, however many requests come', async () => {
+    const lease = () => Promise.reject(new Error('away'))
+    const ping = vi.fn<() => Promise<unknown>>(lease)
+    const limiter = createRateLimiter({ lease, ping }, log)
+    await take(limiter, limiter.budget(newId('key'), 600), 2)
+    const now = performance.now() + 1_500
+    const clock = vi.spyOn(performance, 'now').mockReturnValue(now)
+    onTestFinished(() => clock.mockRestore())
+    for (let n = 0; n < 3; n++) expect(await take(limiter, limiter.budget(newId('key'), 600), 10)).toBe(10)
+    expect(ping).toHaveBeenCalledOnce()
+  })
+
   test('one that refuses to write costs a line when it begins and one when it ends, and no request its answer', async () => {
     const lines: string[] = []
     const spies = (['warn', 'info'] as const).map((level) =>
