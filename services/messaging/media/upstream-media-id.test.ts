@@ -264,6 +264,21 @@ test('what is uploaded once more just when it is swept stays held', async () => 
   expect(await ask(id, 10)).toEqual({ kind: 'uploading' })
 })
 
+test('what is uploaded once more, days after the platform forgot it, is not swept while that lasts', async () => {
+  const id = await stored(randomBytes(10))
+  await app.sql`
+    insert into media_uploads (organization_id, phone_number_id, media_id, held_until, upstream_id, expires_at)
+    values (${organizationId}, ${phoneNumberId}, ${id}, '-infinity', '7', now() - interval '2 days')
+  `
+  const { promise: asked, resolve } = Promise.withResolvers<ServerResponse>()
+  app.files.answerWith((_call, response) => resolve(response))
+  const upload = ask(id)
+  const response = await asked
+  expect(await sweepMediaUploads(app.sql)).toBe(0)
+  json(response, { id: '8' })
+  expect(await upload).toEqual({ kind: 'ready', id: '8' })
+})
+
 test('what an instance died over while it brought it to the platform does not stay for ever', async () => {
   const [dead, young] = [await stored(randomBytes(10)), await stored(randomBytes(10))]
   await app.sql`
