@@ -222,6 +222,17 @@ test('events of lines that are recorded together: the first of each line gets it
   expect(found).toEqual(rows.map(({ head }, n) => ({ eventId: head.event_id, hasTime: n < 2 })))
 })
 
+test('of events of a line that are recorded together, the first of each subscription gets its time', async () => {
+  await sql`update subscriptions set events = '{message.status}' where id = ${second}`
+  const rows = [
+    ...rowsOf('cus_1'),
+    ...rowsOf('cus_1').map((row) => ({ ...row, head: { ...row.head, type: 'message.status' } })),
+  ]
+  await recordEvents(sql, rows)
+  const found = await sql`select subscription_id as id, due_at is not null as has_time from due_deliveries order by 1`
+  expect(found).toEqual([first, second].map((id) => ({ id, hasTime: true })))
+})
+
 test('an event waits behind those of its line to its own subscription alone', async () => {
   await record('cus_1')
   await sql`delete from due_deliveries where subscription_id = ${second}`
@@ -248,16 +259,22 @@ test.each([
   },
 )
 
-test('all lanes are locked, in the order that others keep, before the failure of one is noted', async () => {
-  await record()
-  const { id, lane } = await beginFirst()
-  const { item, ...one } = ended(lane, 'failed')
-  const free: number[] = []
-  const lockLanes = async () => void free.push((await sql`select from lanes for update skip locked`).length)
-  const done = [{ ...one, item: { ...item, id } }]
-  await sql.begin((tx) => recordAttempts(tx, done, createLaneHealth(), lockLanes))
-  expect(free).toEqual([2])
-})
+test.each(['before the failure of one is noted', 'before one is woken that its holder has lost'])(
+  'all lanes are locked, in the order that others keep, %s',
+  async (why) => {
+    const isLost = why.endsWith('lost')
+    await record('cus_1')
+    await record('cus_1')
+    const { id, lane } = await beginFirst()
+    if (isLost) await sql`update lanes set held_until = held_until + interval '9 s' where id = ${first}`
+    const { item, ...one } = ended(lane, isLost ? 'succeeded' : 'failed')
+    const free: number[] = []
+    const lockLanes = async () => void free.push((await sql`select from lanes for update skip locked`).length)
+    const done = [{ ...one, item: { ...item, id, line: 'cus_1' } }]
+    await sql.begin((tx) => recordAttempts(tx, done, createLaneHealth(), lockLanes))
+    expect(free).toEqual([2])
+  },
+)
 
 test('a delivery of which the payload is gone is no failure of its endpoint', async () => {
   const kind = 'expired' as const

@@ -151,24 +151,38 @@ test('an event that waits is the one that came, when it is given up', () => {
   expect(row && toEvent(row)).toEqual(event)
 })
 
+function rowOf(organization: string, event: string, line?: string) {
+  const headers = { organization, event, type: 'customer.updated', line, at: new Date().toISOString() }
+  const row = toRow({ subject: 'event.platform.something-happened', headers, payload: Buffer.from('{}') })
+  if (!row) throw new Error('it has a type')
+  return row
+}
+
+/** Events wait in the backlog. */
+const leave = (rows: ReturnType<typeof rowOf>[]) => webhooks.sql`
+  insert into event_backlog (organization_id, event_id, head, payload)
+  select h ->> 'organization_id', h ->> 'event_id', h, '{}'
+  from jsonb_array_elements(${JSON.stringify(rows.map(({ head }) => head))}::text::jsonb) h
+`
+
+test('one that fails is not held against the one before it, with which it was to be recorded', async () => {
+  const { organizationId } = webhooks
+  await webhooks.emit(updated('cus_1', 'before'))
+  await until(() => expect(got()).toEqual(['before']))
+  await poison('bad', `raise 'poison'`)
+  await leave([rowOf(organizationId, 'good', 'cus_1'), rowOf(organizationId, 'bad', 'cus_1')])
+  await until(() => expect(got()).toEqual(['before', 'good']))
+  await until(async () => expect(await failures()).toMatchObject([{ eventId: `${organizationId}:bad` }]))
+})
+
 test('what is given up leaves the backlog, as what its own consumer failed at, and nothing else leaves it', async () => {
   const { sql } = webhooks
   const [one, another] = [newId('org'), newId('org')]
-  const rowOf = (organization: string, event: string, line?: string) => {
-    const headers = { organization, event, type: 'customer.updated', line, at: new Date().toISOString() }
-    const row = toRow({ subject: 'event.platform.something-happened', headers, payload: Buffer.from('{}') })
-    if (!row) throw new Error('it has a type')
-    return row
-  }
   const rows = [rowOf(one, 'first'), rowOf(one, 'second', 'cus_1'), rowOf(another, 'first')]
   await sql.begin(async (tx) => {
     // As another instance does that has their turns.
     for (const id of [one, another]) await tx`select pg_advisory_xact_lock(hashtextextended(${`fan-out ${id}`}, 0))`
-    for (const { head } of rows)
-      await sql`
-        insert into event_backlog (organization_id, event_id, head, payload)
-        values (${head.organization_id}, ${head.event_id}, ${JSON.stringify(head)}::text::jsonb, '{}')
-      `
+    await leave(rows)
     const { failed, isPaused } = createFailingEvents(webhooks)
     for (const row of rows.slice(0, 2)) await failed(row, new Error('poison'))
     expect([isPaused(one), isPaused(another)]).toEqual([true, false])
