@@ -475,8 +475,8 @@ test('what a subscription holds beyond as many as it may is dead, the oldest fir
   // What is open altogether may be many millions.
   expect(await readWhole()).toBe(before)
   await session.end()
-  const dead = await webhooks.sql`select right(id, 1) as n, error_code from dead_deliveries order by id`
-  expect(dead.map(({ n, errorCode }) => [n, errorCode])).toEqual(['1', '2', '3'].map((n) => [n, 'expired']))
+  const dead = await webhooks.sql`select right(id, 5)::int as n, error_code from dead_deliveries order by id`
+  expect(dead.map(({ n, errorCode }) => [n, errorCode])).toEqual([1, 2, 3].map((n) => [n, 'expired']))
 })
 
 test('what the last of many subscriptions holds beyond that is found, if not in the first run', async () => {

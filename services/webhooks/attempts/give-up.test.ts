@@ -12,6 +12,7 @@ import { webhooksAndReceiver } from '../testing/webhooks-and-receiver.ts'
 import { recordWithin, toRow } from '../fan-out/record-events.ts'
 import { createExpirySweep, giveUp } from './give-up.ts'
 import { createLaneHealth } from './lane-health.ts'
+import { lockLines } from './lines.ts'
 import type { Outcome } from './outcome.ts'
 import { recordAttempts } from './record-attempts.ts'
 
@@ -289,4 +290,22 @@ test('the jobs of deliveries whose time is over are taken in one order', async (
   expect(await sweeping).toBe(8)
   expect(free).toBe(7)
   expect(await sql`select sum(failed)::int as failed from replays`).toEqual([{ failed: 8 }])
+})
+
+test('what is begun while the deliveries whose time is over are looked for is not given up', async () => {
+  const { sql, organizationId } = webhooks
+  const old = firstIdAt('wbd', new Date(Date.now() - 8 * 24 * 60 * 60 * 1000))
+  await sql`
+    insert into due_deliveries (id, organization_id, subscription_id, event_at, event_id, event_type, line, due_at)
+    values (${old}, ${organizationId}, ${id}, now(), 'evt_1', 'message.received', 'line', now())
+  `
+  const { sweeping } = await sql.begin(async (tx) => {
+    await lockLines(tx, [{ line: 'line' }])
+    const swept = createExpirySweep(webhooks)(sql)
+    await untilSomebodyWaits(sql)
+    await tx`update due_deliveries set attempts = 1, begun_at = now()`
+    return { sweeping: swept }
+  })
+  expect(await sweeping).toBe(0)
+  expect(await sql`select id from due_deliveries`).toEqual([{ id: old }])
 })

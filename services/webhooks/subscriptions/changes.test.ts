@@ -308,11 +308,12 @@ describe('a disabled subscription', () => {
     expect(await webhooks.subscription(id)).toMatchObject({ status: 'disabled', disabled_reason: 'operator' })
   })
 
-  test('counts what can be replayed: what died, and of which the payload is still kept', async () => {
+  test('counts what can be replayed: what died of it, and of which the payload is still kept', async () => {
     const ids = [31, 29].map((days) => firstIdAt('wbd', new Date(Date.now() - days * 24 * 3_600_000)))
     await webhooks.sql`
       insert into dead_deliveries (id, organization_id, subscription_id, event_type)
       select d, ${webhooks.organizationId}, ${id}, 'message.received' from unnest(${ids}::text[]) d
+      union all select ${ids.at(-1) ?? ''} || '2', ${webhooks.organizationId}, 'wbs_2', 'message.received'
     `
     expect(await enable()).toMatchObject({ replayable_count: 1 })
   })

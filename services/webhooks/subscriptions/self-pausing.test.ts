@@ -121,6 +121,10 @@ test('paused by itself it is probed after 5, 10, 20 minutes and more, and one su
   for (const [n, minutes] of [5, 10, 20, 40, 60, 60].entries()) {
     expect(Math.abs((waits[n] ?? 0) / 60 - minutes)).toBeLessThanOrEqual(minutes * 0.2)
   }
+  // No probe begins its pause anew: after five days of it, it is disabled.
+  const kept =
+    await webhooks.sql`select paused_at < now() - interval '134 minutes' as is_kept from subscriptions where id = ${id}`
+  expect(kept).toEqual([{ isKept: true }])
   const held = await webhooks.emit(...Array.from({ length: 20 }, () => ({})))
   await until(async () => expect(await webhooks.deliveries({ status: 'pending' })).toHaveLength(20))
   expect(receiver.got).toHaveLength(7)
