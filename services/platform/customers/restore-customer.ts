@@ -16,11 +16,11 @@ export const restoreCustomer: Handler<App, typeof contract> = async (app, { body
   if (!found) throw new Problem('resource_not_found', { param: 'customer_id' })
   const asOwner = { ...caller, organizationId: found.organizationId }
   const archived = { organizationId: found.organizationId, id: body.customer_id }
-  for (let last: string | null = ''; last !== null;) last = await revokeSome(app.sql, archived, last)
+  await revokeLinks(app.sql, archived)
   const { customer, states } = await changeCustomer(app, body.customer_id, asOwner, async (tx, before) => {
     if (before.status !== 'archived') return before
-    // Those of a restoration and an archive in between.
-    await revokeSome(tx, before, '')
+    // Those that were made between a restoration and an archive meanwhile: mostly none.
+    await revokeLinks(tx, before)
     const after = await restore(tx, before)
     await emitCustomer(tx, customerUpdated, after, caller)
     return after
@@ -33,7 +33,12 @@ type ArchivedCustomer = Pick<CustomerRow, 'organizationId' | 'id'>
 
 const linkBatch = 10_000
 
-/** Notes in the links of an archived customer that they were revoked with it; answers the last that was looked at, null at their end. */
+/** Notes in the links of an archived customer that they were revoked with it. */
+async function revokeLinks(sql: Sql | TransactionSql, customer: ArchivedCustomer) {
+  for (let last: string | null = ''; last !== null;) last = await revokeSome(sql, customer, last)
+}
+
+/** Answers the last that was looked at, null at their end. */
 async function revokeSome(sql: Sql | TransactionSql, { organizationId, id }: ArchivedCustomer, after: string) {
   const [some] = await sql<{ last: string }[]>`
     with seen as materialized (

@@ -1,8 +1,9 @@
 import { systemCaller } from '@app/shared/bus/ask.ts'
 import type { Input } from '@app/shared/api/contract.ts'
 import type { listSetupLinks as List } from '@app/shared/contracts/customers.ts'
+import type { Sql, TransactionSql } from '@app/shared/database/database.ts'
 import { newId } from '@app/shared/values/ids.ts'
-import { untilSomebodyWaits } from '@app/test/lock-waits.ts'
+import { untilSomebodyWaits, untilWaitedFor } from '@app/test/lock-waits.ts'
 import { afterAll, beforeAll, expect, test } from 'vitest'
 import { archiveCustomer } from '../customers/archive-customer.ts'
 import { restoreCustomer } from '../customers/restore-customer.ts'
@@ -195,15 +196,18 @@ test('a suspended customer gets no link; archiving revokes those that are active
   expect(events.at(-1)?.type).toBe('customer.archived')
 })
 
+/** More links of its customer, as they are made: their ids come after that one's. */
+const addLinksLike = (sql: Sql | TransactionSql, id: string, count: number) => sql`
+  insert into setup_links (organization_id, id, customer_id, token_hash, token_last4, status, expires_at, created_at)
+  select organization_id, id || n, customer_id, token_hash || n, token_last4, status, expires_at, created_at
+  from setup_links, generate_series(1, ${count}::int) n where id = ${id}
+`
+
 test('an archive waits for no link, however many there are; they stay revoked, or expired, when the customer is restored', async () => {
   const customer = await customerOf()
   const [active, expired, held] = [await customer.create(), await customer.create(), await customer.create()]
   await customer.expire(expired.id)
-  await it.app.sql`
-    insert into setup_links (organization_id, id, customer_id, token_hash, token_last4, status, expires_at, created_at)
-    select organization_id, id || n, customer_id, token_hash || n, token_last4, status, expires_at, created_at
-    from setup_links, generate_series(1, 10010) n where id = ${active.id}
-  `
+  await addLinksLike(it.app.sql, active.id, 10_010)
   await it.app.sql.begin(async (tx) => {
     await tx`select from setup_links where id = ${held.id} for update`
     await ask(it.app, archiveCustomer, undefined, { params: { id: customer.id }, caller: customer.caller })
@@ -225,6 +229,28 @@ test('an archive waits for no link, however many there are; they stay revoked, o
   expect(await statuses()).toEqual(revoked)
   const anew = await customer.create()
   expect((await customer.list({ status: 'active' })).data).toMatchObject([{ id: anew.id }])
+})
+
+test('a link that was made while its customer was archived, restored and archived again stays revoked, however many there are', async () => {
+  const customer = await customerOf()
+  const first = await customer.create()
+  await addLinksLike(it.app.sql, first.id, 10_010)
+  await ask(it.app, archiveCustomer, undefined, { params: { id: customer.id }, caller: customer.caller })
+  const { restoring } = await it.app.sql.begin(async (tx) => {
+    await tx`select id from organizations where id = ${customer.organization} for no key update`
+    const restoring = ask(it.app, restoreCustomer, { customer_id: customer.id })
+    await untilWaitedFor(it.app.sql, tx)
+    // Meanwhile another restoration ended, a link was made, and the customer archived.
+    const last = { ...first, id: newId('csl') }
+    await tx`
+      insert into setup_links (organization_id, id, customer_id, token_hash, token_last4, status, expires_at, created_at)
+      values (${customer.organization}, ${last.id}, ${customer.id}, ${last.id}, 'last', 'active', ${last.expires_at}, clock_timestamp())
+    `
+    await tx`update customers set archived_at = clock_timestamp() where id = ${customer.id}`
+    return { restoring }
+  })
+  await restoring
+  expect((await customer.list({ status: 'active' })).data).toEqual([])
 })
 
 test('a link that waited for the archive of its customer is refused', async () => {
