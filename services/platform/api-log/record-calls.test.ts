@@ -1,6 +1,7 @@
 import { randomUUID } from 'node:crypto'
 import { recordCallBatch as batchContract } from '@app/shared/contracts/platform.ts'
 import { startHousekeeping } from '@app/shared/database/housekeeping.ts'
+import { keepPartitions } from '@app/shared/database/partitions.ts'
 import { newId } from '@app/shared/values/ids.ts'
 import { afterAll, beforeAll, expect, test } from 'vitest'
 import { ask, startTestApp, type TestApp } from '../testing/app.ts'
@@ -95,7 +96,11 @@ test('a batch that cannot be recorded leaves nothing, so that its repetition is 
 test('the names of batches are forgotten after a day', async () => {
   const [old, young] = [batchOf([nobody], [plain]).body, batchOf([nobody], [plain]).body]
   for (const body of [old, young]) await ask(it.app, recordCalls, body)
-  await it.app.sql`update api_log_batches set recorded_at = now() - interval '25 hours' where id = ${old.batch}`
+  for (const [{ batch }, age] of [
+    [old, '25 hours'],
+    [young, '23 hours'],
+  ] as const)
+    await it.app.sql`update api_log_batches set recorded_at = now() - ${age}::interval where id = ${batch}`
   expect(await sweepBatches(it.app.sql)).toBe(1)
   const left = await it.app.sql`select id from api_log_batches where id in (${old.batch}, ${young.batch})`
   expect([...left]).toEqual([{ id: young.batch }])
@@ -192,4 +197,11 @@ test('what was recorded row by row is found until its days are over', async () =
   expect(await callOfRequest(it.app.sql, id)).toMatchObject(call)
   expect(await lastCallSince(it.app.sql, keyId, new Date(at.getTime() - 1))).toMatchObject(call)
   expect(await lastCallSince(it.app.sql, keyId, new Date())).toBeUndefined()
+})
+
+test('a call is kept for 30 days', async () => {
+  const { ids, body } = batchOf([someone()], [plain])
+  await ask(it.app, recordCalls, body)
+  await keepPartitions(it.app.sql, apiCalls, Date.now() + 30 * 24 * 60 * 60 * 1000)
+  expect(await found(ids)).toMatchObject([{ requestId: ids[0] }])
 })

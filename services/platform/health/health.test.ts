@@ -318,6 +318,14 @@ describe('a report', () => {
     expect(await account(phoneNumberId)).toMatchObject({ status: 'degraded', isHeld: false })
   })
 
+  test('of a restriction makes nothing better of a number that is disconnected', async () => {
+    const { organizationId, phoneNumberId } = await connected()
+    await it.app.sql`update accounts set status = 'disconnected' where phone_number_id = ${phoneNumberId}`
+    const restriction = { phone_number_id: phoneNumberId, business_account_id: '900900', code: 131_031, change: null }
+    await it.app.sql.begin((tx) => settleReport(tx, organizationId, restriction, it.app.upstream.appId))
+    expect(await account(phoneNumberId)).toMatchObject({ status: 'disconnected' })
+  })
+
   test('of a restriction does not outlive that the number is connected again', async () => {
     const { organizationId, phoneNumberId } = await connected()
     await it.app.sql`

@@ -12,8 +12,10 @@ beforeAll(async () => {
 })
 afterAll(() => it.close())
 
-test('shows the organization, the key that asks, its budgets, and every team in order of age', async () => {
+test('shows the organization, the key that asks, its budgets, and every team of its own in order of age', async () => {
   const id = await newOrganization(it.app, { name: 'Acme', tier: 'standard' })
+  // It has a team of its own.
+  await newOrganization(it.app)
   const team = await ask(it.app, createTeam, { organization_id: id, name: 'Second' })
   await ask(it.app, createKey, { organization_id: id, label: 'another' })
   const key = await ask(it.app, createKey, { organization_id: id, label: 'production' })
