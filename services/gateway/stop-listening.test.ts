@@ -32,6 +32,21 @@ test('a stop waits for a while for the rest of a request, and no longer', async 
   expect(tookMs).toBeLessThan(500 + withinMs + 2_000)
 })
 
+test('a stop begins with a farewell: new connections are answered, and what still arrives later on open ones', async () => {
+  const stop = prepareStop(gateway.http, gateway.app, { withinMs })
+  const socket = connect(Number(new URL(gateway.url).port), '127.0.0.1')
+  socket.on('error', () => {}).write('GET /v1/me HTTP/1.1\r\nhost: ')
+  let said = ''
+  socket.on('data', (bytes) => (said += String(bytes)))
+  await once(socket, 'connect')
+  const [stopping, closed] = [stop(), once(socket, 'close')]
+  expect((await gateway.ask('/v1/me')).headers.connection).toBe('close')
+  await expect.poll(() => gateway.http.server.listening).toBe(false)
+  socket.write('x\r\n\r\n')
+  await Promise.all([stopping, closed])
+  expect(said).toMatch(/^HTTP\/1\.1 401 /)
+})
+
 test('every answer after the stop signal is the last of its connection', async () => {
   gateway.app.beginStop()
   const paths = [
