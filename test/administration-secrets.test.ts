@@ -57,6 +57,17 @@ test('counts once what several services tell of, and keeps each key that somethi
   })
 })
 
+test('an instance that says its keys a moment after another is heard', async () => {
+  await connected(async (bus) => {
+    for (const name of ['platform', 'messaging', 'webhooks']) await startService(bus, name, ['k2,k1'])
+    const late = JSON.stringify({ metadata: { seal_keys: 'k1' } })
+    bus.nc.subscribe('$SRV.INFO.webhooks', {
+      callback: (_err, message) => void setTimeout(() => message.respond(late), 100),
+    })
+    expect(await asked('count')).toMatchObject({ instances: { webhooks: [['k2', 'k1'], ['k1']] }, removable: [] })
+  })
+})
+
 test('nothing is sealed again while instances seal with different keys, or some do not say', async () => {
   await connected(async (bus) => {
     const reseal = vi.fn<Answer>(() => sealedAgain(1))
@@ -88,5 +99,15 @@ test('seals again batch by batch, and once more while something is left', async 
       removable: ['k1'],
     })
     expect(reseal.mock.calls).toEqual([null, place, null].map((after) => [{ current: 'k2', after }]))
+  })
+})
+
+test('what opens with no key is counted over all services, and its key stays', async () => {
+  await connected(async (bus) => {
+    const counts = () => ({ counts: [sealed('accounts', 'k1', 'old')] })
+    const keeping = { 'count-secrets': counts, 'reseal-secrets': () => sealedAgain(0, null, 1) }
+    for (const name of ['platform', 'messaging']) await startService(bus, name, ['k2,k1'], keeping)
+    await startService(bus, 'webhooks', ['k2,k1'])
+    expect(await asked('reseal')).toMatchObject({ resealed: 0, unopened: 2, removable: [] })
   })
 })

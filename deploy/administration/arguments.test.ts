@@ -13,7 +13,9 @@ test('makes a question of the command, its id and its options', () => {
     body: { organization_id: 'org_1', label: 'production', expires_at: '2030-01-01T00:00:00Z' },
   })
   expect(
-    read('organization update org_1 --features messaging,webhooks --retention-days none --message-ttl-hours 48'),
+    read(
+      'organization update org_1 --features messaging,webhooks --retention-days none --window-check upstream --message-ttl-hours 48',
+    ),
   ).toEqual({
     contract: updateOrganization,
     others: [],
@@ -21,7 +23,7 @@ test('makes a question of the command, its id and its options', () => {
       organization_id: 'org_1',
       features: ['messaging', 'webhooks'],
       retention_days: null,
-      settings: { message_ttl_hours: 48 },
+      settings: { window_check: 'upstream', message_ttl_hours: 48 },
     },
   })
 })
@@ -35,6 +37,7 @@ test('reads a secret from the input where it is said to stand there, and no othe
 
 test('names the options that are missing', () => {
   expect(() => read('member create --organization org_1 --name Ana')).toThrow('--team, --email missing')
+  expect(() => read('key list --organization=')).toThrow('--organization missing')
 })
 
 test('names an option that it does not know', () => {
