@@ -33,3 +33,8 @@ test('what is not ready in time is given up with the end of its log', async () =
     'slow was not ready within 0 s. The end of /none:\nso far',
   )
 })
+
+test('what somebody has stopped is not waited for', async () => {
+  const stopped = { ...running, isStopped: () => true }
+  await expect(untilReady(stopped, async () => false, 10_000)).rejects.toThrow('slow was stopped before it was ready.')
+})

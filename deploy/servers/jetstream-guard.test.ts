@@ -15,8 +15,16 @@ const someLooks = 4
 /** `unsteady` is well at every other look. */
 type Answer = 'ok' | 'unwell' | 'unsteady' | 'silent'
 
+interface Circumstances extends Partial<Pick<Supervised, 'isStopped' | 'stop'>> {
+  leastFreeBytes?: number
+  storeFolder?: string
+}
+
 /** What answers as a nats-server's monitoring does, under a guard. */
-async function guarded({ onTestFinished }: TestContext, { leastFreeBytes = 0, storeFolder = tmpdir() } = {}) {
+async function guarded(
+  { onTestFinished }: TestContext,
+  { leastFreeBytes = 0, storeFolder = tmpdir(), ...more }: Circumstances = {},
+) {
   const answers: Record<string, Answer> = { '/healthz': 'ok', '/jsz': 'ok' }
   let looks = 0
   const monitor = createServer(({ url = '' }, response) => {
@@ -38,6 +46,7 @@ async function guarded({ onTestFinished }: TestContext, { leastFreeBytes = 0, st
     isStopped: () => false,
     stop: async () => {},
     start: () => void (pid += 1),
+    ...more,
   }
   const { stop } = keepJetStream({
     server,
@@ -57,7 +66,7 @@ async function guarded({ onTestFinished }: TestContext, { leastFreeBytes = 0, st
     const until = looks + 1 + someLooks
     return vi.waitUntil(() => looks > until, 20_000)
   }
-  return { answers, said, aWhile }
+  return { answers, said, aWhile, stop, pid: () => pid }
 }
 
 test.concurrent.for([
@@ -108,4 +117,24 @@ test.concurrent('one whose folder is gone, or on a disk that fails, is left alon
   answers['/healthz'] = 'unwell'
   await aWhile()
   expect(said).toEqual([])
+})
+
+test.concurrent('one that somebody has stopped stays so', async (context) => {
+  const { answers, said, aWhile } = await guarded(context, { isStopped: () => true })
+  await aWhile()
+  answers['/jsz'] = 'silent'
+  await aWhile()
+  expect(said).toEqual([])
+})
+
+test.concurrent('when all ends while it is started again, it stays away', async (context) => {
+  const { promise: ended, resolve: end } = Promise.withResolvers<void>()
+  const { answers, said, aWhile, stop, pid } = await guarded(context, { stop: () => ended })
+  await aWhile()
+  answers['/jsz'] = 'silent'
+  await vi.waitUntil(() => said.length === 1, 20_000)
+  const stopping = stop()
+  end()
+  await stopping
+  expect(pid()).toBe(1)
 })

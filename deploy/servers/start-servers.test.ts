@@ -37,19 +37,23 @@ test('starts servers that keep their data and their addresses over restarts', as
   const introduction = await firstWords(second.natsUrl, 0)
   expect(introduction).toContain('"jetstream":true')
   expect(introduction).toContain('"max_payload":8388608')
+  // They listen at one address of this machine, which no other machine reaches.
+  for (const url of [second.postgresUrl, second.redisUrl, second.natsUrl])
+    await expect(firstWords(url.replace('127.0.0.1', '127.0.0.2'), 0, 'PING\r\n')).rejects.toThrow()
   await second.stop()
 })
 
-test('makes a database that sorts by bytes and waits for the disk', async () => {
+test('makes a database that sorts by bytes, waits for the disk and shows no row in its log', async () => {
   const servers = await startServers({ dataDir: join(dataDir, 'other'), log, only: ['postgres'], temporary: true })
   const [row] = await asked(
     servers.postgresUrl,
     (sql) => sql`
-      select datcollate, pg_encoding_to_char(encoding) as encoding, current_setting('fsync') as fsync
+      select datcollate, pg_encoding_to_char(encoding) as encoding, current_setting('fsync') as fsync,
+        current_setting('log_error_verbosity') as verbosity
       from pg_database where datname = current_database()
     `,
   )
-  expect(row).toEqual({ datcollate: 'C', encoding: 'UTF8', fsync: 'on' })
+  expect(row).toEqual({ datcollate: 'C', encoding: 'UTF8', fsync: 'on', verbosity: 'terse' })
   const url = new URL(servers.postgresUrl)
   url.password = 'wrong'
   await expect(asked(url.href, (sql) => sql`select 1`)).rejects.toThrow('password authentication failed')

@@ -50,3 +50,12 @@ test('what is written once is left alone', () => {
   expect(keepSecrets(dataDir)).toEqual(made)
   expect(statSync(join(dataDir, 'secrets.json')).ino).toBe(ino)
 })
+
+test('a file that cannot be read, such as one that a hand has broken, is named and left as it is', () => {
+  const dataDir = mkdtempSync(join(tmpdir(), 'secrets-'))
+  onTestFinished(() => rmSync(dataDir, { recursive: true }))
+  const file = join(dataDir, 'secrets.json')
+  writeFileSync(file, '{ "sealKeys": "k1:one", }')
+  expect(() => keepSecrets(dataDir)).toThrow(`${file} cannot be read: `)
+  expect(readFileSync(file, 'utf8')).toBe('{ "sealKeys": "k1:one", }')
+})

@@ -10,14 +10,15 @@ const dataDir = mkdtempSync(join(tmpdir(), 'programs-'))
 afterAll(() => rmSync(dataDir, { recursive: true }))
 afterEach(() => vi.unstubAllEnvs())
 
-async function gateway() {
+async function gateways(...args: string[]) {
   const url = 'postgres://postgres:x@127.0.0.1:1/postgres'
   const servers = { postgresUrl: url, redisUrl: '', natsUrl: '', processes: [], stop: async () => {} }
-  const options = readOptions([], { SVC_DATA_DIR: dataDir })
+  const options = readOptions(args, { SVC_DATA_DIR: dataDir })
   const setup = { options, servers, secrets: newSecrets(), publicUrl: '', simulatorUrl: '' }
-  return (await instancesOf(setup)).find(({ service }) => service === 'gateway')
+  return (await instancesOf(setup)).filter(({ service }) => service === 'gateway')
 }
 
+const gateway = async () => (await gateways())[0]
 const environmentOfGateway = async () => (await gateway())?.program.env
 
 test.each([
@@ -49,4 +50,18 @@ test.each([
 test('another setting of a service is passed on', async () => {
   vi.stubEnv('TRUST_PROXY', '1')
   expect(await environmentOfGateway()).toMatchObject({ TRUST_PROXY: '1' })
+})
+
+test.each(['DATABASE_URL', 'NATS_NKEY_SEED', 'NATS_SEED_WEBHOOKS', 'SVC_DATA_DIR'])(
+  'what %s says is for the stack alone, and no service learns it that has no use for it',
+  async (name) => {
+    vi.stubEnv(name, 'given')
+    expect(Object.values((await environmentOfGateway()) ?? {})).not.toContain('given')
+  },
+)
+
+test('of several gateways the first has the port that was asked for, and each other one its own', async () => {
+  const ports = (await gateways('--replicas', 'gateway=3')).map(({ program }) => program.env['PORT'])
+  expect(ports[0]).toBe('8080')
+  expect(new Set(ports).size).toBe(3)
 })
