@@ -88,6 +88,14 @@ test('gives every service a schema of its own that no other service reaches', as
   }
 })
 
+test('closes the schema that older servers open to everybody', async () => {
+  const url = await createDatabase()
+  await runSql(url, 'grant create on schema public to public')
+  await migrate(url, { passwords })
+  const login = urlOfService(url, 'platform', passwords.platform)
+  await expect(runSql(login, 'create table public.mine ()')).rejects.toThrow('permission denied for schema public')
+})
+
 test('gives each role its password, and none to a statement, which the server may log', async () => {
   const url = await createDatabase()
   const given = { messaging: "it's another", directory: 'pässword', platform: 'x'.repeat(100), webhooks: 'of-webhooks' }
@@ -191,6 +199,18 @@ test('refuses a file that was changed after it was applied', async () => {
   await migrate(url, { root: repositoryOf(own) })
   const root = repositoryOf({ 'services/messaging/migrations/001-letters.sql': 'create table letters (id bigint)' })
   await expect(migrate(url, { root })).rejects.toThrow('messaging/001-letters.sql was changed after it was applied')
+})
+
+test('a checkout with the line ends of Windows has the same files', async () => {
+  const url = await createDatabase()
+  await migrate(url, { root: repositoryOf({ ...kit, 'shared/migrations/002-more.sql': 'select 1;\n' }) })
+  const root = repositoryOf({ ...kit, 'shared/migrations/002-more.sql': 'select 1;\r\n' })
+  expect(await migrate(url, { root })).toEqual([])
+})
+
+test('refuses two files with one number, whose order would be that of their names', async () => {
+  const root = repositoryOf({ ...kit, 'shared/migrations/001-crates.sql': 'select 1' })
+  await expect(migrate(await createDatabase(), { root })).rejects.toThrow('another migration has the same number.')
 })
 
 test('refuses a database that is newer than the program', async () => {

@@ -1,3 +1,4 @@
+import { spawnSync } from 'node:child_process'
 import { mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
@@ -7,6 +8,7 @@ import { expect, onTestFinished, test } from 'vitest'
 import { provisionAt } from './provision.ts'
 import { startServers } from './servers/start-servers.ts'
 import { withBus } from './stack/bus.ts'
+import { repository } from './stack/options.ts'
 
 /** A folder for the data of one nats-server. */
 function newFolder() {
@@ -44,6 +46,16 @@ test('more copies than one server can hold are refused, also of a stream that is
     const { streams } = await nc.jetstreamManager()
     expect((await streams.info(streamName)).config.num_replicas).toBe(1)
   })
+})
+
+test('the program declares as many copies as NATS_REPLICAS says', async () => {
+  const env = { ...process.env, NATS_URL: await startNats(), NATS_REPLICAS: '3' }
+  const program = join(repository, 'deploy/provision.ts')
+  const { status, stderr } = spawnSync(process.execPath, [program], { env, encoding: 'utf8' })
+  expect([status, stderr]).toEqual([
+    1,
+    expect.stringContaining('NATS_REPLICAS is 3, and this nats-server is in no cluster.'),
+  ])
 })
 
 test('a stream stays the one that was made, however often it is provisioned and its server is started', async () => {
