@@ -18,9 +18,10 @@ test('a host of files in our own network, whoever names it, is called only where
     calls++
     response.end('secret')
   })
-  await once(inside.listen(0, '::1'), 'listening')
+  await once(inside.listen(0, '127.0.0.1'), 'listening')
   const { port } = inside.address() as AddressInfo
-  app.files.answerWith((_call, response) => json(response, { url: `http://[::1]:${port}/file` }))
+  // The address of none leads to this machine, too, and the test's own is allowed.
+  app.files.answerWith((_call, response) => json(response, { url: `http://0.0.0.0:${port}/file` }))
   const media = { phoneNumberId, token: 'token', upstreamMediaId: '1', sha256: null }
   const result = await download(app, media, 'key')
   inside.close().closeAllConnections()
