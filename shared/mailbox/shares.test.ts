@@ -168,13 +168,13 @@ test('groups whose lanes are all held do not stand before a due one', async () =
 
 test('lanes that turn out to be empty do not stand before another one of their group', async () => {
   await app.sql`
-    insert into trial_lanes (id, grp, due_at) select 'empty ' || n, 'group', now() - interval '1 s' from generate_series(1, 640) n
+    insert into trial_lanes (id, grp, due_at) select 'empty ' || n, 'group', now() - interval '1 s' from generate_series(1, 160) n
   `
   const seen: string[] = []
   pollLate()
   start(async ({ laneId }) => void seen.push(laneId))
   await add('full', 'group', 1)
-  // A poll for each sixteen of them would be forty.
+  // A poll for each sixteen of them would be ten, of ten seconds.
   await vi.waitFor(() => expect(seen).toEqual(['full']), { timeout: 15_000, interval: 5 })
   await stopAll()
 })
