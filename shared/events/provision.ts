@@ -77,7 +77,8 @@ export async function provision(
   const replicas = wanted ?? there?.config.num_replicas ?? 1
   const stream = { ...declaredStream(replicas), max_bytes: maxBytes }
   if (there) refuseStranger(there.config.subjects, stream.subjects)
-  if (replicas > 1 && (there ? !there.cluster : !nc.info?.cluster)) refuseCopies(replicas)
+  // From 2.10 on a server by itself tells its stream's cluster, too, but without a name.
+  if (replicas > 1 && (there ? !there.cluster?.name : !nc.info?.cluster)) refuseCopies(replicas)
   const { config } = there ? await asDeclared(jsm, there, stream) : await jsm.streams.add(stream)
   assertDeclared(`stream ${streamName}`, stream, config)
   for (const each of Object.values<Consumer>(consumers)) {

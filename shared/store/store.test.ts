@@ -97,10 +97,11 @@ test('a folder loses what a crash left unfinished a day ago, and nothing that is
 })
 
 test('a folder says that a file cannot be read, and not that there is none', async () => {
+  const own = mkdtempSync(join(tmpdir(), 'store-'))
+  onTestFinished(() => rmSync(own, { recursive: true }))
   const key = newFileKey()
-  writeFileSync(join(folder, key.slice(0, 2)), '')
-  onTestFinished(() => rmSync(join(folder, key.slice(0, 2))))
-  await expect(createStore(env).open(key)).rejects.toThrow('ENOTDIR')
+  writeFileSync(join(own, key.slice(0, 2)), '')
+  await expect(createStore({ ...env, MEDIA_DIR: own }).open(key)).rejects.toThrow('ENOTDIR')
 })
 
 test('a folder has written a file through, with its name and the folder of that, before it says so', async () => {
