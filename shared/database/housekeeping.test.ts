@@ -134,6 +134,16 @@ test('handled events are forgotten after six days, and none that the outbox has,
   expect(left.map(({ eventId }) => eventId)).toEqual(['young'])
 })
 
+test('notes of what was handled are forgotten after six days, and those of ten minutes are merged', async () => {
+  await database.sql`
+    insert into handled_ranges (consumer, source, seqs, first, last, at)
+    select 'c', 'platform', int8multirange(int8range(n, n + 1)), n, n, now() - age
+    from (values (1, interval '7 days'), (2, interval '5 days'), (3, interval '5 days')) v(n, age)
+  `
+  await keepHouse()
+  expect(await database.sql`select first::int, last::int from handled_ranges`).toEqual([{ first: 2, last: 3 }])
+})
+
 test('events that failed for a while and were handled then are forgotten as well, those that are dead are not', async () => {
   await database.sql`
     insert into dead_events (consumer, event_id, subject, headers, payload, failures, dead, last_error, updated_at)

@@ -1,7 +1,7 @@
 import { setTimeout as sleep } from 'node:timers/promises'
 import { testService, type TestService } from '@app/test/service.ts'
 import { until } from '@app/test/until.ts'
-import { headers, type JsMsg } from 'nats'
+import { headers } from 'nats'
 import { afterAll, beforeAll, expect, test, vi } from 'vitest'
 import { z } from 'zod'
 import { consume, consumeBatches, type Consuming } from './consume.ts'
@@ -9,7 +9,6 @@ import { recordFailure } from './dead-events.ts'
 import type { Delivered } from './events.ts'
 import { event } from '../api/contract.ts'
 import { record, recorded } from './events.ts'
-import { handleBatch } from './handle-batch.ts'
 import { newId } from '../values/ids.ts'
 import { consumers, provision } from './provision.ts'
 import { type Relay, startRelay } from './relay.ts'
@@ -295,30 +294,6 @@ test('what an instance that stops has begun without its database goes to another
   consuming.push(consumeBatches(app, name, async () => void handled++))
   await stopping.stop()
   await until(() => expect(handled).toBe(1))
-})
-
-test('of a batch that is handled one by one, what an instance that stops has not begun goes to another one at once', async () => {
-  let isStopped = false
-  const back: number[] = []
-  const messages = [1, 2, 3].map((n) => {
-    const carrier = headers()
-    carrier.set(eventHeader, JSON.stringify({ organization: organizationId, event: `evt_${n}` }))
-    const message = {
-      subject: changed.subject,
-      headers: carrier,
-      data: Buffer.from('{}'),
-      ack() {},
-      nak: () => back.push(n),
-    }
-    return message as unknown as JsMsg
-  })
-  const handle = async ({ length }: Delivered[]) => {
-    if (length > 1) throw new Error('together')
-    isStopped = true
-  }
-  const notes = { add() {}, stop: () => Promise.resolve() }
-  await handleBatch({ app, consumer: 'any', notes, handle }, messages, () => isStopped)
-  expect(back).toEqual([2, 3])
 })
 
 test('an event at which the handler fails while its failure cannot be noted, comes again soon, and ends nothing', async () => {
