@@ -1,25 +1,22 @@
-import { openDatabase, type Sql } from '@app/shared/database/database.ts'
+import type { Sql } from '@app/shared/database/database.ts'
 import type { Lane } from '@app/shared/mailbox/lanes.ts'
 import { newId } from '@app/shared/values/ids.ts'
-import { createTestDatabase } from '@app/test/database.ts'
+import { createTestDatabase, type TestDatabase } from '@app/test/database.ts'
 import { afterAll, beforeAll, beforeEach, expect, test } from 'vitest'
 import { settleCopies } from './settle-copies.ts'
 import { reserveFile } from './unclaimed-files.ts'
 import { takeCopies } from './waiting-copies.ts'
 
-let database: Awaited<ReturnType<typeof createTestDatabase>>
+let database: TestDatabase
 let sql: Sql
 const number = '106540352242922'
 const lane: Lane = { id: newId('org'), group: '', arrivals: '0', heldUntil: '', failures: 0, pacedMs: 0 }
 
 beforeAll(async () => {
   database = await createTestDatabase('messaging')
-  sql = openDatabase(database.url, 'messaging')
+  sql = database.sql
 })
-afterAll(async () => {
-  await sql.end()
-  await database.drop()
-})
+afterAll(() => database.drop())
 beforeEach(async () => {
   await sql`truncate senders, media_copies`
   await sql`

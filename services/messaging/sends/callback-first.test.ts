@@ -1,24 +1,24 @@
 import type { ServerResponse } from 'node:http'
 import { until } from '@app/test/until.ts'
-import { afterAll, beforeAll, beforeEach, expect, onTestFinished, test, vi } from 'vitest'
-import { accept, refuse, type TestMessaging, testMessaging } from '../testing/app.ts'
+import { beforeAll, expect, onTestFinished, test, vi } from 'vitest'
+import { accept, refuse, type TestMessaging } from '../testing/app.ts'
 import { platformOf, statusPart } from '../testing/callbacks.ts'
+import { messagingThatSends } from '../testing/sending.ts'
 
+const sending = messagingThatSends()
+// Far below the minute that an unknown outcome waits.
+const { eventually } = sending
 let app: TestMessaging
 let platform: ReturnType<typeof platformOf>
-beforeAll(async () => {
-  app = await testMessaging()
+beforeAll(() => {
+  ;({ app } = sending)
   platform = platformOf(app)
 })
-afterAll(() => app.close())
-beforeEach(() => app.respondWith(accept))
 
-// Far below the minute that an unknown outcome waits.
-const eventually = (id: string, status: string) => until(async () => expect(await app.statusOf(id)).toBe(status))
 const choose = (unknown_outcome: 'fail' | 'resend') => app.setSender({ settings: { ...app.settings, unknown_outcome } })
 const openSends = (id: string) => app.sql`select attempts, begun_at, parked_until from sends where message_id = ${id}`
 const callsOf = (id: string) => app.calls.filter(({ messageId }) => messageId === id)
-const events = async (id: string) => (await app.events()).map((event) => event.id).filter((one) => one.startsWith(id))
+const events = async (id: string) => (await sending.eventsOf(id)).map((event) => event.id)
 
 /** A callback that carries our id, worked through. */
 async function callBack(id: string, upstreamId: string, word = 'sent') {

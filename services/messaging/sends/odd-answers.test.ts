@@ -1,14 +1,12 @@
 import { until } from '@app/test/until.ts'
-import { afterAll, beforeAll, expect, test } from 'vitest'
-import { accept, type TestMessaging, testMessaging } from '../testing/app.ts'
+import { beforeAll, expect, test } from 'vitest'
+import { accept, type TestMessaging } from '../testing/app.ts'
+import { messagingThatSends } from '../testing/sending.ts'
 
+const sending = messagingThatSends()
+const { eventually } = sending
 let app: TestMessaging
-beforeAll(async () => {
-  app = await testMessaging()
-})
-afterAll(() => app.close())
-
-const eventually = (id: string, status: string) => until(async () => expect(await app.statusOf(id)).toBe(status))
+beforeAll(() => void ({ app } = sending))
 
 let phone = 0
 /** A send that gets this answer, while all others are accepted. */
