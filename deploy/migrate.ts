@@ -2,6 +2,7 @@ import { setTimeout as sleep } from 'node:timers/promises'
 import { fileURLToPath } from 'node:url'
 import postgres, { type Sql } from 'postgres'
 import { databaseUrl, isDatabaseAway, isLockTimeout, ofPrimary } from '@app/shared/database/database.ts'
+import { lostHosts } from '@app/shared/database/lost-hosts.ts'
 import { runCommand, sentenceOf } from './command.ts'
 import { refuseWords } from './command-line.ts'
 import { dataServices, readMigrations } from './migration-files.ts'
@@ -42,6 +43,7 @@ export async function migrate(
     max: 1,
     max_lifetime: null,
     fetch_types: false,
+    connection: lostHosts,
     onnotice: () => {},
   })
   try {

@@ -44,6 +44,17 @@ test('nothing is compiled, and an index is cheap, whatever the server does for o
   expect([...(await sql`show random_page_cost`)]).toEqual([{ randomPageCost: '1.1' }])
 })
 
+test('Postgres gives a session up whose host has been silent for 20 s, and its locks with it', async () => {
+  // What that does: test/faults/long/lost-packets.test.ts.
+  const settings = await it.sql`select name, setting from pg_settings where name ~ '^tcp_' order by name`
+  expect(Object.fromEntries(settings.map(({ name, setting }) => [name, setting]))).toMatchObject({
+    tcp_keepalives_idle: '10',
+    tcp_keepalives_interval: '5',
+    tcp_keepalives_count: '2',
+    tcp_user_timeout: '20000',
+  })
+})
+
 test('a query goes to the session that was busy last, so that few are used, whose plans are made', async () => {
   const { sql } = it
   const pidOf = async (seconds: number) => {

@@ -1,5 +1,6 @@
 import postgres, { type Sql } from 'postgres'
 import { z } from 'zod'
+import { lostHosts } from './lost-hosts.ts'
 import { composePromises } from './query-promise.ts'
 
 export type { Fragment, Sql, TransactionSql } from 'postgres'
@@ -64,6 +65,7 @@ export function openDatabase(
       jit: 'off',
       random_page_cost: 1.1,
       TimeZone: 'UTC',
+      ...lostHosts,
     },
     onnotice: () => {},
   })

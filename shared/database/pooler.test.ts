@@ -3,13 +3,20 @@ import { startPgBouncer } from '@app/test/pgbouncer.ts'
 import { expect, onTestFinished, test, vi } from 'vitest'
 import { createLog } from '../service/log.ts'
 import { openDatabase } from './database.ts'
+import { lostHosts } from './lost-hosts.ts'
 import { waitForMigrations } from './wait-for-migrations.ts'
 
 /** What a login of ours asks for, and PgBouncer does not know. */
-const settings =
-  'search_path, statement_timeout, lock_timeout, idle_in_transaction_session_timeout, enable_seqscan, jit, random_page_cost'.split(
-    ', ',
-  )
+const settings = [
+  'search_path',
+  'statement_timeout',
+  'lock_timeout',
+  'idle_in_transaction_session_timeout',
+  'enable_seqscan',
+  'jit',
+  'random_page_cost',
+  ...Object.keys(lostHosts),
+]
 
 /** An address as an operator gives it: that of a test database asks for more time. */
 const withoutSettings = (url: string) => url.replace(/\?.*/, '')

@@ -1,11 +1,11 @@
-import { mkdirSync, rmSync } from 'node:fs'
+import { rmSync } from 'node:fs'
 import { join } from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
-import { pathToFileURL } from 'node:url'
 import { clusterNames, type NatsServers, natsServersIn } from '@app/deploy/nats/nats-servers.ts'
 import { environmentOf } from '@app/deploy/new-secrets.ts'
 import { newSecrets } from '@app/deploy/stack/secrets.ts'
 import { newFolder, type StartedStack, startStack } from '../journeys/start-stack.ts'
+import { onMachines } from '../machines/on-machines.ts'
 import { startPrivateServers } from '../servers.ts'
 import { createNetwork, type Network } from './network.ts'
 
@@ -57,15 +57,11 @@ export async function startMachines(): Promise<Machines> {
   }
   try {
     const natsUrls = await Promise.all(clusterNames.map(nats.urlOf))
-    const ports = await network.portsOf(natsUrls, [servers.postgresUrl, servers.redisUrl])
-    const taken = join(folder, 'machines')
-    mkdirSync(taken)
+    const ways = await network.waysOf(natsUrls, [servers.postgresUrl, servers.redisUrl])
     const stack = await startAll(nats, secrets, {
       DATABASE_URL: servers.postgresUrl,
       REDIS_URL: servers.redisUrl,
-      MACHINE_FOLDER: taken,
-      MACHINE_PORTS: JSON.stringify(ports),
-      NODE_OPTIONS: `--import ${pathToFileURL(join(import.meta.dirname, 'machine.ts')).href}`,
+      ...onMachines(folder, ways),
     })
     const natsSeed = secrets['NATS_SEED_DEPLOY']
     return { stack, nats, network, natsSeed, remove: () => stack.remove().then(remove) }

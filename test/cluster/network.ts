@@ -31,8 +31,8 @@ export function createNetwork() {
       routes.push({ from: from as NatsName, to: to as NatsName, proxy })
       return proxy.url
     },
-    /** For each machine, by which port its services reach what listens at another one. */
-    async portsOf(natsUrls: string[], otherUrls: string[]): Promise<Record<string, number>[]> {
+    /** For each machine, by which `host:port` its services reach what listens at another one. */
+    async waysOf(natsUrls: string[], otherUrls: string[]): Promise<Record<string, string>[]> {
       const ofMachine = async (machine: number) => {
         const lines = await Promise.all(
           [...natsUrls, ...otherUrls].map(async (url) => ({ url, proxy: await newProxy(url) })),
@@ -41,7 +41,7 @@ export function createNetwork() {
           machine,
           lines.filter(({ url }) => url !== natsUrls[machine]).map(({ proxy }) => proxy),
         )
-        return Object.fromEntries(lines.map(({ url, proxy }) => [new URL(url).port, Number(new URL(proxy.url).port)]))
+        return Object.fromEntries(lines.map(({ url, proxy }) => [new URL(url).host, new URL(proxy.url).host]))
       }
       return Promise.all(clusterNames.map((_, machine) => ofMachine(machine)))
     },

@@ -1,0 +1,141 @@
+import { rmSync } from 'node:fs'
+import { join } from 'node:path'
+import { setTimeout as sleep } from 'node:timers/promises'
+import { natsServersIn } from '@app/deploy/nats/nats-servers.ts'
+import { environmentOf } from '@app/deploy/new-secrets.ts'
+import { newSecrets } from '@app/deploy/stack/secrets.ts'
+import { openDatabase, type Sql } from '@app/shared/database/database.ts'
+import { ownSession } from '@app/shared/database/own-session.ts'
+import { afterAll, afterEach, beforeAll, beforeEach, expect, onTestFinished, test } from 'vitest'
+import { newFolder, type StartedStack, startStack } from '../../journeys/start-stack.ts'
+import { onMachines } from '../../machines/on-machines.ts'
+import { stretchWires, type Wires } from '../../machines/wires.ts'
+import { startPrivateServers } from '../../servers.ts'
+import { until } from '../../until.ts'
+import { live, type Lived } from '../load/live.ts'
+import { settle } from '../load/settle.ts'
+import type { Subscriber } from '../load/subscriber.ts'
+import { during } from '../nemesis/during.ts'
+
+let folder: string
+let servers: {
+  urls: { DATABASE_URL: string; REDIS_URL: string; NATS_URL: string }
+  seeds: Record<string, string>
+  stop: () => Promise<unknown>
+}
+let wires: Wires | undefined
+beforeAll(async () => {
+  folder = newFolder()
+  const { postgresUrl, redisUrl, stop } = await startPrivateServers(join(folder, 'servers'), ['postgres', 'redis'])
+  const secrets = environmentOf(newSecrets())
+  // As it is deployed: it gives up a host sooner than by itself.
+  const nats = natsServersIn(folder, secrets)
+  await nats.start('nats-1', 'single.conf')
+  servers = {
+    urls: { DATABASE_URL: postgresUrl, REDIS_URL: redisUrl, NATS_URL: await nats.urlOf('nats-1') },
+    seeds: Object.fromEntries(Object.entries(secrets).filter(([name]) => name.startsWith('NATS_SEED_'))),
+    stop: () => Promise.all([stop(), nats.killAll()]),
+  }
+  wires = stretchWires(2, Object.values(servers.urls))
+})
+beforeEach(({ skip }) => skip(!wires, 'Only root may lose packets, with nft (apt-get install nftables).'))
+afterEach(() => wires?.heal())
+afterAll(async () => {
+  wires?.close()
+  await servers.stop()
+  rmSync(folder, { recursive: true, force: true })
+})
+
+/** How long Postgres may believe in a host that is not there. */
+const goneWithinMs = 30_000
+
+test('locks of a host that is lost are free again within half a minute, also while it is being told something long', async () => {
+  if (!wires) return
+  const [there, here] = [1, 0].map((machine) =>
+    openDatabase(wires?.urlFrom(machine, servers.urls.DATABASE_URL) ?? '', 'public'),
+  ) as [Sql, Sql]
+  onTestFinished(() => Promise.all([there, here].map((sql) => sql.end({ timeout: 0 }))).then(() => {}))
+  // As housekeeping holds it.
+  const session = ownSession(there)
+  onTestFinished(() => session.end({ timeout: 0 }))
+  await session`select pg_advisory_lock(1)`
+  // As a relay that takes large events.
+  const told = there
+    .begin(async (tx) => {
+      await tx`select pg_advisory_xact_lock(2)`
+      await tx`select repeat('x', 1000000) from (select pg_sleep(0.5)) s, generate_series(1, 100)`
+    })
+    .catch((err: Error) => err)
+  const held = async () => {
+    const rows = await here<{ objid: number }[]>`select objid::int from pg_locks where locktype = 'advisory' order by 1`
+    return rows.map(({ objid }) => objid)
+  }
+  await until(async () => expect(await held()).toEqual([1, 2]))
+  // What it is told begins in a moment.
+  await sleep(250)
+  wires.cutMachine(1)
+  await until(async () => expect(await held()).toEqual([]), goneWithinMs)
+  wires.heal()
+  expect(await told).toBeInstanceOf(Error)
+})
+
+const services = ['gateway', 'messaging', 'directory', 'platform', 'webhooks']
+let stack: StartedStack | undefined
+let subscriber: Subscriber | undefined
+afterEach(async () => {
+  await stack?.remove()
+  stack = undefined
+  subscriber?.close()
+})
+
+/** Two organizations at work on two machines, while packets of theirs get lost; answers what came of it. */
+async function lived(harm: (wires: Wires, stack: StartedStack) => Promise<void>): Promise<Lived> {
+  if (!wires) throw new Error('There is nothing to break.')
+  const given = { ...servers.urls, ...servers.seeds, ...onMachines(folder, wires.ways) }
+  stack = await startStack(['--replicas', services.map((name) => `${name}=2`).join()], newFolder(), given)
+  const place = { stack }
+  const life = await live(place, {}, async () => {
+    await sleep(3_000)
+    if (wires) await harm(wires, place.stack)
+    await sleep(3_000)
+  })
+  subscriber = life.subscriber
+  const { calls } = life.scene.history
+  const failed = calls.filter(({ status }) => status === null || status >= 500)
+  console.log(
+    `${life.scene.history.accepted.length} sends accepted, ${failed.length} of ${calls.length} requests failed`,
+  )
+  return life
+}
+
+const expectLawful = async ({ scene, people }: Lived) => expect(await settle(scene, people, 120_000)).toEqual([])
+
+test('a machine that loses its power in the middle of its work, and comes back after 40 s: every law holds', async () => {
+  const life = await lived((net, { read }) =>
+    during(
+      40_000,
+      () => {
+        const pids = Object.values(read().services).flatMap(([, second]) => second?.pid ?? [])
+        expect(pids).toHaveLength(services.length)
+        net.cutMachine(1)
+        for (const pid of pids) process.kill(pid, 'SIGKILL')
+      },
+      net.heal,
+    ),
+  )
+  await expectLawful(life)
+})
+
+test('each server in turn hears nothing and says nothing for 25 s: every law holds', async () => {
+  const life = await lived(async (net) => {
+    for (const url of Object.values(servers.urls)) {
+      await during(25_000, () => net.cutServer(url), net.heal)
+      await sleep(5_000)
+    }
+  })
+  await expectLawful(life)
+})
+
+test('a fifth of all packets gets lost for 20 s: every law holds', async () => {
+  await expectLawful(await lived((net) => during(20_000, () => net.lose(20), net.heal)))
+})
