@@ -5,7 +5,7 @@ import { clusterNames, type NatsServers, natsServersIn } from '@app/deploy/nats/
 import { environmentOf } from '@app/deploy/new-secrets.ts'
 import { newSecrets } from '@app/deploy/stack/secrets.ts'
 import { newFolder, type StartedStack, startStack } from '../journeys/start-stack.ts'
-import { onMachines } from '../machines/on-machines.ts'
+import { onMachines } from '../faults/machines/on-machines.ts'
 import { startPrivateServers } from '../servers.ts'
 import { createNetwork, type Network } from './network.ts'
 

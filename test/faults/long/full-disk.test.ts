@@ -30,14 +30,16 @@ let disks: Disks | undefined
 let arena: Arena | undefined
 let subscriber: Subscriber | undefined
 beforeAll(async () => {
-  arena = await openArena(replicas, (servers) => {
-    const [data, log, streams] = [
-      mountSmallDisk(join(servers, 'postgres'), 400),
-      mountSmallDisk(join(servers, 'wal'), 400),
-      mountSmallDisk(join(servers, 'nats'), 128),
-    ]
-    if (data && log && streams) disks = { data, log, streams }
-    return () => [data, log, streams].forEach((disk) => disk?.unmount())
+  arena = await openArena(replicas, {
+    prepare(servers) {
+      const [data, log, streams] = [
+        mountSmallDisk(join(servers, 'postgres'), 400),
+        mountSmallDisk(join(servers, 'wal'), 400),
+        mountSmallDisk(join(servers, 'nats'), 128),
+      ]
+      if (data && log && streams) disks = { data, log, streams }
+      return () => [data, log, streams].forEach((disk) => disk?.unmount())
+    },
   })
   if (arena && disks) await moveLog(arena)
 })

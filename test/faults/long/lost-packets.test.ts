@@ -3,13 +3,14 @@ import { join } from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { natsServersIn } from '@app/deploy/nats/nats-servers.ts'
 import { environmentOf } from '@app/deploy/new-secrets.ts'
+import { findPrograms, versionOf } from '@app/deploy/servers/find-program.ts'
 import { newSecrets } from '@app/deploy/stack/secrets.ts'
 import { openDatabase, type Sql } from '@app/shared/database/database.ts'
 import { ownSession } from '@app/shared/database/own-session.ts'
 import { afterAll, afterEach, beforeAll, beforeEach, expect, onTestFinished, test } from 'vitest'
 import { newFolder, type StartedStack, startStack } from '../../journeys/start-stack.ts'
-import { onMachines } from '../../machines/on-machines.ts'
-import { stretchWires, type Wires } from '../../machines/wires.ts'
+import { onMachines } from '../machines/on-machines.ts'
+import { stretchWires, type Wires } from '../machines/wires.ts'
 import { startPrivateServers } from '../../servers.ts'
 import { until } from '../../until.ts'
 import { live, type Lived } from '../load/live.ts'
@@ -79,6 +80,21 @@ test('locks of a host that is lost are free again within half a minute, also whi
   expect(await told).toBeInstanceOf(Error)
 })
 
+test('sessions that are forgotten on the way are found lost together: whoever asks now and then waits once, and not for each', async () => {
+  const sql = openDatabase(wires?.urlFrom(0, servers.urls.DATABASE_URL) ?? '', 'public')
+  onTestFinished(() => sql.end({ timeout: 0 }))
+  await Promise.all(Array.from({ length: 10 }, () => sql`select pg_sleep(0.3)`))
+  wires?.forget()
+  const failed: number[] = []
+  const endsAt = performance.now() + 40_000
+  for (let n = 0; performance.now() < endsAt; n++) {
+    await sql`select 1`.catch(() => failed.push(n))
+    await sleep(500)
+  }
+  expect(failed.length).toBeGreaterThan(0)
+  expect(failed.length).toBeLessThanOrEqual(2)
+})
+
 const services = ['gateway', 'messaging', 'directory', 'platform', 'webhooks']
 let stack: StartedStack | undefined
 let subscriber: Subscriber | undefined
@@ -138,4 +154,17 @@ test('each server in turn hears nothing and says nothing for 25 s: every law hol
 
 test('a fifth of all packets gets lost for 20 s: every law holds', async () => {
   await expectLawful(await lived((net) => during(20_000, () => net.lose(20), net.heal)))
+})
+
+test('every connection is forgotten on the way: every law holds', async ({ skip }) => {
+  const [major, minor] = versionOf(findPrograms(['nats-server'])[0] ?? '')
+    .split('.')
+    .map(Number)
+  skip(major === 2 && minor !== undefined && minor < 10, 'A nats-server before 2.10 does not find lost connections.')
+  await expectLawful(
+    await lived(async (net) => {
+      net.forget()
+      await sleep(25_000)
+    }),
+  )
 })

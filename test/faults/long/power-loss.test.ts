@@ -16,12 +16,14 @@ const disks = new Map<ServerName, LossyDisk>()
 let arena: Arena | undefined
 let subscriber: Subscriber | undefined
 beforeAll(async () => {
-  arena = await openArena(replicas, (folder) => {
-    for (const name of servers) {
-      const disk = mountLossyDisk(join(folder, name), 1_000)
-      if (disk) disks.set(name, disk)
-    }
-    return () => Promise.all([...disks.values()].map((disk) => disk.unmount()))
+  arena = await openArena(replicas, {
+    prepare(folder) {
+      for (const name of servers) {
+        const disk = mountLossyDisk(join(folder, name), 1_000)
+        if (disk) disks.set(name, disk)
+      }
+      return () => Promise.all([...disks.values()].map((disk) => disk.unmount()))
+    },
   })
 }, 240_000)
 beforeEach(({ skip }) =>

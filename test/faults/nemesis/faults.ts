@@ -1,4 +1,5 @@
 import { rmSync } from 'node:fs'
+import { setTimeout as sleep } from 'node:timers/promises'
 import type { ServerName } from '@app/deploy/servers/kind.ts'
 import { firstWords } from '@app/deploy/servers/probe.ts'
 import type { Platform } from '../load/platform.ts'
@@ -80,6 +81,13 @@ export const faults: Record<string, Fault> = {
   'slow a server': (ground, aim) => withProxy(ground, aim, (proxy) => proxy.delay(250)),
   'slow everything': slowEverything,
 
+  'lose packets': ({ arena: { wires } }, { forMs }) => whileHarmed(forMs, () => wires?.lose(20)),
+  // For longer, at times, than Postgres believes in it.
+  'cut a machine off': ({ arena: { wires } }, { instance, forMs }) =>
+    whileHarmed(5 * forMs, () => wires?.cutMachine(instance)),
+  'cut a server off': ({ arena: { wires, servers } }, { server, forMs }) =>
+    whileHarmed(forMs, () => wires?.cutServer(servers[server].proxy.url)),
+
   'platform: passing errors': ({ platform }) => platform.layFault(texts, { kind: 'error', code: 131016 }, 6),
   'platform: too fast': ({ platform }) => platform.layFault(texts, { kind: 'error', code: 130429 }, 6),
   'platform: broken answers': ({ platform }) => platform.layFault(texts, { kind: 'error', status: 502 }, 3),
@@ -136,6 +144,14 @@ const skewClocks = ({ clocks }: Arena, pids: number[], skewMs: number, forMs: nu
     () => pids.forEach((pid) => clocks.skew(pid, skewMs)),
     () => pids.forEach((pid) => clocks.skew(pid, 0)),
   )
+
+/** Nothing, where there is nothing to harm. */
+async function whileHarmed(forMs: number, harm: () => (() => void) | undefined) {
+  const undo = harm()
+  if (!undo) return
+  await sleep(forMs)
+  undo()
+}
 
 function withProxy(
   { arena }: Ground,
