@@ -1,3 +1,4 @@
+import { spawnSync } from 'node:child_process'
 import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { dirname, join } from 'node:path'
@@ -94,6 +95,15 @@ test('closes the schema that older servers open to everybody', async () => {
   await migrate(url, { passwords })
   const login = urlOfService(url, 'platform', passwords.platform)
   await expect(runSql(login, 'create table public.mine ()')).rejects.toThrow('permission denied for schema public')
+})
+
+test('takes an empty password of the environment for none: the role keeps the one that it has', async () => {
+  const url = await createDatabase()
+  await migrate(url, { passwords })
+  const env = { PATH: process.env['PATH'], DATABASE_URL: url, WEBHOOKS_PASSWORD: '' }
+  const { status } = spawnSync(process.execPath, [join(import.meta.dirname, 'migrate.ts')], { env })
+  expect(status).toBe(0)
+  await runSql(urlOfService(url, 'webhooks', passwords.webhooks), 'select 1')
 })
 
 test('gives each role its password, and none to a statement, which the server may log', async () => {
