@@ -207,7 +207,7 @@ test('an archive waits for no link, however many there are; they stay revoked, o
   const customer = await customerOf()
   const [active, expired, held] = [await customer.create(), await customer.create(), await customer.create()]
   await customer.expire(expired.id)
-  await addLinksLike(it.app.sql, active.id, 10_010)
+  await addLinksLike(it.app.sql, active.id, 2_010)
   await it.app.sql.begin(async (tx) => {
     await tx`select from setup_links where id = ${held.id} for update`
     await ask(it.app, archiveCustomer, undefined, { params: { id: customer.id }, caller: customer.caller })
@@ -234,7 +234,7 @@ test('an archive waits for no link, however many there are; they stay revoked, o
 test('a link that was made while its customer was archived, restored and archived again stays revoked, however many there are', async () => {
   const customer = await customerOf()
   const first = await customer.create()
-  await addLinksLike(it.app.sql, first.id, 10_010)
+  await addLinksLike(it.app.sql, first.id, 2_010)
   await ask(it.app, archiveCustomer, undefined, { params: { id: customer.id }, caller: customer.caller })
   const { restoring } = await it.app.sql.begin(async (tx) => {
     await tx`select id from organizations where id = ${customer.organization} for no key update`
