@@ -1,9 +1,9 @@
-import { mkdtempSync } from 'node:fs'
+import { mkdtempSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { pathToFileURL } from 'node:url'
 
 /**
- * The environment of a stack whose instances stand on machines, the first of each service on the first: each reaches servers by
+ * The environment of a stack whose instances stand on machines, one of each service on each: each reaches servers by
  * the ways of its machine, from the `host:port` that all are told to its own. What they agree on lies in the folder;
  * `env` is what they are told besides.
  */
@@ -20,3 +20,7 @@ export function onMachines(
     NODE_OPTIONS: `${env['NODE_OPTIONS'] ?? ''} --import ${preloaded}`.trim(),
   }
 }
+
+/** Where the probes of the service's instance on that machine listen; `env` is that of `onMachines`. */
+export const probePortOn = (env: Record<string, string>, service: string, machine: number): number =>
+  Number(readFileSync(join(env['MACHINE_FOLDER'] ?? '', `${service}-${machine}`), 'utf8'))
