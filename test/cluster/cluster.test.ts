@@ -1,4 +1,5 @@
 import { clusterNames } from '@app/deploy/nats/nats-servers.ts'
+import { serviceNames } from '@app/deploy/stack/options.ts'
 import { afterAll, beforeAll, test } from 'vitest'
 import { between, randomOf } from '../faults/random.ts'
 import { type Cluster, startCluster } from './cluster.ts'
@@ -22,8 +23,7 @@ async function* kills(): AsyncGenerator<Trouble> {
     left.splice(left.indexOf(server.name), 1)
     yield killed(server)
   }
-  for (const service of ['gateway', 'messaging', 'directory', 'platform', 'webhooks'])
-    yield killed(instanceOf(cluster, service, between(random, 0, 2)))
+  for (const service of serviceNames) yield killed(instanceOf(cluster, service, between(random, 0, 2)))
   yield killed(serverOf(cluster, 'redis'))
   yield killed(serverOf(cluster, 'postgres'))
 }

@@ -4,8 +4,9 @@ import { setTimeout as sleep } from 'node:timers/promises'
 import { clusterNames, type NatsServers, natsServersIn } from '@app/deploy/nats/nats-servers.ts'
 import { environmentOf } from '@app/deploy/new-secrets.ts'
 import { newSecrets } from '@app/deploy/stack/secrets.ts'
-import { newFolder, type StartedStack, startStack } from '../journeys/start-stack.ts'
+import { newFolder, ofEach, type StartedStack, startStack } from '../journeys/start-stack.ts'
 import { onMachines } from '../faults/machines/on-machines.ts'
+import { seedsIn } from '../nats-seeds.ts'
 import { startPrivateServers } from '../servers.ts'
 import { createNetwork, type Network } from './network.ts'
 
@@ -21,7 +22,6 @@ export interface Machines extends Cluster {
   natsSeed: string | undefined
 }
 
-const services = ['gateway', 'messaging', 'directory', 'platform', 'webhooks']
 const readyWithinMs = 30_000
 
 /** Three nats-servers as `deploy/nats` configures them, each event on all three; three of each service, one Postgres, one Redis. */
@@ -80,10 +80,8 @@ export async function startServers(nats: NatsServers): Promise<string[]> {
 
 async function startAll(nats: NatsServers, secrets: Record<string, string>, more: Record<string, string>) {
   const urls = await startServers(nats)
-  const seeds = Object.entries(secrets).filter(([name]) => name.startsWith('NATS_SEED_'))
-  const given = { ...Object.fromEntries(seeds), NATS_URL: urls.join(','), NATS_REPLICAS: '3', ...more }
-  const replicas = services.map((service) => `${service}=3`).join(',')
-  return startStack(['--replicas', replicas], newFolder(), given)
+  const given = { ...seedsIn(secrets), NATS_URL: urls.join(','), NATS_REPLICAS: '3', ...more }
+  return startStack(['--replicas', ofEach(3)], newFolder(), given)
 }
 
 /** Asks every 50 ms; rejects with the sentence when the time is up. */

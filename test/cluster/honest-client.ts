@@ -1,6 +1,6 @@
 import { setTimeout as sleep } from 'node:timers/promises'
 import { Agent, request } from 'undici'
-import type { Call, History } from '../faults/history/history.ts'
+import { type Call, hasFailed, type History } from '../faults/history/history.ts'
 import type { Json } from '../journeys/client.ts'
 import { misfitOf } from '../journeys/openapi-check.ts'
 import type { Stack } from '../journeys/start-stack.ts'
@@ -81,7 +81,7 @@ export function createHonestClient(stack: Stack, history: History) {
 }
 
 /** Trouble of the moment, as which the documentation counts a key that is still in work. */
-export const mayPass = ({ status }: Call): boolean => status === null || status >= 500 || status === 409
+export const mayPass = (call: Call): boolean => hasFailed(call) || call.status === 409
 
 const shownTry = ({ status, text, startedAt, endedAt }: Call) =>
   `${status ?? 'no answer'} in ${endedAt - startedAt} ms ${text.slice(0, 200)}`

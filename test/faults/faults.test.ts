@@ -3,6 +3,7 @@ import { writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { afterAll, beforeAll, expect, test } from 'vitest'
+import { ofEach } from '../journeys/start-stack.ts'
 import { awake } from './history/awake.ts'
 import { newHistory } from './history/history.ts'
 import { playCustomers } from './load/customer.ts'
@@ -29,7 +30,7 @@ const peopleOfNumber = isLong ? 4 : 2
 /** At a time. */
 const customersOfTenant = isLong ? 2 : 1
 
-const replicas = ['gateway', 'messaging', 'directory', 'platform', 'webhooks'].map((name) => `${name}=2`).join(',')
+const replicas = ofEach(2)
 const say = (line: string) => console.log(line)
 const history = newHistory()
 let arena: Arena | undefined

@@ -1,7 +1,7 @@
 import type { TestProject } from 'vitest/node'
 import { secretsIn } from '../fuzz/log-secrets.ts'
 import { projectEnds } from '../results-reporter.ts'
-import { type Stack, startStack } from './start-stack.ts'
+import { ofEach, type Stack, startStack } from './start-stack.ts'
 
 declare module 'vitest' {
   interface ProvidedContext {
@@ -12,8 +12,7 @@ declare module 'vitest' {
 
 /** One stack for all journeys: two replicas of everything, as an operator would run it. */
 export default async function setup(project: TestProject) {
-  const services = ['gateway', 'messaging', 'directory', 'platform', 'webhooks']
-  const stack = await startStack(['--replicas', services.map((name) => `${name}=2`).join(',')])
+  const stack = await startStack(['--replicas', ofEach(2)])
   project.provide('stack', stack.read())
   project.provide('stackDir', stack.dataDir)
   // Idle, it would take the time of the other tests until the last of them.

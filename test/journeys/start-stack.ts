@@ -2,6 +2,7 @@ import { spawn } from 'node:child_process'
 import { chmodSync, existsSync, mkdtempSync, readdirSync, readFileSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
+import { serviceNames } from '@app/deploy/stack/options.ts'
 import { z } from 'zod'
 import { freePort } from '../free-port.ts'
 
@@ -32,6 +33,9 @@ export interface StartedStack {
   /** Stops, and deletes the data. */
   remove: () => Promise<void>
 }
+
+/** So many instances of each service, as `--replicas` takes them. */
+export const ofEach = (count: number): string => serviceNames.map((name) => `${name}=${count}`).join(',')
 
 const root = join(import.meta.dirname, '../..')
 const readyWithinMs = 100_000

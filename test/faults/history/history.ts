@@ -14,6 +14,9 @@ export interface Call {
   misfit: string | null
 }
 
+/** No answer came, or one that says that the fault is ours. */
+export const hasFailed = ({ status }: Pick<Call, 'status'>): boolean => status === null || status >= 500
+
 /** A send that was answered with success. */
 export interface AcceptedSend {
   id: string

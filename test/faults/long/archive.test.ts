@@ -3,7 +3,7 @@ import { join } from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { afterAll, expect, onTestFinished, test } from 'vitest'
 import { adminOf } from '../../journeys/admin.ts'
-import { newFolder, startStack } from '../../journeys/start-stack.ts'
+import { newFolder, ofEach, startStack } from '../../journeys/start-stack.ts'
 import { startPrivateServers } from '../../servers.ts'
 import { oneEventId } from '../history/laws/one-event-id.ts'
 import { plainAnswers } from '../history/laws/plain-answers.ts'
@@ -14,7 +14,7 @@ import { startArchivedPostgres } from '../postgres-archive.ts'
 import { prepareRestored } from '../prepare-restored.ts'
 
 const folder = newFolder()
-const replicas = 'gateway=2,messaging=2,directory=2,platform=2,webhooks=2'
+const replicas = ofEach(2)
 afterAll(() => rmSync(folder, { recursive: true, force: true }))
 
 /** Between the clock of a client and a commit. */

@@ -4,12 +4,13 @@ import { setTimeout as sleep } from 'node:timers/promises'
 import { afterEach, beforeEach, expect, test } from 'vitest'
 import { adminOf } from '../../journeys/admin.ts'
 import { clientOf, type Json, until } from '../../journeys/client.ts'
-import { newFolder, type StartedStack, startStack } from '../../journeys/start-stack.ts'
+import { newFolder, ofEach, type StartedStack, startStack } from '../../journeys/start-stack.ts'
 import { startPrivateServers } from '../../servers.ts'
 import { live } from '../load/live.ts'
 import { openWindows } from '../load/open-windows.ts'
 import { passPark } from '../load/pass-park.ts'
 import { settle } from '../load/settle.ts'
+import { tellFailed } from '../load/tell-failed.ts'
 import type { Subscriber } from '../load/subscriber.ts'
 import { type Proxy, startProxy } from '../nemesis/proxy.ts'
 import { type PostgresPair, startPostgresPair } from '../postgres-pair.ts'
@@ -52,7 +53,7 @@ test('a Postgres that dies under load is replaced by its synchronous standby: ev
   if (!pair) return
   const { killPrimary, promote, standbyUrl, makeSynchronous } = pair
   await makeSynchronous()
-  const place = await start('gateway=2,messaging=2,directory=2,platform=2,webhooks=2')
+  const place = await start(ofEach(2))
   const life = await live(place, { seconds: 20 }, async () => {
     await sleep(5_000)
     await killPrimary()
@@ -62,10 +63,7 @@ test('a Postgres that dies under load is replaced by its synchronous standby: ev
     await promote()
   })
   subscriber = life.subscriber
-  const { calls, accepted } = life.scene.history
-  const failed = calls.filter(({ status }) => status === null || status >= 500)
-  console.log(`${accepted.length} sends accepted, ${failed.length} of ${calls.length} requests failed meanwhile`)
-  expect(failed.length).toBeGreaterThan(0)
+  expect(tellFailed(life.scene.history).length).toBeGreaterThan(0)
   expect(await settle(life.scene, life.people, 120_000)).toEqual([])
 })
 

@@ -4,7 +4,8 @@ import { join } from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { postgres } from '@app/deploy/servers/postgres.ts'
 import { afterAll, afterEach, beforeAll, beforeEach, expect, test } from 'vitest'
-import type { Call } from '../history/history.ts'
+import { ofEach } from '../../journeys/start-stack.ts'
+import { type Call, hasFailed } from '../history/history.ts'
 import { live, type Lived } from '../load/live.ts'
 import { settle } from '../load/settle.ts'
 import type { Subscriber } from '../load/subscriber.ts'
@@ -24,7 +25,7 @@ interface Disks {
 const fullMs = 25_000
 /** Of what a process writes of its own accord while it waits. */
 const mostLinesASecond = 5
-const replicas = ['gateway', 'messaging', 'directory', 'platform', 'webhooks'].map((name) => `${name}=2`).join(',')
+const replicas = ofEach(2)
 
 let disks: Disks | undefined
 let arena: Arena | undefined
@@ -139,7 +140,7 @@ test('Postgres without room for its log, which ends it: 503, and back by itself'
 
 test('JetStream without room: all is answered and sent meanwhile, and told when there is room again, by itself', async () => {
   const story = await tell('streams')
-  const refused = [...story.reads, ...story.writes].filter(({ status }) => status === null || status >= 500)
+  const refused = [...story.reads, ...story.writes].filter(hasFailed)
   expect(refused).toEqual([])
   expect(story.toldMs).toBeLessThan(30_000)
   await expectLawful(story)

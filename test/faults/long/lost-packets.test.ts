@@ -4,18 +4,21 @@ import { setTimeout as sleep } from 'node:timers/promises'
 import { natsServersIn } from '@app/deploy/nats/nats-servers.ts'
 import { environmentOf } from '@app/deploy/new-secrets.ts'
 import { findPrograms, versionOf } from '@app/deploy/servers/find-program.ts'
+import { serviceNames } from '@app/deploy/stack/options.ts'
 import { newSecrets } from '@app/deploy/stack/secrets.ts'
-import { openDatabase, type Sql } from '@app/shared/database/database.ts'
+import { openDatabase } from '@app/shared/database/database.ts'
 import { ownSession } from '@app/shared/database/own-session.ts'
 import { afterAll, afterEach, beforeAll, beforeEach, expect, onTestFinished, test } from 'vitest'
-import { newFolder, type StartedStack, startStack } from '../../journeys/start-stack.ts'
+import { newFolder, ofEach, type StartedStack, startStack } from '../../journeys/start-stack.ts'
 import { onMachines, probePortOn } from '../machines/on-machines.ts'
 import { stretchWires, type Wires } from '../machines/wires.ts'
+import { seedsIn } from '../../nats-seeds.ts'
 import { startPrivateServers } from '../../servers.ts'
 import { until } from '../../until.ts'
 import { live, type Lived } from '../load/live.ts'
 import { settle } from '../load/settle.ts'
 import type { Subscriber } from '../load/subscriber.ts'
+import { tellFailed } from '../load/tell-failed.ts'
 import { during } from '../nemesis/during.ts'
 
 let folder: string
@@ -34,7 +37,7 @@ beforeAll(async () => {
   await nats.start('nats-1', 'single.conf')
   servers = {
     urls: { DATABASE_URL: postgresUrl, REDIS_URL: redisUrl, NATS_URL: await nats.urlOf('nats-1') },
-    seeds: Object.fromEntries(Object.entries(secrets).filter(([name]) => name.startsWith('NATS_SEED_'))),
+    seeds: seedsIn(secrets),
     stop: () => Promise.all([stop(), nats.killAll()]),
   }
   wires = stretchWires(2, Object.values(servers.urls))
@@ -47,15 +50,18 @@ afterAll(async () => {
   rmSync(folder, { recursive: true, force: true })
 })
 
+/** As a service on that machine opens it. */
+function databaseFrom(machine: number) {
+  const sql = openDatabase(wires?.urlFrom(machine, servers.urls.DATABASE_URL) ?? '', 'public')
+  onTestFinished(() => sql.end({ timeout: 0 }))
+  return sql
+}
+
 /** How long Postgres may believe in a host that is not there. */
 const goneWithinMs = 30_000
 
 test('locks of a host that is lost are free again within half a minute, also while it is being told something long', async () => {
-  if (!wires) return
-  const [there, here] = [1, 0].map((machine) =>
-    openDatabase(wires?.urlFrom(machine, servers.urls.DATABASE_URL) ?? '', 'public'),
-  ) as [Sql, Sql]
-  onTestFinished(() => Promise.all([there, here].map((sql) => sql.end({ timeout: 0 }))).then(() => {}))
+  const [there, here] = [databaseFrom(1), databaseFrom(0)]
   // As housekeeping holds it.
   const session = ownSession(there)
   onTestFinished(() => session.end({ timeout: 0 }))
@@ -74,15 +80,14 @@ test('locks of a host that is lost are free again within half a minute, also whi
   await until(async () => expect(await held()).toEqual([1, 2]))
   // What it is told begins in a moment.
   await sleep(250)
-  wires.cutMachine(1)
+  wires?.cutMachine(1)
   await until(async () => expect(await held()).toEqual([]), goneWithinMs)
-  wires.heal()
+  wires?.heal()
   expect(await told).toBeInstanceOf(Error)
 })
 
 test('sessions that are forgotten on the way are found lost together: whoever asks now and then waits once, and not for each', async () => {
-  const sql = openDatabase(wires?.urlFrom(0, servers.urls.DATABASE_URL) ?? '', 'public')
-  onTestFinished(() => sql.end({ timeout: 0 }))
+  const sql = databaseFrom(0)
   await Promise.all(Array.from({ length: 10 }, () => sql`select pg_sleep(0.3)`))
   wires?.forget()
   const failed: number[] = []
@@ -95,7 +100,6 @@ test('sessions that are forgotten on the way are found lost together: whoever as
   expect(failed.length).toBeLessThanOrEqual(2)
 })
 
-const services = ['gateway', 'messaging', 'directory', 'platform', 'webhooks']
 let stack: StartedStack | undefined
 let subscriber: Subscriber | undefined
 afterEach(async () => {
@@ -106,12 +110,13 @@ afterEach(async () => {
 
 /** Two organizations at work on two machines, while packets of theirs get lost; answers what came of it. */
 async function lived(harm: (wires: Wires, pidsOn: (machine: number) => number[]) => Promise<void>): Promise<Lived> {
-  if (!wires) throw new Error('There is nothing to break.')
-  const given = { ...servers.urls, ...servers.seeds, ...onMachines(folder, wires.ways) }
-  stack = await startStack(['--replicas', services.map((name) => `${name}=2`).join()], newFolder(), given)
+  const net = wires
+  if (!net) throw new Error('There is nothing to break.')
+  const given = { ...servers.urls, ...servers.seeds, ...onMachines(folder, net.ways) }
+  stack = await startStack(['--replicas', ofEach(2)], newFolder(), given)
   const { read } = stack
   const pidsOn = (machine: number) =>
-    services.map((name) => {
+    serviceNames.map((name) => {
       const port = probePortOn(given, name, machine)
       const { pid } = read().services[name]?.find(({ url }) => url.endsWith(`:${port}`)) ?? { pid: null }
       if (pid === null) throw new Error(`${name} does not run on machine ${machine}.`)
@@ -119,15 +124,11 @@ async function lived(harm: (wires: Wires, pidsOn: (machine: number) => number[])
     })
   const life = await live({ stack }, {}, async () => {
     await sleep(3_000)
-    if (wires) await harm(wires, pidsOn)
+    await harm(net, pidsOn)
     await sleep(3_000)
   })
   subscriber = life.subscriber
-  const { calls } = life.scene.history
-  const failed = calls.filter(({ status }) => status === null || status >= 500)
-  console.log(
-    `${life.scene.history.accepted.length} sends accepted, ${failed.length} of ${calls.length} requests failed`,
-  )
+  tellFailed(life.scene.history)
   return life
 }
 
@@ -162,10 +163,8 @@ test('a fifth of all packets gets lost for 20 s: every law holds', async () => {
 })
 
 test('every connection is forgotten on the way: every law holds', async ({ skip }) => {
-  const [major, minor] = versionOf(findPrograms(['nats-server'])[0] ?? '')
-    .split('.')
-    .map(Number)
-  skip(major === 2 && minor !== undefined && minor < 10, 'A nats-server before 2.10 does not find lost connections.')
+  const version = versionOf(findPrograms(['nats-server'])[0] ?? '')
+  skip(Number(version.split('.')[1]) < 10, 'A nats-server before 2.10 does not find lost connections.')
   await expectLawful(
     await lived(async (net) => {
       net.forget()

@@ -1,5 +1,6 @@
 import { setTimeout as sleep } from 'node:timers/promises'
 import { afterAll, afterEach, beforeAll, beforeEach, expect, test } from 'vitest'
+import { ofEach } from '../../journeys/start-stack.ts'
 import { memoryMibOf } from '../../bench/processes.ts'
 import { until } from '../../journeys/client.ts'
 import type { Call } from '../history/history.ts'
@@ -11,7 +12,7 @@ import type { Subscriber } from '../load/subscriber.ts'
 import { untilBack } from '../load/until-back.ts'
 import { type Arena, openArena } from '../nemesis/arena.ts'
 
-const replicas = ['gateway', 'messaging', 'directory', 'platform', 'webhooks'].map((name) => `${name}=2`).join(',')
+const replicas = ofEach(2)
 let arena: Arena | undefined
 let subscriber: Subscriber | undefined
 beforeAll(async () => {

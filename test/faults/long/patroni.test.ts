@@ -2,14 +2,15 @@ import { mkdirSync, rmSync } from 'node:fs'
 import { join } from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { afterAll, expect, onTestFinished, test } from 'vitest'
-import { newFolder, startStack } from '../../journeys/start-stack.ts'
+import { newFolder, ofEach, startStack } from '../../journeys/start-stack.ts'
 import { startPrivateServers } from '../../servers.ts'
 import { live } from '../load/live.ts'
 import { settle } from '../load/settle.ts'
+import { tellFailed } from '../load/tell-failed.ts'
 import { startPatroni } from '../patroni.ts'
 
 const folder = newFolder()
-const replicas = 'gateway=2,messaging=2,directory=2,platform=2,webhooks=2'
+const replicas = ofEach(2)
 afterAll(() => rmSync(folder, { recursive: true, force: true }))
 
 test('three servers under Patroni, named by one DATABASE_URL: a switch, a death and a freeze of the primary under load, every law holds', async ({
@@ -41,9 +42,6 @@ test('three servers under Patroni, named by one DATABASE_URL: a switch, a death 
     await cluster.whole()
   })
   onTestFinished(() => life.subscriber.close())
-  const { calls, accepted } = life.scene.history
-  const failed = calls.filter(({ status }) => status === null || status >= 500)
-  console.log(`${accepted.length} sends accepted, ${failed.length} of ${calls.length} requests failed meanwhile`)
-  expect(failed.length).toBeGreaterThan(0)
+  expect(tellFailed(life.scene.history).length).toBeGreaterThan(0)
   expect(await settle(life.scene, life.people, 180_000)).toEqual([])
 })

@@ -2,6 +2,7 @@ import { join } from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
 import type { ServerName } from '@app/deploy/servers/kind.ts'
 import { afterAll, afterEach, beforeAll, beforeEach, expect, test } from 'vitest'
+import { ofEach } from '../../journeys/start-stack.ts'
 import { live } from '../load/live.ts'
 import { settle } from '../load/settle.ts'
 import type { Subscriber } from '../load/subscriber.ts'
@@ -10,7 +11,7 @@ import { type Arena, openArena } from '../nemesis/arena.ts'
 import { type LossyDisk, mountLossyDisk } from '../nemesis/lossy-disk.ts'
 
 const servers: ServerName[] = ['postgres', 'nats', 'redis']
-const replicas = ['gateway', 'messaging', 'directory', 'platform', 'webhooks'].map((name) => `${name}=2`).join(',')
+const replicas = ofEach(2)
 
 const disks = new Map<ServerName, LossyDisk>()
 let arena: Arena | undefined

@@ -1,15 +1,15 @@
 import { setTimeout as sleep } from 'node:timers/promises'
 import { request } from 'undici'
+import { serviceNames } from '@app/deploy/stack/options.ts'
 import { afterAll, beforeAll, expect, test } from 'vitest'
 import { until } from '../../journeys/client.ts'
-import { type StartedStack, startStack } from '../../journeys/start-stack.ts'
+import { ofEach, type StartedStack, startStack } from '../../journeys/start-stack.ts'
 import { openWindows } from '../load/open-windows.ts'
 import { startSteadyLoad } from '../load/steady.ts'
 
-const services = ['gateway', 'messaging', 'directory', 'platform', 'webhooks']
 let stack: StartedStack
 beforeAll(async () => {
-  stack = await startStack(['--replicas', services.map((name) => `${name}=2`).join(',')])
+  stack = await startStack(['--replicas', ofEach(2)])
 })
 afterAll(() => stack.remove())
 
@@ -53,7 +53,7 @@ test(
     const load = startSteadyLoad(stack.read(), phones, pace)
     const times: number[] = []
     await sleep(500)
-    for (const service of services) {
+    for (const service of serviceNames) {
       for (const n of [0, 1]) {
         times.push(await restart(service, n))
         // Who was refused by the one may be about to ask the other.

@@ -1,6 +1,6 @@
 import { setTimeout as sleep } from 'node:timers/promises'
 import { afterAll, afterEach, beforeAll, beforeEach, expect, test } from 'vitest'
-import type { Call, History } from '../history/history.ts'
+import { type Call, hasFailed, type History } from '../history/history.ts'
 import { live, type Lived } from '../load/live.ts'
 import { settle } from '../load/settle.ts'
 import type { Subscriber } from '../load/subscriber.ts'
@@ -38,7 +38,7 @@ async function lived(
 
 const expectLawful = async ({ scene, people }: Lived) => expect(await settle(scene, people, 120_000)).toEqual([])
 
-const troubled = ({ calls }: History) => calls.filter(({ status }) => status === null || status >= 500)
+const troubled = ({ calls }: History) => calls.filter(hasFailed)
 
 /** Most within 50 ms. A busy machine is given more for one of them. */
 function expectRefusedAtOnce(calls: Call[]) {

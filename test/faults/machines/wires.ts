@@ -81,16 +81,12 @@ export function stretchWires(machines: number, servers: string[]): Wires | undef
 
   const numbers = Array.from({ length: machines }, (_, machine) => machine)
   const addressOf = (machine: number, server: number) => `127.77.${machine + 1}.${server + 1}`
+  const urlFrom = (machine: number, url: string) => url.replace('127.0.0.1', addressOf(machine, servers.indexOf(url)))
   const waysOf = (machine: number) =>
-    Object.fromEntries(
-      servers.map((url, server) => {
-        const { host, port } = new URL(url)
-        return [host, `${addressOf(machine, server)}:${port}`]
-      }),
-    )
+    Object.fromEntries(servers.map((url) => [new URL(url).host, new URL(urlFrom(machine, url)).host]))
   return {
     ways: numbers.map(waysOf),
-    urlFrom: (machine, url) => url.replace('127.0.0.1', addressOf(machine, servers.indexOf(url))),
+    urlFrom,
     cutMachine: (machine) => harm(cuts, { addresses: servers.map((_, server) => addressOf(machine, server)) }),
     cutServer: (url) => harm(cuts, { addresses: numbers.map((machine) => addressOf(machine, servers.indexOf(url))) }),
     lose: (percent) => harm(losses, { percent }),

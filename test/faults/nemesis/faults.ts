@@ -81,12 +81,11 @@ export const faults: Record<string, Fault> = {
   'slow a server': (ground, aim) => withProxy(ground, aim, (proxy) => proxy.delay(250)),
   'slow everything': slowEverything,
 
-  'lose packets': ({ arena: { wires } }, { forMs }) => whileHarmed(forMs, () => wires?.lose(20)),
+  'lose packets': ({ arena: { wires } }, { forMs }) => endAfter(forMs, wires?.lose(20)),
   // For longer, at times, than Postgres believes in it.
-  'cut a machine off': ({ arena: { wires } }, { instance, forMs }) =>
-    whileHarmed(5 * forMs, () => wires?.cutMachine(instance)),
+  'cut a machine off': ({ arena: { wires } }, { instance, forMs }) => endAfter(5 * forMs, wires?.cutMachine(instance)),
   'cut a server off': ({ arena: { wires, servers } }, { server, forMs }) =>
-    whileHarmed(forMs, () => wires?.cutServer(servers[server].proxy.url)),
+    endAfter(forMs, wires?.cutServer(servers[server].proxy.url)),
 
   'platform: passing errors': ({ platform }) => platform.layFault(texts, { kind: 'error', code: 131016 }, 6),
   'platform: too fast': ({ platform }) => platform.layFault(texts, { kind: 'error', code: 130429 }, 6),
@@ -145,12 +144,11 @@ const skewClocks = ({ clocks }: Arena, pids: number[], skewMs: number, forMs: nu
     () => pids.forEach((pid) => clocks.skew(pid, 0)),
   )
 
-/** Nothing, where there is nothing to harm. */
-async function whileHarmed(forMs: number, harm: () => (() => void) | undefined) {
-  const undo = harm()
-  if (!undo) return
+/** What has begun, if anything has: there may be nothing to harm. */
+async function endAfter(forMs: number, end: (() => void) | undefined) {
+  if (!end) return
   await sleep(forMs)
-  undo()
+  end()
 }
 
 function withProxy(
