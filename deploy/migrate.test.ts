@@ -249,6 +249,20 @@ test('leaves nothing of a file that fails, and all of those before it', async ()
   expect(await migrate(url, { root: repositoryOf(own) })).toEqual([])
 })
 
+test('runs in a session as it asked for it, whatever the database is set to for others', async () => {
+  const url = await createDatabase()
+  const alter = `alter database ${new URL(url).pathname.slice(1)}`
+  const foreign = { quote_all_identifiers: 'on', DateStyle: 'SQL, DMY', statement_timeout: '1ms', lock_timeout: '1ms' }
+  for (const [name, value] of Object.entries(foreign)) {
+    await runSql(servers.postgresUrl, `${alter} set ${name} = '${value}'`)
+  }
+  const slow = `select pg_sleep(0.05); create table seen as select name from pg_settings where source = 'database'`
+  const files = { 'services/messaging/migrations/001-seen.sql': slow }
+  expect(await migrate(url, { root: repositoryOf(files) })).toEqual(['messaging: messaging/001-seen.sql'])
+  await runSql(servers.postgresUrl, `${alter} reset all`)
+  expect(await runSql(url, 'select from messaging.seen')).toHaveLength(0)
+})
+
 test('waits for a lock without holding up whoever reads the table meanwhile', async () => {
   const url = await createDatabase()
   await migrate(url, { root: repositoryOf(own) })

@@ -2,7 +2,7 @@ import { setTimeout as sleep } from 'node:timers/promises'
 import { fileURLToPath } from 'node:url'
 import postgres, { type Sql } from 'postgres'
 import { databaseUrl, isDatabaseAway, isLockTimeout, ofPrimary } from '@app/shared/database/database.ts'
-import { lostHosts } from '@app/shared/database/lost-hosts.ts'
+import { longestMs, sessionSettings } from '@app/shared/database/session-settings.ts'
 import { runCommand, sentenceOf } from './command.ts'
 import { refuseWords } from './command-line.ts'
 import { dataServices, readMigrations } from './migration-files.ts'
@@ -19,6 +19,13 @@ const lockKey = 7_203_911_845
 const lockWithinMs = 500
 const againMs = 2_000
 const patienceMs = 600_000
+
+/** No table is too large for its migration, and no other migration takes too long to be waited for. */
+const patient = {
+  statement_timeout: longestMs,
+  lock_timeout: longestMs,
+  idle_in_transaction_session_timeout: longestMs,
+}
 
 export interface MigrateOptions {
   /** By service; the role of one without a password keeps the one it has. */
@@ -43,7 +50,7 @@ export async function migrate(
     max: 1,
     max_lifetime: null,
     fetch_types: false,
-    connection: lostHosts,
+    connection: { ...sessionSettings, ...patient },
     onnotice: () => {},
   })
   try {

@@ -2,8 +2,10 @@ import { randomBytes } from 'node:crypto'
 import { join } from 'node:path'
 import { migrate } from '@app/deploy/migrate.ts'
 import { type DataServiceName, dataServices } from '@app/deploy/migration-files.ts'
+import { roleOf } from '@app/deploy/roles.ts'
 import postgres from 'postgres'
 import type { TestProject } from 'vitest/node'
+import { foreignSettings } from './foreign-settings.ts'
 import { makeRunFolder, removeRunFolder } from './run-folder.ts'
 import { startPrivateServers } from './servers.ts'
 
@@ -68,8 +70,13 @@ function localeOf(name: string | undefined) {
 async function createTemplate(adminUrl: string, passwords: Record<DataServiceName, string>) {
   const sql = postgres(adminUrl, { max: 1 })
   await sql.unsafe(`create database ${template} ${localeOf(process.env['TEST_ICU_LOCALE'])}`)
-  await sql.end()
   const url = new URL(adminUrl)
   url.pathname = `/${template}`
   await migrate(url.href, { passwords })
+  for (const role of dataServices.map(roleOf)) {
+    for (const [name, value] of Object.entries(foreignSettings)) {
+      await sql.unsafe(`alter role ${role} set ${name} = '${value}'`)
+    }
+  }
+  await sql.end()
 }

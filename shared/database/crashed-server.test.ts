@@ -9,7 +9,8 @@ import { beginSurely } from './begin-surely.ts'
 import { openDatabase, type Sql, type TransactionSql } from './database.ts'
 
 // Nothing of a commit is on the disk when it is answered, so that a crash takes it back.
-const settings = ['synchronous_commit=off', 'wal_writer_delay=10s', 'autovacuum=off']
+const settings = ['wal_writer_delay=10s', 'autovacuum=off']
+const unwaited = '?synchronous_commit=off'
 
 async function locate() {
   const folder = mkdtempSync(join(tmpdir(), 'crashed-'))
@@ -46,7 +47,7 @@ test.for([
   const proxy = await startStepProxy(first)
   const { host } = new URL(proxy.url)
   // Who has lost it finds it at the later address.
-  const sql = openDatabase(proxy.url.replace(host, `${host},${new URL(later).host}`), 'public', { max: 1 })
+  const sql = openDatabase(proxy.url.replace(host, `${host},${new URL(later).host}`) + unwaited, 'public', { max: 1 })
   onTestFinished(async () => {
     await sql.end({ timeout: 1 })
     proxy.close()

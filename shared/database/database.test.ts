@@ -2,6 +2,7 @@ import { setTimeout as sleep } from 'node:timers/promises'
 import { afterAll, beforeAll, expect, onTestFinished, test } from 'vitest'
 import { createTestDatabase } from '@app/test/database.ts'
 import { startProxy } from '@app/test/faults/nemesis/proxy.ts'
+import { foreignSettings } from '@app/test/foreign-settings.ts'
 import { testService, type TestService } from '@app/test/service.ts'
 import { startStepProxy } from '@app/test/step-proxy.ts'
 import { until } from '@app/test/until.ts'
@@ -33,15 +34,27 @@ test('a query that fails rejects, is caught, and ends its transaction', async ()
   await expect(sql.begin((tx) => [tx`select 1`, tx`select 1 / 0`])).rejects.toThrow('division by zero')
 })
 
-test('nothing is compiled, and an index is cheap, whatever the server does for others', async () => {
-  const { sql, admin, drop } = await createTestDatabase('messaging')
-  onTestFinished(drop)
-  const [row] = await admin<{ name: string }[]>`select current_database() as name`
-  await admin`alter database ${admin(row?.name ?? '')} set jit = on`
-  await admin`alter database ${admin(row?.name ?? '')} set random_page_cost = 4`
-  // Its first session begins here.
-  expect([...(await sql`show jit`)]).toEqual([{ jit: 'off' }])
-  expect([...(await sql`show random_page_cost`)]).toEqual([{ randomPageCost: '1.1' }])
+test('a session is as it asked to be, whatever its role, database or server is set to for others', async () => {
+  const foreign = Object.keys(foreignSettings).map((name) => name.toLowerCase())
+  const ofRole = await it.sql`
+    select name from pg_settings where lower(name) = any(${foreign}) and source in ('user', 'database user')
+  `
+  expect(ofRole.map(({ name }) => name)).toEqual([])
+  // Its role's are there all the same.
+  const [role] = await it.sql<{ count: number }[]>`
+    select cardinality(setconfig)::int as count from pg_db_role_setting where setrole = current_user::regrole
+  `
+  expect(role).toEqual({ count: foreign.length })
+})
+
+test('what was accepted is on the disk, no index is dear, and nothing is compiled', async () => {
+  const names = ['synchronous_commit', 'jit', 'random_page_cost']
+  const settings = await it.sql`select name, setting from pg_settings where name = any(${names}) order by name`
+  expect([...settings]).toEqual([
+    { name: 'jit', setting: 'off' },
+    { name: 'random_page_cost', setting: '1.1' },
+    { name: 'synchronous_commit', setting: 'on' },
+  ])
 })
 
 test('Postgres gives a session up whose host has been silent for 20 s, and its locks with it', async () => {

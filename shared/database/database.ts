@@ -1,7 +1,7 @@
 import postgres, { type Sql } from 'postgres'
 import { z } from 'zod'
-import { lostHosts } from './lost-hosts.ts'
 import { composePromises } from './query-promise.ts'
+import { sessionSettings } from './session-settings.ts'
 
 export type { Fragment, Sql, TransactionSql } from 'postgres'
 
@@ -36,8 +36,8 @@ export const ofPrimary = (url: string): { target_session_attrs?: 'primary' } =>
  * Every statement has its index. A queue that was empty when it was vacuumed counts as empty, though, and the plan that is
  * made then, to read all of it, is kept while it fills: so a table is read whole only where nothing else will do.
  * To the planner that is endlessly dear, and what is dear a server with `jit` on compiles each time that it runs: measured,
- * 200 ms instead of a tenth of one. So `jit` is off here, and a page that an index leads to costs little more than the next one:
- * plans are those that the tests have seen, whatever the server is set to.
+ * 200 ms instead of a tenth of one. So `jit` is off here, no statement has processes to help it, and a page that an index leads to costs
+ * little more than the next one: plans are those that the tests have seen, whatever the server is set to.
  */
 export function openDatabase(
   url: string,
@@ -58,16 +58,19 @@ export function openDatabase(
     backoff: () => 0.1 + Math.random() * 0.2,
     transform: { column: { from: postgres.toCamel, to: postgres.fromCamel } },
     connection: {
+      ...sessionSettings,
       application_name: schema,
       search_path: schema,
       statement_timeout: 3_000,
       lock_timeout: lockTimeoutMs,
       idle_in_transaction_session_timeout: 10_000,
+      plan_cache_mode: 'auto',
+      // As text, since the driver leaves out a number that is 0.
+      max_parallel_workers_per_gather: '0',
       enable_seqscan: 'off',
       jit: 'off',
       random_page_cost: 1.1,
-      TimeZone: 'UTC',
-      ...lostHosts,
+      effective_cache_size: '4GB',
     },
     onnotice: () => {},
   })

@@ -3,7 +3,7 @@ import { startPgBouncer } from '@app/test/pgbouncer.ts'
 import { expect, onTestFinished, test, vi } from 'vitest'
 import { createLog } from '../service/log.ts'
 import { openDatabase } from './database.ts'
-import { lostHosts } from './lost-hosts.ts'
+import { sessionSettings } from './session-settings.ts'
 import { waitForMigrations } from './wait-for-migrations.ts'
 
 /** What a login of ours asks for, and PgBouncer does not know. */
@@ -12,10 +12,13 @@ const settings = [
   'statement_timeout',
   'lock_timeout',
   'idle_in_transaction_session_timeout',
+  'plan_cache_mode',
+  'max_parallel_workers_per_gather',
   'enable_seqscan',
   'jit',
   'random_page_cost',
-  ...Object.keys(lostHosts),
+  'effective_cache_size',
+  ...Object.keys(sessionSettings),
 ]
 
 /** An address as an operator gives it: that of a test database asks for more time. */

@@ -35,10 +35,13 @@ describe('a replay of many', () => {
 
   test('of failed ones sends none of its own again, though it was made by a clock that is ahead', async () => {
     receiver.respondWith(answer(500))
-    await webhooks.emit({}, {}, {}, {}, {}, {})
-    await until(async () => expect(await webhooks.deliveries({ status: 'failed' })).toHaveLength(6))
-    await webhooks.sql`update due_deliveries set due_at = now() + interval '1 hour'`
-    await webhooks.sql`update lanes set failures = 0, held_until = '-infinity', paced_until = '-infinity'`
+    // Five in a row would be a pause, in which a sixth waits.
+    for (const failed of [3, 6]) {
+      await webhooks.emit({}, {}, {})
+      await until(async () => expect(await webhooks.deliveries({ status: 'failed' })).toHaveLength(failed))
+      await webhooks.sql`update due_deliveries set due_at = now() + interval '1 hour'`
+      await webhooks.sql`update lanes set failures = 0, held_until = '-infinity', paced_until = '-infinity'`
+    }
     const job = newId('rpl')
     const endId = firstIdAt('wbd', new Date(Date.now() + 20_000))
     await webhooks.sql`
