@@ -1,3 +1,4 @@
+import { isIPv4 } from 'node:net'
 import { errors } from 'undici'
 
 /** Why nothing came back from an address. */
@@ -32,7 +33,7 @@ export interface NamedFailure {
   failure: EgressFailure
   /** For the owner of the address; says nothing about our own network. */
   message: string
-  /** Our name server, or our proxy, did not answer: nothing is held against the address. */
+  /** Our name server, or our proxy, did not answer, or this host could not call: nothing is held against the address. */
   isOurs: boolean
 }
 
@@ -75,7 +76,19 @@ export function failureOf(err: unknown): NamedFailure {
   const failure = kindOf(err)
   // An expired certificate, one that nobody signed, one of another host: its owner mends each in another way.
   const message = failure === 'tls_error' ? `The TLS handshake failed (${codeOf(err)}).` : messages[failure]
-  return { failure, message, isOurs: err instanceof EgressError && err.isOurs }
+  return { failure, message, isOurs: err instanceof EgressError ? err.isOurs : isOfThisHost(err) }
+}
+
+/** No socket is left for a call. */
+const noSocket = new Set(['EMFILE', 'ENFILE', 'ENOBUFS', 'ENOMEM'])
+/** No way leads out. That hosts have none for IPv6 is common, and then it is the address that cannot be reached. */
+const noWay = new Set(['ENETDOWN', 'ENETUNREACH', 'EADDRNOTAVAIL'])
+
+/** Of several addresses that were tried one is enough. */
+function isOfThisHost(err: unknown): boolean {
+  if (err instanceof AggregateError) return err.errors.some(isOfThisHost)
+  const code = codeOf(err)
+  return noSocket.has(code) || (noWay.has(code) && isIPv4(addressOf(err)))
 }
 
 function kindOf(err: unknown): EgressFailure {
@@ -94,3 +107,5 @@ const isBadUpgrade = (err: unknown) => err instanceof errors.SocketError && err.
 
 /** Of several addresses that were tried in vain it is that of the first. */
 const codeOf = (err: unknown) => (err instanceof Error && 'code' in err ? String(err.code) : '')
+
+const addressOf = (err: unknown) => (err instanceof Error && 'address' in err ? String(err.address) : '')

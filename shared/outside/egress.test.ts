@@ -337,6 +337,34 @@ test.each([
   expect(failureOf(Object.assign(new Error('no'), { code }))).toMatchObject(failure)
 })
 
+// No connection goes to a group of hosts.
+test.skipIf(process.platform !== 'linux')(
+  'that this host has no way to an address is not held against it',
+  async () => {
+    const egress = createEgress({ allowCidrs: '224.0.0.0/4', resolve: async () => ['224.0.0.1', '224.0.0.2'] })
+    for (const url of ['http://224.0.0.1/', 'http://group.example.com/']) {
+      const err: unknown = await request(url, { dispatcher: egress.dispatcher }).catch((caught: unknown) => caught)
+      expect(failureOf(err)).toMatchObject({ failure: 'connection_failed', isOurs: true })
+    }
+    await egress.close()
+  },
+)
+
+test.each([
+  ['EMFILE', '2001:db8::1', true],
+  ['EADDRNOTAVAIL', '192.0.2.1', true],
+  // Many hosts have IPv4 alone.
+  ['EADDRNOTAVAIL', '2001:db8::1', false],
+  ['ENETUNREACH', '2001:db8::1', false],
+  ['EHOSTUNREACH', '192.0.2.1', false],
+])('whether %s of a connection to %s is ours: %s', (code, address, isOurs) => {
+  const err = Object.assign(new Error('no'), { code, address })
+  expect(failureOf(err)).toMatchObject({ failure: 'connection_failed', isOurs })
+  const refused = Object.assign(new Error('no'), { code: 'ECONNREFUSED', address: '192.0.2.2' })
+  const all = Object.assign(new AggregateError([refused, err]), { code: 'ECONNREFUSED' })
+  expect(failureOf(all)).toMatchObject({ failure: 'connection_refused', isOurs })
+})
+
 describe('through a proxy', () => {
   const asked: string[] = []
   const proxy = createServer((incoming, response) => {
