@@ -249,6 +249,15 @@ test('leaves nothing of a file that fails, and all of those before it', async ()
   expect(await migrate(url, { root: repositoryOf(own) })).toEqual([])
 })
 
+test('leaves a database alone in which another program has its migrations', async () => {
+  const url = await createDatabase()
+  await runSql(url, 'create table migrations (id serial primary key, timestamp bigint not null, name text not null)')
+  await expect(migrate(url, { root: repositoryOf(own) })).rejects.toThrow(
+    'The table public.migrations of the database belongs to another program: create a database for this one alone.',
+  )
+  expect(await runSql(url, `select from pg_namespace where nspname = 'messaging'`)).toHaveLength(0)
+})
+
 test('runs in a session as it asked for it, whatever the database is set to for others', async () => {
   const url = await createDatabase()
   const alter = `alter database ${new URL(url).pathname.slice(1)}`

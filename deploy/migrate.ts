@@ -56,8 +56,9 @@ export async function migrate(
   try {
     await refuseEncoding(sql)
     await sql`select pg_advisory_lock(${lockKey}::bigint)`
+    const applied = await readApplied(sql)
     await ensureRoles(sql, passwords)
-    const steps = planMigrations(all, await readApplied(sql))
+    const steps = planMigrations(all, applied)
     for (const step of steps) await apply(sql, step)
     await grantIdempotency(sql)
     await grantMigrations(sql)
@@ -106,8 +107,16 @@ async function readApplied(sql: Sql) {
       primary key (schema, name)
     )
   `
-  return sql<Applied[]>`select schema, name, checksum from public.migrations`
+  return sql<Applied[]>`select schema, name, checksum from public.migrations`.catch((err: unknown) => {
+    throw hasNoSuchColumn(err) ? new Error(notOurs, { cause: err }) : err
+  })
 }
+
+/** Many programs give their own table this name. */
+const notOurs =
+  'The table public.migrations of the database belongs to another program: create a database for this one alone.'
+
+const hasNoSuchColumn = (err: unknown) => err instanceof postgres.PostgresError && err.code === '42703'
 
 async function apply(sql: Sql, step: Step) {
   const endsAt = performance.now() + patienceMs
