@@ -1,4 +1,3 @@
-import underPressure from '@fastify/under-pressure'
 import { type Http, isRpc, type Rpc } from '@app/shared/api/contract.ts'
 import { getMe } from '@app/shared/contracts/platform.ts'
 import { notFound, type Problem } from '@app/shared/api/problem.ts'
@@ -13,6 +12,8 @@ import { heedExpectations } from './exchange/invite-body.ts'
 import { passOn } from './exchange/pass-on.ts'
 import { takeOver, type Take } from './exchange/take-over.ts'
 import { boundConnections } from './limits/connections.ts'
+import { turnAwayWhenLate } from './limits/lateness.ts'
+import { connectionsWithin, openFilesLimit } from './limits/open-files.ts'
 import { boundPieces } from './limits/pieces.ts'
 import { boundPipelines } from './limits/pipelines.ts'
 import { takeUpload } from './media/take-upload.ts'
@@ -73,15 +74,14 @@ export async function buildHttp(
     frameworkErrors: (_err, request, reply) =>
       (isLink(request) ? brokenLink(app) : turnAway(notFound()))(request, reply),
   })
-  boundPipelines(http.server, boundConnections(http.server, maxConnections))
+  const most = connectionsWithin(openFilesLimit(), maxConnections)
+  boundPipelines(http.server, boundConnections(http.server, most))
   boundPieces(http.server)
   heedExpectations(http.server)
 
-  await http.register(underPressure, {
-    maxEventLoopDelay,
-    pressureHandler: (request, reply) =>
-      answerProblem(app, openExchange(app, request, reply, routeOf(request)), lateProblem()),
-  })
+  turnAwayWhenLate(http, maxEventLoopDelay, (request, reply) =>
+    answerProblem(app, openExchange(app, request, reply, routeOf(request)), lateProblem()),
+  )
   routeMeta(http, app, openapi)
   for (const contract of modules.flatMap((module) => Object.values(module)).filter(isRpc)) {
     if (!contract.http) continue
@@ -115,7 +115,7 @@ function routeMeta(http: FastifyInstance, app: App, openapi: object) {
     answer(app, exchange, 200, Buffer.from(JSON.stringify({ status: 'ok', request_id: exchange.requestId })))
   })
   // Liveness: it answers under pressure too.
-  http.route({ ...health, config: { pressureHandler: () => undefined } })
+  http.route({ ...health, config: { whenLate: null } })
   http.route(
     takeOver(['GET', 'HEAD'], '/v1/openapi.json', (request, reply) => {
       answer(app, openExchange(app, request, reply, routeOf(request)), 200, description)

@@ -7,12 +7,14 @@ import { join } from 'node:path'
 import { createInterface } from 'node:readline'
 import type { Readable } from 'node:stream'
 import { text } from 'node:stream/consumers'
+import { setTimeout as sleep } from 'node:timers/promises'
 import { start } from '@app/shared/service/start.ts'
 import { compileCache } from '@app/test/compile-cache.ts'
 import { listen } from '@app/test/listen.ts'
 import { startTestNats } from '@app/test/nats.ts'
 import { Agent, request } from 'undici'
-import { afterAll, beforeAll, expect, inject, test } from 'vitest'
+import { afterAll, beforeAll, expect, inject, onTestFinished, test } from 'vitest'
+import { connectionsWithin } from './limits/open-files.ts'
 import { startTestPlatform, type TestPlatform } from './testing/platform.ts'
 
 type Nats = Awaited<ReturnType<typeof startTestNats>>
@@ -45,8 +47,10 @@ const settings = {
   LOG_LEVEL: 'info',
 }
 
-function run(env: NodeJS.ProcessEnv) {
-  const child = spawn(process.execPath, [join(import.meta.dirname, 'main.ts')], {
+/** Under `OPEN_FILES` it may open no more than that. */
+function run({ OPEN_FILES: openFiles = 'unlimited', ...env }: NodeJS.ProcessEnv) {
+  const limited = `ulimit -n ${openFiles} 2> /dev/null; exec "$@"`
+  const child = spawn('sh', ['-c', limited, 'sh', process.execPath, join(import.meta.dirname, 'main.ts')], {
     env: { ...compileCache, ...env },
     stdio: ['ignore', 'pipe', 'pipe'],
   }) as ChildProcessByStdio<null, Readable, Readable>
@@ -141,6 +145,22 @@ test('a gateway that was frozen while a key was revoked does not accept it when 
   // For a second it may turn everybody away, since its event loop was late.
   await expect.poll(() => statusOf(`${url}/v1/me`, key.text), { timeout: 5_000 }).toBe(401)
   await agent.destroy()
+  child.kill('SIGKILL')
+})
+
+test('who opens more connections than the gateway has files for neither ends it nor shuts others out', async () => {
+  const { child, url } = await startGateway({ OPEN_FILES: '200' })
+  const { port, hostname } = new URL(url)
+  const strangers = Array.from({ length: 400 }, () => connect(Number(port), hostname).on('error', () => {}))
+  onTestFinished(() => strangers.forEach((socket) => socket.destroy()))
+  await Promise.all(strangers.map((socket) => once(socket, 'connect')))
+  // As long as it takes to look at the memory once.
+  for (let asked = 0; asked < 15; asked++) {
+    expect(await statusOf(`${url}/v1/health`)).toBe(200)
+    await sleep(100)
+  }
+  expect(strangers.filter(({ closed }) => !closed)).toHaveLength(connectionsWithin(200, 20_000) - 1)
+  expect(child.exitCode).toBeNull()
   child.kill('SIGKILL')
 })
 

@@ -23,7 +23,7 @@ export function takeOverWatched(
 ): RouteOptions {
   const route = takeOver(method, pattern, watched(app, { method, pattern }, take))
   if (whenLate === undefined) return route
-  return { ...route, config: { pressureHandler: watched(app, { method, pattern }, whenLate) } }
+  return { ...route, config: { whenLate: watched(app, { method, pattern }, whenLate) } }
 }
 
 /** The same for what is answered without a route that was found. */
