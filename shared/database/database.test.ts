@@ -166,6 +166,14 @@ test.each([
   expect(isDatabaseAway(Object.assign(new Error(message), { code }))).toBe(isAway)
 })
 
+test.each([
+  ['[::1]', ['::1'], [5432]],
+  ['[::1]:6543', ['::1'], [6543]],
+  ['[2001:db8::1]:6543,two.example,192.0.2.1:6544', ['2001:db8::1', 'two.example', '192.0.2.1'], [6543, 6543, 6544]],
+])('of %s the hosts are %j and the ports %j', (servers, host, port) => {
+  expect(openDatabase(`postgres://someone:word@${servers}/chat`, 'messaging').options).toMatchObject({ host, port })
+})
+
 test('a host whose name is not there is a database that is away', async () => {
   const sql = openDatabase('postgres://user:word@database.invalid/test', 'messaging', { max: 1 })
   onTestFinished(() => sql.end({ timeout: 1 }))
