@@ -79,4 +79,12 @@ async function createTemplate(adminUrl: string, passwords: Record<DataServiceNam
     }
   }
   await sql.end()
+  await publishChanges(url.href)
+}
+
+/** As whoever copies changes out of the database does. */
+async function publishChanges(url: string) {
+  const sql = postgres(url, { max: 1, onnotice: () => {} })
+  await sql`create publication changes for all tables`
+  await sql.end()
 }

@@ -7,7 +7,7 @@ import { type Cut, startStepProxy } from './step-proxy.ts'
 async function open() {
   const database = await createTestDatabase('platform')
   const proxy = await startStepProxy(database.url)
-  const sql = postgres(proxy.url, { max: 1, onnotice: () => {} })
+  const sql = postgres(proxy.url, { max: 1, onnotice: () => {}, connection: { search_path: 'public' } })
   await database.admin`create table seen (n int)`
   await database.admin`grant all on seen to public`
   // The driver asks for the types once in a session's life.

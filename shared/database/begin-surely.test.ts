@@ -9,7 +9,7 @@ async function open() {
   const database = await createTestDatabase('platform')
   const proxy = await startStepProxy(database.url)
   const sql = openDatabase(proxy.url, 'platform', { max: 1 })
-  await database.admin`create table platform.seen (n int)`
+  await database.admin`create table platform.seen (n int primary key)`
   await database.admin`grant all on platform.seen to public`
   await sql`select 1`
   onTestFinished(async () => {

@@ -10,6 +10,7 @@ beforeAll(async () => {
   app = await testService('messaging')
   await app.sql`create table by_time (at timestamptz not null, word text) partition by range (at)`
   await app.sql`create table by_time_default partition of by_time default`
+  for (const table of ['by_time', 'by_time_default']) await app.sql`alter table ${app.sql(table)} replica identity full`
   await app.sql`create table by_id (id text collate "C" primary key) partition by range (id)`
   await app.sql`create table by_id_default partition of by_id default`
 })

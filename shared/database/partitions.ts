@@ -106,7 +106,7 @@ async function attach(tx: TransactionSql, { table, by }: Partitions, span: Span)
   `
   if (!row) throw new Error(`${table} has no partitions`)
   await tx`create table ${tx(name)} (like ${tx(table)} including defaults including constraints)`
-  await leaveUnread(tx, table, name)
+  await takeOver(tx, table, name)
   await tx`
     with moved as (
       delete from ${tx(`${table}_default`)} where ${tx(row.column)} >= ${from} and ${tx(row.column)} < ${to} returning *
@@ -116,12 +116,14 @@ async function attach(tx: TransactionSql, { table, by }: Partitions, span: Span)
   await tx.unsafe(`alter table ${table} attach partition ${name} for values from ('${from}') to ('${to}')`)
 }
 
-/** Columns of which ANALYZE shall read nothing are so in each partition: `like` does not say it. */
-async function leaveUnread(tx: TransactionSql, table: string, name: string) {
+/** What `like` does not say: of which columns ANALYZE shall read nothing, and by what a row is named to whom changes are published. */
+async function takeOver(tx: TransactionSql, table: string, name: string) {
   const columns = await tx<{ name: string }[]>`
     select attname as name from pg_attribute where attrelid = ${table}::regclass and attnum > 0 and not attisdropped and attstattarget = 0
   `
   for (const column of columns) await tx`alter table ${tx(name)} alter column ${tx(column.name)} set statistics 0`
+  const [named] = await tx`select from pg_class where oid = ${table}::regclass and relreplident = 'f'`
+  if (named) await tx`alter table ${tx(name)} replica identity full`
 }
 
 async function isOpen(sql: Sql, name: string, open: string) {
