@@ -249,6 +249,18 @@ test('leaves nothing of a file that fails, and all of those before it', async ()
   expect(await migrate(url, { root: repositoryOf(own) })).toEqual([])
 })
 
+test('lets the services in where nobody is by default', async () => {
+  const url = await createDatabase()
+  await runSql(url, 'revoke all on schema public from public')
+  await runSql(url, `revoke all on database ${new URL(url).pathname.slice(1)} from public`)
+  await migrate(url, { passwords })
+  for (const service of dataServices) {
+    const login = urlOfService(url, service, passwords[service])
+    expect(await runSql(login, `select from ${service}.outbox`)).toHaveLength(0)
+    expect(await runSql(login, 'select from public.migrations')).not.toHaveLength(0)
+  }
+})
+
 test('leaves a database alone in which another program has its migrations', async () => {
   const url = await createDatabase()
   await runSql(url, 'create table migrations (id serial primary key, timestamp bigint not null, name text not null)')

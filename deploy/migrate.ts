@@ -7,7 +7,7 @@ import { runCommand, sentenceOf } from './command.ts'
 import { refuseWords } from './command-line.ts'
 import { dataServices, readMigrations } from './migration-files.ts'
 import { type Applied, planMigrations, type Step } from './migration-plan.ts'
-import { ensureRoles, grantIdempotency, grantMigrations, type Passwords, roleOf } from './roles.ts'
+import { ensureRoles, grantIdempotency, grantAccess, type Passwords, roleOf } from './roles.ts'
 
 const repository = fileURLToPath(new URL('..', import.meta.url))
 /** Any number that nothing else on the server uses. */
@@ -61,7 +61,7 @@ export async function migrate(
     const steps = planMigrations(all, applied)
     for (const step of steps) await apply(sql, step)
     await grantIdempotency(sql)
-    await grantMigrations(sql)
+    await grantAccess(sql)
     return steps.map(({ schema, migration }) => `${schema}: ${migration.name}`)
   } catch (err) {
     throw explained(err)

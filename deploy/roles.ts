@@ -66,9 +66,16 @@ export async function grantIdempotency(sql: Sql): Promise<void> {
   await sql.unsafe(`grant select, insert, update, delete on all tables in schema idempotency to ${roles}`)
 }
 
-/** A service waits for the migrations that it knows (shared/database/wait-for-migrations.ts). */
-export async function grantMigrations(sql: Sql): Promise<void> {
-  await sql.unsafe(`grant select on public.migrations to ${dataServices.map(roleOf).join(', ')}`)
+/**
+ * A service logs in, and waits for the migrations that it knows (shared/database/wait-for-migrations.ts). By default everybody may connect to a
+ * database and use its schema `public`; where that was taken away, as guides to hardening have it, nobody else gets it.
+ */
+export async function grantAccess(sql: Sql): Promise<void> {
+  const roles = dataServices.map(roleOf).join(', ')
+  const [database] = await sql<{ name: string }[]>`select quote_ident(current_database()) as name`
+  await sql.unsafe(`grant connect on database ${database?.name} to ${roles}`)
+  await sql.unsafe(`grant usage on schema public to ${roles}`)
+  await sql.unsafe(`grant select on public.migrations to ${roles}`)
 }
 
 /** Roles belong to the whole server: another of its databases may be migrated at the same moment, out of reach of our lock. */
