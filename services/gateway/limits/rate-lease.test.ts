@@ -41,6 +41,37 @@ test('after a failover the new primary is found, although the old one, a replica
   await expect.poll(lease, { timeout: 5_000 }).toBe(6)
 })
 
+test('a user of Redis who may do nothing else is enough', async () => {
+  const admin = new Redis(inject('redisUrl'))
+  const name = newId('usr')
+  await admin.acl(
+    'SETUSER',
+    name,
+    'on',
+    '>word',
+    '~rate:*',
+    '-@all',
+    '+eval',
+    '+evalsha',
+    '+get',
+    '+set',
+    '+time',
+    '+ping',
+  )
+  onTestFinished(async () => {
+    await admin.acl('DELUSER', name)
+    admin.disconnect()
+  })
+  const url = new URL(inject('redisUrl'))
+  Object.assign(url, { username: name, password: 'word' })
+  const redis = connectRedis(url.href, createLog('test', 'silent'))
+  onTestFinished(() => redis.disconnect())
+  const budgets = budgetsIn(redis)
+  const lease = () => budgets.lease(`rate:${newId('key')}:read`, 60, 1).then(({ tokens }) => tokens, String)
+  await expect.poll(lease, { timeout: 5_000 }).toBe(6)
+  await budgets.ping()
+})
+
 test('what Redis answered in time counts, however late this process comes to read it', async () => {
   const redis = connectRedis(inject('redisUrl'), createLog('test', 'silent'))
   onTestFinished(() => redis.disconnect())
