@@ -1,14 +1,25 @@
 import { type Logger, pino } from 'pino'
+import { type LogLines, openLogLines } from './log-lines.ts'
 
 /**
  * A logger that writes only what is asked for: one wide line per request, rpc, event or attempt. Errors are written by
  * name, message, code and stack alone, since the fields that libraries hang on them hold queries, bodies and secrets.
  */
 export const createLog = (name: string, level: string): Logger =>
-  pino(
-    { level, base: { name, pid: process.pid }, serializers: { err: errorForLog } },
-    pino.destination({ sync: false, minLength: 4096, periodicFlush: 1_000 }),
-  )
+  pino({ level, base: { name, pid: process.pid }, serializers: { err: errorForLog } }, standardOutput(name))
+
+let lines: LogLines | undefined
+
+/** All loggers of a process share it, for it has one end. */
+function standardOutput(name: string): LogLines {
+  if (lines) return lines
+  const lost = { level: pino.levels.values['warn'], name, pid: process.pid }
+  const tellLost = (count: number) =>
+    `${JSON.stringify({ ...lost, time: Date.now(), count, msg: 'lines of the log were lost' })}\n`
+  lines = openLogLines(process.stdout.fd, { tellLost })
+  process.once('exit', lines.end)
+  return lines
+}
 
 /** A duration as lines have it: in tenths of a millisecond. */
 export const rounded = (durationMs: number): number => Math.round(durationMs * 10) / 10
