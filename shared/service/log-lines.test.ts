@@ -3,6 +3,7 @@ import { once } from 'node:events'
 import { closeSync, constants, mkdtempSync, openSync, readFileSync, readSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
+import { text } from 'node:stream/consumers'
 import { compileCache } from '@app/test/compile-cache.ts'
 import { expect, onTestFinished, test } from 'vitest'
 import { openLogLines } from './log-lines.ts'
@@ -71,6 +72,26 @@ test('a reader that has stopped gets what there is room for when it goes on, and
   const [, whole = '', lost] = /^(.*\n)(\d+) lost\nafter\n$/s.exec(said) ?? []
   expect(whole).toBe(written.slice(0, 4_000 - Number(lost)).join(''))
   expect(Number(lost)).toBeGreaterThan(1_000)
+})
+
+test('a process that ends with more lines than a pipe holds has written them all', async () => {
+  const code = `
+    import { createLog } from './log.ts'
+    const log = createLog('test', 'info')
+    for (let n = 0; n < 5_000; n++) log.info({ n, pad: 'x'.repeat(100) }, 'a line')
+    process.exit(3)
+  `
+  const child = spawn(process.execPath, ['--input-type=module', '--eval', code], {
+    cwd: import.meta.dirname,
+    env: compileCache,
+    stdio: ['ignore', 'pipe', 'inherit'],
+  })
+  const [said] = await Promise.all([text(child.stdout), once(child, 'close')])
+  const numbers = said
+    .trimEnd()
+    .split('\n')
+    .map((line) => (JSON.parse(line) as { n: number }).n)
+  expect(numbers).toEqual(Array.from({ length: 5_000 }, (_, n) => n))
 })
 
 // No file of another system is always full.

@@ -3,9 +3,11 @@ import { write, writeSync } from 'node:fs'
 /** Lines leave together: as soon as there are so many characters, and after a second at the latest. */
 const togetherChars = 4_096
 const latestMs = 1_000
+/** What leaves at once; a process that ends just then does not know how much of it was taken. */
+const pieceChars = 16_384
 /** After a failure. */
 const againMs = 100
-/** A write that takes so long is not waited for when the process ends. */
+/** A reader is not waited for longer when the process ends. */
 const stalledMs = 1_000
 
 export interface LogLines {
@@ -72,41 +74,79 @@ export function openLogLines(fd: number, options: Options): LogLines {
         // That much is on its way.
         queue.take(Infinity)
       }
-      try {
-        while (!queue.isEmpty()) queue.take(writeSync(fd, queue.front()))
-      } catch {
-        // Nobody could be told.
-      }
+      writeAll(fd, queue)
     },
   }
 }
 
+/** Waits for a reader, which may be a moment behind, and for nothing else. */
+function writeAll(fd: number, queue: Queue) {
+  const startedAt = performance.now()
+  while (!queue.isEmpty()) {
+    try {
+      queue.take(writeSync(fd, queue.front()))
+    } catch (err) {
+      const isFull = err instanceof Error && 'code' in err && err.code === 'EAGAIN'
+      if (!isFull || performance.now() - startedAt > stalledMs) return
+      Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0, 10)
+    }
+  }
+}
+
+type Queue = ReturnType<typeof createQueue>
+
 /** What waits: bytes that are being written, and lines behind them. */
 function createQueue({ mostChars = 16 * 1024 * 1024, tellLost }: Options) {
   let bytes = Buffer.alloc(0)
-  let waiting = ''
+  const pieces: string[] = []
+  let last = ''
+  /** In pieces. */
+  let chars = 0
   let lost = 0
+
+  function push(line: string) {
+    last += line
+    if (last.length < pieceChars) return
+    pieces.push(last)
+    chars += last.length
+    last = ''
+  }
+
+  function tell() {
+    if (lost > 0) push(tellLost(lost))
+    lost = 0
+  }
+
+  function nextPiece() {
+    tell()
+    const piece = pieces.shift()
+    if (piece !== undefined) {
+      chars -= piece.length
+      return piece
+    }
+    const few = last
+    last = ''
+    return few
+  }
+
   return {
     /** Answers whether there was room. */
     add(line: string): boolean {
-      const hasRoom = bytes.length + waiting.length <= mostChars
-      if (hasRoom) waiting += line
-      else lost++
-      return hasRoom
+      if (bytes.length + chars + last.length > mostChars) {
+        lost++
+        return false
+      }
+      tell()
+      push(line)
+      return true
     },
     /** The bytes that come first. */
-    front(): Buffer {
-      if (bytes.length > 0) return bytes
-      bytes = Buffer.from(waiting)
-      waiting = lost > 0 ? tellLost(lost) : ''
-      lost = 0
-      return bytes
-    },
+    front: (): Buffer => (bytes.length > 0 ? bytes : (bytes = Buffer.from(nextPiece()))),
     take(count: number) {
       bytes = bytes.subarray(count)
     },
-    isEmpty: () => bytes.length === 0 && waiting === '',
+    isEmpty: () => bytes.length + chars + last.length + lost === 0,
     isBegun: () => bytes.length > 0,
-    isDue: () => bytes.length > 0 || waiting.length >= togetherChars,
+    isDue: () => bytes.length + chars > 0 || last.length >= togetherChars,
   }
 }
