@@ -38,6 +38,16 @@ test('there is a partition for yesterday, today and a week ahead, and the old on
   expect(await app.sql`select word from by_time`).toHaveLength(0)
 })
 
+test('rows of a partition that an earlier release has made have a name as those of the others', async () => {
+  const now = Date.UTC(2026, 7, 10, 12)
+  await app.sql`create table by_time_20260812 partition of by_time for values from ('2026-08-12') to ('2026-08-13')`
+  await app.sql`insert into by_time values ('2026-08-12T12:00:00Z', 'new')`
+  const change = () => app.sql`update by_time set word = 'changed' where word = 'new'`
+  await expect(change()).rejects.toThrow('does not have a replica identity')
+  await keepPartitions(app.sql, { table: 'by_time', by: 'time', keepDays: 3 }, now)
+  expect((await change()).count).toBe(1)
+})
+
 test('rows that came before their partition move into it', async () => {
   const day = new Date(Date.UTC(2026, 4, 1, 12))
   const id = newIdAt('wbd', day)

@@ -39,6 +39,7 @@ export async function keepPartitions(sql: Sql, partitions: Partitions, now = Dat
     const name = nameOf(table, span)
     if (span.day + span.days <= oldest && !(await isOpen(sql, name, open))) await detach(sql, table, name)
   }
+  for (const name of await unnamedOf(sql, table)) await sql`alter table ${sql(name)} replica identity full`
 }
 
 /** When the oldest day begins of which rows are kept: one whose days are over stays while somebody, such as a backup, holds its table. */
@@ -124,6 +125,15 @@ async function takeOver(tx: TransactionSql, table: string, name: string) {
   for (const column of columns) await tx`alter table ${tx(name)} alter column ${tx(column.name)} set statistics 0`
   const [named] = await tx`select from pg_class where oid = ${table}::regclass and relreplident = 'f'`
   if (named) await tx`alter table ${tx(name)} replica identity full`
+}
+
+/** Partitions without what their table has: made by a release before it, beside the one that brought it. */
+async function unnamedOf(sql: Sql, table: string) {
+  const rows = await sql<{ name: string }[]>`
+    select c.relname as name from pg_class parent join pg_inherits on inhparent = parent.oid join pg_class c on c.oid = inhrelid
+    where parent.oid = ${table}::regclass and parent.relreplident = 'f' and c.relreplident <> 'f'
+  `
+  return rows.map(({ name }) => name)
 }
 
 async function isOpen(sql: Sql, name: string, open: string) {
