@@ -1,12 +1,2 @@
-import { once } from 'node:events'
-import { type AddressInfo, createServer } from 'node:net'
-
-/** A port that nobody listens at, for a program that cannot be told to take one itself. */
-export async function freePort(): Promise<number> {
-  const server = createServer().listen(0, '127.0.0.1')
-  await once(server, 'listening')
-  const { port } = server.address() as AddressInfo
-  server.close()
-  await once(server, 'close')
-  return port
-}
+/** For a program that cannot be told to take one itself. */
+export { freePort } from '@app/deploy/processes/ports.ts'

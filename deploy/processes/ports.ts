@@ -25,7 +25,8 @@ export async function portFor(dataDir: string, name: string): Promise<number> {
   return port
 }
 
-async function freePort() {
+/** One that nobody listens at, and that no outgoing connection takes meanwhile. */
+export async function freePort(): Promise<number> {
   for (;;) {
     const port = randomInt(range.from, range.to)
     if (handedOut.has(port) || kept.has(port)) continue

@@ -1,10 +1,8 @@
 import { write, writeSync } from 'node:fs'
+import { createQueue, type QueueOptions } from './log-queue.ts'
 
-/** Lines leave together: as soon as there are so many characters, and after a second at the latest. */
-const togetherChars = 4_096
+/** Until then few lines wait for more. */
 const latestMs = 1_000
-/** What leaves at once; a process that ends just then does not know how much of it was taken. */
-const pieceChars = 16_384
 /** After a failure. */
 const againMs = 100
 /** A reader is not waited for longer when the process ends. */
@@ -18,19 +16,12 @@ export interface LogLines {
   end: () => void
 }
 
-interface Options {
-  /** So much waits while nothing can be written, some bytes each; what comes then is lost. */
-  mostChars?: number
-  /** The line that tells how many were lost, as soon as there is room again. */
-  tellLost: (count: number) => string
-}
-
 /**
  * Lines of a log on their way to a file, or to a pipe. A disk that is full, and a reader that has stopped or gone, cost lines and nothing else.
  * pino's own destination ends the process for the first, or rather hangs in its last flush, and keeps lines without end for the
  * second (sonic-boom 4.2).
  */
-export function openLogLines(fd: number, options: Options): LogLines {
+export function openLogLines(fd: number, options: QueueOptions): LogLines {
   const queue = createQueue(options)
   let writingSince: number | undefined
   let timer: NodeJS.Timeout | undefined
@@ -80,7 +71,7 @@ export function openLogLines(fd: number, options: Options): LogLines {
 }
 
 /** Waits for a reader, which may be a moment behind, and for nothing else. */
-function writeAll(fd: number, queue: Queue) {
+function writeAll(fd: number, queue: ReturnType<typeof createQueue>) {
   const startedAt = performance.now()
   while (!queue.isEmpty()) {
     try {
@@ -90,63 +81,5 @@ function writeAll(fd: number, queue: Queue) {
       if (!isFull || performance.now() - startedAt > stalledMs) return
       Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0, 10)
     }
-  }
-}
-
-type Queue = ReturnType<typeof createQueue>
-
-/** What waits: bytes that are being written, and lines behind them. */
-function createQueue({ mostChars = 16 * 1024 * 1024, tellLost }: Options) {
-  let bytes = Buffer.alloc(0)
-  const pieces: string[] = []
-  let last = ''
-  /** In pieces. */
-  let chars = 0
-  let lost = 0
-
-  function push(line: string) {
-    last += line
-    if (last.length < pieceChars) return
-    pieces.push(last)
-    chars += last.length
-    last = ''
-  }
-
-  function tell() {
-    if (lost > 0) push(tellLost(lost))
-    lost = 0
-  }
-
-  function nextPiece() {
-    tell()
-    const piece = pieces.shift()
-    if (piece !== undefined) {
-      chars -= piece.length
-      return piece
-    }
-    const few = last
-    last = ''
-    return few
-  }
-
-  return {
-    /** Answers whether there was room. */
-    add(line: string): boolean {
-      if (bytes.length + chars + last.length > mostChars) {
-        lost++
-        return false
-      }
-      tell()
-      push(line)
-      return true
-    },
-    /** The bytes that come first. */
-    front: (): Buffer => (bytes.length > 0 ? bytes : (bytes = Buffer.from(nextPiece()))),
-    take(count: number) {
-      bytes = bytes.subarray(count)
-    },
-    isEmpty: () => bytes.length + chars + last.length + lost === 0,
-    isBegun: () => bytes.length > 0,
-    isDue: () => bytes.length + chars > 0 || last.length >= togetherChars,
   }
 }
