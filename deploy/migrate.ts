@@ -7,7 +7,7 @@ import { runCommand, sentenceOf } from './command.ts'
 import { refuseWords } from './command-line.ts'
 import { dataServices, readMigrations } from './migration-files.ts'
 import { type Applied, planMigrations, type Step } from './migration-plan.ts'
-import { ensureRoles, grantIdempotency, grantAccess, type Passwords, roleOf } from './roles.ts'
+import { ensureRoles, grantAccess, grantIdempotency, type Passwords, roleOf } from './roles.ts'
 
 const repository = fileURLToPath(new URL('..', import.meta.url))
 /** Any number that nothing else on the server uses. */

@@ -127,7 +127,7 @@ async function takeOver(tx: TransactionSql, table: string, name: string) {
   if (named) await tx`alter table ${tx(name)} replica identity full`
 }
 
-/** Partitions without what their table has: made by a release before it, beside the one that brought it. */
+/** Partitions without what their table has: made before it had it, or beside that by a release before. */
 async function unnamedOf(sql: Sql, table: string) {
   const rows = await sql<{ name: string }[]>`
     select c.relname as name from pg_class parent join pg_inherits on inhparent = parent.oid join pg_class c on c.oid = inhrelid

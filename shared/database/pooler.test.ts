@@ -3,23 +3,10 @@ import { startPgBouncer } from '@app/test/pgbouncer.ts'
 import { expect, onTestFinished, test, vi } from 'vitest'
 import { createLog } from '../service/log.ts'
 import { openDatabase } from './database.ts'
-import { sessionSettings } from './session-settings.ts'
 import { waitForMigrations } from './wait-for-migrations.ts'
 
-/** What a login of ours asks for, and PgBouncer does not know. */
-const settings = [
-  'search_path',
-  'statement_timeout',
-  'lock_timeout',
-  'idle_in_transaction_session_timeout',
-  'plan_cache_mode',
-  'max_parallel_workers_per_gather',
-  'enable_seqscan',
-  'jit',
-  'random_page_cost',
-  'effective_cache_size',
-  ...Object.keys(sessionSettings),
-]
+/** What a login of ours asks for. */
+const settings = Object.keys(openDatabase('postgres://someone@nowhere/test', 'webhooks').options.connection)
 
 /** An address as an operator gives it: that of a test database asks for more time. */
 const withoutSettings = (url: string) => url.replace(/\?.*/, '')

@@ -3,8 +3,8 @@ import { once } from 'node:events'
 import { closeSync, constants, mkdtempSync, openSync, readFileSync, readSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { text } from 'node:stream/consumers'
 import { compileCache } from '@app/test/compile-cache.ts'
+import { runCode } from '@app/test/run-code.ts'
 import { expect, onTestFinished, test } from 'vitest'
 import { openLogLines } from './log-lines.ts'
 
@@ -81,12 +81,7 @@ test('a process that ends with more lines than a pipe holds has written them all
     for (let n = 0; n < 5_000; n++) log.info({ n, pad: 'x'.repeat(100) }, 'a line')
     process.exit(3)
   `
-  const child = spawn(process.execPath, ['--input-type=module', '--eval', code], {
-    cwd: import.meta.dirname,
-    env: compileCache,
-    stdio: ['ignore', 'pipe', 'inherit'],
-  })
-  const [said] = await Promise.all([text(child.stdout), once(child, 'close')])
+  const { said } = await runCode(import.meta.dirname, code)
   const numbers = said
     .trimEnd()
     .split('\n')

@@ -1,7 +1,4 @@
-import { spawn } from 'node:child_process'
-import { once } from 'node:events'
-import { text } from 'node:stream/consumers'
-import { compileCache } from '@app/test/compile-cache.ts'
+import { runCode } from '@app/test/run-code.ts'
 import { expect, test } from 'vitest'
 
 test('of an error, and of its causes, the log has no field but those that are known to hold no secret', async () => {
@@ -14,12 +11,7 @@ test('of an error, and of its causes, the log has no field but those that are kn
     log.error({ err: 'thrown' }, 'other')
     log.flush()
   `
-  const child = spawn(process.execPath, ['--input-type=module', '--eval', code], {
-    cwd: import.meta.dirname,
-    env: compileCache,
-    stdio: ['ignore', 'pipe', 'ignore'],
-  })
-  const [said] = await Promise.all([text(child.stdout), once(child, 'close')])
+  const { said } = await runCode(import.meta.dirname, code)
   const lines = said
     .trim()
     .split('\n')

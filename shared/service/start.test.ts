@@ -1,12 +1,9 @@
-import { spawn } from 'node:child_process'
-import { once } from 'node:events'
 import { createServer } from 'node:net'
-import { text } from 'node:stream/consumers'
-import { compileCache } from '@app/test/compile-cache.ts'
 import { startProxy } from '@app/test/faults/nemesis/proxy.ts'
 import { freePort } from '@app/test/free-port.ts'
 import { listen } from '@app/test/listen.ts'
 import { startTestNats } from '@app/test/nats.ts'
+import { runCode } from '@app/test/run-code.ts'
 import { until } from '@app/test/until.ts'
 import { nkeys } from 'nats'
 import { expect, onTestFinished, test } from 'vitest'
@@ -48,13 +45,9 @@ test('a seed that is none, or whose user nats-server does not know, is a wrong s
   // Not its last sign, of which some bits mean nothing.
   const misspelt = seed.replace(/.(?=.{9}$)/, (sign) => (sign === 'A' ? 'B' : 'A'))
   const ends = [misspelt, seed, ''].map(async (NATS_NKEY_SEED) => {
-    const child = spawn(process.execPath, ['--input-type=module', '--eval', code], {
-      cwd: import.meta.dirname,
-      env: { ...compileCache, NATS_URL, NATS_NKEY_SEED },
-      stdio: ['ignore', 'ignore', 'pipe'],
-    })
-    const said = text(child.stderr)
-    return `${String((await once(child, 'close'))[0])}: ${await said}`
+    const env = { NATS_URL, NATS_NKEY_SEED }
+    const { exitCode, complained } = await runCode(import.meta.dirname, code, env)
+    return `${exitCode}: ${complained}`
   })
   const unknown = 'must be the seed of the user "platform": nats-server refuses the login'
   expect(await Promise.all(ends)).toEqual(

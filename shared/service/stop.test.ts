@@ -1,7 +1,4 @@
-import { spawn } from 'node:child_process'
-import { once } from 'node:events'
-import { text } from 'node:stream/consumers'
-import { compileCache } from '@app/test/compile-cache.ts'
+import { runCode } from '@app/test/run-code.ts'
 import { expect, test } from 'vitest'
 
 test('a service that is told to stop is ready no more, and takes its steps in order, though one fails and it is told again', async () => {
@@ -21,12 +18,6 @@ test('a service that is told to stop is ready no more, and takes its steps in or
     ])
     process.kill(process.pid, 'SIGTERM')
   `
-  const child = spawn(process.execPath, ['--input-type=module', '--eval', code], {
-    cwd: import.meta.dirname,
-    env: compileCache,
-    stdio: ['ignore', 'pipe', 'ignore'],
-  })
-  const said = text(child.stdout)
-  const [ended] = (await once(child, 'close')) as [number | null]
-  expect([ended, await said]).toEqual([0, 'not ready: stopping\n\ntogether\nslow\nlast\n'])
+  const { exitCode, said } = await runCode(import.meta.dirname, code)
+  expect([exitCode, said]).toEqual([0, 'not ready: stopping\n\ntogether\nslow\nlast\n'])
 })

@@ -10,7 +10,7 @@ import { listen } from '@app/test/listen.ts'
 import { startPrivateServers } from '@app/test/servers.ts'
 import { Redis } from 'ioredis'
 import { expect, inject, onTestFinished, test } from 'vitest'
-import { budgetsIn, connectRedis } from './rate-lease.ts'
+import { budgetsIn, connectRedis, type SharedBudgets } from './rate-lease.ts'
 
 /** An address, as of a proxy or a name, that leads to another server one day. */
 async function listenFor(target: { port: number; clients?: Socket[] }) {
@@ -25,6 +25,10 @@ async function listenFor(target: { port: number; clients?: Socket[] }) {
   return `redis://127.0.0.1:${await listen(server)}`
 }
 
+/** Six of a minute's 60, or why there are none. */
+const leaseOf = (budgets: SharedBudgets) => () =>
+  budgets.lease(`rate:${newId('key')}:read`, 60, 1).then(({ tokens }) => tokens, String)
+
 test('after a failover the new primary is found, although the old one, a replica now, keeps its connections', async () => {
   const servers = await startPrivateServers(mkdtempSync(join(tmpdir(), 'redis-')), ['redis'])
   onTestFinished(servers.stop)
@@ -34,7 +38,7 @@ test('after a failover the new primary is found, although the old one, a replica
   const old = new Redis(from.href)
   onTestFinished(() => [redis, old].forEach((one) => one.disconnect()))
   const budgets = budgetsIn(redis)
-  const lease = () => budgets.lease(newId('key'), 60, 1).then(({ tokens }) => tokens, String)
+  const lease = leaseOf(budgets)
   await expect.poll(lease, { timeout: 5_000 }).toBe(6)
   await old.replicaof(to.hostname, to.port)
   target.port = Number(to.port)
@@ -44,20 +48,8 @@ test('after a failover the new primary is found, although the old one, a replica
 test('a user of Redis who may do nothing else is enough', async () => {
   const admin = new Redis(inject('redisUrl'))
   const name = newId('usr')
-  await admin.acl(
-    'SETUSER',
-    name,
-    'on',
-    '>word',
-    '~rate:*',
-    '-@all',
-    '+eval',
-    '+evalsha',
-    '+get',
-    '+set',
-    '+time',
-    '+ping',
-  )
+  const rights = '~rate:* -@all +eval +evalsha +get +set +time +ping'
+  await admin.acl('SETUSER', name, 'on', '>word', ...rights.split(' '))
   onTestFinished(async () => {
     await admin.acl('DELUSER', name)
     admin.disconnect()
@@ -67,7 +59,7 @@ test('a user of Redis who may do nothing else is enough', async () => {
   const redis = connectRedis(url.href, createLog('test', 'silent'))
   onTestFinished(() => redis.disconnect())
   const budgets = budgetsIn(redis)
-  const lease = () => budgets.lease(`rate:${newId('key')}:read`, 60, 1).then(({ tokens }) => tokens, String)
+  const lease = leaseOf(budgets)
   await expect.poll(lease, { timeout: 5_000 }).toBe(6)
   await budgets.ping()
 })
@@ -91,7 +83,7 @@ test('a connection that says nothing from the beginning, or no more, is given up
   const redis = connectRedis(await listenFor(target), createLog('test', 'silent'), 300)
   onTestFinished(() => redis.disconnect())
   const budgets = budgetsIn(redis)
-  const lease = () => budgets.lease(newId('key'), 60, 1).then(({ tokens }) => tokens, String)
+  const lease = leaseOf(budgets)
   await expect.poll(() => clients).toHaveLength(1)
   target.port = Number(new URL(inject('redisUrl')).port)
   await expect.poll(lease, { timeout: 5_000 }).toBe(6)

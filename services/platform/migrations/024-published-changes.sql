@@ -1,11 +1,5 @@
 -- As shared/migrations/007-published-changes.sql.
-do $$
-declare one regclass;
-begin
-  for one in
-    select name::regclass from unnest(array['api_log', 'api_calls']) name
-    union all select inhrelid from pg_inherits where inhparent = any(array['api_log', 'api_calls']::regclass[])
-  loop
-    execute format('alter table %s replica identity full', one);
-  end loop;
-end $$;
+alter table api_log replica identity full;
+alter table api_log_default replica identity full;
+alter table api_calls replica identity full;
+alter table api_calls_default replica identity full;
