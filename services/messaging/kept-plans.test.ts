@@ -35,7 +35,7 @@ test('the items of a lane are found by it, although there were none, by a plan t
       select custom_plans::int as made from pg_prepared_statements where strpos(statement, 'from callback_items where') > 0 and strpos(statement, 'pg_prepared') = 0
     `
     expect(kept?.made).toBe(5)
-    const plan = await keptPlan(tx, ['from callback_items where'], ["array['cnv_1']", '64'])
+    const plan = await keptPlan(tx, ['from callback_items where'], ["array['cnv_1']", '64', '262144'])
     expect(plan).toContain('using callback_items_lane on callback_items')
   })
 })

@@ -25,6 +25,16 @@ export interface ItemBatch {
 
 const batchItems = 64
 
+/**
+ * What one statement reads, which has 3 s for it, and what a lane's items may come to; the first of a lane comes whatever its size. An
+ * item is 0.5 KB mostly, and up to 3 MB where old messages are told.
+ */
+const most = { statementBytes: 4 * 1024 * 1024, laneBytes: 256 * 1024 }
+
+/** As it is stored, which costs nothing to know; what is compressed there is so much larger, or more. */
+const sizeOf = (tx: TransactionSql) =>
+  tx`pg_column_size(item) * case when pg_column_compression(item) is null then 1 else 8 end`
+
 interface Row {
   laneId: string
   seq: string
@@ -42,13 +52,15 @@ interface Row {
 /** The oldest items of each lane. An item whose number is nobody's any more stays, until somebody connects it or the week is over. */
 export async function takeItems(tx: TransactionSql, wants: Want[]): Promise<ItemBatch[]> {
   const lanes = wants.map(({ lane }) => lane.id)
+  const bytes = Math.min(most.laneBytes, Math.floor(most.statementBytes / lanes.length))
   const rows = await tx<Row[]>`
     select i.lane as lane_id, i.seq, i.kind, i.attempts, i.item, i.received_at, s.organization_id, s.phone_number_id, s.account_id,
       s.phone_number as sender_phone, s.business_account_id
     from ${each(tx, lanes)} l
     -- A range of one lane: by equality, in the order of seq, all of the queue may be read (see firstOf in sends/open-send.ts).
     cross join lateral (
-      select * from callback_items where lane >= l and lane <= l order by lane, seq limit ${batchItems}
+      select *, sum(${sizeOf(tx)}) over (order by seq) - ${sizeOf(tx)} as before
+      from (select * from callback_items where lane >= l and lane <= l order by lane, seq limit ${batchItems}) o
     ) i
     cross join lateral (
       select organization_id, phone_number_id, account_id, phone_number, business_account_id from senders
@@ -59,6 +71,7 @@ export async function takeItems(tx: TransactionSql, wants: Want[]): Promise<Item
         and attached and ${isForOwner(tx)}
       order by phone_number_id limit 1)
     ) s
+    where i.before < ${bytes}
     order by i.seq
   `
   const batches = new Map<string, WaitingItem[]>()
