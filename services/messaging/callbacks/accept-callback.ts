@@ -1,19 +1,24 @@
 import { batched } from '@app/shared/work/batched.ts'
 import type { Handler } from '@app/shared/api/contract.ts'
 import type { acceptCallback as contract } from '@app/shared/contracts/messaging.ts'
+import { Problem } from '@app/shared/api/problem.ts'
 import type { Sql } from '@app/shared/database/database.ts'
 import { texts } from '@app/shared/database/texts.ts'
 import type { App } from '../app.ts'
 import { type CallbackItem, type Split, splitCallback } from './split.ts'
 
-export const acceptCallback: Handler<App, typeof contract> = async (app, { body }) => {
-  await keepCallback(app, body)
+export const acceptCallback: Handler<App, typeof contract> = async (app, { body }, { deadline }) => {
+  await keepCallback(app, body, deadline)
   return { accepted: true }
 }
 
-/** Keeps a callback's bytes, and its parts in the lanes of their numbers, in one statement; the platform is answered after the commit. */
-export async function keepCallback(app: App, body: Uint8Array): Promise<void> {
-  await app.acceptCallback({ body, split: splitCallback(body) })
+/**
+ * Keeps a callback's bytes, and its parts in the lanes of their numbers, in one statement; the platform is answered after the commit. One
+ * that has waited until nobody waits for the answer is not kept: the platform sends it again.
+ */
+export async function keepCallback(app: App, body: Uint8Array, deadline: number): Promise<void> {
+  const isKept = await app.acceptCallback({ body, split: splitCallback(body), deadline })
+  if (!isKept) throw new Problem('service_unavailable', { message: 'The callback came too late.' })
   app.meters.callbacks.inc()
   app.callbacks.wake()
 }
@@ -21,6 +26,8 @@ export async function keepCallback(app: App, body: Uint8Array): Promise<void> {
 interface Acceptable {
   body: Uint8Array
   split: Split
+  /** performance.now of the moment after which nobody waits for the answer. */
+  deadline: number
 }
 
 /** A callback whose parts go into their lanes; one with an `id` is kept already, since `receivedAt`. */
@@ -34,8 +41,9 @@ interface Splitted {
 /** What one statement takes well within its time, unless it is a single callback: one that may take longer, or fail, goes alone. */
 export const statementSize = { rows: 128, bytes: 256 * 1024 }
 
+/** Answers whether it was kept. */
 export function createAcceptCallback(sql: Sql) {
-  return batched<Acceptable, void>((callbacks) => insertCallbacks(sql, callbacks.map(asNew)), {
+  return batched<Acceptable, boolean>((callbacks) => insertThoseInTime(sql, callbacks), {
     // A second one would wait for the first, which has the lanes of the same numbers.
     inFlight: 1,
     ...statementSize,
@@ -44,13 +52,22 @@ export function createAcceptCallback(sql: Sql) {
   })
 }
 
+/** When more comes than Postgres takes, what it takes is what somebody waits for. */
+async function insertThoseInTime(sql: Sql, callbacks: Acceptable[]): Promise<boolean[]> {
+  const now = performance.now()
+  const isInTime = callbacks.map(({ deadline }) => deadline > now)
+  const inTime = callbacks.filter((_, n) => isInTime[n])
+  if (inTime.length > 0) await insertCallbacks(sql, inTime.map(asNew))
+  return isInTime
+}
+
 /** Whose a callback is, as far as it tells: the platform makes one for each business account. */
 const businessOf = ({ split: { items } }: Acceptable) => items[0]?.entryId ?? ''
 
-const asNew = (callback: Acceptable) => ({ ...callback, id: null })
+const asNew = ({ body, split }: Acceptable) => ({ body, split, id: null })
 
 /** Keeps callbacks that are new, and puts the parts of all into their lanes. What is counted is counted once. */
-export async function insertCallbacks(sql: Sql, callbacks: Splitted[]): Promise<void[]> {
+export async function insertCallbacks(sql: Sql, callbacks: Splitted[]): Promise<void> {
   const rows = callbacks.map(({ id, receivedAt, split }, n) => ({
     n: n + 1,
     id,
@@ -95,7 +112,6 @@ export async function insertCallbacks(sql: Sql, callbacks: Splitted[]): Promise<
     select left(field, 100), reason, count(*) from others group by 1, 2 order by 1, 2
     on conflict (day, field, reason) do update set count = u.count + excluded.count
   `
-  return callbacks.map(() => undefined)
 }
 
 type ItemRow = ReturnType<typeof itemRow> & { k: number }

@@ -1,5 +1,8 @@
+import { setTimeout as sleep } from 'node:timers/promises'
+import type { Caller } from '@app/shared/api/contract.ts'
 import { systemCaller } from '@app/shared/bus/ask.ts'
 import { pack } from '@app/shared/values/packed.ts'
+import { untilSomebodyWaits } from '@app/test/lock-waits.ts'
 import { afterAll, beforeAll, expect, test } from 'vitest'
 import { type TestMessaging, testMessaging } from '../testing/app.ts'
 import { keepCallback } from './accept-callback.ts'
@@ -12,8 +15,10 @@ beforeAll(async () => {
 })
 afterAll(() => app.close())
 
-const ask = (...bodies: string[]) =>
-  acceptCallbacks(app, { params: {}, query: {}, body: pack(bodies.map((body) => Buffer.from(body))) }, systemCaller())
+const ask = (...bodies: string[]) => askAs(systemCaller(), ...bodies)
+
+const askAs = (caller: Caller, ...bodies: string[]) =>
+  acceptCallbacks(app, { params: {}, query: {}, body: pack(bodies.map((body) => Buffer.from(body))) }, caller)
 
 const kept = async () =>
   (await app.sql<{ body: Buffer }[]>`select body from callbacks order by id`).map(({ body }) => body.toString())
@@ -32,6 +37,24 @@ test('a callback without a word is kept, alone or between others', async () => {
 
 test('what befalls all of them is the failure of the question', async () => {
   await expect(ask('refused', 'refused')).rejects.toMatchObject({ code: '23514' })
+})
+
+test('one for whose answer nobody waits any more is not kept, since it is sent again', async () => {
+  await app.sql`delete from callbacks`
+  const patient = systemCaller()
+  const impatient = { ...patient, deadline: performance.now() + 200 }
+  let asked: Promise<unknown>[] = []
+  await app.sql.begin(async (tx) => {
+    await tx`lock table callbacks`
+    asked = [ask('in time')]
+    await untilSomebodyWaits(app.sql)
+    asked.push(askAs(impatient, 'late'), askAs(patient, 'behind it'))
+    await sleep(250)
+  })
+  const told = await Promise.allSettled(asked)
+  expect(told.map(({ status }) => status)).toEqual(['fulfilled', 'rejected', 'fulfilled'])
+  expect(told[1]).toMatchObject({ reason: { failure: 'service_unavailable' } })
+  expect(await kept()).toEqual(['in time', 'behind it'])
 })
 
 /** A callback of a business account, with a message of so many bytes. */
@@ -63,7 +86,7 @@ test('a callback does not wait behind all of another business that came before i
   await app.sql.unsafe(constraint)
   const told: string[] = []
   const keep = (account: string, bytes: number) => async () => {
-    const came = keepCallback(app, callbackOf(account, bytes))
+    const came = keepCallback(app, callbackOf(account, bytes), Infinity)
     await came.then(
       () => told.push(account),
       () => told.push(`${account} refused`),
