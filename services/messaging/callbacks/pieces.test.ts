@@ -62,3 +62,11 @@ test('an address book and history go in pieces of some hundred, and nothing is l
     { metadata: 1, message_echoes: [{ n: 200 }] },
   ])
 })
+
+test('pieces of long texts have fewer of them, and one that is longer is a piece of its own', () => {
+  const text = (n: number, length: number) => ({ n, text: 'x'.repeat(length) })
+  const messages = [text(1, 30_000), text(2, 30_000), text(3, 30_000), text(4, 100_000), text(5, 10)]
+  const pieces = piecesOf('history', { history: [{ threads: [{ id: 'a', messages }] }] })
+  const ordinals = JSON.stringify(pieces.map((piece) => JSON.stringify(piece).match(/(?<="n":)\d/g)))
+  expect(ordinals).toBe('[["1","2"],["3"],["4"],["5"]]')
+})

@@ -1,8 +1,12 @@
+import { batchSize } from '@app/shared/work/batched.ts'
+
 type Value = Record<string, unknown>
 
 /** Echoes wait one by one (a revoke waits for its message); the rest goes in pieces that are small in memory. */
 const mostEntries = 500
 const mostMessages = 200
+/** As JSON, unless one alone is longer. */
+const mostChars = 64 * 1024
 
 /** A change's value in pieces that are worked through by themselves; their order does not matter. */
 export function piecesOf(field: string, value: Value): Value[] {
@@ -55,5 +59,15 @@ function chunkPieces(part: unknown): unknown[] {
 
 const isValue = (value: unknown): value is Value => typeof value === 'object' && value !== null && !Array.isArray(value)
 
-const slicesOf = (list: unknown[], most: number): unknown[][] =>
-  Array.from({ length: Math.ceil(list.length / most) }, (_, n) => list.slice(n * most, (n + 1) * most))
+function slicesOf(list: unknown[], most: number): unknown[][] {
+  const slices: unknown[][] = []
+  let rest = list
+  while (rest.length > 0) {
+    const count = batchSize(rest, { rows: most, bytes: mostChars, sizeOf: charsOf })
+    slices.push(rest.slice(0, count))
+    rest = rest.slice(count)
+  }
+  return slices
+}
+
+const charsOf = (one: unknown) => JSON.stringify(one).length

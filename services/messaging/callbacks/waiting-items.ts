@@ -33,7 +33,7 @@ const most = { statementBytes: 4 * 1024 * 1024, laneBytes: 256 * 1024 }
 
 /** As it is stored, which costs nothing to know; what is compressed there is so much larger, or more. */
 const sizeOf = (tx: TransactionSql) =>
-  tx`pg_column_size(item) * case when pg_column_compression(item) is null then 1 else 8 end`
+  tx`pg_column_size(item) * case when pg_column_compression(item) is null then 1 else 16 end`
 
 interface Row {
   laneId: string
