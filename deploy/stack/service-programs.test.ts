@@ -1,8 +1,8 @@
-import { mkdtempSync, rmSync } from 'node:fs'
+import { mkdtempSync, readFileSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterAll, afterEach, expect, test, vi } from 'vitest'
-import { readOptions } from './options.ts'
+import { readOptions, repository } from './options.ts'
 import { newSecrets } from './secrets.ts'
 import { instancesOf } from './service-programs.ts'
 
@@ -50,6 +50,15 @@ test.each([
 test('another setting of a service is passed on', async () => {
   vi.stubEnv('TRUST_PROXY', '1')
   expect(await environmentOfGateway()).toMatchObject({ TRUST_PROXY: '1' })
+})
+
+test('what bounds the memory of a service is set as in the image', async () => {
+  const dockerfile = readFileSync(`${repository}deploy/image/Dockerfile`, 'utf8')
+  const [, line = ''] = /^ENV (MALLOC_.*)$/m.exec(dockerfile) ?? []
+  const ofImage = Object.fromEntries(line.split(' ').map((one) => one.split(/=(.*)/).slice(0, 2)))
+  expect(Object.keys(ofImage)).toEqual(['MALLOC_ARENA_MAX', 'MALLOC_MMAP_THRESHOLD_', 'NODE_OPTIONS'])
+  vi.stubEnv('NODE_OPTIONS', undefined)
+  expect(await environmentOfGateway()).toMatchObject(ofImage)
 })
 
 test.each(['DATABASE_URL', 'NATS_NKEY_SEED', 'NATS_SEED_WEBHOOKS', 'SVC_DATA_DIR'])(
