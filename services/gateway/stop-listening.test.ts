@@ -1,5 +1,6 @@
 import { once } from 'node:events'
 import { connect } from 'node:net'
+import { setImmediate as turn, setTimeout as sleep } from 'node:timers/promises'
 import { afterEach, beforeEach, expect, test } from 'vitest'
 import { prepareStop } from './stop-listening.ts'
 import { startTestGateway, type TestGateway } from './testing/gateway.ts'
@@ -20,6 +21,22 @@ async function stopWhile(said: string) {
   await stop()
   socket.destroy()
   return performance.now() - startedAt
+}
+
+function connected() {
+  const socket = connect(Number(new URL(gateway.url).port), '127.0.0.1')
+  let said = ''
+  socket.on('error', () => {}).on('data', (bytes) => (said += String(bytes)))
+  return {
+    ask: () => socket.write('GET /v1/health HTTP/1.1\r\nhost: x\r\n\r\n'),
+    answers: () => said.split('HTTP/1.1 200 ').length - 1,
+  }
+}
+
+/** Nobody has a turn meanwhile. */
+function holdUp(ms: number) {
+  const until = performance.now() + ms
+  while (performance.now() < until);
 }
 
 test('a stop does not wait for a connection that never said anything', async () => {
@@ -45,6 +62,26 @@ test('a stop begins with a farewell: new connections are answered, and what stil
   socket.write('x\r\n\r\n')
   await Promise.all([stopping, closed])
   expect(said).toMatch(/^HTTP\/1\.1 401 /)
+})
+
+test('nothing that came to a busy process is lost with the connections that a stop closes as idle', async () => {
+  const stop = prepareStop(gateway.http, gateway.app, { withinMs })
+  const clients = Array.from({ length: 60 }, connected)
+  clients.forEach(({ ask }) => ask())
+  await expect.poll(() => clients.map(({ answers }) => answers())).toEqual(clients.map(() => 1))
+  const stopping = stop()
+  const until = performance.now() + 750
+  await sleep(400)
+  const asked: typeof clients = []
+  for (const client of clients) {
+    if (performance.now() > until) break
+    client.ask()
+    asked.push(client)
+    holdUp(5)
+    await turn()
+  }
+  await stopping
+  await expect.poll(() => asked.filter(({ answers }) => answers() === 1)).toEqual([])
 })
 
 test('every answer after the stop signal is the last of its connection', async () => {

@@ -1,5 +1,6 @@
+import type { Server } from 'node:http'
 import type { Socket } from 'node:net'
-import { setTimeout as sleep } from 'node:timers/promises'
+import { setImmediate as turn, setTimeout as sleep } from 'node:timers/promises'
 import type { FastifyInstance } from 'fastify'
 import type { App } from './app.ts'
 
@@ -25,6 +26,8 @@ export function prepareStop(http: FastifyInstance, app: App, { withinMs = lastAn
   return async () => {
     app.beginStop()
     await sleep(farewellMs)
+    await untilNothingComes(http.server)
+    http.server.close()
     const timers = [
       setTimeout(() => open.forEach((socket) => socket.bytesRead === 0 && socket.destroy()), farewellMs),
       setTimeout(() => http.server.closeAllConnections(), withinMs),
@@ -32,4 +35,23 @@ export function prepareStop(http: FastifyInstance, app: App, { withinMs = lastAn
     await http.close()
     timers.forEach(clearTimeout)
   }
+}
+
+/** How long what comes may keep the server from closing. */
+const readingMs = 500
+
+/**
+ * Until a turn of the event loop has brought nothing: a server that closes now closes no connection on which a request lies unread, as
+ * many do in a busy process. Its caller closes it before anything else is read.
+ */
+async function untilNothingComes(server: Server) {
+  const until = performance.now() + readingMs
+  let came = true
+  const note = () => (came = true)
+  server.on('connection', note).on('request', note)
+  while (came && performance.now() < until) {
+    came = false
+    await turn()
+  }
+  server.off('connection', note).off('request', note)
 }
