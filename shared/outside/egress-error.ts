@@ -14,6 +14,8 @@ export type EgressFailure =
 interface EgressErrorOptions extends ErrorOptions {
   /** As in `NamedFailure`. */
   isOurs?: boolean
+  /** The call met the end of a connection that was kept from an earlier one (kept-connections.ts). */
+  isOfKept?: boolean
 }
 
 /** A refusal or a failure of ours on the way out. */
@@ -21,11 +23,13 @@ export class EgressError extends Error {
   override readonly name = 'EgressError'
   readonly failure: EgressFailure
   readonly isOurs: boolean
+  readonly isOfKept: boolean
 
-  constructor(failure: EgressFailure, message: string, { isOurs = false, ...options }: EgressErrorOptions = {}) {
+  constructor(failure: EgressFailure, message: string, options: EgressErrorOptions = {}) {
     super(message, options)
     this.failure = failure
-    this.isOurs = isOurs
+    this.isOurs = options.isOurs ?? false
+    this.isOfKept = options.isOfKept ?? false
   }
 }
 

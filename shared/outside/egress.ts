@@ -1,9 +1,10 @@
 import type { LookupAddress } from 'node:dns'
 import { isIP, type LookupFunction } from 'node:net'
-import { Agent, buildConnector, DecoratorHandler, type Dispatcher, Pool, ProxyAgent } from 'undici'
+import { Agent, buildConnector, DecoratorHandler, type Dispatcher, type Pool, ProxyAgent } from 'undici'
 import { z } from 'zod'
 import { isPublicUnicast, type Networks, parseNetworks } from './addresses.ts'
 import { EgressError } from './egress-error.ts'
+import { poolOf } from './kept-connections.ts'
 import { Problem } from '../api/problem.ts'
 import { createResolve, type Resolve } from './resolve.ts'
 import { proxyUrl } from '../service/environment.ts'
@@ -126,7 +127,7 @@ const refuseManyEarly: Dispatcher.DispatcherComposeInterceptor = (dispatch) => (
   let early = 0
   counting.onResponseStart = (controller, status, ...rest) => {
     if (status < 200 && ++early > mostEarlyAnswers)
-      return controller.abort(new EgressError('invalid_response', 'Too many answers before the answer.'))
+      return controller.abort(new EgressError('invalid_response', 'it sends too many answers before its answer'))
     handler.onResponseStart?.(controller, status, ...rest)
   }
   return dispatch(options, counting)
@@ -141,6 +142,7 @@ function directly(networks: Networks, resolve: Resolve) {
     allowH2: false,
     keepAliveTimeout: keepAliveMs,
     keepAliveMaxTimeout: 30_000,
+    factory: poolOf,
     connect: (options, callback) => connectors[options.protocol as Protocol](options, callback),
   })
 }
@@ -208,7 +210,7 @@ const ourFault =
 /** The proxy resolves names and decides on them; what can be told from the URL is refused here. */
 function throughProxy(networks: Networks, proxyUrl: string) {
   const toProxy = (origin: string | URL, options: Pool.Options) =>
-    new Pool(origin, { ...options, connect: ourFault(options.connect) })
+    poolOf(origin, { ...options, connect: ourFault(options.connect) })
   const proxy = new URL(proxyUrl)
   const agent = new ProxyAgent({
     uri: proxyUrl,
@@ -216,8 +218,7 @@ function throughProxy(networks: Networks, proxyUrl: string) {
     connectTimeout: connectTimeoutMs,
     clientFactory: toProxy,
     // What is not tunnelled is asked of the proxy itself.
-    factory: (origin, options) =>
-      String(origin) === proxy.href ? toProxy(origin, options) : new Pool(origin, options),
+    factory: (origin, options) => (String(origin) === proxy.href ? toProxy(origin, options) : poolOf(origin, options)),
   })
   return agent.compose((dispatch) => (options, handler) => {
     const { protocol, hostname } = new URL(String(options.origin))

@@ -73,6 +73,71 @@ test('a body that ends leaves the connection to the next attempt', async () => {
   expect(connections).toBe(1)
 })
 
+/** Answers the first call of each connection; the next ones meet its end, after so many milliseconds. */
+async function forgetful(end: (socket: Socket) => void, afterMs = 0) {
+  const got: number[] = []
+  let connections = 0
+  const server = createTcpServer((socket) => {
+    const connection = ++connections
+    let calls = 0
+    socket.on('error', () => {})
+    socket.on('data', () => {
+      got.push(connection)
+      if (++calls === 1) socket.write('HTTP/1.1 200 OK\r\ncontent-length: 2\r\n\r\nok')
+      else setTimeout(end, afterMs, socket)
+    })
+  })
+  return { got, url: await urlOf(server) }
+}
+
+test.each<[string, (socket: Socket) => void]>([
+  ['is closed', (socket) => socket.end()],
+  ['is reset', (socket) => socket.resetAndDestroy()],
+])('a call that meets the end of a kept connection, which %s, is made again at once', async (_, end) => {
+  const { got, url } = await forgetful(end)
+  expect(await postTo(url)).toMatchObject({ status: 200 })
+  await new Promise(setImmediate)
+  expect(await postTo(url)).toMatchObject({ status: 200, snippet: 'ok' })
+  expect(got).toEqual([1, 1, 2])
+})
+
+test('all that was kept may end together, as when a server is restarted', async () => {
+  const { got, url } = await forgetful((socket) => socket.end())
+  const three = () => Promise.all([1, 2, 3].map(() => postTo(url)))
+  await three()
+  await new Promise(setImmediate)
+  expect((await three()).map(({ status }) => status)).toEqual([200, 200, 200])
+  expect(got).toHaveLength(9)
+})
+
+test('who had the call for longer, or ends a connection that is new, has failed', async () => {
+  const failed = { status: null, failure: { failure: 'connection_failed', isOurs: false } }
+  const slow = await forgetful((socket) => socket.end(), 1_100)
+  await postTo(slow.url)
+  await new Promise(setImmediate)
+  expect(await postTo(slow.url)).toMatchObject(failed)
+  expect(slow.got).toEqual([1, 1])
+  let calls = 0
+  const rude = createTcpServer((socket) =>
+    socket.once('data', () => {
+      calls++
+      socket.end()
+    }),
+  )
+  expect(await postTo(await urlOf(rude))).toMatchObject(failed)
+  expect(calls).toBe(1)
+})
+
+test('a call that may not be made again fails as it did', async () => {
+  const { got, url } = await forgetful((socket) => socket.end())
+  await postTo(url)
+  await new Promise(setImmediate)
+  let asked = 0
+  const answer = await post(dispatcher, { ...usual, url, timeoutMs: 5_000, mayBegin: () => ++asked === 1 })
+  expect(answer).toMatchObject({ status: null, failure: { failure: 'connection_failed' } })
+  expect(got).toEqual([1, 1])
+})
+
 test('a snippet is text that Postgres can hold', async () => {
   const url = await urlOf(createServer((_, response) => response.end(Buffer.from([0x61, 0x00, 0xff, 0xfe, 0x62]))))
   expect(await postTo(url)).toMatchObject({ snippet: 'a\uFFFD\uFFFDb' })

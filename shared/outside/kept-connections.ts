@@ -1,0 +1,49 @@
+import { Client, DecoratorHandler, type Dispatcher, Pool } from 'undici'
+import { EgressError } from './egress-error.ts'
+
+/**
+ * A pool that tells when a call met the end of a connection: one that had answered an earlier call, was kept, and ended before a
+ * word of this answer. Servers close what was idle without saying so before, and all of it when they are restarted; what is sent in the
+ * same moment fails, and says nothing about them. Such a call fails with an `EgressError` that `isOfKept`.
+ */
+export const poolOf = (origin: string | URL, options: Pool.Options): Pool =>
+  new Pool(origin, { ...options, factory: (at, given) => new TellingClient(at, given) })
+
+/** Has one connection at a time. */
+class TellingClient extends Client {
+  /** That the connection of now has had. */
+  #calls = 0
+
+  constructor(origin: string | URL, options: Client.Options) {
+    super(origin, options)
+    this.on('connect', () => {
+      this.#calls = 0
+    })
+  }
+
+  override dispatch(options: Dispatcher.DispatchOptions, handler: Dispatcher.DispatchHandler) {
+    const telling: Dispatcher.DispatchHandler = new DecoratorHandler(handler)
+    let isOfKept = false
+    telling.onRequestStart = (...args) => {
+      isOfKept = this.#calls++ > 0
+      handler.onRequestStart?.(...args)
+    }
+    telling.onResponseStart = (...args) => {
+      isOfKept = false
+      handler.onResponseStart?.(...args)
+    }
+    telling.onResponseError = (controller, err) =>
+      handler.onResponseError?.(controller, isOfKept && hasEnded(err) ? endOfKept(err) : err)
+    return super.dispatch(options, telling)
+  }
+}
+
+/** The peer closed it, or had closed it before; not that what it sent made no sense, or that the call was given up. */
+const hasEnded = (err: Error) =>
+  'code' in err &&
+  (err.code === 'ECONNRESET' ||
+    err.code === 'EPIPE' ||
+    (err.code === 'UND_ERR_SOCKET' && (err.message === 'other side closed' || err.message === 'closed')))
+
+const endOfKept = (cause: Error) =>
+  new EgressError('connection_failed', 'A connection that was kept has ended.', { isOfKept: true, cause })
