@@ -41,12 +41,13 @@ export interface NamedFailure {
   isOurs: boolean
 }
 
-const messages: Record<Exclude<EgressFailure, 'tls_error'>, string> = {
+const messages: Record<EgressFailure, string> = {
   blocked_address:
     'The address must be https and public, or the operator has to allow its network in EGRESS_ALLOW_CIDRS.',
   dns_error: 'The host name could not be resolved.',
   connection_refused: 'The connection was refused.',
   connection_failed: 'The connection could not be made, or ended before an answer.',
+  tls_error: 'The TLS handshake failed.',
   timeout: 'No answer came in time.',
   invalid_response: 'The answer was not valid HTTP.',
 }
@@ -69,7 +70,6 @@ const byCode: Record<string, EgressFailure> = {
   UND_ERR_HEADERS_TIMEOUT: 'timeout',
   UND_ERR_BODY_TIMEOUT: 'timeout',
   UND_ERR_HEADERS_OVERFLOW: 'invalid_response',
-  // Two lengths, or one beside chunks.
   UND_ERR_RES_CONTENT_LENGTH_MISMATCH: 'invalid_response',
   EPROTO: 'tls_error',
   ECONNRESET: 'connection_failed',
@@ -78,9 +78,33 @@ const byCode: Record<string, EgressFailure> = {
 /** Names what a dispatcher of egress.ts failed with. */
 export function failureOf(err: unknown): NamedFailure {
   const failure = kindOf(err)
-  // An expired certificate, one that nobody signed, one of another host: its owner mends each in another way.
-  const message = failure === 'tls_error' ? `The TLS handshake failed (${codeOf(err)}).` : messages[failure]
-  return { failure, message, isOurs: err instanceof EgressError ? err.isOurs : isOfThisHost(err) }
+  return {
+    failure,
+    message: messageOf(failure, err),
+    isOurs: err instanceof EgressError ? err.isOurs : isOfThisHost(err),
+  }
+}
+
+/** An expired certificate, one that nobody signed, one of another host, a line's end: its owner mends each in another way. */
+function messageOf(failure: EgressFailure, err: unknown): string {
+  const detail = failure === 'tls_error' ? tlsFault(err) : failure === 'invalid_response' ? httpFault(err) : ''
+  return detail === '' ? messages[failure] : messages[failure].replace('.', ` (${detail}).`)
+}
+
+/** OpenSSL has faults that Node has no code for, such as a key that is too short. */
+const tlsFault = (err: unknown) => (err instanceof Error && codeOf(err) === 'UNSPECIFIED' ? err.message : codeOf(err))
+
+/** What undici's parser puts in brackets are sentences of its own, never bytes of the answer. */
+function httpFault(err: unknown): string {
+  if (err instanceof errors.HTTPParserError) return /\(([^()]+)\)$/.exec(err.message)?.[1] ?? ''
+  if (err instanceof EgressError) return err.message
+  if (isBadUpgrade(err)) return 'it changes to another protocol'
+  return httpFaults[codeOf(err)] ?? ''
+}
+
+const httpFaults: Record<string, string> = {
+  UND_ERR_HEADERS_OVERFLOW: 'its head is longer than 16 KiB',
+  UND_ERR_RES_CONTENT_LENGTH_MISMATCH: 'two Content-Length, or one beside chunks',
 }
 
 /** No socket is left for a call. */
@@ -100,11 +124,12 @@ function kindOf(err: unknown): EgressFailure {
   if (err instanceof Error && err.name === 'TimeoutError') return 'timeout'
   if (err instanceof errors.HTTPParserError || isBadUpgrade(err)) return 'invalid_response'
   const code = codeOf(err)
-  if (/^(CERT_|ERR_TLS_|ERR_SSL_|ERR_OSSL_|UNABLE_TO_|DEPTH_ZERO_|SELF_SIGNED_|HOSTNAME_MISMATCH)/.test(code)) {
-    return 'tls_error'
-  }
+  if (isOfTls.test(code)) return 'tls_error'
   return byCode[code] ?? 'connection_failed'
 }
+
+const isOfTls =
+  /^(CERT_|CRL_|ERR_TLS_|ERR_SSL_|ERR_OSSL_|ERROR_IN_CERT_|UNABLE_TO_|DEPTH_ZERO_|SELF_SIGNED_|HOSTNAME_MISMATCH$|INVALID_CA$|INVALID_PURPOSE$|PATH_LENGTH_EXCEEDED$|UNSPECIFIED$)/
 
 /** 101, which nobody asked for. */
 const isBadUpgrade = (err: unknown) => err instanceof errors.SocketError && err.message === 'bad upgrade'

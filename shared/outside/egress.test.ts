@@ -279,20 +279,35 @@ describe('failures have names', () => {
     expect(await callOf(egress, `http://127.0.0.1:${await listen(other)}/`)).toBe('invalid_response')
     other.close()
   })
+  const lengths = 'two Content-Length, or one beside chunks'
   test.each([
-    ['two lengths', 'HTTP/1.1 200 OK\r\ncontent-length: 2\r\ncontent-length: 3\r\n\r\nok'],
+    ['two lengths', 'HTTP/1.1 200 OK\r\ncontent-length: 2\r\ncontent-length: 3\r\n\r\nok', lengths],
     [
       'a length beside chunks',
       'HTTP/1.1 200 OK\r\ncontent-length: 9\r\ntransfer-encoding: chunked\r\n\r\n2\r\nok\r\n0\r\n\r\n',
+      lengths,
     ],
     [
       'another protocol that nobody asked for',
       'HTTP/1.1 101 Switching\r\nupgrade: websocket\r\nconnection: upgrade\r\n\r\n',
+      'it changes to another protocol',
     ],
-    ['six answers before the answer', `${early.repeat(6)}${answer}`],
-  ])('of a peer whose answer makes no sense: %s', async (_, bytes) => {
+    ['lines without CR', 'HTTP/1.1 200 OK\ncontent-length: 2\n\nok', 'Missing expected CR after response line'],
+    [
+      'a long head',
+      `HTTP/1.1 200 OK\r\n${`x-a: ${'a'.repeat(1_000)}\r\n`.repeat(20)}\r\n`,
+      'its head is longer than 16 KiB',
+    ],
+    ['six answers before the answer', `${early.repeat(6)}${answer}`, 'it sends too many answers before its answer'],
+  ])('of a peer whose answer makes no sense, with what is wrong: %s', async (_, bytes, fault) => {
     const other = createTcpServer((socket) => socket.once('data', () => socket.end(bytes)))
-    expect(await callOf(egress, `http://127.0.0.1:${await listen(other)}/`)).toBe('invalid_response')
+    const { dispatcher } = egress
+    const failure = await request(`http://127.0.0.1:${await listen(other)}/`, { dispatcher }).catch(failureOf)
+    expect(failure).toEqual({
+      failure: 'invalid_response',
+      message: `The answer was not valid HTTP (${fault}).`,
+      isOurs: false,
+    })
     other.close()
   })
   test('of a peer that speaks no TLS', async () => {
@@ -332,9 +347,19 @@ test.each([
   'ERR_SSL_WRONG_VERSION_NUMBER',
   'ERR_OSSL_EVP_UNSUPPORTED',
   'EPROTO',
+  // For clients alone, and signed by what may sign none.
+  'INVALID_PURPOSE',
+  'INVALID_CA',
+  'PATH_LENGTH_EXCEEDED',
 ])('%s is a failure of TLS, and its owner is told which', (code) => {
   const failure = { failure: 'tls_error', message: `The TLS handshake failed (${code}).` }
   expect(failureOf(Object.assign(new Error('no'), { code }))).toMatchObject(failure)
+})
+
+test('a fault of a certificate that has no code is told in words', () => {
+  const err = Object.assign(new Error('EE certificate key too weak'), { code: 'UNSPECIFIED' })
+  const message = 'The TLS handshake failed (EE certificate key too weak).'
+  expect(failureOf(err)).toMatchObject({ failure: 'tls_error', message })
 })
 
 // No connection goes to a group of hosts.
