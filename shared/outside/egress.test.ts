@@ -4,7 +4,7 @@ import { type AddressInfo, createServer as createTcpServer } from 'node:net'
 import { readFileSync } from 'node:fs'
 import { listen } from '@app/test/listen.ts'
 import { request } from 'undici'
-import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest'
+import { afterAll, beforeAll, beforeEach, describe, expect, onTestFinished, test, vi } from 'vitest'
 import { createEgress, type Egress } from './egress.ts'
 import { failureOf } from './egress-error.ts'
 import { toProblem } from '../api/problem.ts'
@@ -204,6 +204,23 @@ test('a connection asks for the name once, and goes to what was checked', async 
   const egress = egressOf('127.0.0.1', async () => [++asked === 1 ? '127.0.0.1' : '127.0.0.2'])
   expect(await callOf(egress, `http://receiver.example.com:${port}/`)).toBe('inside')
   expect(asked).toBe(1)
+})
+
+test('a connection that is never idle follows its host to another address within a minute', async () => {
+  let asked = 0
+  const egress = egressOf('127.0.0.1', async () => [`127.0.0.${++asked}`])
+  async function callAfter(ms: number) {
+    const now = Date.now()
+    const later = vi.spyOn(Date, 'now').mockImplementation(() => now + ms)
+    onTestFinished(() => later.mockRestore())
+    const answered = await callOf(egress, `http://receiver.example.com:${port}/`)
+    later.mockRestore()
+    // The connection is free again then.
+    await new Promise(setImmediate)
+    return answered
+  }
+  for (const ms of [0, 1_000, 59_000]) expect([await callAfter(ms), asked]).toEqual(['inside', 1])
+  expect([await callAfter(61_000), asked]).toEqual(['blocked_address', 2])
 })
 
 describe('a network that the operator allows', () => {

@@ -1,13 +1,16 @@
 import { Client, DecoratorHandler, type Dispatcher, Pool } from 'undici'
 import { EgressError } from './egress-error.ts'
 
+/** A connection that is never idle is not kept for longer: its host may have got another address, and be answered at the old one still. */
+const keptForMs = 60_000
+
 /**
  * A pool that tells when a call met the end of a connection: one that had answered an earlier call, was kept, and ended before a
  * word of this answer. Servers close what was idle without saying so before, and all of it when they are restarted; what is sent in the
  * same moment fails, and says nothing about them. Such a call fails with an `EgressError` that `isOfKept`.
  */
 export const poolOf = (origin: string | URL, options: Pool.Options): Pool =>
-  new Pool(origin, { ...options, factory: (at, given) => new TellingClient(at, given) })
+  new Pool(origin, { ...options, clientTtl: keptForMs, factory: (at, given) => new TellingClient(at, given) })
 
 /** Has one connection at a time. */
 class TellingClient extends Client {
