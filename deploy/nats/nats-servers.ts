@@ -84,7 +84,7 @@ const hidden: [RegExp, string] = [/^cluster \{/m, 'cluster {\n  no_advertise: tr
 
 type Ports = Record<'client' | 'monitor' | 'routes', number>
 
-/** Copies the configuration; the installed server may be too old to know the word `always`. */
+/** Copies the configuration; the installed server may be too old to know `sync_interval`. */
 function place(own: string, file: string, version: string, ports: Ports) {
   cpSync(join(repository, 'deploy/nats'), own, { recursive: true, filter: (path) => !path.endsWith('.ts') })
   const isOld = Number(version.split('.')[1]) < 10

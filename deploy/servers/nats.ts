@@ -90,6 +90,7 @@ http: "127.0.0.1:${monitorPort}"
 const configurationOf = (storeFolder: string, version: string, natsAuthorization = '') => `server_name: local
 max_payload: ${maxPayloadBytes}
 write_deadline: "10s"
+max_pending: 256MB
 jetstream {
   store_dir: ${JSON.stringify(storeFolder)}
   max_mem: 256MB
@@ -99,7 +100,7 @@ ${natsAuthorization}`
 
 /**
  * How often JetStream forces its files onto the disk. What a power cut takes, the outboxes publish again; production
- * says `always`. Servers before 2.10 refuse the word.
+ * says `1s`. Servers before 2.10 refuse the word.
  */
 function syncInterval(version: string) {
   const [major = 0, minor = 0] = version.split('.').map(Number)

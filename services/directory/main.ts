@@ -12,6 +12,7 @@ import { startTelling } from '@app/shared/bus/notices.ts'
 import { explainIdempotencyKey } from '@app/shared/idempotency/explain-idempotency-key.ts'
 import { explainRecordedEvent } from '@app/shared/events/explain-recorded-event.ts'
 import { auditEvents } from '@app/shared/events/audit.ts'
+import { noteFloors } from '@app/shared/events/handled-floors.ts'
 import { handledRanges } from '@app/shared/events/handled-ranges.ts'
 import { redriveEvents } from '@app/shared/events/redrive.ts'
 import { startRelay } from '@app/shared/events/relay.ts'
@@ -62,7 +63,7 @@ const service = await startWithDatabase('directory', env)
 const housekeeping = await startHousekeeping(service, {
   partitions: [],
   sweeps: [sweepInbounds, sweepIdentityChanges, sweepWords],
-  minutely: [auditEvents(service)],
+  minutely: [auditEvents(service), noteFloors(service)],
 })
 // As in messaging: nothing is waited for until `stopInOrder`.
 const relay = startRelay(service)

@@ -16,6 +16,7 @@ import { consumers } from '@app/shared/events/provision.ts'
 import { explainIdempotencyKey } from '@app/shared/idempotency/explain-idempotency-key.ts'
 import { explainRecordedEvent } from '@app/shared/events/explain-recorded-event.ts'
 import { auditEvents } from '@app/shared/events/audit.ts'
+import { noteFloors } from '@app/shared/events/handled-floors.ts'
 import { handledRanges } from '@app/shared/events/handled-ranges.ts'
 import { redriveEvents } from '@app/shared/events/redrive.ts'
 import { startRelay } from '@app/shared/events/relay.ts'
@@ -105,7 +106,7 @@ const housekeeping = await startHousekeeping(core, {
     sweepDeletedMessages,
     oldMessagesSweep(stopping.signal),
   ],
-  minutely: [auditEvents(service)],
+  minutely: [auditEvents(service), noteFloors(service)],
 })
 // Left to itself, Postgres plans the statement that records each batch of sends again and again, as tables grow. To plan it takes longer
 // than to run it.

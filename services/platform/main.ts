@@ -10,6 +10,7 @@ import { explainIdempotencyKey } from '@app/shared/idempotency/explain-idempoten
 import { sealedAnswers } from '@app/shared/idempotency/idempotency.ts'
 import { explainRecordedEvent } from '@app/shared/events/explain-recorded-event.ts'
 import { auditEvents } from '@app/shared/events/audit.ts'
+import { noteFloors } from '@app/shared/events/handled-floors.ts'
 import { handledRanges } from '@app/shared/events/handled-ranges.ts'
 import { redriveEvents } from '@app/shared/events/redrive.ts'
 import { startRelay } from '@app/shared/events/relay.ts'
@@ -94,7 +95,7 @@ const app: App = {
 const housekeeping = await startHousekeeping(app, {
   partitions: [apiCalls, apiLog],
   sweeps: [sweepOnboardings, sweepBatches],
-  minutely: [auditEvents(service)],
+  minutely: [auditEvents(service), noteFloors(service)],
 })
 // As in messaging: nothing is waited for until `stopInOrder`, and all that takes work in stops together.
 const polling = startPolling(app)

@@ -12,6 +12,7 @@ import { startRelay } from '@app/shared/events/relay.ts'
 import { explainIdempotencyKey } from '@app/shared/idempotency/explain-idempotency-key.ts'
 import { explainRecordedEvent } from '@app/shared/events/explain-recorded-event.ts'
 import { auditEvents } from '@app/shared/events/audit.ts'
+import { noteFloors } from '@app/shared/events/handled-floors.ts'
 import { handledRanges } from '@app/shared/events/handled-ranges.ts'
 import { redriveEvents } from '@app/shared/events/redrive.ts'
 import { serve } from '@app/shared/bus/rpc.ts'
@@ -71,7 +72,7 @@ readStanding(service)
 const housekeeping = await startHousekeeping(core, {
   partitions,
   sweeps: [createExpirySweep(core), sweepDead, sweepLanes, sweepReplays, sweepSecrets],
-  minutely: [createOverflowSweep(core), sweepFailing, sweepWaits, auditEvents(service)],
+  minutely: [createOverflowSweep(core), sweepFailing, sweepWaits, auditEvents(service), noteFloors(service)],
 })
 // As in messaging: nothing is waited for until `stopInOrder`, and all that takes work in stops together.
 const attempts = startAttempts(core)

@@ -1,17 +1,15 @@
 import { call, systemCaller } from '../bus/ask.ts'
-import type { Sql } from '../database/database.ts'
 import type { Sweep } from '../database/housekeeping.ts'
 import { counts } from '../metrics/registered.ts'
 import type { DataService } from '../service/service.ts'
 import { findHandled, handledRangesOf } from './handled-ranges.ts'
 import { multirangeOf } from './note-handled.ts'
+import { isDue, markRecorded, newestOf } from './outbox-marks.ts'
 import { askAgainMs, auditedBy, type Consumer, managerOf, ownerOf } from './provision.ts'
 import { streamName } from './stream.ts'
 
 /** Events that one look goes through. */
 const seqsALook = 50_000
-/** How old events are at least that are asked about: longer than any transaction takes. */
-const dueAfter = '150 s'
 /** An event that is published again earlier than that is turned away for its id (`duplicate_window`). */
 const againAfter = '130 s'
 /** Consumers note what they have handled a second or a few later; and all instances look. */
@@ -60,7 +58,7 @@ interface Unhandled {
 export function auditEvents(app: DataService): Sweep {
   countOf(app)
   return async function sweepUnhandled() {
-    await mark(app)
+    await markRecorded(app.sql)
     for (const consumer of auditedBy(app.name)) {
       try {
         await audit({ app, consumer })
@@ -102,17 +100,6 @@ async function begin(audited: Audited) {
   if (newest > 0) await ask(audited, { firstSeq: 1, lastSeq: 1 })
   await sql`insert into event_audits (consumer, audited_seq) values (${name}, ${newestOf(sql)}) on conflict do nothing`
 }
-
-/** The `seq` of the newest recorded event; 0: there is none. */
-const newestOf = (sql: Sql) => sql`(select case when is_called then last_value else 0 end from outbox_seq)`
-
-/** Notes what is recorded by now. Of the earlier notes it keeps those that are not due yet, and the latest one that is. */
-async function mark({ sql }: DataService) {
-  await sql`insert into outbox_marks (seq) values (${newestOf(sql)}) on conflict do nothing`
-  await sql`delete from outbox_marks where seq < (select max(seq) from outbox_marks where ${isDue(sql)})`
-}
-
-const isDue = (sql: Sql) => sql`at < now() - ${dueAfter}::interval`
 
 /** What is to be looked at; undefined when nothing is due. What was missed is looked at by itself, when notes of it had time to come. */
 async function nextLook({ app: { sql }, consumer: { name } }: Audited): Promise<Look | undefined> {

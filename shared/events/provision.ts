@@ -45,11 +45,13 @@ export const consumers = {
   },
 } as const satisfies Record<string, Consumer>
 
-/** Those that are asked about events of the service: their subjects are `event.>`, `event.<service>.>` or `event.<service>.<words>`. */
+/** Those that get events of the service: their subjects are `event.>`, `event.<service>.>` or `event.<service>.<words>`. */
+export const consumersOf = (service: ServiceName): Consumer[] =>
+  Object.values<Consumer>(consumers).filter(({ subject }) => subject === 'event.>' || subject.split('.')[1] === service)
+
+/** Those of them that are asked what they have handled. */
 export const auditedBy = (service: ServiceName): Consumer[] =>
-  Object.values<Consumer>(consumers).filter(
-    ({ subject, unaudited }) => !unaudited && (subject === 'event.>' || subject.split('.')[1] === service),
-  )
+  consumersOf(service).filter(({ unaudited }) => !unaudited)
 
 /** The service whose consumer it is. */
 export const ownerOf = ({ name }: Consumer): EventService => name.split('-')[0] as EventService

@@ -1,22 +1,26 @@
 import { setTimeout as sleep } from 'node:timers/promises'
 import type { TransactionSql } from '../database/database.ts'
+import { forgetNotes, handledFloor } from './handled-floors.ts'
 import { hasNewest, useUpHandledNumbers } from './lost-tail.ts'
 import { isVouchedFor } from './majority.ts'
+import { newestOf } from './outbox-marks.ts'
 import { restoreStream } from './provision.ts'
 import type { DataService } from '../service/service.ts'
 
-/** How far back a lost or restored stream is filled again; the stream itself keeps as long. */
+/** How far back a lost or restored stream is filled again at most; the stream itself keeps as long. */
 const refillHours = 72
+/** Events that one statement makes wait again, by their numbers. */
+const seqsAStatement = 20_000
 /** Blocks of a table (8 KiB) that one statement goes through: some thousand events, a fraction of what a statement may take. */
 const blocksAStatement = 512
 /** Within this time a new leader knows all that the others have. */
 const lookAgainMs = 2_000
 
 /**
- * A stream that is younger or shorter than the one remembered, or that has not our newest event, lost events: those of the last
- * 72 h wait again, as if they had not been published. With the place that is remembered in one transaction, so that a crash in
- * it begins anew. Answers when the stream was made that has, or gets, them all; undefined while a server tells of a stream that
- * the others do not vouch for, or does not say what the stream has.
+ * A stream that is younger or shorter than the one remembered, or that has not our newest event, lost events. Those of the last 72 h wait
+ * again, as if they had not been published, but those that all consumers are known to have handled. With the place that is remembered in
+ * one transaction, so that a crash in it begins anew. Answers when the stream was made that has, or gets, them all; undefined while a
+ * server tells of a stream that the others do not vouch for, or does not say what the stream has.
  */
 export async function refillLostStream(app: DataService): Promise<string | undefined> {
   const { sql, log } = app
@@ -39,12 +43,15 @@ export async function refillLostStream(app: DataService): Promise<string | undef
     }
     const line = { before, created, lastSeq: state.last_seq }
     log.warn(line, 'the stream lost events: they are published again')
-    const count = await waitAgain(tx, new Date(Date.now() - refillHours * 3_600_000))
+    const since = new Date(Date.now() - refillHours * 3_600_000)
+    const floor = await handledFloor(tx, app.name)
+    await forgetNotes(tx)
+    const count = floor > 0 ? await waitAgainAfter(tx, floor, since) : await waitAgain(tx, since)
     await tx`
       update relay_position
       set stream_created = ${created}, last_seq = ${state.last_seq}, last_subject = null, last_subject_seq = null
     `
-    log.warn({ ...line, count }, 'events wait to be published again')
+    log.warn({ ...line, count, floor }, 'events wait to be published again')
     return true
   })
   // Another instance has been at it meanwhile.
@@ -86,7 +93,10 @@ interface Position {
 
 /** What was published and is not older waits to be published again, by the same ids; answers how much that is. */
 export async function redrive({ sql, log }: DataService, since: Date): Promise<number> {
-  const count = await sql.begin((tx) => waitAgain(tx, since))
+  const count = await sql.begin(async (tx) => {
+    await forgetNotes(tx, { andFloors: true })
+    return waitAgain(tx, since)
+  })
   log.warn({ count, since }, 'events are published again')
   return count
 }
@@ -109,6 +119,20 @@ async function waitAgain(tx: TransactionSql, since: Date) {
       `
       count += some
     }
+  }
+  return count
+}
+
+/** Those behind the number, piece by piece as well. */
+async function waitAgainAfter(tx: TransactionSql, seq: number, since: Date) {
+  const [{ newest } = { newest: 0 }] = await tx<{ newest: number }[]>`select ${newestOf(tx)}::float8 as newest`
+  let count = 0
+  for (let first = seq; first < newest; first += seqsAStatement) {
+    const { count: some } = await tx`
+      update outbox set published_at = null
+      where seq > ${first} and seq <= ${first + seqsAStatement} and published_at is not null and created_at >= ${since}
+    `
+    count += some
   }
   return count
 }
