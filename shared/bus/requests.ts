@@ -73,11 +73,11 @@ export function createRequests(nc: NatsConnection, inboxPrefix: string) {
       const token = message.subject.slice(inbox.length + 1)
       const asked = waiting.get(token)
       if (message.data.length === 0 && isInWorkNote(message)) return hear(asked, performance.now())
+      if (asked && isReceipt(asked, message)) return
       // The first try answers to the same address.
       if (asked?.isRepeated && isInProgress(message)) return void (asked.inProgress = message)
       const one = take(waiting, token)
-      if (message.data.length === 0 && message.headers?.code === 503)
-        one?.reject(NatsError.errorForCode(ErrorCode.NoResponders))
+      if (isNobodyThere(message)) one?.reject(NatsError.errorForCode(ErrorCode.NoResponders))
       else one?.resolve(message)
     },
   })
@@ -126,6 +126,18 @@ const mayLeave = (question: Question | undefined) => question !== undefined && q
 
 const inProgress: FailureName = 'idempotency_in_progress'
 const isInProgress = ({ headers }: Msg) => headers?.get('Nats-Service-Error') === inProgress
+
+/** The server's own word for a subject that nobody serves. */
+const isNobodyThere = ({ headers, data }: Msg) => data.length === 0 && headers?.code === 503
+
+const receipts = ['{"stream":', '{"error":'].map((begin) => Buffer.from(begin))
+
+/**
+ * A stream that somebody lets record questions, too, tells whoever asked one that it has it, or why not. That is nobody's answer:
+ * those without headers begin with `{"data":`.
+ */
+const isReceipt = ({ subject }: Question, { headers, data }: Msg) =>
+  !headers && subject.startsWith('rpc.') && receipts.some((begin) => begin.equals(data.subarray(0, begin.length)))
 
 /** What the repeat was told meanwhile says more than that no answer came. */
 function giveUp(waiting: Waiting, { token }: Question, err: unknown) {

@@ -204,6 +204,18 @@ test('answers to inboxes only: not where the answer would be an event of its own
   listening.unsubscribe()
 })
 
+test('a stream that records questions, too, answers none of them, nor for an instance that is not there', async () => {
+  const { streams } = await app.nc.jetstreamManager()
+  await streams.add({ name: 'QUESTIONS', subjects: ['rpc.>'] })
+  onTestFinished(async () => void (await streams.delete('QUESTIONS')))
+  expect(await call(app, echo, { body: { text: 'asked' } }, systemCaller())).toEqual({ text: 'asked' })
+  const asked = call(app, nobody, {}, systemCaller(), { timeoutMs: 200 })
+  await expect(asked).rejects.toMatchObject({ failure: 'service_unavailable' })
+  await streams.update('QUESTIONS', { max_msg_size: 1 })
+  expect(await call(app, echo, { body: { text: 'asked' } }, systemCaller())).toEqual({ text: 'asked' })
+  expect((await streams.info('QUESTIONS')).state.messages).toBe(2)
+})
+
 test('takes no event for a question, though it was led to its subject', async () => {
   const { nc } = app
   await provision(nc)
