@@ -39,16 +39,14 @@ export function s3Store(options: S3Options): Store {
     async open(fileKey, range) {
       const headers = range && { range: `bytes=${range.start}-${range.end}` }
       const answer = await ask({ method: 'GET', fileKey, ...(headers && { headers }) })
-      if (answer.statusCode === 404) {
-        await answer.body.dump()
-        return null
-      }
+      if (await isAbsent(answer)) return null
       await expectStatus(answer, range ? 206 : 200)
       return answer.body as Readable
     },
     async delete(fileKey) {
       const answer = await ask({ method: 'DELETE', fileKey })
-      if (answer.statusCode !== 404) await expectStatus(answer, 200, 204)
+      if (await isAbsent(answer)) return
+      await expectStatus(answer, 200, 204)
       await answer.body.dump()
     },
     close: () => agent.close(),
@@ -181,8 +179,19 @@ async function emptied(answer: Dispatcher.ResponseData) {
   await answer.body.dump()
 }
 
-async function expectStatus({ statusCode, body }: Dispatcher.ResponseData, ...expected: number[]) {
-  if (expected.includes(statusCode)) return
+/** Whether the file is not there. Of a bucket that is not there, nobody knows what is in it. */
+async function isAbsent({ statusCode, body }: Dispatcher.ResponseData) {
+  if (statusCode !== 404) return false
   const text = await body.text()
-  throw new Error(`S3 answered ${statusCode}: ${/<Code>([^<]*)<\/Code>/.exec(text)?.[1] ?? text.slice(0, 200)}`)
+  if (codeIn(text) === 'NoSuchBucket') throw refusal(statusCode, text)
+  return true
 }
+
+async function expectStatus({ statusCode, body }: Dispatcher.ResponseData, ...expected: number[]) {
+  if (!expected.includes(statusCode)) throw refusal(statusCode, await body.text())
+}
+
+const codeIn = (text: string) => /<Code>([^<]*)<\/Code>/.exec(text)?.[1]
+
+const refusal = (status: number, text: string) =>
+  new Error(`S3 answered ${status}: ${codeIn(text) ?? text.slice(0, 200)}`)

@@ -205,6 +205,15 @@ test('a server that calls it missing what it has deleted already has deleted it;
   await expect(store.delete(newFileKey())).rejects.toThrow('S3 answered 500')
 })
 
+test('of a bucket that is not there nothing is said to be missing, or deleted', async () => {
+  const error = '<?xml version="1.0"?><Error><Code>NoSuchBucket</Code><BucketName>files</BucketName></Error>'
+  const { store } = await startS3((_step, response) => response.writeHead(404).end(error))
+  const refusal = 'S3 answered 404: NoSuchBucket'
+  await expect(store.open(newFileKey())).rejects.toThrow(refusal)
+  await expect(store.open(newFileKey(), { start: 0, end: 9 })).rejects.toThrow(refusal)
+  await expect(store.delete(newFileKey())).rejects.toThrow(refusal)
+})
+
 test('an empty file is one of S3, too, and is signed with the token of a session', async () => {
   const { store, asked } = await startS3((_step, response) => response.end(), { S3_SESSION_TOKEN: 'of a session' })
   const key = newFileKey()
