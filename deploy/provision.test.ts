@@ -4,6 +4,7 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { ackWaitMs, consumers } from '@app/shared/events/provision.ts'
 import { streamName } from '@app/shared/events/stream.ts'
+import { DiscardPolicy } from 'nats'
 import { expect, onTestFinished, test } from 'vitest'
 import { provisionAt } from './provision.ts'
 import { startServers } from './servers/start-servers.ts'
@@ -81,6 +82,49 @@ test('every consumer is given an event as often as it takes', async () => {
     expect(infos).toHaveLength(Object.keys(consumers).length)
     for (const { config } of infos) expect(config).toMatchObject({ ack_policy: 'explicit', max_deliver: -1 })
   })
+})
+
+test('what somebody has set that takes events away is put back, and where and how they are kept is left', async () => {
+  const natsUrl = await startNats()
+  await provisionAt({ natsUrl })
+  await withBus({ natsUrl }, async ({ nc }) => {
+    const { streams, consumers: ours } = await nc.jetstreamManager()
+    const { name } = consumers.webhooksFanOut
+    const before = await ours.info(streamName, name)
+    const limits = { discard: DiscardPolicy.New, discard_new_per_subject: true, max_msgs_per_subject: 1 }
+    const kept = { description: 'of the company', allow_direct: true, placement: { tags: ['ssd'] } }
+    const more = { max_msgs: 1_000, max_msg_size: 1_000, no_ack: true, max_age: 60e9, duplicate_window: 60e9 }
+    await streams.update(streamName, { ...limits, ...more, ...kept } as object)
+    const pulls = { headers_only: true, inactive_threshold: 3_600e9, max_batch: 10, max_expires: 1e9 }
+    await ours.update(streamName, name, { ...pulls, max_deliver: 5, backoff: [1e9, 2e9] } as object)
+    await provisionAt({ natsUrl })
+    const { config } = await streams.info(streamName)
+    const unlimited = { max_msgs: -1, max_msgs_per_subject: -1, max_msg_size: -1, discard: 'old' }
+    expect(config).toMatchObject({ ...kept, ...unlimited, max_age: 3 * 24 * 3_600e9 })
+    expect([config.no_ack, config.discard_new_per_subject]).not.toContain(true)
+    expect((await ours.info(streamName, name)).config).toEqual(before.config)
+  })
+})
+
+test.each([
+  ['disabled', 'No JetStream answers: it must be on at this nats-server, and for the account of our users.'],
+  [
+    '{ max_file: 1GB }',
+    'This nats-server refuses the stream EVENTS, or a consumer of it: insufficient storage resources available. ' +
+      'The account of our users needs room for one stream of 8 GiB in files for each copy, and 10 consumers ' +
+      'with 4096 unacknowledged messages.',
+  ],
+])('an account whose JetStream is %s is told what it needs', async (jetstream, refusal) => {
+  const users = 'users: [{ user: us, password: word }]'
+  const natsAuthorization = `no_auth_user: us\naccounts { OURS { jetstream: ${jetstream}, ${users} } }`
+  const { natsUrl, stop } = await startServers({
+    dataDir: newFolder(),
+    log: () => {},
+    only: ['nats'],
+    natsAuthorization,
+  })
+  onTestFinished(stop)
+  await expect(provisionAt({ natsUrl }, undefined, 1_000)).rejects.toThrow(refusal)
 })
 
 test('a consumer of an earlier release is changed, also when its server was started since', async () => {

@@ -77,14 +77,14 @@ export async function provision(
   const jsm = await managerOf(nc)
   const there = await orNull(jsm.streams.info(streamName))
   const replicas = wanted ?? there?.config.num_replicas ?? 1
-  const stream = { ...declaredStream(replicas), max_bytes: maxBytes }
+  const stream = { ...declaredStream(replicas), max_bytes: maxBytes, ...unlimited }
   if (there) refuseStranger(there.config.subjects, stream.subjects)
   // From 2.10 on a server by itself tells its stream's cluster, too, but without a name.
   if (replicas > 1 && (there ? !there.cluster?.name : !nc.info?.cluster)) refuseCopies(replicas)
   const { config } = there ? await asDeclared(jsm, there, stream) : await jsm.streams.add(stream)
   assertDeclared(`stream ${streamName}`, stream, config)
   for (const each of Object.values<Consumer>(consumers)) {
-    const consumer = declaredConsumer(each)
+    const consumer = { ...declaredConsumer(each), ...whole }
     const existing = await orNull(jsm.consumers.info(streamName, each.name))
     if (!existing) await jsm.consumers.add(streamName, consumer)
     else if (differenceOf(consumer, existing.config) !== null)
@@ -151,15 +151,42 @@ const declaredStream = (replicas: number) => ({
   discard: DiscardPolicy.Old,
 })
 
-const declaredConsumer = ({ name, subject, maxAckPending = 4096, ackWaitMs: waitMs = ackWaitMs }: Consumer) => ({
+/** What a consumer may have in hand. */
+export const maxAckPending = 4096
+
+const declaredConsumer = ({
+  name,
+  subject,
+  maxAckPending: inHand = maxAckPending,
+  ackWaitMs: waitMs = ackWaitMs,
+}: Consumer) => ({
   durable_name: name,
   filter_subject: subject,
   ack_policy: AckPolicy.Explicit,
   deliver_policy: DeliverPolicy.All,
   ack_wait: waitMs * 1e6,
   max_deliver: -1,
-  max_ack_pending: maxAckPending,
+  max_ack_pending: inHand,
 })
+
+/**
+ * What somebody may have set besides, and what takes events away, or hides them: an update leaves all that it does not name. Where they
+ * lie, how they are compressed, and to whom else they go, is the operator's.
+ */
+const unlimited = {
+  max_msgs: -1,
+  max_msgs_per_subject: -1,
+  max_msg_size: -1,
+  ...unset('discard_new_per_subject', 'no_ack', 'subject_transform'),
+}
+const whole = {
+  ...unset('filter_subjects', 'backoff', 'headers_only', 'inactive_threshold'),
+  ...unset('max_batch', 'max_bytes', 'max_expires'),
+}
+
+function unset(...fields: string[]): Record<string, undefined> {
+  return Object.fromEntries(fields.map((field) => [field, undefined]))
+}
 
 /**
  * Updated only where it differs: at each update nats-server 2.9 notes that the stream was made when the server started, and says so after
