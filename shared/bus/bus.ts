@@ -17,10 +17,13 @@ const pingIntervalMs = 2_000
  */
 export const connectWithinMs = 4_000
 
+/** How long a server that takes too little is stayed with, unused. */
+const leaveAfterMs = 2_000
+
 export interface Bus {
   nc: NatsConnection
   request: Request
-  /** False while disconnected: what is published then would be dropped silently. */
+  /** False while disconnected, or connected to a server that takes too little: what is published then would be dropped. */
   isConnected: () => boolean
   /** Runs the task after every reconnection. */
   onReconnect: (task: () => void) => void
@@ -51,10 +54,8 @@ export async function connectBus(
     noAsyncTraces: true,
   }
   const nc = await connectFirst(url, { ...usual, ...options }, log)
-  const { max_payload: payload } = nc.info ?? { max_payload: 0 }
-  if (payload < maxPayloadBytes) {
-    throw new Error(`nats-server allows ${payload} bytes a message: set max_payload to ${maxPayloadBytes} or more`)
-  }
+  const fault = faultOf(nc)
+  if (fault !== null) throw new Error(fault)
   const { request, cut, resume } = createRequests(nc, identity.inboxPrefix)
   let connected = true
   const tasks: Array<() => void> = []
@@ -64,12 +65,11 @@ export async function connectBus(
         connected = false
         cut()
       }
-      if (type === Events.Reconnect) {
-        connected = true
-        resume()
-        for (const task of tasks) task()
-      }
       if (type === Events.Disconnect || type === Events.Reconnect) log.warn({ event: type }, 'bus')
+      if (type !== Events.Reconnect || leavesIfFaulty(nc, log)) continue
+      connected = true
+      resume()
+      for (const task of tasks) task()
     }
   })()
   return {
@@ -78,4 +78,20 @@ export async function connectBus(
     isConnected: () => connected && !nc.isClosed() && !nc.isDraining(),
     onReconnect: (task) => void tasks.push(task),
   }
+}
+
+/** What the server that it is connected to lacks; null: nothing. */
+export function faultOf({ info }: NatsConnection): string | null {
+  const { max_payload: payload } = info ?? { max_payload: 0 }
+  if (payload >= maxPayloadBytes) return null
+  return `nats-server allows ${payload} bytes a message: set max_payload to ${maxPayloadBytes} or more`
+}
+
+/** A server tells what it takes as it is connected to, and not when that is mended. */
+function leavesIfFaulty(nc: NatsConnection, log: Logger): boolean {
+  const fault = faultOf(nc)
+  if (fault === null) return false
+  log.error({ server: nc.getServer() }, `${fault}; it is left for another, or tried again`)
+  setTimeout(() => void nc.reconnect().catch(() => {}), leaveAfterMs).unref()
+  return true
 }

@@ -3,7 +3,7 @@ import { testService, type TestService } from '@app/test/service.ts'
 import { until } from '@app/test/until.ts'
 import { NatsError } from 'nats'
 import { Registry } from 'prom-client'
-import { afterAll, beforeAll, expect, test, vi } from 'vitest'
+import { afterAll, beforeAll, expect, onTestFinished, test, vi } from 'vitest'
 import { z } from 'zod'
 import { event } from '../api/contract.ts'
 import { newId } from '../values/ids.ts'
@@ -197,6 +197,27 @@ test('an event whose id no header can carry is set aside, and stops no other', a
   expect(await app.sql`select id, refused from outbox where refused is not null`).toEqual([
     { id: `${organizationId}:${ids[0]}`, refused: 'BAD_HEADER' },
   ])
+})
+
+test('an event that a server does not take since it takes less than it should waits until it takes enough', async () => {
+  const { info } = app.eventBus.nc
+  if (!info) throw new Error('a connection without a server')
+  const { max_payload: enough } = info
+  onTestFinished(() => void (info.max_payload = enough))
+  info.max_payload = 250
+  const relay = startRelay(app)
+  onTestFinished(relay.stop)
+  const warned = vi.spyOn(app.log, 'warn')
+  const id = newId('evt')
+  await app.sql.begin((tx) => record(tx, [recorded(changed, { n: 7 }, { organizationId, id })]))
+  relay.wake()
+  const err: unknown = expect.objectContaining({ code: 'MAX_PAYLOAD_EXCEEDED' })
+  await until(() => expect(warned).toHaveBeenCalledWith(expect.objectContaining({ err }), 'relay'))
+  info.max_payload = enough
+  await until(async () => {
+    const [row] = await app.sql`select published_at, refused from outbox where id = ${`${organizationId}:${id}`}`
+    expect(row).toEqual({ publishedAt: expect.any(Date), refused: null })
+  })
 })
 
 test.each([

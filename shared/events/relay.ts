@@ -1,4 +1,5 @@
 import { ErrorCode, headers, type MsgHdrs, NatsError } from 'nats'
+import { faultOf } from '../bus/bus.ts'
 import type { EventHeaders } from './events.ts'
 import { startLoop } from '../work/loop.ts'
 import { counts } from '../metrics/registered.ts'
@@ -200,7 +201,8 @@ async function put({ eventBus }: DataService, event: WaitingEvent, eventHeaders:
     return error || !seq ? { failed: new Error(error?.description ?? 'refused') } : { published: seq }
   } catch (err) {
     const code = err instanceof NatsError ? err.code : ''
-    const never = code === ErrorCode.MaxPayloadExceeded || code === ErrorCode.BadSubject || code === ErrorCode.BadHeader
+    const isTooLarge = code === ErrorCode.MaxPayloadExceeded && faultOf(eventBus.nc) === null
+    const never = isTooLarge || code === ErrorCode.BadSubject || code === ErrorCode.BadHeader
     return never ? { refused: code } : { failed: err }
   }
 }
