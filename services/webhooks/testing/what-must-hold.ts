@@ -49,17 +49,21 @@ export async function findBroken(scene: Scene): Promise<string[]> {
   ]
 }
 
+/** Calls of one attempt: those before the last met the end of a kept connection. */
+const mostCalls = 3
+
 /** Attempts are numbered without gaps, and stand there as their endpoint saw them. */
 function* wrongAttempts({ id, attempts }: Ended, seen: Seen[], { causes }: Scene) {
   if (attempts.some(({ number }, n) => number !== n + 1))
     yield `attempts ${attempts.map(({ number }) => number).join()}`
   const calls = Map.groupBy(seen, ({ number }) => number)
   for (const [number, made] of calls) {
-    if (made.length > 1) yield `attempt ${number} came ${made.length} times`
+    if (made.length > mostCalls || made.slice(0, -1).some(({ status }) => status !== null))
+      yield `attempt ${number} came ${made.length} times`
     if (!attempts.some((attempt) => attempt.number === number)) yield `attempt ${number} came and is not recorded`
   }
   for (const { number, status, errorCode } of attempts) {
-    const call = calls.get(number)?.[0]
+    const call = calls.get(number)?.at(-1)
     if (errorCode === 'interrupted') {
       if (!causes.abandoned.has(id)) yield `attempt ${number} is called interrupted, and no process died`
     } else if (call?.status !== status)
