@@ -93,7 +93,7 @@ function environmentOf({ options, secrets, servers, publicUrl, simulatorUrl }: S
     LOG_LEVEL: 'info',
     // As in the image.
     MALLOC_ARENA_MAX: '1',
-    MALLOC_MMAP_THRESHOLD_: '131072',
+    MALLOC_MMAP_THRESHOLD_: '524288',
     NODE_OPTIONS: '--max-semi-space-size=8',
     ...passedOn(),
     ...upstreamEnvironment(secrets),

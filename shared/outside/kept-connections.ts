@@ -1,4 +1,5 @@
-import { Client, DecoratorHandler, type Dispatcher, Pool } from 'undici'
+import type { IncomingHttpHeaders } from 'node:http'
+import { Client, type Dispatcher, Pool } from 'undici'
 import { EgressError } from './egress-error.ts'
 
 /** A connection that is never idle is not kept for longer: its host may have got another address, and be answered at the old one still. */
@@ -25,19 +26,51 @@ class TellingClient extends Client {
   }
 
   override dispatch(options: Dispatcher.DispatchOptions, handler: Dispatcher.DispatchHandler) {
-    const telling: Dispatcher.DispatchHandler = new DecoratorHandler(handler)
-    let isOfKept = false
-    telling.onRequestStart = (...args) => {
-      isOfKept = this.#calls++ > 0
-      handler.onRequestStart?.(...args)
-    }
-    telling.onResponseStart = (...args) => {
-      isOfKept = false
-      handler.onResponseStart?.(...args)
-    }
-    telling.onResponseError = (controller, err) =>
-      handler.onResponseError?.(controller, isOfKept && hasEnded(err) ? endOfKept(err) : err)
-    return super.dispatch(options, telling)
+    return super.dispatch(options, new TellingHandler(handler, () => this.#calls++ > 0))
+  }
+}
+
+/** Not undici's `DecoratorHandler` with functions of one's own: every delivery goes through here. */
+class TellingHandler implements Dispatcher.DispatchHandler {
+  readonly #handler: Dispatcher.DispatchHandler
+  readonly #begin: () => boolean
+  #isOfKept = false
+
+  /** `begin` notes a call of the connection, and answers whether it had one before. */
+  constructor(handler: Dispatcher.DispatchHandler, begin: () => boolean) {
+    this.#handler = handler
+    this.#begin = begin
+  }
+
+  onRequestStart(controller: Dispatcher.DispatchController, context: unknown) {
+    this.#isOfKept = this.#begin()
+    this.#handler.onRequestStart?.(controller, context)
+  }
+
+  onRequestUpgrade(...args: Parameters<NonNullable<Dispatcher.DispatchHandler['onRequestUpgrade']>>) {
+    this.#handler.onRequestUpgrade?.(...args)
+  }
+
+  onResponseStart(
+    controller: Dispatcher.DispatchController,
+    status: number,
+    headers: IncomingHttpHeaders,
+    statusMessage?: string,
+  ) {
+    this.#isOfKept = false
+    this.#handler.onResponseStart?.(controller, status, headers, statusMessage)
+  }
+
+  onResponseData(controller: Dispatcher.DispatchController, chunk: Buffer) {
+    this.#handler.onResponseData?.(controller, chunk)
+  }
+
+  onResponseEnd(controller: Dispatcher.DispatchController, trailers: IncomingHttpHeaders) {
+    this.#handler.onResponseEnd?.(controller, trailers)
+  }
+
+  onResponseError(controller: Dispatcher.DispatchController, err: Error) {
+    this.#handler.onResponseError?.(controller, this.#isOfKept && hasEnded(err) ? endOfKept(err) : err)
   }
 }
 
