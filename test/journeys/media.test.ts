@@ -96,7 +96,7 @@ describe('an upload', () => {
     expect([status, body.error]).toMatchObject([422, { type: 'invalid_request_error', code: 'media_upload_failed' }])
   })
 
-  test('of 95 MB raises no process’s memory by more than a third of it', async () => {
+  test('of 95 MB raises no process’s memory by more than a third of it', { timeout: 180_000 }, async () => {
     const folder = mkdtempSync(join(tmpdir(), 'upload-'))
     writeFileSync(join(folder, 'large'), pdf(95 * 1024 * 1024))
     const file = await openAsBlob(join(folder, 'large'), { type: 'application/pdf' })
