@@ -5,8 +5,8 @@ import type { DataService } from '../service/service.ts'
 import { findHandled, handledRangesOf } from './handled-ranges.ts'
 import { multirangeOf } from './note-handled.ts'
 import { isDue, markRecorded, newestOf } from './outbox-marks.ts'
-import { askAgainMs, auditedBy, type Consumer, managerOf, ownerOf } from './provision.ts'
-import { streamName } from './stream.ts'
+import { lookAtPlaces } from './places.ts'
+import { auditedBy, type Consumer, ownerOf } from './provision.ts'
 
 /** Events that one look goes through. */
 const seqsALook = 50_000
@@ -185,17 +185,10 @@ const find = ({ app: { sql }, consumer }: Audited, { firstSeq, lastSeq }: Look, 
   order by seq
 `
 
-/** Idle: nothing in the stream waits for it, and nothing is in its hands. All up to `ackedSeq` were acked. */
-async function placeOf({ eventBus }: DataService, { name }: Consumer) {
-  const jsm = await managerOf(eventBus.nc, askAgainMs)
-  const infos = await jsm.consumers.list(streamName).next()
-  const { state } = await jsm.streams.info(streamName)
-  const info = infos.find((one) => one.name === name)
-  return {
-    streamSeq: state.last_seq,
-    ackedSeq: info?.ack_floor.stream_seq ?? 0,
-    isIdle: info !== undefined && info.num_pending + info.num_ack_pending === 0,
-  }
+async function placeOf(app: DataService, consumer: Consumer) {
+  const { lastSeq, places } = await lookAtPlaces(app)
+  const { ackedSeq = 0, isIdle = false } = places.find(({ name }) => name === consumer.name) ?? {}
+  return { streamSeq: lastSeq, ackedSeq, isIdle }
 }
 
 const countOf = ({ probes }: Pick<DataService, 'probes'>) =>

@@ -12,6 +12,7 @@ import { markRecorded } from './outbox-marks.ts'
 import { consumers, consumersOf, managerOf, provision } from './provision.ts'
 import { redrive, refillLostStream } from './refill.ts'
 import { type Relay, startRelay } from './relay.ts'
+import { interrupted } from '../testing/interrupted.ts'
 import { streamName } from './stream.ts'
 
 const sent = event({ subject: 'event.messaging.message-sent', summary: 'Test', data: z.object({ n: z.number() }) })
@@ -170,6 +171,17 @@ test('what may still be committed, and what waits to be published, is not passed
   await keep(4)
   await sweepLater()
   await sweepLater()
+  expect(await floor()).toBe(3)
+})
+
+test('what is published while the stream is looked at is no loss, so that floors rise under load', async () => {
+  await handledAll(1, 2)
+  await publish(3)
+  await untilAcked(fanOut, unaudited)
+  await stopRelay()
+  await sweepLater()
+  const busy = interrupted(app, () => app.sql`update relay_position set last_seq = last_seq + 1`)
+  await noteFloors(busy)(app.sql)
   expect(await floor()).toBe(3)
 })
 

@@ -1,4 +1,4 @@
-import type { Sql } from '../database/database.ts'
+import type { Sql, TransactionSql } from '../database/database.ts'
 import { ownSession } from '../database/own-session.ts'
 
 /** An event that waits to be published. */
@@ -78,7 +78,8 @@ export function openOutbox({ sql, name }: { sql: Sql; name: string }): Outbox {
   }
 }
 
-const waits = (session: Sql) => session`published_at is null and refused is null`
+/** Of a row of `outbox`. */
+export const waits = (sql: Sql | TransactionSql) => sql`published_at is null and refused is null`
 
 type TakenRow = Pick<Taken, 'mine' | 'begun'> & (Waiting | { seq: null })
 

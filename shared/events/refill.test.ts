@@ -4,6 +4,7 @@ import { afterAll, beforeAll, expect, onTestFinished, test, vi } from 'vitest'
 import { openDatabase, type Sql } from '../database/database.ts'
 import { restoreStream } from './provision.ts'
 import { redrive, refillLostStream } from './refill.ts'
+import { interrupted } from '../testing/interrupted.ts'
 
 let it: TestService
 /** As a service's, with as much time for a statement as a test gives it. */
@@ -88,29 +89,12 @@ test('in a cluster a stream counts as shorter only if it stays so, and if most c
   await it.sql`truncate outbox`
 })
 
-/** As a service for whom the other instance comes, at each look at the stream, between its answer and whoever asked. */
-function interrupted(other: (seen: StreamInfo) => Promise<unknown>) {
-  const { nc } = it.eventBus
-  async function jetstreamManager(options?: JetStreamManagerOptions) {
-    const jsm = await nc.jetstreamManager(options)
-    const info = jsm.streams.info.bind(jsm.streams)
-    jsm.streams.info = async (name) => {
-      const found = await info(name)
-      await other(found)
-      return found
-    }
-    return jsm
-  }
-  const slow = new Proxy(nc, {
-    get: (_, name) => (name === 'jetstreamManager' ? jetstreamManager : Reflect.get(nc, name)),
-  })
-  return { ...it, eventBus: { ...it.eventBus, nc: slow } }
-}
-
 test('what another instance publishes while the stream is looked at is not taken for lost', async () => {
   await publishedBefore(young, 2)
   await refillLostStream(it)
-  await refillLostStream(interrupted(({ state }) => it.sql`update relay_position set last_seq = ${state.last_seq + 1}`))
+  await refillLostStream(
+    interrupted(it, ({ state }) => it.sql`update relay_position set last_seq = ${state.last_seq + 1}`),
+  )
   expect(await waiting()).toEqual({})
   await it.sql`truncate outbox`
 })
@@ -119,7 +103,7 @@ test('what a stream lost is published again though another instance has remember
   await publishedBefore(young, 2)
   await it.sql`update relay_position set stream_created = 'before'`
   let looks = 0
-  const remembering = interrupted(async () => {
+  const remembering = interrupted(it, async () => {
     if (++looks === 1) await it.sql`update relay_position set last_seq = last_seq + 1`
   })
   expect(await refillLostStream(remembering)).toBe((await restoreStream(it.eventBus.nc, it.streamReplicas)).created)
