@@ -14,7 +14,7 @@ keepFoldersInMemory()
 export default defineConfig({
   test: {
     // Four more than there are cores: many files wait for most of their time. A large machine need not show what it can.
-    maxWorkers: Math.min(availableParallelism(), 6) + 4,
+    maxWorkers: Math.min(availableParallelism(), 6) + 2,
     sequence: { sequencer: LongestFirst },
     projects: [
       {
