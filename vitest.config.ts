@@ -13,8 +13,9 @@ keepFoldersInMemory()
 
 export default defineConfig({
   test: {
-    // Four more than there are cores: many files wait for most of their time. A large machine need not show what it can.
-    maxWorkers: Math.min(availableParallelism(), 6) + 2,
+    // One more than there are cores: files that wait leave time to others, and more of them at once take more of it from each other than
+    // that. A large machine need not show what it can.
+    maxWorkers: Math.min(availableParallelism(), 6) + 1,
     sequence: { sequencer: LongestFirst },
     projects: [
       {
