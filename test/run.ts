@@ -38,7 +38,7 @@ const first = await runFiles(only)
 // at most. At home a failure is a failure.
 const again = process.env['CI'] && first.whole ? first.files.filter(({ isGood }) => !isGood).slice(0, mostAgain) : []
 const names = again.map(({ name }) => name)
-if (names.length > 0) process.stdout.write(`\nOnce more, by themselves:\n${names.join('\n')}\n`)
+if (names.length > 0) process.stdout.write(`\nOnce more, two at a time:\n${names.join('\n')}\n`)
 const second = names.length > 0 ? await runFiles(['--maxWorkers=2', ...names]) : { whole: true, files: [] }
 for (const file of [...first.files.filter(({ name }) => !names.includes(name)), ...second.files]) {
   passed += file.passed

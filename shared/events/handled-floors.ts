@@ -26,8 +26,7 @@ export function noteFloors(app: DataService): Sweep {
         const lacks = published?.streamCreated !== created || Number(published.lastSeq) > lastSeq
         // The relay has not noticed it yet.
         if (lacks) return
-        const ours = places.filter(({ name }) => names.includes(name))
-        await note(tx, { due: published.due, lastSeq, places: ours })
+        await note(tx, { due: published.due, lastSeq, places })
       })
     } catch (err) {
       app.log.warn({ err }, 'what the consumers have acked cannot be seen now')

@@ -168,9 +168,9 @@ test(
     const entry = [{ id: businessAccountId, changes: [{ field: 'history', value }] }]
     const body = Buffer.from(JSON.stringify({ object: 'whatsapp_business_account', entry }))
     await app.sql`
-    insert into callbacks (received_at, body)
-    select ${since}::timestamptz + n * interval '1 s', ${body}::bytea from generate_series(1, 32) n
-  `
+      insert into callbacks (received_at, body)
+      select ${since}::timestamptz + n * interval '1 s', ${body}::bytea from generate_series(1, 32) n
+    `
     const counts = await redriveBriefly(since)
     expect(sumOf(counts)).toBe(32)
     expect(Math.max(...counts)).toBeLessThan(32)
