@@ -78,6 +78,19 @@ test('deliveries that end together are not compared with each other to be taken 
   expect(plan).toMatch(/Hash Cond: .* = d\.id\)/)
 })
 
+/** Else each may be looked up with the ids of all beside its own, which are sorted for it: 40 µs an attempt instead of 17. */
+test('deliveries that begin together are looked up once', async () => {
+  const plan = await keptPlan(sql, ['update due_deliveries d set attempts'], ["'[]'", ...Array<string>(9).fill('25')])
+  expect(plan).toMatch(/Update on due_deliveries d .*\n.*InitPlan.*\n.*CTE Scan on free.*\n +->  (Bitmap Heap|Index) Scan/)
+})
+
+/** A failure took 100 µs instead of 30 to record, in a batch of 256. */
+test('deliveries that end, or go on, together are not each looked up with the ids of all', async () => {
+  const plan = await keptPlan(sql, ['delete from due_deliveries d using o'], ["'[]'"])
+  expect(plan.match(/Index Cond: \(id = ANY/g)).toHaveLength(3)
+  expect(plan).not.toMatch(/Index Cond: .*AND \(id = ANY/)
+})
+
 /** Else a subscription that is behind falls further behind: to plan how an attempt is begun takes longer than all that it does. */
 test('no plan is made when more and more waits', async () => {
   const made = () => sql`

@@ -144,8 +144,8 @@ const begin = (tx: TransactionSql, given: Given[]) => tx<Row[]>`
   ), lost as (
     ${noteInterrupted(tx, tx`free`)}
   ), begun as (
-    update due_deliveries d set attempts = d.attempts + 1, begun_at = now() from free
-    where d.id = free.id and d.id = any(array(select id from free))
+    -- Not joined: each row may then be looked up with all of the ids beside its own, sorted anew.
+    update due_deliveries d set attempts = d.attempts + 1, begun_at = now() where d.id = any(array(select id from free))
     returning d.id, d.seq, d.organization_id, d.subscription_id, d.attempts as number, d.tries, d.line, d.event_at, d.event_id, d.replay_id
   )
   select s.lane as lane_id, s.status, s.probed_ms, s.url, s.secrets, b.id, b.number, b.tries, b.line, b.replay_id,

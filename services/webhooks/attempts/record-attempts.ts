@@ -105,8 +105,8 @@ const write = (tx: TransactionSql, rows: object[]) => tx<{ id: string; isLate: b
       code text, wait_ms float8, tries int, started_at timestamptz, duration_ms int, status int, snippet text,
       error_code text, error_message text)
   ), o as materialized (
-    -- A column of its own, of which the planner expects many: else all that end would be compared with all.
-    select *, verdict in ('succeeded', 'dead') as is_over from (
+    -- Columns of their own, of which the planner expects many: else each is looked up with the ids of all.
+    select *, verdict in ('succeeded', 'dead') as is_over, verdict = 'again' as is_again, verdict = 'unbegun' as is_unbegun from (
       select u.id, u.number, u.wait_ms, u.tries,
         case when u.verdict = 'again' and (s.id is null or s.status = 'disabled') then 'dead' else u.verdict end as verdict,
         case when u.verdict <> 'again' then u.code when s.id is null then 'subscription_deleted'
@@ -133,10 +133,10 @@ const write = (tx: TransactionSql, rows: object[]) => tx<{ id: string; isLate: b
   ), ${countReplayed(tx)}, again as (
     update due_deliveries d set begun_at = null, tried = true, tries = o.tries,
       due_at = case when o.wait_ms is null then d.due_at else now() + o.wait_ms * interval '1 ms' end
-    from o where ${isOf(tx, tx`o.verdict = 'again'`)}
+    from o where ${isOf(tx, tx`o.is_again`)}
   ), unbegun as (
     update due_deliveries d set begun_at = null, attempts = d.attempts - 1
-    from o where ${isOf(tx, tx`o.verdict = 'unbegun'`)}
+    from o where ${isOf(tx, tx`o.is_unbegun`)}
   ), gone as (
     update subscriptions set status = 'disabled', disabled_reason = 'gone', disabled_at = now(), paused_at = null,
       updated_at = now()
