@@ -79,6 +79,11 @@ test('lanes are given back by their key, although to read all of a few hundred i
   expect(plan).toMatch(/on send_lanes lane .*\n *(Index|Recheck) Cond: \(id = /)
 })
 
+test('sends that go on together are not compared with each other', async () => {
+  const plan = await keptPlan(sql, ['given_back'], nothing)
+  expect(plan).toMatch(/CTE kept\n.*Update on sends s .*(\n.*InitPlan.*\n.*CTE Scan on o.*)\n +->  Hash Join/)
+})
+
 test('the first sends of lanes are looked up by lane, with a plan of the same time', async () => {
   await sql.begin((tx) => takeHeads(tx, []))
   const plan = await keptPlan(sql, ['heads as'], ["'{}'"])

@@ -66,7 +66,7 @@ function outcomes(sql: Sql | TransactionSql, done: DoneSend[], at: Date) {
     ), o as (
       select l.* from locked l
       cross join lateral (select from sends where seq = l.seq and ${isToldOf(sql)} limit 1) s
-      where status is null and not known
+      where goes_on and not known
     ), moved as (
       insert into send_lanes (id, grp, due_at)
       select lane, phone_number_id, case when is_refused then now() else now() + wait_ms * interval '1 ms' end from o where let_out
@@ -102,7 +102,8 @@ function lockedBy(sql: Sql | TransactionSql, sends: SendRow[]) {
         phone_number_id text, id text, lane text, of_attempt int, begun_at timestamptz, unmade boolean, unasked boolean,
         status text, rank smallint, upstream_id text, error jsonb, attempts int, park_ms float8, let_out boolean, wait_ms float8, upstream_media_id text)
     ), locked as (
-      select u.*, m.rank as old_rank, m.upstream_id as known_id, ${isKnown(sql)} as known,
+      -- goes_on: a column of its own, of which the planner expects many: else each that does is compared with all.
+      select u.*, status is null as goes_on, m.rank as old_rank, m.upstream_id as known_id, ${isKnown(sql)} as known,
         case when status = 'failed' and ${mayHaveArrived} then 2 else u.rank end as new_rank,
         case when wait_ms is not null then ${isRefused} end as is_refused
       from (select * from u order by id) u
