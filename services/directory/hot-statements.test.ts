@@ -70,19 +70,28 @@ test('who a name means is found by its key', async () => {
   expect(await rowsReadBy('marketing_preference, metadata from contacts', [question])).toBe(1)
 })
 
+const inboundOf = (of: { contact: { id: string }; conversation: { id: string } }, n: number) => ({
+  n,
+  organization_id: number.organizationId,
+  phone_number_id: number.phoneNumberId,
+  upstream_id: `wamid.new-${n}`,
+  sent_at: new Date(),
+  counts_unread: true,
+  conversation_id: of.conversation.id,
+  contact_id: of.contact.id,
+})
+
 test('a message is recorded by the key of its conversation', async () => {
-  const { contact, conversation } = await somebody()
-  const inbound = {
-    n: 0,
-    organization_id: number.organizationId,
-    phone_number_id: number.phoneNumberId,
-    upstream_id: 'wamid.new',
-    sent_at: new Date(),
-    counts_unread: true,
-    conversation_id: conversation.id,
-    contact_id: contact.id,
-  }
-  expect(await rowsReadBy('insert into inbounds', [inbound])).toBe(1)
+  expect(await rowsReadBy('insert into inbounds', [inboundOf(await somebody(), 0)])).toBe(1)
+})
+
+/** A batch, as it comes under load. */
+const together = 40
+
+test('messages that come together are not compared with each other', async () => {
+  const people = Array.from({ length: together }, (_, n) => number.inbound({ wa_id: waIdOf(1_000 + n) }))
+  const inbounds = (await Promise.all(people)).map((of, n) => inboundOf(of, 1 + n))
+  expect(await rowsReadBy('insert into inbounds', inbounds)).toBe(together)
 })
 
 test('a sent message is noted by the key of its conversation', async () => {
@@ -90,17 +99,25 @@ test('a sent message is noted by the key of its conversation', async () => {
   expect(await rowsReadBy('update conversations v set last_message_at', [sentIn(conversation.id)])).toBe(1)
 })
 
-test('a contact is made by keys alone', async () => {
+const newContact = () => {
   const id = newId('ctc')
-  const contact = {
+  return {
     organization_id: number.organizationId,
     phone_number_id: number.phoneNumberId,
     id,
-    identities: [{ kind: 'bsuid', value: 'US.new' }],
+    identities: [{ kind: 'bsuid', value: `US.${id}` }],
     conversation_id: newId('cnv'),
     created_at: new Date(),
     conversation_created_at: new Date(),
     event: { id: 'new', subject: 'event.directory.contact-created', headers: {}, payload: '{}' },
   }
-  expect(await rowsReadBy('insert into contacts', [contact])).toBe(1)
+}
+
+test('a contact is made by keys alone', async () => {
+  expect(await rowsReadBy('insert into contacts', [newContact()])).toBe(1)
+})
+
+test('contacts that are made together are not compared with each other', async () => {
+  const contacts = Array.from({ length: together }, newContact)
+  expect(await rowsReadBy('insert into contacts', contacts)).toBe(together)
 })

@@ -63,8 +63,8 @@ async function insertAll(sql: Sql | TransactionSql, contacts: NewContact[]): Pro
       on conflict do nothing
       returning contact_id
     ), winners as (
-      select u.* from asked u
-      where json_array_length(u.identities) = (select count(*) from claimed where claimed.contact_id = u.id)
+      select u.* from asked u left join (select contact_id, count(*) from claimed group by 1) c on c.contact_id = u.id
+      where json_array_length(u.identities) = coalesce(c.count, 0)
     ), made as (
       insert into contacts (organization_id, id, phone_number_id, phone_number, wa_id, bsuid, parent_bsuid, username, name,
         marketing_preference, marketing_preference_at, created_at, updated_at)

@@ -96,7 +96,10 @@ export async function insertInbounds(sql: Sql, inbounds: Inbound[]): Promise<(Re
         updated_at = greatest(v.updated_at, now())
       from (
         select organization_id, conversation_id, max(m.at) as newest, count(*) filter (where m.counts_unread) as unread
-        from fresh join mine m using (organization_id, phone_number_id, upstream_id, conversation_id)
+        from mine m
+        -- Said so that it is looked up in a hash: the planner expects one row, and would compare all with all.
+        where ((organization_id, phone_number_id, upstream_id)
+          in (select organization_id, phone_number_id, upstream_id from fresh)) is true
         group by organization_id, conversation_id
       ) g
       where v.organization_id = g.organization_id and v.id = g.conversation_id

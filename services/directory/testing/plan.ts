@@ -3,6 +3,7 @@ interface Step {
   'Actual Rows': number
   'Actual Loops': number
   'Rows Removed by Filter'?: number
+  'Rows Removed by Join Filter'?: number
   Plans?: Step[]
 }
 
@@ -17,5 +18,7 @@ export function stepsOf(explained: Iterable<Record<string, unknown>>): Step[] {
 const withBelow = (step: Step): Step[] => [step, ...(step.Plans ?? []).flatMap(withBelow)]
 
 /** The most rows that a single step read, thrown away or not. */
-export const mostRows = (steps: Step[]): number =>
-  Math.max(...steps.map((step) => (step['Actual Rows'] + (step['Rows Removed by Filter'] ?? 0)) * step['Actual Loops']))
+export const mostRows = (steps: Step[]): number => Math.max(...steps.map((step) => rowsOf(step) * step['Actual Loops']))
+
+const rowsOf = (step: Step) =>
+  step['Actual Rows'] + (step['Rows Removed by Filter'] ?? 0) + (step['Rows Removed by Join Filter'] ?? 0)
