@@ -1,5 +1,6 @@
 import { openDatabase, type Sql } from '@app/shared/database/database.ts'
 import { newId } from '@app/shared/values/ids.ts'
+import { rowsRead } from '@app/test/rows-read.ts'
 import { afterAll, beforeAll, expect, test } from 'vitest'
 import { noteSentMessages } from './conversations/note-sent-messages.ts'
 import { asking, newNumber, testDirectory, type TestDirectory } from './testing/app.ts'
@@ -26,6 +27,8 @@ beforeAll(async () => {
   const { organizationId, phoneNumberId } = await newNumber(app)
   number = asking(app, organizationId, phoneNumberId)
   for (let n = 0; n < 12; n++) await writeBothWays(n)
+  for (const table of ['contacts', 'conversations', 'members']) await directory.sql.unsafe(`analyze ${table}`)
+  for (let n = 0; n < 8; n++) await number.listConversations()
   for (let n = 100; n < people; n += 500) {
     await Promise.all(Array.from({ length: 500 }, (_, i) => number.inbound({ wa_id: waIdOf(n + i) })))
   }
@@ -120,4 +123,15 @@ test('a contact is made by keys alone', async () => {
 test('contacts that are made together are not compared with each other', async () => {
   const contacts = Array.from({ length: together }, newContact)
   expect(await rowsReadBy('insert into contacts', contacts)).toBe(together)
+})
+
+test('whose each conversation of a page is, is looked up by a key', async () => {
+  const read = await sql.begin(async (tx) => {
+    const app = { ...directory.app, sql: tx as unknown as Sql }
+    const before = await rowsRead(tx, ['contacts'])
+    const { data } = await asking(app, number.organizationId, number.phoneNumberId).listConversations()
+    expect(data).toHaveLength(25)
+    return (await rowsRead(tx, ['contacts'])) - before
+  })
+  expect(read).toBe(26)
 })

@@ -49,7 +49,9 @@ async function hasResumedSince(sql: Sql, organizationId: string, contactId: stri
       where organization_id = ${organizationId} and id = ${contactId}
       union all
       select c.merged_into, c.marketing_preference, c.marketing_preference_at from chain
-      join contacts c on c.organization_id = ${organizationId} and c.id = chain.merged_into
+      cross join lateral (
+        select * from contacts where organization_id = ${organizationId} and id = chain.merged_into limit 1
+      ) c
     )
     select from chain where marketing_preference = 'resume' and marketing_preference_at > ${at}::text::timestamptz
   `

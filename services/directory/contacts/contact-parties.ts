@@ -27,7 +27,9 @@ export async function contactParties(
       where organization_id = ${organizationId} and id = ${contactId}
       union all
       select c.id, c.merged_into, c.deleted_at, c.phone_number, c.name from chain
-      join contacts c on c.organization_id = ${organizationId} and c.id = chain.merged_into
+      cross join lateral (
+        select * from contacts where organization_id = ${organizationId} and id = chain.merged_into limit 1
+      ) c
     )
     select c.id, c.phone_number, c.name, v.id as conversation_id, v.status, v.assigned_to
     from chain c

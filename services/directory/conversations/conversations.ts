@@ -61,7 +61,7 @@ export async function findConversation(
   const [row] = await sql<ConversationRow[]>`
     select ${conversationColumns(sql)}, ${partyColumns(sql)}
     from conversations v
-    join contacts c on c.organization_id = v.organization_id and c.id = v.contact_id
+    cross join lateral (select * from contacts where organization_id = v.organization_id and id = v.contact_id limit 1) c
     join accounts a on a.organization_id = v.organization_id and a.phone_number_id = v.phone_number_id
     left join members m on m.organization_id = v.organization_id and m.id = v.assigned_to
     where v.organization_id = ${organizationId} and v.phone_number_id = ${phoneNumberId} and v.id = ${id}

@@ -23,8 +23,9 @@ export const listConversations: Handler<App, typeof contract> = async (app, { pa
     select ${conversationColumns(sql)}, ${partyColumns(sql)}
     from accounts a
     left join (${conversations}) v on true
-    left join contacts c on c.organization_id = ${organizationId} and c.id = v.contact_id
-    left join members m on m.organization_id = ${organizationId} and m.id = v.assigned_to
+    -- One look-up for each. Joined, all of the organization are read for each while the planner believes that it has few.
+    left join lateral (select * from contacts where organization_id = ${organizationId} and id = v.contact_id limit 1) c on true
+    left join lateral (select * from members where organization_id = ${organizationId} and id = v.assigned_to limit 1) m on true
     where a.organization_id = ${organizationId} and a.phone_number_id = ${phoneNumberId}
     order by ${order}
   `

@@ -36,14 +36,17 @@ export async function holdFirst(tx: TransactionSql, events: { k: number; line: s
   if (lines.length === 0) return
   await tx`
     with m as materialized (${matching})
-    select d.id from (
-      select distinct k, line from json_to_recordset(${JSON.stringify(lines)}::text::json) as l(k int, line text)
-    ) l
-    join m using (k)
-    cross join lateral (
-      select id from due_deliveries where subscription_id = m.subscription_id and line = l.line order by seq limit 1
+    select from (
+      select first.id from (
+        select distinct k, line from json_to_recordset(${JSON.stringify(lines)}::text::json) as l(k int, line text)
+      ) l
+      join m using (k)
+      cross join lateral (
+        select id from due_deliveries where subscription_id = m.subscription_id and line = l.line order by seq limit 1
+      ) first
+      order by first.id
     ) first
-    join due_deliveries d on d.id = first.id order by d.id for share of d
+    cross join lateral (select from due_deliveries where id = first.id limit 1 for share) held
   `
 }
 

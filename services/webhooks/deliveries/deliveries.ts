@@ -39,6 +39,15 @@ export const deliveryColumns = (sql: Sql) => sql`
 export const isBrokenOff = (sql: Sql) => sql`(o.begun_at is not null and ${notInCall(sql, sql`o.`)})`
 
 /**
+ * Where `deliveries d` are open or given up: one look-up for each. Joined, all that is open is read for each delivery of a page while
+ * the planner believes what it saw last: a queue that was empty.
+ */
+export const openOrDead = (sql: Sql) => sql`
+  left join lateral (select * from due_deliveries where id = d.id limit 1) o on true
+  left join lateral (select * from dead_deliveries where id = d.id limit 1) x on true
+`
+
+/**
  * The last attempt, looked up in the partition of its delivery; `limit` keeps it a look-up for each. There is none while the last one is
  * broken off. A delivery that succeeded did so in the last attempt that was accepted: it may have been tried again before that was known.
  */

@@ -5,7 +5,7 @@ import { firstIdAt } from '@app/shared/values/ids.ts'
 import { openPage } from '@app/shared/api/page.ts'
 import { limitTo } from '@app/shared/database/limit-to.ts'
 import type { App } from '../app.ts'
-import { deliveryColumns, type DeliveryRow, lastAttempt, toDelivery } from './deliveries.ts'
+import { deliveryColumns, type DeliveryRow, lastAttempt, openOrDead, toDelivery } from './deliveries.ts'
 
 type Query = Input<typeof contract>['query']
 
@@ -48,8 +48,7 @@ export function pageOf(sql: Sql, organizationId: string, query: Query, after: st
   const asked: Asked = { organizationId, query, rows, ...spanOf(query, after) }
   return sql<DeliveryRow[]>`
     select ${deliveryColumns(sql)}
-    from (${deliveriesOf(sql, asked)}) d
-      left join due_deliveries o on o.id = d.id left join dead_deliveries x on x.id = d.id ${lastAttempt(sql)}
+    from (${deliveriesOf(sql, asked)}) d ${openOrDead(sql)} ${lastAttempt(sql)}
     order by d.id desc
   `
 }

@@ -40,7 +40,7 @@ async function findOriginal(tx: TransactionSql, organizationId: string, id: stri
       exists (select from events where at = e.at and organization_id = d.organization_id and event_id = d.event_id)
         as is_kept
     from deliveries d join subscriptions s on s.id = d.subscription_id
-      left join due_deliveries o on o.id = d.id and not o.tried
+      left join lateral (select id from due_deliveries where id = d.id and not tried limit 1) o on true
       cross join lateral (select coalesce(d.event_at, ${timeOf(id)}::timestamptz) as at) e
     where d.id = ${id} and d.organization_id = ${organizationId}
   `

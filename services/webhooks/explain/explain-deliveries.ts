@@ -14,7 +14,7 @@ import { mostTries } from '../attempts/schedule.ts'
 import { type Attempt, attemptColumns, momentOf } from './attempt-moments.ts'
 import { fanOutConsumers } from '../fan-out/comes-in-order.ts'
 import { explainUndelivered } from './explain-undelivered.ts'
-import { deliveryColumns, type DeliveryRow, isBrokenOff, lastAttempt } from '../deliveries/deliveries.ts'
+import { deliveryColumns, type DeliveryRow, isBrokenOff, lastAttempt, openOrDead } from '../deliveries/deliveries.ts'
 import { disabledSince, pausedItself, restOf } from './words.ts'
 
 export const explainDelivery: Handler<App, typeof one> = async ({ sql }, { body: { id } }) => {
@@ -84,9 +84,7 @@ async function historyOf(sql: Sql, only: Fragment): Promise<Moment[]> {
     select ${deliveryColumns(sql)}, s.url, s.status as subscription_status, s.disabled_reason, s.paused_at,
       s.disabled_at, x.died_at, o.due_at, o.begun_at, ${isBrokenOff(sql)} as is_broken_off, o.tries, l.due_at as lane_due_at,
       nullif(l.paced_until, '-infinity') as paced_until, l.failures, first.id as behind
-    from deliveries d
-    left join due_deliveries o on o.id = d.id
-    left join dead_deliveries x on x.id = d.id
+    from deliveries d ${openOrDead(sql)}
     left join subscriptions s on s.id = d.subscription_id
     left join lanes l on l.id = d.subscription_id
     left join lateral (

@@ -8,7 +8,7 @@ import type { Recorder } from './recorder.ts'
 import { waitingOrganizations } from './waiting-organizations.ts'
 
 /** Rows of an organization that are read for its turn. */
-const rowsATurn = 128
+const rowsATurn = 256
 const idlePollMs = 1_000
 /** When another instance has the turn of the only one that waits. */
 const takenPollMs = 50
