@@ -33,7 +33,9 @@ export async function contactParties(
     )
     select c.id, c.phone_number, c.name, v.id as conversation_id, v.status, v.assigned_to
     from chain c
-    left join conversations v on v.organization_id = ${organizationId} and v.contact_id = c.id and v.merged_into is null
+    left join lateral (
+      select * from conversations where organization_id = ${organizationId} and contact_id = c.id and merged_into is null limit 1
+    ) v on true
     where c.deleted_at is null
   `
   if (!row) return nobody

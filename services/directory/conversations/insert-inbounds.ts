@@ -96,10 +96,7 @@ export async function insertInbounds(sql: Sql, inbounds: Inbound[]): Promise<(Re
         updated_at = greatest(v.updated_at, now())
       from (
         select organization_id, conversation_id, max(m.at) as newest, count(*) filter (where m.counts_unread) as unread
-        from mine m
-        -- Said so that it is looked up in a hash: the planner expects one row, and would compare all with all.
-        where ((organization_id, phone_number_id, upstream_id)
-          in (select organization_id, phone_number_id, upstream_id from fresh)) is true
+        from mine m where ${isFresh(sql)}
         group by organization_id, conversation_id
       ) g
       where v.organization_id = g.organization_id and v.id = g.conversation_id
@@ -111,6 +108,11 @@ export async function insertInbounds(sql: Sql, inbounds: Inbound[]): Promise<(Re
   const byNumber = new Map(rows.map(({ n, ...row }) => [n, row]))
   return inbounds.map((_, n) => byNumber.get(n) ?? null)
 }
+
+/** Said so that it is looked up in a hash: the planner expects one row, and would compare all with all. */
+const isFresh = (sql: Sql) => sql`
+  ((organization_id, phone_number_id, upstream_id) in (select organization_id, phone_number_id, upstream_id from fresh)) is true
+`
 
 /** The contact's labels and the conversation's, of a message m: the oldest, since thousands would make its event too large to be told. */
 const labels = (sql: Sql) => sql`
