@@ -1,9 +1,11 @@
 import { openDatabase, type Sql } from '@app/shared/database/database.ts'
 import { newId } from '@app/shared/values/ids.ts'
+import { keptPlan } from '@app/test/kept-plan.ts'
 import { rowsRead } from '@app/test/rows-read.ts'
 import { afterAll, beforeAll, expect, test } from 'vitest'
 import { noteSentMessages } from './conversations/note-sent-messages.ts'
 import { asking, newNumber, testDirectory, type TestDirectory } from './testing/app.ts'
+import { telling } from './testing/changes.ts'
 import { mostRows, stepsOf } from './testing/plan.ts'
 
 /**
@@ -28,7 +30,12 @@ beforeAll(async () => {
   number = asking(app, organizationId, phoneNumberId)
   for (let n = 0; n < 12; n++) await writeBothWays(n)
   for (const table of ['contacts', 'conversations', 'members']) await directory.sql.unsafe(`analyze ${table}`)
-  for (let n = 0; n < 8; n++) await number.listConversations()
+  for (let n = 0; n < 8; n++) {
+    await number.listConversations()
+    await telling(app, { organizationId, phoneNumberId }).contacts([
+      { wa_id: waIdOf(n), name: 'Ana', action: 'add', at: new Date(1_000 * n).toISOString() },
+    ])
+  }
   for (let n = 100; n < people; n += 500) {
     await Promise.all(Array.from({ length: 500 }, (_, i) => number.inbound({ wa_id: waIdOf(n + i) })))
   }
@@ -134,4 +141,10 @@ test('whose each conversation of a page is, is looked up by a key', async () => 
     return (await rowsRead(tx, ['contacts'])) - before
   })
   expect(read).toBe(26)
+})
+
+test('who has the number of an entry of an address book is looked up by the whole key', async () => {
+  const [ofNumber, entries] = [["'org_1'", "'106540352242922'"], "array['12000000001']"]
+  const plan = await keptPlan(sql, ['select u.wa_id from unnest'], [entries, ...ofNumber, ...ofNumber])
+  expect(plan.match(/on identities.*\n +Index Cond: .*\(value = /g)).toHaveLength(2)
 })

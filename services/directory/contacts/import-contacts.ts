@@ -57,18 +57,21 @@ const takeOver: Apply = async (app, { params, body }, caller) => {
 
 /** The contacts that may be named or go, in the order of their keys, as whoever locks more than one does. */
 async function lockKnown(tx: TransactionSql, waIds: string[], { organizationId, phoneNumberId }: Origin) {
+  const ofNumber = tx`organization_id = ${organizationId} and phone_number_id = ${phoneNumberId}`
   const rows = await tx<{ id: string }[]>`
-    select c.id from contacts c
-    where c.organization_id = ${organizationId} and c.id in (
-      select contact_id from identities
-      where organization_id = ${organizationId} and phone_number_id = ${phoneNumberId}
-        and (kind = 'phone' and value = any(${waIds.map((waId) => `+${waId}`)}::text[])
-          or kind = 'wa_id' and value = any(${waIds}::text[]))
-      union all
-      select contact_id from synced_contacts
-      where organization_id = ${organizationId} and phone_number_id = ${phoneNumberId} and wa_id = any(${waIds}::text[])
-    )
-    order by c.id for no key update
+    select c.id from (
+      select contact_id from (
+        select contact_id from identities
+        where ${ofNumber} and kind = 'phone' and value = any(${waIds.map((waId) => `+${waId}`)}::text[])
+        union
+        select contact_id from identities where ${ofNumber} and kind = 'wa_id' and value = any(${waIds}::text[])
+        union
+        select contact_id from synced_contacts where ${ofNumber} and wa_id = any(${waIds}::text[])
+      ) known order by contact_id
+    ) known
+    cross join lateral (
+      select id from contacts where organization_id = ${organizationId} and id = known.contact_id limit 1 for no key update
+    ) c
   `
   return new Set(rows.map(({ id }) => id))
 }
@@ -91,13 +94,9 @@ async function makeUnknown(tx: TransactionSql, added: Entry[], origin: Origin) {
 }
 
 async function findUnknown(tx: TransactionSql, added: Entry[], origin: Origin): Promise<NewContact[]> {
-  const { organizationId, phoneNumberId } = origin
   const known = await tx<{ waId: string }[]>`
     select u.wa_id from unnest(${added.map((entry) => entry.wa_id)}::text[]) as u(wa_id)
-    where exists (
-      select from identities i where i.organization_id = ${organizationId} and i.phone_number_id = ${phoneNumberId}
-        and (i.kind, i.value) in (('phone', '+' || u.wa_id), ('wa_id', u.wa_id))
-    )
+    cross join lateral (${whoHas(tx, origin)}) i
   `
   const knownIds = new Set(known.map(({ waId }) => waId))
   return added
@@ -109,15 +108,25 @@ async function findUnknown(tx: TransactionSql, added: Entry[], origin: Origin): 
 }
 
 /**
+ * Who has the number `u.wa_id`, by its phone first. Two look-ups by the whole key: of names that are one or the other, all of the number are
+ * read for each entry while the planner believes that there are few, as in the minute in which an address book comes.
+ */
+const whoHas = (tx: TransactionSql, { organizationId, phoneNumberId }: Origin) => tx`
+  select contact_id from (
+    select contact_id, kind from identities
+    where organization_id = ${organizationId} and phone_number_id = ${phoneNumberId} and kind = 'phone' and value = '+' || u.wa_id
+    union all
+    select contact_id, kind from identities
+    where organization_id = ${organizationId} and phone_number_id = ${phoneNumberId} and kind = 'wa_id' and value = u.wa_id
+  ) named order by kind limit 1
+`
+
+/**
  * A name in the address book is for who has none; those given here, or by the person, stay. Answers who got one. Throws `Overtaken` for
  * one that got its number since the contacts were locked: whoever has it locked by now may wait for a number that was just taken.
  */
-async function nameUnnamed(
-  tx: TransactionSql,
-  added: Entry[],
-  locked: ReadonlySet<string>,
-  { organizationId, phoneNumberId }: Origin,
-) {
+async function nameUnnamed(tx: TransactionSql, added: Entry[], locked: ReadonlySet<string>, origin: Origin) {
+  const { organizationId } = origin
   const names = added.flatMap(({ wa_id: waId, name }) => {
     const cut = nameOf(name)
     return cut === null ? [] : [{ wa_id: waId, name: cut }]
@@ -125,11 +134,7 @@ async function nameUnnamed(
   const unnamed = await tx<{ id: string; name: string }[]>`
     select distinct on (c.id) c.id, u.name
     from json_to_recordset(${JSON.stringify(names)}::text::json) as u(wa_id text, name text)
-    cross join lateral (
-      select contact_id from identities where organization_id = ${organizationId} and phone_number_id = ${phoneNumberId}
-        and (kind, value) in (('phone', '+' || u.wa_id), ('wa_id', u.wa_id))
-      order by kind limit 1
-    ) i
+    cross join lateral (${whoHas(tx, origin)}) i
     cross join lateral (
       select id from contacts
       where organization_id = ${organizationId} and id = i.contact_id and name is null and deleted_at is null
@@ -148,9 +153,11 @@ async function nameUnnamed(
 /** The contacts that the address book made of numbers. */
 async function findListed(tx: TransactionSql, waIds: string[], { organizationId, phoneNumberId }: Origin) {
   const rows = await tx<{ id: string }[]>`
-    select c.id from synced_contacts s join contacts c on c.organization_id = s.organization_id and c.id = s.contact_id
-    where s.organization_id = ${organizationId} and s.phone_number_id = ${phoneNumberId}
-      and s.wa_id = any(${waIds}::text[]) and c.deleted_at is null
+    select c.id from synced_contacts s
+    cross join lateral (
+      select id from contacts where organization_id = ${organizationId} and id = s.contact_id and deleted_at is null limit 1
+    ) c
+    where s.organization_id = ${organizationId} and s.phone_number_id = ${phoneNumberId} and s.wa_id = any(${waIds}::text[])
   `
   return rows.map(({ id }) => id)
 }
