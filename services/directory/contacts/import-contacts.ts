@@ -56,21 +56,21 @@ const takeOver: Apply = async (app, { params, body }, caller) => {
 }
 
 /** The contacts that may be named or go, in the order of their keys, as whoever locks more than one does. */
-async function lockKnown(tx: TransactionSql, waIds: string[], { organizationId, phoneNumberId }: Origin) {
-  const ofNumber = tx`organization_id = ${organizationId} and phone_number_id = ${phoneNumberId}`
+async function lockKnown(tx: TransactionSql, waIds: string[], origin: Origin) {
+  const isOfNumber = ofNumber(tx, origin)
   const rows = await tx<{ id: string }[]>`
     select c.id from (
       select contact_id from (
         select contact_id from identities
-        where ${ofNumber} and kind = 'phone' and value = any(${waIds.map((waId) => `+${waId}`)}::text[])
+        where ${isOfNumber} and kind = 'phone' and value = any(${waIds.map((waId) => `+${waId}`)}::text[])
         union
-        select contact_id from identities where ${ofNumber} and kind = 'wa_id' and value = any(${waIds}::text[])
+        select contact_id from identities where ${isOfNumber} and kind = 'wa_id' and value = any(${waIds}::text[])
         union
-        select contact_id from synced_contacts where ${ofNumber} and wa_id = any(${waIds}::text[])
+        select contact_id from synced_contacts where ${isOfNumber} and wa_id = any(${waIds}::text[])
       ) known order by contact_id
     ) known
     cross join lateral (
-      select id from contacts where organization_id = ${organizationId} and id = known.contact_id limit 1 for no key update
+      select id from contacts where organization_id = ${origin.organizationId} and id = known.contact_id limit 1 for no key update
     ) c
   `
   return new Set(rows.map(({ id }) => id))
@@ -111,15 +111,16 @@ async function findUnknown(tx: TransactionSql, added: Entry[], origin: Origin): 
  * Who has the number `u.wa_id`, by its phone first. Two look-ups by the whole key: of names that are one or the other, all of the number are
  * read for each entry while the planner believes that there are few, as in the minute in which an address book comes.
  */
-const whoHas = (tx: TransactionSql, { organizationId, phoneNumberId }: Origin) => tx`
+const whoHas = (tx: TransactionSql, origin: Origin) => tx`
   select contact_id from (
-    select contact_id, kind from identities
-    where organization_id = ${organizationId} and phone_number_id = ${phoneNumberId} and kind = 'phone' and value = '+' || u.wa_id
+    select contact_id, kind from identities where ${ofNumber(tx, origin)} and kind = 'phone' and value = '+' || u.wa_id
     union all
-    select contact_id, kind from identities
-    where organization_id = ${organizationId} and phone_number_id = ${phoneNumberId} and kind = 'wa_id' and value = u.wa_id
+    select contact_id, kind from identities where ${ofNumber(tx, origin)} and kind = 'wa_id' and value = u.wa_id
   ) named order by kind limit 1
 `
+
+const ofNumber = (tx: TransactionSql, { organizationId, phoneNumberId }: Origin) =>
+  tx`organization_id = ${organizationId} and phone_number_id = ${phoneNumberId}`
 
 /**
  * A name in the address book is for who has none; those given here, or by the person, stay. Answers who got one. Throws `Overtaken` for

@@ -3,12 +3,10 @@ import { each } from '@app/shared/database/each.ts'
 import { startLoop } from '@app/shared/work/loop.ts'
 import type { App } from '../app.ts'
 import { createFailingEvents } from './failing-events.ts'
-import { type EventRow, payloadsOf, recordWithin, statementBytes } from './record-events.ts'
+import { type EventRow, payloadsOf, recordWithin, statementBytes, statementEvents } from './record-events.ts'
 import type { Recorder } from './recorder.ts'
 import { waitingOrganizations } from './waiting-organizations.ts'
 
-/** Rows of an organization that are read for its turn. */
-const rowsATurn = 256
 const idlePollMs = 1_000
 /** When another instance has the turn of the only one that waits. */
 const takenPollMs = 50
@@ -86,7 +84,7 @@ async function oldest(sql: Sql, organizationId: string): Promise<EventRow[]> {
   const rows = await sql<{ head: EventRow['head']; payload: string }[]>`
     select head, payload from (
       select head, payload, sum(octet_length(payload)) over (order by seq) - octet_length(payload) as bytes_before
-      from event_backlog where organization_id = ${organizationId} order by seq limit ${rowsATurn}
+      from event_backlog where organization_id = ${organizationId} order by seq limit ${statementEvents}
     ) b where bytes_before < ${statementBytes}
   `
   return rows.map(({ head, payload }) => ({ head, payload: Buffer.from(payload) }))

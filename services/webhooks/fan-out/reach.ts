@@ -1,8 +1,8 @@
 import { LRUCache } from 'lru-cache'
-import { type EventRow, type Made, statementBytes } from './record-events.ts'
+import { type EventRow, type Made, statementBytes, statementEvents } from './record-events.ts'
 
 /** What one statement may hold and make: some 0.1 s of work, since it holds rows of the lanes. */
-const statementLimits = { bytes: statementBytes, events: 256, deliveries: 2_000 }
+const statementLimits = { bytes: statementBytes, events: statementEvents, deliveries: 2_000 }
 
 /** What an event of a kind that was not seen yet is counted as. */
 const guess = 100

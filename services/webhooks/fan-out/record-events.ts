@@ -12,6 +12,9 @@ import { idCharacters } from './id-characters.ts'
 /** Payloads that one statement may hold; an event has at most 900 KiB. */
 export const statementBytes = 8 * 1024 * 1024
 
+/** Events that one statement may hold. */
+export const statementEvents = 256
+
 /** An event of the stream, as the statement that fans it out takes it. */
 export interface EventRow {
   head: {
