@@ -44,6 +44,25 @@ test('a suspension that comes while the platform is asked ends a send that would
   await app.setSender({ refusal: null })
 })
 
+test('the suspension of another number of the organization does not end the wait of a send that is tried again', async () => {
+  const other = '100000000000001'
+  await app.setSender({ phone_number_id: other, refusal: 'customer_suspended' })
+  app.respondWith(refuse(131057, 500))
+  const { id, conversationId: lane } = await app.send('waits a minute', { to: '+15550100026' })
+  await until(async () => {
+    const [row] = await app.sql`
+      select extract(epoch from due_at - now())::float8 as wait_s, held_until > now() as is_held from send_lanes where id = ${lane}
+    `
+    expect(row).toMatchObject({ isHeld: false })
+    expect(row?.['waitS']).toBeGreaterThan(20)
+  })
+  expect(app.calls.filter(({ messageId }) => messageId === id)).toHaveLength(1)
+  app.respondWith(accept)
+  await passTime(id, lane)
+  await eventually(id, 'sent')
+  await app.setSender({ phone_number_id: other, refusal: null })
+})
+
 test('a number that may not send is refused before directory is asked, so that nothing is made', async () => {
   await app.setSender({ refusal: 'account_not_connected' })
   const to = '+15550177001'
