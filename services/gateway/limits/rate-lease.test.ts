@@ -9,7 +9,7 @@ import { freezeFor } from '@app/test/freeze.ts'
 import { listen } from '@app/test/listen.ts'
 import { startPrivateServers } from '@app/test/servers.ts'
 import { Redis } from 'ioredis'
-import { expect, inject, onTestFinished, test } from 'vitest'
+import { expect, inject, onTestFinished, test, vi } from 'vitest'
 import { budgetsIn, connectRedis, type SharedBudgets } from './rate-lease.ts'
 
 /** An address, as of a proxy or a name, that leads to another server one day. */
@@ -45,7 +45,9 @@ test('after a failover the new primary is found, although the old one, a replica
   await expect.poll(lease, { timeout: 5_000 }).toBe(6)
 })
 
-test('a user of Redis who may do nothing else is enough', async () => {
+test('a user of Redis who may do nothing else is enough, and costs no line beside the log', async () => {
+  const beside = vi.spyOn(console, 'warn')
+  onTestFinished(() => beside.mockRestore())
   const admin = new Redis(inject('redisUrl'))
   const name = newId('usr')
   const rights = '~rate:* -@all +eval +evalsha +get +set +time +ping'
@@ -62,6 +64,7 @@ test('a user of Redis who may do nothing else is enough', async () => {
   const lease = leaseOf(budgets)
   await expect.poll(lease, { timeout: 5_000 }).toBe(6)
   await budgets.ping()
+  expect(beside).not.toHaveBeenCalled()
 })
 
 test('what Redis answered in time counts, however late this process comes to read it', async () => {

@@ -38,13 +38,27 @@ return { tokens, math.floor(tat - now) }
 `
 const sha = createHash('sha1').update(script).digest('hex')
 
-/** The driver takes an address of any scheme, and goes on without a word. */
+/**
+ * Checked before it is used: the driver takes an address of any scheme, stays in database 0 where it cannot read which one is meant, and
+ * throws at a password that is not encoded.
+ */
 export const redisUrl = z
   .string()
   .refine(
-    (text) => !text.includes('://') || (/^rediss?:/.test(text) && URL.canParse(text)),
-    'must look like redis://127.0.0.1:6379, or rediss://… with TLS',
+    isRedisUrl,
+    'must look like redis://:password@127.0.0.1:6379, or rediss://… with TLS; in the password, percent-encode all but letters and digits',
   )
+
+function isRedisUrl(url: string) {
+  if (!url.includes('://')) return true
+  try {
+    const { protocol, pathname, username, password } = new URL(url)
+    for (const text of [username, password]) decodeURIComponent(text)
+    return /^rediss?:$/.test(protocol) && /^(\/\d*)?$/.test(pathname)
+  } catch {
+    return false
+  }
+}
 
 /** A Redis with what its last try to connect ended in; undefined while it is connected. */
 interface WatchedRedis extends Redis {
@@ -59,6 +73,8 @@ export function connectRedis(url: string, log: Logger, socketTimeout = silentMs)
   const redis: WatchedRedis = new Redis(url, {
     connectionName: 'gateway',
     enableOfflineQueue: false,
+    // It asks for INFO, which not every user may, and says so beside the log. One that still loads its data refuses leases by itself.
+    enableReadyCheck: false,
     maxRetriesPerRequest: 0,
     autoResendUnfulfilledCommands: false,
     connectTimeout: 2_000,

@@ -257,7 +257,10 @@ describe('without Redis', () => {
     const now = performance.now.bind(performance)
     let passedMs = 0
     const clock = vi.spyOn(performance, 'now').mockImplementation(() => now() + passedMs)
-    for (; passedMs < 10_000; passedMs += 500) expect(await take(limiter, limiter.budget(newId('key'), 60), 2)).toBe(2)
+    for (; passedMs < 10_000; passedMs += 500) {
+      expect(await take(limiter, limiter.budget(newId('key'), 60), 2)).toBe(2)
+      expect(limiter.isAlone()).toBe(true)
+    }
     const began = 'warn: redis does not answer: this process enforces rate limits on its own'
     expect(lines).toEqual([began])
     // It is asked once in a second.

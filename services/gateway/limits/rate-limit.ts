@@ -11,7 +11,7 @@ export interface RateLimiter {
   budget: (name: string, perMinute: number) => Budget
   /** Takes one token; false when there is none. Answers at once unless a new lease is needed. */
   take: (budget: Budget) => boolean | Promise<boolean>
-  /** Whether it goes on without the shared budgets. */
+  /** Whether it goes on without the shared budgets: until it has a lease again, also of a Redis that answers and refuses to give one. */
   isAlone: () => boolean
 }
 
@@ -68,7 +68,7 @@ export function createRateLimiter(shared: SharedBudgets, log: Logger, noteFallba
 
   return {
     take,
-    isAlone: redis.isAway,
+    isAlone: redis.isTold,
     budget(name, perMinute) {
       const budget = budgets.get(name) ?? newBudget(name, perMinute)
       setRate(budget, perMinute)
@@ -85,7 +85,7 @@ function watch({ ping }: SharedBudgets, log: Logger) {
   let isTold = false
   let askAt = 0
   return {
-    isAway: () => isAway,
+    isTold: () => isTold,
     answers(now: number) {
       if (isAway && now >= askAt) {
         askAt = now + retryMs
