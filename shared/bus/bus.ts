@@ -1,7 +1,8 @@
-import { type ConnectionOptions, Events, type NatsConnection, nkeyAuthenticator } from 'nats'
+import { type ConnectionOptions, ErrorCode, Events, type NatsConnection } from 'nats'
 import type { Logger } from 'pino'
-import { connectFirst } from './first-connection.ts'
+import { connectFirst, sayWhileWaiting } from './first-connection.ts'
 import { inboxOf } from './inbox.ts'
+import { authenticatorOf } from './login.ts'
 import { createRequests, type Request } from './requests.ts'
 
 /** What the answers and callbacks of the largest kind need (3 MB callbacks, pages of 100 maximal messages). */
@@ -33,7 +34,7 @@ export interface Bus {
 export const identityOf = (name: string, nkeySeed: string | undefined) => ({
   name,
   inboxPrefix: inboxOf(name),
-  ...(nkeySeed !== undefined && { authenticator: nkeyAuthenticator(Buffer.from(nkeySeed)) }),
+  ...(nkeySeed !== undefined && { authenticator: authenticatorOf(nkeySeed) }),
 })
 
 /** Connects for ever: waits for the first server, reconnects to any. The process ends when the connection is closed for good. */
@@ -53,24 +54,39 @@ export async function connectBus(
     timeout: connectWithinMs,
     noAsyncTraces: true,
   }
-  const nc = await connectFirst(url, { ...usual, ...options }, log)
+  const all = { ...usual, ...options }
+  const nc = await connectFirst(url, all, log)
   const fault = faultOf(nc)
   if (fault !== null) throw new Error(fault)
   const { request, cut, resume } = createRequests(nc, identity.inboxPrefix)
   let connected = true
   const tasks: Array<() => void> = []
+  const unusable = () => {
+    connected = false
+    cut()
+  }
   void (async () => {
-    for await (const { type } of nc.status()) {
-      if (type === Events.Disconnect) {
-        connected = false
-        cut()
+    let stopWaiting = () => {}
+    for await (const { type, data } of nc.status()) {
+      if (type === Events.Disconnect || type === Events.Reconnect) {
+        log.warn({ event: type }, 'bus')
+        stopWaiting()
       }
-      if (type === Events.Disconnect || type === Events.Reconnect) log.warn({ event: type }, 'bus')
-      if (type !== Events.Reconnect || leavesIfFaulty(nc, log)) continue
-      connected = true
-      resume()
-      for (const task of tasks) task()
+      if (type === Events.Disconnect) {
+        unusable()
+        stopWaiting = sayWhileWaiting(url, all, log)
+      }
+      const lack = connected && isRefusal(type, data) ? refused : type === Events.Reconnect ? faultOf(nc) : null
+      if (lack !== null) {
+        unusable()
+        stopWaiting = leave(nc, lack, log)
+      } else if (type === Events.Reconnect) {
+        connected = true
+        resume()
+        for (const task of tasks) task()
+      }
     }
+    stopWaiting()
   })()
   return {
     nc,
@@ -87,11 +103,17 @@ export function faultOf({ info }: NatsConnection): string | null {
   return `nats-server allows ${payload} bytes a message: set max_payload to ${maxPayloadBytes} or more`
 }
 
-/** A server tells what it takes as it is connected to, and not when that is mended. */
-function leavesIfFaulty(nc: NatsConnection, log: Logger): boolean {
-  const fault = faultOf(nc)
-  if (fault === null) return false
+/**
+ * One that has as many subscriptions as it may, or as the account may, refuses the next, and goes on: what they would hear is heard by
+ * nobody. What else it refuses so, but by permissions, ends the connection.
+ */
+const isRefusal = (type: string, data: unknown) => type === Events.Error && data === ErrorCode.ProtocolError
+const refused =
+  'nats-server refuses what we ask of it, such as more subscriptions than it allows: its own log says what'
+
+/** A server tells what it takes as it is connected to, and not when that is mended. Answers how to stay. */
+function leave(nc: NatsConnection, fault: string, log: Logger): () => void {
   log.error({ server: nc.getServer() }, `${fault}; it is left for another, or tried again`)
-  setTimeout(() => void nc.reconnect().catch(() => {}), leaveAfterMs).unref()
-  return true
+  const timer = setTimeout(() => void nc.reconnect().catch(() => {}), leaveAfterMs).unref()
+  return () => clearTimeout(timer)
 }

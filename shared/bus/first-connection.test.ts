@@ -28,3 +28,22 @@ test('who waits for the first nats-server says for which and why, without a pass
   second.refuse()
   await until(() => expect(nc.getServer()).toBe(hosts[0]))
 })
+
+test('who lost its nats-server says why it finds none again, once', { timeout: 30_000 }, async () => {
+  const nats = await startTestNats()
+  onTestFinished(nats.stop)
+  const proxy = await startProxy(nats.url)
+  onTestFinished(proxy.close)
+  const log = createLog('tester', 'silent')
+  const said = vi.spyOn(log, 'warn')
+  const { nc, isConnected } = await connectBus('tester', proxy.url, log)
+  onTestFinished(() => nc.close())
+  const waits = () => said.mock.calls.filter(([, message]) => message === 'waiting for nats-server')
+
+  proxy.refuse()
+  await until(() => expect(waits()).toEqual([[{ err: expect.any(Error), servers: proxy.url }, expect.anything()]]))
+  await new Promise((resolve) => setTimeout(resolve, 6_000))
+  expect(waits()).toHaveLength(1)
+  proxy.heal()
+  await until(() => expect(isConnected()).toBe(true))
+})

@@ -6,12 +6,15 @@ import { pino } from 'pino'
 import { expect, onTestFinished, test, vi } from 'vitest'
 import { connectBus } from './bus.ts'
 
-/** A nats-server that takes as many bytes a message as it is set to when a client comes. */
-async function startSettable(settings: { bytes: number }) {
+/** A nats-server that takes as many bytes a message, and as many subscriptions, as it is set to when a client comes. */
+async function startSettable(settings: { bytes: number; subscriptions?: number }) {
   const sockets: Socket[] = []
   const server = createServer((socket) => {
     sockets.push(socket.on('error', () => {}))
+    let left = settings.subscriptions ?? 1_000
     socket.on('data', (piece: Buffer) => {
+      for (const _subscription of piece.toString().matchAll(/^SUB/gm))
+        if (left-- <= 0) socket.write("-ERR 'maximum subscriptions exceeded'\r\n")
       for (const _ping of piece.toString().matchAll(/^PING/gm)) socket.write('PONG\r\n')
     })
     socket.write(`INFO {"version":"2.12.0","max_payload":${settings.bytes},"headers":true}\r\n`)
@@ -41,4 +44,18 @@ test('a server that takes too little since its last start is told, not used, and
   await expect(bus.request('rpc.messaging.ask', Buffer.alloc(0), headers(), 500)).rejects.toThrow('DISCONNECT')
   settings.bytes = 8 * 1024 * 1024
   await until(() => expect([bus.isConnected(), reconnections]).toEqual([true, 1]))
+})
+
+test('a server that takes no more subscriptions is told, not used, and left until it takes all', async () => {
+  const settings = { bytes: 8 * 1024 * 1024, subscriptions: 2 }
+  const server = await startSettable(settings)
+  const log = pino({ level: 'silent' })
+  const said = vi.spyOn(log, 'error')
+  const bus = await connectBus('tester', server.url, log)
+  onTestFinished(() => bus.nc.close())
+  for (const subject of ['rpc.tester.one', 'rpc.tester.two']) bus.nc.subscribe(subject)
+  await until(() => expect(bus.isConnected()).toBe(false))
+  expect(said.mock.calls).toEqual([[{ server: expect.any(String) }, expect.stringContaining('more subscriptions')]])
+  settings.subscriptions = 1_000
+  await until(() => expect(bus.isConnected()).toBe(true))
 })
