@@ -74,6 +74,11 @@ test('a login that is refused is told with what is needed, and without the passw
   await expect(asking).rejects.not.toThrow(/secret/)
 })
 
+test('a password that begins with a digit is not taken for the port', async () => {
+  const asking = withBus({ natsUrl: `nats://me:1secret@127.0.0.1:${portOf(strict)}` }, async () => {})
+  await expect(asking).rejects.toThrow(/^The nats-server at nats:\/\/127[^@]* does not know us/)
+})
+
 test('a seed that is none is told by the name of its setting, and not shown', async () => {
   const asking = withBus({ natsUrl: `nats://127.0.0.1:${portOf(strict)}`, natsSeed: 'SUMISTYPED' }, async () => {})
   await expect(asking).rejects.toThrow(/^The nats-server at nats:\/\/127.* cannot be asked: NATS_NKEY_SEED must be/)

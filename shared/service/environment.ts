@@ -1,7 +1,8 @@
 import { isIP } from 'node:net'
-import { NatsError, nkeys } from 'nats'
+import { NatsError } from 'nats'
 import { z } from 'zod'
 import { inOurWords } from '../api/fault-words.ts'
+import { isLogin } from '../bus/login.ts'
 
 /** Keys by id, written `id:base64,id:base64`; the first seals and signs, all open and verify. */
 export interface KeyRing {
@@ -75,27 +76,22 @@ const natsUrls = z
   .string()
   .refine(
     (text) => text.split(',').every((url) => isNatsUrl(url.trim())),
-    'must be nats-servers, separated by commas, such as nats://127.0.0.1:4222',
+    'must be nats-servers, separated by commas, such as nats://127.0.0.1:4222, without user and password: NATS_NKEY_SEED is the login',
   )
 
+/** The client leaves out who is named before the host, and takes the digits of a password for the port. */
 function isNatsUrl(text: string) {
   const host = text.replace(/^(nats|tls):\/\//, '')
-  return host !== '' && !host.includes('://') && (isIP(host) !== 0 || URL.canParse(`nats://${host}`))
-}
-
-/** Checked before it is used: at a wrong one the client throws where nobody catches it. */
-function isUserSeed(text: string) {
-  try {
-    return text.startsWith('SU') && nkeys.fromSeed(Buffer.from(text)).getPublicKey() !== ''
-  } catch {
-    return false
-  }
+  return host !== '' && !/:\/\/|@/.test(host) && (isIP(host) !== 0 || URL.canParse(`nats://${host}`))
 }
 
 const common = {
   NATS_URL: natsUrls,
-  /** The secret of the service's own user at the nats-server; without it the service logs in as nobody. */
-  NATS_NKEY_SEED: z.string().refine(isUserSeed, 'must be the nkey seed of a user (SU…)').optional(),
+  /** The secret of the service's own user at the nats-server (bus/login.ts); without it the service logs in as nobody. */
+  NATS_NKEY_SEED: z
+    .string()
+    .refine(isLogin, 'must be the nkey seed of a user (SU…), or the text of its file of credentials')
+    .optional(),
   LOG_LEVEL: z.enum(['trace', 'debug', 'info', 'warn', 'error', 'silent']).default('info'),
   /** Port of /livez, /readyz and /metrics; 0 takes a free one. */
   PROBE_PORT: z.coerce.number().int().min(0).max(65_535).default(0),
@@ -160,7 +156,9 @@ export async function admitted<T>(user: string, connecting: Promise<T>): Promise
     return await connecting
   } catch (err) {
     if (!(err instanceof NatsError && err.isAuthError())) throw err
-    return refuse(`✖ NATS_NKEY_SEED must be the seed of the user "${user}": nats-server refuses the login`)
+    return refuse(
+      `✖ NATS_NKEY_SEED must be the seed of the user "${user}", or credentials that hold: nats-server refuses the login`,
+    )
   }
 }
 

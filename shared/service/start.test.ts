@@ -49,9 +49,9 @@ test('a seed that is none, or whose user nats-server does not know, is a wrong s
     const { exitCode, complained } = await runCode(import.meta.dirname, code, env)
     return `${exitCode}: ${complained}`
   })
-  const unknown = 'must be the seed of the user "platform": nats-server refuses the login'
+  const unknown = 'must be the seed of the user "platform", or credentials that hold: nats-server refuses the login'
   expect(await Promise.all(ends)).toEqual(
-    ['must be the nkey seed of a user (SU…)', unknown, unknown].map(
+    ['must be the nkey seed of a user (SU…), or the text of its file of credentials', unknown, unknown].map(
       (words) => `78: Wrong settings in the environment:\n✖ NATS_NKEY_SEED ${words}\n`,
     ),
   )
