@@ -39,6 +39,8 @@ export interface NamedFailure {
   message: string
   /** Our name server, or our proxy, did not answer, or this host could not call: nothing is held against the address. */
   isOurs: boolean
+  /** For the operator: what of ours it was; undefined when it was nothing of ours. */
+  ours?: string | undefined
 }
 
 const messages: Record<EgressFailure, string> = {
@@ -78,11 +80,8 @@ const byCode: Record<string, EgressFailure> = {
 /** Names what a dispatcher of egress.ts failed with. */
 export function failureOf(err: unknown): NamedFailure {
   const failure = kindOf(err)
-  return {
-    failure,
-    message: messageOf(failure, err),
-    isOurs: err instanceof EgressError ? err.isOurs : isOfThisHost(err),
-  }
+  const isOurs = err instanceof EgressError ? err.isOurs : isOfThisHost(err)
+  return { failure, message: messageOf(failure, err), isOurs, ...(isOurs && { ours: (err as Error).message }) }
 }
 
 /** An expired certificate, one that nobody signed, one of another host, a line's end: its owner mends each in another way. */

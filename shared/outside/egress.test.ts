@@ -1,6 +1,7 @@
 import { createServer, type Server } from 'node:http'
 import { createServer as createTlsServer } from 'node:https'
-import { type AddressInfo, createServer as createTcpServer } from 'node:net'
+import { type AddressInfo, createServer as createTcpServer, type Socket } from 'node:net'
+import { setTimeout } from 'node:timers/promises'
 import { readFileSync } from 'node:fs'
 import { listen } from '@app/test/listen.ts'
 import { request } from 'undici'
@@ -442,6 +443,44 @@ describe('through a proxy', () => {
       await away.close()
     },
   )
+  const faulty = async (listener: (socket: Socket) => void) => {
+    const proxyPort = await listen(createTcpServer(listener))
+    const through = createEgress({ allowCidrs: '10.0.0.0/8', proxyUrl: `http://127.0.0.1:${proxyPort}`, resolve })
+    onTestFinished(() => through.close())
+    return (url: string) => request(url, { dispatcher: through.dispatcher }).then(() => null, failureOf)
+  }
+  const saying = (words: string) =>
+    faulty((socket) => void socket.on('error', () => {}).once('data', () => socket.end(words)))
+
+  test.each([
+    ['that does not take our password', 'HTTP/1.1 407 Who?\r\nContent-Length: 2\r\n\r\nno', true],
+    ['that hangs up', '', true],
+    ['that is none', 'SSH-2.0-OpenSSH\r\n', true],
+    ['that forbids', 'HTTP/1.1 403 Forbidden\r\n\r\n', false],
+    ['that cannot get there', 'HTTP/1.1 503 Service Unavailable\r\n\r\n', false],
+  ])('of a tunnel, one %s', async (_, words, isOurs) => {
+    const call = await saying(words)
+    expect(await call('https://shop.example.com/')).toMatchObject({ failure: 'connection_failed', isOurs })
+  })
+  test('one that does not take our password for plain http is a failure of ours, too, and one alone', async () => {
+    const call = await saying('HTTP/1.1 407 Who?\r\nContent-Length: 2\r\n\r\nno')
+    expect(await call('http://10.0.0.1/')).toMatchObject({ failure: 'connection_failed', isOurs: true })
+  })
+  test('one that says nothing is a failure of ours from the second host on; while it speaks of others, it is theirs', async () => {
+    const call = await faulty((socket) =>
+      socket.once('data', (asked) => {
+        if (String(asked).includes('there')) socket.end('HTTP/1.1 403 Forbidden\r\n\r\n')
+      }),
+    )
+    const hosts = ['one', 'two', 'three'].map((name) => `https://${name}.example.com/`)
+    const silent = await Promise.all(hosts.map(call))
+    expect(silent.map((one) => one?.failure)).toEqual(hosts.map(() => 'timeout'))
+    expect(silent.filter((one) => !one?.isOurs)).toHaveLength(1)
+    const later = Promise.all(hosts.map(call))
+    await setTimeout(2_000)
+    await call('https://there.example.com/')
+    expect((await later).map((one) => one?.isOurs)).toEqual([false, false, false])
+  }, 15_000)
   test('no public name is asked of it in plain text, unless the operator allows networks', async () => {
     const { port: proxyPort } = proxy.address() as AddressInfo
     const secureOnly = createEgress({ allowCidrs: '', proxyUrl: `http://127.0.0.1:${proxyPort}`, resolve })

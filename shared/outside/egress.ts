@@ -1,11 +1,12 @@
 import type { LookupAddress } from 'node:dns'
 import { isIP, type LookupFunction } from 'node:net'
-import { Agent, buildConnector, DecoratorHandler, type Dispatcher, type Pool, ProxyAgent } from 'undici'
+import { Agent, buildConnector, DecoratorHandler, type Dispatcher, ProxyAgent } from 'undici'
 import { z } from 'zod'
 import { isPublicUnicast, type Networks, parseNetworks } from './addresses.ts'
 import { EgressError } from './egress-error.ts'
 import { poolOf } from './kept-connections.ts'
 import { Problem } from '../api/problem.ts'
+import { createProxyPools } from './proxy-pool.ts'
 import { createResolve, type Resolve } from './resolve.ts'
 import { proxyUrl } from '../service/environment.ts'
 import { urlIn } from '../values/web-address.ts'
@@ -196,21 +197,9 @@ async function vetted(networks: Networks, resolve: Resolve, protocol: Protocol, 
   return [first, ...rest]
 }
 
-/** That the proxy cannot be reached is held against nobody's address. */
-const ourFault =
-  (connect: Pool.Options['connect']): buildConnector.connector =>
-  (options, callback) => {
-    if (typeof connect !== 'function') throw new TypeError('a proxy without a connector')
-    connect(options, (...[err, socket]) => {
-      if (err) callback(new EgressError('connection_failed', 'The proxy is away.', { isOurs: true, cause: err }), null)
-      else callback(null, socket)
-    })
-  }
-
 /** The proxy resolves names and decides on them; what can be told from the URL is refused here. */
 function throughProxy(networks: Networks, proxyUrl: string) {
-  const toProxy = (origin: string | URL, options: Pool.Options) =>
-    poolOf(origin, { ...options, connect: ourFault(options.connect) })
+  const toProxy = createProxyPools()
   const proxy = new URL(proxyUrl)
   const agent = new ProxyAgent({
     uri: proxyUrl,

@@ -10,11 +10,14 @@ const keptForMs = 60_000
  * word of this answer. Servers close what was idle without saying so before, and all of it when they are restarted; what is sent in the
  * same moment fails, and says nothing about them. Such a call fails with an `EgressError` that `isOfKept`.
  */
-export const poolOf = (origin: string | URL, options: Pool.Options): Pool =>
-  new Pool(origin, { ...options, clientTtl: keptForMs, factory: (at, given) => new TellingClient(at, given) })
+export const poolOf = (
+  origin: string | URL,
+  options: Pool.Options,
+  clientOf: (origin: URL, options: Pool.Options) => TellingClient = (at, given) => new TellingClient(at, given),
+): Pool => new Pool(origin, { ...options, clientTtl: keptForMs, factory: clientOf })
 
 /** Has one connection at a time. */
-class TellingClient extends Client {
+export class TellingClient extends Client {
   /** That the connection of now has had. */
   #calls = 0
 

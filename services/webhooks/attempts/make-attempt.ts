@@ -84,19 +84,17 @@ const headersOf = ({ id, number, eventId }: Attempt, { type, source }: Payload, 
 /** Ids of the upstream are printable ASCII; another one must not break the header. */
 const headerText = (text: string) => (/^[!-~]*$/.test(text) ? text : encodeURIComponent(text))
 
-const lineOf = (
-  { organizationId, laneId, id, number, payload, isProbe }: Attempt,
-  { kind, attempt: { status, error, durationMs } }: Outcome,
-) => ({
+const lineOf = ({ organizationId, laneId, id, number, payload, isProbe }: Attempt, outcome: Outcome) => ({
   organization: organizationId,
   subscription: laneId,
   delivery: id,
   attempt: number,
   event: payload?.type,
   trace: traceIdOf(payload?.trace ?? undefined),
-  outcome: kind,
+  outcome: outcome.kind,
   isProbe,
-  status,
-  error: error?.code,
-  durationMs,
+  status: outcome.attempt.status,
+  error: outcome.attempt.error?.code,
+  ours: outcome.kind === 'wait' ? outcome.ours : undefined,
+  durationMs: outcome.attempt.durationMs,
 })

@@ -19,3 +19,17 @@ interface Counted {
   number: number
   tries: number
 }
+
+test('of what was away the outcome tells the log, and not the owner of the endpoint', () => {
+  const failure = {
+    failure: 'connection_failed',
+    message: 'It failed.',
+    isOurs: true,
+    ours: 'The proxy is away.',
+  } as const
+  expect(outcomeOf({ status: null, failure }, { number: 1, tries: 0 }, 0, 0)).toMatchObject({
+    kind: 'wait',
+    ours: 'The proxy is away.',
+    attempt: { error: { code: 'connection_failed', message: 'It failed.' } },
+  })
+})

@@ -18,8 +18,8 @@ export type Outcome = { attempt: MadeAttempt } & (
   | { kind: 'gone' }
   /** Its payload is gone. */
   | { kind: 'expired' }
-  /** The whole endpoint waits, and no try of the schedule is used. */
-  | { kind: 'wait'; waitMs: number }
+  /** The whole endpoint waits, and no try of the schedule is used. `ours`: what of ours was away, for the log. */
+  | { kind: 'wait'; waitMs: number; ours?: string | undefined }
 )
 
 /** For 429 without `Retry-After`. */
@@ -34,9 +34,10 @@ const waitsBefore = ({ number, tries }: Counted) => number - 1 - tries
 export function outcomeOf(answer: Answer, counted: Counted, startedAtMs: number, durationMs: number): Outcome {
   const attempt = { startedAtMs, durationMs: Math.round(durationMs), status: answer.status, snippet: null, error: null }
   if (answer.status === null) {
-    const { failure, message, isOurs } = answer.failure
+    const { failure, message, isOurs, ours } = answer.failure
     const failed = { ...attempt, error: { code: failure, message } }
-    return isOurs ? { kind: 'wait', waitMs: ownWaitMs(counted), attempt: failed } : { kind: 'failed', attempt: failed }
+    if (!isOurs) return { kind: 'failed', attempt: failed }
+    return { kind: 'wait', waitMs: ownWaitMs(counted), ours, attempt: failed }
   }
   const { status, snippet } = answer
   const told: MadeAttempt = { ...attempt, snippet }
