@@ -62,6 +62,7 @@ test.each([
     'a message waits to be attempted',
     `${inCode('services/platform/organizations/settings.ts', 'message_ttl_hours')} hours`,
   ],
+  ['a body', `${inCode('shared/events/events.ts', 'maxEventBytes') / 1024} KiB`],
   [
     'subscriptions',
     words(inCode('services/webhooks/subscriptions/create-webhook-subscription.ts', 'mostSubscriptions')),
