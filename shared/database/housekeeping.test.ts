@@ -1,7 +1,8 @@
 import { setTimeout as sleep } from 'node:timers/promises'
-import { afterAll, beforeAll, beforeEach, expect, test, vi } from 'vitest'
+import { afterAll, beforeAll, beforeEach, expect, onTestFinished, test, vi } from 'vitest'
 import { createTestDatabase, type TestDatabase } from '@app/test/database.ts'
 import { untilSomebodyWaits } from '@app/test/lock-waits.ts'
+import { leaveNoRoom } from '@app/test/no-room.ts'
 import { startHousekeeping, type Sweep } from './housekeeping.ts'
 import { createLog } from '../service/log.ts'
 
@@ -369,4 +370,10 @@ test('an instance that loses the session of its lock goes on, and again the next
       return 0
     })
   expect(counts).toEqual([1, 1])
+})
+
+test('a service starts though Postgres has no room for a session beside those of its pool', async () => {
+  onTestFinished(await leaveNoRoom(database.sql, 3))
+  const house = await startHousekeeping(app, { partitions: [{ table: 'visits', by: 'time', keepDays: 7 }] })
+  await house.stop()
 })

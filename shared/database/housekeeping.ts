@@ -2,7 +2,7 @@ import { setTimeout as sleep } from 'node:timers/promises'
 import { isAwayFromAll, isDatabaseAway, type Sql } from './database.ts'
 import { forgetHandled, mergeHandled } from '../events/sweep-handled.ts'
 import { sweepKeys } from '../idempotency/idempotency.ts'
-import { ownSession } from './own-session.ts'
+import { makingRoom, ownSession } from './own-session.ts'
 import { type Partitions, keepPartitions, makePartitions } from './partitions.ts'
 import type { DataService } from '../service/service.ts'
 
@@ -135,9 +135,10 @@ async function keepAll(app: App, tables: Partitions[]) {
 async function alone({ sql, name }: App, work: 'partitions' | 'sweeps' | 'minutely sweeps', run: () => Promise<void>) {
   const session = ownSession(sql)
   try {
-    const [lock] = await session<{ mine: boolean }[]>`
+    const locking = () => session<{ mine: boolean }[]>`
       select pg_try_advisory_lock(hashtext(${`housekeeping ${name} ${work}`})) as mine
     `
+    const [lock] = await makingRoom(sql, locking)
     if (!lock?.mine) return false
     await run()
     return true

@@ -1,4 +1,5 @@
 import { createTestDatabase, type TestDatabase } from '@app/test/database.ts'
+import { leaveNoRoom } from '@app/test/no-room.ts'
 import { until } from '@app/test/until.ts'
 import { afterAll, afterEach, beforeAll, beforeEach, expect, onTestFinished, test, vi } from 'vitest'
 import { isDatabaseAway } from '../database/database.ts'
@@ -154,4 +155,12 @@ test('events of two days come by their numbers and are recorded, each in its par
 test('a turn that fails leaves all as it was', async () => {
   await expect(one.turn(256, () => Promise.reject(new Error('no bus')))).rejects.toThrow('no bus')
   expect(await waiting()).toHaveLength(6)
+})
+
+test('a relay that finds no room for its session gets that of one of the pool that rests', async () => {
+  onTestFinished(await leaveNoRoom(database.sql, 5))
+  await expect(one.isWaiting()).rejects.toThrow('too many connections')
+  await until(() => one.isWaiting())
+  await expect(waiting()).rejects.toThrow('too many connections')
+  await until(async () => expect(await waiting()).toHaveLength(6))
 })

@@ -1,5 +1,5 @@
 import type { Sql, TransactionSql } from '../database/database.ts'
-import { ownSession } from '../database/own-session.ts'
+import { makingRoom, ownSession } from '../database/own-session.ts'
 
 /** An event that waits to be published. */
 export interface WaitingEvent {
@@ -66,11 +66,11 @@ export function openOutbox({ sql, name }: { sql: Sql; name: string }): Outbox {
 
   return {
     async isWaiting() {
-      const found = await session`select from outbox where ${waits(session)} limit 1`
+      const found = await makingRoom(sql, () => session`select from outbox where ${waits(session)} limit 1`)
       return found.length > 0
     },
     turn: (rows, publish) =>
-      turn(rows, publish).catch(async (err: unknown) => {
+      makingRoom(sql, () => turn(rows, publish)).catch(async (err: unknown) => {
         await session`rollback`.catch(() => {})
         throw err
       }),

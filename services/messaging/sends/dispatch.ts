@@ -1,6 +1,7 @@
 import { rounded } from '@app/shared/service/log.ts'
 import { sendsAtOnce } from '@app/shared/outside/upstream.ts'
 import type { Sql } from '@app/shared/database/database.ts'
+import { makingRoom } from '@app/shared/database/own-session.ts'
 import { type Mailbox, startMailbox } from '@app/shared/mailbox/mailbox.ts'
 import { timeOf } from '@app/shared/values/ids.ts'
 import { unsealToken } from '@app/shared/secrets/account-token.ts'
@@ -42,7 +43,7 @@ export function startDispatcher(core: Core, settling: Sql = core.sql): Mailbox<O
     capacity: () => 1,
     next: takeHeads,
     work: async (item, _lane, mayBegin) => noted(core, item, await workOn(core, item, { tokenOf, mayBegin })),
-    finish: (ended) => settleSends(settling, ended, core.media),
+    finish: (ended) => makingRoom(core.sql, () => settleSends(settling, ended, core.media)),
     settled: core.relay.wake,
     rescue: wakeSleepers,
   })
