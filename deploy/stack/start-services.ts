@@ -3,7 +3,8 @@ import { untilReady } from '../processes/until-ready.ts'
 import type { Ending } from './ending.ts'
 import { type Instance, instancesOf, type Setup } from './service-programs.ts'
 
-const readyTimeoutMs = 60_000
+/** All of them compile at once: on a quarter of a processor for more than a minute. */
+const readyTimeoutMs = 240_000
 
 export type RunningInstance = Instance & { process: Supervised }
 
