@@ -16,7 +16,7 @@ const operator = newOperator()
 let servers: Servers
 
 beforeAll(async () => {
-  const natsAuthorization = `max_control_line: 16KB\n${operator.configuration()}`
+  const natsAuthorization = `max_control_line: 16KB\n${operator.configuration}`
   servers = await startServers({ dataDir, log: () => {}, only: ['nats'], natsAuthorization })
 })
 afterAll(async () => {

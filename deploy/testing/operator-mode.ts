@@ -24,27 +24,23 @@ export function newOperator() {
   const [operator, account, system] = [nkeys.createOperator(), nkeys.createAccount(), nkeys.createAccount()]
   const [of, id, systemId] = [operator, account, system].map((pair) => pair.getPublicKey()) as [string, string, string]
 
-  /** The account's JWT, with what is limited otherwise than not at all, and since when users are revoked. */
-  const accountJwt = (limits: object = {}, revocations: Record<string, number> = {}, about = id) =>
+  const accountJwt = (about: string, limits: object = {}) =>
     signed(operator, about, {
       limits: { ...unlimited, imports: -1, exports: -1, conn: -1, leaf: -1, ...limits },
-      revocations,
       type: 'account',
       version: 2,
     })
-  const withJetStream = accountJwt({ disk_storage: -1 })
 
   return {
     /** What a nats-server's configuration says of the operator in place of `authorization`. */
-    configuration: (jwt = withJetStream) => `operator: ${signed(operator, of, { type: 'operator', version: 2 })}
+    configuration: `operator: ${signed(operator, of, { type: 'operator', version: 2 })}
 system_account: ${systemId}
 resolver: MEMORY
 resolver_preload: {
-  ${id}: ${jwt}
-  ${systemId}: ${accountJwt({}, {}, systemId)}
+  ${id}: ${accountJwt(id, { disk_storage: -1 })}
+  ${systemId}: ${accountJwt(systemId)}
 }
 `,
-    accountJwt,
     /** The text of a new user's file of credentials, who may do what is said and is let in until then, in seconds. */
     credentials({ publish, subscribe }: Partial<Permissions> = {}, until?: number) {
       const user = nkeys.createUser()

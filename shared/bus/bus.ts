@@ -61,30 +61,26 @@ export async function connectBus(
   const { request, cut, resume } = createRequests(nc, identity.inboxPrefix)
   let connected = true
   const tasks: Array<() => void> = []
-  const unusable = () => {
+  let stopWaiting = () => {}
+  function wait(stop: () => void) {
     connected = false
     cut()
+    stopWaiting()
+    stopWaiting = stop
+  }
+  function goOn() {
+    stopWaiting()
+    connected = true
+    resume()
+    for (const task of tasks) task()
   }
   void (async () => {
-    let stopWaiting = () => {}
     for await (const { type, data } of nc.status()) {
-      if (type === Events.Disconnect || type === Events.Reconnect) {
-        log.warn({ event: type }, 'bus')
-        stopWaiting()
-      }
-      if (type === Events.Disconnect) {
-        unusable()
-        stopWaiting = sayWhileWaiting(url, all, log)
-      }
-      const lack = connected && isRefusal(type, data) ? refused : type === Events.Reconnect ? faultOf(nc) : null
-      if (lack !== null) {
-        unusable()
-        stopWaiting = leave(nc, lack, log)
-      } else if (type === Events.Reconnect) {
-        connected = true
-        resume()
-        for (const task of tasks) task()
-      }
+      if (type === Events.Disconnect || type === Events.Reconnect) log.warn({ event: type }, 'bus')
+      const lack = type === Events.Reconnect ? faultOf(nc) : connected && isRefusal(type, data) ? refused : null
+      if (type === Events.Disconnect) wait(sayWhileWaiting(url, all, log))
+      else if (lack !== null) wait(leave(nc, lack, log))
+      else if (type === Events.Reconnect) goOn()
     }
     stopWaiting()
   })()

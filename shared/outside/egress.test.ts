@@ -426,6 +426,13 @@ describe('through a proxy', () => {
     asked.length = 0
   })
 
+  /** Through a proxy at that port, until the test is over. */
+  function callAt(proxyPort: number) {
+    const through = createEgress({ allowCidrs: '10.0.0.0/8', proxyUrl: `http://127.0.0.1:${proxyPort}`, resolve })
+    onTestFinished(() => through.close())
+    return (url: string) => request(url, { dispatcher: through.dispatcher }).then(() => null, failureOf)
+  }
+
   test('it is asked by name, and its refusal is a failure', async () => {
     expect(await callOf(egress, 'http://10.0.0.1/')).toBe('proxied')
     expect(await callOf(egress, 'https://private.example.com/')).toBe('connection_failed')
@@ -437,18 +444,10 @@ describe('through a proxy', () => {
       const closed = createServer()
       const closedPort = await listenAt(closed, '127.0.0.1', 0)
       await new Promise((resolve) => closed.close(resolve))
-      const away = createEgress({ allowCidrs: '10.0.0.0/8', proxyUrl: `http://127.0.0.1:${closedPort}`, resolve })
-      const failure: unknown = await request(url, { dispatcher: away.dispatcher }).catch((err: unknown) => err)
-      expect(failureOf(failure)).toMatchObject({ failure: 'connection_failed', isOurs: true })
-      await away.close()
+      expect(await callAt(closedPort)(url)).toMatchObject({ failure: 'connection_failed', isOurs: true })
     },
   )
-  const faulty = async (listener: (socket: Socket) => void) => {
-    const proxyPort = await listen(createTcpServer(listener))
-    const through = createEgress({ allowCidrs: '10.0.0.0/8', proxyUrl: `http://127.0.0.1:${proxyPort}`, resolve })
-    onTestFinished(() => through.close())
-    return (url: string) => request(url, { dispatcher: through.dispatcher }).then(() => null, failureOf)
-  }
+  const faulty = async (listener: (socket: Socket) => void) => callAt(await listen(createTcpServer(listener)))
   const saying = (words: string) =>
     faulty((socket) => void socket.on('error', () => {}).once('data', () => socket.end(words)))
 

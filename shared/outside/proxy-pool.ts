@@ -62,40 +62,38 @@ function hear(heard: Heard) {
   heard.silentFor.clear()
 }
 
-/** What is not tunnelled. */
-class AnswerHandler extends DecoratorHandler {
-  readonly #handler: Dispatcher.DispatchHandler
-  readonly #heard: Heard
+class HearingHandler extends DecoratorHandler {
+  protected readonly handler: Dispatcher.DispatchHandler
+  protected readonly heard: Heard
 
   constructor(handler: Dispatcher.DispatchHandler, heard: Heard) {
     super(handler)
-    this.#handler = handler
-    this.#heard = heard
+    this.handler = handler
+    this.heard = heard
   }
+}
 
+/** What is not tunnelled. */
+class AnswerHandler extends HearingHandler {
   onResponseStart(
     controller: Dispatcher.DispatchController,
     status: number,
     headers: IncomingHttpHeaders,
     statusMessage?: string,
   ) {
-    hear(this.#heard)
+    hear(this.heard)
     if (status === 407) controller.abort(refusesUs())
-    else this.#handler.onResponseStart?.(controller, status, headers, statusMessage)
+    else this.handler.onResponseStart?.(controller, status, headers, statusMessage)
   }
 }
 
 /** Until there is a tunnel nobody but the proxy speaks. */
-class TunnelHandler extends DecoratorHandler {
-  readonly #handler: Dispatcher.DispatchHandler
-  readonly #heard: Heard
+class TunnelHandler extends HearingHandler {
   readonly #host: string
   readonly #askedAt = performance.now()
 
   constructor(handler: Dispatcher.DispatchHandler, heard: Heard, host: string) {
-    super(handler)
-    this.#handler = handler
-    this.#heard = heard
+    super(handler, heard)
     this.#host = host
   }
 
@@ -105,21 +103,21 @@ class TunnelHandler extends DecoratorHandler {
     headers: IncomingHttpHeaders,
     socket: Duplex,
   ) {
-    hear(this.#heard)
-    if (status !== 407) return this.#handler.onRequestUpgrade?.(controller, status, headers, socket)
+    hear(this.heard)
+    if (status !== 407) return this.handler.onRequestUpgrade?.(controller, status, headers, socket)
     socket.on('error', () => {}).destroy()
-    this.#handler.onResponseError?.(controller, refusesUs())
+    this.handler.onResponseError?.(controller, refusesUs())
   }
 
   onResponseError(controller: Dispatcher.DispatchController, err: Error) {
-    this.#handler.onResponseError?.(controller, this.#nameOf(err))
+    this.handler.onResponseError?.(controller, this.#nameOf(err))
   }
 
   #nameOf(err: Error): Error {
     if (err instanceof EgressError) return err
     if (!('code' in err && err.code === 'UND_ERR_HEADERS_TIMEOUT'))
       return ourFault('The proxy ended the connection, or does not speak HTTP.', err)
-    const { at, silentFor } = this.#heard
+    const { at, silentFor } = this.heard
     if (at - this.#askedAt > slowMs) return err
     silentFor.add(this.#host)
     return silentFor.size === 1 ? err : new EgressError('timeout', 'The proxy is silent.', { isOurs: true, cause: err })
