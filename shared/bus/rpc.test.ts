@@ -427,7 +427,7 @@ test('large bodies of one organization leave time to what others ask', async () 
       () => ended++,
     ),
   )
-  await expect.poll(() => ended, { interval: 1 }).toBe(1)
+  await expect.poll(() => ended, { interval: 1 }).toBeGreaterThan(0)
   for (let n = 0; n < 3; n++) await call(app, echo, { body: { text: 'small' } }, systemCaller('org_2'))
   expect(ended).toBeLessThan(15)
   await Promise.all(asked)

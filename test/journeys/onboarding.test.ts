@@ -1,10 +1,11 @@
 import type { Browser, Page } from 'playwright-core'
 import postgres from 'postgres'
 import { afterAll, beforeAll, describe, expect, inject, test } from 'vitest'
-import { chromiumPath, launch, visit, whyNoBrowser } from './browser.ts'
+import { chromiumPath, launch, whyNoBrowser } from '../browser.ts'
 import { admin } from './admin.ts'
 import { client, type Json, newPhone, until } from './client.ts'
 import { type Receiver, startReceiver } from './receiver.ts'
+import { visit } from './visit.ts'
 
 const { api, control } = client()
 const redirects = {

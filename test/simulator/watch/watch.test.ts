@@ -1,9 +1,10 @@
 import type { Browser } from 'playwright-core'
 import { afterAll, beforeAll, expect, test } from 'vitest'
+import { chromiumPath, launch, whyNoBrowser } from '../../browser.ts'
 import { person, startTrial } from '../trial.ts'
-import { chromiumPath, launch, openPage } from './browser.ts'
+import { openPage } from './open-page.ts'
 
-if (!chromiumPath) console.log('The watch page is not driven: no chromium on this machine (CHROMIUM names one).')
+if (!chromiumPath) console.log(whyNoBrowser)
 
 let browser: Browser
 beforeAll(async () => {

@@ -1,0 +1,33 @@
+import { accessSync, constants } from 'node:fs'
+import { type Browser, chromium } from 'playwright-core'
+
+/** The shell has the same engine without windows, and takes half of the time. */
+const places = [
+  '/usr/bin/chromium-headless-shell',
+  '/usr/bin/chromium',
+  '/usr/bin/chromium-browser',
+  '/usr/bin/google-chrome',
+  '/Applications/Google Chrome.app/Contents/MacOS/Google Chrome',
+]
+
+/** Where the machine has a Chromium; `CHROMIUM` names another place. */
+export const chromiumPath = [process.env['CHROMIUM'] ?? '', ...places].find(isProgram)
+
+function isProgram(path: string) {
+  try {
+    accessSync(path, constants.X_OK)
+    return path !== ''
+  } catch {
+    return false
+  }
+}
+
+export const whyNoBrowser =
+  'no browser: the tests of pages are skipped. `apt-get install chromium-headless-shell`, or name a Chromium in CHROMIUM.'
+
+export const launch = (): Promise<Browser> =>
+  chromium.launch({
+    ...(chromiumPath !== undefined && { executablePath: chromiumPath }),
+    // Its own sandbox needs a user that is not root.
+    args: process.getuid?.() === 0 ? ['--no-sandbox'] : [],
+  })

@@ -1,0 +1,23 @@
+import type { Browser, BrowserContextOptions, Page } from 'playwright-core'
+
+export interface Visit {
+  page: Page
+  /** What the page complained of: script errors, and whatever the content security policy refused. */
+  complaints: string[]
+}
+
+/** A browser of its own, with nothing in it; what it would ask `https://app.example` is answered here. */
+export async function visit(browser: Browser, url: string, options: BrowserContextOptions = {}): Promise<Visit> {
+  const context = await browser.newContext(options)
+  await context.route('https://app.example/**', (route) =>
+    route.fulfill({ contentType: 'text/html', body: '<title>App</title><h1>Back in the app</h1>' }),
+  )
+  const page = await context.newPage()
+  const complaints: string[] = []
+  page.on('pageerror', (err) => complaints.push(err.message))
+  page.on('console', (message) => {
+    if (message.type() === 'error') complaints.push(message.text())
+  })
+  await page.goto(url)
+  return { page, complaints }
+}
