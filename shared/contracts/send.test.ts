@@ -168,7 +168,12 @@ test('words of a template are taken in either case, its parameters with their ow
   })
 })
 
+test.each(['image', 'video', 'document'])('an empty caption of %s is none', (type) => {
+  expect(JSON.stringify(parse(send(type, { link, caption: '' }))[type])).toBe(JSON.stringify({ link }))
+})
+
 test('the caption of an audio message is taken and not sent on', () => {
+  expect(parse(send('audio', { link, caption: '' }))['audio']).toEqual({ link })
   expect(parse(send('audio', { link, caption: 'listen', voice: true }))['audio']).toEqual({ link, voice: true })
 })
 

@@ -54,7 +54,10 @@ function exactlyOneSource({ link, id }: Source, ctx: z.RefinementCtx) {
     ctx.addIssue({ code: 'custom', path: ['link'], message: 'exactly one of link and id is required' })
 }
 
-const caption = text(1, 1024).optional()
+/** Many clients always have the field: an empty one is none. */
+const caption = text(0, 1024)
+  .transform((value) => (value === '' ? undefined : value))
+  .optional()
 
 const Image = z
   .object({ ...source, caption })
