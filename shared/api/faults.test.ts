@@ -26,7 +26,7 @@ test('a field of a body may be called as those of pages are', () => {
   expect(error && faultOf(error, 'body')).toMatchObject({ failure: 'invalid_field_value', param: 'limit' })
 })
 
-test('of a parameter that stands in a query twice it says so', () => {
-  const { error } = query.safeParse({ status: ['a', 'b'] }, inQueryWords)
-  expect(error && faultOf(error, 'query').message).toBe('status: must be given once.')
+test.each(['status', 'limit', 'cursor'])('of %s that stands in a query twice it says so', (name) => {
+  const { error } = query.safeParse({ [name]: ['1', '2'] }, inQueryWords)
+  expect(error && faultOf(error, 'query').message).toBe(`${name}: must be given once.`)
 })

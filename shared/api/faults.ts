@@ -13,7 +13,9 @@ export function faultOf(error: z.ZodError, place: Place): Problem {
   const issue = nearest(tightest(error.issues))
   const param = paramOf(issue?.path ?? [])
   const failure = (place === 'query' && ofPages.get(param)) || failureOf(issue)
-  if (failure !== 'invalid_field_value') return new Problem(failure, { param, cause: error })
+  // The table's words say what is allowed, and not that it stands there twice.
+  const isRepeated = issue?.code === 'invalid_type'
+  if (failure !== 'invalid_field_value' && !isRepeated) return new Problem(failure, { param, cause: error })
   const message = `${param || 'The request body'}: ${issue?.message ?? 'is invalid'}.`
   return new Problem(failure, { param: param || undefined, message, cause: error })
 }
