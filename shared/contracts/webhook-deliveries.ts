@@ -101,7 +101,7 @@ export const replayWebhookDelivery = rpc({
   subject: 'rpc.webhooks.replay-webhook-delivery',
   summary: 'Replay a webhook delivery',
   description:
-    'Makes a new delivery of the same event to the same subscription, at its present URL, beginning with attempt 1. The event keeps its id. Payloads are kept for 30 days.',
+    'Makes a new delivery of the same event to the same subscription, at its present URL, beginning with attempt 1. The event keeps its id. Payloads are kept for 30 days. A delivery of a deleted subscription cannot be replayed (404).',
   http: {
     method: 'POST',
     path: '/webhook_deliveries/{id}/replay',

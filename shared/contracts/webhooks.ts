@@ -138,7 +138,7 @@ export const updateWebhookSubscription = rpc({
   subject: 'rpc.webhooks.update-webhook-subscription',
   summary: 'Change, pause or resume a webhook subscription',
   description:
-    'A paused subscription holds its deliveries, at most 100,000 of them and for seven days; when it is resumed they go out beside the new ones. `null` clears `description` and `phone_number_ids`. A new `url` is tried at once, whatever the old one waited for.',
+    'A paused subscription holds its deliveries, at most 100,000 of them and for seven days; when it is resumed they go out beside the new ones. `null` clears `description` and `phone_number_ids`. A new `url` is tried at once, whatever the old one waited for. `events` and `phone_number_ids` count for the events that happen from then on: what waits goes out.',
   http: { method: 'PATCH', path: '/webhook_subscriptions/{id}', tag: 'Webhook subscriptions', feature: 'webhooks' },
   params: subscriptionParams,
   body: z

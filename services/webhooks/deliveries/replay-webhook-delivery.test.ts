@@ -74,7 +74,10 @@ describe('one delivery', () => {
     await webhooks.sql`update subscriptions set status = 'disabled', disabled_reason = 'gone', disabled_at = now()`
     expect(await failureOf(replayOne(dead?.id))).toBe('webhook_subscription_disabled')
     await webhooks.sql`delete from subscriptions`
-    expect(await failureOf(replayOne(dead?.id))).toBe('resource_not_found')
+    await expect(replayOne(dead?.id)).rejects.toMatchObject({
+      failure: 'resource_not_found',
+      message: 'The subscription of this delivery was deleted.',
+    })
   })
 
   test.each([
