@@ -2,6 +2,7 @@ import { createHash } from 'node:crypto'
 import type { Readable } from 'node:stream'
 import { AwsV4Signer } from 'aws4fetch'
 import { Agent, type Dispatcher, request } from 'undici'
+import { askPatiently } from './ask-patiently.ts'
 import type { Kept, Store } from './store.ts'
 
 export interface S3Options {
@@ -33,7 +34,8 @@ type Ask = (call: Call) => Promise<Dispatcher.ResponseData>
 /** Files in a bucket of S3, or of a server that speaks its API: some plain signed requests, large files in parts. */
 export function s3Store(options: S3Options): Store {
   const agent = new Agent({ connect: { timeout: connectTimeoutMs }, bodyTimeout: answerTimeoutMs })
-  const ask: Ask = (call) => send(options, agent, call)
+  // All of them can be repeated: an upload that was begun twice is ended once, and the bucket's rule ends the other.
+  const ask: Ask = (call) => askPatiently(() => send(options, agent, call))
   return {
     put: (fileKey, bytes) => put(ask, fileKey, bytes),
     async open(fileKey, range) {

@@ -192,6 +192,41 @@ test('of an upload that S3 does not let be taken back it is told why it failed',
   await expect(store.put(newFileKey(), inChunks(Buffer.alloc(6_000_000)))).rejects.toThrow('SlowDown')
 })
 
+test('a file of which S3 says for a moment that it cannot is stored, read and deleted', async () => {
+  let stored = Buffer.alloc(0)
+  const refused = new Map<string, number>()
+  const { store } = await startS3((step, response, body) => {
+    const times = (refused.get(step) ?? 0) + 1
+    refused.set(step, times)
+    if (times < 2) response.writeHead(503).end('<Error><Code>SlowDown</Code></Error>')
+    else if (step === 'GET ') response.end(stored)
+    else {
+      stored = Buffer.concat([stored, step.startsWith('PUT') ? body : Buffer.alloc(0)])
+      response.setHeader('etag', '"e"')
+      response.end(step === 'POST ?uploads=' ? '<UploadId>1</UploadId>' : '<CompleteMultipartUploadResult/>')
+    }
+  })
+  const bytes = randomBytes(6_000_000)
+  const key = newFileKey()
+  expect(await store.put(key, inChunks(bytes))).toMatchObject({ size: bytes.length })
+  expect((await contentsOf(store.open(key)))?.equals(bytes)).toBe(true)
+  await store.delete(key)
+  expect([...refused.values()]).toEqual([2, 2, 2, 2, 2, 2])
+})
+
+test('a connection that S3 closes as a request comes is no failure', async () => {
+  let asked = 0
+  const { store } = await startS3((_step, response) => (++asked === 1 ? response.destroy() : response.end()))
+  expect(await store.put(newFileKey(), inChunks(Buffer.from('x')))).toMatchObject({ size: 1 })
+  expect(asked).toBe(2)
+})
+
+test('what S3 refuses for good is not asked again', async () => {
+  const { store, asked } = await startS3((_step, response) => response.writeHead(403).end())
+  await expect(store.put(newFileKey(), inChunks(Buffer.from('x')))).rejects.toThrow('S3 answered 403')
+  expect(asked).toHaveLength(1)
+})
+
 test('a file of S3 that is given whole is not taken for the part that was asked for', async () => {
   const { store } = await startS3((_step, response) => response.end('0123456789'))
   await expect(store.open(newFileKey(), { start: 2, end: 4 })).rejects.toThrow('S3 answered 200')
