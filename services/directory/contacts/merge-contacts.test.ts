@@ -171,6 +171,18 @@ test('labels, e-mail, metadata and the later word on marketing are kept', async 
   await expect(send).rejects.toMatchObject({ failure: 'marketing_opted_out' })
 })
 
+test('the survivor’s own word on marketing holds when it is the later one', async () => {
+  const { number, phone, bsuid } = await twoContacts()
+  await directory.sql`
+    update contacts set marketing_preference = case id when ${phone.contact.id} then 'stop' else 'resume' end,
+      marketing_preference_at = now() - case id when ${phone.contact.id} then interval '1 day' else interval '2 days' end
+    where id in (${phone.contact.id}, ${bsuid.contact.id})
+  `
+  await number.inbound(both)
+  const send = number.open({ phone_number: '+15550123456' }, { marketing: true })
+  await expect(send).rejects.toMatchObject({ failure: 'marketing_opted_out' })
+})
+
 test('a deleted label of the other is none of the survivor’s, and no change of it', async () => {
   const { number, phone, bsuid } = await twoContacts()
   const managed = managing(directory.app, { ...number, teamId: number.state.team_id })

@@ -367,6 +367,17 @@ test('a stop that the platform tells late of a contact that is gone does not sto
   await expect(number.open({ phone_number: `+${ana}` }, marketing)).rejects.toMatchObject(refused)
 })
 
+test('a stop that the platform tells again of who has another number by now is not that of who has the number', async () => {
+  const number = await newTold()
+  const { contact } = await number.inbound({ wa_id: ana })
+  await refusedOf(number, contact.id, `+${ana}`)
+  await number.change('1', { wa_id: ana }, { wa_id: eva })
+  await number.inbound({ wa_id: ana })
+  await refusedOf(number, contact.id, `+${ana}`)
+  await number.open({ phone_number: `+${ana}` }, marketing)
+  await expect(number.open({ phone_number: `+${eva}` }, marketing)).rejects.toMatchObject(refused)
+})
+
 test('who asked for marketing again and is deleted stopped under no other writing of the number either', async () => {
   const number = await newTold()
   await number.remove(await stopped(number, '5511987654321'))

@@ -132,13 +132,16 @@ test('a deleted contact is gone, its conversation stays, and the next message ma
   expect(again.conversation.id).not.toBe(conversationId)
 })
 
-test('a new name is a change of the conversation, which shows it', async () => {
+test('a new name is a change of the conversation, which shows it, and of no other', async () => {
   const { number, id, conversationId } = await newContact()
+  const { conversation: another } = await number.inbound({ wa_id: '15550199999' })
   const before = await number.getConversation(conversationId)
+  const anotherBefore = await number.getConversation(another.id)
   await number.update(id, { name: 'Eva' })
   const after = await number.getConversation(conversationId)
   expect(after.contact.name).toBe('Eva')
   expect(after.updated_at > before.updated_at).toBe(true)
+  expect(await number.getConversation(another.id)).toEqual(anotherBefore)
 })
 
 test('a number that a message brings is a change of the conversations, which show it', async () => {

@@ -49,6 +49,17 @@ test('one that was resolved before is not told of again', async () => {
   expect(await closedIn(number.organizationId)).toEqual([])
 })
 
+test.each([
+  ['resolved', 'pending'],
+  ['pending', 'resolved'],
+] as const)('one that was %s goes on as pending when the other was %s', async (status, other) => {
+  const { number, live, ended, both } = await twoConversations()
+  await number.updateConversation(live.id, { status })
+  await number.updateConversation(ended.id, { status: other })
+  await both()
+  expect((await number.getConversation(live.id)).status).toBe('pending')
+})
+
 test('its status and assignee are changed where it goes on, which is answered and told of', async () => {
   const { number, live, ended } = await mergedConversations()
   const changed = await number.updateConversation(ended, { status: 'pending', assigned_to: 'ana' })
