@@ -249,6 +249,27 @@ test('a walk that somebody goes on with is taken up by nobody else', async () =>
   expect(await taken()).toEqual([])
 })
 
+test('of walks of one organization that are taken up together each ends, or is put off, by itself', async () => {
+  const { linkId } = await openSetup(it)
+  await it.app.sql`
+    insert into onboardings (organization_id, id, setup_link_id, step, due_at)
+    select organization_id, n || ' of ' || id, id, 'exchanged', now() from setup_links, generate_series(1, 3) n where id = ${linkId}
+  `
+  const taken = (await claimAbandoned(it.app.sql, 100)).filter(({ setupLinkId }) => setupLinkId === linkId)
+  const [ends, waits] = taken.toSorted((a, b) => a.id.localeCompare(b.id))
+  if (!ends || !waits) throw new Error('no walks')
+  await fail(it.app.sql, ends, new Error('used'), soon())
+  await putOff(it.app.sql, waits, new Error('away'), soon())
+  const left = await it.app.sql`
+    select step, last_error, held_until > now() as is_held from onboardings where setup_link_id = ${linkId} order by id
+  `
+  expect(left).toEqual([
+    { step: 'failed', lastError: 'used', isHeld: false },
+    { step: 'exchanged', lastError: 'away', isHeld: false },
+    { step: 'exchanged', lastError: null, isHeld: true },
+  ])
+})
+
 test('a walk without a token that is put off twice, since its first answer was lost, still waits for its browser alone', async () => {
   const opened = await openSetup(it)
   const dialog = dialogOf(opened, await beginAt(it, opened))
