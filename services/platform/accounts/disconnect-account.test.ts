@@ -55,6 +55,17 @@ test("a customer's number is detached too, also when the subscription has lapsed
   await expect(connect(it, await newOrganization(it.app), phoneNumberId)).resolves.toBeDefined()
 })
 
+test('all other numbers of the organization stay connected', async () => {
+  const { organizationId, phoneNumberId } = await withNumber()
+  const customer_id = await newCustomer(it.app, organizationId)
+  const others = [await withNumber({}, organizationId), await withNumber({ customer_id }, organizationId)]
+  await disconnect(organizationId, phoneNumberId)
+  const rows = await it.app.sql`
+    select phone_number_id from accounts where organization_id = ${organizationId} and attached order by id
+  `
+  expect(rows).toEqual(others.map((other) => ({ phoneNumberId: other.phoneNumberId })))
+})
+
 test('again answers the same, tells again and changes nothing', async () => {
   const { organizationId, phoneNumberId, told } = await withNumber()
   const first = await disconnect(organizationId, phoneNumberId)
