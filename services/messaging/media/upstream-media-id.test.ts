@@ -212,6 +212,23 @@ test('one that dies while it is at it is waited for for less than ten seconds', 
   expect(await uploading).toEqual({ kind: 'ready', id: '707' })
 })
 
+test('one that takes long is held on, so that no other instance begins it', async () => {
+  const id = await stored(randomBytes(10))
+  const gate = Promise.withResolvers<void>()
+  app.files.answerWith((_call, response) => void gate.promise.then(() => json(response, { id: '717' })))
+  const uploading = ask(id, 10_000)
+  await until(() => expect(app.files.calls).toHaveLength(1))
+  const heldUntil = async () => {
+    const [row] = await app.sql<{ heldUntil: Date }[]>`select held_until from media_uploads where media_id = ${id}`
+    return row?.heldUntil.getTime() ?? 0
+  }
+  const first = await heldUntil()
+  await until(async () => expect(await heldUntil()).not.toBe(first))
+  expect(await heldUntil()).toBeGreaterThan(first)
+  gate.resolve()
+  expect(await uploading).toEqual({ kind: 'ready', id: '717' })
+})
+
 test('an instance that was frozen beyond its lease does not undo what another one brought meanwhile', async () => {
   const id = await stored(randomBytes(10))
   const error = { code: 131053, message: 'no', error_data: { details: 'Unsupported' } }
