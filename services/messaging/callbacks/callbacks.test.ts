@@ -308,6 +308,12 @@ test.each(['', '+1 555', 15550123456])(
   },
 )
 
+test('who names a user id beside the message alone has written it', async () => {
+  const contacts = [{ profile: { name: 'Ana' }, user_id: 'US.134914' }]
+  await callback({ ...inboundValue('wamid.BYCONTACT', 'hi', { from: undefined }), contacts })
+  await until(async () => expect((await app.events()).some(({ id }) => id === 'wamid.BYCONTACT')).toBe(true))
+})
+
 test('a part whose id no index can hold stops no other', async () => {
   const id = randomBytes(3_000).toString('base64')
   await callback(inboundValue(id, 'odd'), { statuses: [statusPart(id, 'sent')] }, inboundValue('wamid.BESIDE', 'fine'))
