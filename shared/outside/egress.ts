@@ -9,7 +9,7 @@ import { Problem } from '../api/problem.ts'
 import { createProxyPools } from './proxy-pool.ts'
 import { createResolve, type Resolve } from './resolve.ts'
 import { proxyUrl } from '../service/environment.ts'
-import { urlIn } from '../values/web-address.ts'
+import { uriOf, urlIn } from '../values/web-address.ts'
 
 /** DNS, TCP and TLS together. */
 const connectTimeoutMs = 5_000
@@ -45,8 +45,8 @@ export interface EgressOptions {
 
 /** The only way out to addresses that users give. */
 export interface Egress {
-  /** Throws `invalid_field_value` for a URL that we would not call: what is wrong with its text, or one sentence for every host that is not public. */
-  checkUrl: (url: string, param?: string) => Promise<void>
+  /** The URL as a URI. Throws `invalid_field_value` for a URL that we would not call: what is wrong with its text, or one sentence for every host that is not public. */
+  checkUrl: (url: string, param?: string) => Promise<string>
   /** For undici's `request` and `dispatch`. What it refuses, and what fails, `failureOf` names (egress-error.ts). */
   dispatcher: Dispatcher
   close: () => Promise<void>
@@ -66,6 +66,7 @@ export function createEgress({ allowCidrs, proxyUrl, resolve = createResolve() }
     async checkUrl(url, param = 'url') {
       const fault = faultOf(url) ?? ((await leadsOutside(networks, resolve, new URL(url))) ? null : notPublic)
       if (fault !== null) throw new Problem('invalid_field_value', { param, message: `${param} ${fault}` })
+      return uriOf(url)
     },
     dispatcher,
     close: () => dispatcher.close(),

@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest'
-import { hasShortHost, urlIn } from './web-address.ts'
+import { hasShortHost, uriOf, urlIn } from './web-address.ts'
 
 /** No two neighbours alike, so that nothing of it is short for a parser. */
 const otherScript = (length: number) =>
@@ -33,3 +33,27 @@ test.each([
   expect(URL.canParse(textOf(otherScript(400)))).toBe(true)
   expect(urlIn(textOf(otherScript(400)))).toBe(null)
 })
+
+test.each([
+  'https://example.com',
+  'HTTPS://Example.com:443/?#',
+  'http://[::1]:9/a%2fb?c=d&e#f',
+  "https://u:p@example.com/(~!$&'*+,;=:@)",
+])('a URI stays as it was given: %s', (url) => {
+  expect(uriOf(url)).toBe(url)
+})
+
+test.each([
+  ['https://Müller.example?ä={1}|2', 'https://xn--mller-kva.example/?%C3%A4=%7B1%7D%7C2'],
+  ['https://example.com:443/{a}/[b]^`|%zz%2', 'https://example.com/%7Ba%7D/%5Bb%5D%5E%60%7C%25zz%252'],
+  ['https://example.com/a b#c#d%', 'https://example.com/a%20b#c%23d%25'],
+  ['http://[::1]/?a[]=1', 'http://[::1]/?a%5B%5D=1'],
+  ['https://example.com\\a', 'https://example.com/a'],
+])('what no URI has is escaped: %s', (url, uri) => {
+  expect(uriOf(url)).toBe(uri)
+  expect(uriOf(uri)).toBe(uri)
+  // What it leads to is the same: servers read what is escaped and what is not alike.
+  expect(decoded(uri)).toBe(decoded(url))
+})
+
+const decoded = (url: string) => decodeURIComponent(new URL(url).href.replaceAll(/%(?![\da-f]{2})/gi, '%25'))

@@ -1,5 +1,6 @@
 import type { SetupLink } from '@app/shared/contracts/customers.ts'
 import type { Fragment, Sql, TransactionSql } from '@app/shared/database/database.ts'
+import { uriOf } from '@app/shared/values/web-address.ts'
 import type { z } from 'zod'
 
 type Shown = z.input<typeof SetupLink>
@@ -50,8 +51,4 @@ export const toSetupLink = (row: LinkRow): Shown => ({
   created_at: row.createdAt.toISOString(),
 })
 
-/** A redirect URL as it was given, or as a browser writes it when it has characters that a URI and a header have not. */
-export function redirectOf(url: string | null | undefined): string | null {
-  if (url === null || url === undefined) return null
-  return /^(?:[\w.~:/?#[\]@!$&'()*+,;=-]|%[\da-f]{2})+$/i.test(url) ? url : new URL(url).href
-}
+export const redirectOf = (url: string | null | undefined): string | null => (url ? uriOf(url) : null)

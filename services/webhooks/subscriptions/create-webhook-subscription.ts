@@ -18,8 +18,8 @@ export const createWebhookSubscription: Handler<App, typeof contract> = async (a
   // A repeated request is answered as before, whatever became of its numbers and its host.
   const stored = await storedAnswer(app.sql, app.sealKeys, caller)
   if (stored) return stored
-  const { url, events, description = null, phone_number_ids: numbers = null } = body
-  const [phoneNumberIds] = await Promise.all([ownNumbers(app, numbers, caller), app.egress.checkUrl(url)])
+  const { events, description = null, phone_number_ids: numbers = null } = body
+  const [phoneNumberIds, url] = await Promise.all([ownNumbers(app, numbers, caller), app.egress.checkUrl(body.url)])
   return once(
     app,
     contract,

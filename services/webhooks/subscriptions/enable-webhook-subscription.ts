@@ -17,13 +17,13 @@ export const enableWebhookSubscription: Handler<App, typeof contract> = async (a
   if (stored) return stored
   const { organizationId } = caller
   await findSubscription(app.sql, organizationId, params.id)
-  if (body.url !== undefined) await app.egress.checkUrl(body.url)
+  const wanted = body.url === undefined ? undefined : await app.egress.checkUrl(body.url)
   const work = async (tx: TransactionSql): Promise<Answer<typeof contract>> => {
     const { id } = params
     // Before it is locked: outcomes of attempts, also those of other subscriptions, wait for that lock.
     const count = await replayable(tx, id)
     const before = await lockSubscription(tx, organizationId, id)
-    const { url = before.url } = body
+    const url = wanted ?? before.url
     if (before.status !== 'active' || url !== before.url) await enable(tx, before, url)
     return { ...toSubscription(await findSubscription(tx, organizationId, id)), replayable_count: count }
   }

@@ -7,6 +7,7 @@ import { ownNumber, type TestWebhooks } from '../testing/app.ts'
 import type { Receiver } from '../testing/receiver.ts'
 import { webhooksAndReceiver } from '../testing/webhooks-and-receiver.ts'
 import { deleteWebhookSubscription } from './delete-webhook-subscription.ts'
+import { enableWebhookSubscription } from './enable-webhook-subscription.ts'
 import { getWebhookSubscription } from './get-webhook-subscription.ts'
 import { listWebhookSubscriptions } from './list-webhook-subscriptions.ts'
 import { updateWebhookSubscription } from './update-webhook-subscription.ts'
@@ -52,6 +53,17 @@ test('the secret is answered once, sealed in the database and shown nowhere', as
   expect((await list()).data).toEqual([shown])
   const [row] = await webhooks.sql<{ sealed: string }[]>`select sealed from secrets`
   expect(row?.sealed).not.toContain(secret.slice(6))
+})
+
+test('a URL stays as given, or is written as a URI', async () => {
+  const { id, ...created } = await webhooks.subscribe({ url: `${url}?a={1}|ä` })
+  expect(created.url).toBe(`${url}?a=%7B1%7D%7C%C3%A4`)
+  const update = (given: string) => webhooks.ask(updateWebhookSubscription, { params: { id }, body: { url: given } })
+  expect((await update(`${url}/{2}`)).url).toBe(`${url}/%7B2%7D`)
+  const enable = { params: { id }, body: { url: 'HTTPS://93.184.216.34' } }
+  expect((await webhooks.ask(enableWebhookSubscription, enable)).url).toBe('HTTPS://93.184.216.34')
+  const another = { ...enable, body: { url: `${url}/[3]` } }
+  expect((await webhooks.ask(enableWebhookSubscription, another)).url).toBe(`${url}/%5B3%5D`)
 })
 
 test('a repeated key gets the first answer, its secret too, which is stored sealed', async () => {

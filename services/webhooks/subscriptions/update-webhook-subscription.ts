@@ -21,16 +21,16 @@ type Changes = Input<typeof contract>['body']
 export const updateWebhookSubscription: Handler<App, typeof contract> = async (app, { params, body }, caller) => {
   const { organizationId } = caller
   refuseDisabled(await findSubscription(app.sql, organizationId, params.id))
-  const [phone_number_ids] = await Promise.all([
+  const [phone_number_ids, url] = await Promise.all([
     ownNumbers(app, body.phone_number_ids, caller),
     body.url === undefined ? undefined : app.egress.checkUrl(body.url),
   ])
   const row = await app.sql.begin(async (tx) => {
     const before = await lockSubscription(tx, organizationId, params.id)
     refuseDisabled(before)
-    const isSet = await set(tx, before, { ...body, phone_number_ids })
+    const isSet = await set(tx, before, { ...body, url, phone_number_ids })
     const isSwitched = await switchByHand(tx, before, body.status)
-    const isMoved = body.url !== undefined && body.url !== before.url
+    const isMoved = url !== undefined && url !== before.url
     if (isMoved && !isSwitched) await moveLane(tx, before)
     if (isMoved) await endWaits(tx, before.id)
     return isSet || isSwitched ? findSubscription(tx, organizationId, params.id) : before
