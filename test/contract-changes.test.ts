@@ -46,6 +46,7 @@ describe('what counts as a break', () => {
     name: z.string().max(10),
     state: z.enum(['on', 'off']),
     list: z.array(z.object({ id: z.string() })),
+    count: z.int(),
   })
 
   test.each<[string, Direction, z.ZodType, string[]]>([
@@ -69,6 +70,8 @@ describe('what counts as a break', () => {
     ],
     ['a null that is new', 'taken', base.extend({ name: z.string().max(10).nullable() }), []],
     ['a shorter text', 'taken', base.extend({ name: z.string().max(9) }), ['/name: maxLength was 10, is 9']],
+    ['a number with its width', 'taken', base.extend({ count: z.int().meta({ format: 'int64' }) }), []],
+    ['a text of a form', 'taken', base.extend({ name: z.url().max(10) }), ['/name: format was undefined, is uri']],
     ['a longer text', 'taken', base.extend({ name: z.string().max(11) }), []],
     ['a field inside that is gone', 'given', base.extend({ list: z.array(z.object({})) }), ['/list/[]/id: is gone']],
   ])('%s, %s', (_what, direction, after, expected) => {

@@ -73,11 +73,16 @@ function valueBreaks(before: Schema, after: Schema, path: string) {
 const lowerBounds = ['minLength', 'minItems', 'minimum', 'exclusiveMinimum', 'minProperties']
 const upperBounds = ['maxLength', 'maxItems', 'maximum', 'exclusiveMaximum', 'maxProperties']
 
+/** A word for what programs keep a number in; a number that JSON brings fits. */
+const isWidth = (format: unknown) => format === 'int64' || format === 'double'
+
 function boundBreaks(before: Schema, after: Schema, path: string) {
   const narrowed = [
     ...lowerBounds.filter((bound) => Number(after[bound] ?? -Infinity) > Number(before[bound] ?? -Infinity)),
     ...upperBounds.filter((bound) => Number(after[bound] ?? Infinity) < Number(before[bound] ?? Infinity)),
-    ...['pattern', 'format'].filter((rule) => after[rule] !== undefined && after[rule] !== before[rule]),
+    ...['pattern', 'format'].filter(
+      (rule) => after[rule] !== undefined && after[rule] !== before[rule] && !isWidth(after[rule]),
+    ),
   ]
   return narrowed.map((bound) => `${path || '/'}: ${bound} was ${String(before[bound])}, is ${String(after[bound])}`)
 }

@@ -7,6 +7,7 @@ import { expect, test } from 'vitest'
 interface Schema {
   $ref?: string
   type?: string | string[]
+  format?: string
   properties?: Record<string, Schema>
   enum?: unknown[]
   'x-extensible-enum'?: string[]
@@ -67,6 +68,27 @@ test('an object that may be null has a name', () => {
     [...anyOf, ...oneOf].map((one) => ({ place, one })),
   )
   expect(choices.filter(({ one }) => one.properties).map(({ place }) => place)).toEqual([])
+})
+
+test('what may be null says so in its type, unless it has a name', () => {
+  const choices = places.filter(([, { oneOf, anyOf }]) => (oneOf ?? anyOf)?.some(({ type }) => type === 'null'))
+  expect(choices.filter(([, { anyOf }]) => anyOf?.[0]?.$ref === undefined).map(([place]) => place)).toEqual([])
+  expect(schemas['Conversation']?.properties?.['last_message_at']).toEqual({
+    type: ['string', 'null'],
+    format: 'date-time',
+    examples: ['2026-03-01T12:00:00.000Z'],
+  })
+})
+
+test('a number that may need more than 32 bits says so', () => {
+  const formats = places
+    .filter(([, { type, format }]) => type === 'number' || format === 'int64')
+    .map(([place, { format }]) => [place.split('/').slice(3).join('/'), format])
+  expect(formats).toEqual([
+    ['InboundMessage/properties/location/properties/latitude', 'double'],
+    ['InboundMessage/properties/location/properties/longitude', 'double'],
+    ['TemplateParameter/properties/currency/properties/amount_1000', 'int64'],
+  ])
 })
 
 test('a choice between objects says which field tells them apart', () => {

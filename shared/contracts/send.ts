@@ -183,7 +183,8 @@ const blocks = {
     .object({
       fallback_value: text(1, 128),
       code: z.string().regex(/^[A-Z]{3}$/, 'must be three capitals such as USD'),
-      amount_1000: z.int(),
+      // 3,000,000 rupiahs have more than 32 bits, which is what clients give a number without a format.
+      amount_1000: z.int().meta({ format: 'int64', description: 'The amount, multiplied by 1000.' }),
     })
     .optional(),
   date_time: z.object({ fallback_value: text(1, 128) }).optional(),

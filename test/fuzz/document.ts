@@ -88,7 +88,7 @@ function resolve(value: unknown): unknown {
   if ('$ref' in value && typeof value.$ref === 'string') return resolve(at(value.$ref))
   const { type, ...rest } = value as { type?: unknown }
   // A list of types is a choice between them.
-  if (Array.isArray(type)) return { ...rest, anyOf: type.map((one: unknown) => ({ type: one })) }
+  if (Array.isArray(type)) return { anyOf: type.map((one: unknown) => resolve({ ...rest, type: one })) }
   return Object.fromEntries(Object.entries(value).map(([key, item]) => [key, resolve(item)]))
 }
 

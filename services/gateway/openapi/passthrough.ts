@@ -26,6 +26,9 @@ const userId = {
 }
 const epoch = { type: 'string', pattern: String.raw`^\d+$`, description: 'Epoch seconds.', examples: ['1772366400'] }
 
+/** Without a format clients in Go take it for a number of 32 bits, which is a metre off. */
+const degrees: Property = { type: 'number', format: 'double' }
+
 const object = (properties: Record<string, Property>, required: string[] = Object.keys(properties)): Property => ({
   type: 'object',
   properties,
@@ -68,7 +71,7 @@ const message = part(
       document: file,
       video: file,
       audio: file,
-      location: loose({ latitude: { type: 'number' }, longitude: { type: 'number' }, name: text, address: text }),
+      location: loose({ latitude: degrees, longitude: degrees, name: text, address: text }),
       contacts: list(loose({})),
       interactive: loose({ type: text, button_reply: choice, list_reply: choice }),
       button: loose({ text, payload: text }),

@@ -73,6 +73,7 @@ export const nameOf = ({ $ref }: Reference): string => $ref.slice($ref.lastIndex
  * date-time needs no pattern beside its format; a field that must not be there is not described.
  */
 function tidy(zodSchema: z.core.$ZodTypes, schema: Record<string, unknown>) {
+  tidyNull(schema)
   if (schema['additionalProperties'] === false) delete schema['additionalProperties']
   if (schema['format'] === 'date-time') delete schema['pattern']
   const { properties = {} } = schema as { properties?: Record<string, object> }
@@ -81,6 +82,19 @@ function tidy(zodSchema: z.core.$ZodTypes, schema: Record<string, unknown>) {
   if (!('example' in schema)) return
   schema['examples'] = [schema['example']]
   delete schema['example']
+}
+
+/**
+ * What may be null says so in its type: of a choice with null, what makes OpenAPI 3.0 of a description leaves a value that is always
+ * there. What refers to a component has no type, so its choice stays.
+ */
+function tidyNull(schema: Record<string, unknown>) {
+  const { anyOf: choices = [] } = schema as { anyOf?: JsonSchema[] }
+  const [choice, other] = choices
+  if (choices.length !== 2 || typeof choice?.type !== 'string' || other?.type !== 'null') return
+  if ('enum' in choice || 'const' in choice) return
+  delete schema['anyOf']
+  Object.assign(schema, { ...choice, ...schema, type: [choice.type, 'null'] })
 }
 
 /** A choice of one is none; one between objects says by which field they differ. */
