@@ -1,5 +1,5 @@
 import { type Moment, momentAt, standing } from '@app/shared/contracts/explain.ts'
-import type { Fragment, Sql } from '@app/shared/database/database.ts'
+import type { Fragment, Sql, TransactionSql } from '@app/shared/database/database.ts'
 import { type Refusal, refusalOf } from '../accounts/refusal.ts'
 import type { AccountStatus } from '../accounts/status.ts'
 import type { CustomerStatus } from '../customers/customers.ts'
@@ -30,13 +30,13 @@ interface ExplainedAccount {
 }
 
 /** `which`: of `accounts a` and `organizations o`. */
-export const accountsWhere = (sql: Sql, which: Fragment) => sql<ExplainedAccount[]>`
+export const accountsWhere = (sql: Sql | TransactionSql, which: Fragment) => sql<ExplainedAccount[]>`
   select a.id, a.organization_id, a.phone_number_id, a.business_account_id, a.customer_id, c.status as customer_status,
     a.status, a.upstream_status, a.attached, a.removed, a.reported_until, a.version, a.created_at, a.updated_at,
     a.attached_at, a.returned_at, a.polled_at, case when a.sealed_token is not null then a.poll_at end as poll_at,
     a.poll_failures, o.subscription, o.features
   from organizations o join accounts a on a.organization_id = o.id
-  left join customers c on c.organization_id = a.organization_id and c.id = a.customer_id
+  left join lateral (select status from customers where id = a.customer_id limit 1) c on true
   where ${which} order by a.id
 `
 

@@ -42,7 +42,7 @@ const selectLinks = (sql: Sql | TransactionSql) => sql`
   select ${linkColumns(sql)}, l.organization_id, o.name as organization_name, o.subscription, o.features,
     c.name as customer_name, c.status as customer_status, c.team_id
   from setup_links l
-  join customers c on c.organization_id = l.organization_id and c.id = l.customer_id
+  cross join lateral (select name, status, team_id from customers where id = l.customer_id limit 1) c
   join organizations o on o.id = l.organization_id
 `
 

@@ -20,7 +20,7 @@ export interface LinkRow {
 
 /** When the customer of `setup_links l` was archived. */
 const archivedAt = (sql: Sql | TransactionSql) => sql`
-  (select archived_at from customers where organization_id = l.organization_id and id = l.customer_id)
+  (select archived_at from customers where id = l.customer_id)
 `
 
 /**
