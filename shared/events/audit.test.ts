@@ -343,3 +343,35 @@ test('a service that has recorded nothing yet is audited from its first event, w
   expect(rows).toEqual([{ auditedSeq: '0' }])
   await platform.close()
 })
+
+test('consumers are audited each by itself: while of one something is missing, another goes on, and one begins when it answers first', async () => {
+  const platform = await testService('platform')
+  await provision(platform.nc)
+  const look = auditEvents(platform)
+  const recordOne = (id: string) => platform.sql`
+    insert into outbox (id, subject, headers, payload, published_at)
+    values (${id}, 'event.platform.account-changed', '{}', '', now() - interval '1 hour')
+  `
+  const answer = (service: string, seqs: string) =>
+    platform.nc.subscribe(`rpc.${service}.handled-ranges`, {
+      callback: (_err, message) => void message.respond(JSON.stringify({ data: { seqs, newest: null } })),
+    })
+  await recordOne('first')
+  answer('messaging', '{[1,3)}')
+  await look(platform.sql)
+  answer('directory', '{[1,2)}')
+  await look(platform.sql)
+  await recordOne('second')
+  await look(platform.sql)
+  await platform.sql`update outbox_marks set at = now() - interval '1 hour'`
+  await look(platform.sql)
+  const audits = await platform.sql`select consumer, audited_seq::int, looks from event_audits order by consumer`
+  expect(audits).toEqual([
+    { consumer: 'directory-accounts', auditedSeq: 1, looks: 1 },
+    // What is missing is not for these.
+    { consumer: 'directory-members', auditedSeq: 2, looks: 0 },
+    { consumer: 'directory-teams', auditedSeq: 2, looks: 0 },
+    { consumer: 'messaging-accounts', auditedSeq: 2, looks: 0 },
+  ])
+  await platform.close()
+})
