@@ -218,6 +218,12 @@ test('an event that the stream has dropped for its age is not missed', async () 
   expect(await waiting()).toBe(0)
 })
 
+test('our newest event is not missed while it is the last of its subject', async () => {
+  for (const n of [1, 2]) await app.nc.jetstream().publish(changed.subject, JSON.stringify({ n }), someEvent())
+  const asked = [1, 2, 3].map((seq) => hasNewest(app, { subject: changed.subject, seq }))
+  expect(await Promise.all(asked)).toEqual([true, true, false])
+})
+
 test('an event whose number is that of another with which the stream begins is missed', async () => {
   await publishOther(1)
   expect(await hasNewest(app, { subject: changed.subject, seq: 1 })).toBe(false)
