@@ -347,6 +347,16 @@ test.each([
   expect(bodyOf(await make(theirs, 'again'))).toBe(bodyOf(other))
 })
 
+test('what one request was answered with stands for its key alone', async () => {
+  const [first, second] = [caller(), { ...caller(), idempotency: { key: `k${key} too`, fingerprint: 'same' } }]
+  const make = (asking: Caller, made: string) => once(app, contract, asking, () => Promise.resolve({ made }))
+  const answers = [await make(first, 'first'), await make(second, 'second')]
+  for (const [n, asking] of [first, second].entries()) {
+    const again = await make(asking, 'again')
+    expect([again.replayed, bodyOf(again)]).toEqual([true, answers[n] && bodyOf(answers[n])])
+  }
+})
+
 test('a key past its 24 hours is new, for this kind of operation and the other', async () => {
   const age = () =>
     database.sql`update idempotency.keys set created_at = now() - interval '25 h' where key = ${`k${key}`}`
