@@ -233,6 +233,8 @@ test('of few due groups all are found, those that are due the longest first; of 
   await app.sql`insert into trial_lanes (id, grp, due_at) values ('one more', ${nameOf(0)}, now())`
   const many = await findDueGroups(app.sql, 'trial_lanes', nameOf(100))
   expect(many).toEqual({ groups: all.slice(101, 165), last: nameOf(164) })
+  const around = await findDueGroups(app.sql, 'trial_lanes', nameOf(200))
+  expect(around).toEqual({ groups: [...all.slice(201), ...all.slice(0, 64)], last: '' })
 })
 
 test('a group that has used up its pace goes on as soon as it may', async () => {
