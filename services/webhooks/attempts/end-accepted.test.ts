@@ -129,3 +129,25 @@ test('what was given up and replayed stays dead, though it is heard then that it
   answer(3, 200)
   await until(async () => expect(await webhooks.deliveries({ status: 'succeeded' })).toHaveLength(1))
 })
+
+test('what is heard of late changes nothing of another replay, nor of another delivery that was given up', async () => {
+  const { sql, organizationId } = webhooks
+  const [other, dead] = [newId('rpl'), newId('wbd')]
+  await sql`
+    insert into replays (id, organization_id, subscription_id, source, position, end_id, matched, enqueued, failed, created_at, finished_at)
+    values (${other}, ${organizationId}, 'wbs_other', 'dead', '', '', 1, 1, 1, now(), now())
+  `
+  await sql`
+    insert into dead_deliveries (id, organization_id, subscription_id, event_type)
+    values (${dead}, ${organizationId}, 'wbs_other', 'message.received')
+  `
+  const id = await takenForBrokenOff({ tries: mostTries - 1 })
+  const ofOther = () => sql`select succeeded, failed from replays where id = ${other}`
+  answer(2, 500)
+  await isNow(id, { status: 'dead' })
+  expect([await counted(), await ofOther()]).toEqual([[{ succeeded: 0, failed: 1 }], [{ succeeded: 0, failed: 1 }]])
+  answer(1, 200)
+  await isNow(id, accepted)
+  expect([await counted(), await ofOther()]).toEqual([[{ succeeded: 1, failed: 0 }], [{ succeeded: 0, failed: 1 }]])
+  expect(await sql`select id from dead_deliveries`).toEqual([{ id: dead }])
+})

@@ -103,8 +103,13 @@ test('what a round has left of a customer’s line goes out, in its order, if th
 
 test('what is just being put behind a delivery of a customer’s line goes out, if the subscription is disabled and enabled meanwhile', async () => {
   const { sql } = webhooks
+  // In front of the line of another subscription stands another delivery.
+  await webhooks.subscribe({ url: 'https://127.0.0.1:9/', events: ['contact.created', 'message.received'] })
+  await sql`update subscriptions set status = 'paused'`
+  await webhooks.emit({ line: 'line', type: 'contact.created' })
+  await until(async () => expect(await webhooks.deliveries({ status: 'pending' })).toHaveLength(1))
   const [, first] = await webhooks.emit({ line: 'another' }, { line: 'line' }, { line: 'line' })
-  await until(async () => expect(await webhooks.deliveries({ status: 'pending' })).toHaveLength(3))
+  await until(async () => expect(await webhooks.deliveries({ status: 'pending' })).toHaveLength(7))
   const second = newId('evt')
   const headers = { organization: webhooks.organizationId, event: second, type: 'message.received', line: 'line' }
   const row = toRow({

@@ -123,6 +123,16 @@ test('whoever has taken over a lane since is woken when the next delivery of a l
   expect(found).toEqual([{ isDue: true, hasTime: true }])
 })
 
+test('whoever has taken over a lane since is woken when a delivery that it saw in a call has failed', async () => {
+  await record()
+  const { id, lane } = await beginFirst()
+  await sql`update lanes set held_until = now() + interval '9 s', due_at = now() + interval '25 s' where id = ${first}`
+  const { item, ...one } = ended(lane, 'failed')
+  const done = [{ ...one, item: { ...item, id } }]
+  await sql.begin((tx) => recordAttempts(tx, done, createLaneHealth(), () => Promise.resolve()))
+  expect(await sql`select due_at <= now() as is_due from lanes where id = ${first}`).toEqual([{ isDue: true }])
+})
+
 test('the first of a line that failed is tried again in its time, and what it came to is recorded as it was', async () => {
   await record('cus_1')
   const { id, lane } = await beginFirst()

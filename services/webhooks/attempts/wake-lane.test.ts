@@ -58,3 +58,21 @@ test.each([
 ])('whatever a lane waited for, %s is due, and who gives it back sees that', async (_, wake) => {
   expect(await after(wake, 900, 600)).toEqual({ arrivals: '5', dueInS: 0, isPaced: false })
 })
+
+test.each([
+  ['an arrival', arrive],
+  ['a wake as an arrival', (tx: TransactionSql, id: string) => wakeWithin(tx, [id])],
+  ['one that is taken from its holder', retakeLane],
+  ['one that is over', (tx: TransactionSql, id: string) => endLane(tx, id, 'org_1')],
+  ['one that begins anew', renewLane],
+])('%s takes no other lane from its holder, nor wakes it', async (_, wake) => {
+  await sql`
+    insert into lanes (id, grp, failures, due_at, held_until, paced_until)
+    select id, 'org_1', 3, now() + interval '1 hour', now() + interval '1 hour', now() + interval '1 hour'
+    from unnest(array[${lane}, 'wbs_2']) id
+  `
+  const other = () => sql`select * from lanes where id = 'wbs_2'`
+  const before = await other()
+  await sql.begin((tx) => wake(tx, lane))
+  expect(await other()).toEqual([...before])
+})
