@@ -65,7 +65,7 @@ export function startAttempts(core: Core): Mailbox {
 }
 
 /** Lanes that sleep beside a delivery that has a time; found by skipping from subscription to subscription. */
-async function wakeSleepers(sql: Sql): Promise<number> {
+export async function wakeSleepers(sql: Sql): Promise<number> {
   const { count } = await sql`
     with recursive open as (
       (select subscription_id from due_deliveries where due_at is not null order by subscription_id limit 1)
