@@ -177,6 +177,39 @@ test('what another instance gets through at the URL that it had before does not 
   })
 })
 
+test('what heals it heals no other one, though that has the same URL', async () => {
+  const { id: other } = await webhooks.subscribe({ url: receiver.url, events: ['contact.created'] })
+  await webhooks.sql`
+    update subscriptions set status = 'paused', disabled_reason = 'consecutive_failures', paused_at = now()
+    where id in (${id}, ${other})
+  `
+  await webhooks.sql`insert into lanes (id, grp, failures) values (${id}, ${webhooks.organizationId}, 25)`
+  await webhooks.emit({})
+  await until(async () => expect(await webhooks.subscription(id)).toMatchObject({ status: 'active' }))
+  expect(await webhooks.subscription(other)).toMatchObject({
+    status: 'paused',
+    disabled_reason: 'consecutive_failures',
+  })
+})
+
+test('one that its owner has paused since its probe went out stays paused, though that gets through', async () => {
+  const ends: (() => void)[] = []
+  receiver.respondWith((...call) => void ends.push(() => answer(200)(...call)))
+  await webhooks.sql`
+    update subscriptions set status = 'paused', disabled_reason = 'consecutive_failures', paused_at = now() where id = ${id}
+  `
+  await webhooks.sql`insert into lanes (id, grp, failures) values (${id}, ${webhooks.organizationId}, 25)`
+  await webhooks.emit({})
+  await until(() => expect(ends).toHaveLength(1))
+  await change({ status: 'paused' })
+  ends[0]?.()
+  await until(async () =>
+    expect(await webhooks.deliveries({ status: 'succeeded', subscription_id: id })).toHaveLength(1),
+  )
+  expect(await webhooks.subscription(id)).toMatchObject({ status: 'paused', disabled_reason: null })
+  expect(told()).toEqual([])
+})
+
 test('a failure of one whose lane another instance has by now does not pause it', async () => {
   const ends: (() => void)[] = []
   receiver.respondWith((...call) => void ends.push(() => answer(500)(...call)))
