@@ -3,6 +3,7 @@ import { firstIdAt, newId, timeOf } from '@app/shared/values/ids.ts'
 import { untilSomebodyWaits } from '@app/test/lock-waits.ts'
 import { until } from '@app/test/until.ts'
 import { beforeEach, describe, expect, test } from 'vitest'
+import { deleteWebhookSubscription } from '../subscriptions/delete-webhook-subscription.ts'
 import { enableWebhookSubscription } from '../subscriptions/enable-webhook-subscription.ts'
 import type { TestWebhooks } from '../testing/app.ts'
 import type { Receiver } from '../testing/receiver.ts'
@@ -87,7 +88,7 @@ describe('a replay of many', () => {
     expect((await replayMany({}, withKey('real'))).id).toBe(made.id)
   })
 
-  test('ends when its subscription is disabled or deleted', async () => {
+  test('ends when its subscription is disabled', async () => {
     await die(30)
     await pause('paused')
     const made = await replayMany()
@@ -97,6 +98,18 @@ describe('a replay of many', () => {
     await until(async () => expect(await replay(made.id)).toMatchObject({ status: 'cancelled', failed: 5 }))
     expect(await failureOf(replayMany())).toBe('webhook_subscription_disabled')
     expect(await failureOf(replayMany({ dry_run: true }))).toBe('webhook_subscription_disabled')
+  })
+
+  test('ends as cancelled with a subscription that is deleted, and enqueues no more', async () => {
+    await die(30)
+    await pause('paused')
+    const made = await replayMany()
+    await until(async () => expect(await replay(made.id)).toMatchObject({ enqueued: 5 }))
+    await webhooks.ask(deleteWebhookSubscription, { params: { id } })
+    await webhooks.hurry()
+    await until(async () =>
+      expect(await replay(made.id)).toMatchObject({ status: 'cancelled', enqueued: 5, failed: 5 }),
+    )
   })
 })
 
