@@ -23,6 +23,7 @@ async function start() {
     const connection = {
       said: '',
       isOpen: true,
+      leave: () => void socket.destroy(),
       ask: (path = '/') => void socket.write(`GET ${path} HTTP/1.1\r\nhost: x\r\n\r\n`),
     }
     socket.on('data', (bytes) => (connection.said += String(bytes)))
@@ -64,4 +65,15 @@ test('one that waits for an answer keeps its place, and where all do a new one i
   await expect.poll(() => working[0]?.said).toContain('done')
   await openAndAsk()
   await expect.poll(() => working[0]?.isOpen).toBe(false)
+})
+
+test('one whose client has left while it waited for its answer takes no place', async () => {
+  const { openAndAsk, waiting } = await start()
+  const left = await openAndAsk('/wait')
+  await expect.poll(() => waiting).toHaveLength(1)
+  left.leave()
+  await expect.poll(() => waiting[0]?.closed).toBe(true)
+  const [first] = [await openAndAsk(), await openAndAsk(), await openAndAsk(), await openAndAsk()]
+  // Before the time is over that an idle one may stay open.
+  await expect.poll(() => first.isOpen, { timeout: 3_000 }).toBe(false)
 })
