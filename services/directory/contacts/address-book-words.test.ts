@@ -15,8 +15,8 @@ const [ana, bo] = ['15550123456', '15550123457'] as const
 const add = (wa_id: string, second: number) => ({ wa_id, name: 'Ana', action: 'add' as const, at: at(second) })
 const remove = (wa_id: string, second: number) => ({ wa_id, name: null, action: 'remove' as const, at: at(second) })
 
-async function newTold() {
-  const number = await newNumber(directory.app)
+async function newTold(changes: Parameters<typeof newNumber>[1] = {}) {
+  const number = await newNumber(directory.app, changes)
   const asker = { ...number, teamId: number.state.team_id }
   return { ...number, ...telling(directory.app, number), ...managing(directory.app, asker) }
 }
@@ -45,6 +45,16 @@ test('the number of a contact that is deleted is forgotten when no older word of
   expect(await number.contacts([add(ana, 1)])).toEqual({ applied: 0 })
   expect(await contactIds(number)).toHaveLength(1)
   expect(await knownAfter(2, number)).toEqual([bo])
+})
+
+test('what another number of the organization knows of the same person stays', async () => {
+  const number = await newTold()
+  const other = await newTold({ organization_id: number.organizationId })
+  for (const each of [number, other]) await each.contacts([add(ana, 1)])
+  const [id = ''] = await contactIds(number)
+  await number.remove(id)
+  expect(await knownAfter(9, number)).toEqual([ana])
+  expect(await other.contacts([add(ana, 1)])).toEqual({ applied: 0 })
 })
 
 test('a number that is just told of again is not waited for, and stays', async () => {

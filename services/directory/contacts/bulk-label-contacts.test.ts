@@ -144,6 +144,19 @@ test("a message shows the contact's labels and the conversation's", async () => 
   expect(await shown()).toEqual([])
 })
 
+test('a label of one conversation or contact is shown by no other, and detached from no other, nor another with it', async () => {
+  const number = await newManaged()
+  const [vip, paid, old] = [await number.label('VIP'), await number.label('Paid'), await number.label('Old')]
+  const [ana, bo] = [await number.inbound({ wa_id: '15550123456' }), await number.inbound({ wa_id: '15550123457' })]
+  for (const { conversation } of [ana, bo])
+    for (const { id } of [vip, paid]) await number.attachToConversation(conversation.id, id)
+  await number.attach(bo.contact.id, old.id)
+  await number.detachFromConversation(ana.conversation.id, vip.id)
+  const shown = async (wa_id: string) => (await number.inbound({ wa_id })).labels.map(({ name }) => name)
+  expect(await shown('15550123456')).toEqual(['Paid'])
+  expect(await shown('15550123457')).toEqual(['VIP', 'Paid', 'Old'])
+})
+
 test("those of one organization go one after the other, and another's beside them", async () => {
   const [number, other] = [await newManaged(), await newManaged()]
   const [held = '', free = ''] = await number.many(2)

@@ -14,8 +14,8 @@ beforeAll(async () => {
 })
 afterAll(() => directory.drop())
 
-async function newTold() {
-  const number = await newNumber(directory.app)
+async function newTold(changes: Parameters<typeof newNumber>[1] = {}) {
+  const number = await newNumber(directory.app, changes)
   return { ...number, ...telling(directory.app, number) }
 }
 
@@ -242,6 +242,18 @@ test('a message of before a change that comes late and names the number alone is
   expect((await late()).contact.id).toBe(contact.id)
   expect((await number.inbound({ wa_id: first, sent_at: at(3) })).contact.id).toBe(next.id)
   expect(await number.getContact(contact.id)).toMatchObject({ phone_number: `+${third}` })
+})
+
+test('who writes to another number of the organization, too, has there the names of before until the change is told there', async () => {
+  const number = await newTold()
+  const other = await newTold({ organization_id: number.organizationId })
+  for (const each of [number, other]) await each.inbound({ wa_id: first, sent_at: at(0) })
+  const [contact] = (await other.listContacts()).data
+  await number.change('2', { wa_id: first }, { wa_id: second }, at(2))
+  expect((await other.listContacts()).data).toEqual([contact])
+  expect((await other.inbound({ wa_id: first, sent_at: at(1) })).contact.id).toBe(contact?.id)
+  await other.change('2', { wa_id: first }, { wa_id: second }, at(2))
+  expect((await other.listContacts()).data).toMatchObject([{ id: contact?.id, phone_number: `+${second}` }])
 })
 
 test('a message of before two changes that comes late is of the first person who left the number', async () => {

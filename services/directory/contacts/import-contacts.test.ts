@@ -11,8 +11,8 @@ beforeAll(async () => {
 })
 afterAll(() => directory.drop())
 
-async function newTold() {
-  const number = await newNumber(directory.app)
+async function newTold(changes: Parameters<typeof newNumber>[1] = {}) {
+  const number = await newNumber(directory.app, changes)
   return { ...number, ...telling(directory.app, number) }
 }
 
@@ -60,6 +60,15 @@ test('what is removed there goes here, unless messages were exchanged or it was 
   await number.contacts([ana, bo, carl].map((waId) => entry(waId, null, 2, 'remove')))
   const { data } = await number.listContacts()
   expect(namesOf(data)).toEqual(['Bo', 'Carl'])
+})
+
+test('what the address book of another number of the organization removes goes there alone', async () => {
+  const number = await newTold()
+  const other = await newTold({ organization_id: number.organizationId })
+  for (const each of [number, other]) await each.contacts([entry(ana, 'Ana', 1)])
+  await number.contacts([entry(ana, null, 2, 'remove')])
+  expect((await number.listContacts()).data).toEqual([])
+  expect(namesOf((await other.listContacts()).data)).toEqual(['Ana'])
 })
 
 test('who writes in while the address book removes the number stays', async () => {

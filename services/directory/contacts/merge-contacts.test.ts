@@ -195,6 +195,22 @@ test('a deleted label of the other is none of the survivor’s, and no change of
   expect(changes.at(-1)).toMatchObject({ data: { contact: { id: phone.contact.id, changed_fields: ['name'] } } })
 })
 
+test('names and labels of a third one stay its own', async () => {
+  const { number, bsuid } = await twoContacts()
+  const managed = managing(directory.app, { ...number, teamId: number.state.team_id })
+  await tellTeam(directory, number.organizationId, number.state.team_id)
+  const third = await number.inbound({ wa_id: '15550123457' })
+  const [merged, own, ofThread] = [await managed.label('A'), await managed.label('B'), await managed.label('C')]
+  await managed.attach(bsuid.contact.id, merged.id)
+  await managed.attach(third.contact.id, own.id)
+  await managed.attachToConversation(third.conversation.id, ofThread.id)
+  expect((await number.inbound(both)).labels).toMatchObject([{ id: merged.id }])
+  expect(await number.inbound({ wa_id: '15550123457' })).toMatchObject({
+    contact: { id: third.contact.id },
+    labels: [{ id: own.id }, { id: ofThread.id }],
+  })
+})
+
 test('parallel messages that name both merge them once, while others are recorded', async () => {
   const { number, phone, bsuid } = await twoContacts()
   const calls = everywhere(directory, number, 20).flatMap(({ inbound }) => [

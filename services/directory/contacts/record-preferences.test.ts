@@ -37,6 +37,36 @@ test('who stopped gets no marketing message until it resumes, in whatever order 
   await expect(number.open(recipient, marketing)).rejects.toMatchObject({ failure: 'marketing_opted_out' })
 })
 
+test('of two words of one second a stop holds, told together or one after the other', async () => {
+  const words = [
+    { ...ana, value: 'stop' as const, at: at(1) },
+    { ...ana, value: 'resume' as const, at: at(1) },
+  ]
+  for (const told of [
+    [words],
+    [words.toReversed()],
+    words.map((word) => [word]),
+    words.toReversed().map((word) => [word]),
+  ]) {
+    const number = await newTold()
+    await number.open(recipient)
+    for (const preferences of told) await number.preferences(preferences)
+    await expect(number.open(recipient, marketing)).rejects.toMatchObject({ failure: 'marketing_opted_out' })
+  }
+})
+
+test('what one says of marketing is nobody else’s word', async () => {
+  const number = await newTold()
+  const other = { phone_number: '+15550123457' }
+  for (const one of [recipient, other]) await number.open(one)
+  await number.preferences([
+    { ...ana, value: 'stop', at: at(1) },
+    { wa_id: '15550123457', bsuid: null, value: 'resume', at: at(1) },
+  ])
+  await number.open(other, marketing)
+  await expect(number.open(recipient, marketing)).rejects.toMatchObject({ failure: 'marketing_opted_out' })
+})
+
 test('the stop of a stranger counts too, and makes no contact', async () => {
   const number = await newTold()
   expect(await number.preferences([{ ...ana, value: 'stop', at: at(1) }])).toEqual({ recorded: 1 })

@@ -112,6 +112,7 @@ test('a stop under a number that just comes to light is of whose it is', async (
   const { contact: gone } = await number.open({ phone_number: `+${ana}` })
   await number.remove(gone.id)
   const { contact } = await number.inbound({ bsuid: 'US.1' })
+  await number.inbound({ bsuid: 'US.2' })
   await overtaken(
     directory,
     contact.id,
@@ -119,6 +120,7 @@ test('a stop under a number that just comes to light is of whose it is', async (
     () => refusedOf(number, gone.id, `+${ana}`),
   )
   await expect(number.open({ bsuid: 'US.1' }, marketing)).rejects.toMatchObject(refused)
+  await number.open({ bsuid: 'US.2' }, marketing)
 })
 
 test('a stop under a user id that a message just brings is of whose it is', async () => {
@@ -387,6 +389,19 @@ test('who asked for marketing again and is deleted stopped under no other writin
   await number.preferences([{ wa_id: other, bsuid: null, value: 'resume', at: at(2) }])
   await number.remove(contact.id)
   for (const phone_number of [`+${other}`, '+5511987654321']) await number.open({ phone_number }, marketing)
+})
+
+test('who asked one number of the organization for marketing again, and is deleted, has still stopped at the other, as has who stopped beside it', async () => {
+  const number = await newTold()
+  const other = await newTold({ organization_id: number.organizationId })
+  for (const each of [number, other]) await each.remove(await stopped(each, ana))
+  await number.remove(await stopped(number, eva))
+  const { contact } = await number.inbound({ wa_id: ana })
+  await number.preferences([{ wa_id: ana, bsuid: null, value: 'resume', at: at(2) }])
+  await number.remove(contact.id)
+  await number.open({ phone_number: `+${ana}` }, marketing)
+  await expect(number.open({ phone_number: `+${eva}` }, marketing)).rejects.toMatchObject(refused)
+  await expect(other.open({ phone_number: `+${ana}` }, marketing)).rejects.toMatchObject(refused)
 })
 
 test('of two stops of somebody who is no contact the later one holds, told in either order', async () => {

@@ -166,6 +166,19 @@ test('deleting leaves nothing personal behind', async () => {
   expect(row?.text).not.toMatch(/Ana|ana@|15550123456|gold/)
 })
 
+test('deleting takes no names and no labels of others along', async () => {
+  const { number, id } = await newContact()
+  await tellTeam(directory, number.organizationId, number.state.team_id)
+  const other = await number.inbound({ wa_id: '15550123457' })
+  const label = await number.label('VIP')
+  await number.attach(other.contact.id, label.id)
+  await number.remove(id)
+  expect(await number.inbound({ wa_id: '15550123457' })).toMatchObject({
+    contact: { id: other.contact.id },
+    labels: [{ id: label.id }],
+  })
+})
+
 test('who wanted no marketing is still not sent any after the contact was deleted, until the person resumes', async () => {
   const { number } = await newContact()
   const ana = { phone_number: '+15550188001' }

@@ -53,6 +53,14 @@ test('each real change is told of as it was, and nothing else is', async () => {
   ])
 })
 
+test('a change of one is none of another', async () => {
+  const { number, id } = await newConversation()
+  const { conversation: other } = await number.inbound({ wa_id: '15550123457' })
+  const before = await number.getConversation(other.id)
+  await number.updateConversation(id, { status: 'resolved', assigned_to: 'ana' })
+  expect(await number.getConversation(other.id)).toEqual(before)
+})
+
 test('a change that began earlier and ended later does not take the conversation back in time', async () => {
   const { number, id } = await newConversation()
   const { contact } = await number.getConversation(id)
