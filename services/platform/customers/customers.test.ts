@@ -193,6 +193,23 @@ test('a restored customer is pending without a number, active with one it ever h
   })
 })
 
+test('what becomes of a customer becomes of no other one of the organization', async () => {
+  const organizationId = await newOrganization(it.app)
+  const [id, archived, other] = [
+    await newCustomer(it.app, organizationId),
+    await newCustomer(it.app, organizationId),
+    await newCustomer(it.app, organizationId),
+  ]
+  await archive(organizationId, archived)
+  const others = async () => [await get(organizationId, archived), await get(organizationId, other)]
+  const before = await others()
+  await update(organizationId, id, { name: 'New' })
+  await connect(it, organizationId, undefined, {}, { customer_id: id })
+  await archive(organizationId, id)
+  await ask(it.app, restoreCustomer, { customer_id: id })
+  expect(await others()).toEqual(before)
+})
+
 test('a lapsed subscription and a missing entitlement stop changes at once, and no reading', async () => {
   const organizationId = await newOrganization(it.app)
   const id = await newCustomer(it.app, organizationId)

@@ -76,14 +76,16 @@ const settled = (phoneNumberId: string, expected: Partial<Row>) =>
   until(async () => expect(await account(phoneNumberId)).toMatchObject({ ...expected, isHeld: false }))
 const told = (phoneNumberId: string) => peers.told.messaging.filter((state) => state.phone_number_id === phoneNumberId)
 
-/** As by an instance that asks for it from now on. */
+/** As by an instance that asks for them from now on. */
+const claimedTogether = (phoneNumberIds: string[]) => it.app.sql<DueAccount[]>`
+  update accounts set poll_held_until = now() + interval '1 minute', poll_at = now() + interval '1 minute'
+  where phone_number_id in ${it.app.sql(phoneNumberIds)}
+  returning organization_id, id, phone_number_id, business_account_id, sealed_token, version, poll_failures,
+    poll_held_until::text as held_until
+`
+
 async function claimed(phoneNumberId: string) {
-  const [account] = await it.app.sql<DueAccount[]>`
-    update accounts set poll_held_until = now() + interval '1 minute', poll_at = now() + interval '1 minute'
-    where phone_number_id = ${phoneNumberId}
-    returning organization_id, id, phone_number_id, business_account_id, sealed_token, version, poll_failures,
-      poll_held_until::text as held_until
-  `
+  const [account] = await claimedTogether([phoneNumberId])
   if (!account) throw new Error('no account')
   return account
 }
@@ -204,6 +206,21 @@ describe('polling', () => {
     expect(await account(phoneNumberId)).toMatchObject({ status: 'connected', isHeld: true })
   })
 
+  test('numbers of one organization that are asked for together take each its own answer', async () => {
+    const { organizationId, phoneNumberId } = await connected()
+    const [silent, changed, waiting] = [newPhoneNumberId(), newPhoneNumberId(), newPhoneNumberId()]
+    for (const id of [silent, changed, waiting]) await connect(it, organizationId, id)
+    const asked = await claimedTogether([phoneNumberId, silent, changed, waiting])
+    await it.app.sql`update accounts set version = version + 1 where phone_number_id = ${changed}`
+    for (const id of [phoneNumberId, changed]) knowNumber(it, id, { status: 'BANNED' })
+    it.upstream.answers.set(`/${silent}`, { status: 503, body: '<html>' })
+    for (const account of asked.filter((one) => one.phoneNumberId !== waiting))
+      await pollAccount(it.app, account, new AbortController().signal)
+    expect(await account(phoneNumberId)).toMatchObject({ status: 'disconnected', isHeld: false })
+    for (const id of [silent, changed]) expect(await account(id)).toMatchObject({ status: 'connected' })
+    expect(await account(waiting)).toMatchObject({ status: 'connected', isHeld: true })
+  })
+
   test('a number that does not answer delays no other', async () => {
     const silent = await connected()
     const others = await Promise.all([connected(), connected(), connected()])
@@ -257,10 +274,11 @@ describe('polling', () => {
   })
 
   test('a detached number is not asked for', async () => {
-    const { phoneNumberId } = await connected()
+    const { organizationId, phoneNumberId } = await connected()
     await it.app.sql`update accounts set attached = false where phone_number_id = ${phoneNumberId}`
     it.upstream.asked.length = 0
-    const { phoneNumberId: another } = await connected()
+    const another = newPhoneNumberId()
+    await connect(it, organizationId, another)
     await due(phoneNumberId, another)
     await until(async () => expect((await account(another))?.minutes).toBeGreaterThan(8))
     expect(it.upstream.asked.filter(({ line }) => line.includes(phoneNumberId))).toEqual([])
@@ -375,6 +393,15 @@ describe('a report', () => {
     await until(async () => expect(await lastPoll()).toBeLessThan(30))
     await settled(phoneNumberId, { status: 'connected' })
     await removal(new Date(back.getTime() + 1_000))
+    await settled(phoneNumberId, { status: 'disconnected' })
+  })
+
+  test('of a number counts though another one of the organization was connected since', async () => {
+    const { organizationId, phoneNumberId } = await connected()
+    const at = new Date()
+    await it.app.sql`select pg_sleep(0.01)`
+    await connect(it, organizationId)
+    await report(organizationId, phoneNumberId, { event: 'PARTNER_REMOVED' }, undefined, at)
     await settled(phoneNumberId, { status: 'disconnected' })
   })
 

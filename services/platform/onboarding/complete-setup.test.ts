@@ -9,6 +9,7 @@ import { appWithPeers } from '../testing/app-with-peers.ts'
 import { beginAt, dialogOf, haveNumber, openSetup, showNumbers } from '../testing/onboarding.ts'
 import type { UpstreamAnswer } from '../testing/upstream.ts'
 import { completeSetup } from './complete-setup.ts'
+import { onboardingIdOf } from './onboardings.ts'
 import { startResuming } from './resume-onboardings.ts'
 
 const both = appWithPeers()
@@ -103,6 +104,22 @@ test('a double click: one works, the other hears that it is at work', async () =
   const results = await Promise.allSettled(clicks)
   expect(results.map(({ status }) => status).toSorted()).toEqual(['fulfilled', 'rejected'])
   expect(asked('/oauth/')).toBe(1)
+})
+
+test('a walk that has begun beside it, at the same link or another one of the organization, stays as it is', async () => {
+  const opened = await openSetup(it)
+  const { organizationId } = opened
+  const other = await openSetup(it, {}, { organizationId })
+  const state = await beginAt(it, opened)
+  const begun = [await beginAt(it, opened), await beginAt(it, other)]
+  const others = () => it.app.sql`
+    select * from onboardings
+    where organization_id = ${organizationId} and id <> ${onboardingIdOf(state)} order by created_at
+  `
+  const before = await others()
+  expect(before).toHaveLength(begun.length)
+  await ask(it.app, completeSetup, dialogOf(opened, state))
+  expect(await others()).toEqual(before)
 })
 
 test('a code that is refused ends the walk, and the next one may succeed', async () => {

@@ -1,6 +1,7 @@
 import { newId } from '@app/shared/values/ids.ts'
 import { until } from '@app/test/until.ts'
 import { beforeAll, expect, test } from 'vitest'
+import type { DueAccount } from '../health/due-account.ts'
 import { startPolling } from '../health/poll-accounts.ts'
 import { getCustomer } from '../customers/get-customer.ts'
 import { removeCustomerAccount } from '../customers/remove-customer-account.ts'
@@ -8,7 +9,7 @@ import { createSetupLink } from '../setup-links/create-setup-link.ts'
 import { ask, connect, newPhoneNumberId, type TestApp } from '../testing/app.ts'
 import { appWithPeers } from '../testing/app-with-peers.ts'
 import { beginAt, dialogOf, openSetup, showNumbers } from '../testing/onboarding.ts'
-import { walksTo } from './adopt-number.ts'
+import { adoptNumber, walksTo } from './adopt-number.ts'
 import { completeSetup } from './complete-setup.ts'
 
 const both = appWithPeers()
@@ -94,6 +95,33 @@ test('a business account whose link is over waits for no number any more, and a 
   const accounts = await ask(it.app, getCustomer, undefined, opened.asOwner)
   expect(accounts).toMatchObject({ accounts: [{ phone_number_id: phoneNumberId, status: 'onboarding' }] })
   expect(await it.app.sql`select 1 from accounts where organization_id = ${organizationId}`).toHaveLength(1)
+})
+
+test('of two that are asked for together one waits on when the link of the other is over', async () => {
+  const one = await openSetup(it)
+  const { organizationId } = one
+  const other = await openSetup(it, {}, { organizationId })
+  for (const opened of [one, other]) {
+    showNumbers(it.upstream, opened.businessAccountId, [])
+    await waitingAt(opened)
+  }
+  await it.app.sql`update setup_links set expires_at = now() - interval '1 ms' where id = ${one.linkId}`
+  const claimed = await it.app.sql<DueAccount[]>`
+    update accounts set poll_held_until = now() + interval '1 minute', poll_at = now() + interval '1 minute'
+    where organization_id = ${organizationId}
+    returning organization_id, id, business_account_id, poll_held_until::text as held_until
+  `
+  const over = claimed.find(({ businessAccountId }) => businessAccountId === one.businessAccountId)
+  if (!over) throw new Error('no account')
+  const signal = new AbortController().signal
+  await adoptNumber(it.app, over, { token: 'EAAtoken', deadline: performance.now() + 5_000, signal })
+  const left = await it.app.sql`
+    select customer_id, attached from accounts where organization_id = ${organizationId} order by attached
+  `
+  expect(left).toEqual([
+    { customerId: one.customerId, attached: false },
+    { customerId: other.customerId, attached: true },
+  ])
 })
 
 test('a stop waits for no answer about a business account without a number', async () => {

@@ -57,6 +57,14 @@ test('changes what is named and nothing else', async () => {
   expect(cleared).toMatchObject({ tier: 'unlimited', retention_days: null })
 })
 
+test('another organization stays as it is', async () => {
+  const [id, other] = [await newOrganization(it.app), await newOrganization(it.app, { retention_days: 7 })]
+  const row = () => it.app.sql`select * from organizations where id = ${other}`
+  const before = await row()
+  await ask(it.app, updateOrganization, { organization_id: id, name: 'New', tier: 'starter', subscription: 'lapsed' })
+  expect(await row()).toEqual(before)
+})
+
 test('a lapsed subscription refuses sends of every number, at both services before the answer and by event', async () => {
   const { id, accounts } = await organizationWithNumbers()
   await ask(it.app, updateOrganization, { organization_id: id, subscription: 'lapsed' })

@@ -67,6 +67,24 @@ test('a pending number is connected, and messaging knows before the answer', asy
   expect(await standing(phoneNumberId)).toMatchObject({ isDueSoon: false })
 })
 
+test('a number beside it in the organization stays as it is, whenever the platform answers', async () => {
+  const { organizationId, phoneNumberId } = await pending()
+  const [other, beside] = [newPhoneNumberId(), newPhoneNumberId()]
+  for (const id of [other, beside]) await connect(it, organizationId, id, { status: 'PENDING' })
+  await it.app.sql`update accounts set poll_at = now() + interval '1 hour' where organization_id = ${organizationId}`
+  const before = await standing(beside)
+  willAnswer(phoneNumberId, success)
+  await register(systemCaller(organizationId), phoneNumberId)
+  const { promise: after, resolve: letAnswer } = Promise.withResolvers<void>()
+  willAnswer(other, { ...success, after })
+  const registering = register(systemCaller(organizationId), other)
+  await until(() => expect(registrations()).toHaveLength(2))
+  await it.app.sql`update accounts set version = version + 1 where phone_number_id = ${other}`
+  letAnswer()
+  expect(await registering).toMatchObject({ status: 'onboarding' })
+  expect(await standing(beside)).toEqual(before)
+})
+
 test('a number that the platform has registered and does not show so yet is asked about again soon', async () => {
   const { organizationId, phoneNumberId } = await pending()
   willAnswer(phoneNumberId, success, 'PENDING')

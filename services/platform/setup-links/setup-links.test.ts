@@ -146,6 +146,7 @@ test('expiry is chosen in hours; a redirect URL stays as given, or is written as
 test('an active link takes new redirect URLs, an inactive one neither these nor a revocation', async () => {
   const customer = await customerOf()
   const [revoked, expired] = [await customer.create(), await customer.create()]
+  const { setup_url: _, ...other } = await customer.create()
   const url = 'https://shop.example/ok'
   expect(await customer.update(revoked.id, { success_redirect_url: url })).toMatchObject({
     success_redirect_url: url,
@@ -165,8 +166,9 @@ test('an active link takes new redirect URLs, an inactive one neither these nor 
     await expect(customer.revoke(id)).rejects.toMatchObject(inactive)
     await expect(customer.update(id, { success_redirect_url: null })).rejects.toMatchObject(inactive)
   }
+  expect((await customer.list({ status: 'active' })).data).toEqual([other])
   const events = await eventsOf(it.app, customer.organization)
-  expect(events.filter(({ type }) => type.startsWith('customer.setup_link'))).toHaveLength(2)
+  expect(events.filter(({ type }) => type.startsWith('customer.setup_link'))).toHaveLength(3)
 })
 
 test('an expired link says so wherever it is read, without anybody noting it', async () => {
@@ -229,6 +231,15 @@ test('an archive waits for no link, however many there are; they stay revoked, o
   expect(await statuses()).toEqual(revoked)
   const anew = await customer.create()
   expect((await customer.list({ status: 'active' })).data).toMatchObject([{ id: anew.id }])
+})
+
+test('an archive and its end leave the links of the organization’s other customers active', async () => {
+  const customer = await customerOf()
+  const other = await customerOf(customer.organization)
+  const { id } = await other.create()
+  await ask(it.app, archiveCustomer, undefined, { params: { id: customer.id }, caller: customer.caller })
+  await ask(it.app, restoreCustomer, { customer_id: customer.id })
+  expect((await other.list({ status: 'active' })).data).toMatchObject([{ id }])
 })
 
 test('a link that was made while its customer was archived, restored and archived again stays revoked, however many there are', async () => {
