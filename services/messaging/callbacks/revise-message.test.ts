@@ -49,6 +49,22 @@ interface Edited {
 
 const iso = (second: number) => new Date((start + second) * 1000).toISOString()
 
+test('what is taken back or changed is that message alone', async () => {
+  await platform.messages(inbound('wamid.B1', 'one'), inbound('wamid.B2', 'two'), inbound('wamid.B3', 'three'))
+  await settled()
+  await platform.messages(revoke('wamid.B1.r', 'wamid.B1'), edit('wamid.B2.e', 'wamid.B2', 'second', 20))
+  await settled()
+  const rows = await app.sql`
+    select content, revoked_at is not null as is_revoked, edits is not null as is_edited from messages
+    where upstream_id in ('wamid.B1', 'wamid.B2', 'wamid.B3') order by upstream_id
+  `
+  expect(rows).toEqual([
+    { content: 'one', isRevoked: true, isEdited: false },
+    { content: 'second', isRevoked: false, isEdited: true },
+    { content: 'three', isRevoked: false, isEdited: false },
+  ])
+})
+
 test('a message that is taken back stays readable, and that is told once', async () => {
   await platform.messages(inbound('wamid.R1', 'secret'))
   await settled()

@@ -15,7 +15,7 @@ import { organizationId, phoneNumberId, type TestMessaging, testMessaging } from
 import { deleteMediaOf, sweepMedia } from './delete-media.ts'
 import { keepMedia } from './keep-media.ts'
 import { insertMedia } from './media.ts'
-import { claimFile, reserveFile, startFileSweep } from './unclaimed-files.ts'
+import { claimFile, discardFile, reserveFile, startFileSweep } from './unclaimed-files.ts'
 
 let app: TestMessaging
 beforeAll(async () => {
@@ -290,4 +290,16 @@ test('a file whose time is over, which may be deleted at this moment, is not to 
   await app.sql`update unclaimed_files set due_at = now() where file_key = ${fileKey}`
   const claimed = app.sql.begin((tx) => claimFile(tx, fileKey))
   expect(await refusalOf(claimed)).toMatchObject({ failure: 'service_unavailable' })
+})
+
+test('whoever claims or discards a file leaves all others to be deleted', async () => {
+  const [claimed, discarded, left] = [
+    await reserveFile(app.sql),
+    await reserveFile(app.sql),
+    await reserveFile(app.sql),
+  ]
+  await app.sql.begin((tx) => claimFile(tx, claimed))
+  await discardFile(app, discarded)
+  const keys = await app.sql`select file_key from unclaimed_files where file_key in (${claimed}, ${discarded}, ${left})`
+  expect(keys).toEqual([{ fileKey: left }])
 })

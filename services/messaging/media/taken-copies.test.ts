@@ -3,6 +3,7 @@ import type { Lane } from '@app/shared/mailbox/lanes.ts'
 import { newId } from '@app/shared/values/ids.ts'
 import { createTestDatabase, type TestDatabase } from '@app/test/database.ts'
 import { afterAll, beforeAll, beforeEach, expect, test } from 'vitest'
+import { beginCopies } from './begin-copies.ts'
 import { settleCopies } from './settle-copies.ts'
 import { reserveFile } from './unclaimed-files.ts'
 import { takeCopies } from './waiting-copies.ts'
@@ -49,4 +50,27 @@ test('the file of a copy that was begun again meanwhile, and that nobody needs, 
   const done = [{ item, lane, outcome: { kind: 'copied', fileKey, file } as const }]
   await sql.begin((tx) => settleCopies(tx, { publicUrl: 'https://chat.example.com' }, done))
   expect(await sql`select file_key from unclaimed_files`).toEqual([{ fileKey }])
+})
+
+test('a file is that of its own copy, and all others that nobody needs are still to be deleted', async () => {
+  await sql`truncate media_copies`
+  const file = { id: '1', mime_type: 'image/jpeg', sha256: null, filename: null }
+  const copies = [newId('med'), newId('med')].map((mediaId) => ({
+    organizationId: lane.id,
+    phoneNumberId: number,
+    mediaId,
+    file,
+    event: null,
+  }))
+  await sql.begin((tx) => beginCopies(tx, copies))
+  const [item] = await take()
+  if (!item) throw new Error('there is no copy')
+  const [fileKey, other] = [await reserveFile(sql), await reserveFile(sql)]
+  const outcome = { kind: 'copied' as const, fileKey, file: { size: 1, sha256: 'x', mimeType: null } }
+  await sql.begin((tx) => settleCopies(tx, { publicUrl: 'https://chat.example.com' }, [{ item, lane, outcome }]))
+  const kept = await sql`select id, file_key from media where organization_id = ${lane.id} and file_key is not null`
+  expect(kept).toEqual([{ id: item.mediaId, fileKey }])
+  expect(await sql`select file_key from unclaimed_files where file_key in (${fileKey}, ${other})`).toEqual([
+    { fileKey: other },
+  ])
 })

@@ -342,11 +342,13 @@ test('an id that the platform refuses is forgotten; one that the file has got si
 
 test('what the platform got before a message failed over its file is forgotten, and not what it has got since', async () => {
   const file = { organizationId, phoneNumberId, mediaId: await stored(randomBytes(10)) }
+  const otherId = await stored(randomBytes(10))
   const messageId = newId('msg')
-  const known = await ask(file.mediaId)
+  const [known, other] = [await ask(file.mediaId), await ask(otherId)]
   await app.sql`
     insert into send_attempts (organization_id, message_id, attempt, begun_at, ended_at, outcome)
-    values (${organizationId}, ${messageId}, 1, now() - interval '1 minute', now(), 'sent')
+    values (${organizationId}, ${messageId}, 1, now() - interval '1 minute', now(), 'sent'),
+      (${organizationId}, ${newId('msg')}, 1, now(), now(), 'sent')
   `
   const forget = () => app.sql.begin((tx) => forgetUploadsOf(tx, [{ ...file, messageId }]))
   await forget()
@@ -354,6 +356,7 @@ test('what the platform got before a message failed over its file is forgotten, 
   await app.sql`update send_attempts set begun_at = now() where message_id = ${messageId}`
   await forget()
   expect(await ask(file.mediaId)).not.toEqual(known)
+  expect(await ask(otherId)).toEqual(other)
 })
 
 test.each([

@@ -1,8 +1,9 @@
 import { newIdAt } from '@app/shared/values/ids.ts'
 import { setTimeout as sleep } from 'node:timers/promises'
-import { afterAll, beforeAll, beforeEach, expect, test, vi } from 'vitest'
+import { afterAll, beforeAll, beforeEach, expect, onTestFinished, test, vi } from 'vitest'
 import { phoneNumberId, type TestMessaging, testMessaging } from '../testing/app.ts'
 import { inboundValue, platformOf } from '../testing/callbacks.ts'
+import { json } from '../testing/media-platform.ts'
 import { oldMessagesSweep } from './delete-old-messages.ts'
 import { sweepDeletedMessages } from './deleted-messages.ts'
 
@@ -131,15 +132,22 @@ test('the file of a customer goes with its message', async () => {
   expect(await app.sql`select 1 from unclaimed_files`).toHaveLength(1)
 })
 
-test('a message that goes before it was told is told all the same, without its file', async () => {
+test('a message that goes before it was told is told all the same, without its file, and no other', async () => {
   await app.setSender({ retention_days: 1 })
   await app.sql`delete from outbox`
-  const timestamp = String(Math.floor(daysAgo(2).getTime() / 1000))
-  const image = { id: '90002', mime_type: 'image/jpeg' }
-  await platformOf(app).messages(inboundValue('wamid.UNTOLD', '', { type: 'image', image, timestamp }))
-  await vi.waitFor(async () => expect(await app.sql`select 1 from media_copies`).toHaveLength(1), 10_000)
+  app.files.answerWith((_call, response) => json(response, { error: { code: 2 } }, 503))
+  onTestFinished(() => app.files.answerWith(null))
+  const untold = (id: string, upstreamMediaId: string, at: Date) => {
+    const timestamp = String(Math.floor(at.getTime() / 1000))
+    return inboundValue(id, '', { type: 'image', image: { id: upstreamMediaId, mime_type: 'image/jpeg' }, timestamp })
+  }
+  await platformOf(app).messages(
+    untold('wamid.UNTOLD', '90002', daysAgo(2)),
+    untold('wamid.YOUNG', '90003', daysAgo(0)),
+  )
+  await vi.waitFor(async () => expect(await app.sql`select 1 from media_copies`).toHaveLength(2), 10_000)
   await sweep()
-  expect(await app.sql`select 1 from media_copies`).toHaveLength(0)
+  expect(await app.sql`select upstream_media_id from media_copies`).toEqual([{ upstreamMediaId: '90003' }])
   const [told, ...more] = (await app.events()).filter(({ id }) => id === 'wamid.UNTOLD')
   expect(more).toEqual([])
   expect(told?.payload).toMatchObject({ svc: { media_url: null, media_status: 'failed' } })
