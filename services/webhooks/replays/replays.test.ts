@@ -113,6 +113,29 @@ describe('a replay of many', () => {
   })
 })
 
+test('a replay that is over, cancelled or has lost its subscription is no end of another one of the organization', async () => {
+  const { sql } = webhooks
+  const other = await webhooks.subscribe({ url: receiver.url })
+  await die(8, { subscription: other.id })
+  await sql`update subscriptions set status = 'paused' where id = ${other.id}`
+  const { id: otherId } = await replayMany({ subscription_id: other.id })
+  const before = { status: 'running', enqueued: 5, succeeded: 0, failed: 0 }
+  await until(async () => expect(await replay(otherId)).toMatchObject(before))
+  await die(3)
+  await completed((await replayMany()).id)
+  expect(await replay(otherId)).toMatchObject(before)
+  await die(8)
+  await sql`update subscriptions set status = 'paused' where id = ${id}`
+  const second = await replayMany()
+  await cancel(second.id)
+  expect(await replay(otherId)).toMatchObject(before)
+  const third = await replayMany()
+  await sql`update subscriptions set status = 'disabled', disabled_reason = 'operator', disabled_at = now() where id = ${id}`
+  await webhooks.hurry()
+  await until(async () => expect(await replay(third.id)).toMatchObject({ status: 'cancelled' }))
+  expect(await replay(otherId)).toMatchObject(before)
+})
+
 test('a replay is not made when its subscription is disabled while its deliveries are counted', async () => {
   const { sql } = webhooks
   await die(1)

@@ -7,6 +7,7 @@ import { ownNumber, type TestWebhooks } from '../testing/app.ts'
 import type { Receiver } from '../testing/receiver.ts'
 import { webhooksAndReceiver } from '../testing/webhooks-and-receiver.ts'
 import { deleteWebhookSubscription } from './delete-webhook-subscription.ts'
+import { disableWebhookSubscription } from './disable-webhook-subscription.ts'
 import { enableWebhookSubscription } from './enable-webhook-subscription.ts'
 import { getWebhookSubscription } from './get-webhook-subscription.ts'
 import { listWebhookSubscriptions } from './list-webhook-subscriptions.ts'
@@ -127,6 +128,39 @@ test('another organization finds nothing, and deletes nothing', async () => {
     expect(await failureOf(ask(webhooks, input(id), stranger))).toMatchObject({ failure: 'resource_not_found' })
   }
   expect(await webhooks.subscription(id)).toMatchObject({ id })
+})
+
+test('what becomes of a subscription becomes of no other one of the organization', async () => {
+  receiver.respondWith((response) => void response.writeHead(500).end())
+  const [{ id }, active, paused] = [
+    await webhooks.subscribe({ url: receiver.url }),
+    await webhooks.subscribe({ url: receiver.url }),
+    await webhooks.subscribe({ url: receiver.url }),
+  ]
+  const update = (subscription: string, body: Parameters<typeof updateWebhookSubscription>[1]['body']) =>
+    webhooks.ask(updateWebhookSubscription, { params: { id: subscription }, body })
+  await update(paused.id, { status: 'paused' })
+  await webhooks.emit({})
+  await until(async () => expect(await webhooks.deliveries({ status: 'failed' })).toHaveLength(2))
+  await webhooks.sql`update due_deliveries set due_at = now() + interval '1 hour' where subscription_id <> ${id}`
+  const others = async () => [
+    await webhooks.subscription(active.id),
+    await webhooks.subscription(paused.id),
+    await webhooks.sql`select id, due_at from due_deliveries where subscription_id <> ${id} order by id`,
+  ]
+  const before = await others()
+  for (const act of [
+    () => update(id, { description: 'new' }),
+    () => update(id, { status: 'paused' }),
+    () => update(id, { status: 'active' }),
+    () => update(id, { url: `${receiver.url}/other` }),
+    () => webhooks.ask(disableWebhookSubscription, { body: { subscription_id: id } }),
+    () => webhooks.ask(enableWebhookSubscription, { params: { id }, body: {} }),
+    () => deleteWebhookSubscription(webhooks, input(id), webhooks.caller),
+  ]) {
+    await act()
+    expect(await others()).toEqual(before)
+  }
 })
 
 test('a deleted subscription is gone, its secrets too; its waiting deliveries are dead and can be read', async () => {
