@@ -212,6 +212,30 @@ test('what the platform told before an edit, and comes late, does not undo it', 
   expect(await it.get('late')).toMatchObject({ status: 'pending', category: 'MARKETING', content: data.content })
 })
 
+test('what is told while a template is edited is not undone by what was told before that and comes after the edit', async () => {
+  await approved('between')
+  const named = { message_template_name: 'between', message_template_language: 'en_US' }
+  const tell = (time: number, event: string, new_category: string, message_template_element: string) =>
+    it.callbacks.changesAt(
+      time,
+      { field: 'message_template_status_update', value: { ...named, event } },
+      { field: 'template_category_update', value: { ...named, new_category } },
+      { field: 'message_template_components_update', value: { ...named, message_template_element } },
+    )
+  const time = Math.ceil(Date.now() / 1000) + 5
+  it.platform.once(async (request, response) => {
+    await tell(time, 'REJECTED', 'MARKETING', 'Told {{1}}.')
+    const told = { status: 'rejected', category: 'MARKETING', content: 'Told {{1}}.' }
+    await until(async () => expect(await it.get('between')).toMatchObject(told))
+    it.platform.answer(request, response)
+  })
+  await it.edit('between', { components, category: 'UTILITY' })
+  await tell(time - 15, 'APPROVED', 'UTILITY', 'Older {{1}}.')
+  await until(async () => expect(await it.app.sql`select 1 from callback_items`).toHaveLength(0))
+  const left = { status: 'rejected', category: 'MARKETING', content: 'New {{1}} text.' }
+  expect(await it.get('between')).toMatchObject(left)
+})
+
 test('what a callback tells of the category while the texts are edited stands, and so do texts while the category is', async () => {
   await approved('moved')
   const moved = { message_template_name: 'moved', message_template_language: 'en_US' }
