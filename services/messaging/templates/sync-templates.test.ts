@@ -209,6 +209,31 @@ test('a sync does not undo what a callback told after it had asked', async () =>
   expect(await statuses()).toEqual({ paused: 'approved', other: 'rejected' })
 })
 
+test('what was told is not undone by what was told before that and comes after a sync', async () => {
+  theirs('told')
+  await it.sync()
+  const named = { message_template_name: 'told', message_template_language: 'en_US' }
+  const settled = () => until(async () => expect(await it.app.sql`select 1 from callback_items`).toHaveLength(0))
+  const tell = (time: number, new_category: string, new_quality_score: string, message_template_element: string) =>
+    it.callbacks.changesAt(
+      time,
+      { field: 'template_category_update', value: { ...named, new_category } },
+      { field: 'message_template_quality_update', value: { ...named, new_quality_score } },
+      { field: 'message_template_components_update', value: { ...named, message_template_element } },
+    )
+  const shown = async () => await it.app.sql`select category, quality, components from templates`
+  const time = Math.floor(Date.now() / 1000)
+  await tell(time, 'MARKETING', 'GREEN', 'Newer.')
+  await settled()
+  Object.assign(it.platform.templates[0] ?? {}, { category: 'MARKETING', quality_score: { score: 'YELLOW' } })
+  expect(await counts()).toEqual({ created: 0, updated: 1, synced: 1 })
+  const read = await shown()
+  expect(read).toMatchObject([{ category: 'MARKETING', quality: 'YELLOW' }])
+  await tell(time - 15, 'UTILITY', 'RED', 'Older.')
+  await settled()
+  expect(await shown()).toEqual(read)
+})
+
 test('what a callback tells of a template that is just being read for the first time is not lost', async () => {
   theirs('new', { status: 'PENDING' })
   it.platform.once(async (_request, response) => {
