@@ -79,7 +79,7 @@ test('who changes customers in a flood waits behind it alone, and its events sta
   await webhooks.subscribe({ url: receiver.url, events }, systemCaller(big))
   const giveBack = await holdTurn()
   const change = { line: 'cus_1', type: 'customer.updated' }
-  const flood = Array.from({ length: 60 }, (_, n) => ({ ...change, organizationId: big, eventId: `flood-${n}` }))
+  const flood = Array.from({ length: 60 }, () => ({ ...change, organizationId: big, eventId: newId('evt') }))
   // To a machine that takes a second for forty it is no flood.
   const clock = vi.spyOn(performance, 'now').mockReturnValue(performance.now())
   onTestFinished(() => clock.mockRestore())
@@ -176,7 +176,7 @@ test('events of one line stay in their order, though they wait and two instances
     organizationId: big,
     line: 'cus_1',
     type: 'customer.updated',
-    eventId: `${12 - n}`,
+    eventId: `${99 - n}-${newId('evt')}`,
   }))
   await webhooks.emit(...line.slice(0, 3), ...eventsOf(big, 30), ...line.slice(3, 9))
   await webhooks.emit(...line.slice(9))

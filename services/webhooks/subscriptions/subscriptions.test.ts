@@ -166,10 +166,10 @@ test('what becomes of a subscription becomes of no other one of the organization
 test('a deleted subscription is gone, its secrets too; its waiting deliveries are dead and can be read', async () => {
   const { id } = await webhooks.subscribe({ url: receiver.url })
   receiver.respondWith((response) => void response.writeHead(500).end())
-  await webhooks.emit({ eventId: 'tried', payload: '{"a":1}' })
+  const [tried] = await webhooks.emit({ payload: '{"a":1}' })
   await until(async () => expect(await webhooks.deliveries({ status: 'failed' })).toHaveLength(1))
   await webhooks.sql`update subscriptions set status = 'paused'`
-  await webhooks.emit({ eventId: 'waiting' })
+  const [waiting] = await webhooks.emit({})
   await until(async () => expect(await webhooks.deliveries({ status: 'pending' })).toHaveLength(1))
 
   expect(await deleteWebhookSubscription(webhooks, input(id), webhooks.caller)).toEqual({
@@ -179,8 +179,8 @@ test('a deleted subscription is gone, its secrets too; its waiting deliveries ar
   })
   const dead = await webhooks.deliveries({ status: 'dead', subscription_id: id })
   expect(dead.map((delivery) => [delivery.event_id, delivery.error_code, delivery.next_attempt_at])).toEqual([
-    ['waiting', 'subscription_deleted', null],
-    ['tried', 'subscription_deleted', null],
+    [waiting, 'subscription_deleted', null],
+    [tried, 'subscription_deleted', null],
   ])
   expect(await webhooks.delivery(dead[1]?.id ?? '')).toMatchObject({ response_status: 500, payload: { a: 1 } })
   expect(await webhooks.sql`select id from secrets`).toEqual([])
