@@ -1,5 +1,5 @@
 import { accessSync, constants } from 'node:fs'
-import { type Browser, chromium } from 'playwright-core'
+import { type Browser, chromium, type Page } from 'playwright-core'
 
 /** The shell has the same engine without windows, and takes half of the time. */
 const places = [
@@ -31,3 +31,14 @@ export const launch = (): Promise<Browser> =>
     // Its own sandbox needs a user that is not root.
     args: process.getuid?.() === 0 ? ['--no-sandbox'] : [],
   })
+
+/** Opens the address in the page. What the page complains of is put into the list: script errors, and what its own policy refused. */
+export async function open(page: Page, url: string): Promise<string[]> {
+  const complaints: string[] = []
+  page.on('pageerror', (err) => complaints.push(err.message))
+  page.on('console', (message) => {
+    if (message.type() === 'error') complaints.push(message.text())
+  })
+  await page.goto(url)
+  return complaints
+}

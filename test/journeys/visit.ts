@@ -1,4 +1,5 @@
 import type { Browser, BrowserContextOptions, Page } from 'playwright-core'
+import { open } from '../browser.ts'
 
 export interface Visit {
   page: Page
@@ -13,11 +14,5 @@ export async function visit(browser: Browser, url: string, options: BrowserConte
     route.fulfill({ contentType: 'text/html', body: '<title>App</title><h1>Back in the app</h1>' }),
   )
   const page = await context.newPage()
-  const complaints: string[] = []
-  page.on('pageerror', (err) => complaints.push(err.message))
-  page.on('console', (message) => {
-    if (message.type() === 'error') complaints.push(message.text())
-  })
-  await page.goto(url)
-  return { page, complaints }
+  return { page, complaints: await open(page, url) }
 }

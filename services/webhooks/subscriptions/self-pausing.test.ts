@@ -142,31 +142,39 @@ test('paused by itself it is probed after 5, 10, 20 minutes and more, and one su
   await until(() => expect(gotIds()).toEqual(expect.arrayContaining(held)))
 })
 
-test('an event that comes to a lane that sleeps, paused by itself, is its next probe', async () => {
+/** As it does that has failed for long: paused by itself, with nothing to do. */
+async function fallAsleep() {
   await webhooks.sql`
     update subscriptions set status = 'paused', disabled_reason = 'consecutive_failures', paused_at = now() where id = ${id}
   `
   await webhooks.sql`insert into lanes (id, grp, failures) values (${id}, ${webhooks.organizationId}, 25)`
+}
+
+/** Asleep, with a probe out; answers what lets it through. */
+async function whileProbed() {
+  const ends: (() => void)[] = []
+  receiver.respondWith((...call) => void ends.push(() => answer(200)(...call)))
+  await fallAsleep()
+  await webhooks.emit({})
+  await until(() => expect(ends).toHaveLength(1))
+  return () => ends[0]?.()
+}
+
+test('an event that comes to a lane that sleeps, paused by itself, is its next probe', async () => {
+  await fallAsleep()
   const [eventId] = await webhooks.emit({})
   await until(async () => expect(await webhooks.subscription(id)).toMatchObject({ status: 'active' }))
   expect(receiver.got.map(({ headers }) => headers['x-svc-event-id'])).toContain(eventId)
 })
 
 test('what another instance gets through at the URL that it had before does not heal it', async () => {
-  const ends: (() => void)[] = []
-  receiver.respondWith((...call) => void ends.push(() => answer(200)(...call)))
-  await webhooks.sql`
-    update subscriptions set status = 'paused', disabled_reason = 'consecutive_failures', paused_at = now() where id = ${id}
-  `
-  await webhooks.sql`insert into lanes (id, grp, failures) values (${id}, ${webhooks.organizationId}, 25)`
-  await webhooks.emit({})
-  await until(() => expect(ends).toHaveLength(1))
+  const endProbe = await whileProbed()
   // As an instance does that changes the URL and claims the lane, unheard by the one whose probe is still out.
   await webhooks.sql.begin(async (tx) => {
     await tx`update subscriptions set url = 'http://127.0.0.1:9/' where id = ${id}`
     await tx`update lanes set held_until = now() + interval '1 hour', arrivals = arrivals + 1 where id = ${id}`
   })
-  ends[0]?.()
+  endProbe()
   await until(async () =>
     expect(await webhooks.deliveries({ status: 'succeeded', subscription_id: id })).toHaveLength(1),
   )
@@ -193,16 +201,9 @@ test('what heals it heals no other one, though that has the same URL', async () 
 })
 
 test('one that its owner has paused since its probe went out stays paused, though that gets through', async () => {
-  const ends: (() => void)[] = []
-  receiver.respondWith((...call) => void ends.push(() => answer(200)(...call)))
-  await webhooks.sql`
-    update subscriptions set status = 'paused', disabled_reason = 'consecutive_failures', paused_at = now() where id = ${id}
-  `
-  await webhooks.sql`insert into lanes (id, grp, failures) values (${id}, ${webhooks.organizationId}, 25)`
-  await webhooks.emit({})
-  await until(() => expect(ends).toHaveLength(1))
+  const endProbe = await whileProbed()
   await change({ status: 'paused' })
-  ends[0]?.()
+  endProbe()
   await until(async () =>
     expect(await webhooks.deliveries({ status: 'succeeded', subscription_id: id })).toHaveLength(1),
   )
