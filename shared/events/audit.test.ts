@@ -290,7 +290,8 @@ test('tens of thousands that were lost wait to be published again in one look, w
   expect(row).toEqual({ count: 25_000, isEven: true })
 })
 
-test('another service is asked about its consumers, from its first answer on; what is not for them, or was never published, is none of theirs', async () => {
+/** Another service, which looks as it is told to. */
+async function another() {
   const platform = await testService('platform')
   await provision(platform.nc)
   const look = auditEvents(platform)
@@ -298,6 +299,11 @@ test('another service is asked about its consumers, from its first answer on; wh
     insert into outbox (id, subject, headers, payload, published_at)
     values (${id}, 'event.platform.account-changed', '{}', '', now() - interval '1 hour')
   `
+  return { platform, look, recordOne }
+}
+
+test('another service is asked about its consumers, from its first answer on; what is not for them, or was never published, is none of theirs', async () => {
+  const { platform, look, recordOne } = await another()
   await recordOne('first')
   // Nobody is there to answer, or notes anything.
   await look(platform.sql)
@@ -336,22 +342,15 @@ test('another service is asked about its consumers, from its first answer on; wh
 })
 
 test('a service that has recorded nothing yet is audited from its first event, whoever answers', async () => {
-  const platform = await testService('platform')
-  await provision(platform.nc)
-  await auditEvents(platform)(platform.sql)
+  const { platform, look } = await another()
+  await look(platform.sql)
   const rows = await platform.sql`select distinct audited_seq from event_audits`
   expect(rows).toEqual([{ auditedSeq: '0' }])
   await platform.close()
 })
 
 test('consumers are audited each by itself: while of one something is missing, another goes on, and one begins when it answers first', async () => {
-  const platform = await testService('platform')
-  await provision(platform.nc)
-  const look = auditEvents(platform)
-  const recordOne = (id: string) => platform.sql`
-    insert into outbox (id, subject, headers, payload, published_at)
-    values (${id}, 'event.platform.account-changed', '{}', '', now() - interval '1 hour')
-  `
+  const { platform, look, recordOne } = await another()
   const answer = (service: string, seqs: string) =>
     platform.nc.subscribe(`rpc.${service}.handled-ranges`, {
       callback: (_err, message) => void message.respond(JSON.stringify({ data: { seqs, newest: null } })),

@@ -19,19 +19,19 @@ export function hasShortHost(text: string): boolean {
 /** The URL that a stranger's text is; null for one that is none, or has a host that nobody can have. */
 export const urlIn = (text: string): URL | null => (hasShortHost(text) ? URL.parse(text) : null)
 
-const uri =
-  /^https?:\/\/[\w.~:@!$&'()*+,;=%[\]-]+([/?]([\w.~:/?@!$&'()*+,;=-]|%[\da-f]{2})*)?(#([\w.~:/?@!$&'()*+,;=-]|%[\da-f]{2})*)?$/i
+const start = /^https?:\/\/[\w.~:@!$&'()*+,;=%[\]-]+(?=[/?#]|$)/i
 
-/** What a browser leaves in a path, a query or a fragment, and a URI has not. */
-const leftByBrowsers = /%(?![\da-f]{2})|(?<=#.*)#|[^\w.~:/?#@!$&'()*+,;=%-]/gi
+/** What a browser leaves behind the host, and a URI has not. */
+const noUri = /%(?![\da-f]{2})|(?<=#.*)#|[^\w.~:/?#@!$&'()*+,;=%-]/gi
 
 /**
  * The URL as it was given. With a character that no URI has, which a header cannot hold and readers of answers refuse that take it for
  * one (Java's), as a browser writes it, with what a browser leaves escaped, too.
  */
 export function uriOf(url: string): string {
-  if (uri.test(url)) return url
+  const [host] = start.exec(url) ?? []
+  if (host !== undefined && url.slice(host.length).search(noUri) < 0) return url
   const { href, protocol } = new URL(url)
   const path = href.indexOf('/', protocol.length + '//'.length)
-  return href.slice(0, path) + href.slice(path).replaceAll(leftByBrowsers, encodeURIComponent)
+  return href.slice(0, path) + href.slice(path).replaceAll(noUri, encodeURIComponent)
 }

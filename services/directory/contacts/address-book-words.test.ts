@@ -1,8 +1,7 @@
 import { afterAll, beforeAll, expect, test } from 'vitest'
-import { newNumber, testDirectory, type TestDirectory } from '../testing/app.ts'
-import { telling } from '../testing/changes.ts'
-import { managing } from '../testing/managing.ts'
+import { testDirectory, type TestDirectory } from '../testing/app.ts'
 import { at } from '../testing/moments.ts'
+import { newToldNumber } from '../testing/told.ts'
 import { sweepWords } from './address-book-words.ts'
 
 let directory: TestDirectory
@@ -15,11 +14,7 @@ const [ana, bo] = ['15550123456', '15550123457'] as const
 const add = (wa_id: string, second: number) => ({ wa_id, name: 'Ana', action: 'add' as const, at: at(second) })
 const remove = (wa_id: string, second: number) => ({ wa_id, name: null, action: 'remove' as const, at: at(second) })
 
-async function newTold(changes: Parameters<typeof newNumber>[1] = {}) {
-  const number = await newNumber(directory.app, changes)
-  const asker = { ...number, teamId: number.state.team_id }
-  return { ...number, ...telling(directory.app, number), ...managing(directory.app, asker) }
-}
+const newTold = (changes?: Parameters<typeof newToldNumber>[1]) => newToldNumber(directory.app, changes)
 
 /** The numbers that are known of an address book, after so many days. */
 async function knownAfter(days: number, { organizationId }: { organizationId: string }) {

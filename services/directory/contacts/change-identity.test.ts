@@ -1,9 +1,10 @@
 import { untilSomebodyWaits, untilWaitedFor } from '@app/test/lock-waits.ts'
 import { afterAll, beforeAll, expect, test } from 'vitest'
-import { eventsOf, everywhere, newNumber, overtaken, testDirectory, type TestDirectory } from '../testing/app.ts'
+import { eventsOf, everywhere, overtaken, testDirectory, type TestDirectory } from '../testing/app.ts'
 import { telling } from '../testing/changes.ts'
 import { managing } from '../testing/managing.ts'
 import { at } from '../testing/moments.ts'
+import { newToldNumber } from '../testing/told.ts'
 import { claimNames } from './identities.ts'
 import { sweepIdentityChanges } from './identity-changes.ts'
 import { learnRecipients } from './learn-recipients.ts'
@@ -14,10 +15,7 @@ beforeAll(async () => {
 })
 afterAll(() => directory.drop())
 
-async function newTold(changes: Parameters<typeof newNumber>[1] = {}) {
-  const number = await newNumber(directory.app, changes)
-  return { ...number, ...telling(directory.app, number) }
-}
+const newTold = (changes?: Parameters<typeof newToldNumber>[1]) => newToldNumber(directory.app, changes)
 
 const updatesOf = async (organizationId: string) =>
   (await eventsOf(directory, organizationId)).filter(({ subject }) => subject.endsWith('identity-updated'))

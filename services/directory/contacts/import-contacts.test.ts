@@ -1,8 +1,8 @@
 import { untilSomebodyWaits } from '@app/test/lock-waits.ts'
 import { afterAll, beforeAll, expect, test } from 'vitest'
-import { eventsOf, newNumber, testDirectory, type TestDirectory } from '../testing/app.ts'
-import { telling } from '../testing/changes.ts'
+import { eventsOf, testDirectory, type TestDirectory } from '../testing/app.ts'
 import { at } from '../testing/moments.ts'
+import { newToldNumber } from '../testing/told.ts'
 import { insertContacts, newContactIds, unknownContact } from './insert-contacts.ts'
 
 let directory: TestDirectory
@@ -11,10 +11,7 @@ beforeAll(async () => {
 })
 afterAll(() => directory.drop())
 
-async function newTold(changes: Parameters<typeof newNumber>[1] = {}) {
-  const number = await newNumber(directory.app, changes)
-  return { ...number, ...telling(directory.app, number) }
-}
+const newTold = (changes?: Parameters<typeof newToldNumber>[1]) => newToldNumber(directory.app, changes)
 
 const entry = (wa_id: string, name: string | null, second: number, action: 'add' | 'remove' = 'add') => ({
   wa_id,

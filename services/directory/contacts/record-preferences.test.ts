@@ -1,8 +1,9 @@
 import { untilSomebodyWaits } from '@app/test/lock-waits.ts'
 import { afterAll, beforeAll, expect, test } from 'vitest'
-import { eventsOf, newNumber, testDirectory, type TestDirectory } from '../testing/app.ts'
+import { eventsOf, testDirectory, type TestDirectory } from '../testing/app.ts'
 import { telling } from '../testing/changes.ts'
 import { at } from '../testing/moments.ts'
+import { newToldNumber } from '../testing/told.ts'
 import { forgetContacts } from './forget-contacts.ts'
 import { setPreferences } from './record-preferences.ts'
 
@@ -16,10 +17,7 @@ const ana = { wa_id: '15550123456', bsuid: null }
 const recipient = { phone_number: '+15550123456' }
 const marketing = { marketing: true }
 
-async function newTold() {
-  const number = await newNumber(directory.app)
-  return { ...number, ...telling(directory.app, number) }
-}
+const newTold = () => newToldNumber(directory.app)
 
 test('who stopped gets no marketing message until it resumes, in whatever order that is told', async () => {
   const number = await newTold()

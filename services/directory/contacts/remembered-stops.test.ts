@@ -1,10 +1,10 @@
 import { newAccountState } from '@app/test/account-state.ts'
 import { untilSomebodyWaits } from '@app/test/lock-waits.ts'
 import { afterAll, beforeAll, expect, test } from 'vitest'
-import { newNumber, overtaken, testDirectory, type TestDirectory } from '../testing/app.ts'
+import { overtaken, testDirectory, type TestDirectory } from '../testing/app.ts'
 import { telling } from '../testing/changes.ts'
-import { managing } from '../testing/managing.ts'
 import { at } from '../testing/moments.ts'
+import { newToldNumber } from '../testing/told.ts'
 import { noteStop } from './consume-marketing-stops.ts'
 import { forgetContacts } from './forget-contacts.ts'
 import { claimNames, identitiesOf } from './identities.ts'
@@ -21,11 +21,7 @@ const ana = '15550123456'
 const marketing = { marketing: true, window: 'any' } as const
 const refused = { failure: 'marketing_opted_out' }
 
-async function newTold(changes: Parameters<typeof newNumber>[1] = {}) {
-  const number = await newNumber(directory.app, changes)
-  const managed = managing(directory.app, { ...number, teamId: number.state.team_id })
-  return { ...number, ...managed, ...telling(directory.app, number) }
-}
+const newTold = (changes?: Parameters<typeof newToldNumber>[1]) => newToldNumber(directory.app, changes)
 
 type Told = Awaited<ReturnType<typeof newTold>>
 

@@ -1,8 +1,7 @@
 import { afterAll, beforeAll, beforeEach, expect, test } from 'vitest'
-import { asking, newNumber, testDirectory, type TestDirectory } from '../testing/app.ts'
-import { telling } from '../testing/changes.ts'
-import { managing } from '../testing/managing.ts'
+import { asking, testDirectory, type TestDirectory } from '../testing/app.ts'
 import { at } from '../testing/moments.ts'
+import { newToldNumber } from '../testing/told.ts'
 
 // Messaging sends by what it remembers of contacts and conversations, until it is told.
 
@@ -14,11 +13,7 @@ afterAll(() => directory.drop())
 
 const ana = '15550123456'
 let number: Awaited<ReturnType<typeof newTold>>
-async function newTold() {
-  const made = await newNumber(directory.app)
-  const asker = { ...made, teamId: made.state.team_id }
-  return { ...made, ...managing(directory.app, asker), ...telling(directory.app, made) }
-}
+const newTold = () => newToldNumber(directory.app)
 beforeEach(async () => {
   number = await newTold()
   directory.changed.length = 0

@@ -5,7 +5,7 @@ import type { Fragment, Sql, TransactionSql } from '@app/shared/database/databas
 import { limitTo } from '@app/shared/database/limit-to.ts'
 import { record, recorded } from '@app/shared/events/events.ts'
 import type { z } from 'zod'
-import type { CustomerStatus } from '../customers/customers.ts'
+import { customerOf, type CustomerStatus } from '../customers/customers.ts'
 import type { OrganizationRow } from '../organizations/organizations.ts'
 import { settingsOf } from '../organizations/settings.ts'
 import { refusalOf } from './refusal.ts'
@@ -79,8 +79,7 @@ const readPart = (sql: Sql | TransactionSql, organizationId: string, which: Frag
       a.team_id, a.status, a.messages_per_second, a.attached, a.attached_at, a.sealed_token, c.id as customer_id, c.name as customer_name,
       c.status as customer_status, o.subscription, o.features, o.settings, o.retention_days
     from accounts a join organizations o on o.id = a.organization_id
-    -- By its id alone: four more indexes begin with the organization, and each seems as good while Postgres has not heard of it.
-    left join lateral (select id, name, status from customers where id = a.customer_id limit 1) c on true
+    left join ${customerOf(sql, sql`a.customer_id`)} c on true
     where a.organization_id = ${organizationId} and ${which}
       and a.phone_number_id is not null and a.sealed_token is not null
     order by a.id ${limitTo(sql, partRows)}

@@ -2,7 +2,7 @@ import { type Moment, momentAt, standing } from '@app/shared/contracts/explain.t
 import type { Fragment, Sql, TransactionSql } from '@app/shared/database/database.ts'
 import { type Refusal, refusalOf } from '../accounts/refusal.ts'
 import type { AccountStatus } from '../accounts/status.ts'
-import type { CustomerStatus } from '../customers/customers.ts'
+import { customerOf, type CustomerStatus } from '../customers/customers.ts'
 import type { OrganizationRow } from '../organizations/organizations.ts'
 
 interface ExplainedAccount {
@@ -36,7 +36,7 @@ export const accountsWhere = (sql: Sql | TransactionSql, which: Fragment) => sql
     a.attached_at, a.returned_at, a.polled_at, case when a.sealed_token is not null then a.poll_at end as poll_at,
     a.poll_failures, o.subscription, o.features
   from organizations o join accounts a on a.organization_id = o.id
-  left join lateral (select status from customers where id = a.customer_id limit 1) c on true
+  left join ${customerOf(sql, sql`a.customer_id`)} c on true
   where ${which} order by a.id
 `
 

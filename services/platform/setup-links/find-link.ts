@@ -1,6 +1,6 @@
 import type { Sql, TransactionSql } from '@app/shared/database/database.ts'
 import type { FailureName } from '@app/shared/api/problem.ts'
-import type { CustomerStatus } from '../customers/customers.ts'
+import { customerOf, type CustomerStatus } from '../customers/customers.ts'
 import { hashOf } from '../keys/keys.ts'
 import { barOf } from '../organizations/bar.ts'
 import type { OrganizationRow } from '../organizations/organizations.ts'
@@ -42,7 +42,7 @@ const selectLinks = (sql: Sql | TransactionSql) => sql`
   select ${linkColumns(sql)}, l.organization_id, o.name as organization_name, o.subscription, o.features,
     c.name as customer_name, c.status as customer_status, c.team_id
   from setup_links l
-  cross join lateral (select name, status, team_id from customers where id = l.customer_id limit 1) c
+  cross join ${customerOf(sql, sql`l.customer_id`)} c
   join organizations o on o.id = l.organization_id
 `
 

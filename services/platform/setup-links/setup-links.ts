@@ -2,6 +2,7 @@ import type { SetupLink } from '@app/shared/contracts/customers.ts'
 import type { Fragment, Sql, TransactionSql } from '@app/shared/database/database.ts'
 import { uriOf } from '@app/shared/values/web-address.ts'
 import type { z } from 'zod'
+import { customerOf } from '../customers/customers.ts'
 
 type Shown = z.input<typeof SetupLink>
 
@@ -20,7 +21,7 @@ export interface LinkRow {
 
 /** When the customer of `setup_links l` was archived. */
 const archivedAt = (sql: Sql | TransactionSql) => sql`
-  (select archived_at from customers where id = l.customer_id)
+  (select archived_at from ${customerOf(sql, sql`l.customer_id`)} c)
 `
 
 /**
