@@ -381,6 +381,28 @@ test('a name that is used anew frees no row of another organization or business 
   expect(await elsewhere()).toEqual(before)
 })
 
+test('a creation that is made, refused or lost leaves another one that is under way to itself', async () => {
+  const gate = Promise.withResolvers<void>()
+  it.platform.once(async (request, response) => {
+    await gate.promise
+    it.platform.answer(request, response)
+  })
+  const slow = it.create(order('under_way'))
+  await until(() => expect(submitted()).toHaveLength(1))
+  await it.create(order('made'))
+  it.platform.once(refuse(100, 2388299))
+  await it.create(order('refused')).catch(() => {})
+  it.platform.once((_request, response) => void response.destroy())
+  await it.create(order('lost')).catch(() => {})
+  const calls = submitted().length
+  await expect(it.create(order('under_way'))).rejects.toMatchObject({ failure: 'template_already_exists' })
+  expect(submitted()).toHaveLength(calls)
+  gate.resolve()
+  const ids = new Map(it.platform.templates.map(({ name, id }) => [name, id]))
+  expect((await slow).data).toMatchObject({ name: 'under_way', status: 'pending' })
+  expect(await it.get('made')).toMatchObject({ provider_template_id: ids.get('made') })
+})
+
 test('what is told of a template before the answer of its creation stands behind it', async () => {
   it.platform.once(async (_request, response) => {
     await tell('fast', 'message_template_status_update', { event: 'APPROVED' }, 79)
