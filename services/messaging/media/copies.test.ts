@@ -78,6 +78,24 @@ test('a copy that takes too long is told of once, pending; the file is there lat
   expect(await told(upstreamId)).toHaveLength(1)
 })
 
+test('while one file is told of as late, what is to be told of another waits on, and has its file', async () => {
+  const gate = Promise.withResolvers<void>()
+  app.files.answerWith((_call, response) => void gate.promise.then(() => json(response, { error: { code: 2 } }, 503)))
+  const [slow, next] = [await picture(), await picture()]
+  await app.sql`
+    update media_copies
+    set event_due_at = now() + case upstream_media_id when ${slow.mediaId} then interval '0' else interval '1 hour' end
+  `
+  await until(async () => expect(await told(slow.upstreamId)).toMatchObject([{ media_status: 'pending' }]))
+  expect(await told(next.upstreamId)).toEqual([])
+  app.files.answerWith(null)
+  gate.resolve()
+  await until(async () => {
+    await hurry()
+    expect(await told(next.upstreamId)).toMatchObject([{ media_status: 'ready' }])
+  })
+})
+
 test('a slow file delays neither texts of the same number nor other organizations’ lanes', async () => {
   const gate = Promise.withResolvers<void>()
   app.files.answerWith((_call, response) => void gate.promise.then(() => response.destroy()))

@@ -198,7 +198,7 @@ describe('an id', () => {
   })
 
   test('goes when its time is over and no message names it, and its file after it', async () => {
-    const [unused, used] = [await upload(), await upload()]
+    const [unused, used, young] = [await upload(), await upload(), await upload()]
     await app.send('with a file').then(({ id }) => app.sql`update messages set media_id = ${used.id} where id = ${id}`)
     for (const { fileKey } of [unused, used]) await app.media.store.put(fileKey, (async function* () {})())
     await app.sql`update media set expires_at = now() - interval '1 ms', sweep_at = now() where id in (${unused.id}, ${used.id})`
@@ -206,6 +206,7 @@ describe('an id', () => {
       (await app.sql`select id from media where id in (${unused.id}, ${used.id})`).map((r) => r['id'])
     await sweepMedia(app.sql)
     expect(await named()).toEqual([used.id])
+    expect(await keepId(young.id)).toMatchObject({ mediaId: young.id })
     const sweep = startFileSweep(app)
     await expect.poll(() => isStored(unused.fileKey)).toBe(false)
     expect(await isStored(used.fileKey)).toBe(true)

@@ -59,6 +59,19 @@ test('a copy that its holder has begun is not begun again, told of or not; whoev
   await app.sql`delete from media_copies where lane = ${lane}`
 })
 
+test('a copy that waits for its next try is not begun before that, told of or not, though others of its lane are due', async () => {
+  const lane = newId('org')
+  await app.sql`
+    insert into media_copies (organization_id, phone_number_id, media_id, lane, upstream_media_id, due_at, event, event_due_at)
+    select ${lane}, ${phoneNumberId}, 'med_' || n, ${lane}, n, now() + case when n <= 2 then interval '1 hour' else '0' end,
+      case when n % 2 = 0 then '{}'::jsonb end, now() + interval '1 hour' from generate_series(1, 4) n
+  `
+  const wants = [{ lane: { id: lane } as Lane, free: 8, fresh: true, heldMs: 0 }]
+  const taken = await app.sql.begin((tx) => takeCopies(tx, wants))
+  expect(taken.map(({ mediaId }) => mediaId).toSorted()).toEqual(['med_3', 'med_4'])
+  await app.sql`delete from media_copies where lane = ${lane}`
+})
+
 test('copies begin beside one that somebody has in hand, and do not wait for it', async () => {
   const lane = newId('org')
   const ids = [newId('med'), newId('med')]
