@@ -85,6 +85,16 @@ test('what is told late of an organization that had the number takes it from nob
   expect(await owners()).toEqual([{ organizationId: before.organization_id }])
 })
 
+test('who connects a number takes no other one from anybody', async () => {
+  const { sql } = database
+  const [other, now] = [newAccountState(), newAccountState()]
+  for (const state of [other, now]) await sql.begin((tx) => storeSender(tx, keys, state))
+  const rows = await sql`
+    select attached, refusal from senders where organization_id = ${other.organization_id}
+  `
+  expect(rows).toEqual([{ attached: true, refusal: null }])
+})
+
 test('of two versions of a number that are told at once the newer one stays', async () => {
   const { sql } = database
   const state = newAccountState()

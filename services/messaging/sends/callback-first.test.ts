@@ -104,6 +104,27 @@ test('a callback that comes while a send waits for its next attempt ends it, and
   await isOver(id)
 })
 
+test('a callback ends the wait of its own send alone: another one of the number waits on', async () => {
+  // A minute until the next try.
+  app.respondWith(refuse(131057, 500))
+  const [named, other] = [
+    await app.send('told of', { to: '+15550310023' }),
+    await app.send('not told of', { to: '+15550310024' }),
+  ]
+  const waiting = () => app.sql`
+    select id from send_lanes where id in (${named.conversationId}, ${other.conversationId})
+      and due_at > now() + interval '20 seconds' and held_until < now()
+  `
+  await until(async () => expect(await waiting()).toHaveLength(2))
+  app.respondWith(accept)
+  await callBack(named.id, 'wamid.ALONE')
+  await until(() => isOver(named.id))
+  expect(await waiting()).toEqual([{ id: other.conversationId }])
+  expect(callsOf(other.id)).toHaveLength(1)
+  await sending.passTime(other.id, other.conversationId)
+  await eventually(other.id, 'sent')
+})
+
 test('a callback ends a send that waits beside its conversation, too', async () => {
   await app.setSender({ settings: { ...app.settings, ordering: 'relaxed' } })
   onTestFinished(() => app.setSender({}))

@@ -139,7 +139,9 @@ test('a refusal is taken over only when the calls that had begun are done, and n
   await app.setSender({ refusal: null })
 })
 
-test('a number whose messages are too many rests once, however many of them were refused', async () => {
+test('a number whose messages are too many rests once, however many of them were refused, and no other one with it', async () => {
+  const other = '100000000000002'
+  await app.setSender({ phone_number_id: other })
   const answers: (() => void)[] = []
   app.respondWith((...call) => answers.push(() => refuse(131048)(...call)))
   const recipients = Array.from({ length: 10 }, (_, n) => `+15550180${n}00`)
@@ -151,7 +153,9 @@ test('a number whose messages are too many rests once, however many of them were
   const [row] = await app.sql<{ restMs: number }[]>`
     select extract(epoch from tat - now())::float8 * 1000 as rest_ms from pace where grp = ${app.number.phoneNumberId}
   `
+  const resting = await app.sql`select grp from pace where grp in (${other}, ${phoneNumberId}) and tat > now()`
   await app.sql`update pace set tat = now()`
+  expect(resting).toEqual([{ grp: phoneNumberId }])
   expect(row?.restMs).toBeGreaterThan(5_000)
   expect(row?.restMs).toBeLessThanOrEqual(10_000)
 })
