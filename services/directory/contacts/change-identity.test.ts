@@ -376,13 +376,19 @@ test('a new number is a change of the conversation, which shows it', async () =>
   expect(after.updated_at > before.updated_at).toBe(true)
 })
 
-test('changes are forgotten after 8 days', async () => {
+test('changes are forgotten after 8 days, and no earlier', async () => {
   const number = await newTold()
+  const { organizationId } = number
   await number.inbound({ bsuid: 'US.1' })
-  await number.change('1', { bsuid: 'US.1' }, { bsuid: 'US.2' })
-  await directory.sql`update identity_changes set changed_at = now() - interval '9 days'`
-  expect(await sweepIdentityChanges(directory.sql)).toBeGreaterThan(0)
-  expect(await sweepIdentityChanges(directory.sql)).toBe(0)
+  await number.change('old', { bsuid: 'US.1' }, { bsuid: 'US.2' })
+  await number.change('young', { bsuid: 'US.2' }, { bsuid: 'US.3' })
+  await directory.sql`
+    update identity_changes set changed_at = now() - case id when 'old' then interval '193 hours' else '191 hours' end
+    where organization_id = ${organizationId}
+  `
+  await sweepIdentityChanges(directory.sql)
+  const left = await directory.sql`select id from identity_changes where organization_id = ${organizationId}`
+  expect(left).toEqual([{ id: 'young' }])
 })
 
 test('many changes of one organization leave connections to others', async () => {
