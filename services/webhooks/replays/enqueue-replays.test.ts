@@ -140,6 +140,18 @@ test('a replay is looked at every few seconds while its subscription is paused a
   await until(async () => expect(await waits()).toHaveLength(1))
 })
 
+test('the replays of another organization, however many, take from those of this one the share of one', async () => {
+  await webhooks.sql`
+    insert into replays (id, organization_id, subscription_id, source, position, end_id, matched, created_at, due_at)
+    select id, 'org_other', id, 'dead', 'wbd_', 'wbe_', 0, now(), now() + interval '1 hour'
+    from unnest(${Array.from({ length: 20 }, () => newId('rpl'))}::text[]) id
+  `
+  await die(8)
+  await pause('paused')
+  const { id: replayId } = await replayMany()
+  await until(async () => expect(await replay(replayId)).toMatchObject({ status: 'running', enqueued: 5 }))
+})
+
 test('a replay sends what was replayed before, as the event that it is', async () => {
   const { organizationId, sql } = webhooks
   const [row] = await die(1)
