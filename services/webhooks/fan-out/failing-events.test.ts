@@ -71,44 +71,48 @@ async function poison(eventId: string, what: string) {
 }
 
 test('an event of a line that always fails holds those of its organization alone, and is given up after eight tries', async () => {
-  await poison('first', `raise 'poison'`)
-  await webhooks.emit(updated('cus_1', 'first'), updated('cus_1', 'second'), updated('cus_9', 'others', other))
-  await until(() => expect(got()).toEqual(['others']))
+  const [first, second, third] = [newId('evt'), newId('evt'), newId('evt')]
+  const ofOthers = [newId('evt'), newId('evt')] as const
+  await poison(first, `raise 'poison'`)
+  await webhooks.emit(updated('cus_1', first), updated('cus_1', second), updated('cus_9', ofOthers[0], other))
+  await until(() => expect(got()).toEqual([ofOthers[0]]))
   await until(async () => expect(await failures()).toMatchObject([{ dead: false }]))
-  expect(await explained('first')).toBe('customer.updated waits: it could not be fanned out, and is tried again')
-  await webhooks.emit(updated('cus_1', 'third'), updated('cus_9', 'next-of-others', other))
-  await until(() => expect(got()).toEqual(['others', 'next-of-others']))
+  expect(await explained(first)).toBe('customer.updated waits: it could not be fanned out, and is tried again')
+  await webhooks.emit(updated('cus_1', third), updated('cus_9', ofOthers[1], other))
+  await until(() => expect(got()).toEqual(ofOthers))
   // The waits between the tries double, a minute and a half in all: the next one is made the eighth.
   await webhooks.sql`update dead_events set failures = 7`
-  await until(() => expect(got()).toEqual(['others', 'next-of-others', 'second', 'third']), 10_000)
+  await until(() => expect(got()).toEqual([...ofOthers, second, third]), 10_000)
   expect(await failures()).toEqual([
     {
       consumer: 'webhooks-in-order',
-      eventId: `${webhooks.organizationId}:first`,
+      eventId: `${webhooks.organizationId}:${first}`,
       subject: 'event.platform.something-happened',
       line: 'cus_1',
       failures: 8,
       dead: true,
     },
   ])
-  expect(await explained('first')).toMatch(/: the fan-out of the event failed eight times, and was given up$/)
+  expect(await explained(first)).toMatch(/: the fan-out of the event failed eight times, and was given up$/)
 })
 
 test('an event of a line that takes too long holds nobody else, and counts for nothing', async () => {
-  await poison('slow', `raise 'too slow' using errcode = '57014'`)
-  await webhooks.emit(updated('cus_1', 'slow'), updated('cus_9', 'others-beside-slow', other))
-  await until(() => expect(got()).toEqual(['others-beside-slow']))
+  const [slow, beside] = [newId('evt'), newId('evt')]
+  await poison(slow, `raise 'too slow' using errcode = '57014'`)
+  await webhooks.emit(updated('cus_1', slow), updated('cus_9', beside, other))
+  await until(() => expect(got()).toEqual([beside]))
   expect(await failures()).toEqual([])
-  expect(await webhooks.sql`select event_id from event_backlog`).toEqual([{ eventId: 'slow' }])
+  expect(await webhooks.sql`select event_id from event_backlog`).toEqual([{ eventId: slow }])
 })
 
 test('one that somebody stood in the way of for a moment is recorded a moment later, and what waits behind it', async () => {
-  const { tries, end } = await poison('held', `raise 'held' using errcode = '55P03'`)
-  await webhooks.emit(updated('cus_1', 'held'), updated('cus_1', 'behind-held'))
+  const [held, behind] = [newId('evt'), newId('evt')]
+  const { tries, end } = await poison(held, `raise 'held' using errcode = '55P03'`)
+  await webhooks.emit(updated('cus_1', held), updated('cus_1', behind))
   // By the consumer, and then in the backlog.
   await until(async () => expect(await tries()).toBeGreaterThanOrEqual(2))
   await end()
-  await until(() => expect(got()).toEqual(['held', 'behind-held']), 8_000)
+  await until(() => expect(got()).toEqual([held, behind]), 8_000)
 })
 
 test('the pause doubles up to half a minute, and another event begins anew', async () => {
@@ -167,12 +171,13 @@ const leave = (rows: ReturnType<typeof rowOf>[]) => webhooks.sql`
 
 test('one that fails is not held against the one before it, with which it was to be recorded', async () => {
   const { organizationId } = webhooks
-  await webhooks.emit(updated('cus_1', 'before'))
-  await until(() => expect(got()).toEqual(['before']))
-  await poison('bad', `raise 'poison'`)
-  await leave([rowOf(organizationId, 'good', 'cus_1'), rowOf(organizationId, 'bad', 'cus_1')])
-  await until(() => expect(got()).toEqual(['before', 'good']))
-  await until(async () => expect(await failures()).toMatchObject([{ eventId: `${organizationId}:bad` }]))
+  const [before, good, bad] = [newId('evt'), newId('evt'), newId('evt')]
+  await webhooks.emit(updated('cus_1', before))
+  await until(() => expect(got()).toEqual([before]))
+  await poison(bad, `raise 'poison'`)
+  await leave([rowOf(organizationId, good, 'cus_1'), rowOf(organizationId, bad, 'cus_1')])
+  await until(() => expect(got()).toEqual([before, good]))
+  await until(async () => expect(await failures()).toMatchObject([{ eventId: `${organizationId}:${bad}` }]))
 })
 
 test('what is given up leaves the backlog, as what its own consumer failed at, and nothing else leaves it', async () => {
@@ -202,12 +207,13 @@ test('what is given up leaves the backlog, as what its own consumer failed at, a
 })
 
 test('an event of a line without a time is given up at once', async () => {
-  const headers = { organization: webhooks.organizationId, event: 'never', type: 'customer.updated', line: 'cus_1' }
+  const [never, beside] = [newId('evt'), newId('evt')]
+  const headers = { organization: webhooks.organizationId, event: never, type: 'customer.updated', line: 'cus_1' }
   await webhooks.sql`
     insert into outbox (id, subject, headers, payload)
-    values ('never', 'event.platform.something-happened', ${JSON.stringify(headers)}::text::jsonb, '{}')
+    values (${never}, 'event.platform.something-happened', ${JSON.stringify(headers)}::text::jsonb, '{}')
   `
-  await webhooks.emit(updated('cus_9', 'others-beside-never', other))
-  await until(() => expect(got()).toEqual(['others-beside-never']))
-  expect(await failures()).toMatchObject([{ eventId: 'never', failures: 1, dead: true }])
+  await webhooks.emit(updated('cus_9', beside, other))
+  await until(() => expect(got()).toEqual([beside]))
+  expect(await failures()).toMatchObject([{ eventId: never, failures: 1, dead: true }])
 })
