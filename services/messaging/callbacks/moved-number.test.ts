@@ -185,6 +185,25 @@ test('so is what somebody looks at just when its number comes back', async () =>
   await goOn()
 })
 
+test('of what lies in the lane of a number that has moved only what came before that is left to who had it then', async () => {
+  await app.setSender({ organization_id: other })
+  await app.setSender({})
+  await hold()
+  await app.sql`
+    update senders set owned_since = now() - case organization_id when ${other} then interval '3 hours' else interval '1 hour' end
+    where phone_number_id = ${phoneNumberId}
+  `
+  await app.sql`
+    insert into callback_items (callback_id, lane, kind, item, received_at)
+    values (0, ${phoneNumberId}, 'status', '{}', now() - interval '2 hours'), (0, ${phoneNumberId}, 'status', '{}', now())
+  `
+  await wakeSleepers(app.sql)
+  const lanes = await app.sql`
+    with gone as (delete from callback_items where callback_id = 0 returning seq, lane) select lane from gone order by seq
+  `
+  expect(lanes).toEqual([{ lane: `${other}:${phoneNumberId}` }, { lane: phoneNumberId }])
+})
+
 test('what came when nobody had the number stays where it is, and is in nobody’s way', async () => {
   await app.sql`update senders set owned_since = now() where phone_number_id = ${phoneNumberId}`
   await app.sql`

@@ -211,6 +211,19 @@ test('a try that died, and that a sync settled since: its key is answered, anoth
   expect(submitted()).toHaveLength(1)
 })
 
+test('a retry is not answered with what another try of its name has not brought to an end yet', async () => {
+  it.platform.once((_request, response) => void response.destroy())
+  await it.create(order('at_it'), { key: 'k16' }).catch(() => {})
+  const meanwhile = Promise.withResolvers<unknown>()
+  it.platform.once(async (request, response) => {
+    meanwhile.resolve(await it.create(order('at_it'), { key: 'k16' }).catch((err: unknown) => err))
+    it.platform.answer(request, response)
+  })
+  const { data } = await it.create(order('at_it'), { key: 'k17' })
+  expect(await meanwhile.promise).toMatchObject({ failure: 'template_already_exists' })
+  expect((await it.create(order('at_it'), { key: 'k16' })).data).toEqual(data)
+})
+
 test('a retry whose look-up is refused knows no more than before: its key is answered when a later one finds the template', async () => {
   it.platform.once(async (request, response) => {
     it.platform.answer(request, unheard)
