@@ -272,17 +272,21 @@ describe('an id', () => {
     await app.sql`delete from unclaimed_files`
   })
 
-  test('a file that a row names is never swept, whatever stands among the unclaimed ones', async () => {
+  test('a file that a row names is never swept, whatever stands among the unclaimed ones, nor is one in the making', async () => {
     const { fileKey } = await upload()
     await app.media.store.put(fileKey, (async function* () {})())
     await app.sql`insert into unclaimed_files (file_key, due_at) values (${fileKey}, now())`
     const other = await reserveFile(app.sql)
     await app.media.store.put(other, (async function* () {})())
     await app.sql`update unclaimed_files set due_at = now() where file_key = ${other}`
+    const inTheMaking = await reserveFile(app.sql)
+    await app.media.store.put(inTheMaking, (async function* () {})())
     const sweep = startFileSweep(app)
     await expect.poll(() => isStored(other)).toBe(false)
     await sweep.stop()
     expect(await isStored(fileKey)).toBe(true)
+    expect(await isStored(inTheMaking)).toBe(true)
+    await app.sql.begin((tx) => claimFile(tx, inTheMaking))
   })
 })
 
