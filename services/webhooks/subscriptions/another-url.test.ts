@@ -49,18 +49,19 @@ describe('another URL that comes with', () => {
   test('an enabling is tried at once', () => isTriedAtOnce(() => enable({ url: receiver.url })))
 })
 
-test('with another URL all that waits is due, the first portion at once, the rest by portions, and no retry of the new one', async () => {
+test('with another URL all that waits is due, the first portion at once, the rest by portions, and no retry of the new one, nor of another subscription', async () => {
   const { sql, organizationId } = webhooks
   await patch({ status: 'paused' })
   await sql`
     insert into due_deliveries (id, organization_id, subscription_id, event_at, event_id, due_at)
     select 'wbd_' || lpad(n::text, 26, '0'), ${organizationId}, ${id}, now(), 'evt', now() + ceil(n / 7.0) * interval '1 minute'
     from generate_series(1, 2500) n
+    union all select 'wbd_other', ${organizationId}, 'wbs_other', now(), 'evt', now() + interval '3 hours'
   `
   const waiting = async () => {
     const [row] = await sql<{ count: number; latest: number }[]>`
       select count(*)::int as count, ceil(extract(epoch from max(due_at) - now()) / 60)::int as latest
-      from due_deliveries where due_at > now()
+      from due_deliveries where due_at > now() and subscription_id = ${id}
     `
     return row
   }
@@ -76,6 +77,7 @@ test('with another URL all that waits is due, the first portion at once, the res
   await sql`update due_deliveries set due_at = now() + interval '24 hours' where id = 'wbd_' || lpad('2500', 26, '0')`
   while ((await sweepWaits(sql)) > 0);
   expect(await waiting()).toMatchObject({ count: 1 })
+  expect(await sql`select from due_deliveries where id = 'wbd_other' and due_at > now()`).toHaveLength(1)
   await webhooks.clear()
 })
 
