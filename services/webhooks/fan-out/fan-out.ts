@@ -88,7 +88,8 @@ async function fanOut({ app, recorder, backlog }: Parts, rows: EventRow[], wait:
       made: await recordEvents(app.sql, first),
     }))
     done.push(...recorded)
-    left = now.slice(recorded.length)
+    const isRecorded = new Set(recorded)
+    left = now.filter((row) => !isRecorded.has(row))
   }
   return done
 }

@@ -42,6 +42,37 @@ test('what is not known is counted as a hundred: twenty organizations go togethe
   expect(createReach().fitting(rows)).toHaveLength(20)
 })
 
+test('however many organizations are new, their events go by the hundreds once such organizations are known to make few', () => {
+  const reach = createReach()
+  const first = Array.from({ length: 40 }, (_, n) => rowsOf(`org_${n}`, 1)).flat()
+  for (const row of first) reach.learn([row], madeOf(row.head.organization_id, 1))
+  const others = Array.from({ length: 100 }, (_, n) => rowsOf(`org_1${n}0`, 4)).flat()
+  const some = reach.fitting(others)
+  expect(some).toEqual(others.filter(({ head }) => head.event_id === 'evt_0'))
+  reach.learn(
+    some,
+    some.flatMap(({ head }) => madeOf(head.organization_id, 1)),
+  )
+  expect(reach.fitting(others.filter((row) => !some.includes(row)))).toHaveLength(256)
+})
+
+test('behind an event of which its organization has one that is new goes nothing of that organization, in its order', () => {
+  const reach = createReach()
+  const known = rowsOf('org_1', 2).map((row) => ({ ...row, head: { ...row.head, type: 'message.sent' } }))
+  reach.learn(known, [{ organization_id: 'org_1', type: 'message.sent', count: 2 }])
+  const [first, second] = rowsOf('org_1', 2) as [EventRow, EventRow]
+  const [other] = rowsOf('org_2', 1) as [EventRow]
+  expect(reach.fitting([first, second, ...known, other])).toEqual([first, other])
+})
+
+test('one new kind that makes much is a warning again', () => {
+  const reach = createReach()
+  const rows = Array.from({ length: 300 }, (_, n) => rowsOf(`org_${n}`, 1)).flat()
+  for (const row of rows.slice(0, 40)) reach.learn([row], madeOf(row.head.organization_id, 1))
+  reach.learn(rows.slice(40, 41), madeOf('org_40', 10_000))
+  expect(reach.fitting(rows.slice(41))).toHaveLength(20)
+})
+
 test('one goes whatever it makes and weighs, the next ones within the bytes of a statement', () => {
   const reach = createReach()
   const heavy = rowsOf('org_1', 20, 900 * 1024)

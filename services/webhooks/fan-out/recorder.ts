@@ -13,7 +13,7 @@ interface Recorded {
 
 /** Records events, in this process: how many at a time, who has used up its share, and what follows of it. */
 export interface Recorder {
-  /** Gives the first of the rows to `run`, as many as fit into a statement; answers those that it has recorded. */
+  /** Gives rows to `run`, as many as fit into a statement; answers those that it has recorded. */
   recordFirst: (rows: EventRow[], run: (first: EventRow[]) => Promise<Recorded>) => Promise<EventRow[]>
   /** Whether the organization has made more deliveries than its share. */
   isUsedUp: (organizationId: string) => boolean
