@@ -5,6 +5,7 @@ import { firstIdAt, newId } from '@app/shared/values/ids.ts'
 import { afterAll, beforeAll, expect, test } from 'vitest'
 import type { App } from './app.ts'
 import { listWebhookDeliveries } from './deliveries/list-webhook-deliveries.ts'
+import { idsIn } from './replays/match-deliveries.ts'
 import { listWebhookReplays } from './replays/list-webhook-replays.ts'
 import { listWebhookSubscriptions } from './subscriptions/list-webhook-subscriptions.ts'
 import { type TestWebhooks, testWebhooks } from './testing/app.ts'
@@ -123,6 +124,43 @@ test.each(lists)('a page of %s reads the rows of a page, however many there are'
     expect(byIndex).toBeGreaterThan(19)
     expect(byIndex).toBeLessThan(400)
   }
+})
+
+test.each([20, 20_000])('a page of deliveries reads as little where %i others have some', async (others) => {
+  const { sql } = webhooks
+  const partitions = await sql<{ name: string }[]>`
+    select inhrelid::regclass::text as name from pg_inherits where inhparent = 'deliveries'::regclass
+  `
+  for (const { name } of partitions) {
+    const owners = ['organization_id', 'subscription_id'].map(
+      (column) => `alter ${column} set (n_distinct = ${others})`,
+    )
+    await sql.unsafe(`alter table ${name} ${owners.join(', ')}`)
+    await sql.unsafe(`analyze ${name}`)
+  }
+  for (const [name, list, query] of lists.filter((one) => one[1] === listWebhookDeliveries)) {
+    for (const plans of plansOf(list))
+      expect([name, (await readsOf(list, query, plans)).byIndex < 400]).toEqual([name, true])
+  }
+})
+
+test('what a replay of a rare type takes is found without reading the others', async () => {
+  const { sql, organizationId } = webhooks
+  const span = { position: 'wbd_', endId: 'wbd_~', matchedAt: null, id: null }
+  const scope = {
+    ...span,
+    organizationId,
+    subscriptionId: mine,
+    source: 'dead',
+    eventTypes: ['message.revoked'],
+  } as const
+  const [row] = await sql<{ 'QUERY PLAN': { Plan: Record<string, unknown> }[] }[]>`
+    explain (analyze, buffers, format json) ${idsIn(sql, { ...scope, eventTypes: [...scope.eventTypes] }, 100)}
+  `
+  const [{ Plan: plan } = { Plan: {} }] = Object.values(row ?? {})[0] ?? []
+  const { 'Shared Hit Blocks': hit, 'Shared Read Blocks': read, 'Actual Rows': found } = plan as Record<string, unknown>
+  expect(found).toBe(5)
+  expect(Number(hit) + Number(read)).toBeLessThan(50)
 })
 
 const few: [string, number, object][] = [

@@ -102,9 +102,10 @@ function hasStatus(sql: Sql, { status }: Query) {
     case undefined:
       return sql``
     case 'succeeded':
-      // Row by row: of a `not exists` the planner makes a join, and may read both tables whole for it.
-      return sql`and (select true from due_deliveries where id = d.id) is null
-        and (select true from dead_deliveries where id = d.id) is null`
+      // Row by row: of a `not exists` the planner makes a join, and may read both tables whole for it. Not as `is null` either, of which it
+      // expects one in 200: it would read all there are, and sort the few.
+      return sql`and not coalesce((select true from due_deliveries where id = d.id), false)
+        and not coalesce((select true from dead_deliveries where id = d.id), false)`
     case 'dead':
       return sql`and exists (select from dead_deliveries where id = d.id)`
     case 'pending':
@@ -114,24 +115,26 @@ function hasStatus(sql: Sql, { status }: Query) {
 }
 
 /**
- * The newest of each type, or of the one that is asked for, as many as a page has; the newest of all these are the page. The type is
- * compared as a range, and stands in the `order by`. Compared with `=`, the order would be that of a partition's primary key, and Postgres
- * might go through that instead, past all other types. The type comes from a table, since the planner takes the range of a type that it
- * knows for empty.
+ * The newest of each type, or of the one that is asked for, as many as a page has; the newest of all these are the page. Owner and type are
+ * compared as a range, and stand in the `order by`. Compared with `=`, the order would be that of a partition's primary key, and Postgres
+ * might go through that instead, past all other types; and of one of thousands of owners it expects so few that it reads all that this one
+ * has, and sorts them. The type comes from a table, since the planner takes the range of a type that it knows for empty.
  */
 function byType(sql: Sql, asked: Asked) {
   const { organizationId, query, rows, from, below } = asked
   const { subscription_id, event_type } = query
+  const column = subscription_id ? sql`d.subscription_id` : sql`d.organization_id`
+  const owner = unseen(sql, subscription_id ?? organizationId)
   // Between two bounds that it does not know the planner expects few, and would read them by their primary key.
   const oneBound = below === lastId ? asked : { from: firstId, below }
   return sql`
     select d.* from delivered_types t cross join lateral (
       select d.* from deliveries d
-      where d.organization_id = ${unseen(sql, organizationId)}
-        and (d.event_type, d.id) >= (t.event_type, ${from}) and (d.event_type, d.id) < (t.event_type, ${below})
-        ${subscription_id ? sql`and d.subscription_id = ${unseen(sql, subscription_id)}` : sql``}
+      where (${column}, d.event_type, d.id) >= (${owner}, t.event_type, ${from})
+        and (${column}, d.event_type, d.id) < (${owner}, t.event_type, ${below})
+        ${subscription_id ? sql`and array[d.organization_id] = array[${unseen(sql, organizationId)}]` : sql``}
         ${hasStatus(sql, query)} ${within(sql, sql`d.id`, oneBound)}
-      order by d.event_type desc, d.id desc ${limitTo(sql, rows)}
+      order by ${column} desc, d.event_type desc, d.id desc ${limitTo(sql, rows)}
     ) d
     where t.organization_id = ${unseen(sql, organizationId)} ${event_type ? sql`and t.event_type = ${unseen(sql, event_type)}` : sql``}
     order by d.id desc ${limitTo(sql, rows)}

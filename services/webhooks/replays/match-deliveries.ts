@@ -38,7 +38,7 @@ export const idsIn = (sql: Sql | TransactionSql, scope: Scope, limit: number) =>
   where k.subscription_id = ${scope.subscriptionId}
     and k.id collate "POSIX" > ${scope.position} and k.id collate "POSIX" < ${scope.endId}
     ${scope.source === 'dead' ? diedBefore(sql, scope) : sql`and k.organization_id = ${scope.organizationId} and k.tried and ${isNoneOf(sql, scope)}`}
-    ${scope.eventTypes === null ? sql`` : ofTypes(sql, scope.source, scope.eventTypes)}
+    ${scope.eventTypes === null ? sql`` : ofTypes(sql, scope, scope.eventTypes)}
   order by k.id collate "POSIX" limit ${limit}
 `
 
@@ -48,9 +48,10 @@ const diedBefore = (sql: Sql | TransactionSql, { matchedAt }: Scope) =>
 const isNoneOf = (sql: Sql | TransactionSql, { id }: Scope) =>
   id === null ? sql`true` : sql`k.replay_id is distinct from ${id}`
 
-const ofTypes = (sql: Sql | TransactionSql, source: Scope['source'], types: string[]) =>
+/** With the organization, which the index of dead ones by type begins with. */
+const ofTypes = (sql: Sql | TransactionSql, { source, organizationId }: Scope, types: string[]) =>
   source === 'dead'
-    ? sql`and k.event_type = any(${types})`
+    ? sql`and k.organization_id = ${organizationId} and k.event_type = any(${types})`
     : sql`and exists (select from deliveries d where d.id = k.id and d.event_type = any(${types}) limit 1)`
 
 /** Counts what a job would replay, at most 100,000: beyond that it ends before the moment of the next one. */
