@@ -195,6 +195,26 @@ test('the contacts with a label are found without reading the others', async () 
   expect((await readBy(({ listContacts: list }) => list({ label_id, phone_number }))).rows).toBe(2)
 })
 
+test('what is rare is found among the many contacts of a label, without reading these', async () => {
+  const { sql } = directory
+  const labels = await sql<{ id: string }[]>`
+    select label_id as id from contact_labels where organization_id = ${number.organizationId} limit 1
+  `
+  const label_id = labels[0]?.id ?? ''
+  const inLabel = await sql<{ id: string }[]>`
+    select c.id from contacts c join contact_labels l on l.contact_id = c.id and l.organization_id = c.organization_id
+    where l.label_id = ${label_id} and c.name = 'Zoë Quill' and c.phone_number_id = ${number.phoneNumberId} order by c.id desc
+  `
+  const { app } = explaining(directory)
+  const { listContacts: list } = asking(app, number.organizationId, number.phoneNumberId)
+  const { data } = await list({ label_id, search: 'quill' })
+  expect(data.map(({ id }) => id)).toEqual(inLabel.map(({ id }) => id))
+  expect(await readBy(({ listContacts: ask }) => ask({ label_id, search: 'quill' }))).toMatchObject({
+    items: inLabel.length,
+    rows: expect.toSatisfy((rows: number) => rows < 100) as number,
+  })
+})
+
 test('what changed is found without reading the others, of all statuses and of a rare one', async () => {
   const updated_since = '2020-01-01T00:00:00Z'
   const pages = { items: 25, rows: expect.toSatisfy((rows: number) => rows <= 2 * 26) }

@@ -20,7 +20,7 @@ const list: Handler<App, typeof contract> = async ({ sql, cursorKeys }, { params
   const { organizationId } = caller
   const { phone_number_id: phoneNumberId } = params
   const { limit, mostRows, after, page } = openPage(cursorKeys, contract, caller, query, params)
-  const { first, second } = matchingContacts(sql, { organizationId, phoneNumberId, query, after, rows: mostRows })
+  const { first, second, more } = matchingContacts(sql, { organizationId, phoneNumberId, query, after, rows: mostRows })
   // The account's row stands alone when it has no contacts; no row means no such account.
   const read = (tx: Sql | TransactionSql, contacts: typeof first) => tx<(ContactRow | { id: null })[]>`
     select ${contactColumns(sql)}, ${accountColumns(sql)}
@@ -30,7 +30,8 @@ const list: Handler<App, typeof contract> = async ({ sql, cursorKeys }, { params
   `
   const rows = await read(sql, first)
   if (rows.length === 0) throw notFound()
-  const isFilled = second === undefined || rows.length > limit
+  const isFilled =
+    second === undefined || rows.length > limit || (more !== undefined && (await sql`${more}`).length === 0)
   const found = isFilled ? rows : await plannedAnew(sql, (tx) => read(tx, second))
   return page(found.filter(isContact), toContact, ({ id }) => id)
 }

@@ -1,5 +1,5 @@
 import type { listContacts } from '@app/shared/contracts/contacts.ts'
-import type { Sql } from '@app/shared/database/database.ts'
+import type { Fragment, Sql } from '@app/shared/database/database.ts'
 import { timeOf } from '@app/shared/values/ids.ts'
 import { phoneNumberOf } from '@app/shared/values/phone-number.ts'
 import { limitTo } from '@app/shared/database/limit-to.ts'
@@ -17,16 +17,24 @@ interface Asked {
   rows: number
 }
 
+interface Matching {
+  first: Fragment
+  second?: Fragment
+  more?: Fragment
+}
+
 /**
  * The queries for a page of contacts c, newest first. Each way to ask for them has its index. Where there is a second one,
- * it is for when the first does not fill the page.
+ * it is for when the first does not fill the page, and, where `more` stands beside it, that has a row.
  */
-export function matchingContacts(sql: Sql, asked: Asked) {
+export function matchingContacts(sql: Sql, asked: Asked): Matching {
   const { query } = asked
   if (query.phone_number !== undefined || query.bsuid !== undefined) return { first: inOrder(sql, asked) }
-  if (query.label_id !== undefined) return { first: labelled(sql, asked, query.label_id) }
-  if (query.search === undefined) return { first: inOrder(sql, asked) }
-  return { first: foundAmongNewest(sql, asked), second: found(sql, asked) }
+  if (query.search === undefined) {
+    return { first: query.label_id === undefined ? inOrder(sql, asked) : labelled(sql, asked, query.label_id) }
+  }
+  const searched = { first: foundAmongNewest(sql, asked), second: found(sql, asked) }
+  return query.label_id === undefined ? searched : { ...searched, more: moreLabelled(sql, asked, query.label_id) }
 }
 
 const inOrder = (sql: Sql, asked: Asked) => sql`
@@ -37,16 +45,24 @@ const inOrder = (sql: Sql, asked: Asked) => sql`
 
 /** What is common is found here. */
 const amongNewest = 2_000
+/** The contacts of a label are mostly fewer, and then it is found here, common or not. */
+const amongLabelled = 10_000
 
 const foundAmongNewest = (sql: Sql, asked: Asked) => sql`
-  select ${contactColumns(sql)}
-  from (
-    select ${contactColumns(sql)} from contacts c where ${isListed(sql, asked)}
-    order by c.created_at desc, c.id desc ${limitTo(sql, amongNewest)}
-  ) c
+  select ${contactColumns(sql)} from (${newest(sql, asked)}) c
   where true ${isFound(sql, asked)}
   order by c.created_at desc, c.id desc ${limitTo(sql, asked.rows)}
 `
+
+/** Of the number, or of those that have the label. */
+function newest(sql: Sql, asked: Asked) {
+  const { label_id: labelId } = asked.query
+  if (labelId !== undefined) return labelled(sql, { ...asked, rows: amongLabelled }, labelId)
+  return sql`
+    select ${contactColumns(sql)} from contacts c where ${isListed(sql, asked)}
+    order by c.created_at desc, c.id desc ${limitTo(sql, amongNewest)}
+  `
+}
 
 /** Something rare is found by its pieces. Materialized: else the planner takes it for common, and reads all contacts in order. */
 const found = (sql: Sql, asked: Asked) => sql`
@@ -56,7 +72,8 @@ const found = (sql: Sql, asked: Asked) => sql`
       and contact_grams(c.phone_number_id, contact_text(c.name, c.email, c.username, c.phone_number))
         @> contact_grams(${asked.phoneNumberId}, ${wantedText(sql, asked.query.search ?? '')})
   )
-  select ${contactColumns(sql)} from found c order by c.created_at desc, c.id desc ${limitTo(sql, asked.rows)}
+  select ${contactColumns(sql)} from found c where true ${hasLabel(sql, asked)}
+  order by c.created_at desc, c.id desc ${limitTo(sql, asked.rows)}
 `
 
 // By created_at too, though it is the id's own time: the primary key alone would do for an order by id, and lead past all
@@ -69,22 +86,28 @@ const isListed = (sql: Sql, { organizationId, phoneNumberId, after }: Asked) => 
 const hasLabel = (sql: Sql, asked: Asked) =>
   asked.query.label_id === undefined
     ? sql``
-    : sql`and exists (${labelOn(sql, asked, asked.query.label_id)} and l.contact_id = c.id)`
+    : sql`and (${labelOn(sql, asked, asked.query.label_id)} and l.contact_id = c.id limit 1) is not null`
 
 /** In the order of the label's index, which is that of their ids and so of created_at. */
 function labelled(sql: Sql, asked: Asked, labelId: string) {
-  const { organizationId, after, rows } = asked
+  const { organizationId, rows } = asked
   return sql`
     select ${contactColumns(sql)}
-    from (${labelOn(sql, asked, labelId)} ${after === null ? sql`` : sql`and l.contact_id < ${after}`}) l
+    from (${labelOn(sql, asked, labelId)} ${isBehind(sql, asked)}) l
     cross join lateral (
       select ${contactColumns(sql)} from contacts c
-      where c.organization_id = ${organizationId} and c.id = l.contact_id and c.deleted_at is null ${isFound(sql, asked)}
-      limit 1
+      where c.organization_id = ${organizationId} and c.id = l.contact_id and c.deleted_at is null limit 1
     ) c
     order by l.contact_id desc ${limitTo(sql, rows)}
   `
 }
+
+/** Whether more contacts have the label than were looked at first. */
+const moreLabelled = (sql: Sql, asked: Asked, labelId: string) => sql`
+  ${labelOn(sql, asked, labelId)} ${isBehind(sql, asked)} offset ${amongLabelled} limit 1
+`
+
+const isBehind = (sql: Sql, { after }: Asked) => (after === null ? sql`` : sql`and l.contact_id < ${after}`)
 
 /** The contacts of the number that have the label; none when it is deleted. */
 const labelOn = (sql: Sql, { organizationId, phoneNumberId }: Asked, labelId: string) => sql`
