@@ -6,7 +6,10 @@ import { afterAll, beforeAll, beforeEach, expect, onTestFinished, test, vi } fro
 import { explainEvents } from '../explain/explain-deliveries.ts'
 import { type TestWebhooks, testWebhooks } from '../testing/app.ts'
 import { type Receiver, startReceiver } from '../testing/receiver.ts'
+import { startBacklog } from './backlog.ts'
 import { startFanOut } from './fan-out.ts'
+import type { EventRow } from './record-events.ts'
+import { createRecorder } from './recorder.ts'
 
 let webhooks: TestWebhooks
 let receiver: Receiver
@@ -119,7 +122,7 @@ test('nobody waits longer behind a flood since the database is slow', async () =
 })
 
 /** An event as it waits there. */
-const headOf = (organizationId: string) => ({
+const headOf = (organizationId: string): EventRow['head'] => ({
   subject: 'event.messaging.something-happened',
   organization_id: organizationId,
   event_id: newId('evt'),
@@ -128,7 +131,7 @@ const headOf = (organizationId: string) => ({
   phone: null,
   line: null,
   except: null,
-  at: new Date(),
+  at: new Date().toISOString(),
   trace: null,
   id_time: 'wbd_01KAAAAAAA',
 })
@@ -146,11 +149,22 @@ test('organizations that wait take turns, however much one of them has', async (
   await until(async () => expect(await counts()).toEqual(allRecorded(80)))
 })
 
+test('an event comes behind earlier ones that another instance has just put there', async () => {
+  await holdTurn()
+  const { recordUnlessTheyWait, known, stop } = startBacklog(webhooks, createRecorder(webhooks))
+  onTestFinished(stop)
+  await leave([headOf(big)])
+  const next = { head: headOf(big), payload: Buffer.from('{}') }
+  expect(await recordUnlessTheyWait([next])).toEqual({ rows: [], made: [] })
+  expect(known()).toContain(big)
+  expect(await counts()).toEqual({ deliveries: 0, events: 0, waiting: 1 })
+})
+
 test('what a dead instance left there is taken up, an event that comes again once', async () => {
   const [eventId = ''] = await webhooks.emit(...eventsOf(big, 1))
   await until(async () => expect(await counts()).toEqual(allRecorded(1)))
   const [recorded] = await webhooks.sql<{ at: Date }[]>`select at from events`
-  const again = { ...headOf(big), event_id: eventId, at: recorded?.at ?? new Date() }
+  const again = { ...headOf(big), event_id: eventId, at: recorded?.at.toISOString() ?? '' }
   const left = headOf(big)
   await webhooks.subscribe({ url: receiver.url })
   // An id is of an organization.

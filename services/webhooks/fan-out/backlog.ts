@@ -3,8 +3,8 @@ import { each } from '@app/shared/database/each.ts'
 import { startLoop } from '@app/shared/work/loop.ts'
 import type { App } from '../app.ts'
 import { createFailingEvents } from './failing-events.ts'
-import { type EventRow, payloadsOf, recordWithin, statementBytes, statementEvents } from './record-events.ts'
-import type { Recorder } from './recorder.ts'
+import { type EventRow, type Made, payloadsOf, recordWithin, statementBytes, statementEvents } from './record-events.ts'
+import type { Recorded, Recorder } from './recorder.ts'
 import { waitingOrganizations } from './waiting-organizations.ts'
 
 const idlePollMs = 1_000
@@ -15,8 +15,8 @@ const takenPollMs = 50
 export interface Backlog {
   /** Organizations of which events wait, as far as this process knows: their next ones wait behind them. */
   known: () => ReadonlySet<string>
-  /** Those of the organizations of which events do wait. */
-  find: (organizationIds: string[]) => Promise<ReadonlySet<string>>
+  /** Records events; none if earlier ones of their organizations wait, of which another instance may know alone until then. */
+  recordUnlessTheyWait: (rows: EventRow[]) => Promise<Recorded>
   add: (rows: EventRow[]) => Promise<void>
   stop: () => Promise<void>
 }
@@ -64,12 +64,14 @@ export function startBacklog({ sql, log }: Pick<App, 'sql' | 'log'>, { recordFir
   loop.wake()
   return {
     known: () => waiting,
-    async find(organizationIds) {
-      const rows = await sql<{ id: string }[]>`
-        select id from ${each(sql, organizationIds)} id
-        where exists (select from event_backlog where organization_id = id)
-      `
-      return new Set(rows.map(({ id }) => id))
+    async recordUnlessTheyWait(rows) {
+      try {
+        return { rows, made: await sql.begin((tx) => recordUnless(tx, rows)) }
+      } catch (err) {
+        if (!(err instanceof TheyWait)) throw err
+        for (const id of err.organizationIds) waiting.add(id)
+        return { rows: [], made: [] }
+      }
     },
     async add(rows) {
       for (const part of inParts(rows)) await insert(sql, part)
@@ -78,6 +80,31 @@ export function startBacklog({ sql, log }: Pick<App, 'sql' | 'log'>, { recordFir
     },
     stop: loop.stop,
   }
+}
+
+/** Takes back what was recorded. */
+class TheyWait extends Error {
+  readonly organizationIds: string[]
+  constructor(organizationIds: string[]) {
+    super('earlier events wait')
+    this.organizationIds = organizationIds
+  }
+}
+
+/** Asked and recorded in one round trip, for which the events of all organizations wait. */
+async function recordUnless(tx: TransactionSql, rows: EventRow[]): Promise<Made[]> {
+  const [found, made] = await Promise.all([
+    tx<{ id: string }[]>`
+      select id from ${each(
+        tx,
+        rows.map(({ head }) => head.organization_id),
+      )} id
+      where exists (select from event_backlog where organization_id = id)
+    `,
+    recordWithin(tx, rows),
+  ])
+  if (found.length > 0) throw new TheyWait(found.map(({ id }) => id))
+  return made
 }
 
 async function oldest(sql: Sql, organizationId: string): Promise<EventRow[]> {

@@ -25,17 +25,16 @@ export function startFanOut(app: App): Consuming {
 
   async function takeBatch(events: Delivered[]) {
     const rows = events.filter((event) => !comesInOrder(event)).flatMap(rowOf)
-    await fanOut(parts, rows, backlog.known)
+    await fanOut(parts, rows, async (first) => ({ rows: first, made: await recordEvents(app.sql, first) }))
   }
   async function takeTurn(events: Delivered[]) {
     const rows = events.filter(comesInOrder).flatMap(rowOf)
     // What has no line comes by this consumer, too, and is the other one's.
     if (rows.length === 0) return
     const since = performance.now()
-    // Another instance may have put earlier ones there a moment ago.
-    const waiting = await backlog.find(rows.map(({ head }) => head.organization_id))
     try {
-      const recorded = await fanOut(parts, rows, () => waiting)
+      // Another instance may have put earlier ones there a moment ago.
+      const recorded = await fanOut(parts, rows, backlog.recordUnlessTheyWait)
       for (const { head } of recorded) recorder.charge(head.organization_id, turnDeliveries, since)
     } catch (err) {
       await putAside(parts, rows, err)
@@ -75,18 +74,15 @@ async function putAside({ app: { log }, backlog }: Parts, rows: EventRow[], err:
 /** Events without a type are internal, and leave nothing behind. */
 const rowOf = (event: Delivered) => toRow(event) ?? []
 
-/** Of organizations that have used up their share, or of which events `wait` already, they go into the backlog; answers the others. */
-async function fanOut({ app, recorder, backlog }: Parts, rows: EventRow[], wait: () => ReadonlySet<string>) {
+/** Of organizations that have used up their share, or of which events wait already, they go into the backlog; answers the others. */
+async function fanOut({ recorder, backlog }: Parts, rows: EventRow[], record: Parameters<Recorder['recordFirst']>[1]) {
   const done: EventRow[] = []
   let left = rows
   while (left.length > 0) {
-    const isLate = ({ head: { organization_id: id } }: EventRow) => wait().has(id) || recorder.isUsedUp(id)
+    const isLate = ({ head: { organization_id: id } }: EventRow) => backlog.known().has(id) || recorder.isUsedUp(id)
     const { late = [], now = [] } = Object.groupBy(left, (row) => (isLate(row) ? 'late' : 'now'))
     if (late.length > 0) await backlog.add(late)
-    const recorded = await recorder.recordFirst(now, async (first) => ({
-      rows: first,
-      made: await recordEvents(app.sql, first),
-    }))
+    const recorded = await recorder.recordFirst(now, record)
     done.push(...recorded)
     const isRecorded = new Set(recorded)
     left = now.filter((row) => !isRecorded.has(row))

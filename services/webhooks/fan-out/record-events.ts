@@ -108,9 +108,14 @@ export async function recordEvents(sql: Sql, rows: EventRow[]): Promise<Made[]> 
 /** The same, in the caller's transaction. */
 export async function recordWithin(tx: TransactionSql, rows: EventRow[]): Promise<Made[]> {
   const numbered = numberAudiences(rows)
-  await lockLines(tx, numbered.events)
-  await holdFirst(tx, numbered.events, matching(tx, numbered.audiences))
-  return insert(tx, rows, numbered)
+  const { events, audiences } = numbered
+  // They leave together, in this order: the events behind these wait for each round trip.
+  const [, , made] = await Promise.all([
+    lockLines(tx, events),
+    holdFirst(tx, events, matching(tx, audiences)),
+    insert(tx, rows, numbered),
+  ])
+  return made
 }
 
 const hasLine = ({ head: { line } }: EventRow) => line !== null

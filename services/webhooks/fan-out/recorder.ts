@@ -6,7 +6,7 @@ import type { EventRow, Made } from './record-events.ts'
 import { createShares } from './shares.ts'
 
 /** Events that were recorded, and what was made of them. */
-interface Recorded {
+export interface Recorded {
   rows: EventRow[]
   made: Made[]
 }
