@@ -39,9 +39,13 @@ export interface Box<Item extends { laneId: string }, Outcome> {
 /** Items that are recorded in one transaction. */
 export const settleLimit = 256
 
+/** Slots that nobody has; less than none where items that needed none need them again. */
+export const leftSlots = <Item extends { laneId: string }, Outcome>({ options, busy }: Box<Item, Outcome>): number =>
+  options.slots + (options.beside?.() ?? 0) - busy
+
 /** Slots for more work; none while the records are behind. */
 export const freeSlots = <Item extends { laneId: string }, Outcome>(box: Box<Item, Outcome>): number =>
-  box.stopped || box.done.length > settleLimit ? 0 : Math.max(0, box.options.slots - box.busy)
+  box.stopped || box.done.length > settleLimit ? 0 : Math.max(0, leftSlots(box))
 
 /** Held lanes that have failures. */
 export const failingOf = <Item extends { laneId: string }, Outcome>({ active }: Box<Item, Outcome>): Active[] =>

@@ -31,6 +31,8 @@ interface CommonOptions<Item extends { laneId: string }, Outcome> {
   leaseMs?: number
   /** Items in work at a time, in this process. */
   slots: number
+  /** Items in work that need no slot any more, such as those that merely wait: so many others come into work beside them. */
+  beside?: () => number
   /** How long claims, and settlements, gather under load: the longer, the fewer and the later. */
   spacingMs?: number
   /** The same of settlements, where they may gather for longer than claims. */

@@ -1,7 +1,7 @@
 import { beginSurely } from '../database/begin-surely.ts'
 import { isDatabaseAway, isLockTimeout } from '../database/database.ts'
 import { isAnyHeld, renewLanes } from './lanes.ts'
-import { begin, type Box, count, drop, failingOf, mostFailing, roomOf, settleLimit } from './box.ts'
+import { begin, type Box, count, drop, failingOf, leftSlots, mostFailing, roomOf, settleLimit } from './box.ts'
 import { type Active, type Finished, type Recorded, recordTurn } from './turn.ts'
 
 /** Records what is done, in one transaction with the release or refill of its lanes, and tops up lanes that have room. */
@@ -111,7 +111,7 @@ async function recordBatch<Item extends { laneId: string }, Outcome>(
     options,
     inWork,
     heldBack,
-    freeSlots: options.slots - box.busy + batch.length,
+    freeSlots: leftSlots(box) + batch.length,
     failing: failingOf(box),
     mostFailing: mostFailing(box),
   }

@@ -155,6 +155,25 @@ test('slots bound what is in work, also when lanes take more', async () => {
   expect(counted.most).toBeLessThanOrEqual(16)
 })
 
+test('beside items that need no slot others come into work, until those need theirs again', async () => {
+  const gates: (() => void)[] = []
+  const work = () => new Promise<void>((resolve) => void gates.push(resolve))
+  let beside = 0
+  start(work, { slots: 4, beside: () => beside })
+  for (let n = 0; n < 12; n++) await add(`lane${n}`, `group${n}`, 1)
+  await vi.waitFor(() => expect(gates).toHaveLength(4))
+  beside = 3
+  await vi.waitFor(() => expect(gates).toHaveLength(7))
+  beside = 0
+  for (const open of gates.splice(0, 3)) open()
+  await sleep(600)
+  expect(gates).toHaveLength(4)
+  gates.pop()?.()
+  await vi.waitFor(() => expect(gates).toHaveLength(4))
+  const opening = setInterval(() => gates.splice(0).forEach((open) => open()), 20)
+  await untilEmpty().finally(() => clearInterval(opening))
+})
+
 test('groups whose lanes are all held do not stand before a due one', async () => {
   for (let n = 0; n < 150; n++) await add(`held ${n}`, `a ${n}`, 1)
   await app.sql`update trial_lanes set held_until = now() + interval '1 hour'`

@@ -4,6 +4,7 @@ import type { Core } from '../app.ts'
 import { createAsRead } from './as-read.ts'
 import { createBegunAhead } from './begun-ahead.ts'
 import { createLaneHealth } from './lane-health.ts'
+import { createLongCalls } from './long-calls.ts'
 import { makeAttempt } from './make-attempt.ts'
 import { noteAttempt } from './note-attempt.ts'
 import { type Attempt, nextDue, openAttempts } from './open-attempts.ts'
@@ -12,7 +13,7 @@ import { pausedByHand } from './paused.ts'
 import { recordAttempts } from './record-attempts.ts'
 import { createKeysOf } from './sign.ts'
 
-/** Attempts under way at a time, in this process. Most of them wait for an endpoint. */
+/** Attempts under way at a time, in this process, beside those that have waited long for their endpoints. */
 const slots = 1_000
 /** Lanes with failures hold at most so many of the slots, so that a wave of dead endpoints delays nobody. */
 const failingShare = 0.2
@@ -27,9 +28,11 @@ export function startAttempts(core: Core): Mailbox {
   const isAsRead = createAsRead(core.sql)
   const health = createLaneHealth(slots * failingShare)
   const ahead = createBegunAhead(health, slots * waitingShare)
+  const longCalls = createLongCalls()
   return startMailbox<Attempt, Outcome>(core, {
     lanes: 'lanes',
     slots,
+    beside: longCalls.count,
     failingShare,
     refill: true,
     capacity: ahead.capacity,
@@ -47,7 +50,8 @@ export function startAttempts(core: Core): Mailbox {
         return null
       }
       const ended = health.begun(hold)
-      const outcome = await makeAttempt(core, attempt, { keysOf, mayBegin })
+      const over = longCalls.begin(attempt.payload?.body.length ?? 0)
+      const outcome = await makeAttempt(core, attempt, { keysOf, mayBegin }).finally(over)
       const isSuccess = outcome?.kind === 'succeeded'
       ended(isSuccess)
       leave(isSuccess || outcome === null || outcome.kind === 'expired')

@@ -6,6 +6,8 @@ import { type AddressInfo, createServer as createTcpServer, type Server } from '
 import { gzipSync } from 'node:zlib'
 import { createEgress } from '@app/shared/outside/egress.ts'
 import { toProblem } from '@app/shared/api/problem.ts'
+import { systemCaller } from '@app/shared/bus/ask.ts'
+import { newId } from '@app/shared/values/ids.ts'
 import { until } from '@app/test/until.ts'
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } from 'vitest'
 import { createWebhookSubscription } from '../subscriptions/create-webhook-subscription.ts'
@@ -85,6 +87,22 @@ test('a hundred endpoints that begin to hang at the same moment leave slots to o
   await until(() => expect(new Set(idsOf(healthy))).toEqual(new Set(events)))
   expect(performance.now() - at).toBeLessThan(5_000)
   expect(hanging.got.length).toBeLessThan(700)
+})
+
+test('endpoints of six hundred organizations that begin to hang at the same moment hold up nobody until they time out', async () => {
+  const hanging = await receiverOf()
+  hanging.respondWith(() => {})
+  const healthy = await receiverOf()
+  await webhooks.subscribe({ url: healthy.url })
+  const others = Array.from({ length: 600 }, () => newId('org'))
+  for (const id of others) await webhooks.subscribe({ url: `${hanging.url}/${id}` }, systemCaller(id))
+  await webhooks.emit(...[...others, ...others].map((organizationId) => ({ organizationId })))
+  // All slots, which are for two calls at most of each since the first of them are silent.
+  await until(() => expect(hanging.got.length).toBeGreaterThanOrEqual(900))
+  const at = performance.now()
+  const events = await webhooks.emit(...Array.from({ length: 20 }, () => ({})))
+  await until(() => expect(new Set(idsOf(healthy))).toEqual(new Set(events)))
+  expect(performance.now() - at).toBeLessThan(8_000)
 })
 
 test('endpoints that are down and come back lose nothing', async () => {
