@@ -159,6 +159,24 @@ test('messages of a conversation are found without reading the others of its num
   }
 })
 
+test.each([[{}], [{ status: 'delivered' }]] as [Partial<Query>][])(
+  'of a conversation of another number one message is read, not all: %o',
+  async (more) => {
+    const long = await createTestDatabase('messaging')
+    onTestFinished(long.drop)
+    await insert({ direction: 'inbound', status: 'delivered' }, 2_000, ofInbound, organizationId, long)
+    await long.sql`update messages set conversation_id = 'cnv_long'`
+    await long.admin.unsafe('vacuum (analyze) messaging.messages')
+    for (const plans of ['force_generic_plan', 'force_custom_plan']) {
+      const asked = { conversation_id: 'cnv_long', ...more }
+      const { found, rows } = await list(ofOutbound, asked, { of: long, plans })
+      expect(found).toEqual([])
+      expect(rows).toBe(1)
+      expect((await list(ofInbound, asked, { of: long, plans })).found).toHaveLength(10)
+    }
+  },
+)
+
 test('pages follow each other through the kinds', async () => {
   const all = (await list(ofInbound, { direction: 'outbound' })).found.map(({ id }) => id)
   expect(all).toHaveLength(9)

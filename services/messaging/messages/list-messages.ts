@@ -73,7 +73,13 @@ function messagesOf(sql: Sql, { conversation_id: conversationId, direction, ...q
   `
   if (conversationId !== undefined) {
     const isOf = isOfConversation(sql, { organizationId, phoneNumberId, conversationId, direction, status })
-    return sql`(select * from messages where ${isOf} ${inSpan})`
+    return sql`(
+      select * from messages where ${isOf} ${inSpan} and (
+        -- Asked once, before any of the others is read: of another number's conversation all would be, in vain.
+        select array[organization_id, phone_number_id] = array[${organizationId}, ${phoneNumberId}]
+        from messages where conversation_id = ${conversationId} order by conversation_id, id limit 1
+      )
+    )`
   }
   if (status === undefined && direction === undefined)
     return sql`(
