@@ -164,3 +164,26 @@ test('a relay that finds no room for its session gets that of one of the pool th
   await expect(waiting()).rejects.toThrow('too many connections')
   await until(async () => expect(await waiting()).toHaveLength(6))
 })
+
+test('once a look is dear it begins where all was settled; what was numbered before and is committed late comes with a look at all', async () => {
+  const { sql } = database
+  let ms = 1_000
+  const clock = vi.spyOn(performance, 'now').mockImplementation(() => (ms += 25))
+  onTestFinished(() => clock.mockRestore())
+  const [late] = await sql<{ seq: string }[]>`select min(seq) - 1 as seq from outbox`
+  const add = (id: string, seq = sql`nextval('outbox_seq')`) =>
+    sql`insert into outbox (seq, id, subject, headers, payload) values (${seq}, ${id}, 'event.a', '{}', '')`
+  expect(await one.turn(256, (events) => Promise.resolve(all(events)))).toBe(6)
+  ms += 10_000
+  expect(await waiting(one)).toEqual([])
+  await add('late', sql`${late?.seq ?? ''}::bigint`)
+  expect(await one.isWaiting()).toBe(false)
+  await add('new')
+  expect(await one.isWaiting()).toBe(true)
+  expect(await waiting(one)).toEqual(['new'])
+  one.lookAtAll()
+  expect(await waiting(one)).toEqual(['late', 'new'])
+  expect(await waiting(one)).toEqual(['late', 'new'])
+  ms += 10_000
+  expect(await waiting(one)).toEqual(['late', 'new'])
+})

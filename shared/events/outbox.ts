@@ -1,5 +1,6 @@
 import type { Sql, TransactionSql } from '../database/database.ts'
 import { makingRoom, ownSession } from '../database/own-session.ts'
+import { outboxFloor } from './outbox-floor.ts'
 
 /** An event that waits to be published. */
 export interface WaitingEvent {
@@ -39,6 +40,8 @@ export interface Outbox {
    * another instance's, or was lost meanwhile and nothing was recorded.
    */
   turn: (rows: number, publish: (events: WaitingEvent[]) => Promise<Published>) => Promise<number | null>
+  /** Events that were published may wait again. */
+  lookAtAll: () => void
   close: () => Promise<void>
 }
 
@@ -52,21 +55,36 @@ export interface Outbox {
  */
 export function openOutbox({ sql, name }: { sql: Sql; name: string }): Outbox {
   const session = ownSession(sql, { synchronous_commit: 'off', plan_cache_mode: 'force_generic_plan' })
+  const floor = outboxFloor()
+
+  async function look<T>(read: (from: number) => Promise<T>) {
+    const [from, begunAt] = [floor.from(), performance.now()]
+    // Also one that was cancelled, since it took too long.
+    return read(from).finally(() => floor.looked(from, performance.now() - begunAt))
+  }
 
   async function turn(rows: number, publish: (events: WaitingEvent[]) => Promise<Published>) {
-    const taken = await take(session, name, rows)
+    const taken = await look((from) => take(session, name, rows, from))
     if (taken.waiting.length === 0) {
       await session`commit`
       return taken.mine ? 0 : null
     }
-    const outcome = await publish(taken.waiting)
-    for (const { seq, why } of outcome.refused) await session`update outbox set refused = ${why} where seq = ${seq}`
-    return (await recordAndEnd(session, taken, outcome)) ? taken.waiting.length : null
+    let isRecorded = false
+    try {
+      const outcome = await publish(taken.waiting)
+      for (const { seq, why } of outcome.refused) await session`update outbox set refused = ${why} where seq = ${seq}`
+      isRecorded = await recordAndEnd(session, taken, outcome)
+      floor.settledBelow(firstLeft(taken.waiting, outcome))
+    } finally {
+      if (!isRecorded) floor.forget()
+    }
+    return isRecorded ? taken.waiting.length : null
   }
 
   return {
     async isWaiting() {
-      const found = await makingRoom(sql, () => session`select from outbox where ${waits(session)} limit 1`)
+      const isThere = (from: number) => session`select from outbox where ${waits(session)} and seq >= ${from} limit 1`
+      const found = await makingRoom(sql, () => look(isThere))
       return found.length > 0
     },
     turn: (rows, publish) =>
@@ -74,8 +92,16 @@ export function openOutbox({ sql, name }: { sql: Sql; name: string }): Outbox {
         await session`rollback`.catch(() => {})
         throw err
       }),
+    lookAtAll: floor.forget,
     close: () => session.end({ timeout: 1 }),
   }
+}
+
+/** The number of the first event that goes on waiting, of those that were taken; else the one behind them. */
+function firstLeft(taken: WaitingEvent[], { published, refused }: Published) {
+  const settled = new Set([...published, ...refused.map(({ seq }) => seq)])
+  const left = taken.find(({ seq }) => !settled.has(seq))
+  return left ? Number(left.seq) : Number(taken.at(-1)?.seq ?? 0) + 1
 }
 
 /** Of a row of `outbox`. */
@@ -84,7 +110,7 @@ export const waits = (sql: Sql | TransactionSql) => sql`published_at is null and
 type TakenRow = Pick<Taken, 'mine' | 'begun'> & (Waiting | { seq: null })
 
 /** Begins the turn. Its view may be a little older than its lock: then events come again that were recorded just before. */
-async function take(session: Sql, name: string, rows: number): Promise<Taken> {
+async function take(session: Sql, name: string, rows: number, from: number): Promise<Taken> {
   const [, taken] = await Promise.all([
     session`begin`,
     session<TakenRow[]>`
@@ -93,7 +119,7 @@ async function take(session: Sql, name: string, rows: number): Promise<Taken> {
       from lock left join lateral (
         select seq, id, subject, headers::text, convert_from(payload, 'UTF8') as payload,
           tableoid::regclass::text as partition
-        from outbox where lock.mine and ${waits(session)} order by seq limit ${rows}
+        from outbox where lock.mine and ${waits(session)} and seq >= ${from} order by seq limit ${rows}
       ) o on true
       order by o.seq
     `,

@@ -53,7 +53,10 @@ export function startRelay(app: DataService): Relay {
 
   async function turn(isPoll = false) {
     if (!app.eventBus.isConnected()) return pollMs
-    checked ??= await refillLostStream(app).catch(waitsForLeader)
+    if (checked === undefined) {
+      checked = await refillLostStream(app).catch(waitsForLeader)
+      outbox.lookAtAll()
+    }
     if (checked === undefined) return failureRetryMs
     const holder = await room.heldBy()
     if (holder !== null) return heldMs
@@ -78,7 +81,11 @@ export function startRelay(app: DataService): Relay {
   loop.wake()
   return {
     wake: loop.wake,
-    redrive: (since) => redrive(app, since).finally(loop.wake),
+    redrive: (since) =>
+      redrive(app, since).finally(() => {
+        outbox.lookAtAll()
+        loop.wake()
+      }),
     async stop() {
       await loop.stop()
       // What was committed last goes out now; if it cannot, another instance or the next start publishes it.
