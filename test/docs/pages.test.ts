@@ -91,6 +91,7 @@ test('what is not run says why, and is counted', () => {
     'docs/onboarding.md sh',
     'docs/real-platform.md sh',
     'docs/real-platform.md sh',
+    'docs/running.md sql',
     'docs/webhooks.md sh',
     'docs/webhooks.md js',
     'docs/webhooks.md python',
