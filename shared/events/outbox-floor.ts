@@ -1,7 +1,5 @@
-/** A look at all that waits costs this at most as long as Postgres can forget what was published: then each look is one. */
-const cheapMs = 20
-/** After a dearer one this many times as long passes as it took, until the next. */
-const restTimes = 10
+import { restAfter } from '../database/rest-after.ts'
+
 /** What is committed within this time after later events were published is seen by each look: an idle transaction ends after as long. */
 const slackMs = 10_000
 
@@ -21,9 +19,8 @@ export interface OutboxFloor {
 export const first = 0
 
 /**
- * While somebody's transaction stays open, Postgres keeps an entry of each event that was published since, and a look from the first number
- * on goes through them all. So when that becomes dear, most looks begin where some seconds ago all was settled. What was committed very late
- * below waits for the next look at all, and so do events that another instance has published again.
+ * When looks become dear (rest-after.ts), most of them begin where some seconds ago all was settled. What was committed very late below
+ * waits for the next look at all, and so do events that another instance has published again.
  */
 export function outboxFloor(now: () => number = () => performance.now()): OutboxFloor {
   let floor = first
@@ -36,7 +33,7 @@ export function outboxFloor(now: () => number = () => performance.now()): Outbox
       return now() < allAt ? floor : first
     },
     looked(from, tookMs) {
-      if (from === first) allAt = tookMs > cheapMs ? now() + tookMs * restTimes : 0
+      if (from === first) allAt = now() + restAfter(tookMs)
     },
     settledBelow(seq) {
       floor = Math.min(floor, seq)

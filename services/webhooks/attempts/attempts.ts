@@ -3,6 +3,7 @@ import { type Mailbox, startMailbox } from '@app/shared/mailbox/mailbox.ts'
 import type { Core } from '../app.ts'
 import { createAsRead } from './as-read.ts'
 import { createBegunAhead } from './begun-ahead.ts'
+import { createDueFloors } from './due-floors.ts'
 import { createLaneHealth } from './lane-health.ts'
 import { createLongCalls } from './long-calls.ts'
 import { makeAttempt } from './make-attempt.ts'
@@ -29,6 +30,7 @@ export function startAttempts(core: Core): Mailbox {
   const health = createLaneHealth(slots * failingShare)
   const ahead = createBegunAhead(health, slots * waitingShare)
   const longCalls = createLongCalls()
+  const floors = createDueFloors()
   return startMailbox<Attempt, Outcome>(core, {
     lanes: 'lanes',
     slots,
@@ -39,9 +41,9 @@ export function startAttempts(core: Core): Mailbox {
     next: (tx, wants) =>
       ahead.beginning(() => {
         health.claimed(wants.flatMap(({ lane, fresh }) => (fresh ? [lane] : [])))
-        return openAttempts(tx, core.payloads, wants)
+        return openAttempts(tx, core.payloads, floors, wants)
       }),
-    nextDue,
+    nextDue: (tx, laneIds) => nextDue(tx, floors, laneIds),
     async work(attempt, hold, mayBegin) {
       const leave = await ahead.enter(hold)
       if (!leave) return null

@@ -9,6 +9,7 @@ import { afterAll, beforeAll, expect, test } from 'vitest'
 import { recordEvents, toRow } from '../fan-out/record-events.ts'
 import { pageOf } from '../deliveries/list-webhook-deliveries.ts'
 import { createLaneHealth } from './lane-health.ts'
+import { createDueFloors } from './due-floors.ts'
 import { nextDue, openAttempts } from './open-attempts.ts'
 import { createPayloads } from './payloads.ts'
 import { recordAttempts } from './record-attempts.ts'
@@ -50,7 +51,7 @@ async function deliver() {
   await recordEvents(sql, row ? [row] : [])
   const lane: Lane = { id: laneId, group: organizationId, arrivals: '0', heldUntil: '', failures: 0, pacedMs: 0 }
   const items = await beginSurely(sql, (tx) =>
-    openAttempts(tx, createPayloads(), [{ lane, free: 1, fresh: true, heldMs: 0 }]),
+    openAttempts(tx, createPayloads(), createDueFloors(), [{ lane, free: 1, fresh: true, heldMs: 0 }]),
   )
   expect(items).toHaveLength(1)
   const attempt = { startedAtMs: Date.now(), durationMs: 1, status: 200, snippet: '', error: null }
@@ -146,6 +147,7 @@ test('what is due next is asked for by a plan that is kept, of one lane or sever
     await sql.begin((tx) =>
       nextDue(
         tx,
+        createDueFloors(),
         Array.from({ length: 1 + (n % 3) }, () => laneId),
       ),
     )

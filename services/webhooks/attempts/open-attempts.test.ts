@@ -3,6 +3,7 @@ import { newId } from '@app/shared/values/ids.ts'
 import { createTestDatabase } from '@app/test/database.ts'
 import { untilSomebodyWaits } from '@app/test/lock-waits.ts'
 import { afterAll, beforeAll, beforeEach, describe, expect, onTestFinished, test } from 'vitest'
+import { createDueFloors, type DueFloors } from './due-floors.ts'
 import { nextDue, openAttempts } from './open-attempts.ts'
 import { createPayloads } from './payloads.ts'
 
@@ -38,10 +39,10 @@ const waiting = (open: Open[]) => sql`
   from json_to_recordset(${JSON.stringify(open)}::text::json) as o(id text, "dueInS" float8, attempts int, "begunS" float8)
 `
 
-function open(failures: number, heldMs = 0, free = 10) {
+function open(failures: number, heldMs = 0, free = 10, floors = createDueFloors()) {
   const lane = { id: laneId, group: organizationId, arrivals: '0', heldUntil: '', failures, pacedMs: 0 }
   const want = { lane, free, fresh: heldMs === 0, heldMs }
-  return sql.begin((tx) => openAttempts(tx, createPayloads(), [want]))
+  return sql.begin((tx) => openAttempts(tx, createPayloads(), floors, [want]))
 }
 
 async function begun(...asked: Parameters<typeof open>) {
@@ -165,6 +166,50 @@ test('a probe tells how long its endpoint is probed: since its breaker opened in
   expect(await probedSeconds(600, 900)).toBe(100)
 })
 
+/** Floors for which every look is dear, and that go by a clock of the test's own. */
+function dearFloors() {
+  let nowMs = 0
+  const { looked, ...floors } = createDueFloors(() => nowMs)
+  const dear = (lanes: Parameters<typeof looked>[0]) => looked(lanes, 3_000)
+  return { ...floors, looked: dear, pass: (ms: number) => void (nowMs += ms) }
+}
+
+const next = (floors: DueFloors) =>
+  sql
+    .begin((tx) => nextDue(tx, floors, [laneId]))
+    .then((lanes) => lanes.map(({ waitMs }) => Math.round(waitMs / 1_000)))
+
+test.each([0, 5, 6])(
+  'once a look is dear the next ones begin where all was done, for a while: after %i failures',
+  async (failures) => {
+    const floors = dearFloors()
+    await waiting([{ id: 'first', dueInS: -20 }])
+    expect((await open(failures, 0, 10, floors)).map(({ id }) => id)).toEqual(['first'])
+    await waiting([
+      { id: 'late', dueInS: -30 },
+      { id: 'new', dueInS: -1 },
+    ])
+    expect((await open(failures, 60_000, 10, floors)).map(({ id }) => id)).toEqual(['new'])
+    floors.pass(30_000)
+    expect((await open(failures, 60_000, 10, floors)).map(({ id }) => id)).toEqual(['late'])
+  },
+)
+
+test('a lane of which not all was looked through is due when it is, though nothing else is', async () => {
+  const floors = dearFloors()
+  await waiting([{ id: 'first', dueInS: -20 }])
+  await open(0, 0, 10, floors)
+  await sql`delete from due_deliveries`
+  await waiting([{ id: 'late', dueInS: -30 }])
+  expect(await next(floors)).toEqual([30])
+  floors.pass(10_000)
+  expect(await next(floors)).toEqual([20])
+  await waiting([{ id: 'soon', dueInS: 5 }])
+  expect(await next(floors)).toEqual([5])
+  floors.pass(20_000)
+  expect(await next(floors)).toEqual([0])
+})
+
 test.each([
   ['is active', [20], 'active', null],
   ['paused itself', [20], 'paused', 'consecutive_failures'],
@@ -176,6 +221,5 @@ test.each([
     await sql`update subscriptions set status = 'active', disabled_reason = null`
   })
   await sql`update subscriptions set status = ${status}, disabled_reason = ${reason}`
-  const next = await sql.begin((tx) => nextDue(tx, [laneId]))
-  expect(next.map(({ waitMs }) => Math.round(waitMs / 1_000))).toEqual(seconds)
+  expect(await next(createDueFloors())).toEqual(seconds)
 })

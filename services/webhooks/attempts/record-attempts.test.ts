@@ -9,6 +9,7 @@ import { afterAll, beforeAll, beforeEach, expect, test } from 'vitest'
 import { recordEvents, recordWithin, toRow } from '../fan-out/record-events.ts'
 import { createLaneHealth } from './lane-health.ts'
 import { lockLines } from './lines.ts'
+import { createDueFloors } from './due-floors.ts'
 import { type Attempt, nextDue } from './open-attempts.ts'
 import type { Outcome } from './outcome.ts'
 import { recordAttempts } from './record-attempts.ts'
@@ -81,7 +82,7 @@ test.each([
           return []
         },
         work: () => Promise.resolve(null),
-        nextDue,
+        nextDue: (tx, laneIds) => nextDue(tx, createDueFloors(), laneIds),
         settle: (tx, done, lockLanes) => recordAttempts(tx, done, health, lockLanes),
       } satisfies TurningOptions<Attempt, Outcome>,
       batch,
