@@ -20,6 +20,7 @@ const slots = 1_000
 const failingShare = 0.2
 /** Share of the slots that attempts may hold which are begun ahead and wait. */
 const waitingShare = 0.3
+
 /**
  * Delivers what fan-out recorded. A lane is a subscription, its group the organization; whoever holds the lane knows what
  * is in flight to that endpoint, so its cap, its breaker and its slow start need no count in SQL.
