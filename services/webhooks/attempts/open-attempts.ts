@@ -66,11 +66,12 @@ export async function openAttempts(
     return { ...want, free: 1, probe: lane.failures % 2 === 0 ? 'leastTried' : 'oldest' }
   })
   const readAt = performance.now()
-  const rows = await begin(tx, given).catch((err: unknown) => {
-    floors.looked(lookedAt(given, []), performance.now() - readAt)
-    throw err
-  })
-  floors.looked(lookedAt(given, rows), performance.now() - readAt)
+  let rows: Row[] = []
+  try {
+    rows = await begin(tx, given)
+  } finally {
+    floors.looked(lookedAt(given, rows), performance.now() - readAt)
+  }
   const over = new Map(rows.flatMap(({ laneId, status }) => endOf(laneId, status)))
   for (const [lane, why] of over) await giveUp(tx, lane, why, Math.ceil(mostGivenUp / over.size))
   const begun = rows.filter(isBegun)
@@ -117,6 +118,10 @@ const isFrom = (tx: TransactionSql, from: Fragment) =>
 const isFree = (tx: TransactionSql) =>
   tx`${notInCall(tx)} and (begun_at is null or begun_at < now() - s.held_ms * interval '1 ms')`
 
+/** Of a row of due_deliveries: it is of the lane `s`, free, and among those that are looked through. */
+const isPickable = (tx: TransactionSql) =>
+  tx`subscription_id = s.lane and ${isFree(tx)} and ${isFrom(tx, tx`s."from"`)}`
+
 /** How long the endpoint of `g.lane` has been probed: since its subscription `s` paused itself, or since its breaker opened. */
 const probedMs = (tx: TransactionSql) => tx`
   (extract(epoch from now() - coalesce(
@@ -140,24 +145,24 @@ const begin = (tx: TransactionSql, given: Given[]) => tx<Row[]>`
   ), picked as materialized (
     select p.id from s cross join lateral (
       (select id from due_deliveries
-        where subscription_id = s.lane and ${isFree(tx)} and ${isFrom(tx, tx`s."from"`)} and due_at <= now() and s.probe is null
+        where ${isPickable(tx)} and due_at <= now() and s.probe is null
         order by due_at, seq limit case when s.is_behind then (s.free + 1) / 2 else s.free end)
       union
       (select id from due_deliveries
-        where subscription_id = s.lane and ${isFree(tx)} and ${isFrom(tx, tx`s."from"`)} and due_at <= now() and s.probe is null and s.is_behind
+        where ${isPickable(tx)} and due_at <= now() and s.probe is null and s.is_behind
         order by due_at desc, seq desc limit s.free / 2)
       union
       (select id from due_deliveries
-        where subscription_id = s.lane and ${isFree(tx)} and ${isFrom(tx, tx`s."from"`)} and due_at is not null and s.probe = 'oldest'
+        where ${isPickable(tx)} and due_at is not null and s.probe = 'oldest'
         order by due_at, seq limit 1)
       union
       (select id from (
         (select id, due_at, attempts, seq from due_deliveries
-          where subscription_id = s.lane and ${isFree(tx)} and ${isFrom(tx, tx`s."from"`)} and due_at <= now() and s.probe = 'leastTried'
+          where ${isPickable(tx)} and due_at <= now() and s.probe = 'leastTried'
           order by due_at desc, seq desc limit ${mostPassed})
         union
         (select id, due_at, attempts, seq from due_deliveries
-          where subscription_id = s.lane and ${isFree(tx)} and ${isFrom(tx, tx`s."from"`)} and due_at is not null and s.probe = 'leastTried'
+          where ${isPickable(tx)} and due_at is not null and s.probe = 'leastTried'
           order by due_at, seq limit ${mostPassed})
       ) n order by attempts, due_at desc, seq desc limit 1)
     ) p where s.status = 'active' or (${pausedItself(tx)} and s.probe is not null)

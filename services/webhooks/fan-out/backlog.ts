@@ -93,12 +93,10 @@ class TheyWait extends Error {
 
 /** Asked and recorded in one round trip, for which the events of all organizations wait. */
 async function recordUnless(tx: TransactionSql, rows: EventRow[]): Promise<Made[]> {
+  const organizationIds = rows.map(({ head }) => head.organization_id)
   const [found, made] = await Promise.all([
     tx<{ id: string }[]>`
-      select id from ${each(
-        tx,
-        rows.map(({ head }) => head.organization_id),
-      )} id
+      select id from ${each(tx, organizationIds)} id
       where exists (select from event_backlog where organization_id = id)
     `,
     recordWithin(tx, rows),

@@ -6,7 +6,7 @@ import type { App } from '../app.ts'
 import { type Backlog, startBacklog } from './backlog.ts'
 import { comesInOrder } from './comes-in-order.ts'
 import { type EventRow, recordEvents, toRow } from './record-events.ts'
-import { createRecorder, type Recorder } from './recorder.ts'
+import { createRecorder, type Recorded, type Recorder } from './recorder.ts'
 
 /** What an event that is recorded alone costs, in deliveries: 2.5 ms, for which all others wait. */
 const turnDeliveries = 100
@@ -75,7 +75,11 @@ async function putAside({ app: { log }, backlog }: Parts, rows: EventRow[], err:
 const rowOf = (event: Delivered) => toRow(event) ?? []
 
 /** Of organizations that have used up their share, or of which events wait already, they go into the backlog; answers the others. */
-async function fanOut({ recorder, backlog }: Parts, rows: EventRow[], record: Parameters<Recorder['recordFirst']>[1]) {
+async function fanOut(
+  { recorder, backlog }: Parts,
+  rows: EventRow[],
+  record: (first: EventRow[]) => Promise<Recorded>,
+) {
   const done: EventRow[] = []
   let left = rows
   while (left.length > 0) {
