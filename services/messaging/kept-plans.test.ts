@@ -68,8 +68,8 @@ test.each(['send_lanes', 'callback_lanes', 'media_lanes'])(
     const { admin, sql } = database
     await admin.unsafe(`vacuum (analyze) messaging.${table}`)
     const session = await sql.reserve()
-    expect(await findDueGroups(session, table, '')).toEqual({ groups: [], last: '' })
-    const plan = await keptPlan(session, [`from "${table}"`, 'coalesce'], ['256'])
+    expect(await findDueGroups(session, table)).toMatchObject({ groups: [], last: '' })
+    const plan = await keptPlan(session, [`from "${table}"`, 'coalesce'], ['null', '256'])
     session.release()
     expect(plan).toContain(`using ${table}_soonest on ${table}`)
     expect(plan).not.toContain('Sort')

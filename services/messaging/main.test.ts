@@ -73,7 +73,7 @@ test('told to stop, it begins no send, although it still waits for the answer of
   messaging.kill('SIGTERM')
   await until(() => expect(said()).toContain('"stopping"'))
   const send = newSend('hello', '+15550123456', { organization_id, phone_number_id })
-  const claim = { mayBegin: [false], leaseMs: 15_000, burstMs: 250, holder: 1 }
+  const claim = { mayBegin: [false], leaseMs: 15_000, burstMs: 250, dueFrom: null, holder: 1 }
   expect(await insertSends(beside.sql, [send], claim)).toMatchObject([{ accepted: true, due: true }])
   // A dispatcher that takes work looks twice in that time.
   await sleep(3_000)

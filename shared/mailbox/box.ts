@@ -1,5 +1,6 @@
 import type { Lane } from './lanes.ts'
 import type { Loop } from '../work/loop.ts'
+import type { DueFloor } from './due-floor.ts'
 import { roomFor } from './rooms.ts'
 import type { Active, Finished } from './turn.ts'
 import type { MailboxOptions } from './mailbox.ts'
@@ -27,6 +28,7 @@ export interface Box<Item extends { laneId: string }, Outcome> {
   /** Something may have come into a lane that is held here. */
   arrived: boolean
   afterGroup: string
+  floor: DueFloor
   /** Monotonic: since when the database is away, as far as this process knows. */
   awaySince: number | null
   /** Monotonic: until then lanes whose leases have lapsed are left to their holders. */

@@ -1,4 +1,5 @@
 import type { Fragment, Sql, TransactionSql } from '../database/database.ts'
+import { timeOfFloor } from './due-floor.ts'
 import { isLaneOf, type Lane, laneColumns } from './lanes.ts'
 import { charging, type Pace, tokensOf } from './pace.ts'
 import { partOf } from './rooms.ts'
@@ -21,6 +22,8 @@ interface Claim {
   groups: string[]
   /** Also claim lanes whose leases have lapsed. */
   lapsedToo: boolean
+  /** Only lanes that are due since then (due-floor.ts). */
+  from: number | null
 }
 
 interface Claimed {
@@ -49,19 +52,25 @@ export interface DueGroups {
   groups: string[]
   /** The group to begin behind next time; empty: at the first. */
   last: string
+  /** Before it no lane was due that nobody held, and what is new will not be (due-floor.ts). */
+  floor: number | null
 }
 
 /**
  * Groups with due lanes. While few lanes are due, these are all such groups, found without a look at lanes that wait. While many are,
- * groups take turns: it begins behind `after`.
+ * groups take turns: it begins behind `after`. Lanes that are due since before `from` are left out.
  */
-export async function findDueGroups(sql: Sql, table: string, after: string): Promise<DueGroups> {
-  const soonest = await soonestLanes(sql, table)
-  if (soonest.length < lanesLookedAt) return { groups: [...new Set(soonest)], last: '' }
+export async function findDueGroups(
+  sql: Sql,
+  table: string,
+  { after = '', from = null }: { after?: string; from?: number | null } = {},
+): Promise<DueGroups> {
+  const { soonest, floor } = await soonestLanes(sql, table, from)
+  if (soonest.length < lanesLookedAt) return { groups: [...new Set(soonest)], last: '', floor }
   const behind = await dueGroups(sql, table, after)
-  if (behind.length === groupsAClaim) return { groups: behind, last: behind.at(-1) ?? '' }
+  if (behind.length === groupsAClaim) return { groups: behind, last: behind.at(-1) ?? '', floor }
   const first = after === '' ? [] : await dueGroups(sql, table, '')
-  return { groups: [...new Set([...behind, ...first])], last: '' }
+  return { groups: [...new Set([...behind, ...first])], last: '', floor }
 }
 
 /** Claims due lanes, a few of each group. */
@@ -101,13 +110,17 @@ function told({ perGroup }: Claim, open: Open[], lanes: Lane[]): Pick<Claimed, '
  * The groups of the lanes that nobody holds and that have been due the longest. It is written so that Postgres can only use the index made
  * for it: to walk over 20,000 groups that wait for their time would take 50 ms, each time.
  */
-async function soonestLanes(sql: Sql, table: string): Promise<string[]> {
-  const rows = await sql<{ grp: string }[]>`
-    select grp from ${sql(table)}
-    where coalesce(due_at, 'infinity') < 'infinity' and coalesce(due_at, 'infinity') <= now() and held_until < now()
-    order by coalesce(due_at, 'infinity') limit ${lanesLookedAt}
+async function soonestLanes(sql: Sql, table: string, from: number | null) {
+  const rows = await sql<{ grp: string | null; floor: number }[]>`
+    select l.grp, extract(epoch from least(l.due_at, now() - interval '10 seconds'))::float8 - 0.001 as floor
+    from (select) one left join lateral (
+      select grp, due_at from ${sql(table)}
+      where coalesce(due_at, 'infinity') < 'infinity' and coalesce(due_at, 'infinity') <= now() and held_until < now()
+        and coalesce(due_at, 'infinity') >= ${timeOfFloor(sql, from)}
+      order by coalesce(due_at, 'infinity') limit ${lanesLookedAt}
+    ) l on true
   `
-  return rows.map(({ grp }) => grp)
+  return { soonest: rows.flatMap(({ grp }) => grp ?? []), floor: rows[0]?.floor ?? null }
 }
 
 /** Groups with a due lane that nobody holds, by name, found by skipping from group to group in the index. */
@@ -138,7 +151,8 @@ const dueLanes = (tx: TransactionSql, claim: Claim, open: Open[], limit: number,
   due as materialized (
     select d.id as due_id
     from json_to_recordset(${JSON.stringify(open)}::text::json) as g(grp text, most int) cross join lateral (
-      select id from ${tx(claim.table)} where grp = g.grp and due_at <= now() and ${isFree(tx, claim)} ${only}
+      select id from ${tx(claim.table)}
+      where grp = g.grp and due_at >= ${timeOfFloor(tx, claim.from)} and due_at <= now() and ${isFree(tx, claim)} ${only}
       order by due_at limit g.most for update skip locked
     ) d limit ${limit}
   )

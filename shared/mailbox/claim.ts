@@ -24,7 +24,7 @@ export async function claim<Item extends { laneId: string }, Outcome>(box: Box<I
   const failingRoom = failingRoomOf(box)
   const perGroup = options.perGroup ?? 16
   if (box.afterGroup === '') box.heldBack.clear()
-  const { groups, last } = await findDueGroups(app.sql, options.lanes, box.afterGroup)
+  const { groups, last, from } = await look(box)
   box.afterGroup = last
   const lapsedToo = mayTakeLapsed(box, startedAt)
   box.full = failingRoom !== null && failingRoom.limit <= 0
@@ -39,6 +39,7 @@ export async function claim<Item extends { laneId: string }, Outcome>(box: Box<I
       pace: options.pace,
       groups: fromAnywhere(groups),
       lapsedToo,
+      from,
     })
     const wants = wantsOf(box, claimed, free)
     return { ...claimed, items: wants.length > 0 ? await options.next(tx, wants) : [] }
@@ -65,6 +66,20 @@ export async function claim<Item extends { laneId: string }, Outcome>(box: Box<I
   // Before its tokens fill the burst again: tokens beyond the burst are lost.
   if (options.pace && lanes.length > 0) return options.pace.burstMs / 2
   return box.busy > 0 ? busyPollMs : idlePollMs
+}
+
+/** Groups with due lanes, in all or from where a look begins now (due-floor.ts). */
+async function look<Item extends { laneId: string }, Outcome>(box: Box<Item, Outcome>) {
+  const { app, options, afterGroup } = box
+  const [from, begunAt] = [box.floor.from(), performance.now()]
+  let floor: number | null = null
+  try {
+    const found = await findDueGroups(app.sql, options.lanes, { after: afterGroup, from })
+    floor = found.floor
+    return { ...found, from }
+  } finally {
+    box.floor.looked({ from, floor }, performance.now() - begunAt)
+  }
 }
 
 const hasMost = (lanes: Lane[], perGroup: number) =>

@@ -3,6 +3,7 @@ import type { Lane, Release } from './lanes.ts'
 import { startLoop } from '../work/loop.ts'
 import { begin, type Box, hold, reserveSlots } from './box.ts'
 import { claim } from './claim.ts'
+import { dueFloor } from './due-floor.ts'
 import { noteOutage } from './outage.ts'
 import { settle } from './settle.ts'
 import { watchMailbox } from '../metrics/mailbox-readings.ts'
@@ -125,6 +126,8 @@ export interface Mailbox<Item = never> {
   adopt: (reserved: number, begun: Begun<Item>[]) => void
   /** Items in work. */
   busy: () => number
+  /** Before it no lane was due lately (due-floor.ts), for statements that ask whether any is; null: that is asked cheaply. */
+  dueFrom: () => number | null
   /** Claims no more, waits for what is in work, and records it. */
   stop: () => Promise<void>
 }
@@ -164,6 +167,7 @@ export function startMailbox<Item extends { laneId: string }, Outcome>(
     full: false,
     arrived: false,
     afterGroup: '',
+    floor: dueFloor(),
     awaySince: null,
     patientUntil: -Infinity,
     claiming: startLoop(app.log, `${options.lanes} claim`, () => noteOutage(box, () => claim(box)), { spacingMs }),
@@ -185,14 +189,13 @@ export function startMailbox<Item extends { laneId: string }, Outcome>(
       if (refill) wakeSettling()
     },
     busy: () => box.busy,
+    dueFrom: box.floor.known,
     reserve: (tenants) => reserveSlots(box, tenants),
     adopt(reserved, begun) {
       box.busy -= reserved
       for (const { lane, tenant, heldSince } of begun) hold(box, lane, tenant, heldSince)
-      begin(
-        box,
-        begun.map(({ item }) => item),
-      )
+      const items = begun.map(({ item }) => item)
+      begin(box, items)
     },
     async stop() {
       box.stopped = true

@@ -174,11 +174,53 @@ test('beside items that need no slot others come into work, until those need the
   await untilEmpty().finally(() => clearInterval(opening))
 })
 
+test('groups are looked for among lanes that are due since some time, and all of them again when that is told', async () => {
+  await app.sql`
+    insert into trial_lanes (id, grp, due_at) values
+      ('first', 'a', now() - interval '1 hour'), ('second', 'b', now() - interval '1 minute'), ('third', 'c', now())
+  `
+  const now = Date.now() / 1_000
+  const near = (seconds: number) => expect.toSatisfy((at: number) => Math.abs(at - (now - seconds)) < 9)
+  const find = (from: number | null) => findDueGroups(app.sql, 'trial_lanes', { from })
+  expect(await find(null)).toEqual({ groups: ['a', 'b', 'c'], last: '', floor: near(3_600) })
+  expect(await find(now - 90)).toMatchObject({ groups: ['b', 'c'], floor: near(60) })
+  await app.sql`delete from trial_lanes where grp <> 'c'`
+  expect(await find(null)).toMatchObject({ groups: ['c'], floor: near(10) })
+  await app.sql`delete from trial_lanes`
+  expect(await find(null)).toMatchObject({ groups: [], floor: near(10) })
+})
+
+/** It reads a table that somebody's transaction has made dear: 30 ms and more, of which ten times as long passes until the next look at all. */
+function dearly(service: TestService): TestService {
+  const sql = new Proxy(service.sql, {
+    apply: (target, self, args) =>
+      String(args[0]).includes('held_until < now()') && String(args[0]).includes('limit')
+        ? sleep(30).then(() => Reflect.apply(target, self, args))
+        : Reflect.apply(target, self, args),
+  })
+  return { ...service, sql }
+}
+
+test('while looks are dear, a lane that is due since long before is claimed all the same', async () => {
+  const seen: string[] = []
+  start(async ({ laneId }) => void seen.push(laneId), {}, dearly(app))
+  await add('new', 'group', 1)
+  await untilEmpty()
+  await app.sql.begin(async (tx) => {
+    await tx`insert into trial_items (lane) values ('late')`
+    await tx`insert into trial_lanes (id, grp, due_at) values ('late', 'group', now() - interval '1 hour')`
+  })
+  await add('another', 'group', 1)
+  await untilEmpty()
+  await stopAll()
+  expect(seen.toSorted()).toEqual(['another', 'late', 'new'])
+})
+
 test('groups whose lanes are all held do not stand before a due one', async () => {
   for (let n = 0; n < 150; n++) await add(`held ${n}`, `a ${n}`, 1)
   await app.sql`update trial_lanes set held_until = now() + interval '1 hour'`
   await add('free', 'z', 1)
-  expect(await findDueGroups(app.sql, 'trial_lanes', '')).toEqual({ groups: ['z'], last: '' })
+  expect(await findDueGroups(app.sql, 'trial_lanes')).toMatchObject({ groups: ['z'], last: '' })
   const seen: string[] = []
   start(async ({ laneId }) => void seen.push(laneId))
   await vi.waitFor(() => expect(seen).toEqual(['free']), { timeout: 5_000, interval: 5 })
@@ -247,13 +289,13 @@ test('of few due groups all are found, those that are due the longest first; of 
       ('later', 'later', now() + interval '1 hour', '-infinity'), ('held', 'held', now(), now() + interval '1 hour')
   `
   const all = Array.from({ length: 255 }, (_none, n) => nameOf(n))
-  const few = await findDueGroups(app.sql, 'trial_lanes', nameOf(100))
-  expect(few).toEqual({ groups: all.toReversed(), last: '' })
+  const few = await findDueGroups(app.sql, 'trial_lanes', { after: nameOf(100) })
+  expect(few).toMatchObject({ groups: all.toReversed(), last: '' })
   await app.sql`insert into trial_lanes (id, grp, due_at) values ('one more', ${nameOf(0)}, now())`
-  const many = await findDueGroups(app.sql, 'trial_lanes', nameOf(100))
-  expect(many).toEqual({ groups: all.slice(101, 165), last: nameOf(164) })
-  const around = await findDueGroups(app.sql, 'trial_lanes', nameOf(200))
-  expect(around).toEqual({ groups: [...all.slice(201), ...all.slice(0, 64)], last: '' })
+  const many = await findDueGroups(app.sql, 'trial_lanes', { after: nameOf(100) })
+  expect(many).toMatchObject({ groups: all.slice(101, 165), last: nameOf(164) })
+  const around = await findDueGroups(app.sql, 'trial_lanes', { after: nameOf(200) })
+  expect(around).toMatchObject({ groups: [...all.slice(201), ...all.slice(0, 64)], last: '' })
 })
 
 test('a group that has used up its pace goes on as soon as it may', async () => {

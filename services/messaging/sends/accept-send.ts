@@ -50,11 +50,11 @@ async function insert(
 ): Promise<Verdict[]> {
   const mayBegin = dispatcher.reserve(sends.map((send) => send.organization_id))
   const slots = mayBegin.filter(Boolean).length
-  const holder = randomInt(1, 2 ** 47)
+  const of = { mayBegin, leaseMs, burstMs, dueFrom: dispatcher.dueFrom(), holder: randomInt(1, 2 ** 47) }
   const heldSince = performance.now()
   const begun: Begun<OpenSend>[] = []
   try {
-    const inserted = await insertSends(core.sql, sends, { mayBegin, leaseMs, burstMs, holder })
+    const inserted = await insertSends(core.sql, sends, of)
     for (const [n, send] of sends.entries()) {
       const one = inserted[n]?.begun
       if (one) begun.push({ item: openSendOf(send, one), lane: one.lane, tenant: send.organization_id, heldSince })
@@ -64,7 +64,7 @@ async function insert(
   } catch (err) {
     // It may have been committed all the same.
     if (slots > 0 && isDatabaseAway(err) && !isUndone(err))
-      void letGo(core, sends, holder, heldSince).finally(dispatcher.wake)
+      void letGo(core, sends, of.holder, heldSince).finally(dispatcher.wake)
     const [only] = sends
     if (sends.length === 1 && only?.key !== null && wasAtKeys(err)) refuseRunning(err)
     throw err

@@ -206,7 +206,7 @@ test('who has a number now waits for nothing that another organization had queue
     const queued = Array.from({ length: 500 }, (_, n) =>
       newSend('late', `+1555019${1000 + n}`, { organization_id: before }),
     )
-    await insertSends(sql, queued, { mayBegin: [], leaseMs, burstMs, holder: 1 })
+    await insertSends(sql, queued, { mayBegin: [], leaseMs, burstMs, dueFrom: null, holder: 1 })
   })
   await app.setSender({})
   const { id } = await app.send('mine', { to: '+15550100777' })

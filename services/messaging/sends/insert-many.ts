@@ -5,6 +5,7 @@ import type { AcceptableSend, Holder } from './insert-sends.ts'
 import {
   insertedColumns,
   type InsertedRow,
+  isDue,
   onKnownKey,
   onKnownLane,
   onKnownMonth,
@@ -88,7 +89,7 @@ function begun(sql: Sql, of: Holder) {
       select p.* from (select distinct phone_number_id as grp from w where may_begin) n cross join lateral (
         select grp, open_for, ${tokensOf(sql, of.burstMs)} as tokens
         from pace where grp = n.grp and not exists (
-          select from send_lanes where grp = n.grp and due_at <= now() and held_until < now()
+          select from send_lanes where grp = n.grp and ${isDue(sql, of)} and held_until < now()
         )
         limit 1 for update skip locked
       ) p

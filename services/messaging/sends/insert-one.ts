@@ -5,6 +5,7 @@ import type { AcceptableSend, Holder } from './insert-sends.ts'
 import {
   insertedColumns,
   type InsertedRow,
+  isDue,
   onKnownKey,
   onKnownLane,
   onKnownMonth,
@@ -32,7 +33,7 @@ export async function insertOne(sql: Sql, send: AcceptableSend, of: Holder): Pro
     ), free as (
       select ${tokensOf(sql, of.burstMs)} >= 1 as in_pace from pace
       where grp = ${phoneNumberId} and open_for = ${organizationId} and ${mayBegin} and exists (select from m)
-        and not exists (select from send_lanes where grp = ${phoneNumberId} and due_at <= now() and held_until < now())
+        and not exists (select from send_lanes where grp = ${phoneNumberId} and ${isDue(sql, of)} and held_until < now())
       limit 1 for update skip locked
     ), l as (
       insert into send_lanes as l (id, grp, due_at, arrivals, held_until, holder)

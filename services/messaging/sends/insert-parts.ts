@@ -1,4 +1,5 @@
 import { lockTimeoutMs, type Fragment, type Sql } from '@app/shared/database/database.ts'
+import { timeOfFloor } from '@app/shared/mailbox/due-floor.ts'
 import { type Lane, laneColumns } from '@app/shared/mailbox/lanes.ts'
 import type { Holder, Inserted, Sender } from './insert-sends.ts'
 
@@ -42,6 +43,10 @@ export const onKnownKey = (sql: Sql): Fragment => sql`
 export const onKnownMonth = (sql: Sql): Fragment => sql`
   on conflict (organization_id, month) do update set count = c.count + excluded.count
 `
+
+/** Of a lane: it is due. Whether any of a number is, is asked with each send. */
+export const isDue = (sql: Sql, { dueFrom }: Holder): Fragment =>
+  sql`due_at >= ${timeOfFloor(sql, dueFrom)} and due_at <= now()`
 
 /**
  * For a send whose lane of `send_lanes`, as `l`, exists already: if the lane sleeps, it is claimed as a new one would be. Its group is

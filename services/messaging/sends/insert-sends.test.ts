@@ -65,10 +65,16 @@ function bothWays(name: string, run: () => Promise<void>) {
   })
 }
 
-async function insert(sends: AcceptableSend[], slots = 100) {
+async function insert(sends: AcceptableSend[], slots = 100, dueFrom: number | null = null) {
   const all = [...sends, ...others]
   const mayBegin = all.map((_, n) => n < slots)
-  const inserted = await insertSends(sql, all, { mayBegin, leaseMs: 15_000, burstMs: 250, holder: ++holder })
+  const inserted = await insertSends(sql, all, {
+    mayBegin,
+    leaseMs: 15_000,
+    burstMs: 250,
+    dueFrom,
+    holder: ++holder,
+  })
   return inserted.slice(0, sends.length)
 }
 
@@ -86,8 +92,8 @@ const laneOf = async (id: string) => {
 test('the sends of a statement are not compared with each other to find their lanes', async () => {
   const one = openDatabase(database.url, 'messaging', { max: 1 })
   onTestFinished(() => one.end())
-  await insertSends(one, [], { mayBegin: [], leaseMs: 15_000, burstMs: 250, holder: ++holder })
-  const plan = await keptPlan(one, ['monthly_sends as c'], ["'[]'", "'200'", "'200'", '250', '15000', '1', '1'])
+  await insertSends(one, [], { mayBegin: [], leaseMs: 15_000, burstMs: 250, dueFrom: null, holder: ++holder })
+  const plan = await keptPlan(one, ['monthly_sends as c'], ["'[]'", "'200'", "'200'", '250', 'null', '15000', '1', '1'])
   expect(plan).toMatch(
     /Hash Cond: \(\w+\.conversation_id = l(_\d)?\.id\)[^]*Hash Cond: \(\w+\.conversation_id = l(_\d)?\.id\)/,
   )
@@ -96,7 +102,7 @@ test('the sends of a statement are not compared with each other to find their la
 test('a plan for any values is kept for a send that comes alone', async () => {
   const one = openDatabase(database.url, 'messaging', { max: 1 })
   onTestFinished(() => one.end())
-  const of = { mayBegin: [true], leaseMs: 15_000, burstMs: 250, holder: ++holder }
+  const of = { mayBegin: [true], leaseMs: 15_000, burstMs: 250, dueFrom: null, holder: ++holder }
   for (let n = 0; n < 10; n++) await insertSends(one, [sendTo(newId('cnv'))], of)
   // Postgres compares with what the first five were expected to cost.
   const plans = await one`
@@ -184,6 +190,21 @@ bothWays('a lane that is held, or that waits, takes its sends in their order', a
   expect(await insert([sendTo(lane)])).toMatchObject([{ accepted: true, begun: null }])
 })
 
+bothWays(
+  'whether anything of a number waits is asked from where the dispatcher says that nothing was due before',
+  async () => {
+    const [early, late] = [newId('cnv'), newId('cnv')]
+    const since = (seconds: number) => Date.now() / 1_000 - seconds
+    await insert([sendTo(early)], 0)
+    await sql`update send_lanes set due_at = now() - interval '1 minute' where id = ${early}`
+    expect(isBegun(await insert([sendTo(newId('cnv'))], 100, since(90)))).toEqual([false])
+    await sql`update send_lanes set due_at = now() - interval '1 minute'`
+    expect(isBegun(await insert([sendTo(newId('cnv'))], 100, since(30)))).toEqual([true])
+    await insert([sendTo(late)], 0)
+    expect(isBegun(await insert([sendTo(newId('cnv'))], 100, since(30)))).toEqual([false])
+  },
+)
+
 bothWays('what has waited for a claim goes first: nothing of its number begins before it', async () => {
   await insert([sendTo(newId('cnv'))], 0)
   expect(isBegun(await insert([sendTo(newId('cnv'))]))).toEqual([false])
@@ -255,7 +276,7 @@ test('what began in a statement whose answer was lost is given back by its holde
 test('what begins in a statement that still runs when its connection is lost is given back once it is there', async () => {
   const lane = newId('cnv')
   const sends = [sendTo(lane)]
-  const of = { mayBegin: [true], leaseMs: 15_000, burstMs: 250, holder: ++holder }
+  const of = { mayBegin: [true], leaseMs: 15_000, burstMs: 250, dueFrom: null, holder: ++holder }
   const releasing = await sql.begin(async (tx) => {
     await insertSends(tx as unknown as Sql, sends, of)
     const released = letGo({ sql, log }, sends, holder, performance.now())

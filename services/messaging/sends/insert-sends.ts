@@ -39,6 +39,8 @@ export interface Holder {
   leaseMs: number
   /** How far a number may run ahead of its pace. */
   burstMs: number
+  /** As the dispatcher says it. */
+  dueFrom: number | null
   /** A number of this statement's own, by which it knows the lanes that it has claimed. */
   holder: number
 }

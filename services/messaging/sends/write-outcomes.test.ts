@@ -37,7 +37,7 @@ async function acceptOne(state = newAccountState(), changes: Partial<AcceptableS
   await sql.begin((tx) => storeSender(tx, { current: '', byId: new Map() }, state))
   const { organization_id, phone_number_id } = state
   const send = newSend('one', '+15550123456', { organization_id, phone_number_id, ...changes })
-  await insertSends(sql, [send], { mayBegin: [], leaseMs: 60_000, burstMs: 250, holder: 1 })
+  await insertSends(sql, [send], { mayBegin: [], leaseMs: 60_000, burstMs: 250, dueFrom: null, holder: 1 })
   const [lane] = await sql<Lane[]>`select ${laneColumns(sql, 'l')} from send_lanes l where id = ${send.conversation_id}`
   if (!lane) throw new Error('it has no lane')
   const take = async () => {
@@ -95,7 +95,13 @@ test('of a send that was found begun nothing is forgotten by a holder that came 
   await sql.begin((tx) => storeSender(tx, { current: '', byId: new Map() }, state))
   const { organization_id, phone_number_id } = state
   const send = newSend('begun', '+15550123456', { organization_id, phone_number_id })
-  const [inserted] = await insertSends(sql, [send], { mayBegin: [true], leaseMs: 60_000, burstMs: 250, holder: 1 })
+  const [inserted] = await insertSends(sql, [send], {
+    mayBegin: [true],
+    leaseMs: 60_000,
+    burstMs: 250,
+    dueFrom: null,
+    holder: 1,
+  })
   const lane = inserted?.begun?.lane
   if (!lane) throw new Error('it did not begin')
   const take = () => sql.begin((tx) => takeHeads(tx, [{ lane, free: 1, fresh: true, heldMs: 0 }]))

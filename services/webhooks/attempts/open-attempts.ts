@@ -1,4 +1,5 @@
 import type { Fragment, TransactionSql } from '@app/shared/database/database.ts'
+import { timeOfFloor } from '@app/shared/mailbox/due-floor.ts'
 import type { Want } from '@app/shared/mailbox/mailbox.ts'
 import type { DueFloors } from './due-floors.ts'
 import { type GivenUp, giveUp } from './give-up.ts'
@@ -108,8 +109,7 @@ interface Given {
 }
 
 /** Of a row of due_deliveries: it is not before the time from which on the lane's are looked through. */
-const isFrom = (tx: TransactionSql, from: Fragment) =>
-  tx`due_at >= coalesce(to_timestamp(${from}), '-infinity'::timestamptz)`
+const isFrom = (tx: TransactionSql, from: Fragment) => tx`due_at >= ${timeOfFloor(tx, from)}`
 
 /**
  * Of a row of due_deliveries: nobody is at it, and it was not begun in this hold of the lane `s`. An attempt of this hold may have ended
