@@ -1,6 +1,6 @@
 import type { Sql, TransactionSql } from '../database/database.ts'
 import { makingRoom, ownSession } from '../database/own-session.ts'
-import { outboxFloor } from './outbox-floor.ts'
+import { seqFloor } from '../database/seq-floor.ts'
 
 /** An event that waits to be published. */
 export interface WaitingEvent {
@@ -55,7 +55,7 @@ export interface Outbox {
  */
 export function openOutbox({ sql, name }: { sql: Sql; name: string }): Outbox {
   const session = ownSession(sql, { synchronous_commit: 'off', plan_cache_mode: 'force_generic_plan' })
-  const floor = outboxFloor()
+  const floor = seqFloor()
 
   async function look<T>(read: (from: number) => Promise<T>) {
     const [from, begunAt] = [floor.from(), performance.now()]

@@ -159,6 +159,24 @@ test('what a lane waits for when it is given back stands in its row', async () =
   ])
 })
 
+test('a lane that has more when its holder stops is due at once, though nobody says when its next item is', async () => {
+  const { promise: goOn, resolve: end } = Promise.withResolvers<void>()
+  let begun = 0
+  start(
+    () => {
+      begun++
+      return goOn
+    },
+    { nextDue: () => Promise.resolve([]) },
+  )
+  await add('lane', 'group', 2)
+  await vi.waitFor(() => expect(begun).toBe(1), { timeout: 5_000 })
+  const stopped = stopAll()
+  end()
+  await stopped
+  expect(await app.sql`select due_at <= now() as due from trial_lanes`).toEqual([{ due: true }])
+})
+
 test('a lane waits as the first of its items said, though others in work say nothing, and more came', async () => {
   const ends = [1, 2].map(() => Promise.withResolvers<void>())
   const begun: string[] = []

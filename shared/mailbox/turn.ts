@@ -190,5 +190,5 @@ async function withNextDue<Item extends { laneId: string }, Outcome>(
   const open = given.filter(({ waitMs }) => waitMs === null).map(({ lane }) => lane.id)
   if (!nextDue || open.length === 0) return given
   const next = new Map((await nextDue(tx, open)).map(({ laneId, waitMs }) => [laneId, waitMs]))
-  return given.map((release) => ({ ...release, nextMs: next.get(release.lane.id) ?? null }))
+  return given.map((release) => ({ ...release, nextMs: next.get(release.lane.id) ?? release.nextMs ?? null }))
 }

@@ -8,6 +8,7 @@ import { z } from 'zod'
 import type { Core } from '../app.ts'
 import { applyStatuses } from './apply-statuses.ts'
 import { applyChange } from './changes.ts'
+import { createItemFloors, type ItemFloors } from './item-floors.ts'
 import { leaveLateToOwner } from './leave-to-owner.ts'
 import { recordMessages } from './record-message.ts'
 import { isForOwner, type ItemBatch, takeItems, type WaitingItem } from './waiting-items.ts'
@@ -37,6 +38,7 @@ export function startCallbacks(core: Core, wakeDispatcher: () => void): Mailbox 
     message: recordMessages(core),
     change: (item) => applyChange(core, item),
   }
+  const floors = createItemFloors()
   return startMailbox<ItemBatch, Outcome>(core, {
     lanes: 'callback_lanes',
     slots: 64,
@@ -44,7 +46,8 @@ export function startCallbacks(core: Core, wakeDispatcher: () => void): Mailbox 
     spacingMs: 20,
     capacity: () => 1,
     refill: true,
-    next: takeItems,
+    next: (tx, wants) => takeItems(tx, floors, wants),
+    nextDue: (_tx, laneIds) => Promise.resolve(unsureOf(floors, laneIds)),
     work: async ({ items }) => {
       const outcome: Outcome = { handled: [], parked: [], failed: [], away: false }
       const note = noteItems(core)
@@ -77,6 +80,13 @@ export function startCallbacks(core: Core, wakeDispatcher: () => void): Mailbox 
     rescue: wakeSleepers,
   })
 }
+
+/** Lanes that may have what looks have passed over: they do not sleep before all is looked through again. */
+const unsureOf = (floors: ItemFloors, laneIds: string[]) =>
+  laneIds.flatMap((laneId) => {
+    const waitMs = floors.restMs(laneId)
+    return waitMs === null ? [] : [{ laneId, waitMs }]
+  })
 
 function noteItems({ meters, log }: Core) {
   const startedAt = performance.now()

@@ -2,6 +2,7 @@ import { randomBytes } from 'node:crypto'
 import type { Want } from '@app/shared/mailbox/mailbox.ts'
 import { createTestDatabase, type TestDatabase } from '@app/test/database.ts'
 import { afterAll, beforeAll, beforeEach, expect, test } from 'vitest'
+import { createItemFloors } from './item-floors.ts'
 import { takeItems } from './waiting-items.ts'
 
 let database: TestDatabase
@@ -34,7 +35,8 @@ const wantOf = (id: string): Want => ({
   heldMs: 0,
 })
 
-const take = (lanes: string[]) => database.sql.begin((tx) => takeItems(tx, lanes.map(wantOf)))
+const take = (lanes: string[], floors = createItemFloors()) =>
+  database.sql.begin((tx) => takeItems(tx, floors, lanes.map(wantOf)))
 
 const ordinals = ({ items }: { items: { part: Record<string, unknown> }[] }) => items.map(({ part }) => part['n'])
 
@@ -74,4 +76,57 @@ test('what is small since it is compressed counts as large', async () => {
   await wait([lane], 12, 'as it was '.repeat(30_000))
   const [batch] = await take([lane])
   expect(batch?.items.length).toBeLessThan(8)
+})
+
+/** Floors for which every look is dear, and that go by a clock of the test's own. */
+function dearFloors() {
+  let nowMs = 0
+  const { looked, ...floors } = createItemFloors(() => nowMs)
+  const dear = (looks: Parameters<typeof looked>[0]) => looked(looks, 3_000)
+  return { ...floors, looked: dear, pass: (ms: number) => void (nowMs += ms) }
+}
+
+const handle = () => database.sql`delete from callback_items`
+
+/** With its number, as if it had been committed that late. */
+const waitAt = (lane: string, seq: number) => {
+  const item = { entryId: '1', metadata: { phone_number_id: lane }, contacts: [], part: { n: seq } }
+  return database.sql`
+    insert into callback_items (callback_id, lane, kind, item, seq) overriding system value
+    values (1, ${lane}, 'change', ${JSON.stringify(item)}::text::jsonb, ${seq})
+  `
+}
+
+test('once looks are dear they begin where all was handled some seconds before, for a while', async () => {
+  const [lane = ''] = numbers
+  const floors = dearFloors()
+  const seen = async () => (await take([lane], floors)).flatMap(ordinals)
+  await waitAt(lane, 1_000_000)
+  expect(await seen()).toEqual([1_000_000])
+  await handle()
+  floors.pass(10_000)
+  await waitAt(lane, 999_999)
+  await waitAt(lane, 1_000_001)
+  expect(await seen()).toEqual([1_000_001])
+  await database.sql`delete from callback_items where seq = 1000001`
+  expect(await seen()).toEqual([])
+  expect(floors.restMs(lane)).toBe(20_000)
+  floors.pass(20_000)
+  expect(await seen()).toEqual([999_999])
+  await handle()
+  expect(await seen()).toEqual([])
+})
+
+test('what nobody may take yet is not passed over', async () => {
+  const [lane = ''] = numbers
+  const floors = dearFloors()
+  await waitAt(lane, 1_000_000)
+  await waitAt(lane, 1_000_001)
+  await database.sql`update callback_items set received_at = '1969-01-01' where seq = 1000000`
+  for (let n = 0; n < 3; n++) {
+    expect((await take([lane], floors)).flatMap(ordinals)).toEqual([1_000_001])
+    floors.pass(10_000)
+  }
+  await database.sql`update callback_items set received_at = now() where seq = 1000000`
+  expect((await take([lane], floors)).flatMap(ordinals)).toEqual([1_000_000, 1_000_001])
 })

@@ -1,6 +1,6 @@
 import type { Sql, TransactionSql } from '@app/shared/database/database.ts'
-import { each } from '@app/shared/database/each.ts'
 import type { Want } from '@app/shared/mailbox/mailbox.ts'
+import type { ItemFloors } from './item-floors.ts'
 import type { CallbackItem } from './split.ts'
 
 /** A part of a callback in its lane, with the number's owner. */
@@ -38,6 +38,7 @@ const sizeOf = (tx: TransactionSql) =>
 interface Row {
   laneId: string
   seq: string
+  firstSeq: string
   kind: CallbackItem['kind']
   attempts: number
   organizationId: string
@@ -50,17 +51,41 @@ interface Row {
 }
 
 /** The oldest items of each lane. An item whose number is nobody's any more stays, until somebody connects it or the week is over. */
-export async function takeItems(tx: TransactionSql, wants: Want[]): Promise<ItemBatch[]> {
-  const lanes = wants.map(({ lane }) => lane.id)
-  const bytes = Math.min(most.laneBytes, Math.floor(most.statementBytes / lanes.length))
-  const rows = await tx<Row[]>`
-    select i.lane as lane_id, i.seq, i.kind, i.attempts, i.item, i.received_at, s.organization_id, s.phone_number_id, s.account_id,
-      s.phone_number as sender_phone, s.business_account_id
-    from ${each(tx, lanes)} l
+export async function takeItems(tx: TransactionSql, floors: ItemFloors, wants: Want[]): Promise<ItemBatch[]> {
+  const looks = wants.map(({ lane }) => ({ laneId: lane.id, from: floors.from(lane.id) }))
+  const begunAt = performance.now()
+  let rows: Row[] = []
+  try {
+    rows = await read(tx, looks)
+  } finally {
+    const firsts = new Map(rows.map(({ laneId, firstSeq }) => [laneId, Number(firstSeq)]))
+    floors.looked(
+      looks.map((look) => ({ ...look, firstSeq: firsts.get(look.laneId) ?? null })),
+      performance.now() - begunAt,
+    )
+  }
+  const batches = new Map<string, WaitingItem[]>()
+  for (const { laneId, firstSeq: _, item, ...row } of rows) {
+    const batch = batches.get(laneId) ?? []
+    batch.push({ ...row, ...item })
+    batches.set(laneId, batch)
+  }
+  return [...batches].map(([laneId, items]) => ({ laneId, items }))
+}
+
+const read = (tx: TransactionSql, looks: { laneId: string; from: number }[]) => {
+  const bytes = Math.min(most.laneBytes, Math.floor(most.statementBytes / looks.length))
+  return tx<Row[]>`
+    select i.lane as lane_id, i.seq, i.first_seq, i.kind, i.attempts, i.item, i.received_at, s.organization_id, s.phone_number_id,
+      s.account_id, s.phone_number as sender_phone, s.business_account_id
+    -- Of an array that is selected ten rows are expected, however many there are (each.ts).
+    from unnest((select ${looks.map(({ laneId }) => laneId)}::text[]), (select ${looks.map(({ from }) => String(from))}::bigint[])) l(lane, from_seq)
     -- A range of one lane: by equality, in the order of seq, all of the queue may be read (see firstOf in sends/open-send.ts).
     cross join lateral (
-      select *, sum(${sizeOf(tx)}) over (order by seq) - ${sizeOf(tx)} as before
-      from (select * from callback_items where lane >= l and lane <= l order by lane, seq limit ${batchItems}) o
+      select *, min(seq) over () as first_seq, sum(${sizeOf(tx)}) over (order by seq) - ${sizeOf(tx)} as before
+      from (
+        select * from callback_items where (lane, seq) >= (l.lane, l.from_seq) and lane <= l.lane order by lane, seq limit ${batchItems}
+      ) o
     ) i
     cross join lateral (
       select organization_id, phone_number_id, account_id, phone_number, business_account_id from senders
@@ -74,13 +99,6 @@ export async function takeItems(tx: TransactionSql, wants: Want[]): Promise<Item
     where i.before < ${bytes}
     order by i.seq
   `
-  const batches = new Map<string, WaitingItem[]>()
-  for (const { laneId, item, ...row } of rows) {
-    const batch = batches.get(laneId) ?? []
-    batch.push({ ...row, ...item })
-    batches.set(laneId, batch)
-  }
-  return [...batches].map(([laneId, items]) => ({ laneId, items }))
 }
 
 /** A lane is the number's, whose owner gets nothing of what came before, or begins with the organization for which its items came. */

@@ -1,9 +1,9 @@
 import { expect, test } from 'vitest'
-import { first, outboxFloor } from './outbox-floor.ts'
+import { first, seqFloor } from './seq-floor.ts'
 
 function floorAt() {
   let ms = 100
-  const floor = outboxFloor(() => ms)
+  const floor = seqFloor(() => ms)
   return { ...floor, pass: (more: number) => (ms += more) }
 }
 
