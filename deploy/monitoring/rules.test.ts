@@ -257,6 +257,11 @@ const situations: Record<string, Situation> = {
     labels: { service: 'messaging' },
     told: 'messaging waits 750ms for a small query to Postgres',
   },
+  TransactionHeld: {
+    series: { 'svc_database_held_transactions{service="messaging"}': '0+1000x240' },
+    labels: { service: 'messaging' },
+    told: 'somebody holds a transaction in the Postgres of messaging open since 140000 others began',
+  },
   ConnectionsShort: {
     series: {
       'svc_database_server_connections{service="messaging"}': always(180),

@@ -45,6 +45,20 @@ test('the server tells how many connections it has, and how many it takes', asyn
   expect(await value(`${limit}{service="messaging"}`)).toBeGreaterThan(before)
 })
 
+test('the server tells how many transactions have begun since one that somebody holds open, also if that only reads', async () => {
+  const held = () => value('svc_database_held_transactions{service="messaging"}')
+  const { sql } = service
+  const reader = await sql.reserve()
+  await reader`begin isolation level repeatable read, read only`
+  await reader`select from outbox limit 1`
+  for (let n = 0; n < 300; n++) await sql`select pg_current_xact_id()`
+  const beside = (await held()) ?? 0
+  expect(beside).toBeGreaterThan(299)
+  await reader`commit`
+  reader.release()
+  await vi.waitFor(async () => expect(await held()).toBeLessThan(beside), { timeout: 10_000 })
+})
+
 test('events that are dead are counted by consumer, those that failed for a while are not', async () => {
   await service.sql`
     insert into dead_events (consumer, event_id, subject, headers, payload, failures, dead, last_error)

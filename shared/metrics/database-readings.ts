@@ -1,3 +1,4 @@
+import type { Sql } from '../database/database.ts'
 import type { DataService } from '../service/service.ts'
 import { type Gauges, type Reading, readings } from './readings.ts'
 
@@ -23,6 +24,9 @@ const gauges: Gauges = {
   svc_database_server_connections_limit: {
     help: 'How many it takes but for those that it keeps for superusers.',
   },
+  svc_database_held_transactions: {
+    help: 'How many transactions have begun since the oldest one whose view somebody keeps: what ended since is not cleaned up.',
+  },
   svc_database_reading_seconds: {
     help: 'How long this service waited for the reading of these gauges: pool and Postgres.',
   },
@@ -35,6 +39,7 @@ interface Row {
   connections: Counted[]
   serverConnections: number
   serverConnectionsLimit: number
+  held: number
 }
 
 /** What stands in the tables that every data service has. */
@@ -59,7 +64,8 @@ export function readDatabase({ sql, name, probes }: Pick<DataService, 'sql' | 'n
         ) c) as connections,
         (select coalesce(sum(numbackends), 0)::int from pg_stat_database) as server_connections,
         current_setting('max_connections')::int - current_setting('superuser_reserved_connections')::int
-          as server_connections_limit
+          as server_connections_limit,
+        ${heldTransactions(sql)} as held
     `
     if (!row) return []
     return [
@@ -69,10 +75,25 @@ export function readDatabase({ sql, name, probes }: Pick<DataService, 'sql' | 'n
       ...row.connections.map(readingOf('svc_database_connections', 'state')),
       { gauge: 'svc_database_server_connections', value: row.serverConnections },
       { gauge: 'svc_database_server_connections_limit', value: row.serverConnectionsLimit },
+      { gauge: 'svc_database_held_transactions', value: row.held },
       { gauge: 'svc_database_reading_seconds', value: (performance.now() - startedAt) / 1_000 },
     ]
   })
 }
+
+/**
+ * Of sessions with a transaction in this database, of standbys that tell theirs, of slots, and of transactions that are prepared; Postgres tells
+ * this to every role. What vacuums, by itself (which has no user) or for somebody, holds up nobody.
+ */
+const heldTransactions = (sql: Sql) => sql`
+  coalesce(greatest(
+    (select max(age(backend_xmin)) from pg_stat_activity
+      where usesysid is not null and coalesce(datname, current_database()) = current_database()
+        and pid not in (select pid from pg_stat_progress_vacuum)),
+    (select max(age(xmin)) from pg_replication_slots),
+    (select max(age(transaction)) from pg_prepared_xacts where database = current_database())
+  ), 0)
+`
 
 /** A row of a count by one word. */
 export interface Counted {
