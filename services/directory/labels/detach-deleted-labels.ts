@@ -14,17 +14,21 @@ interface Deleted {
   id: string
 }
 
-/** Contacts in a transaction: their events, of at most 17 KiB each, are in memory together. */
-const batchContacts = 500
+/**
+ * Contacts of an organization in a turn. Each becomes an event for its endpoints, which with an answer in 100 ms take 100 a second: all at
+ * once, they would keep its own messages waiting for minutes, or push them out of what a subscription holds.
+ */
+const batchContacts = 50
 const batchConversations = 5_000
+/** From one turn to the next. */
+const turnMs = 1_000
 
 /** How long work that a stopped or dead instance has left may wait while nobody deletes a label; half as long again at most. */
 const pollMs = 5_000
 
 export function startDetaching({ sql, log }: DataService, relay: Relay): Loop {
-  const loop = startLoop(log, 'detach labels', async () =>
-    (await detachDeletedLabels({ sql, relay })) > 0 ? 0 : pollMs,
-  )
+  const turn = async () => ((await detachDeletedLabels({ sql, relay })) > 0 ? turnMs : pollMs)
+  const loop = startLoop(log, 'detach labels', turn, { spacingMs: turnMs })
   loop.wake()
   return loop
 }
