@@ -268,6 +268,35 @@ test('a look that lasts goes on, in portions, until all was seen', async () => {
   expect(await auditedSeq()).toBe(120_000)
 })
 
+test('a look that takes longer than a statement may becomes smaller until it comes further', async () => {
+  await sweep(app.sql)
+  await app.sql`
+    insert into outbox (seq, id, subject, headers, payload, published_at)
+    select n, n, 'event.webhooks.changed', '{}', '', now() from generate_series(1, 60000) n
+  `
+  await app.sql`select setval('outbox_seq', 60000)`
+  await app.sql`
+    insert into handled_ranges (consumer, source, seqs, first, last)
+    select ${consumer}, 'webhooks', range_agg(int8range(n, n, '[]')), 1, 59999 from generate_series(1, 59999, 2) n
+  `
+  await app.sql`update outbox set refused = 'why' where seq % 2 = 0`
+  const looks: number[] = []
+  const sql = new Proxy(app.sql, {
+    apply(target, self, args: [TemplateStringsArray, ...unknown[]]) {
+      const [words, , first, last] = args
+      if (!words[0]?.includes('select seq::float8, id')) return Reflect.apply(target, self, args)
+      looks.push(Number(last) - Number(first) + 1)
+      const tooLong = Object.assign(new Error('canceling statement due to statement timeout'), { code: '57014' })
+      return Number(last) - Number(first) < 10_000 ? Reflect.apply(target, self, args) : Promise.reject(tooLong)
+    },
+  })
+  sweep = auditEvents({ ...app, sql })
+  await sweep(app.sql)
+  for (let n = 0; n < 3; n++) await lookLater()
+  expect(looks.slice(0, 3)).toEqual([50_000, 12_500, 3_125])
+  expect(await auditedSeq()).toBe(60_000)
+})
+
 test('tens of thousands that were lost wait to be published again in one look, within the time of a statement', async () => {
   await sweep(app.sql)
   await relay.stop()

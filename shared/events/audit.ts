@@ -1,4 +1,5 @@
 import { call, systemCaller } from '../bus/ask.ts'
+import { isCancelled } from '../database/database.ts'
 import type { Sweep } from '../database/housekeeping.ts'
 import { counts } from '../metrics/registered.ts'
 import type { DataService } from '../service/service.ts'
@@ -8,8 +9,11 @@ import { isDue, markRecorded, newestOf } from './outbox-marks.ts'
 import { lookAtPlaces } from './places.ts'
 import { auditedBy, type Consumer, ownerOf } from './provision.ts'
 
-/** Events that one look goes through. */
-const seqsALook = 50_000
+/** Events that one look goes through at most: a consumer of few of them has each read. */
+const mostALook = 50_000
+/** Looks that have taken too long become a quarter. */
+const shrinkBy = 4
+const fewestALook = 200
 /** An event that is published again earlier than that is turned away for its id (`duplicate_window`). */
 const againAfter = '130 s'
 /** Consumers note what they have handled a second or a few later; and all instances look. */
@@ -23,6 +27,8 @@ const namedInLog = 20
 interface Audited {
   app: DataService
   consumer: Consumer
+  /** Events of a look. */
+  seqsALook: number
 }
 
 interface Look {
@@ -57,12 +63,15 @@ interface Unhandled {
  */
 export function auditEvents(app: DataService): Sweep {
   countOf(app)
+  let seqsALook = mostALook
   return async function sweepUnhandled() {
     await markRecorded(app.sql)
     for (const consumer of auditedBy(app.name)) {
       try {
-        await audit({ app, consumer })
+        await audit({ app, consumer, seqsALook })
       } catch (err) {
+        // With the same ones again it would come no further, however often.
+        if (isCancelled(err)) seqsALook = Math.max(fewestALook, Math.floor(seqsALook / shrinkBy))
         app.log.warn({ err, consumer: consumer.name }, 'whether its events were handled cannot be seen now')
       }
     }
@@ -102,7 +111,7 @@ async function begin(audited: Audited) {
 }
 
 /** What is to be looked at; undefined when nothing is due. What was missed is looked at by itself, when notes of it had time to come. */
-async function nextLook({ app: { sql }, consumer: { name } }: Audited): Promise<Look | undefined> {
+async function nextLook({ app: { sql }, consumer: { name }, seqsALook }: Audited): Promise<Look | undefined> {
   const [look] = await sql<Look[]>`
     select (audited_seq + 1)::float8 as first_seq,
       least(due_seq, suspected_seq, audited_seq + ${seqsALook})::float8 as last_seq,
