@@ -90,6 +90,24 @@ test('what sixteen subscriptions of one organization leave behind holds up nobod
   expect(Math.max(...delays)).toBeLessThan(2_000)
 }, 60_000)
 
+test('what is given up is not looked up among all deliveries of three months', async () => {
+  await webhooks.emit({}, {}, {})
+  await until(async () => expect(await webhooks.deliveries({ status: 'pending' })).toHaveLength(3))
+  await webhooks.sql.begin(async (tx) => {
+    const scans = async () => {
+      const [row] = await tx<{ scans: number }[]>`
+        select sum(pg_stat_get_xact_numscans(indexrelid))::int as scans
+        from pg_inherits join pg_index on indrelid = inhrelid where inhparent = 'deliveries'::regclass
+      `
+      return row?.scans
+    }
+    const before = await scans()
+    expect(await giveUp(tx, id, 'subscription_disabled')).toBe(3)
+    expect(await scans()).toBe(before)
+  })
+  expect(await webhooks.sql`select event_type from dead_deliveries where event_type is null`).toEqual([])
+})
+
 test('what a round has left of a customer’s line goes out, in its order, if the subscription is enabled then', async () => {
   const events = await webhooks.emit(...Array.from({ length: 5 }, () => ({ line: 'line' })))
   await until(async () => expect(await webhooks.deliveries({ status: 'pending' })).toHaveLength(5))

@@ -1,7 +1,6 @@
 import { subscriptionDisabled } from '@app/shared/contracts/webhook-events.ts'
 import type { Fragment, TransactionSql } from '@app/shared/database/database.ts'
 import type { Directive, Done, LockLanes } from '@app/shared/mailbox/mailbox.ts'
-import { typeOf } from '../deliveries/type-of.ts'
 import { countReplayed, lockReplays } from '../replays/count-replayed.ts'
 import { isOperational, tellOf } from '../subscriptions/tell-of.ts'
 import { excuseElsewhere } from './elsewhere.ts'
@@ -126,10 +125,10 @@ const write = (tx: TransactionSql, rows: object[]) => tx<{ id: string; isLate: b
   ), over as (
     delete from due_deliveries d using o
     where ${isOf(tx, tx`o.is_over`)}
-    returning d.id, d.organization_id, d.subscription_id, d.replay_id, o.verdict, o.code
+    returning d.id, d.organization_id, d.subscription_id, d.event_type, d.replay_id, o.verdict, o.code
   ), dead as (
     insert into dead_deliveries (id, organization_id, subscription_id, event_type, error_code)
-    select id, organization_id, subscription_id, ${typeOf(tx)}, code from over where verdict = 'dead' on conflict (id) do nothing
+    select id, organization_id, subscription_id, event_type, code from over where verdict = 'dead' on conflict (id) do nothing
   ), ${countReplayed(tx)}, again as (
     update due_deliveries d set begun_at = null, tried = true, tries = o.tries,
       due_at = case when o.wait_ms is null then d.due_at else now() + o.wait_ms * interval '1 ms' end
