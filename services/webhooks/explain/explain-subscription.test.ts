@@ -1,5 +1,5 @@
 import { systemCaller } from '@app/shared/bus/ask.ts'
-import { newId } from '@app/shared/values/ids.ts'
+import { firstIdAt, newId } from '@app/shared/values/ids.ts'
 import { createTestDatabase, type TestDatabase } from '@app/test/database.ts'
 import { afterAll, beforeAll, expect, test } from 'vitest'
 import type { App } from '../app.ts'
@@ -10,6 +10,7 @@ let app: App
 beforeAll(async () => {
   database = await createTestDatabase('webhooks')
   app = { sql: database.sql } as App
+  await put('delivered_types', { organization_id: organization, event_type: 'message.sent' })
 })
 afterAll(() => database.drop())
 
@@ -157,7 +158,6 @@ test('its last failures are told, of what is tried again and of what was given u
 })
 
 test('one that was deleted says so, and when, as far as the records know', async () => {
-  await put('delivered_types', { organization_id: organization, event_type: 'message.sent' })
   const id = newId('wbs')
   const delivery = await newDelivery(id)
   expect(await historyOf(id)).toMatchObject([
@@ -173,6 +173,29 @@ test('one that was deleted says so, and when, as far as the records know', async
     { at: null, what: 'is there no more: it was deleted', details: { given_up: 1 } },
   ])
   await expect(historyOf(newId('wbs'))).rejects.toThrow('No such resource')
+})
+
+test('of one that was deleted after it had given up much, only what may have been open then is read', async () => {
+  const id = newId('wbs')
+  const month = firstIdAt('wbd', new Date(Date.now() - 30 * 86_400_000)).slice(0, 14)
+  await app.sql`
+    insert into dead_deliveries (id, organization_id, subscription_id, event_type)
+    select ${month} || lpad(n::text, 16, '0'), ${organization}, ${id}, 'message.sent' from generate_series(1, 2000) n
+  `
+  await put('dead_deliveries', { ...(await newDelivery(id)), error_code: 'subscription_deleted', died_at: past })
+  const [history, read] = await app.sql.begin(async (tx) => {
+    const told = await explainSubscription(
+      { sql: tx } as unknown as App,
+      { params: {}, query: {}, body: { id } },
+      systemCaller(),
+    )
+    const [row] = await tx`select pg_stat_get_xact_tuples_fetched('dead_deliveries'::regclass)::int as fetched`
+    return [told, row?.['fetched']] as const
+  })
+  expect(history).toMatchObject({
+    history: expect.arrayContaining([expect.objectContaining({ details: expect.objectContaining({ given_up: 1 }) })]),
+  })
+  expect(read).toBeLessThan(50)
 })
 
 test('one that is disabled while nothing waits has nothing to give up', async () => {

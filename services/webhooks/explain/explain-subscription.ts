@@ -2,6 +2,7 @@ import type { Handler } from '@app/shared/api/contract.ts'
 import { notFound } from '@app/shared/api/problem.ts'
 import { type explainSubscription as contract, type Moment, momentAt, standing } from '@app/shared/contracts/explain.ts'
 import type { Sql } from '@app/shared/database/database.ts'
+import { firstIdAt, timeOf } from '@app/shared/values/ids.ts'
 import type { App } from '../app.ts'
 import { keepOpenDays } from '../attempts/give-up.ts'
 import { failingHours } from '../subscriptions/disable-webhook-subscription.ts'
@@ -91,6 +92,7 @@ function pastOf(subscription: Subscription): Moment[] {
 }
 
 const hourMs = 60 * 60 * 1000
+const dayMs = 24 * hourMs
 
 function standingOf(subscription: Subscription, waiting: Waiting): Moment {
   const { subscriptionStatus: status, disabledReason, failures, pausedAt } = subscription
@@ -132,6 +134,16 @@ function wordsOf(subscription: Subscription, waiting: Waiting) {
   return rest === null ? `is active: ${waits}` : `is active, and ${rest}: ${waits}`
 }
 
+/** Before it is nothing that was open when the subscription was deleted: what it had given up in months is not read. */
+async function oldestOpen(sql: Sql, subscriptionId: string) {
+  const [newest] = await sql<{ id: string | null }[]>`
+    select max(id collate "POSIX") as id from dead_deliveries where subscription_id = ${subscriptionId}
+  `
+  if (!newest?.id) return ''
+  // The sweep of what waited too long comes every hour.
+  return firstIdAt('wbd', new Date(timeOf(newest.id).getTime() - keepOpenDays * dayMs - hourMs))
+}
+
 /** Of one that is there no more, by what its deliveries tell. */
 async function deletionOf(sql: Sql, id: string, waiting: Waiting): Promise<Moment[]> {
   const [known] = await sql<[{ organizationId: string | null; givenUp: number; deletedAt: Date | null }]>`
@@ -142,6 +154,7 @@ async function deletionOf(sql: Sql, id: string, waiting: Waiting): Promise<Momen
       ) d limit 1
     ) as organization_id, count(*)::int as given_up, min(died_at) as deleted_at
     from dead_deliveries where subscription_id = ${id} and error_code = 'subscription_deleted'
+      and id collate "POSIX" >= ${await oldestOpen(sql, id)}
   `
   const { organizationId, givenUp, deletedAt } = known
   if (organizationId === null) throw notFound()
