@@ -11,8 +11,9 @@ import { auditedBy, type Consumer, ownerOf } from './provision.ts'
 
 /** Events that one look goes through at most: a consumer of few of them has each read. */
 const mostALook = 50_000
-/** Looks that have taken too long become a quarter. */
+/** Looks that have taken too long become a quarter, and twice as large again with each sweep in which none has. */
 const shrinkBy = 4
+const growBy = 2
 const fewestALook = 200
 /** An event that is published again earlier than that is turned away for its id (`duplicate_window`). */
 const againAfter = '130 s'
@@ -66,15 +67,19 @@ export function auditEvents(app: DataService): Sweep {
   let seqsALook = mostALook
   return async function sweepUnhandled() {
     await markRecorded(app.sql)
+    let isTooLong = false
     for (const consumer of auditedBy(app.name)) {
       try {
         await audit({ app, consumer, seqsALook })
       } catch (err) {
-        // With the same ones again it would come no further, however often.
-        if (isCancelled(err)) seqsALook = Math.max(fewestALook, Math.floor(seqsALook / shrinkBy))
+        isTooLong ||= isCancelled(err)
         app.log.warn({ err, consumer: consumer.name }, 'whether its events were handled cannot be seen now')
       }
     }
+    // With the same ones again it would come no further, however often.
+    seqsALook = isTooLong
+      ? Math.max(fewestALook, Math.floor(seqsALook / shrinkBy))
+      : Math.min(mostALook, seqsALook * growBy)
     return 0
   }
 }
