@@ -1,16 +1,18 @@
 import { once } from 'node:events'
 import { createServer, type ServerResponse } from 'node:http'
 import { type AddressInfo, connect } from 'node:net'
+import { setTimeout as sleep } from 'node:timers/promises'
 import { expect, onTestFinished, test } from 'vitest'
 import { boundConnections } from './connections.ts'
 import { boundPipelines } from './pipelines.ts'
 
-/** A server with three connections; `/wait` is answered when it is told. */
+/** A server with three connections; `/wait` is answered when it is told, `/long` with more than a socket holds. */
 async function start() {
   const waiting: ServerResponse[] = []
   const server = createServer((request, response) => {
-    if (request.url === '/wait') waiting.push(response)
-    else response.end('done')
+    if (request.url !== '/') waiting.push(response)
+    if (request.url === '/long') response.end(Buffer.alloc(32 * 1024 * 1024))
+    if (request.url === '/') request.resume().on('end', () => response.end('done'))
   })
   boundPipelines(server, boundConnections(server, 3))
   await once(server.listen(0, '127.0.0.1'), 'listening')
@@ -25,6 +27,8 @@ async function start() {
       isOpen: true,
       leave: () => void socket.destroy(),
       ask: (path = '/') => void socket.write(`GET ${path} HTTP/1.1\r\nhost: x\r\n\r\n`),
+      give: (bytes: string) => void socket.write(bytes),
+      stopReading: () => void socket.pause(),
     }
     socket.on('data', (bytes) => (connection.said += String(bytes)))
     socket.on('close', () => (connection.isOpen = false))
@@ -37,7 +41,15 @@ async function start() {
     if (path === undefined) await expect.poll(() => connection.said).toContain('done')
     return connection
   }
-  return { openAndAsk, waiting }
+  /** Gives a part of a body, and the server some time to take it. */
+  async function openAndGive() {
+    const connection = await open()
+    const taken = once(server, 'request')
+    connection.give('POST / HTTP/1.1\r\nhost: x\r\ncontent-length: 100\r\n\r\n')
+    await taken
+    return connection
+  }
+  return { open, openAndAsk, openAndGive, waiting }
 }
 
 test('a connection beyond the bound takes the place of that which has been idle for the longest', async () => {
@@ -76,4 +88,32 @@ test('one whose client has left while it waited for its answer takes no place', 
   const [first] = [await openAndAsk(), await openAndAsk(), await openAndAsk(), await openAndAsk()]
   // Before the time is over that an idle one may stay open.
   await expect.poll(() => first.isOpen, { timeout: 3_000 }).toBe(false)
+})
+
+test('one whose client does not give its body, or does not read its answer, gives way as an idle one does', async () => {
+  const { open, openAndAsk, openAndGive, waiting } = await start()
+  const unread = await open()
+  unread.stopReading()
+  unread.ask('/long')
+  const [first, second] = [await openAndGive(), await openAndGive()]
+  await expect.poll(() => waiting[0]?.headersSent).toBe(true)
+  await openAndAsk()
+  await expect.poll(() => first.isOpen).toBe(false)
+  await openAndAsk()
+  await expect.poll(() => second.isOpen).toBe(false)
+  expect(waiting[0]?.closed).toBe(false)
+  await openAndAsk()
+  await expect.poll(() => waiting[0]?.closed).toBe(true)
+})
+
+test('one whose body goes on goes behind the others', async () => {
+  const { openAndAsk, openAndGive } = await start()
+  const [first, second, third] = [await openAndGive(), await openAndGive(), await openAndGive()]
+  first.give('x')
+  await sleep(100)
+  await openAndAsk()
+  await expect.poll(() => second.isOpen).toBe(false)
+  await openAndAsk()
+  await expect.poll(() => third.isOpen).toBe(false)
+  expect(first.isOpen).toBe(true)
 })

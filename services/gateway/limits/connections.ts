@@ -1,38 +1,61 @@
 import type { Server } from 'node:http'
 import type { Socket } from 'node:net'
 
-/** Told when a connection has requests in work, and when it has none any more. */
+/** Told when a connection has requests, and when it has none any more. */
 export interface Connections {
-  begins: (socket: Socket) => void
+  /** `isInWork`: whether one of them is worked on, and so waits for us and not for its client. */
+  begins: (socket: Socket, isInWork: () => boolean) => void
   ends: (socket: Socket) => void
 }
 
+interface Standing {
+  isInWork: () => boolean
+  /** Bytes that had gone either way when it took its place. */
+  moved: number
+}
+
+const idle = () => false
+
 /**
- * Bounds the connections of a server. Beyond that a new one takes the place of that which has been idle for the longest: whoever keeps
- * idle ones, as many as there may be, which costs a request of each in a minute, shuts nobody out. Where all have requests in work the
- * new one is turned away.
+ * Bounds the connections of a server. Beyond that a new one takes the place of that which has waited for its client for the longest: for a
+ * request, for the rest of a body, or until an answer is read. Whoever keeps such ones, as many as there may be, which costs a request of
+ * each in a minute, shuts nobody out. One that something came or went on meanwhile, such as a long file, goes behind the others once
+ * more. Where a request of each is worked on the new one is turned away.
  */
 export function boundConnections(server: Server, most: number): Connections {
-  /** Longest idle first. */
-  const idle = new Set<Socket>()
-  let open = 0
+  /** Who is to give way first, first. */
+  const open = new Map<Socket, Standing>()
+
+  function stand(socket: Socket, isInWork: () => boolean) {
+    open.delete(socket)
+    open.set(socket, { isInWork, moved: movedOn(socket) })
+  }
+
+  /** Looks at each once at most: at last at the newest, which gives way when no other does. */
+  function endOne() {
+    let left = open.size
+    for (const [socket, { isInWork, moved }] of open) {
+      if (--left > 0 && (isInWork() || movedOn(socket) !== moved)) {
+        stand(socket, isInWork)
+        continue
+      }
+      open.delete(socket)
+      socket.destroy()
+      return
+    }
+  }
 
   server.on('connection', (socket: Socket) => {
-    open++
-    idle.add(socket)
-    socket.once('close', () => {
-      open--
-      idle.delete(socket)
-    })
-    if (open <= most) return
-    const [longest = socket] = idle
-    idle.delete(longest)
-    longest.destroy()
+    stand(socket, idle)
+    socket.once('close', () => open.delete(socket))
+    if (open.size > most) endOne()
   })
   return {
-    begins: (socket) => void idle.delete(socket),
+    begins: (socket, isInWork) => stand(socket, isInWork),
     ends: (socket) => {
-      if (!socket.destroyed) idle.add(socket)
+      if (!socket.destroyed) stand(socket, idle)
     },
   }
 }
+
+const movedOn = ({ bytesRead, bytesWritten }: Socket) => bytesRead + bytesWritten

@@ -6,7 +6,7 @@ import type { Connections } from './connections.ts'
 const mostOpen = 8
 
 interface Pipeline {
-  open: number
+  open: Set<ServerResponse>
   /** That of the newest request. */
   last: ServerResponse
   isOver: boolean
@@ -26,21 +26,27 @@ export function boundPipelines(server: Server, connections: Connections): void {
   })
 
   function mayCome({ socket }: IncomingMessage, response: ServerResponse): boolean {
-    const pipeline = pipelines.get(socket) ?? { open: 0, last: response, isOver: false }
+    const pipeline = pipelines.get(socket) ?? { open: new Set(), last: response, isOver: false }
     if (pipeline.isOver) return false
-    if (pipeline.open === mostOpen) {
+    const { open } = pipeline
+    if (open.size === mostOpen) {
       endBehind(pipeline, socket)
       return false
     }
     pipelines.set(socket, pipeline)
     pipeline.last = response
-    if (++pipeline.open === 1) connections.begins(socket)
+    open.add(response)
+    if (open.size === 1) connections.begins(socket, () => [...open].some(isInWork))
     response.on('close', () => {
-      if (--pipeline.open === 0) connections.ends(socket)
+      open.delete(response)
+      if (open.size === 0) connections.ends(socket)
     })
     return true
   }
 }
+
+/** Its request has come whole, and its answer has not begun. */
+const isInWork = ({ req, headersSent }: ServerResponse) => req.complete && !headersSent
 
 function endBehind(pipeline: Pipeline, socket: Parsed) {
   pipeline.isOver = true
