@@ -49,6 +49,7 @@ test.each([
   ['https://example.com/a b#c#d%', 'https://example.com/a%20b#c%23d%25'],
   ['http://[::1]/?a[]=1', 'http://[::1]/?a%5B%5D=1'],
   ['https://example.com\\a', 'https://example.com/a'],
+  ['https://example.com/##', 'https://example.com/#%23'],
 ])('what no URI has is escaped: %s', (url, uri) => {
   expect(uriOf(url)).toBe(uri)
   expect(uriOf(uri)).toBe(uri)
@@ -57,3 +58,10 @@ test.each([
 })
 
 const decoded = (url: string) => decodeURIComponent(new URL(url).href.replaceAll(/%(?![\da-f]{2})/gi, '%25'))
+
+test('a URL takes no longer for what it is made of', () => {
+  const url = `https://example.com/${'#'.repeat(100_000)}`
+  const startedAt = performance.now()
+  expect(uriOf(url)).toBe(`https://example.com/#${'%23'.repeat(99_999)}`)
+  expect(performance.now() - startedAt).toBeLessThan(1_000)
+})

@@ -22,7 +22,10 @@ export const urlIn = (text: string): URL | null => (hasShortHost(text) ? URL.par
 const start = /^https?:\/\/[\w.~:@!$&'()*+,;=%[\]-]+(?=[/?#]|$)/i
 
 /** What a browser leaves behind the host, and a URI has not. */
-const noUri = /%(?![\da-f]{2})|(?<=#.*)#|[^\w.~:/?#@!$&'()*+,;=%-]/gi
+const noUri = /%(?![\da-f]{2})|[^\w.~:/?#@!$&'()*+,;=%-]/gi
+
+/** Only one `#` stands in a URI, before its fragment. */
+const isOfUri = (text: string) => text.search(noUri) < 0 && text.indexOf('#') === text.lastIndexOf('#')
 
 /**
  * The URL as it was given. With a character that no URI has, which a header cannot hold and readers of answers refuse that take it for
@@ -30,8 +33,10 @@ const noUri = /%(?![\da-f]{2})|(?<=#.*)#|[^\w.~:/?#@!$&'()*+,;=%-]/gi
  */
 export function uriOf(url: string): string {
   const [host] = start.exec(url) ?? []
-  if (host !== undefined && url.slice(host.length).search(noUri) < 0) return url
+  if (host !== undefined && isOfUri(url.slice(host.length))) return url
   const { href, protocol } = new URL(url)
   const path = href.indexOf('/', protocol.length + '//'.length)
-  return href.slice(0, path) + href.slice(path).replaceAll(noUri, encodeURIComponent)
+  const behind = href.slice(path).replaceAll(noUri, encodeURIComponent)
+  const fragment = behind.indexOf('#') + 1
+  return href.slice(0, path) + behind.slice(0, fragment) + behind.slice(fragment).replaceAll('#', '%23')
 }
