@@ -1,8 +1,8 @@
-import { once } from 'node:events'
-import { createServer, type ServerResponse } from 'node:http'
-import { type AddressInfo, connect } from 'node:net'
+import { EventEmitter, once } from 'node:events'
+import { createServer, type Server, type ServerResponse } from 'node:http'
+import { type AddressInfo, connect, type Socket } from 'node:net'
 import { setTimeout as sleep } from 'node:timers/promises'
-import { expect, onTestFinished, test } from 'vitest'
+import { expect, onTestFinished, test, vi } from 'vitest'
 import { boundConnections } from './connections.ts'
 import { boundPipelines } from './pipelines.ts'
 
@@ -116,4 +116,20 @@ test('one whose body goes on goes behind the others', async () => {
   await openAndAsk()
   await expect.poll(() => third.isOpen).toBe(false)
   expect(first.isOpen).toBe(true)
+})
+
+test('a new one looks at two hundred others at most, and the next one at those behind them', () => {
+  const server = new EventEmitter()
+  const connections = boundConnections(server as Server, 300)
+  const looks: number[] = []
+  function open(n: number) {
+    const socket = Object.assign(new EventEmitter(), { bytesRead: 0, bytesWritten: 0, destroy: vi.fn() })
+    server.emit('connection', socket)
+    connections.begins(socket as unknown as Socket, () => looks.push(n) > 0)
+    return socket
+  }
+  for (let n = 0; n < 300; n++) open(n)
+  expect(looks).toEqual([])
+  expect(open(300).destroy).toHaveBeenCalledOnce()
+  expect(looks).toEqual(Array.from({ length: 200 }, (_, n) => n))
 })
