@@ -1,5 +1,5 @@
 import type { Fragment, Sql, TransactionSql } from '../database/database.ts'
-import { timeOfFloor } from './due-floor.ts'
+import { floorOf, timeOfFloor } from './due-floor.ts'
 import { isLaneOf, type Lane, laneColumns } from './lanes.ts'
 import { charging, type Pace, tokensOf } from './pace.ts'
 import { partOf } from './rooms.ts'
@@ -112,7 +112,7 @@ function told({ perGroup }: Claim, open: Open[], lanes: Lane[]): Pick<Claimed, '
  */
 async function soonestLanes(sql: Sql, table: string, from: number | null) {
   const rows = await sql<{ grp: string | null; floor: number }[]>`
-    select l.grp, extract(epoch from least(l.due_at, now() - interval '10 seconds'))::float8 - 0.001 as floor
+    select l.grp, ${floorOf(sql, sql`l.due_at`)} as floor
     from (select) one left join lateral (
       select grp, due_at from ${sql(table)}
       where coalesce(due_at, 'infinity') < 'infinity' and coalesce(due_at, 'infinity') <= now() and held_until < now()

@@ -37,6 +37,10 @@ export function dueFloor(now: () => number = () => performance.now()): DueFloor 
   }
 }
 
+/** The floor that a look tells whose first row is due then (null: nothing is), a millisecond earlier than it may have been rounded to. */
+export const floorOf = (sql: Sql | TransactionSql, firstDue: Fragment): Fragment =>
+  sql`(extract(epoch from least(${firstDue}, now() - interval '10 seconds'))::float8 - 0.001)`
+
 /** A floor as a time in a statement. */
 export const timeOfFloor = (sql: Sql | TransactionSql, floor: Fragment | number | null): Fragment =>
   sql`coalesce(to_timestamp(${floor}::float8), '-infinity'::timestamptz)`

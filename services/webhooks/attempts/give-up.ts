@@ -12,6 +12,7 @@ import { wakeWithin } from './wake-lane.ts'
 /** Open deliveries that one statement gives up, in some 0.1 s: events for its subscription wait for that, and behind them those of others. */
 const mostAtOnce = 2_000
 export const keepOpenDays = 7
+const dayMs = 24 * 60 * 60 * 1000
 const keepOpenRows = 100_000
 /** How many that are beyond their time, or their subscription's number, go at once. */
 const mostExpired = 5_000
@@ -47,10 +48,13 @@ export async function giveUp(
   return count
 }
 
+/** The first id that a delivery which is open then, in epoch ms, may have: those before it are given up. */
+export const firstOpenAt = (ms: number): string => firstIdAt('wbd', new Date(ms - keepOpenDays * dayMs))
+
 /** What waited seven days for its endpoint is given up. */
 export const createExpirySweep = ({ meters }: Pick<Core, 'meters'>): Sweep =>
   async function sweepExpired(sql) {
-    const before = firstIdAt('wbd', new Date(Date.now() - keepOpenDays * 24 * 60 * 60 * 1000))
+    const before = firstOpenAt(Date.now())
     const count = await sql.begin((tx) =>
       expire(tx, tx`select id from due_deliveries where id < ${before} order by id limit ${mostExpired}`),
     )

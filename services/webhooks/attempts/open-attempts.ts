@@ -1,5 +1,5 @@
 import type { Fragment, TransactionSql } from '@app/shared/database/database.ts'
-import { timeOfFloor } from '@app/shared/mailbox/due-floor.ts'
+import { floorOf, timeOfFloor } from '@app/shared/mailbox/due-floor.ts'
 import type { Want } from '@app/shared/mailbox/mailbox.ts'
 import type { DueFloors } from './due-floors.ts'
 import { type GivenUp, giveUp } from './give-up.ts'
@@ -134,7 +134,7 @@ const begin = (tx: TransactionSql, given: Given[]) => tx<Row[]>`
     select g.lane, g.free, g.held_ms, g."from", g.probe, s.url, s.status, s.disabled_reason, ${signing(tx, tx`g.lane`)} as secrets,
       case when g.probe is null then 0 else ${probedMs(tx)} end as probed_ms,
       first.due_at < now() - interval '1 minute' as is_behind,
-      extract(epoch from least(first.due_at, now() - interval '10 seconds'))::float8 - 0.001 as floor
+      ${floorOf(tx, tx`first.due_at`)} as floor
     from json_to_recordset(${JSON.stringify(given)}::text::json)
       as g(lane text, free int, held_ms float8, "from" float8, probe text)
     left join lateral (select url, status, disabled_reason, paused_at from subscriptions where id = g.lane limit 1) s on true

@@ -2,9 +2,9 @@ import type { Handler } from '@app/shared/api/contract.ts'
 import { notFound } from '@app/shared/api/problem.ts'
 import { type explainSubscription as contract, type Moment, momentAt, standing } from '@app/shared/contracts/explain.ts'
 import type { Sql } from '@app/shared/database/database.ts'
-import { firstIdAt, timeOf } from '@app/shared/values/ids.ts'
+import { timeOf } from '@app/shared/values/ids.ts'
 import type { App } from '../app.ts'
-import { keepOpenDays } from '../attempts/give-up.ts'
+import { firstOpenAt, keepOpenDays } from '../attempts/give-up.ts'
 import { failingHours } from '../subscriptions/disable-webhook-subscription.ts'
 import { type Attempt, attemptColumns, momentOf } from './attempt-moments.ts'
 import { disabledSince, pausedItself, restOf } from './words.ts'
@@ -92,7 +92,6 @@ function pastOf(subscription: Subscription): Moment[] {
 }
 
 const hourMs = 60 * 60 * 1000
-const dayMs = 24 * hourMs
 
 function standingOf(subscription: Subscription, waiting: Waiting): Moment {
   const { subscriptionStatus: status, disabledReason, failures, pausedAt } = subscription
@@ -141,11 +140,12 @@ async function oldestOpen(sql: Sql, subscriptionId: string) {
   `
   if (!newest?.id) return ''
   // The sweep of what waited too long comes every hour.
-  return firstIdAt('wbd', new Date(timeOf(newest.id).getTime() - keepOpenDays * dayMs - hourMs))
+  return firstOpenAt(timeOf(newest.id).getTime() - hourMs)
 }
 
 /** Of one that is there no more, by what its deliveries tell. */
 async function deletionOf(sql: Sql, id: string, waiting: Waiting): Promise<Moment[]> {
+  const oldest = await oldestOpen(sql, id)
   const [known] = await sql<[{ organizationId: string | null; givenUp: number; deletedAt: Date | null }]>`
     select (
       select d.organization_id from (select distinct event_type from delivered_types) t
@@ -154,7 +154,7 @@ async function deletionOf(sql: Sql, id: string, waiting: Waiting): Promise<Momen
       ) d limit 1
     ) as organization_id, count(*)::int as given_up, min(died_at) as deleted_at
     from dead_deliveries where subscription_id = ${id} and error_code = 'subscription_deleted'
-      and id collate "POSIX" >= ${await oldestOpen(sql, id)}
+      and id collate "POSIX" >= ${oldest}
   `
   const { organizationId, givenUp, deletedAt } = known
   if (organizationId === null) throw notFound()
