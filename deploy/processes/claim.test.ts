@@ -68,11 +68,13 @@ test.runIf(process.platform === 'linux')('nor is it one in which nobody can make
   expect(stderr).toContain('/proc/folder/x cannot be the data folder')
 })
 
-/** Claims one folder after the other, each at a moment of its own, and says of each whether it has it. */
+/** Claims one folder after the other, each at a moment of its own, and says of each whether it has it. The last milliseconds pass awake. */
 const claimant = `
   const { claimFolder } = await import(process.argv[1])
   for (const [n, folder] of process.argv.slice(3).entries()) {
-    while (Date.now() < Number(process.argv[2]) + n * 50);
+    const moment = Number(process.argv[2]) + n * 20
+    await new Promise((resolve) => setTimeout(resolve, moment - 5 - Date.now()))
+    while (Date.now() < moment);
     try { claimFolder(folder); console.log('claimed ' + n) } catch (err) { console.log(err.message) }
   }
   console.log('done')
