@@ -9,8 +9,6 @@ import { isDue, markRecorded, newestOf } from './outbox-marks.ts'
 import { lookAtPlaces } from './places.ts'
 import { auditedBy, type Consumer, ownerOf } from './provision.ts'
 
-/** Events that one look goes through at most: a consumer of few of them has each read. */
-const mostALook = 50_000
 /** Looks that have taken too long become a quarter, and twice as large again with each sweep in which none has. */
 const shrinkBy = 4
 const growBy = 2
@@ -61,8 +59,10 @@ interface Unhandled {
  * A sweep: asks the consumers of our events which ones they have handled, and publishes again what they have not. For a stream may lose
  * what it has acked: in a cluster that was split, a nats-server may take over the state of one that has less, and somebody may purge
  * it. It takes some minutes; consumers recognize by its id what comes twice.
+ *
+ * One look goes through `mostALook` events: a consumer of few of them has each read.
  */
-export function auditEvents(app: DataService): Sweep {
+export function auditEvents(app: DataService, { mostALook = 50_000 } = {}): Sweep {
   countOf(app)
   let seqsALook = mostALook
   return async function sweepUnhandled() {

@@ -4,7 +4,6 @@ import { type Consumer, consumers } from './provision.ts'
 import type { DataService } from '../service/service.ts'
 import { outboxHeader } from './stream.ts'
 
-const noteAfterMs = 1_000
 /** How many are kept while they cannot be noted. What is forgotten is published again, and recognized by its id. */
 const mostKept = 200_000
 
@@ -16,9 +15,13 @@ export interface HandledNotes {
 
 /**
  * Notes which events were handled, for whoever published them (audit.ts). Not in the transaction that handles them, but together
- * every second: a process that dies forgets some, which come once more.
+ * every `noteAfterMs`: a process that dies forgets some, which come once more.
  */
-export function createHandledNotes({ sql, log }: Pick<DataService, 'sql' | 'log'>, consumer: string): HandledNotes {
+export function createHandledNotes(
+  { sql, log }: Pick<DataService, 'sql' | 'log'>,
+  consumer: string,
+  noteAfterMs = 1_000,
+): HandledNotes {
   let kept = new Map<string, number[]>()
   let timer: NodeJS.Timeout | undefined
 
