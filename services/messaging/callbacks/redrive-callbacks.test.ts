@@ -129,12 +129,19 @@ test('callbacks of before are left alone', async () => {
 
 const sumOf = (counts: number[]) => counts.reduce((sum, count) => sum + count, 0)
 
-/** Asks on and on, with little time for each call; answers how many callbacks each took. */
+/** Asks on and on; the time of each call is over when it looks at it for the third time. Answers how many callbacks each took. */
 async function redriveBriefly(since: Date) {
   const counts: number[] = []
   let from = since
   while (counts.length < 50) {
-    const answer = await redrive(from, { ...systemCaller(), deadline: performance.now() + 3_300 })
+    let looks = 0
+    const brief = {
+      ...systemCaller(),
+      get deadline() {
+        return ++looks < 3 ? Infinity : 0
+      },
+    }
+    const answer = await redrive(from, brief)
     if ('whole' in answer) throw new Error('an answer in bytes')
     counts.push(answer.callbacks)
     if (answer.next_since === null) break
@@ -146,7 +153,7 @@ async function redriveBriefly(since: Date) {
 test('more than fits into one call goes on from where it ended', async () => {
   const since = hourAgo()
   await app.sql`
-    insert into callbacks (received_at, body) select ${since}::timestamptz + n * interval '100 ms', '{}' from generate_series(1, 12000) n
+    insert into callbacks (received_at, body) select ${since}::timestamptz + n * interval '100 ms', '{}' from generate_series(1, 1500) n
   `
   const brief = { ...systemCaller(), deadline: performance.now() + 3_000 }
   expect(await redrive(since, brief)).toEqual({
@@ -154,28 +161,25 @@ test('more than fits into one call goes on from where it ended', async () => {
     callbacks: 0,
     next_since: since.toISOString(),
   })
-  expect(sumOf(await redriveBriefly(since))).toBe(12_000)
+  const counts = await redriveBriefly(since)
+  expect(sumOf(counts)).toBe(1_500)
+  expect(Math.max(...counts)).toBeLessThan(1_500)
 })
 
-// Of a busy machine each call may take one of them.
-test(
-  'callbacks of the largest kind that came in a row are not put into one statement, and a call ends between two of them',
-  { timeout: 150_000 },
-  async () => {
-    const since = new Date(Date.now() - 10 * 60 * 1000)
-    const messages = Array.from({ length: 6_000 }, (_, n) => ({ id: `wamid.L${n}`, text: { body: 'x'.repeat(430) } }))
-    const value = { metadata: { ...metadata, phone_number_id: '999999' }, history: [{ threads: [{ messages }] }] }
-    const entry = [{ id: businessAccountId, changes: [{ field: 'history', value }] }]
-    const body = Buffer.from(JSON.stringify({ object: 'whatsapp_business_account', entry }))
-    await app.sql`
-      insert into callbacks (received_at, body)
-      select ${since}::timestamptz + n * interval '1 s', ${body}::bytea from generate_series(1, 32) n
-    `
-    const counts = await redriveBriefly(since)
-    expect(sumOf(counts)).toBe(32)
-    expect(Math.max(...counts)).toBeLessThan(32)
-  },
-)
+test('callbacks of the largest kind that came in a row are not put into one statement, and a call ends between two of them', async () => {
+  const since = new Date(Date.now() - 10 * 60 * 1000)
+  const messages = Array.from({ length: 6_000 }, (_, n) => ({ id: `wamid.L${n}`, text: { body: 'x'.repeat(430) } }))
+  const value = { metadata: { ...metadata, phone_number_id: '999999' }, history: [{ threads: [{ messages }] }] }
+  const entry = [{ id: businessAccountId, changes: [{ field: 'history', value }] }]
+  const body = Buffer.from(JSON.stringify({ object: 'whatsapp_business_account', entry }))
+  await app.sql`
+    insert into callbacks (received_at, body)
+    select ${since}::timestamptz + n * interval '1 s', ${body}::bytea from generate_series(1, 5) n
+  `
+  const counts = await redriveBriefly(since)
+  expect(sumOf(counts)).toBe(5)
+  expect(Math.max(...counts)).toBeLessThan(5)
+})
 
 test('what came for an organization is not worked through for another that has the number by now', async () => {
   const since = new Date()
