@@ -71,6 +71,20 @@ async function startGateway(env: NodeJS.ProcessEnv = {}) {
   throw new Error('it ended')
 }
 
+type Gateway = Awaited<ReturnType<typeof startGateway>>
+
+/** One for several tests: it is started for the first of them, and for one after it has ended. */
+function shared(env?: NodeJS.ProcessEnv) {
+  let gateway: Promise<Gateway> | undefined
+  return async () => {
+    const hasEnded = await gateway?.then(({ child }) => child.exitCode ?? child.signalCode, String)
+    if (!gateway || hasEnded) gateway = startGateway(env)
+    return gateway
+  }
+}
+const plain = shared()
+const withFewFiles = shared({ REDIS_URL: 'redis://127.0.0.1:1', OPEN_FILES: '200' })
+
 const codeOf = (err: unknown) => (err instanceof Error && 'code' in err ? err.code : undefined)
 
 const statusOf = async (url: string, key?: string, dispatcher?: Agent) => {
@@ -80,12 +94,31 @@ const statusOf = async (url: string, key?: string, dispatcher?: Agent) => {
   return statusCode
 }
 
-test('it is ready without Redis, describes itself at its public address, and stops though somebody is silent', async () => {
-  const { child, url, probes } = await startGateway({ REDIS_URL: 'redis://127.0.0.1:1' })
+test('it is ready without Redis, and describes itself at its public address', async () => {
+  const { url, probes } = await withFewFiles()
   expect(await statusOf(`${probes}/readyz`)).toBe(200)
   expect(await statusOf(`${url}/v1/me`, platform.issueKey().text)).toBe(200)
   const { body } = await request(`${url}/v1/openapi.json`)
   expect(await body.json()).toMatchObject({ servers: [{ url: 'http://gateway.example:8080/v1' }] })
+})
+
+test('who opens more connections than the gateway has files for neither ends it nor shuts others out', async () => {
+  const { child, url } = await withFewFiles()
+  const { port, hostname } = new URL(url)
+  const strangers = Array.from({ length: 400 }, () => connect(Number(port), hostname).on('error', () => {}))
+  onTestFinished(() => strangers.forEach((socket) => socket.destroy()))
+  await Promise.all(strangers.map((socket) => once(socket, 'connect')))
+  // As long as it takes to look at the memory once.
+  for (let asked = 0; asked < 15; asked++) {
+    expect(await statusOf(`${url}/v1/health`)).toBe(200)
+    await sleep(100)
+  }
+  expect(strangers.filter(({ closed }) => !closed)).toHaveLength(connectionsWithin(200, 20_000) - 1)
+  expect(child.exitCode).toBeNull()
+})
+
+test('it stops though somebody is silent', async () => {
+  const { child, url, probes } = await withFewFiles()
   const silent = [url, probes].map((server) => connect(Number(new URL(server).port), '127.0.0.1'))
   await Promise.all(silent.map((socket) => once(socket, 'connect')))
   const stoppedAt = performance.now()
@@ -130,10 +163,11 @@ test('without the bus it is not ready, yet to be sent requests: it answers them 
 })
 
 test('a gateway that was frozen while a key was revoked does not accept it when it wakes', async () => {
-  const { child, url } = await startGateway()
+  const { child, url } = await plain()
   const key = platform.issueKey()
   // While its event loop is late, as on a busy machine just after its start, it turns everybody away.
   await expect.poll(() => statusOf(`${url}/v1/me`, key.text), { timeout: 5_000 }).toBe(200)
+  onTestFinished(() => void child.kill('SIGCONT'))
   child.kill('SIGSTOP')
   key.state = 'revoked'
   // A revocation answers 2 s after its commit.
@@ -145,27 +179,10 @@ test('a gateway that was frozen while a key was revoked does not accept it when 
   // For a second it may turn everybody away, since its event loop was late.
   await expect.poll(() => statusOf(`${url}/v1/me`, key.text), { timeout: 5_000 }).toBe(401)
   await agent.destroy()
-  child.kill('SIGKILL')
-})
-
-test('who opens more connections than the gateway has files for neither ends it nor shuts others out', async () => {
-  const { child, url } = await startGateway({ OPEN_FILES: '200' })
-  const { port, hostname } = new URL(url)
-  const strangers = Array.from({ length: 400 }, () => connect(Number(port), hostname).on('error', () => {}))
-  onTestFinished(() => strangers.forEach((socket) => socket.destroy()))
-  await Promise.all(strangers.map((socket) => once(socket, 'connect')))
-  // As long as it takes to look at the memory once.
-  for (let asked = 0; asked < 15; asked++) {
-    expect(await statusOf(`${url}/v1/health`)).toBe(200)
-    await sleep(100)
-  }
-  expect(strangers.filter(({ closed }) => !closed)).toHaveLength(connectionsWithin(200, 20_000) - 1)
-  expect(child.exitCode).toBeNull()
-  child.kill('SIGKILL')
 })
 
 test('SIGTERM under load: answers until the last, and connections that end by themselves', async () => {
-  const { child, url } = await startGateway()
+  const { child, url } = await plain()
   const { text: key } = platform.issueKey()
   const agent = new KeepAlive({ keepAlive: true, maxSockets: 50 })
   const headers = { authorization: `Bearer ${key}` }
