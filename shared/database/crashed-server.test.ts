@@ -4,7 +4,7 @@ import { join } from 'node:path'
 import { locateCrashing } from '@app/test/faults/crashing-postgres.ts'
 import { asSuperuser } from '@app/test/faults/postgres-server.ts'
 import { startStepProxy } from '@app/test/step-proxy.ts'
-import { expect, onTestFinished, test } from 'vitest'
+import { afterAll, beforeAll, expect, onTestFinished, test } from 'vitest'
 import { beginSurely } from './begin-surely.ts'
 import { openDatabase, type Sql, type TransactionSql } from './database.ts'
 
@@ -12,15 +12,12 @@ import { openDatabase, type Sql, type TransactionSql } from './database.ts'
 const settings = ['wal_writer_delay=10s', 'autovacuum=off']
 const unwaited = '?synchronous_commit=off'
 
-async function locate() {
-  const folder = mkdtempSync(join(tmpdir(), 'crashed-'))
-  const server = await locateCrashing(join(folder, 'server'), settings)
-  onTestFinished(async () => {
-    await server?.stop()
-    rmSync(folder, { recursive: true, force: true })
-  })
-  return server
-}
+const folder = mkdtempSync(join(tmpdir(), 'crashed-'))
+let server: Awaited<ReturnType<typeof locateCrashing>>
+beforeAll(async () => {
+  server = await locateCrashing(join(folder, 'server'), settings)
+})
+afterAll(() => rmSync(folder, { recursive: true, force: true }))
 
 const numberOf = async (sql: Sql | TransactionSql) => {
   const [row] = await sql<{ id: string }[]>`select pg_current_xact_id()::text as id`
@@ -36,11 +33,12 @@ test.for([
   ['nor is it where it can be asked what is there', false, true],
   ['a commit that outlived a crash is known where it can be asked what is there', true, true],
 ] as const)('%s', async ([, isWritten, isAsked], { skip }) => {
-  const server = await locate()
   if (!server) return skip('This machine has no Postgres of its own.')
   const { first, later } = server.urls
   await server.start('first')
+  onTestFinished(server.stop)
   await asSuperuser(first, async (sql) => {
+    await sql`drop table if exists seen`
     await sql`create table seen (n int)`
     await sql`checkpoint`
   })
