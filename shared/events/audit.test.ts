@@ -13,6 +13,7 @@ import { findHandled } from './handled-ranges.ts'
 import { consumers, managerOf, provision } from './provision.ts'
 import { type Relay, startRelay } from './relay.ts'
 import { streamName } from './stream.ts'
+import { emptyEvents } from '../testing/empty-events.ts'
 
 const changed = event({ subject: 'event.webhooks.changed', summary: 'Test', data: z.object({ n: z.number() }) })
 const organizationId = newId('org')
@@ -47,18 +48,9 @@ beforeEach(async () => {
 afterEach(async () => {
   await relay.stop()
   await consuming?.stop()
-  await empty(app)
+  await emptyEvents(app)
   vi.restoreAllMocks()
 })
-
-/** As it was before its first event. */
-async function empty({ nc, sql }: TestService) {
-  await (await managerOf(nc)).streams.delete(streamName)
-  await sql`
-    truncate outbox, outbox_marks, relay_position, handled_events, dead_events, handled_ranges, handled_floors, event_audits
-  `
-  await sql`select setval('outbox_seq', 1, false)`
-}
 
 const listen = (handle: (n: number) => void = () => {}) => {
   consuming = consumeBatches(
@@ -354,7 +346,7 @@ test('tens of thousands that were lost wait to be published again in one look, w
 /** The other service, which looks as it is told to. */
 async function another() {
   await provision(platform.nc)
-  onTestFinished(() => empty(platform))
+  onTestFinished(() => emptyEvents(platform))
   const look = auditEvents(platform)
   const recordOne = (id: string) => platform.sql`
     insert into outbox (id, subject, headers, payload, published_at)

@@ -1,7 +1,7 @@
 import { testService, type TestService } from '@app/test/service.ts'
 import { until } from '@app/test/until.ts'
 import type { JetStreamManager } from 'nats'
-import { afterEach, beforeEach, expect, onTestFinished, test, vi } from 'vitest'
+import { afterAll, afterEach, beforeAll, beforeEach, expect, onTestFinished, test, vi } from 'vitest'
 import { z } from 'zod'
 import { event } from '../api/contract.ts'
 import { newId } from '../values/ids.ts'
@@ -12,6 +12,7 @@ import { markRecorded } from './outbox-marks.ts'
 import { consumers, consumersOf, managerOf, provision } from './provision.ts'
 import { redrive, refillLostStream } from './refill.ts'
 import { type Relay, startRelay } from './relay.ts'
+import { emptyEvents } from '../testing/empty-events.ts'
 import { interrupted } from '../testing/interrupted.ts'
 import { streamName } from './stream.ts'
 
@@ -27,17 +28,20 @@ let relay: Relay | undefined
 let consuming: Consuming[]
 /** What each consumer was given. */
 let heard: Record<string, number[]>
-beforeEach(async () => {
+beforeAll(async () => {
   app = await testService('messaging')
-  await provision(app.nc)
   jsm = await managerOf(app.nc)
+})
+afterAll(() => app.close())
+beforeEach(async () => {
+  await provision(app.nc)
   consuming = []
   heard = {}
 })
 afterEach(async () => {
   await stopRelay()
   await stopListening()
-  await app.close()
+  await emptyEvents(app)
 })
 
 function listen(...names: string[]) {
