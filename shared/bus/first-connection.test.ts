@@ -1,11 +1,13 @@
 import { startProxy } from '@app/test/faults/nemesis/proxy.ts'
 import { startTestNats } from '@app/test/nats.ts'
 import { until } from '@app/test/until.ts'
-import { expect, onTestFinished, test, vi } from 'vitest'
+import { expect, test, vi } from 'vitest'
 import { createLog } from '../service/log.ts'
 import { connectBus } from './bus.ts'
 
-test('who waits for the first nats-server says for which and why, without a password, and has all of them afterwards', async () => {
+test.concurrent('who waits for the first nats-server says for which and why, without a password, and has all of them afterwards', async ({
+  onTestFinished,
+}) => {
   const nats = await startTestNats()
   onTestFinished(nats.stop)
   const [first, second] = [await startProxy(nats.url), await startProxy(nats.url)]
@@ -29,21 +31,25 @@ test('who waits for the first nats-server says for which and why, without a pass
   await until(() => expect(nc.getServer()).toBe(hosts[0]))
 })
 
-test('who lost its nats-server says why it finds none again, once', { timeout: 30_000 }, async () => {
-  const nats = await startTestNats()
-  onTestFinished(nats.stop)
-  const proxy = await startProxy(nats.url)
-  onTestFinished(proxy.close)
-  const log = createLog('tester', 'silent')
-  const said = vi.spyOn(log, 'warn')
-  const { nc, isConnected } = await connectBus('tester', proxy.url, log)
-  onTestFinished(() => nc.close())
-  const waits = () => said.mock.calls.filter(([, message]) => message === 'waiting for nats-server')
+test.concurrent(
+  'who lost its nats-server says why it finds none again, once',
+  { timeout: 30_000 },
+  async ({ onTestFinished }) => {
+    const nats = await startTestNats()
+    onTestFinished(nats.stop)
+    const proxy = await startProxy(nats.url)
+    onTestFinished(proxy.close)
+    const log = createLog('tester', 'silent')
+    const said = vi.spyOn(log, 'warn')
+    const { nc, isConnected } = await connectBus('tester', proxy.url, log)
+    onTestFinished(() => nc.close())
+    const waits = () => said.mock.calls.filter(([, message]) => message === 'waiting for nats-server')
 
-  proxy.refuse()
-  await until(() => expect(waits()).toEqual([[{ err: expect.any(Error), servers: proxy.url }, expect.anything()]]))
-  await new Promise((resolve) => setTimeout(resolve, 6_000))
-  expect(waits()).toHaveLength(1)
-  proxy.heal()
-  await until(() => expect(isConnected()).toBe(true))
-})
+    proxy.refuse()
+    await until(() => expect(waits()).toEqual([[{ err: expect.any(Error), servers: proxy.url }, expect.anything()]]))
+    await new Promise((resolve) => setTimeout(resolve, 6_000))
+    expect(waits()).toHaveLength(1)
+    proxy.heal()
+    await until(() => expect(isConnected()).toBe(true))
+  },
+)
