@@ -75,7 +75,7 @@ export function messagingWithPictures() {
     /** Lets the time pass for which what is told waits for its file. */
     late: () => it.app.sql`update media_copies set event_due_at = now()`,
     /** Lets the time until the next tries pass. */
-    async hurry() {
+    hurry: async () => {
       await it.app.sql`
         with c as (update media_copies set due_at = now() where begun_at is null)
         update media_lanes set due_at = now(), arrivals = arrivals + 1
