@@ -29,8 +29,8 @@ interface Trouble {
   isRefusing: boolean
 }
 
-/** A TCP proxy on a free port of the loopback address, through which the network can be broken. */
-export async function startProxy(target: string): Promise<Proxy> {
+/** A TCP proxy on a port of the loopback address, a free one unless it is given, through which the network can be broken. */
+export async function startProxy(target: string, port?: number): Promise<Proxy> {
   let place = new URL(target)
   const trouble: Trouble = { delayMs: 0, swallowed: [], isRefusing: false }
   const pipes = new Set<Pipe>()
@@ -51,7 +51,7 @@ export async function startProxy(target: string): Promise<Proxy> {
     }
   })
   const url = new URL(target)
-  url.host = `127.0.0.1:${await listen(server)}`
+  url.host = `127.0.0.1:${await listen(server, port)}`
   const resetAll = () => [...pipes].forEach(({ reset }) => reset())
   return {
     // `URL` adds a slash to what is no web address.
