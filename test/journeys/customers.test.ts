@@ -1,6 +1,5 @@
-import { setTimeout as sleep } from 'node:timers/promises'
 import { request } from 'undici'
-import { beforeAll, expect, inject, test } from 'vitest'
+import { beforeAll, describe, expect, inject, test } from 'vitest'
 import { admin } from './admin.ts'
 import { type Answer, client, type Json, newPhone, until } from './client.ts'
 import { startReceiver } from './receiver.ts'
@@ -215,86 +214,88 @@ async function openContact(of: Tenant, phone: string) {
   return contact as Json
 }
 
-test('suspending a customer with 100 queued sends fails each of them, and none reaches the platform any more', async () => {
-  const { id } = await newCustomer()
-  const phone = await tenant.connect('--customer', id)
-  const people = Array.from({ length: 5 }, newPhone)
-  await Promise.all(people.map((from) => tenant.openWindow(phone, from)))
-  await control('/control/faults', {
-    match: { path: `${phone}/messages` },
-    fault: { kind: 'delay', ms: 4_000 },
-    times: 1_000,
-  })
-  const send = (to: string, text: string) =>
-    tenant.ok('POST', `/${phone}/messages`, { messaging_product: 'chat', to, type: 'text', text: { body: text } })
-  // In each conversation the first is in its call; the others wait behind it.
-  const first: Json[] = await Promise.all(people.map((to) => send(to, 'first')))
-  await until(async () => expect(await callsHeld(`${phone}/messages`, 1_000)).toBe(5))
-  const queued: Json[] = await Promise.all(Array.from({ length: 100 }, (_, n) => send(people[n % 5] ?? '', `${n}`)))
-  expect(await tenant.ok('PATCH', `/customers/${id}`, { status: 'suspended' })).toMatchObject({ status: 'suspended' })
-  const body = { messaging_product: 'chat', to: people[0], type: 'text', text: { body: 'late' } }
-  for (const gateway of [0, 1, 0, 1]) {
-    const late = await api('POST', `/${phone}/messages`, { key: tenant.key, gateway, body })
-    expect(refused(late)).toEqual([422, 'invalid_request_error', 'customer_suspended', undefined])
-  }
-  await until(async () => {
-    const failed = await tenant.ok('GET', `/${phone}/messages?status=failed&limit=100`)
-    expect(failed).toHaveLength(100)
-    for (const message of failed) {
-      expect(message.error).toMatchObject({ code: 'customer_suspended', provider_code: null })
+describe.concurrent('a suspension', () => {
+  test('with 25 queued sends fails each of them, and none reaches the platform any more', async () => {
+    const { phone, id, people, suspend } = await talking(5)
+    // As many as there are conversations: the first of each is in its call, and whatever came behind it would be with the platform at once.
+    await delayCalls(phone, { ms: 4_000, times: people.length })
+    const first: Json[] = await Promise.all(people.map((to) => sendText(phone, to, 'first')))
+    await until(async () => expect(await isDelayed(phone)).toBe(false))
+    const texts = Array.from({ length: 25 }, (_, n) => `${n}`)
+    const queued: Json[] = await Promise.all(texts.map((text, n) => sendText(phone, people[n % 5] ?? '', text)))
+    expect(await suspend()).toMatchObject({ status: 'suspended' })
+    for (const gateway of [0, 1, 0, 1]) {
+      const late = await api('POST', `/${phone}/messages`, { key: tenant.key, gateway, body: text(people[0], 'late') })
+      expect(refused(late)).toEqual([422, 'invalid_request_error', 'customer_suspended', undefined])
     }
-    expect(new Set(failed.map(idOf))).toEqual(new Set(queued.map(idOf)))
-  })
-  await until(async () => expect(await sentFrom(phone)).toHaveLength(5))
-  await sleep(4_500)
-  expect(new Set(await sentFrom(phone))).toEqual(new Set(first.map(idOf)))
+    await until(async () => {
+      const failed = await tenant.ok('GET', `/${phone}/messages?status=failed&limit=100`)
+      expect(failed).toHaveLength(25)
+      for (const message of failed) {
+        expect(message.error).toMatchObject({ code: 'customer_suspended', provider_code: null })
+      }
+      expect(new Set(failed.map(idOf))).toEqual(new Set(queued.map(idOf)))
+    })
+    await until(async () => expect(await sentFrom(phone)).toHaveLength(5))
 
-  await tenant.ok('PATCH', `/customers/${id}`, { status: 'active' })
-  const resumed = await send(people[0] ?? '', 'again')
-  await until(async () => expect(await sentFrom(phone)).toContain(resumed.id))
-}, 60_000)
+    await tenant.ok('PATCH', `/customers/${id}`, { status: 'active' })
+    // In each conversation they come behind all that was queued in it.
+    const resumed: Json[] = await Promise.all(people.map((to) => sendText(phone, to, 'again')))
+    await until(async () => expect(await sentFrom(phone)).toEqual(expect.arrayContaining(resumed.map(idOf))))
+    expect((await sentFrom(phone)).toSorted()).toEqual([...first, ...resumed].map(idOf).toSorted())
+  }, 60_000)
 
-test('while 300 sends go out, none of them reaches the platform after a suspension was answered', async () => {
+  test('while 80 sends go out lets none of them reach the platform after it was answered', async () => {
+    const { phone, people, suspend } = await talking(8)
+    await delayCalls(phone, { ms: 1_500, times: 1_000 })
+    const sends = Array.from({ length: 80 }, (_, n) =>
+      tenant.call('POST', `/${phone}/messages`, text(people[n % people.length], `${n}`)),
+    )
+    await until(async () => expect((await sentFrom(phone)).length).toBeGreaterThan(5))
+    // One of each conversation is with the platform; of those that are accepted some wait behind it.
+    const pending = () => tenant.ok('GET', `/${phone}/messages?status=pending&limit=100`)
+    await until(async () => expect((await pending()).length).toBeGreaterThan(2 * people.length))
+    await suspend()
+    const suspendedAt = Date.now()
+    const answers = await Promise.all(sends)
+    const accepted = answers.filter(({ status }) => status === 200).map(({ body }) => idOf(body.data))
+    for (const answer of answers.filter(({ status }) => status !== 200)) {
+      expect(refused(answer)).toEqual([422, 'invalid_request_error', 'customer_suspended', undefined])
+    }
+    await until(async () => expect(await tenant.ok('GET', `/${phone}/messages?status=pending`)).toEqual([]))
+    const sent = await callsOf(phone)
+    expect(sent.filter(({ at }) => Date.parse(at) > suspendedAt)).toEqual([])
+    expect(sent.length).toBeLessThan(accepted.length)
+    for (const { body } of sent) expect(accepted).toContain(body.biz_opaque_callback_data)
+  }, 60_000)
+})
+
+/** A customer with a number that so many people have written to. */
+async function talking(count: number) {
   const { id } = await newCustomer()
   const phone = await tenant.connect('--customer', id)
-  const people = Array.from({ length: 30 }, newPhone)
+  const people = Array.from({ length: count }, newPhone)
   await Promise.all(people.map((from) => tenant.openWindow(phone, from)))
-  await control('/control/faults', {
-    match: { path: `${phone}/messages` },
-    fault: { kind: 'delay', ms: 1_500 },
-    times: 1_000,
-  })
-  const sends = Array.from({ length: 300 }, (_, n) => {
-    const text = { body: `${n}` }
-    return tenant.call('POST', `/${phone}/messages`, {
-      messaging_product: 'chat',
-      to: people[n % 30],
-      type: 'text',
-      text,
-    })
-  })
-  await until(async () => expect((await sentFrom(phone)).length).toBeGreaterThan(5))
-  // One of each conversation is with the platform; of those that are accepted some wait behind it.
-  const pending = () => tenant.ok('GET', `/${phone}/messages?status=pending&limit=100`)
-  await until(async () => expect((await pending()).length).toBeGreaterThan(2 * people.length))
-  await tenant.ok('PATCH', `/customers/${id}`, { status: 'suspended' })
-  const suspendedAt = Date.now()
-  const answers = await Promise.all(sends)
-  const accepted = answers.filter(({ status }) => status === 200).map(({ body }) => idOf(body.data))
-  for (const answer of answers.filter(({ status }) => status !== 200)) {
-    expect(refused(answer)).toEqual([422, 'invalid_request_error', 'customer_suspended', undefined])
-  }
-  await until(async () => expect(await tenant.ok('GET', `/${phone}/messages?status=pending`)).toEqual([]))
-  const sent = await callsOf(phone)
-  expect(sent.filter(({ at }) => Date.parse(at) > suspendedAt)).toEqual([])
-  expect(sent.length).toBeLessThan(accepted.length)
-  for (const { body } of sent) expect(accepted).toContain(body.biz_opaque_callback_data)
-}, 60_000)
+  return { id, phone, people, suspend: () => tenant.ok('PATCH', `/customers/${id}`, { status: 'suspended' }) }
+}
 
-/** Calls of the platform that wait in the fault that was laid for a path. */
-async function callsHeld(path: string, times: number) {
+const text = (to: string | undefined, body: string) => ({
+  messaging_product: 'chat',
+  to,
+  type: 'text',
+  text: { body },
+})
+
+const sendText = (phone: string, to: string, body: string): Promise<Json> =>
+  tenant.ok('POST', `/${phone}/messages`, text(to, body))
+
+const delayCalls = (phone: string, { ms, times }: { ms: number; times: number }) =>
+  control('/control/faults', { match: { path: `${phone}/messages` }, fault: { kind: 'delay', ms }, times })
+
+/** Whether calls of that number still meet a delay. */
+async function isDelayed(phone: string) {
   const { data: laid }: Json = await control('/control/faults', undefined, 'GET')
-  return times - laid.find(({ match }: Json) => match.path === path).times
+  return laid.some(({ match }: Json) => match.path === `${phone}/messages`)
 }
 
 async function callsOf(phone: string) {
