@@ -29,7 +29,8 @@ export async function readLog(watched: Watched) {
   for (const path of ['/setup/', '/media/', '/v1/no/']) {
     await (await request(`${gateway}${path}${secretWord}`)).body.dump()
   }
-  receiver.respondWith((response) => response.writeHead(500).end(canary))
+  // The last of all: what happens to this customer after a refused one waits for its next attempt.
+  receiver.respondWith((response, { raw }) => response.writeHead(raw.includes('131026') ? 500 : 200).end(canary))
   await control('/control/faults', {
     match: { to: contact.phone_number },
     fault: { kind: 'error', code: 131026 },

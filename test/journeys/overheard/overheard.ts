@@ -33,7 +33,7 @@ export function overhear(args: string[]): Overheard {
   const own = {} as Overheard
   const toClose: (() => unknown)[] = [() => rmSync(folder, { recursive: true, force: true })]
   beforeAll(async () => {
-    const servers = await startPrivateServers(join(folder, 'servers'))
+    const servers = await startPrivateServers(join(folder, 'servers'), undefined, { isDurable: false })
     toClose.push(() => servers.stop())
     const collector = await startCollector()
     const receiver = await startReceiver()

@@ -17,7 +17,9 @@ export async function askDirectoryOnce(own: Overheard) {
   const headers = { authorization: `Bearer ${key}`, 'content-type': 'application/json' }
   const send = async () =>
     expect((await fetch(`${base}/${number}/messages`, { method: 'POST', headers, body })).status).toBe(200)
-  const asked = async () => (await own.bus()).heard.filter(({ subject }) => subject === openConversation.subject).length
+  const isOfContact = ({ subject, text }: { subject: string; text: string }) =>
+    subject === openConversation.subject && text.includes(contact.phone_number)
+  const asked = async () => (await own.bus()).heard.filter(isOfContact).length
 
   await sleep(longMs)
   await send()

@@ -25,7 +25,7 @@ function ask({ url, agent }: { url: string; agent: Agent }, key: string, times: 
 }
 
 /**
- * Of requests that race a revocation over four gateways, none that was sent after the revoking call returned succeeds, not even at one
+ * Of requests that race a revocation over three gateways, none that was sent after the revoking call returned succeeds, not even at one
  * that was frozen meanwhile.
  */
 export async function raceRevocation({ stack }: Overheard) {
@@ -37,11 +37,11 @@ export async function raceRevocation({ stack }: Overheard) {
     const agent = new Agent({ connections: 25, localAddress: `127.79.0.${n + 1}` })
     return { url, pid: pid ?? 0, agent }
   })
-  expect(gateways).toHaveLength(4)
+  expect(gateways).toHaveLength(3)
   const [frozen, ...awake] = gateways
   if (!frozen) throw new Error('There is no gateway.')
   const before = await Promise.all(gateways.map((gateway) => ask(gateway, key, 25)))
-  expect(before.flat().map(({ status }) => status)).toEqual(Array(100).fill(200))
+  expect(before.flat().map(({ status }) => status)).toEqual(Array(75).fill(200))
 
   process.kill(frozen.pid, 'SIGSTOP')
   const racing: Promise<Asked[]>[] = []
@@ -66,12 +66,12 @@ export async function raceRevocation({ stack }: Overheard) {
   }
   const answers = (await Promise.all([...racing, late])).flat()
   const after = answers.filter(({ sentAt }) => sentAt >= revokedAt)
-  expect(after.length).toBeGreaterThanOrEqual(100)
+  expect(after.length).toBeGreaterThanOrEqual(75)
   expect(after.filter(({ status }) => status < 400)).toEqual([])
   // One whose event loop was late turns requests away for a moment; all others know why.
   const refused = after.filter(({ status }) => status !== 503)
   expect(new Set(refused.map(({ status, code }) => `${status} ${code}`))).toEqual(new Set(['401 revoked_api_key']))
-  expect(refused.length).toBeGreaterThanOrEqual(75)
+  expect(refused.length).toBeGreaterThanOrEqual(50)
   // Before it was over, some were still let in: the race was one.
   expect(answers.some(({ sentAt, status }) => sentAt < revokedAt && status === 200)).toBe(true)
   const soon = { timeout: 10_000 }
