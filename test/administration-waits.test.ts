@@ -3,7 +3,7 @@ import { type Bus, withBus } from '@app/deploy/stack/bus.ts'
 import { explains, type Moment, standing } from '@app/shared/contracts/explain.ts'
 import { Problem } from '@app/shared/api/problem.ts'
 import { newId } from '@app/shared/values/ids.ts'
-import { afterAll, beforeAll, expect, test, vi } from 'vitest'
+import { afterAll, beforeAll, describe, expect, test, vi } from 'vitest'
 import { startTestNats, type TestNats } from './nats.ts'
 
 let nats: TestNats
@@ -30,14 +30,6 @@ test('a command waits for services that have just been started, and says so', as
     expect(await answer).toEqual(none)
   })
   expect(told).toHaveBeenCalledTimes(1)
-})
-
-test('a command that gets no answer says from where', async () => {
-  await connected(async ({ nc }) => {
-    nc.subscribe('rpc.platform.explain-key')
-    const answer = answerCommand(['explain', newId('key')], 'req_1', connected)
-    await expect(answer).rejects.toThrow('Not available at the moment: no answer from rpc.platform.explain-key.')
-  })
 })
 
 test('a service that answers that it has no database is not asked again, and the operator is told where the reason is', async () => {
@@ -74,13 +66,34 @@ const life = {
 const delivered = { history: [standing('is succeeded')] }
 const asked = { organization_id: organization, at: '2026-01-01T00:00:00.000Z', history: [standing('POST: 200')] }
 
+interface Case {
+  away: string
+  of: string
+  unanswered: string[]
+  whats: string[]
+}
+
+/** Explains what such an id is of, while somebody is away. */
+async function explainWithout({ away, of, ...told }: Case) {
+  await connected(async ({ nc }) => {
+    const answers = {
+      'rpc.messaging.explain-message': life,
+      'rpc.messaging.find-requested-messages': { ids: [message] },
+      'rpc.webhooks.explain-events': delivered,
+      'rpc.platform.explain-request': asked,
+      'rpc.platform.explain-recorded-event': { event: null, history: [] },
+      'rpc.messaging.explain-recorded-event': { event: null, history: [] },
+      'rpc.directory.explain-recorded-event': { event: null, history: [] },
+      'rpc.webhooks.explain-recorded-event': { event: null, history: [] },
+    }
+    for (const [subject, answer] of Object.entries(answers)) if (subject !== away) answersTo(nc, subject, answer)
+    if (told.unanswered[0]?.startsWith('no answer')) nc.subscribe(away)
+    const { history, unanswered } = (await answerCommand(['explain', of], 'req_1', connected)) as Explained
+    expect({ unanswered, whats: history.map(({ what }) => what) }).toEqual(told)
+  })
+}
+
 test.each([
-  {
-    away: 'rpc.webhooks.explain-events',
-    of: message,
-    unanswered: ['no answer from rpc.webhooks.explain-events'],
-    whats: ['POST: 200', 'is sent'],
-  },
   {
     away: 'rpc.platform.explain-request',
     of: request,
@@ -99,23 +112,24 @@ test.each([
     unanswered: ['nobody serves rpc.directory.explain-recorded-event'],
     whats: ['is succeeded'],
   },
-])('without $away, explain tells what the others know and who did not answer', async ({ away, of, ...told }) => {
-  await connected(async ({ nc }) => {
-    const answers = {
-      'rpc.messaging.explain-message': life,
-      'rpc.messaging.find-requested-messages': { ids: [message] },
-      'rpc.webhooks.explain-events': delivered,
-      'rpc.platform.explain-request': asked,
-      'rpc.platform.explain-recorded-event': { event: null, history: [] },
-      'rpc.messaging.explain-recorded-event': { event: null, history: [] },
-      'rpc.directory.explain-recorded-event': { event: null, history: [] },
-      'rpc.webhooks.explain-recorded-event': { event: null, history: [] },
-    }
-    for (const [subject, answer] of Object.entries(answers)) if (subject !== away) answersTo(nc, subject, answer)
-    if (told.unanswered[0]?.startsWith('no answer')) nc.subscribe(away)
-    const { history, unanswered } = (await answerCommand(['explain', of], 'req_1', connected)) as Explained
-    expect({ unanswered, whats: history.map(({ what }) => what) }).toEqual(told)
+])('without $away, explain tells what the others know and who did not answer', explainWithout)
+
+describe.concurrent('for an answer that does not come it is waited:', () => {
+  test('a command that gets no answer says from where', async () => {
+    await connected(async ({ nc }) => {
+      nc.subscribe('rpc.platform.explain-key')
+      const answer = answerCommand(['explain', newId('key')], 'req_1', connected)
+      await expect(answer).rejects.toThrow('Not available at the moment: no answer from rpc.platform.explain-key.')
+    })
   })
+
+  test('without rpc.webhooks.explain-events, explain tells what the others know and who did not answer', () =>
+    explainWithout({
+      away: 'rpc.webhooks.explain-events',
+      of: message,
+      unanswered: ['no answer from rpc.webhooks.explain-events'],
+      whats: ['POST: 200', 'is sent'],
+    }))
 })
 
 interface Explained {

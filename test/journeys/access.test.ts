@@ -1,5 +1,5 @@
 import { setTimeout as sleep } from 'node:timers/promises'
-import { expect, inject, test } from 'vitest'
+import { describe, expect, inject, test } from 'vitest'
 import { admin } from './admin.ts'
 import { client, until } from './client.ts'
 
@@ -47,39 +47,6 @@ test('a key in the query is not accepted; the scheme is read without regard to c
 
 test('an unknown route without a key is a 401', async () => {
   expect((await api('GET', '/no/such/route', { key: null })).status).toBe(401)
-})
-
-test('a revoked key is refused by every gateway as soon as the revocation returns', async () => {
-  const { key, id } = await admin('key', 'create', '--organization', stack.organization_id, '--label', 'short-lived')
-  for (const gateway of [0, 1]) expect((await api('GET', '/me', { key, gateway })).status).toBe(200)
-  let refused = 0
-  const racing = Array.from({ length: 8 }, async (_, gateway) => {
-    while ((await api('GET', '/me', { key, gateway })).status === 200) await sleep(20)
-    refused++
-  })
-  await admin('key', 'revoke', id)
-  for (const gateway of [0, 1]) {
-    const answer = await api('GET', '/me', { key, gateway })
-    expect(answer).toMatchObject({ status: 401, body: { error: { code: 'revoked_api_key' } } })
-  }
-  await Promise.all(racing)
-  expect(refused).toBe(8)
-})
-
-test('an expired key is refused', async () => {
-  const at = new Date(Date.now() + 4_000).toISOString()
-  const { key } = await admin(
-    'key',
-    'create',
-    '--organization',
-    stack.organization_id,
-    '--label',
-    'brief',
-    '--expires-at',
-    at,
-  )
-  expect((await api('GET', '/me', { key })).status).toBe(200)
-  await until(async () => expect((await api('GET', '/me', { key })).body.error?.code).toBe('expired_api_key'))
 })
 
 test('an operator is told which id is unknown', async () => {
@@ -150,51 +117,87 @@ test('health needs no key', async () => {
   expect(document.body).toMatchObject({ openapi: '3.1.0', info: { version: '1.0.0' } })
 })
 
-test('what an organization is not entitled to is a 403, and what it has lost ends at once', async () => {
-  const { id } = await admin('organization', 'create', '--name', 'Limited', '--features', 'messaging')
-  const { key } = await admin('key', 'create', '--organization', id, '--label', 'limited')
-  const body = { url: 'https://example.com/hook', events: ['message.sent'] }
-  const refused = await api('POST', '/webhook_subscriptions', { key, body })
-  expect(refused).toMatchObject({
-    status: 403,
-    body: { error: { type: 'permission_error', code: 'feature_not_entitled' } },
-  })
-  const subscribe = () => api('POST', '/webhook_subscriptions', { key, body })
-  await admin('organization', 'update', id, '--features', 'messaging,webhooks')
-  expect((await subscribe()).status).toBe(201)
-  await admin('organization', 'update', id, '--features', 'messaging')
-  expect((await subscribe()).status).toBe(403)
-})
-
-test('a lapsed subscription stops the sends of its numbers, and reading goes on', async () => {
-  const organization = await admin('organization', 'create', '--name', 'Lapsing')
-  const { key } = await admin('key', 'create', '--organization', organization.id, '--label', 'lapsing')
-  const number = await control('/control/numbers', {})
-  await admin(
-    'account',
-    'connect',
-    '--organization',
-    organization.id,
-    '--phone-number-id',
-    number.phone_number_id,
-    '--access-token',
-    number.access_token,
-    '--business-account-id',
-    number.business_account_id,
-  )
-  await control('/control/inbound', {
-    phone_number_id: number.phone_number_id,
-    message: { from: '15550123999', type: 'text', text: { body: 'hi' } },
-  })
-  const send = () =>
-    api('POST', `/${number.phone_number_id}/messages`, {
-      key,
-      body: { messaging_product: 'chat', to: '+15550123999', type: 'text', text: { body: 'x' } },
+/** Each waits until the gateways have forgotten what was true before. */
+describe.concurrent('what ends', () => {
+  test('a revoked key is refused by every gateway as soon as the revocation returns', async () => {
+    const { key, id } = await admin('key', 'create', '--organization', stack.organization_id, '--label', 'short-lived')
+    for (const gateway of [0, 1]) expect((await api('GET', '/me', { key, gateway })).status).toBe(200)
+    let refused = 0
+    const racing = Array.from({ length: 8 }, async (_, gateway) => {
+      while ((await api('GET', '/me', { key, gateway })).status === 200) await sleep(20)
+      refused++
     })
-  await until(async () => expect((await send()).status).toBe(200))
-  await admin('organization', 'update', organization.id, '--subscription', 'lapsed')
-  expect(await send()).toMatchObject({ status: 422, body: { error: { code: 'subscription_inactive' } } })
-  await admin('organization', 'update', organization.id, '--subscription', 'active', '--features', 'webhooks')
-  expect(await send()).toMatchObject({ status: 403, body: { error: { code: 'feature_not_entitled' } } })
-  expect((await api('GET', `/${number.phone_number_id}/messages`, { key })).status).toBe(200)
+    await admin('key', 'revoke', id)
+    for (const gateway of [0, 1]) {
+      const answer = await api('GET', '/me', { key, gateway })
+      expect(answer).toMatchObject({ status: 401, body: { error: { code: 'revoked_api_key' } } })
+    }
+    await Promise.all(racing)
+    expect(refused).toBe(8)
+  })
+
+  test('an expired key is refused', async () => {
+    const at = new Date(Date.now() + 4_000).toISOString()
+    const { key } = await admin(
+      'key',
+      'create',
+      '--organization',
+      stack.organization_id,
+      '--label',
+      'brief',
+      '--expires-at',
+      at,
+    )
+    expect((await api('GET', '/me', { key })).status).toBe(200)
+    await until(async () => expect((await api('GET', '/me', { key })).body.error?.code).toBe('expired_api_key'))
+  })
+
+  test('what an organization is not entitled to is a 403, and what it has lost ends at once', async () => {
+    const { id } = await admin('organization', 'create', '--name', 'Limited', '--features', 'messaging')
+    const { key } = await admin('key', 'create', '--organization', id, '--label', 'limited')
+    const body = { url: 'https://example.com/hook', events: ['message.sent'] }
+    const refused = await api('POST', '/webhook_subscriptions', { key, body })
+    expect(refused).toMatchObject({
+      status: 403,
+      body: { error: { type: 'permission_error', code: 'feature_not_entitled' } },
+    })
+    const subscribe = () => api('POST', '/webhook_subscriptions', { key, body })
+    await admin('organization', 'update', id, '--features', 'messaging,webhooks')
+    expect((await subscribe()).status).toBe(201)
+    await admin('organization', 'update', id, '--features', 'messaging')
+    expect((await subscribe()).status).toBe(403)
+  })
+
+  test('a lapsed subscription stops the sends of its numbers, and reading goes on', async () => {
+    const organization = await admin('organization', 'create', '--name', 'Lapsing')
+    const { key } = await admin('key', 'create', '--organization', organization.id, '--label', 'lapsing')
+    const number = await control('/control/numbers', {})
+    await admin(
+      'account',
+      'connect',
+      '--organization',
+      organization.id,
+      '--phone-number-id',
+      number.phone_number_id,
+      '--access-token',
+      number.access_token,
+      '--business-account-id',
+      number.business_account_id,
+    )
+    await control('/control/inbound', {
+      phone_number_id: number.phone_number_id,
+      message: { from: '15550123999', type: 'text', text: { body: 'hi' } },
+    })
+    const send = () =>
+      api('POST', `/${number.phone_number_id}/messages`, {
+        key,
+        body: { messaging_product: 'chat', to: '+15550123999', type: 'text', text: { body: 'x' } },
+      })
+    await until(async () => expect((await send()).status).toBe(200))
+    await admin('organization', 'update', organization.id, '--subscription', 'lapsed')
+    expect(await send()).toMatchObject({ status: 422, body: { error: { code: 'subscription_inactive' } } })
+    await admin('organization', 'update', organization.id, '--subscription', 'active', '--features', 'webhooks')
+    expect(await send()).toMatchObject({ status: 403, body: { error: { code: 'feature_not_entitled' } } })
+    expect((await api('GET', `/${number.phone_number_id}/messages`, { key })).status).toBe(200)
+  })
 })

@@ -1,5 +1,5 @@
 import { newId } from '@app/shared/values/ids.ts'
-import { afterAll, beforeAll, expect, test } from 'vitest'
+import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { ask, newOrganization, startTestApp, type TestApp } from '../testing/app.ts'
 import { authenticateKey } from './authenticate-key.ts'
 import { createKey } from './create-key.ts'
@@ -19,25 +19,28 @@ test('an unknown key is not found, at once', async () => {
   })
 })
 
-test('refuses the key from its commit on, and answers when no gateway can hold it any more', async () => {
-  const { key, id } = await ask(it.app, createKey, { organization_id: await newOrganization(it.app), label: 'x' })
-  const startedAt = performance.now()
-  let lastValidAt = startedAt
-  const revoking = ask(it.app, revokeKey, { key_id: id })
-  for (;;) {
-    const askedAt = performance.now()
-    const { state } = await ask(it.app, authenticateKey, { key_hash: hashOf(key) })
-    if (state === 'revoked') break
-    lastValidAt = askedAt
-  }
-  // Sooner than the wait for the gateways is over.
-  expect(performance.now() - startedAt).toBeLessThan(2_000)
-  expect(await revoking).toMatchObject({ id, revoked_at: expect.any(String) })
-  expect(performance.now() - lastValidAt).toBeGreaterThan(2_000)
-})
+/** Both wait for the gateways. */
+describe.concurrent('a key', () => {
+  test('is refused from its commit on, and answers when no gateway can hold it any more', async () => {
+    const { key, id } = await ask(it.app, createKey, { organization_id: await newOrganization(it.app), label: 'x' })
+    const startedAt = performance.now()
+    let lastValidAt = startedAt
+    const revoking = ask(it.app, revokeKey, { key_id: id })
+    for (;;) {
+      const askedAt = performance.now()
+      const { state } = await ask(it.app, authenticateKey, { key_hash: hashOf(key) })
+      if (state === 'revoked') break
+      lastValidAt = askedAt
+    }
+    // Sooner than the wait for the gateways is over.
+    expect(performance.now() - startedAt).toBeLessThan(2_000)
+    expect(await revoking).toMatchObject({ id, revoked_at: expect.any(String) })
+    expect(performance.now() - lastValidAt).toBeGreaterThan(2_000)
+  })
 
-test('revoking again keeps the first time', async () => {
-  const { id } = await ask(it.app, createKey, { organization_id: await newOrganization(it.app), label: 'x' })
-  await it.app.sql`update api_keys set revoked_at = '2026-01-31T00:00:00Z' where id = ${id}`
-  expect(await ask(it.app, revokeKey, { key_id: id })).toMatchObject({ revoked_at: '2026-01-31T00:00:00.000Z' })
+  test('that is revoked again keeps the first time', async () => {
+    const { id } = await ask(it.app, createKey, { organization_id: await newOrganization(it.app), label: 'x' })
+    await it.app.sql`update api_keys set revoked_at = '2026-01-31T00:00:00Z' where id = ${id}`
+    expect(await ask(it.app, revokeKey, { key_id: id })).toMatchObject({ revoked_at: '2026-01-31T00:00:00.000Z' })
+  })
 })
