@@ -14,6 +14,8 @@ const beginning = readPage('docs/quick-start.md')
 
 let folder: string
 let receiver: Receiver
+/** What they leave in a shell, as commands. */
+let begun: string
 /** Subscriptions that are made here: their endpoints end with the test. Others that are printed are those of tests that run beside. */
 const subscriptions = new Set<string>()
 
@@ -22,6 +24,7 @@ beforeAll(async () => {
   folder = mkdtempSync(join(tmpdir(), 'messaging-service-docs-'))
   for (const name of readdirSync(root)) if (name !== '.local') symlinkSync(join(root, name), join(folder, name))
   symlinkSync(inject('stackDir'), join(folder, '.local'))
+  begun = await begin()
   receiver = await startReceiver()
   const body = { url: receiver.url, events: eventType.options }
   const created = await client().api('POST', '/webhook_subscriptions', { body })
@@ -35,15 +38,27 @@ afterAll(async () => {
   rmSync(folder, { recursive: true })
 })
 
+const newShell = () => openShell(folder, { SVC_DATA_DIR: inject('stackDir') })
+
+/** Once for all pages: they start Node four times. */
+async function begin() {
+  const shell = newShell()
+  const [{ code } = { code: '' }] = beginning.snippets.filter(isRun)
+  const names = [...code.matchAll(/^export (\w+)=/gm)].map(([, name]) => name)
+  const { output, status } = await shell.run(`${code}\ndeclare -p ${names.join(' ')}\ndeclare -f`)
+  shell.close()
+  expect([status, names.length], output).toEqual([0, 4])
+  return output
+}
+
 describe.concurrent.each(pages().filter(({ snippets }) => snippets.some(isRun)))('$path', (page) => {
   let shell: Shell
   const printed = new Map<string, string>()
   let last = { code: '', output: '' }
 
   beforeAll(async () => {
-    shell = openShell(folder, { SVC_DATA_DIR: inject('stackDir') })
-    const [first] = beginning.snippets.filter(isRun)
-    if (![beginning.path, 'README.md'].includes(page.path)) await paste(first?.code ?? '')
+    shell = newShell()
+    if (![beginning.path, 'README.md'].includes(page.path)) await paste(begun)
   })
   afterAll(() => shell.close())
 
