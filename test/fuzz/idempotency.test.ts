@@ -15,7 +15,7 @@ const gateways = (stack.services['gateway'] ?? []).map(({ public_url }) => `${pu
 let own: World
 let other: World
 beforeAll(async () => {
-  ;[own, other] = await Promise.all([makeWorld(), makeWorld()])
+  ;[own, other] = await Promise.all([makeWorld(), makeWorld(4)])
 }, 120_000)
 afterAll(() => {
   own?.close()

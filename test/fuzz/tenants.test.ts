@@ -17,7 +17,7 @@ let other: World
 const deleted: Record<string, string> = {}
 
 beforeAll(async () => {
-  ;[own, other] = await Promise.all([makeWorld(), makeWorld()])
+  ;[own, other] = await Promise.all([makeWorld(), makeWorld(4)])
   for (const [prefix, path] of [
     ['ctc', `/${own.phone}/contacts`],
     ['lbl', '/labels'],

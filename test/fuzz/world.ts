@@ -33,23 +33,27 @@ const each = <T>(count: number, make: (n: number) => Promise<T>) =>
   Promise.all(Array.from({ length: count }, (_, n) => make(n)))
 const idsOf = (made: Json[]): string[] => made.map(({ id }) => id)
 
-/** Fills an organization of its own. The counts do not depend on chance, so that a seed means the same again. */
-export async function makeWorld(): Promise<World> {
+/**
+ * Fills an organization of its own. The counts do not depend on chance, so that a seed means the same again. `of`: how many of what is
+ * changed and deleted on the way; four of one whose things are only asked for.
+ */
+export async function makeWorld(of = 8): Promise<World> {
   const receiver = await startReceiver()
   const file = await startFile()
   const tenant = await newTenant('--tier', 'unlimited')
   const [phone, otherPhone] = [await tenant.connect(), await tenant.connect()]
+  const half = of / 2
   const ok: Tenant['ok'] = (method, path, body) => tenant.ok(method, path, body)
-  const customers = await each(8, (n) => ok('POST', '/customers', { name: `Customer ${n}` }))
+  const customers = await each(of, (n) => ok('POST', '/customers', { name: `Customer ${n}` }))
   const spare: World['spare'] = []
   for (const { id } of customers.slice(0, 2))
     spare.push({ id, phone_number_id: await tenant.connect('--customer', id) })
-  const links = await each(8, async (n) => {
-    const { id } = customers[n % 4]
+  const links = await each(of, async (n) => {
+    const { id } = customers[n % half]
     return { id, link_id: (await ok('POST', `/customers/${id}/setup_links`, {})).id as string }
   })
-  const labels = await each(8, (n) => ok('POST', '/labels', { name: `Label ${n} ${newPhone()}` }))
-  const contacts = await each(8, () => ok('POST', `/${phone}/contacts`, { phone_number: newPhone() }))
+  const labels = await each(of, (n) => ok('POST', '/labels', { name: `Label ${n} ${newPhone()}` }))
+  const contacts = await each(of, () => ok('POST', `/${phone}/contacts`, { phone_number: newPhone() }))
   const people = Array.from({ length: 4 }, newPhone)
   await each(4, (n) => tenant.openWindow(phone, people[n] ?? ''))
   const media = await each(2, () => upload(tenant.key, phone))
@@ -58,9 +62,9 @@ export async function makeWorld(): Promise<World> {
   const conversations = await ok('GET', `/${phone}/conversations`)
   const messages: Json[] = await ok('GET', `/${phone}/messages`)
   const events = ['message.sent', 'contact.created']
-  const subscriptions = await each(8, () => ok('POST', '/webhook_subscriptions', { url: receiver.url, events }))
-  const secrets = await each(8, async (n) => {
-    const { id } = subscriptions[n % 4]
+  const subscriptions = await each(of, () => ok('POST', '/webhook_subscriptions', { url: receiver.url, events }))
+  const secrets = await each(of, async (n) => {
+    const { id } = subscriptions[n % half]
     return { id, secret_id: (await ok('POST', `/webhook_subscriptions/${id}/secrets`, {})).id as string }
   })
   const deliveries = await each(4, (n) => ok('POST', `/webhook_subscriptions/${subscriptions[n].id}/test`))
