@@ -48,11 +48,11 @@ test('bulk labels, patches, messages, merges, deletions, address books and a lab
   await one.bulk(contacts, dying, 'attach')
 
   const work: (() => Promise<unknown>)[] = []
-  for (let n = 0; n < 30; n++) {
+  for (let n = 0; n < 20; n++) {
     const ids = n % 2 ? contacts : contacts.toReversed()
     work.push(async () => (await at(n)).bulk(ids, labels[n % 2] ?? '', n % 3 ? 'attach' : 'detach'))
   }
-  for (let n = 0; n < 400; n++) {
+  for (let n = 0; n < 160; n++) {
     const id = contacts[(n * 31) % contacts.length] ?? ''
     work.push(async () => (await at(n)).update(id, { name: `name ${n}` }).catch(unlessGone))
     const conversationId = conversations[(n * 17) % conversations.length] ?? ''

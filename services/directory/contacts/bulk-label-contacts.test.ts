@@ -40,7 +40,7 @@ test('attaching and detaching change a contact once, and each change is told', a
 
 test('1,000 contacts at once: each is told of once, and a second time none', async () => {
   const number = await newManaged()
-  const ids = await number.many(1_000)
+  const ids = await number.crowd(1_000)
   const label = await number.label('VIP')
   await number.attach(ids[7] ?? '', label.id)
   const all = { applied: 1_000, skipped_cross_org: 0, skipped_team_mismatch: 0 }

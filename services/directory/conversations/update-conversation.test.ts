@@ -75,12 +75,12 @@ test('a change that began earlier and ended later does not take the conversation
   expect(after.updated_at >= assigned.updated_at).toBe(true)
 })
 
-test('1,000 parallel patches over three instances: one event for each real change', async () => {
+test('300 parallel patches over three instances: one event for each real change', async () => {
   const { number, id, asker } = await newConversation()
   const patches = [1, 2, 3].flatMap(() => {
     const { updateConversation: patch } = managing(directory.newInstance(), asker)
     return Array.from(
-      { length: 334 },
+      { length: 100 },
       (_, n) => () => patch(id, n % 2 ? { assigned_to: `user ${n % 7}` } : { status: 'resolved' }),
     )
   })

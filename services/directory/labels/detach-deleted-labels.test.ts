@@ -48,7 +48,7 @@ async function detachAll(app = directory.app) {
 /** 120 contacts and a conversation with a label, which is then deleted. */
 async function deletedLabel() {
   const number = await newManaged()
-  const ids = await number.many(120)
+  const ids = await number.crowd(120)
   const { conversation } = await number.open({ phone_number: '+15550123456' })
   const label = await number.label('VIP')
   const other = await number.label('Other')
@@ -156,7 +156,7 @@ test("a label on many contacts does not hold up another organization's", async (
     [few, 1],
   ] as const) {
     const label = await number.label('VIP')
-    await number.bulk(await number.many(count), label.id, 'attach')
+    await number.bulk(await number.crowd(count), label.id, 'attach')
     await directory.sql`delete from outbox where headers ->> 'organization' = ${number.organizationId}`
     await number.deleteLabel(label.id)
   }

@@ -63,6 +63,20 @@ export function managing(app: App, { organizationId, phoneNumberId, teamId }: As
       )
       return made.map(({ data }) => data.id).toSorted()
     },
+    /** The same, put there at once. */
+    async crowd(count: number) {
+      const ids = Array.from({ length: count }, () => newId('ctc'))
+      await app.sql`
+        with made as (
+          insert into contacts (organization_id, id, phone_number_id, phone_number, created_at, updated_at)
+          select ${organizationId}, id, ${phoneNumberId}, '+1' || (2000000000 + n), now(), now()
+          from unnest(${ids}::text[]) with ordinality u(id, n) returning *
+        )
+        insert into identities (organization_id, phone_number_id, kind, value, contact_id)
+        select organization_id, phone_number_id, 'phone', phone_number, id from made
+      `
+      return ids
+    },
     update: async (id: string, body: z.input<typeof contacts.updateContact.body>) =>
       (await ask(contacts.updateContact, updateContact, { params: { id }, body })).data,
     remove: (id: string) => ask(contacts.deleteContact, deleteContact, { params: { id } }),
