@@ -48,7 +48,7 @@ test('bulk labels, patches, messages, merges, deletions, address books and a lab
   await one.bulk(contacts, dying, 'attach')
 
   const work: (() => Promise<unknown>)[] = []
-  for (let n = 0; n < 20; n++) {
+  for (let n = 0; n < 30; n++) {
     const ids = n % 2 ? contacts : contacts.toReversed()
     work.push(async () => (await at(n)).bulk(ids, labels[n % 2] ?? '', n % 3 ? 'attach' : 'detach'))
   }
