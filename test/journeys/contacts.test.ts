@@ -241,22 +241,19 @@ test('labels are attached, detached and shown to whoever listens; each change is
 })
 
 test('1,000 contacts may be named to be labelled at once; what is not the own is counted', async () => {
-  const ids: string[] = []
-  for (let n = 0; n < 6; n++) {
-    const some = await Promise.all(Array.from({ length: 20 }, () => newContact()))
-    ids.push(...some.map(({ id }) => id))
-  }
+  const made = await Promise.all(Array.from({ length: 24 }, () => newContact()))
+  const ids = made.map(({ id }) => id as string)
   const bulk = (contact_ids: unknown, changes: object = {}) =>
     api('POST', `/${phone}/contacts/bulk_label`, {
       body: { contact_ids, label_id: labelId, operation: 'attach', ...changes },
     })
-  const strangers = Array.from({ length: 880 }, (_, n) => `nonsense ${n}`)
+  const strangers = Array.from({ length: 976 }, (_, n) => `nonsense ${n}`)
   const { status, body } = await bulk([...ids, ...strangers])
-  expect([status, body.data]).toEqual([200, { applied: 120, skipped_cross_org: 880, skipped_team_mismatch: 0 }])
-  expect((await everyPage(`/${phone}/contacts?label_id=${labelId}`, 100)).map(({ id }) => id)).toEqual(
+  expect([status, body.data]).toEqual([200, { applied: 24, skipped_cross_org: 976, skipped_team_mismatch: 0 }])
+  expect((await everyPage(`/${phone}/contacts?label_id=${labelId}`, 10)).map(({ id }) => id)).toEqual(
     expect.arrayContaining(ids),
   )
-  expect((await bulk(ids, { operation: 'detach' })).body.data.applied).toBe(120)
+  expect((await bulk(ids, { operation: 'detach' })).body.data.applied).toBe(24)
   for (const [given, changes, param] of [
     [Array.from({ length: 1001 }, () => unknownId), {}, 'contact_ids'],
     [undefined, {}, 'contact_ids'],
