@@ -1,5 +1,4 @@
 import { fill, type Operation, prefixOf } from './document.ts'
-import { amount } from './seed.ts'
 import { pathsOf, type World } from './world.ts'
 
 /** A path that is nobody's business, and why. */
@@ -16,12 +15,8 @@ export const neverWas = (prefix: string | null, name = ''): string => {
   return name === 'phone_number_id' ? '99999999999' : 'no_such_template'
 }
 
-/** Already encoded. In a short run a place gets the next few of them. */
+/** Already encoded. */
 const malformed = ['nonsense', '%00', '%', '%ff', '1', '%20', '-', '12345678901234567890123', 'undefined', '%5B%5D']
-
-const tried = amount(4, malformed.length)
-let turn = 0
-const someMalformed = () => Array.from({ length: tried }, () => malformed[turn++ % malformed.length] ?? '')
 
 /**
  * Every way to ask for what is not there for the organization: another's, another account's, another parent's, deleted,
@@ -43,7 +38,7 @@ export function closedPathsOf(
     const closed: Closed[] = [
       { why: `${name} of another organization`, path: withOne(name, theirs[name] ?? '') },
       { why: `${name} that never was`, path: withOne(name, neverWas(prefix, name)) },
-      ...someMalformed().map((segment) => ({
+      ...malformed.map((segment) => ({
         why: `${name} ${segment}`,
         path: fill(path.replace(`{${name}}`, '\n'), names).replace('\n', segment),
       })),
