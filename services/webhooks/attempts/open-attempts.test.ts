@@ -39,9 +39,17 @@ const waiting = (open: Open[]) => sql`
   from json_to_recordset(${JSON.stringify(open)}::text::json) as o(id text, "dueInS" float8, attempts int, "begunS" float8)
 `
 
+const lane = (failures: number) => ({
+  id: laneId,
+  group: organizationId,
+  arrivals: '0',
+  heldUntil: '',
+  failures,
+  pacedMs: 0,
+})
+
 function open(failures: number, heldMs = 0, free = 10, floors = createDueFloors()) {
-  const lane = { id: laneId, group: organizationId, arrivals: '0', heldUntil: '', failures, pacedMs: 0 }
-  const want = { lane, free, fresh: heldMs === 0, heldMs }
+  const want = { lane: lane(failures), free, fresh: heldMs === 0, heldMs }
   return sql.begin((tx) => openAttempts(tx, createPayloads(), floors, [want]))
 }
 
@@ -104,6 +112,24 @@ test.each([0, 5, 6])(
     expect(attempt).toEqual({ number: 1, errorCode: 'interrupted' })
   },
 )
+
+test('subscriptions that are gone lose 2,000 deliveries at a claim, all of them together, and each some: nobody waits long for that', async () => {
+  const gone = Array.from({ length: 16 }, () => newId('wbs'))
+  await sql`
+    insert into due_deliveries (id, organization_id, subscription_id, event_at, event_id, event_type, due_at)
+    select lane || n, ${organizationId}, lane, now(), 'evt_' || n, 'message.sent', now()
+    from unnest(${gone}::text[]) lane, generate_series(1, 300) n
+  `
+  const wants = gone.map((id) => ({ lane: { ...lane(0), id }, free: 10, fresh: true, heldMs: 0 }))
+  const open = await sql.begin((tx) => openAttempts(tx, createPayloads(), createDueFloors(), wants))
+  expect(open).toEqual([])
+  const left = await sql`
+    select subscription_id, count(*)::int as open, count(begun_at)::int as begun from due_deliveries group by 1
+  `
+  const each = gone.map((subscriptionId) => ({ subscriptionId, open: 300 - 2_000 / 16, begun: 0 }))
+  expect(left).toHaveLength(16)
+  expect(left).toEqual(expect.arrayContaining(each))
+})
 
 test('what was begun in a hold that is over is begun again after 25 s: a call may take 15 s, and its record some more', async () => {
   await waiting([{ id: 'perhaps still out', dueInS: -60, attempts: 1, begunS: 24 }])
