@@ -13,9 +13,9 @@ keepFoldersInMemory()
 
 export default defineConfig({
   test: {
-    // One more than there are cores: files that wait leave time to others, and more of them at once take more of it from each other than
+    // Two more than there are cores: files that wait leave time to others, and more of them at once take more of it from each other than
     // that. A large machine need not show what it can.
-    maxWorkers: Math.min(availableParallelism(), 6) + 1,
+    maxWorkers: Math.min(availableParallelism(), 6) + 2,
     sequence: { sequencer: LongestFirst },
     projects: [
       {
