@@ -1,4 +1,5 @@
 import { testService, type TestService } from '@app/test/service.ts'
+import { untilSomebodyWaits } from '@app/test/lock-waits.ts'
 import { until } from '@app/test/until.ts'
 import type { JetStreamManager } from 'nats'
 import { afterAll, afterEach, beforeAll, beforeEach, expect, onTestFinished, test, vi } from 'vitest'
@@ -233,7 +234,7 @@ test('what an operator publishes again counts as handled only when it was handle
   expect(await floor()).toBe(2)
 })
 
-test('who makes events wait again waits for a look, and a look for him', async () => {
+test('a look waits for who makes events wait again', async () => {
   await handledAll(1, 2)
   await stopRelay()
   const redriven = app.sql.begin(async (tx) => {
@@ -249,6 +250,19 @@ test('who makes events wait again waits for a look, and a look for him', async (
   expect(await notes()).toEqual([])
   await sweep()
   expect(await floor()).toBe(0)
+})
+
+test('who makes events wait again waits for a look, so that what it notes is forgotten', async () => {
+  await handledAll(1, 2)
+  await stopRelay()
+  let redriven: Promise<number> | undefined
+  const busy = interrupted(app, async () => {
+    redriven ??= redrive(app, new Date(0))
+    await Promise.race([redriven, untilSomebodyWaits(app.sql)])
+  })
+  await noteFloors(busy)(app.sql)
+  expect(await redriven).toBe(2)
+  expect(await notes()).toEqual([])
 })
 
 test('while the stream cannot be seen a look is told of, and notes nothing', async () => {
