@@ -30,14 +30,14 @@ const pullMs = 5_000
  * - Anything else: its events are handled one by one. An event that fails alone eight times, or is malformed, stays in
  *   `dead_events` and does not come again.
  *
- * Batches begin `spacingMs` apart at least, unless a full batch waits: fewer, larger batches cost less. What was handled is noted together,
- * `noteAfterMs` later.
+ * Batches begin `spacingMs` apart at least, unless a full batch waits: fewer, larger batches cost less. What was handled is noted
+ * together, `noteAfterMs` later (note-handled.ts).
  */
 export function consumeBatches(
   app: DataService,
   consumer: string,
   handle: (events: Delivered[]) => Promise<void>,
-  { spacingMs = 5, noteAfterMs = 1_000 } = {},
+  { spacingMs = 5, noteAfterMs }: { spacingMs?: number; noteAfterMs?: number } = {},
 ): Consuming {
   const waiting = createWaitingEvents()
   const notes = createHandledNotes(app, consumer, noteAfterMs)

@@ -33,6 +33,25 @@ function withoutAnswers(service: TestService): TestService {
   return { ...service, sql: new Proxy<TestService['sql']>(service.sql, { get }) }
 }
 
+const beginAnew = (tx: TransactionSql, wants: Want[]) => tx`
+  update trial_items set begun = false where lane = any(${wants.map(({ lane }) => lane.id)}::text[])
+`
+
+/** Begun items of a dead holder are taken again here; what to do with them is each mailbox's own decision. */
+async function takeAgain(tx: TransactionSql, wants: Want[]) {
+  await beginAnew(tx, wants)
+  return take(tx, wants)
+}
+
+/** Who takes a lane over finds what the other one has begun. */
+async function takeOver(tx: TransactionSql, wants: Want[]) {
+  await beginAnew(
+    tx,
+    wants.filter(({ fresh }) => fresh),
+  )
+  return take(tx, wants)
+}
+
 // Side by side, since they wait: each of these has tables of its own, which its tests use in turn.
 const inTurn = { concurrent: false }
 
@@ -45,18 +64,14 @@ describe.concurrent('a database that is away', () => {
     ['refused our logins', { code: '28P01', severity: 'FATAL' }],
   ])('what was done while the database %s is recorded before its lane is taken by anybody', inTurn, async (_, why) => {
     const seen: string[] = []
-    const next = async (tx: TransactionSql, wants: Want[]) => {
-      await tx`update trial_items set begun = false where lane = any(${wants.map(({ lane }) => lane.id)}::text[])`
-      return take(tx, wants)
-    }
     const [here, there] = [withOutages(trial.app, why), withOutages(trial.app, why)]
     const work = async ({ seq }: Item) => {
       if (seen.push(seq) === 1) here.isAway = there.isAway = true
     }
-    start(work, { leaseMs: 900, next }, here.app)
+    start(work, { leaseMs: 900, next: takeAgain }, here.app)
     await add('lane', 'group', 1)
     await vi.waitFor(() => expect(seen).toHaveLength(1), { timeout: 5_000, interval: 1 })
-    start(work, { leaseMs: 900, next }, there.app)
+    start(work, { leaseMs: 900, next: takeAgain }, there.app)
     await sleep(1_200)
     there.isAway = false
     await sleep(1_200)
@@ -135,13 +150,8 @@ describe.concurrent('a lease that ends, or is held on', () => {
       }
       seen.push(seq)
     }
-    // Begun items of a dead holder are taken again here; what to do with them is each mailbox's own decision.
-    const next = async (tx: TransactionSql, wants: Want[]) => {
-      await tx`update trial_items set begun = false where lane = any(${wants.map(({ lane }) => lane.id)}::text[])`
-      return take(tx, wants)
-    }
     // A third of it is slow, and then others keep what they hold for a while: a busy machine must not seem so.
-    start(work, { leaseMs: 1_500, next })
+    start(work, { leaseMs: 1_500, next: takeAgain })
     await add('orphan', 'group', 2)
     await untilEmpty()
     await stopAll()
@@ -154,13 +164,7 @@ describe.concurrent('a lease that ends, or is held on', () => {
       begun.push(seq)
       await sleep(begun.length === 1 ? 2_200 : 100)
     }
-    // Who takes it over finds what the other one has begun.
-    const next = async (tx: TransactionSql, wants: Want[]) => {
-      const fresh = wants.filter((want) => want.fresh).map(({ lane }) => lane.id)
-      await tx`update trial_items set begun = false where lane = any(${fresh}::text[])`
-      return take(tx, wants)
-    }
-    for (let n = 0; n < 2; n++) start(work, { leaseMs: 900, next })
+    for (let n = 0; n < 2; n++) start(work, { leaseMs: 900, next: takeOver })
     await add('long', 'group', 5)
     await untilEmpty()
     await stopAll()
@@ -225,12 +229,7 @@ describe.concurrent('outcomes that cannot be recorded', () => {
       seen.push(seq)
       if (seen.length === 1) await sleep(2_400)
     }
-    const next = async (tx: TransactionSql, wants: Want[]) => {
-      const fresh = wants.filter((want) => want.fresh).map(({ lane }) => lane.id)
-      await tx`update trial_items set begun = false where lane = any(${fresh}::text[])`
-      return take(tx, wants)
-    }
-    start(work, { leaseMs: 2_000, next }, withoutAnswers(trial.app))
+    start(work, { leaseMs: 2_000, next: takeOver }, withoutAnswers(trial.app))
     await add('unanswered', 'group', 5)
     await untilEmpty()
     await stopAll()
@@ -244,11 +243,7 @@ describe.concurrent('outcomes that cannot be recorded', () => {
       const tries: string[] = []
       start(async ({ laneId }) => void tries.push(laneId), {
         leaseMs: 1_500,
-        next: async (tx, wants) => {
-          const fresh = wants.filter((want) => want.fresh).map(({ lane }) => lane.id)
-          await tx`update trial_items set begun = false where lane = any(${fresh}::text[])`
-          return take(tx, wants)
-        },
+        next: takeOver,
         settle: async (tx, done, lockLanes) => {
           const isOdd = done.some(({ item }) => item.laneId === 'odd')
           if (isOdd && tries.filter((lane) => lane === 'odd').length === 1) throw new Error('odd')

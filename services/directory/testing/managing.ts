@@ -65,7 +65,7 @@ export function managing(app: App, { organizationId, phoneNumberId, teamId }: As
     },
     /** The same, put there at once. */
     async crowd(count: number) {
-      const ids = Array.from({ length: count }, () => newId('ctc'))
+      const ids = Array.from({ length: count }, () => newId('ctc')).toSorted()
       await app.sql`
         with made as (
           insert into contacts (organization_id, id, phone_number_id, phone_number, created_at, updated_at)

@@ -212,6 +212,7 @@ test('a stop tries to send what is left again and again, and not without a pause
   await gateway.app.apiLog.stop()
   expect(platform.batches.length).toBeGreaterThanOrEqual(5)
   expect(platform.batches.length).toBeLessThan(20)
+  // It is stopped once more when the test ends.
   platform.afterRecording = () => {}
 })
 

@@ -20,8 +20,8 @@ test('an unknown key is not found, at once', async () => {
 })
 
 /** Both wait for the gateways. */
-describe.concurrent('a key', () => {
-  test('is refused from its commit on, and answers when no gateway can hold it any more', async () => {
+describe.concurrent('revoking', () => {
+  test('refuses the key from its commit on, and answers when no gateway can hold it any more', async () => {
     const { key, id } = await ask(it.app, createKey, { organization_id: await newOrganization(it.app), label: 'x' })
     const startedAt = performance.now()
     let lastValidAt = startedAt
@@ -38,7 +38,7 @@ describe.concurrent('a key', () => {
     expect(performance.now() - lastValidAt).toBeGreaterThan(2_000)
   })
 
-  test('that is revoked again keeps the first time', async () => {
+  test('again keeps the first time', async () => {
     const { id } = await ask(it.app, createKey, { organization_id: await newOrganization(it.app), label: 'x' })
     await it.app.sql`update api_keys set revoked_at = '2026-01-31T00:00:00Z' where id = ${id}`
     expect(await ask(it.app, revokeKey, { key_id: id })).toMatchObject({ revoked_at: '2026-01-31T00:00:00.000Z' })

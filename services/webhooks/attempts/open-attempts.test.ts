@@ -121,8 +121,7 @@ test('subscriptions that are gone lose 2,000 deliveries at a claim, all of them 
     from unnest(${gone}::text[]) lane, generate_series(1, 300) n
   `
   const wants = gone.map((id) => ({ lane: { ...lane(0), id }, free: 10, fresh: true, heldMs: 0 }))
-  const open = await sql.begin((tx) => openAttempts(tx, createPayloads(), createDueFloors(), wants))
-  expect(open).toEqual([])
+  expect(await sql.begin((tx) => openAttempts(tx, createPayloads(), createDueFloors(), wants))).toEqual([])
   const left = await sql`
     select subscription_id, count(*)::int as open, count(begun_at)::int as begun from due_deliveries group by 1
   `

@@ -218,7 +218,7 @@ const tables =
 
 /**
  * What works beside locks them in several orders: each try has another. They have a hundred partitions and indexes, of which a test uses
- * a few: to truncate all takes as long as forty statements. Secrets are of subscriptions, which cannot be truncated without them.
+ * a few: to truncate all takes as long as forty statements. Secrets go with their subscriptions.
  */
 const clearTables = (sql: Sql, attempt: number) =>
   sql.begin(async (tx) => {
@@ -228,7 +228,7 @@ const clearTables = (sql: Sql, attempt: number) =>
     const used = await tx<{ name: string }[]>`
       select relname as name from pg_class left join pg_inherits on inhrelid = oid
       where relkind = 'r' and coalesce(inhparent, oid) = any(${all}::regclass[])
-        and (pg_relation_size(oid) > 0 or relname = 'secrets')
+        and pg_relation_size(oid) > 0
     `
-    if (used.length > 0) await tx`truncate ${tx(used.map(({ name }) => name))}`
+    if (used.length > 0) await tx`truncate ${tx(used.map(({ name }) => name))} cascade`
   })
