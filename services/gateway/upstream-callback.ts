@@ -6,7 +6,8 @@ import { pack } from '@app/shared/values/packed.ts'
 import { batched } from '@app/shared/work/batched.ts'
 import { Problem } from '@app/shared/api/problem.ts'
 import type { FastifyInstance, FastifyRequest } from 'fastify'
-import { LRUCache } from 'lru-cache'
+import { mostRecent } from '@app/shared/work/most-recent.ts'
+import type { LRUCache } from 'lru-cache'
 import type { App } from './app.ts'
 import { readBody } from './exchange/read-body.ts'
 import { say } from './exchange/say.ts'
@@ -39,7 +40,7 @@ export function routeUpstreamCallbacks(http: FastifyInstance, app: App, secrets:
     }),
   )
   const keep = keeping(app)
-  const proven = new LRUCache<string, true>({ max: 10_000, ttl: provenMs })
+  const proven = mostRecent<string, true>(10_000, { ttl: provenMs })
   http.route(
     takeOverWatched(app, 'POST', '/upstream/callbacks', (request, reply) => {
       reply.hijack()

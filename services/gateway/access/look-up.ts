@@ -1,4 +1,4 @@
-import { LRUCache } from 'lru-cache'
+import { mostRecent } from '@app/shared/work/most-recent.ts'
 
 /** An answer, and for how long it may be believed. */
 export interface Known<V> {
@@ -22,7 +22,7 @@ export const isFresh = ({ sentAt, keptMs }: Known<unknown>): boolean => performa
 
 /** Remembers answers for a short while, and asks each question once at a time. `max` answers are kept. */
 export function createLookUp<V>({ max }: { max: number }): LookUp<V> {
-  const answers = new LRUCache<string, Known<V>>({ max })
+  const answers = mostRecent<string, Known<V>>(max)
   const asking = new Map<string, Promise<void>>()
 
   function start(key: string, ask: Ask<V>) {

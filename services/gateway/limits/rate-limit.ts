@@ -1,4 +1,4 @@
-import { LRUCache } from 'lru-cache'
+import { mostRecent } from '@app/shared/work/most-recent.ts'
 import type { Logger } from 'pino'
 import { addLease, type Budget, hasOwn, newBudget, setRate, spend, usable } from './budget.ts'
 import type { SharedBudgets } from './rate-lease.ts'
@@ -26,7 +26,7 @@ interface Asking {
  * budget. The process's own count is kept beside it, so that it goes on alone when Redis is slow, gone or flushed.
  */
 export function createRateLimiter(shared: SharedBudgets, log: Logger, noteFallback = () => {}): RateLimiter {
-  const budgets = new LRUCache<string, Budget>({ max: maxBudgets })
+  const budgets = mostRecent<string, Budget>(maxBudgets)
   const asking = new Map<Budget, Asking>()
   const redis = watch(shared, log)
 

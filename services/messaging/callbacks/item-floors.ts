@@ -1,5 +1,5 @@
 import { first, type SeqFloor, seqFloor } from '@app/shared/database/seq-floor.ts'
-import { LRUCache } from 'lru-cache'
+import { mostRecent } from '@app/shared/work/most-recent.ts'
 
 /** Where looks for the items of a lane begin (seq-floor.ts). */
 export interface ItemFloors {
@@ -25,7 +25,7 @@ interface Lane {
 }
 
 export function createItemFloors(now: () => number = () => performance.now()): ItemFloors {
-  const lanes = new LRUCache<string, Lane>({ max: 20_000 })
+  const lanes = mostRecent<string, Lane>(20_000)
   return {
     from: (laneId) => lanes.get(laneId)?.floor.from() ?? first,
     restMs(laneId) {

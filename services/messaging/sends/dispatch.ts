@@ -6,7 +6,7 @@ import { type Mailbox, startMailbox } from '@app/shared/mailbox/mailbox.ts'
 import { timeOf } from '@app/shared/values/ids.ts'
 import { unsealToken } from '@app/shared/secrets/account-token.ts'
 import { traceIdOf } from '@app/shared/service/tracing.ts'
-import { LRUCache } from 'lru-cache'
+import { mostRecent } from '@app/shared/work/most-recent.ts'
 import type { Core } from '../app.ts'
 import { behaviourOf } from '../upstream/errors.ts'
 import { send, type SendResult } from '../upstream/send.ts'
@@ -24,7 +24,7 @@ import { wakeSleepers } from './wake-sleepers.ts'
  * What became of sends is recorded in the session `settling`, one batch at a time.
  */
 export function startDispatcher(core: Core, settling: Sql = core.sql): Mailbox<OpenSend> {
-  const tokens = new LRUCache<string, string>({ max: 10_000 })
+  const tokens = mostRecent<string, string>(10_000)
   const tokenOf = ({ sealedToken, accountId }: OpenSend) => {
     const known = tokens.get(sealedToken)
     if (known !== undefined) return known

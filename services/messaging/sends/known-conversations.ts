@@ -1,6 +1,7 @@
 import type { Tellers } from '@app/shared/bus/tellers.ts'
 import type { Parties } from '@app/shared/contracts/directory.ts'
-import { LRUCache } from 'lru-cache'
+import { mostRecent } from '@app/shared/work/most-recent.ts'
+import type { LRUCache } from 'lru-cache'
 import type { z } from 'zod'
 import type { OwnNumber } from '../senders/own-number.ts'
 
@@ -40,9 +41,9 @@ interface Remembered extends KnownConversation {
 
 /** `wholeSince`: of those who tell what changes. */
 export function createKnownConversations({ wholeSince }: Pick<Tellers, 'wholeSince'>): KnownConversations {
-  const remembered = new LRUCache<string, Remembered>({ max: most })
+  const remembered = mostRecent<string, Remembered>(most)
   /** By the id of what changed: only answers asked for after this time count. `forgottenUntil` is the latest time that was evicted. */
-  const doubted = new LRUCache<string, number>({ max: most, dispose: forget })
+  const doubted = mostRecent<string, number>(most, { dispose: forget })
   let forgottenUntil = -Infinity
   function forget(until: number, _id: string, why: LRUCache.DisposeReason) {
     if (why === 'evict') forgottenUntil = Math.max(forgottenUntil, until)

@@ -1,8 +1,8 @@
 import { phoneNumberOf } from '@app/shared/values/phone-number.ts'
-import { LRUCache } from 'lru-cache'
+import { mostRecent } from '@app/shared/work/most-recent.ts'
 
 const bsuid = /^[A-Z]{2}\.[A-Za-z0-9]{1,128}$/
-const read = new LRUCache<string, string>({ max: 50_000 })
+const read = mostRecent<string, string>(50_000)
 
 /**
  * The recipient of a send: `+E164`, or a bsuid as it is. A number without `+` is read as international; it must be

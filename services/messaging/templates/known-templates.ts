@@ -1,6 +1,6 @@
 import { batched } from '@app/shared/work/batched.ts'
 import type { Sql } from '@app/shared/database/database.ts'
-import { LRUCache } from 'lru-cache'
+import { mostRecent } from '@app/shared/work/most-recent.ts'
 import type { OwnNumber } from '../senders/own-number.ts'
 import type { Component } from './check-components.ts'
 import { type Shape, shapeOf } from './parameters.ts'
@@ -44,7 +44,7 @@ const keptShapes = 10_000
 const oldHours = 3
 
 export function createKnownTemplates(sql: Sql): KnownTemplates {
-  const shapes = new LRUCache<string, Shape>({ max: keptShapes })
+  const shapes = mostRecent<string, Shape>(keptShapes)
   return {
     find: batched((places: Place[]) => find(sql, places), { ownerOf: ({ organizationId }) => organizationId }),
     async shapeOf(organizationId, id, knownAt) {

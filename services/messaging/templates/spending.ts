@@ -1,5 +1,5 @@
 import { Problem } from '@app/shared/api/problem.ts'
-import { LRUCache } from 'lru-cache'
+import { mostRecent } from '@app/shared/work/most-recent.ts'
 
 /** So many look-ups at once, then one each interval: 300 an hour, when the platform allows an account 5,000 calls. */
 const burst = 20
@@ -26,9 +26,9 @@ export interface Spending {
 
 export function createSpending(now: () => number = () => performance.now()): Spending {
   const running = new Map<string, Promise<void>>()
-  const asked = new LRUCache<string, number>({ max: 50_000 })
+  const asked = mostRecent<string, number>(50_000)
   /** The moment from which an account's whole burst is there again. */
-  const fullAt = new LRUCache<string, number>({ max: 50_000 })
+  const fullAt = mostRecent<string, number>(50_000)
 
   function take(businessAccount: string) {
     const from = Math.max(fullAt.get(businessAccount) ?? 0, now())

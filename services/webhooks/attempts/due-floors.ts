@@ -1,5 +1,5 @@
 import { type DueFloor, dueFloor } from '@app/shared/mailbox/due-floor.ts'
-import { LRUCache } from 'lru-cache'
+import { mostRecent } from '@app/shared/work/most-recent.ts'
 
 /** Where looks for what is due in a lane begin (due-floor.ts). */
 export interface DueFloors {
@@ -16,7 +16,7 @@ interface Looked {
 }
 
 export function createDueFloors(now: () => number = () => performance.now()): DueFloors {
-  const floors = new LRUCache<string, DueFloor>({ max: 20_000 })
+  const floors = mostRecent<string, DueFloor>(20_000)
   return {
     from: (laneId) => floors.get(laneId)?.from() ?? null,
     restMs: (laneId) => floors.get(laneId)?.restMs() ?? 0,

@@ -1,5 +1,5 @@
 import type { Lane } from '@app/shared/mailbox/lanes.ts'
-import { LRUCache } from 'lru-cache'
+import { mostRecent } from '@app/shared/work/most-recent.ts'
 import { createCallsUnderWay } from './calls-under-way.ts'
 import { spread } from './schedule.ts'
 
@@ -80,8 +80,8 @@ const silentShare = 0.25
  * more than `mostSilent` of the slots, an endpoint gets few until it answers, so that a hundred of them do not fill all.
  */
 export function createLaneHealth(mostSilent = Infinity, now: () => number = () => performance.now()): LaneHealth {
-  const known = new LRUCache<string, Health>({ max: 20_000 })
-  const claims = new LRUCache<string, Lane>({ max: 20_000 })
+  const known = mostRecent<string, Health>(20_000)
+  const claims = mostRecent<string, Lane>(20_000)
   let drafts = new Map<string, Health>()
   const underWay = createCallsUnderWay(now, mostSilent * silentShare)
   const healthOf = (id: string) => drafts.get(id) ?? known.get(id) ?? healthy

@@ -1,7 +1,7 @@
 import { createHmac, createSecretKey, type KeyObject } from 'node:crypto'
 import type { Fragment, Sql, TransactionSql } from '@app/shared/database/database.ts'
 import type { KeyRing } from '@app/shared/service/environment.ts'
-import { LRUCache } from 'lru-cache'
+import { mostRecent } from '@app/shared/work/most-recent.ts'
 import { openSecret } from '../subscriptions/secrets.ts'
 
 /** Secrets as they stand in their rows: `id sealed,id sealed`. */
@@ -19,7 +19,7 @@ export type KeysOf = (secrets: SealedSecrets) => KeyObject[]
 
 /** Opens secrets. Which ones sign is read with every claim; opened ones are kept, by the text that was read. */
 export function createKeysOf(sealKeys: KeyRing): KeysOf {
-  const opened = new LRUCache<SealedSecrets, KeyObject[]>({ max: 20_000 })
+  const opened = mostRecent<SealedSecrets, KeyObject[]>(20_000)
   return (secrets) => {
     const known = opened.get(secrets)
     if (known) return known

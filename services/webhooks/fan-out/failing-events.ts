@@ -1,4 +1,4 @@
-import { LRUCache } from 'lru-cache'
+import { mostRecent } from '@app/shared/work/most-recent.ts'
 import { type Sql, tookTooLong } from '@app/shared/database/database.ts'
 import { recordFailure, retryMs } from '@app/shared/events/dead-events.ts'
 import { consumers } from '@app/shared/events/provision.ts'
@@ -23,7 +23,7 @@ export function createFailingEvents({ sql, log }: Pick<App, 'sql' | 'log'>): Fai
   /** Monotonic times. */
   const pausedUntil = new Map<string, number>()
   /** By organization: its oldest event, if its statements took too long, and the last pause. */
-  const slow = new LRUCache<string, { eventId: string; pauseMs: number }>({ max: 10_000 })
+  const slow = mostRecent<string, { eventId: string; pauseMs: number }>(10_000)
 
   function slowPauseOf({ head: { organization_id: organizationId, event_id: eventId } }: EventRow) {
     const before = slow.get(organizationId)

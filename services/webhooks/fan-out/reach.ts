@@ -1,4 +1,4 @@
-import { LRUCache } from 'lru-cache'
+import { mostRecent } from '@app/shared/work/most-recent.ts'
 import { type EventRow, type Made, statementBytes, statementEvents } from './record-events.ts'
 
 /** What one statement may hold and make: some 0.1 s of work, since it holds rows of the lanes. */
@@ -26,7 +26,7 @@ export interface Reach {
  * each, as many events go together as of one.
  */
 export function createReach(): Reach {
-  const known = new LRUCache<string, number>({ max: 50_000 })
+  const known = mostRecent<string, number>(50_000)
   let guess = mostGuessed
 
   function learnOne(kind: string, reach: number) {

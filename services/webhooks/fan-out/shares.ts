@@ -1,4 +1,4 @@
-import { LRUCache } from 'lru-cache'
+import { mostRecent } from '@app/shared/work/most-recent.ts'
 
 /** Deliveries that an organization may make at once, and in a second, while others wait for it: a tenth of a second of work each. */
 const atOnce = 4_000
@@ -13,7 +13,7 @@ export interface Shares {
 
 /** Leaky buckets, on the clock that is given, in ms. */
 export function createShares(now: () => number = () => performance.now()): Shares {
-  const levels = new LRUCache<string, { deliveries: number; at: number }>({ max: 10_000 })
+  const levels = mostRecent<string, { deliveries: number; at: number }>(10_000)
   const levelAt = (organizationId: string, time: number) => {
     const { deliveries, at } = levels.get(organizationId) ?? { deliveries: 0, at: 0 }
     return Math.max(0, deliveries - (Math.max(0, time - at) / 1_000) * aSecond)
