@@ -119,24 +119,27 @@ function hasStatus(sql: Sql, { status }: Query) {
  * compared as a range, and stand in the `order by`. Compared with `=`, the order would be that of a partition's primary key, and Postgres
  * might go through that instead, past all other types; and of one of thousands of owners it expects so few that it reads all that this one
  * has, and sorts them. The type comes from a table, since the planner takes the range of a type that it knows for empty.
+ *
+ * The range has one end. At a lower end Postgres stops when the first of the columns is another, and would go on through all types of the
+ * owner that sort before a rare one. So what is beyond the type counts as found, whatever its status, ends the look, and is left out afterwards.
  */
 function byType(sql: Sql, asked: Asked) {
   const { organizationId, query, rows, from, below } = asked
   const { subscription_id, event_type } = query
   const column = subscription_id ? sql`d.subscription_id` : sql`d.organization_id`
   const owner = unseen(sql, subscription_id ?? organizationId)
-  // Between two bounds that it does not know the planner expects few, and would read them by their primary key.
-  const oneBound = below === lastId ? asked : { from: firstId, below }
+  const isWithin = sql`${column} = ${owner} and d.event_type = t.event_type and d.id >= ${from}`
   return sql`
     select d.* from delivered_types t cross join lateral (
       select d.* from deliveries d
-      where (${column}, d.event_type, d.id) >= (${owner}, t.event_type, ${from})
-        and (${column}, d.event_type, d.id) < (${owner}, t.event_type, ${below})
-        ${subscription_id ? sql`and array[d.organization_id] = array[${unseen(sql, organizationId)}]` : sql``}
-        ${hasStatus(sql, query)} ${within(sql, sql`d.id`, oneBound)}
+      where (${column}, d.event_type, d.id) < (${owner}, t.event_type, ${below})
+        and (not (${isWithin}) or (true
+          ${subscription_id ? sql`and array[d.organization_id] = array[${unseen(sql, organizationId)}]` : sql``}
+          ${hasStatus(sql, query)}))
       order by ${column} desc, d.event_type desc, d.id desc ${limitTo(sql, rows)}
     ) d
     where t.organization_id = ${unseen(sql, organizationId)} ${event_type ? sql`and t.event_type = ${unseen(sql, event_type)}` : sql``}
+      and ${isWithin}
     order by d.id desc ${limitTo(sql, rows)}
   `
 }
