@@ -131,10 +131,16 @@ function fitTexts(format: ParameterFormat, what: string, variables: readonly str
   const parameters = component?.parameters ?? []
   if (parameters.length !== variables.length)
     throw countMismatch(what, variables.length, parameters.length, component?.param)
+  for (const [n, { type }] of parameters.entries())
+    if (!textTypes.has(type.toLowerCase()))
+      throw formatMismatch(`${component?.param ?? whole}[${n}].type`, 'must be text, currency or date_time')
   return new Map(
     parameters.map((parameter, n) => [nameOf(format, variables, parameters, n, component), valueOf(parameter)]),
   )
 }
+
+/** What a variable of a text takes. */
+const textTypes = new Set(['text', 'currency', 'date_time'])
 
 /** Positional ones by their order; a named one must name a variable, and none twice. */
 function nameOf(

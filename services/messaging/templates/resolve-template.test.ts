@@ -325,6 +325,16 @@ test('a header takes its text’s variable, or one medium of its own kind', asyn
   await expect(send(titled, [])).rejects.toMatchObject(mismatch('template.components'))
   expect(await send(titled, [{ type: 'header', parameters: text('A1') }])).toMatchObject({ content: 'Hello.' })
 
+  const other = { type: 'location', location: { latitude: 52.5, longitude: 13.4 } }
+  const inHeader = [{ type: 'header', parameters: [{ type: 'image', image: { id: '1' } }] }]
+  const inBody = [{ type: 'body', parameters: [{ type: 'text', text: 'a' }, other] }]
+  await expect(send(titled, inHeader)).rejects.toMatchObject(
+    mismatch('template.components[0].parameters[0].type', 'template_param_format_mismatch'),
+  )
+  await expect(send(approved(), inBody)).rejects.toMatchObject(
+    mismatch('template.components[0].parameters[1].type', 'template_param_format_mismatch'),
+  )
+
   const pictured = approved({ components: [{ type: 'HEADER', format: 'IMAGE' }, ...plain] })
   await expect(send(pictured, [])).rejects.toMatchObject(mismatch('template.components'))
   const medium = (type: string) => [{ type: 'header', parameters: [{ type, [type]: { id: '1' } }] }]
