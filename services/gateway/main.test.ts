@@ -181,7 +181,7 @@ test('a gateway that was frozen while a key was revoked does not accept it when 
   await agent.destroy()
 })
 
-test('SIGTERM under load: answers until the last, and connections that end by themselves', async () => {
+test('SIGTERM under load: a farewell to who still comes, answers until the last, and connections that end by themselves', async () => {
   const { child, url } = await plain()
   const { text: key } = platform.issueKey()
   const agent = new KeepAlive({ keepAlive: true, maxSockets: 50 })
@@ -190,6 +190,8 @@ test('SIGTERM under load: answers until the last, and connections that end by th
   const underLoad = Promise.withResolvers<void>()
   let refused = 0
   let reset = 0
+  /** New connections whose answer said that it was their last. */
+  let farewells = 0
   const statuses = new Map<number | undefined, number>()
   async function ask() {
     const asked = get(`${url}/v1/me`, { agent, headers })
@@ -198,6 +200,7 @@ test('SIGTERM under load: answers until the last, and connections that end by th
       const count = (statuses.get(answer.statusCode) ?? 0) + 1
       statuses.set(answer.statusCode, count)
       if (count === 20) underLoad.resolve()
+      if (!asked.reusedSocket && answer.headers.connection === 'close') farewells++
       answer.resume()
     } catch (err) {
       // Nothing listens any more: another gateway would have had this one.
@@ -216,6 +219,7 @@ test('SIGTERM under load: answers until the last, and connections that end by th
   await Promise.all(asking)
   expect([...statuses.keys()]).toEqual([200])
   expect(statuses.get(200)).toBeGreaterThan(20)
+  expect(farewells).toBeGreaterThan(5)
   expect(refused).toBeLessThan(asking.length)
   expect(reset).toBeLessThan(5)
   agent.destroy()
