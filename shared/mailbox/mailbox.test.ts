@@ -1,8 +1,9 @@
 import { setTimeout as sleep } from 'node:timers/promises'
-import { untilSomebodyWaits } from '@app/test/lock-waits.ts'
+import { untilSomebodyWaits, untilWaitedFor } from '@app/test/lock-waits.ts'
 import type { TestService } from '@app/test/service.ts'
 import { beforeAll, expect, test, vi } from 'vitest'
-import { type Lane, laneColumns, releaseLanes } from './lanes.ts'
+import type { TransactionSql } from '../database/database.ts'
+import { type Lane, laneColumns, lockLanes, releaseLanes, renewLanes } from './lanes.ts'
 import type { TurningOptions } from './mailbox.ts'
 import { countMost, type Item, settleTrial, trialMailboxes } from './testing/trial-mailboxes.ts'
 
@@ -109,6 +110,36 @@ test('a lane that somebody takes over just while it is given back is left to tha
   await taking
   expect(await app.sql`select held_until > now() as is_held from trial_lanes`).toEqual([{ isHeld: true }])
 })
+
+test.each([
+  [
+    'given back',
+    (tx, lanes) =>
+      releaseLanes(
+        tx,
+        'trial_lanes',
+        lanes.map((lane) => ({ lane, waitMs: null })),
+      ),
+  ],
+  ['renewed', (tx, lanes) => renewLanes(tx, 'trial_lanes', 1_000, lanes)],
+  ['locked', (tx, lanes) => lockLanes(tx, 'trial_lanes', lanes)],
+] satisfies [string, (tx: TransactionSql, lanes: Lane[]) => Promise<unknown>][])(
+  'lanes that are %s are locked one after the other in the order of their ids, so that nobody waits in a circle',
+  async (_, act) => {
+    await app.sql`insert into trial_lanes (id, grp, held_until) select id, 'group', now() from unnest(array['a', 'b']) id`
+    const lanes = await app.sql<Lane[]>`select ${laneColumns(app.sql, 'l')} from trial_lanes l order by id desc`
+    const isLocked = Promise.withResolvers<void>()
+    const holding = app.sql.begin(async (tx) => {
+      await tx`select from trial_lanes where id = 'a' for update`
+      isLocked.resolve()
+      await untilWaitedFor(app.sql, tx)
+      return tx`select id from trial_lanes order by id for update skip locked`
+    })
+    await isLocked.promise
+    await app.sql.begin((tx) => act(tx, lanes))
+    expect([...(await holding)]).toEqual([{ id: 'a' }, { id: 'b' }])
+  },
+)
 
 test('what arrives in a lane while all slots are taken begins when one is free, though what was begun before goes on', async () => {
   const begun: string[] = []

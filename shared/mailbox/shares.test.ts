@@ -1,7 +1,8 @@
-import { setTimeout as sleep } from 'node:timers/promises'
+import { setImmediate as nextTurn, setTimeout as sleep } from 'node:timers/promises'
 import type { TestService } from '@app/test/service.ts'
 import { beforeAll, expect, test, vi } from 'vitest'
 import type { TransactionSql } from '../database/database.ts'
+import { settleLimit } from './box.ts'
 import { findDueGroups } from './claim-lanes.ts'
 import type { Want } from './mailbox.ts'
 import { countMost, type Item, settleTrial, take, trialMailboxes } from './testing/trial-mailboxes.ts'
@@ -379,6 +380,36 @@ test('slots are reserved for no more of a tenant than it has room for', async ()
   const reserved = mailbox.reserve([...Array.from({ length: 12 }, () => 'a'), 'b'])
   mailbox.adopt(reserved.filter(Boolean).length, [])
   expect(reserved).toEqual([...Array.from({ length: 12 }, (_, n) => n < 8), true])
+  await stopAll()
+})
+
+test('slots are reserved for no more tenants than there are slots, and for none once the mailbox stops', async () => {
+  const mailbox = start(() => Promise.resolve(), { slots: 2 })
+  expect(mailbox.reserve(['a', 'b', 'c'])).toEqual([true, true, false])
+  mailbox.adopt(2, [])
+  await stopAll()
+  expect(mailbox.reserve(['a'])).toEqual([false])
+})
+
+test('while more outcomes than one settlement takes wait to be recorded, no slot is free', async () => {
+  const away = Promise.withResolvers<void>()
+  let begun = 0
+  const mailbox = start(() => Promise.resolve(void begun++), {
+    slots: 2_000,
+    settle: (tx, done, lock) => away.promise.then(() => settleTrial(tx, done, lock)),
+  })
+  const count = settleLimit + 1
+  await app.sql`insert into trial_items (lane) select 'lane' || n from generate_series(1, ${count}::int) n`
+  await app.sql`
+    insert into trial_lanes (id, grp, due_at) select 'lane' || n, 'group' || n, now() from generate_series(1, ${count}::int) n
+  `
+  await vi.waitFor(() => expect(begun).toBe(count), { timeout: 10_000, interval: 5 })
+  await nextTurn()
+  expect(mailbox.reserve(['another'])).toEqual([false])
+  away.resolve()
+  await untilEmpty()
+  await vi.waitFor(() => expect(mailbox.reserve(['another'])).toEqual([true]))
+  mailbox.adopt(1, [])
   await stopAll()
 })
 
