@@ -72,7 +72,7 @@ async function takeKey(tx: TransactionSql, organizationId: string, { key, finger
     insert into idempotency.keys as k (organization_id, key, fingerprint, status, answer)
     values (${organizationId}, ${key}, ${fingerprint}, 0, '')
     on conflict (organization_id, key) do update
-      set fingerprint = excluded.fingerprint, held_until = null, created_at = now()
+      set fingerprint = excluded.fingerprint, created_at = now()
       where k.created_at < now() - interval '24 hours'
     returning key
   `.catch(refuseRunning)

@@ -323,6 +323,24 @@ test('who waits too long for a key that is just being taken is told that it runs
   expect(bodyOf(await first)).toContain('first')
 })
 
+test.each([
+  ['this kind of operation', (by: OnceInline) => run(() => Promise.resolve('made'), caller(), {}, by)],
+  ['the other', (by: OnceInline) => once(by, contract, caller(), () => Promise.resolve({ made: 'made' }))],
+])('a key that is given back just after it stood in the way is free, for %s', async (_, make) => {
+  const refused = Promise.withResolvers<string>()
+  const first = run(() => refused.promise)
+  await until(async () => expect(await keyRow()).toBeDefined())
+  const sql = new Proxy(app.sql, {
+    apply(target, self, args: [TemplateStringsArray]): unknown {
+      if (!args[0][0]?.includes('select fingerprint')) return Reflect.apply(target, self, args)
+      refused.reject(new Problem('resource_not_found'))
+      return first.catch(() => {}).then((): unknown => Reflect.apply(target, self, args))
+    },
+  })
+  expect(bodyOf(await make({ ...app, sql }))).toContain('made')
+  await expect(first).rejects.toThrow()
+})
+
 test('what fails before the call leaves nothing; without a key nothing is remembered', async () => {
   const begin = () => Promise.reject(new Problem('name_taken'))
   await expect(run(() => Promise.resolve('x'), caller(), { begin })).rejects.toMatchObject({ failure: 'name_taken' })
