@@ -141,6 +141,20 @@ test.each([
   },
 )
 
+test('of lanes that are given back it is told whether one is due at once; those that stay held do not count', async () => {
+  await app.sql`
+    insert into trial_lanes (id, grp, due_at, held_until)
+    select id, 'group', now(), now() + interval '1 hour' from unnest(array['held', 'left']) id
+  `
+  const [held, left] = await app.sql<Lane[]>`select ${laneColumns(app.sql, 'l')} from trial_lanes l order by id`
+  if (!held || !left) throw new Error('it has no lanes')
+  const give = (waitMs: number) =>
+    app.sql.begin((tx) => releaseLanes(tx, 'trial_lanes', [{ lane: left, waitMs }], [{ lane: held, failures: 1 }]))
+  expect(await give(60_000)).toBe(false)
+  await app.sql`update trial_lanes set held_until = ${left.heldUntil}::text::timestamptz where id = 'left'`
+  expect(await give(0)).toBe(true)
+})
+
 test('what arrives in a lane while all slots are taken begins when one is free, though what was begun before goes on', async () => {
   const begun: string[] = []
   const ends = ['long', 'other'].map(() => Promise.withResolvers<void>())

@@ -247,6 +247,16 @@ test('an answer that comes together with what was made of its send meanwhile cou
   expect(await subjectsOf(send)).toEqual(['event.messaging.message-sent'])
 })
 
+test('what the platform says that it has is not failed by a refusal of a later attempt, though it had refused the one before', async () => {
+  const { send, take, write } = await acceptOne()
+  await write(await take(), again)
+  const second = await take()
+  await sql`update messages set upstream_id = 'wamid.REFUSED', rank = 3, status = 'sent' where id = ${send.id}`
+  const failure = { code: 'recipient_not_reachable', message: 'no', providerCode: 131026 }
+  await write(second, { kind: 'failed', failure, unknown: false, attempt: { ...attempted, outcome: 'refused' } })
+  expect(await sql`select status, rank from messages where id = ${send.id}`).toEqual([{ status: 'sent', rank: 3 }])
+})
+
 test('what was attempted within its time to live does not expire, what was not does', async () => {
   const { send, lane, take } = await acceptOne()
   const pass = () => sql`update sends set expires_at = now() - interval '1 s' where message_id = ${send.id}`
