@@ -75,6 +75,18 @@ test('a commit that is still under way when its connection is lost is waited for
   expect(await seen()).toEqual([1])
 })
 
+test.each(['55P03', '23505'])('a commit that the server refuses (%s) is told so, and not asked for', async (code) => {
+  const { proxy, write, database } = await open()
+  await database.admin.unsafe(`
+    create function refuse() returns trigger language plpgsql as 'begin raise using errcode = ''${code}''; end';
+    create constraint trigger refuses after insert on platform.seen deferrable initially deferred
+      for each row execute function refuse()
+  `)
+  const { steps } = proxy.count()
+  await expect(write()).rejects.toMatchObject({ code })
+  expect(steps()).toBe(4)
+})
+
 test('a commit whose pool was closed meanwhile is not asked for', async () => {
   const { sql, write, database } = await open()
   await database.admin.unsafe(`
