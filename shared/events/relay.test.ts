@@ -155,6 +155,22 @@ test('a poll opens no transaction while no event waits, and publishes one that n
   await relay.stop()
 })
 
+test('without a connection nothing is tried, so that nothing counts as failed, and what waits goes out once there is one', async () => {
+  const { eventBus } = app
+  const request = vi.fn(eventBus.request)
+  const isConnected = vi.fn(() => false)
+  const relay = startRelay({ ...app, eventBus: { ...eventBus, request, isConnected } })
+  onTestFinished(() => relay.stop())
+  await app.sql.begin((tx) => record(tx, [recorded(changed, { n: 15 }, { organizationId })]))
+  relay.wake()
+  // A second turn begins when the first has ended.
+  await until(() => expect(isConnected.mock.calls.length).toBeGreaterThan(1))
+  expect(request).not.toHaveBeenCalled()
+  isConnected.mockReturnValue(true)
+  relay.wake()
+  await untilAllIsPublished()
+})
+
 test('an event that the stream refuses is not taken for published: it goes again until the stream takes it', async () => {
   const jsm = await app.nc.jetstreamManager()
   const { config, state } = await jsm.streams.info(streamName)
