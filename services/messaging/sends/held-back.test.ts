@@ -125,17 +125,22 @@ test('a refusal is taken over only when the calls that had begun are done, and n
   await Promise.all(recipients.map((to) => app.send('under way', { to })))
   await until(async () => expect(answers.length).toBeGreaterThan(0))
   const number = app.number.phoneNumberId
+  const open = () => app.sql`select seq from sends where phone_number_id = ${number} and begun_at is not null`
   let isDone = false
   const refused = app.putSender({ refusal: 'customer_suspended' }).then(() => (isDone = true))
-  await new Promise((resolve) => setTimeout(resolve, 200))
+  await until(async () =>
+    expect(await app.sql`select from senders where phone_number_id = ${number} and refusal is not null`).toHaveLength(
+      1,
+    ),
+  )
+  // Each that was begun by then is on its way to the platform.
+  await until(async () => expect(await open()).toHaveLength(answers.length))
   expect(isDone).toBe(false)
   const begun = answers.length
   for (const answer of answers) answer()
   await refused
   expect(answers).toHaveLength(begun)
-  const [open] =
-    await app.sql`select count(*)::int from sends where phone_number_id = ${number} and begun_at is not null`
-  expect(open?.['count']).toBe(0)
+  expect(await open()).toEqual([])
   await app.setSender({ refusal: null })
 })
 
