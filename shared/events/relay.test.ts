@@ -1,5 +1,6 @@
 import { setTimeout as sleep } from 'node:timers/promises'
 import { testService, type TestService } from '@app/test/service.ts'
+import { untilSomebodyWaits } from '@app/test/lock-waits.ts'
 import { until } from '@app/test/until.ts'
 import { NatsError } from 'nats'
 import { Registry } from 'prom-client'
@@ -68,6 +69,36 @@ test('what a stream lost that another service made anew, on a connection that ne
   const now = performance.now.bind(performance)
   const clock = vi.spyOn(performance, 'now').mockImplementation(() => now() + 5_000)
   await until(async () => expect(await messages()).toBe(10))
+  clock.mockRestore()
+  await relay.stop()
+})
+
+test('what a lost stream makes wait again is found at once, though looks begin behind it just then, since they are dear', async () => {
+  const now = performance.now.bind(performance)
+  let ahead = 0
+  const clock = vi.spyOn(performance, 'now').mockImplementation(() => now() + ahead)
+  onTestFinished(() => clock.mockRestore())
+  const relay = startRelay(app)
+  const jsm = await app.nc.jetstreamManager()
+  await app.sql.begin((tx) => record(tx, [recorded(changed, { n: 5 }, { organizationId })]))
+  relay.wake()
+  await untilAllIsPublished()
+  const { messages: before } = (await jsm.streams.info(streamName)).state
+  // From then on the next look that is not at all begins behind them.
+  ahead += 10_000
+  await app.sql.begin(async (tx) => {
+    await tx`lock outbox in access exclusive mode`
+    relay.wake()
+    await untilSomebodyWaits(app.sql)
+    ahead += 3_000
+  })
+  await jsm.streams.delete(streamName)
+  await restoreStream(app.nc, 1)
+  ahead += 5_000
+  const stopped = performance.now()
+  clock.mockImplementation(() => stopped)
+  relay.wake()
+  await until(async () => expect((await jsm.streams.info(streamName)).state.messages).toBe(before))
   clock.mockRestore()
   await relay.stop()
 })
