@@ -186,12 +186,11 @@ test('a poll opens no transaction while no event waits, and publishes one that n
   await relay.stop()
 })
 
-test('without a connection nothing is tried, so that nothing counts as failed, and what waits goes out once there is one', async () => {
+test('without a connection nothing is tried, so that nothing counts as failed, and what waits goes out once there is one, until it stops', async () => {
   const { eventBus } = app
   const request = vi.fn(eventBus.request)
   const isConnected = vi.fn(() => false)
   const relay = startRelay({ ...app, eventBus: { ...eventBus, request, isConnected } })
-  onTestFinished(() => relay.stop())
   await app.sql.begin((tx) => record(tx, [recorded(changed, { n: 15 }, { organizationId })]))
   relay.wake()
   // A second turn begins when the first has ended.
@@ -200,6 +199,12 @@ test('without a connection nothing is tried, so that nothing counts as failed, a
   isConnected.mockReturnValue(true)
   relay.wake()
   await untilAllIsPublished()
+  await relay.stop()
+  const turns = isConnected.mock.calls.length
+  relay.wake()
+  // Longer than a turn waits under load.
+  await sleep(50)
+  expect(isConnected).toHaveBeenCalledTimes(turns)
 })
 
 test('an event that the stream refuses is not taken for published: it goes again until the stream takes it', async () => {

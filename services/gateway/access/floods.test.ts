@@ -61,6 +61,15 @@ function expectBounded({ 401: tried = 0, 429: refused = 0 }: Record<string, numb
 const randomKey = () => `svc_live_${randomBytes(18).toString('base64url')}`
 const randomIp = () => [203, 0, randomInt(256), randomInt(256)].join('.')
 
+const always = (ip: string) => () => ip
+
+/** Addresses of one network, another one each time. */
+function ipsOfNetwork() {
+  const group = () => randomInt(1, 0x10000).toString(16)
+  const network = `2001:db8:${group()}:${group()}`
+  return () => [network, group(), group(), group(), group()].join(':')
+}
+
 interface Asked {
   path: string
   key?: string
@@ -70,12 +79,12 @@ interface Asked {
 const ofConnection = 8
 
 /** Asks for all of it at once, in its order, over as few connections as that takes; answers how often each status came. */
-async function flood(ip: string, asked: Asked[]) {
+async function flood(ipOf: () => string, asked: Asked[]) {
   const parts = Array.from({ length: Math.ceil(asked.length / ofConnection) }, (_, n) =>
     asked.slice(n * ofConnection, (n + 1) * ofConnection),
   )
   const connections = await Promise.all(parts.map(() => open()))
-  for (const [n, part] of parts.entries()) connections[n]?.socket.write(headsOf(ip, part))
+  for (const [n, part] of parts.entries()) connections[n]?.socket.write(headsOf(ipOf, part))
   const texts = await Promise.all(connections.map(({ said }) => said))
   const statuses: Record<string, number> = {}
   for (const [, status = ''] of texts.join('').matchAll(/HTTP\/1\.1 (\d{3}) /g))
@@ -91,9 +100,9 @@ async function open() {
 }
 
 /** One behind the other; the last one ends its connection. */
-function headsOf(ip: string, asked: Asked[]) {
+function headsOf(ipOf: () => string, asked: Asked[]) {
   const heads = asked.map(({ path, key }, n) => {
-    const lines = [`GET ${path} HTTP/1.1`, 'Host: x', `X-Forwarded-For: ${ip}`]
+    const lines = [`GET ${path} HTTP/1.1`, 'Host: x', `X-Forwarded-For: ${ipOf()}`]
     if (key !== undefined) lines.push(`Authorization: Bearer ${key}`)
     if (n === asked.length - 1) lines.push('Connection: close')
     return `${lines.join('\r\n')}\r\n\r\n`
@@ -102,24 +111,24 @@ function headsOf(ip: string, asked: Asked[]) {
 }
 
 test('unknown keys of one network are looked up a few at a time, and nobody who has a key waits for them', async () => {
-  const ip = randomIp()
+  const ipOf = ipsOfNetwork()
   const known = gateway.platform.issueKey().text
   const me = (key: string, from: string) => gateway.ask('/v1/me', { key, headers: { 'x-forwarded-for': from } })
   const wrong = randomKey()
-  expect((await me(known, ip)).status).toBe(200)
-  expect((await me(wrong, ip)).status).toBe(401)
+  expect((await me(known, ipOf())).status).toBe(200)
+  expect((await me(wrong, ipOf())).status).toBe(401)
   // What is known of them has grown old.
   await sleep(2_000)
   const gate = createGate()
   gateway.platform.delay = gate.pass
   const asked = Array.from({ length: many }, (_, n) => ({ path: '/v1/me', key: n === 0 ? wrong : randomKey() }))
   const began = performance.now()
-  const flooded = flood(ip, asked)
+  const flooded = flood(ipOf, asked)
   await expect.poll(() => gate.waiting).toBeGreaterThanOrEqual(ofOne)
   await sleep(200)
   gateway.platform.delay = () => Promise.resolve()
   expect(gate.waiting).toBe(ofOne)
-  expect((await me(known, ip)).status).toBe(200)
+  expect((await me(known, ipOf())).status).toBe(200)
   expect((await me(gateway.platform.issueKey().text, randomIp())).status).toBe(200)
   gate.open()
   expectBounded(await flooded, began, ofNetwork - 1)
@@ -129,7 +138,7 @@ test('a valid key behind many unknown ones of its network is answered in its tur
   const asked = Array.from({ length: many }, () => ({ path: '/v1/me', key: randomKey() }))
   const { text: key } = gateway.platform.issueKey()
   const began = performance.now()
-  const statuses = await flood(randomIp(), [...asked, { path: '/v1/me', key }])
+  const statuses = await flood(always(randomIp()), [...asked, { path: '/v1/me', key }])
   expect(statuses['200']).toBe(1)
   expectBounded(statuses, began)
 })
@@ -138,7 +147,7 @@ test('addresses of files are looked up a few at a time for one network, and at o
   const gate = createGate()
   waitForFile = gate.pass
   const flooded = flood(
-    randomIp(),
+    always(randomIp()),
     Array.from({ length: many }, () => ({ path: `/media/${randomBytes(24).toString('base64url')}` })),
   )
   await expect.poll(() => gate.waiting).toBeGreaterThanOrEqual(ofOne)
@@ -162,7 +171,7 @@ test('numbers that one organization asks for are looked up a few at a time, and 
   const gate = createGate()
   gateway.platform.delay = gate.pass
   const asked = Array.from({ length: many }, (_, n) => ({ path: `/v1/${1_000_000 + n}/messages`, key: own.text }))
-  const flooded = flood(randomIp(), asked)
+  const flooded = flood(always(randomIp()), asked)
   await expect.poll(() => gate.waiting).toBeGreaterThanOrEqual(ofOne)
   await sleep(200)
   gateway.platform.delay = () => Promise.resolve()

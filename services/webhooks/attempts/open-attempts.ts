@@ -61,10 +61,10 @@ export async function openAttempts(
 ): Promise<Attempt[]> {
   const probes = new Set<string>()
   const given = wants.map(({ lane, free, heldMs }) => {
-    const want = { lane: lane.id, held_ms: heldMs, from: floors.from(lane.id) }
-    if (lane.failures < breakerFailures) return { ...want, free, probe: null }
+    const want = { lane: lane.id, free, held_ms: heldMs, from: floors.from(lane.id) }
+    if (lane.failures < breakerFailures) return { ...want, probe: null }
     probes.add(lane.id)
-    return { ...want, free: 1, probe: lane.failures % 2 === 0 ? 'leastTried' : 'oldest' }
+    return { ...want, probe: lane.failures % 2 === 0 ? 'leastTried' : 'oldest' }
   })
   const readAt = performance.now()
   let rows: Row[] = []
