@@ -73,35 +73,42 @@ test('what a stream lost that another service made anew, on a connection that ne
   await relay.stop()
 })
 
-test('what a lost stream makes wait again is found at once, though looks begin behind it just then, since they are dear', async () => {
-  const now = performance.now.bind(performance)
-  let ahead = 0
-  const clock = vi.spyOn(performance, 'now').mockImplementation(() => now() + ahead)
-  onTestFinished(() => clock.mockRestore())
-  const relay = startRelay(app)
-  const jsm = await app.nc.jetstreamManager()
-  await app.sql.begin((tx) => record(tx, [recorded(changed, { n: 5 }, { organizationId })]))
-  relay.wake()
-  await untilAllIsPublished()
-  const { messages: before } = (await jsm.streams.info(streamName)).state
-  // From then on the next look that is not at all begins behind them.
-  ahead += 10_000
-  await app.sql.begin(async (tx) => {
-    await tx`lock outbox in access exclusive mode`
+test.each(['a lost stream', 'an operator'])(
+  'what %s makes wait again is found at once, though looks begin behind it just then, since they are dear',
+  async (who) => {
+    const now = performance.now.bind(performance)
+    let ahead = 0
+    const clock = vi.spyOn(performance, 'now').mockImplementation(() => now() + ahead)
+    onTestFinished(() => clock.mockRestore())
+    const relay = startRelay(app)
+    const jsm = await app.nc.jetstreamManager()
+    await app.sql.begin((tx) => record(tx, [recorded(changed, { n: 5 }, { organizationId })]))
     relay.wake()
-    await untilSomebodyWaits(app.sql)
-    ahead += 3_000
-  })
-  await jsm.streams.delete(streamName)
-  await restoreStream(app.nc, 1)
-  ahead += 5_000
-  const stopped = performance.now()
-  clock.mockImplementation(() => stopped)
-  relay.wake()
-  await until(async () => expect((await jsm.streams.info(streamName)).state.messages).toBe(before))
-  clock.mockRestore()
-  await relay.stop()
-})
+    await untilAllIsPublished()
+    const { messages: before } = (await jsm.streams.info(streamName)).state
+    // From then on the next look that is not at all begins behind them.
+    ahead += 10_000
+    await app.sql.begin(async (tx) => {
+      await tx`lock outbox in access exclusive mode`
+      relay.wake()
+      await untilSomebodyWaits(app.sql)
+      ahead += 3_000
+    })
+    if (who === 'a lost stream') {
+      await jsm.streams.delete(streamName)
+      await restoreStream(app.nc, 1)
+      ahead += 5_000
+    }
+    const stopped = performance.now()
+    clock.mockImplementation(() => stopped)
+    if (who === 'an operator') await relay.redrive(new Date(0))
+    relay.wake()
+    await until(async () => expect((await jsm.streams.info(streamName)).state.messages).toBe(before))
+    await untilAllIsPublished()
+    clock.mockRestore()
+    await relay.stop()
+  },
+)
 
 test('what happens after an event that a stream lost comes behind it, once that is published again', async () => {
   const relay = startRelay(app)

@@ -50,9 +50,9 @@ export function spend(budget: Budget, now: number): void {
   budget.wholeAt = Math.max(budget.wholeAt, now) + budget.intervalMs
 }
 
-/** Notes what Redis charged at `sentAt` or a little later, and what it said of the whole. */
+/** Notes what Redis charged at `sentAt` or a little later, and what it said of the whole. It is asked when none is in hand. */
 export function addLease(budget: Budget, tokens: number, wholeInMs: number, sentAt: number): void {
-  budget.inHand = usable(budget, performance.now()) + tokens
+  budget.inHand = tokens
   budget.sharedWholeAt = sentAt + wholeInMs
   if (tokens === 0) budget.emptyUntil = budget.sharedWholeAt + budget.intervalMs - minuteMs
 }
