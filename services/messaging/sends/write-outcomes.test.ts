@@ -292,6 +292,16 @@ test('a send that waits for a callback waits for all of its time, also when it i
   expect(await take()).toMatchObject({ step: 'unknown', parkedMs: 0 })
 })
 
+test('a recipient who has got too many waits for the next, also if a callback was faster than the answer', async () => {
+  const { send, lane, take } = await acceptOne()
+  const item = await take()
+  await sql`update messages set upstream_id = 'wamid.FAST', rank = 3, status = 'sent' where id = ${send.id}`
+  const paced = { ...lane, pacedMs: 300_000 }
+  await settleSends(sql, { done: [{ item, lane: paced, outcome: sent }], empty: [] }, { publicUrl: '' })
+  const lanes = await sql`select due_at > now() + interval '30 s' as waits from send_lanes where id = ${lane.id}`
+  expect(lanes).toEqual([{ waits: true }])
+})
+
 test('a send goes out with what its own organization has of a number that two have had', async () => {
   const first = newAccountState({ sealed_token: 'of the first' })
   const second = newAccountState({ phone_number_id: first.phone_number_id, sealed_token: 'of the second' })
