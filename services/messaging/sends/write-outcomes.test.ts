@@ -321,6 +321,8 @@ test('a callback that is just being applied is waited for: its send is not tried
         await database.admin`select 1 from pg_stat_activity where wait_event_type = 'Lock' and datname = current_database()`,
       ).toHaveLength(1),
     )
+    // Who records waits with no lane in hand, for which the callback could wait in turn.
+    expect(await tx`select from send_lanes where id = ${lane.id} for update skip locked`).toHaveLength(1)
     return { job }
   })
   await settling.job
