@@ -220,6 +220,14 @@ test.each([0, 5, 6])(
   },
 )
 
+test('what is committed some seconds after its time is found, also once looks are dear', async () => {
+  const floors = dearFloors()
+  await waiting([{ id: 'first', dueInS: -1 }])
+  expect((await open(0, 0, 10, floors)).map(({ id }) => id)).toEqual(['first'])
+  await waiting([{ id: 'slow', dueInS: -8 }])
+  expect((await open(0, 60_000, 10, floors)).map(({ id }) => id)).toEqual(['slow'])
+})
+
 test('a lane of which not all was looked through is due when it is, though nothing else is', async () => {
   const floors = dearFloors()
   await waiting([{ id: 'first', dueInS: -20 }])
