@@ -16,7 +16,6 @@ const pacePollMs = 25
 /** One claim; answers after how many ms to look again. */
 export async function claim<Item extends { laneId: string }, Outcome>(box: Box<Item, Outcome>): Promise<number> {
   const { app, options, leaseMs, active } = box
-  if (box.stopped) return Infinity
   const free = freeSlots(box)
   box.full = free === 0
   if (box.full) return busyPollMs

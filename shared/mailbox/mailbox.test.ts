@@ -24,8 +24,8 @@ test.each([true, false])('three holders work each lane in order and one at a tim
     busy.set(laneId, (busy.get(laneId) ?? 0) - 1)
   }
   // Without refill a lane that has more says so at its release.
-  const settle: TurningOptions<Item, true>['settle'] = async (tx, done) => {
-    await tx`delete from trial_items where seq = any(${done.map(({ item }) => item.seq)}::bigint[])`
+  const settle: TurningOptions<Item, true>['settle'] = async (tx, done, lock) => {
+    await settleTrial(tx, done, lock)
     return done.map(({ item }) => ({ laneId: item.laneId, waitMs: refill ? null : 0 }))
   }
   for (let n = 0; n < 3; n++) start(work, { refill, settle })
