@@ -136,7 +136,7 @@ test.each([
       return tx`select id from trial_lanes order by id for update skip locked`
     })
     await isLocked.promise
-    await app.sql.begin((tx) => act(tx, lanes))
+    await app.sql.begin(async (tx) => void (await act(tx, lanes)))
     expect([...(await holding)]).toEqual([{ id: 'a' }, { id: 'b' }])
   },
 )
