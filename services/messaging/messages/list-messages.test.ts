@@ -2,6 +2,7 @@ import { randomBytes } from 'node:crypto'
 import type { Input } from '@app/shared/api/contract.ts'
 import { systemCaller } from '@app/shared/bus/ask.ts'
 import type { listMessages as contract } from '@app/shared/contracts/messaging.ts'
+import type { TransactionSql } from '@app/shared/database/database.ts'
 import { newId, timeOf } from '@app/shared/values/ids.ts'
 import { createTestDatabase, type TestDatabase } from '@app/test/database.ts'
 import { untilSomebodyWaits } from '@app/test/lock-waits.ts'
@@ -54,13 +55,14 @@ async function insert(
   `
 }
 
-/** What a list has, and how many rows were fetched for it by the plan that is kept, which is made for any number, or by another. */
+/** What a list has, and how much was read for it by the plan that is kept, which is made for any number, or by another. */
 async function list(number: string, query: Partial<Query>, { of = database, plans = 'force_generic_plan' } = {}) {
   return of.sql.begin(async (tx) => {
     await tx`select set_config('plan_cache_mode', ${plans}, true)`
     const app = { sql: tx, cursorKeys: keys, ...createQueryTurns() } as unknown as App
     const input = { params: { phone_number_id: number }, query: { limit: '10', ...query } as Query }
     const before = await rowsRead(tx, ['messages'])
+    const pagesBefore = await pagesOfKinds(tx)
     const page = await listMessages(app, { ...input, body: undefined } as never, systemCaller(organizationId))
     const rows = (await rowsRead(tx, ['messages'])) - before
     if ('whole' in page) throw new Error('a list has no stored answer')
@@ -68,8 +70,17 @@ async function list(number: string, query: Partial<Query>, { of = database, plan
       found: page.data.map(({ direction, status, id }) => ({ direction, status, id })),
       cursor: page.next_cursor ?? undefined,
       rows,
+      pages: (await pagesOfKinds(tx)) - pagesBefore,
     }
   })
+}
+
+/** Pages of the index of kinds that the transaction has looked at so far. */
+async function pagesOfKinds(tx: TransactionSql) {
+  const [{ pages } = { pages: NaN }] = await tx<{ pages: number }[]>`
+    select pg_stat_get_xact_blocks_fetched('messages_of_kind'::regclass)::int as pages
+  `
+  return pages
 }
 
 const withOne = kinds.flatMap((kind) => [kind, { direction: kind.direction }, { status: kind.status }])
@@ -103,6 +114,27 @@ test.each(['force_generic_plan', 'force_custom_plan'])(
     const { found, rows } = await list(ofOutbound, { status: 'delivered' }, { of: alike, plans })
     expect(found).toHaveLength(10)
     expect(rows).toBeLessThan(100)
+  },
+)
+
+test.each(['force_generic_plan', 'force_custom_plan'])(
+  'a number that has few of a kind is listed without going through those of all other organizations: %s',
+  async (plans) => {
+    const shared = await createTestDatabase('messaging')
+    onTestFinished(shared.drop)
+    for (let n = 0; n < 20; n++)
+      await insert({ direction: 'inbound', status: 'read' }, 2_000, String(3e11 + n), `org_${n}`, shared)
+    await insert({ direction: 'inbound', status: 'read' }, 3, ofInbound, organizationId, shared)
+    await shared.admin.unsafe('vacuum (analyze) messaging.messages')
+    for (const query of [
+      { status: 'read' },
+      { direction: 'inbound' },
+      { status: 'read', direction: 'inbound' },
+    ] as const) {
+      const { found, pages } = await list(ofInbound, query, { of: shared, plans })
+      expect(found).toHaveLength(3)
+      expect(pages).toBeLessThan(60)
+    }
   },
 )
 

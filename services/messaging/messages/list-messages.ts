@@ -63,6 +63,9 @@ function spanOf({ created_after: after, created_before: before }: Query, cursor:
  * The messages that the page is made of. By status or direction: the first ones of each kind, read from the index of kinds. A kind is
  * compared as a range, and stands in the `order by`. Compared with `=`, the order would be the primary key's, and Postgres might go
  * through that instead, past all messages of the usual kind to find one of a rare kind.
+ *
+ * The range has one end, and what lies behind the kind is left out afterwards: at a lower end of several columns Postgres stops when the
+ * first of them is another, and would go on through everybody's messages of that status.
  */
 function messagesOf(sql: Sql, { conversation_id: conversationId, direction, ...query }: Query, place: Place) {
   const { organizationId, phoneNumberId, after, rows } = place
@@ -86,14 +89,21 @@ function messagesOf(sql: Sql, { conversation_id: conversationId, direction, ...q
       select * from messages where organization_id = ${organizationId} and phone_number_id = ${phoneNumberId} ${inSpan}
     )`
   return sql`(
-    select k.* from unnest(${status === undefined ? statuses : [status]}::text[]) s
-      cross join unnest(${direction === undefined ? directions : [direction]}::text[]) d
-      cross join lateral (
-        select * from messages
-        where (status, direction, organization_id, phone_number_id, id) >= (s, d, ${organizationId}, ${phoneNumberId}, ${from})
-          and (status, direction, organization_id, phone_number_id, id) < (s, d, ${organizationId}, ${phoneNumberId}, ${below})
-        order by status desc, direction desc, organization_id desc, phone_number_id desc, id desc ${limitTo(sql, rows)}
-      ) k
+    select m.* from (
+      select k.id from unnest(${status === undefined ? statuses : [status]}::text[]) s
+        cross join unnest(${direction === undefined ? directions : [direction]}::text[]) d
+        cross join lateral (
+          select status, direction, organization_id, phone_number_id, id from messages
+          where (status, direction, organization_id, phone_number_id, id) < (s, d, ${organizationId}, ${phoneNumberId}, ${below})
+          order by status desc, direction desc, organization_id desc, phone_number_id desc, id desc ${limitTo(sql, rows)}
+        ) k
+      where k.status = s and k.direction = d and k.organization_id = ${organizationId} and k.phone_number_id = ${phoneNumberId}
+        and k.id >= ${from}
+      order by k.id desc ${limitTo(sql, rows)}
+    ) page cross join lateral (
+      select * from messages
+      where organization_id = ${organizationId} and phone_number_id = ${phoneNumberId} and id = page.id limit 1
+    ) m
   )`
 }
 
