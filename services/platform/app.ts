@@ -5,6 +5,7 @@ import type { Relay } from '@app/shared/events/relay.ts'
 import type { DataService } from '@app/shared/service/service.ts'
 import type { RateTiers } from './organizations/rate-tiers.ts'
 import type { Upstream } from '@app/shared/outside/upstream.ts'
+import type { InLine } from '@app/shared/work/turns.ts'
 
 /** What a platform handler may use. */
 export interface App extends DataService {
@@ -17,6 +18,8 @@ export interface App extends DataService {
   listInTurn: InTurn
   /** All other reads: as many at a time as leave connections for the look-ups of keys, without which nobody is answered. */
   readInTurn: InTurn
+  /** For what polls of numbers change. */
+  changeInLine: InLine
   cursorKeys: CursorKeys
   /** Seals the upstream credentials, and stored answers that hold a secret. */
   sealKeys: KeyRing

@@ -42,6 +42,7 @@ import { explainKey } from './explain/explain-key.ts'
 import { explainOrganization } from './explain/explain-organization.ts'
 import { explainRequest } from './explain/explain-request.ts'
 import { explainSetupLink } from './explain/explain-setup-link.ts'
+import { createChangesInLine } from './health/changes-in-line.ts'
 import { consumeAccountReports } from './health/account-reports.ts'
 import { startPolling } from './health/poll-accounts.ts'
 import { authenticateKey } from './keys/authenticate-key.ts'
@@ -85,6 +86,7 @@ const app: App = {
   searchInTurn: createInTurn('searches', 1),
   listInTurn: createInTurn('lists of numbers', 1),
   readInTurn: createInTurn('reads'),
+  changeInLine: createChangesInLine(),
   cursorKeys: env.CURSOR_KEYS,
   sealKeys: env.SEAL_KEYS,
   rateTiers: env.RATE_TIERS,

@@ -4,7 +4,7 @@ import { lockTimeoutMs } from '@app/shared/database/database.ts'
 import { emit } from '@app/shared/events/events.ts'
 import type { Loop } from '@app/shared/work/loop.ts'
 import { provision } from '@app/shared/events/provision.ts'
-import { untilSomebodyWaits } from '@app/test/lock-waits.ts'
+import { lockWaits, untilSomebodyWaits } from '@app/test/lock-waits.ts'
 import { sessionWithClock } from '@app/test/wrong-clock.ts'
 import { until } from '@app/test/until.ts'
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest'
@@ -18,6 +18,7 @@ import {
   type TestApp,
 } from '../testing/app.ts'
 import { consumeAccountReports, settleReport } from './account-reports.ts'
+import { mostChanging } from './changes-in-line.ts'
 import type { DueAccount } from './due-account.ts'
 import { pollAccount } from './poll-account.ts'
 import { startPolling } from './poll-accounts.ts'
@@ -307,6 +308,42 @@ const handled = (organizationId: string, id: string) =>
     const rows = await it.app.sql`select from handled_events where event_id = ${`${organizationId}:${id}`}`
     expect(rows).toHaveLength(1)
   })
+
+describe('changes that polls find', () => {
+  test('of many numbers leave sessions for the look-ups of keys', async () => {
+    const numbers = await Promise.all(Array.from({ length: 12 }, () => connected()))
+    for (const { phoneNumberId } of numbers) knowNumber(it, phoneNumberId, { status: 'BANNED' })
+    const organizationIds = numbers.map(({ organizationId }) => organizationId)
+    await it.app.sql.begin(async (tx) => {
+      await tx`select from organizations where id in ${tx(organizationIds)} for update`
+      await due(...numbers.map(({ phoneNumberId }) => phoneNumberId))
+      await untilSomebodyWaits(tx, mostChanging)
+      await sleep(300)
+      expect(await lockWaits(tx)).toHaveLength(mostChanging)
+      await it.app.sql`select 1`
+    })
+    await due(...numbers.map(({ phoneNumberId }) => phoneNumberId))
+    for (const { phoneNumberId } of numbers) await settled(phoneNumberId, { status: 'disconnected' })
+  })
+
+  test('of one organization wait for its row one at a time', async () => {
+    const { organizationId, phoneNumberId } = await connected()
+    const numbers = [phoneNumberId, newPhoneNumberId(), newPhoneNumberId()]
+    for (const id of numbers.slice(1)) await connect(it, organizationId, id)
+    const { phoneNumberId: other } = await connected()
+    for (const id of [...numbers, other]) knowNumber(it, id, { status: 'BANNED' })
+    await it.app.sql.begin(async (tx) => {
+      await tx`select from organizations where id = ${organizationId} for update`
+      await due(...numbers)
+      await untilSomebodyWaits(tx)
+      await due(other)
+      await settled(other, { status: 'disconnected' })
+      expect((await lockWaits(tx)).length).toBeLessThanOrEqual(1)
+    })
+    await due(...numbers)
+    for (const id of numbers) await settled(id, { status: 'disconnected' })
+  })
+})
 
 describe('a report', () => {
   test('of a restriction degrades at once, though the platform shows the number connected, until it has stood a minute', async () => {

@@ -66,7 +66,9 @@ async function release({ sql }: App, account: DueAccount, failures = account.pol
 async function settle(app: App, account: DueAccount, answer: UpstreamNumber | 'gone') {
   if (await confirmAccount(app.sql, account, answer)) return
   const caller = systemCaller(account.organizationId)
-  const states = await app.sql.begin((tx) => changeAccount(tx, account, () => takeOver(tx, account, answer), caller))
+  const states = await app.changeInLine(account.organizationId, () =>
+    app.sql.begin((tx) => changeAccount(tx, account, () => takeOver(tx, account, answer), caller)),
+  )
   const changed = states.filter(({ version }) => version > Number(account.version))
   if (changed.length === 0) return
   app.relay.wake()

@@ -13,6 +13,7 @@ import { testService, type TestService } from '@app/test/service.ts'
 import type { AccountState } from '../accounts/account-states.ts'
 import { connectAccount } from '../accounts/connect-account.ts'
 import type { App } from '../app.ts'
+import { createChangesInLine } from '../health/changes-in-line.ts'
 import { createCustomer } from '../customers/create-customer.ts'
 import { createOrganization } from '../organizations/create-organization.ts'
 import { rateTiers } from '../organizations/rate-tiers.ts'
@@ -30,6 +31,7 @@ export async function startTestApp(starting: Promise<TestService> = testService(
     searchInTurn: createInTurn('searches', 1),
     listInTurn: createInTurn('lists of numbers', 1),
     readInTurn: createInTurn('reads'),
+    changeInLine: createChangesInLine(),
     sealKeys: { current: 'k1', byId: new Map([['k1', randomBytes(32)]]) },
     cursorKeys: { current: 'k1', byId: new Map([['k1', randomBytes(32)]]) },
     publicUrl: 'https://messaging.example',
