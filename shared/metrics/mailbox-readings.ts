@@ -21,9 +21,6 @@ const gauges: Gauges = {
   },
 }
 
-/** Numbers or organizations that are looked at for their oldest lane. */
-const mostGroups = 1_000
-
 interface Busy {
   items: number
   lanes: number
@@ -55,21 +52,16 @@ export function watchMailbox(app: Pick<DataService, 'sql' | 'probes'>, table: st
   }
 }
 
-/** How much waits in a table of lanes (lanes.ts). The oldest is found as the claim finds it: by skipping from group to group. */
+/** How much waits in a table of lanes (lanes.ts). The oldest is found as the claim finds it (claim-lanes.ts), whosever it is. */
 async function readLanes({ sql }: Pick<DataService, 'sql'>, table: string): Promise<Reading[]> {
   const [row] = await sql<{ waiting: number; oldestSeconds: number }[]>`
-    with recursive g as (
-      (select grp, due_at, 1 as n from ${sql(table)} where due_at is not null and held_until < now()
-        order by grp, due_at limit 1)
-      union all
-      select o.grp, o.due_at, g.n + 1 from g cross join lateral (
-        select grp, due_at from ${sql(table)} where due_at is not null and held_until < now() and grp > g.grp
-        order by grp, due_at limit 1
-      ) o where g.n < ${mostGroups}
-    )
     select
       (select count(*)::int from (select from ${sql(table)} where due_at is not null limit ${mostCounted}) w) as waiting,
-      (select coalesce(greatest(0, extract(epoch from now() - min(due_at))), 0)::float8 from g) as oldest_seconds
+      coalesce((
+        select extract(epoch from now() - due_at) from ${sql(table)}
+        where coalesce(due_at, 'infinity') < 'infinity' and coalesce(due_at, 'infinity') <= now() and held_until < now()
+        order by coalesce(due_at, 'infinity') limit 1
+      ), 0)::float8 as oldest_seconds
   `
   if (!row) return []
   const labels = { lanes: table }
