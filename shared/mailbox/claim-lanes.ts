@@ -46,6 +46,8 @@ interface Open {
 const groupsAClaim = 64
 /** More than are due at a time while nothing is late. */
 const lanesLookedAt = 256
+/** So many groups are skipped in a few milliseconds, whether they are due or wait. */
+const groupsWalked = 2_000
 
 /** Groups whose turn it is. */
 export interface DueGroups {
@@ -58,7 +60,8 @@ export interface DueGroups {
 
 /**
  * Groups with due lanes. While few lanes are due, these are all such groups, found without a look at lanes that wait. While many are,
- * groups take turns: it begins behind `after`. Lanes that are due since before `from` are left out.
+ * groups take turns: it begins behind `after`. Behind as many that only wait as one look walks over, those of the lanes that have been due
+ * the longest stand in for the rest of a turn. Lanes that are due since before `from` are left out.
  */
 export async function findDueGroups(
   sql: Sql,
@@ -68,9 +71,14 @@ export async function findDueGroups(
   const { soonest, floor } = await soonestLanes(sql, table, from)
   if (soonest.length < lanesLookedAt) return { groups: [...new Set(soonest)], last: '', floor }
   const behind = await dueGroups(sql, table, after)
-  if (behind.length === groupsAClaim) return { groups: behind, last: behind.at(-1) ?? '', floor }
-  const first = after === '' ? [] : await dueGroups(sql, table, '')
-  return { groups: [...new Set([...behind, ...first])], last: '', floor }
+  const around = behind.last === '' && after !== '' ? await dueGroups(sql, table, '') : { groups: [] }
+  const groups = [...behind.groups, ...around.groups]
+  const missing = groups.length < groupsAClaim ? soonest : []
+  return {
+    groups: [...new Set([...groups, ...missing])].slice(0, Math.max(groupsAClaim, groups.length)),
+    last: behind.last,
+    floor,
+  }
 }
 
 /** Claims due lanes, a few of each group. */
@@ -123,21 +131,27 @@ async function soonestLanes(sql: Sql, table: string, from: number | null) {
   return { soonest: rows.flatMap(({ grp }) => grp ?? []), floor: rows[0]?.floor ?? null }
 }
 
-/** Groups with a due lane that nobody holds, by name, found by skipping from group to group in the index. */
-async function dueGroups(tx: Sql, table: string, after: string): Promise<string[]> {
-  const rows = await tx<{ grp: string }[]>`
+/**
+ * Groups with a due lane that nobody holds, by name, found by skipping from group to group in the index; and where the walk ended, empty
+ * behind the last group.
+ */
+async function dueGroups(tx: Sql, table: string, after: string): Promise<Omit<DueGroups, 'floor'>> {
+  const rows = await tx<{ grp: string; isDue: boolean; isLast: boolean }[]>`
     with recursive g as (
-      (select grp, due_at from ${tx(table)} where due_at is not null and held_until < now() and grp > ${after}
+      (select grp, due_at, 1 as n from ${tx(table)} where due_at is not null and held_until < now() and grp > ${after}
         order by grp, due_at limit 1)
       union all
-      select n.grp, n.due_at from g cross join lateral (
+      select o.grp, o.due_at, g.n + 1 from g cross join lateral (
         select grp, due_at from ${tx(table)} where due_at is not null and held_until < now() and grp > g.grp
         order by grp, due_at limit 1
-      ) n
+      ) o where g.n < ${groupsWalked}
     )
-    select grp from g where due_at <= now() limit ${groupsAClaim}
+    select grp, due_at <= now() as is_due, n = ${groupsWalked} as is_last
+    from g where due_at <= now() or n = ${groupsWalked} limit ${groupsAClaim}
   `
-  return rows.map(({ grp }) => grp)
+  const end = rows.at(-1)
+  const isCut = rows.length === groupsAClaim || end?.isLast
+  return { groups: rows.flatMap(({ grp, isDue }) => (isDue ? grp : [])), last: isCut && end ? end.grp : '' }
 }
 
 const isFree = (tx: TransactionSql, { lapsedToo }: Claim) =>

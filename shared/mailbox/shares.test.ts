@@ -1,7 +1,8 @@
 import { setImmediate as nextTurn, setTimeout as sleep } from 'node:timers/promises'
+import { rowsRead } from '@app/test/rows-read.ts'
 import type { TestService } from '@app/test/service.ts'
 import { beforeAll, expect, test, vi } from 'vitest'
-import type { TransactionSql } from '../database/database.ts'
+import type { Sql, TransactionSql } from '../database/database.ts'
 import { settleLimit } from './box.ts'
 import { findDueGroups } from './claim-lanes.ts'
 import type { Want } from './mailbox.ts'
@@ -298,6 +299,32 @@ test('of few due groups all are found, those that are due the longest first; of 
   const around = await findDueGroups(app.sql, 'trial_lanes', { after: nameOf(200) })
   expect(around).toMatchObject({ groups: [...all.slice(201), ...all.slice(0, 64)], last: '' })
 })
+
+test.each([2_500, 1_999])(
+  'a look walks over no more than 2,000 of %i groups that wait, and serves what is due the longest',
+  async (waiting) => {
+    await app.sql`
+    insert into trial_lanes (id, grp, due_at)
+    select 'w' || n, 'a' || lpad(n::text, 4, '0'), now() + interval '1 hour' from generate_series(1, ${waiting}::int) n
+    union all
+    select 'd' || n, 'b' || lpad(n::text, 3, '0'), now() - n * interval '1 second' from generate_series(1, 300) n
+  `
+    const dueOf = (from: number, count: number) =>
+      Array.from({ length: count }, (_none, n) => `b${String(from + n).padStart(3, '0')}`)
+    const look = (after: string) =>
+      app.sql.begin(async (tx) => {
+        const before = await rowsRead(tx, ['trial_lanes'])
+        const found = await findDueGroups(tx as unknown as Sql, 'trial_lanes', { after })
+        expect((await rowsRead(tx, ['trial_lanes'])) - before).toBeLessThan(2_400)
+        return found
+      })
+    const first = await look('')
+    const reached = Math.max(0, 2_000 - waiting)
+    const oldest = dueOf(301 - (64 - reached), 64 - reached).toReversed()
+    expect(first).toMatchObject({ groups: [...dueOf(1, reached), ...oldest], last: reached > 0 ? 'b001' : 'a2000' })
+    expect(await look(first.last)).toMatchObject({ groups: dueOf(1 + reached, 64), last: dueOf(64 + reached, 1)[0] })
+  },
+)
 
 test('a group that has used up its pace goes on as soon as it may', async () => {
   await app.sql`insert into trial_pace (grp, interval_ms) values ('group', 20)`
