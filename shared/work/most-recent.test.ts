@@ -10,8 +10,8 @@ test('what was used last is kept, so many of it, and who asks is told what goes'
   known.set('d', 3)
   known.set('e', 4)
 
-  expect([...known.keys()].toSorted()).toEqual(['a', 'd', 'e'])
-  expect(gone).toEqual(['c set', 'b evict', 'c evict'])
+  expect([...known.keys()].toSorted()).toEqual(['c', 'd', 'e'])
+  expect(gone).toEqual(['c set', 'b evict', 'a evict'])
 })
 
 test('a very long memory costs nothing before there is anything in it', () => {
