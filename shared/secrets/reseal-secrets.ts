@@ -2,7 +2,7 @@ import type { Place } from '../contracts/secrets.ts'
 import type { Sql } from '../database/database.ts'
 import type { KeyRing } from '../service/environment.ts'
 import { seal, unseal } from './seal.ts'
-import { countByKey, type SealedColumn, stateOf } from './sealed-columns.ts'
+import { keysIn, type SealedColumn, stateOf } from './sealed-columns.ts'
 import type { DataService } from '../service/service.ts'
 
 type App = Pick<DataService, 'sql' | 'log'> & { sealKeys: KeyRing }
@@ -18,8 +18,7 @@ export async function resealBatch({ sql, log, sealKeys }: App, columns: SealedCo
   const first = after ? columns.findIndex(({ table }) => table === after.table) : 0
   for (const column of columns.slice(Math.max(0, first))) {
     const place = after?.table === column.table ? after : null
-    const found = await countByKey(sql, column)
-    const old = found.map(({ key }) => key).filter((key) => stateOf(sealKeys, key) === 'old')
+    const old = (await keysIn(sql, column)).filter((key) => stateOf(sealKeys, key) === 'old')
     for (const key of old.toSorted().filter((one) => place === null || one >= place.key)) {
       const rows = await read(sql, column, key, key === place?.key ? place.row : null)
       const last = rows.at(-1)

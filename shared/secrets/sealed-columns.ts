@@ -32,21 +32,34 @@ export function sealedColumn(
   }
 }
 
-/** How many secrets each key has sealed. Skips from key to key in the index. */
-export const countByKey = (sql: Sql, { table, text, where }: SealedColumn) => {
-  const from = sql`from ${sql(table)} where ${sql.unsafe(where)}`
-  const key = sql`split_part(${sql.unsafe(text)}, '.', 1)`
-  return sql<{ key: string; count: number }[]>`
-    with recursive k as (
-      (select ${key} as key ${from} order by 1 limit 1)
-      union all
-      select n.key from k cross join lateral (select ${key} as key ${from} and ${key} > k.key order by 1 limit 1) n
-    )
-    select k.key, (
-      select count(*)::int from (select ${from} and ${key} = k.key limit ${mostCounted}) c
-    ) as count from k order by 1
-  `
+const keyOf = (sql: Sql, { text }: SealedColumn) => sql`split_part(${sql.unsafe(text)}, '.', 1)`
+const fromSealed = (sql: Sql, { table, where }: SealedColumn) => sql`from ${sql(table)} where ${sql.unsafe(where)}`
+
+/** The keys `k` that have sealed any of them: skips from key to key in the index. */
+function eachKey(sql: Sql, column: SealedColumn) {
+  const [key, from] = [keyOf(sql, column), fromSealed(sql, column)]
+  return sql`recursive k as (
+    (select ${key} as key ${from} order by 1 limit 1)
+    union all
+    select n.key from k cross join lateral (select ${key} as key ${from} and ${key} > k.key order by 1 limit 1) n
+  )`
 }
+
+/** In their order. */
+export async function keysIn(sql: Sql, column: SealedColumn): Promise<string[]> {
+  const rows = await sql<{ key: string }[]>`with ${eachKey(sql, column)} select key from k order by 1`
+  return rows.map(({ key }) => key)
+}
+
+/** How many secrets each key has sealed. */
+export const countByKey = (sql: Sql, column: SealedColumn) => sql<{ key: string; count: number }[]>`
+  with ${eachKey(sql, column)}
+  select k.key, (
+    select count(*)::int from (
+      select ${fromSealed(sql, column)} and ${keyOf(sql, column)} = k.key limit ${mostCounted}
+    ) c
+  ) as count from k order by 1
+`
 
 /** Current: new secrets are sealed with it. Old: it opens. Missing: nothing opens them. */
 export const stateOf = ({ current, byId }: KeyRing, key: string) =>

@@ -2,12 +2,14 @@ import { randomBytes } from 'node:crypto'
 import { Registry } from 'prom-client'
 import { afterAll, beforeAll, beforeEach, expect, test, vi } from 'vitest'
 import { createTestDatabase, type TestDatabase } from '@app/test/database.ts'
+import { rowsRead } from '@app/test/rows-read.ts'
 import { systemCaller } from '../bus/ask.ts'
 import { sealedAnswers } from '../idempotency/idempotency.ts'
-import { openDatabase } from '../database/database.ts'
+import { openDatabase, type Sql } from '../database/database.ts'
 import { createLog } from '../service/log.ts'
 import { seal, unseal } from './seal.ts'
 import type { Place } from '../contracts/secrets.ts'
+import { resealBatch } from './reseal-secrets.ts'
 import { sealedColumn } from './sealed-columns.ts'
 import { watchSecrets } from './sealed-secrets.ts'
 
@@ -27,6 +29,7 @@ let database: TestDatabase
 beforeAll(async () => {
   database = await createTestDatabase('platform')
   await database.sql`create table jewels (owner text, id text, sealed text, primary key (owner, id))`
+  await database.sql`create index on jewels (split_part(sealed, '.', 1), owner, id) where sealed is not null`
 })
 afterAll(() => database.drop())
 beforeEach(async () => {
@@ -97,6 +100,19 @@ test('every secret of an old key is sealed again, in batches, and opens; what is
   }
   expect((await stored()).find(({ id }) => id === 'now')?.sealed).toBe(current)
   expect(await service.resealAll()).toEqual({ resealed: 0, unopened: 0 })
+})
+
+test('a batch reads its own rows, however many are left', async () => {
+  await database.sql`
+    insert into jewels select 'o', n::text, ${sealedBy('k1', 'elsewhere')} from generate_series(1, 3000) n
+  `
+  await database.sql`analyze jewels`
+  await database.sql.begin(async (tx) => {
+    const before = await rowsRead(tx, ['jewels'])
+    const app = { sql: tx as unknown as Sql, log: createLog('test', 'silent'), sealKeys: ring('k2', 'k1') }
+    expect(await resealBatch(app, [jewels], null)).toMatchObject({ unopened: 200 })
+    expect((await rowsRead(tx, ['jewels'])) - before).toBeLessThan(300)
+  })
 })
 
 test('stored answers that hold a secret are sealed again, and others are not touched', async () => {
