@@ -8,3 +8,11 @@ export async function rowsRead(tx: Sql | TransactionSql, tables: string[]): Prom
   `
   return read?.rows ?? NaN
 }
+
+/** How many pages of the indexes with such names (a regular expression) the transaction has looked at so far: also where no row was fetched. */
+export async function pagesRead(tx: Sql | TransactionSql, indexes: string): Promise<number> {
+  const [read] = await tx<{ pages: number }[]>`
+    select sum(pg_stat_get_xact_blocks_fetched(oid))::int as pages from pg_class where relname ~ ${indexes} and relkind = 'i'
+  `
+  return read?.pages ?? NaN
+}

@@ -71,14 +71,10 @@ export async function findDueGroups(
   const { soonest, floor } = await soonestLanes(sql, table, from)
   if (soonest.length < lanesLookedAt) return { groups: [...new Set(soonest)], last: '', floor }
   const behind = await dueGroups(sql, table, after)
-  const around = behind.last === '' && after !== '' ? await dueGroups(sql, table, '') : { groups: [] }
-  const groups = [...behind.groups, ...around.groups]
-  const missing = groups.length < groupsAClaim ? soonest : []
-  return {
-    groups: [...new Set([...groups, ...missing])].slice(0, Math.max(groupsAClaim, groups.length)),
-    last: behind.last,
-    floor,
-  }
+  const around = behind.last === '' && after !== '' ? (await dueGroups(sql, table, '')).groups : []
+  const groups = new Set([...behind.groups, ...around])
+  for (const grp of soonest) if (groups.size < groupsAClaim) groups.add(grp)
+  return { groups: [...groups], last: behind.last, floor }
 }
 
 /** Claims due lanes, a few of each group. */
@@ -115,18 +111,21 @@ function told({ perGroup }: Claim, open: Open[], lanes: Lane[]): Pick<Claimed, '
 }
 
 /**
- * The groups of the lanes that nobody holds and that have been due the longest. It is written so that Postgres can only use the index made
- * for it: to walk over 20,000 groups that wait for their time would take 50 ms, each time.
+ * A statement: lanes that nobody holds and that have been due the longest, the first of them first; those that are due since `from`. It is
+ * written so that Postgres can only use the index made for it: to walk over 20,000 groups that wait for their time would take 50 ms, each time.
  */
+export const longestDue = (sql: Sql, table: string, limit: number, from: number | null = null): Fragment => sql`
+  select grp, due_at from ${sql(table)}
+  where coalesce(due_at, 'infinity') < 'infinity' and coalesce(due_at, 'infinity') <= now() and held_until < now()
+    and coalesce(due_at, 'infinity') >= ${timeOfFloor(sql, from)}
+  order by coalesce(due_at, 'infinity') limit ${limit}
+`
+
+/** The groups of these lanes, and the floor that the look at them tells (due-floor.ts). */
 async function soonestLanes(sql: Sql, table: string, from: number | null) {
   const rows = await sql<{ grp: string | null; floor: number }[]>`
     select l.grp, ${floorOf(sql, sql`l.due_at`)} as floor
-    from (select) one left join lateral (
-      select grp, due_at from ${sql(table)}
-      where coalesce(due_at, 'infinity') < 'infinity' and coalesce(due_at, 'infinity') <= now() and held_until < now()
-        and coalesce(due_at, 'infinity') >= ${timeOfFloor(sql, from)}
-      order by coalesce(due_at, 'infinity') limit ${lanesLookedAt}
-    ) l on true
+    from (select) one left join lateral (${longestDue(sql, table, lanesLookedAt, from)}) l on true
   `
   return { soonest: rows.flatMap(({ grp }) => grp ?? []), floor: rows[0]?.floor ?? null }
 }

@@ -1,3 +1,4 @@
+import { longestDue } from '../mailbox/claim-lanes.ts'
 import type { DataService } from '../service/service.ts'
 import { mostCounted } from './database-readings.ts'
 import { type Gauges, type Reading, readings } from './readings.ts'
@@ -58,9 +59,7 @@ async function readLanes({ sql }: Pick<DataService, 'sql'>, table: string): Prom
     select
       (select count(*)::int from (select from ${sql(table)} where due_at is not null limit ${mostCounted}) w) as waiting,
       coalesce((
-        select extract(epoch from now() - due_at) from ${sql(table)}
-        where coalesce(due_at, 'infinity') < 'infinity' and coalesce(due_at, 'infinity') <= now() and held_until < now()
-        order by coalesce(due_at, 'infinity') limit 1
+        select extract(epoch from now() - due_at) from (${longestDue(sql, table, 1)}) l
       ), 0)::float8 as oldest_seconds
   `
   if (!row) return []

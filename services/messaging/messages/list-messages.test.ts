@@ -2,11 +2,10 @@ import { randomBytes } from 'node:crypto'
 import type { Input } from '@app/shared/api/contract.ts'
 import { systemCaller } from '@app/shared/bus/ask.ts'
 import type { listMessages as contract } from '@app/shared/contracts/messaging.ts'
-import type { TransactionSql } from '@app/shared/database/database.ts'
 import { newId, timeOf } from '@app/shared/values/ids.ts'
 import { createTestDatabase, type TestDatabase } from '@app/test/database.ts'
 import { untilSomebodyWaits } from '@app/test/lock-waits.ts'
-import { rowsRead } from '@app/test/rows-read.ts'
+import { pagesRead, rowsRead } from '@app/test/rows-read.ts'
 import { afterAll, beforeAll, expect, onTestFinished, test } from 'vitest'
 import { type App, createQueryTurns } from '../app.ts'
 import { listMessages } from './list-messages.ts'
@@ -62,7 +61,7 @@ async function list(number: string, query: Partial<Query>, { of = database, plan
     const app = { sql: tx, cursorKeys: keys, ...createQueryTurns() } as unknown as App
     const input = { params: { phone_number_id: number }, query: { limit: '10', ...query } as Query }
     const before = await rowsRead(tx, ['messages'])
-    const pagesBefore = await pagesOfKinds(tx)
+    const pagesBefore = await pagesRead(tx, '^messages_of_kind$')
     const page = await listMessages(app, { ...input, body: undefined } as never, systemCaller(organizationId))
     const rows = (await rowsRead(tx, ['messages'])) - before
     if ('whole' in page) throw new Error('a list has no stored answer')
@@ -70,17 +69,9 @@ async function list(number: string, query: Partial<Query>, { of = database, plan
       found: page.data.map(({ direction, status, id }) => ({ direction, status, id })),
       cursor: page.next_cursor ?? undefined,
       rows,
-      pages: (await pagesOfKinds(tx)) - pagesBefore,
+      pages: (await pagesRead(tx, '^messages_of_kind$')) - pagesBefore,
     }
   })
-}
-
-/** Pages of the index of kinds that the transaction has looked at so far. */
-async function pagesOfKinds(tx: TransactionSql) {
-  const [{ pages } = { pages: NaN }] = await tx<{ pages: number }[]>`
-    select pg_stat_get_xact_blocks_fetched('messages_of_kind'::regclass)::int as pages
-  `
-  return pages
 }
 
 const withOne = kinds.flatMap((kind) => [kind, { direction: kind.direction }, { status: kind.status }])
